@@ -1,6 +1,7 @@
 // docs/limits.md is the limits of all packages in another form. UPDATE_DOCS=1 npx vitest run tests/repo/limits-doc.test.ts writes it anew.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { CLI_LIMITS } from '../../apps/cli/src/limits.ts';
 import { EDGE_LIMITS } from '../../apps/edge/src/limits.ts';
 import { CLIENT_LIMITS } from '../../packages/client/src/limits.ts';
 import { CORE_LIMITS } from '../../packages/core/src/limits.ts';
@@ -45,6 +46,7 @@ const PARTS = [
   { title: 'The edge', file: 'apps/edge/src/limits.ts', values: EDGE_LIMITS },
   { title: 'Peers', file: 'packages/peer/src/limits.ts', values: PEER_LIMITS },
   { title: 'The client', file: 'packages/client/src/limits.ts', values: CLIENT_LIMITS },
+  { title: 'The command line', file: 'apps/cli/src/limits.ts', values: CLI_LIMITS },
 ].map((part) => ({ ...part, sections: sectionsOf(part.file, part.values) }));
 
 const LIMITS = PARTS.flatMap(({ sections }) => sections).flatMap(({ limits }) => limits);

@@ -23,6 +23,9 @@ const KEY_REFUSED: readonly ErrorCode[] = [
   'CLIENT_LOGIN_NEEDED',
 ];
 
+/** Said by a proxy: the server was not reached, and asking again at once would be answered the same. */
+const PROXY_SAYS_NO: readonly ErrorCode[] = ['CLIENT_PROXY_AUTH', 'CLIENT_PROXY_REFUSED'];
+
 /** Closed to traffic, with the reason in its own words; those that begin with ACCOUNT_ are too. */
 const ACCOUNT_CLOSED: readonly ErrorCode[] = ['SPEND_CAP_REACHED'];
 
@@ -59,6 +62,7 @@ export const exitCodeOf = (fault: Fault): ExitCode => {
   if (ACCOUNT_CLOSED.includes(fault.code) || fault.code.startsWith('ACCOUNT_')) return EXIT.accountClosed;
   if (USAGE.includes(fault.code) || fault.code.startsWith('CONFIG_')) return EXIT.usage;
   if (REFUSES_TUNNELS.some((family) => fault.code.startsWith(family))) return EXIT.tunnelsRefused;
+  if (PROXY_SAYS_NO.includes(fault.code)) return EXIT.notReached;
   if (fault.retryable && fault.code !== 'INTERNAL') return EXIT.notReached;
   return EXIT.unexpected;
 };

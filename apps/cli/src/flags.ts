@@ -13,6 +13,7 @@ export interface ServerFlags {
   readonly tls?: boolean;
   readonly caFile?: string;
   readonly insecure?: boolean;
+  readonly proxy?: string;
   readonly config?: string;
 }
 
@@ -31,7 +32,14 @@ export const addServerFlags = (command: Command): Command =>
     .option('--no-tls', 'send everything in clear, the key too')
     .option('--ca-file <file>', 'PEM file of the authorities to trust')
     .option('--insecure', 'accept any certificate (test servers only)')
+    .option(...PROXY_FLAG)
     .option('--config <file>', 'config file (default: ~/.tunnel/config.yml when it is there)');
+
+/** Its value is looked at when a connection is made: a refusal here would repeat a password that stands in it. */
+export const PROXY_FLAG = [
+  '--proxy <url>',
+  'go through this http, https, socks5 or socks5h proxy; none: through none',
+] as const;
 
 export const addConnectionFlags = (command: Command): Command =>
   addServerFlags(command)

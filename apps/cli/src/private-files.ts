@@ -105,7 +105,7 @@ const newConfig = (file: string, keyFile: string, before: ClientConfig | null, i
   if (namesKeyFile(before, file, keyFile, io)) return null;
   const old = readFileSync(file, 'utf8');
   const text = withKeyLine(old);
-  const after = tryOut(file, text, io);
+  const after = tryConfig(file, text, io);
   if (after === null || !namesKeyFile(after, file, keyFile, io) || restOf(after) !== restOf(before)) {
     throw new Fault('CLIENT_USAGE', {
       reason: `${file} is written in a form that is not changed from here: put \`${LINE}\` into it by hand, then run this again`,
@@ -119,10 +119,11 @@ const withKeyLine = (text: string): string =>
     ? text.replace(KEY_LINE, (_line, comment: string | undefined) => LINE + (comment ?? ''))
     : `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${LINE}\n`;
 
-const load = (file: string, io: Io): ClientConfig => loadClientConfig({ file, env: io.env, home: io.home });
+const load = (file: string, io: Pick<Io, 'env' | 'home'>): ClientConfig =>
+  loadClientConfig({ file, env: io.env, home: io.home });
 
 /** Read as the real one would be, from the same folder. null: it would be refused. */
-const tryOut = (file: string, text: string, io: Io): ClientConfig | null => {
+export const tryConfig = (file: string, text: string, io: Pick<Io, 'env' | 'home'>): ClientConfig | null => {
   const aside = `${file}.${process.pid}.try`;
   try {
     writePrivateFile(aside, text);

@@ -141,7 +141,7 @@ const dial = (event: Event): Visitor => {
 const listed = async (): Promise<Record<string, Event>> => {
   const { port } = edge.addresses.api as { port: number };
   const answer = await fetch(`http://127.0.0.1:${port}/api/tunnels`, { headers: { authorization: 'Bearer admin' } });
-  const { tunnels } = (await answer.json()) as { tunnels: Event[] };
+  const tunnels = (await answer.json()) as Event[];
   return Object.fromEntries(tunnels.map((tunnel) => [String(tunnel['name']), tunnel]));
 };
 
@@ -280,7 +280,7 @@ describe('SIGHUP', () => {
       io.signal('SIGHUP');
       await eventually(() => expect(events(io, 'error')).toHaveLength(before + 1));
     }
-    expect(events(io, 'error')[0]).toMatchObject({ code: 'CONFIG_VALUE', fatal: false });
+    expect(events(io, 'error')[0]).toMatchObject({ code: 'CONFIG_WRONG_VALUE', fatal: false });
     expect(String(events(io, 'error')[0]?.['message'])).toContain('tunnel.yml:4');
     expect([events(io, 'reloaded'), events(io, 'tunnel_removed')]).toEqual([[], []]);
     expect(Object.keys(await listed())).toEqual(['a']);
@@ -342,6 +342,66 @@ describe('SIGHUP', () => {
     }
     await eventually(async () => expect(Object.keys(await listed()).sort()).toEqual(['t9', 'x1']));
     expect(events(io, 'error')).toEqual([]);
+  });
+});
+
+describe('peers', () => {
+  const SECRET = 'a secret of sixteen bytes and more';
+  const publish = (name: string, port: number): string =>
+    `${name}: { proto: p2p, p2p_publish: office, p2p_secret: ${SECRET}, local_port: ${port}, p2p_direct: false }`;
+  const connect = (name: string, port: number): string =>
+    `${name}: { proto: p2p, p2p_connect: office, p2p_secret: ${SECRET}, listen_port: ${port}, p2p_direct: false }`;
+  const portOf = (ready: Event): number => Number(String(ready['listen']).split(':').at(-1));
+  const reach = (port: number): Visitor => dial({ assigned_port: port });
+  const freePort = async (): Promise<number> => {
+    const server = createTcpServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  };
+
+  it('stay when they are the same, begin again when they changed, and finish what runs when they are gone', async () => {
+    const [first, second] = [await echo('first'), await echo('second')];
+    write([publish('office', first)]);
+    const publisher = start();
+    const published = await opened(publisher, 'office');
+    const here = await freePort();
+    write([connect('desk', here)]);
+    const io = start();
+    expect(portOf(await opened(io, 'desk'))).toBe(here);
+    const one = reach(here);
+    await eventually(() => expect(one.said()).toBe('first'));
+    expect(await reload(io)).toMatchObject({ added: [], removed: [], changed: [], unchanged: 1 });
+    one.socket.write('!');
+    await eventually(() => expect(one.said()).toBe('first!'));
+
+    // The publisher leads elsewhere, and stays the same tunnel: nobody has to join again.
+    write([publish('office', second)]);
+    expect(await reload(publisher)).toMatchObject({ changed: ['office'] });
+    expect((await listed())['office']?.['tunnel_id']).toBe(published['tunnel_id']);
+    const two = reach(here);
+    await eventually(() => expect(two.said()).toBe('second'));
+
+    const there = await freePort();
+    write([connect('desk', there)]);
+    expect(await reload(io)).toMatchObject({ changed: ['desk'], unchanged: 0 });
+    expect(portOf(await opened(io, 'desk', 2))).toBe(there);
+    const [three, gone] = [reach(there), reach(here)];
+    await eventually(() => expect([three.said(), gone.ended(), gone.said()]).toEqual(['second', true, '']));
+    for (const { socket } of [one, two, three]) socket.write('?');
+    await eventually(() =>
+      expect([one, two, three].map(({ said }) => said())).toEqual(['first!?', 'second?', 'second?']),
+    );
+
+    write(['other: { proto: tcp, local_port: 1 }']);
+    expect(await reload(io)).toMatchObject({ added: ['other'], removed: ['desk'] });
+    expect(events(io, 'tunnel_removed')).toMatchObject([{ name: 'desk', tunnel_id: null }]);
+    three.socket.write('.');
+    await eventually(() => expect(three.said()).toBe('second?.'));
+    const late = reach(there);
+    await eventually(() => expect(late.ended()).toBe(true));
+    expect([events(io, 'error'), events(publisher, 'error')]).toEqual([[], []]);
   });
 });
 

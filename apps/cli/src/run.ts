@@ -1,9 +1,13 @@
 // One run of the program: arguments in, exit code out. Nothing here ends the process.
 import { Command, CommanderError } from 'commander';
+import { addTunnelCommand } from './commands/add.ts';
 import { billingCommand } from './commands/billing.ts';
 import { completionCommand } from './commands/completion.ts';
 import { reloadCommand, removeCommand, stopCommand } from './commands/control.ts';
+import { doctorCommand } from './commands/doctor.ts';
+import { filesCommand } from './commands/files.ts';
 import { httpCommand } from './commands/http.ts';
+import { initCommand } from './commands/init.ts';
 import { keysCommand } from './commands/keys.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { logsCommand } from './commands/logs.ts';
@@ -46,19 +50,23 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
 };
 
 const COMMANDS = [
+  initCommand,
   httpCommand,
+  filesCommand,
   tcpCommand,
   udpCommand,
   p2pCommand,
   startCommand,
   statusCommand,
   readyCommand,
+  addTunnelCommand,
   removeCommand,
   reloadCommand,
   stopCommand,
   logsCommand,
   poolsCommand,
   checkCommand,
+  doctorCommand,
   serviceCommand,
   completionCommand,
   loginCommand,

@@ -13,7 +13,6 @@ import {
   Secret,
   type ServerConfig,
 } from '@tunnel/runtime';
-
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
@@ -244,6 +243,7 @@ class ComposedEdge implements Edge {
       config: this.#config,
       tell: (sessionId, message) => this.#control.tell(sessionId, message),
       pathPorts: () => this.#datagramPorts.numbers,
+      clients: { takeOver: (...connection) => this.#control.takeOver(...connection) },
       gate: this.#connections.gate,
       captures: this.#captures,
       clock,

@@ -1,11 +1,12 @@
 // Opens one carrier: a connection of its own to the control port, upgraded with a single-use token.
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { Fault } from '@tunnel/errors';
 import { type Carrier, createCarrier } from '@tunnel/mux';
-import { CARRIER_PROTOCOL } from '@tunnel/protocol';
+import { ALPN_NAMES, CARRIER_PROTOCOL } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { reasonOf, unreachable } from './dial-faults.ts';
-import { dialSocket } from './dial-socket.ts';
-import type { Endpoint } from './endpoint.ts';
+import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import { readUpgradeHead } from './upgrade-head.ts';
 
@@ -19,14 +20,16 @@ export interface CarrierDialOptions {
 
 export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOptions): Promise<Carrier> => {
   const late = new AbortController();
+  const withinMs = dialTimeoutMs(endpoint, CLIENT_LIMITS.CARRIER_DIAL_TIMEOUT_MS);
   const timer = options.clock.setTimeout(
-    () => late.abort(new Error(`no answer within ${CLIENT_LIMITS.CARRIER_DIAL_TIMEOUT_MS / 1000} s`)),
-    CLIENT_LIMITS.CARRIER_DIAL_TIMEOUT_MS,
+    () => late.abort(new Error(`no answer within ${withinMs / 1000} s`)),
+    withinMs,
   );
   const signal = AbortSignal.any([late.signal, options.signal]);
   const server = endpoint.address.text;
   try {
-    const socket = await dialSocket(endpoint, { minTlsVersion: 'TLSv1.3', signal });
+    const socket = await dialSocket(endpoint, { clock: options.clock, minTlsVersion: 'TLSv1.2', signal });
+    refuseOldTls(socket);
     socket.write(requestHead(server, options));
     const head = await readUpgradeHead(socket, signal);
     if (head.status === 101 && head.headers.get('upgrade')?.toLowerCase() === CARRIER_PROTOCOL) {
@@ -40,6 +43,18 @@ export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOption
   } finally {
     timer.cancel();
   }
+};
+
+/**
+ * An edge speaks TLS 1.3 with carriers. Where the name of ours was not taken somebody else answers for it, a front or a company's proxy, and as on the control
+ * connection the older version will do.
+ */
+const refuseOldTls = (socket: Socket): void => {
+  if (!(socket instanceof TLSSocket) || socket.alpnProtocol !== ALPN_NAMES[0]) return;
+  const version = socket.getProtocol();
+  if (version === 'TLSv1.3') return;
+  socket.destroy();
+  throw new Error(`${version} where carriers need TLS 1.3`);
 };
 
 const requestHead = (server: string, options: CarrierDialOptions): string =>

@@ -1,38 +1,37 @@
 // Opens the control WebSocket: dial, upgrade, and a clear word about what went wrong. The key is not sent here.
 import type { IncomingMessage } from 'node:http';
-import { connect as connectPlain, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { isIP, type Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import WebSocket from 'ws';
 import { certificateFault, codeOf, mayBeWrongKind, notAnEdge, reasonOf, unreachable } from './dial-faults.ts';
-import { dialSocket } from './dial-socket.ts';
-import type { Endpoint, ServerAddress } from './endpoint.ts';
+import { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
+import { isLoopback, type ServerAddress } from './endpoint.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 
 export interface ControlDialOptions<T> {
   readonly clock: Clock;
   readonly agent: string;
   readonly signal: AbortSignal;
-  /** Called in the turn in which the socket opens, so that no message can come before its listener. `remoteAddress`: what the name led to. */
+  /** Called in the turn in which the socket opens, so that no message can come before its listener. `remoteAddress`: what the name led to; empty behind a proxy. */
   readonly wrap: (socket: WebSocket, remoteAddress: string) => T;
 }
 
 /** Rejects with a Fault: CLIENT_SERVER_UNREACHABLE when trying again can help, another CLIENT_ code when it cannot. */
 export const dialControl = async <T>(endpoint: Endpoint, options: ControlDialOptions<T>): Promise<T> => {
   const late = new AbortController();
-  const seconds = WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS / 1000;
+  const withinMs = dialTimeoutMs(endpoint, WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS);
   const timer = options.clock.setTimeout(
-    () => late.abort(unreachable(endpoint.address.text, `no answer within ${seconds} s`)),
-    WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
+    () => late.abort(unreachable(endpoint.address.text, `no answer within ${withinMs / 1000} s`)),
+    withinMs,
   );
   const signal = AbortSignal.any([late.signal, options.signal]);
   try {
-    const socket = await dialSocket(endpoint, { minTlsVersion: 'TLSv1.2', signal });
+    const socket = await dialSocket(endpoint, { clock: options.clock, minTlsVersion: 'TLSv1.2', signal });
     return await upgrade(endpoint, socket, { ...options, signal });
   } catch (error) {
-    throw await explain(endpoint, error);
+    throw await explain(endpoint, options.clock, error);
   } finally {
     timer.cancel();
   }
@@ -62,9 +61,18 @@ const upgrade = <T>(endpoint: Endpoint, socket: Socket, options: ControlDialOpti
     webSocket.once('open', () => {
       options.signal.removeEventListener('abort', abort);
       webSocket.off('error', fail);
-      resolve(options.wrap(webSocket, socket.remoteAddress ?? ''));
+      resolve(options.wrap(webSocket, datagramAddress(endpoint, socket)));
     });
   });
+
+/**
+ * Where datagrams would go. A proxy takes none, so behind one there is no such place; unless the server is this machine, where the proxy is in nobody's way.
+ */
+const datagramAddress = ({ address, proxy }: Endpoint, socket: Socket): string => {
+  if (proxy === null) return socket.remoteAddress ?? '';
+  if (!isLoopback(address.host)) return '';
+  return isIP(address.host) === 0 ? '127.0.0.1' : address.host;
+};
 
 const answerFault = (server: string, response: IncomingMessage): Fault => {
   const status = response.statusCode ?? 0;
@@ -73,7 +81,8 @@ const answerFault = (server: string, response: IncomingMessage): Fault => {
   return status >= 500 || status === 429 || status === 408 ? unreachable(server, reason) : notAnEdge(server, reason);
 };
 
-const explain = async (endpoint: Endpoint, error: unknown): Promise<Fault> => {
+/** What a person can act on, of an error on the way to the control plane. */
+export const explain = async (endpoint: Endpoint, clock: Clock, error: unknown): Promise<Fault> => {
   if (error instanceof Fault) return error;
   const server = endpoint.address.text;
   const certificate = certificateFault(server, error);
@@ -82,7 +91,7 @@ const explain = async (endpoint: Endpoint, error: unknown): Promise<Fault> => {
     const handshake = error instanceof Error && /Sec-WebSocket|upgrade/i.test(error.message);
     return handshake ? notAnEdge(server, reasonOf(error)) : unreachable(server, reasonOf(error), error);
   }
-  const kind = await probeKind(endpoint.address);
+  const kind = await probeKind(endpoint, clock);
   const secure = endpoint.security.kind === 'tls';
   if (kind === 'tls' && !secure) return new Fault('CLIENT_SERVER_SPEAKS_TLS', { server });
   if (kind === 'http' && secure) return new Fault('CLIENT_SERVER_SPEAKS_PLAIN', { server });
@@ -95,30 +104,46 @@ const explain = async (endpoint: Endpoint, error: unknown): Promise<Fault> => {
 type PortKind = 'tls' | 'http' | 'other';
 
 /** Asks a port which language it speaks after a handshake failed, so that the error names the setting to change. No key is sent. */
-const probeKind = async (address: ServerAddress): Promise<PortKind> => {
-  if (await speaksTls(address)) return 'tls';
-  return (await speaksHttp(address)) ? 'http' : 'other';
+const probeKind = async (endpoint: Endpoint, clock: Clock): Promise<PortKind> => {
+  if (await speaksTls(endpoint, clock)) return 'tls';
+  return (await speaksHttp(endpoint, clock)) ? 'http' : 'other';
 };
 
-const speaksTls = ({ host, port }: ServerAddress): Promise<boolean> =>
-  // The certificate does not matter here: nothing is sent on this connection.
-  ask(connectTls({ host, port, rejectUnauthorized: false }), (socket, answer) => {
-    socket.once('secureConnect', () => answer(true));
-  });
+const probeOptions = (clock: Clock): DialOptions => ({
+  clock,
+  minTlsVersion: 'TLSv1.2',
+  signal: AbortSignal.timeout(CLIENT_LIMITS.KIND_PROBE_TIMEOUT_MS),
+});
 
-const speaksHttp = (address: ServerAddress): Promise<boolean> =>
-  ask(connectPlain({ host: address.host, port: address.port }), (socket, answer) => {
-    socket.once('connect', () => socket.write(`GET / HTTP/1.1\r\nHost: ${address.text}\r\nConnection: close\r\n\r\n`));
-    socket.once('data', (bytes) => answer(bytes.toString('latin1', 0, 7) === 'HTTP/1.'));
-  });
+const speaksTls = async (endpoint: Endpoint, clock: Clock): Promise<boolean> => {
+  try {
+    // The certificate does not matter here: nothing is sent on this connection.
+    const security = { kind: 'tls', ca: undefined, verify: false } as const;
+    (await dialSocket({ ...endpoint, security }, probeOptions(clock))).destroy();
+    return true;
+  } catch {
+    return false;
+  }
+};
 
-const ask = (socket: Socket, listen: (socket: Socket, answer: (yes: boolean) => void) => void): Promise<boolean> =>
+const speaksHttp = async (endpoint: Endpoint, clock: Clock): Promise<boolean> => {
+  try {
+    const security = { kind: 'plain', loopbackOnly: false } as const;
+    const socket = await dialSocket({ ...endpoint, security }, probeOptions(clock));
+    return await answersHttp(socket, endpoint.address);
+  } catch {
+    return false;
+  }
+};
+
+const answersHttp = (socket: Socket, { text }: ServerAddress): Promise<boolean> =>
   new Promise((resolve) => {
     const answer = (yes: boolean): void => {
       socket.destroy();
       resolve(yes);
     };
-    listen(socket, answer);
+    socket.write(`GET / HTTP/1.1\r\nHost: ${text}\r\nConnection: close\r\n\r\n`);
+    socket.once('data', (bytes) => answer(bytes.toString('latin1', 0, 7) === 'HTTP/1.'));
     socket.setTimeout(CLIENT_LIMITS.KIND_PROBE_TIMEOUT_MS, () => answer(false));
     socket.on('error', () => answer(false));
     socket.on('close', () => answer(false));

@@ -12,6 +12,8 @@ const WORDS: Readonly<Record<string, string>> = {
   ENETUNREACH: 'the network is unreachable',
   EADDRNOTAVAIL: 'no local address to connect from',
   EACCES: 'not permitted',
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'there is no version of TLS that both accept',
+  ERR_SSL_UNSUPPORTED_PROTOCOL: 'there is no version of TLS that both accept',
   EMFILE: 'this process has too many open files',
 };
 

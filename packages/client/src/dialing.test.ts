@@ -29,7 +29,7 @@ afterEach(async () => {
   await directory.close();
 });
 
-const startEdge = async (tls?: { key: string; cert: string }): Promise<ScriptedEdge> => {
+const startEdge = async (tls?: ConstructorParameters<typeof ScriptedEdge>[0]): Promise<ScriptedEdge> => {
   const edge = await new ScriptedEdge(tls).listen();
   cleanUps.push(() => edge.close());
   return edge;
@@ -93,6 +93,23 @@ describe('TLS', () => {
     await dial({ server: edge.address, tls: true, insecure: true });
     // The carriers are TLS too.
     await eventually(() => expect(edge.sessions.map(({ mux }) => mux.liveCarriers)).toEqual([2, 2, 2]));
+  });
+});
+
+describe('TLS 1.2', () => {
+  const OLD = { ...testCertificate(), maxVersion: 'TLSv1.2' } as const;
+
+  it('is enough for carriers where somebody else answers for the edge', async () => {
+    const front = await startEdge({ ...OLD, ALPNProtocols: ['http/1.1'] });
+    await dial({ server: front.address, tls: true, insecure: true });
+    await eventually(() => expect(front.session.mux.liveCarriers).toBe(2));
+  });
+
+  it('is not where an edge does', async () => {
+    const edge = await startEdge({ ...OLD, ALPNProtocols: ['tunnel/1', 'http/1.1'] });
+    const clock = new FakeClock();
+    const fault = await runOut(clock, failure({ server: edge.address, tls: true, insecure: true, clock }));
+    expect(fault.message).toContain('TLSv1.2 where carriers need TLS 1.3');
   });
 });
 

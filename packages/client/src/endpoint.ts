@@ -5,11 +5,6 @@ import { Fault } from '@tunnel/errors';
 
 export const DEFAULT_CONTROL_PORT = 4040;
 
-export interface Endpoint {
-  readonly address: ServerAddress;
-  readonly security: TransportSecurity;
-}
-
 export interface ServerAddress {
   /** Without brackets. */
   readonly host: string;

@@ -23,10 +23,13 @@ export const tunnelFields = (spec: TunnelSpec): EntryFields => {
   };
 };
 
-const targetFields = ({ localHost = '127.0.0.1', localPort }: TunnelSpec): EntryFields => ({
-  local_host: localHost,
-  local_port: localPort,
-});
+const targetFields = ({ localHost = '127.0.0.1', localPort, localSocket, files }: TunnelSpec): EntryFields => {
+  if (files !== undefined) {
+    const { dir, spa = false, listing = false } = files;
+    return { files: { dir, spa, listing } };
+  }
+  return localSocket === undefined ? { local_host: localHost, local_port: localPort } : { local_socket: localSocket };
+};
 
 export const peerFields = (options: ConnectPeerOptions): EntryFields => ({
   p2p_connect: options.p2pName.toLowerCase(),

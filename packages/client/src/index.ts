@@ -1,6 +1,14 @@
 export {
+  type Check,
+  type CheckId,
+  type CheckStatus,
+  type ConfigFacts,
+  type Diagnosis,
   type EntryFields,
+  type Hop,
+  type KeyFileFacts,
   outcomeOf,
+  type PlatformFacts,
   planReload,
   type Readiness,
   type ReadinessFacts,
@@ -8,19 +16,25 @@ export {
   type RunningEntry,
   readiness,
   restartRequired,
+  statusOfHop,
   type TunnelSource,
+  titleOf,
   type WantedEntry,
 } from '@tunnel/core';
 export { type Client, type ClientState, type CloseOptions, connect, type OpenOptions } from './client.ts';
+export { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
+export { type DoctorOptions, examine } from './doctor/doctor.ts';
 export {
   DEFAULT_CONTROL_PORT,
   isLoopback,
   parseServerAddress,
   readAuthorities,
   type ServerAddress,
+  type TransportSecurity,
 } from './endpoint.ts';
 export { peerFields, tunnelFields } from './entry-fields.ts';
 export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
+export { type FilesSpec, type LocalSpec, localLabel, localText } from './forward/local-target.ts';
 export type { DropReason, TrafficCounts } from './forward/traffic.ts';
 export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';
@@ -32,6 +46,9 @@ export type {
   PublishedPeer,
 } from './peer-types.ts';
 export { checkPeerOptions } from './peers/peers.ts';
+export { dialThrough } from './proxy/dial-through.ts';
+export { type Proxy, type ProxyParseOptions, parseProxy } from './proxy/proxy-address.ts';
+export { type ProxyFor, proxyFor } from './proxy/proxy-for.ts';
 export type { RequestEvent, RequestListener } from './requests/request-record.ts';
 export type { SessionFacts } from './session.ts';
 export type { StatusEvent, StatusListener } from './status.ts';

@@ -7,6 +7,14 @@ export const CLIENT_LIMITS = {
   // --- client ---
   /** a local service that does not answer by then is down */
   LOCAL_DIAL_TIMEOUT_MS: 10_000,
+  /** what the address of a Unix socket has room for; the system cuts off what is longer */
+  LOCAL_SOCKET_PATH_MAX_BYTES: 107,
+  /** of a socket or a folder, in the name of a tunnel that was given none */
+  LOCAL_LABEL_MAX_CHARS: 40,
+  /** files: the head of a request, with what the edge has added to one of HTTP/2 */
+  FILES_HEAD_MAX_BYTES: 128 * KiB,
+  /** files: entries of a folder that its page shows, each looked at on the disk */
+  FILES_LISTED_MAX: 1000,
   /** the first pause; it doubles from here, with jitter */
   RECONNECT_MIN_MS: 500,
   /** the longest pause between two attempts */
@@ -27,6 +35,12 @@ export const CLIENT_LIMITS = {
   CARRIER_RETRY_MAX_MS: 5000,
   /** the head of the answer to a carrier upgrade */
   CARRIER_UPGRADE_HEAD_MAX_BYTES: 8 * KiB,
+  /** a proxy: connect, TLS if it speaks it, and its answer, before anything is said to the server */
+  PROXY_DIAL_TIMEOUT_MS: 15_000,
+  /** the head of a proxy’s answer to CONNECT */
+  PROXY_HEAD_MAX_BYTES: 16 * KiB,
+  /** what is repeated of the words of a proxy that refuses */
+  PROXY_WORDS_MAX_CHARS: 200,
   /** RequestCarriers is repeated when no tokens have come by then */
   CARRIER_TOKEN_WAIT_MS: 10_000,
   /** a session without any carrier by then is given up and dialled anew */
@@ -89,4 +103,24 @@ export const CLIENT_LIMITS = {
   INSPECTOR_CONNECTIONS_MAX: 64,
   /** events that wait for one open page; a page that reads slower is told to load again */
   INSPECTOR_LAG_MAX_BYTES: 1 * MiB,
+  /** all checks of the doctor together */
+  DOCTOR_WITHIN_MS: 20_000,
+  /** round trips that the doctor takes, on the control connection and on a carrier */
+  DOCTOR_PINGS: 10,
+  /** how long it pings one connection at most */
+  DOCTOR_PINGS_WITHIN_MS: 3000,
+  /** datagrams that the doctor sends to each UDP port of the edge */
+  DOCTOR_UDP_PINGS: 5,
+  /** the edge answers fifty a second */
+  DOCTOR_UDP_PING_EVERY_MS: 100,
+  /** from the first of them to the last answer */
+  DOCTOR_UDP_WITHIN_MS: 2000,
+  /** what the doctor sends and fetches to tell the bandwidth, each way */
+  DOCTOR_TRANSFER_BYTES: 8 * MiB,
+  /** a slow line is known well before that much has passed */
+  DOCTOR_TRANSFER_WITHIN_MS: 3000,
+  /** for one look at the name, the connection or the certificate: what takes longer is found by its silence */
+  DOCTOR_STEP_WITHIN_MS: 5000,
+  /** for a local service, all of which are asked at once */
+  DOCTOR_TARGET_WITHIN_MS: 3000,
 } as const;

@@ -3,13 +3,17 @@ import { Fault } from '@tunnel/errors';
 import type { ReportInternalError } from '@tunnel/mux';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger, InternalErrors, type Logger, Secret, systemClock } from '@tunnel/runtime';
-import { decideSecurity, type Endpoint, parseServerAddress, type SecurityOptions } from './endpoint.ts';
+import type { Endpoint } from './dial-socket.ts';
+import { decideSecurity, parseServerAddress, type SecurityOptions } from './endpoint.ts';
+import { type Proxy, parseProxy } from './proxy/proxy-address.ts';
 import type { StatusListener } from './status.ts';
 
 export interface ConnectOptions extends SecurityOptions {
   /** host:port of the edge's control port; 4040 when the port is left out. */
   readonly server: string;
   readonly token: string | Secret;
+  /** What leads out of this network: a URL (`http://`, `https://`, `socks5://`, `socks5h://`) or one that chooseProxy() gave. Left out, null or `none`: direct. */
+  readonly proxy?: string | Proxy | null | undefined;
   /** Keeps trying for ever to reach a server at the start; else it gives up after 30 s. */
   readonly wait?: boolean | undefined;
   /** A folder (0700) for the resume secret, so that a restart after a kill takes up the session. Left out: nothing is written. */
@@ -54,7 +58,7 @@ export const checkOptions = (options: ConnectOptions): ClientSettings => {
   const { stateDir, stateKey = '', clock = systemClock } = options;
   const logger = options.logger ?? createLogger({ level: 'silent', format: 'json' });
   return {
-    endpoint: { address, security: decideSecurity(address.host, options) },
+    endpoint: { address, security: decideSecurity(address.host, options), proxy: proxyOf(options.proxy) },
     token,
     wait: options.wait ?? false,
     state: stateDir === undefined ? null : { dir: stateDir, key: `${address.text}|${stateKey}` },
@@ -64,6 +68,11 @@ export const checkOptions = (options: ConnectOptions): ClientSettings => {
     clock,
     random: options.random ?? Math.random,
   };
+};
+
+const proxyOf = (given: ConnectOptions['proxy']): Proxy | null => {
+  if (typeof given !== 'string') return given ?? null;
+  return given === '' || given === 'none' ? null : parseProxy(given, { source: 'proxy' });
 };
 
 /** It goes into a header: nothing but printable ASCII, and not much of it. */

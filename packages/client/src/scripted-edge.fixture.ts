@@ -1,7 +1,7 @@
 // An edge for tests, on real sockets, that does what its script says; without one it welcomes everybody.
 
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import { createServer as createSecureServer } from 'node:https';
+import { createServer as createSecureServer, type ServerOptions as SecureServerOptions } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { createCarrier, type MuxHandlers, MuxSession, processBudget } from '@tunnel/mux';
 import {
@@ -72,7 +72,7 @@ export class ScriptedEdge {
   #tokenCount = 0;
   #tunnelCount = 0;
 
-  constructor(tls?: { key: string; cert: string }) {
+  constructor(tls?: SecureServerOptions) {
     this.#http = tls === undefined ? createServer() : (createSecureServer(tls) as unknown as Server);
     this.#http.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);

@@ -28,7 +28,7 @@ import { CarrierKeeper } from './carrier-keeper.ts';
 import type { ControlLink } from './control-link.ts';
 import { DatagramPath, type EdgeObserver } from './datagram-path.ts';
 import { reasonOf, unreachable } from './dial-faults.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Endpoint } from './dial-socket.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { RegistryLink } from './tunnel-registry.ts';
 
@@ -162,7 +162,7 @@ export class Session implements RegistryLink {
     return this.#datagramPath.observer;
   }
 
-  /** Where the control connection leads. */
+  /** Where the control connection leads; empty behind a proxy. */
   get edgeAddress(): string {
     return this.link.remoteAddress;
   }
@@ -233,6 +233,8 @@ export class Session implements RegistryLink {
       case 'CarrierTokens':
         return this.#keeper.onTokens(message.tokens);
       case 'DatagramPath':
+        // Behind a proxy there is no address to send datagrams to: they go on carriers, and peers over the relay.
+        if (this.edgeAddress === '') return;
         return this.#datagramPath.offered(message);
       case 'ShuttingDown':
         return handlers.onShuttingDown(message.reason);

@@ -204,7 +204,7 @@ export class TunnelRegistry {
       request_id: requestId,
       name: tunnel.name,
       protocol: tunnel.protocol,
-      local_addr: localAddress(tunnel.protocol, tunnel.localHost, tunnel.localPort),
+      local_addr: localAddress(tunnel.spec),
       ...registrationFields(tunnel.spec, tunnel.assignment),
     }));
   }

@@ -50,7 +50,7 @@ describe('what the edge is asked for', () => {
     ['http', '::1', 3000, '[::1]:3000'],
     ['tcp', 'db.test', 80, 'db.test:80'],
   ] as const)('%s at %s and %i is written %s', (protocol, host, port, text) => {
-    expect(localAddress(protocol, host, port)).toBe(text);
+    expect(localAddress({ protocol, localHost: host, localPort: port })).toBe(text);
   });
 });
 

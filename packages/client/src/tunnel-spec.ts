@@ -12,6 +12,7 @@ import {
 } from '@tunnel/protocol';
 import { Secret, sha256Hex } from '@tunnel/runtime';
 import { type Assignment, KIND_KEYS, type KindSpec, kindOf } from './forward/kinds.ts';
+import { checkLocalSpec, isPort, type LocalSpec, localAuthority } from './forward/local-target.ts';
 import { checkP2pName, p2pSecretOf } from './p2p-secret.ts';
 
 /** How the local service is to be probed. */
@@ -41,20 +42,15 @@ interface GroupSpec {
   readonly healthCheck?: HealthCheck;
 }
 
-export interface TunnelSpec extends GroupSpec, KindSpec {
+export interface TunnelSpec extends GroupSpec, KindSpec, LocalSpec {
   /** `https`: the local service speaks TLS. */
   readonly protocol: TunnelProtocol;
-  /** For people; `<protocol>-<port>` when left out. */
+  /** For people; `<protocol>-<port>`, or after the socket or the folder, when left out. */
   readonly name?: string;
-  /** 127.0.0.1 when left out. */
-  readonly localHost?: string;
-  readonly localPort: number;
 }
 
 /** What the frame has room for; within it the edge says what it takes. */
 const NAME_FRAME_UNITS = 200;
-/** The longest name of DNS. */
-const HOST_MAX_CHARS = 253;
 
 type Registration = Extract<ControlMessageInput, { type: 'RegisterTunnel' }>;
 type RegistrationFields = Omit<Registration, 'type' | 'request_id' | 'name' | 'protocol' | 'local_addr'>;
@@ -67,6 +63,7 @@ export const checkTunnelSpec = (spec: TunnelSpec): void => {
   if (localProtocol === 'h2c' && !kindOf(protocol).takesH2c) {
     throw new Fault('CLIENT_USAGE', { reason: 'h2c is HTTP/2 without TLS: it goes with http, not with https' });
   }
+  checkFilesSpec(spec);
   if (hostHeader !== undefined && !isHostHeader(hostHeader)) {
     throw new Fault('CLIENT_USAGE', {
       reason: 'the Host header must be keep, rewrite or a host name with an optional port',
@@ -81,6 +78,13 @@ export const checkTunnelSpec = (spec: TunnelSpec): void => {
     p2pSecretOf(spec.secret);
   }
   checkFrame(spec);
+};
+
+/** The client serves the folder itself: there is nothing to probe, and nobody who speaks HTTP/2. */
+const checkFilesSpec = ({ files, healthCheck, localProtocol }: TunnelSpec): void => {
+  if (files === undefined) return;
+  if (healthCheck !== undefined) throw new Fault('CLIENT_USAGE', { reason: 'a folder of files takes no health check' });
+  if (localProtocol === 'h2c') throw new Fault('CLIENT_USAGE', { reason: 'h2c goes with a service, not with files' });
 };
 
 /** What says nothing about this kind of tunnel was meant for another one. */
@@ -106,22 +110,18 @@ const checkFrame = (spec: TunnelSpec): void => {
 };
 
 /** Callers of the library may come without a type checker. */
-const checkAddresses = ({ protocol, name = '', localHost = '127.0.0.1', localPort, remotePort }: TunnelSpec): void => {
+const checkAddresses = (spec: TunnelSpec): void => {
+  const { protocol, name = '', remotePort } = spec;
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   if (!tunnelProtocol.safeParse(protocol).success) throw refuse(`a tunnel is ${tunnelProtocol.options.join(', ')}`);
-  if (!isPort(localPort)) throw refuse('the local port must be a whole number from 1 to 65535');
+  checkLocalSpec(spec);
   if (remotePort !== undefined && !isPort(remotePort)) {
     throw refuse('the public port must be a whole number from 1 to 65535');
   }
   if (typeof name !== 'string' || name.length > NAME_FRAME_UNITS) {
     throw refuse('the name of a tunnel must be a text of at most 100 characters');
   }
-  if (typeof localHost !== 'string' || localHost === '' || localHost.length > HOST_MAX_CHARS) {
-    throw refuse(`the local host must be a text of 1 to ${HOST_MAX_CHARS} characters`);
-  }
 };
-
-const isPort = (port: unknown): boolean => Number.isInteger(port) && Number(port) >= 1 && Number(port) <= 65_535;
 
 /**
  * What was given is asked for exactly; what the edge once chose is preferred. Of a group's member the preference counts only
@@ -134,10 +134,7 @@ export const registrationFields = (spec: TunnelSpec, previous: Assignment): Regi
 });
 
 /** As a Host header would name it: `rewrite` sends exactly this. */
-export const localAddress = (protocol: TunnelProtocol, host: string, port: number): string => {
-  const name = host.includes(':') ? `[${host}]` : host;
-  return port === kindOf(protocol).defaultPort ? name : `${name}:${port}`;
-};
+export const localAddress = (spec: TunnelSpec): string => localAuthority(spec, kindOf(spec.protocol).defaultPort);
 
 /** The same, with keys and secrets that no log, error or inspection shows. */
 export const concealKey = (spec: TunnelSpec): TunnelSpec => ({

@@ -6,7 +6,7 @@ import type { Backoff } from './backoff.ts';
 import { tunnelFields } from './entry-fields.ts';
 import { type Assignment, kindOf } from './forward/kinds.ts';
 import { LocalAddresses } from './forward/local-addresses.ts';
-import type { LocalTarget } from './forward/local-service.ts';
+import { type LocalSpec, type LocalTarget, localLabel, localTargetOf, localText } from './forward/local-target.ts';
 import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
 import type { PublishedPeer, TunnelPeers } from './peer-types.ts';
 import { checkTunnelSpec, concealKey, type TunnelSpec } from './tunnel-spec.ts';
@@ -26,12 +26,8 @@ export interface DatagramWay {
   readonly reason: string;
 }
 
-/** Where visitors are taken to: as in a spec. What is left out of the second line stays as it was. */
-export type TunnelTarget = Pick<
-  TunnelSpec,
-  Extract<keyof TunnelSpec, 'localHost' | 'localPort' | 'localSocket' | 'files'>
-> &
-  Partial<Pick<TunnelSpec, 'localProtocol' | 'localTlsVerify' | 'healthCheck'>>;
+/** Where visitors are taken to: as in a spec. What is left out of the rest of it stays as it was. */
+export type TunnelTarget = LocalSpec & Partial<Pick<TunnelSpec, 'localProtocol' | 'localTlsVerify' | 'healthCheck'>>;
 
 export interface Tunnel {
   readonly state: TunnelState;
@@ -39,8 +35,11 @@ export interface Tunnel {
   readonly spec: TunnelSpec;
   readonly name: string;
   readonly protocol: TunnelProtocol;
-  readonly localHost: string;
-  readonly localPort: number;
+  /** Where visitors are taken to, for people: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
+  readonly local: string;
+  /** null where it is a socket or a folder, the port too. */
+  readonly localHost: string | null;
+  readonly localPort: number | null;
   /** Empty until the edge has answered; may change when a client returns late. */
   readonly tunnelId: string;
   readonly publicUrl: string;
@@ -109,9 +108,9 @@ export class TunnelEntry implements Tunnel {
   ) {
     this.#spec = concealKey(spec);
     this.protocol = spec.protocol;
-    this.#target = targetOf(this.#spec);
-    this.#addresses = new LocalAddresses(this.localHost);
-    this.name = spec.name ?? spec.p2pName ?? `${spec.protocol}-${spec.localPort}`;
+    this.#target = targetOf(spec);
+    this.#addresses = new LocalAddresses(this.localHost ?? '');
+    this.name = spec.name ?? spec.p2pName ?? `${spec.protocol}-${localLabel(spec)}`;
     this.group = spec.group ?? null;
     this.#health = spec.healthCheck?.type === undefined ? 'none' : 'unknown';
     this.backoff = deps.backoff;
@@ -133,14 +132,6 @@ export class TunnelEntry implements Tunnel {
     return this.#spec;
   }
 
-  get localHost(): string {
-    return this.#spec.localHost ?? '127.0.0.1';
-  }
-
-  get localPort(): number {
-    return this.#spec.localPort;
-  }
-
   get addresses(): LocalAddresses {
     return this.#addresses;
   }
@@ -151,13 +142,25 @@ export class TunnelEntry implements Tunnel {
 
   /** The same tunnel in an earlier run has the same key. What it had in another group is not to be asked for in this one. */
   get key(): string {
-    const own = `${this.protocol}|${this.name}|${this.localHost}:${this.localPort}`;
+    const own = `${this.protocol}|${this.name}|${this.local}`;
     return this.group === null ? own : `${own}|${this.group}`;
   }
 
   /** Where visitors are taken to. */
   get target(): LocalTarget {
     return this.#target;
+  }
+
+  get local(): string {
+    return localText(this.#spec);
+  }
+
+  get localHost(): string | null {
+    return this.#target.kind === 'address' ? this.#target.host : null;
+  }
+
+  get localPort(): number | null {
+    return this.#target.kind === 'address' ? this.#target.port : null;
   }
 
   get assignment(): Assignment {
@@ -219,7 +222,7 @@ export class TunnelEntry implements Tunnel {
   }
 
   async retarget(target: TunnelTarget): Promise<void> {
-    const { localHost: _host, localPort: _port, ...rest } = this.#spec;
+    const { localHost: _host, localPort: _port, localSocket: _socket, files: _files, ...rest } = this.#spec;
     const spec = concealKey({ ...rest, ...target });
     checkTunnelSpec(spec);
     if (!isRetarget(tunnelFields(this.#spec), tunnelFields(spec))) {
@@ -227,9 +230,9 @@ export class TunnelEntry implements Tunnel {
         reason: `the edge has to know of this change of ${this.name}: the tunnel must be closed and opened anew`,
       });
     }
-    this.#spec = spec;
     this.#target = targetOf(spec);
-    this.#addresses = new LocalAddresses(this.localHost);
+    this.#spec = spec;
+    this.#addresses = new LocalAddresses(this.localHost ?? '');
     await this.#owner.retargeted(this);
   }
 
@@ -285,8 +288,4 @@ export class TunnelEntry implements Tunnel {
   }
 }
 
-const targetOf = (spec: TunnelSpec): LocalTarget => ({
-  host: spec.localHost ?? '127.0.0.1',
-  port: spec.localPort,
-  tls: kindOf(spec.protocol).localTls(spec),
-});
+const targetOf = (spec: TunnelSpec): LocalTarget => localTargetOf(spec, kindOf(spec.protocol).localTls(spec));

@@ -35,6 +35,11 @@ describe('readiness', () => {
     expect(readiness({ state: 'connected', tunnels })).toEqual({ ready: true });
   });
 
+  it('does not wait for one that was removed and has visitors left', () => {
+    const tunnels = [tunnel('web', 'open'), tunnel('gone', 'closing')];
+    expect(readiness({ state: 'connected', tunnels })).toEqual({ ready: true });
+  });
+
   it('stays one short line with many tunnels', () => {
     const tunnels = Array.from({ length: 200 }, (_, index) => tunnel(`t${index}`, 'opening'));
     const answer = readiness({ state: 'connected', tunnels });

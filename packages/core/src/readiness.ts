@@ -23,7 +23,10 @@ const NAMES_MAX = 5;
 
 export const readiness = ({ state, tunnels }: ReadinessFacts): Readiness => {
   if (state !== 'connected') return { ready: false, reason: `the client is ${state}` };
-  const missing = tunnels.filter((tunnel) => STARTED_WITH.has(tunnel.source) && tunnel.state !== 'open');
+  // One that is closing was removed: it is wanted no more.
+  const missing = tunnels.filter(
+    ({ source, state: at }) => STARTED_WITH.has(source) && at !== 'open' && at !== 'closing',
+  );
   if (missing.length === 0) return { ready: true };
   const named = missing.slice(0, NAMES_MAX).map((tunnel) => `${tunnel.name} is ${tunnel.state}`);
   const more = missing.length > NAMES_MAX ? [`${missing.length - NAMES_MAX} more are not open`] : [];

@@ -37,6 +37,7 @@ export const CATALOGUE = {
   AUTH_TOKEN_MISSING: entry(401, false, 'no key was given', 'Send `Authorization: Bearer <key>`; in the client use --token-file, TUNNEL_API_KEY or `auth_token`.'),
   AUTH_TOKEN_REVOKED: entry(401, false, 'the key was revoked', 'Create a new key.'),
   AUTH_TOO_MANY_FAILURES: entry(429, true, 'too many refused keys from this address; try again in {seconds} s', 'Wait, then try with a valid key.'),
+  SPEED_LIMIT: entry(429, true, 'this account has measured its path with {limit} bytes within a minute; try again in {seconds} s', 'Wait, or ask for fewer bytes.'),
   AUTH_BACKEND_AWAY: entry(503, true, 'keys cannot be checked right now', 'Try again; the client does so by itself.'),
   ACCOUNT_SUSPENDED: entry(403, false, 'the account is suspended', 'Write to the operator of this edge.'),
 
@@ -180,6 +181,9 @@ export const CATALOGUE = {
   CLIENT_SERVER_SPEAKS_PLAIN: entry(400, false, '{server} does not speak TLS on its control port', 'Set `tls: false` (--no-tls) if the network between is yours.'),
   CLIENT_CERTIFICATE: entry(400, false, 'the certificate of {server} was not accepted: {reason}', 'Set `ca_file`, or use --insecure for a self-signed test server.'),
   CLIENT_NOT_AN_EDGE: entry(400, false, '{server} is not a tunnel edge: {reason}', 'Check --server: host and control port, 4040 by default.'),
+  CLIENT_PROXY_UNREACHABLE: entry(503, true, 'cannot reach the proxy {proxy}: {reason}', 'Check --proxy, `proxy` of config.yml, or HTTPS_PROXY and ALL_PROXY; `--proxy none` goes without one.'),
+  CLIENT_PROXY_AUTH: entry(407, false, 'the proxy {proxy} lets nobody through: {reason}', 'Give user name and password in the URL of the proxy, or as user:password in the file that `proxy_auth_file` names.'),
+  CLIENT_PROXY_REFUSED: entry(403, false, 'the proxy {proxy} does not lead to {server}: {reason}', 'Ask who runs the proxy to allow CONNECT to that host and port; an edge that serves 443 is reached with --server host:443.'),
   CLIENT_API_UNREACHABLE: entry(503, true, 'cannot reach {url}: {reason}', 'Check --api, or `api_url` of config.yml, and the network.'),
   CLIENT_NOT_AN_API: entry(400, false, '{url} is not the REST of an edge: {reason}', 'Check --api, or `api_url` of config.yml: host and api_port, 4041 by default.'),
   CLIENT_PLATFORM_UNREACHABLE: entry(503, true, 'cannot reach {url}: {reason}', 'Check the network, and the address: `tunnel login --platform <url>` or `platform_url` of config.yml.'),
@@ -201,6 +205,7 @@ export const CATALOGUE = {
   CLIENT_PEER_DIAL: entry(502, true, "the service of '{name}' was not reached: {reason}", 'Try again. The other end may be away, or its local service down.'),
   CLIENT_CLOSED: entry(410, false, 'the client is closed', 'Connect again.'),
   CLIENT_LOCAL_DIAL: entry(502, true, 'cannot connect to {target}: {reason}', 'Start the local service.'),
+  CLIENT_LOCAL_FILES: entry(502, true, 'cannot serve the folder {dir}: {reason}', 'Create the folder, or name another one.'),
   CLIENT_FLOW_LIMIT: entry(503, true, 'this client holds its limit of {limit} flows', 'Visitors of udp tunnels that come now are turned away. Start another client, or give this one more open files (`ulimit -n`).'),
   CLIENT_LOCAL_CERTIFICATE: entry(502, false, 'the certificate of {target} was not accepted: {reason}', 'Give the local service a certificate that is trusted here, or set `local_tls_verify: false` (--local-tls-no-verify).'),
 } as const satisfies Record<string, CatalogueEntry>;

@@ -4,22 +4,19 @@ import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { dialStatically } from './node-internals.ts';
 import { adoptSocket, SocketDuplex } from './socket-duplex.ts';
 
-export interface DialOptions {
-  readonly host: string;
-  readonly port: number;
-  readonly timeoutMs: number;
-}
+/** Over TCP, or through a Unix socket. */
+type Place = { readonly host: string; readonly port: number } | { readonly path: string };
 
-export interface TlsDialOptions extends DialOptions {
-  /** Whether the certificate must be one that is trusted here, and of this host. */
-  readonly verify: boolean;
-}
+export type DialOptions = Place & { readonly timeoutMs: number };
+
+/** `verify`: whether the certificate must be one that is trusted here, and of this host; behind a Unix socket that is localhost. */
+export type TlsDialOptions = DialOptions & { readonly verify: boolean };
 
 /** Rejects with Node's own error (`code` says which). */
-export const connectSocket = ({ host, port, timeoutMs }: DialOptions): Promise<SocketDuplex> => {
+export const connectSocket = ({ timeoutMs, ...place }: DialOptions): Promise<SocketDuplex> => {
   let dialled!: Socket;
   const duplex = new SocketDuplex((reader) => {
-    const attached = dialStatically({ host, port, allowHalfOpen: true, noDelay: true }, reader);
+    const attached = dialStatically({ ...place, allowHalfOpen: true, noDelay: true }, reader);
     dialled = attached.socket;
     return attached;
   });
@@ -27,13 +24,12 @@ export const connectSocket = ({ host, port, timeoutMs }: DialOptions): Promise<S
 };
 
 /** Rejects with Node's own error. The time covers connect and handshake together. */
-export const connectTlsSocket = ({ host, port, timeoutMs, verify }: TlsDialOptions): Promise<SocketDuplex> => {
+export const connectTlsSocket = ({ timeoutMs, verify, ...place }: TlsDialOptions): Promise<SocketDuplex> => {
   // Node documents allowHalfOpen here; its types do not know it.
   const options: ConnectionOptions & { readonly allowHalfOpen: boolean } = {
-    host,
-    port,
+    ...place,
     // An address has no place in SNI (RFC 6066, section 3).
-    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ...('host' in place && isIP(place.host) === 0 ? { servername: place.host } : {}),
     rejectUnauthorized: verify,
     ALPNProtocols: ['http/1.1'],
     allowHalfOpen: true,

@@ -24,6 +24,8 @@ interface SocketHandle {
   useUserBuffer?: (buffer: Buffer) => void;
   /** 0 while the connection lives in at least one direction. */
   getpeername?: (out: object) => number;
+  /** Of TCP only. */
+  reset?: (request: object) => number;
   readStart(): void;
   readStop(): void;
   /** What libuv holds because the kernel has not taken it. */
@@ -72,9 +74,26 @@ export const readInto = (socket: net.Socket, view: Buffer): void => {
   inside._handle.useUserBuffer(view);
 };
 
+/**
+ * The way back from static reads, for one that somebody else takes over who expects an ordinary stream: paused, and what comes is copied out of
+ * `view` at once, so that all may share it. Node has no way to take a listener off again: from here on this one stands above the first.
+ */
+export const readOrdinarily = (socket: net.Socket, view: Buffer): void => {
+  socket.pause();
+  // The fallback's.
+  socket.removeAllListeners('data');
+  const inside = socket as SocketInside;
+  const symbols = onreadSymbols();
+  if (symbols === null || typeof inside._handle?.useUserBuffer !== 'function' || !inside[symbols.buffer]) return;
+  inside[symbols.buffer] = view;
+  inside[symbols.callback] = (n: number) => socket.push(Buffer.from(view.subarray(0, n)));
+  inside[symbols.next] = null;
+  inside._handle.useUserBuffer(view);
+};
+
 /** A connection that is being dialled: for these Node offers static reads itself. Paused until resume(). */
 export const dialStatically = (
-  options: net.TcpNetConnectOpts,
+  options: net.NetConnectOpts,
   reader: StaticReader,
 ): { socket: net.Socket; readPath: ReadPath } => {
   if (!staticAllowed) {
@@ -83,7 +102,7 @@ export const dialStatically = (
   }
   // Node takes null for "the same memory again"; its types do not say so.
   const onread = { buffer: () => reader.nextView(), callback: (n: number) => reader.onRead(n) };
-  const socket = net.connect({ ...options, onread } as unknown as net.TcpNetConnectOpts);
+  const socket = net.connect({ ...options, onread } as unknown as net.NetConnectOpts);
   socket.pause();
   return { socket, readPath: 'static' };
 };
@@ -170,9 +189,15 @@ const skipNextDestroy = (socket: net.Socket): void => {
  */
 export const resetSafely = (socket: net.Socket): void => {
   // Below TLS there is no reset to be had: its peer sees a close without the closing alert.
-  if (socket.connecting || socket instanceof TLSSocket) socket.destroy();
+  if (socket.connecting || socket instanceof TLSSocket || isPipe(socket)) socket.destroy();
   else if (isEnding(socket)) socket.once('finish', () => socket.resetAndDestroy());
   else socket.resetAndDestroy();
+};
+
+/** A Unix socket: it has no reset either, and Node throws when it is asked for one. */
+const isPipe = (socket: net.Socket): boolean => {
+  const handle = (socket as SocketInside)._handle;
+  return handle !== null && handle !== undefined && typeof handle.reset !== 'function';
 };
 
 /** Everything before the end has left. The end itself takes one turn of the loop, whatever the peer does. */

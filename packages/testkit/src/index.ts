@@ -1,12 +1,15 @@
 export { deterministicBytes, deterministicChunks, hashOf, seededRandom } from './deterministic-bytes.ts';
 export { type EventuallyOptions, eventually, waitForPort } from './eventually.ts';
 export { FakeClock } from './fake-clock.ts';
+export { freePort } from './free-port.ts';
 export { MemoryNetwork } from './memory-network.ts';
 export { monthWithRoom } from './month-with-room.ts';
 export {
   carrierPair,
+  companyCertificate,
   type EndKind,
   endPair,
+  expiredCertificate,
   openStream,
   type PairKind,
   renewedCertificate,
@@ -17,6 +20,14 @@ export {
   testCertificate,
 } from './mux-pairs.ts';
 export { type ObservingPorts, startObservingPorts } from './observing-ports.ts';
+export {
+  type ConnectProxyOptions,
+  type ProxyRequest,
+  type SocksProxyOptions,
+  startConnectProxy,
+  startSocksProxy,
+  type TestProxy,
+} from './proxies.ts';
 export { RecordingDatagrams, RecordingReader, rethrow } from './recording-reader.ts';
 export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
 export { type Program, type ProgramExit, type ProgramOptions, spawnProgram } from './spawn-program.ts';

@@ -68,8 +68,12 @@ export const followClient = async (
   if (response.statusCode !== 200) {
     throw refusalOf({ status: response.statusCode ?? 0, json: await readJson(response) });
   }
-  response.on('error', () => {});
-  for await (const line of createInterface({ input: response })) if (line !== '') onLine(JSON.parse(line));
+  try {
+    for await (const line of createInterface({ input: response })) if (line !== '') onLine(JSON.parse(line));
+  } catch (error) {
+    // Of a client that was killed there is no more to come either.
+    if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
+  }
 };
 
 const send = (socketPath: string, call: AgentCall): Promise<IncomingMessage> =>

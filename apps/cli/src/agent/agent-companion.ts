@@ -16,7 +16,10 @@ export const agentCompanion = (_plan: unknown, io: Io): Companion | null => {
     onRunning: async (running) => {
       server = await start(running, log, io);
     },
-    close: async () => server?.close(),
+    close: async () => {
+      log.close();
+      await server?.close();
+    },
   };
 };
 

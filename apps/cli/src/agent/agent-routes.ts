@@ -6,7 +6,7 @@ import type { Clock, Logger } from '@tunnel/runtime';
 import { CLI_LIMITS } from '../limits.ts';
 import { readyFields } from '../output/json.ts';
 import type { RunningClient } from '../running-client.ts';
-import type { LogKeeper } from './log-keeper.ts';
+import type { LogEntry, LogKeeper } from './log-keeper.ts';
 import { specFromWire } from './spec-wire.ts';
 import { statusOf } from './status-report.ts';
 
@@ -61,9 +61,9 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
   '/tunnels/': { DELETE: (_request, url, agent) => removeTunnel(url, agent) },
   '/reload': { POST: async (_request, _url, { running }) => ok(await reload(running)) },
   '/stop': {
-    POST: (_request, _url, { running, clock }) => {
-      // After the answer is on its way.
-      clock.setTimeout(() => running.stop(), 0);
+    POST: ({ response }, _url, { running }) => {
+      // With the end of the run its socket is closed: first the answer.
+      response.once('close', () => running.stop());
       return { status: 202, json: { stopping: true } };
     },
   },
@@ -183,8 +183,9 @@ const follow = ({ response }: AgentRequest, { log }: AgentRoutes) => {
   response.writeHead(200, NDJSON);
   response.flushHeaders();
   return {
-    tell: (pick: (entry: ReturnType<LogKeeper['last']>[number]) => object | null): void => {
+    tell: (pick: (entry: LogEntry) => object | null): void => {
       const stop = log.follow((entry) => {
+        if (entry === null) return void response.end();
         const told = pick(entry);
         if (told === null) return;
         if (response.writableLength > CLI_LIMITS.AGENT_LAG_MAX_BYTES) response.destroy();

@@ -71,26 +71,29 @@ const respond = async (request: IncomingMessage, response: ServerResponse, route
     const answer = await answerTo({ method, url, body, response }, routes);
     if (answer !== null) sendJson(response, answer.status, answer.json);
   } catch (error) {
-    if (request.destroyed && !request.complete) return;
     const fault = Fault.from(error);
     if (fault.code === 'INTERNAL') routes.logger.warn({ reason: String(fault.cause) }, 'the agent could not answer');
     sendJson(response, fault.status, { code: fault.code, error: fault.message, values: fault.values });
   }
 };
 
-const readBody = async (request: IncomingMessage): Promise<string> => {
-  const limit = CLI_LIMITS.AGENT_BODY_MAX_BYTES;
-  const tooLarge = new Fault('API_BODY_TOO_LARGE', { limit });
-  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge;
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of request as AsyncIterable<Buffer>) {
-    bytes += part.length;
-    if (bytes > limit) throw tooLarge;
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString('utf8');
-};
+/** What is too long is read to nobody: whoever writes it all before it listens gets the answer, too. */
+const readBody = (request: IncomingMessage): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const limit = CLI_LIMITS.AGENT_BODY_MAX_BYTES;
+    const tooLarge = new Fault('API_BODY_TOO_LARGE', { limit });
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    request.on('data', (part: Buffer) => {
+      bytes += part.length;
+      if (bytes <= limit) parts.push(part);
+      else reject(tooLarge);
+    });
+    request.once('end', () => resolve(Buffer.concat(parts).toString('utf8')));
+    request.once('close', () => reject(new Fault('API_CALLER_GONE')));
+    request.on('error', () => {});
+    if (Number(request.headers['content-length'] ?? 0) > limit) reject(tooLarge);
+  });
 
 const sendJson = (response: ServerResponse, status: number, json: object): void => {
   if (response.headersSent || response.destroyed) return void response.destroy();

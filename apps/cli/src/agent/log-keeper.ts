@@ -17,7 +17,8 @@ export interface LogEntry {
   readonly event: JsonEvent | null;
 }
 
-type Listener = (entry: LogEntry) => void;
+/** null: it was the last. */
+type Listener = (entry: LogEntry | null) => void;
 
 export class LogKeeper implements Partial<Output> {
   readonly #clock: Clock;
@@ -47,6 +48,12 @@ export class LogKeeper implements Partial<Output> {
   follow(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
+  }
+
+  /** Nothing more will be said. */
+  close(): void {
+    for (const listener of this.#listeners) listener(null);
+    this.#listeners.clear();
   }
 
   onRequest(event: RequestEvent): void {

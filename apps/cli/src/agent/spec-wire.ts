@@ -14,6 +14,8 @@ const KEYS: Readonly<Partial<Record<keyof TunnelSpec, Kind>>> = {
   name: 'string',
   localHost: 'string',
   localPort: 'number',
+  localSocket: 'string',
+  files: 'object',
   subdomain: 'string',
   hostHeader: 'string',
   localProtocol: 'string',
@@ -39,7 +41,8 @@ export const specFromWire = (json: unknown): NamedSpec => {
   for (const [key, value] of Object.entries(json)) {
     const kind = Object.hasOwn(KEYS, key) ? KEYS[key as keyof TunnelSpec] : undefined;
     if (kind === undefined) throw refuse(`\`${key}\` says nothing about a tunnel that is added`);
-    if (typeof value !== kind || value === null) throw refuse(`\`${key}\` must be a ${kind}`);
+    if (typeof value !== kind || value === null || Array.isArray(value))
+      throw refuse(`\`${key}\` must be of the kind ${kind}`);
   }
   const spec = json as NamedSpec;
   if (typeof spec.name !== 'string' || spec.name === '') throw refuse('a tunnel that is added has a `name`');

@@ -1,8 +1,8 @@
 // What a running client says of itself, with the names and fields that `tunnel status --json` prints.
-import { type ClientState, protocolTraits, type TunnelSource } from '@tunnel/client';
+import { type ClientState, localText, protocolTraits, type TunnelSource, type TunnelSpec } from '@tunnel/client';
 import { VERSION } from '../io.ts';
 import { listenText } from '../output/peers.ts';
-import type { RunningClient, RunningTunnel, RunningTunnelState } from '../running-client.ts';
+import { isTunnel, type RunningClient, type RunningTunnel, type RunningTunnelState } from '../running-client.ts';
 
 export interface TunnelStatus {
   readonly name: string;
@@ -54,7 +54,7 @@ export const statusOf = (running: RunningClient, pid: number): ClientStatus => {
     region_id: session?.regionId ?? null,
     latency_ms: session?.latencyMs == null ? null : Math.round(session.latencyMs * 10) / 10,
     carriers: session?.carriers ?? 0,
-    proxy: null,
+    proxy: plan.settings.proxy?.text ?? null,
     log_file: plan.settings.logFile ?? null,
     tunnels: running.tunnels.map(tunnelStatus),
   };
@@ -62,8 +62,9 @@ export const statusOf = (running: RunningClient, pid: number): ClientStatus => {
 
 const tunnelStatus = (entry: RunningTunnel): TunnelStatus => {
   const { name, source, state, lastError } = entry;
-  const { tunnel_id, protocol, public_url, local, ...rest } =
-    'protocol' in entry.wanted ? publishedFields(entry, entry.wanted.protocol) : connectionFields(entry);
+  const { tunnel_id, protocol, public_url, local, ...rest } = isTunnel(entry.wanted)
+    ? publishedFields(entry, entry.wanted)
+    : connectionFields(entry);
   const last_error = lastError?.message ?? null;
   return { name, tunnel_id, protocol, public_url, local, source, state, ...rest, last_error };
 };
@@ -71,17 +72,18 @@ const tunnelStatus = (entry: RunningTunnel): TunnelStatus => {
 type Fields = Omit<TunnelStatus, 'name' | 'source' | 'state' | 'last_error'>;
 
 /** Requests where they are known; else visitors: of other protocols each is one. */
-const publishedFields = ({ tunnel, wanted }: RunningTunnel, protocol: string): Fields => {
+const publishedFields = ({ tunnel }: RunningTunnel, wanted: TunnelSpec): Fields => {
+  const { protocol, group = null } = wanted;
   const { requests = 0, connections = 0, bytesIn = 0, bytesOut = 0 } = tunnel?.counts ?? {};
   const health = tunnel?.health ?? 'none';
   return {
     tunnel_id: tunnel?.tunnelId || null,
     protocol,
     public_url: tunnel?.publicUrl || null,
-    local: tunnel === null ? null : `${tunnel.localHost}:${tunnel.localPort}`,
-    group: 'group' in wanted ? (wanted.group ?? null) : null,
+    local: tunnel?.local ?? localText(wanted),
+    group,
     healthy: health === 'none' || health === 'unknown' ? null : health === 'healthy',
-    request_count: tunnel !== null && protocolTraits(tunnel.protocol).carriesRequests ? requests : connections,
+    request_count: protocolTraits(protocol).carriesRequests ? requests : connections,
     bytes_proxied: bytesIn + bytesOut,
   };
 };

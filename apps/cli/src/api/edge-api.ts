@@ -1,5 +1,5 @@
 // The REST of an edge: where it is, whether a key may go there, and its groups, with what can go wrong put into words.
-import { isLoopback, parseServerAddress } from '@tunnel/client';
+import { isLoopback, type ProxyFor, parseServerAddress } from '@tunnel/client';
 import { apiError, type GroupSummary, groupSummaries } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Secret } from '@tunnel/runtime';
@@ -45,6 +45,7 @@ export interface GroupsSource {
   readonly token: Secret;
   readonly caFile: string | undefined;
   readonly insecure: boolean;
+  readonly proxyFor: ProxyFor;
 }
 
 export interface ReadGroups {
@@ -56,9 +57,9 @@ export interface ReadGroups {
 export const readGroups = async (source: GroupsSource, signal?: AbortSignal): Promise<ReadGroups> => {
   const url = groupsUrl(source.address.url);
   try {
-    const { address, token, caFile, insecure } = source;
+    const { address, token, caFile, insecure, proxyFor } = source;
     const headers = { accept: 'application/json', authorization: `Bearer ${token.reveal()}` };
-    const trust = { loopbackOnly: address.loopbackOnly, refuseClearText: clearText, caFile, insecure };
+    const trust = { loopbackOnly: address.loopbackOnly, refuseClearText: clearText, caFile, insecure, proxyFor };
     return understand(url, await callHttp(url, { method: 'GET', headers }, trust, signal));
   } catch (error) {
     throw faultOfCall(error, url, url.origin, FAILURES);

@@ -1,8 +1,8 @@
 // HTTP calls that carry a secret: nothing is written before it is known where the connection leads. No redirects.
-import { type IncomingMessage, request as requestPlain } from 'node:http';
-import { request as requestTls } from 'node:https';
-import { isLoopback, readAuthorities } from '@tunnel/client';
+import { type IncomingMessage, request as requestOver } from 'node:http';
+import { dialSocket, dialTimeoutMs, type Endpoint, type ProxyFor, readAuthorities } from '@tunnel/client';
 import { type ErrorCode, Fault } from '@tunnel/errors';
+import { systemClock } from '@tunnel/runtime';
 
 export interface HttpTrust {
   /** Clear text goes to this machine, and nowhere else. */
@@ -11,6 +11,7 @@ export interface HttpTrust {
   readonly refuseClearText: (host: string) => Fault;
   readonly caFile: string | undefined;
   readonly insecure: boolean;
+  readonly proxyFor: ProxyFor;
 }
 
 export interface HttpCall {
@@ -42,34 +43,42 @@ const ANSWER_WITHIN_MS = 10_000;
 /** Ten times what ten thousand members of pools take. */
 const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
 
-export const callHttp = (url: URL, call: HttpCall, trust: HttpTrust, stop?: AbortSignal): Promise<HttpAnswer> => {
-  const late = AbortSignal.timeout(ANSWER_WITHIN_MS);
-  const options = {
-    agent: false,
-    method: call.method,
-    headers: call.headers,
-    signal: stop === undefined ? late : AbortSignal.any([stop, late]),
-  };
-  const isTls = url.protocol === 'https:';
-  const request = isTls ? requestTls(url, { ...options, ...certificateTrust(trust) }) : requestPlain(url, options);
+export const callHttp = async (url: URL, call: HttpCall, trust: HttpTrust, stop?: AbortSignal): Promise<HttpAnswer> => {
+  const endpoint = endpointOf(url, trust);
+  const late = AbortSignal.timeout(dialTimeoutMs(endpoint, ANSWER_WITHIN_MS));
+  const signal = stop === undefined ? late : AbortSignal.any([stop, late]);
+  // First the connection, then the head: a name such as localhost may lead anywhere.
+  const socket = await dialSocket(endpoint, {
+    ...{ clock: systemClock, minTlsVersion: 'TLSv1.2', signal },
+    alpn: ['http/1.1'],
+    refuseClearText: trust.refuseClearText,
+  });
+  const request = requestOver({
+    createConnection: () => socket,
+    ...{ host: url.hostname, port: endpoint.address.port, defaultPort: defaultPortOf(url) },
+    path: `${url.pathname}${url.search}`,
+    ...{ method: call.method, headers: call.headers, signal },
+  });
   return new Promise((resolve, reject) => {
     request.once('error', reject);
     request.once('response', (response) => void readAnswer(response).then(resolve, reject));
-    // The head is written at the end() below: a name such as localhost may lead anywhere.
-    request.once('socket', (socket) => {
-      socket.once(isTls ? 'secureConnect' : 'connect', () => {
-        if (trust.loopbackOnly && !isLoopback(socket.remoteAddress ?? '')) {
-          request.destroy(trust.refuseClearText(socket.remoteAddress ?? url.host));
-        } else request.end(call.body);
-      });
-    });
+    request.end(call.body);
   });
 };
 
-const certificateTrust = ({ caFile, insecure }: HttpTrust): { rejectUnauthorized: boolean; ca?: string } => ({
-  rejectUnauthorized: !insecure,
-  ...(caFile === undefined ? {} : { ca: readAuthorities(caFile) }),
-});
+const defaultPortOf = ({ protocol }: URL): number => (protocol === 'https:' ? 443 : 80);
+
+const endpointOf = (url: URL, { loopbackOnly, caFile, insecure, proxyFor }: HttpTrust): Endpoint => {
+  const port = url.port === '' ? defaultPortOf(url) : Number(url.port);
+  const address = { host: hostOf(url), port, text: `${url.hostname}:${port}` };
+  const ca = caFile === undefined ? undefined : readAuthorities(caFile);
+  const isTls = url.protocol === 'https:';
+  return {
+    address,
+    security: isTls ? { kind: 'tls', ca, verify: !insecure } : { kind: 'plain', loopbackOnly },
+    proxy: proxyFor(address),
+  };
+};
 
 const readAnswer = async (response: IncomingMessage): Promise<HttpAnswer> => {
   const parts: Buffer[] = [];

@@ -1,5 +1,5 @@
 // The API of the platform: where it is, how it is trusted, and whether a password may go there.
-import { isLoopback } from '@tunnel/client';
+import { isLoopback, type ProxyFor } from '@tunnel/client';
 import { type PlatformAnswer, PlatformClient, type PlatformFetch } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { VERSION } from '../io.ts';
@@ -31,21 +31,22 @@ const clearText = (host: string): Fault =>
     reason: `passwords and tokens would go to ${host} in clear: give an https:// address with --platform, or --no-tls if the network between is yours`,
   });
 
-export const platformClient = (platform: PlatformEndpoint, accessToken?: string): PlatformClient =>
+export const platformClient = (platform: PlatformEndpoint, proxyFor: ProxyFor, accessToken?: string): PlatformClient =>
   new PlatformClient({
     url: platform.url,
-    fetch: fetchOf(platform),
+    fetch: fetchOf(platform, proxyFor),
     ...(accessToken === undefined ? {} : { accessToken: () => accessToken }),
   });
 
 const FAILURES = { wrongKind: 'CLIENT_NOT_A_PLATFORM', unreachable: 'CLIENT_PLATFORM_UNREACHABLE' } as const;
 
-const fetchOf = (platform: PlatformEndpoint): PlatformFetch => {
+const fetchOf = (platform: PlatformEndpoint, proxyFor: ProxyFor): PlatformFetch => {
   const trust: HttpTrust = {
     loopbackOnly: platform.url.startsWith('http:') && !platform.clearTextAllowed,
     refuseClearText: clearText,
     caFile: platform.caFile,
     insecure: platform.insecure,
+    proxyFor,
   };
   return async (address, { method, headers, body }) => {
     const url = new URL(address);

@@ -1,11 +1,13 @@
 // The login at a platform: kept in ~/.tunnel/session.json, and renewed for the calls that need it, by one process at a time.
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { ProxyFor } from '@tunnel/client';
 import type { PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { takeLock } from '@tunnel/runtime';
 import type { Io } from '../io.ts';
 import { fileFault, writePrivateFile } from '../private-files.ts';
+import { type ProxyFlags, proxyOfAccount } from '../settings.ts';
 import { checkPlatform, type PlatformEndpoint, platformClient } from './platform-api.ts';
 
 export interface SavedLogin {
@@ -138,18 +140,20 @@ export const accessUntilFrom = (now: number): number => now + ACCESS_TOKEN_MS;
 export class PlatformLogin {
   readonly #file: LoginFile;
   readonly #io: Pick<Io, 'clock'>;
+  readonly #proxyFor: ProxyFor;
   #saved: SavedLogin;
 
-  private constructor(file: LoginFile, saved: SavedLogin, io: Pick<Io, 'clock'>) {
+  private constructor(file: LoginFile, saved: SavedLogin, io: Pick<Io, 'clock'>, proxyFor: ProxyFor) {
     this.#file = file;
     this.#saved = saved;
     this.#io = io;
+    this.#proxyFor = proxyFor;
   }
 
   /** Throws when nobody is logged in here. */
-  static open(io: Pick<Io, 'home' | 'clock'>): PlatformLogin {
+  static open(io: Io, flags: ProxyFlags): PlatformLogin {
     const file = new LoginFile(io);
-    return new PlatformLogin(file, known(file.read()), io);
+    return new PlatformLogin(file, known(file.read()), io, proxyOfAccount(flags, io));
   }
 
   get platformUrl(): string {
@@ -186,7 +190,9 @@ export class PlatformLogin {
 
   async #refresh(saved: SavedLogin): Promise<SavedLogin> {
     try {
-      const { body, refreshToken } = await platformClient(checkPlatform(saved.platform)).refresh(saved.refreshToken);
+      const { body, refreshToken } = await platformClient(checkPlatform(saved.platform), this.#proxyFor).refresh(
+        saved.refreshToken,
+      );
       return {
         ...saved,
         refreshToken: refreshToken ?? saved.refreshToken,
@@ -199,7 +205,7 @@ export class PlatformLogin {
   }
 
   #client(): PlatformClient {
-    return platformClient(checkPlatform(this.#saved.platform), this.#saved.accessToken);
+    return platformClient(checkPlatform(this.#saved.platform), this.#proxyFor, this.#saved.accessToken);
   }
 
   #isFresh({ accessUntil }: SavedLogin): boolean {

@@ -3,10 +3,16 @@ import type { BillingStatus } from '@tunnel/contract';
 import { Command, InvalidArgumentError } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { PROXY_FLAG } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { billingLines } from '../output/account.ts';
 import { centsOf, coloursOf, dollarsText } from '../output/text.ts';
 import { oneLine } from '../problem-report.ts';
+
+interface AccountFlags {
+  readonly json?: boolean;
+  readonly proxy?: string;
+}
 
 type Finish = (code: ExitCode) => void;
 
@@ -27,10 +33,11 @@ export const billingCommand = (io: Io, finish: Finish): Command =>
 const statusCommand = (io: Io, finish: Finish): Command =>
   new Command('status')
     .description('plan, this month so far, cap, subscription and payment method')
+    .option(...PROXY_FLAG)
     .option('--json', 'print it as JSON, as GET /billing gives it')
     .addHelpText('after', '\nExample:\n  $ tunnel billing --json')
-    .action(async ({ json }: { json?: boolean }) => {
-      const login = PlatformLogin.open(io);
+    .action(async ({ json, ...flags }: AccountFlags) => {
+      const login = PlatformLogin.open(io, flags);
       const status = await login.call((client) => client.billing());
       const lines = json === true ? [JSON.stringify(status)] : await linesOf(io, login, status);
       io.stdout.write(`${lines.join('\n')}\n`);
@@ -57,10 +64,12 @@ const capCommand = (io: Io, finish: Finish): Command =>
   new Command('cap')
     .description('set or remove the spend cap of a month')
     .argument('<amount>', 'US dollars, as 20 or 20.50; or none', parseCap)
+    .option(...PROXY_FLAG)
     .option('--json', 'print the answer as JSON')
     .addHelpText('after', CAP_EXAMPLES)
-    .action(async (cap: Cap, { json }: { json?: boolean }) => {
-      const set = await PlatformLogin.open(io).call((client) => client.setSpendCap({ spend_cap_cents: cap.cents }));
+    .action(async (cap: Cap, { json, ...flags }: AccountFlags) => {
+      const login = PlatformLogin.open(io, flags);
+      const set = await login.call((client) => client.setSpendCap({ spend_cap_cents: cap.cents }));
       const { spend_cap_cents: cents } = set;
       const text = cents === null ? 'there is no spend cap now' : `the spend cap is ${dollarsText(cents)} a month`;
       io.stdout.write(json === true ? `${JSON.stringify(set)}\n` : `${text}\n`);
@@ -83,13 +92,14 @@ const portalCommand = (io: Io, finish: Finish): Command =>
   new Command('portal')
     .description("print a link to the payment processor's billing portal: invoices, payment method, cancelling")
     .option('--return-url <url>', "where the portal leads back to (default: the platform's dashboard)")
+    .option(...PROXY_FLAG)
     .option('--json', 'print the answer as JSON')
     .addHelpText(
       'after',
       '\nExample:\n  $ tunnel billing portal\n\nWhoever has the link is let in: it is for you alone.',
     )
-    .action(async ({ returnUrl, json }: { returnUrl?: string; json?: boolean }) => {
-      const login = PlatformLogin.open(io);
+    .action(async ({ returnUrl, json, ...flags }: AccountFlags & { returnUrl?: string }) => {
+      const login = PlatformLogin.open(io, flags);
       const return_url = returnUrl ?? `${login.platformUrl.replace(/\/$/, '')}/app/`;
       const portal = await login.call((client) => client.openPortal({ return_url }));
       io.stdout.write(json === true ? `${JSON.stringify(portal)}\n` : `${oneLine(portal.url)}\n`);

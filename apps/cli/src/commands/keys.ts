@@ -3,6 +3,7 @@ import { Fault } from '@tunnel/errors';
 import { Command } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { PROXY_FLAG } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { keyLines } from '../output/account.ts';
 import { coloursOf } from '../output/text.ts';
@@ -23,10 +24,11 @@ export const keysCommand = (io: Io, finish: Finish): Command => {
 const listCommand = (io: Io, finish: Finish): Command =>
   new Command('list')
     .description('show the keys of the account')
+    .option(...PROXY_FLAG)
     .option('--json', 'print the list as JSON')
     .addHelpText('after', '\nExample:\n  $ tunnel keys list')
-    .action(async ({ json }: { json?: boolean }) => {
-      const keys = await PlatformLogin.open(io).call((client) => client.keys());
+    .action(async ({ json, ...flags }: { json?: boolean; proxy?: string }) => {
+      const keys = await PlatformLogin.open(io, flags).call((client) => client.keys());
       io.stdout.write(json === true ? `${JSON.stringify(keys)}\n` : `${keyLines(keys, coloursOf(io)).join('\n')}\n`);
       finish(EXIT.endedAsAsked);
     });
@@ -35,6 +37,7 @@ interface CreateFlags {
   readonly label: string;
   readonly save?: boolean;
   readonly json?: boolean;
+  readonly proxy?: string;
   readonly config?: string;
 }
 
@@ -51,11 +54,12 @@ const createCommand = (io: Io, finish: Finish): Command =>
     .requiredOption('--label <text>', 'what you call it, 1 to 100 characters')
     .option('--save', 'keep it for the tunnels of this machine')
     .option('--json', 'print id and key as JSON')
+    .option(...PROXY_FLAG)
     .option('--config <file>', 'with --save: the config file (default: ~/.tunnel/config.yml)')
     .addHelpText('after', CREATE_EXAMPLES)
-    .action(async ({ label, save, json, config }: CreateFlags) => {
-      const login = PlatformLogin.open(io);
-      const store = save === true ? prepareKeyStore(config, io) : null;
+    .action(async ({ label, save, json, ...flags }: CreateFlags) => {
+      const login = PlatformLogin.open(io, flags);
+      const store = save === true ? prepareKeyStore(flags.config, io) : null;
       const created = await login.call((client) => client.createKey({ label }));
       if (store !== null) saveKey(store, created.token, io);
       if (json === true) io.stdout.write(`${JSON.stringify(store === null ? created : { id: created.id })}\n`);
@@ -93,9 +97,10 @@ const revokeCommand = (io: Io, finish: Finish): Command =>
     .description('revoke a key: tunnels that use it are closed within 2 seconds')
     .argument('<id>', 'the id that `tunnel keys list` shows')
     .option('--yes', 'without asking')
+    .option(...PROXY_FLAG)
     .addHelpText('after', '\nExample:\n  $ tunnel keys revoke 0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11')
-    .action(async (id: string, { yes }: { yes?: boolean }) => {
-      const login = PlatformLogin.open(io);
+    .action(async (id: string, { yes, ...flags }: { yes?: boolean; proxy?: string }) => {
+      const login = PlatformLogin.open(io, flags);
       if (yes !== true && !(await confirm(login, id, io))) {
         io.stdout.write('nothing was revoked\n');
         return finish(EXIT.endedAsAsked);

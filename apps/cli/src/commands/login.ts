@@ -1,15 +1,17 @@
 // `tunnel login`: starts a session at a platform, and keeps it for the commands that ask there.
 // `tunnel logout`: ends it at the platform, and forgets it here in any case.
 import { dirname } from 'node:path';
+import type { ProxyFor } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { checkPlatform, DEFAULT_PLATFORM, type PlatformEndpoint, platformClient } from '../api/platform-api.ts';
 import { accessUntilFrom, LoginFile, type SavedLogin } from '../api/platform-login.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
+import { PROXY_FLAG } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { oneLine } from '../problem-report.ts';
-import { type LoadedConfig, loadConfig } from '../settings.ts';
+import { type LoadedConfig, loadConfig, proxyOfAccount, resolveProxy } from '../settings.ts';
 import { withPrompt } from '../terminal-prompt.ts';
 
 interface LoginFlags {
@@ -19,6 +21,7 @@ interface LoginFlags {
   readonly tls: boolean;
   readonly caFile?: string;
   readonly insecure?: boolean;
+  readonly proxy?: string;
   readonly config?: string;
 }
 
@@ -44,20 +47,23 @@ export const loginCommand = (io: Io, finish: (code: ExitCode) => void): Command 
     .option('--no-tls', 'allow an http:// address on another machine: everything goes in clear, the password too')
     .option('--ca-file <file>', 'PEM file of the authorities to trust')
     .option('--insecure', 'accept any certificate (test servers only)')
+    .option(...PROXY_FLAG)
     .option('--config <file>', 'config file (default: ~/.tunnel/config.yml when it is there)')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: LoginFlags) => {
       const file = new LoginFile(io);
       const before = file.read();
-      const platform = checkPlatform(choosePlatform(flags, loadConfig(flags.config, io), before, io));
+      const config = loadConfig(flags.config, io);
+      const platform = checkPlatform(choosePlatform(flags, config, before, io));
       const credentials = await readCredentials(flags, platform, before, io);
-      const { body, refreshToken } = await platformClient(platform).logIn(credentials);
+      const proxyFor = resolveProxy(flags.proxy, config, io);
+      const { body, refreshToken } = await platformClient(platform, proxyFor).logIn(credentials);
       if (refreshToken === null) {
         throw new Fault('CLIENT_NOT_A_PLATFORM', { url: platform.url, reason: 'it sets no refresh_token' });
       }
       const { access_token: accessToken, user } = body;
       const accessUntil = accessUntilFrom(io.clock.now());
-      await replaceLogin(file, { platform, email: user.email, refreshToken, accessToken, accessUntil });
+      await replaceLogin(file, { platform, email: user.email, refreshToken, accessToken, accessUntil }, proxyFor);
       io.stdout.write(`logged in at ${platform.url} as ${oneLine(user.email)}\n`);
       finish(EXIT.endedAsAsked);
     });
@@ -122,7 +128,7 @@ const readPassword = async ({ stdin }: Io): Promise<string> => {
 };
 
 /** The session before it would live on for a month, and nobody could use it any more. */
-const replaceLogin = async (file: LoginFile, login: SavedLogin): Promise<void> => {
+const replaceLogin = async (file: LoginFile, login: SavedLogin, proxyFor: ProxyFor): Promise<void> => {
   const before = await file.exclusively(async () => {
     const found = file.read();
     file.write(login);
@@ -130,7 +136,7 @@ const replaceLogin = async (file: LoginFile, login: SavedLogin): Promise<void> =
   });
   if (before === null || before.platform.url !== login.platform.url) return;
   // Best effort: the login itself has succeeded.
-  await platformClient(login.platform)
+  await platformClient(login.platform, proxyFor)
     .logOut(before.refreshToken)
     .catch(() => {});
 };
@@ -138,11 +144,12 @@ const replaceLogin = async (file: LoginFile, login: SavedLogin): Promise<void> =
 export const logoutCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('logout')
     .description('end the session that `tunnel login` began')
+    .option(...PROXY_FLAG)
     .addHelpText('after', '\nExample:\n  $ tunnel logout')
-    .action(async () => {
+    .action(async (flags: { proxy?: string }) => {
       const file = new LoginFile(io);
       // Also what is no session any more may hold a token.
-      const ended = file.exists() ? await file.exclusively(() => endLogin(file)) : null;
+      const ended = file.exists() ? await file.exclusively(() => endLogin(file, proxyOfAccount(flags, io))) : null;
       if (ended === null) {
         io.stdout.write('not logged in\n');
         return finish(EXIT.endedAsAsked);
@@ -164,12 +171,12 @@ interface Ended {
   readonly problem: Fault | null;
 }
 
-const endLogin = async (file: LoginFile): Promise<Ended | null> => {
+const endLogin = async (file: LoginFile, proxyFor: ProxyFor): Promise<Ended | null> => {
   const login = file.read();
   file.remove();
   if (login === null) return null;
   try {
-    await platformClient(checkPlatform(login.platform)).logOut(login.refreshToken);
+    await platformClient(checkPlatform(login.platform), proxyFor).logOut(login.refreshToken);
     return { login, problem: null };
   } catch (error) {
     return { login, problem: Fault.from(error) };

@@ -6,7 +6,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { addServerFlags, type ServerFlags, wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { choosePoolOutput, type PoolOutput } from '../output/pools.ts';
-import { loadConfig, resolveSettings } from '../settings.ts';
+import { loadConfig, resolveProxy, resolveSettings } from '../settings.ts';
 import { listenForStop, pause } from '../until-stopped.ts';
 
 interface PoolFlags extends ServerFlags {
@@ -35,7 +35,7 @@ export const poolsCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       const config = loadConfig(flags.config, io);
       const { server, tls, token, caFile, insecure } = resolveSettings(flags, config, io);
       const address = apiAddress({ api: flags.api ?? config?.values.api_url, server, tls });
-      const source = { address, token, caFile, insecure };
+      const source = { address, token, caFile, insecure, proxyFor: resolveProxy(flags.proxy, config, io) };
       const output = choosePoolOutput(io, { json: flags.json === true, watch: flags.watch === true });
       if (flags.watch === true) await watchPools(source, output, flags.interval * 1000, io);
       else output.show(await readGroups(source));

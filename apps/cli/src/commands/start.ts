@@ -6,6 +6,8 @@ import {
   checkPeerOptions,
   checkTunnelSpec,
   type HealthCheck,
+  type LocalSpec,
+  localText,
   protocolTraits,
   type TunnelSpec,
 } from '@tunnel/client';
@@ -127,7 +129,7 @@ const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[])
 };
 
 /** What is published, and what others publish. */
-const planOf = (entries: readonly NamedTunnel[], wait = false) => ({
+export const planOf = (entries: readonly NamedTunnel[], wait = false) => ({
   tunnels: entries.filter(([, { p2p_connect }]) => p2p_connect === undefined).map((entry) => specOf(...entry)),
   peers: entries.flatMap(([name, entry]) => peerOf(name, entry, wait)),
 });
@@ -142,9 +144,7 @@ const peerOf = (name: string, entry: ClientTunnel, wait: boolean): ConnectPeerOp
 const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   protocol: entry.proto,
   name,
-  localHost: entry.local_host,
-  // The file was checked: an entry without one publishes nothing.
-  localPort: entry.local_port ?? 0,
+  ...localOf(entry),
   ...(entry.p2p_publish === undefined ? {} : publishedFieldsOf(entry, entry.p2p_publish)),
   ...(protocolTraits(entry.proto).carriesRequests ? httpFieldsOf(entry) : {}),
   ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
@@ -153,6 +153,13 @@ const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   ...(entry.group === undefined ? {} : { group: entry.group }),
   ...(entry.group_key === undefined ? {} : { groupKey: entry.group_key }),
   ...(entry.health_check === undefined ? {} : { healthCheck: healthCheckOf(entry.health_check) }),
+});
+
+/** The file was checked: one of them is there. */
+const localOf = ({ local_host, local_port, local_socket, files }: ClientTunnel): LocalSpec => ({
+  ...(local_port === undefined ? {} : { localHost: local_host, localPort: local_port }),
+  ...(local_socket === undefined ? {} : { localSocket: local_socket }),
+  ...(files === undefined ? {} : { files }),
 });
 
 const publishedFieldsOf = (entry: ClientTunnel, p2pName: string): Partial<TunnelSpec> => ({
@@ -199,11 +206,11 @@ export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command 
     });
 
 const checkedText = (entry: ClientTunnel): string => {
-  const { proto, local_host, local_port, group, p2p_publish, p2p_connect, p2p_service } = entry;
-  const local = `${local_host}:${local_port}`;
+  const { proto, group, p2p_publish, p2p_connect, p2p_service } = entry;
   if (p2p_connect !== undefined) {
     return `p2p ${p2p_connect} (${p2p_service}) at ${entry.listen_host}:${entry.listen_port}`;
   }
+  const local = localText(localOf(entry));
   if (p2p_publish !== undefined) return `p2p ${local} (${p2p_service}) as ${p2p_publish}`;
   return `${proto} ${local}${group === undefined ? '' : ` in group ${group}`}`;
 };

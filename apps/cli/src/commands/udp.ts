@@ -20,7 +20,7 @@ Example:
   $ tunnel udp 53 --remote-port 20153 --server edge.example.com:4040 --token-file ~/.tunnel/key
   $ tunnel udp 51820 --name wireguard --idle 300`;
 
-/** The argument and the flags that say what the tunnel is. */
+/** What says which tunnel it is, and nothing about a connection. */
 export const udpTunnelCommand = (): Command =>
   new Command('udp')
     .description('publish a local UDP service')

@@ -3,13 +3,14 @@ import { CHART_DAYS } from '@tunnel/contract';
 import { Command, Option } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { wholeNumber } from '../flags.ts';
+import { PROXY_FLAG, wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { usageLines } from '../output/account.ts';
 import { coloursOf } from '../output/text.ts';
 
 interface UsageFlags {
   readonly days: number;
+  readonly proxy?: string;
   readonly json?: boolean;
 }
 
@@ -23,10 +24,11 @@ export const usageCommand = (io: Io, finish: (code: ExitCode) => void): Command 
         .default(CHART_DAYS.default)
         .argParser(wholeNumber(CHART_DAYS.min, CHART_DAYS.max)),
     )
+    .option(...PROXY_FLAG)
     .option('--json', 'print summary, days and tunnels as one JSON object')
     .addHelpText('after', '\nExample:\n  $ tunnel usage --days 7')
-    .action(async ({ days, json }: UsageFlags) => {
-      const [summary, chart, tunnels] = await PlatformLogin.open(io).call((client) =>
+    .action(async ({ days, json, ...flags }: UsageFlags) => {
+      const [summary, chart, tunnels] = await PlatformLogin.open(io, flags).call((client) =>
         Promise.all([client.usage(), client.usageChart({ days }), client.tunnels({ limit: LAST_TUNNELS })]),
       );
       const usage = { summary, chart, tunnels };

@@ -181,7 +181,7 @@ export const readyFields = (tunnel: Tunnel, inspectUrl: string | null) => ({
   name: tunnel.name,
   protocol: tunnel.protocol,
   assigned_port: tunnel.assignedPort,
-  local: `${tunnel.localHost}:${tunnel.localPort}`,
+  local: tunnel.local,
   inspect_url: protocolTraits(tunnel.protocol).carriesRequests ? inspectUrl : null,
   group: tunnel.group,
   health: tunnel.health,

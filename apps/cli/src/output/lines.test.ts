@@ -10,8 +10,7 @@ const tunnel = {
   name: 'web',
   protocol: 'http',
   publicUrl: HOSTILE,
-  localHost: '127.0.0.1',
-  localPort: 3000,
+  local: '127.0.0.1:3000',
   group: null,
   warnings: [],
 } as unknown as Tunnel;

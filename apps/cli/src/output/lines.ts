@@ -93,8 +93,8 @@ export const uptimeText = (ms: number): string => {
   return parts.map((part) => String(part).padStart(2, '0')).join(':');
 };
 
-export const routeText = ({ publicUrl, protocol, localHost, localPort }: Tunnel): string =>
-  `${oneLine(publicUrl)} -> ${protocolTraits(protocol).localScheme}${localHost}:${localPort}`;
+export const routeText = ({ publicUrl, protocol, local }: Tunnel): string =>
+  `${oneLine(publicUrl)} -> ${protocolTraits(protocol).localScheme}${oneLine(local)}`;
 
 /** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
 export const countsText = ({ counts, dropped }: Tunnel): string => {

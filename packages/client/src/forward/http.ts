@@ -3,6 +3,16 @@
 import type { TunnelKind } from './kinds.ts';
 import { forwardBytes } from './local-service.ts';
 
+/** Of http and https. */
+const BOTH_KEYS: TunnelKind['keys'] = [
+  'subdomain',
+  'hostHeader',
+  'localProtocol',
+  'localTlsVerify',
+  'capture',
+  'localSocket',
+];
+
 export const httpKind: TunnelKind = {
   carriesRequests: true,
   localScheme: '',
@@ -11,7 +21,7 @@ export const httpKind: TunnelKind = {
   localTls: () => null,
   forwardFlow: null,
   capability: null,
-  keys: ['subdomain', 'hostHeader', 'localProtocol', 'localTlsVerify', 'capture'],
+  keys: [...BOTH_KEYS, 'files'],
 
   endpointFields: (spec, { assignedSubdomain }) => ({
     ...(spec.subdomain === undefined ? preferred(assignedSubdomain) : { subdomain: spec.subdomain }),
@@ -36,6 +46,7 @@ export const httpsKind: TunnelKind = {
   localScheme: 'https://',
   defaultPort: 443,
   takesH2c: false,
+  keys: BOTH_KEYS,
   localTls: ({ localTlsVerify }) => ({ verify: localTlsVerify ?? true }),
 };
 

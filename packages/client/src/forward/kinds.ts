@@ -5,7 +5,8 @@ import type { ControlMessageInput, MessageOf, StreamHead, TunnelProtocol } from 
 import type { Clock, Secret } from '@tunnel/runtime';
 import { httpKind, httpsKind } from './http.ts';
 import type { LocalAddresses } from './local-addresses.ts';
-import type { ForwardHandlers, LocalTarget } from './local-service.ts';
+import type { ForwardHandlers } from './local-service.ts';
+import type { LocalSpec, LocalTarget, LocalTls } from './local-target.ts';
 import type { OpenFlows } from './open-flows.ts';
 import { p2pKind } from './p2p.ts';
 import { tcpKind } from './tcp.ts';
@@ -13,7 +14,7 @@ import type { Traffic } from './traffic.ts';
 import { udpKind } from './udp.ts';
 
 /** What a tunnel of one kind or another can be asked for. */
-export interface KindSpec {
+export interface KindSpec extends Pick<LocalSpec, 'localSocket' | 'files'> {
   /** tcp, udp: this public port or none. */
   readonly remotePort?: number;
   /** udp: seconds of silence, 5 to 3600, after which a visitor's flow is over; as the edge has it when left out. */
@@ -113,7 +114,7 @@ export interface TunnelKind extends ProtocolTraits {
   /** Whether the local service may speak HTTP/2 without TLS. */
   readonly takesH2c: boolean;
   /** null: the local service does not speak TLS. */
-  localTls(spec: KindSpec): LocalTarget['tls'];
+  localTls(spec: KindSpec): LocalTls;
   /** Which public endpoint is asked for: exactly the one that was given; else what the edge once chose is preferred. */
   endpointFields(spec: KindSpec, previous: Assignment): EndpointFields;
   /** What of the edge's choice is asked for again after a loss. */

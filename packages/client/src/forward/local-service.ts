@@ -6,21 +6,14 @@ import {
   connectTlsSocket,
   type Guarded,
   type MuxStream,
-  type SocketDuplex,
   type Splice,
   splice,
 } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { codeOf, isCertificateTrouble, reasonOf } from '../dial-faults.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
+import type { DialTarget, LocalTarget } from './local-target.ts';
 import type { Traffic } from './traffic.ts';
-
-export interface LocalTarget {
-  readonly host: string;
-  readonly port: number;
-  /** null: the service does not speak TLS. */
-  readonly tls: { readonly verify: boolean } | null;
-}
 
 /** Why the service was not reached: for the owner, and for the edge. */
 export class DialFailed extends Error {
@@ -34,24 +27,34 @@ export class DialFailed extends Error {
   }
 }
 
-export type DialLocal = (target: LocalTarget) => Promise<SocketDuplex>;
+export type DialLocal = (target: LocalTarget) => Promise<ByteDuplex>;
 
 /** Rejects with DialFailed. */
 export const dialLocal: DialLocal = async (target) => {
-  const { host, port, tls } = target;
-  const timeoutMs = CLIENT_LIMITS.LOCAL_DIAL_TIMEOUT_MS;
   try {
-    if (tls === null) return await connectSocket({ host, port, timeoutMs });
-    return await connectTlsSocket({ host, port, timeoutMs, verify: tls.verify });
+    if (target.kind === 'files') return await target.folder.dial();
+    const place = placeOf(target);
+    const timeoutMs = CLIENT_LIMITS.LOCAL_DIAL_TIMEOUT_MS;
+    if (target.tls === null) return await connectSocket({ ...place, timeoutMs });
+    return await connectTlsSocket({ ...place, timeoutMs, verify: target.tls.verify });
   } catch (error) {
     throw new DialFailed(localFault(target, error), codeOf(error) === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused');
   }
 };
 
+/** As Node's sockets are told it. */
+export const placeOf = (
+  target: DialTarget,
+): { readonly host: string; readonly port: number } | { readonly path: string } =>
+  target.kind === 'socket' ? { path: target.path } : { host: target.host, port: target.port };
+
 /** Why the service was not reached, in words. */
-export const localFault = ({ host, port, tls }: LocalTarget, error: unknown): Fault => {
-  const target = `${host}:${port}`;
-  if (tls !== null && isCertificateTrouble(error)) {
+export const localFault = (local: LocalTarget, error: unknown): Fault => {
+  if (local.kind === 'files') {
+    return new Fault('CLIENT_LOCAL_FILES', { dir: local.folder.dir, reason: reasonOf(error) }, { cause: error });
+  }
+  const target = local.kind === 'socket' ? `unix:${local.path}` : `${local.host}:${local.port}`;
+  if (local.tls !== null && isCertificateTrouble(error)) {
     const reason = `${reasonOf(error)} (${codeOf(error)})`;
     return new Fault('CLIENT_LOCAL_CERTIFICATE', { target, reason }, { cause: error });
   }
@@ -102,7 +105,7 @@ const reachLocal = async (
   stream: MuxStream,
   target: LocalTarget,
   handlers: ForwardHandlers,
-): Promise<SocketDuplex | null> => {
+): Promise<ByteDuplex | null> => {
   try {
     const local = await dialLocal(target);
     if (stream.state === 'offered') return local;
@@ -117,7 +120,7 @@ const reachLocal = async (
   }
 };
 
-const join = (visitor: ByteDuplex, local: SocketDuplex, traffic: Traffic, handlers: ForwardHandlers): void => {
+const join = (visitor: ByteDuplex, local: ByteDuplex, traffic: Traffic, handlers: ForwardHandlers): void => {
   // Both ends may be over before splice() returns.
   let joined: Splice | undefined;
   let done = false;

@@ -10,7 +10,7 @@ export const tcpKind: TunnelKind = {
   localTls: () => null,
   forwardFlow: null,
   capability: null,
-  keys: ['remotePort'],
+  keys: ['remotePort', 'localSocket'],
 
   endpointFields: ({ remotePort }, { assignedPort }) => {
     if (remotePort !== undefined) return { remote_port: remotePort };

@@ -58,7 +58,8 @@ const startFlow = (
 ): void => {
   const header = spec.proxyProtocol === undefined ? null : proxyHeader(readHostPort(visitor), reachedAt(publicUrl));
   const flow: LocalFlow = new LocalFlow(
-    { stream, address, port: target.port, traffic, header },
+    // Its owner was refused any other target.
+    { stream, address, port: target.kind === 'address' ? target.port : 0, traffic, header },
     {
       onLocalError,
       mayBeElsewhere: (tried) => addresses.refused(tried),

@@ -165,7 +165,7 @@ describe('requests', () => {
   });
 
   it('of a tunnel without capture are not kept', async () => {
-    const { localPort } = tunnel;
+    const localPort = tunnel.localPort ?? 0;
     await tunnel.close();
     tunnel = await client.open({ protocol: 'http', name: 'private', localPort, capture: false });
     visit(POST);

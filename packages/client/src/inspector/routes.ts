@@ -9,7 +9,6 @@ import { CLIENT_LIMITS } from '../limits.ts';
 import type { RequestRecord } from '../requests/request-record.ts';
 import type { RequestReporter, RequestStore } from '../requests/request-reporter.ts';
 import type { Tunnel } from '../tunnel.ts';
-import { localAddress } from '../tunnel-spec.ts';
 import { PAGE_STYLE, pageHtml } from './page.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
 
@@ -78,11 +77,11 @@ const recordAt = (path: string, tail: string, { store }: RouteDeps): RequestReco
   return id === null || (id[2] ?? '') !== tail ? undefined : store.get(id[1] ?? '');
 };
 
-const presentTunnel = ({ name, protocol, publicUrl, localHost, localPort, state }: Tunnel) => ({
+const presentTunnel = ({ name, protocol, publicUrl, local, state }: Tunnel) => ({
   name,
   state,
   public_url: publicUrl,
-  local: localAddress(protocol, localHost, localPort),
+  local,
 });
 
 const presentSummary = (record: RequestRecord) => ({

@@ -45,10 +45,11 @@ export class HealthReporter {
 
   #begin(tunnel: TunnelEntry): void {
     const rules = probeRulesOf(tunnel.spec.healthCheck);
-    if (rules === null) return;
+    const probe = rules === null ? null : this.#probeOf(tunnel, rules);
+    if (rules === null || probe === null) return;
     const { clock, random } = this.#deps;
     const prober = new Prober({
-      probe: this.#probeOf(tunnel, rules),
+      probe,
       intervalMs: rules.interval_secs * 1000,
       maxFailed: rules.max_failed,
       clock,
@@ -59,13 +60,15 @@ export class HealthReporter {
     prober.start();
   }
 
-  #probeOf({ target, protocol, localHost, localPort }: TunnelEntry, rules: HealthCheckSpec): Probe {
+  /** null: a folder, which the client serves itself. */
+  #probeOf({ target, spec }: TunnelEntry, rules: HealthCheckSpec): Probe | null {
+    if (target.kind === 'files') return null;
     const options = { target, timeoutMs: rules.timeout_secs * 1000, clock: this.#deps.clock };
     if (rules.type === 'tcp') return tcpProbe(options);
     return httpProbe({
       ...options,
       path: rules.path ?? '/',
-      localAddress: localAddress(protocol, localHost, localPort),
+      localAddress: localAddress(spec),
       expect2xx: rules.expect_2xx,
     });
   }

@@ -1,19 +1,10 @@
 // Both probes against real services of every temper.
 import { systemClock } from '@tunnel/runtime';
-import { eventually, FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock, freePort } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type HttpProbeOptions, httpProbe, type ProbeResult, readStatusLine, tcpProbe } from './probe.ts';
-import {
-  answering,
-  closedPort,
-  greeting,
-  resetting,
-  type Service,
-  saying,
-  secure,
-  silent,
-} from './services.fixture.ts';
+import { answering, greeting, resetting, type Service, saying, secure, silent } from './services.fixture.ts';
 
 const services: Service[] = [];
 afterEach(() => Promise.all(services.splice(0).map((service) => service.close())));
@@ -25,7 +16,8 @@ const keep = async (started: Promise<Service>): Promise<Service> => {
 };
 
 const never = new AbortController().signal;
-const local = (port: number, tls: { verify: boolean } | null = null) => ({ host: '127.0.0.1', port, tls });
+const local = (port: number, tls: { verify: boolean } | null = null) =>
+  ({ kind: 'address', host: '127.0.0.1', port, tls }) as const;
 
 const ask = (port: number, options: Partial<HttpProbeOptions> = {}, signal = never): Promise<ProbeResult> =>
   httpProbe({
@@ -53,7 +45,7 @@ describe('the tcp probe', () => {
   });
 
   it('says that nobody is there', async () => {
-    expect(await knock(await closedPort())).toEqual(fails('connection refused'));
+    expect(await knock(await freePort())).toEqual(fails('connection refused'));
   });
 
   it('says what cannot be dialled at all', async () => {
@@ -119,7 +111,7 @@ describe('the http probe', () => {
   });
 
   it('says that nobody is there, or that it was cut off', async () => {
-    expect(await ask(await closedPort())).toEqual(fails('connection refused'));
+    expect(await ask(await freePort())).toEqual(fails('connection refused'));
     expect(await ask((await keep(resetting())).port)).toEqual(fails('the connection was reset'));
   });
 

@@ -3,7 +3,8 @@ import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Clock } from '@tunnel/runtime';
 import { isCertificateTrouble, reasonOf } from '../dial-faults.ts';
-import { dialReason, type LocalTarget } from '../forward/local-service.ts';
+import { dialReason, placeOf } from '../forward/local-service.ts';
+import type { DialTarget } from '../forward/local-target.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 
 export type ProbeResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
@@ -12,7 +13,7 @@ export type ProbeResult = { readonly ok: true } | { readonly ok: false; readonly
 export type Probe = (signal: AbortSignal) => Promise<ProbeResult>;
 
 export interface ProbeOptions {
-  readonly target: LocalTarget;
+  readonly target: DialTarget;
   /** For everything together: connecting, TLS, asking, the answer. */
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -51,13 +52,14 @@ const hold = ({ target, timeoutMs, clock, signal, talk }: Conversation): Promise
     if (signal.aborted) onAbort();
   });
 
-const open = ({ host, port, tls }: LocalTarget): Socket => {
-  if (tls === null) return connectPlain({ host, port, noDelay: true });
+const open = (target: DialTarget): Socket => {
+  const place = placeOf(target);
+  const { tls } = target;
+  if (tls === null) return connectPlain({ ...place, noDelay: true });
   return connectTls({
-    host,
-    port,
+    ...place,
     // An address has no place in SNI (RFC 6066, section 3).
-    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ...('host' in place && isIP(place.host) === 0 ? { servername: place.host } : {}),
     rejectUnauthorized: tls.verify,
     ALPNProtocols: ['http/1.1'],
   });

@@ -1,7 +1,7 @@
 // Sends a recorded request to the local service once more, over the same dial as a visitor's, and watches it like one.
 import { CHUNK_END, chunkLine, lastChunk, type RequestHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { BROKEN, type SocketDuplex } from '@tunnel/mux';
+import { BROKEN, type ByteDuplex } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { type DialLocal, dialLocal } from '../forward/local-service.ts';
@@ -34,7 +34,7 @@ export const replay = async (
 };
 
 const send = (
-  local: SocketDuplex,
+  local: ByteDuplex,
   record: RequestRecord,
   head: RequestHead,
   { requests, clock }: Pick<ReplayDeps, 'requests' | 'clock'>,

@@ -84,6 +84,21 @@ test('health is checked without a group, and an alert goes without a probe', asy
   });
 });
 
+test('sockets and folders are seen from the folder of the file, or from home', async () => {
+  await writeFile(
+    file,
+    `tunnels:
+  app: { proto: http, local_socket: run/app.sock }
+  db: { proto: tcp, local_socket: ~/db.sock }
+  site: { proto: http, files: { dir: ./dist, listing: true } }
+`,
+  );
+  const { tunnels } = loadClientConfig({ file, env: {}, home: '/home/me' });
+  expect(tunnels['app']?.local_socket).toBe(join(directory.path, 'run/app.sock'));
+  expect(tunnels['db']?.local_socket).toBe('/home/me/db.sock');
+  expect(tunnels['site']?.files).toEqual({ dir: join(directory.path, 'dist'), spa: false, listing: true });
+});
+
 test('it is frozen all the way down, and every tunnel knows its line', async () => {
   await writeFile(
     file,

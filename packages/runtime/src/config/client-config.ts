@@ -8,7 +8,7 @@ import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak
 import { type Layer, type Tree, valueAt } from './layer.ts';
 import { pathFrom } from './path-from.ts';
 import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from './problem.ts';
-import { foreignKeys, peerFindings } from './tunnel-keys.ts';
+import { foreignKeys, localFindings, peerFindings } from './tunnel-keys.ts';
 import {
   type DeepReadonly,
   deepFreeze,
@@ -19,6 +19,7 @@ import {
   oneOf,
   printableName,
   seconds,
+  secretUrl,
   table,
   targetPort,
   url,
@@ -42,6 +43,12 @@ const healthCheck = table({
   alert_webhook: url({ orEmpty: false, concealed: true, maxCharacters: 2048 }).optional(),
 });
 
+const files = table({
+  dir: filledText(),
+  spa: flag().default(false),
+  listing: flag().default(false),
+});
+
 // `@` is kept for the metrics, which write name@label when two groups share a name.
 const GROUP = '1 to 100 printable characters without @';
 const P2P_NAME = '1 to 63 letters a-z, digits and inner hyphens';
@@ -51,8 +58,10 @@ const p2pName = () => z.string({ error: P2P_NAME }).regex(/^[a-z0-9]([a-z0-9-]{0
 
 const tunnel = table({
   proto: oneOf(['http', 'https', 'tcp', 'udp', 'p2p']),
-  /** Absent: only where nothing local is published. */
+  /** Of these and `files` exactly one, unless nothing local is published. */
   local_port: targetPort().optional(),
+  local_socket: filledText().optional(),
+  files: files.optional(),
   local_host: filledText().default('127.0.0.1'),
   local_protocol: oneOf(['http1', 'h2c']).default('http1'),
   local_tls_verify: flag().default(true),
@@ -87,6 +96,8 @@ const tunnel = table({
   listen_host: filledText().default('127.0.0.1'),
 });
 
+const PROXY_URL = /^(none|(https?|socks5h?):\/\/([^\s/?#@]*@)?(\[[0-9a-f:.%]+\]|[^\s:/@?#[\]]+)(:\d{1,5})?\/?)$/i;
+
 const SERVER = '"host:port" of the control plane';
 
 export const clientFileSchema = table({
@@ -102,6 +113,11 @@ export const clientFileSchema = table({
   tls: flag().optional(),
   ca_file: filledText().optional(),
   insecure: flag().default(false),
+  /** Empty: HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment. */
+  proxy: secretUrl(PROXY_URL, 'http://user:password@host:3128, https://…, socks5://… or socks5h://…, or none').prefault(
+    '',
+  ),
+  proxy_auth_file: filledText().optional(),
   auth_token: filledSecretText().optional(),
   auth_token_file: filledText().optional(),
   /** Absent: none is written. */
@@ -166,6 +182,7 @@ const finishTunnels = (
         name,
         {
           ...entry,
+          ...localPathsOf(entry, sources.pathOf),
           ...(groupKey === undefined ? {} : { group_key: groupKeyFrom(entry, groupKey) }),
           // A line break at its end is for whoever uses it to leave out, once.
           ...(secret === undefined ? {} : { p2p_secret: secret }),
@@ -174,6 +191,12 @@ const finishTunnels = (
       ];
     }),
   );
+
+/** Seen from the folder of the file, wherever the client runs. */
+const localPathsOf = ({ local_socket, files }: TunnelEntry, pathOf: SecretSources['pathOf']) => ({
+  ...(local_socket === undefined ? {} : { local_socket: pathOf(local_socket) }),
+  ...(files === undefined ? {} : { files: { ...files, dir: pathOf(files.dir) } }),
+});
 
 const groupKeyOf = (entry: TunnelEntry): GivenSecret => {
   const { group_key: text, group_key_env: variable, group_key_file: file } = entry;
@@ -191,8 +214,6 @@ const p2pSecretOf = (entry: TunnelEntry): GivenSecret => {
 
 // What one key of config.yml demands of another.
 
-const PORT_EXPECTED = 'a whole number from 1 to 65535';
-
 type TunnelEntry = ClientFile['tunnels'][string];
 
 const GROUP_KEY_SOURCES = ['group_key', 'group_key_env', 'group_key_file'] as const;
@@ -200,6 +221,9 @@ const GROUP_KEY_SOURCES = ['group_key', 'group_key_env', 'group_key_file'] as co
 const clientFindings = (config: ClientFile, written: Tree): Finding[] => [
   ...(config.auth_token !== undefined && config.auth_token_file !== undefined
     ? [{ path: ['auth_token_file'], expected: 'left out when `auth_token` is given', got: 'both' }]
+    : []),
+  ...(config.proxy_auth_file !== undefined && config.proxy.reveal().includes('@')
+    ? [{ path: ['proxy_auth_file'], expected: 'left out when `proxy` has a user name in it', got: 'both' }]
     : []),
   ...Object.entries(config.tunnels).flatMap(([name, entry]) => {
     const path = ['tunnels', name];
@@ -211,7 +235,7 @@ const clientFindings = (config: ClientFile, written: Tree): Finding[] => [
 ];
 
 const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Finding[] => [
-  ...(entry.proto === 'p2p' ? peerFindings(path, written) : localPortFindings(path, entry)),
+  ...(entry.proto === 'p2p' ? peerFindings(path, written) : localFindings(path, written)),
   ...groupFindings(path, entry),
   ...(entry.health_check?.type === 'http' && entry.health_check.path === undefined
     ? [{ path: [...path, 'health_check', 'path'], expected: 'given when `type` is "http"', got: 'nothing' }]
@@ -221,9 +245,6 @@ const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Find
     ? [{ path: [...path, 'local_protocol'], expected: 'left out unless `proto` is "http"' }]
     : []),
 ];
-
-const localPortFindings = (path: string[], { local_port }: TunnelEntry): Finding[] =>
-  local_port === undefined ? [{ path: [...path, 'local_port'], expected: PORT_EXPECTED, got: 'nothing' }] : [];
 
 const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
   const [first, second] = GROUP_KEY_SOURCES.filter((key) => entry[key] !== undefined);

@@ -33,8 +33,8 @@ const KINDS = [
     name: 'config.yml',
     rows: rowsOf(clientPart),
     schema: clientFileSchema as z.ZodType,
-    example: { tunnels: { '<name>': { proto: 'tcp', local_port: 1, health_check: {} } } },
-    required: ['tunnels.<name>.proto', 'tunnels.<name>.local_port'],
+    example: { tunnels: { '<name>': { proto: 'tcp', local_port: 1, files: { dir: 'd' }, health_check: {} } } },
+    required: ['tunnels.<name>.proto', 'tunnels.<name>.local_port', 'tunnels.<name>.files.dir'],
   },
 ];
 

@@ -14,6 +14,8 @@ const ofP2p = (key: string): [string, readonly TunnelKind[]] => [key, ['p2p']];
 
 /** Keys that are not here belong to every kind. A new kind with keys of its own adds its lines. */
 const KINDS_OF_KEY: ReadonlyMap<string, readonly TunnelKind[]> = new Map<string, readonly TunnelKind[]>([
+  ['local_socket', GROUPED],
+  ['files', ['http']],
   ['local_protocol', HTTP],
   ['local_tls_verify', ['https']],
   ['subdomain', HTTP],
@@ -45,8 +47,37 @@ export const foreignKeys = (path: readonly string[], kind: TunnelKind, written: 
 
 const expectedOf = (key: string, kinds: readonly TunnelKind[]): string => {
   if (key === 'health_check') return HEALTH_ONLY;
-  if (kinds === GROUPED) return GROUPS_ONLY;
+  if (kinds === GROUPED && key.startsWith('group')) return GROUPS_ONLY;
   return `left out unless \`proto\` is ${kinds.map((kind) => JSON.stringify(kind)).join(' or ')}`;
+};
+
+// Every other entry leads to one place on this machine.
+
+const TARGET_KEYS = ['local_port', 'local_socket', 'files'];
+/** What says nothing without the port that it belongs to, or about a folder that the client serves itself. */
+const TARGETLESS_KEYS: readonly [key: string, beside: readonly string[]][] = [
+  ['local_host', ['local_socket', 'files']],
+  ['local_protocol', ['files']],
+  ['health_check', ['files']],
+];
+
+/** `written`: as above. */
+export const localFindings = (path: readonly string[], written: Tree): Finding[] => {
+  const [first, second] = TARGET_KEYS.filter((key) => written[key] !== undefined);
+  if (first === undefined) {
+    // Nobody has to know the other two to publish a port.
+    return [{ path: [...path, 'local_port'], expected: 'a whole number from 1 to 65535', got: 'nothing' }];
+  }
+  if (second !== undefined) {
+    return [{ path: [...path, second], expected: `left out when \`${first}\` is given`, got: 'both' }];
+  }
+  return TARGETLESS_KEYS.filter(([key, beside]) => written[key] !== undefined && beside.includes(first)).map(
+    ([key]) => ({
+      path: [...path, key],
+      expected: `left out when \`${first}\` is given`,
+      got: 'both',
+    }),
+  );
 };
 
 // A p2p entry has one of two roles, each with keys of its own, and a secret.

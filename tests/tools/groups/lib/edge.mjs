@@ -10,7 +10,7 @@ import { until } from './until.mjs';
 const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
 const METER = fileURLToPath(new URL('meter.mjs', import.meta.url));
 
-const configOf = ({ port, limits = '', loadBalancing = '', tables = '' }) => `
+const configOf = ({ port, serverLines = '', limits = '', loadBalancing = '', tables = '' }) => `
 [server]
 control_port = 0
 api_port = 0
@@ -18,6 +18,7 @@ metrics_port = 0
 http_port = 0
 https_port = 0
 drain_secs = 1
+${serverLines}
 [limits]
 tcp_port_range = [${port}, ${port}]
 ${limits}
@@ -33,7 +34,7 @@ export function cleanEnvironment(home) {
   return { ...Object.fromEntries(kept), HOME: home };
 }
 
-/** `limits`, `loadBalancing` are lines for these tables, `tables` whole ones behind them; `server` is the program, ours unless told. */
+/** `serverLines`, `limits`, `loadBalancing` are lines for these tables, `tables` whole ones behind them; `server` is the program, ours unless told. */
 export async function startEdge({ server = SERVER, ...settings } = {}) {
   const folder = throwAwayFolder();
   const dataDir = join(folder, 'data');

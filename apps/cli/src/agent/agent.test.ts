@@ -1,0 +1,248 @@
+// The agent of a real client at a real edge, and the commands that ask it.
+import { existsSync, lstatSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { makeTestIo } from '../io.fixture.ts';
+import { run } from '../run.ts';
+import { AgentTrial } from './agent.fixture.ts';
+
+let trial: AgentTrial;
+
+beforeEach(async () => {
+  trial = await AgentTrial.begin([31_900, 31_999]);
+});
+afterEach(() => trial.close());
+
+describe('a running client', () => {
+  it('has a socket for its owner alone, and none when it has ended', async () => {
+    const { io, code } = await trial.startTcp();
+    expect(lstatSync(trial.socketPath).mode & 0o777).toBe(0o600);
+    io.signal('SIGTERM');
+    expect(await code).toBe(0);
+    expect(existsSync(trial.socketPath)).toBe(false);
+  });
+
+  it('tells its status with the fields of the contract, in their order', async () => {
+    const { io } = await trial.startTcp();
+    const [status, ...others] = await trial.statuses();
+    expect(others).toEqual([]);
+    expect(Object.keys(status ?? {}).join(' ')).toBe(
+      'pid version since config server state session_id region_id latency_ms carriers proxy log_file tunnels',
+    );
+    expect(status).toMatchObject({ pid: process.pid, state: 'connected', region_id: 'local', config: null });
+    const [tunnel] = status?.tunnels ?? [];
+    expect(Object.keys(tunnel ?? {}).join(' ')).toBe(
+      'name tunnel_id protocol public_url local source state group healthy request_count bytes_proxied last_error',
+    );
+    const ready = io.events()[0];
+    expect(tunnel).toMatchObject({
+      name: 'echo',
+      tunnel_id: ready?.['tunnel_id'],
+      public_url: ready?.['public_url'],
+      local: `127.0.0.1:${trial.echo.port}`,
+      source: 'flags',
+      state: 'open',
+      healthy: null,
+      last_error: null,
+    });
+  });
+
+  it('is there while it still connects, and can be stopped then', async () => {
+    await trial.echo.close();
+    const server = `127.0.0.1:${trial.echo.port}`;
+    const { code } = trial.run(['tcp', '80', '--server', server, '--token', 't', '--wait', '--json']);
+    await eventually(async () => {
+      const [status] = await trial.statuses();
+      expect(status).toMatchObject({ state: 'connecting', session_id: null, carriers: 0 });
+      expect(status?.tunnels).toMatchObject([{ name: 'tcp-80', state: 'opening', tunnel_id: null }]);
+    });
+    expect(await trial.ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: the client is connecting\n' });
+    expect(await trial.ask('stop')).toMatchObject({ code: 0, err: '' });
+    expect(await code).toBe(0);
+  });
+
+  it('goes on without one where there is no place for a socket, and says so in one line', async () => {
+    const env = { XDG_RUNTIME_DIR: join(trial.home.path, 'none'), TMPDIR: join(trial.home.path, 'none') };
+    const nowhere = { home: join(trial.home.path, 'nowhere'), env };
+    const { io } = trial.run(['tcp', String(trial.echo.port), ...trial.flags], nowhere);
+    await eventually(() => expect(io.events()).toContainEqual(expect.objectContaining({ event: 'ready' })));
+    expect(io.err()).toMatch(/^tunnel: `tunnel status` will not find this client: .*no such file.*\n$/);
+  });
+});
+
+describe('commands without a client', () => {
+  it('say that none is running', async () => {
+    expect(await trial.ask('status')).toEqual({ code: 0, out: 'no client is running\n', err: '' });
+    expect(await trial.ask('status', '--json')).toEqual({ code: 0, out: '[]\n', err: '' });
+    expect(await trial.ask('ready')).toMatchObject({ code: 1, err: expect.stringContaining('no client is running') });
+    for (const args of [['stop'], ['reload'], ['remove', 'x'], ['logs'], ['add', 'tcp', '22']]) {
+      expect(await trial.ask(...args)).toMatchObject({
+        code: 1,
+        err: expect.stringMatching(/^tunnel: no client is running\n/),
+      });
+    }
+  });
+});
+
+describe('tunnel ready', () => {
+  it('waits for as long as it is told to', async () => {
+    const waiting = trial.ask('ready', '--timeout', '20');
+    await trial.startTcp();
+    expect(await waiting).toEqual({ code: 0, out: '', err: '' });
+  });
+
+  it('names what is missing', async () => {
+    writeFileSync(
+      join(trial.home.path, 'c.yml'),
+      `tunnels:\n  good: {proto: tcp, local_port: ${trial.echo.port}}\n  bad: {proto: tcp, local_port: 1, remote_port: 1}\n`,
+    );
+    const { io } = trial.run(['start', '--config', 'c.yml', ...trial.flags]);
+    await eventually(() =>
+      expect(
+        io
+          .events()
+          .map(({ event }) => event)
+          .sort(),
+      ).toEqual(['error', 'ready']),
+    );
+    expect(await trial.ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: bad is refused\n' });
+    expect((await trial.statuses())[0]?.tunnels).toMatchObject([
+      { name: 'good', source: 'file', state: 'open' },
+      { name: 'bad', state: 'refused', last_error: expect.stringContaining('port 1 is outside of') },
+    ]);
+  });
+});
+
+describe('tunnel add and remove', () => {
+  it('open one more tunnel and close it, while the first goes on', async () => {
+    const { io } = await trial.startTcp();
+    const added = await trial.ask('add', 'tcp', String(trial.echo.port), '--name', 'second');
+    expect(added).toMatchObject({ code: 0, err: '' });
+    const port = Number(/^tcp:\/\/localhost:(\d+)\n$/.exec(added.out)?.[1]);
+    await trial.visit(port);
+    expect((await trial.statuses())[0]?.tunnels).toMatchObject([
+      { name: 'echo', source: 'flags' },
+      { name: 'second', source: 'runtime', state: 'open' },
+    ]);
+    expect(io.events()).toContainEqual(expect.objectContaining({ event: 'ready', name: 'second' }));
+    expect(await trial.ask('remove', 'second')).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^second: removed/),
+    });
+    expect(io.events().at(-1)).toMatchObject({ event: 'tunnel_removed', name: 'second', reason: 'removed' });
+    await expect(trial.visit(port)).rejects.toThrow();
+  });
+
+  it('--json prints the ready event', async () => {
+    await trial.startTcp();
+    const { out } = await trial.ask('add', 'http', '3000', '--json');
+    expect(JSON.parse(out)).toMatchObject({
+      event: 'ready',
+      name: 'http-3000',
+      protocol: 'http',
+      public_url: expect.stringContaining('http://'),
+      inspect_url: expect.stringContaining('http://127.0.0.1:'),
+    });
+  });
+
+  it('a name that is taken: 2; a refusal of the edge: 4, and nothing is left of it; an unknown name: 2', async () => {
+    await trial.startTcp();
+    expect(await trial.ask('add', 'tcp', '1', '--name', 'echo')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('has a tunnel `echo` already'),
+    });
+    expect(await trial.ask('add', 'tcp', '1', '--remote-port', '1')).toMatchObject({
+      code: 4,
+      err: expect.stringContaining('port 1 is outside of'),
+    });
+    expect(await trial.ask('remove', 'nobody')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('it has echo\n'),
+    });
+    expect((await trial.statuses())[0]?.tunnels).toHaveLength(1);
+  });
+
+  it('the client stays when its last tunnel is removed, and takes another', async () => {
+    await trial.startTcp();
+    await trial.ask('remove', 'echo');
+    expect(await trial.ask('ready')).toMatchObject({ code: 0 });
+    const { out } = await trial.ask('add', 'tcp', String(trial.echo.port));
+    await trial.visit(Number(out.trim().split(':').at(-1)));
+    expect((await trial.ask('add', 'tcp', '1', '--remote-port', '1')).code).toBe(4);
+    expect((await trial.statuses())[0]?.state).toBe('connected');
+  });
+
+  it('a group key goes along', async () => {
+    await trial.startTcp();
+    const keyFile = join(trial.home.path, 'group-key');
+    writeFileSync(keyFile, 'what all members share\n');
+    const grouped = ['--group', 'shop', '--group-key-file', keyFile, '--health', 'tcp'];
+    expect(await trial.ask('add', 'tcp', String(trial.echo.port), ...grouped)).toMatchObject({ code: 0 });
+    await eventually(async () =>
+      expect((await trial.statuses())[0]?.tunnels[1]).toMatchObject({ group: 'shop', healthy: true }),
+    );
+  });
+});
+
+describe('tunnel logs', () => {
+  it('prints the last lines, events with --json, and goes on with -f until the client ends', async () => {
+    const { io } = await trial.startTcp();
+    const lines = (await trial.ask('logs')).out.trim().split('\n');
+    expect(lines).toEqual([
+      expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}connected$/),
+      expect.stringMatching(/echo: tcp:\/\/localhost:\d+ -> 127\.0\.0\.1:\d+$/),
+    ]);
+    expect((await trial.ask('logs', '-n', '1')).out.trim()).toBe(lines[1]);
+    const { at: _, ...ready } = io.events()[0] ?? {};
+    expect(JSON.parse((await trial.ask('logs', '--json')).out)).toMatchObject(ready);
+    const following = trial.ask('logs', '-f', '-n', '0', '--json');
+    await eventually(async () => {
+      await trial.ask('add', 'tcp', '80', '--name', 'more');
+      await trial.ask('remove', 'more');
+      expect(io.events().length).toBeGreaterThan(4);
+    });
+    io.signal('SIGTERM');
+    const { code, out, err } = await following;
+    expect(err).toBe('');
+    const seen = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { event: string });
+    expect(code).toBe(0);
+    expect(seen).toContainEqual(expect.objectContaining({ event: 'tunnel_removed' }));
+    expect(seen.at(-1)).toMatchObject({ event: 'closed', exit_code: 0 });
+  });
+});
+
+describe('tunnel status', () => {
+  it('--watch draws over itself, and ends at a signal', async () => {
+    await trial.startTcp();
+    const io = makeTestIo({ home: trial.home.path, isTTY: true, env: { NO_COLOR: '1' } });
+    const code = run(['status', '--watch'], io);
+    await eventually(() => expect(io.out()).toContain('echo  open  tcp://'));
+    expect(io.out()).not.toContain('\u001b[J');
+    await trial.ask('remove', 'echo');
+    await eventually(() => expect(io.out()).toContain('no tunnels'), { timeoutMs: 5000 });
+    expect(io.out()).toMatch(/\u001b\[\d+Aclient \d+ .*\u001b\[K\n {2}no tunnels\u001b\[K\n\u001b\[J$/);
+    io.signal('SIGINT');
+    expect(await code).toBe(0);
+  });
+});
+
+describe('tunnel alone', () => {
+  it('says what to do next at a terminal: init, start, or the status', async () => {
+    const alone = async (): Promise<string> => {
+      const io = makeTestIo({ home: trial.home.path, isTTY: true, env: { NO_COLOR: '1' } });
+      expect(await run([], io)).toBe(0);
+      return io.out();
+    };
+    expect(await alone()).toContain('tunnel init');
+    await trial.startTcp();
+    expect(await alone()).toContain('echo  open');
+    await trial.ask('stop');
+    await eventually(async () => expect(await trial.statuses()).toEqual([]));
+    writeFileSync(join(trial.home.path, '.tunnel', 'config.yml'), '');
+    expect(await alone()).toContain('tunnel start');
+  });
+});

@@ -1,0 +1,55 @@
+// `tunnel files DIR`: publishes a folder; the client is its web server.
+import { statSync } from 'node:fs';
+import { localLabel } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import { pathFrom } from '@tunnel/runtime';
+import { Command } from 'commander';
+import type { NamedSpec } from '../agent/spec-wire.ts';
+import type { ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { addNamedFlags, addRunFlags, type NamedFlags, namedSpecOf, type RunFlags, runNamed } from './http.ts';
+
+export interface FilesTunnelFlags extends NamedFlags {
+  readonly spa?: boolean;
+  readonly listing?: boolean;
+}
+
+const EXAMPLES = `
+Example:
+  $ tunnel files ./dist --subdomain docs --token-file ~/.tunnel/key
+  $ tunnel files ~/share --listing
+
+Dotfiles, and links that lead out of the folder, are not served. See docs/cli.md.`;
+
+export const filesCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  addRunFlags(filesTunnelCommand())
+    .addHelpText('after', EXAMPLES)
+    .action(async (dir: string, flags: FilesTunnelFlags & RunFlags) => {
+      finish(await runNamed(filesSpecOf(dir, flags, io), flags, io));
+    });
+
+/** What says which tunnel it is, and nothing about a connection. */
+export const filesTunnelCommand = (): Command =>
+  addNamedFlags(
+    new Command('files')
+      .description('publish a folder')
+      .argument('<dir>', 'the folder')
+      .option('--spa', 'answer pages that are not there with index.html')
+      .option('--listing', 'show what is in a folder that has no index.html')
+      .option('--name <name>', 'name of the tunnel (default: files-<folder>)'),
+  );
+
+export const filesSpecOf = (given: string, flags: FilesTunnelFlags, io: Io): NamedSpec => {
+  const dir = pathFrom(io.cwd, given, io.home);
+  checkFolder(dir);
+  const files = { dir, spa: flags.spa === true, listing: flags.listing === true };
+  const name = flags.name ?? `files-${localLabel({ files })}`;
+  return { protocol: 'http', files, ...namedSpecOf(flags, io), name };
+};
+
+/** Who names a folder now has it now; a client that starts with the machine may be earlier than its folder. */
+const checkFolder = (dir: string): void => {
+  const stat = statSync(dir, { throwIfNoEntry: false });
+  if (stat === undefined) throw new Fault('CLIENT_USAGE', { reason: `there is no folder ${dir}` });
+  if (!stat.isDirectory()) throw new Fault('CLIENT_USAGE', { reason: `${dir} is no folder` });
+};

@@ -1,0 +1,148 @@
+// `tunnel init` with a real edge in the same process; answers are typed into the real questions.
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import type { Edge } from '@tunnel/edge';
+import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startEdge } from '../edge.fixture.ts';
+import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
+import { run } from '../run.ts';
+
+let home: TemporaryDirectory;
+let edge: Edge;
+let server: string;
+let config: string;
+
+beforeEach(async () => {
+  home = await temporaryDirectory();
+  config = join(home.path, '.tunnel/config.yml');
+  edge = await startEdge();
+  server = `127.0.0.1:${edge.addresses.control.port}`;
+  writeFileSync(join(home.path, 'token'), 'admin\n');
+});
+afterEach(async () => {
+  await edge.stop({ drainMs: 0 });
+  await home.close();
+});
+
+const testIo = (more: Partial<TestIoOptions> = {}): TestIo => makeTestIo({ home: home.path, ...more });
+const text = (): string => readFileSync(config, 'utf8');
+
+describe('without questions', () => {
+  it('writes the file for its owner alone, tries it and says the next command', async () => {
+    const io = testIo();
+    const tunnels = ['--tunnel', 'web:http:3000', '--tunnel', 'my db:tcp:5432'];
+    expect(await run(['init', '--yes', '--server', server, '--token-file', 'token', ...tunnels], io)).toBe(0);
+    expect(text()).toBe(
+      `server: ${JSON.stringify(server)}\nauth_token_file: ${join(home.path, 'token')}\ntunnels:\n  web:\n    proto: http\n    local_port: 3000\n  "my db":\n    proto: tcp\n    local_port: 5432\n`,
+    );
+    expect([statSync(config).mode & 0o777, statSync(join(config, '..')).mode & 0o777]).toEqual([0o600, 0o700]);
+    expect(io.out()).toBe(
+      `${config} is written\nconnecting to ${server} …\nconnected: the server takes the key\nnext: tunnel start\n`,
+    );
+    expect(await run(['check'], testIo())).toBe(0);
+  });
+
+  it('keeps a key that was given in a file of its own, and shows it nowhere', async () => {
+    const io = testIo();
+    expect(await run(['init', '--yes', '--server', server, '--token', 'admin'], io)).toBe(0);
+    expect(text()).toContain('auth_token_file: key\n');
+    expect(readFileSync(join(config, '../key'), 'utf8')).toBe('admin\n');
+    expect(io.out() + io.err() + text()).not.toContain('admin');
+    expect(io.out()).toContain('next: tunnel http 3000\n');
+  });
+
+  it('uses the key that `tunnel keys create --save` has left', async () => {
+    mkdirSync(join(config, '..'));
+    writeFileSync(join(config, '../key'), 'admin\n');
+    expect(await run(['init', '--yes', '--server', server], testIo())).toBe(0);
+    expect(text()).toContain('auth_token_file: key\n');
+  });
+
+  it('leaves a file that is there alone, and keeps it with --force', async () => {
+    mkdirSync(join(config, '..'));
+    writeFileSync(config, '# mine\n');
+    const io = testIo();
+    const args = ['init', '--yes', '--server', server, '--token-file', 'token'];
+    expect(await run(args, io)).toBe(2);
+    expect(io.err()).toContain('is there already');
+    expect(text()).toBe('# mine\n');
+    expect(await run([...args, '--force'], testIo())).toBe(0);
+    expect(readFileSync(`${config}.old`, 'utf8')).toBe('# mine\n');
+    expect(text()).toContain('server:');
+  });
+
+  it('a key that is refused: 3; a server that is not there: 5, at once; the file stays', async () => {
+    const io = testIo();
+    expect(await run(['init', '--yes', '--server', server, '--token', 'wrong'], io)).toBe(3);
+    expect(io.err()).toMatch(/^tunnel: .*\n/);
+    expect(text()).toContain('auth_token_file: key\n');
+    const away = testIo();
+    const args = ['init', '--yes', '--force', '--server', '127.0.0.1:9', '--token', 'x'];
+    const begun = Date.now();
+    expect(await run(args, away)).toBe(5);
+    expect(Date.now() - begun).toBeLessThan(10_000);
+    expect(away.err()).toContain('127.0.0.1:9');
+    expect(text()).toContain('server: "127.0.0.1:9"\n');
+    expect(readFileSync(join(config, '../key.old'), 'utf8')).toBe('wrong\n');
+  });
+
+  it.each([
+    [['--server', 'x'], 'there is no terminal to ask at'],
+    [['--yes'], 'no key was given'],
+    [['--yes', '--token-file', 'none'], 'cannot read the key from'],
+    [['--yes', '--token', 'x', '--server', 'http://x'], 'http://x'],
+    [['--yes', '--token', 'x', '--tunnel', 'web:ftp:1'], 'NAME:PROTO:PORT'],
+    [['--yes', '--token', 'x', '--tunnel', 'web:http:0'], '1 to 65535'],
+    [['--yes', '--token', 'x', '--tunnel', 'a:http:1', '--tunnel', 'a:tcp:2'], 'two of the name'],
+    [['--yes', '--token', 'x', '--tunnel', '__proto__:http:1'], 'good'],
+  ])('%j: 2, one line, and no file', async (args, words) => {
+    const io = testIo();
+    expect(await run(['init', ...args], io)).toBe(2);
+    expect(io.err()).toContain(words);
+    expect(existsSync(config)).toBe(false);
+    expect(existsSync(join(config, '..')) ? readdirSync(join(config, '..')) : []).toEqual([]);
+  });
+});
+
+describe('at a terminal', () => {
+  /** Types each answer when its question has been asked. */
+  const type = async (io: TestIo, stdin: PassThrough, answers: readonly [string, string][]): Promise<void> => {
+    for (const [question, answer] of answers) {
+      await eventually(() => expect(io.err()).toContain(question));
+      stdin.write(answer);
+    }
+  };
+  const terminal = (): { io: TestIo; stdin: PassThrough } => {
+    const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => {} });
+    return { io: testIo({ stdin }), stdin };
+  };
+
+  it('asks for what is missing; the key is not seen', async () => {
+    const { io, stdin } = terminal();
+    const code = run(['init'], io);
+    await type(io, stdin, [
+      ['Which server?', `${server}\r`],
+      ['Your API key', 'admin\r'],
+      ['Add a tunnel now?', '\r'],
+      ['What does the service speak?', '\r'],
+      ['On which local port?', '3000\r'],
+      ['What do you call it?', 'web\r'],
+      ['Another one?', '\r'],
+    ]);
+    expect(await code).toBe(0);
+    expect(text()).toBe(
+      `server: ${JSON.stringify(server)}\nauth_token_file: key\ntunnels:\n  web:\n    proto: http\n    local_port: 3000\n`,
+    );
+    expect(io.err() + io.out()).not.toContain('admin');
+  });
+
+  it('Ctrl-C at a question ends it, and nothing is written', async () => {
+    const { io, stdin } = terminal();
+    const code = run(['init', '--server', server], io);
+    await type(io, stdin, [['Your API key', '\u0003']]);
+    expect(await code).toBe(130);
+    expect(existsSync(config)).toBe(false);
+  });
+});

@@ -1,0 +1,195 @@
+// `tunnel init`: writes the first config.yml, asks at a terminal for what is missing, and tries whether the server takes the key.
+import { existsSync, readFileSync, renameSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { checkTunnelSpec, parseServerAddress } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import { pathFrom } from '@tunnel/runtime';
+import { Command, InvalidArgumentError } from 'commander';
+import { type EntryKeys, newConfigText } from '../config-entries.ts';
+import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
+import { addServerFlags, type ServerFlags } from '../flags.ts';
+import { InitQuestions, TUNNEL_WORDS, type TunnelWord, type WantedTunnel } from '../init-questions.ts';
+import { type Io, VERSION } from '../io.ts';
+import { fileFault, tryConfig, writePrivateFile } from '../private-files.ts';
+import { problemLines } from '../problem-report.ts';
+import { defaultConfigPath, loadConfig, resolveSettings } from '../settings.ts';
+
+interface InitFlags extends ServerFlags {
+  readonly tunnel: readonly WantedTunnel[];
+  readonly force?: boolean;
+  readonly yes?: boolean;
+}
+
+const EXAMPLES = `
+Example:
+  $ tunnel init
+  $ tunnel init --server edge.example.com:443 --token-file ./key --tunnel web:http:3000 --yes
+
+At a terminal it asks for what is missing. A config.yml that is there is left alone without --force, and kept as config.yml.old with it.`;
+
+const DEFAULT_SERVER = '127.0.0.1:4040';
+
+export const initCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  addServerFlags(new Command('init').description('write a first config.yml and try it'))
+    .option('--tunnel <name:proto:port>', 'a tunnel for the file; may be given several times', oneMore, [])
+    .option('--force', 'write it anew; the old one is kept as config.yml.old')
+    .option('--yes', 'without asking')
+    .addHelpText('after', EXAMPLES)
+    .action(async (flags: InitFlags) => {
+      const file = flags.config === undefined ? defaultConfigPath(io) : pathFrom(io.cwd, flags.config, io.home);
+      if (existsSync(file) && flags.force !== true) {
+        throw new Fault('CLIENT_USAGE', {
+          reason: `${file} is there already: change it, or give --force (it is kept as ${file}.old)`,
+        });
+      }
+      const answers = await answersOf(flags, file, io);
+      write(file, answers, flags, io);
+      io.stdout.write(`${file} is written\n`);
+      finish(await tryIt({ config: file }, answers, io));
+    });
+
+const oneMore = (text: string, before: readonly WantedTunnel[]): readonly WantedTunnel[] => {
+  const [, name = '', proto, port] = /^(.+):([a-z]+):(\d{1,5})$/.exec(text) ?? [];
+  if (!TUNNEL_WORDS.includes(proto as TunnelWord)) {
+    throw new InvalidArgumentError(`It must be NAME:PROTO:PORT, with a PROTO of ${TUNNEL_WORDS.join(', ')}.`);
+  }
+  const tunnel = { name, proto: proto as TunnelWord, port: Number(port) };
+  const refusal = refusalOf(tunnel);
+  if (refusal !== null) throw new InvalidArgumentError(refusal);
+  if (before.some((one) => one.name === name)) throw new InvalidArgumentError(`There are two of the name ${name}.`);
+  return [...before, tunnel];
+};
+
+const refusalOf = ({ name, proto, port }: WantedTunnel): string | null =>
+  refusal(() => checkTunnelSpec({ protocol: proto, name, localPort: port }));
+
+const serverRefusal = (server: string): string | null => refusal(() => parseServerAddress(server));
+
+const refusal = (check: () => void): string | null => {
+  try {
+    check();
+    return null;
+  } catch (error) {
+    return `${Fault.from(error).message}.`;
+  }
+};
+
+// ---- what the file is to say ----
+
+interface Answers {
+  readonly server: string;
+  /** null: nothing is written of it; it comes from TUNNEL_API_KEY. */
+  readonly key: { readonly file: string } | { readonly text: string } | null;
+  readonly tunnels: readonly WantedTunnel[];
+}
+
+const answersOf = async (flags: InitFlags, file: string, io: Io): Promise<Answers> => {
+  if (flags.token !== undefined && flags.tokenFile !== undefined) {
+    throw new Fault('CLIENT_USAGE', { reason: '--token and --token-file exclude each other' });
+  }
+  if (flags.server !== undefined) parseServerAddress(flags.server);
+  const asks = flags.yes !== true;
+  if (asks && io.stdin.isTTY !== true) {
+    throw new Fault('CLIENT_USAGE', {
+      reason: 'there is no terminal to ask at: give --yes, and what is not to be asked',
+    });
+  }
+  const questions = asks ? await InitQuestions.open(io) : null;
+  const server = flags.server ?? (await questions?.server(DEFAULT_SERVER, serverRefusal)) ?? DEFAULT_SERVER;
+  const key = await keyOf(flags, file, questions, io);
+  const tunnels = flags.tunnel.length > 0 ? flags.tunnel : ((await questions?.tunnels(refusalOf)) ?? []);
+  return { server, key, tunnels };
+};
+
+/** What was given, then what is there, then what is asked for. */
+const keyOf = async (
+  flags: InitFlags,
+  file: string,
+  questions: InitQuestions | null,
+  io: Io,
+): Promise<Answers['key']> => {
+  if (flags.token !== undefined) return { text: flags.token };
+  if (flags.tokenFile !== undefined) {
+    const given = pathFrom(io.cwd, flags.tokenFile, io.home);
+    if (!existsSync(given)) throw new Fault('CLIENT_TOKEN_FILE', { file: given, reason: 'no such file' });
+    return { file: given };
+  }
+  if ((io.env['TUNNEL_API_KEY'] ?? '') !== '') return null;
+  const saved = join(dirname(file), 'key');
+  if (existsSync(saved)) return { file: saved };
+  if (questions === null) throw new Fault('AUTH_TOKEN_MISSING');
+  return { text: await questions.key() };
+};
+
+const write = (file: string, { server, key, tunnels }: Answers, flags: InitFlags, io: Io): void => {
+  const folder = dirname(file);
+  const keyFile = key === null ? undefined : 'file' in key ? inFolder(folder, key.file) : 'key';
+  const caFile = flags.caFile === undefined ? undefined : inFolder(folder, pathFrom(io.cwd, flags.caFile, io.home));
+  const keys: EntryKeys = {
+    ...{ server, tls: flags.tls, ca_file: caFile, insecure: flags.insecure, auth_token_file: keyFile },
+  };
+  const entries = new Map(tunnels.map(({ name, proto, port }) => [name, { proto, local_port: port }]));
+  const text = newConfigText(keys, entries);
+  if (tryConfig(file, text, io) === null) {
+    throw new Fault('CLIENT_USAGE', {
+      reason: 'these settings do not make a config.yml that is good: check names and server',
+    });
+  }
+  if (key !== null && 'text' in key) writeKey(join(folder, 'key'), key.text);
+  if (existsSync(file)) keepOld(file);
+  writePrivateFile(file, text);
+};
+
+/** One that nobody can show again is not lost. */
+const writeKey = (file: string, key: string): void => {
+  if (existsSync(file)) writePrivateFile(`${file}.old`, readFileSync(file, 'utf8'));
+  writePrivateFile(file, `${key}\n`);
+};
+
+const keepOld = (file: string): void => {
+  try {
+    renameSync(file, `${file}.old`);
+  } catch (error) {
+    throw fileFault(file, error);
+  }
+};
+
+/** As config.yml reads paths: short for what is beside it. */
+const inFolder = (folder: string, path: string): string => {
+  const short = relative(folder, path);
+  return short.startsWith('..') ? path : short;
+};
+
+// ---- whether it works ----
+
+/** The file stays, whatever comes of it. */
+const tryIt = async (flags: ServerFlags, { tunnels }: Answers, io: Io): Promise<ExitCode> => {
+  const giveUp = new AbortController();
+  let reason = '';
+  try {
+    const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
+    io.stdout.write(`connecting to ${settings.server} …\n`);
+    const { stateDir: _, ...connection } = settings;
+    const client = await io.connect({
+      ...connection,
+      agent: `tunnel/${VERSION} node/${process.versions.node}`,
+      clock: io.clock,
+      signal: giveUp.signal,
+      onStatus: (event) => {
+        if (event.type !== 'reconnecting') return;
+        // One try is an answer; a client that is to run would go on.
+        reason = event.reason;
+        giveUp.abort();
+      },
+    });
+    await client.close();
+  } catch (error) {
+    const fault = Fault.from(error);
+    io.stderr.write(`${(reason === '' ? problemLines(fault) : [`tunnel: ${reason}`]).join('\n')}\n`);
+    io.stderr.write('  The file stays as it is. Change it, or run `tunnel init --force`.\n');
+    return exitCodeOf(fault) === EXIT.keyRefused ? EXIT.keyRefused : EXIT.notReached;
+  }
+  const next = tunnels.length > 0 ? 'tunnel start' : 'tunnel http 3000';
+  io.stdout.write(`connected: the server takes the key\nnext: ${next}\n`);
+  return EXIT.endedAsAsked;
+};

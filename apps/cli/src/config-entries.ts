@@ -1,0 +1,116 @@
+// Writes an entry of `tunnels` into config.yml: every other line of the file stays as it is, comments and order included.
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { Fault } from '@tunnel/errors';
+import { type ClientConfig, loadClientConfig } from '@tunnel/runtime';
+import type { Io } from './io.ts';
+import { tryConfig, writePrivateFile } from './private-files.ts';
+
+/** By the keys of config.yml; undefined is left out. */
+export interface EntryKeys {
+  readonly [key: string]: string | number | boolean | EntryKeys | undefined;
+}
+
+/**
+ * Throws before anything is written: for a file that is not good, an entry of that name that says something else, and a form of the file
+ * that cannot be added to line by line.
+ */
+export const saveTunnelEntry = (file: string, name: string, entry: EntryKeys, io: Pick<Io, 'env' | 'home'>): void => {
+  // A link stays a link.
+  const real = existsSync(file) ? realpathSync(file) : file;
+  const before = existsSync(real) ? loadClientConfig({ file: real, env: io.env, home: io.home }) : null;
+  const known = before !== null && Object.hasOwn(before.tunnels, name) ? before.tunnels[name] : undefined;
+  if (known !== undefined) {
+    if (isSaidBy(known, entry)) return;
+    throw new Fault('CLIENT_USAGE', {
+      reason: `${file} has a tunnel \`${name}\` already: change it there, or give this one another name`,
+    });
+  }
+  const text = withEntry(before === null ? '' : readFileSync(real, 'utf8'), entryLines(name, entry));
+  const after = text === null ? null : tryConfig(real, text, io);
+  if (text === null || after === null || !isAddition(before, after, name, entry)) {
+    throw new Fault('CLIENT_USAGE', {
+      reason: `${file} is written in a form that is not added to from here: put this below \`tunnels:\` by hand: ${flow({ [name]: entry })}`,
+    });
+  }
+  writePrivateFile(real, text, { mode: before === null ? 0o600 : statSync(real).mode & 0o777 });
+};
+
+/** A file of its own; `tunnels` by name. */
+export const newConfigText = (keys: EntryKeys, tunnels: ReadonlyMap<string, EntryKeys>): string =>
+  [
+    ...Object.entries(keys).flatMap(([key, value]) =>
+      value === undefined || typeof value === 'object' ? [] : [`${key}: ${scalar(value)}`],
+    ),
+    ...(tunnels.size === 0 ? [] : ['tunnels:']),
+    ...[...tunnels].flatMap(([name, entry]) => indented(entryLines(name, entry), STEP)),
+    '',
+  ].join('\n');
+
+const TUNNELS = /^(tunnels|"tunnels"|'tunnels')[ \t]*:[ \t]*(\{[ \t]*\})?([ \t]*#.*)?$/;
+const STEP = '  ';
+
+/** null: there are tunnels, and not one below the other. */
+const withEntry = (text: string, entry: readonly string[]): string | null => {
+  const lineBreak = text.includes('\r\n') ? '\r\n' : '\n';
+  const lines = text.split(/\r?\n/);
+  if (lines.at(-1) === '') lines.pop();
+  const at = lines.findIndex((line) => TUNNELS.test(line));
+  if (at < 0) {
+    if (lines.some((line) => /^["']?tunnels\b/.test(line))) return null;
+    const gap = lines.length > 0 && lines.at(-1) !== '' ? [''] : [];
+    lines.push(...gap, 'tunnels:', ...indented(entry, STEP));
+  } else {
+    // An empty table makes room for one with lines.
+    lines[at] = (lines[at] ?? '').replace(/:[ \t]*\{[ \t]*\}/, ':');
+    const below = lines.slice(at + 1);
+    const next = below.findIndex((line) => /^[^\s#]/.test(line));
+    const block = next < 0 ? below : below.slice(0, next);
+    // Comments that stand at the margin belong to what follows.
+    const length = block.findLastIndex((line) => /^[ \t]+\S/.test(line)) + 1;
+    const margin = /^ +(?=[^\s#])/.exec(block.find((line) => /^ +[^\s#]/.test(line)) ?? '')?.[0] ?? STEP;
+    lines.splice(at + 1 + length, 0, ...indented(entry, margin));
+  }
+  return lines.map((line) => line + lineBreak).join('');
+};
+
+const indented = (lines: readonly string[], margin: string): string[] => lines.map((line) => margin + line);
+
+const entryLines = (name: string, entry: EntryKeys): string[] => [
+  `${scalar(name)}:`,
+  ...Object.entries(entry).flatMap(([key, value]) => {
+    if (value === undefined) return [];
+    if (typeof value === 'object') return indented(entryLines(key, value), STEP);
+    return [`${STEP}${key}: ${scalar(value)}`];
+  }),
+];
+
+/** As one line, for people to copy. */
+const flow = (entry: EntryKeys): string =>
+  `{ ${Object.entries(entry)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => `${scalar(key)}: ${typeof value === 'object' ? flow(value) : scalar(value ?? '')}`)
+    .join(', ')} }`;
+
+/** Words that YAML reads as something else than text, whatever its version. */
+const READ_OTHERWISE = /^(true|false|yes|no|on|off|y|n|null|nan|inf|\.|[-+.]?\d)/i;
+
+const scalar = (value: string | number | boolean): string =>
+  typeof value !== 'string' ||
+  (/^[A-Za-z0-9_./-]+(:[A-Za-z0-9_./-]+)*$/.test(value) && !READ_OTHERWISE.test(value) && !value.startsWith('-'))
+    ? String(value)
+    : JSON.stringify(value);
+
+const isAddition = (before: ClientConfig | null, after: ClientConfig, name: string, entry: EntryKeys): boolean => {
+  const { [name]: added, ...tunnels } = after.tunnels;
+  if (added === undefined || !isSaidBy(added, entry)) return false;
+  // Secrets compare as masks, their lines as they are.
+  return before === null || JSON.stringify({ ...after, tunnels }) === JSON.stringify(before);
+};
+
+const isSaidBy = (said: object, entry: EntryKeys): boolean =>
+  Object.entries(entry).every(([key, value]) => {
+    const found: unknown = (said as Record<string, unknown>)[key];
+    if (value === undefined) return true;
+    if (typeof value !== 'object') return found === value;
+    return typeof found === 'object' && found !== null && isSaidBy(found, value);
+  });

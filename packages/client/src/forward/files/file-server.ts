@@ -1,0 +1,186 @@
+// The HTTP server of one folder: which file, page or refusal answers a request. `send` has the ranges and the conditions; it is handed what was
+// opened and looked at before, and opens nothing itself.
+import type { ReadStream } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { sep } from 'node:path';
+import type { ByteDuplex } from '@tunnel/mux';
+import send from 'send';
+import { CLIENT_LIMITS } from '../../limits.ts';
+import { LISTING_POLICY, listFolder, listingPage } from './listing.ts';
+import { acceptsHtml, folderTarget, type RequestPath, readRequestPath } from './request-path.ts';
+import { type Opened, type OpenedFile, type OpenedFolder, openBelow } from './safe-open.ts';
+import { ServerConnection } from './server-connection.ts';
+
+export interface FolderOptions {
+  readonly spa: boolean;
+  readonly listing: boolean;
+}
+
+const INDEX = 'index.html';
+
+export class FileServer {
+  readonly #root: string;
+  readonly #options: FolderOptions;
+  readonly #server: Server;
+
+  /** `root`: without links. */
+  constructor(root: string, options: FolderOptions) {
+    this.#root = root;
+    this.#options = options;
+    // It listens nowhere. How long a request or a pause may take is for the edge to say, which read the one and keeps the other open.
+    this.#server = createServer({
+      maxHeaderSize: CLIENT_LIMITS.FILES_HEAD_MAX_BYTES,
+      keepAliveTimeout: 0,
+      requestTimeout: 0,
+      headersTimeout: 0,
+    });
+    this.#server.on('request', (request, response) => {
+      const connection = request.socket as unknown as ServerConnection;
+      connection.inTurn(() => this.#answer(request, response));
+    });
+  }
+
+  /** A new connection: the end of it that is joined with a visitor. */
+  connect(): ByteDuplex {
+    const connection = new ServerConnection();
+    this.#server.emit('connection', connection);
+    return connection.visitorEnd;
+  }
+
+  /** Settles when the response is closed, whole or not; never rejects. */
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const closed = new Promise<void>((resolve) => response.once('close', resolve));
+    try {
+      await this.#choose(request, response);
+    } catch {
+      // No descriptors left, a broken disk: not for ever, and nothing that visitors are told more of.
+      if (response.headersSent) response.destroy();
+      else answerShortly(response, 503, { 'Retry-After': '5' });
+    }
+    await closed;
+  }
+
+  async #choose(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = request;
+    if (method !== 'GET' && method !== 'HEAD') return answerShortly(response, 405, { Allow: 'GET, HEAD' });
+    const path = readRequestPath(url, sep);
+    const opened = path === null ? REFUSED : await this.#open(path);
+    if (opened.kind === 'file') return sendFile(opened, request, response);
+    if (opened.kind === 'folder') return this.#showFolder(opened, path as RequestPath, response);
+    if (opened.kind === 'redirect')
+      return answerShortly(response, 301, { Location: folderTarget(path as RequestPath) });
+    if (opened.kind === 'refused' || !this.#options.spa) return answerShortly(response, 404);
+    return this.#showApp(request, response, headers.accept);
+  }
+
+  /** The file itself, the index of a folder, the folder when it is to be listed. */
+  async #open(path: RequestPath): Promise<Found> {
+    const opened = await this.#below(path.names);
+    if (opened.kind === 'file' && path.isFolder) return leave(opened, NOTHING);
+    if (opened.kind !== 'folder') return opened;
+    const index = await this.#below([...path.names, INDEX]).catch((error: unknown) => {
+      void opened.handle.close();
+      throw error;
+    });
+    if (index.kind === 'file') {
+      await opened.handle.close();
+      // Relative links of the page count from the folder.
+      return path.isFolder ? index : leave(index, REDIRECT);
+    }
+    if ('handle' in index) await index.handle.close();
+    if (!this.#options.listing) return leave(opened, NOTHING);
+    return path.isFolder ? opened : leave(opened, REDIRECT);
+  }
+
+  #below(names: readonly string[]): Promise<Opened> {
+    return openBelow(this.#root, names);
+  }
+
+  async #showFolder(folder: OpenedFolder, { names }: RequestPath, response: ServerResponse): Promise<void> {
+    try {
+      const page = listingPage(await listFolder(this.#root, names, folder));
+      response.writeHead(200, {
+        'Content-Type': 'text/html; charset=utf-8',
+        'Content-Length': Buffer.byteLength(page),
+        'Content-Security-Policy': LISTING_POLICY,
+        'X-Content-Type-Options': 'nosniff',
+        'Cache-Control': 'no-cache',
+      });
+      response.end(page);
+    } finally {
+      await folder.handle.close();
+    }
+  }
+
+  /** An address within the program that runs in the browser: it finds its way by itself. */
+  async #showApp(request: IncomingMessage, response: ServerResponse, accept = ''): Promise<void> {
+    response.setHeader('Vary', 'Accept');
+    const index = acceptsHtml(accept) ? await this.#below([INDEX]) : NOTHING;
+    if (index.kind === 'file') return sendFile(index, request, response);
+    if ('handle' in index) await index.handle.close();
+    answerShortly(response, 404, { Vary: 'Accept' });
+  }
+}
+
+type Found = Opened | { readonly kind: 'redirect' };
+
+const NOTHING: Found = { kind: 'nothing' };
+const REFUSED: Found = { kind: 'refused' };
+const REDIRECT: Found = { kind: 'redirect' };
+
+const leave = async ({ handle }: { readonly handle: FileHandle }, found: Found): Promise<Found> => {
+  await handle.close();
+  return found;
+};
+
+/** What `send` sets itself: the response to write to. Its types leave it out. */
+type SendTo = ReturnType<typeof send> & { res: ServerResponse };
+
+const sendFile = ({ handle, stat, name }: OpenedFile, request: IncomingMessage, response: ServerResponse): void => {
+  // The visitor left while it was opened: nobody would close it later.
+  if (response.destroyed) return void handle.close();
+  // The one place where it is closed. A read that is under way is waited for, so its number is nobody else's before.
+  response.once('close', () => void handle.close());
+  // `fd` goes on to the stream that `send` reads from, which then opens no path.
+  const sending = send(request, name, { fd: handle } as object) as SendTo;
+  sending.res = response;
+  sending.on('error', (error: Error & { status?: number; headers?: Record<string, string> }) => {
+    if (response.headersSent) response.destroy();
+    else answerShortly(response, error.status ?? 503, error.headers);
+  });
+  sending.on('stream', (bytes) => watchLength(bytes, response));
+  sending.send(name, stat);
+};
+
+/** A file may shrink or grow while it is read; a response keeps to the length that it began with, or is cut off. */
+const watchLength = (bytes: ReadStream, response: ServerResponse): void => {
+  const length = Number(response.getHeader('content-length'));
+  // `send` would read one byte, which an empty file may have by now.
+  if (length === 0) {
+    bytes.destroy();
+    response.end();
+    return;
+  }
+  bytes.once('end', () => {
+    if (bytes.bytesRead < length) response.destroy();
+  });
+};
+
+/** Of everything that is no file: a line for people. */
+const answerShortly = (
+  response: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>> = {},
+): void => {
+  for (const name of response.getHeaderNames()) response.removeHeader(name);
+  const text = `${status} ${STATUS_CODES[status] ?? ''}\n`;
+  response.writeHead(status, {
+    'Content-Type': 'text/plain; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+    'X-Content-Type-Options': 'nosniff',
+    'Cache-Control': 'no-cache',
+    ...headers,
+  });
+  response.end(text);
+};

@@ -1,0 +1,77 @@
+import { inspect } from 'node:util';
+import { Secret } from '@tunnel/runtime';
+import { describe, expect, it } from 'vitest';
+import { type Proxy, parseProxy } from './proxy-address.ts';
+
+const source = '--proxy';
+const credentialsOf = ({ credentials }: Proxy): string | null =>
+  credentials === null ? null : `${credentials.user.reveal()} ${credentials.password.reveal()}`;
+
+describe('the URL of a proxy', () => {
+  it.each([
+    ['http://proxy:3128', 'http', 'proxy', 3128],
+    ['https://proxy.example.com:8443/', 'https', 'proxy.example.com', 8443],
+    ['socks5://10.0.0.1:1080', 'socks5', '10.0.0.1', 1080],
+    ['socks5h://[::1]:9050', 'socks5h', '::1', 9050],
+    ['HTTP://Proxy:80', 'http', 'proxy', 80],
+    ['https://proxy:80', 'https', 'proxy', 80],
+    ['http://proxy', 'http', 'proxy', 80],
+    ['https://proxy', 'https', 'proxy', 443],
+    ['socks5://proxy', 'socks5', 'proxy', 1080],
+    ['socks5h://u:80@proxy', 'socks5h', 'proxy', 1080],
+  ])('%s', (text, kind, host, port) => {
+    expect(parseProxy(text, { source })).toMatchObject({ kind, host, port });
+  });
+
+  it.each([
+    ['', 'must be http://host:port'],
+    ['proxy:3128', 'must be http://host:port'],
+    ['ftp://proxy:21', 'must be http://host:port'],
+    ['socks4://proxy:1080', 'must be http://host:port'],
+    ['http://', 'must be http://host:port'],
+    ['http://sesame@', 'must be http://host:port'],
+    ['http://proxy:0', 'has no port between'],
+    ['http://proxy:70000', 'must be http://host:port'],
+    ['http://proxy:3128/sesame', 'has no path'],
+    ['http://proxy:3128?sesame', 'has no path'],
+    ['http://user:%zzsesame@proxy:3128', 'has a percent sign'],
+    ['http://user:a%0d%0asesame@proxy:3128', 'that no proxy can take'],
+    ['http://us%3Aer:sesame@proxy:3128', 'that no proxy can take'],
+    ['http://:sesame@proxy:3128', 'that no proxy can take'],
+    [`http://user:${'sesame'.repeat(50)}@proxy:3128`, 'more than 255 bytes'],
+  ])('%j is refused, and the refusal repeats nothing of it', (text, why) => {
+    const refusal = expect(() => parseProxy(text, { source }));
+    refusal.toThrow(expect.objectContaining({ code: 'CLIENT_USAGE', message: expect.stringContaining(why) }));
+    refusal.not.toThrow(/sesame/);
+  });
+
+  it('means http without a scheme where it comes from a variable', () => {
+    const given = { source: 'HTTPS_PROXY', schemeOptional: true };
+    expect(parseProxy(' u:p@proxy:3128 ', given)).toMatchObject({ kind: 'http', host: 'proxy', port: 3128 });
+    expect(() => parseProxy('socks://proxy:1080', given)).toThrow('HTTPS_PROXY must be');
+  });
+
+  it('gives user and password decoded, and shows neither', () => {
+    const proxy = parseProxy('http://ann%40corp:se%3Asame%20%C3%BC@proxy:3128', { source });
+    expect(credentialsOf(proxy)).toBe('ann@corp se:same ü');
+    const shown = inspect(proxy, { depth: 9 }) + JSON.stringify(proxy) + String(proxy.text);
+    expect(shown).not.toMatch(/ann|se:same|se%3A/);
+    expect(proxy.text).toBe('http://proxy:3128');
+    expect(credentialsOf(parseProxy('http://ann@proxy:3128', { source }))).toBe('ann ');
+  });
+});
+
+describe('proxy_auth_file', () => {
+  it('is used where the URL has no user', () => {
+    const auth = new Secret('ann:se:same\n');
+    expect(credentialsOf(parseProxy('http://proxy:3128', { source, auth }))).toBe('ann se:same');
+    expect(credentialsOf(parseProxy('http://bob:other@proxy:3128', { source, auth }))).toBe('bob other');
+    expect(credentialsOf(parseProxy('http://proxy:3128', { source }))).toBeNull();
+  });
+
+  it.each(['', 'sesame', ':sesame', 'ann:se\nsame'])('%j is refused, and not repeated', (text) => {
+    const refusal = expect(() => parseProxy('http://proxy:3128', { source, auth: new Secret(text) }));
+    refusal.toThrow(expect.objectContaining({ code: 'CLIENT_USAGE' }));
+    refusal.not.toThrow(/sesame|se\nsame/);
+  });
+});

@@ -1,0 +1,133 @@
+// config.yml is read again under a long download and under load: whoever is being served does not notice.
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { Agent, createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { deterministicChunks, eventually, hashOf, startTcpServer } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import type { Harness } from '../harness.fixture.ts';
+import { it } from '../system-test.fixture.ts';
+import { visit } from '../visitor.fixture.ts';
+
+const GIB = 1024 ** 3;
+const SEED = 15;
+const TIMEOUT_MS = 180_000;
+const RELOADS = 10;
+
+/** A web service that says who it is. */
+const startWeb = async (harness: Harness, says: string): Promise<number> => {
+  const server = createServer((asked, answer) => asked.resume().on('end', () => answer.end(says)));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  harness.use({
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  });
+  return (server.address() as AddressInfo).port;
+};
+
+const askAt = (url: string, method: string, agent: Agent): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url);
+    const asked = request({ host: '127.0.0.1', port, method, headers: { host: hostname }, agent }, (answer) => {
+      let text = '';
+      answer.on('data', (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      answer.on('end', () =>
+        answer.statusCode === 200 ? resolve(text) : reject(new Error(`${answer.statusCode} ${text}`)),
+      );
+    });
+    asked.on('error', reject);
+    asked.end();
+  });
+
+it('1 GiB through one tunnel is byte-exact while others are removed, changed and added, ten times in a second', {
+  timeout: TIMEOUT_MS,
+}, async ({ harness }) => {
+  const stack = await harness.stack();
+  const source = harness.use(
+    await startTcpServer((socket) => {
+      socket.on('error', () => {});
+      Readable.from(deterministicChunks(GIB, SEED), { objectMode: false }).pipe(socket);
+    }),
+  );
+  const webs = [await startWeb(harness, 'zero'), await startWeb(harness, 'one')];
+  const home = await harness.folder();
+  const file = join(home, 'tunnel.yml');
+  const write = (lines: readonly string[]): void =>
+    writeFileSync(
+      file,
+      `server: ${stack.control}\nauth_token_file: ${stack.tokenFile}\ntunnels:\n${lines.map((line) => `  ${line}\n`).join('')}`,
+    );
+  const a = `a: { proto: tcp, local_port: ${source.port} }`;
+  write([a, 'b: { proto: tcp, local_port: 1 }', `c: { proto: http, local_port: ${webs[0]} }`]);
+  const program = await harness.run(['start', '--config', file, '--json', '--quiet', '--no-inspect'], { home });
+  await program.ready(3);
+  const ready = program.events('ready') as unknown as {
+    name: string;
+    tunnel_id: string;
+    public_url: string;
+    assigned_port: number;
+  }[];
+  const [readyA, readyC] = ['a', 'c'].map((name) => ready.find((event) => event.name === name));
+  const url = readyC?.public_url ?? '';
+
+  const visitor = await visit(readyA?.assigned_port ?? 0);
+  const received = createHash('sha256');
+  const download = pipeline(visitor, received);
+  await eventually(() => expect(visitor.bytesRead).toBeGreaterThan(1024 ** 2));
+
+  const agent = new Agent({ keepAlive: true, maxSockets: 8 });
+  let isOver = false;
+  let served = 0;
+  const load = Array.from({ length: 4 }, async (_, at) => {
+    while (!isOver) {
+      await askAt(url, at % 2 === 0 ? 'GET' : 'POST', agent);
+      served += 1;
+    }
+  });
+
+  const ofRound = (at: number): string[] => [
+    ...(at % 2 === 1 ? [] : ['b: { proto: tcp, local_port: 1 }']),
+    `c: { proto: http, local_port: ${webs[at % 2]} }`,
+    `d${at}: { proto: tcp, local_port: 1 }`,
+    a,
+  ];
+  // Each waited for, and the next asked for at once.
+  for (let at = 1; at <= RELOADS; at += 1) {
+    write(ofRound(at));
+    program.signal('SIGHUP');
+    expect(await program.waitFor('reloaded', { nth: at })).toMatchObject({ changed: ['c'], unchanged: 1 });
+  }
+  // And none of them waited for: the last one counts, whichever were carried out.
+  for (let at = 1; at <= RELOADS; at += 1) {
+    write(ofRound(RELOADS + at));
+    program.signal('SIGHUP');
+  }
+  await eventually(() => expect(program.events('ready').at(-1)?.['name']).toBe(`d${2 * RELOADS}`));
+  const rounds = program.events('reloaded').length;
+  const answers = await Promise.all(Array.from({ length: 8 }, () => askAt(url, 'GET', agent)));
+  expect(new Set(answers)).toEqual(new Set(['zero']));
+
+  write([a, `c: { proto: http, local_port: ${webs[1]} }`]);
+  program.signal('SIGHUP');
+  expect(await program.waitFor('reloaded', { nth: rounds + 1 })).toMatchObject({ changed: ['c'], unchanged: 1 });
+  expect(await askAt(url, 'POST', agent)).toBe('one');
+
+  await download;
+  isOver = true;
+  await Promise.all(load);
+  agent.destroy();
+  expect(visitor.bytesRead).toBe(GIB);
+  expect(received.digest('hex')).toBe(hashOf(deterministicChunks(GIB, SEED)));
+  expect(served).toBeGreaterThan(100);
+  expect(program.events('error')).toEqual([]);
+  // Neither was opened twice.
+  const names = program.events('ready').map(({ name }) => name);
+  expect([names.filter((name) => name === 'a'), names.filter((name) => name === 'c')]).toEqual([['a'], ['c']]);
+});
