@@ -58,9 +58,7 @@ it('names the addresses of https first, and usual ports not at all', () => {
 it('with a public https port, clients are shown to come by that one, under its name and its real port', () => {
   const told = facts({ https_url: 'https://127.0.0.1:8443' }, true);
   expect(readyText(told)).toContain('control      127.0.0.1:4040 (TLS), and localhost:8443\n');
-  expect(nextCommand(told)).toBe(
-    'npx tunnel http 3000 --token-file data/admin-token --server localhost:8443 --tls',
-  );
+  expect(nextCommand(told)).toBe('npx tunnel http 3000 --token-file data/admin-token --server localhost:8443 --tls');
   const usual = { ...facts({ https_url: 'https://0.0.0.0:443' }, true), domain: 'tunnels.example.com' };
   expect(nextCommand(usual)).toContain(' --server tunnels.example.com:443 --tls');
   const apart = { ...told, controlOnPublic: false };

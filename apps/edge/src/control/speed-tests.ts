@@ -2,8 +2,8 @@
 // captured. Who shows a key has so many a minute for its account; what waits to be sent is one piece, and what comes is thrown away as it comes.
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { pipeline } from 'node:stream/promises';
+import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { ByteWindow, type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
