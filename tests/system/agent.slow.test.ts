@@ -154,7 +154,8 @@ describe.concurrent('a running client', () => {
     expect(which.err).toContain(`2 clients are running: ${first.pid} (`);
     expect(which.err).toContain(String(second.pid));
     expect(await ask(harness, { home }, 'remove', 'x', '--client', String(second.pid))).toMatchObject({ code: 0 });
-    // Both of them have found the file, one was started for it.
+    // The second has found the file, too; the first was started for it, and then another one was.
+    expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 0 });
     const third = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
     expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 2 });
     expect(await ask(harness, { home }, 'stop', '--client', String(third.pid))).toMatchObject({ code: 0 });
