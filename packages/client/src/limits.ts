@@ -13,6 +13,8 @@ export const CLIENT_LIMITS = {
   LOCAL_LABEL_MAX_CHARS: 40,
   /** files: the head of a request, with what the edge has added to one of HTTP/2 */
   FILES_HEAD_MAX_BYTES: 128 * KiB,
+  /** files: what is read at once; a visitor that does not read holds about three of these */
+  FILES_READ_BYTES: 256 * KiB,
   /** files: entries of a folder that its page shows, each looked at on the disk */
   FILES_LISTED_MAX: 1000,
   /** the first pause; it doubles from here, with jitter */
