@@ -5,7 +5,7 @@ import { pathFrom } from '@tunnel/runtime';
 import { type Command, Option } from 'commander';
 import type { Io } from '../io.ts';
 import { type AgentCall, type AgentReply, askClient, followClient, NoAnswer } from './agent-client.ts';
-import { type FoundSocket, findSockets, removeStale } from './socket-place.ts';
+import { type FoundSocket, findSockets, removeStale } from './socket-folders.ts';
 import type { ClientStatus } from './status-report.ts';
 
 export interface ClientFlags {
@@ -95,7 +95,7 @@ export const chooseClient = async ({ client: wanted }: ClientFlags, io: Io): Pro
   if (only !== undefined && more.length === 0) return only;
   const list = (only === undefined ? clients : meant).map(({ text }) => text).join(', ');
   if (only !== undefined) throw new Fault('CLIENT_AMBIGUOUS', { count: meant.length, clients: list });
-  throw new Fault('CLIENT_USAGE', { reason: `no running client is \`${wanted}\`; these run: ${list}` });
+  throw new Fault('CLIENT_NOT_RUNNING', {}, { message: `no running client is \`${wanted}\`; these run: ${list}` });
 };
 
 const isMeant = ({ status }: FoundClient, wanted: string, io: Io): boolean =>
