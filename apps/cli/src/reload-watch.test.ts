@@ -81,6 +81,26 @@ describe('peers', () => {
   });
 });
 
+describe('tunnels added while the client runs', () => {
+  const entry = (name: string, port: number): string => `${name}: { proto: tcp, local_port: ${port} }`;
+
+  it("stay, become the file's when it names them, and go with it", async () => {
+    const port = await echo('here');
+    write([entry('first', port)]);
+    const io = start();
+    await opened(io, 'first');
+    const adding = makeTestIo({ home: dirname(configFile()) });
+    expect(await run(['add', 'tcp', String(port), '--name', 'late'], adding), adding.err()).toBe(0);
+    const late = await opened(io, 'late');
+    expect(await reload(io)).toMatchObject({ added: [], removed: [], changed: [], unchanged: 1 });
+    write([entry('first', port), entry('late', port)]);
+    expect(await reload(io)).toMatchObject({ added: [], changed: [], unchanged: 2 });
+    expect((await listed())['late']?.['tunnel_id']).toBe(late['tunnel_id']);
+    write([entry('first', port)]);
+    expect(await reload(io)).toMatchObject({ removed: ['late'], unchanged: 1 });
+  });
+});
+
 describe('other commands', () => {
   it('do not end at SIGHUP', async () => {
     const io = makeTestIo({ home: dirname(configFile()) });

@@ -81,11 +81,14 @@ export const reload = async (io: TestIo): Promise<Event> => {
 };
 
 /** Says who it is. */
-export const web = async (says: string): Promise<number> => {
+export const web = async (says: string, socket?: string): Promise<number> => {
   const server: Server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
     request.resume().on('end', () => response.end(says));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => {
+    if (socket === undefined) server.listen(0, '127.0.0.1', resolve);
+    else server.listen(socket, resolve);
+  });
   cleanUps.push(() => {
     server.closeAllConnections();
     server.close();

@@ -1,6 +1,7 @@
 // Reading config.yml again at SIGHUP, through a real edge in the same process.
 import { writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
+import { dirname, join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
 import {
@@ -133,6 +134,29 @@ describe('SIGHUP', () => {
     expect(await Promise.all([visit(ready), visit(ready, 'POST'), visit(ready)])).toEqual(Array(3).fill('second'));
     expect((await listed())['web']?.['tunnel_id']).toBe(ready['tunnel_id']);
     expect(events(io, 'error')).toEqual([]);
+  });
+
+  it('moves a tunnel from a port to a folder, to a Unix socket and back', async () => {
+    const folder = dirname(configFile());
+    writeFileSync(join(folder, 'index.html'), 'a page');
+    const socket = join(folder, 'app.sock');
+    const [port] = [await web('a port'), await web('a socket', socket)];
+    const targets = {
+      'a port': `local_port: ${port}`,
+      'a page': 'files: { dir: . }',
+      'a socket': `local_socket: ${socket}`,
+    };
+    const entry = (says: keyof typeof targets): string[] => [`web: { proto: http, ${targets[says]} }`];
+    write(entry('a port'));
+    const io = start();
+    const ready = await opened(io, 'web');
+    expect(await visit(ready)).toBe('a port');
+    for (const says of ['a page', 'a socket', 'a page', 'a port'] as const) {
+      write(entry(says));
+      expect(await reload(io)).toMatchObject({ changed: ['web'] });
+      expect(await visit(ready)).toBe(says);
+    }
+    expect((await listed())['web']?.['tunnel_id']).toBe(ready['tunnel_id']);
   });
 
   it('asks for the name again that the edge had chosen, and lets a name go from one entry to another', async () => {
