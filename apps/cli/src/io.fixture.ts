@@ -57,7 +57,8 @@ export const makeTestIo = (options: TestIoOptions): TestIo => {
       },
     },
     stdoutClosed,
-    env: options.env ?? {},
+    // Also what goes into the temporary folder stays with the test.
+    env: { TMPDIR: options.home, ...options.env },
     home: options.home,
     cwd: options.home,
     clock: options.clock ?? systemClock,

@@ -1,83 +1,25 @@
-// Clients that come by the ports of visitors: the same control plane, its limits and its end.
+// Clients that come by the ports of visitors: which ways there are, that they are the control plane's own, and its end.
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
-import { join } from 'node:path';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { connect } from 'node:net';
 import { allowStaticReads } from '@tunnel/mux';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
-import {
-  deterministicBytes,
-  eventually,
-  hashOf,
-  type TemporaryDirectory,
-  temporaryDirectory,
-  testCertificate,
-} from '@tunnel/testkit';
+import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { askUpgrade, echoMux, openCarrier, type UpgradeRequest } from './control/raw-carrier.fixture.ts';
 import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
 import { talk } from './ingress/http/http.fixture.ts';
+import { type OnePortStage, openOnePort } from './one-port.fixture.ts';
 
 const TLS13 = { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } as const;
-const logger = createLogger({ level: 'silent', format: 'json' });
 
-let directory: TemporaryDirectory;
-let edge: Edge;
-const sockets: Socket[] = [];
-
-const start = async (server: object = {}, more: { readonly tls?: boolean; readonly limits?: object } = {}) => {
-  const { tls = true, limits = {} } = more;
-  const ports = { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, https_port: 0 };
-  const config = loadServerConfig({
-    env: {},
-    overrides: {
-      server: { ...ports, domain: 'edge.test', ...server },
-      limits: { tcp_port_range: [30_100, 30_999], ...limits },
-      ...(tls
-        ? { tls: { cert_path: join(directory.path, 'cert.pem'), key_path: join(directory.path, 'key.pem') } }
-        : {}),
-    },
-  });
-  edge = createEdge(config, { clock: systemClock, logger, adminToken: new Secret('admin') });
-  await edge.start();
-  return {
-    http: edge.addresses.http.port,
-    https: edge.addresses.https?.port ?? 0,
-    control: edge.addresses.control.port,
-  };
+let stage: OnePortStage;
+const start = async (server: object = {}, tls = true): Promise<OnePortStage> => {
+  stage = await openOnePort({ server, tls });
+  return stage;
 };
-
-beforeEach(async () => {
-  directory = await temporaryDirectory();
-  const { cert, key } = testCertificate();
-  await writeFile(join(directory.path, 'cert.pem'), cert);
-  await writeFile(join(directory.path, 'key.pem'), key);
-});
 afterEach(async () => {
   allowStaticReads(true);
-  for (const socket of sockets.splice(0)) socket.destroy();
-  await edge.stop({ drainMs: 0 });
-  await directory.close();
+  await stage.close();
 });
-
-const dial = (port: number): Socket => {
-  const socket = connect(port, '127.0.0.1').on('error', () => {});
-  sockets.push(socket);
-  return socket;
-};
-
-const dialTls = async (port: number, ALPNProtocols: string[]): Promise<TLSSocket> => {
-  const socket = connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols }).on(
-    'error',
-    () => {},
-  );
-  sockets.push(socket);
-  await once(socket, 'secureConnect');
-  return socket;
-};
 
 /** A client with its carriers, and a tcp tunnel whose local service echoes; all by one port. */
 const publishEcho = async (port: number, scheme: 'ws' | 'wss', alpn?: string) => {
@@ -94,7 +36,6 @@ const publishEcho = async (port: number, scheme: 'ws' | 'wss', alpn?: string) =>
 /** Sends it, ends, and reads what comes back. */
 const echoed = async (port: number, bytes: Buffer): Promise<string> => {
   const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true });
-  sockets.push(socket);
   socket.end(bytes);
   const pieces: Buffer[] = [];
   for await (const piece of socket) pieces.push(piece as Buffer);
@@ -114,20 +55,20 @@ describe.each(READ_WAYS)('a client and its carriers (reads of our own: %s)', (is
   ] as const)('come by %s, and bytes pass whole', async (_way, which, scheme, alpn) => {
     const ports = await start({ plain_http: 'proxy' });
     const { client, mux, port } = await publishEcho(ports[which], scheme, alpn);
-    expect(edge.counters).toMatchObject({ sessions: 1, carriers: 4, connections: 0 });
+    expect(stage.edge.counters).toMatchObject({ sessions: 1, carriers: 4, connections: 0 });
     const bytes = deterministicBytes(3 << 20, 11);
     expect(await echoed(port, bytes)).toBe(hashOf(bytes));
     client.send({ type: 'Ping', id: 5 });
     expect((await client.next('Pong')).id).toBe(5);
     mux.close({ code: 'cancelled', text: 'over' });
     client.ws.close();
-    await eventually(() => expect(edge.counters).toMatchObject({ sessions: 0, carriers: 0 }));
+    await eventually(() => expect(stage.edge.counters).toMatchObject({ sessions: 0, carriers: 0 }));
   });
 });
 
 it('an edge without a certificate takes them on its http port, and a connection that was a visitor first', async () => {
-  const { http } = await start({}, { tls: false });
-  const socket = dial(http);
+  const { http } = await start({}, false);
+  const socket = await stage.dial(http);
   socket.write('GET / HTTP/1.1\r\nHost: nobody.edge.test\r\n\r\n');
   expect(String((await once(socket, 'data'))[0])).toContain('TUNNEL_NOT_FOUND');
   // In two pieces, so that the head is gathered, and with the name of the domain.
@@ -174,7 +115,7 @@ describe('who is no client', () => {
       [['http/1.1', 'h2'], 'h2'],
       [['http/1.1'], 'http/1.1'],
     ] as const) {
-      const socket = await dialTls(https, [...offer]);
+      const socket = await stage.dialTls(https, offer);
       expect(socket.alpnProtocol).toBe(chosen);
       socket.destroy();
     }
@@ -189,7 +130,7 @@ describe('the ports are for visitors alone', () => {
     }
     await expect(RawClient.connect(https, { scheme: 'wss' })).rejects.toThrow('404');
     await expect(RawClient.connect(https, { scheme: 'wss', alpn: ['tunnel/1', 'http/1.1'] })).rejects.toThrow('404');
-    await expect(dialTls(https, ['tunnel/1'])).rejects.toThrow(/alert|disconnected/);
+    await expect(stage.dialTls(https, ['tunnel/1'])).rejects.toThrow(/alert|disconnected/);
     expect((await askUpgrade(control, { tls: TLS13 })).status).toBe(401);
   });
 
@@ -204,11 +145,11 @@ describe('the ports are for visitors alone', () => {
 it('a drain tells clients of all ports, and takes none there any more', async () => {
   const { https } = await start();
   const { client, port } = await publishEcho(https, 'wss', 'tunnel/1');
-  const visitor = dial(port);
+  const visitor = await stage.dial(port);
   visitor.write('hold');
   await once(visitor, 'data');
-  const idle = await dialTls(https, ['tunnel/1']);
-  const stopped = edge.stop({ drainMs: 5000 });
+  const idle = await stage.dialTls(https, ['tunnel/1']);
+  const stopped = stage.edge.stop({ drainMs: 5000 });
   await client.next('ShuttingDown');
   await once(idle, 'close');
   // Its stream runs on, and its end is the end of the drain.

@@ -13,6 +13,8 @@ export const CLIENT_LIMITS = {
   LOCAL_LABEL_MAX_CHARS: 40,
   /** files: the head of a request, with what the edge has added to one of HTTP/2 */
   FILES_HEAD_MAX_BYTES: 128 * KiB,
+  /** files: what is read at once; a visitor that does not read holds about three of these */
+  FILES_READ_BYTES: 256 * KiB,
   /** files: entries of a folder that its page shows, each looked at on the disk */
   FILES_LISTED_MAX: 1000,
   /** the first pause; it doubles from here, with jitter */
@@ -75,6 +77,10 @@ export const CLIENT_LIMITS = {
   FLOW_DRAIN_SILENCE_MS: 2000,
   /** datagrams of one flow that the kernel has not taken yet; over it they are dropped */
   FLOW_BACKLOG_MAX_BYTES: 256 * KiB,
+  /** asked of the system for what a local service sends to one flow; it may give less. 400 ms at 20 Mbit/s, for a client that is busy for a moment */
+  FLOW_RECEIVE_BUFFER_BYTES: 1 * MiB,
+  /** visitors whose dropped datagrams wait by name to be told to the edge; those of others are told without */
+  UNREPORTED_VISITORS_MAX: 1000,
   /** how long the address of a local host is good, and how long a failure to find it counts */
   LOCAL_LOOKUP_VALID_MS: 5000,
   /** p2p: a subscriber that is refused at its first start gives up after this (exit code 4), unless --wait */

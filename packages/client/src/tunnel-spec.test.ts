@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { Secret } from '@tunnel/runtime';
 import { describe, expect, it } from 'vitest';
+import { localLabel, localText } from './forward/local-target.ts';
 import {
   checkTunnelSpec,
   concealKey,
@@ -51,6 +52,55 @@ describe('what the edge is asked for', () => {
     ['tcp', 'db.test', 80, 'db.test:80'],
   ] as const)('%s at %s and %i is written %s', (protocol, host, port, text) => {
     expect(localAddress({ protocol, localHost: host, localPort: port })).toBe(text);
+  });
+});
+
+describe('what a tunnel leads to', () => {
+  const files = { dir: '/srv/site' };
+
+  it.each([
+    [{ localPort: 3000 }, '127.0.0.1:3000'],
+    [{ localHost: '::1', localPort: 3000 }, '[::1]:3000'],
+    [{ localSocket: '/run/app.sock' }, 'unix:/run/app.sock'],
+    [{ files }, 'files:/srv/site'],
+  ])('%j is written %s', (local, text) => {
+    expect(localText(local)).toBe(text);
+  });
+
+  it('has a name where it was given none', () => {
+    const names = [{ localPort: 80 }, { localSocket: '/run/my app.sock' }, { files }, { files: { dir: '/' } }];
+    expect(names.map(localLabel)).toEqual(['80', 'my-app', 'site', 'files']);
+  });
+
+  it('without an address is localhost in a Host header', () => {
+    expect(localAddress({ protocol: 'http', files })).toBe('localhost');
+    expect(localAddress({ protocol: 'http', localSocket: '/run/a' })).toBe('localhost');
+  });
+
+  it.each([
+    [{ protocol: 'http', localPort: 1, localSocket: '/a' }, /one of/],
+    [{ protocol: 'http', localSocket: '/a', files }, /one of/],
+    [{ protocol: 'http' }, /local port/],
+    [{ protocol: 'http', localHost: 'a', localSocket: '/a' }, /local host goes with/],
+    [{ protocol: 'tcp', localSocket: '' }, /1 to 107 bytes/],
+    [{ protocol: 'tcp', localSocket: `/${'x'.repeat(107)}` }, /1 to 107 bytes/],
+    [{ protocol: 'udp', localSocket: '/a' }, /says nothing about a udp tunnel/],
+    [{ protocol: 'tcp', files }, /says nothing about a tcp tunnel/],
+    [{ protocol: 'https', files }, /says nothing about a https tunnel/],
+    [{ protocol: 'http', files: { dir: '' } }, /must be a path/],
+    [{ protocol: 'http', files: { dir: 'a', spa: 'yes' } }, /true or false/],
+    [{ protocol: 'http', files, localProtocol: 'h2c' }, /h2c/],
+    [{ protocol: 'http', files, healthCheck: { type: 'tcp' } }, /no health check/],
+  ] as [never, RegExp][])('%j is refused', (spec, words) => {
+    expect(() => checkTunnelSpec(spec)).toThrow(words);
+  });
+
+  it.each([
+    { protocol: 'http', files },
+    { protocol: 'https', localSocket: '/run/app.sock', localTlsVerify: false },
+    { protocol: 'tcp', localSocket: 'app.sock', healthCheck: { type: 'tcp' } },
+  ] as const)('%j is good', (spec) => {
+    expect(() => checkTunnelSpec(spec)).not.toThrow();
   });
 });
 

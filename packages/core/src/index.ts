@@ -118,6 +118,7 @@ export {
   type FlowRules,
   FlowTable,
   type FlowTableOptions,
+  type ReportedDrop,
 } from './flows/flow-table.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';

@@ -37,7 +37,6 @@ export const CATALOGUE = {
   AUTH_TOKEN_MISSING: entry(401, false, 'no key was given', 'Send `Authorization: Bearer <key>`; in the client use --token-file, TUNNEL_API_KEY or `auth_token`.'),
   AUTH_TOKEN_REVOKED: entry(401, false, 'the key was revoked', 'Create a new key.'),
   AUTH_TOO_MANY_FAILURES: entry(429, true, 'too many refused keys from this address; try again in {seconds} s', 'Wait, then try with a valid key.'),
-  SPEED_LIMIT: entry(429, true, 'this account has measured its path with {limit} bytes within a minute; try again in {seconds} s', 'Wait, or ask for fewer bytes.'),
   AUTH_BACKEND_AWAY: entry(503, true, 'keys cannot be checked right now', 'Try again; the client does so by itself.'),
   ACCOUNT_SUSPENDED: entry(403, false, 'the account is suspended', 'Write to the operator of this edge.'),
 
@@ -53,6 +52,7 @@ export const CATALOGUE = {
   CONTROL_SLOW: entry(429, true, 'control frames are not read fast enough', 'The client reconnects by itself.'),
   EDGE_SHUTTING_DOWN: entry(503, true, 'the edge is shutting down', 'The client reconnects by itself.'),
   SESSION_LIMIT: entry(503, true, 'no room for another session: {reason}', 'Stop clients of this account that are not needed, try again later, or use another edge.'),
+  CONTROL_SPEED_LIMIT: entry(429, true, 'this account has measured its path with {limit} bytes within a minute; try again in {seconds} s', 'Wait, or ask for fewer bytes.'),
   CONTROL_WAITING_LIMIT: entry(429, true, 'this address holds its limit of {limit} connections that have not authenticated', 'Authenticate right after connecting; the client does so by itself.'),
 
   // --- carriers and streams ---

@@ -1,8 +1,10 @@
 import { createServer as createTcpServer, type Server } from 'node:net';
+import { join } from 'node:path';
 import { createServer, type TLSSocket } from 'node:tls';
-import { eventually, RecordingReader, testCertificate } from '@tunnel/testkit';
+import { eventually, RecordingReader, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { connectTlsSocket } from './connect-socket.ts';
+import { connectSocket, connectTlsSocket } from './connect-socket.ts';
+import { allowStaticReads } from './node-internals.ts';
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -61,5 +63,37 @@ describe('connectTlsSocket', () => {
       createTcpServer((socket) => socket.on('error', () => {}).end('HTTP/1.1 400 Bad\r\n\r\n')),
     );
     await expect(dial(plain)).rejects.toMatchObject({ code: expect.stringMatching(/^(EPROTO|ERR_SSL_)/) as string });
+  });
+});
+
+describe('a Unix socket', () => {
+  it.each([true, false])('carries bytes both ways, with half-close and a cut; static reads: %s', async (isStatic) => {
+    allowStaticReads(isStatic);
+    const directory = await temporaryDirectory();
+    const path = join(directory.path, 'echo.sock');
+    let cut = 0;
+    const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        cut += 1;
+      });
+      socket.pipe(socket);
+    });
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(path, resolve));
+    const end = await connectSocket({ path, timeoutMs: 5000 });
+    const reader = new RecordingReader(end);
+    end.write(Buffer.alloc(1_000_000, 7), 0, 1_000_000, false);
+    end.end();
+    await eventually(() => expect([reader.bytes, reader.ended]).toEqual([1_000_000, true]));
+    const second = await connectSocket({ path, timeoutMs: 5000 });
+    const before = cut;
+    second.read(new RecordingReader(second));
+    // It has no reset to give, and must not throw for it.
+    second.reset({ code: 'cancelled', text: '' });
+    await eventually(() => expect(cut).toBeGreaterThan(before));
+    await expect(connectSocket({ path: `${path}-gone`, timeoutMs: 5000 })).rejects.toMatchObject({ code: 'ENOENT' });
+    allowStaticReads(true);
+    await directory.close();
   });
 });

@@ -9,6 +9,8 @@ export const CAPABILITY = {
   DATAGRAM: 'datagram',
   /** Peers that join a publisher: ConnectPeer and what follows it. */
   P2P: 'p2p',
+  /** DatagramDrops: what a client could not pass on is counted where people look. */
+  DATAGRAM_DROPS: 'datagram-drops',
 } as const;
 
 /** What this build can do of it. A client offers its list in Auth, the edge answers with what both know; all else stays as version 1 has it. */

@@ -2,6 +2,7 @@ export {
   type ControlMessage,
   type ControlMessageInput,
   type ControlType,
+  type DatagramDrop,
   type DirectOutcome,
   decodeControl,
   encodeControl,

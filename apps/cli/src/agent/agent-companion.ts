@@ -4,7 +4,7 @@ import type { Companion, RunningClient } from '../running-client.ts';
 import { chooseLogger } from '../settings.ts';
 import { type AgentServer, startAgent } from './agent-server.ts';
 import { LogKeeper } from './log-keeper.ts';
-import { choosePaths } from './socket-place.ts';
+import { choosePaths } from './socket-folders.ts';
 
 /** null on Windows: node cannot keep a named pipe to one user. */
 export const agentCompanion = (_plan: unknown, io: Io): Companion | null => {

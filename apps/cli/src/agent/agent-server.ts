@@ -5,7 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { closeLocalServer, createLocalServer } from '@tunnel/runtime';
 import { CLI_LIMITS } from '../limits.ts';
 import { type AgentRoutes, answerTo } from './agent-routes.ts';
-import { isListening } from './socket-place.ts';
+import { isListening } from './socket-folders.ts';
 
 export interface AgentServer {
   readonly path: string;

@@ -1,5 +1,5 @@
 // The agent of a real client at a real edge, and the commands that ask it.
-import { existsSync, lstatSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -98,14 +98,7 @@ describe('tunnel ready', () => {
       `tunnels:\n  good: {proto: tcp, local_port: ${trial.echo.port}}\n  bad: {proto: tcp, local_port: 1, remote_port: 1}\n`,
     );
     const { io } = trial.run(['start', '--config', 'c.yml', ...trial.flags]);
-    await eventually(() =>
-      expect(
-        io
-          .events()
-          .map(({ event }) => event)
-          .sort(),
-      ).toEqual(['error', 'ready']),
-    );
+    await eventually(() => expect(new Set(io.events().map(({ event }) => event))).toEqual(new Set(['error', 'ready'])));
     expect(await trial.ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: bad is refused\n' });
     expect((await trial.statuses())[0]?.tunnels).toMatchObject([
       { name: 'good', source: 'file', state: 'open' },
@@ -182,6 +175,48 @@ describe('tunnel add and remove', () => {
     await eventually(async () =>
       expect((await trial.statuses())[0]?.tunnels[1]).toMatchObject({ group: 'shop', healthy: true }),
     );
+  });
+});
+
+describe('tunnel add --save', () => {
+  const saved = (): string => readFileSync(join(trial.home.path, '.tunnel', 'config.yml'), 'utf8');
+
+  it('writes every kind of tunnel so that `tunnel check` takes the file, and names secrets instead of telling them', async () => {
+    await trial.startTcp();
+    const { path: home } = trial.home;
+    writeFileSync(join(home, 'group-key'), 'what all members share\n');
+    mkdirSync(join(home, 'dist'));
+    const grouped = [
+      '--group',
+      'shop',
+      '--group-key-file',
+      'group-key',
+      '--health',
+      'http:/up',
+      '--health-interval',
+      '5',
+    ];
+    const kinds = [
+      ['http', '3000', '--subdomain', 'shop', '--host-header', 'rewrite', '--no-capture', '--local-protocol', 'h2c'],
+      ['http', '3001', '--https', '--local-tls-no-verify', '--local-host', 'localhost'],
+      ['http', 'unix:app.sock', ...grouped],
+      ['tcp', '22', '--name', 'ssh: 1'],
+      ['udp', '53', '--idle', '60', '--proxy-protocol', 'v2'],
+      ['files', 'dist', '--spa'],
+    ];
+    for (const kind of kinds) expect(await trial.ask('add', ...kind, '--save')).toMatchObject({ code: 0, err: '' });
+    expect(saved()).not.toContain('what all members share');
+    const check = await trial.ask('check');
+    expect(check).toMatchObject({ code: 0, out: expect.stringContaining('is good: 6 tunnels') });
+    // What runs is what the file says.
+    expect(saved()).toContain(`local_socket: ${join(home, 'app.sock')}`);
+    expect(saved()).toMatch(/files:\n {6}dir: .*dist\n {6}spa: true/);
+  });
+
+  it('a tunnel that the edge refuses is not written', async () => {
+    await trial.startTcp();
+    expect((await trial.ask('add', 'tcp', '1', '--remote-port', '1', '--save')).code).toBe(4);
+    expect(existsSync(join(trial.home.path, '.tunnel', 'config.yml'))).toBe(false);
   });
 });
 

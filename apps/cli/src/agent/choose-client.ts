@@ -5,7 +5,7 @@ import { pathFrom } from '@tunnel/runtime';
 import { type Command, Option } from 'commander';
 import type { Io } from '../io.ts';
 import { type AgentCall, type AgentReply, askClient, followClient, NoAnswer } from './agent-client.ts';
-import { type FoundSocket, findSockets, removeStale } from './socket-place.ts';
+import { type FoundSocket, findSockets, removeStale } from './socket-folders.ts';
 import type { ClientStatus } from './status-report.ts';
 
 export interface ClientFlags {
@@ -24,6 +24,9 @@ export interface FoundClients {
   readonly silent: readonly number[];
 }
 
+/** Names in a list: enough to know a client by. */
+const NAMES_MAX = 3;
+
 /** A client that answered. */
 export class FoundClient {
   readonly status: ClientStatus;
@@ -41,7 +44,9 @@ export class FoundClient {
   /** For a list that people choose from. */
   get text(): string {
     const { pid, config, tunnels } = this.status;
-    return `${pid} (${config ?? (tunnels.map(({ name }) => name).join(' ') || 'no tunnels')})`;
+    const names = tunnels.slice(0, NAMES_MAX).map(({ name }) => name);
+    const rest = tunnels.length > NAMES_MAX ? ['…'] : [];
+    return `${pid} (${[...(config === null ? [] : [config]), ...names, ...rest].join(' ') || 'no tunnels'})`;
   }
 
   /** Rejects with its refusal, or that it is gone by now. */
@@ -90,12 +95,18 @@ export const chooseClient = async ({ client: wanted }: ClientFlags, io: Io): Pro
       ? new Fault('CLIENT_NOT_RUNNING')
       : new Fault('CLIENT_NO_ANSWER', { pid, reason: 'it does not answer' });
   }
-  const meant = wanted === undefined ? clients : clients.filter((client) => isMeant(client, wanted, io));
+  const meant = wanted === undefined ? clients : mostMeant(clients.filter((client) => isMeant(client, wanted, io)));
   const [only, ...more] = meant;
   if (only !== undefined && more.length === 0) return only;
   const list = (only === undefined ? clients : meant).map(({ text }) => text).join(', ');
   if (only !== undefined) throw new Fault('CLIENT_AMBIGUOUS', { count: meant.length, clients: list });
-  throw new Fault('CLIENT_USAGE', { reason: `no running client is \`${wanted}\`; these run: ${list}` });
+  throw new Fault('CLIENT_NOT_RUNNING', {}, { message: `no running client is \`${wanted}\`; these run: ${list}` });
+};
+
+/** A file is meant for the client that opens its tunnels, rather than for those that have but their key from it. */
+const mostMeant = (clients: readonly FoundClient[]): readonly FoundClient[] => {
+  const ofFile = clients.filter(({ status }) => status.tunnels.some(({ source }) => source === 'file'));
+  return ofFile.length === 0 ? clients : ofFile;
 };
 
 const isMeant = ({ status }: FoundClient, wanted: string, io: Io): boolean =>

@@ -2,9 +2,9 @@
 import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { findClients } from '../agent/choose-client.ts';
+import { clientLines, NO_CLIENT } from '../agent/status-lines.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import { clientLines, NO_CLIENT } from '../output/client-status.ts';
 import { RedrawnLines } from '../output/redrawn-lines.ts';
 import { coloursOf } from '../output/text.ts';
 import { defaultConfigPath } from '../settings.ts';

@@ -26,6 +26,7 @@ import type { PublicAddress } from '../ingress/kinds.ts';
 import type { GoneReason, PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
 import type { TlsFiles } from '../ingress/tls/certificate.ts';
+import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
@@ -57,6 +58,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly groups: Groups;
   readonly peers: PeerJoins;
   readonly relays: PeerRelays;
+  readonly udp: Pick<UdpListeners, 'reported'>;
   readonly tunnels: Registry;
   /** Absent: nothing is kept across runs. */
   readonly returning?: ReturningEndpoints | undefined;

@@ -2,6 +2,7 @@
 // captured. Who shows a key has so many a minute for its account; what waits to be sent is one piece, and what comes is thrown away as it comes.
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { ByteWindow, type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
@@ -46,10 +47,12 @@ export class SpeedTests {
     // Whoever neither reads nor sends is not waited for.
     const deadline = clock.setTimeout(() => request.socket.destroy(), EDGE_LIMITS.SPEED_TIMEOUT_MS);
     response.on('close', () => deadline.cancel());
-    response.on('error', () => {});
+    // Whoever left was told of by the close.
+    for (const half of [request, response]) half.on('error', () => {});
     this.#run(request, response, accepted, address).catch((error: unknown) => {
-      if (error instanceof Fault) return refuse(response, error);
-      report(error, 'speed');
+      if (request.socket.destroyed) return;
+      if (error instanceof Fault) return refuse(request, response, error);
+      report(error, 'speed.request');
       request.socket.destroy();
     });
   }
@@ -69,8 +72,7 @@ export class SpeedTests {
     if (request.method === 'GET') {
       const bytes = bytesAsked(request.url ?? '');
       this.#spend(account, bytes);
-      send(response, bytes);
-      return;
+      return send(response, bytes);
     }
     const bytes = await this.#receive(request, account);
     response.writeHead(200, JSON_TEXT).end(`${JSON.stringify({ bytes })}\n`);
@@ -102,7 +104,7 @@ export class SpeedTests {
   #spend(account: string, bytes: number): void {
     const waitMs = this.#spent.take(account, bytes, this.#given.clock.monotonic());
     if (waitMs === 0) return;
-    throw new Fault('SPEED_LIMIT', { limit: SPEED_BYTES_PER_MINUTE, seconds: Math.ceil(waitMs / 1000) });
+    throw new Fault('CONTROL_SPEED_LIMIT', { limit: SPEED_BYTES_PER_MINUTE, seconds: Math.ceil(waitMs / 1000) });
   }
 
   /** One that names its length is counted before it is sent, so that many at once are no way around; others as they come. */
@@ -110,7 +112,8 @@ export class SpeedTests {
     const length = request.headers['content-length'];
     if (length !== undefined) this.#spend(account, checked(Number(length)));
     let received = 0;
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+    // Left early, the connection stays: the answer is still to go out.
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       received = checked(received + chunk.length);
       if (length === undefined) this.#spend(account, chunk.length);
     }
@@ -130,27 +133,24 @@ const checked = (bytes: number): number => {
   throw new Fault('HTTP_BAD_REQUEST', { reason: `bytes must be a whole number from 0 to ${SPEED_MAX_BYTES}` });
 };
 
+function* piecesOf(bytes: number): Generator<Buffer> {
+  for (let left = bytes; left > 0; left -= PIECE.length) yield left < PIECE.length ? PIECE.subarray(0, left) : PIECE;
+}
+
 /** One piece at a time: the next one when the last has left. */
-const send = (response: ServerResponse, bytes: number): void => {
-  let left = bytes;
-  const sendMore = (): void => {
-    while (left > 0 && !response.destroyed) {
-      const piece = left < PIECE.length ? PIECE.subarray(0, left) : PIECE;
-      left -= piece.length;
-      if (!response.write(piece)) return;
-    }
-    response.end();
-  };
+const send = (response: ServerResponse, bytes: number): Promise<void> => {
   response.writeHead(200, { ...BYTES, 'content-length': String(bytes) });
-  response.on('drain', sendMore);
-  sendMore();
+  return pipeline(piecesOf(bytes), response);
 };
 
-const refuse = (response: ServerResponse, fault: Fault): void => {
+/** A body that is on its way, and no longer than it may be, is let run out: a connection that is closed before it would take the answer along. */
+const refuse = (request: IncomingMessage, response: ServerResponse, fault: Fault): void => {
   if (response.headersSent || response.destroyed) return;
   const { seconds } = fault.values;
+  const isLetRunOut = Number(request.headers['content-length'] ?? Number.NaN) <= SPEED_MAX_BYTES;
   response.writeHead(fault.status, {
     ...TEXT,
+    connection: isLetRunOut ? 'keep-alive' : 'close',
     ...(typeof seconds === 'number' && Number.isFinite(seconds) ? { 'retry-after': String(seconds) } : {}),
     ...(fault.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
   });

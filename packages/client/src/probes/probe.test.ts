@@ -1,6 +1,8 @@
 // Both probes against real services of every temper.
+import { createServer as createHttpServer } from 'node:http';
+import { join } from 'node:path';
 import { systemClock } from '@tunnel/runtime';
-import { eventually, FakeClock, freePort } from '@tunnel/testkit';
+import { eventually, FakeClock, freePort, temporaryDirectory } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type HttpProbeOptions, httpProbe, type ProbeResult, readStatusLine, tcpProbe } from './probe.ts';
@@ -226,4 +228,21 @@ it('whatever comes, an end is seen within the bound, and pieces change nothing',
       expect(readStatusLine(text.padEnd(4096, 'x'))).not.toBe('unfinished');
     }),
   );
+});
+
+describe('behind a Unix socket', () => {
+  it('a service is looked at, and missed when it is gone', async () => {
+    const directory = await temporaryDirectory();
+    const path = join(directory.path, 'app.sock');
+    const server = createHttpServer((_request, response) => response.end('ok'));
+    await new Promise<void>((resolve) => server.listen(path, resolve));
+    const target = { kind: 'socket', path, tls: null } as const;
+    const options = { target, timeoutMs: 5000, clock: systemClock };
+    const http = httpProbe({ ...options, path: '/', localAddress: 'localhost', expect2xx: true });
+    expect([await http(never), await tcpProbe(options)(never)]).toEqual([{ ok: true }, { ok: true }]);
+    server.closeAllConnections();
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+    expect(await http(never)).toMatchObject({ ok: false });
+    await directory.close();
+  });
 });

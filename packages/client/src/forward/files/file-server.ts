@@ -143,7 +143,8 @@ const sendFile = ({ handle, stat, name }: OpenedFile, request: IncomingMessage, 
   // The one place where it is closed. A read that is under way is waited for, so its number is nobody else's before.
   response.once('close', () => void handle.close());
   // `fd` goes on to the stream that `send` reads from, which then opens no path.
-  const sending = send(request, name, { fd: handle } as object) as SendTo;
+  const options: object = { fd: handle, highWaterMark: CLIENT_LIMITS.FILES_READ_BYTES };
+  const sending = send(request, name, options) as SendTo;
   sending.res = response;
   sending.on('error', (error: Error & { status?: number; headers?: Record<string, string> }) => {
     if (response.headersSent) response.destroy();

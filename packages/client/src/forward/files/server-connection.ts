@@ -59,15 +59,22 @@ export class ServerConnection extends Duplex {
 
   #takeEnd(onFlushed?: () => void): void {
     this.#endCame = true;
-    // An end in the midst of a response would be taken for one of the response.
-    if (this.#waiting === 0) this.push(null);
+    this.#passEnd();
     onFlushed?.();
   }
+
+  /** A server that hears of the end before it has answered ends, too: it is told when all it was sent is read and answered. */
+  readonly #passEnd = (): void => {
+    if (this.destroyed || this.#waiting > 0) return;
+    if (this.readableLength === 0) this.push(null);
+    // It reads in a later turn, and what it reads may begin a request.
+    else setImmediate(this.#passEnd);
+  };
 
   /** The server is ready for more. */
   #goOn(): void {
     if (this.destroyed) return;
-    if (this.#endCame) this.push(null);
+    if (this.#endCame) this.#passEnd();
     else if (this.#isStopped) {
       this.#isStopped = false;
       this.#reader?.onDrain();

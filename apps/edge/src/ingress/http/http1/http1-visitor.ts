@@ -14,6 +14,7 @@ import { refusalCodeOf } from '../own-answer.ts';
 import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
 import { type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
 import type { Visitor, VisitorDuplex, VisitorOwner } from '../visitor.ts';
+import { handOverNextTurn } from './hand-over.ts';
 import { Http1Input, type InputTaker } from './http1-input.ts';
 import { awaitsAnswer, describePhase, type Phase } from './http1-phase.ts';
 import { Http1Response, type RespondingVisitor } from './http1-response.ts';
@@ -60,7 +61,10 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
     this.#owner = owner;
     this.#accepted = accepted;
     this.#input = new Http1Input(end, this);
-    this.#out = new Http1Writer(end, () => this.#onOverrun());
+    this.#out = new Http1Writer(end, () => {
+      owner.onOverrun();
+      this.close();
+    });
     this.#lease = new Lease();
     this.request = new ProxiedRequest(owner, this);
     this.#activeAtMs = this.#now();
@@ -198,15 +202,17 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
     return step.next;
   }
 
-  /** A client's connection: the control plane reads it from this request on. Not now: a read of it may be under way. */
+  /** A client's connection: the control plane reads it from this request on. */
   #leave(): void {
     this.#phase = 'leaving';
-    setImmediate(() => {
-      if (this.#isClosed()) return;
-      const [socket, first] = [this.#end.release(), this.#input.takeAll(Buffer.from(this.#head.text, 'latin1'))];
-      this.#closed();
-      if (socket !== null && this.#accepted) this.#owner.clients?.takeOver(socket, this.#accepted, first);
-    });
+    handOverNextTurn(this, this.#accepted, () => this.#handOver());
+  }
+
+  #handOver(): void {
+    if (this.#isClosed()) return;
+    const [first, socket] = [this.#input.takeAll(Buffer.from(this.#head.text, 'latin1')), this.#end.release()];
+    this.#closed();
+    if (socket !== null && this.#accepted) this.#owner.clients?.takeOver(socket, this.#accepted, first);
   }
 
   /** What cannot be read ends the connection: nobody knows where the next request would begin. */
@@ -361,11 +367,6 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
       if (this.#visitorEnded) this.#closed();
     });
     this.#input.resume();
-  }
-
-  #onOverrun(): void {
-    this.#owner.onOverrun();
-    this.close();
   }
 
   /** Cuts the connection off, whatever it is doing. */

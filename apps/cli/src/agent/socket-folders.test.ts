@@ -6,10 +6,10 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { choosePaths, findSockets, removeStale } from './socket-place.ts';
+import { choosePaths, findSockets, removeStale } from './socket-folders.ts';
 
 let root: TemporaryDirectory;
-let place: { home: string; env: Record<string, string> };
+let around: { home: string; env: Record<string, string> };
 const servers: Server[] = [];
 
 beforeEach(async () => {
@@ -19,15 +19,15 @@ beforeEach(async () => {
     mkdirSync(path, { mode: 0o700 });
     return path;
   };
-  place = { home: folder('home'), env: { XDG_RUNTIME_DIR: folder('run'), TMPDIR: folder('tmp') } };
+  around = { home: folder('home'), env: { XDG_RUNTIME_DIR: folder('run'), TMPDIR: folder('tmp') } };
 });
 afterEach(async () => {
   for (const server of servers.splice(0)) await new Promise((resolve) => server.close(resolve));
   await root.close();
 });
 
-const runFolder = (): string => join(place.home, '.tunnel', 'run');
-const tmpFolder = (): string => join(place.env['TMPDIR'] ?? '', `tunnel-${process.getuid?.()}`);
+const runFolder = (): string => join(around.home, '.tunnel', 'run');
+const tmpFolder = (): string => join(around.env['TMPDIR'] ?? '', `tunnel-${process.getuid?.()}`);
 const modeOf = (path: string): number => lstatSync(path).mode & 0o777;
 
 const listenAt = async (path: string): Promise<void> => {
@@ -50,10 +50,10 @@ const leaveStale = async (path: string): Promise<number> => {
 
 describe('a client listens', () => {
   it('in its home first, then in the runtime folder, then in the temporary one, each for its owner alone', () => {
-    expect(choosePaths(place, 42)).toEqual({
+    expect(choosePaths(around, 42)).toEqual({
       paths: [
         join(runFolder(), '42.sock'),
-        join(place.env['XDG_RUNTIME_DIR'] ?? '', 'tunnel', '42.sock'),
+        join(around.env['XDG_RUNTIME_DIR'] ?? '', 'tunnel', '42.sock'),
         join(tmpFolder(), '42.sock'),
       ],
       problems: [],
@@ -62,64 +62,64 @@ describe('a client listens', () => {
   });
 
   it('not in a home that is not there, and does not make one', () => {
-    rmSync(place.home, { recursive: true });
-    const { paths, problems } = choosePaths(place, 42);
+    rmSync(around.home, { recursive: true });
+    const { paths, problems } = choosePaths(around, 42);
     expect(paths).toHaveLength(2);
     expect(problems).toHaveLength(1);
-    expect(existsSync(place.home)).toBe(false);
-    expect(choosePaths({ ...place, home: '' }, 42).paths).toHaveLength(2);
+    expect(existsSync(around.home)).toBe(false);
+    expect(choosePaths({ ...around, home: '' }, 42).paths).toHaveLength(2);
   });
 
   it('not where the path is too long for a socket', () => {
-    const home = join(place.home, 'x'.repeat(100));
+    const home = join(around.home, 'x'.repeat(100));
     mkdirSync(home);
-    const { paths, problems } = choosePaths({ ...place, home }, 42);
-    expect(paths[0]).toBe(join(place.env['XDG_RUNTIME_DIR'] ?? '', 'tunnel', '42.sock'));
+    const { paths, problems } = choosePaths({ ...around, home }, 42);
+    expect(paths[0]).toBe(join(around.env['XDG_RUNTIME_DIR'] ?? '', 'tunnel', '42.sock'));
     expect(problems).toEqual([expect.stringContaining('too long a path')]);
     expect(existsSync(join(home, '.tunnel'))).toBe(false);
   });
 
   it('not where a file is in the way of the folder', () => {
-    writeFileSync(join(place.home, '.tunnel'), '');
-    expect(choosePaths(place, 42).paths).toHaveLength(2);
+    writeFileSync(join(around.home, '.tunnel'), '');
+    expect(choosePaths(around, 42).paths).toHaveLength(2);
   });
 
   it('in a folder of its home that others could enter, after they cannot any more', () => {
     mkdirSync(runFolder(), { recursive: true });
     chmodSync(runFolder(), 0o755);
-    expect(choosePaths(place, 42).paths).toHaveLength(3);
+    expect(choosePaths(around, 42).paths).toHaveLength(3);
     expect(modeOf(runFolder())).toBe(0o700);
   });
 
   it('not in a temporary folder that others can enter, nor behind a link: somebody else may have made it', () => {
     mkdirSync(tmpFolder());
     chmodSync(tmpFolder(), 0o777);
-    expect(choosePaths(place, 42).paths).toHaveLength(2);
+    expect(choosePaths(around, 42).paths).toHaveLength(2);
     rmSync(tmpFolder(), { recursive: true });
-    symlinkSync(place.home, tmpFolder());
-    expect(choosePaths(place, 42).paths).toHaveLength(2);
+    symlinkSync(around.home, tmpFolder());
+    expect(choosePaths(around, 42).paths).toHaveLength(2);
   });
 });
 
 describe('readers', () => {
   it('look in all three folders, at sockets named by a pid alone', () => {
-    for (const [at, path] of choosePaths(place, 0).paths.entries()) {
+    for (const [at, path] of choosePaths(around, 0).paths.entries()) {
       writeFileSync(path.replace('0.sock', `${at + 1}.sock`), '');
       writeFileSync(path.replace('0.sock', 'x.sock'), '');
       writeFileSync(path.replace('0.sock', '1.sock.old'), '');
     }
-    expect(findSockets(place).map(({ pid }) => pid)).toEqual([1, 2, 3]);
+    expect(findSockets(around).map(({ pid }) => pid)).toEqual([1, 2, 3]);
   });
 
   it('look into no temporary folder that is not their own', () => {
     mkdirSync(tmpFolder());
     writeFileSync(join(tmpFolder(), '7.sock'), '');
     chmodSync(tmpFolder(), 0o755);
-    expect(findSockets(place)).toEqual([]);
+    expect(findSockets(around)).toEqual([]);
   });
 
   it('remove the socket of a client that was killed', async () => {
-    choosePaths(place, 0);
+    choosePaths(around, 0);
     const path = join(runFolder(), 'of-a-dead.sock');
     const pid = await leaveStale(path);
     await removeStale({ pid, path });
@@ -127,7 +127,7 @@ describe('readers', () => {
   });
 
   it('leave one whose number another program has by now, and one that somebody still listens on', async () => {
-    choosePaths(place, 0);
+    choosePaths(around, 0);
     const path = join(runFolder(), 'stale.sock');
     const pid = await leaveStale(path);
     await removeStale({ pid: process.pid, path });

@@ -1,7 +1,8 @@
 // How running clients are shown: a block for each, its tunnels in columns.
-import type { ClientStatus, TunnelStatus } from '../agent/status-report.ts';
+
+import { bytesText, type Colours, columns, counted } from '../output/text.ts';
 import { oneLine } from '../problem-report.ts';
-import { bytesText, type Colours, columns, counted } from './text.ts';
+import type { ClientStatus, TunnelStatus } from './status-report.ts';
 
 export const NO_CLIENT = 'no client is running';
 

@@ -8,7 +8,7 @@ import { isProcessAlive } from '@tunnel/runtime';
 import type { Io } from '../io.ts';
 import { CLI_LIMITS } from '../limits.ts';
 
-type Place = Pick<Io, 'env' | 'home'>;
+type Surroundings = Pick<Io, 'env' | 'home'>;
 
 interface Folder {
   readonly path: string;
@@ -21,7 +21,7 @@ interface Folder {
 const ownUid = (): number => process.getuid?.() ?? -1;
 
 /** In the order in which they are tried. */
-const foldersOf = ({ env, home }: Place): Folder[] => {
+const foldersOf = ({ env, home }: Surroundings): Folder[] => {
   const runtime = env['XDG_RUNTIME_DIR'] ?? '';
   const temporary = env['TMPDIR'] ?? tmpdir();
   return [
@@ -58,10 +58,10 @@ export interface SocketChoice {
 }
 
 /** No client is without one because of its pid: the path is judged by its own length. */
-export const choosePaths = (place: Place, pid: number): SocketChoice => {
+export const choosePaths = (around: Surroundings, pid: number): SocketChoice => {
   const paths: string[] = [];
   const problems: string[] = [];
-  for (const folder of foldersOf(place)) {
+  for (const folder of foldersOf(around)) {
     const path = join(folder.path, `${pid}.sock`);
     try {
       if (Buffer.byteLength(path) > CLI_LIMITS.AGENT_SOCKET_PATH_MAX_BYTES) {
@@ -84,8 +84,8 @@ export interface FoundSocket {
 const SOCKET_NAME = /^(\d{1,10})\.sock$/;
 
 /** Of all three folders. What somebody else could have put there is not looked at. */
-export const findSockets = (place: Place): FoundSocket[] =>
-  foldersOf(place)
+export const findSockets = (around: Surroundings): FoundSocket[] =>
+  foldersOf(around)
     .flatMap(({ path }) => readFolder(path))
     .slice(0, CLI_LIMITS.AGENT_SOCKETS_MAX);
 

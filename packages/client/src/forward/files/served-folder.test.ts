@@ -1,0 +1,292 @@
+import { execFileSync } from 'node:child_process';
+import { mkdir, readdir, readlink, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { deterministicBytes, eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CLIENT_LIMITS } from '../../limits.ts';
+import { askFolder, connectTo } from './ask-folder.fixture.ts';
+import { ServedFolder } from './served-folder.ts';
+
+const HTML = { accept: 'text/html,*/*;q=0.8' };
+const BIG = deterministicBytes(3_000_000, 7);
+
+let directory: TemporaryDirectory;
+let dir: string;
+let folder: ServedFolder;
+
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+  dir = join(directory.path, 'site');
+  await mkdir(join(dir, 'docs'), { recursive: true });
+  await mkdir(join(dir, 'plain'));
+  await mkdir(join(dir, '.git'));
+  await mkdir(join(directory.path, 'outside'));
+  await writeFile(join(directory.path, 'outside/x.txt'), 'SECRET');
+  await writeFile(join(directory.path, 'outside/index.html'), 'SECRET');
+  await writeFile(join(dir, 'index.html'), '<h1>home</h1>');
+  await writeFile(join(dir, 'docs/index.html'), '<h1>docs</h1>');
+  await writeFile(join(dir, 'plain/x.txt'), 'plain');
+  await writeFile(join(dir, '.env'), 'SECRET');
+  await writeFile(join(dir, '.git/config'), 'SECRET');
+  await writeFile(join(dir, 'big.bin'), BIG);
+  folder = new ServedFolder({ dir });
+});
+afterEach(() => directory.close());
+
+const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+  askFolder(folder, path, { headers, method });
+
+const statusOf = async (path: string, headers: Record<string, string> = {}): Promise<number> =>
+  (await ask(path, headers)).status;
+
+/** Handles of this process into the folder of the test. */
+const openHandles = async (): Promise<number> => {
+  const links = await readdir('/proc/self/fd');
+  const paths = await Promise.all(links.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));
+  return paths.filter((path) => path.startsWith(directory.path)).length;
+};
+
+describe('a file', () => {
+  it('is sent whole, with what a cache needs', async () => {
+    const { status, headers, body } = await ask('/big.bin');
+    expect(status).toBe(200);
+    expect(body.equals(BIG)).toBe(true);
+    expect(headers).toMatchObject({ 'accept-ranges': 'bytes', 'content-type': 'application/octet-stream' });
+    expect(await statusOf('/big.bin', { 'if-none-match': String(headers.etag) })).toBe(304);
+    expect(await statusOf('/big.bin', { 'if-modified-since': String(headers['last-modified']) })).toBe(304);
+    expect(await statusOf('/big.bin', { 'if-match': '"another"' })).toBe(412);
+  });
+
+  it('is sent in part, from wherever it is asked for', async () => {
+    const part = await ask('/big.bin', { range: 'bytes=1000000-1999999' });
+    expect([part.status, part.headers['content-range']]).toEqual([206, 'bytes 1000000-1999999/3000000']);
+    expect(part.body.equals(BIG.subarray(1_000_000, 2_000_000))).toBe(true);
+    const past = await ask('/big.bin', { range: 'bytes=3000000-' });
+    expect([past.status, past.headers['content-range']]).toEqual([416, 'bytes */3000000']);
+  });
+
+  it('HEAD says what GET would, without the bytes', async () => {
+    const { status, headers, body } = await ask('/big.bin', {}, 'HEAD');
+    expect([status, headers['content-length'], body.length]).toEqual([200, '3000000', 0]);
+  });
+
+  it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('%s is refused, whatever is there', async (method) => {
+    const { status, headers } = await ask('/index.html', {}, method);
+    expect([status, headers.allow]).toEqual([405, 'GET, HEAD']);
+  });
+
+  it.each(['we"ird\' <b>&%41.txt', 'new\nline.txt', 'ünï☃.txt', '100%', 'a?b#c', 'back\\slash', ' '])(
+    'may be called %j',
+    async (name) => {
+      await writeFile(join(dir, name), name);
+      expect((await ask(`/${encodeURIComponent(name)}`)).text).toBe(name);
+    },
+  );
+
+  it('that is empty, and no longer is, keeps to the length that was said', async () => {
+    await writeFile(join(dir, 'empty'), '');
+    expect(await ask('/empty')).toMatchObject({ status: 200, text: '', headers: { 'content-length': '0' } });
+  });
+
+  it('that shrinks while it is sent is cut off, not filled up or left open', async () => {
+    const connection = await connectTo(folder);
+    connection.write('GET /big.bin HTTP/1.1\r\nhost: a\r\n\r\n');
+    const ended = new Promise<Error | null>((resolve) => connection.once('error', resolve));
+    await new Promise((resolve) => connection.once('readable', resolve));
+    await truncate(join(dir, 'big.bin'), 1000);
+    connection.resume();
+    expect(await ended).not.toBeNull();
+    await eventually(async () => expect(await openHandles()).toBe(0));
+  });
+});
+
+describe('what is not to be seen is not found', () => {
+  it.each([
+    ...['/../outside/x.txt', '/%2e%2e/outside/x.txt', '/plain/..%2f..%2foutside/x.txt', '/%00', '/index.html%00'],
+    ...[
+      '/.env',
+      '/.git/config',
+      '/%2egit/config',
+      '/.',
+      '/..',
+      '//index.html',
+      '/plain//x.txt',
+      '/index.html/',
+      '/nope',
+    ],
+  ])('%s', async (path) => {
+    const { status, text } = await ask(path);
+    expect([status, text]).toEqual([404, '404 Not Found\n']);
+  });
+
+  it('links that lead out, or to what is hidden; those that stay inside lead on', async () => {
+    await symlink('../outside/x.txt', join(dir, 'file-out'));
+    await symlink('../outside', join(dir, 'folder-out'));
+    await symlink('.git/config', join(dir, 'hidden'));
+    await symlink('loop', join(dir, 'loop'));
+    await symlink('plain/x.txt', join(dir, 'inside'));
+    await symlink('docs', join(dir, 'manual'));
+    for (const path of ['/file-out', '/folder-out/x.txt', '/folder-out/', '/hidden', '/loop']) {
+      expect(await statusOf(path)).toBe(404);
+    }
+    expect((await ask('/inside')).text).toBe('plain');
+    expect((await ask('/manual/')).text).toBe('<h1>docs</h1>');
+  });
+
+  it('a pipe, which would make us wait', async () => {
+    execFileSync('mkfifo', [join(dir, 'pipe')]);
+    expect(await statusOf('/pipe')).toBe(404);
+  });
+
+  it('what a folder was swapped for, also the served one itself', async () => {
+    await rename(join(dir, 'plain'), join(dir, 'was-plain'));
+    await symlink('../outside', join(dir, 'plain'));
+    expect(await statusOf('/plain/x.txt')).toBe(404);
+    await rename(dir, join(directory.path, 'moved'));
+    await symlink('outside', dir);
+    expect(await statusOf('/x.txt')).toBe(404);
+    expect(await statusOf('/')).toBe(404);
+  });
+
+  it('a folder that is built again at its place is served again', async () => {
+    await rm(dir, { recursive: true });
+    expect(await statusOf('/')).toBe(404);
+    await mkdir(dir);
+    await writeFile(join(dir, 'index.html'), 'built again');
+    expect((await ask('/')).text).toBe('built again');
+  });
+
+  it('a folder that is not there yet is no folder; once there, it is', async () => {
+    folder = new ServedFolder({ dir: join(directory.path, 'later') });
+    await expect(folder.dial()).rejects.toThrow(/ENOENT/);
+    await mkdir(join(directory.path, 'later'));
+    await writeFile(join(directory.path, 'later/index.html'), 'there');
+    expect((await ask('/')).text).toBe('there');
+  });
+});
+
+describe('a folder', () => {
+  it('shows its index, and sends visitors to the address that ends with a slash', async () => {
+    expect((await ask('/docs/')).text).toBe('<h1>docs</h1>');
+    const { status, headers } = await ask('/docs?page=2');
+    expect([status, headers.location]).toEqual([301, '/docs/?page=2']);
+  });
+
+  it('without an index is not found', async () => {
+    expect([await statusOf('/plain'), await statusOf('/plain/')]).toEqual([404, 404]);
+  });
+
+  it('with a listing shows what can be asked for, escaped, and nothing else', async () => {
+    folder = new ServedFolder({ dir, listing: true });
+    await writeFile(join(dir, 'plain/<img src=x onerror=alert(1)>"\'&.html'), '');
+    await writeFile(join(dir, 'plain/.hidden'), '');
+    await writeFile(join(dir, 'plain/javascript:alert(1)'), '');
+    await mkdir(join(dir, 'plain/zoo'));
+    await symlink('../../outside/x.txt', join(dir, 'plain/leads-out'));
+    await symlink('x.txt', join(dir, 'plain/stays'));
+    execFileSync('mkfifo', [join(dir, 'plain/pipe')]);
+    const { status, text, headers } = await ask('/plain/');
+    expect(status).toBe(200);
+    expect(headers['content-security-policy']).toContain("default-src 'none'");
+    const links = [...text.matchAll(/href="([^"]*)"/g)].map(([, href]) => href).filter((href) => href !== 'data:,');
+    expect(links).toEqual([
+      '../',
+      './zoo/',
+      "./%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E%22'%26.html",
+      './javascript%3Aalert(1)',
+      './stays',
+      './x.txt',
+    ]);
+    expect(text).not.toMatch(/<img|<script|leads-out|\.hidden|SECRET/);
+    for (const link of links.slice(2)) expect(await statusOf(`/plain/${link?.slice(2)}`)).toBe(200);
+    expect((await ask('/plain')).status).toBe(301);
+    expect((await ask('/docs/')).text).toBe('<h1>docs</h1>');
+  });
+
+  it('with very many entries shows some of them, and says so', async () => {
+    folder = new ServedFolder({ dir, listing: true });
+    const names = Array.from({ length: CLIENT_LIMITS.FILES_LISTED_MAX + 5 }, (_, i) => `f${i}`);
+    await Promise.all(names.map((name) => writeFile(join(dir, 'plain', name), '')));
+    const { text } = await ask('/plain/');
+    expect(text.match(/<time /g)).toHaveLength(CLIENT_LIMITS.FILES_LISTED_MAX);
+    expect(text).toContain('There are more');
+  });
+});
+
+describe('a program that routes in the browser', () => {
+  beforeEach(() => {
+    folder = new ServedFolder({ dir, spa: true });
+  });
+
+  it('is sent for pages that are not there, and for nothing else', async () => {
+    expect(await ask('/users/7', HTML)).toMatchObject({
+      status: 200,
+      text: '<h1>home</h1>',
+      headers: { vary: 'Accept' },
+    });
+    expect((await ask('/plain/', HTML)).text).toBe('<h1>home</h1>');
+    expect((await ask('/plain/x.txt', HTML)).text).toBe('plain');
+    expect(await statusOf('/api/users')).toBe(404);
+    expect(await statusOf('/app.js', { accept: '*/*' })).toBe(404);
+    expect((await ask('/users/7', HTML, 'POST')).status).toBe(405);
+  });
+
+  it('hides what is hidden all the same', async () => {
+    await symlink('../outside/x.txt', join(dir, 'file-out'));
+    for (const path of ['/.env', '/%2e%2e/x', '/file-out', '/%00']) expect(await statusOf(path, HTML)).toBe(404);
+  });
+});
+
+describe('a connection', () => {
+  const GET = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`;
+
+  const readAll = async (connection: Duplex): Promise<string> => {
+    let text = '';
+    for await (const piece of connection) text += (piece as Buffer).toString('latin1');
+    return text;
+  };
+
+  it('takes one request after the other, also those that come at once, and opens one file at a time', async () => {
+    const connection = await connectTo(folder);
+    connection.write(GET('/big.bin').repeat(50) + GET('/plain/x.txt'));
+    let bytes = 0;
+    connection.on('data', (piece: Buffer) => {
+      bytes += piece.length;
+    });
+    await eventually(() => expect(bytes).toBeGreaterThan(BIG.length));
+    expect(await openHandles()).toBeLessThanOrEqual(1);
+    await eventually(() => expect(bytes).toBeGreaterThan(50 * BIG.length), { timeoutMs: 20_000 });
+    connection.end();
+    await eventually(async () => expect([connection.destroyed, await openHandles()]).toEqual([true, 0]));
+  });
+
+  it('gives the whole answer to a visitor that has finished sending', async () => {
+    const connection = await connectTo(folder);
+    connection.end(GET('/big.bin'));
+    expect((await readAll(connection)).length).toBeGreaterThan(BIG.length);
+  });
+
+  it('reads past a body that nobody wants', async () => {
+    const connection = await connectTo(folder);
+    connection.write(`POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\n`);
+    connection.write(Buffer.alloc(1_000_000));
+    connection.end(GET('/plain/x.txt'));
+    expect(await readAll(connection)).toMatch(/^HTTP\/1\.1 405 [^]*HTTP\/1\.1 200 OK[^]*plain$/);
+  });
+
+  it('stops reading the file with a visitor that does not read, and lets go of it with one that leaves', async () => {
+    const connections = await Promise.all(Array.from({ length: 20 }, () => connectTo(folder)));
+    for (const connection of connections) connection.write(GET('/big.bin').repeat(3));
+    await eventually(async () => expect(await openHandles()).toBe(20));
+    for (const connection of connections) connection.destroy();
+    await eventually(async () => expect(await openHandles()).toBe(0));
+  });
+
+  it('that sends no HTTP is cut off', async () => {
+    const connection = await connectTo(folder);
+    connection.on('error', () => {});
+    connection.write('\0\x01\x02 no request\r\n\r\n');
+    await eventually(() => expect(connection.destroyed).toBe(true));
+  });
+});

@@ -1,0 +1,203 @@
+// Clients that run as real programs, and the commands that find, ask and change them over their sockets.
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { eventually, startEchoServer } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import type { Stack } from './stack.fixture.ts';
+import { Harness, it } from './system-test.fixture.ts';
+import type { TunnelProgram, TunnelRun } from './tunnel-program.fixture.ts';
+
+const shared = new Harness();
+let stack: Stack;
+beforeAll(async () => {
+  stack = await shared.stack();
+});
+afterAll(() => shared.close());
+
+type Where = Pick<TunnelRun, 'home'> & Partial<Pick<TunnelRun, 'env'>>;
+
+/** A command that ends by itself. */
+const ask = async (harness: Harness, where: Where, ...args: string[]) => {
+  const program = await harness.run(args, where);
+  const code = await program.exitCode();
+  return { code, out: program.stdout.join('\n'), err: program.stderr.join('\n') };
+};
+
+interface Status {
+  readonly pid: number;
+  readonly config: string | null;
+  readonly state: string;
+  readonly tunnels: {
+    readonly name: string;
+    readonly state: string;
+    readonly public_url: string;
+    readonly source: string;
+  }[];
+}
+
+const statuses = async (harness: Harness, where: Where): Promise<Status[]> =>
+  JSON.parse((await ask(harness, where, 'status', '--json')).out) as Status[];
+
+/** `tunnel start` of a file with these tunnels, ready by the word of `tunnel ready`. */
+const start = async (harness: Harness, home: string, tunnels: string, env = {}): Promise<TunnelProgram> => {
+  const file = join(home, '.tunnel', 'config.yml');
+  mkdirSync(join(home, '.tunnel'), { recursive: true });
+  writeFileSync(file, `server: ${stack.control}\nauth_token_file: ${stack.tokenFile}\ntunnels:\n${tunnels}`);
+  const program = await harness.run(['start', '--config', file, '--json'], { home, env });
+  const ready = await ask(harness, { home, env }, 'ready', '--timeout', '20', '--client', String(program.pid));
+  expect(ready).toMatchObject({ code: 0 });
+  return program;
+};
+
+const socketOf = (home: string, { pid }: TunnelProgram): string => join(home, '.tunnel', 'run', `${pid}.sock`);
+
+const echoed = (url: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ port: Number(url.split(':').at(-1)), host: '127.0.0.1' }, () => socket.write('hello'));
+    socket.on('data', (data) => {
+      resolve(String(data));
+      socket.destroy();
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve('nothing'));
+  });
+
+describe.concurrent('a running client', () => {
+  it('is shown, takes a tunnel, saves it, gives it up, reloads and stops', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const home = await harness.folder();
+    const program = await start(harness, home, `  # mine\n  a: { proto: tcp, local_port: ${echo.port} }\n`);
+    expect(statSync(socketOf(home, program)).mode & 0o777).toBe(0o600);
+    expect(await statuses(harness, { home })).toMatchObject([
+      {
+        pid: program.pid,
+        config: join(home, '.tunnel', 'config.yml'),
+        state: 'connected',
+        tunnels: [{ source: 'file' }],
+      },
+    ]);
+
+    const added = await ask(harness, { home }, 'add', 'tcp', String(echo.port), '--name', 'b', '--save');
+    expect(added).toMatchObject({ code: 0, err: '' });
+    expect(await echoed(added.out.trim())).toBe('hello');
+    expect(readFileSync(join(home, '.tunnel', 'config.yml'), 'utf8')).toContain('# mine');
+    const reloaded = await ask(harness, { home }, 'reload', '--json');
+    expect(JSON.parse(reloaded.out)).toEqual({
+      added: [],
+      removed: [],
+      changed: [],
+      unchanged: 2,
+      restart_required: [],
+    });
+    expect((await statuses(harness, { home }))[0]?.tunnels).toMatchObject([
+      { name: 'a' },
+      { name: 'b', source: 'file' },
+    ]);
+
+    expect(await ask(harness, { home }, 'remove', 'b')).toMatchObject({ code: 0 });
+    expect(await ask(harness, { home }, 'reload')).toMatchObject({
+      code: 0,
+      out: 'added 1, removed 0, changed 0, unchanged 1',
+    });
+    writeFileSync(join(home, '.tunnel', 'config.yml'), 'tunnels: [');
+    expect(await ask(harness, { home }, 'reload')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('config.yml:'),
+    });
+    expect((await statuses(harness, { home }))[0]?.tunnels).toHaveLength(2);
+
+    expect(await ask(harness, { home }, 'stop')).toMatchObject({ code: 0 });
+    expect(await program.exitCode()).toBe(0);
+    expect(existsSync(socketOf(home, program))).toBe(false);
+  });
+
+  it('that was killed leaves a socket that the next command clears away', async ({ harness }) => {
+    const home = await harness.folder();
+    const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
+    await program.kill();
+    expect(existsSync(socketOf(home, program))).toBe(true);
+    expect(await ask(harness, { home }, 'status')).toEqual({ code: 0, out: 'no client is running', err: '' });
+    expect(existsSync(socketOf(home, program))).toBe(false);
+  });
+
+  it('a dead socket under the pid of another program is passed over, and stays', async ({ harness }) => {
+    const home = await harness.folder();
+    const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
+    const other = join(home, '.tunnel', 'run', `${process.pid}.sock`);
+    // A socket that nobody listens on, as a killed client leaves it.
+    await program.kill();
+    renameSync(socketOf(home, program), other);
+    expect(await ask(harness, { home }, 'status')).toEqual({ code: 0, out: 'no client is running', err: '' });
+    expect(existsSync(other)).toBe(true);
+  });
+
+  it('that hangs is named, and the others answer', async ({ harness }) => {
+    const home = await harness.folder();
+    const hanging = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
+    hanging.signal('SIGSTOP');
+    const second = await harness.tcp(stack, 1, { home });
+    await second.ready();
+    const { out, err } = await ask(harness, { home }, 'status', '--json');
+    hanging.signal('SIGCONT');
+    expect((JSON.parse(out) as Status[]).map(({ pid }) => pid)).toEqual([second.pid]);
+    expect(err).toBe(`tunnel: client ${hanging.pid} does not answer`);
+  });
+
+  it('two of them: the one that is meant has to be named, by pid or by its file', async ({ harness }) => {
+    const home = await harness.folder();
+    const first = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
+    const second = await harness.tcp(stack, 1, { home, flags: ['--name', 'x'] });
+    await second.ready();
+    const which = await ask(harness, { home }, 'remove', 'a');
+    expect(which.code).toBe(2);
+    expect(which.err).toContain(`2 clients are running: ${first.pid} (`);
+    expect(which.err).toContain(String(second.pid));
+    expect(await ask(harness, { home }, 'remove', 'x', '--client', String(second.pid))).toMatchObject({ code: 0 });
+    // The second has found the file, too; the first was started for it, and then another one was.
+    expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 0 });
+    const third = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
+    expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 2 });
+    expect(await ask(harness, { home }, 'stop', '--client', String(third.pid))).toMatchObject({ code: 0 });
+    expect(await third.exitCode()).toBe(0);
+    expect(await ask(harness, { home }, 'reload', '--client', '99999999')).toMatchObject({ code: 1 });
+  });
+
+  it('works from a home that cannot be written, in the runtime folder', async ({ harness }) => {
+    const folder = await harness.folder();
+    const runtime = await harness.folder();
+    // Also root cannot make a folder below a file.
+    const home = join(folder, 'home');
+    mkdirSync(home);
+    writeFileSync(join(home, '.tunnel'), '');
+    const env = { XDG_RUNTIME_DIR: runtime };
+    const program = await harness.tcp(stack, 1, { home, env });
+    await program.ready();
+    expect(existsSync(join(runtime, 'tunnel', `${program.pid}.sock`))).toBe(true);
+    expect(await statuses(harness, { home, env })).toMatchObject([{ pid: program.pid }]);
+  });
+
+  it('works from too long a home, in the temporary folder', async ({ harness }) => {
+    const temporary = await harness.folder();
+    const home = join(await harness.folder(), 'x'.repeat(100));
+    mkdirSync(home);
+    const env = { TMPDIR: temporary };
+    const program = await harness.tcp(stack, 1, { home, env });
+    await program.ready();
+    const folder = join(temporary, `tunnel-${process.getuid?.()}`);
+    expect(existsSync(join(folder, `${program.pid}.sock`))).toBe(true);
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    expect(await statuses(harness, { home, env })).toMatchObject([{ pid: program.pid }]);
+  });
+
+  it('logs -f goes on while it runs and ends with it', async ({ harness }) => {
+    const home = await harness.folder();
+    const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
+    const logs = await harness.run(['logs', '-f'], { home });
+    await eventually(() => expect(logs.stdout.join('\n')).toContain('a: tcp://'));
+    expect(await ask(harness, { home }, 'remove', 'a')).toMatchObject({ code: 0 });
+    await eventually(() => expect(logs.stdout.at(-1)).toContain('a: removed'));
+    program.signal('SIGTERM');
+    expect(await logs.exitCode()).toBe(0);
+  });
+});

@@ -1,0 +1,206 @@
+// What a tunnel may lead to beside a port: a folder that the client serves, and a Unix socket. With the real executables.
+import { mkdirSync, readdirSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
+import { join } from 'node:path';
+import { deterministicBytes, eventually } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { askHttp, endpointOf, type OpenTunnel, readUntil, sendRaw } from '../http-tunnels.fixture.ts';
+import type { Stack } from '../stack.fixture.ts';
+import { Harness, it } from '../system-test.fixture.ts';
+import { sendAndReadAll } from '../visitor.fixture.ts';
+
+const shared = new Harness();
+let stack: Stack;
+
+beforeAll(async () => {
+  stack = await shared.stack();
+});
+afterAll(() => shared.close());
+
+const BIG = deterministicBytes(100_000_000, 3);
+
+/** `tunnel …ARGS --json` at the stack. */
+const open = async (harness: Harness, args: readonly string[], home?: string): Promise<OpenTunnel> => {
+  const where = ['--json', '--server', stack.control, '--token-file', stack.tokenFile];
+  const tunnel = await harness.run([...args, ...where], home === undefined ? {} : { home });
+  const ready = await tunnel.ready();
+  return { tunnel, ready, endpoint: endpointOf(ready.public_url) };
+};
+
+/** A folder with something in it, and something beside it that nobody may see. */
+const makeSite = async (harness: Harness): Promise<string> => {
+  const above = await harness.folder();
+  const site = join(above, 'site');
+  mkdirSync(join(site, 'sub'), { recursive: true });
+  mkdirSync(join(above, 'outside'));
+  writeFileSync(join(site, 'index.html'), '<h1>home</h1>');
+  writeFileSync(join(site, 'sub/x.txt'), 'inside');
+  writeFileSync(join(site, '.env'), 'SECRET');
+  writeFileSync(join(above, 'outside/x.txt'), 'SECRET');
+  symlinkSync('../outside', join(site, 'out'));
+  return site;
+};
+
+const handlesInto = (pid: number, folder: string): number =>
+  readdirSync(`/proc/${pid}/fd`).filter((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith(folder);
+    } catch {
+      return false;
+    }
+  }).length;
+
+describe('tunnel files', () => {
+  it('carries 100 MB whole, in parts and from where a download was cut off', async ({ harness }) => {
+    const site = await makeSite(harness);
+    writeFileSync(join(site, 'big.bin'), BIG);
+    const { endpoint } = await open(harness, ['files', site]);
+    const whole = await askHttp(endpoint, { path: '/big.bin' });
+    expect([whole.status, whole.body.equals(BIG)]).toEqual([200, true]);
+    const rest = await askHttp(endpoint, { path: '/big.bin', headers: { range: 'bytes=40000000-' } });
+    expect([rest.status, rest.body.equals(BIG.subarray(40_000_000))]).toEqual([206, true]);
+    const headers = { 'if-none-match': String(whole.headers.etag) };
+    expect((await askHttp(endpoint, { path: '/big.bin', headers })).status).toBe(304);
+    const head = await askHttp(endpoint, { path: '/big.bin', method: 'HEAD' });
+    expect([head.status, head.headers['content-length'], head.body.length]).toEqual([200, '100000000', 0]);
+    const post = await askHttp(endpoint, { path: '/', method: 'POST', body: Buffer.alloc(1_000_000) });
+    expect([post.status, post.headers.allow]).toEqual([405, 'GET, HEAD']);
+  });
+
+  it('shows nothing of what is hidden or outside, also when a folder becomes a link while it serves', async ({
+    harness,
+  }) => {
+    const site = await makeSite(harness);
+    const { endpoint } = await open(harness, ['files', site, '--listing', '--spa']);
+    expect((await askHttp(endpoint, { path: '/sub/x.txt' })).text).toBe('inside');
+    const raw = async (path: string): Promise<string> => {
+      const socket = await sendRaw(endpoint, `GET ${path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n`);
+      const heard = await readUntil(socket, /\r\n\r\n/);
+      socket.destroy();
+      return heard;
+    };
+    for (const path of [
+      '/.env',
+      '/out/x.txt',
+      '/out/',
+      '/%2e%2e/outside/x.txt',
+      '/../outside/x.txt',
+      '/%00',
+      '/a%2f..',
+    ]) {
+      const heard = await raw(path);
+      expect(heard).toMatch(/^HTTP\/1\.1 40[04] /);
+      expect(heard).not.toContain('SECRET');
+    }
+    renameSync(join(site, 'sub'), join(site, 'was-sub'));
+    symlinkSync('../outside', join(site, 'sub'));
+    expect((await askHttp(endpoint, { path: '/sub/x.txt' })).status).toBe(404);
+    const list = await askHttp(endpoint, { path: '/was-sub/' });
+    expect(list.text).toContain('href="./x.txt"');
+    expect((await askHttp(endpoint, { path: '/users/7', headers: { accept: 'text/html' } })).text).toContain('home');
+  });
+
+  it('tells of each request, shows it in the inspector, and sends it again', async ({ harness }) => {
+    const site = await makeSite(harness);
+    const { tunnel, endpoint, ready } = await open(harness, ['files', site, '--name', 'pages']);
+    expect(ready).toMatchObject({ name: 'pages', protocol: 'http', local: `files:${site}` });
+    await askHttp(endpoint, { path: '/sub/x.txt' });
+    await eventually(() =>
+      expect(tunnel.events('request')).toContainEqual(expect.objectContaining({ path: '/sub/x.txt', status: 200 })),
+    );
+    const inspector = endpointOf(String(ready['inspect_url']));
+    const listed = async () => JSON.parse((await askHttp(inspector, { path: '/api/requests' })).text).requests;
+    const [{ id }] = await listed();
+    const page = (await askHttp(inspector)).text;
+    const token = /name="inspector-token" content="([^"]+)"/.exec(page)?.[1] ?? '';
+    const headers = { origin: `http://${inspector.host}`, 'x-inspector-token': token };
+    const again = await askHttp(inspector, { method: 'POST', path: `/api/requests/${id}/replay`, headers });
+    expect(again.status).toBe(202);
+    await eventually(async () => expect((await listed())[0]).toMatchObject({ replay_of: id, status: 200 }));
+  });
+
+  it('keeps no file open for visitors that have left', async ({ harness }) => {
+    const site = await makeSite(harness);
+    writeFileSync(join(site, 'big.bin'), BIG);
+    const { tunnel, endpoint } = await open(harness, ['files', site, '--no-inspect']);
+    const request = 'GET /big.bin HTTP/1.1\r\nHost: {host}\r\n\r\n';
+    const sockets = await Promise.all(Array.from({ length: 30 }, () => sendRaw(endpoint, request)));
+    await eventually(() => expect(handlesInto(tunnel.pid, site)).toBe(30));
+    for (const socket of sockets) socket.destroy();
+    await eventually(() => expect(handlesInto(tunnel.pid, site)).toBe(0));
+    expect((await askHttp(endpoint)).text).toBe('<h1>home</h1>');
+  });
+
+  it('is refused for what is no folder, and with a health check', async ({ harness }) => {
+    const site = await makeSite(harness);
+    const trials: [string[], RegExp][] = [
+      [[join(site, 'nowhere')], /there is no folder .*nowhere/],
+      [[join(site, 'index.html')], /is no folder/],
+      [[site, '--health', 'tcp'], /takes no health check/],
+    ];
+    for (const [args, words] of trials) {
+      const tunnel = await harness.run(['files', ...args, '--server', stack.control, '--token-file', stack.tokenFile]);
+      expect(await tunnel.exitCode()).toBe(2);
+      expect(tunnel.stderr.join('\n')).toMatch(words);
+    }
+  });
+
+  it('of a folder that is not there yet says so to both, and serves it once it is', async ({ harness }) => {
+    const home = await harness.folder();
+    const config = join(home, 'config.yml');
+    writeFileSync(config, 'tunnels:\n  site: { proto: http, files: { dir: ./dist } }\n');
+    const { tunnel, endpoint } = await open(harness, ['start', '--config', config], home);
+    expect((await askHttp(endpoint)).status).toBe(502);
+    await eventually(() =>
+      expect(tunnel.events('error')).toContainEqual(expect.objectContaining({ code: 'CLIENT_LOCAL_FILES' })),
+    );
+    mkdirSync(join(home, 'dist'));
+    writeFileSync(join(home, 'dist/index.html'), 'built');
+    expect((await askHttp(endpoint)).text).toBe('built');
+  });
+});
+
+describe('a Unix socket', () => {
+  it('takes the visitors of an http tunnel, and its health is probed', async ({ harness }) => {
+    const path = join(await harness.folder(), 'app.sock');
+    const web = createServer((request, response) => response.end(`${request.headers.host} ${request.url}`));
+    await new Promise<void>((resolve) => web.listen(path, resolve));
+    harness.use({ close: async () => void web.close() });
+    const flags = ['--health', 'http:/healthz', '--health-interval', '0.2', '--health-max-failed', '1'];
+    const { tunnel, endpoint, ready } = await open(harness, [
+      ...['http', `unix:${path}`, '--host-header', 'rewrite'],
+      ...flags,
+    ]);
+    expect(ready).toMatchObject({ name: 'http-app', local: `unix:${path}` });
+    expect((await askHttp(endpoint, { path: '/a' })).text).toBe('localhost /a');
+    await eventually(() => expect(tunnel.events('health').at(-1)).toMatchObject({ healthy: true }));
+    web.closeAllConnections();
+    await new Promise<void>((resolve) => web.close(() => resolve()));
+    await eventually(() => expect(tunnel.events('health').at(-1)).toMatchObject({ healthy: false }));
+    await askHttp(endpoint);
+    await eventually(() =>
+      expect(tunnel.events('error').at(-1)).toMatchObject({
+        code: 'CLIENT_LOCAL_DIAL',
+        message: expect.stringContaining(path),
+      }),
+    );
+  });
+
+  it('takes the visitors of a tcp tunnel, with half-close', async ({ harness }) => {
+    const path = join(await harness.folder(), 'echo.sock');
+    const echo = createTcpServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket));
+    await new Promise<void>((resolve) => echo.listen(path, resolve));
+    harness.use({ close: async () => void echo.close() });
+    const { ready } = await open(harness, ['tcp', `unix:${path}`]);
+    const bytes = BIG.subarray(0, 5_000_000);
+    expect((await sendAndReadAll(ready.assigned_port, bytes)).equals(bytes)).toBe(true);
+  });
+
+  it('goes with neither a local host nor too long a path', async ({ harness }) => {
+    for (const args of [['unix:a.sock', '--local-host', 'b'], [`unix:/tmp/${'x'.repeat(120)}`], ['unix:']]) {
+      const tunnel = await harness.run(['http', ...args, '--server', stack.control, '--token-file', stack.tokenFile]);
+      expect(await tunnel.exitCode()).toBe(2);
+    }
+  });
+});
