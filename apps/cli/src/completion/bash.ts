@@ -13,7 +13,8 @@ const replyOf = (values: Values): string => {
   return `COMPREPLY=($(compgen -W ${quoted([...values].join(' '))} -- "$cur"))`;
 };
 
-export const bashScript = (all: readonly CommandWords[]): string => {
+/** The tree as branches, each a pattern and what is done there. */
+const branchesOf = (all: readonly CommandWords[]) => {
   const steps = all.flatMap(({ path, commands }) =>
     commands.map(({ text }) => `      ${quoted(`${path}|${text}`)}) at=${quoted(`${path} ${text}`.trim())} ;;`),
   );
@@ -30,6 +31,19 @@ export const bashScript = (all: readonly CommandWords[]): string => {
     ({ values: kind, places }) => `    ${pattern(places)}) ${replyOf(kind)}; return ;;`,
   );
   const repeated = all.filter(({ isRepeated }) => isRepeated).map(({ path }) => path);
+  return {
+    steps: steps.join('\n'),
+    flags: flags.join('\n'),
+    commands: commands.join('\n'),
+    values: values.join('\n'),
+    takesValue: pattern(flagsWithValues(all)),
+    // A path that there is not, where no argument may be repeated.
+    repeated: pattern(repeated.length === 0 ? ['-'] : repeated),
+  };
+};
+
+export const bashScript = (all: readonly CommandWords[]): string => {
+  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all);
   return `# Completion of tunnel for bash. Now: source <(tunnel completion bash); for good: that line in ~/.bashrc.
 _tunnel_ask() { "\${COMP_WORDS[0]/#\\~/$HOME}" __complete "$@" 2>/dev/null; }
 
@@ -55,29 +69,29 @@ _tunnel() {
       continue
     fi
     case "$at|$word" in
-      ${pattern(flagsWithValues(all))}) flag=$word ;;
+      ${takesValue}) flag=$word ;;
       *'|-'*) ;;
-${steps.join('\n')}
+${steps}
       *) count+=1 ;;
     esac
   done
   [[ $cur == = ]] && cur=''
   if [[ -z $flag && $cur == -* ]]; then
     case $at in
-${flags.join('\n')}
+${flags}
     esac
     COMPREPLY=($(compgen -W "$words" -- "$cur"))
     return
   fi
   if [[ -z $flag ]] && ((count > 0)); then
     case $at in
-      ${repeated.length === 0 ? "'-'" : pattern(repeated)}) ;;
+      ${repeated}) ;;
       *) return ;;
     esac
   fi
   case "$at|$flag" in
-${values.join('\n')}
-${commands.join('\n')}
+${values}
+${commands}
   esac
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }

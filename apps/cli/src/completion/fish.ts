@@ -17,7 +17,8 @@ const replyOf = (values: Values): string => {
   return `printf '%s\\n' ${[...values].map(quoted).join(' ')}`;
 };
 
-export const fishScript = (all: readonly CommandWords[]): string => {
+/** The tree as branches, each a pattern and what is done there. */
+const branchesOf = (all: readonly CommandWords[]) => {
   const steps = all.flatMap(({ path, commands }) =>
     commands.map(
       ({ text }) =>
@@ -36,11 +37,24 @@ export const fishScript = (all: readonly CommandWords[]): string => {
     ({ values: kind, places }) => `        case ${pattern(places)}\n            ${replyOf(kind)}`,
   );
   const repeated = all.filter(({ isRepeated }) => isRepeated).map(({ path }) => path);
+  return {
+    steps: steps.join('\n'),
+    flags: flags.join('\n'),
+    commands: commands.join('\n'),
+    values: values.join('\n'),
+    takesValue: pattern(flagsWithValues(all)),
+    // A path that there is not, where no argument may be repeated.
+    repeated: pattern(repeated.length === 0 ? ['-'] : repeated),
+  };
+};
+
+export const fishScript = (all: readonly CommandWords[]): string => {
+  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all);
   return `# Completion of tunnel for fish. Now: tunnel completion fish | source; for good: > ~/.config/fish/completions/tunnel.fish
 function __tunnel_values --argument-names at flag cur config program
     switch "$at|$flag"
-${values.join('\n')}
-${commands.join('\n')}
+${values}
+${commands}
     end
 end
 
@@ -59,12 +73,12 @@ function __tunnel_words
             continue
         end
         switch "$at|$word"
-            case ${pattern(flagsWithValues(all))}
+            case ${takesValue}
                 set flag $word
             case '*|--config=*'
                 set config (string replace -- --config= '' $word)
             case '*|-*'
-${steps.join('\n')}
+${steps}
             case '*'
                 set count (math $count + 1)
         end
@@ -77,11 +91,11 @@ ${steps.join('\n')}
     end
     if test -z "$flag"; and string match -q -- '-*' "$cur"
         switch "$at"
-${flags.join('\n')}
+${flags}
         end
         return
     end
-    if test -z "$flag" -a $count -gt 0; and not contains -- "$at" ${repeated.length === 0 ? "'-'" : pattern(repeated)}
+    if test -z "$flag" -a $count -gt 0; and not contains -- "$at" ${repeated}
         return
     end
     __tunnel_values "$at" "$flag" "$cur" "$config" "$program"

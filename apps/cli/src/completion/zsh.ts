@@ -19,7 +19,8 @@ const replyOf = (values: Values): string => {
   return `compadd -- ${[...values].map(quoted).join(' ')}`;
 };
 
-export const zshScript = (all: readonly CommandWords[]): string => {
+/** The tree as branches, each a pattern and what is done there. */
+const branchesOf = (all: readonly CommandWords[]) => {
   const steps = all.flatMap(({ path, commands }) =>
     commands.map(({ text }) => `      ${quoted(`${path}|${text}`)}) at=${quoted(`${path} ${text}`.trim())} ;;`),
   );
@@ -33,6 +34,19 @@ export const zshScript = (all: readonly CommandWords[]): string => {
     ({ values: kind, places }) => `    ${pattern(places)}) ${replyOf(kind)} ;;`,
   );
   const repeated = all.filter(({ isRepeated }) => isRepeated).map(({ path }) => path);
+  return {
+    steps: steps.join('\n'),
+    flags: flags.join('\n'),
+    commands: commands.join('\n'),
+    values: values.join('\n'),
+    takesValue: pattern(flagsWithValues(all)),
+    // A path that there is not, where no argument may be repeated.
+    repeated: pattern(repeated.length === 0 ? ['-'] : repeated),
+  };
+};
+
+export const zshScript = (all: readonly CommandWords[]): string => {
+  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all);
   return `#compdef tunnel
 # Completion of tunnel for zsh. Now: source <(tunnel completion zsh), after compinit; for good: as _tunnel in a folder of $fpath.
 _tunnel_ask() { "\${(Q)words[1]/#\\~/$HOME}" __complete "$@" 2>/dev/null }
@@ -49,10 +63,10 @@ _tunnel() {
       continue
     fi
     case "$at|$word" in
-      ${pattern(flagsWithValues(all))}) flag=$word ;;
+      ${takesValue}) flag=$word ;;
       *'|--config='*) config=\${word#--config=} ;;
       *'|-'*) ;;
-${steps.join('\n')}
+${steps}
       *) count+=1 ;;
     esac
   done
@@ -62,20 +76,20 @@ ${steps.join('\n')}
     compset -P '*='
   elif [[ -z $flag && $word == -* ]]; then
     case $at in
-${flags.join('\n')}
+${flags}
     esac
     _describe -o option found
     return
   fi
   if [[ -z $flag ]] && ((count > 0)); then
     case $at in
-      ${repeated.length === 0 ? "'-'" : pattern(repeated)}) ;;
+      ${repeated}) ;;
       *) return 1 ;;
     esac
   fi
   case "$at|$flag" in
-${values.join('\n')}
-${commands.join('\n')}
+${values}
+${commands}
   esac
 }
 
