@@ -13,16 +13,18 @@ const environments = { __vitest__: { resolve: { conditions } } };
 //   x.test.ts          in a package or app: a unit test; in tests/: a system test
 //   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes): begins first, and is no part of `npm run verify`
 //   x.waiting.test.ts  a system test of half a minute in which next to nothing runs: time limits that are waited for in earnest
+//   x.load.test.ts     a system test that keeps the machine busy for half a minute (thousands of connections, their memory, the bench): no part of `npm test`
 //   x.db.test.ts       served by createTestDatabase(): a PostgreSQL is started for them once a run
 const SOURCES = '{packages,apps}/*/src/**';
 const DATABASE = '**/*.db.test.ts';
 const SLOW = '**/*.slow.test.ts';
 const WAITING = '**/*.waiting.test.ts';
+const LOAD = '**/*.load.test.ts';
 
 /** Those that take longest begin first: one that began last would have a worker to itself, and the others nothing to do. */
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isSlow = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith('.slow.test.ts');
+    const isSlow = ({ moduleId }: TestSpecification): boolean => /\.(?:slow|load)\.test\.ts$/.test(moduleId);
     // By the times of the last run where there was one, else by size.
     const sorted = await super.sort(files);
     return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))];
@@ -80,9 +82,10 @@ export default defineConfig({
       },
       system('system', {
         include: ['tests/**/*.test.ts'],
-        exclude: [DATABASE, WAITING, 'tests/{browser,soak}/**'],
+        exclude: [DATABASE, WAITING, LOAD, 'tests/{browser,soak}/**'],
       }),
       system('waiting', { include: ['tests/**/*.waiting.test.ts'] }),
+      system('load', { include: ['tests/**/*.load.test.ts'] }),
       {
         resolve,
         ssr,

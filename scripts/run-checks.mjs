@@ -1,4 +1,4 @@
-// Runs the checks: `all`, or `fast` without database and system tests.
+// Runs the checks: `all`, `fast` without database and system tests, or `load`, the tests that `all` leaves out for their time.
 import { runSteps, stopOnSignals } from './lib/run-steps.mjs';
 import { STEPS } from './lib/steps.mjs';
 
@@ -6,6 +6,6 @@ stopOnSignals();
 const steps = STEPS[process.argv[2]];
 if (steps) process.exitCode = await runSteps(steps);
 else {
-  process.stderr.write('usage: node scripts/run-checks.mjs all|fast\n');
+  process.stderr.write('usage: node scripts/run-checks.mjs all|fast|load\n');
   process.exitCode = 2;
 }

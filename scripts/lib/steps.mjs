@@ -54,6 +54,7 @@ export const STEPS = {
     [tests('system tests', ['system'], THREE)],
     [browserTests()],
   ],
+  load: [[tests('load tests', ['load'])]],
 };
 
 /** Another server, or another Node.js, may be said in `more`: see testStep. */
@@ -80,6 +81,6 @@ export function suiteSteps(suites, { path, version }) {
   if (!has('system') && !has('data-plane')) return [[beside]];
   return [
     [beside, on('waiting tests', 'waiting', ['waiting'], ...files)],
-    [on(has('system') ? 'system tests' : 'data plane tests', 'system', ['system'], THREE, ...files)],
+    [on(has('system') ? 'system tests' : 'data plane tests', 'system', ['system', 'load'], THREE, ...files)],
   ];
 }

@@ -46,6 +46,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   [`${EDGE}/ingress/tls/certificate.ts`]: [
     ['clock.setInterval(() => void this.look()', 'no connection; look() catches'],
   ],
+  [`${EDGE}/ingress/http/http1/hand-over.ts`]: [['setImmediate(() => {', OWN_TRY]],
   [`${EDGE}/ingress/http/pending-decision.ts`]: [['decision.then(decided, ', OWN_TRY]],
   [`${EDGE}/control/control-connection.ts`]: [
     ["ws.on('close', () => resolve())", NOTHING_OF_OURS],
@@ -59,6 +60,11 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     [".catch((error: unknown) => this.abandon(error, 'control.frame'))", 'the guard'],
   ],
   [`${EDGE}/control/control-plane.ts`]: [['clock.setInterval(() => this.#tick()', SHARED]],
+  [`${EDGE}/control/speed-tests.ts`]: [
+    ['setTimeout(() => request.socket.destroy()', NOTHING_OF_OURS],
+    ["response.on('close', () => deadline.cancel())", NOTHING_OF_OURS],
+    ['.catch((error: unknown) => {', 'the guard'],
+  ],
   [`${EDGE}/control/registrations.ts`]: [
     ['session.registering.then(async () => {', 'awaited by the frame that asked'],
     ['answered.catch(() => undefined)', 'awaited by the frame that asked'],
@@ -105,6 +111,7 @@ const RAISING = [
   `${EDGE}/guard.slow.test.ts`,
   `${EDGE}/control/control-connection.test.ts`,
   `${EDGE}/control/peer-relays.test.ts`,
+  `${EDGE}/control/speed-tests.test.ts`,
   `${EDGE}/ingress/http/deciding.test.ts`,
   `${EDGE}/ingress/http/http-error-fallback.test.ts`,
   `${EDGE}/ingress/udp/udp-guard.test.ts`,

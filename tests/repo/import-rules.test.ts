@@ -3,7 +3,18 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type Ended, node, ROOT } from './checkout.fixture.ts';
+import { node, ROOT } from './checkout.fixture.ts';
+
+interface Said {
+  readonly stdout: string;
+  readonly code: number;
+}
+
+const SCRIPT = join(ROOT, 'scripts/check-imports.mjs');
+/** What the script says, without a process for each of the trees. */
+const { checkImports } = (await import(join(ROOT, 'scripts/lib/check-imports.mjs'))) as {
+  checkImports: (root: string) => { readonly text: string; readonly code: number };
+};
 
 let dir: TemporaryDirectory;
 beforeEach(async () => {
@@ -11,19 +22,24 @@ beforeEach(async () => {
 });
 afterEach(() => dir.close());
 
-const checkTree = (files: Readonly<Record<string, string>>): Promise<Ended> => {
+const makeTree = (files: Readonly<Record<string, string>>): void => {
   for (const [path, text] of Object.entries(files)) {
     const file = join(dir.path, path);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
   }
-  return node([join(ROOT, 'scripts/check-imports.mjs'), dir.path]);
 };
 
-const check = (path: string, text: string): Promise<Ended> => checkTree({ [path]: text });
+const checkTree = (files: Readonly<Record<string, string>>): Said => {
+  makeTree(files);
+  const { text, code } = checkImports(dir.path);
+  return { stdout: text, code };
+};
+
+const check = (path: string, text: string): Said => checkTree({ [path]: text });
 
 /** Files of apps/edge/src, each with the files it imports. */
-const edgeTree = (imports: Readonly<Record<string, readonly string[]>>): Promise<Ended> => {
+const edgeTree = (imports: Readonly<Record<string, readonly string[]>>): Said => {
   const paths = new Set([...Object.keys(imports), ...Object.values(imports).flat()]);
   const lines = (path: string): string[] =>
     (imports[path] ?? []).map((to) => `import '${relative(dirname(path), to).replace(/^(?!\.)/, './')}';\n`);
@@ -72,8 +88,8 @@ it.each([
   ['apps/edge/src/a.ts', "import { x } from './b.conformance.ts';", 'this file is for tests only'],
   ['apps/edge/src/a.ts', "import { it } from 'vitest';", 'vitest is for tests only'],
   ['apps/edge/src/a.ts', 'const = 1;', 'cannot be read'],
-])('%s: %s is refused', async (path, text, why) => {
-  const { code, stdout } = await check(path, `// a line before\n${text}\n`);
+])('%s: %s is refused', (path, text, why) => {
+  const { code, stdout } = check(path, `// a line before\n${text}\n`);
   expect(code).toBe(1);
   expect(stdout).toContain(why);
   if (text !== '') expect(stdout).toMatch(new RegExp(`^${path}:${why === 'cannot be read' ? '1' : '[2-4]'}: `, 'm'));
@@ -92,14 +108,14 @@ it.each([
   ['packages/core/src/a.test.ts', "import { eventually } from '@tunnel/testkit'; import fs from 'node:fs';"],
   ['packages/runtime/src/a.ts', "import { connect } from 'node:net'; setTimeout(() => {}, 1);"],
   ['apps/edge/src/deep/a.ts', "import { x } from '../b.ts'; import { MuxSession } from '@tunnel/mux';"],
-])('%s: %s is allowed', async (path, text) => {
-  const { code, stdout } = await check(path, text);
+])('%s: %s is allowed', (path, text) => {
+  const { code, stdout } = check(path, text);
   expect(stdout).toBe('import rules hold\n');
   expect(code).toBe(0);
 });
 
-it('folders of the edge point down: edge.ts → admin, alerts → control → ingress → routing → upstream → backend', async () => {
-  const { code, stdout } = await edgeTree({
+it('folders of the edge point down: edge.ts → admin, alerts → control → ingress → routing → upstream → backend', () => {
+  const { code, stdout } = edgeTree({
     'index.ts': ['edge.ts'],
     'edge.ts': ['admin/rest.ts', 'alerts/alerts.ts', 'capture/store.ts', 'control/session.ts'],
     'admin/rest.ts': ['control/session.ts', 'capture/store.ts'],
@@ -129,22 +145,22 @@ it.each([
   ['admin/rest.ts', 'edge.ts', 'admin may not import what brings the folders together'],
   ['newcomer/a.ts', 'routing/registry.ts', 'newcomer has no row'],
   ['admin/rest.ts', 'newcomer/a.ts', 'newcomer has no row'],
-])('apps/edge/src: %s may not import %s', async (from, to, why) => {
-  const { code, stdout } = await edgeTree({ [from]: [to] });
+])('apps/edge/src: %s may not import %s', (from, to, why) => {
+  const { code, stdout } = edgeTree({ [from]: [to] });
   expect(stdout).toContain(`apps/edge/src/${from}:1: '${to}': ${why}`);
   expect(code).toBe(1);
 });
 
-it('tests and fixtures of a folder may import any other', async () => {
-  const { stdout } = await edgeTree({
+it('tests and fixtures of a folder may import any other', () => {
+  const { stdout } = edgeTree({
     'routing/registry.test.ts': ['admin/rest.ts'],
     'routing/registry.fixture.ts': ['admin/rest.ts'],
   });
   expect(stdout).toBe('import rules hold\n');
 });
 
-it('folders that import each other are a circle, at every depth; each of its arrows is named', async () => {
-  const { code, stdout } = await checkTree({
+it('folders that import each other are a circle, at every depth; each of its arrows is named', () => {
+  const { code, stdout } = checkTree({
     'packages/client/src/a/one.ts': "import '../b/two.ts';",
     'packages/client/src/b/two.ts': "import '../c/deep/three.ts';",
     'packages/client/src/c/deep/three.ts': "import '../four.ts'; import '../../a/other.ts';",
@@ -160,14 +176,26 @@ it('folders that import each other are a circle, at every depth; each of its arr
   expect(stdout.match(/a circle/g)).toHaveLength(2);
 });
 
-it('a file that only tests use carries their suffix', async () => {
+it('a file that only tests use carries their suffix', () => {
   const files = {
     'packages/client/src/index.ts': "export { a } from './a.ts';",
     'packages/client/src/a.ts': 'export const a = 1;',
     'packages/client/src/a.test.ts': "import './helper.ts'; import './b.fixture.ts';",
     'packages/client/src/b.fixture.ts': '',
   };
-  expect((await checkTree(files)).stdout).toBe('import rules hold\n');
-  const { stdout } = await checkTree({ 'packages/client/src/helper.ts': '' });
+  expect(checkTree(files).stdout).toBe('import rules hold\n');
+  const { stdout } = checkTree({ 'packages/client/src/helper.ts': '' });
   expect(stdout).toContain('packages/client/src/helper.ts:1: only tests use this; it should be a .fixture.ts\n');
+});
+
+it('the script says the same, and ends with 1 or 0', async () => {
+  makeTree({ 'packages/core/src/a.ts': 'export const at = Date.now();' });
+  const { stdout, code } = checkTree({});
+  expect(await node([SCRIPT, dir.path])).toEqual({ code, stdout, stderr: '' });
+  expect(code).toBe(1);
+  makeTree({
+    'packages/core/src/a.ts': 'export const at = 1;',
+    'packages/core/src/index.ts': "export * from './a.ts';",
+  });
+  expect(await node([SCRIPT, dir.path])).toEqual({ code: 0, stdout: 'import rules hold\n', stderr: '' });
 });

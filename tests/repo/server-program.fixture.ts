@@ -1,7 +1,7 @@
 // A real tunnel-server for tests of the repository: every port free, a data directory of its own.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Program, spawnProgram, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { freePort, type Program, spawnProgram, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { copyDatabase } from '../system/database-template.fixture.ts';
 import { cleanEnv, ROOT, SERVER_BIN } from './checkout.fixture.ts';
 
@@ -28,11 +28,13 @@ export const makeServerDir = async (server = '', rest = ''): Promise<ServerDir> 
   const dir = await temporaryDirectory();
   const dataDir = join(dir.path, 'data');
   const file = join(dir.path, 'server.toml');
-  const ports = 'control_port = 0\napi_port = 0\nmetrics_port = 0\nhttp_port = 0\nhttps_port = 0';
+  // A part that comes back must find the ports it had: none of them may be got by port 0, which others get by it meanwhile.
+  const keys = ['control_port', 'api_port', 'metrics_port', 'http_port'];
+  const ports = (await Promise.all(keys.map(async (key) => `${key} = ${await freePort()}`))).join('\n');
   const limits = `[limits]\ntcp_port_range = ${TCP_PORTS}`;
   writeFileSync(
     file,
-    `[platform]\nport = 0\n[server]\n${server.includes('_port') ? server : `${ports}\n${server}`}\n${limits}\n${rest}\n`,
+    `[platform]\nport = ${await freePort()}\n[server]\n${server.includes('_port') ? server : `${ports}\n${server}`}\n${limits}\n${rest}\n`,
   );
   return { dir, dataDir, flags: ['--config', file, '--data-dir', dataDir] };
 };

@@ -56,7 +56,8 @@ it('when ready it has written run.json, and prints the addresses and the next co
   expect([...program.stdout, ...program.stderr].join('\n')).not.toContain(token);
 });
 
-it('a clean stop removes run.json and keeps the token for the next start', async () => {
+// Each start takes seconds: these two also do for the log.
+it('a clean stop removes run.json and keeps the token; log lines are JSON when nobody watches, and for people when asked', async () => {
   const at = await serverDir();
   const first = await start(at);
   await waitUntilReady(first);
@@ -65,8 +66,14 @@ it('a clean stop removes run.json and keeps the token for the next start', async
   first.signal('SIGTERM');
   expect(await first.waitForExit()).toEqual({ code: 0, signal: null });
   expect(existsSync(join(at.dataDir, 'run.json'))).toBe(false);
-  await waitUntilReady(await start(at));
+  expect(first.stderr).not.toEqual([]);
+  for (const line of first.stderr) expect(() => JSON.parse(line) as unknown, line).not.toThrow();
+  const forPeople = await start(at, { TUNNEL_LOG: 'human' });
+  await waitUntilReady(forPeople);
   expect(readFileSync(tokenFile, 'utf8')).toBe(token);
+  forPeople.signal('SIGTERM');
+  await forPeople.waitForExit();
+  expect(forPeople.stderr.some((line) => /^\d\d:\d\d:\d\d INFO/.test(line))).toBe(true);
 });
 
 it('a killed server does not keep the next one out', async () => {
@@ -130,19 +137,6 @@ it('a closed standard output does not stop the server', async () => {
   cleanUps.push(() => program.close());
   const { api_url } = await eventually(() => readRunJson(at), { timeoutMs: 30_000 });
   for (let asked = 0; asked < 20; asked += 1) expect((await fetch(`${api_url}/api/status`)).status).toBe(200);
-});
-
-it('log lines are JSON when nobody watches, and for people when asked', async () => {
-  const asJson = await start(await serverDir());
-  await waitUntilReady(asJson);
-  asJson.signal('SIGTERM');
-  await asJson.waitForExit();
-  for (const line of asJson.stderr) expect(() => JSON.parse(line) as unknown, line).not.toThrow();
-  const forPeople = await start(await serverDir(), { TUNNEL_LOG: 'human' });
-  await waitUntilReady(forPeople);
-  forPeople.signal('SIGTERM');
-  await forPeople.waitForExit();
-  expect(forPeople.stderr.some((line) => /^\d\d:\d\d:\d\d INFO/.test(line))).toBe(true);
 });
 
 it('usage errors end with 2, help with 0 and an example', async () => {

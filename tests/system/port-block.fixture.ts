@@ -12,6 +12,7 @@ export interface PortBlock {
     readonly control: number;
     readonly api: number;
     readonly metrics: number;
+    readonly http: number;
     readonly platform: number;
   };
   /** For `tcp_port_range`. */
@@ -27,8 +28,8 @@ export const claimPortBlock = async (): Promise<PortBlock> => {
     const guard = await listenOn(first);
     if (guard === null) continue;
     return {
-      fixed: { control: first + 1, api: first + 2, metrics: first + 3, platform: first + 4 },
-      from: first + 5,
+      fixed: { control: first + 1, api: first + 2, metrics: first + 3, http: first + 4, platform: first + 5 },
+      from: first + 6,
       to: first + BLOCK_PORTS - 1,
       close: () => new Promise((resolve) => guard.close(() => resolve())),
     };

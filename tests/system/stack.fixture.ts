@@ -186,7 +186,7 @@ const configText = (
     `control_port = ${options.fixedPorts === true ? fixed.control : 0}`,
     `api_port = ${options.fixedPorts === true ? fixed.api : 0}`,
     `metrics_port = ${options.fixedPorts === true ? fixed.metrics : 0}`,
-    'http_port = 0',
+    `http_port = ${options.fixedPorts === true ? fixed.http : 0}`,
     'https_port = 0',
     options.server ?? '',
     '[limits]',

@@ -5,7 +5,7 @@ import { eventually, startUdpEcho } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { Stack } from './stack.fixture.ts';
 import { Harness, it } from './system-test.fixture.ts';
-import { UdpVisitor } from './udp-visitor.fixture.ts';
+import { flowsOf, UdpVisitor } from './udp-visitor.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;
@@ -45,13 +45,18 @@ describe.concurrent('tunnel udp', () => {
   it('tells of a service that is not there, and goes on when it is back', async ({ harness }) => {
     const echo = await startUdpEcho();
     const program = await harness.udp(stack, echo.port);
-    const visitor = await visit(harness, (await program.ready()).assigned_port);
+    const { assigned_port: port, tunnel_id: tunnelId } = await program.ready();
+    const visitor = await visit(harness, port);
     await visitor.askUntilAnswered('there');
     await echo.close();
+    let said = 0;
     await eventually(() => {
       visitor.say('not there');
+      said += 1;
       expect(program.events('error')).toMatchObject([{ code: 'CLIENT_LOCAL_DIAL', fatal: false }]);
     });
+    // The client tells the edge, where each is counted once.
+    await eventually(async () => expect((await flowsOf(stack, tunnelId)).dropped['local']).toBe(said));
     harness.use(await startUdpEcho({ port: echo.port }));
     await visitor.askUntilAnswered('back');
   });

@@ -1,10 +1,10 @@
 // What `tunnel init` asks the person at the terminal. The library for it is loaded with the first question: no other command needs it.
-import type { Readable } from 'node:stream';
-import { Writable } from 'node:stream';
+import { type Readable, Writable } from 'node:stream';
+import type * as clack from '@clack/prompts';
 import type { Io } from './io.ts';
 import { Interrupted } from './terminal-prompt.ts';
 
-type Prompts = typeof import('@clack/prompts');
+type Prompts = typeof clack;
 
 export interface WantedTunnel {
   readonly name: string;

@@ -1,149 +1,24 @@
-// Reading config.yml again while `tunnel start` runs, through a real edge in the same process.
-import { renameSync, writeFileSync } from 'node:fs';
-import { Agent, createServer, request as httpRequest, type Server } from 'node:http';
-import { type AddressInfo, connect as connectTcp, createServer as createTcpServer, type Socket } from 'node:net';
-import { join } from 'node:path';
-import type { Edge } from '@tunnel/edge';
-import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startEdge } from './edge.fixture.ts';
-import { makeTestIo, type TestIo } from './io.fixture.ts';
-import { run } from './run.ts';
-
-type Event = Record<string, unknown>;
-
-let home: TemporaryDirectory;
-let edge: Edge;
-let file: string;
-const cleanUps: (() => void | Promise<void>)[] = [];
-
-beforeEach(async () => {
-  home = await temporaryDirectory();
-  file = join(home.path, 'tunnel.yml');
-  edge = await startEdge();
-});
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
-  await edge.stop({ drainMs: 0 });
-  await home.close();
-});
-
-/** `server` and the key stand before the tunnels, which are lines of two spaces. */
-const write = (tunnels: readonly string[], keys: readonly string[] = []): void =>
-  writeFileSync(
-    file,
-    [
-      `server: 127.0.0.1:${edge.addresses.control.port}`,
-      'auth_token: admin',
-      ...keys,
-      'tunnels:',
-      ...tunnels.map((line) => `  ${line}`),
-      '',
-    ].join('\n'),
-  );
-
-const start = (...args: string[]): TestIo => {
-  const io = makeTestIo({ home: home.path, env: { NO_COLOR: '1' } });
-  const code = run(['start', '--config', file, '--json', '--no-inspect', '--drain-secs', '5', ...args], io);
-  cleanUps.push(async () => {
-    io.signal('SIGTERM');
-    await code;
-  });
-  return io;
-};
-
-const events = (io: TestIo, kind: string): Event[] => io.events().filter(({ event }) => event === kind);
-const readyOf = (io: TestIo, name: string): Event[] => events(io, 'ready').filter((event) => event['name'] === name);
-
-const opened = (io: TestIo, name: string, nth = 1): Promise<Event> =>
-  eventually(() => {
-    const event = readyOf(io, name)[nth - 1];
-    expect(event, io.out() + io.err()).toBeDefined();
-    return event as Event;
-  });
-
-/** Settles with what it came to. */
-const reload = async (io: TestIo): Promise<Event> => {
-  const before = events(io, 'reloaded').length;
-  io.signal('SIGHUP');
-  return eventually(() => {
-    const event = events(io, 'reloaded')[before];
-    expect(event, io.out() + io.err()).toBeDefined();
-    return event as Event;
-  });
-};
-
-/** Says who it is. */
-const web = async (says: string): Promise<number> => {
-  const server: Server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
-    request.resume().on('end', () => response.end(says));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  cleanUps.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
-};
-
-const echo = async (greeting: string): Promise<number> => {
-  const sockets = new Set<Socket>();
-  const server = createTcpServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => {});
-    socket.write(greeting);
-    socket.pipe(socket);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  cleanUps.push(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
-};
-
-const visit = (event: Event, method = 'GET', agent?: Agent): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(String(event['public_url']));
-    const options = { host: '127.0.0.1', port, method, headers: { host: hostname }, agent };
-    const request = httpRequest(options, (response) => {
-      let text = '';
-      response.on('data', (part: Buffer) => {
-        text += part.toString();
-      });
-      response.on('end', () => (response.statusCode === 200 ? resolve(text) : reject(new Error(text))));
-    });
-    request.on('error', reject);
-    request.end();
-  });
-
-interface Visitor {
-  readonly socket: Socket;
-  readonly said: () => string;
-  readonly ended: () => boolean;
-}
-
-const dial = (event: Event): Visitor => {
-  let text = '';
-  let isEnded = false;
-  const socket = connectTcp(Number(event['assigned_port']), '127.0.0.1');
-  socket.on('data', (part: Buffer) => {
-    text += part.toString();
-  });
-  socket.on('error', () => {});
-  socket.on('close', () => {
-    isEnded = true;
-  });
-  cleanUps.push(() => void socket.destroy());
-  return { socket, said: () => text, ended: () => isEnded };
-};
-
-const listed = async (): Promise<Record<string, Event>> => {
-  const { port } = edge.addresses.api as { port: number };
-  const answer = await fetch(`http://127.0.0.1:${port}/api/tunnels`, { headers: { authorization: 'Bearer admin' } });
-  const tunnels = (await answer.json()) as Event[];
-  return Object.fromEntries(tunnels.map((tunnel) => [String(tunnel['name']), tunnel]));
-};
+// Reading config.yml again at SIGHUP, through a real edge in the same process.
+import { writeFileSync } from 'node:fs';
+import { Agent } from 'node:http';
+import { dirname, join } from 'node:path';
+import { eventually } from '@tunnel/testkit';
+import { describe, expect, it } from 'vitest';
+import {
+  configFile,
+  dial,
+  echo,
+  events,
+  h2c,
+  listed,
+  opened,
+  readyOf,
+  reload,
+  start,
+  visit,
+  web,
+  write,
+} from './reload.fixture.ts';
 
 describe('SIGHUP', () => {
   it('leaves what is the same alone, moves what only leads elsewhere, opens, reopens and closes the rest', async () => {
@@ -209,14 +84,16 @@ describe('SIGHUP', () => {
     await eventually(() => expect(newB.ended()).toBe(true));
   });
 
-  it('takes requests to the new port from the next one on, and loses none under load', async () => {
+  it.each([
+    ['', ''],
+    [' in a group', ', group: g, group_key: k, health_check: { type: tcp, interval_secs: 0.1 }'],
+  ])('takes requests%s to the new port from the next one on, and loses none under load', async (_where, more) => {
     const ports = [await web('zero'), await web('one')];
-    const entry = (at: number): string => `web: { proto: http, local_port: ${ports[at % 2]} }`;
+    const entry = (at: number): string => `web: { proto: http, local_port: ${ports[at % 2]}${more} }`;
     write([entry(0)]);
     const io = start('--quiet');
     const ready = await opened(io, 'web');
     const agent = new Agent({ keepAlive: true, maxSockets: 16 });
-    cleanUps.push(() => agent.destroy());
     let isOver = false;
     let count = 0;
     const methods = ['GET', 'POST', 'PUT'];
@@ -236,9 +113,50 @@ describe('SIGHUP', () => {
     }
     isOver = true;
     await Promise.all(load);
+    agent.destroy();
     expect((await listed())['web']?.['tunnel_id']).toBe(ready['tunnel_id']);
     expect(readyOf(io, 'web')).toHaveLength(1);
     expect(events(io, 'error')).toEqual([]);
+  });
+
+  it.each<[string, (port: number) => string, (says: string) => Promise<number>]>([
+    ['of a service that speaks HTTP/2', (port) => `{ proto: http, local_port: ${port}, local_protocol: h2c }`, h2c],
+    ['of a member of a group', (port) => `{ proto: http, local_port: ${port}, group: g, group_key: k }`, web],
+    ['that is probed', (port) => `{ proto: http, local_port: ${port}, health_check: { type: tcp } }`, web],
+  ])('moves the target %s in place', async (_what, entry, serve) => {
+    const [first, second] = [await serve('first'), await serve('second')];
+    write([`web: ${entry(first)}`]);
+    const io = start();
+    const ready = await opened(io, 'web');
+    expect(await Promise.all([visit(ready), visit(ready, 'POST'), visit(ready)])).toEqual(Array(3).fill('first'));
+    write([`web: ${entry(second)}`]);
+    expect(await reload(io)).toMatchObject({ changed: ['web'] });
+    expect(await Promise.all([visit(ready), visit(ready, 'POST'), visit(ready)])).toEqual(Array(3).fill('second'));
+    expect((await listed())['web']?.['tunnel_id']).toBe(ready['tunnel_id']);
+    expect(events(io, 'error')).toEqual([]);
+  });
+
+  it('moves a tunnel from a port to a folder, to a Unix socket and back', async () => {
+    const folder = dirname(configFile());
+    writeFileSync(join(folder, 'index.html'), 'a page');
+    const socket = join(folder, 'app.sock');
+    const [port] = [await web('a port'), await web('a socket', socket)];
+    const targets = {
+      'a port': `local_port: ${port}`,
+      'a page': 'files: { dir: . }',
+      'a socket': `local_socket: ${socket}`,
+    };
+    const entry = (says: keyof typeof targets): string[] => [`web: { proto: http, ${targets[says]} }`];
+    write(entry('a port'));
+    const io = start();
+    const ready = await opened(io, 'web');
+    expect(await visit(ready)).toBe('a port');
+    for (const says of ['a page', 'a socket', 'a page', 'a port'] as const) {
+      write(entry(says));
+      expect(await reload(io)).toMatchObject({ changed: ['web'] });
+      expect(await visit(ready)).toBe(says);
+    }
+    expect((await listed())['web']?.['tunnel_id']).toBe(ready['tunnel_id']);
   });
 
   it('asks for the name again that the edge had chosen, and lets a name go from one entry to another', async () => {
@@ -273,7 +191,7 @@ describe('SIGHUP', () => {
       () => write(['a: { proto: tcp, local_port: 0 }', 'b: { proto: tcp, local_port: 1 }']),
       () => write([`a: { proto: tcp, local_port: ${port} }`, 'b: { proto: tcp']),
       () => write([`web: { proto: http, local_port: ${port}, host_header: "a/b" }`]),
-      () => writeFileSync(file, ''),
+      () => writeFileSync(configFile(), ''),
     ]) {
       const before = events(io, 'error').length;
       bad();
@@ -342,119 +260,5 @@ describe('SIGHUP', () => {
     }
     await eventually(async () => expect(Object.keys(await listed()).sort()).toEqual(['t9', 'x1']));
     expect(events(io, 'error')).toEqual([]);
-  });
-});
-
-describe('peers', () => {
-  const SECRET = 'a secret of sixteen bytes and more';
-  const publish = (name: string, port: number): string =>
-    `${name}: { proto: p2p, p2p_publish: office, p2p_secret: ${SECRET}, local_port: ${port}, p2p_direct: false }`;
-  const connect = (name: string, port: number): string =>
-    `${name}: { proto: p2p, p2p_connect: office, p2p_secret: ${SECRET}, listen_port: ${port}, p2p_direct: false }`;
-  const portOf = (ready: Event): number => Number(String(ready['listen']).split(':').at(-1));
-  const reach = (port: number): Visitor => dial({ assigned_port: port });
-  const freePort = async (): Promise<number> => {
-    const server = createTcpServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-  };
-
-  it('stay when they are the same, begin again when they changed, and finish what runs when they are gone', async () => {
-    const [first, second] = [await echo('first'), await echo('second')];
-    write([publish('office', first)]);
-    const publisher = start();
-    const published = await opened(publisher, 'office');
-    const here = await freePort();
-    write([connect('desk', here)]);
-    const io = start();
-    expect(portOf(await opened(io, 'desk'))).toBe(here);
-    const one = reach(here);
-    await eventually(() => expect(one.said()).toBe('first'));
-    expect(await reload(io)).toMatchObject({ added: [], removed: [], changed: [], unchanged: 1 });
-    one.socket.write('!');
-    await eventually(() => expect(one.said()).toBe('first!'));
-
-    // The publisher leads elsewhere, and stays the same tunnel: nobody has to join again.
-    write([publish('office', second)]);
-    expect(await reload(publisher)).toMatchObject({ changed: ['office'] });
-    expect((await listed())['office']?.['tunnel_id']).toBe(published['tunnel_id']);
-    const two = reach(here);
-    await eventually(() => expect(two.said()).toBe('second'));
-
-    const there = await freePort();
-    write([connect('desk', there)]);
-    expect(await reload(io)).toMatchObject({ changed: ['desk'], unchanged: 0 });
-    expect(portOf(await opened(io, 'desk', 2))).toBe(there);
-    const [three, gone] = [reach(there), reach(here)];
-    await eventually(() => expect([three.said(), gone.ended(), gone.said()]).toEqual(['second', true, '']));
-    for (const { socket } of [one, two, three]) socket.write('?');
-    await eventually(() =>
-      expect([one, two, three].map(({ said }) => said())).toEqual(['first!?', 'second?', 'second?']),
-    );
-
-    write(['other: { proto: tcp, local_port: 1 }']);
-    expect(await reload(io)).toMatchObject({ added: ['other'], removed: ['desk'] });
-    expect(events(io, 'tunnel_removed')).toMatchObject([{ name: 'desk', tunnel_id: null }]);
-    three.socket.write('.');
-    await eventually(() => expect(three.said()).toBe('second?.'));
-    const late = reach(there);
-    await eventually(() => expect(late.ended()).toBe(true));
-    expect([events(io, 'error'), events(publisher, 'error')]).toEqual([[], []]);
-  });
-});
-
-describe('other commands', () => {
-  it('do not end at SIGHUP', async () => {
-    const io = makeTestIo({ home: home.path });
-    const server = `127.0.0.1:${edge.addresses.control.port}`;
-    const code = run(['tcp', '1', '--server', server, '--token', 'admin', '--json'], io);
-    await opened(io, 'tcp-1');
-    io.signal('SIGHUP');
-    expect(Object.keys(await listed())).toEqual(['tcp-1']);
-    io.signal('SIGTERM');
-    expect(await code).toBe(0);
-    expect([events(io, 'error'), events(io, 'reloaded')]).toEqual([[], []]);
-  });
-});
-
-describe('watching', () => {
-  const entries = (names: readonly string[]): string[] => names.map((name) => `${name}: { proto: tcp, local_port: 1 }`);
-
-  it('reloads by itself, also a file that takes the place of the other; the same content is no change', async () => {
-    write(entries(['a']));
-    const io = start('--watch');
-    await opened(io, 'a');
-    write(entries(['a', 'b']));
-    await opened(io, 'b');
-    const aside = join(home.path, 'aside');
-    const real = file;
-    file = aside;
-    write(entries(['a', 'c']));
-    renameSync(aside, real);
-    file = real;
-    await opened(io, 'c');
-    await eventually(() => expect(events(io, 'reloaded')).toHaveLength(2));
-    write(entries(['a', 'c']));
-    writeFileSync(join(home.path, 'another-file'), 'x');
-    write(entries(['a', 'c', 'd']));
-    await opened(io, 'd');
-    expect(events(io, 'reloaded')).toHaveLength(3);
-  });
-
-  it('begins and ends with the key `watch` of the file, and says once what is wrong with it', async () => {
-    write(entries(['a']));
-    const io = start();
-    await opened(io, 'a');
-    write(entries(['a']), ['watch: true']);
-    await reload(io);
-    write(['a: { proto: nothing }'], ['watch: true']);
-    await eventually(() => expect(events(io, 'error')).toHaveLength(1));
-    write(entries(['a', 'b']), ['watch: false']);
-    await opened(io, 'b');
-    write(entries(['a', 'b', 'c']), ['watch: false']);
-    expect(await reload(io)).toMatchObject({ added: ['c'] });
-    expect([events(io, 'reloaded').length, events(io, 'error').length]).toEqual([3, 1]);
   });
 });

@@ -4,6 +4,7 @@ import { addTunnelCommand } from './commands/add.ts';
 import { billingCommand } from './commands/billing.ts';
 import { completionCommand } from './commands/completion.ts';
 import { reloadCommand, removeCommand, stopCommand } from './commands/control.ts';
+import { doctorCommand } from './commands/doctor.ts';
 import { filesCommand } from './commands/files.ts';
 import { httpCommand } from './commands/http.ts';
 import { initCommand } from './commands/init.ts';
@@ -65,6 +66,7 @@ const COMMANDS = [
   logsCommand,
   poolsCommand,
   checkCommand,
+  doctorCommand,
   serviceCommand,
   completionCommand,
   loginCommand,

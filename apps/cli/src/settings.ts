@@ -41,13 +41,22 @@ export const resolveSettings = (
   flags: ServerFlags & Pick<ComfortFlags, 'logFile'>,
   config: LoadedConfig | null,
   io: Io,
-): ConnectionSettings => {
-  const folder = dirname(config?.path ?? defaultConfigPath(io));
+): ConnectionSettings => ({
+  ...resolveServer(flags, config, io),
+  token: findToken(flags, config, io).token,
+});
+
+/** All that needs no key. */
+export const resolveServer = (
+  flags: ServerFlags & Pick<ComfortFlags, 'logFile'>,
+  config: LoadedConfig | null,
+  io: Io,
+): Omit<ConnectionSettings, 'token'> => {
+  const folder = folderOf(config, io);
   const caFile = flags.caFile === undefined ? config?.values.ca_file : inFolder(io.cwd, flags.caFile, io);
   const server = flags.server ?? config?.values.server ?? DEFAULT_SERVER;
   return {
     server,
-    token: findToken(flags, config, folder, io),
     tls: flags.tls ?? config?.values.tls,
     insecure: flags.insecure ?? config?.values.insecure ?? false,
     caFile: caFile === undefined ? undefined : inFolder(folder, caFile, io),
@@ -56,6 +65,8 @@ export const resolveSettings = (
     logFile: findLogFile(flags.logFile, config, folder, io),
   };
 };
+
+const folderOf = (config: LoadedConfig | null, io: Io): string => dirname(config?.path ?? defaultConfigPath(io));
 
 const findLogFile = (flag: string | undefined, config: LoadedConfig | null, folder: string, io: Io) => {
   if (flag !== undefined) return inFolder(io.cwd, flag, io);
@@ -103,22 +114,32 @@ const readProxyAuth = (file: string): Secret => {
   }
 };
 
+export interface FoundToken {
+  readonly token: Secret;
+  /** Who gave it, for people. */
+  readonly source: string;
+  /** Whose mode says who may read it; null: it came by another way. */
+  readonly file: string | null;
+}
+
 /** --token and --token-file, then TUNNEL_API_KEY, then the file. */
-const findToken = (flags: ServerFlags, config: LoadedConfig | null, folder: string, io: Io): Secret => {
+export const findToken = (flags: ServerFlags, config: LoadedConfig | null, io: Io): FoundToken => {
   if (flags.token !== undefined && flags.tokenFile !== undefined) {
     throw new Fault('CLIENT_USAGE', { reason: '--token and --token-file exclude each other' });
   }
-  if (flags.token !== undefined) return new Secret(flags.token);
-  if (flags.tokenFile !== undefined) return readToken(inFolder(io.cwd, flags.tokenFile, io));
+  if (flags.token !== undefined) return { token: new Secret(flags.token), source: '--token', file: null };
+  if (flags.tokenFile !== undefined) return readToken(inFolder(io.cwd, flags.tokenFile, io), '--token-file');
   const fromEnvironment = io.env['TUNNEL_API_KEY'] ?? '';
-  if (fromEnvironment !== '') return new Secret(fromEnvironment);
-  const values = config?.values;
-  if (values?.auth_token !== undefined) return values.auth_token;
-  if (values?.auth_token_file !== undefined) return readToken(inFolder(folder, values.auth_token_file, io));
+  if (fromEnvironment !== '') return { token: new Secret(fromEnvironment), source: 'TUNNEL_API_KEY', file: null };
+  const { values, path = null } = config ?? {};
+  if (values?.auth_token !== undefined) return { token: values.auth_token, source: 'auth_token', file: path };
+  if (values?.auth_token_file !== undefined) {
+    return readToken(inFolder(folderOf(config, io), values.auth_token_file, io), 'auth_token_file');
+  }
   throw new Fault('AUTH_TOKEN_MISSING');
 };
 
-const readToken = (file: string): Secret => {
+const readToken = (file: string, source: string): FoundToken => {
   let text: string;
   try {
     text = readFileSync(file, 'utf8').trim();
@@ -126,7 +147,7 @@ const readToken = (file: string): Secret => {
     throw new Fault('CLIENT_TOKEN_FILE', { file, reason: readFailure(error) }, { cause: error });
   }
   if (text === '') throw new Fault('CLIENT_TOKEN_FILE', { file, reason: 'it is empty' });
-  return new Secret(text);
+  return { token: new Secret(text), source, file };
 };
 
 const readFailure = (error: unknown): string => {

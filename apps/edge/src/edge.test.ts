@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
-import { eventually } from '@tunnel/testkit';
+import { eventually, freePort } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { tryPort } from './control/control.fixture.ts';
 import { echoMux, openCarrier } from './control/raw-carrier.fixture.ts';
@@ -161,10 +161,7 @@ describe('a stop', () => {
   });
 
   it('leaves no port open, at whichever moment of its start', async () => {
-    const guard = createServer().listen(0, '127.0.0.1');
-    await once(guard, 'listening');
-    const { port } = guard.address() as AddressInfo;
-    guard.close();
+    const port = await freePort();
     let isStarted = false;
     for (let turns = 0; !isStarted; turns += 1) {
       const edge = makeEdge({ host: 'localhost', control_port: port });
@@ -190,11 +187,7 @@ describe('a taken port', () => {
       const squatter = createServer().listen(0, '127.0.0.1');
       await once(squatter, 'listening');
       const { port } = squatter.address() as AddressInfo;
-      const free = createServer().listen(0, '127.0.0.1');
-      await once(free, 'listening');
-      const other = (free.address() as AddressInfo).port;
-      free.close();
-      await once(free, 'close');
+      const other = await freePort();
       const edge = makeEdge({ api_port: other, [key]: port });
       await expect(edge.start()).rejects.toMatchObject({
         code: 'CONFIG_PORT_TAKEN',

@@ -13,7 +13,6 @@ import {
   Secret,
   type ServerConfig,
 } from '@tunnel/runtime';
-
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
@@ -244,6 +243,7 @@ class ComposedEdge implements Edge {
       config: this.#config,
       tell: (sessionId, message) => this.#control.tell(sessionId, message),
       pathPorts: () => this.#datagramPorts.numbers,
+      clients: { takeOver: (...connection) => this.#control.takeOver(...connection) },
       gate: this.#connections.gate,
       captures: this.#captures,
       clock,
@@ -302,8 +302,7 @@ class ComposedEdge implements Edge {
       failures: this.#failures,
       endpoints,
       groups: new Groups({ clock, logger, endpoints, tunnels, returning, watchers }),
-      peers: this.#ingress.peers,
-      relays: this.#ingress.relays,
+      ...{ peers: this.#ingress.peers, relays: this.#ingress.relays, udp: this.#ingress.ports.udp },
       tunnels,
       returning,
       loadBalancing: load_balancing.enabled,

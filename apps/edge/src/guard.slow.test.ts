@@ -217,6 +217,7 @@ const GUARDED_CALLS: readonly (readonly [where: string, act: () => Promise<strin
   ['https.connection', async () => connectTo(() => stage.edge.addresses.https?.port ?? 0, '')(), RESET],
   ['https.secureConnection', askHttp2('/'), RESET],
   ['https.tlsClientError', connectTo(() => stage.edge.addresses.https?.port ?? 0, 'GET / HTTP/1.1\r\n\r\n'), RESET],
+  ['visitor.leave', connectTo(() => stage.httpPort, 'GET /_control HTTP/1.1\r\nHost: localhost\r\n\r\n'), RESET],
   ['tcp.connection', connectTo(() => stage.tcpPort, 'x'), RESET],
   ['control-port.connection', control(() => {}), RESET],
   ['control-port.request', askControlPort, RESET],

@@ -56,6 +56,20 @@ export const EDGE_LIMITS = {
   /** a token is dialled with at once; an old one is somebody else’s */
   CARRIER_TOKEN_LIFE_MS: 30_000,
 
+  // --- measuring the path ---
+  /** of one request to /_speed, either way: a fast path is busy with it for a second */
+  SPEED_MAX_BYTES: 16 * MiB,
+  /** of all of an account in a minute: a few looks at the path, and no way to use the edge as one */
+  SPEED_BYTES_PER_MINUTE: 64 * MiB,
+  /** that minute */
+  SPEED_WINDOW_MS: 60_000,
+  /** accounts for which they are counted; the one that was quiet for longest is forgotten first */
+  SPEED_ACCOUNTS_MAX: 10_000,
+  /** what is sent at a time: the next piece when this one has left */
+  SPEED_CHUNK_BYTES: 64 * KiB,
+  /** a request that is not over by then is cut off */
+  SPEED_TIMEOUT_MS: 30_000,
+
   // --- visitors ---
   /** connections the system accepts on our behalf while we are busy */
   VISITOR_BACKLOG: 4096,

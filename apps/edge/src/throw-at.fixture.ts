@@ -2,6 +2,7 @@
 import { guard, type Listener } from '@tunnel/mux';
 import { vi } from 'vitest';
 import { TunnelCounters } from './backend/tunnel-counters.ts';
+import { Http1Input } from './ingress/http/http1/http1-input.ts';
 import { Http1Visitor } from './ingress/http/http1/http1-visitor.ts';
 import { Linger } from './ingress/http/http1/visitor-waits.ts';
 import { Http2Request } from './ingress/http/http2/http2-request.ts';
@@ -34,6 +35,7 @@ const METHODS: readonly Below[] = [
   { where: 'stream.drain', prototype: Http1Upstream.prototype, method: 'onDrain' },
   { where: 'stream.reset', prototype: Http1Upstream.prototype, method: 'onReset' },
   { where: 'visitor.tick', prototype: Http1Visitor.prototype, method: 'tick', isNew: true },
+  { where: 'visitor.leave', prototype: Http1Input.prototype, method: 'takeAll' },
   { where: 'http2.tick', prototype: Http2Request.prototype, method: 'tick', isNew: true },
   { where: 'http2.request', prototype: Http2Request.prototype, method: 'begin' },
   { where: 'h2c.connected', prototype: H2cUpstream.prototype, method: 'onConnected' },

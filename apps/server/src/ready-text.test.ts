@@ -19,6 +19,7 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
   domain: 'localhost',
   tcpPortRange: [20000, 20099],
   tls,
+  controlOnPublic: true,
   workingDir: '/home/a/checkout',
 });
 
@@ -52,6 +53,17 @@ it('names the page of the simulated payment processor, and what it is for', () =
 it('names the addresses of https first, and usual ports not at all', () => {
   const text = readyText(facts({ https_url: 'https://0.0.0.0:443', http_url: 'http://0.0.0.0:80' }, true));
   expect(text).toContain('https://<name>.localhost, http://<name>.localhost\n');
+});
+
+it('with a public https port, clients are shown to come by that one, under its name and its real port', () => {
+  const told = facts({ https_url: 'https://127.0.0.1:8443' }, true);
+  expect(readyText(told)).toContain('control      127.0.0.1:4040 (TLS), and localhost:8443\n');
+  expect(nextCommand(told)).toBe('npx tunnel http 3000 --token-file data/admin-token --server localhost:8443 --tls');
+  const usual = { ...facts({ https_url: 'https://0.0.0.0:443' }, true), domain: 'tunnels.example.com' };
+  expect(nextCommand(usual)).toContain(' --server tunnels.example.com:443 --tls');
+  const apart = { ...told, controlOnPublic: false };
+  expect(readyText(apart)).toContain('control      127.0.0.1:4040 (TLS)\n');
+  expect(nextCommand(apart)).toBe('npx tunnel http 3000 --token-file data/admin-token --tls');
 });
 
 it.each([

@@ -12,13 +12,15 @@ export interface ReadyFacts {
   readonly domain: string;
   readonly tcpPortRange: readonly [number, number];
   readonly tls: boolean;
+  /** [server] control_on_public. */
+  readonly controlOnPublic: boolean;
   readonly workingDir: string;
 }
 
 export const readyText = (facts: ReadyFacts): string => {
   const { run, tcpPortRange } = facts;
   const edgeLines = [
-    `  control      ${run.control}${facts.tls ? ' (TLS)' : ''}`,
+    `  control      ${run.control}${facts.tls ? ' (TLS)' : ''}${alsoAt(onePort(facts))}`,
     `  edge API     ${run.api_url}/api/status`,
     `  metrics      ${run.metrics_url}`,
     `  HTTP tunnels ${httpTunnels(facts)}`,
@@ -65,11 +67,20 @@ const httpTunnels = ({ run, domain }: ReadyFacts): string =>
     .map(({ protocol, port }) => `${protocol}//<name>.${domain}${port === '' ? '' : `:${port}`}`)
     .join(', ');
 
-export const nextCommand = ({ run, tls, workingDir }: ReadyFacts): string => {
+/** Where visitors and clients come by one port, by the name that the certificate is for; null: clients have a port of their own. */
+const onePort = ({ run, domain, controlOnPublic }: ReadyFacts): string | null =>
+  run.https_url === null || !controlOnPublic ? null : `${domain}:${new URL(run.https_url).port || '443'}`;
+
+const alsoAt = (address: string | null): string => (address === null ? '' : `, and ${address}`);
+
+export const nextCommand = (facts: ReadyFacts): string => {
+  const { run, tls, workingDir } = facts;
   const words = ['npx', 'tunnel', 'http', '3000'];
   if (run.admin_token_file === null) words.unshift("TUNNEL_API_KEY='<the admin_token of your config>'");
   else words.push('--token-file', quoted(shortPath(run.admin_token_file, workingDir)));
-  if (run.control !== null && run.control !== DEFAULT_CONTROL) words.push('--server', run.control);
+  const server = onePort(facts) ?? (run.control === DEFAULT_CONTROL ? null : run.control);
+  if (server !== null) words.push('--server', server);
+  // To this machine clients come in clear unless they are told.
   if (tls) words.push('--tls');
   return words.join(' ');
 };

@@ -92,6 +92,7 @@ export const runServer = async (
       ...{ run, dataDir, workingDir: host.cwd(), domain: config.server.domain },
       tcpPortRange: config.limits.tcp_port_range,
       tls: config.tls.cert_path !== '',
+      controlOnPublic: config.server.control_on_public,
     };
     host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
     manager.ready();

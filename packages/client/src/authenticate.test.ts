@@ -35,7 +35,7 @@ describe('Auth', () => {
 describe('Auth of this build', () => {
   it('offers datagrams and peers', () => {
     const who = { token, agent: 'tunnel/0.2.0 linux node/24', resume: null };
-    const text = vector('control-capabilities.json', 'Auth, a client that knows datagrams and peers');
+    const text = vector('control-capabilities.json', 'Auth, a client that also tells what it dropped');
     expect(encodeControl(authMessage(who))).toBe(text);
   });
 });

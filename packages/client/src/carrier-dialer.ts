@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { Fault } from '@tunnel/errors';
 import { type Carrier, createCarrier } from '@tunnel/mux';
-import { ALPN_NAMES, CARRIER_PROTOCOL } from '@tunnel/protocol';
+import { ALPN_TUNNEL, CARRIER_PROTOCOL } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { reasonOf, unreachable } from './dial-faults.ts';
 import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
@@ -50,7 +50,7 @@ export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOption
  * connection the older version will do.
  */
 const refuseOldTls = (socket: Socket): void => {
-  if (!(socket instanceof TLSSocket) || socket.alpnProtocol !== ALPN_NAMES[0]) return;
+  if (!(socket instanceof TLSSocket) || socket.alpnProtocol !== ALPN_TUNNEL) return;
   const version = socket.getProtocol();
   if (version === 'TLSv1.3') return;
   socket.destroy();

@@ -221,6 +221,7 @@ class TunnelClient implements Client {
   async #end(drainMs: number): Promise<void> {
     this.#state = 'closing';
     this.#status.emit({ type: 'closing' });
+    this.#registry.reportDrops();
     this.#registry.closeVisited();
     this.#peers.drain();
     const session = this.#connection.stop();
@@ -275,6 +276,7 @@ class TunnelClient implements Client {
     this.#connection.tick(now);
     this.#streams.tick(now);
     this.#peers.tick(now);
+    this.#registry.reportDrops();
     this.#ticks += 1;
     if (this.#ticks % TOUCH_EVERY_TICKS === 0) this.#store?.touch();
   }

@@ -81,7 +81,8 @@ const answerFault = (server: string, response: IncomingMessage): Fault => {
   return status >= 500 || status === 429 || status === 408 ? unreachable(server, reason) : notAnEdge(server, reason);
 };
 
-const explain = async (endpoint: Endpoint, clock: Clock, error: unknown): Promise<Fault> => {
+/** What a person can act on, of an error on the way to the control plane. */
+export const explain = async (endpoint: Endpoint, clock: Clock, error: unknown): Promise<Fault> => {
   if (error instanceof Fault) return error;
   const server = endpoint.address.text;
   const certificate = certificateFault(server, error);

@@ -51,6 +51,8 @@ export class ControlLink {
   #lastPingAt: number;
   #pingId = 0;
   #roundTripMs: number | null = null;
+  /** Who waits for the answer to the last ping. */
+  #onRoundTrip: (ms: number) => void = () => {};
 
   constructor(socket: WebSocket, deps: { clock: Clock; logger: Logger; remoteAddress?: string }) {
     this.remoteAddress = (deps.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
@@ -97,6 +99,14 @@ export class ControlLink {
     if (this.#socket.bufferedAmount > WIRE_LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES) this.drop(new Fault('CONTROL_SLOW'));
   }
 
+  /** How long one ping takes, one at a time. Settles with the answer, and never without one. */
+  roundTrip(): Promise<number> {
+    return new Promise((resolve) => {
+      this.#onRoundTrip = resolve;
+      this.#ping(this.#clock.monotonic());
+    });
+  }
+
   /** Every CLIENT_TICK_MS, by the owner of the timer. */
   tick(now: number): void {
     if (this.#end !== null) return;
@@ -105,11 +115,7 @@ export class ControlLink {
     const verdict = judgeLiveness(facts, now + CLIENT_LIMITS.CLIENT_TICK_MS - 1, this.#pace);
     if (verdict === 'dead') {
       this.drop(new Fault('CONTROL_DEAD', { seconds: Math.round(this.#pace.deadAfterMs / 1000) }));
-    } else if (verdict === 'ping-due') {
-      this.#lastPingAt = now;
-      this.#pingId += 1;
-      this.send({ type: 'Ping', id: this.#pingId });
-    }
+    } else if (verdict === 'ping-due') this.#ping(now);
   }
 
   /** Ends in good order; what was sent before goes out first. A peer that does not answer is not waited for. */
@@ -145,9 +151,17 @@ export class ControlLink {
     else this.#handlers.onMessage(message);
   }
 
+  #ping(now: number): void {
+    this.#lastPingAt = now;
+    this.#pingId += 1;
+    this.send({ type: 'Ping', id: this.#pingId });
+  }
+
   #onPong(id: number): void {
     // An answer to an earlier one came too late to say how long this one took.
-    if (id === this.#pingId) this.#roundTripMs = this.#clock.monotonic() - this.#lastPingAt;
+    if (id !== this.#pingId) return;
+    this.#roundTripMs = this.#clock.monotonic() - this.#lastPingAt;
+    this.#onRoundTrip(this.#roundTripMs);
   }
 
   #finish(end: LinkEnd): void {

@@ -61,18 +61,8 @@ export class DatagramPath {
 
   /** Ids and keys, also in place of those before. */
   offered(offer: Offer): void {
-    const { address } = this.#options;
     this.#offer = offer;
-    const keys = offer.observe === null ? null : keysOf(offer.observe);
-    this.#observer =
-      keys === null
-        ? null
-        : {
-            address,
-            ports: offer.ports,
-            sealing: new SealingKey(keys.id, keys.sealing),
-            opening: new OpeningKey(keys.id, keys.opening),
-          };
+    this.#observer = observerOf(offer, this.#options.address);
     if (this.#state === 'wanted') this.#begin();
   }
 
@@ -150,6 +140,13 @@ export class DatagramPath {
     void this.#openSocket(this.#path);
   }
 }
+
+/** null: the edge does not offer it. */
+export const observerOf = ({ observe, ports }: Offer, address: string): EdgeObserver | null => {
+  if (observe === null) return null;
+  const { id, sealing, opening } = keysOf(observe);
+  return { address, ports, sealing: new SealingKey(id, sealing), opening: new OpeningKey(id, opening) };
+};
 
 const keysOf = ({ id, key_to_edge, key_to_client }: SealedPath): PathKeys => ({
   id: Buffer.from(id, 'hex'),

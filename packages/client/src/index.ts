@@ -1,6 +1,14 @@
 export {
+  type Check,
+  type CheckId,
+  type CheckStatus,
+  type ConfigFacts,
+  type Diagnosis,
   type EntryFields,
+  type Hop,
+  type KeyFileFacts,
   outcomeOf,
+  type PlatformFacts,
   planReload,
   type Readiness,
   type ReadinessFacts,
@@ -8,11 +16,14 @@ export {
   type RunningEntry,
   readiness,
   restartRequired,
+  statusOfHop,
   type TunnelSource,
+  titleOf,
   type WantedEntry,
 } from '@tunnel/core';
 export { type Client, type ClientState, type CloseOptions, connect, type OpenOptions } from './client.ts';
 export { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
+export { type DoctorOptions, examine } from './doctor/doctor.ts';
 export {
   DEFAULT_CONTROL_PORT,
   isLoopback,

@@ -77,6 +77,10 @@ export const CLIENT_LIMITS = {
   FLOW_DRAIN_SILENCE_MS: 2000,
   /** datagrams of one flow that the kernel has not taken yet; over it they are dropped */
   FLOW_BACKLOG_MAX_BYTES: 256 * KiB,
+  /** asked of the system for what a local service sends to one flow; it may give less. 400 ms at 20 Mbit/s, for a client that is busy for a moment */
+  FLOW_RECEIVE_BUFFER_BYTES: 1 * MiB,
+  /** visitors whose dropped datagrams wait by name to be told to the edge; those of others are told without */
+  UNREPORTED_VISITORS_MAX: 1000,
   /** how long the address of a local host is good, and how long a failure to find it counts */
   LOCAL_LOOKUP_VALID_MS: 5000,
   /** p2p: a subscriber that is refused at its first start gives up after this (exit code 4), unless --wait */
@@ -105,4 +109,24 @@ export const CLIENT_LIMITS = {
   INSPECTOR_CONNECTIONS_MAX: 64,
   /** events that wait for one open page; a page that reads slower is told to load again */
   INSPECTOR_LAG_MAX_BYTES: 1 * MiB,
+  /** all checks of the doctor together */
+  DOCTOR_WITHIN_MS: 20_000,
+  /** round trips that the doctor takes, on the control connection and on a carrier */
+  DOCTOR_PINGS: 10,
+  /** how long it pings one connection at most */
+  DOCTOR_PINGS_WITHIN_MS: 3000,
+  /** datagrams that the doctor sends to each UDP port of the edge */
+  DOCTOR_UDP_PINGS: 5,
+  /** the edge answers fifty a second */
+  DOCTOR_UDP_PING_EVERY_MS: 100,
+  /** from the first of them to the last answer */
+  DOCTOR_UDP_WITHIN_MS: 2000,
+  /** what the doctor sends and fetches to tell the bandwidth, each way */
+  DOCTOR_TRANSFER_BYTES: 8 * MiB,
+  /** a slow line is known well before that much has passed */
+  DOCTOR_TRANSFER_WITHIN_MS: 3000,
+  /** for one look at the name, the connection or the certificate: what takes longer is found by its silence */
+  DOCTOR_STEP_WITHIN_MS: 5000,
+  /** for a local service, all of which are asked at once */
+  DOCTOR_TARGET_WITHIN_MS: 3000,
 } as const;

@@ -1,6 +1,6 @@
 // The tunnels of one client: asks the edge for them, keeps their answers, and asks again after every reconnection.
 import { Fault } from '@tunnel/errors';
-import type { ControlMessage, ControlMessageInput, MessageOf } from '@tunnel/protocol';
+import { CAPABILITY, type ControlMessage, type ControlMessageInput, type MessageOf } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import { kindOf } from './forward/kinds.ts';
 import { CLIENT_LIMITS } from './limits.ts';
@@ -128,6 +128,15 @@ export class TunnelRegistry {
 
   #tellDatagrams(tunnel: TunnelEntry): void {
     if (tunnel.datagramsGo(this.#datagrams)) this.#deps.emit({ type: 'datagrams', tunnel, ...this.#datagrams });
+  }
+
+  /** What udp tunnels dropped here, for whoever looks at the edge. Every CLIENT_TICK_MS, and before the end. */
+  reportDrops(): void {
+    if (this.#link?.capabilities.includes(CAPABILITY.DATAGRAM_DROPS) !== true) return;
+    for (const { protocol, state, tunnelId, unreported } of this.#tunnels) {
+      const drops = protocol === 'udp' && state === 'open' ? unreported.take() : [];
+      if (drops.length > 0) this.#link.send({ type: 'DatagramDrops', tunnel_id: tunnelId, drops });
+    }
   }
 
   onMessage(message: ControlMessage): void {

@@ -8,6 +8,7 @@ import { type Assignment, kindOf } from './forward/kinds.ts';
 import { LocalAddresses } from './forward/local-addresses.ts';
 import { type LocalSpec, type LocalTarget, localLabel, localTargetOf, localText } from './forward/local-target.ts';
 import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
+import { UnreportedDrops } from './forward/unreported-drops.ts';
 import type { PublishedPeer, TunnelPeers } from './peer-types.ts';
 import { checkTunnelSpec, concealKey, type TunnelSpec } from './tunnel-spec.ts';
 
@@ -83,6 +84,7 @@ export class TunnelEntry implements Tunnel {
   readonly protocol: TunnelProtocol;
   readonly group: string | null;
   readonly traffic = new Traffic();
+  readonly unreported = new UnreportedDrops();
   readonly backoff: Backoff;
   /** Settles with the edge's first answer. */
   readonly opened: Promise<Tunnel>;

@@ -1,4 +1,5 @@
 import type { DatagramStream } from '@tunnel/mux';
+import { CAPABILITY } from '@tunnel/protocol';
 import { eventually, rethrow, startUdpEcho, type UdpService } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type Client, connect } from './client.ts';
@@ -75,4 +76,23 @@ it('the way of its datagrams is told when the tunnel opens; tunnels of other kin
     { type: 'datagrams', tunnel, path: 'carrier', reason: 'off' },
   ]);
   expect([tunnel.datagrams, other.datagrams]).toEqual([{ path: 'carrier', reason: 'off' }, null]);
+});
+
+it('what it drops is told to an edge that counts it, and to no other', async () => {
+  const tunnel = await client.open({ protocol: 'udp', localPort: echo.port });
+  edge.capabilities = [CAPABILITY.DATAGRAM];
+  const other = await connect({ server: edge.address, token: 'tnl_test' });
+  const untold = await other.open({ protocol: 'udp', localPort: echo.port });
+  const [first, second] = edge.sessions as [ScriptedSession, ScriptedSession];
+  await echo.close();
+  say(open(first, tunnel.tunnelId, []), 'for nobody');
+  say(open(second, untold.tunnelId, []), 'for nobody');
+  const drop = { visitor: '203.0.113.9:50000', direction: 'in', reason: 'local', datagrams: 1 };
+  await eventually(() =>
+    expect(first.all('DatagramDrops')).toEqual([{ type: 'DatagramDrops', tunnel_id: tunnel.tunnelId, drops: [drop] }]),
+  );
+  await eventually(() => expect(untold.dropped).toEqual({ local: 1 }));
+  await other.close();
+  expect(second.all('DatagramDrops')).toEqual([]);
+  echo = await startUdpEcho();
 });

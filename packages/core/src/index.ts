@@ -49,7 +49,63 @@ export {
   type SubscriptionState,
   type SubscriptionStep,
 } from './billing/subscription.ts';
+export { ByteWindow } from './byte-window.ts';
 export { ConnectionCounts } from './connection-counts.ts';
+export {
+  CHECK_IDS,
+  type Check,
+  type CheckId,
+  type CheckStatus,
+  type Diagnosis,
+  diagnose,
+  type Finding,
+  type Hop,
+  inTheWay,
+  skipped,
+  skippedFor,
+  statusOfHop,
+  titleOf,
+} from './doctor/check.ts';
+export {
+  type CarrierFacts,
+  type DnsFacts,
+  type EdgeFacts,
+  judgeCarriers,
+  judgeDns,
+  judgeEdge,
+  judgeKey,
+  judgeProxy,
+  judgeTcp,
+  judgeTls,
+  type KeyFacts,
+  type Problem,
+  type ProxyFacts,
+  type TcpFacts,
+  type TlsFacts,
+} from './doctor/judge-path.ts';
+export {
+  type BandwidthFacts,
+  judgeBandwidth,
+  judgeLatency,
+  judgeNat,
+  judgeUdp,
+  type LatencyFacts,
+  type NatFacts,
+  type Transfer,
+  type UdpFacts,
+} from './doctor/judge-quality.ts';
+export {
+  type ClockFacts,
+  type ConfigFacts,
+  judgeClock,
+  judgeConfig,
+  judgeKeyFile,
+  judgePlatform,
+  judgeTargets,
+  type KeyFileFacts,
+  type PlatformFacts,
+  type TargetFacts,
+} from './doctor/judge-settings.ts';
 export { FailureWindow } from './failure-window.ts';
 export { Flow } from './flows/flow.ts';
 export { FlowAddresses } from './flows/flow-addresses.ts';
@@ -62,6 +118,7 @@ export {
   type FlowRules,
   FlowTable,
   type FlowTableOptions,
+  type ReportedDrop,
 } from './flows/flow-table.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
@@ -85,7 +142,7 @@ export * from './http1/index.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
-export { generateName, isOfDomain, subdomainOf } from './names.ts';
+export { generateName, isEdgeItself, isOfDomain, subdomainOf } from './names.ts';
 export {
   decidePrivateAlerts,
   isLoopbackHost,

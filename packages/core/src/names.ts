@@ -51,6 +51,14 @@ export const isOfDomain = (host: string, domain: string): boolean => {
   return name === domain || name.endsWith(`.${domain}`);
 };
 
+const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
+
+/** The edge itself, and no tunnel of it: the domain, or an address, which no name of a tunnel can be. `host` as above, IPv6 in brackets. */
+export const isEdgeItself = (host: string, domain: string): boolean => {
+  const name = host.endsWith('.') ? host.slice(0, -1) : host;
+  return name === domain || name.startsWith('[') || IPV4.test(name);
+};
+
 // Names that people choose and other people read: of characters that can be printed, and not too many of them.
 
 /** Control, format, surrogate, private and unassigned characters, line and paragraph separators. */

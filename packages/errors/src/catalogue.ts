@@ -52,6 +52,7 @@ export const CATALOGUE = {
   CONTROL_SLOW: entry(429, true, 'control frames are not read fast enough', 'The client reconnects by itself.'),
   EDGE_SHUTTING_DOWN: entry(503, true, 'the edge is shutting down', 'The client reconnects by itself.'),
   SESSION_LIMIT: entry(503, true, 'no room for another session: {reason}', 'Stop clients of this account that are not needed, try again later, or use another edge.'),
+  CONTROL_SPEED_LIMIT: entry(429, true, 'this account has measured its path with {limit} bytes within a minute; try again in {seconds} s', 'Wait, or ask for fewer bytes.'),
   CONTROL_WAITING_LIMIT: entry(429, true, 'this address holds its limit of {limit} connections that have not authenticated', 'Authenticate right after connecting; the client does so by itself.'),
 
   // --- carriers and streams ---

@@ -111,6 +111,58 @@ describe('an accepted socket', () => {
   });
 });
 
+describe("a connection of a visitors' port that turns out to be a client's", () => {
+  it('gives its place among visitors back, takes one of clients, is found again, and leaves no trace', async () => {
+    const { gate, admission } = openGate();
+    const { accepted, visit } = await listen(gate, 'http');
+    const socket = await visit();
+    await eventually(() => expect(admission.used.visitors).toBe(1));
+    const connection = accepted[0] as AcceptedConnection;
+    expect(gate.find(connection.socket)).toBeUndefined();
+    expect(gate.becomesControl(connection)).toBe(true);
+    expect([admission.used.visitors, admission.used.control, admission.ofNetwork('127.0.0.1')]).toEqual([0, 1, 0]);
+    expect([gate.find(connection.socket), connection.refusal]).toEqual([connection, null]);
+    expect(gate.identify(connection, 'alice', 'carrier')).toBeNull();
+    socket.destroy();
+    await eventually(() => expect([admission.used.control, admission.ofAccount('alice')]).toEqual([0, 0]));
+    expect([gate.find(connection.socket), admission.tickets.size]).toEqual([undefined, 0]);
+    expect(gate.becomesControl(connection)).toBe(false);
+  });
+
+  it('is not turned away by what visitors hold, and its refusal as a visitor is forgotten', async () => {
+    const { gate, admission, clock } = openGate({ visitors: 1 });
+    const { accepted, visit } = await listen(gate, 'https');
+    await visit();
+    await eventually(() => expect(accepted).toHaveLength(1));
+    accepted[0]?.requestBegins(0);
+    const socket = await visit();
+    await eventually(() => expect(accepted[1]?.refusal?.code).toBe('CONNECTIONS_FULL'));
+    const connection = accepted[1] as AcceptedConnection;
+    expect([gate.becomesControl(connection), connection.refusal]).toEqual([true, null]);
+    await clock.advance(10_000);
+    expect([socket.destroyed, connection.socket.destroyed, admission.used]).toEqual([
+      false,
+      false,
+      { visitors: 1, control: 1, api: 0 },
+    ]);
+  });
+
+  it("has the limits of clients, is told of them for a while, and takes no visitor's place meanwhile", async () => {
+    const { gate, admission, clock } = openGate({ control: 1000 });
+    const { accepted, visit } = await listen(gate, 'http');
+    for (let n = 0; n < 256; n += 1) admission.enter('control', '127.0.0.1', 0);
+    const socket = await visit();
+    await eventually(() => expect(accepted).toHaveLength(1));
+    const connection = accepted[0] as AcceptedConnection;
+    expect([gate.becomesControl(connection), connection.refusal?.code]).toEqual([true, 'CONTROL_WAITING_LIMIT']);
+    expect(admission.used.visitors).toBe(0);
+    const closed = once(socket, 'close');
+    await clock.advance(3000);
+    await closed;
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
+
 it('the log has one line a second for each reason, with a count, and one when a share is nearly full', async () => {
   const { gate, admission, clock, lines, logger } = openGate({ visitors: 10 }, 100);
   const { visit, fate } = await listen(gate, 'tcp');

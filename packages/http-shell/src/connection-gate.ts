@@ -33,20 +33,38 @@ const WHO: Readonly<Record<ConnectionShare, string>> = { visitors: 'a visitor', 
 
 /** One accepted socket, and its place. */
 export class AcceptedConnection implements HeldConnection {
-  readonly ticket: Ticket;
   readonly socket: Socket;
-  /** It may be told this, and nothing else; null: it is in. */
-  readonly refusal: Fault | null;
+  /** By which it is found again; null: nobody will look. A closed socket does not know them any more. */
+  ends: string | null = null;
+  #ticket: Ticket;
+  #refusal: Fault | null;
   /** Who serves it; null: nobody does yet, or node's HTTP server. */
   served: HeldConnection | null = null;
   #requests = 0;
   #activeAtMs: number;
 
   constructor(ticket: Ticket, socket: Socket, refusal: Fault | null) {
-    this.ticket = ticket;
+    this.#ticket = ticket;
     this.socket = socket;
-    this.refusal = refusal;
+    this.#refusal = refusal;
     this.#activeAtMs = ticket.enteredMs;
+  }
+
+  get ticket(): Ticket {
+    return this.#ticket;
+  }
+
+  /** It may be told this, and nothing else; null: it is in. */
+  get refusal(): Fault | null {
+    return this.#refusal;
+  }
+
+  /** Another place than the one it came in by, which is given back already. Nobody serves it there yet. */
+  moved(ticket: Ticket, refusal: Fault | null): void {
+    this.#ticket = ticket;
+    this.#refusal = refusal;
+    this.served = null;
+    ticket.held = this;
   }
 
   /** host:port, for people. */
@@ -117,22 +135,48 @@ export class ConnectionGate {
       socket.destroy();
       return null;
     }
-    const address = plainAddress(remoteAddress);
+    const entered = this.#enter(kind, plainAddress(remoteAddress));
+    if (entered !== null) return this.#adopt(entered.ticket, socket, entered.refusal);
+    socket.resetAndDestroy();
+    return null;
+  }
+
+  /**
+   * One that came in by a port of visitors has shown that it is a client's. It gives its place among them back and asks for one of clients, by
+   * their rules alone: neither kind takes the other's places, and a visitors' share that is full turns no client away. false: it is gone.
+   */
+  becomesControl(accepted: AcceptedConnection): boolean {
+    const { socket, ticket } = accepted;
+    const { remoteAddress } = socket;
+    if (!ticket.isIn || remoteAddress === undefined) {
+      socket.destroy();
+      return false;
+    }
+    this.admission.leave(ticket);
+    const entered = this.#enter('control', plainAddress(remoteAddress));
+    if (entered === null) {
+      socket.destroy();
+      return false;
+    }
+    accepted.moved(entered.ticket, entered.refusal);
+    this.#remember(accepted);
+    if (entered.refusal !== null) this.#closeLate(accepted);
+    return true;
+  }
+
+  /** null: there is no room, and none to be told so. */
+  #enter(kind: ConnectionKind, address: string): { ticket: Ticket; refusal: Fault | null } | null {
     // Bytes say nothing of whose they are, whoever passes them on.
     const isProxy = kind !== 'tcp' && this.#proxies.trusts(address);
     const entry = this.admission.enter(kind, isProxy ? null : networkOf(address), this.#clock.monotonic());
     if (entry.kind === 'admitted') {
       if (entry.shed !== null) this.#shed(entry.shed);
       this.#warnWhenNearlyFull(shareOf(kind));
-      return this.#adopt(entry.ticket, socket, null);
+      return { ticket: entry.ticket, refusal: null };
     }
-    const fault = faultOf(entry);
-    this.#logRefusal(entry.reason, shareOf(kind), { kind, visitor: address }, fault);
-    if (entry.ticket === null) {
-      socket.resetAndDestroy();
-      return null;
-    }
-    return this.#adopt(entry.ticket, socket, fault);
+    const refusal = faultOf(entry);
+    this.#logRefusal(entry.reason, shareOf(kind), { kind, visitor: address }, refusal);
+    return entry.ticket === null ? null : { ticket: entry.ticket, refusal };
   }
 
   /** The connection that a request or an upgrade came on. */
@@ -215,15 +259,27 @@ export class ConnectionGate {
   #adopt(ticket: Ticket, socket: Socket, refusal: Fault | null): AcceptedConnection {
     const accepted = new AcceptedConnection(ticket, socket, refusal);
     ticket.held = accepted;
-    const ends = IS_FOUND_AGAIN.has(ticket.kind) ? endsOf(socket) : null;
-    if (ends !== null) this.#byEnds.set(ends, accepted);
-    const deadline = refusal === null ? null : this.#clock.setTimeout(() => accepted.close(), REFUSAL_MS);
+    if (IS_FOUND_AGAIN.has(ticket.kind)) this.#remember(accepted);
+    if (refusal !== null) this.#closeLate(accepted);
     socket.once('close', () => {
-      deadline?.cancel();
-      this.admission.leave(ticket);
+      this.admission.leave(accepted.ticket);
+      const { ends } = accepted;
       if (ends !== null && this.#byEnds.get(ends) === accepted) this.#byEnds.delete(ends);
     });
     return accepted;
+  }
+
+  #remember(accepted: AcceptedConnection): void {
+    accepted.ends ??= endsOf(accepted.socket);
+    this.#byEnds.set(accepted.ends, accepted);
+  }
+
+  /** One that is still refused by then has had its time to read why. */
+  #closeLate(accepted: AcceptedConnection): void {
+    const deadline = this.#clock.setTimeout(() => {
+      if (accepted.refusal !== null) accepted.close();
+    }, REFUSAL_MS);
+    accepted.socket.once('close', () => deadline.cancel());
   }
 
   #shed({ held, kind, network }: Ticket): void {

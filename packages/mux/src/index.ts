@@ -42,3 +42,4 @@ export {
   type PathRefusal,
   UdpPath,
 } from './udp-path.ts';
+export { askForReceiveBuffer, lookupAtOnce } from './udp-sockets.ts';

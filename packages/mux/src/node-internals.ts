@@ -74,6 +74,23 @@ export const readInto = (socket: net.Socket, view: Buffer): void => {
   inside._handle.useUserBuffer(view);
 };
 
+/**
+ * The way back from static reads, for one that somebody else takes over who expects an ordinary stream: paused, and what comes is copied out of
+ * `view` at once, so that all may share it. Node has no way to take a listener off again: from here on this one stands above the first.
+ */
+export const readOrdinarily = (socket: net.Socket, view: Buffer): void => {
+  socket.pause();
+  // The fallback's.
+  socket.removeAllListeners('data');
+  const inside = socket as SocketInside;
+  const symbols = onreadSymbols();
+  if (symbols === null || typeof inside._handle?.useUserBuffer !== 'function' || !inside[symbols.buffer]) return;
+  inside[symbols.buffer] = view;
+  inside[symbols.callback] = (n: number) => socket.push(Buffer.from(view.subarray(0, n)));
+  inside[symbols.next] = null;
+  inside._handle.useUserBuffer(view);
+};
+
 /** A connection that is being dialled: for these Node offers static reads itself. Paused until resume(). */
 export const dialStatically = (
   options: net.NetConnectOpts,

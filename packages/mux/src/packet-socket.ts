@@ -1,7 +1,5 @@
 // A UDP socket for sealed packets: sealed into memory of its own, bounded in what waits to be sent, never an error that nobody hears.
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
-import { type LookupOptions, lookup } from 'node:dns';
-import { isIP } from 'node:net';
 import { type Guarded, guard, type ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import {
@@ -11,6 +9,7 @@ import {
   type SealedKind,
   type SealingKey,
 } from './sealed-datagram.ts';
+import { askForReceiveBuffer, lookupAtOnce } from './udp-sockets.ts';
 
 const BODY_MAX_BYTES = FLOW_ID_BYTES + MUX_LIMITS.DATAGRAM_PATH_PAYLOAD_BYTES;
 const SLOT_BYTES = SEALED_OVERHEAD_BYTES + BODY_MAX_BYTES;
@@ -51,14 +50,14 @@ export class PacketSocket implements Guarded {
   /** Port 0: any free one. Rejects as node does, EADDRINUSE included. */
   async bind(host: string, port: number): Promise<PacketTarget> {
     await this.#settled('listening', () => this.#socket.bind({ address: host, port, exclusive: true }));
-    this.#askForBuffer();
+    askForReceiveBuffer(this.#socket, MUX_LIMITS.DATAGRAM_PATH_RECEIVE_BUFFER_BYTES);
     return this.#socket.address();
   }
 
   /** From now on packets come from and go to this address alone. */
   async connect({ address, port }: PacketTarget): Promise<void> {
     await this.#settled('connect', () => this.#socket.connect(port, address));
-    this.#askForBuffer();
+    askForReceiveBuffer(this.#socket, MUX_LIMITS.DATAGRAM_PATH_RECEIVE_BUFFER_BYTES);
   }
 
   get receiveBufferBytes(): number {
@@ -119,21 +118,4 @@ export class PacketSocket implements Guarded {
       begin();
     });
   }
-
-  #askForBuffer(): void {
-    try {
-      this.#socket.setRecvBufferSize(MUX_LIMITS.DATAGRAM_PATH_RECEIVE_BUFFER_BYTES);
-    } catch {
-      // Some systems refuse instead of giving less.
-    }
-  }
 }
-
-type Answer = (error: NodeJS.ErrnoException | null, address: string, family: number) => void;
-
-/** Node's own would answer in the next tick, also for an address: the packet would wait outside of the queue that is looked at. */
-const lookupAtOnce = (host: string, options: LookupOptions | number, answer: Answer): void => {
-  const family = isIP(host);
-  if (family !== 0) answer(null, host, family);
-  else lookup(host, { family: typeof options === 'number' ? options : (options.family ?? 0) }, answer as never);
-};

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { deterministicBytes, eventually, hashOf, RecordingReader, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { allowStaticReads } from './node-internals.ts';
 import { adoptSocket } from './socket-duplex.ts';
 
 const CUT = { code: 'cancelled', text: 'cut off' } as const;
@@ -99,3 +100,44 @@ it.each(['at once', 'later'])('memory that is left %s to who uses it is not read
   expect(leaves).toBeGreaterThan(1);
   expect(hashOf(Buffer.concat(kept))).toBe(hashOf(sent));
 });
+
+it.each([true, false])(
+  'one that is given away reads as any stream does, and again statically (reads of our own: %s)',
+  async (isStatic) => {
+    allowStaticReads(isStatic);
+    try {
+      const end = adoptSocket(accepted);
+      const reader = new RecordingReader(end);
+      peer.write('first');
+      await eventually(() => expect(reader.bytes).toBe(5));
+      const socket = end.release() as Socket;
+      expect([socket, end.release()]).toEqual([accepted, null]);
+      peer.write('second');
+      socket.unshift(Buffer.from('kept, then '));
+      let heard = '';
+      const hear = (chunk: Buffer): void => {
+        heard += String(chunk);
+      };
+      socket.on('data', hear).resume();
+      await eventually(() => expect(heard).toBe('kept, then second'));
+      // In its turn, and not sooner.
+      socket.pause();
+      peer.write('third');
+      socket.off('data', hear);
+      const again = adoptSocket(socket);
+      expect(again.readPath).toBe(isStatic ? 'static' : 'fallback');
+      const sent = deterministicBytes(3 << 20, 9);
+      peer.write(sent);
+      const last = new RecordingReader(again);
+      await eventually(() => expect(last.bytes).toBe(5 + sent.length));
+      expect(last.digest()).toBe(hashOf(Buffer.concat([Buffer.from('third'), sent])));
+      peer.end();
+      await eventually(() => expect(last.ended).toBe(true));
+      expect(reader.bytes).toBe(5);
+      again.reset(CUT);
+      await descriptorIsGivenBack();
+    } finally {
+      allowStaticReads(true);
+    }
+  },
+);

@@ -11,6 +11,7 @@ import {
   hasLostPeer,
   type ReadPath,
   readInto,
+  readOrdinarily,
   readStatically,
   resetSafely,
   type StaticReader,
@@ -262,6 +263,21 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
     if (this.#over) return;
     this.#finish();
     this.#socket.destroy();
+  }
+
+  /**
+   * Another protocol begins: somebody else reads and writes the socket from here on. Not within onData(), and not while bytes wait to be written.
+   * null: it is over already.
+   */
+  release(): net.Socket | null {
+    if (this.#over) return null;
+    this.#finish();
+    const socket = this.#socket;
+    // Until its next owner listens; an error without a listener would end the process.
+    socket.on('error', () => {});
+    socket.off('end', this.#onEnd).off('error', this.#onError).off('close', this.#onClose);
+    readOrdinarily(socket, SCRATCH.view);
+    return socket;
   }
 
   readonly #onError = (error: NodeJS.ErrnoException): void => {

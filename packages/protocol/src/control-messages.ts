@@ -191,6 +191,26 @@ const datagramPath = z.object({
   observe: sealedPath.nullable(),
 });
 
+/** Why a client did not pass a datagram on. */
+const clientDropReason = z.enum(['behind', 'path', 'away', 'local', 'too-large']);
+
+const datagramDrop = z.object({
+  /** Whose; empty: the client does not know any more. */
+  visitor: z.string().max(300),
+  /** `in`: from the visitor, and the edge had given it to the client; `out`: from the local service. */
+  direction: z.enum(['in', 'out']),
+  reason: clientDropReason,
+  datagrams: z.int().min(1),
+});
+export type DatagramDrop = z.infer<typeof datagramDrop>;
+
+/** Client (capability `datagram-drops`): what it dropped of a udp tunnel since the last one. Each datagram is told of once. */
+const datagramDrops = z.object({
+  type: z.literal('DatagramDrops'),
+  tunnel_id: id,
+  drops: z.array(datagramDrop).min(1).max(WIRE_LIMITS.DATAGRAM_DROPS_PER_MESSAGE),
+});
+
 /** Client: lets a subscriber in. `peer_id`: the one it had in this session before. */
 const connectPeer = z.object({
   type: z.literal('ConnectPeer'),
@@ -282,6 +302,7 @@ export const controlMessage = z.discriminatedUnion('type', [
   pong,
   shuttingDown,
   datagramPath,
+  datagramDrops,
   connectPeer,
   peerConnected,
   peerError,

@@ -9,6 +9,8 @@ export const CAPABILITY = {
   DATAGRAM: 'datagram',
   /** Peers that join a publisher: ConnectPeer and what follows it. */
   P2P: 'p2p',
+  /** DatagramDrops: what a client could not pass on is counted where people look. */
+  DATAGRAM_DROPS: 'datagram-drops',
 } as const;
 
 /** What this build can do of it. A client offers its list in Auth, the edge answers with what both know; all else stays as version 1 has it. */
@@ -20,12 +22,17 @@ export const agreeOn = <T>(offered: readonly T[], known: readonly T[]): T[] =>
 
 export const CONTROL_PATH = '/_control';
 export const CARRIER_PATH = '/_carrier';
+/** GET and POST: bytes to measure the path by. */
+export const SPEED_PATH = '/_speed';
 
 /** The name of the carrier's protocol in its HTTP upgrade. */
 export const CARRIER_PROTOCOL = 'tunnel-carrier/1';
 
+/** By it a client is known on a port that visitors use, too. */
+export const ALPN_TUNNEL = 'tunnel/1';
+
 /** Offered in TLS by both sides; the second name is for WebSocket libraries that offer nothing of their own. */
-export const ALPN_NAMES: readonly string[] = ['tunnel/1', 'http/1.1'];
+export const ALPN_NAMES: readonly string[] = [ALPN_TUNNEL, 'http/1.1'];
 
 /** Why a control connection was closed. */
 export const CLOSE_CODES = {

@@ -2,6 +2,7 @@ export {
   type ControlMessage,
   type ControlMessageInput,
   type ControlType,
+  type DatagramDrop,
   type DirectOutcome,
   decodeControl,
   encodeControl,
@@ -40,6 +41,7 @@ export {
 } from './frames.ts';
 export {
   ALPN_NAMES,
+  ALPN_TUNNEL,
   agreeOn,
   CAPABILITIES,
   CAPABILITY,
@@ -48,6 +50,7 @@ export {
   CLOSE_CODES,
   CONTROL_PATH,
   PROTOCOL_VERSION,
+  SPEED_PATH,
   SUPPORTED_VERSIONS,
 } from './handshake.ts';
 export { WIRE_LIMITS } from './limits.ts';

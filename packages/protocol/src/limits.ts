@@ -38,6 +38,8 @@ export const WIRE_LIMITS = {
 
   /** the most that UDP over IPv4 carries */
   DATAGRAM_MAX_BYTES: 65_507,
+  /** rows of one DatagramDrops: some 10 KB; the others follow */
+  DATAGRAM_DROPS_PER_MESSAGE: 100,
   /** as every id on the control connection; OPEN fits its frame however it is escaped */
   OPEN_PEER_ID_MAX_CHARS: 100,
 

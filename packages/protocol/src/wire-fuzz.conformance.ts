@@ -129,6 +129,19 @@ const message: fc.Arbitrary<ControlMessageInput> = fc.oneof(
     observe: fc.option(sealedPath),
   }),
   fc.record({
+    type: fc.constant('DatagramDrops' as const),
+    tunnel_id: fc.string({ minLength: 1, maxLength: 100 }),
+    drops: fc.array(
+      fc.record({
+        visitor: fc.string({ maxLength: 100 }),
+        direction: fc.constantFrom('in' as const, 'out' as const),
+        reason: fc.constantFrom('local' as const, 'path' as const),
+        datagrams: fc.integer({ min: 1 }),
+      }),
+      { minLength: 1, maxLength: 100 },
+    ),
+  }),
+  fc.record({
     type: fc.constant('ConnectPeer' as const),
     request_id: fc.string({ minLength: 1, maxLength: 20, unit: 'grapheme-ascii' }),
     p2p_name: fc.string({ maxLength: 100 }),

@@ -1,12 +1,15 @@
 export { deterministicBytes, deterministicChunks, hashOf, seededRandom } from './deterministic-bytes.ts';
 export { type EventuallyOptions, eventually, waitForPort } from './eventually.ts';
 export { FakeClock } from './fake-clock.ts';
+export { freePort } from './free-port.ts';
 export { MemoryNetwork } from './memory-network.ts';
 export { monthWithRoom } from './month-with-room.ts';
 export {
   carrierPair,
+  companyCertificate,
   type EndKind,
   endPair,
+  expiredCertificate,
   openStream,
   type PairKind,
   renewedCertificate,

@@ -28,6 +28,18 @@ export const renewedCertificate = (): { cert: string; key: string } => ({
   key: fixture('renewed-key.pem'),
 });
 
+/** One whose time is over since 2020. */
+export const expiredCertificate = (): { cert: string; key: string } => ({
+  cert: fixture('expired-cert.pem'),
+  key: fixture('expired-key.pem'),
+});
+
+/** What a network that opens TLS shows instead of the server's: self-signed by another name. */
+export const companyCertificate = (): { cert: string; key: string } => ({
+  cert: fixture('company-cert.pem'),
+  key: fixture('company-key.pem'),
+});
+
 export type PairKind = 'plain' | 'tls';
 
 /** [accepted, dialled], both connected (and for TLS with the handshake done), both paused. */

@@ -25,11 +25,13 @@ const chat = async (stage: UdpPathStage, until: () => Promise<boolean>): Promise
     stage.say(`word ${said}`);
     said += 1;
     await new Promise((resolve) => setTimeout(resolve, 20));
-    while (heard < said && stage.heard(`word ${said - 1}`)) {
-      heard = said;
-      longestMs = Math.max(longestMs, performance.now() - lastAt);
-      lastAt = performance.now();
-    }
+    // Any word that is newer: on a busy machine the last one is still under way each time.
+    let newest = said;
+    while (newest > heard && !stage.heard(`word ${newest - 1}`)) newest -= 1;
+    if (newest === heard) continue;
+    heard = newest;
+    longestMs = Math.max(longestMs, performance.now() - lastAt);
+    lastAt = performance.now();
   }
   return Math.max(longestMs, performance.now() - lastAt);
 };

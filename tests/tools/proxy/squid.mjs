@@ -76,42 +76,17 @@ await runScript({ name: 'squid', usage: USAGE, options: {}, limitSecs: () => 300
   await client.stop();
   await until('all connections are over', () => connectionsTo(port) === 0);
 
-  let before = asked();
-  const requests = () => asked() - before;
-  const wrong = `proxy: http://ann:wrong-word@127.0.0.1:${port}`;
-  await tryRefused(
-    {
-      stand,
-      config: [server, wrong],
-      secret: 'wrong-word',
-      words: 'does not accept the user name and the password',
-      requests,
-    },
-    { say, check },
-  );
-  before = asked();
-  await tryRefused(
-    {
-      stand,
-      config: [server, `proxy: http://127.0.0.1:${port}`],
-      secret: 'sesame',
-      words: 'asks for a user name and a password',
-      requests,
-    },
-    { say, check },
-  );
-  before = asked();
   const elsewhere = `server: ${DOMAIN}:${stand.edge.controlPort}`;
-  await tryRefused(
-    {
-      stand,
-      config: [elsewhere, `proxy: http://ann:sesame@127.0.0.1:${port}`],
-      secret: 'sesame',
-      words: '403 Forbidden',
-      requests,
-    },
-    { say, check },
-  );
+  for (const [where, proxy, secret, words] of [
+    [server, `ann:wrong-word@127.0.0.1:${port}`, 'wrong-word', 'does not accept the user name and the password'],
+    [server, `127.0.0.1:${port}`, 'sesame', 'asks for a user name and a password'],
+    [elsewhere, `ann:sesame@127.0.0.1:${port}`, 'sesame', '403 Forbidden'],
+  ]) {
+    const before = asked();
+    const requests = () => asked() - before;
+    const config = [where, `proxy: http://${proxy}`];
+    await tryRefused({ stand, config, secret, words, requests }, { say, check });
+  }
   await stopChild(squid, 'SIGTERM');
-  return `http and tcp tunnels through squid, its restart, and three refusals`;
+  return 'http and tcp tunnels through squid, its restart, and three refusals';
 });

@@ -123,10 +123,16 @@ const keyOf = async (
 
 const write = (file: string, { server, key, tunnels }: Answers, flags: InitFlags, io: Io): void => {
   const folder = dirname(file);
-  const keyFile = key === null ? undefined : 'file' in key ? inFolder(folder, key.file) : 'key';
   const caFile = flags.caFile === undefined ? undefined : inFolder(folder, pathFrom(io.cwd, flags.caFile, io.home));
   const keys: EntryKeys = {
-    ...{ server, tls: flags.tls, ca_file: caFile, insecure: flags.insecure, auth_token_file: keyFile },
+    ...{
+      server,
+      tls: flags.tls,
+      ca_file: caFile,
+      insecure: flags.insecure,
+      proxy: flags.proxy,
+      auth_token_file: keyFileOf(key, folder),
+    },
   };
   const entries = new Map(tunnels.map(({ name, proto, port }) => [name, { proto, local_port: port }]));
   const text = newConfigText(keys, entries);
@@ -138,6 +144,11 @@ const write = (file: string, { server, key, tunnels }: Answers, flags: InitFlags
   if (key !== null && 'text' in key) writeKey(join(folder, 'key'), key.text);
   if (existsSync(file)) keepOld(file);
   writePrivateFile(file, text);
+};
+
+const keyFileOf = (key: Answers['key'], folder: string): string | undefined => {
+  if (key === null) return undefined;
+  return 'file' in key ? inFolder(folder, key.file) : 'key';
 };
 
 /** One that nobody can show again is not lost. */

@@ -129,7 +129,7 @@ const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[])
 };
 
 /** What is published, and what others publish. */
-const planOf = (entries: readonly NamedTunnel[], wait = false) => ({
+export const planOf = (entries: readonly NamedTunnel[], wait = false) => ({
   tunnels: entries.filter(([, { p2p_connect }]) => p2p_connect === undefined).map((entry) => specOf(...entry)),
   peers: entries.flatMap(([name, entry]) => peerOf(name, entry, wait)),
 });

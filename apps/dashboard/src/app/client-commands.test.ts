@@ -34,6 +34,7 @@ it.each([
   [{ control: '127.0.0.1:4040', control_tls: true }, 'npx tunnel http 3000 --server 127.0.0.1:4040 --tls'],
   [{ control: '[::1]:4040', control_tls: false }, `npx tunnel http 3000 --server '[::1]:4040'`],
   [{ control: 'eu.example.com:4040', control_tls: true }, 'npx tunnel http 3000 --server eu.example.com:4040'],
+  [{ control: 'eu.example.com:443', control_tls: true }, 'npx tunnel http 3000 --server eu.example.com:443'],
   [
     { control: 'eu.example.com:4040', control_tls: false },
     'npx tunnel http 3000 --server eu.example.com:4040 --no-tls',

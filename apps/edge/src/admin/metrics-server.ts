@@ -193,7 +193,7 @@ const addUdpSeries = (metrics: Metrics, { ports: { udp }, datagramPaths }: EdgeF
   );
   metrics.gauge('tunnel_udp_flows', 'Living flows of udp tunnels', [], () => udp.connections);
   metrics.seriesOf('tunnel_udp_datagrams_total', 'Datagrams passed; in: from a visitor', 'counter', () => [
-    { labels: { direction: 'in' }, value: udp.totals.datagramsIn },
+    { labels: { direction: 'in' }, value: udp.totals.passedIn },
     { labels: { direction: 'out' }, value: udp.totals.datagramsOut },
   ]);
   metrics.seriesOf('tunnel_udp_dropped_total', 'Datagrams that were not passed, by reason', 'counter', () =>

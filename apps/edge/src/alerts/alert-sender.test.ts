@@ -1,7 +1,7 @@
-import { createServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { systemClock } from '@tunnel/runtime';
-import { eventually, FakeClock, renewedCertificate, startTcpServer } from '@tunnel/testkit';
+import { eventually, FakeClock, freePort, renewedCertificate, startTcpServer } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { AlertSender } from './alert-sender.ts';
 import { alertOf, memoryLog, type Receiver, senderOf, startReceiver } from './alerts.fixture.ts';
@@ -158,7 +158,7 @@ describe('what the receiver does', () => {
     const log = memoryLog();
     const resetting = await tcpServer((socket) => socket.resetAndDestroy());
     const hangingUp = await tcpServer((socket) => void socket.once('data', () => socket.end()));
-    const closedPort = await portThatIsClosed();
+    const closedPort = await freePort();
     const lookup = () => Promise.reject(new Error('ENOTFOUND'));
     const alerts = sender({ logger: log.logger, lookup });
     const ports = [resetting.port, hangingUp.port, closedPort];
@@ -290,12 +290,4 @@ const flood = (socket: Socket, head: string, part: string): void => {
   };
   socket.on('drain', more);
   more();
-};
-
-const portThatIsClosed = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
 };

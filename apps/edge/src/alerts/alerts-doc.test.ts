@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Secret } from '@tunnel/runtime';
-import { eventually, spawnProgram, startTcpServer, temporaryDirectory } from '@tunnel/testkit';
+import { eventually, freePort, spawnProgram, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { composeAlert } from './alert-message.ts';
 import { alertOf, senderOf } from './alerts.fixture.ts';
@@ -14,13 +14,6 @@ const endings: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();
 });
-
-/** Free a moment ago. */
-const freePort = async (): Promise<number> => {
-  const server = await startTcpServer(() => {});
-  await server.close();
-  return server.port;
-};
 
 it.each(['open sesame', `whsec_${Buffer.from('a key of thirty-two random bytes').toString('base64')}`])(
   'the receiver of the page takes what is signed with its secret, and nothing else',

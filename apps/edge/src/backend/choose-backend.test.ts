@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { describeReach } from './choose-backend.ts';
 
-const at = (host: string, domain: string, ports: { http?: number; https?: number } = {}) =>
+const at = (host: string, domain: string, ports: { http?: number; https?: number } = {}, isPublic = true) =>
   describeReach(
-    { server: { domain } },
+    { server: { domain, control_on_public: isPublic } },
     {
       control: { host, port: 4040 },
       http: { port: ports.http ?? 8000 },
@@ -22,9 +22,12 @@ it('on this machine clients come to the address that is listened on', () => {
 
 it('elsewhere they come to the domain; usual ports are left out', () => {
   expect(at('0.0.0.0', 'tunnels.example.com', { http: 80, https: 443 })).toEqual({
-    control: 'tunnels.example.com:4040',
+    control: 'tunnels.example.com:443',
     control_tls: true,
     http_url: 'https://tunnels.example.com',
   });
+  expect(at('0.0.0.0', 'tunnels.example.com', { https: 8443 }).control).toBe('tunnels.example.com:8443');
+  expect(at('0.0.0.0', 'tunnels.example.com', { https: 443 }, false).control).toBe('tunnels.example.com:4040');
+  expect(at('0.0.0.0', 'tunnels.example.com', { http: 80 }).control).toBe('tunnels.example.com:4040');
   expect(at('10.0.0.4', 'tunnels.example.com', { http: 80 }).http_url).toBe('http://tunnels.example.com');
 });

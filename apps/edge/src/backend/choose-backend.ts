@@ -94,14 +94,15 @@ const LOOPBACK = /^(127\.|::1$|localhost$)/;
 const USUAL_PORT = { http: 80, https: 443 } as const;
 
 export const describeReach = (
-  { server }: { readonly server: Pick<ServerConfig['server'], 'domain'> },
+  { server }: { readonly server: Pick<ServerConfig['server'], 'domain' | 'control_on_public'> },
   { control, http, https }: OpenPorts,
 ): NonNullable<Heartbeat['reach']> => {
   const { domain } = server;
   const { scheme, port } =
     https === null ? ({ scheme: 'http', port: http.port } as const) : ({ scheme: 'https', port: https.port } as const);
   return {
-    control: `${controlHost(control.host, domain)}:${control.port}`,
+    // By one port with the visitors, where that is TLS: a firewall on the way knows it.
+    control: `${controlHost(control.host, domain)}:${server.control_on_public && https !== null ? https.port : control.port}`,
     control_tls: https !== null,
     http_url: `${scheme}://${domain}${port === USUAL_PORT[scheme] ? '' : `:${port}`}`,
   };

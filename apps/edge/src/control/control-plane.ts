@@ -1,5 +1,6 @@
 // Everything behind the control port: connections, sessions, their tunnels, the second's tick, revocation, drain and end.
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import {
   AccountBuckets,
   type CallerAddress,
@@ -25,6 +26,7 @@ import type { PublicAddress } from '../ingress/kinds.ts';
 import type { GoneReason, PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
 import type { TlsFiles } from '../ingress/tls/certificate.ts';
+import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
@@ -38,6 +40,7 @@ import { DatagramPaths } from './datagram-paths.ts';
 import type { DatagramPorts } from './datagram-ports.ts';
 import { handleMessage } from './messages.ts';
 import { type Session, type SessionLimits, Sessions } from './sessions.ts';
+import { SpeedTests } from './speed-tests.ts';
 
 export interface ControlPlaneOptions extends PublicAddress {
   readonly host: string;
@@ -55,6 +58,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly groups: Groups;
   readonly peers: PeerJoins;
   readonly relays: PeerRelays;
+  readonly udp: Pick<UdpListeners, 'reported'>;
   readonly tunnels: Registry;
   /** Absent: nothing is kept across runs. */
   readonly returning?: ReturningEndpoints | undefined;
@@ -114,6 +118,7 @@ export class ControlPlane {
       muxes: this.#muxes,
       sessionLimits: options.sessionLimits,
     });
+    const speedTests = new SpeedTests(options);
     this.#server = new ControlServer({
       listenOn: { host, port, key: '[server] control_port' },
       gate,
@@ -127,6 +132,8 @@ export class ControlPlane {
         };
         upgradeCarrier(this.#muxes, admit, request, socket, head);
       },
+      onSpeed: (request, response, accepted) =>
+        speedTests.serve(request, response, accepted, peerOf(request, this.#callerAddress).address),
       report,
     });
   }
@@ -177,6 +184,11 @@ export class ControlPlane {
       if (upstream.mux !== null && hasDatagrams) clients[this.#paths.wayOf(upstream.mux).path] += 1;
     }
     return { clients, refused: this.#paths.refused, unopened: this.#paths.unopened };
+  }
+
+  /** A client's connection that came in by a port of visitors. */
+  takeOver(socket: Socket, accepted: AcceptedConnection, first: Buffer | null): void {
+    this.#server.takeOver(socket, accepted, first);
   }
 
   async start(tls: TlsFiles | null): Promise<void> {

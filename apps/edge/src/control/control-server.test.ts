@@ -101,6 +101,7 @@ describe.each([
       gate,
       refusal: () => null,
       onControl: () => {},
+      onSpeed: () => {},
       onCarrier: (_request, socket, _head, accepted) => {
         expect(gate.identify(accepted, 'alice', 'carrier')).toBeNull();
         carriers.push(socket);

@@ -1,5 +1,5 @@
-// The control port: one HTTP(S) server whose only business is two upgrades, the WebSocket and the carriers. Who asks for something else gets
-// one line of plain text.
+// The control port: one HTTP(S) server whose only business is two upgrades, the WebSocket and the carriers, and the measuring of the path. Who asks
+// for something else gets one line of plain text. Clients that came in by a port of visitors are handed to it, and are served as its own.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
@@ -14,7 +14,7 @@ import {
   RETRY_AFTER_SECS,
 } from '@tunnel/http-shell';
 import { guard, type ReportInternalError } from '@tunnel/mux';
-import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, WIRE_LIMITS } from '@tunnel/protocol';
+import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, SPEED_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { secureOptionsOf, type TlsFiles } from '../ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -27,12 +27,13 @@ const SCOPE = 'control-port';
 
 export interface ControlServerOptions {
   readonly listenOn: ListenOn;
-  /** Of a control connection; a fault: not now. */
+  /** Of a control connection, or a request; a fault: not now. */
   readonly refusal: (request: IncomingMessage, accepted: AcceptedConnection) => Fault | null;
   /** What every connection passes first. */
   readonly gate: ConnectionGate;
   readonly onControl: (ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection) => void;
   readonly onCarrier: (request: IncomingMessage, socket: Socket, head: Buffer, accepted: AcceptedConnection) => void;
+  readonly onSpeed: (request: IncomingMessage, response: ServerResponse, accepted: AcceptedConnection) => void;
   readonly report: ReportInternalError;
 }
 
@@ -66,9 +67,12 @@ export class ControlServer {
   async start(tls: TlsFiles | null): Promise<void> {
     const { gate, listenOn, report } = this.#given;
     const server = openServer(tls);
-    guard.accept(server, 'connection', report, SCOPE, (socket: Socket) => void gate.accept('control', socket));
+    guard.accept(server, 'connection', report, SCOPE, (socket: Socket) => {
+      // One that was handed over has its place.
+      if (gate.find(socket) === undefined) gate.accept('control', socket);
+    });
     guard.accept(server, 'request', report, SCOPE, (request: IncomingMessage, response: ServerResponse) =>
-      answerRequest(request, response, gate.find(request.socket)?.refusal),
+      this.#answer(request, response),
     );
     guard.accept(server, 'upgrade', report, SCOPE, (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#upgrade(request, socket, head),
@@ -91,6 +95,26 @@ export class ControlServer {
     this.#server.closeAllConnections();
   }
 
+  /** A connection that another port has accepted, after its TLS handshake if it had one. `first`: what was read of it already. */
+  takeOver(socket: Socket, accepted: AcceptedConnection, first: Buffer | null): void {
+    const server = this.#server;
+    // As if it had come here: not yet, or not any more.
+    if (server?.listening !== true) return void socket.destroy();
+    if (!this.#given.gate.becomesControl(accepted)) return;
+    if (first !== null) socket.unshift(first);
+    server.emit(server instanceof TlsServer ? 'secureConnection' : 'connection', socket);
+    socket.resume();
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const accepted = this.#given.gate.find(request.socket);
+    if (accepted === undefined) return void request.socket.destroy();
+    const isSpeed = pathOf(request) === SPEED_PATH && accepted.refusal === null;
+    const refusal = isSpeed ? this.#given.refusal(request, accepted) : accepted.refusal;
+    if (isSpeed && refusal === null) this.#given.onSpeed(request, response, accepted);
+    else answerRequest(request, response, refusal);
+  }
+
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     // node has taken its own listener off; an error without one would end the process.
     socket.on('error', () => {});
@@ -98,7 +122,7 @@ export class ControlServer {
     // It has just been closed to make room.
     if (accepted === undefined) return void socket.destroy();
     if (accepted.refusal !== null) return refuseWithFault(socket, accepted.refusal);
-    const path = request.url?.split('?', 1)[0];
+    const path = pathOf(request);
     if (path !== CONTROL_PATH && path !== CARRIER_PATH) return refuseUpgrade(socket, 404, `nothing at ${shown(path)}`);
     if (path === CARRIER_PATH) return this.#given.onCarrier(request, socket, head, accepted);
     const refusal = this.#given.refusal(request, accepted);
@@ -115,7 +139,8 @@ const openServer = (tls: TlsFiles | null): Server => {
   const limits = {
     maxHeaderSize: EDGE_LIMITS.CONTROL_HEAD_MAX_BYTES,
     headersTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
-    requestTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
+    // Only those to /_speed have a body that is waited for.
+    requestTimeout: EDGE_LIMITS.SPEED_TIMEOUT_MS,
     keepAliveTimeout: 1000,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
     noDelay: true,
@@ -130,13 +155,13 @@ const openServer = (tls: TlsFiles | null): Server => {
 };
 
 /** A request without an upgrade: somebody's browser, or a health check of the wrong port. */
-const answerRequest = (request: IncomingMessage, response: ServerResponse, refusal: Fault | null = null): void => {
+const answerRequest = (request: IncomingMessage, response: ServerResponse, refusal: Fault | null): void => {
   if (refusal !== null) {
     response.writeHead(refusal.status, { ...TEXT, 'retry-after': String(RETRY_AFTER_SECS) });
     response.end(`${refusal.message}\n`);
     return;
   }
-  const path = request.url?.split('?', 1)[0];
+  const path = pathOf(request);
   const isOurs = path === CONTROL_PATH || path === CARRIER_PATH;
   response.writeHead(isOurs ? 426 : 404, {
     ...TEXT,
@@ -144,6 +169,8 @@ const answerRequest = (request: IncomingMessage, response: ServerResponse, refus
   });
   response.end(isOurs ? 'this path needs an upgrade\n' : `nothing at ${shown(path)}\n`);
 };
+
+const pathOf = ({ url }: IncomingMessage): string | undefined => url?.split('?', 1)[0];
 
 const TEXT = { 'content-type': 'text/plain; charset=utf-8', connection: 'close' };
 

@@ -199,6 +199,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     groups,
     peers,
     relays,
+    udp: ingresses.udp,
     tunnels,
     loadBalancing: options.loadBalancing ?? true,
     switchedOff: options.switchedOff ?? [],

@@ -22,6 +22,7 @@ const WEIGHTS: Partial<Record<ControlType, number>> = {
   ConnectPeer: 4,
   DisconnectPeer: 1,
   PeerReport: 1,
+  DatagramDrops: 1,
 };
 
 /** As many first reports as tunnels that a burst registers; more cannot be saved up. */

@@ -1,6 +1,7 @@
 // What an authenticated client may say, and what is done about it.
 import { Fault } from '@tunnel/errors';
 import type { ControlMessage, MessageOf } from '@tunnel/protocol';
+import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import type { Registry } from '../routing/registry.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { SessionMuxes } from './carriers.ts';
@@ -12,6 +13,7 @@ import type { Session } from './sessions.ts';
 export interface MessageContext extends RegisterContext {
   readonly tunnels: Pick<Registry, 'get'>;
   readonly muxes: SessionMuxes;
+  readonly udp: Pick<UdpListeners, 'reported'>;
 }
 
 /** `session` is undefined once the client has said that it stops: its connection lives on until its streams have finished. */
@@ -46,6 +48,11 @@ export const handleMessage = (
       if (tunnel !== undefined) context.groups.reportUnhealthy(tunnel, { reason, consecutiveFailures });
       return;
     }
+    case 'DatagramDrops': {
+      const tunnel = ownTunnel(context, session, message.tunnel_id);
+      if (tunnel !== undefined) context.udp.reported(tunnel, message.drops);
+      return;
+    }
     case 'ConnectPeer':
       return connectPeer(context, session, connection, message);
     case 'DisconnectPeer':
@@ -68,12 +75,11 @@ export const handleMessage = (
 };
 
 /** undefined: reports change nothing, or it is not a living tunnel of this client (any more). */
-const reportedTunnel = (
-  { loadBalancing, tunnels }: MessageContext,
-  session: Session | undefined,
-  tunnelId: string,
-): Tunnel | undefined => {
-  const tunnel = loadBalancing ? tunnels.get(tunnelId) : undefined;
+const reportedTunnel = (context: MessageContext, session: Session | undefined, tunnelId: string): Tunnel | undefined =>
+  context.loadBalancing ? ownTunnel(context, session, tunnelId) : undefined;
+
+const ownTunnel = ({ tunnels }: MessageContext, session: Session | undefined, tunnelId: string): Tunnel | undefined => {
+  const tunnel = tunnels.get(tunnelId);
   return tunnel?.sessionId === session?.sessionId ? tunnel : undefined;
 };
 

@@ -16,6 +16,7 @@ export interface UpgradeRequest {
   readonly path?: string;
   readonly upgrade?: string;
   readonly token?: string;
+  readonly host?: string;
   readonly tls?: { readonly minVersion: SecureVersion; readonly maxVersion: SecureVersion; readonly alpn?: string };
 }
 
@@ -41,7 +42,7 @@ export const askUpgrade = (port: number, request: UpgradeRequest): Promise<Upgra
     socket.write(
       [
         `GET ${request.path ?? '/_carrier'} HTTP/1.1`,
-        'Host: edge.test',
+        `Host: ${request.host ?? 'edge.test'}`,
         'Connection: Upgrade',
         `Upgrade: ${request.upgrade ?? 'tunnel-carrier/1'}`,
         ...(request.token === undefined ? [] : [`Authorization: Bearer ${request.token}`]),
@@ -57,8 +58,8 @@ const dial = (port: number, { tls }: UpgradeRequest): Socket => {
   return connectTls({ host: '127.0.0.1', port, minVersion, maxVersion, rejectUnauthorized: false, ...ALPNProtocols });
 };
 
-export const openCarrier = async (port: number, token: string): Promise<Carrier> => {
-  const { status, socket, rest } = await askUpgrade(port, { token });
+export const openCarrier = async (port: number, token: string, more: UpgradeRequest = {}): Promise<Carrier> => {
+  const { status, socket, rest } = await askUpgrade(port, { token, ...more });
   if (status !== 101) throw new Error(`answered with ${status}`);
   return createCarrier(socket, rest);
 };

@@ -11,6 +11,13 @@ import { WebSocket } from 'ws';
 
 type Heard = { readonly type: string } & Record<string, unknown>;
 
+interface RawClientOptions {
+  readonly scheme?: string;
+  readonly headers?: Record<string, string>;
+  /** Offered in TLS. */
+  readonly alpn?: readonly string[];
+}
+
 export class RawClient {
   readonly ws: WebSocket;
   /** Everything heard and not asked for yet, in order. */
@@ -19,9 +26,10 @@ export class RawClient {
   #wake: () => void = () => {};
   #over: { readonly code: number; readonly reason: string } | null = null;
 
-  constructor(port: number, options: { readonly scheme?: string; readonly headers?: Record<string, string> } = {}) {
-    const { scheme = 'ws', headers = {} } = options;
-    this.ws = new WebSocket(`${scheme}://127.0.0.1:${port}/_control`, { headers, rejectUnauthorized: false });
+  constructor(port: number, options: RawClientOptions = {}) {
+    const { scheme = 'ws', headers = {}, alpn } = options;
+    const tls = { rejectUnauthorized: false, ...(alpn === undefined ? {} : { ALPNProtocols: [...alpn] }) };
+    this.ws = new WebSocket(`${scheme}://127.0.0.1:${port}/_control`, { headers, ...tls });
     this.ws.on('error', () => {});
     this.ws.on('message', (data) => {
       this.heard.push(JSON.parse((data as Buffer).toString('utf8')) as Heard);

@@ -129,3 +129,27 @@ it('a udp tunnel that is closed gives its port back at once', async () => {
   await eventually(async () => expect(await isFree(assigned_port as number)).toBe(true));
   expect((await client.registered(udp({ remote_port: assigned_port }))).assigned_port).toBe(assigned_port);
 });
+
+describe('what a client says it dropped', () => {
+  const row = { visitor: '203.0.113.9:50000', direction: 'out', reason: 'path', datagrams: 7 };
+
+  it('is counted for its tunnel, and for nobody else’s', async () => {
+    const { client } = await enter();
+    const { client: other } = await enter();
+    const { tunnel_id, assigned_port } = await client.registered(udp());
+    const visitor = (await bind(0)) as Socket;
+    // There is no carrier: it is dropped, and the port knows whose it is.
+    visitor.send('hello', assigned_port as number, '127.0.0.1');
+    await eventually(() => expect(fixture.udp.dropped.away).toBe(1));
+    client.send({ type: 'DatagramDrops', tunnel_id, drops: [row, { ...row, reason: 'behind', datagrams: 2 }] });
+    await eventually(() =>
+      expect(fixture.udp.at(assigned_port as number)?.dropped).toMatchObject({ path: 7, behind: 2 }),
+    );
+    other.send({ type: 'DatagramDrops', tunnel_id, drops: [row] });
+    other.send({ type: 'DatagramDrops', tunnel_id: 'tun_none', drops: [row] });
+    // Its pong comes behind what it had said.
+    other.send({ type: 'Ping', id: 1 });
+    await other.next('Pong');
+    expect(fixture.udp.dropped.path).toBe(7);
+  });
+});

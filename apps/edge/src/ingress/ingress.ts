@@ -8,6 +8,7 @@ import { HttpRouter } from '../routing/http-router.ts';
 import type { Registry } from '../routing/registry.ts';
 import { type CaptureSink, HttpIngress } from './http/http-ingress.ts';
 import { HttpListeners } from './http/http-listeners.ts';
+import type { ClientIngress } from './http/visitor.ts';
 import { makePortIngresses, type PortIngresses, type PortIngressParts } from './kinds.ts';
 import { PeerJoins, type PeerJoinsOptions } from './p2p/peer-joins.ts';
 import { PeerRelays } from './p2p/peer-relays.ts';
@@ -28,6 +29,8 @@ export interface IngressOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly report: ReportInternalError;
+  /** Those of clients that come by the HTTP ports; `[server] control_on_public` says whether they may. */
+  readonly clients: ClientIngress;
   /** A connection is over, or a request answered. */
   readonly onStreamEnd: () => void;
 }
@@ -50,12 +53,14 @@ export class Ingress {
     this.relays = new PeerRelays({ ...options, joins: this.peers });
     this.http = new HttpIngress({
       ...options,
+      clients: server.control_on_public ? options.clients : undefined,
       router: new HttpRouter({
         domain: server.domain,
         tunnels,
         names,
         trustedProxies: server.trusted_proxies,
         redirectPort: () => this.httpListeners.redirectPort,
+        takesClients: server.control_on_public,
       }),
       isListed: (service) => tunnels.has(service),
       headTimeoutMs: server.head_timeout_secs * 1000,

@@ -2,6 +2,7 @@
 import {
   forwardedForOf,
   forwardedProtoOf,
+  isEdgeItself,
   isOfDomain,
   type OwnResponse,
   plainAddress,
@@ -11,6 +12,7 @@ import {
   TrustedProxies,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { CARRIER_PATH, CONTROL_PATH, SPEED_PATH } from '@tunnel/protocol';
 import type { NameRegistry } from './endpoints.ts';
 import type { Registry, Route } from './registry.ts';
 
@@ -38,8 +40,13 @@ export interface RoutedRequest {
   readonly visitor: VisitorInfo;
 }
 
+/** It is no visitor that asks, but a client: its connection is the control plane's from this request on. */
+export const TO_CONTROL = { to: 'control' } as const;
+
 /** A promise where something must be asked first; the visitor's connection waits meanwhile. */
-export type RouteDecision = RoutedRequest | OwnAnswer;
+export type RouteDecision = RoutedRequest | OwnAnswer | typeof TO_CONTROL;
+
+export const isToControl = (decision: RouteDecision): decision is typeof TO_CONTROL => decision === TO_CONTROL;
 export type RouteRequest = (connection: VisitorInfo, head: RequestHead) => RouteDecision | Promise<RouteDecision>;
 
 export interface HttpRouterOptions {
@@ -50,7 +57,11 @@ export interface HttpRouterOptions {
   readonly trustedProxies: readonly string[];
   /** The public https port a plain visitor is sent to; null: plain requests are served, too. */
   readonly redirectPort: () => number | null;
+  /** [server] control_on_public. */
+  readonly takesClients: boolean;
 }
+
+const CLIENT_PATHS: ReadonlySet<string | undefined> = new Set([CONTROL_PATH, CARRIER_PATH, SPEED_PATH]);
 
 export class HttpRouter {
   readonly #given: HttpRouterOptions;
@@ -75,10 +86,17 @@ export class HttpRouter {
       return { own: redirectToHttps(head, redirectPort) };
     }
     const name = subdomainOf(head.host, this.#given.domain);
+    if (name === null && redirectPort === null && this.#isOfClient(head)) return TO_CONTROL;
     const route = name === null ? undefined : this.#given.tunnels.at({ kind: 'name', name });
     if (route !== undefined) return { route, visitor };
     if (name !== null && this.#given.names.isHeld(name)) return { fault: new Fault('TUNNEL_AWAY') };
     return { fault: new Fault('TUNNEL_NOT_FOUND', { host: head.host === '' ? 'this address' : head.host }) };
+  }
+
+  /** At a host that no tunnel can have, so that these paths are every service's own. */
+  #isOfClient({ host, path }: RequestHead): boolean {
+    const { takesClients, domain } = this.#given;
+    return takesClients && CLIENT_PATHS.has(path.split('?', 1)[0]) && isEdgeItself(host, domain);
   }
 
   /** What a proxy says counts when it is one of `trusted_proxies`, and nobody else's word does. */

@@ -12,6 +12,7 @@ import { p2pKind } from './p2p.ts';
 import { tcpKind } from './tcp.ts';
 import type { Traffic } from './traffic.ts';
 import { udpKind } from './udp.ts';
+import type { UnreportedDrops } from './unreported-drops.ts';
 
 /** What a tunnel of one kind or another can be asked for. */
 export interface KindSpec extends Pick<LocalSpec, 'localSocket' | 'files'> {
@@ -73,6 +74,8 @@ export interface ForwardContext extends ForwardHandlers {
 export interface ForwardedTunnel {
   readonly target: LocalTarget;
   readonly traffic: Traffic;
+  /** Datagrams that the edge is to hear of. */
+  readonly unreported: UnreportedDrops;
   readonly spec: KindSpec;
   /** Of the local host. */
   readonly addresses: LocalAddresses;

@@ -1,23 +1,31 @@
 // One visitor of a udp tunnel: its stream of datagrams on one side, on the other a socket of its own that is connected to the local
 // service, so that each answer finds its visitor, and the kernel tells when nobody listens.
-import { createSocket, type Socket, type SocketOptions } from 'node:dgram';
-import { BROKEN, type DatagramReader, type DatagramStream, type ReportInternalError } from '@tunnel/mux';
+import { createSocket, type Socket } from 'node:dgram';
+import {
+  askForReceiveBuffer,
+  BROKEN,
+  type DatagramReader,
+  type DatagramStream,
+  lookupAtOnce,
+  type ReportInternalError,
+} from '@tunnel/mux';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { codeOf, reasonOf } from '../dial-faults.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { LocalAddress } from './local-addresses.ts';
-import type { Traffic } from './traffic.ts';
+import type { DropReason } from './traffic.ts';
 
 export interface FlowOrder {
   readonly stream: DatagramStream;
   readonly address: LocalAddress;
   readonly port: number;
-  readonly traffic: Traffic;
   /** Stands before the payload of the first datagram; null: nothing does. */
   readonly header: Uint8Array | null;
 }
 
 export interface FlowHandlers {
+  /** `in`: from the visitor. */
+  onDropped(direction: 'in' | 'out', reason: DropReason, datagrams: number): void;
   /** The service is not there, or its machine did not take a datagram. The flow goes on. */
   onLocalError(error: unknown): void;
   /** Nobody has ever answered at this address. true: others are worth a try, by the next flow of this visitor. */
@@ -30,10 +38,8 @@ export interface FlowHandlers {
 const DATAGRAM_MAX_BYTES = WIRE_LIMITS.DATAGRAM_MAX_BYTES;
 /** What a machine says when it has no more sockets or ports to give. */
 const OUT_OF_SOCKETS = /^(EMFILE|ENFILE|ENOBUFS|ENOMEM|EADDRINUSE)$/;
-
-/** The address is known: Node would look it up all the same, two turns of the event loop later. */
-const alreadyKnown: NonNullable<SocketOptions['lookup']> = (address, _options, callback) =>
-  callback(null, address, address.includes(':') ? 6 : 4);
+/** Of one that had been sent: the news come once for each. */
+const REFUSED = 'ECONNREFUSED';
 
 /**
  * What a socket is given to send: the bytes of a stream are borrowed, and a socket whose kernel buffer is full keeps what it was given.
@@ -65,7 +71,7 @@ export class LocalFlow implements DatagramReader {
     this.#handlers = handlers;
     this.#header = order.header;
     this.#lastActiveAt = now;
-    this.#socket = createSocket({ type: order.address.family === 6 ? 'udp6' : 'udp4', lookup: alreadyKnown });
+    this.#socket = createSocket({ type: order.address.family === 6 ? 'udp6' : 'udp4', lookup: lookupAtOnce });
     this.#socket.on('message', (bytes) => this.#onMessage(bytes));
     this.#socket.on('error', (error) => this.#onError(error));
   }
@@ -100,8 +106,8 @@ export class LocalFlow implements DatagramReader {
     const header = this.#header;
     const headerBytes = header === null ? 0 : header.length;
     const length = headerBytes + end - start;
-    if (length > DATAGRAM_MAX_BYTES) return this.#order.traffic.dropped('too-large');
-    if (this.#hasBacklog && !this.#takesMore()) return this.#order.traffic.dropped('local');
+    if (length > DATAGRAM_MAX_BYTES) return this.#handlers.onDropped('in', 'too-large', 1);
+    if (this.#hasBacklog && !this.#takesMore()) return this.#handlers.onDropped('in', 'local', 1);
     scratch ??= Buffer.allocUnsafeSlow(DATAGRAM_MAX_BYTES);
     const copy = this.#hasBacklog ? Buffer.allocUnsafeSlow(length) : scratch;
     if (header !== null) {
@@ -141,16 +147,16 @@ export class LocalFlow implements DatagramReader {
       this.#isAnswered = true;
       const outcome = this.#order.stream.send(bytes, 0, bytes.length);
       if (outcome === 'sent') this.bytesBToA += bytes.length;
-      else this.#order.traffic.dropped(outcome);
+      else this.#handlers.onDropped('out', outcome, 1);
     } catch (error) {
       this.abandon(error, 'flow.message');
     }
   }
 
-  /** The machine did not take it: longer than it sends at once, or the news of an earlier one that nobody wanted. */
+  /** The machine did not take it: longer than it sends at once, or instead came the news of an earlier one that nobody wanted. */
   #onNotSent(error: Error): void {
     if (this.#state !== 'open') return;
-    this.#order.traffic.dropped(codeOf(error) === 'EMSGSIZE' ? 'too-large' : 'local');
+    this.#handlers.onDropped('in', codeOf(error) === 'EMSGSIZE' ? 'too-large' : 'local', 1);
     this.#onError(error);
   }
 
@@ -162,9 +168,10 @@ export class LocalFlow implements DatagramReader {
       // The visitor was given up while the socket was made.
       if (stream.state !== 'offered') return this.#close();
       this.#state = 'open';
+      askForReceiveBuffer(this.#socket, CLIENT_LIMITS.FLOW_RECEIVE_BUFFER_BYTES);
       stream.accept();
       stream.read(this);
-      if (stream.droppedBeforeRead > 0) this.#order.traffic.dropped('local', stream.droppedBeforeRead);
+      if (stream.droppedBeforeRead > 0) this.#handlers.onDropped('in', 'local', stream.droppedBeforeRead);
     } catch (thrown) {
       this.abandon(thrown, 'flow.connected');
     }
@@ -180,6 +187,7 @@ export class LocalFlow implements DatagramReader {
         stream.refuse({ code, text: reasonOf(error) });
         return this.#close();
       }
+      if (codeOf(error) === REFUSED) this.#handlers.onDropped('in', 'local', 1);
       this.#handlers.onLocalError(error);
       if (!this.#isAnswered && this.#handlers.mayBeElsewhere(address)) {
         this.end({ code: 'dial-refused', text: reasonOf(error) });

@@ -244,6 +244,34 @@ describe('a local service', () => {
     expect([visitor.refused, visitor.reset]).toEqual([null, null]);
   });
 
+  it('that is not there costs each datagram once, whether they come one by one or all at once', async () => {
+    await echo.close();
+    const tunnel = openTunnel(echo.port);
+    const visitor = new Visitor(tunnel, '198.51.100.7:4242');
+    for (let n = 1; n <= 5; n += 1) {
+      visitor.say('alone');
+      await eventually(() => expect(tunnel.dropped).toEqual({ local: n }));
+    }
+    for (let n = 0; n < 20; n += 1) visitor.say('together');
+    await eventually(() => expect(tunnel.dropped).toEqual({ local: 25 }));
+    expect(tunnel.unreported.take()).toEqual([
+      { visitor: '198.51.100.7:4242', direction: 'in', reason: 'local', datagrams: 25 },
+    ]);
+    expect(tunnel.unreported.take()).toEqual([]);
+  });
+
+  it('is heard out by a client that was busy for a moment', async () => {
+    const service = await serve(startUdpService(() => null));
+    const visitor = new Visitor(openTunnel(service.port));
+    visitor.say('hello');
+    await eventually(() => expect(service.received).toHaveLength(1));
+    // All of them in one turn, in which nobody reads: more than a socket has room for unless it asks for it, and less than every Linux gives.
+    for (let n = 0; n < 150; n += 1) service.send(Buffer.alloc(1200, n), service.received[0]?.from ?? 0);
+    await eventually(() =>
+      expect(visitor.heard.map(([first]) => first)).toEqual(Array.from({ length: 150 }, (_, n) => n)),
+    );
+  });
+
   it('may listen on IPv6', async () => {
     const service = await serve(startUdpEcho({ host: '::1' }));
     const visitor = new Visitor(openTunnel(service.port, { localHost: '::1' }));

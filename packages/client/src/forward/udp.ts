@@ -52,15 +52,19 @@ const lookUp = async (
 const startFlow = (
   stream: DatagramStream,
   { visitor }: StreamHead,
-  { target, traffic, spec, addresses, publicUrl }: ForwardedTunnel,
+  { target, traffic, unreported, spec, addresses, publicUrl }: ForwardedTunnel,
   { flows, clock, onDone, onLocalError, report }: FlowContext,
   address: LocalAddress,
 ): void => {
   const header = spec.proxyProtocol === undefined ? null : proxyHeader(readHostPort(visitor), reachedAt(publicUrl));
   const flow: LocalFlow = new LocalFlow(
     // Its owner was refused any other target.
-    { stream, address, port: target.kind === 'address' ? target.port : 0, traffic, header },
+    { stream, address, port: target.kind === 'address' ? target.port : 0, header },
     {
+      onDropped: (direction, reason, datagrams) => {
+        traffic.dropped(reason, datagrams);
+        unreported.add(visitor, direction, reason, datagrams);
+      },
       onLocalError,
       mayBeElsewhere: (tried) => addresses.refused(tried),
       onDone: () => {

@@ -1,7 +1,6 @@
 // A local UDP port whose senders are flows: each has a stream of datagrams to the peer, and gets its answers from this port.
-import { createSocket, type RemoteInfo, type Socket, type SocketOptions } from 'node:dgram';
+import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { isIP } from 'node:net';
 import {
   type Flow,
   FlowAddresses,
@@ -12,12 +11,14 @@ import {
   plainAddress,
 } from '@tunnel/core';
 import {
+  askForReceiveBuffer,
   BROKEN,
   type DatagramAnswer,
   type DatagramReader,
   type DatagramStream,
   type Guarded,
   guard,
+  lookupAtOnce,
 } from '@tunnel/mux';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { isLoopback } from '../endpoint.ts';
@@ -26,10 +27,6 @@ import type { DropReason, Traffic } from '../forward/traffic.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { ListenAddress } from '../peer-types.ts';
 import type { ListenerDeps, PeerListener, StreamOpener } from './peer-listener.ts';
-
-/** Senders are addresses already: with a lookup each answer would wait for a turn of its own. */
-const asItIs: NonNullable<SocketOptions['lookup']> = (address, _options, callback) =>
-  callback(null, address, isIP(address));
 
 const OVER: StreamReason = { code: 'cancelled', text: 'the flow has ended' };
 /** Nobody here plays with itself: the table is not that of an edge. */
@@ -50,7 +47,7 @@ export const openUdpListener = async (
   deps: ListenerDeps,
 ): Promise<PeerListener> => {
   const found = await new LocalAddresses(host).lookup(deps.clock.monotonic());
-  const socket = createSocket({ type: found.family === 6 ? 'udp6' : 'udp4', lookup: asItIs });
+  const socket = createSocket({ type: found.family === 6 ? 'udp6' : 'udp4', lookup: lookupAtOnce });
   const listening = once(socket, 'listening');
   socket.bind({ address: found.address, port, exclusive: true });
   try {
@@ -59,6 +56,7 @@ export const openUdpListener = async (
     socket.close();
     throw error;
   }
+  askForReceiveBuffer(socket, CLIENT_LIMITS.FLOW_RECEIVE_BUFFER_BYTES);
   return new UdpListener(socket, host, opener, deps);
 };
 

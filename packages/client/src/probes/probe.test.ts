@@ -2,20 +2,11 @@
 import { createServer as createHttpServer } from 'node:http';
 import { join } from 'node:path';
 import { systemClock } from '@tunnel/runtime';
-import { eventually, FakeClock, temporaryDirectory } from '@tunnel/testkit';
+import { eventually, FakeClock, freePort, temporaryDirectory } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type HttpProbeOptions, httpProbe, type ProbeResult, readStatusLine, tcpProbe } from './probe.ts';
-import {
-  answering,
-  closedPort,
-  greeting,
-  resetting,
-  type Service,
-  saying,
-  secure,
-  silent,
-} from './services.fixture.ts';
+import { answering, greeting, resetting, type Service, saying, secure, silent } from './services.fixture.ts';
 
 const services: Service[] = [];
 afterEach(() => Promise.all(services.splice(0).map((service) => service.close())));
@@ -56,7 +47,7 @@ describe('the tcp probe', () => {
   });
 
   it('says that nobody is there', async () => {
-    expect(await knock(await closedPort())).toEqual(fails('connection refused'));
+    expect(await knock(await freePort())).toEqual(fails('connection refused'));
   });
 
   it('says what cannot be dialled at all', async () => {
@@ -122,7 +113,7 @@ describe('the http probe', () => {
   });
 
   it('says that nobody is there, or that it was cut off', async () => {
-    expect(await ask(await closedPort())).toEqual(fails('connection refused'));
+    expect(await ask(await freePort())).toEqual(fails('connection refused'));
     expect(await ask((await keep(resetting())).port)).toEqual(fails('the connection was reset'));
   });
 

@@ -49,13 +49,6 @@ export const greeting = async (words: string): Promise<Service> =>
 export const resetting = async (): Promise<Service> =>
   serviceOf(await start((socket) => socket.on('data', () => socket.resetAndDestroy())), []);
 
-/** A port where nobody is. */
-export const closedPort = async (): Promise<number> => {
-  const server = await startTcpServer(() => {});
-  await server.close();
-  return server.port;
-};
-
 /** 204 over TLS, with a certificate that nobody trusts. */
 export const secure = async (): Promise<Service> => {
   const heads: string[] = [];

@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { Fault } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
 import { describe, expect, it } from 'vitest';
 import { type Proxy, parseProxy } from './proxy-address.ts';
@@ -6,6 +7,16 @@ import { type Proxy, parseProxy } from './proxy-address.ts';
 const source = '--proxy';
 const credentialsOf = ({ credentials }: Proxy): string | null =>
   credentials === null ? null : `${credentials.user.reveal()} ${credentials.password.reveal()}`;
+
+const refusalOf = (parse: () => unknown): Fault => {
+  try {
+    parse();
+  } catch (error) {
+    if (error instanceof Fault) return error;
+    throw error;
+  }
+  throw new Error('it was taken');
+};
 
 describe('the URL of a proxy', () => {
   it.each([
@@ -40,9 +51,9 @@ describe('the URL of a proxy', () => {
     ['http://:sesame@proxy:3128', 'that no proxy can take'],
     [`http://user:${'sesame'.repeat(50)}@proxy:3128`, 'more than 255 bytes'],
   ])('%j is refused, and the refusal repeats nothing of it', (text, why) => {
-    const refusal = expect(() => parseProxy(text, { source }));
-    refusal.toThrow(expect.objectContaining({ code: 'CLIENT_USAGE', message: expect.stringContaining(why) }));
-    refusal.not.toThrow(/sesame/);
+    const fault = refusalOf(() => parseProxy(text, { source }));
+    expect([fault.code, fault.message]).toEqual(['CLIENT_USAGE', expect.stringContaining(why)]);
+    expect(inspect(fault, { depth: 9 })).not.toContain('sesame');
   });
 
   it('means http without a scheme where it comes from a variable', () => {
@@ -70,8 +81,8 @@ describe('proxy_auth_file', () => {
   });
 
   it.each(['', 'sesame', ':sesame', 'ann:se\nsame'])('%j is refused, and not repeated', (text) => {
-    const refusal = expect(() => parseProxy('http://proxy:3128', { source, auth: new Secret(text) }));
-    refusal.toThrow(expect.objectContaining({ code: 'CLIENT_USAGE' }));
-    refusal.not.toThrow(/sesame|se\nsame/);
+    const fault = refusalOf(() => parseProxy('http://proxy:3128', { source, auth: new Secret(text) }));
+    expect(fault.code).toBe('CLIENT_USAGE');
+    expect(inspect(fault, { depth: 9 })).not.toMatch(/sesame|se\\nsame/);
   });
 });

@@ -218,3 +218,36 @@ describe('a table that takes no new flows', () => {
     expect(table.arrived('192.0.2.3', 5000, 20_000)).not.toBeNull();
   });
 });
+
+describe('what the client says it dropped', () => {
+  const passed = (table: FlowTable<string>, datagrams: number): Flow<string> => {
+    const flow = table.arrived('192.0.2.1', 5000, 0) as Flow<string>;
+    table.passedIn(flow, 10 * datagrams, datagrams);
+    return flow;
+  };
+  const drop = { address: '192.0.2.1', port: 5000, direction: 'in', reason: 'local', datagrams: 2 } as const;
+
+  it('of visitors is not passed any more: each is counted once', () => {
+    const { table } = makeTable();
+    const flow = passed(table, 5);
+    expect(table.reported(drop)).toBe(2);
+    expect([flow.datagramsIn, flow.dropped, table.dropped.local]).toEqual([3, 2, 2]);
+  });
+
+  it('cannot be more than it was given', () => {
+    const { table } = makeTable();
+    const flow = passed(table, 5);
+    expect([table.reported({ ...drop, datagrams: 1e9 }), table.reported(drop)]).toEqual([5, 0]);
+    expect([flow.datagramsIn, table.dropped.local]).toEqual([0, 5]);
+  });
+
+  it('of the service is counted beside what came, and of a flow that is over for the tunnel', () => {
+    const { table } = makeTable();
+    const flow = passed(table, 5);
+    expect(table.reported({ ...drop, direction: 'out', reason: 'path' })).toBe(0);
+    expect([flow.datagramsIn, flow.dropped, table.dropped.path]).toEqual([5, 2, 2]);
+    table.close(flow);
+    expect(table.reported(drop)).toBe(2);
+    expect([flow.dropped, table.dropped.local]).toEqual([2, 2]);
+  });
+});

@@ -45,6 +45,15 @@ export interface FlowRules {
   readonly unconfirmedReplyBytes: number;
 }
 
+/** Of the client: from a visitor (`in`), or to one. The flow may be over; then the tunnel alone counts it. */
+export interface ReportedDrop {
+  readonly address: string;
+  readonly port: number;
+  readonly direction: 'in' | 'out';
+  readonly reason: DropReason;
+  readonly datagrams: number;
+}
+
 /** Idle: nothing passed for too long. Evicted: it made room for a new one. Closed: by whoever owns the table. */
 export type FlowEnd = 'idle' | 'evicted' | 'closed';
 
@@ -65,6 +74,8 @@ export class FlowTable<C> {
   /** false: only datagrams of flows that there are already are taken; the client is away, or the edge is about to end. */
   takesNew = true;
   readonly #dropped: Record<DropReason, number>;
+  /** To the client, and not said to be dropped there. */
+  #given = 0;
   readonly #options: FlowTableOptions<C>;
   readonly #flows = new Map<FlowKey, Flow<C>>();
   readonly #unconfirmed = new FlowList<Flow<C>>();
@@ -124,6 +135,7 @@ export class FlowTable<C> {
   }
 
   passedIn(flow: Flow<C>, bytes: number, datagrams = 1): void {
+    this.#given += datagrams;
     flow.datagramsIn += datagrams;
     flow.bytesIn += bytes;
   }
@@ -134,10 +146,27 @@ export class FlowTable<C> {
   }
 
   /** null: so that `return table.drop(...)` says it all. */
-  drop(reason: DropReason, flow: Flow<C> | null): null {
-    this.#dropped[reason] += 1;
-    if (flow !== null) flow.dropped += 1;
+  drop(reason: DropReason, flow: Flow<C> | null, datagrams = 1): null {
+    this.#dropped[reason] += datagrams;
+    if (flow !== null) flow.dropped += datagrams;
     return null;
+  }
+
+  /**
+   * The client says what it did not pass on. Of those from visitors it had been given every one, so they are passed no longer; more than it was
+   * given it cannot have dropped. Returns how many that are.
+   */
+  reported({ address, port, direction, reason, datagrams }: ReportedDrop): number {
+    const flow = this.#flows.get(flowKeyOf(address, port)) ?? null;
+    if (direction === 'out') {
+      this.drop(reason, flow, datagrams);
+      return 0;
+    }
+    const possible = Math.min(datagrams, this.#given);
+    this.#given -= possible;
+    this.drop(reason, flow, possible);
+    if (flow !== null) flow.datagramsIn = Math.max(0, flow.datagramsIn - possible);
+    return possible;
   }
 
   /** A policy refused it. What comes for a while is dropped without asking again. */

@@ -46,6 +46,7 @@ const serverSchema = section({
   https_port: listenPort().default(8443),
   plain_http: oneOf(['redirect', 'proxy']).default('redirect'),
   control_port: listenPort().default(4040),
+  control_on_public: flag().default(true),
   api_port: listenPort().default(4041),
   metrics_port: listenPort().default(9090),
   drain_secs: z

@@ -239,6 +239,26 @@ describe('a request that was sent', () => {
     expect(requestsOf()).toEqual([1, 0, 0]);
   });
 
+  it('is not sent again when it was under way as its member died, though it did not arrive: nobody can say', async () => {
+    const { upstream, pair } = one;
+    const open = upstream.open.bind(upstream);
+    let arrived = '';
+    one.onStream = (stream) => takeStream(stream, { onText: (text) => (arrived = text) });
+    upstream.open = (streamHead, answer) =>
+      open(streamHead, {
+        onOpened: (stream) => {
+          answer.onOpened(stream);
+          for (const carrier of pair.carriers) carrier.destroy('cut');
+          one.die();
+        },
+        onRefused: (reason) => answer.onRefused(reason),
+        abandon: rethrow,
+      });
+    const answer = await talk(stand.port, `${head('POST /pay', 'Content-Length: 3', 'Connection: close')}abc`);
+    expect(answer).toMatch(/^HTTP\/1\.1 502 .*x-tunnel-error: LOCAL_CLOSED\r\n/s);
+    expect([arrived, offeredTo(), askedOf()]).toEqual(['', [1, 0, 0], [0, 0, 0]]);
+  });
+
   it('is not sent again once a byte of an answer has come', async () => {
     for (const begun of ['H', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n']) {
       one.onStream = (stream) => takeStream(stream, { answer: begun, ends: true });

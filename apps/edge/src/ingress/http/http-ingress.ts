@@ -18,7 +18,7 @@ import { HttpTotals } from './http-totals.ts';
 import { Http1Visitor } from './http1/http1-visitor.ts';
 import { Http2Visitor } from './http2/http2-visitor.ts';
 import { RefusedVisitors } from './refused-visitors.ts';
-import type { Visitor, VisitorOwner } from './visitor.ts';
+import type { ClientIngress, Visitor, VisitorOwner } from './visitor.ts';
 
 /** Who keeps captures. */
 export interface CaptureSink {
@@ -38,6 +38,8 @@ export interface HttpIngressOptions {
   readonly captures: CaptureSink;
   readonly headTimeoutMs: number;
   readonly report: ReportInternalError;
+  /** Absent: clients have another way in. */
+  readonly clients?: ClientIngress | undefined;
   /** A request is answered, or a connection over. */
   readonly onStreamEnd?: () => void;
   /** What may wait for all visitors together; a share of the machine's memory unless told. */
@@ -49,6 +51,7 @@ export class HttpIngress implements VisitorOwner {
   readonly services: ServiceRequests;
   readonly headTimeoutMs: number;
   readonly report: ReportInternalError;
+  readonly clients: ClientIngress | null;
   readonly totals = new HttpTotals();
   readonly #given: HttpIngressOptions;
   readonly #visitors = new Set<Visitor>();
@@ -64,6 +67,7 @@ export class HttpIngress implements VisitorOwner {
     this.services = new ServiceRequests({ ...options, totals: this.totals });
     this.headTimeoutMs = options.headTimeoutMs;
     this.report = options.report;
+    this.clients = options.clients ?? null;
     this.#queuesMaxBytes = options.queuesMaxBytes ?? memoryShare(EDGE_LIMITS.HTTP_QUEUES_MEMORY_SHARE);
   }
 
@@ -98,7 +102,7 @@ export class HttpIngress implements VisitorOwner {
       return;
     }
     const info = this.#given.router.visitorOf(remoteAddress, scheme);
-    this.#take(accepted, (owner) => new Http1Visitor(adoptSocket(socket), info, owner));
+    this.#take(accepted, (owner) => new Http1Visitor(adoptSocket(socket), info, owner, accepted));
   }
 
   /** Takes over a socket whose TLS handshake chose HTTP/2. */

@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import { type AcceptedConnection, type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import { guard } from '@tunnel/mux';
+import { ALPN_TUNNEL } from '@tunnel/protocol';
 import type { ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { secureOptionsOf, type TlsFiles } from '../tls/certificate.ts';
@@ -125,7 +126,7 @@ export class HttpPort {
 /** In the order of our liking; a visitor that offers neither is told so in the handshake, one without ALPN gets HTTP/1.1. */
 const ALPN_PROTOCOLS = ['h2', 'http/1.1'];
 
-type SecureIngress = Pick<HttpIngress, 'accept' | 'acceptHttp2' | 'report'>;
+type SecureIngress = Pick<HttpIngress, 'accept' | 'acceptHttp2' | 'clients' | 'report'>;
 
 /** Handshakes within bounds, then each connection goes where its ALPN says. */
 export class HttpsPort {
@@ -148,7 +149,8 @@ export class HttpsPort {
       keepAliveInitialDelay: number;
     } = {
       ...secureOptionsOf(files),
-      ALPNProtocols: ALPN_PROTOCOLS,
+      // A client says so, whatever else it offers.
+      ALPNProtocols: ingress.clients === null ? ALPN_PROTOCOLS : [ALPN_TUNNEL, ...ALPN_PROTOCOLS],
       handshakeTimeout: EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS,
       noDelay: true,
       keepAlive: true,
@@ -210,6 +212,7 @@ export class HttpsPort {
     }
     this.#handshakes.delete(accepted);
     if (socket.alpnProtocol === 'h2') return this.#ingress.acceptHttp2(socket, accepted);
+    if (socket.alpnProtocol === ALPN_TUNNEL) return this.#ingress.clients?.takeOver(socket, accepted, null);
     // Not sooner: whoever hangs up in the handshake has gone for good.
     socket.allowHalfOpen = true;
     this.#ingress.accept(socket, 'https', accepted);

@@ -87,6 +87,7 @@ export const startIngress = async (
       names: { isHeld: (name) => held.has(name) },
       trustedProxies: [],
       redirectPort: () => null,
+      takesClients: false,
       ...options,
     }),
     balancer: new Balancer({

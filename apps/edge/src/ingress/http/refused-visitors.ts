@@ -1,6 +1,8 @@
 // Visitors that were accepted over a limit: each may ask once, reads why it is not served, and is closed. The gate bounds how many, and how long.
+
+import type { RequestHead } from '@tunnel/core';
 import { type AcceptedConnection, RETRY_AFTER_SECS } from '@tunnel/http-shell';
-import type { OwnAnswer } from '../../routing/http-router.ts';
+import { type OwnAnswer, type RouteDecision, TO_CONTROL, type VisitorInfo } from '../../routing/http-router.ts';
 import type { Visitor, VisitorOwner } from './visitor.ts';
 
 /** What a refused connection's visitor is given in the place of the ingress. */
@@ -33,7 +35,13 @@ class RefusingOwner implements VisitorOwner {
     return this.#ingress.report;
   }
 
-  readonly route = (): OwnAnswer => this.#answer;
+  get clients(): VisitorOwner['clients'] {
+    return this.#ingress.clients;
+  }
+
+  /** The limits of visitors are not those of clients, who have their own. */
+  readonly route = (connection: VisitorInfo, head: RequestHead): RouteDecision =>
+    this.#ingress.route(connection, head) === TO_CONTROL ? TO_CONTROL : this.#answer;
 
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void {
     this.#ingress.onResponse(status, wholeMs, edgeMs);

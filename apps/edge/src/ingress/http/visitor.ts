@@ -1,5 +1,7 @@
 // What a visitor's connection and the ingress are to each other, whichever version of HTTP is spoken.
+import type { Socket } from 'node:net';
 import type { ChunkedForm, HeldConnection, RequestHead } from '@tunnel/core';
+import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { ByteDuplex, Guarded, ReportInternalError } from '@tunnel/mux';
 import type { Balancer } from '../../routing/balancer.ts';
 import type { OwnAnswer, RouteRequest } from '../../routing/http-router.ts';
@@ -28,6 +30,14 @@ export interface VisitorDuplex extends ByteDuplex {
   leaveMemory(): void;
   /** After end(), when all of it is out: the visitor may read on, and nobody waits for it. */
   letGo(): void;
+  /** Another protocol begins, and somebody else reads and writes; null: it is over already. */
+  release(): Socket | null;
+}
+
+/** Where connections go that came in by a port of visitors and are clients'. */
+export interface ClientIngress {
+  /** `first`: what was read of it already; null: nothing. */
+  takeOver(socket: Socket, accepted: AcceptedConnection, first: Buffer | null): void;
 }
 
 export interface VisitorOwner {
@@ -47,5 +57,7 @@ export interface VisitorOwner {
   onOverrun(): void;
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void;
   onClosed(visitor: Visitor): void;
+  /** null: clients have another way in. */
+  readonly clients: ClientIngress | null;
   readonly report: ReportInternalError;
 }

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import type { AcceptedConnection } from '@tunnel/http-shell';
-import { eventually, rethrow, startTcpServer } from '@tunnel/testkit';
+import { eventually, freePort, rethrow, startTcpServer } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { openGate } from '../gate.fixture.ts';
@@ -12,12 +12,6 @@ const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup();
 });
-
-const freePort = async (): Promise<number> => {
-  const server = await startTcpServer(() => {});
-  await server.close();
-  return server.port;
-};
 
 const start = (host = '127.0.0.1', gate = openGate()) => {
   const carried: Socket[] = [];

@@ -2,10 +2,10 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import type { Logger } from '@tunnel/runtime';
-import { eventually } from '@tunnel/testkit';
+import { eventually, freePort } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openGate } from '../gate.fixture.ts';
-import { freePort, HOST, tunnelOn, UdpStage } from './udp.fixture.ts';
+import { HOST, tunnelOn, UdpStage } from './udp.fixture.ts';
 
 const stage = new UdpStage();
 afterEach(() => stage.clear());

@@ -1,11 +1,13 @@
 // The public ports of udp tunnels: one socket each, bound as long as the port is somebody's. A port whose client is away stays bound, so
 // that no other program gets it, visitors are not told that nobody is there, and their flows go on when the client is back.
 import { networkInterfaces } from 'node:os';
-import type { LoopFacts } from '@tunnel/core';
+import { type LoopFacts, readHostPort } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
+import type { DatagramDrop } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
+import type { Tunnel } from '../../routing/tunnel.ts';
 import { UdpPort, type UdpPortParts } from './udp-port.ts';
 import { SendBlocks, UdpSocket } from './udp-socket.ts';
 import { addDrops, type DropCounts, type UdpTotals } from './udp-totals.ts';
@@ -67,6 +69,18 @@ export class UdpListeners {
   /** The flows and drops of the tunnel on a port; undefined: it is not bound. */
   at(port: number): Pick<UdpPort, 'flows' | 'flowCount' | 'dropped'> | undefined {
     return this.#listeners.get(port)?.port;
+  }
+
+  /** What the client of a tunnel says it did not pass on. */
+  reported(
+    { assignedPort, tunnelId }: Pick<Tunnel, 'assignedPort' | 'tunnelId'>,
+    drops: readonly DatagramDrop[],
+  ): void {
+    const on = assignedPort === null ? undefined : this.#listeners.get(assignedPort)?.port;
+    on?.reported(
+      tunnelId,
+      drops.map(({ visitor, ...drop }) => ({ ...drop, ...addressOf(visitor) })),
+    );
   }
 
   /** 'taken': another program, or another tunnel, holds the port. */
@@ -191,6 +205,12 @@ export class UdpListeners {
     this.#loopFacts = { ownAddresses, range, pathPorts: pathPorts() };
   }
 }
+
+/** One that the client cannot name has no flow. */
+const addressOf = (visitor: string): { address: string; port: number } => {
+  const { host: address, port } = readHostPort(visitor) ?? { host: '', port: 0 };
+  return { address, port };
+};
 
 const toFault = (error: unknown, host: string, port: number): Fault => {
   const { code, message } = error as NodeJS.ErrnoException;

@@ -10,6 +10,7 @@ import {
   FlowTable,
   type LoopFacts,
   plainAddress,
+  type ReportedDrop,
 } from '@tunnel/core';
 import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -182,7 +183,10 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     this.#rules.idleMs = flowIdleSecs === null ? this.#parts.rules.idleMs : flowIdleSecs * 1000;
   }
 
-  /** Most of a flood ends here, before it costs anything. */
+  /**
+   * Most of a flood ends here, before it costs anything. Two rules, because a flood takes two things from those who talk: the room on a carrier
+   * that is nearly behind, and the client's time. Without the first they lose several times as much on a busy machine.
+   */
   #refusesNew(now: number): DropReason | null {
     if (this.#upstream?.takesFlows === false) return 'behind';
     return this.#openings?.mayBegin(now) === false ? 'limit' : null;
@@ -271,7 +275,13 @@ export class UdpPort implements UdpFlowOwner, Guarded {
   }
 
   onDropped({ flow }: UdpFlow, reason: DropReason, datagrams: number): void {
-    for (let n = 0; n < datagrams; n += 1) this.#table.drop(reason, flow);
+    this.#table.drop(reason, flow, datagrams);
+  }
+
+  /** By the tunnel's client; of a tunnel that is not here (any more) nothing is known. What was metered stays: it has crossed the edge. */
+  reported(tunnelId: string, drops: readonly ReportedDrop[]): void {
+    if (tunnelId !== this.#tunnelId) return;
+    for (const drop of drops) this.#parts.totals.takenBack += this.#table.reported(drop);
   }
 
   onReply({ flow, tunnel }: UdpFlow, bytes: Buffer, start: number, end: number): void {

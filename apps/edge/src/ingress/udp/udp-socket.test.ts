@@ -1,9 +1,9 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { eventually } from '@tunnel/testkit';
+import { eventually, freePort } from '@tunnel/testkit';
 import { afterEach, expect, it, vi } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
-import { freePort, HOST } from './udp.fixture.ts';
+import { HOST } from './udp.fixture.ts';
 import { SendBlocks, UdpSocket } from './udp-socket.ts';
 
 const cleanups: (() => unknown)[] = [];

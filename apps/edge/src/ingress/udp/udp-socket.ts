@@ -3,6 +3,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { isIP } from 'node:net';
+import { askForReceiveBuffer, lookupAtOnce } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../limits.ts';
 
 /** Taken by a socket that has been bound. */
@@ -29,7 +30,7 @@ export class UdpSocket {
   /** Rejects with the system's error. `host` as for tcp: `::` takes IPv4, too. */
   static async bind(host: string, port: number, blocks: SendBlocks): Promise<UdpSocket> {
     const address = isIP(host) === 0 ? (await lookup(host)).address : host;
-    const socket = createSocket({ type: isIP(address) === 6 ? 'udp6' : 'udp4', lookup: asItIs });
+    const socket = createSocket({ type: isIP(address) === 6 ? 'udp6' : 'udp4', lookup: lookupAtOnce });
     const listening = once(socket, 'listening');
     socket.bind({ port, address, exclusive: true });
     try {
@@ -83,19 +84,8 @@ export class SendBlocks {
   }
 }
 
-/** Visitors are addresses already: with the lookup of node:dns each datagram would wait for a turn of its own. */
-const asItIs = (
-  address: string,
-  _family: unknown,
-  done: (error: NodeJS.ErrnoException | null, address: string, family: number) => void,
-): void => done(null, address, isIP(address));
-
 const enlargeReceiveBuffer = (socket: Socket): ReceiveBuffer => {
   const askedBytes = EDGE_LIMITS.UDP_RECEIVE_BUFFER_BYTES;
-  try {
-    socket.setRecvBufferSize(askedBytes);
-  } catch {
-    // Systems other than Linux refuse instead of giving less; what they gave at first is what there is.
-  }
+  askForReceiveBuffer(socket, askedBytes);
   return { askedBytes, givenBytes: socket.getRecvBufferSize() };
 };

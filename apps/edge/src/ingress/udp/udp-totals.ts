@@ -18,10 +18,19 @@ export class UdpTotals {
   bytesToVisitor = 0;
   datagramsIn = 0;
   datagramsOut = 0;
+  /** Of those in: what clients say they did not pass on. */
+  takenBack = 0;
   /** Flows that live now, those of tunnels that come back included. */
   flows = 0;
   /** Of tunnels that are gone. */
   readonly droppedBefore = noDrops();
   /** No visitor is told anything: their datagrams are dropped. */
   readonly refused: ReadonlyMap<string, number> = new Map();
+  #passedIn = 0;
+
+  /** From visitors to their services. It never falls, as counters may not: what is taken back is made up for by what follows. */
+  get passedIn(): number {
+    this.#passedIn = Math.max(this.#passedIn, this.datagramsIn - this.takenBack);
+    return this.#passedIn;
+  }
 }

@@ -6,7 +6,7 @@ import type { ConnectionGate } from '@tunnel/http-shell';
 import type { DatagramStream } from '@tunnel/mux';
 import { CAPABILITIES, type StreamHead } from '@tunnel/protocol';
 import { createLogger, type Logger } from '@tunnel/runtime';
-import { eventually, FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
+import { eventually, FakeClock, freePort, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
@@ -140,17 +140,6 @@ export const tunnelOn = (upstream: MuxUpstream, tunnelId = 'tun_1'): Tunnel => (
   alertWebhook: null,
   upstream,
 });
-
-/** A port that nobody has; the kernel does not give it out again so soon. */
-export const freePort = async (host = HOST): Promise<number> => {
-  const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
-  socket.bind(0, host);
-  await once(socket, 'listening');
-  const { port } = socket.address();
-  socket.close();
-  await once(socket, 'close');
-  return port;
-};
 
 /** Everything of one test; clear() ends it all. */
 export class UdpStage {

@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
-import * as net from 'node:net';
-import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
+import type * as net from 'node:net';
+import { deterministicBytes, eventually, freePort, hashOf } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { talk } from '../../ingress/http/http.fixture.ts';
 import { ask, type HttpsStand, startHttpsStand, visitHttp2 } from '../../ingress/http/https.fixture.ts';
@@ -258,10 +258,7 @@ describe('connections to a service of HTTP/2', () => {
     const answer = await ask(session, { ':path': '/', accept: 'application/json' });
     expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([502, 'LOCAL_MALFORMED']);
     expect(answer.body).toContain('h2c');
-    const closed = net.createServer();
-    await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
-    stand.http.localPort = (closed.address() as net.AddressInfo).port;
-    await new Promise((resolve) => closed.close(resolve));
+    stand.http.localPort = await freePort();
     const none = await ask(session, { ':path': '/' });
     expect([none.status, none.headers['x-tunnel-error']]).toEqual([502, 'LOCAL_UNREACHABLE']);
   });

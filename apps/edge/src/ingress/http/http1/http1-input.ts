@@ -7,7 +7,7 @@ import { EarlyBytes } from './early-bytes.ts';
 export interface InputTaker {
   /** Returns where it stopped: what is behind must wait, or is not wanted. */
   take(bytes: Buffer, start: number, end: number, borrowed: boolean): number;
-  /** What waits is a body: nothing of it may be lost, and while it has no service it has no credit. */
+  /** What waits is a body, or a client's: nothing of it may be lost, and while nobody takes it there is no credit. */
   readonly isBodyWaiting: boolean;
 }
 
@@ -105,6 +105,14 @@ export class Http1Input {
       const piece = early.shift();
       to.write(piece, 0, piece.length, false);
     }
+  }
+
+  /** What waits, in one piece, behind this; the rest is for whoever reads the visitor from here on. */
+  takeAll(first: Buffer): Buffer {
+    const pieces = [first];
+    for (const early = this.#early; early !== null && early.length > 0; ) pieces.push(early.shift());
+    this.discard();
+    return pieces.length === 1 ? first : Buffer.concat(pieces);
   }
 
   /** Nothing of it is wanted any more, now or later. */

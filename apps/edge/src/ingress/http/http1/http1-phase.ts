@@ -18,6 +18,8 @@ export type Phase =
   | 'lingering'
   /** Half of an answer is out that would look whole; the reset is about to follow. */
   | 'cutting'
+  /** It is a client's connection, and about to be the control plane's. */
+  | 'leaving'
   | 'closed';
 
 const WAITS_FOR: Readonly<Record<Phase, string>> = {
@@ -29,10 +31,17 @@ const WAITS_FOR: Readonly<Record<Phase, string>> = {
   upgraded: 'both sides',
   lingering: 'the visitor to close',
   cutting: 'the reset',
+  leaving: 'the control plane',
   closed: 'nothing',
 };
 
-export const describePhase = (phase: Phase, isPaused: boolean, queuedBytes: number): ConnectionState => {
+export const describePhase = (
+  phase: Phase,
+  isHeadBegun: boolean,
+  isPaused: boolean,
+  queuedBytes: number,
+): ConnectionState => {
+  if (phase === 'head' && isHeadBegun) return { phase, waitsFor: 'the rest of a request head' };
   if (isPaused) return { phase, waitsFor: 'the service to take the body' };
   const isUnread = phase !== 'upgraded' && phase !== 'closed' && queuedBytes > 0;
   return { phase, waitsFor: isUnread ? WAITS_FOR.sending : WAITS_FOR[phase] };

@@ -1,11 +1,12 @@
 // One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each taken up when the answer before it has left.
 import { type ConnectionState, parseRequestHead, type RequestHead, scannerOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type ByteReader, type MuxStream, type Splice, splice } from '@tunnel/mux';
+import type { AcceptedConnection } from '@tunnel/http-shell';
+import type { ByteReader, MuxStream, Splice } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import { Lease } from '../../../routing/balancer.ts';
-import { isOwnAnswer, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
+import { isOwnAnswer, isToControl, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
 import type { Tunnel } from '../../../routing/tunnel.ts';
 import { HeadReader } from '../../../upstream/http1/head-reader.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
@@ -13,10 +14,12 @@ import { refusalCodeOf } from '../own-answer.ts';
 import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
 import { type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
 import type { Visitor, VisitorDuplex, VisitorOwner } from '../visitor.ts';
+import { handOverNextTurn } from './hand-over.ts';
 import { Http1Input, type InputTaker } from './http1-input.ts';
 import { awaitsAnswer, describePhase, type Phase } from './http1-phase.ts';
 import { Http1Response, type RespondingVisitor } from './http1-response.ts';
 import { Http1Writer } from './http1-writer.ts';
+import { joinUpgraded } from './join-upgraded.ts';
 import { RequestBody } from './request-body.ts';
 import { Linger, Stalls } from './visitor-waits.ts';
 
@@ -27,6 +30,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   readonly #info: VisitorInfo;
   readonly #end: VisitorDuplex;
   readonly #owner: VisitorOwner;
+  readonly #accepted: AcceptedConnection | undefined;
   readonly #input: Http1Input;
   readonly #out: Http1Writer;
   /** Of the whole connection. */
@@ -51,12 +55,16 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   /** When its last request began or ended. */
   #activeAtMs: number;
 
-  constructor(end: VisitorDuplex, info: VisitorInfo, owner: VisitorOwner) {
+  constructor(end: VisitorDuplex, info: VisitorInfo, owner: VisitorOwner, accepted?: AcceptedConnection) {
     this.#end = end;
     this.#info = info;
     this.#owner = owner;
+    this.#accepted = accepted;
     this.#input = new Http1Input(end, this);
-    this.#out = new Http1Writer(end, () => this.#onOverrun());
+    this.#out = new Http1Writer(end, () => {
+      owner.onOverrun();
+      this.close();
+    });
     this.#lease = new Lease();
     this.request = new ProxiedRequest(owner, this);
     this.#activeAtMs = this.#now();
@@ -74,10 +82,8 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   }
 
   describe(): ConnectionState {
-    const isReadingHead = this.#phase === 'head' && this.#heads.begun;
-    const state = describePhase(this.#phase, this.#input.isPaused, this.queuedBytes);
-    const waitsFor = isReadingHead ? 'the rest of a request head' : state.waitsFor;
-    return { ...state, waitsFor, tunnelId: this.#lease.member?.tunnelId ?? null };
+    const state = describePhase(this.#phase, this.#heads.begun, this.#input.isPaused, this.queuedBytes);
+    return { ...state, tunnelId: this.#lease.member?.tunnelId ?? null };
   }
 
   #now(): number {
@@ -118,7 +124,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   }
 
   get isBodyWaiting(): boolean {
-    return this.#phase === 'deciding' && this.#hasBody;
+    return (this.#phase === 'deciding' && this.#hasBody) || this.#phase === 'leaving';
   }
 
   take(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
@@ -163,6 +169,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   }
 
   #decided(decision: RouteDecision): void {
+    if (isToControl(decision)) return this.#leave();
     const head = this.#head;
     this.#phase = this.#hasBody ? 'body' : 'answering';
     const response = new Http1Response(this, this.#out, head);
@@ -195,14 +202,30 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
     return step.next;
   }
 
+  /** A client's connection: the control plane reads it from this request on. */
+  #leave(): void {
+    this.#phase = 'leaving';
+    handOverNextTurn(this, this.#accepted, () => this.#handOver());
+  }
+
+  #handOver(): void {
+    if (this.#isClosed()) return;
+    const [first, socket] = [this.#input.takeAll(Buffer.from(this.#head.text, 'latin1')), this.#end.release()];
+    this.#closed();
+    if (socket !== null && this.#accepted) this.#owner.clients?.takeOver(socket, this.#accepted, first);
+  }
+
   /** What cannot be read ends the connection: nobody knows where the next request would begin. */
   #refuse(status: number, reason: string, end: number): number {
     this.request.abort();
+    this.#answerUnread(new Fault(refusalCodeOf(status), { reason }));
+    return end;
+  }
+
+  #answerUnread(fault: Fault): void {
     this.#body = null;
-    const fault = new Fault(refusalCodeOf(status), { reason });
     this.#response = new Http1Response(this, this.#out, null);
     this.#response.answer({ fault });
-    return end;
   }
 
   // ---- from the response ----
@@ -238,18 +261,8 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
     this.request.detach();
     this.#phase = 'upgraded';
     this.#input.handOver(stream);
-    const joined = splice(this.#end, stream, {
-      onBytes: (direction, count) => this.#countUpgraded(member, direction === 'a-to-b', count),
-      onDone: () => this.#closed(),
-      abandon: (error, where) => this.abandon(error, where),
-    });
+    const joined = joinUpgraded(this.#end, stream, member, this.#owner.services, this, () => this.#closed());
     if (!this.#isClosed()) this.#splice = joined;
-  }
-
-  #countUpgraded(member: Tunnel | null, isToClient: boolean, count: number): void {
-    if (member === null) return;
-    member.counters.addBytes(count);
-    this.#owner.services.onBytes(isToClient ? count : 0, isToClient ? 0 : count);
   }
 
   onRequestDrain(): void {
@@ -299,8 +312,11 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
       this.#owner.report(error, where);
       this.request.giveUp();
       const isOut = this.#response?.isOut ?? false;
-      if (isFirst && awaitsAnswer(this.#phase, where, this.#heads.begun, isOut)) this.#answerInternal();
-      else this.close();
+      if (isFirst && awaitsAnswer(this.#phase, where, this.#heads.begun, isOut)) {
+        // As to one whose head could not be read: nobody knows what the next request would meet.
+        this.#out.drop();
+        this.#answerUnread(new Fault('INTERNAL'));
+      } else this.close();
     } catch {
       try {
         this.#end.reset(GONE);
@@ -308,14 +324,6 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
         this.#closed();
       }
     }
-  }
-
-  /** As to one whose head could not be read: nobody knows what the next request would meet. */
-  #answerInternal(): void {
-    this.#body = null;
-    this.#out.drop();
-    this.#response = new Http1Response(this, this.#out, null);
-    this.#response.answer({ fault: new Fault('INTERNAL') });
   }
 
   tick(nowMs: number): void {
@@ -359,11 +367,6 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
       if (this.#visitorEnded) this.#closed();
     });
     this.#input.resume();
-  }
-
-  #onOverrun(): void {
-    this.#owner.onOverrun();
-    this.close();
   }
 
   /** Cuts the connection off, whatever it is doing. */

@@ -61,6 +61,10 @@ export class StalledVisitor implements VisitorDuplex {
 
   letGo(): void {}
 
+  release(): null {
+    return null;
+  }
+
   reset(): void {
     this.isReset = true;
     this.queuedBytes = 0;

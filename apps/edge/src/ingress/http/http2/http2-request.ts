@@ -5,7 +5,13 @@ import { Fault } from '@tunnel/errors';
 import { type Guarded, guard, type MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
-import { isOwnAnswer, type OwnAnswer, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
+import {
+  isOwnAnswer,
+  isToControl,
+  type OwnAnswer,
+  type RouteDecision,
+  type VisitorInfo,
+} from '../../../routing/http-router.ts';
 import { type RawFields, requestHeadOf, trailersOf, valueIn } from '../../../upstream/h2c/http2-fields.ts';
 import type { ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
@@ -106,6 +112,8 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyOwner {
   }
 
   #decided(decision: RouteDecision): void {
+    // A connection cannot change hands while it is others', too.
+    if (isToControl(decision)) return this.#response.askForHttp1();
     const member = isOwnAnswer(decision) ? decision : this.#request.lease(decision, this.#head);
     if (isOwnAnswer(member)) {
       this.#answer(member);

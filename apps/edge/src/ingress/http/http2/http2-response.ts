@@ -7,7 +7,7 @@ import { ownFieldsOf, responseFieldsOf, trailerFieldsOf } from '../../../upstrea
 import { renderAnswer } from '../own-answer.ts';
 import { type Http2Outbound, OutboundShare } from './http2-outbound.ts';
 
-const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
+const { NGHTTP2_HTTP_1_1_REQUIRED, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
 
 export class Http2Response {
   readonly #stream: ServerHttp2Stream;
@@ -116,6 +116,12 @@ export class Http2Response {
   cut(): void {
     this.#isCut = true;
     if (!this.#stream.destroyed) this.#stream.close(NGHTTP2_INTERNAL_ERROR);
+  }
+
+  /** The visitor is to ask once more, on a connection of HTTP/1.1 (RFC 9113, 7). */
+  askForHttp1(): void {
+    this.#isCut = true;
+    this.#stream.close(NGHTTP2_HTTP_1_1_REQUIRED);
   }
 
   /** The stream is over, or has sent all that it had. */

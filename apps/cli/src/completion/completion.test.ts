@@ -1,0 +1,94 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { Argument, Command, Option } from 'commander';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { makeTestIo } from '../io.fixture.ts';
+import { run } from '../run.ts';
+import { commandWords, flagsWithValues, placesByValues } from './command-words.ts';
+import { complete } from './complete.ts';
+
+let home: TemporaryDirectory;
+beforeEach(async () => {
+  home = await temporaryDirectory();
+});
+afterEach(() => home.close());
+
+const program = (): Command =>
+  new Command('tunnel')
+    .version('1')
+    .addCommand(
+      new Command('start')
+        .argument('[name...]')
+        .option('--config <file>', 'where')
+        .addOption(new Option('--mode <mode>').choices(['a', 'b']))
+        .option('-f, --follow', 'go on'),
+    )
+    .addCommand(new Command('hidden'), { hidden: true })
+    .addCommand(
+      new Command('keys').addCommand(new Command('create').addArgument(new Argument('<what>').choices(['x']))),
+    );
+
+describe('the words of the commands', () => {
+  it('are those of the tree, with what goes where', () => {
+    const words = commandWords(program());
+    expect(words.map(({ path }) => path)).toEqual(['', 'start', 'keys', 'keys create']);
+    expect(words[0]?.commands.map(({ text }) => text)).toEqual(['start', 'keys']);
+    expect(words[1]).toMatchObject({ firstArgument: 'names', isRepeated: true });
+    expect(words[1]?.flags.map(({ text, values }) => [text, values])).toEqual([
+      ['--config', 'files'],
+      ['--mode', ['a', 'b']],
+      ['--follow', null],
+      ['-f', null],
+      ['--help', null],
+      ['-h', null],
+    ]);
+    expect(flagsWithValues(words)).toEqual(['start|--config', 'start|--mode']);
+    expect([...placesByValues(words).values()]).toEqual([
+      { values: 'names', places: ['start|'] },
+      { values: 'files', places: ['start|--config'] },
+      { values: ['a', 'b'], places: ['start|--mode'] },
+      { values: ['x'], places: ['keys create|'] },
+    ]);
+  });
+
+  it.each(['bash', 'zsh', 'fish'])('are in the script of %s, every command and none that is hidden', async (shell) => {
+    const io = makeTestIo({ home: home.path });
+    expect(await run(['completion', shell], io)).toBe(0);
+    for (const command of ['http', 'start', 'service', 'completion', 'keys']) expect(io.out()).toContain(command);
+    expect(io.out()).toContain('--subdomain');
+    expect(io.out()).not.toContain('--supervised');
+  });
+
+  it('of a shell that is not known are refused', async () => {
+    expect(await run(['completion', 'tcsh'], makeTestIo({ home: home.path }))).toBe(2);
+  });
+});
+
+describe('tunnel __complete', () => {
+  const ask = (...args: string[]): string => {
+    const io = makeTestIo({ home: home.path });
+    complete(args, io);
+    return io.out();
+  };
+
+  it('names the tunnels of config.yml, or of the file on that line', () => {
+    mkdirSync(join(home.path, '.tunnel'));
+    writeFileSync(join(home.path, '.tunnel', 'config.yml'), 'tunnels:\n  web: {}\n  my db: {}\n  "a\\nb": {}\n');
+    writeFileSync(join(home.path, 'other.yml'), 'tunnels: { zebra: {} }\n');
+    expect(ask('names')).toBe('web\nmy db\n');
+    expect(ask('names', 'other.yml')).toBe('zebra\n');
+    expect(ask('names', '~/other.yml')).toBe('zebra\n');
+    expect(ask('names', 'missing.yml')).toBe('');
+  });
+
+  it('names running clients, and says nothing of what it does not know', () => {
+    mkdirSync(join(home.path, '.tunnel', 'run'), { recursive: true, mode: 0o700 });
+    writeFileSync(join(home.path, '.tunnel', 'run', `${process.pid}.sock`), '');
+    // No process has this number.
+    writeFileSync(join(home.path, '.tunnel', 'run', '4194999.sock'), '');
+    expect(ask('clients')).toBe(`${process.pid}\n`);
+    expect(ask('toString')).toBe('');
+    expect(ask()).toBe('');
+  });
+});

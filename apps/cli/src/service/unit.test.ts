@@ -1,0 +1,78 @@
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type UnitFacts, unitText } from './unit.ts';
+
+let folder: TemporaryDirectory;
+beforeEach(async () => {
+  folder = await temporaryDirectory();
+});
+afterEach(() => folder.close());
+
+const facts = (more: Partial<UnitFacts> = {}): UnitFacts => ({
+  kind: 'user',
+  unit: 'tunnel.service',
+  program: [process.execPath, '/usr/bin/env'],
+  config: '/etc/tunnel/config.yml',
+  user: null,
+  writable: ['/etc/tunnel/state'],
+  ...more,
+});
+
+const analyze = (...args: string[]) =>
+  spawnSync('systemd-analyze', args, { encoding: 'utf8', env: { ...process.env, XDG_RUNTIME_DIR: folder.path } });
+
+const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
+
+describe('the unit of a client', () => {
+  it.each(['user', 'system'] as const)('of a %s starts, restarts and reloads it as decided', (kind) => {
+    const lines = unitText(facts({ kind })).split('\n');
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        'Type=notify',
+        'NotifyAccess=all',
+        'WatchdogSec=60',
+        'Restart=always',
+        'RestartPreventExitStatus=2 3 4 6',
+        'ExecReload=/bin/kill -HUP $MAINPID',
+        `ExecStart=${process.execPath} /usr/bin/env start --config /etc/tunnel/config.yml`,
+        `WantedBy=${kind === 'user' ? 'default.target' : 'multi-user.target'}`,
+      ]),
+    );
+  });
+
+  it('of the system runs as the owner of its files, and writes nowhere else', () => {
+    const lines = unitText(facts({ kind: 'system', user: 'me' })).split('\n');
+    expect(lines).toEqual(
+      expect.arrayContaining(['User=me', 'ProtectSystem=strict', 'ReadWritePaths=-/etc/tunnel/state']),
+    );
+    expect(unitText(facts({ user: null }))).not.toContain('User=');
+  });
+
+  it('keeps odd paths as they are, and refuses those that would end their line', () => {
+    const odd = unitText(facts({ kind: 'system', config: '/a "b" $c %d \\e.yml', writable: ['/x y $z'] }));
+    expect(odd).toContain('start --config "/a \\"b\\" $$c %%d \\\\e.yml"');
+    expect(odd).toContain('ReadWritePaths="-/x y $z"');
+    expect(() => unitText(facts({ config: '/a\nExecStart=/bin/sh' }))).toThrow('control characters');
+  });
+
+  it.runIf(hasAnalyze).each(['user', 'system'] as const)('of a %s passes systemd-analyze verify', (kind) => {
+    const file = join(folder.path, 'tunnel.service');
+    writeFileSync(file, unitText(facts({ kind })));
+    const { status, stderr } = analyze('verify', ...(kind === 'user' ? ['--user'] : []), file);
+    expect(stderr.split('\n').filter((line) => line.includes('tunnel.service'))).toEqual([]);
+    expect(status).toBe(0);
+  });
+
+  it.runIf(hasAnalyze)('of the system is exposed by 3.0 at most', () => {
+    const file = join(folder.path, 'tunnel.service');
+    for (const user of [null, 'nobody']) {
+      writeFileSync(file, unitText(facts({ kind: 'system', user })));
+      const { status, stdout } = analyze('security', '--offline=true', '--no-pager', '--threshold=30', file);
+      expect(stdout).toMatch(/exposure level for tunnel\.service: [012]\./);
+      expect(status).toBe(0);
+    }
+  });
+});

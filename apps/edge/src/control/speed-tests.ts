@@ -1,0 +1,166 @@
+// `/_speed`: bytes by which a client measures its path to this edge, down (GET) and up (POST). They are no tunnel's: nobody is charged, nothing is
+// captured. Who shows a key has so many a minute for its account; what waits to be sent is one piece, and what comes is thrown away as it comes.
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { type PeerCertificate, TLSSocket } from 'node:tls';
+import { ByteWindow, type Owner, ownerKey } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
+import type { ReportInternalError } from '@tunnel/mux';
+import type { Clock } from '@tunnel/runtime';
+import type { Backend } from '../backend/backend.ts';
+import { EDGE_LIMITS } from '../limits.ts';
+import type { AuthFailures } from './authentication.ts';
+
+const { SPEED_MAX_BYTES, SPEED_CHUNK_BYTES, SPEED_BYTES_PER_MINUTE } = EDGE_LIMITS;
+
+/** Sent again and again; random, so that nobody on the way makes it smaller. */
+const PIECE = randomBytes(SPEED_CHUNK_BYTES);
+const TEXT = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store', connection: 'close' };
+const BYTES = { ...TEXT, 'content-type': 'application/octet-stream' };
+const JSON_TEXT = { ...TEXT, 'content-type': 'application/json' };
+
+export interface SpeedTestsOptions {
+  readonly backend: Pick<Backend, 'verifyKey'>;
+  readonly failures: AuthFailures;
+  readonly gate: Pick<ConnectionGate, 'identify'>;
+  readonly clock: Clock;
+  readonly report: ReportInternalError;
+}
+
+export class SpeedTests {
+  readonly #given: SpeedTestsOptions;
+  readonly #spent = new ByteWindow({
+    bytesPerWindow: SPEED_BYTES_PER_MINUTE,
+    windowMs: EDGE_LIMITS.SPEED_WINDOW_MS,
+    keysMax: EDGE_LIMITS.SPEED_ACCOUNTS_MAX,
+  });
+
+  constructor(options: SpeedTestsOptions) {
+    this.#given = options;
+  }
+
+  /** `address`: whom refused keys count against. */
+  serve(request: IncomingMessage, response: ServerResponse, accepted: AcceptedConnection, address: string): void {
+    const { clock, report } = this.#given;
+    // Whoever neither reads nor sends is not waited for.
+    const deadline = clock.setTimeout(() => request.socket.destroy(), EDGE_LIMITS.SPEED_TIMEOUT_MS);
+    response.on('close', () => deadline.cancel());
+    // Whoever left was told of by the close.
+    for (const half of [request, response]) half.on('error', () => {});
+    this.#run(request, response, accepted, address).catch((error: unknown) => {
+      if (request.socket.destroyed) return;
+      if (error instanceof Fault) return refuse(request, response, error);
+      report(error, 'speed.request');
+      request.socket.destroy();
+    });
+  }
+
+  async #run(
+    request: IncomingMessage,
+    response: ServerResponse,
+    accepted: AcceptedConnection,
+    address: string,
+  ): Promise<void> {
+    if (request.method !== 'GET' && request.method !== 'POST') {
+      response.writeHead(405, { ...TEXT, allow: 'GET, POST' }).end('this path knows GET and POST\n');
+      return;
+    }
+    const account = ownerKey(await this.#identify(request, accepted, address));
+    nameIssuer(request, response);
+    if (request.method === 'GET') {
+      const bytes = bytesAsked(request.url ?? '');
+      this.#spend(account, bytes);
+      return send(response, bytes);
+    }
+    const bytes = await this.#receive(request, account);
+    response.writeHead(200, JSON_TEXT).end(`${JSON.stringify({ bytes })}\n`);
+  }
+
+  async #identify(request: IncomingMessage, accepted: AcceptedConnection, address: string): Promise<Owner> {
+    const { backend, failures, gate } = this.#given;
+    const seconds = failures.blockedForSecs(address);
+    if (seconds > 0) throw new Fault('AUTH_TOO_MANY_FAILURES', { seconds });
+    const token = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
+    const verdict = await backend.verifyKey(token);
+    if (!verdict.ok) {
+      // As on the control connection: no key at all, or one that cannot be checked right now, is no guess.
+      if (verdict.fault.status === 401 && token !== '') failures.failed(address);
+      throw verdict.fault;
+    }
+    // A connection of this account from here on: strangers cannot push it out, and it has no more of them than it may.
+    const refusal = gate.identify(accepted, ownerKey(verdict.owner), 'carrier');
+    if (refusal !== null) throw refusal;
+    accepted.served = {
+      isIdle: false,
+      activeAtMs: accepted.ticket.enteredMs,
+      describe: () => ({ phase: 'measuring', waitsFor: 'the path' }),
+      close: () => void accepted.socket.destroy(),
+    };
+    return verdict.owner;
+  }
+
+  #spend(account: string, bytes: number): void {
+    const waitMs = this.#spent.take(account, bytes, this.#given.clock.monotonic());
+    if (waitMs === 0) return;
+    throw new Fault('CONTROL_SPEED_LIMIT', { limit: SPEED_BYTES_PER_MINUTE, seconds: Math.ceil(waitMs / 1000) });
+  }
+
+  /** One that names its length is counted before it is sent, so that many at once are no way around; others as they come. */
+  async #receive(request: IncomingMessage, account: string): Promise<number> {
+    const length = request.headers['content-length'];
+    if (length !== undefined) this.#spend(account, checked(Number(length)));
+    let received = 0;
+    // Left early, the connection stays: the answer is still to go out.
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      received = checked(received + chunk.length);
+      if (length === undefined) this.#spend(account, chunk.length);
+    }
+    return received;
+  }
+}
+
+/** Whole numbers alone, written plainly. */
+const bytesAsked = (url: string): number => {
+  const asked = new URLSearchParams(url.split('?', 2)[1] ?? '').getAll('bytes');
+  const [text = ''] = asked;
+  return checked(asked.length === 1 && /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN);
+};
+
+const checked = (bytes: number): number => {
+  if (Number.isInteger(bytes) && bytes >= 0 && bytes <= SPEED_MAX_BYTES) return bytes;
+  throw new Fault('HTTP_BAD_REQUEST', { reason: `bytes must be a whole number from 0 to ${SPEED_MAX_BYTES}` });
+};
+
+function* piecesOf(bytes: number): Generator<Buffer> {
+  for (let left = bytes; left > 0; left -= PIECE.length) yield left < PIECE.length ? PIECE.subarray(0, left) : PIECE;
+}
+
+/** One piece at a time: the next one when the last has left. */
+const send = (response: ServerResponse, bytes: number): Promise<void> => {
+  response.writeHead(200, { ...BYTES, 'content-length': String(bytes) });
+  return pipeline(piecesOf(bytes), response);
+};
+
+/** A body that is on its way, and no longer than it may be, is let run out: a connection that is closed before it would take the answer along. */
+const refuse = (request: IncomingMessage, response: ServerResponse, fault: Fault): void => {
+  if (response.headersSent || response.destroyed) return;
+  const { seconds } = fault.values;
+  const isLetRunOut = Number(request.headers['content-length'] ?? Number.NaN) <= SPEED_MAX_BYTES;
+  response.writeHead(fault.status, {
+    ...TEXT,
+    connection: isLetRunOut ? 'keep-alive' : 'close',
+    ...(typeof seconds === 'number' && Number.isFinite(seconds) ? { 'retry-after': String(seconds) } : {}),
+    ...(fault.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+  });
+  response.end(`${fault.message}\n`);
+};
+
+/** By it a client sees that somebody in between opens TLS: the certificate that it was shown has another issuer. */
+const nameIssuer = ({ socket }: IncomingMessage, response: ServerResponse): void => {
+  if (!(socket instanceof TLSSocket)) return;
+  const { issuer } = (socket.getCertificate() ?? {}) as Partial<PeerCertificate>;
+  const name = issuer?.CN ?? issuer?.O;
+  if (typeof name === 'string') response.setHeader('tunnel-certificate-issuer', name.replace(/[^\x20-\x7e]/g, '?'));
+};

@@ -1,0 +1,161 @@
+// Clients that come by the ports of visitors: which ways there are, that they are the control plane's own, and its end.
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { allowStaticReads } from '@tunnel/mux';
+import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { askUpgrade, echoMux, openCarrier, type UpgradeRequest } from './control/raw-carrier.fixture.ts';
+import { RawClient } from './control/raw-client.fixture.ts';
+import { talk } from './ingress/http/http.fixture.ts';
+import { type OnePortStage, openOnePort } from './one-port.fixture.ts';
+
+const TLS13 = { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } as const;
+
+let stage: OnePortStage;
+const start = async (server: object = {}, tls = true): Promise<OnePortStage> => {
+  stage = await openOnePort({ server, tls });
+  return stage;
+};
+afterEach(async () => {
+  allowStaticReads(true);
+  await stage.close();
+});
+
+/** A client with its carriers, and a tcp tunnel whose local service echoes; all by one port. */
+const publishEcho = async (port: number, scheme: 'ws' | 'wss', alpn?: string) => {
+  const client = await RawClient.connect(port, { scheme, ...(alpn === undefined ? {} : { alpn: [alpn] }) });
+  client.auth('admin');
+  const welcome = await client.next('AuthOk');
+  const mux = echoMux();
+  const tls: UpgradeRequest = scheme === 'ws' ? {} : { tls: alpn === undefined ? TLS13 : { ...TLS13, alpn } };
+  for (const token of welcome.carriers.tokens) mux.addCarrier(await openCarrier(port, token, tls));
+  const tunnel = await client.registered();
+  return { client, mux, welcome, port: tunnel.assigned_port as number };
+};
+
+/** Sends it, ends, and reads what comes back. */
+const echoed = async (port: number, bytes: Buffer): Promise<string> => {
+  const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true });
+  socket.end(bytes);
+  const pieces: Buffer[] = [];
+  for await (const piece of socket) pieces.push(piece as Buffer);
+  return hashOf(Buffer.concat(pieces));
+};
+
+const READ_WAYS = [true, false];
+
+describe.each(READ_WAYS)('a client and its carriers (reads of our own: %s)', (isStatic) => {
+  beforeEach(() => allowStaticReads(isStatic));
+
+  it.each([
+    ['https_port by ALPN', 'https', 'wss', 'tunnel/1'],
+    ['https_port by path', 'https', 'wss', undefined],
+    ['https_port by path, after ALPN chose HTTP/1.1', 'https', 'wss', 'http/1.1'],
+    ['http_port by path', 'http', 'ws', undefined],
+  ] as const)('come by %s, and bytes pass whole', async (_way, which, scheme, alpn) => {
+    const ports = await start({ plain_http: 'proxy' });
+    const { client, mux, port } = await publishEcho(ports[which], scheme, alpn);
+    expect(stage.edge.counters).toMatchObject({ sessions: 1, carriers: 4, connections: 0 });
+    const bytes = deterministicBytes(3 << 20, 11);
+    expect(await echoed(port, bytes)).toBe(hashOf(bytes));
+    client.send({ type: 'Ping', id: 5 });
+    expect((await client.next('Pong')).id).toBe(5);
+    mux.close({ code: 'cancelled', text: 'over' });
+    client.ws.close();
+    await eventually(() => expect(stage.edge.counters).toMatchObject({ sessions: 0, carriers: 0 }));
+  });
+});
+
+it('an edge without a certificate takes them on its http port, and a connection that was a visitor first', async () => {
+  const { http } = await start({}, false);
+  const socket = await stage.dial(http);
+  socket.write('GET / HTTP/1.1\r\nHost: nobody.edge.test\r\n\r\n');
+  expect(String((await once(socket, 'data'))[0])).toContain('TUNNEL_NOT_FOUND');
+  // In two pieces, so that the head is gathered, and with the name of the domain.
+  socket.write('GET /_carrier HTTP/1.1\r\nHost: EDGE.test');
+  socket.write(`:${http}\r\nConnection: Upgrade\r\nUpgrade: tunnel-carrier/1\r\nAuthorization: Bearer no\r\n\r\n`);
+  expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1\.1 401 /);
+  const { client } = await publishEcho(http, 'ws');
+  client.ws.terminate();
+});
+
+/** Over a connection that stays open. */
+const answerTo = (port: number, request: string): Promise<string> =>
+  talk(port, `GET ${request}\r\nConnection: Upgrade\r\nUpgrade: tunnel-carrier/1\r\n\r\n`, '\r\n\r\n');
+
+describe('who is no client', () => {
+  it('asks a tunnel for these paths, and the tunnel is asked, whatever the port', async () => {
+    const { http, https } = await start({ plain_http: 'proxy' });
+    const client = await RawClient.connect(https, { scheme: 'wss', alpn: ['tunnel/1'] });
+    client.auth('admin');
+    await client.next('AuthOk');
+    await client.registered({ protocol: 'http', subdomain: 'web' });
+    for (const path of ['/_control', '/_carrier', '/_speed']) {
+      expect(await answerTo(http, `${path} HTTP/1.1\r\nHost: x.edge.test`)).toContain('TUNNEL_NOT_FOUND');
+    }
+    // Its client has no carrier to be asked by.
+    const asked = answerTo(http, '/_control HTTP/1.1\r\nHost: web.edge.test');
+    expect(await asked).toMatch(/x-tunnel-error: (TUNNEL_AWAY|LOCAL_|CLIENT_|UPSTREAM)/);
+    client.ws.terminate();
+  });
+
+  it.each(['/', '/_controls', '/_control/', '/%5fcontrol'])('finds nothing new at %s of the domain', async (path) => {
+    const { http } = await start({ plain_http: 'proxy' });
+    for (const host of ['edge.test', '127.0.0.1', 'other.test']) {
+      const answer = talk(http, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      expect(await answer).toContain('TUNNEL_NOT_FOUND');
+    }
+  });
+
+  it('has tunnel/1 before h2 when it offers both, and its own when it does not', async () => {
+    const { https } = await start();
+    for (const [offer, chosen] of [
+      [['tunnel/1', 'h2'], 'tunnel/1'],
+      [['h2', 'http/1.1', 'tunnel/1'], 'tunnel/1'],
+      [['http/1.1', 'h2'], 'h2'],
+      [['http/1.1'], 'http/1.1'],
+    ] as const) {
+      const socket = await stage.dialTls(https, offer);
+      expect(socket.alpnProtocol).toBe(chosen);
+      socket.destroy();
+    }
+  });
+});
+
+describe('the ports are for visitors alone', () => {
+  it('when control_on_public is off', async () => {
+    const { http, https, control } = await start({ plain_http: 'proxy', control_on_public: false });
+    for (const path of ['/_control', '/_carrier', '/_speed?bytes=1']) {
+      expect(await answerTo(http, `${path} HTTP/1.1\r\nHost: edge.test`)).toContain('TUNNEL_NOT_FOUND');
+    }
+    await expect(RawClient.connect(https, { scheme: 'wss' })).rejects.toThrow('404');
+    await expect(RawClient.connect(https, { scheme: 'wss', alpn: ['tunnel/1', 'http/1.1'] })).rejects.toThrow('404');
+    await expect(stage.dialTls(https, ['tunnel/1'])).rejects.toThrow(/alert|disconnected/);
+    expect((await askUpgrade(control, { tls: TLS13 })).status).toBe(401);
+  });
+
+  it('when a plain one sends visitors to https, whichever host they name', async () => {
+    const { http, https } = await start();
+    expect(await answerTo(http, '/_carrier HTTP/1.1\r\nHost: edge.test')).toMatch(/^HTTP\/1\.1 308 /);
+    expect(await answerTo(http, '/_carrier HTTP/1.1\r\nHost: 127.0.0.1')).toContain('TUNNEL_NOT_FOUND');
+    expect((await askUpgrade(https, { tls: TLS13, host: '127.0.0.1' })).status).toBe(401);
+  });
+});
+
+it('a drain tells clients of all ports, and takes none there any more', async () => {
+  const { https } = await start();
+  const { client, port } = await publishEcho(https, 'wss', 'tunnel/1');
+  const visitor = await stage.dial(port);
+  visitor.write('hold');
+  await once(visitor, 'data');
+  const idle = await stage.dialTls(https, ['tunnel/1']);
+  const stopped = stage.edge.stop({ drainMs: 5000 });
+  await client.next('ShuttingDown');
+  await once(idle, 'close');
+  // Its stream runs on, and its end is the end of the drain.
+  visitor.write('still');
+  expect(String((await once(visitor, 'data'))[0])).toBe('still');
+  visitor.end();
+  await stopped;
+  expect(await client.closed).toMatchObject({ code: 1001 });
+});

@@ -1,0 +1,105 @@
+// The doctor: every check with its probe, in the order in which they run. What cannot be asked of the edge (files, an account) is handed in.
+import {
+  type CheckId,
+  type ConfigFacts,
+  type Diagnosis,
+  type Finding,
+  judgeBandwidth,
+  judgeCarriers,
+  judgeClock,
+  judgeConfig,
+  judgeDns,
+  judgeEdge,
+  judgeKey,
+  judgeKeyFile,
+  judgeLatency,
+  judgeNat,
+  judgePlatform,
+  judgeProxy,
+  judgeTargets,
+  judgeTcp,
+  judgeTls,
+  judgeUdp,
+  type KeyFileFacts,
+  type PlatformFacts,
+  skipped,
+} from '@tunnel/core';
+import { systemClock } from '@tunnel/runtime';
+import { reasonOf } from '../dial-faults.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
+import { type ConnectOptions, checkOptions } from '../options.ts';
+import type { TunnelSpec } from '../tunnel-spec.ts';
+import { type Probes, runChecks } from './run-checks.ts';
+import { ServerWay } from './server-way.ts';
+import { lookAtTargets } from './targets.ts';
+
+export interface DoctorOptions {
+  readonly config: ConfigFacts;
+  readonly keyFile: KeyFileFacts;
+  /** null: with a config file that cannot be read nobody knows where to. Without a key (an empty one) all is looked at that needs none. */
+  readonly connect: ConnectOptions | null;
+  readonly tunnels: readonly TunnelSpec[];
+  readonly platform: (signal: AbortSignal) => Promise<PlatformFacts>;
+  /** false: nothing large is sent. */
+  readonly bandwidth: boolean;
+  readonly onBegin?: ((id: CheckId, done: number, total: number) => void) | undefined;
+  /** Ends it; what was not looked at by then says so. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Stands for a key that is not there: nothing that needs one is asked then. */
+const NO_KEY = 'no-key';
+
+export const examine = async (options: DoctorOptions): Promise<Diagnosis> => {
+  const { connect, signal = new AbortController().signal } = options;
+  const clock = connect?.clock ?? systemClock;
+  const hasKey = options.keyFile.state === 'found';
+  const settings = connect === null ? null : checkOptions(hasKey ? connect : { ...connect, token: NO_KEY });
+  const way = settings === null ? null : new ServerWay(settings, hasKey);
+  try {
+    return await runChecks(way === null ? localProbes(options) : allProbes(options, way), {
+      ...{ clock, withinMs: CLIENT_LIMITS.DOCTOR_WITHIN_MS, stop: signal, wordsOf: reasonOf },
+      onBegin: options.onBegin ?? (() => {}),
+    });
+  } finally {
+    way?.close();
+  }
+};
+
+const localProbes = ({ config, keyFile }: DoctorOptions): Probes => [
+  ['config', async () => judgeConfig(config)],
+  ['key_file', async () => judgeKeyFile(keyFile)],
+  // They stand on the config file, and say so.
+  ...NEED_CONFIG.map((id) => [id, async (): Promise<Finding> => skipped('')] as const),
+];
+
+const NEED_CONFIG: readonly CheckId[] = [
+  ...(['clock', 'proxy', 'dns', 'tcp', 'tls', 'edge', 'key', 'carriers', 'latency'] as const),
+  ...(['bandwidth', 'udp', 'nat', 'targets', 'platform'] as const),
+];
+
+/** In this order: what comes later uses what was opened before. */
+const allProbes = (options: DoctorOptions, way: ServerWay): Probes => [
+  ['config', async () => judgeConfig(options.config)],
+  ['key_file', async () => judgeKeyFile(options.keyFile)],
+  ['proxy', async (signal) => judgeProxy(await way.throughProxy(signal))],
+  ['dns', async () => judgeDns(await way.lookUp())],
+  ['tcp', async (signal) => judgeTcp(await way.connect(signal))],
+  ['clock', async (signal) => judgeClock(await way.askTime(signal))],
+  ['tls', async (signal) => judgeTls(await way.secure(signal))],
+  ['edge', async (signal) => judgeEdge(await way.greet(signal))],
+  ['key', async () => judgeKey(await way.authenticate())],
+  ['carriers', async (signal) => judgeCarriers(await way.openCarriers(signal))],
+  ['latency', async (signal) => judgeLatency(await way.ping(signal))],
+  [
+    'bandwidth',
+    async (signal) => judgeBandwidth(options.bandwidth ? await way.measure(signal) : { state: 'not-wanted' }),
+  ],
+  ['udp', async (signal) => judgeUdp(await way.askUdp(signal))],
+  ['nat', async () => (way.nat === null ? skipped('the edge offers no UDP') : judgeNat(way.nat))],
+  [
+    'targets',
+    async (signal) => judgeTargets(await lookAtTargets(options.tunnels, options.connect?.clock ?? systemClock, signal)),
+  ],
+  ['platform', async (signal) => judgePlatform(await options.platform(signal))],
+];

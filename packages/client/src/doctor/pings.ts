@@ -1,0 +1,124 @@
+// Round trips as the doctor takes them, one ping after the other: on the control connection, on a bare carrier, and in sealed datagrams to both
+// UDP ports of the edge, which also say how the socket looks from outside.
+import { randomBytes } from 'node:crypto';
+import { createSocket, type Socket } from 'node:dgram';
+import {
+  type Carrier,
+  decodePong,
+  encodePing as encodeSealedPing,
+  SEALED_KIND,
+  SEALED_OVERHEAD_BYTES,
+  sealedKindOf,
+} from '@tunnel/mux';
+import { encodePing, FRAME, FrameParser, PING_PAYLOAD_BYTES } from '@tunnel/protocol';
+import type { Clock, Timer } from '@tunnel/runtime';
+import type { ControlLink } from '../control-link.ts';
+import type { EdgeObserver } from '../datagram-path.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
+
+/** As many as came back before the signal ended it. */
+const collect = async (once: () => Promise<number>, signal: AbortSignal): Promise<number[]> => {
+  const times: number[] = [];
+  const late = whenAborted(signal);
+  while (times.length < CLIENT_LIMITS.DOCTOR_PINGS) {
+    const time = await Promise.race([once(), late]);
+    if (time === null) return times;
+    times.push(time);
+  }
+  return times;
+};
+
+const whenAborted = (signal: AbortSignal): Promise<null> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve(null);
+    else signal.addEventListener('abort', () => resolve(null), { once: true });
+  });
+
+export const pingControl = (link: ControlLink, signal: AbortSignal): Promise<number[]> =>
+  collect(() => link.roundTrip(), signal);
+
+/** A carrier that nothing else uses. */
+export const pingCarrier = (carrier: Carrier, clock: Clock, signal: AbortSignal): Promise<number[]> => {
+  let answered: () => void = () => {};
+  const parser = new FrameParser({
+    onData: () => {},
+    onDatagram: () => {},
+    onFrame: (type) => void (type === FRAME.PONG && answered()),
+  });
+  carrier.start({
+    onBytes: (bytes, start, end) => {
+      parser.push(bytes, start, end);
+      return false;
+    },
+    onReady: () => {},
+    onClosed: () => {},
+    report: () => {},
+  });
+  const once = (): Promise<number> =>
+    new Promise((resolve) => {
+      const sentAt = clock.monotonic();
+      answered = () => resolve(clock.monotonic() - sentAt);
+      carrier.send(encodePing(FRAME.PING, randomBytes(PING_PAYLOAD_BYTES)));
+    });
+  return collect(once, signal);
+};
+
+export interface UdpAnswers {
+  readonly sent: number;
+  readonly answered: number;
+  /** How the socket looks at each of the two ports; null: no answer from there. */
+  readonly seen: readonly [string | null, string | null];
+}
+
+/** A few datagrams to each port, some time apart. Ends with the last answer, or a little after the last question. */
+export const pingUdp = async (edge: EdgeObserver, clock: Clock, signal: AbortSignal): Promise<UdpAnswers> => {
+  const socket = createSocket(edge.address.includes(':') ? 'udp6' : 'udp4');
+  // What the network says of a packet (ICMP) changes nothing: silence is what counts.
+  socket.on('error', () => {});
+  const asked = new Map<string, number>();
+  const seen = new Map<number, string>();
+  const sent = CLIENT_LIMITS.DOCTOR_UDP_PINGS * edge.ports.length;
+  let answered = 0;
+  const allAnswered = new Promise<void>((resolve) => {
+    socket.on('message', (bytes, from) => {
+      const pong = readPong(edge, bytes);
+      const token = pong?.token.toString('hex') ?? '';
+      if (pong === null || asked.get(token) !== from.port) return;
+      asked.delete(token);
+      seen.set(from.port, addressText(pong.address, pong.port));
+      answered += 1;
+      if (answered === sent) resolve();
+    });
+  });
+  const timers: Timer[] = Array.from({ length: CLIENT_LIMITS.DOCTOR_UDP_PINGS }, (_, at) =>
+    clock.setTimeout(() => {
+      for (const port of edge.ports) askPort(socket, edge, port, asked);
+    }, at * CLIENT_LIMITS.DOCTOR_UDP_PING_EVERY_MS),
+  );
+  const late = new Promise<void>((resolve) => {
+    timers.push(clock.setTimeout(resolve, CLIENT_LIMITS.DOCTOR_UDP_WITHIN_MS));
+  });
+  await Promise.race([allAnswered, late, whenAborted(signal)]);
+  for (const timer of timers) timer.cancel();
+  socket.close();
+  const [one, other] = edge.ports;
+  return { sent, answered, seen: [seen.get(one) ?? null, seen.get(other) ?? null] };
+};
+
+const askPort = (socket: Socket, edge: EdgeObserver, port: number, asked: Map<string, number>): void => {
+  const token = randomBytes(8);
+  const body = encodeSealedPing(token);
+  const packet = Buffer.allocUnsafe(SEALED_OVERHEAD_BYTES + body.length);
+  if (edge.sealing.seal(SEALED_KIND.PING, body, packet, 0) < 0) return;
+  asked.set(token.toString('hex'), port);
+  socket.send(packet, port, edge.address, () => {});
+};
+
+const readPong = (edge: EdgeObserver, bytes: Buffer): ReturnType<typeof decodePong> => {
+  if (sealedKindOf(bytes) !== SEALED_KIND.PONG) return null;
+  const body = edge.opening.open(bytes);
+  return typeof body === 'string' ? null : decodePong(body);
+};
+
+const addressText = (address: string, port: number): string =>
+  address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;

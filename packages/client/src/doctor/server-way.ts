@@ -1,0 +1,343 @@
+// The way to the edge, walked step by step as the client walks it at once: name, connection, certificate, control, key, carriers, datagrams.
+// Each step says what it saw; none judges it. Only a verified connection, or one to this machine, gets the key.
+import { lookup } from 'node:dns/promises';
+import { request } from 'node:http';
+import { connect as connectPlain, isIP, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { connect as connectTls, type PeerCertificate, type TLSSocket } from 'node:tls';
+import type {
+  BandwidthFacts,
+  CarrierFacts,
+  ClockFacts,
+  DnsFacts,
+  EdgeFacts,
+  KeyFacts,
+  LatencyFacts,
+  NatFacts,
+  Problem,
+  ProxyFacts,
+  TcpFacts,
+  TlsFacts,
+  UdpFacts,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { Carrier } from '@tunnel/mux';
+import { ALPN_NAMES, type ControlMessage, type MessageOf } from '@tunnel/protocol';
+import { AttemptFailed, authenticate } from '../authenticate.ts';
+import { dialCarrier } from '../carrier-dialer.ts';
+import { dialControl, explain } from '../control-dialer.ts';
+import { ControlLink } from '../control-link.ts';
+import { type EdgeObserver, observerOf } from '../datagram-path.ts';
+import { certificateFault, reasonOf } from '../dial-faults.ts';
+import { dialSocket } from '../dial-socket.ts';
+import { isLoopback, type ServerAddress } from '../endpoint.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
+import type { ClientSettings } from '../options.ts';
+import { dialThrough } from '../proxy/dial-through.ts';
+import { pingCarrier, pingControl, pingUdp, type UdpAnswers } from './pings.ts';
+import { measureBandwidth } from './speed.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+export const problemOf = (error: unknown): Problem => {
+  const fault = error instanceof AttemptFailed ? error.fault : Fault.from(error);
+  // What nobody foresaw has no hint of its own, and words that help nobody.
+  if (fault.code === 'INTERNAL') return { message: reasonOf(fault.cause ?? error), hint: 'Run it again.' };
+  return { message: fault.message, hint: fault.next };
+};
+
+export class ServerWay {
+  readonly #settings: ClientSettings;
+  #link: ControlLink | null = null;
+  #hello: MessageOf<'AuthOk'> | null = null;
+  readonly #carriers: Carrier[] = [];
+  #observer: EdgeObserver | null = null;
+  #udp: UdpAnswers | null = null;
+
+  readonly #hasKey: boolean;
+
+  /** Without a key its settings hold something in its place, which is not to be sent. */
+  constructor(settings: ClientSettings, hasKey: boolean) {
+    this.#settings = settings;
+    this.#hasKey = hasKey;
+  }
+
+  /** A proxy that connects has shown that the server's port is open, too. */
+  async throughProxy(signal: AbortSignal): Promise<ProxyFacts> {
+    const { clock, endpoint } = this.#settings;
+    const { proxy } = endpoint;
+    if (proxy === null) return { state: 'none', why: 'none is used' };
+    const since = clock.monotonic();
+    try {
+      (await this.#dialTcp(signal)).destroy();
+      return { state: 'connected', shown: proxy.text, ms: clock.monotonic() - since };
+    } catch (error) {
+      // A name that is looked up here is the business of the next check.
+      if (isOfLookup(error)) return { state: 'connected', shown: proxy.text, ms: clock.monotonic() - since };
+      return { state: 'failed', problem: problemOf(error) };
+    }
+  }
+
+  async lookUp(): Promise<DnsFacts> {
+    const { clock, endpoint } = this.#settings;
+    const { host } = endpoint.address;
+    if (isIP(host) !== 0) return { state: 'address' };
+    if (endpoint.proxy !== null && endpoint.proxy.kind !== 'socks5') return { state: 'by-proxy' };
+    const since = clock.monotonic();
+    try {
+      const found = await lookup(host, { all: true });
+      return { state: 'resolved', host, addresses: found.map(({ address }) => address), ms: clock.monotonic() - since };
+    } catch (error) {
+      return { state: 'failed', host, reason: reasonOf(error) };
+    }
+  }
+
+  async connect(signal: AbortSignal): Promise<TcpFacts> {
+    const { clock, endpoint } = this.#settings;
+    const server = endpoint.address.text;
+    const since = clock.monotonic();
+    try {
+      (await this.#dialTcp(signal)).destroy();
+      return { state: 'connected', server, ms: clock.monotonic() - since };
+    } catch (error) {
+      return { state: 'failed', server, reason: reasonOf(error) };
+    }
+  }
+
+  /** Sends nothing but a handshake, unless the certificate is good: then the edge is asked for the name of its own. */
+  async secure(signal: AbortSignal): Promise<TlsFacts> {
+    const { endpoint } = this.#settings;
+    const { security, address } = endpoint;
+    if (security.kind === 'plain') return { state: 'clear', toThisMachine: isLoopback(address.host) };
+    let socket: TLSSocket | undefined;
+    try {
+      socket = await this.#handshake(await this.#dialTcp(signal), signal);
+      const certificate = socket.getPeerCertificate();
+      if (security.verify && !socket.authorized) return { state: 'failed', problem: this.#certificateProblem(socket) };
+      return {
+        ...{ state: 'secured', version: socket.getProtocol() ?? 'TLS', alpn: socket.alpnProtocol || '' },
+        ...{ issuer: issuerOf(certificate), daysLeft: daysLeftOf(certificate, this.#settings.clock.now()) },
+        ...{
+          verified: security.verify,
+          edgeIssuer: security.verify && this.#hasKey ? await this.#askIssuer(socket, signal) : null,
+        },
+      };
+    } catch (error) {
+      return { state: 'failed', problem: problemOf(await explain(endpoint, this.#settings.clock, error)) };
+    } finally {
+      socket?.destroy();
+    }
+  }
+
+  /** By the `Date` of an answer that nobody has to be trusted for. */
+  async askTime(signal: AbortSignal): Promise<ClockFacts> {
+    try {
+      return { aheadMs: await this.#clockAhead(signal) };
+    } catch {
+      // Why it does not answer is what the next checks are about.
+      return { aheadMs: null };
+    }
+  }
+
+  async #clockAhead(signal: AbortSignal): Promise<number | null> {
+    const { clock, endpoint } = this.#settings;
+    const raw = await this.#dialTcp(signal);
+    const socket = endpoint.security.kind === 'plain' ? raw : await this.#handshake(raw, signal);
+    const since = clock.now();
+    const { date } = await this.#ask(socket, '/', {}, signal);
+    const told = date === undefined ? Number.NaN : Date.parse(date);
+    if (Number.isNaN(told)) return null;
+    // It was written between our question and its answer, and tells whole seconds.
+    return (since + clock.now()) / 2 - (told + 500);
+  }
+
+  async greet(signal: AbortSignal): Promise<EdgeFacts> {
+    const { endpoint, clock, agent, logger } = this.#settings;
+    try {
+      const wrap = (socket: ConstructorParameters<typeof ControlLink>[0], remoteAddress: string): ControlLink =>
+        new ControlLink(socket, { clock, logger, remoteAddress });
+      this.#link = await dialControl(endpoint, { clock, agent, signal, wrap });
+      return { state: 'answered', server: endpoint.address.text };
+    } catch (error) {
+      return { state: 'failed', problem: problemOf(error) };
+    }
+  }
+
+  async authenticate(): Promise<KeyFacts> {
+    const { token, agent, clock } = this.#settings;
+    const link = this.#link;
+    if (link === null) throw new Fault('CLIENT_CLOSED');
+    try {
+      const hello = await authenticate(link, { token, agent, resume: null }, clock);
+      this.#hello = hello;
+      link.listen({ onMessage: (message) => this.#onMessage(message), onEnd: () => {} });
+      return { state: 'accepted', region: hello.region_id, capabilities: hello.capabilities ?? [] };
+    } catch (error) {
+      return { state: 'refused', problem: problemOf(error) };
+    }
+  }
+
+  async openCarriers(signal: AbortSignal): Promise<CarrierFacts> {
+    const { endpoint, clock, agent } = this.#settings;
+    const { count, path, tokens } = this.#carriersOffered();
+    let problem = '';
+    await Promise.all(
+      tokens.slice(0, count).map(async (token) => {
+        try {
+          this.#carriers.push(await dialCarrier(endpoint, { clock, agent, path, token, signal }));
+        } catch (error) {
+          problem = problemOf(error).message;
+        }
+      }),
+    );
+    return { wanted: Math.min(count, tokens.length), opened: this.#carriers.length, problem };
+  }
+
+  async ping(signal: AbortSignal): Promise<LatencyFacts> {
+    const [carrier] = this.#carriers;
+    const within = AbortSignal.any([signal, AbortSignal.timeout(CLIENT_LIMITS.DOCTOR_PINGS_WITHIN_MS)]);
+    return {
+      control: this.#link === null ? [] : await pingControl(this.#link, within),
+      carrier: carrier === undefined ? [] : await pingCarrier(carrier, this.#settings.clock, within),
+    };
+  }
+
+  measure(signal: AbortSignal): Promise<BandwidthFacts> {
+    const { endpoint, token, clock } = this.#settings;
+    const dial = (stop: AbortSignal): Promise<Socket> =>
+      dialSocket(endpoint, { clock, minTlsVersion: 'TLSv1.2', signal: stop });
+    return measureBandwidth({ server: endpoint.address.text, token, clock, dial }, signal);
+  }
+
+  async askUdp(signal: AbortSignal): Promise<UdpFacts> {
+    const observer = this.#observer;
+    if (observer === null) return { state: 'not-offered', why: 'the edge offers no UDP' };
+    this.#udp = await pingUdp(observer, this.#settings.clock, signal);
+    return { state: 'asked', sent: this.#udp.sent, answered: this.#udp.answered };
+  }
+
+  /** null: nothing was asked by UDP. */
+  get nat(): NatFacts | null {
+    if (this.#udp === null) return null;
+    const { seen } = this.#udp;
+    const own = Object.values(networkInterfaces()).flatMap((interfaces) => interfaces ?? []);
+    const isOwn = seen.some((address) => address !== null && own.some((one) => address.includes(one.address)));
+    return { seen, isOwn };
+  }
+
+  close(): void {
+    for (const carrier of this.#carriers) carrier.destroy('the doctor is done');
+    // A goodbye, so that the edge keeps nothing for us.
+    this.#link?.send({ type: 'ShuttingDown', reason: 'the doctor is done', drain_secs: 0 });
+    this.#link?.close(1000, '');
+  }
+
+  /** Bytes go to the server from here on, through the proxy if there is one. Settles with a paused socket. */
+  async #dialTcp(signal: AbortSignal): Promise<Socket> {
+    const { clock, endpoint } = this.#settings;
+    const { address, security, proxy } = endpoint;
+    const within = AbortSignal.any([signal, AbortSignal.timeout(CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS)]);
+    try {
+      if (proxy !== null) return await dialThrough(proxy, address, { clock, security, signal: within });
+      return await connectTcp(address, within);
+    } catch (error) {
+      throw within.aborted ? new Error(`no answer within ${CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS / 1000} s`) : error;
+    }
+  }
+
+  #onMessage(message: ControlMessage): void {
+    if (message.type === 'DatagramPath') this.#observer = observerOf(message, this.#link?.remoteAddress ?? '');
+  }
+
+  #carriersOffered(): MessageOf<'AuthOk'>['carriers'] {
+    if (this.#hello === null) throw new Fault('CLIENT_CLOSED');
+    return this.#hello.carriers;
+  }
+
+  /** Accepts any certificate: what it is worth is for the caller to say. */
+  #handshake(raw: Socket, signal: AbortSignal): Promise<TLSSocket> {
+    const { address, security } = this.#settings.endpoint;
+    const ca = security.kind === 'tls' ? security.ca : undefined;
+    return new Promise((resolve, reject) => {
+      const socket = connectTls({
+        ...{ socket: raw, ALPNProtocols: [...ALPN_NAMES], rejectUnauthorized: false },
+        ...(isIP(address.host) === 0 ? { servername: address.host } : { host: address.host }),
+        ...(ca === undefined ? {} : { ca }),
+      });
+      const stop = (): void => void socket.destroy(signal.reason as Error);
+      signal.addEventListener('abort', stop, { once: true });
+      socket.once('error', reject);
+      socket.once('secureConnect', () => {
+        signal.removeEventListener('abort', stop);
+        socket.off('error', reject);
+        socket.on('error', () => {});
+        resolve(socket);
+      });
+    });
+  }
+
+  #certificateProblem(socket: TLSSocket): Problem {
+    const error = socket.authorizationError as unknown;
+    // A word of OpenSSL's, or an error with one.
+    const code = typeof error === 'string' ? error : ((error as NodeJS.ErrnoException | null)?.code ?? 'CERT_REJECTED');
+    const cause = Object.assign(error instanceof Error ? error : new Error(words(code)), { code });
+    return problemOf(certificateFault(this.#settings.endpoint.address.text, cause) ?? cause);
+  }
+
+  /** null: it does not say, as older edges and strangers. */
+  async #askIssuer(socket: TLSSocket, signal: AbortSignal): Promise<string | null> {
+    const authorization = `Bearer ${this.#settings.token.reveal()}`;
+    try {
+      const headers = await this.#ask(socket, '/_speed?bytes=0', { authorization }, signal);
+      return headers['tunnel-certificate-issuer'] ?? null;
+    } catch {
+      return null;
+    }
+  }
+
+  #ask(
+    socket: Socket,
+    path: string,
+    more: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<Readonly<Record<string, string | undefined>>> {
+    const headers = { host: this.#settings.endpoint.address.text, connection: 'close', ...more };
+    return new Promise((resolve, reject) => {
+      const asked = request({ createConnection: () => socket, path, headers, setHost: false, signal });
+      asked.once('error', reject);
+      asked.once('response', (response) => {
+        response.resume();
+        resolve(response.headers as Record<string, string | undefined>);
+        socket.destroy();
+      });
+      asked.end();
+    });
+  }
+}
+
+const connectTcp = ({ host, port }: ServerAddress, signal: AbortSignal): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    const socket = connectPlain({ host, port, noDelay: true });
+    const stop = (): void => void socket.destroy(signal.reason as Error);
+    signal.addEventListener('abort', stop, { once: true });
+    socket.once('error', reject);
+    socket.once('connect', () => {
+      signal.removeEventListener('abort', stop);
+      socket.off('error', reject);
+      // From here on whoever has it listens; what comes in between is told by the next write.
+      socket.on('error', () => {});
+      resolve(socket);
+    });
+    if (signal.aborted) stop();
+  });
+
+const isOfLookup = (error: unknown): boolean => (error as NodeJS.ErrnoException | null)?.syscall === 'getaddrinfo';
+
+/** As an edge writes it into a header, to be compared with it. */
+const issuerOf = ({ issuer }: PeerCertificate): string =>
+  String(issuer?.CN ?? issuer?.O ?? 'an authority without a name').replace(/[^\x20-\x7e]/g, '?');
+
+const daysLeftOf = (certificate: PeerCertificate, now: number): number =>
+  Math.floor((Date.parse(certificate.valid_to) - now) / DAY_MS);
+
+const words = (code: string): string => code.toLowerCase().replaceAll('_', ' ');

@@ -1,0 +1,109 @@
+// How fast bytes pass between this machine and the edge, each way: /_speed of the control port, for so many bytes or so long.
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { BandwidthFacts, Transfer } from '@tunnel/core';
+import type { Clock, Secret } from '@tunnel/runtime';
+import { reasonOf } from '../dial-faults.ts';
+import { CLIENT_LIMITS } from '../limits.ts';
+
+export interface SpeedOptions {
+  /** host:port, for the Host of the request. */
+  readonly server: string;
+  readonly token: Secret;
+  readonly clock: Clock;
+  /** A connection of its own for each way. */
+  readonly dial: (signal: AbortSignal) => Promise<Duplex>;
+}
+
+const CHUNK = Buffer.alloc(64 * 1024);
+
+/** The edge does not measure, or not now: no fault of the way. */
+const NOT_OFFERED: Readonly<Record<number, string>> = {
+  404: 'this edge does not measure it',
+  426: 'this edge does not measure it',
+  429: 'measured often enough for this minute',
+};
+
+class NotOffered extends Error {}
+
+export const measureBandwidth = async (options: SpeedOptions, signal: AbortSignal): Promise<BandwidthFacts> => {
+  try {
+    const down = await transfer(options, signal, fetchBytes);
+    const up = await transfer(options, signal, sendBytes);
+    return { state: 'measured', down, up };
+  } catch (error) {
+    if (error instanceof NotOffered) return { state: 'not-offered', why: error.message };
+    return { state: 'failed', reason: reasonOf(error) };
+  }
+};
+
+type Way = (begin: Begin, count: (bytes: number) => void) => Promise<void>;
+type Begin = (method: 'GET' | 'POST', path: string) => ClientRequest;
+
+/** Ends with the last byte, or when its time is over: what passed until then tells as much. */
+const transfer = async (options: SpeedOptions, signal: AbortSignal, way: Way): Promise<Transfer> => {
+  const { server, token, clock, dial } = options;
+  const socket = await dial(signal);
+  let bytes = 0;
+  const since = clock.monotonic();
+  const begin: Begin = (method, path) =>
+    request({
+      ...{ createConnection: () => socket, method, path, setHost: false },
+      headers: { host: server, authorization: `Bearer ${token.reveal()}`, connection: 'close' },
+    });
+  const over = new Promise<void>((resolve) => {
+    const timer = clock.setTimeout(resolve, CLIENT_LIMITS.DOCTOR_TRANSFER_WITHIN_MS);
+    socket.once('close', () => timer.cancel());
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  try {
+    await Promise.race([way(begin, (more) => (bytes += more)), over]);
+    if (bytes === 0) throw new Error(`no byte passed within ${CLIENT_LIMITS.DOCTOR_TRANSFER_WITHIN_MS / 1000} s`);
+    return { bytes, ms: clock.monotonic() - since };
+  } finally {
+    socket.on('error', () => {});
+    socket.destroy();
+  }
+};
+
+const fetchBytes: Way = async (begin, count) => {
+  const asked = begin('GET', `/_speed?bytes=${CLIENT_LIMITS.DOCTOR_TRANSFER_BYTES}`);
+  asked.end();
+  const response = await answerOf(asked);
+  for await (const part of response as AsyncIterable<Buffer>) count(part.length);
+};
+
+const sendBytes: Way = async (begin, count) => {
+  const asked = begin('POST', '/_speed');
+  asked.setHeader('content-length', CLIENT_LIMITS.DOCTOR_TRANSFER_BYTES);
+  const answer = answerOf(asked);
+  // Whoever refuses may do so before it has read all.
+  answer.catch(() => {});
+  for (let left = CLIENT_LIMITS.DOCTOR_TRANSFER_BYTES; left > 0; left -= CHUNK.length) {
+    const taken = await Promise.race([written(asked, CHUNK.subarray(0, Math.min(left, CHUNK.length))), answer]);
+    if (taken !== undefined) break;
+    count(Math.min(left, CHUNK.length));
+  }
+  asked.end();
+  (await answer).resume();
+};
+
+const written = (asked: ClientRequest, bytes: Buffer): Promise<undefined> =>
+  new Promise((resolve, reject) => {
+    asked.write(bytes, (error) => (error ? reject(error) : resolve(undefined)));
+  });
+
+const answerOf = (asked: ClientRequest): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    asked.once('error', reject);
+    asked.once('response', (response) => {
+      const status = response.statusCode ?? 0;
+      if (status === 200) return resolve(response);
+      response.resume();
+      reject(
+        NOT_OFFERED[status] === undefined
+          ? new Error(`the edge answered with HTTP ${status}`)
+          : new NotOffered(NOT_OFFERED[status]),
+      );
+    });
+  });

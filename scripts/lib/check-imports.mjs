@@ -1,0 +1,97 @@
+// Finds the imports that the tables in ARCHITECTURE.md forbid.
+import { readFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { cyclesOf, forbiddenArrows, unreached } from './folder-rules.mjs';
+import {
+  CORE_REFUSES,
+  ENTRY,
+  FOLDER_MAY_IMPORT,
+  FOR_TESTS,
+  IMPURE_NAMES,
+  MAY_IMPORT,
+  NEVER_EXTERNAL,
+  PURE,
+} from './import-rules.mjs';
+import { filesBelow, workspaceDirs } from './paths.mjs';
+import { readModule } from './read-module.mjs';
+
+const SCOPE = '@tunnel/';
+
+/** Why `name` may not import `specifier`, or undefined. */
+function refusal(name, file, workspaceRoot, specifier) {
+  if (specifier.startsWith('.')) {
+    if (FOR_TESTS.test(specifier)) return 'this file is for tests only';
+    const outside = relative(workspaceRoot, resolve(dirname(file), specifier)).startsWith('..');
+    return outside ? 'leaves its package; import the package by its name' : undefined;
+  }
+  if (specifier.startsWith(SCOPE)) {
+    const [target, ...deeper] = specifier.slice(SCOPE.length).split('/');
+    if (deeper.length > 0) return `reaches inside ${SCOPE}${target}; import from its index`;
+    if (target === 'testkit' && name !== 'testkit') return 'testkit is for tests only';
+    return MAY_IMPORT[name].includes(target) ? undefined : `${name} may not import ${target}`;
+  }
+  if (PURE.has(name) && (specifier.startsWith('node:') || builtinModules.includes(specifier))) {
+    return `${name} runs anywhere and may not import Node.js modules`;
+  }
+  if (specifier === 'vitest' && name !== 'testkit') return 'vitest is for tests only';
+  return NEVER_EXTERNAL[name]?.some((pattern) => pattern.test(specifier))
+    ? `${name} may not import ${specifier}`
+    : undefined;
+}
+
+/** Names that a pure package uses although it must not. */
+function impurities(name, names) {
+  if (!PURE.has(name)) return [];
+  return names.flatMap((used) => {
+    const refused = name === 'core' ? CORE_REFUSES.get(used.name) : undefined;
+    if (refused) return [{ line: used.line, why: `${name} may not use ${refused}` }];
+    const isGlobal = IMPURE_NAMES.has(used.name) && !used.isKey;
+    return isGlobal ? [{ line: used.line, why: `${name} may not use \`${used.name}\`` }] : [];
+  });
+}
+
+function arrowProblems(name, files, arrows) {
+  const rows = FOLDER_MAY_IMPORT[name];
+  const helpers = unreached(files, (file) => ENTRY.test(file), arrows);
+  return [
+    ...(rows ? forbiddenArrows(rows, arrows) : []).map(({ file, line, why }) => `${file}:${line}: ${why}`),
+    ...cyclesOf(arrows).map(({ parent, names, imports }) =>
+      [`${parent}: a circle: ${names.join(' → ')}`, ...imports.map((arrow) => `    ${arrow}`)].join('\n'),
+    ),
+    ...helpers.map((file) => `${file}:1: only tests use this; it should be a .fixture.ts`),
+  ];
+}
+
+function checkWorkspace(root, dir) {
+  const name = basename(dir);
+  if (!MAY_IMPORT[name]) return [`${dir}: no row in scripts/lib/import-rules.mjs; give the new package its rule first`];
+  const workspaceRoot = join(root, dir);
+  const src = join(workspaceRoot, 'src');
+  const files = filesBelow(src).filter((file) => /\.[cm]?tsx?$/.test(file) && !FOR_TESTS.test(file));
+  const known = new Set(files);
+  const arrows = [];
+  const problems = files.flatMap((file) => {
+    const { imports, names, syntaxError } = readModule(file, readFileSync(file, 'utf8'));
+    if (syntaxError) return [`${relative(root, file)}:1: cannot be read: ${syntaxError}`];
+    const found = impurities(name, names);
+    for (const { specifier, line } of imports) {
+      const why = refusal(name, file, workspaceRoot, specifier);
+      if (why) found.push({ line, why: `'${specifier}': ${why}` });
+      const target = resolve(dirname(file), specifier);
+      if (specifier.startsWith('.') && known.has(target)) {
+        arrows.push({ from: relative(src, file), to: relative(src, target), line });
+      }
+    }
+    return found.map(({ line, why }) => `${relative(root, file)}:${line}: ${why}`);
+  });
+  const paths = files.map((file) => relative(src, file));
+  return [...problems, ...arrowProblems(name, paths, arrows).map((problem) => `${dir}/src/${problem}`)];
+}
+
+/** What is to be said of the checkout at `root`, and the exit code. */
+export function checkImports(root) {
+  const problems = workspaceDirs(root).flatMap((dir) => checkWorkspace(root, dir));
+  const count = problems.length === 0 ? 'import rules hold' : `${problems.length} forbidden imports or names`;
+  return { text: [...problems, count, ''].join('\n'), code: problems.length === 0 ? 0 : 1 };
+}

@@ -1,0 +1,171 @@
+// The real client at the ports that visitors use: by ALPN, by path through somebody who opens TLS, and in clear; and what is left of them when they are closed.
+
+import { readFileSync } from 'node:fs';
+import { request as secureRequest } from 'node:https';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { createServer as createTlsServer, type Server } from 'node:tls';
+import { deterministicBytes, eventually, hashOf, startEchoServer, testCertificate } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { askHttp, openHttp, startWeb } from '../http-tunnels.fixture.ts';
+import { askSecurely, TLS_FLAGS, TRUST } from '../https-visitor.fixture.ts';
+import type { Stack } from '../stack.fixture.ts';
+import { Harness, it } from '../system-test.fixture.ts';
+import { sendAndReadAll } from '../visitor.fixture.ts';
+
+const BYTES = deterministicBytes(3_000_000, 21);
+
+const shared = new Harness();
+let secure: Stack;
+let plain: Stack;
+let closed: Stack;
+beforeAll(async () => {
+  [secure, plain, closed] = await Promise.all([
+    shared.stack({ tls: true, server: 'plain_http = "proxy"' }),
+    shared.stack(),
+    shared.stack({ tls: true, server: 'control_on_public = false' }),
+  ]);
+});
+afterAll(() => shared.close());
+
+/** `localhost` and the port of one of its public addresses. */
+const at = (stack: Stack, which: 'http_url' | 'https_url'): string =>
+  `localhost:${new URL((stack.run as unknown as Record<string, string>)[which] ?? '').port}`;
+
+const expectServed = async (port: number): Promise<void> =>
+  expect(hashOf(await sendAndReadAll(port, BYTES))).toBe(hashOf(BYTES));
+
+/** As a company's proxy, or nginx: TLS ends here, ALPN with it, and bytes go on to another port, in clear or in TLS of its own. */
+const startTlsRelay = async (
+  target: number,
+): Promise<{ port: number; alpn: string[]; cut(): void; close(): Promise<void> }> => {
+  const { cert, key } = testCertificate();
+  const alpn: string[] = [];
+  const sockets = new Set<Socket>();
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+  const server: Server = createTlsServer({ cert, key, ALPNProtocols: ['http/1.1'] }, (socket) => {
+    alpn.push(String(socket.alpnProtocol));
+    sockets.add(socket.on('close', () => sockets.delete(socket)));
+    const onward = connect(target, '127.0.0.1');
+    socket.pipe(onward).pipe(socket);
+    for (const [one, other] of [
+      [socket, onward],
+      [onward, socket],
+    ] as const) {
+      one.on('error', () => {});
+      one.on('close', () => other.destroy());
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const close = async (): Promise<void> => {
+    server.close();
+    cut();
+  };
+  return { port, alpn, cut, close };
+};
+
+describe.concurrent('a client comes', () => {
+  it('by the https port, with all its carriers, and is no visitor there', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const program = await harness.tcp(secure, echo.port, { server: at(secure, 'https_url'), flags: TLS_FLAGS });
+    await expectServed((await program.ready()).assigned_port);
+    const web = harness.use(await startWeb((request, response) => void response.end(`${request.url}`)));
+    const flags = [...TLS_FLAGS, '--server', at(secure, 'https_url')];
+    const { endpoint } = await openHttp(harness, secure, web.port, flags);
+    // Paths of the control plane are the service's own where the host is a tunnel.
+    for (const path of ['/_control', '/_speed?bytes=1', '/one']) {
+      expect((await askSecurely(endpoint, path)).text).toBe(path);
+    }
+  });
+
+  it('by path, through one that opens TLS and knows no tunnel/1', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const relay = harness.use(await startTlsRelay(Number(new URL(secure.run.http_url).port)));
+    const program = await harness.tcp(secure, echo.port, { server: `localhost:${relay.port}`, flags: TLS_FLAGS });
+    await expectServed((await program.ready()).assigned_port);
+    await eventually(() => expect(relay.alpn).toEqual(Array.from({ length: 5 }, () => 'http/1.1')));
+  });
+
+  it('in clear by the http port of an edge on this machine', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const program = await harness.tcp(plain, echo.port, { server: at(plain, 'http_url') });
+    await expectServed((await program.ready()).assigned_port);
+  });
+
+  it('back by the same way when who is in between has cut all of it, to the port it had', async ({ harness }) => {
+    const echo = harness.use(await startEchoServer());
+    const relay = harness.use(await startTlsRelay(Number(new URL(secure.run.http_url).port)));
+    const program = await harness.tcp(secure, echo.port, { server: `localhost:${relay.port}`, flags: TLS_FLAGS });
+    const { assigned_port: port } = await program.ready();
+    relay.cut();
+    await program.waitFor('reconnected');
+    await expectServed(port);
+  });
+});
+
+describe.concurrent('the public ports are for visitors alone', () => {
+  it('with control_on_public = false: the client says that there is no edge, the control port goes on', async ({
+    harness,
+  }) => {
+    const echo = harness.use(await startEchoServer());
+    const lost = await harness.tcp(closed, echo.port, { server: at(closed, 'https_url'), flags: TLS_FLAGS });
+    expect(await lost.exitCode()).not.toBe(0);
+    expect([...lost.stdout, ...lost.stderr].join('\n')).toContain('CLIENT_NOT_AN_EDGE');
+    const program = await harness.tcp(closed, echo.port, { flags: TLS_FLAGS });
+    await expectServed((await program.ready()).assigned_port);
+  });
+
+  it('at a name of a tunnel; and no tunnel has the host of the edge itself', async ({ harness }) => {
+    const web = harness.use(await startWeb((_request, response) => void response.end('mine')));
+    for (const name of ['', '.', 'localhost.', '@']) {
+      const program = await harness.run([
+        'http',
+        String(web.port),
+        '--json',
+        '--subdomain',
+        name,
+        '--server',
+        plain.control,
+        '--token-file',
+        plain.tokenFile,
+      ]);
+      expect(await program.exitCode()).not.toBe(0);
+    }
+    const port = Number(new URL(plain.run.http_url).port);
+    expect((await askHttp({ host: `localhost:${port}`, port }, { path: '/' })).status).toBe(404);
+  });
+});
+
+it('what a person reads at the start names the port that visitors and clients share', () => {
+  const said = secure.program.stdout.join('\n');
+  expect(said).toContain(`(TLS), and ${at(secure, 'https_url')}`);
+  expect(said).toContain(`--server ${at(secure, 'https_url')} --tls`);
+  expect(closed.program.stdout.join('\n')).not.toContain(`--server ${at(closed, 'https_url')}`);
+});
+
+it('the path is measured by whoever has a key', async () => {
+  const token = readFileSync(secure.tokenFile, 'utf8').trim();
+  const port = Number(at(secure, 'https_url').split(':')[1]);
+  const ask = (bytes: number, authorization: string): Promise<[number, number]> =>
+    new Promise((resolve, reject) => {
+      const headers = { authorization, host: 'localhost' };
+      secureRequest(
+        { ...TRUST, host: '127.0.0.1', port, path: `/_speed?bytes=${bytes}`, headers, agent: false },
+        (response) => {
+          let received = 0;
+          response.on('data', (chunk: Buffer) => {
+            received += chunk.length;
+          });
+          response.on('end', () => resolve([response.statusCode ?? 0, received]));
+        },
+      )
+        .on('error', reject)
+        .end();
+    });
+  for (let n = 0; n < 4; n += 1) expect(await ask(16_777_216, `Bearer ${token}`)).toEqual([200, 16_777_216]);
+  expect((await ask(1, `Bearer ${token}`))[0]).toBe(429);
+  expect((await ask(16_777_217, `Bearer ${token}`))[0]).toBe(400);
+  expect((await ask(1, 'Bearer nobody'))[0]).toBe(401);
+});

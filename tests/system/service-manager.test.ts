@@ -1,0 +1,43 @@
+// Real programs under a service manager that listens: they say when they are ready, reload, stop, and that they live.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { canHearNotifications, ServiceManager } from './service-manager.fixture.ts';
+import { it } from './system-test.fixture.ts';
+
+describe.runIf(canHearNotifications)('a service manager', () => {
+  it('hears from tunnel-server when it is ready, lives and stops, and from nobody else in its name', async ({
+    harness,
+  }) => {
+    const manager = await ServiceManager.listen(harness);
+    const stack = await harness.stack({ command: 'stack', env: manager.env });
+    await eventually(() => expect(manager.told).toEqual(['READY=1']));
+    await eventually(() => expect(manager.signsOfLife).toBeGreaterThan(1));
+    await stack.stop();
+    // The parts and the database have said nothing.
+    expect(manager.told).toEqual(['READY=1', 'STOPPING=1']);
+  });
+
+  it('hears from the client when its tunnels are open, around a reload, and at its end', async ({ harness }) => {
+    const manager = await ServiceManager.listen(harness);
+    const stack = await harness.stack();
+    const home = await harness.folder();
+    const config = join(home, '.tunnel', 'config.yml');
+    const text = `server: ${stack.control}\nauth_token_file: ${stack.tokenFile}\ntunnels:\n  a: { proto: tcp, local_port: 9 }\n`;
+    mkdirSync(join(home, '.tunnel'));
+    writeFileSync(config, text);
+    const tunnel = await harness.run(['start', '--json'], { home, env: manager.env });
+    await tunnel.ready();
+    await eventually(() => expect(manager.told).toEqual(['READY=1']));
+    writeFileSync(config, `${text}  b: { proto: tcp, local_port: 9 }\n`);
+    tunnel.signal('SIGHUP');
+    await tunnel.waitFor('reloaded');
+    const reload = [expect.stringMatching(/^RELOADING=1 MONOTONIC_USEC=\d+$/), 'READY=1'];
+    await eventually(() => expect(manager.told).toEqual(['READY=1', ...reload]));
+    await eventually(() => expect(manager.signsOfLife).toBeGreaterThan(0));
+    tunnel.signal('SIGTERM');
+    expect(await tunnel.exitCode()).toBe(0);
+    expect(manager.told).toEqual(['READY=1', ...reload, 'STOPPING=1']);
+  });
+});
