@@ -83,7 +83,7 @@ describe('the service manager', () => {
     await eventually(() => expect(calls().slice(3)).toEqual([expect.stringMatching(/^RELOADING=1/), 'READY=1']));
     expect(await end(started)).toBe(0);
     expect(calls().slice(5)).toEqual(['STOPPING=1']);
-    expect(env).not.toHaveProperty('NOTIFY_SOCKET');
+    expect(started.io.env).not.toHaveProperty('NOTIFY_SOCKET');
   });
 
   it('is not told that a client is ready one of whose tunnels was refused', async () => {
