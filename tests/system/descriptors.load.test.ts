@@ -176,7 +176,10 @@ describe.runIf(process.platform === 'linux')(`${FLOOD} connections to a stack of
     // With its carriers, while the flood goes on.
     await (await harness.tcp(stack, 9)).ready();
     await flooding;
-    expect(ends.get('AuthOk')).toBeLessThanOrEqual(12);
+    // A flood that a busy machine takes long for outlives sessions that say nothing: each that was ended made room for one.
+    await eventually(() =>
+      expect(open.filter((ws) => ws.readyState === WebSocket.OPEN).length).toBeLessThanOrEqual(12),
+    );
     expect(ends.get('SESSION_LIMIT')).toBeGreaterThan(FLOOD / 2);
     expect((await seriesOf(stack, 'tunnel_connections_refused_total')).get('account-limit')).toBe(
       ends.get('SESSION_LIMIT'),

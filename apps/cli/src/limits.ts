@@ -31,4 +31,10 @@ export const CLI_LIMITS = {
   AGENT_ANSWER_MAX_BYTES: 16 * MiB,
   /** sockets that a command asks; whatever else is in the folder was not put there by clients */
   AGENT_SOCKETS_MAX: 256,
+
+  // --- service ---
+  /** how long `tunnel service` waits until a client is ready: a server that is not there has ended it before */
+  SERVICE_START_TIMEOUT_MS: 45_000,
+  /** the last words of a program of systemd that are kept for its problem */
+  SERVICE_OUTPUT_MAX_CHARS: 64 * KiB,
 } as const;

@@ -110,8 +110,11 @@ describe('tunnel files', () => {
       expect(tunnel.events('request')).toContainEqual(expect.objectContaining({ path: '/sub/x.txt', status: 200 })),
     );
     const inspector = endpointOf(String(ready['inspect_url']));
-    const listed = async () => JSON.parse((await askHttp(inspector, { path: '/api/requests' })).text).requests;
-    const [{ id }] = await listed();
+    const listed = async (): Promise<{ id: string }[]> => {
+      const { text } = await askHttp(inspector, { path: '/api/requests' });
+      return (JSON.parse(text) as { requests: { id: string }[] }).requests;
+    };
+    const id = (await listed())[0]?.id;
     const page = (await askHttp(inspector)).text;
     const token = /name="inspector-token" content="([^"]+)"/.exec(page)?.[1] ?? '';
     const headers = { origin: `http://${inspector.host}`, 'x-inspector-token': token };

@@ -6,6 +6,7 @@ import { Fault } from '@tunnel/errors';
 import { type ClientConfig, loadClientConfig, pathFrom } from '@tunnel/runtime';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
 import { fileFault, writePrivateFile } from '../private-files.ts';
 import { defaultConfigPath } from '../settings.ts';
 import { type ServiceKind, Systemd } from './systemd.ts';
@@ -21,9 +22,6 @@ export interface ServiceFlags {
   readonly lines: number;
   readonly follow?: boolean;
 }
-
-/** Longer than a first connection may take: a server that is not there has ended the client by then. */
-const START_MS = 45_000;
 
 export const runService = async (action: ServiceAction, flags: ServiceFlags, io: Io): Promise<ExitCode> => {
   const kind: ServiceKind = flags.system === true ? 'system' : 'user';
@@ -87,7 +85,7 @@ const install = async (service: Service, io: Io): Promise<ExitCode> => {
 };
 
 const start = async ({ unit, kind, manager }: Service, io: Io, verb: 'start' | 'restart'): Promise<ExitCode> => {
-  const outcome = await manager.start(verb, unit, START_MS);
+  const outcome = await manager.start(verb, unit, CLI_LIMITS.SERVICE_START_TIMEOUT_MS);
   if (outcome === 'ready') {
     io.stdout.write(`${unit} is ready: every tunnel is open\n`);
     return EXIT.endedAsAsked;

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { Fault } from '@tunnel/errors';
 import type { Io } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
 import { oneLine } from '../problem-report.ts';
 
 interface ProgramEnd {
@@ -9,9 +10,6 @@ interface ProgramEnd {
   readonly out: string;
   readonly err: string;
 }
-
-/** What is kept of a program's words. */
-const OUTPUT_CHARS = 64 * 1024;
 
 export type ServiceKind = 'user' | 'system';
 
@@ -79,10 +77,10 @@ export class Systemd {
     let [out, err] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       if (isShown) this.#io.stdout.write(text);
-      else out = (out + text).slice(-OUTPUT_CHARS);
+      else out = (out + text).slice(-CLI_LIMITS.SERVICE_OUTPUT_MAX_CHARS);
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      err = (err + text).slice(-OUTPUT_CHARS);
+      err = (err + text).slice(-CLI_LIMITS.SERVICE_OUTPUT_MAX_CHARS);
     });
     return new Promise((resolve, reject) => {
       child.once('error', ({ code, message }: NodeJS.ErrnoException) =>

@@ -2,17 +2,7 @@
 import { basename } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { CLIENT_LIMITS } from '../limits.ts';
-import { ServedFolder } from './files/served-folder.ts';
-
-/** A folder to publish. */
-export interface FilesSpec {
-  /** Seen from the working directory. Where it leads when the tunnel is opened is what is served, also when it is a link. */
-  readonly dir: string;
-  /** true: a page that is not there is answered with `index.html`, for programs that route in the browser. */
-  readonly spa?: boolean | undefined;
-  /** true: a folder without an `index.html` shows what is in it. */
-  readonly listing?: boolean | undefined;
-}
+import { type FilesSpec, ServedFolder } from './files/served-folder.ts';
 
 /** Exactly one of `localPort`, `localSocket` and `files`. */
 export interface LocalSpec {

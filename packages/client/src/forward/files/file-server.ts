@@ -150,7 +150,7 @@ const sendFile = ({ handle, stat, name }: OpenedFile, request: IncomingMessage, 
     if (response.headersSent) response.destroy();
     else answerShortly(response, error.status ?? 503, error.headers);
   });
-  sending.on('stream', (bytes) => watchLength(bytes, response));
+  sending.on('stream', (bytes: ReadStream) => watchLength(bytes, response));
   sending.send(name, stat);
 };
 

@@ -3,8 +3,17 @@ import { realpathSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { ByteDuplex } from '@tunnel/mux';
-import type { FilesSpec } from '../local-target.ts';
 import type { FileServer } from './file-server.ts';
+
+/** A folder to publish. */
+export interface FilesSpec {
+  /** Seen from the working directory. Where it leads when the tunnel is opened is what is served, also when it is a link. */
+  readonly dir: string;
+  /** true: a page that is not there is answered with `index.html`, for programs that route in the browser. */
+  readonly spa?: boolean | undefined;
+  /** true: a folder without an `index.html` shows what is in it. */
+  readonly listing?: boolean | undefined;
+}
 
 export class ServedFolder {
   /** As its owner named it, from the root of the file system on. */
