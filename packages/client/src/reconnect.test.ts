@@ -1,6 +1,6 @@
 // Tunnels across connections and restarts: what is asked for again, what is kept, how a client ends.
 import { Fault } from '@tunnel/errors';
-import { eventually, temporaryDirectory } from '@tunnel/testkit';
+import { eventually, FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Client, connect } from './client.ts';
 import type { ConnectOptions } from './options.ts';
@@ -43,6 +43,24 @@ describe('connect', () => {
     expect(tunnel.counts).toEqual({ connections: 0, open: 0, requests: 0, bytesIn: 0, bytesOut: 0 });
     expect(edge.session.all('RegisterTunnel')[0]).toMatchObject({ name: 'db', local_addr: '127.0.0.1:5432' });
     expect(events.map((event) => event.type)).toEqual(['connecting', 'connected', 'tunnel-opened']);
+  });
+
+  it('knows its session: where the edge is, its carriers, and from the first ping on how far it is', async () => {
+    edge.script.Ping = (message, session) => {
+      session.send({ type: 'Pong', id: message.id });
+      return true;
+    };
+    const clock = new FakeClock();
+    const client = await dial({ clock });
+    const id = seen('connected').map((event) => (event.type === 'connected' ? event.sessionId : ''))[0];
+    await eventually(() => expect(client.session).toMatchObject({ id, regionId: expect.any(String), latencyMs: null }));
+    await eventually(async () => {
+      await clock.advance(1000);
+      expect(client.session?.latencyMs).toEqual(expect.any(Number));
+    });
+    await eventually(() => expect(client.session?.carriers).toBeGreaterThan(0));
+    await client.close();
+    expect(client.session).toBeNull();
   });
 
   it('ends with the fault of a refused key, without a second try', async () => {
