@@ -5,18 +5,18 @@ import { dialStatically } from './node-internals.ts';
 import { adoptSocket, SocketDuplex } from './socket-duplex.ts';
 
 /** Over TCP, or through a Unix socket. */
-type Place = { readonly host: string; readonly port: number } | { readonly path: string };
+type DialAddress = { readonly host: string; readonly port: number } | { readonly path: string };
 
-export type DialOptions = Place & { readonly timeoutMs: number };
+export type DialOptions = DialAddress & { readonly timeoutMs: number };
 
 /** `verify`: whether the certificate must be one that is trusted here, and of this host; behind a Unix socket that is localhost. */
 export type TlsDialOptions = DialOptions & { readonly verify: boolean };
 
 /** Rejects with Node's own error (`code` says which). */
-export const connectSocket = ({ timeoutMs, ...place }: DialOptions): Promise<SocketDuplex> => {
+export const connectSocket = ({ timeoutMs, ...address }: DialOptions): Promise<SocketDuplex> => {
   let dialled!: Socket;
   const duplex = new SocketDuplex((reader) => {
-    const attached = dialStatically({ ...place, allowHalfOpen: true, noDelay: true }, reader);
+    const attached = dialStatically({ ...address, allowHalfOpen: true, noDelay: true }, reader);
     dialled = attached.socket;
     return attached;
   });
@@ -24,12 +24,12 @@ export const connectSocket = ({ timeoutMs, ...place }: DialOptions): Promise<Soc
 };
 
 /** Rejects with Node's own error. The time covers connect and handshake together. */
-export const connectTlsSocket = ({ timeoutMs, verify, ...place }: TlsDialOptions): Promise<SocketDuplex> => {
+export const connectTlsSocket = ({ timeoutMs, verify, ...address }: TlsDialOptions): Promise<SocketDuplex> => {
   // Node documents allowHalfOpen here; its types do not know it.
   const options: ConnectionOptions & { readonly allowHalfOpen: boolean } = {
-    ...place,
+    ...address,
     // An address has no place in SNI (RFC 6066, section 3).
-    ...('host' in place && isIP(place.host) === 0 ? { servername: place.host } : {}),
+    ...('host' in address && isIP(address.host) === 0 ? { servername: address.host } : {}),
     rejectUnauthorized: verify,
     ALPNProtocols: ['http/1.1'],
     allowHalfOpen: true,

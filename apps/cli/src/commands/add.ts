@@ -7,7 +7,7 @@ import { type EntryKeys, saveTunnelEntry } from '../config-entries.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { GroupFlags } from '../flags.ts';
 import type { Io } from '../io.ts';
-import type { LocalPlace } from '../local-place.ts';
+import type { TypedTarget } from '../local-target.ts';
 import type { JsonEvent } from '../output/json.ts';
 import { oneLine } from '../problem-report.ts';
 import { defaultConfigPath } from '../settings.ts';
@@ -33,11 +33,11 @@ export const addTunnelCommand = (io: Io, finish: Finish): Command => {
     .description('open one more tunnel in the running client')
     .addHelpText('after', EXAMPLES);
   const kinds = [
-    below(httpTunnelCommand()).action((place: LocalPlace, flags: AddFlags & HttpTunnelFlags) =>
-      add(httpSpecOf(place, flags, io), flags, io, finish),
+    below(httpTunnelCommand()).action((target: TypedTarget, flags: AddFlags & HttpTunnelFlags) =>
+      add(httpSpecOf(target, flags, io), flags, io, finish),
     ),
-    below(tcpTunnelCommand()).action((place: LocalPlace, flags: AddFlags & TcpTunnelFlags) =>
-      add(tcpSpecOf(place, flags, io), flags, io, finish),
+    below(tcpTunnelCommand()).action((target: TypedTarget, flags: AddFlags & TcpTunnelFlags) =>
+      add(tcpSpecOf(target, flags, io), flags, io, finish),
     ),
     below(udpTunnelCommand()).action((port: number, flags: AddFlags & UdpTunnelFlags) =>
       add(udpSpecOf(port, flags), flags, io, finish),

@@ -15,7 +15,7 @@ import {
   type RequestFlags,
 } from '../flags.ts';
 import type { Io } from '../io.ts';
-import { LOCAL_PLACE_HELP, type LocalPlace, localPlace, localSpecOf } from '../local-place.ts';
+import { LOCAL_TARGET_HELP, localSpecOf, type TypedTarget, typedTarget } from '../local-target.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
 
@@ -46,8 +46,8 @@ Example:
 export const httpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addRunFlags(httpTunnelCommand())
     .addHelpText('after', EXAMPLES)
-    .action(async (place: LocalPlace, flags: HttpTunnelFlags & RunFlags) => {
-      finish(await runNamed(httpSpecOf(place, flags, io), flags, io));
+    .action(async (target: TypedTarget, flags: HttpTunnelFlags & RunFlags) => {
+      finish(await runNamed(httpSpecOf(target, flags, io), flags, io));
     });
 
 /** What says which tunnel it is, and nothing about a connection. */
@@ -55,7 +55,7 @@ export const httpTunnelCommand = (): Command =>
   addNamedFlags(
     new Command('http')
       .description('publish a local HTTP service')
-      .argument('<port>', LOCAL_PLACE_HELP, localPlace)
+      .argument('<port>', LOCAL_TARGET_HELP, typedTarget)
       .option('--name <name>', 'name of the tunnel (default: http-<port>)')
       .option('--local-host <host>', 'host of the local service (default: "127.0.0.1")')
       .addOption(
@@ -77,13 +77,13 @@ export const addNamedFlags = (command: Command): Command =>
 
 export const addRunFlags = (command: Command): Command => addConnectionFlags(addComfortFlags(addRequestFlags(command)));
 
-export const httpSpecOf = (place: LocalPlace, flags: HttpTunnelFlags, io: Io): NamedSpec => ({
-  ...localSpecOf(place, flags.localHost, io),
+export const httpSpecOf = (target: TypedTarget, flags: HttpTunnelFlags, io: Io): NamedSpec => ({
+  ...localSpecOf(target, flags.localHost, io),
   protocol: flags.https === true ? 'https' : 'http',
   localProtocol: flags.localProtocol,
   localTlsVerify: flags.localTlsNoVerify !== true,
   ...namedSpecOf(flags, io),
-  name: flags.name ?? `http-${localLabel(localSpecOf(place, flags.localHost, io))}`,
+  name: flags.name ?? `http-${localLabel(localSpecOf(target, flags.localHost, io))}`,
 });
 
 export const namedSpecOf = (flags: NamedFlags, io: Io): Partial<TunnelSpec> => ({

@@ -14,7 +14,7 @@ import {
   portNumber,
 } from '../flags.ts';
 import type { Io } from '../io.ts';
-import { LOCAL_PLACE_HELP, type LocalPlace, localPlace, localSpecOf } from '../local-place.ts';
+import { LOCAL_TARGET_HELP, localSpecOf, type TypedTarget, typedTarget } from '../local-target.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
 
@@ -33,10 +33,10 @@ Example:
 export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(addComfortFlags(tcpTunnelCommand()))
     .addHelpText('after', EXAMPLES)
-    .action(async (place: LocalPlace, flags: TcpTunnelFlags & ConnectionFlags & ComfortFlags) => {
+    .action(async (target: TypedTarget, flags: TcpTunnelFlags & ConnectionFlags & ComfortFlags) => {
       const config = loadConfig(flags.config, io);
       const settings = resolveSettings(flags, config, io);
-      const spec = tcpSpecOf(place, flags, io);
+      const spec = tcpSpecOf(target, flags, io);
       const stateKey = `tcp|${localText(spec)}|${spec.name}|${flags.group ?? ''}`;
       const from = { config: config?.path ?? null, source: 'flags' as const };
       finish(await runTunnels({ settings, flags, stateKey, ...from, tunnels: [spec] }, io));
@@ -47,14 +47,14 @@ export const tcpTunnelCommand = (): Command =>
   addGroupFlags(
     new Command('tcp')
       .description('publish a local TCP service')
-      .argument('<port>', LOCAL_PLACE_HELP, localPlace)
+      .argument('<port>', LOCAL_TARGET_HELP, typedTarget)
       .option('--name <name>', 'name of the tunnel (default: tcp-<port>)')
       .option('--local-host <host>', 'host of the local service (default: "127.0.0.1")')
       .option('--remote-port <port>', 'this public port or none', portNumber),
   );
 
-export const tcpSpecOf = (place: LocalPlace, flags: TcpTunnelFlags, io: Io): NamedSpec => {
-  const local = localSpecOf(place, flags.localHost, io);
+export const tcpSpecOf = (target: TypedTarget, flags: TcpTunnelFlags, io: Io): NamedSpec => {
+  const local = localSpecOf(target, flags.localHost, io);
   return {
     protocol: 'tcp',
     name: flags.name ?? `tcp-${localLabel(local)}`,

@@ -1,9 +1,9 @@
 // The completion of bash: one function, with the tree of commands as its branches.
-import { type CommandWords, flagsWithValues, placesByValues, type Values } from './command-words.ts';
+import { type CommandWords, flagsWithValues, positionsByValues, type Values } from './command-words.ts';
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-const pattern = (places: readonly string[]): string => places.map(quoted).join('|');
+const pattern = (positions: readonly string[]): string => positions.map(quoted).join('|');
 
 const replyOf = (values: Values): string => {
   if (values === 'files') return 'compopt -o default';
@@ -27,8 +27,8 @@ const branchesOf = (all: readonly CommandWords[]) => {
       ({ path, commands: own }) =>
         `    ${quoted(`${path}|`)}) words=${quoted(own.map(({ text }) => text).join(' '))} ;;`,
     );
-  const values = [...placesByValues(all).values()].map(
-    ({ values: kind, places }) => `    ${pattern(places)}) ${replyOf(kind)}; return ;;`,
+  const values = [...positionsByValues(all).values()].map(
+    ({ values: kind, positions }) => `    ${pattern(positions)}) ${replyOf(kind)}; return ;;`,
   );
   const repeated = all.filter(({ isRepeated }) => isRepeated).map(({ path }) => path);
   return {

@@ -71,14 +71,16 @@ const valuesOfArgument = (argument: Argument, path: readonly string[]): Values =
 export const flagsWithValues = (all: readonly CommandWords[]): string[] =>
   all.flatMap(({ path, flags }) => flags.filter(({ values }) => values !== null).map(({ text }) => `${path}|${text}`));
 
-/** Places (`path|flag`, or `path|` for the first argument) by what goes there: shells have one branch for each kind. */
-export const placesByValues = (all: readonly CommandWords[]): Map<string, { values: Values; places: string[] }> => {
-  const kinds = new Map<string, { values: Values; places: string[] }>();
-  const add = (values: Values, place: string): void => {
+/** Positions (`path|flag`, or `path|` for the first argument) by what goes there: shells have one branch for each kind. */
+export const positionsByValues = (
+  all: readonly CommandWords[],
+): Map<string, { values: Values; positions: string[] }> => {
+  const kinds = new Map<string, { values: Values; positions: string[] }>();
+  const add = (values: Values, position: string): void => {
     if (values === 'anything') return;
     const key = String(values);
-    const kind = kinds.get(key) ?? { values, places: [] };
-    kind.places.push(place);
+    const kind = kinds.get(key) ?? { values, positions: [] };
+    kind.positions.push(position);
     kinds.set(key, kind);
   };
   for (const { path, flags, commands, firstArgument } of all) {

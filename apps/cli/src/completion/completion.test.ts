@@ -5,7 +5,7 @@ import { Argument, Command, Option } from 'commander';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeTestIo } from '../io.fixture.ts';
 import { run } from '../run.ts';
-import { commandWords, flagsWithValues, placesByValues } from './command-words.ts';
+import { commandWords, flagsWithValues, positionsByValues } from './command-words.ts';
 import { complete } from './complete.ts';
 
 let home: TemporaryDirectory;
@@ -44,11 +44,11 @@ describe('the words of the commands', () => {
       ['-h', null],
     ]);
     expect(flagsWithValues(words)).toEqual(['start|--config', 'start|--mode']);
-    expect([...placesByValues(words).values()]).toEqual([
-      { values: 'names', places: ['start|'] },
-      { values: 'files', places: ['start|--config'] },
-      { values: ['a', 'b'], places: ['start|--mode'] },
-      { values: ['x'], places: ['keys create|'] },
+    expect([...positionsByValues(words).values()]).toEqual([
+      { values: 'names', positions: ['start|'] },
+      { values: 'files', positions: ['start|--config'] },
+      { values: ['a', 'b'], positions: ['start|--mode'] },
+      { values: ['x'], positions: ['keys create|'] },
     ]);
   });
 

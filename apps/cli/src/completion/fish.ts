@@ -1,9 +1,9 @@
 // The completion of fish: one function, with the tree of commands as its branches, and what each word means beside it.
-import { type CommandWords, flagsWithValues, placesByValues, type Values, type Word } from './command-words.ts';
+import { type CommandWords, flagsWithValues, positionsByValues, type Values, type Word } from './command-words.ts';
 
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
-const pattern = (places: readonly string[]): string => places.map(quoted).join(' ');
+const pattern = (positions: readonly string[]): string => positions.map(quoted).join(' ');
 
 /** `word<tab>what it means`, one a line. */
 const described = (words: readonly Word[]): string =>
@@ -33,8 +33,8 @@ const branchesOf = (all: readonly CommandWords[]) => {
     .map(
       ({ path, commands: own }) => `        case ${quoted(`${path}|`)}\n            printf '%s\\n' ${described(own)}`,
     );
-  const values = [...placesByValues(all).values()].map(
-    ({ values: kind, places }) => `        case ${pattern(places)}\n            ${replyOf(kind)}`,
+  const values = [...positionsByValues(all).values()].map(
+    ({ values: kind, positions }) => `        case ${pattern(positions)}\n            ${replyOf(kind)}`,
   );
   const repeated = all.filter(({ isRepeated }) => isRepeated).map(({ path }) => path);
   return {

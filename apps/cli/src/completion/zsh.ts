@@ -1,9 +1,9 @@
 // The completion of zsh: one function, with the tree of commands as its branches, and what each word means beside it.
-import { type CommandWords, flagsWithValues, placesByValues, type Values, type Word } from './command-words.ts';
+import { type CommandWords, flagsWithValues, positionsByValues, type Values, type Word } from './command-words.ts';
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-const pattern = (places: readonly string[]): string => places.map(quoted).join('|');
+const pattern = (positions: readonly string[]): string => positions.map(quoted).join('|');
 
 /** `word:what it means`, as _describe wants it. */
 const described = (words: readonly Word[]): string =>
@@ -30,8 +30,8 @@ const branchesOf = (all: readonly CommandWords[]) => {
     .map(
       ({ path, commands: own }) => `    ${quoted(`${path}|`)}) found=(${described(own)}); _describe command found ;;`,
     );
-  const values = [...placesByValues(all).values()].map(
-    ({ values: kind, places }) => `    ${pattern(places)}) ${replyOf(kind)} ;;`,
+  const values = [...positionsByValues(all).values()].map(
+    ({ values: kind, positions }) => `    ${pattern(positions)}) ${replyOf(kind)} ;;`,
   );
   const repeated = all.filter(({ isRepeated }) => isRepeated).map(({ path }) => path);
   return {

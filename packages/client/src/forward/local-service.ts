@@ -33,17 +33,17 @@ export type DialLocal = (target: LocalTarget) => Promise<ByteDuplex>;
 export const dialLocal: DialLocal = async (target) => {
   try {
     if (target.kind === 'files') return await target.folder.dial();
-    const place = placeOf(target);
+    const address = dialAddressOf(target);
     const timeoutMs = CLIENT_LIMITS.LOCAL_DIAL_TIMEOUT_MS;
-    if (target.tls === null) return await connectSocket({ ...place, timeoutMs });
-    return await connectTlsSocket({ ...place, timeoutMs, verify: target.tls.verify });
+    if (target.tls === null) return await connectSocket({ ...address, timeoutMs });
+    return await connectTlsSocket({ ...address, timeoutMs, verify: target.tls.verify });
   } catch (error) {
     throw new DialFailed(localFault(target, error), codeOf(error) === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused');
   }
 };
 
 /** As Node's sockets are told it. */
-export const placeOf = (
+export const dialAddressOf = (
   target: DialTarget,
 ): { readonly host: string; readonly port: number } | { readonly path: string } =>
   target.kind === 'socket' ? { path: target.path } : { host: target.host, port: target.port };

@@ -77,7 +77,7 @@ const recordAt = (path: string, tail: string, { store }: RouteDeps): RequestReco
   return id === null || (id[2] ?? '') !== tail ? undefined : store.get(id[1] ?? '');
 };
 
-const presentTunnel = ({ name, protocol, publicUrl, local, state }: Tunnel) => ({
+const presentTunnel = ({ name, publicUrl, local, state }: Tunnel) => ({
   name,
   state,
   public_url: publicUrl,

@@ -3,7 +3,7 @@ import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Clock } from '@tunnel/runtime';
 import { isCertificateTrouble, reasonOf } from '../dial-faults.ts';
-import { dialReason, placeOf } from '../forward/local-service.ts';
+import { dialAddressOf, dialReason } from '../forward/local-service.ts';
 import type { DialTarget } from '../forward/local-target.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 
@@ -53,13 +53,13 @@ const hold = ({ target, timeoutMs, clock, signal, talk }: Conversation): Promise
   });
 
 const open = (target: DialTarget): Socket => {
-  const place = placeOf(target);
+  const address = dialAddressOf(target);
   const { tls } = target;
-  if (tls === null) return connectPlain({ ...place, noDelay: true });
+  if (tls === null) return connectPlain({ ...address, noDelay: true });
   return connectTls({
-    ...place,
+    ...address,
     // An address has no place in SNI (RFC 6066, section 3).
-    ...('host' in place && isIP(place.host) === 0 ? { servername: place.host } : {}),
+    ...('host' in address && isIP(address.host) === 0 ? { servername: address.host } : {}),
     rejectUnauthorized: tls.verify,
     ALPNProtocols: ['http/1.1'],
   });

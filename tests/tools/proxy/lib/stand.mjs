@@ -124,14 +124,12 @@ export class Client {
 
 const fetchThrough = ({ httpPort }) =>
   new Promise((resolve, reject) => {
-    const asked = request(
-      { port: httpPort, host: '127.0.0.1', headers: { host: `web.${DOMAIN}` } },
-      async (response) => {
-        const parts = [];
-        for await (const part of response) parts.push(part);
-        resolve(response.statusCode === 200 && digest(Buffer.concat(parts)) === digest(BODY));
-      },
-    );
+    const asked = request({ port: httpPort, host: '127.0.0.1', headers: { host: `web.${DOMAIN}` } }, (response) => {
+      const parts = [];
+      response.on('data', (part) => parts.push(part));
+      response.once('error', reject);
+      response.once('end', () => resolve(response.statusCode === 200 && digest(Buffer.concat(parts)) === digest(BODY)));
+    });
     asked.once('error', reject);
     asked.end();
   });

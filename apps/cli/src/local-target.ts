@@ -6,13 +6,13 @@ import { portNumber } from './flags.ts';
 import type { Io } from './io.ts';
 
 /** A number is a port, a text the path of a Unix socket as it was given. */
-export type LocalPlace = number | string;
+export type TypedTarget = number | string;
 
 const UNIX = 'unix:';
 
-export const LOCAL_PLACE_HELP = 'port of the local service, or unix:PATH of its socket';
+export const LOCAL_TARGET_HELP = 'port of the local service, or unix:PATH of its socket';
 
-export const localPlace = (text: string): LocalPlace => {
+export const typedTarget = (text: string): TypedTarget => {
   if (text.length > UNIX.length && text.startsWith(UNIX)) return text.slice(UNIX.length);
   try {
     return portNumber(text);
@@ -22,7 +22,11 @@ export const localPlace = (text: string): LocalPlace => {
 };
 
 /** `host`: as the flag says; beside a socket the client refuses it. */
-export const localSpecOf = (place: LocalPlace, host: string | undefined, io: Pick<Io, 'cwd' | 'home'>): LocalSpec => ({
+export const localSpecOf = (
+  target: TypedTarget,
+  host: string | undefined,
+  io: Pick<Io, 'cwd' | 'home'>,
+): LocalSpec => ({
   ...(host === undefined ? {} : { localHost: host }),
-  ...(typeof place === 'number' ? { localPort: place } : { localSocket: pathFrom(io.cwd, place, io.home) }),
+  ...(typeof target === 'number' ? { localPort: target } : { localSocket: pathFrom(io.cwd, target, io.home) }),
 });
