@@ -57,6 +57,7 @@ async function tryKills({ edge, files, check, say, values }) {
 async function tryEnd({ edge, files, check }, name, what, end, flags = []) {
   const pair = await openPair(edge, name, { files, flags });
   const download = bigFile('down', pair.subscriber.port, 2_000 * MB, 5 * MB);
+  await until('it has begun', download.hasBegun, { timeoutMs: 20_000 });
   await delay(1_000);
   check(!download.isOver, `${what}: a download runs ${pair.subscriber.path}`);
   const endedAt = Date.now();
@@ -131,6 +132,7 @@ async function tryReplacement(stage, signal) {
   const name = `replaced-${signal.toLowerCase()}`;
   const { publisher, subscriber, secret } = await openPair(edge, name, { files });
   const download = bigFile('down', subscriber.port, 2_000 * MB, 5 * MB);
+  await until('it has begun', download.hasBegun, { timeoutMs: 20_000 });
   await delay(1_000);
   const endedAt = Date.now();
   const ending = publisher.stop(signal);

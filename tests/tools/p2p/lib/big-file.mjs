@@ -1,17 +1,33 @@
-// A service and its visitor for files that no memory holds. `serve`: one that sends a number first is sent so many bytes; one that sends
-// `up` and bytes gets their hash once it has ended its half. `up PORT BYTES`, `down PORT BYTES [PER_SECOND]`: print `ok` when every byte was right.
+// A service and its visitor for files that no memory holds. `serve`: one that sends a number first is sent so many bytes, a second one says how many
+// of them a second; one that sends `up` and bytes gets their hash once it has ended its half. `up PORT BYTES`, `down PORT BYTES [PER_SECOND]`:
+// print `ok` when every byte was right, and one with a pace `begun` with its first byte. It is the sender who takes its time: a slow reader would go on for seconds with what its kernel has got.
 import { createCipheriv, createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { pipeline, Readable } from 'node:stream';
 
 const CHUNK = 1024 * 1024;
+const PACED_CHUNK = 64 * 1024;
 
 /** The same bytes every time; no two places of them are alike. */
 function* bytes(total) {
   const cipher = createCipheriv('aes-128-ctr', Buffer.alloc(16, 7), Buffer.alloc(16));
   const zeros = Buffer.alloc(CHUNK);
   for (let left = total; left > 0; left -= CHUNK) yield cipher.update(left < CHUNK ? zeros.subarray(0, left) : zeros);
+}
+
+async function* pacedBytes(total, perSecond) {
+  const begunAt = Date.now();
+  let sent = 0;
+  for (const chunk of bytes(total)) {
+    for (let at = 0; at < chunk.length; at += PACED_CHUNK) {
+      const part = chunk.subarray(at, at + PACED_CHUNK);
+      yield part;
+      sent += part.length;
+      const aheadMs = (sent / perSecond) * 1000 - (Date.now() - begunAt);
+      if (aheadMs > 5) await new Promise((resolve) => setTimeout(resolve, aheadMs));
+    }
+  }
 }
 
 function hashOf(total) {
@@ -31,7 +47,9 @@ async function serveOne(socket) {
       const line = asked.indexOf('\n');
       if (line < 0) continue;
       if (!asked.startsWith('up\n')) {
-        await new Promise((done) => pipeline(Readable.from(bytes(Number(asked.slice(0, line)))), socket, done));
+        const [total, perSecond] = asked.slice(0, line).split(' ').map(Number);
+        const source = perSecond === undefined ? bytes(total) : pacedBytes(total, perSecond);
+        await new Promise((done) => pipeline(Readable.from(source), socket, done));
         return;
       }
       hash.update(chunk.subarray(chunk.length - (asked.length - line - 1)));
@@ -57,17 +75,15 @@ async function up(port, total) {
   return answer === hashOf(total) ? 'ok' : `wrong: ${answer || 'no hash came back'}`;
 }
 
-async function down(port, total, perSecond = Number.POSITIVE_INFINITY) {
+async function down(port, total, ...perSecond) {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
-  socket.write(`${total}\n`);
+  socket.write(`${[total, ...perSecond].join(' ')}\n`);
   const hash = createHash('sha256');
-  const begunAt = Date.now();
   let got = 0;
   for await (const chunk of socket) {
+    if (got === 0 && perSecond.length > 0) process.stdout.write('begun\n');
     hash.update(chunk);
     got += chunk.length;
-    const aheadMs = (got / perSecond) * 1000 - (Date.now() - begunAt);
-    if (aheadMs > 50) await new Promise((resolve) => setTimeout(resolve, aheadMs));
   }
   socket.end();
   return got === total && hash.digest('hex') === hashOf(total) ? 'ok' : `wrong: ${got} of ${total} bytes`;

@@ -176,10 +176,12 @@ export async function startBigFiles() {
 export function bigFile(what, port, bytes, perSecond) {
   const given = [port, bytes, ...(perSecond === undefined ? [] : [perSecond])].map(String);
   const child = startChild({ name: `${what} ${bytes}`, command: process.execPath, args: [BIG_FILE, what, ...given] });
-  const visit = { isOver: false, said: '', over: child.exited };
+  /** Of one with a pace; a program takes its time to start. */
+  const hasBegun = () => child.output.startsWith('begun');
+  const visit = { isOver: false, said: '', over: child.exited, hasBegun };
   visit.over = child.exited.then(() => {
     visit.isOver = true;
-    visit.said = child.output.trim();
+    visit.said = child.output.trim().split('\n').at(-1);
     return visit.said;
   });
   return visit;
