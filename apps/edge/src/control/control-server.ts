@@ -173,7 +173,9 @@ const answerRequest = (request: IncomingMessage, response: ServerResponse, refus
   response.end(isOurs ? 'this path needs an upgrade\n' : `nothing at ${shown(path)}\n`);
 };
 
-const pathOf = ({ url }: IncomingMessage): string | undefined => url?.split('?', 1)[0];
+/** Also of a target that is written whole, with its host: by that one it may have been sent here. */
+const pathOf = ({ url }: IncomingMessage): string | undefined =>
+  url?.replace(/^https?:\/\/[^/?]*/i, '').split('?', 1)[0];
 
 const TEXT = { 'content-type': 'text/plain; charset=utf-8', connection: 'close' };
 
