@@ -77,6 +77,9 @@ it('an edge without a certificate takes them on its http port, and a connection 
   expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1\.1 401 /);
   const { client } = await publishEcho(http, 'ws');
   client.ws.terminate();
+  // The form that is sent to proxies: the host is the one in it.
+  const whole = answerTo(http, 'HTTP://Edge.test:80/_carrier?x HTTP/1.1\r\nHost: web.edge.test');
+  expect(await whole).toMatch(/^HTTP\/1\.1 401 /);
 });
 
 /** Over a connection that stays open. */

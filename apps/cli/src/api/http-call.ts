@@ -61,6 +61,11 @@ export const callHttp = async (url: URL, call: HttpCall, trust: HttpTrust, stop?
   });
   return new Promise((resolve, reject) => {
     request.once('error', reject);
+    // Without a listener node closes the connection, and says nothing more.
+    request.once('upgrade', (response, upgraded) => {
+      upgraded.destroy();
+      reject(new Error(`it answered HTTP ${response.statusCode}`));
+    });
     request.once('response', (response) => void readAnswer(response).then(resolve, reject));
     request.end(call.body);
   });

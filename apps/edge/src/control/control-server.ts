@@ -71,9 +71,12 @@ export class ControlServer {
       // One that was handed over has its place.
       if (gate.find(socket) === undefined) gate.accept('control', socket);
     });
-    guard.accept(server, 'request', report, SCOPE, (request: IncomingMessage, response: ServerResponse) =>
-      this.#answer(request, response),
-    );
+    // What a request expects beyond that is passed over: node would say no by itself, and keep the connection.
+    for (const event of ['request', 'checkExpectation']) {
+      guard.accept(server, event, report, SCOPE, (request: IncomingMessage, response: ServerResponse) =>
+        this.#answer(request, response),
+      );
+    }
     guard.accept(server, 'upgrade', report, SCOPE, (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#upgrade(request, socket, head),
     );
@@ -170,7 +173,9 @@ const answerRequest = (request: IncomingMessage, response: ServerResponse, refus
   response.end(isOurs ? 'this path needs an upgrade\n' : `nothing at ${shown(path)}\n`);
 };
 
-const pathOf = ({ url }: IncomingMessage): string | undefined => url?.split('?', 1)[0];
+/** Also of a target that is written whole, with its host: by that one it may have been sent here. */
+const pathOf = ({ url }: IncomingMessage): string | undefined =>
+  url?.replace(/^https?:\/\/[^/?]*/i, '').split('?', 1)[0];
 
 const TEXT = { 'content-type': 'text/plain; charset=utf-8', connection: 'close' };
 

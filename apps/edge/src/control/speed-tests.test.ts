@@ -106,6 +106,23 @@ describe('/_speed', () => {
     expect(String((await answered)[0])).toMatch(/^HTTP\/1\.1 400 /);
   });
 
+  it.each([
+    ['a key that is missing', 'Content-Length: 10', 401],
+    ['what nobody has agreed upon', 'Authorization: Bearer alice\r\nContent-Length: 10\r\nExpect: 200-ok', 200],
+  ])('answers %s once: on that connection a front would send the next visitor', async (_what, headers, status) => {
+    const socket = await dial(`POST /_speed HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n12345`);
+    let answer = '';
+    socket.on('data', (chunk: Buffer) => {
+      answer += chunk.toString('latin1');
+    });
+    // A refusal is whole before the body is.
+    if (status === 401) await eventually(() => expect(answer).toMatch(/\r\n\r\n.+\n$/));
+    socket.write('67890');
+    await once(socket, 'close');
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(answer.match(/connection: .*/gi)).toEqual(['connection: close']);
+  });
+
   it.each(['PUT', 'DELETE', 'HEAD'])('does not know %s', async (method) => {
     const response = await ask('?bytes=1', 'alice', { method });
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, POST']);

@@ -143,18 +143,24 @@ const send = (response: ServerResponse, bytes: number): Promise<void> => {
   return pipeline(piecesOf(bytes), response);
 };
 
-/** A body that is on its way, and no longer than it may be, is let run out: a connection that is closed before it would take the answer along. */
+/**
+ * Whole at once, and the last of its connection: a front would send somebody else's request behind it. It ends when the body does that is on its
+ * way, if that is no longer than it may be: a connection that is closed before would take the answer along.
+ */
 const refuse = (request: IncomingMessage, response: ServerResponse, fault: Fault): void => {
   if (response.headersSent || response.destroyed) return;
   const { seconds } = fault.values;
-  const isLetRunOut = Number(request.headers['content-length'] ?? Number.NaN) <= SPEED_MAX_BYTES;
+  const words = `${fault.message}\n`;
   response.writeHead(fault.status, {
     ...TEXT,
-    connection: isLetRunOut ? 'keep-alive' : 'close',
+    'content-length': String(Buffer.byteLength(words)),
     ...(typeof seconds === 'number' && Number.isFinite(seconds) ? { 'retry-after': String(seconds) } : {}),
     ...(fault.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
   });
-  response.end(`${fault.message}\n`);
+  response.write(words);
+  const isLetRunOut = Number(request.headers['content-length'] ?? Number.NaN) <= SPEED_MAX_BYTES;
+  if (!isLetRunOut || request.readableEnded) return void response.end();
+  request.once('end', () => response.end()).resume();
 };
 
 /** By it a client sees that somebody in between opens TLS: the certificate that it was shown has another issuer. */

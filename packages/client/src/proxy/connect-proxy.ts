@@ -61,22 +61,33 @@ const readHead = (socket: Socket): Promise<ProxyAnswer> =>
     const onReadable = (): void => {
       const chunk = socket.read() as Buffer | null;
       if (chunk === null) return;
-      const searchFrom = Math.max(0, seen.length - END.length + 1);
+      let searchFrom = Math.max(0, seen.length - END.length + 1);
       seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
-      // What is no HTTP may never end its head.
-      if (!BEGIN.startsWith(seen.toString('latin1', 0, BEGIN.length))) return fail(new Error('it does not speak HTTP'));
-      const end = seen.indexOf(END, searchFrom);
-      if ((end < 0 ? seen.length : end) > CLIENT_LIMITS.PROXY_HEAD_MAX_BYTES) {
-        return fail(new Error('the head of its answer is too long'));
+      for (;;) {
+        // What is no HTTP may never end its head.
+        if (!BEGIN.startsWith(seen.toString('latin1', 0, BEGIN.length))) {
+          return fail(new Error('it does not speak HTTP'));
+        }
+        const end = seen.indexOf(END, searchFrom);
+        if ((end < 0 ? seen.length : end) > CLIENT_LIMITS.PROXY_HEAD_MAX_BYTES) {
+          return fail(new Error('the head of its answer is too long'));
+        }
+        if (end < 0) return;
+        const head = parseHead(seen.toString('latin1', 0, end));
+        if (head === null) return fail(new Error('it does not speak HTTP'));
+        const rest = seen.subarray(end + END.length);
+        if (!isInterim(head.status)) {
+          settle();
+          return resolve({ ...head, rest });
+        }
+        [seen, searchFrom] = [rest, 0];
       }
-      if (end < 0) return;
-      const head = parseHead(seen.toString('latin1', 0, end));
-      if (head === null) return fail(new Error('it does not speak HTTP'));
-      settle();
-      resolve({ ...head, rest: seen.subarray(end + END.length) });
     };
     socket.on('readable', onReadable).on('error', fail).on('close', onClose).on('end', onClose);
   });
+
+/** Another answer comes behind it; 101 would be the last one. */
+const isInterim = (status: number): boolean => status >= 100 && status < 200 && status !== 101;
 
 /** Only the status decides; a header that is odd is the proxy's own business. */
 const parseHead = (text: string): Omit<ProxyAnswer, 'rest'> | null => {
@@ -90,5 +101,9 @@ const parseHead = (text: string): Omit<ProxyAnswer, 'rest'> | null => {
   return { status: Number(status), words, headers };
 };
 
+/** A line may hold several challenges, and each of them parameters: a scheme is the word that no `=` follows. Commas within quotes divide nothing. */
 const schemesOf = (headers: ProxyAnswer['headers']): string[] =>
-  headers.flatMap(([name, value]) => (name === 'proxy-authenticate' ? [value.split(/[\s,]/, 1)[0] ?? ''] : []));
+  headers
+    .filter(([name]) => name === 'proxy-authenticate')
+    .flatMap(([, value]) => value.replace(/"(?:[^"\\]|\\.)*"/g, '""').split(','))
+    .flatMap((part) => /^\s*([^\s=]+)(?!\s*=)(?:\s|$)/.exec(part)?.[1] ?? []);

@@ -114,6 +114,10 @@ describe('a way through', () => {
     ['byte by byte', [...'HTTP/1.1 200 Connection established\r\nVia: x\r\n\r\nhello\n']],
     ['of HTTP/1.0', ['HTTP/1.0 200 OK\r\n\r\n', 'hello\n']],
     ['with a body that is none', ['HTTP/1.1 200 OK\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\nhello\n']],
+    [
+      'behind others that are not the last',
+      ['HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nx: y\r\n\r', '\nHTTP/1.1 200 OK\r\n\r\nhello\n'],
+    ],
     ['of another 2xx, without words, and with an odd header', ['HTTP/1.1 204\r\nodd\r\nx: \xff\r\n\r\nhello\n']],
   ])('an answer %s is read up to the end of its head', async (_how, pieces) => {
     const { port } = await startScripted((socket) => {
@@ -152,6 +156,15 @@ describe('a proxy that says no', () => {
     expect(inspect(wrong, { depth: 9, showHidden: true })).not.toMatch(/wrong-pass|ann:/);
   });
 
+  it.each([
+    ['Negotiate, Basic realm="a, b", charset="UTF-8"', 'it does not accept the user name and the password'],
+    ['Digest realm="say \\"Basic\\", or Basic", nonce="x", NTLM TlRM==', 'it asks for Digest, NTLM, and this client'],
+  ])('names several ways in one line: %s', async (value, words) => {
+    const { port } = await refuse(`HTTP/1.1 407 No\r\nProxy-Authenticate: ${value}\r\n\r\n`);
+    const fault = await failure(dial(`http://ann:sesame@127.0.0.1:${port}`, 'edge.test:443'));
+    expect(fault.message).toContain(words);
+  });
+
   it('wants what is not spoken here', async () => {
     const head = 'HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\nproxy-authenticate: NTLM abc\r\n\r\n';
     const { port } = await refuse(head);
@@ -163,7 +176,7 @@ describe('a proxy that says no', () => {
     ['HTTP/1.1 403 Forbidden\r\n\r\n', 'it answered 403 Forbidden'],
     ['HTTP/1.1 503 Service Unavailable\r\n\r\n', 'it answered 503 Service Unavailable'],
     ['HTTP/1.1 302 Found\r\nLocation: http://x/\r\n\r\n', 'it answered 302 Found'],
-    ['HTTP/1.1 100 Continue\r\n\r\n', 'it answered 100 Continue'],
+    ['HTTP/1.1 101 Switching Protocols\r\n\r\n', 'it answered 101 Switching Protocols'],
     ['HTTP/1.1 403 No\x1b[31m\x07 way\r\n\r\n', 'it answered 403 No [31m way'],
     [
       'HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\n\r\nask\r\nhelpdesk',

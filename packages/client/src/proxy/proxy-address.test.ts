@@ -39,6 +39,7 @@ describe('the URL of a proxy', () => {
     ['proxy:3128', 'must be http://host:port'],
     ['ftp://proxy:21', 'must be http://host:port'],
     ['socks4://proxy:1080', 'must be http://host:port'],
+    ['constructor://proxy:1080', 'must be http://host:port'],
     ['http://', 'must be http://host:port'],
     ['http://sesame@', 'must be http://host:port'],
     ['http://proxy:0', 'has no port between'],

@@ -62,7 +62,8 @@ export const parseProxy = (text: string, options: ProxyParseOptions): Proxy => {
   return { kind, host, port, text: `${kind}://${authority}`, credentials };
 };
 
-const kindOf = (scheme: string): ProxyKind | null => (scheme in DEFAULT_PORTS ? (scheme as ProxyKind) : null);
+const kindOf = (scheme: string): ProxyKind | null =>
+  Object.hasOwn(DEFAULT_PORTS, scheme) ? (scheme as ProxyKind) : null;
 
 /** The URL parser leaves out :80, which is the default of http alone. */
 const portOf = (rest: string, { port }: URL, kind: ProxyKind): number => {

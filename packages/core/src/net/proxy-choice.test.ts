@@ -28,7 +28,7 @@ describe('which proxy', () => {
     expect(choose('', { HTTP_PROXY: 'a:1', http_proxy: 'b:2' })).toEqual({ kind: 'direct', because: 'not-set' });
   });
 
-  it.each(['none', 'NONE'])('is none when somebody says %s, whatever the environment has', (explicit) => {
+  it.each(['none', 'NONE', ' none '])('is none when somebody says %s, whatever the environment has', (explicit) => {
     expect(choose(explicit, { HTTPS_PROXY: 'a:1' })).toEqual({ kind: 'direct', because: 'none' });
   });
 

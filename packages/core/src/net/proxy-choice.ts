@@ -25,7 +25,8 @@ export type ProxyChoice =
 const VARIABLES = ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'] as const;
 
 /** What is set explicitly holds for every target: also for this machine, and whatever NO_PROXY says. */
-export const chooseProxy = ({ explicit, env }: ProxySources, target: ProxyTarget): ProxyChoice => {
+export const chooseProxy = ({ env, ...given }: ProxySources, target: ProxyTarget): ProxyChoice => {
+  const explicit = given.explicit.trim();
   if (explicit.toLowerCase() === 'none') return { kind: 'direct', because: 'none' };
   if (explicit !== '') return { kind: 'proxy', url: explicit, source: 'proxy' };
   const source = VARIABLES.find((name) => (env[name] ?? '').trim() !== '');

@@ -1,0 +1,44 @@
+import type { Socket } from 'node:net';
+import { Fault } from '@tunnel/errors';
+import { startTcpServer, type TcpServer } from '@tunnel/testkit';
+import { afterEach, expect, it } from 'vitest';
+import { callHttp, type HttpAnswer } from './http-call.ts';
+
+let server: TcpServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+/** What is made of a server that has read a request and does this. */
+const callTo = async (script: (socket: Socket) => void): Promise<HttpAnswer> => {
+  server = await startTcpServer((socket) => socket.once('data', () => script(socket)));
+  return callHttp(
+    new URL(`http://127.0.0.1:${server.port}/`),
+    { method: 'POST', headers: {}, body: '{}' },
+    {
+      ...{ loopbackOnly: true, caFile: undefined, insecure: false, proxyFor: () => null },
+      refuseClearText: (host) => new Fault('CLIENT_USAGE', { reason: host }),
+    },
+  );
+};
+
+it.each([
+  ['ends without an answer', '', 'socket hang up'],
+  ['ends within its answer', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc', 'aborted'],
+  [
+    'begins another protocol',
+    'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
+    'HTTP 101',
+  ],
+])('a server that %s is an error, and nobody waits for more', async (_what, bytes, error) => {
+  await expect(callTo((socket) => void socket.end(bytes))).rejects.toThrow(error);
+});
+
+it('answers that are not the last are passed over, and no redirect is followed', async () => {
+  const answer = await callTo(
+    (socket) =>
+      void socket.end('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 2\r\n\r\nno'),
+  );
+  expect(answer).toMatchObject({ status: 302, text: 'no' });
+});
