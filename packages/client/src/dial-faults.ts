@@ -15,6 +15,11 @@ const WORDS: Readonly<Record<string, string>> = {
   ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'there is no version of TLS that both accept',
   ERR_SSL_UNSUPPORTED_PROTOCOL: 'there is no version of TLS that both accept',
   EMFILE: 'this process has too many open files',
+  // Of Unix sockets and folders.
+  ENOENT: 'it is not there',
+  ENOTDIR: 'a part of its path is no folder',
+  EPROTOTYPE: 'it takes datagrams, not connections',
+  EAGAIN: 'its queue of connections is full',
 };
 
 export const reasonOf = (error: unknown): string => {

@@ -61,6 +61,7 @@ export {
   type Finding,
   type Hop,
   inTheWay,
+  outOfTime,
   skipped,
   skippedFor,
   statusOfHop,

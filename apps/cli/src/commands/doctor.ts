@@ -5,7 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { onSignals, Secret } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { LoginFile, PlatformLogin } from '../api/platform-login.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { EXIT, type ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { addServerFlags, type ServerFlags } from '../flags.ts';
 import { type Io, VERSION } from '../io.ts';
 import { diagnosisText, Progress } from '../output/doctor.ts';
@@ -33,7 +33,7 @@ export const doctorCommand = (io: Io, finish: (code: ExitCode) => void): Command
       const stop = new AbortController();
       onSignals({
         ...{ signals: ['SIGINT', 'SIGTERM'], sameWithinMs: 0, clock: io.clock, source: io.signals },
-        ...{ onFirst: () => stop.abort(), onSecond: () => {} },
+        ...{ onFirst: (signal) => stop.abort(signal), onSecond: () => {} },
       });
       const progress = new Progress(io);
       const diagnosis = await examine({
@@ -48,8 +48,9 @@ export const doctorCommand = (io: Io, finish: (code: ExitCode) => void): Command
       if (flags.json === true) {
         const { ok, checks } = diagnosis;
         io.stdout.write(`${JSON.stringify({ ok, server: server?.server ?? null, checks })}\n`);
-      } else io.stdout.write(diagnosisText(diagnosis, shown, io));
-      finish(diagnosis.ok ? EXIT.endedAsAsked : EXIT.unexpected);
+      } else io.stdout.write(diagnosisText(diagnosis, { server: shown, isStopped: stop.signal.aborted }, io));
+      if (stop.signal.aborted) finish(exitCodeOfSignal(stop.signal.reason as NodeJS.Signals));
+      else finish(diagnosis.ok ? EXIT.endedAsAsked : EXIT.unexpected);
     });
 
 const readConfig = (

@@ -45,7 +45,17 @@ const speaksUtf8 = (env: Io['env']): boolean => {
 
 type TextIo = Pick<Io, 'stdout' | 'env'>;
 
-export const diagnosisText = ({ checks, first, ok }: Diagnosis, server: string, io: TextIo): string => {
+export interface DiagnosisRun {
+  readonly server: string;
+  /** By a signal, before all was looked at. */
+  readonly isStopped: boolean;
+}
+
+export const diagnosisText = (
+  { checks, first, ok }: Diagnosis,
+  { server, isStopped }: DiagnosisRun,
+  io: TextIo,
+): string => {
   const colours = coloursOf(io);
   const signs = speaksUtf8(io.env) ? DRAWN : TYPED;
   const mark = (status: CheckStatus): string => colours[COLOUR_OF[status]](signs.marks[status]);
@@ -55,7 +65,7 @@ export const diagnosisText = ({ checks, first, ok }: Diagnosis, server: string, 
     ...table(checks, signs, mark, colours),
     '',
     ...(first === null
-      ? [`Everything is well on the way to ${server}.`]
+      ? [isStopped ? 'Stopped before all was looked at.' : `Everything is well on the way to ${server}.`]
       : [`${ok ? 'Could be better' : 'First'}: ${first.title}: ${first.detail}`, `  ${colours.bold(first.hint)}`]),
   ];
   return `${lines.join('\n')}\n`;
@@ -104,7 +114,7 @@ export class Progress {
   show(id: CheckId, done: number, total: number): void {
     if (this.#stream.isTTY !== true) return;
     this.#shown = true;
-    this.#stream.write(`\r\u001b[K${done + 1}/${total} ${titleOf(id)} …`);
+    this.#stream.write(`\r\u001b[K${done + 1}/${total} ${titleOf(id)} ...`);
   }
 
   clear(): void {

@@ -8,11 +8,13 @@ import {
   diagnose,
   type Finding,
   inTheWay,
+  outOfTime,
   skipped,
   skippedFor,
   titleOf,
 } from '@tunnel/core';
 import type { Clock } from '@tunnel/runtime';
+import { unlessAborted } from './step.ts';
 
 /** What one check looks at. A probe that cannot tell throws; it ends when `signal` does. */
 export type Probe = (signal: AbortSignal) => Promise<Finding>;
@@ -62,21 +64,15 @@ const look = async (
 ): Promise<Finding> => {
   const cause = inTheWay(id, found);
   if (cause !== null) return skippedFor(cause);
-  if (signal.aborted) return skipped('not looked at: no time was left');
+  if (stop.aborted) return STOPPED;
+  if (signal.aborted) return outOfTime(id);
   try {
-    return await Promise.race([probe(signal), whenAborted(signal)]);
+    return await unlessAborted(probe(signal), signal);
   } catch (error) {
-    if (stop.aborted) return skipped('not looked at: stopped');
-    if (signal.aborted)
-      return { status: 'warn', detail: 'no answer in time', hint: 'Run it again; if it stays, the way to it is slow.' };
+    if (stop.aborted) return STOPPED;
+    if (signal.aborted) return outOfTime(id);
     return { status: 'fail', detail: wordsOf(error), hint: 'Run it again with TUNNEL_DEBUG=1.' };
   }
 };
 
-/** A probe that does not look at its signal would hold up everything behind it. */
-const whenAborted = (signal: AbortSignal): Promise<never> =>
-  new Promise((_resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error);
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true });
-  });
+const STOPPED = skipped('not looked at: stopped');

@@ -2,7 +2,7 @@
 // Each step says what it saw; none judges it. Only a verified connection, or one to this machine, gets the key.
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
-import { connect as connectPlain, isIP, type Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { connect as connectTls, type PeerCertificate, type TLSSocket } from 'node:tls';
 import type {
@@ -28,14 +28,16 @@ import { dialCarrier } from '../carrier-dialer.ts';
 import { dialControl, explain } from '../control-dialer.ts';
 import { ControlLink } from '../control-link.ts';
 import { type EdgeObserver, observerOf } from '../datagram-path.ts';
-import { certificateFault, reasonOf } from '../dial-faults.ts';
+import { certificateFault, reasonOf, unreachable } from '../dial-faults.ts';
 import { dialSocket } from '../dial-socket.ts';
-import { isLoopback, type ServerAddress } from '../endpoint.ts';
+import { isLoopback } from '../endpoint.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { ClientSettings } from '../options.ts';
 import { dialThrough } from '../proxy/dial-through.ts';
+import { proxyUnreachable } from '../proxy/proxy-faults.ts';
 import { pingCarrier, pingControl, pingUdp, type UdpAnswers } from './pings.ts';
 import { measureBandwidth } from './speed.ts';
+import { connectTcp, endWith, NoAnswer, unlessAborted, withinStep } from './step.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -78,14 +80,14 @@ export class ServerWay {
     }
   }
 
-  async lookUp(): Promise<DnsFacts> {
+  async lookUp(signal: AbortSignal): Promise<DnsFacts> {
     const { clock, endpoint } = this.#settings;
     const { host } = endpoint.address;
     if (isIP(host) !== 0) return { state: 'address' };
     if (endpoint.proxy !== null && endpoint.proxy.kind !== 'socks5') return { state: 'by-proxy' };
     const since = clock.monotonic();
     try {
-      const found = await lookup(host, { all: true });
+      const found = await withinStep(clock, signal, (within) => unlessAborted(lookup(host, { all: true }), within));
       return { state: 'resolved', host, addresses: found.map(({ address }) => address), ms: clock.monotonic() - since };
     } catch (error) {
       return { state: 'failed', host, reason: reasonOf(error) };
@@ -156,24 +158,31 @@ export class ServerWay {
     try {
       const wrap = (socket: ConstructorParameters<typeof ControlLink>[0], remoteAddress: string): ControlLink =>
         new ControlLink(socket, { clock, logger, remoteAddress });
-      this.#link = await dialControl(endpoint, { clock, agent, signal, wrap });
+      this.#link = await withinStep(clock, signal, (within) =>
+        dialControl(endpoint, { clock, agent, signal: within, wrap }),
+      );
       return { state: 'answered', server: endpoint.address.text };
     } catch (error) {
       return { state: 'failed', problem: problemOf(error) };
     }
   }
 
-  async authenticate(): Promise<KeyFacts> {
-    const { token, agent, clock } = this.#settings;
+  async authenticate(signal: AbortSignal): Promise<KeyFacts> {
+    const { token, agent, clock, endpoint } = this.#settings;
     const link = this.#link;
     if (link === null) throw new Fault('CLIENT_CLOSED');
+    const who = { token, agent, resume: null };
     try {
-      const hello = await authenticate(link, { token, agent, resume: null }, clock);
+      const hello = await withinStep(clock, signal, (within) => unlessAborted(authenticate(link, who, clock), within));
       this.#hello = hello;
       link.listen({ onMessage: (message) => this.#onMessage(message), onEnd: () => {} });
       return { state: 'accepted', region: hello.region_id, capabilities: hello.capabilities ?? [] };
     } catch (error) {
-      return { state: 'refused', problem: problemOf(error) };
+      const isSilent = error instanceof NoAnswer;
+      return {
+        state: 'refused',
+        problem: problemOf(isSilent ? unreachable(endpoint.address.text, error.message) : error),
+      };
     }
   }
 
@@ -184,7 +193,9 @@ export class ServerWay {
     await Promise.all(
       tokens.slice(0, count).map(async (token) => {
         try {
-          this.#carriers.push(await dialCarrier(endpoint, { clock, agent, path, token, signal }));
+          const dial = (within: AbortSignal): Promise<Carrier> =>
+            dialCarrier(endpoint, { clock, agent, path, token, signal: within });
+          this.#carriers.push(await withinStep(clock, signal, dial));
         } catch (error) {
           problem = problemOf(error).message;
         }
@@ -195,17 +206,18 @@ export class ServerWay {
 
   async ping(signal: AbortSignal): Promise<LatencyFacts> {
     const [carrier] = this.#carriers;
-    const within = AbortSignal.any([signal, AbortSignal.timeout(CLIENT_LIMITS.DOCTOR_PINGS_WITHIN_MS)]);
+    const within = (): AbortSignal =>
+      AbortSignal.any([signal, AbortSignal.timeout(CLIENT_LIMITS.DOCTOR_PINGS_WITHIN_MS)]);
     return {
-      control: this.#link === null ? [] : await pingControl(this.#link, within),
-      carrier: carrier === undefined ? [] : await pingCarrier(carrier, this.#settings.clock, within),
+      control: this.#link === null ? [] : await pingControl(this.#link, within()),
+      carrier: carrier === undefined ? [] : await pingCarrier(carrier, this.#settings.clock, within()),
     };
   }
 
   measure(signal: AbortSignal): Promise<BandwidthFacts> {
     const { endpoint, token, clock } = this.#settings;
     const dial = (stop: AbortSignal): Promise<Socket> =>
-      dialSocket(endpoint, { clock, minTlsVersion: 'TLSv1.2', signal: stop });
+      withinStep(clock, stop, (within) => dialSocket(endpoint, { clock, minTlsVersion: 'TLSv1.2', signal: within }));
     return measureBandwidth({ server: endpoint.address.text, token, clock, dial }, signal);
   }
 
@@ -220,9 +232,7 @@ export class ServerWay {
   get nat(): NatFacts | null {
     if (this.#udp === null) return null;
     const { seen } = this.#udp;
-    const own = Object.values(networkInterfaces()).flatMap((interfaces) => interfaces ?? []);
-    const isOwn = seen.some((address) => address !== null && own.some((one) => address.includes(one.address)));
-    return { seen, isOwn };
+    return { seen, isOwn: seen.some((address) => address !== null && isOfThisMachine(address)) };
   }
 
   close(): void {
@@ -236,12 +246,12 @@ export class ServerWay {
   async #dialTcp(signal: AbortSignal): Promise<Socket> {
     const { clock, endpoint } = this.#settings;
     const { address, security, proxy } = endpoint;
-    const within = AbortSignal.any([signal, AbortSignal.timeout(CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS)]);
+    const dial = (within: AbortSignal): Promise<Socket> =>
+      proxy === null ? connectTcp(address, within) : dialThrough(proxy, address, { clock, security, signal: within });
     try {
-      if (proxy !== null) return await dialThrough(proxy, address, { clock, security, signal: within });
-      return await connectTcp(address, within);
+      return await withinStep(clock, signal, dial);
     } catch (error) {
-      throw within.aborted ? new Error(`no answer within ${CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS / 1000} s`) : error;
+      throw proxy !== null && error instanceof NoAnswer ? proxyUnreachable(proxy, error) : error;
     }
   }
 
@@ -256,24 +266,26 @@ export class ServerWay {
 
   /** Accepts any certificate: what it is worth is for the caller to say. */
   #handshake(raw: Socket, signal: AbortSignal): Promise<TLSSocket> {
-    const { address, security } = this.#settings.endpoint;
+    const { endpoint, clock } = this.#settings;
+    const { address, security } = endpoint;
     const ca = security.kind === 'tls' ? security.ca : undefined;
-    return new Promise((resolve, reject) => {
-      const socket = connectTls({
-        ...{ socket: raw, ALPNProtocols: [...ALPN_NAMES], rejectUnauthorized: false },
-        ...(isIP(address.host) === 0 ? { servername: address.host } : { host: address.host }),
-        ...(ca === undefined ? {} : { ca }),
+    const shake = (within: AbortSignal): Promise<TLSSocket> =>
+      new Promise((resolve, reject) => {
+        const socket = connectTls({
+          ...{ socket: raw, ALPNProtocols: [...ALPN_NAMES], rejectUnauthorized: false },
+          ...(isIP(address.host) === 0 ? { servername: address.host } : { host: address.host }),
+          ...(ca === undefined ? {} : { ca }),
+        });
+        const opened = endWith(socket, within);
+        socket.once('error', reject);
+        socket.once('secureConnect', () => {
+          opened();
+          socket.off('error', reject);
+          socket.on('error', () => {});
+          resolve(socket);
+        });
       });
-      const stop = (): void => void socket.destroy(signal.reason as Error);
-      signal.addEventListener('abort', stop, { once: true });
-      socket.once('error', reject);
-      socket.once('secureConnect', () => {
-        signal.removeEventListener('abort', stop);
-        socket.off('error', reject);
-        socket.on('error', () => {});
-        resolve(socket);
-      });
-    });
+    return withinStep(clock, signal, shake);
   }
 
   #certificateProblem(socket: TLSSocket): Problem {
@@ -295,6 +307,7 @@ export class ServerWay {
     }
   }
 
+  /** The head of what is answered. The connection is of no more use then. */
   #ask(
     socket: Socket,
     path: string,
@@ -302,34 +315,20 @@ export class ServerWay {
     signal: AbortSignal,
   ): Promise<Readonly<Record<string, string | undefined>>> {
     const headers = { host: this.#settings.endpoint.address.text, connection: 'close', ...more };
-    return new Promise((resolve, reject) => {
-      const asked = request({ createConnection: () => socket, path, headers, setHost: false, signal });
-      asked.once('error', reject);
-      asked.once('response', (response) => {
-        response.resume();
-        resolve(response.headers as Record<string, string | undefined>);
-        socket.destroy();
+    const ask = (within: AbortSignal): Promise<Readonly<Record<string, string | undefined>>> =>
+      new Promise((resolve, reject) => {
+        const asked = request({ createConnection: () => socket, path, headers, setHost: false, signal: within });
+        asked.on('error', reject);
+        asked.once('response', (response) => {
+          response.resume();
+          resolve(response.headers as Record<string, string | undefined>);
+          socket.destroy();
+        });
+        asked.end();
       });
-      asked.end();
-    });
+    return withinStep(this.#settings.clock, signal, ask);
   }
 }
-
-const connectTcp = ({ host, port }: ServerAddress, signal: AbortSignal): Promise<Socket> =>
-  new Promise((resolve, reject) => {
-    const socket = connectPlain({ host, port, noDelay: true });
-    const stop = (): void => void socket.destroy(signal.reason as Error);
-    signal.addEventListener('abort', stop, { once: true });
-    socket.once('error', reject);
-    socket.once('connect', () => {
-      signal.removeEventListener('abort', stop);
-      socket.off('error', reject);
-      // From here on whoever has it listens; what comes in between is told by the next write.
-      socket.on('error', () => {});
-      resolve(socket);
-    });
-    if (signal.aborted) stop();
-  });
 
 const isOfLookup = (error: unknown): boolean => (error as NodeJS.ErrnoException | null)?.syscall === 'getaddrinfo';
 
@@ -341,3 +340,9 @@ const daysLeftOf = (certificate: PeerCertificate, now: number): number =>
   Math.floor((Date.parse(certificate.valid_to) - now) / DAY_MS);
 
 const words = (code: string): string => code.toLowerCase().replaceAll('_', ' ');
+
+/** `address`: with a port, IPv6 in brackets. */
+const isOfThisMachine = (address: string): boolean => {
+  const host = address.slice(0, address.lastIndexOf(':')).replace(/^\[|\]$/g, '');
+  return Object.values(networkInterfaces()).some((addresses) => addresses?.some((own) => own.address === host));
+};

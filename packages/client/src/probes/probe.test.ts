@@ -1,4 +1,5 @@
 // Both probes against real services of every temper.
+import { writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { join } from 'node:path';
 import { systemClock } from '@tunnel/runtime';
@@ -48,6 +49,17 @@ describe('the tcp probe', () => {
 
   it('says that nobody is there', async () => {
     expect(await knock(await freePort())).toEqual(fails('connection refused'));
+  });
+
+  it('says in words what is in the way of a Unix socket', async () => {
+    const directory = await temporaryDirectory();
+    const reach = (path: string): Promise<ProbeResult> =>
+      tcpProbe({ target: { kind: 'socket', path, tls: null }, timeoutMs: 5000, clock: systemClock })(never);
+    await writeFile(join(directory.path, 'file'), '');
+    expect(await reach(join(directory.path, 'none.sock'))).toEqual(fails('it is not there'));
+    expect(await reach(join(directory.path, 'file/x.sock'))).toEqual(fails('a part of its path is no folder'));
+    expect(await reach(join(directory.path, 'file'))).toEqual(fails('connection refused'));
+    await directory.close();
   });
 
   it('says what cannot be dialled at all', async () => {

@@ -6,6 +6,7 @@ import {
   diagnose,
   type Finding,
   inTheWay,
+  outOfTime,
   skippedFor,
   statusOfHop,
   titleOf,
@@ -42,6 +43,12 @@ describe('the checks of the doctor', () => {
       ['dns', { status: 'skip', detail: '', hint: '' }],
     ]);
     expect(inTheWay('key', found)).toBeNull();
+  });
+
+  it('that no tunnel can do without fail when time is over before they were answered', () => {
+    expect(outOfTime('edge').status).toBe('fail');
+    expect(outOfTime('carriers').status).toBe('fail');
+    for (const id of ['clock', 'latency', 'targets', 'platform'] as const) expect(outOfTime(id).status).toBe('skip');
   });
 
   it('stand on nothing that stands on them', () => {

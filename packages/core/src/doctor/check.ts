@@ -70,6 +70,13 @@ export const skipped = (detail: string): Finding => ({ status: 'skip', detail, h
 
 export const skippedFor = (cause: CheckId): Finding => skipped(`not looked at: ${titleOf(cause)} comes first`);
 
+/** Nothing came before the time of all was over. Without an answer to these no tunnel works; of the others nothing is known. */
+export const outOfTime = (id: CheckId): Finding => {
+  const isOfTheWay = id === 'carriers' || CONNECTED.some((other) => other === id);
+  if (!isOfTheWay) return skipped('not looked at: no time was left');
+  return { status: 'fail', detail: 'no answer in time', hint: 'Run it again; if it stays, the way to it is slow.' };
+};
+
 export interface Diagnosis {
   readonly ok: boolean;
   readonly checks: readonly Check[];

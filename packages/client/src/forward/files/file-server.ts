@@ -39,6 +39,9 @@ export class FileServer {
       const connection = request.socket as unknown as ServerConnection;
       connection.inTurn(() => this.#answer(request, response));
     });
+    this.#server.on('clientError', (error: NodeJS.ErrnoException, connection) =>
+      refuseBytes(connection as unknown as ServerConnection, error.code ?? ''),
+    );
   }
 
   /** A new connection: the end of it that is joined with a visitor. */
@@ -63,7 +66,7 @@ export class FileServer {
 
   async #choose(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = request;
-    if (method !== 'GET' && method !== 'HEAD') return answerShortly(response, 405, { Allow: 'GET, HEAD' });
+    if (method !== 'GET' && method !== 'HEAD') return answerShortly(response, 405, ALLOWED);
     const path = readRequestPath(url, sep);
     const opened = path === null ? REFUSED : await this.#open(path);
     if (opened.kind === 'file') return sendFile(opened, request, response);
@@ -144,6 +147,9 @@ const sendFile = ({ handle, stat, name }: OpenedFile, request: IncomingMessage, 
   response.once('close', () => void handle.close());
   // `fd` goes on to the stream that `send` reads from, which then opens no path.
   const options: object = { fd: handle, highWaterMark: CLIENT_LIMITS.FILES_READ_BYTES };
+  const { range = '' } = request.headers;
+  // A range that ends with the file may begin before it; `send` would find no byte of it.
+  if (Number(/^bytes=\s*-(\d+)\s*$/.exec(range)?.[1]) > stat.size && stat.size > 0) request.headers.range = 'bytes=0-';
   const sending = send(request, name, options) as SendTo;
   sending.res = response;
   sending.on('error', (error: Error & { status?: number; headers?: Record<string, string> }) => {
@@ -169,19 +175,36 @@ const watchLength = (bytes: ReadStream, response: ServerResponse): void => {
 };
 
 /** Of everything that is no file: a line for people. */
-const answerShortly = (
-  response: ServerResponse,
-  status: number,
-  headers: Readonly<Record<string, string>> = {},
-): void => {
+const answerShortly = (response: ServerResponse, status: number, headers: Headers = {}): void => {
   for (const name of response.getHeaderNames()) response.removeHeader(name);
-  const text = `${status} ${STATUS_CODES[status] ?? ''}\n`;
-  response.writeHead(status, {
-    'Content-Type': 'text/plain; charset=utf-8',
-    'Content-Length': Buffer.byteLength(text),
-    'X-Content-Type-Options': 'nosniff',
-    'Cache-Control': 'no-cache',
-    ...headers,
-  });
+  const text = shortText(status);
+  response.writeHead(status, { ...shortHeaders(text), ...headers });
   response.end(text);
 };
+
+type Headers = Readonly<Record<string, string>>;
+
+const shortText = (status: number): string => `${status} ${STATUS_CODES[status] ?? ''}\n`;
+
+const shortHeaders = (text: string): Headers => ({
+  'Content-Type': 'text/plain; charset=utf-8',
+  'Content-Length': String(Buffer.byteLength(text)),
+  'X-Content-Type-Options': 'nosniff',
+  'Cache-Control': 'no-cache',
+});
+
+/** What Node's parser gives up on, a method that it does not know too. The connection ends with the answer, in order: cut off, it would not arrive. */
+const refuseBytes = (connection: ServerConnection, code: string): void => {
+  // What came behind it, in pieces of its own.
+  if (connection.writableEnded) return;
+  // An answer that is under way would be mixed up with this one.
+  if (!connection.writable || connection.isAnswering) return void connection.destroy();
+  const status = UNREADABLE[code] ?? 400;
+  const text = shortText(status);
+  const headers = { ...shortHeaders(text), ...(status === 405 ? ALLOWED : {}), Connection: 'close' };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  connection.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`);
+};
+
+const UNREADABLE: Readonly<Record<string, number>> = { HPE_INVALID_METHOD: 405, HPE_HEADER_OVERFLOW: 431 };
+const ALLOWED: Headers = { Allow: 'GET, HEAD' };

@@ -66,6 +66,13 @@ describe('a file', () => {
     expect([past.status, past.headers['content-range']]).toEqual([416, 'bytes */3000000']);
   });
 
+  it('is sent whole when more of its end is asked for than there is', async () => {
+    const { status, headers, text } = await ask('/plain/x.txt', { range: 'bytes=-100' });
+    expect([status, headers['content-range'], text]).toEqual([206, 'bytes 0-4/5', 'plain']);
+    await writeFile(join(dir, 'empty'), '');
+    expect(await statusOf('/empty', { range: 'bytes=-100' })).toBe(416);
+  });
+
   it('HEAD says what GET would, without the bytes', async () => {
     const { status, headers, body } = await ask('/big.bin', {}, 'HEAD');
     expect([status, headers['content-length'], body.length]).toEqual([200, '3000000', 0]);
@@ -74,6 +81,22 @@ describe('a file', () => {
   it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('%s is refused, whatever is there', async (method) => {
     const { status, headers } = await ask('/index.html', {}, method);
     expect([status, headers.allow]).toEqual([405, 'GET, HEAD']);
+  });
+
+  it('a method that nobody knows is refused as well, and what is no request is a bad one', async () => {
+    const answerTo = async (text: string): Promise<string> => {
+      const connection = await connectTo(folder);
+      connection.write(text);
+      const pieces: Buffer[] = [];
+      for await (const piece of connection) pieces.push(piece as Buffer);
+      return Buffer.concat(pieces).toString();
+    };
+    const refused = await answerTo('FOO /index.html HTTP/1.1\r\nhost: a\r\n\r\n');
+    expect(refused).toMatch(/^HTTP\/1.1 405 Method Not Allowed\r\n/);
+    expect(refused).toContain('\r\nAllow: GET, HEAD\r\n');
+    expect(await answerTo('GET / HTTP/9.9\r\n\r\n')).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/);
+    const long = `GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(CLIENT_LIMITS.FILES_HEAD_MAX_BYTES)}\r\n\r\n`;
+    expect(await answerTo(long)).toMatch(/^HTTP\/1.1 431 /);
   });
 
   it.each(['we"ird\' <b>&%41.txt', 'new\nline.txt', 'ünï☃.txt', '100%', 'a?b#c', 'back\\slash', ' '])(
@@ -283,10 +306,20 @@ describe('a connection', () => {
     await eventually(async () => expect(await openHandles()).toBe(0));
   });
 
-  it('that sends no HTTP is cut off', async () => {
+  it('that sends no HTTP is told so, and heard no longer', async () => {
+    const connection = await connectTo(folder);
+    connection.write('\0\x01\x02 no request\r\n\r\n');
+    connection.write(GET('/plain/x.txt'));
+    expect(await readAll(connection)).toMatch(/^HTTP\/1\.1 4\d\d [^]*Connection: close\r\n\r\n4\d\d [\w ]*\n$/);
+    connection.end();
+    await eventually(() => expect(connection.destroyed).toBe(true));
+  });
+
+  it('that sends no HTTP behind a request is cut off: an answer is under way', async () => {
     const connection = await connectTo(folder);
     connection.on('error', () => {});
-    connection.write('\0\x01\x02 no request\r\n\r\n');
+    connection.write(`${GET('/big.bin')}\0\x01\x02 no request\r\n\r\n`);
     await eventually(() => expect(connection.destroyed).toBe(true));
+    await eventually(async () => expect(await openHandles()).toBe(0));
   });
 });

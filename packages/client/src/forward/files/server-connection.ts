@@ -30,6 +30,10 @@ export class ServerConnection extends Duplex {
     super({ allowHalfOpen: true, decodeStrings: true });
   }
 
+  get isAnswering(): boolean {
+    return this.#waiting > 0;
+  }
+
   /** Answers one request after the other, also those that came in one piece. `answer` settles when its response is closed. */
   inTurn(answer: () => Promise<void>): void {
     this.#waiting += 1;

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import type { Check } from '@tunnel/client';
+import { startTcpServer, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { makeTestIo } from '../io.fixture.ts';
+import { run } from '../run.ts';
+
+let home: TemporaryDirectory;
+const closing: (() => unknown)[] = [];
+
+beforeEach(async () => {
+  home = await temporaryDirectory();
+});
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+  await home.close();
+});
+
+/** What failed, and what was said of it. The bound is that of the command, with some room for a loaded machine. */
+const failuresOf = async (...flags: string[]): Promise<Pick<Check, 'id' | 'detail'>[]> => {
+  const io = makeTestIo({ home: home.path });
+  const since = performance.now();
+  expect(await run(['doctor', '--json', '--token', 'admin', ...flags], io)).toBe(1);
+  expect(performance.now() - since).toBeLessThan(21_000);
+  const { checks } = JSON.parse(io.out()) as { checks: Check[] };
+  return checks.filter(({ status }) => status === 'fail').map(({ id, detail }) => ({ id, detail }));
+};
+
+/** Takes connections and says nothing, or less than is needed, or only that in TLS. */
+const silentServer = async (first = ''): Promise<string> => {
+  const server = await startTcpServer((socket) => {
+    socket.resume();
+    socket.write(first);
+  });
+  closing.push(() => server.close());
+  return `127.0.0.1:${server.port}`;
+};
+
+describe('tunnel doctor, with nobody who answers', () => {
+  it.each([
+    ['nothing', ''],
+    ['half an answer', 'HTTP/1.1 200 OK\r\nDate:'],
+  ])('names a server that says %s', async (_what, first) => {
+    const server = await silentServer(first);
+    const [failure, ...others] = await failuresOf('--server', server);
+    expect(failure).toEqual({ id: 'edge', detail: `cannot reach ${server}: no answer within 5 s` });
+    expect(others).toEqual([]);
+  });
+
+  it('names a handshake that does not end', async () => {
+    const server = await silentServer();
+    expect(await failuresOf('--server', server, '--tls')).toEqual([
+      { id: 'tls', detail: `cannot reach ${server}: no answer within 5 s` },
+    ]);
+  });
+
+  it('names a server that is silent after the handshake', async () => {
+    const server = createTlsServer(testCertificate(), (socket) => void socket.on('error', () => {}).resume());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closing.push(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    expect(await failuresOf('--server', `127.0.0.1:${port}`, '--tls', '--insecure')).toEqual([
+      { id: 'edge', detail: `cannot reach 127.0.0.1:${port}: no answer within 5 s` },
+    ]);
+  });
+
+  it('names the key when it is not answered', async () => {
+    const server = createServer((_request, response) => response.end());
+    server.on('upgrade', (request, socket) => {
+      const key = `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
+      const accept = createHash('sha1').update(key).digest('base64');
+      socket.on('error', () => {}).resume();
+      socket.write(
+        `HTTP/1.1 101 -\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+      );
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closing.push(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    expect(await failuresOf('--server', `127.0.0.1:${port}`)).toEqual([
+      { id: 'key', detail: `cannot reach 127.0.0.1:${port}: no answer within 5 s` },
+    ]);
+  });
+
+  it('names a proxy', async () => {
+    const proxy = await silentServer();
+    expect(await failuresOf('--server', '127.0.0.1:1', '--proxy', `http://me:password@${proxy}`)).toEqual([
+      { id: 'proxy', detail: `cannot reach the proxy http://${proxy}: no answer within 5 s` },
+    ]);
+  });
+
+  it('says that it was stopped, not that all is well', async () => {
+    const io = makeTestIo({ home: home.path });
+    const server = await startTcpServer((socket) => {
+      socket.resume();
+      io.signal('SIGINT');
+    });
+    closing.push(() => server.close());
+    expect(await run(['doctor', '--server', `127.0.0.1:${server.port}`, '--token', 'admin'], io)).toBe(130);
+    expect(io.out()).toContain('Stopped before all was looked at.');
+    expect(io.out()).toContain('not looked at: stopped');
+    expect(io.out()).not.toMatch(/no time|is well/);
+  });
+});
