@@ -50,9 +50,17 @@ _tunnel_ask() { "\${COMP_WORDS[0]/#\\~/$HOME}" __complete "$@" 2>/dev/null; }
 _tunnel_reply() {
   local word
   while IFS= read -r word; do
-    word=$(printf %q "$word")
+    printf -v word %q "$word"
     [[ $word == "$cur"* ]] && COMPREPLY+=("$word")
   done
+}
+
+# As it is typed, quotes and backslashes included: without them.
+_tunnel_plain() {
+  case $1 in
+    \\"*\\" | "'"*"'") config=\${1:1:\${#1}-2} ;;
+    *) config=\${1//\\\\/} ;;
+  esac
 }
 
 _tunnel() {
@@ -64,7 +72,7 @@ _tunnel() {
     # --flag=value comes as three words.
     [[ $word == = ]] && continue
     if [[ -n $flag ]]; then
-      [[ $flag == --config ]] && config=$word
+      [[ $flag == --config ]] && _tunnel_plain "$word"
       flag=''
       continue
     fi
