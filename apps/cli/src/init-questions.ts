@@ -113,6 +113,7 @@ const asStream = (output: Io['stderr']): Writable => {
       done();
     },
   });
-  const { isTTY = true, columns = 80, rows = 24 } = output;
-  return Object.assign(stream, { isTTY, columns, rows });
+  const { isTTY = true, columns, rows } = output;
+  // A terminal that does not know its size says 0: one letter a line.
+  return Object.assign(stream, { isTTY, columns: columns || 80, rows: rows || 24 });
 };

@@ -147,6 +147,14 @@ describe('at a terminal', () => {
     expect(io.err() + io.out()).not.toContain('admin');
   });
 
+  it('asks in whole lines at a terminal that does not know how wide it is', async () => {
+    const { io, stdin } = terminal();
+    Object.assign(io.stderr, { isTTY: true, columns: 0, rows: 0 });
+    const code = run(['init'], io);
+    await type(io, stdin, [['Which server? (host:port of its control port)', '\u0003']]);
+    expect(await code).toBe(130);
+  });
+
   it('Ctrl-C at a question ends it, and nothing is written', async () => {
     const { io, stdin } = terminal();
     const code = run(['init', '--server', server], io);
