@@ -155,10 +155,15 @@ describe('at a terminal', () => {
     expect(await code).toBe(130);
   });
 
-  it('Ctrl-C at a question ends it, and nothing is written', async () => {
+  it.each([
+    ['Ctrl-C', (stdin: PassThrough) => stdin.write('\u0003')],
+    ['Ctrl-D', (stdin: PassThrough) => stdin.write('\u0004')],
+    ['a terminal that is gone', (stdin: PassThrough) => stdin.end()],
+  ])('%s at a question ends it, and nothing is written', async (_, act) => {
     const { io, stdin } = terminal();
     const code = run(['init', '--server', server], io);
-    await type(io, stdin, [['Your API key', '\u0003']]);
+    await eventually(() => expect(io.err()).toContain('Your API key'));
+    act(stdin);
     expect(await code).toBe(130);
     expect(existsSync(config)).toBe(false);
   });
