@@ -42,6 +42,15 @@ const branchesOf = (all: readonly CommandWords[]) => {
   };
 };
 
+const UNQUOTING = `# As it is typed, quotes and backslashes included: without them.
+_tunnel_plain() {
+  case $1 in
+    \\"*\\" | "'"*"'") config=\${1:1:\${#1}-2} ;;
+    *) config=\${1//\\\\/} ;;
+  esac
+}
+`;
+
 export const bashScript = (all: readonly CommandWords[]): string => {
   const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all);
   return `# Completion of tunnel for bash. Now: source <(tunnel completion bash); for good: that line in ~/.bashrc.
@@ -55,14 +64,7 @@ _tunnel_reply() {
   done
 }
 
-# As it is typed, quotes and backslashes included: without them.
-_tunnel_plain() {
-  case $1 in
-    \\"*\\" | "'"*"'") config=\${1:1:\${#1}-2} ;;
-    *) config=\${1//\\\\/} ;;
-  esac
-}
-
+${UNQUOTING}
 _tunnel() {
   local cur=\${COMP_WORDS[COMP_CWORD]} at='' config='' flag='' words='' word i
   local -i count=0
