@@ -43,7 +43,7 @@ const healthCheck = table({
   alert_webhook: url({ orEmpty: false, concealed: true, maxCharacters: 2048 }).optional(),
 });
 
-const files = table({
+const folder = table({
   dir: filledText(),
   spa: flag().default(false),
   listing: flag().default(false),
@@ -61,7 +61,7 @@ const tunnel = table({
   /** Of these and `files` exactly one, unless nothing local is published. */
   local_port: targetPort().optional(),
   local_socket: filledText().optional(),
-  files: files.optional(),
+  files: folder.optional(),
   local_host: filledText().default('127.0.0.1'),
   local_protocol: oneOf(['http1', 'h2c']).default('http1'),
   local_tls_verify: flag().default(true),
