@@ -1,10 +1,12 @@
 // Real programs under a service manager that listens: they say when they are ready, reload, stop, and that they live.
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { canHearNotifications, ServiceManager } from './service-manager.fixture.ts';
 import { it } from './system-test.fixture.ts';
+import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
 
 describe.runIf(canHearNotifications)('a service manager', () => {
   it('hears from tunnel-server when it is ready, lives and stops, and from nobody else in its name', async ({
@@ -39,5 +41,21 @@ describe.runIf(canHearNotifications)('a service manager', () => {
     tunnel.signal('SIGTERM');
     expect(await tunnel.exitCode()).toBe(0);
     expect(manager.told).toEqual(['READY=1', ...reload, 'STOPPING=1']);
+  });
+});
+
+/** As in a container that runs as a number: no line in /etc/passwd. */
+const NAMELESS_UID = 54_321;
+
+describe.runIf(process.getuid?.() === 0)('the unit of a user without a name', () => {
+  it.for(['--print', '--system'])('is printed all the same (%s)', (flag) => {
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [TUNNEL_BIN, 'service', 'install', '--print', flag, '--config', '/etc/tunnel/config.yml'],
+      { uid: NAMELESS_UID, encoding: 'utf8', env: { PATH: process.env['PATH'], HOME: '/' }, cwd: '/' },
+    );
+    expect(stderr).toBe('');
+    expect(stdout).toContain('start --config /etc/tunnel/config.yml');
+    expect(status).toBe(0);
   });
 });

@@ -4,7 +4,7 @@ import { eventually, type Program, type ProgramExit, spawnProgram } from '@tunne
 import { ROOT } from '../repo/checkout.fixture.ts';
 import { withoutOurEnvironment } from './stack.fixture.ts';
 
-const TUNNEL_BIN = join(ROOT, 'apps/cli/bin/tunnel.mjs');
+export const TUNNEL_BIN = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 const EVENT_TIMEOUT_MS = 30_000;
 
 export interface TunnelEvent {

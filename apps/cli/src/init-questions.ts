@@ -20,12 +20,13 @@ export type Check = (text: string) => string | null;
 
 export class InitQuestions {
   readonly #prompts: Prompts;
-  readonly #streams: { readonly input: Readable; readonly output: Writable };
+  readonly #streams: { readonly input: Readable; readonly output: Writable; readonly signal: AbortSignal };
 
   private constructor(prompts: Prompts, io: Pick<Io, 'stdin' | 'stderr'>) {
     this.#prompts = prompts;
     // Questions go to the error channel, so that the output can be piped.
-    this.#streams = { input: io.stdin as Readable, output: asStream(io.stderr) };
+    const input = io.stdin as Readable;
+    this.#streams = { input, output: asStream(io.stderr), signal: endOf(input) };
   }
 
   static async open(io: Pick<Io, 'stdin' | 'stderr'>): Promise<InitQuestions> {
@@ -105,6 +106,16 @@ const HINTS: Readonly<Record<TunnelWord, string>> = {
   udp: 'DNS, a game, WireGuard',
 };
 
+/** Nobody answers any more: Ctrl-D, or a terminal that is gone. The questions by themselves would wait for ever. */
+const endOf = (input: Readable): AbortSignal => {
+  const ended = new AbortController();
+  input.once('end', () => ended.abort());
+  input.on('keypress', (_text: string | undefined, key: { readonly ctrl?: boolean; readonly name?: string } = {}) => {
+    if (key.ctrl === true && key.name === 'd') ended.abort();
+  });
+  return ended.signal;
+};
+
 const asStream = (output: Io['stderr']): Writable => {
   const stream = new Writable({
     decodeStrings: false,
@@ -113,6 +124,7 @@ const asStream = (output: Io['stderr']): Writable => {
       done();
     },
   });
-  const { isTTY = true, columns = 80, rows = 24 } = output;
-  return Object.assign(stream, { isTTY, columns, rows });
+  const { isTTY = true, columns, rows } = output;
+  // A terminal that does not know its size says 0: one letter a line.
+  return Object.assign(stream, { isTTY, columns: columns || 80, rows: rows || 24 });
 };

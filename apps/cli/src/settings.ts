@@ -139,7 +139,7 @@ export const findToken = (flags: ServerFlags, config: LoadedConfig | null, io: I
   throw new Fault('AUTH_TOKEN_MISSING');
 };
 
-const readToken = (file: string, source: string): FoundToken => {
+export const readToken = (file: string, source: string): FoundToken => {
   let text: string;
   try {
     text = readFileSync(file, 'utf8').trim();

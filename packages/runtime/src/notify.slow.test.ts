@@ -1,7 +1,7 @@
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createServiceNotifier } from './notify.ts';
 
 let folder: TemporaryDirectory;
@@ -76,6 +76,15 @@ describe('a service notifier', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it('gives them no faster for a time that no timer can hold', async () => {
+    const { env } = withProgram(RECORDING);
+    const clock = new FakeClock();
+    const setInterval = vi.spyOn(clock, 'setInterval');
+    const notifier = createServiceNotifier({ env: Object.assign(env, { WATCHDOG_USEC: '9000000000000' }), clock });
+    expect(setInterval).toHaveBeenCalledExactlyOnceWith(expect.any(Function), 2 ** 31 - 1);
+    await notifier.close();
+  });
+
   it('tells nothing without a manager', async () => {
     const { env, told } = withProgram(RECORDING);
     delete env['NOTIFY_SOCKET'];
@@ -90,6 +99,16 @@ describe('a service notifier', () => {
     notifier.ready();
     await notifier.close();
     notifier.stopping();
+    await notifier.close();
+  });
+
+  it('passes over a program that cannot be started', async () => {
+    // Not told by an event: Node.js throws for what is no usual end of a start (a loop, no memory).
+    symlinkSync('systemd-notify', join(folder.path, 'systemd-notify'));
+    const notifier = createServiceNotifier({ env: { PATH: folder.path, NOTIFY_SOCKET: '/run/notify' } });
+    expect(() => notifier.ready()).not.toThrow();
+    await notifier.close();
+    expect(() => notifier.stopping()).not.toThrow();
     await notifier.close();
   });
 

@@ -25,6 +25,8 @@ const NOTIFY_BOUNDS = {
   WAITING: 8,
   /** The least time between signs of life, whatever the manager asks for. */
   LIFE_LEAST_MS: 100,
+  /** And the most: a timer of Node.js holds no more, and would fire a thousand times a second instead. */
+  LIFE_MOST_MS: 2 ** 31 - 1,
   /** What the last words may take at the end. */
   CLOSE_MS: 2000,
 } as const;
@@ -49,7 +51,7 @@ const lifeIntervalMs = (env: Readonly<Record<string, string | undefined>>): numb
   const { WATCHDOG_USEC: usec = '', WATCHDOG_PID: pid = '' } = env;
   if (!/^[1-9]\d{0,15}$/.test(usec)) return null;
   if (pid !== '' && pid !== String(process.pid) && pid !== String(process.ppid)) return null;
-  return Math.max(NOTIFY_BOUNDS.LIFE_LEAST_MS, Number(usec) / 2000);
+  return Math.min(NOTIFY_BOUNDS.LIFE_MOST_MS, Math.max(NOTIFY_BOUNDS.LIFE_LEAST_MS, Number(usec) / 2000));
 };
 
 class SystemdNotifier implements ServiceNotifier {
@@ -112,7 +114,11 @@ class SystemdNotifier implements ServiceNotifier {
       for (const resolve of this.#onIdle.splice(0)) resolve();
       return;
     }
-    const child = spawn('systemd-notify', message, { env: this.#env, stdio: 'ignore' });
+    const child = startNotify(message, this.#env);
+    if (child === null) {
+      this.#sendNext();
+      return;
+    }
     this.#current = child;
     const tooLong = this.#clock.setTimeout(() => child.kill('SIGKILL'), NOTIFY_BOUNDS.SEND_MS);
     const done = (): void => {
@@ -129,3 +135,15 @@ class SystemdNotifier implements ServiceNotifier {
     child.once('exit', done);
   }
 }
+
+/** null: it did not start, and there is no event for that: Node.js throws what is not a usual end of a start (no memory, for one). */
+const startNotify = (
+  message: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): ChildProcess | null => {
+  try {
+    return spawn('systemd-notify', message, { env, stdio: 'ignore' });
+  } catch {
+    return null;
+  }
+};

@@ -2,7 +2,7 @@
 // line each; a shell that is not installed is skipped. Needs `script` of util-linux, and a build (`npm run build`).
 // Usage: node tests/tools/completion/tab.mjs [bash|zsh|fish]    Exit code: the number of failures.
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -52,8 +52,13 @@ const CASES = [
   ['a second name', `tunnel start web off${TAB}`, /start web office-db/],
   ['a name with a space', `tunnel start my${TAB}`, /start my\\ database/],
   ['a name of another file', `tunnel start --config other.yml zeb${TAB}`, /other\.yml zebra/],
+  ['a name of a file with a space', `tunnel start --config my\\ file.yml gir${TAB}`, /file\.yml giraffe/],
+  ['every name, however it is written', `tunnel start ${TAB}${TAB}`, /office-db/],
   ['a running client', `tunnel stop --client ${process.pid}`.slice(0, -1) + TAB, new RegExp(`--client ${process.pid}`)],
 ];
+
+/** Names of tunnels that a careless shell would take for commands. */
+const RUN_BY_NOBODY = ['$(touch run)', '`touch run`', ';touch run', '(touch run)', "it's", 'a"b'];
 
 const isThere = (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 
@@ -104,8 +109,9 @@ const prepare = () => {
   const entry = '{ proto: tcp, local_port: 22 }';
   writeFileSync(
     join(home, '.tunnel', 'config.yml'),
-    `tunnels:\n  web: ${entry}\n  office-db: ${entry}\n  "my database": ${entry}\n`,
+    `tunnels:\n  web: ${entry}\n  office-db: ${entry}\n  "my database": ${entry}\n${RUN_BY_NOBODY.map((name) => `  ${JSON.stringify(name)}: ${entry}\n`).join('')}`,
   );
+  writeFileSync(join(home, 'my file.yml'), `tunnels:\n  giraffe: ${entry}\n`);
   writeFileSync(join(home, 'other.yml'), `tunnels:\n  zebra: ${entry}\n`);
   // The socket of a client that lives: nobody is asked.
   writeFileSync(join(home, '.tunnel', 'run', `${process.pid}.sock`), '');
@@ -145,6 +151,10 @@ const tryShell = async (shell) => {
       if (worked) continue;
       failures += 1;
       console.log(terminal.text.replaceAll(/^/gm, '        | '));
+    }
+    if (existsSync(join(place.home, 'run'))) {
+      failures += 1;
+      console.log(`failed  ${shell}: the name of a tunnel was run as a command`);
     }
   } finally {
     terminal.close();

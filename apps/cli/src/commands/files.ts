@@ -16,7 +16,7 @@ export interface FilesTunnelFlags extends NamedFlags {
 
 const EXAMPLES = `
 Example:
-  $ tunnel files ./dist --subdomain docs --token-file ~/.tunnel/key
+  $ tunnel files ./dist --subdomain manual --token-file ~/.tunnel/key
   $ tunnel files ~/share --listing
 
 Dotfiles, and links that lead out of the folder, are not served. See docs/cli.md.`;

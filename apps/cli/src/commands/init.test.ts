@@ -44,6 +44,13 @@ describe('without questions', () => {
     expect(await run(['check'], testIo())).toBe(0);
   });
 
+  it('says the next command for a file elsewhere as it is to be typed', async () => {
+    const io = testIo();
+    const args = ['init', '--yes', '--server', server, '--token-file', 'token', '--config', "it's/my.yml"];
+    expect(await run([...args, '--tunnel', 'web:http:3000'], io)).toBe(0);
+    expect(io.out()).toContain(`next: tunnel start --config '${home.path}/it'\\''s/my.yml'\n`);
+  });
+
   it('keeps a key that was given in a file of its own, and shows it nowhere', async () => {
     const io = testIo();
     expect(await run(['init', '--yes', '--server', server, '--token', 'admin'], io)).toBe(0);
@@ -92,6 +99,8 @@ describe('without questions', () => {
     [['--server', 'x'], 'there is no terminal to ask at'],
     [['--yes'], 'no key was given'],
     [['--yes', '--token-file', 'none'], 'cannot read the key from'],
+    [['--yes', '--token-file', '/dev/null'], 'it is empty'],
+    [['--yes', '--token-file', '.'], 'cannot read the key from'],
     [['--yes', '--token', 'x', '--server', 'http://x'], 'http://x'],
     [['--yes', '--token', 'x', '--tunnel', 'web:ftp:1'], 'NAME:PROTO:PORT'],
     [['--yes', '--token', 'x', '--tunnel', 'web:http:0'], '1 to 65535'],
@@ -138,10 +147,23 @@ describe('at a terminal', () => {
     expect(io.err() + io.out()).not.toContain('admin');
   });
 
-  it('Ctrl-C at a question ends it, and nothing is written', async () => {
+  it('asks in whole lines at a terminal that does not know how wide it is', async () => {
+    const { io, stdin } = terminal();
+    Object.assign(io.stderr, { isTTY: true, columns: 0, rows: 0 });
+    const code = run(['init'], io);
+    await type(io, stdin, [['Which server? (host:port of its control port)', '\u0003']]);
+    expect(await code).toBe(130);
+  });
+
+  it.each([
+    ['Ctrl-C', (stdin: PassThrough) => stdin.write('\u0003')],
+    ['Ctrl-D', (stdin: PassThrough) => stdin.write('\u0004')],
+    ['a terminal that is gone', (stdin: PassThrough) => stdin.end()],
+  ])('%s at a question ends it, and nothing is written', async (_, act) => {
     const { io, stdin } = terminal();
     const code = run(['init', '--server', server], io);
-    await type(io, stdin, [['Your API key', '\u0003']]);
+    await eventually(() => expect(io.err()).toContain('Your API key'));
+    act(stdin);
     expect(await code).toBe(130);
     expect(existsSync(config)).toBe(false);
   });

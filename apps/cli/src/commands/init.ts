@@ -12,7 +12,7 @@ import { InitQuestions, TUNNEL_WORDS, type TunnelWord, type WantedTunnel } from 
 import { type Io, VERSION } from '../io.ts';
 import { fileFault, tryConfig, writePrivateFile } from '../private-files.ts';
 import { problemLines } from '../problem-report.ts';
-import { defaultConfigPath, loadConfig, resolveSettings } from '../settings.ts';
+import { defaultConfigPath, loadConfig, readToken, resolveSettings } from '../settings.ts';
 
 interface InitFlags extends ServerFlags {
   readonly tunnel: readonly WantedTunnel[];
@@ -45,7 +45,7 @@ export const initCommand = (io: Io, finish: (code: ExitCode) => void): Command =
       const answers = await answersOf(flags, file, io);
       write(file, answers, flags, io);
       io.stdout.write(`${file} is written\n`);
-      finish(await tryIt({ config: file }, answers, io));
+      finish(await tryIt(file, answers, io));
     });
 
 const oneMore = (text: string, before: readonly WantedTunnel[]): readonly WantedTunnel[] => {
@@ -111,7 +111,8 @@ const keyOf = async (
   if (flags.token !== undefined) return { text: flags.token };
   if (flags.tokenFile !== undefined) {
     const given = pathFrom(io.cwd, flags.tokenFile, io.home);
-    if (!existsSync(given)) throw new Fault('CLIENT_TOKEN_FILE', { file: given, reason: 'no such file' });
+    // Before anything is written: one that cannot be read is no matter of the server.
+    readToken(given, '--token-file');
     return { file: given };
   }
   if ((io.env['TUNNEL_API_KEY'] ?? '') !== '') return null;
@@ -174,7 +175,8 @@ const inFolder = (folder: string, path: string): string => {
 // ---- whether it works ----
 
 /** The file stays, whatever comes of it. */
-const tryIt = async (flags: ServerFlags, { tunnels }: Answers, io: Io): Promise<ExitCode> => {
+const tryIt = async (file: string, { tunnels }: Answers, io: Io): Promise<ExitCode> => {
+  const flags: ServerFlags = { config: file };
   const giveUp = new AbortController();
   let reason = '';
   try {
@@ -201,6 +203,11 @@ const tryIt = async (flags: ServerFlags, { tunnels }: Answers, io: Io): Promise<
     return exitCodeOf(fault) === EXIT.keyRefused ? EXIT.keyRefused : EXIT.notReached;
   }
   const next = tunnels.length > 0 ? 'tunnel start' : 'tunnel http 3000';
-  io.stdout.write(`connected: the server takes the key\nnext: ${next}\n`);
+  const where = file === defaultConfigPath(io) ? '' : ` --config ${shellWord(file)}`;
+  io.stdout.write(`connected: the server takes the key\nnext: ${next}${where}\n`);
   return EXIT.endedAsAsked;
 };
+
+/** For people to copy. */
+const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

@@ -13,6 +13,7 @@ export const qrCode = ({ flags }: TunnelRun, io: Pick<Io, 'stdout' | 'env'>): Co
   return onFirst(
     () => true,
     async ({ publicUrl }, running) => running.notice(await qrText(publicUrl, io), 'stdout'),
+    'no QR code could be drawn',
   );
 };
 
@@ -30,27 +31,28 @@ export const browser = ({ flags }: TunnelRun, io: Pick<Io, 'env'>): Companion | 
   if (flags.open !== true) return null;
   return onFirst(
     ({ protocol, publicUrl }) => protocolTraits(protocol).carriesRequests && /^https?:\/\//.test(publicUrl),
-    async ({ publicUrl }, running) => {
-      const problem = await openInBrowser(publicUrl, io.env);
-      if (problem === null) return;
-      running.notice(
-        `tunnel: no browser could be opened: ${problem}\n  Open ${oneLine(publicUrl)} yourself.`,
-        'stderr',
-      );
-    },
+    ({ publicUrl }) => openInBrowser(publicUrl, io.env),
+    'no browser could be opened',
   );
 };
 
+/** Whatever goes wrong with it is told, and ends no tunnel. */
 const onFirst = (
   isMeant: (tunnel: Tunnel) => boolean,
   act: (tunnel: Tunnel, running: RunningClient) => Promise<void>,
+  failure: string,
 ): Companion => {
   let running: RunningClient | null = null;
   let isDone = false;
+  const tell = (client: RunningClient, { publicUrl }: Tunnel, error: unknown): void => {
+    const reason = error instanceof Error ? error.message : String(error);
+    client.notice(`tunnel: ${failure}: ${oneLine(reason)}\n  Open ${oneLine(publicUrl)} yourself.`, 'stderr');
+  };
   const onStatus = (event: StatusEvent): void => {
     if (isDone || running === null || event.type !== 'tunnel-opened' || !isMeant(event.tunnel)) return;
     isDone = true;
-    void act(event.tunnel, running);
+    const client = running;
+    act(event.tunnel, client).catch((error: unknown) => tell(client, event.tunnel, error));
   };
   return {
     onRunning: (client) => {
@@ -66,15 +68,15 @@ const OPENERS: Partial<Record<NodeJS.Platform, readonly [program: string, ...arg
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 };
 
-/** null: it was handed over; else what went wrong. Never rejects. */
-const openInBrowser = (url: string, env: Io['env']): Promise<string | null> =>
-  new Promise((resolve) => {
-    const [program, ...args] = OPENERS[process.platform] ?? ['xdg-open'];
-    const child = spawn(program, [...args, url], { env: { ...env }, stdio: 'ignore', detached: true });
-    child.once('error', ({ code, message }: NodeJS.ErrnoException) =>
-      resolve(code === 'ENOENT' ? `there is no ${program}` : message),
+const openInBrowser = async (url: string, env: Io['env']): Promise<void> => {
+  const [program, ...args] = OPENERS[process.platform] ?? ['xdg-open'];
+  const child = spawn(program, [...args, url], { env: { ...env }, stdio: 'ignore', detached: true });
+  child.unref();
+  await new Promise<void>((resolve, reject) => {
+    child.once('error', (error: NodeJS.ErrnoException) =>
+      reject(error.code === 'ENOENT' ? new Error(`there is no ${program}`) : error),
     );
     // It ends at once, or it is the browser itself and ends when that is closed: it must not keep us.
-    child.once('exit', (code) => resolve(code === 0 ? null : `${program} failed`));
-    child.unref();
+    child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`${program} failed`))));
   });
+};

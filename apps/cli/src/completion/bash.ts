@@ -42,6 +42,15 @@ const branchesOf = (all: readonly CommandWords[]) => {
   };
 };
 
+const UNQUOTING = `# As it is typed, quotes and backslashes included: without them.
+_tunnel_plain() {
+  case $1 in
+    \\"*\\" | "'"*"'") config=\${1:1:\${#1}-2} ;;
+    *) config=\${1//\\\\/} ;;
+  esac
+}
+`;
+
 export const bashScript = (all: readonly CommandWords[]): string => {
   const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all);
   return `# Completion of tunnel for bash. Now: source <(tunnel completion bash); for good: that line in ~/.bashrc.
@@ -50,11 +59,12 @@ _tunnel_ask() { "\${COMP_WORDS[0]/#\\~/$HOME}" __complete "$@" 2>/dev/null; }
 _tunnel_reply() {
   local word
   while IFS= read -r word; do
-    word=$(printf %q "$word")
+    printf -v word %q "$word"
     [[ $word == "$cur"* ]] && COMPREPLY+=("$word")
   done
 }
 
+${UNQUOTING}
 _tunnel() {
   local cur=\${COMP_WORDS[COMP_CWORD]} at='' config='' flag='' words='' word i
   local -i count=0
@@ -64,7 +74,7 @@ _tunnel() {
     # --flag=value comes as three words.
     [[ $word == = ]] && continue
     if [[ -n $flag ]]; then
-      [[ $flag == --config ]] && config=$word
+      [[ $flag == --config ]] && _tunnel_plain "$word"
       flag=''
       continue
     fi

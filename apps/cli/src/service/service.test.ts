@@ -88,6 +88,14 @@ describe('tunnel service', () => {
     expect(calls()).toEqual([]);
   });
 
+  it('--print of a config whose owner cannot be told says so', async () => {
+    write('file', '');
+    const { code, io } = await service('install', '--print', '--system', '--config', 'file/config.yml');
+    expect(code).toBe(2);
+    expect(io.err()).toContain(`${home.path}/file/config.yml`);
+    expect(io.err()).toContain('a part of the path is not a folder');
+  });
+
   it.each(['install', 'uninstall', 'start', 'stop', 'status', 'logs'])(
     '%s without systemd is one line, exit 2',
     async (verb) => {

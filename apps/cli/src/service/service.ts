@@ -135,11 +135,30 @@ interface Owner {
 
 /** A system service runs as whoever owns its config file: that user can read it and the key beside it, and nobody else needs to. */
 const ownerOf = (config: string, kind: ServiceKind, io: Io): Owner => {
-  const self = userInfo();
-  const uid = kind === 'system' ? (statSync(config, { throwIfNoEntry: false })?.uid ?? 0) : self.uid;
+  const self = whoWeAre();
+  const uid = kind === 'system' ? (uidOf(config) ?? 0) : self.uid;
   if (uid === self.uid) return { uid, name: self.username, home: io.home };
   const entry = passwdEntry(uid);
   return { uid, name: entry?.[0] ?? String(uid), home: entry?.[5] ?? '/' };
+};
+
+/** In a container it may be a number that no file has a name for. */
+const whoWeAre = (): { readonly uid: number; readonly username: string } => {
+  try {
+    return userInfo();
+  } catch {
+    const uid = process.getuid?.() ?? -1;
+    return { uid, username: String(uid) };
+  }
+};
+
+/** null: there is no such file. */
+const uidOf = (file: string): number | null => {
+  try {
+    return statSync(file, { throwIfNoEntry: false })?.uid ?? null;
+  } catch (error) {
+    throw fileFault(file, error);
+  }
 };
 
 const passwdEntry = (uid: number): string[] | undefined => {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type UnitFacts, unitText } from './unit.ts';
@@ -56,6 +56,27 @@ describe('the unit of a client', () => {
     expect(odd).toContain('start --config "/a \\"b\\" $$c %%d \\\\e.yml"');
     expect(odd).toContain('ReadWritePaths="-/x y $z"');
     expect(() => unitText(facts({ config: '/a\nExecStart=/bin/sh' }))).toThrow('control characters');
+  });
+
+  it('names Node.js as systemd reads a program: without variables, and not in quotes of any kind', () => {
+    const [, program = ''] = facts().program;
+    expect(unitText(facts({ program: ['/opt/a $b/100%/node', program] }))).toContain(
+      'ExecStart="/opt/a $b/100%%/node" ',
+    );
+    for (const path of ['/opt/a"b/node', "/opt/a'b/node", '/opt/a\\b/node']) {
+      expect(() => unitText(facts({ program: [path, program] }))).toThrow('no program of a unit');
+    }
+  });
+
+  it.runIf(hasAnalyze)('of a Node.js with an odd path passes systemd-analyze verify', () => {
+    const node = join(folder.path, 'a $b ${c} %h', 'node');
+    mkdirSync(dirname(node));
+    copyFileSync('/bin/true', node);
+    const file = join(folder.path, 'tunnel.service');
+    writeFileSync(file, unitText(facts({ program: [node, '/usr/bin/env'] })));
+    const { status, stderr } = analyze('verify', '--user', file);
+    expect(stderr.split('\n').filter((line) => line.includes('tunnel.service'))).toEqual([]);
+    expect(status).toBe(0);
   });
 
   it.runIf(hasAnalyze).each(['user', 'system'] as const)('of a %s passes systemd-analyze verify', (kind) => {

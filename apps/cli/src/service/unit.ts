@@ -31,13 +31,13 @@ export const unitText = (facts: UnitFacts): string => {
     '',
     '[Service]',
     ...SERVICE_LINES,
-    `ExecStart=${[...facts.program, 'start', '--config', facts.config].map((word) => quoted(word)).join(' ')}`,
+    `ExecStart=${commandLine([...facts.program, 'start', '--config', facts.config])}`,
     'ExecReload=/bin/kill -HUP $MAINPID',
     ...(facts.user === null ? [] : [`User=${escaped(facts.user)}`]),
     '',
     '# It reads its files, talks to the network, and needs nothing else.',
     ...CONFINED,
-    ...(isSystem ? [...CONFINED_BY_ROOT, ...facts.writable.map((path) => `ReadWritePaths=${quoted(path, '-')}`)] : []),
+    ...(isSystem ? [...CONFINED_BY_ROOT, ...facts.writable.map((path) => `ReadWritePaths=${pathList(path)}`)] : []),
     '',
     '[Install]',
     `WantedBy=${isSystem ? 'multi-user.target' : 'default.target'}`,
@@ -105,11 +105,21 @@ const oneLineOf = (text: string): string => {
 /** `%` begins a specifier everywhere in a unit. */
 const escaped = (text: string): string => oneLineOf(text).replaceAll('%', '%%');
 
-/** A word of a command line; `$` begins a variable there. `before` stands within the quotes. */
-const quoted = (text: string, before = ''): string => {
-  const word = escaped(text)
-    .replaceAll('\\', '\\\\')
-    .replaceAll('"', '\\"')
-    .replaceAll('$', before === '' ? '$$$$' : '$$');
-  return /^[\w@:,.+/=-]+$/.test(word) ? `${before}${word}` : `"${before}${word}"`;
+const commandLine = ([program = '', ...args]: readonly string[]): string => {
+  // Its path is taken as it is, but for specifiers; quotes and backslashes in it are refused by systemd however they are written.
+  if (/["'\\]/.test(program)) {
+    throw new Fault('CLIENT_USAGE', {
+      reason: `a path with quotes or backslashes is no program of a unit: ${program}`,
+    });
+  }
+  return [inQuotes(escaped(program)), ...args.map((word) => inQuotes(unexpanded(word).replaceAll('$', '$$$$')))].join(
+    ' ',
+  );
 };
+
+const pathList = (path: string): string => inQuotes(`-${unexpanded(path)}`);
+
+/** Neither specifiers nor escapes. */
+const unexpanded = (text: string): string => escaped(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"');
+
+const inQuotes = (word: string): string => (/^[\w@:,.+/=-]+$/.test(word) ? word : `"${word}"`);

@@ -1,8 +1,18 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { takeLock } from '../file-lock.ts';
 import { openLogFile } from './log-file.ts';
 
 let folder: TemporaryDirectory;
@@ -88,6 +98,53 @@ describe('a log file', () => {
     for (const { file } of [a, b]) file.close();
     expect(readFileSync(join(folder.path, 'moved'), 'utf8')).toBe('one\n');
     expect(linesOf(path)).toEqual(['two', 'three', ...lines]);
+  });
+
+  it('is moved by one writer at a time: another one goes on in it meanwhile', async () => {
+    const path = join(folder.path, 'tunnel.log');
+    const { file, problems } = open(path, { fileBytes: 100 });
+    const other = takeLock(`${path}.lock`);
+    for (let index = 0; index < 5; index += 1) {
+      file.write(`${'x'.repeat(49)}\n`);
+      await settled();
+    }
+    expect(readdirSync(folder.path).sort()).toEqual(['tunnel.log', 'tunnel.log.lock']);
+    other?.release();
+    file.write('next\n');
+    file.close();
+    expect(readdirSync(folder.path).sort()).toEqual(['tunnel.log', 'tunnel.log.1']);
+    expect(linesOf(path)).toHaveLength(6);
+    expect(problems).toEqual([]);
+  });
+
+  it('stays where a link leads, with the older ones beside it', async () => {
+    const real = join(folder.path, 'big', 'real.log');
+    mkdirSync(join(folder.path, 'big'));
+    const path = join(folder.path, 'tunnel.log');
+    symlinkSync(real, path);
+    const { file, problems } = open(path, { fileBytes: 100 });
+    for (let index = 0; index < 5; index += 1) {
+      file.write(`${String(index).padStart(49, '0')}\n`);
+      await settled();
+    }
+    file.close();
+    expect(problems).toEqual([]);
+    expect(readdirSync(folder.path).sort()).toEqual(['big', 'tunnel.log']);
+    expect(linesOf(real).map(Number)).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  it.each([
+    ['half a line, which goes', '{"a":1}\n{"event":"requ', '{"a":1}\n'],
+    ['half a line alone', '{"event":"requ', ''],
+    ['a line without its end, which stays', '{"a":1}\n{"b":2}', '{"a":1}\n{"b":2}\n'],
+    ['text of somebody else, which stays', 'a key', 'a key\n'],
+  ])('goes on at the beginning of a line after %s', (_, before, kept) => {
+    const path = join(folder.path, 'tunnel.log');
+    writeFileSync(path, before);
+    const { file } = open(path);
+    file.write('{"c":3}\n');
+    file.close();
+    expect(readFileSync(path, 'utf8')).toBe(`${kept}{"c":3}\n`);
   });
 
   it('says once that it cannot be written, and how many lines are missing once it can', async () => {

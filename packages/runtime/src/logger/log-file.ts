@@ -1,5 +1,5 @@
-// A log file of bounded size: lines go to its end, and at its bound it becomes FILE.1, that one FILE.2, until the oldest goes. No line is
-// lost by that. A file that cannot be written is told of once, and tried again; how many lines it is short of stands where they are missing.
+// A log file of bounded size: lines of JSON go to its end, and at its bound it becomes FILE.1, that one FILE.2, until the oldest goes. No
+// line is lost by that, and several processes may write one file. A file that cannot be written is told of once, and tried again; how many lines it is short of stands where they are missing.
 import {
   accessSync,
   closeSync,
@@ -7,6 +7,8 @@ import {
   fstatSync,
   ftruncateSync,
   openSync,
+  readSync,
+  realpathSync,
   renameSync,
   type Stats,
   statSync,
@@ -14,6 +16,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Clock, systemClock } from '../clock.ts';
+import { takeLock } from '../file-lock.ts';
 import { LineSink, type Outlet } from './line-sink.ts';
 
 const LOG_FILE_BOUNDS = {
@@ -22,6 +25,8 @@ const LOG_FILE_BOUNDS = {
   FILES: 5,
   /** A file that could not be written is tried again no sooner: a full disk is asked once a second, not once a line. */
   RETRY_MS: 1000,
+  /** How far back the beginning of a last line is looked for that a crash cut off. */
+  TORN_BYTES: 64 * 1024,
 } as const;
 
 interface LogFileOptions {
@@ -103,9 +108,7 @@ class RotatingFile implements Outlet {
   }
 
   #append(bytes: Buffer): void {
-    let fd = this.#open();
-    const { size } = fstatSync(fd);
-    if (size > 0 && size + bytes.length > this.#fileBytes) fd = this.#rotate();
+    const fd = this.#isFullFor(bytes) ? this.#rotate(bytes) : this.#open();
     const before = fstatSync(fd).size;
     let written = 0;
     try {
@@ -124,19 +127,37 @@ class RotatingFile implements Outlet {
     this.#release();
     // A pipe without a reader would hold up the whole process, and none of them can be rotated.
     if (there !== null && !there.isFile()) throw new Error(there.isDirectory() ? 'it is a folder' : 'it is no file');
+    this.#fd = openSync(this.#path, 'a+', 0o600);
     // Found out now, and not when the first file is full.
-    accessSync(dirname(this.#path), constants.W_OK);
-    this.#fd = openSync(this.#path, 'a', 0o600);
+    accessSync(dirname(realPathOf(this.#path)), constants.W_OK);
+    mendEnd(this.#fd);
     return this.#fd;
   }
 
-  #rotate(): number {
-    this.#release();
-    for (let number = LOG_FILE_BOUNDS.FILES - 1; number > 0; number -= 1) {
-      const from = number === 1 ? this.#path : `${this.#path}.${number - 1}`;
-      if (statOf(from) !== null) renameSync(from, `${this.#path}.${number}`);
+  #isFullFor(bytes: Buffer): boolean {
+    const { size } = fstatSync(this.#open());
+    return size > 0 && size + bytes.length > this.#fileBytes;
+  }
+
+  /** By one process at a time: two that move the same files overwrite one. Who comes second writes on where it is until they are moved. */
+  #rotate(bytes: Buffer): number {
+    // A link stays one: what it leads to is moved.
+    const path = realPathOf(this.#path);
+    const lock = takeLock(`${path}.lock`);
+    if (lock === null) return this.#open();
+    try {
+      // Another one may have moved them just before.
+      if (this.#isFullFor(bytes)) {
+        this.#release();
+        for (let number = LOG_FILE_BOUNDS.FILES - 1; number > 0; number -= 1) {
+          const from = number === 1 ? path : `${path}.${number - 1}`;
+          if (statOf(from) !== null) renameSync(from, `${path}.${number}`);
+        }
+      }
+      return this.#open();
+    } finally {
+      lock.release();
     }
-    return this.#open();
   }
 
   #release(): void {
@@ -145,7 +166,46 @@ class RotatingFile implements Outlet {
   }
 }
 
+/**
+ * What is written next begins a line, however the last process ended: half a line of ours goes, since nobody can read it; anything else
+ * stays, and is ended.
+ */
+const mendEnd = (fd: number): void => {
+  const { size } = fstatSync(fd);
+  const from = Math.max(0, size - LOG_FILE_BOUNDS.TORN_BYTES);
+  const tail = Buffer.alloc(size - from);
+  readSync(fd, tail, 0, tail.length, from);
+  // Grown meanwhile: somebody else writes, and ends his lines himself.
+  if (tail.length === 0 || tail.at(-1) === LINE_END || fstatSync(fd).size !== size) return;
+  const start = tail.lastIndexOf(LINE_END) + 1;
+  const isKnown = start > 0 || from === 0;
+  if (isKnown && isHalfOfJson(tail.toString('utf8', start))) ftruncateSync(fd, from + start);
+  else writeSync(fd, '\n');
+};
+
+const LINE_END = 10;
+
+const isHalfOfJson = (line: string): boolean => {
+  if (!line.startsWith('{')) return false;
+  try {
+    JSON.parse(line);
+    return false;
+  } catch {
+    return true;
+  }
+};
+
 const statOf = (path: string): Stats | null => statSync(path, { throwIfNoEntry: false }) ?? null;
+
+const realPathOf = (path: string): string => {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    // Moved this very moment, by another writer.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return path;
+    throw error;
+  }
+};
 
 const isSame = (a: Stats, b: Stats): boolean => a.ino === b.ino && a.dev === b.dev;
 
