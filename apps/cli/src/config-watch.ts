@@ -26,9 +26,9 @@ export class ConfigWatch {
     this.#hash = hashOf(options.file);
   }
 
-  /** Somebody else has just read the file. */
-  seen(): void {
-    this.#hash = hashOf(this.#options.file);
+  /** Somebody else has just read the file, and this is what it says. */
+  seen(text: string): void {
+    this.#hash = sha256Hex(text);
   }
 
   start(): void {
@@ -75,7 +75,8 @@ const isLink = (file: string): boolean => lstatSync(file, { throwIfNoEntry: fals
 
 const hashOf = (file: string): string | null => {
   try {
-    return sha256Hex(readFileSync(file, 'utf8'));
+    // As config files are read: without the mark that some editors begin with.
+    return sha256Hex(readFileSync(file, 'utf8').replace(/^\uFEFF/, ''));
   } catch {
     return null;
   }

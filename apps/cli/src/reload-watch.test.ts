@@ -81,6 +81,26 @@ describe('peers', () => {
   });
 });
 
+describe('an entry that is gone before it was asked for', () => {
+  it('is not opened behind the back of whoever took it out', async () => {
+    const stays = 'stays: { proto: tcp, local_port: 1 }';
+    const short = "short: { proto: p2p, p2p_publish: short, p2p_secret: '0123456789abcdef', local_port: 1 }";
+    write([stays]);
+    const io = start();
+    await opened(io, 'stays');
+    // What p2p needs is loaded with the first of its entries.
+    write([stays, short]);
+    expect(await reload(io)).toMatchObject({ added: ['short'] });
+    write([stays]);
+    expect(await reload(io)).toMatchObject({ removed: ['short'] });
+    const port = await echo('late');
+    write([stays, `late: { proto: http, local_port: ${port} }`]);
+    await reload(io);
+    await opened(io, 'late');
+    await eventually(async () => expect(Object.keys(await listed()).sort()).toEqual(['late', 'stays']));
+  });
+});
+
 describe('tunnels added while the client runs', () => {
   const entry = (name: string, port: number): string => `${name}: { proto: tcp, local_port: ${port} }`;
 
