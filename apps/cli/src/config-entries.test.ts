@@ -68,6 +68,13 @@ describe('where the lines go', () => {
     expect(save()).toBe(`server: a:1\r\n\r\ntunnels:\r\n${LINES.replaceAll('\n', '\r\n')}`);
   });
 
+  it('and where it has two kinds of them, every line keeps its own', () => {
+    const [before, after] = ['server: a:1\n', '# end\r\nwatch: true\n'];
+    writeFileSync(file, `${before}tunnels:\r\n  a: { proto: tcp, local_port: 1 }\n${after}`);
+    const lines = LINES.replaceAll('\n', '\r\n');
+    expect(save()).toBe(`${before}tunnels:\r\n  a: { proto: tcp, local_port: 1 }\n${lines}${after}`);
+  });
+
   it('keeps the rights of the file, and a link a link', () => {
     const real = join(folder.path, 'real.yml');
     writeFileSync(real, '# mine\n');

@@ -1,9 +1,10 @@
 // Writes an entry of `tunnels` into config.yml: every other line of the file stays as it is, comments and order included.
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, loadClientConfig } from '@tunnel/runtime';
+import { type ClientConfig, type FileLock, loadClientConfig, takeLock } from '@tunnel/runtime';
 import type { Io } from './io.ts';
-import { tryConfig, writePrivateFile } from './private-files.ts';
+import { fileFault, tryConfig, writePrivateFile } from './private-files.ts';
 
 /** By the keys of config.yml; undefined is left out. */
 export interface EntryKeys {
@@ -17,6 +18,38 @@ export interface EntryKeys {
 export const saveTunnelEntry = (file: string, name: string, entry: EntryKeys, io: Pick<Io, 'env' | 'home'>): void => {
   // A link stays a link.
   const real = existsSync(file) ? realpathSync(file) : file;
+  const lock = lockFile(real);
+  try {
+    addEntry(file, real, [name, entry], io);
+  } finally {
+    lock?.release();
+  }
+};
+
+const TRIES = 100;
+const TRY_EVERY_MS = 20;
+
+/** Of two commands that write at once neither loses what the other wrote. null: somebody holds it for longer than any of them writes. */
+const lockFile = (file: string): FileLock | null => {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    for (let attempt = 1; attempt <= TRIES; attempt += 1) {
+      const lock = takeLock(`${file}.lock`);
+      if (lock !== null) return lock;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TRY_EVERY_MS);
+    }
+    return null;
+  } catch (error) {
+    throw fileFault(file, error);
+  }
+};
+
+const addEntry = (
+  file: string,
+  real: string,
+  [name, entry]: readonly [string, EntryKeys],
+  io: Pick<Io, 'env' | 'home'>,
+): void => {
   const before = existsSync(real) ? loadClientConfig({ file: real, env: io.env, home: io.home }) : null;
   const known = before !== null && Object.hasOwn(before.tunnels, name) ? before.tunnels[name] : undefined;
   if (known !== undefined) {
@@ -52,8 +85,12 @@ const STEP = '  ';
 /** null: there are tunnels, and not one below the other. */
 const withEntry = (text: string, entry: readonly string[]): string | null => {
   const lineBreak = text.includes('\r\n') ? '\r\n' : '\n';
+  // Each with the break that it has: a file may have both kinds.
+  const breaks = text.match(/\r?\n/g) ?? [];
   const lines = text.split(/\r?\n/);
   if (lines.at(-1) === '') lines.pop();
+  const count = lines.length;
+  let added = count;
   const at = lines.findIndex((line) => TUNNELS.test(line));
   if (at < 0) {
     if (lines.some((line) => /^["']?tunnels\b/.test(line))) return null;
@@ -68,9 +105,11 @@ const withEntry = (text: string, entry: readonly string[]): string | null => {
     // Comments that stand at the margin belong to what follows.
     const length = block.findLastIndex((line) => /^[ \t]+\S/.test(line)) + 1;
     const margin = /^ +(?=[^\s#])/.exec(block.find((line) => /^ +[^\s#]/.test(line)) ?? '')?.[0] ?? STEP;
-    lines.splice(at + 1 + length, 0, ...indented(entry, margin));
+    added = at + 1 + length;
+    lines.splice(added, 0, ...indented(entry, margin));
   }
-  return lines.map((line) => line + lineBreak).join('');
+  breaks.splice(added, 0, ...Array.from({ length: lines.length - count }, () => lineBreak));
+  return lines.map((line, index) => line + (breaks[index] ?? lineBreak)).join('');
 };
 
 const indented = (lines: readonly string[], margin: string): string[] => lines.map((line) => margin + line);

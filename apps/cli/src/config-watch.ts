@@ -1,5 +1,6 @@
-// Tells when the content of a file has changed. The folder is watched, not the file: editors write a new one and rename it.
-import { type FSWatcher, lstatSync, readFileSync, watch } from 'node:fs';
+// Tells when the content of a file has changed. The folder is watched, not the file: editors write a new one and rename it. Of a link that is
+// its own folder, and the one of the file that it leads to.
+import { type FSWatcher, lstatSync, readFileSync, realpathSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { type Clock, sha256Hex, type Timer } from '@tunnel/runtime';
 
@@ -16,7 +17,8 @@ export interface ConfigWatchOptions {
 
 export class ConfigWatch {
   readonly #options: ConfigWatchOptions;
-  #watcher: FSWatcher | null = null;
+  /** By folder. */
+  readonly #watchers = new Map<string, FSWatcher>();
   #quiet: Timer | null = null;
   /** Of what was last told of, or there at the start; a file that is gone is no content. */
   #hash: string | null;
@@ -26,17 +28,28 @@ export class ConfigWatch {
     this.#hash = hashOf(options.file);
   }
 
-  /** Somebody else has just read the file. */
-  seen(): void {
-    this.#hash = hashOf(this.#options.file);
+  /** Somebody else has just read the file, and this is what it says. */
+  seen(text: string): void {
+    this.#hash = sha256Hex(text);
   }
 
   start(): void {
-    if (this.#watcher !== null) return;
-    const { file, onTrouble } = this.#options;
+    const folders = foldersOf(this.#options.file);
+    // The link may lead elsewhere by now.
+    for (const [folder, watcher] of this.#watchers) {
+      if (folders.has(folder)) continue;
+      watcher.close();
+      this.#watchers.delete(folder);
+    }
+    for (const folder of folders) if (!this.#watchers.has(folder)) this.#watch(folder);
+  }
+
+  #watch(folder: string): void {
+    const { onTrouble } = this.#options;
     try {
-      this.#watcher = watch(dirname(file), { persistent: false }, (_event, name) => this.#onEvent(name));
-      this.#watcher.on('error', (error) => {
+      const watcher = watch(folder, { persistent: false }, (_event, name) => this.#onEvent(name));
+      this.#watchers.set(folder, watcher);
+      watcher.on('error', (error) => {
         this.stop();
         onTrouble(error);
       });
@@ -46,8 +59,8 @@ export class ConfigWatch {
   }
 
   stop(): void {
-    this.#watcher?.close();
-    this.#watcher = null;
+    for (const watcher of this.#watchers.values()) watcher.close();
+    this.#watchers.clear();
     this.#quiet?.cancel();
     this.#quiet = null;
   }
@@ -64,6 +77,7 @@ export class ConfigWatch {
   }
 
   #look(): void {
+    this.start();
     const hash = hashOf(this.#options.file);
     if (hash === null || hash === this.#hash) return;
     this.#hash = hash;
@@ -71,11 +85,22 @@ export class ConfigWatch {
   }
 }
 
+const foldersOf = (file: string): ReadonlySet<string> => {
+  const folders = new Set([dirname(file)]);
+  try {
+    if (isLink(file)) folders.add(dirname(realpathSync(file)));
+  } catch {
+    // It leads nowhere just now: a change of the link itself is seen.
+  }
+  return folders;
+};
+
 const isLink = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 
 const hashOf = (file: string): string | null => {
   try {
-    return sha256Hex(readFileSync(file, 'utf8'));
+    // As config files are read: without the mark that some editors begin with.
+    return sha256Hex(readFileSync(file, 'utf8').replace(/^\uFEFF/, ''));
   } catch {
     return null;
   }

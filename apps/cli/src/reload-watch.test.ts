@@ -1,5 +1,5 @@
 // Reading config.yml again: connections to peers, the watch of the file, and commands that have none.
-import { renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -81,6 +81,26 @@ describe('peers', () => {
   });
 });
 
+describe('an entry that is gone before it was asked for', () => {
+  it('is not opened behind the back of whoever took it out', async () => {
+    const stays = 'stays: { proto: tcp, local_port: 1 }';
+    const short = "short: { proto: p2p, p2p_publish: short, p2p_secret: '0123456789abcdef', local_port: 1 }";
+    write([stays]);
+    const io = start();
+    await opened(io, 'stays');
+    // What p2p needs is loaded with the first of its entries.
+    write([stays, short]);
+    expect(await reload(io)).toMatchObject({ added: ['short'] });
+    write([stays]);
+    expect(await reload(io)).toMatchObject({ removed: ['short'] });
+    const port = await echo('late');
+    write([stays, `late: { proto: http, local_port: ${port} }`]);
+    await reload(io);
+    await opened(io, 'late');
+    await eventually(async () => expect(Object.keys(await listed()).sort()).toEqual(['late', 'stays']));
+  });
+});
+
 describe('tunnels added while the client runs', () => {
   const entry = (name: string, port: number): string => `${name}: { proto: tcp, local_port: ${port} }`;
 
@@ -133,6 +153,24 @@ describe('watching', () => {
     write(entries(['a', 'c', 'd']));
     await opened(io, 'd');
     expect(events(io, 'reloaded')).toHaveLength(3);
+  });
+
+  it('sees what happens to the file that a link leads to, and that the link leads elsewhere', async () => {
+    const [one, two] = ['one', 'two'].map((name) => join(dirname(configFile()), name, 'real.yml')) as [string, string];
+    for (const path of [one, two]) mkdirSync(dirname(path));
+    write(entries(['a']), [], one);
+    symlinkSync(one, configFile());
+    const io = start('--watch');
+    await opened(io, 'a');
+    write(entries(['a', 'b']), [], one);
+    await opened(io, 'b');
+    write(entries(['a', 'b', 'c']), [], two);
+    const aside = join(dirname(configFile()), 'aside');
+    symlinkSync(two, aside);
+    renameSync(aside, configFile());
+    await opened(io, 'c');
+    write(entries(['a', 'b', 'c', 'd']), [], two);
+    await opened(io, 'd');
   });
 
   it('begins and ends with the key `watch` of the file, and says once what is wrong with it', async () => {

@@ -151,14 +151,27 @@ export class TunnelsOfRun implements RunningClient {
   }
 
   /** A refusal is told by its event. */
-  async #ask(client: Client, { wanted }: Entry, endpointOf: Tunnel | null): Promise<void> {
+  async #ask(client: Client, entry: Entry, endpointOf: Tunnel | null): Promise<void> {
     try {
-      if (!isTunnel(wanted)) await client.connectPeer(wanted);
-      else {
-        await this.#watchRequests(client, wanted);
-        await client.open(wanted, { endpointOf: endpointOf ?? undefined });
-      }
+      await this.#openFor(client, entry, endpointOf);
     } catch {}
+  }
+
+  /** Before it is asked for, and while its parts are loaded, it can be gone again: nothing is to be open that nobody knows of. */
+  async #openFor(client: Client, entry: Entry, endpointOf: Tunnel | null): Promise<Tunnel | PeerConnection> {
+    const { wanted } = entry;
+    await this.#watchRequests(client, wanted);
+    if (!this.#has(entry)) throw new Fault('TUNNEL_CLOSED');
+    const opened = isTunnel(wanted)
+      ? await client.open(wanted, { endpointOf: endpointOf ?? undefined })
+      : await client.connectPeer(wanted);
+    if (this.#has(entry)) return opened;
+    await opened.close();
+    throw new Fault('TUNNEL_CLOSED');
+  }
+
+  #has(entry: Entry): boolean {
+    return this.#entries.get(entry.name) === entry;
   }
 
   async #watchRequests(client: Client, wanted: Entry['wanted']): Promise<void> {
@@ -166,13 +179,11 @@ export class TunnelsOfRun implements RunningClient {
   }
 
   async open(spec: TunnelSpec, source: TunnelSource): Promise<Tunnel> {
-    const entry = this.#claim(spec, source);
-    return this.#opening(entry, () => this.#openAt(this.#connectedClient(), spec));
+    return (await this.#openNew(new Entry(spec, source, false))) as Tunnel;
   }
 
   async connectPeer(options: ConnectPeerOptions, source: TunnelSource): Promise<PeerConnection> {
-    const entry = this.#claim(options, source);
-    return this.#opening(entry, () => this.#connectedClient().connectPeer(options));
+    return (await this.#openNew(new Entry(options, source, false))) as PeerConnection;
   }
 
   begin(wanted: TunnelSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void {
@@ -231,17 +242,22 @@ export class TunnelsOfRun implements RunningClient {
     return this.#entries.get(name)?.isOfStart ?? false;
   }
 
-  async #openAt(client: Client, spec: TunnelSpec): Promise<Tunnel> {
-    await this.#watchRequests(client, spec);
-    return client.open(spec);
-  }
-
-  /** An entry that was refused before it was known to anybody leaves nothing behind. */
-  async #opening<Opened>(entry: Entry, open: () => Promise<Opened>): Promise<Opened> {
+  /** One that was refused before it was known to anybody leaves nothing behind, and whom it replaced is there again. */
+  async #openNew(entry: Entry): Promise<Tunnel | PeerConnection> {
+    const refused = this.#entries.get(entry.name);
+    if (refused !== undefined && refused.state !== 'refused') {
+      throw new Fault('CLIENT_USAGE', {
+        reason: `this client has a tunnel \`${entry.name}\` already: give it another --name`,
+      });
+    }
+    this.#add(entry);
     try {
-      return await open();
+      return await this.#openFor(this.#connectedClient(), entry, null);
     } catch (error) {
-      if (entry.source === 'runtime' && this.#entries.get(entry.name) === entry) this.#entries.delete(entry.name);
+      if (this.#has(entry)) {
+        this.#entries.delete(entry.name);
+        if (refused !== undefined) this.#add(refused);
+      }
       throw error;
     }
   }
@@ -249,18 +265,6 @@ export class TunnelsOfRun implements RunningClient {
   #connectedClient(): Client {
     if (this.#client !== null) return this.#client;
     throw new Fault('CLIENT_SERVER_UNREACHABLE', { server: this.plan.settings.server, reason: 'not connected yet' });
-  }
-
-  #claim(wanted: Entry['wanted'], source: TunnelSource): Entry {
-    const entry = new Entry(wanted, source, false);
-    const known = this.#entries.get(entry.name);
-    if (known !== undefined && known.state !== 'refused') {
-      throw new Fault('CLIENT_USAGE', {
-        reason: `this client has a tunnel \`${entry.name}\` already: give it another --name`,
-      });
-    }
-    this.#add(entry);
-    return entry;
   }
 
   #add(entry: Entry): void {

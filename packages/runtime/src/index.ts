@@ -5,6 +5,7 @@ export {
   type ClientTunnel,
   loadClientConfig,
 } from './config/client-config.ts';
+export { readConfigText } from './config/file-layers.ts';
 export { readGroupKeyFile, readSecretText } from './config/entry-secret.ts';
 export { pathFrom } from './config/path-from.ts';
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';

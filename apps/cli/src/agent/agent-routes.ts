@@ -31,37 +31,47 @@ interface AgentAnswer {
   readonly json: object;
 }
 
-type Route = (request: AgentRequest, url: URL, agent: AgentRoutes) => Promise<AgentAnswer | null> | AgentAnswer | null;
+/** Split by hand: to the rules of a URL a tunnel of the name `..` would be another path. */
+interface Asked {
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+type Route = (
+  request: AgentRequest,
+  asked: Asked,
+  agent: AgentRoutes,
+) => Promise<AgentAnswer | null> | AgentAnswer | null;
 
 /** null: it was answered already. Throws a Fault. */
 export const answerTo = async (request: AgentRequest, agent: AgentRoutes): Promise<AgentAnswer | null> => {
-  const url = URL.canParse(request.url, 'http://agent') ? new URL(request.url, 'http://agent') : null;
-  const [, head = '', name] = url?.pathname.split('/') ?? [];
+  const [path = '', query = ''] = request.url.split('?', 2);
+  const [, head = '', name] = path.split('/');
   const key = `/${head}${name === undefined ? '' : '/'}`;
   const methods = Object.hasOwn(ROUTES, key) ? ROUTES[key] : undefined;
-  if (url === null || methods === undefined) throw new Fault('API_NOT_FOUND', { path: url?.pathname ?? request.url });
+  if (methods === undefined) throw new Fault('API_NOT_FOUND', { path });
   const route = Object.hasOwn(methods, request.method) ? methods[request.method] : undefined;
   if (route === undefined) throw new Fault('API_METHOD_NOT_ALLOWED', { method: request.method });
-  return route(request, url, agent);
+  return route(request, { path, query: new URLSearchParams(query) }, agent);
 };
 
 const ok = (json: object): AgentAnswer => ({ status: 200, json });
 
 const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
-  '/status': { GET: (_request, _url, { running, pid }) => ok(statusOf(running, pid)) },
+  '/status': { GET: (_request, _asked, { running, pid }) => ok(statusOf(running, pid)) },
   '/ready': {
-    GET: (_request, _url, { running }) => {
+    GET: (_request, _asked, { running }) => {
       const answer = readiness(running);
       return { status: answer.ready ? 200 : 503, json: answer };
     },
   },
-  '/events': { GET: (request, _url, agent) => followEvents(request, agent) },
-  '/logs': { GET: (request, url, agent) => sendLogs(request, url, agent) },
-  '/tunnels': { POST: (request, _url, agent) => addTunnel(request, agent) },
-  '/tunnels/': { DELETE: (_request, url, agent) => removeTunnel(url, agent) },
-  '/reload': { POST: async (_request, _url, { running }) => ok(await reload(running)) },
+  '/events': { GET: (request, _asked, agent) => followEvents(request, agent) },
+  '/logs': { GET: (request, asked, agent) => sendLogs(request, asked, agent) },
+  '/tunnels': { POST: (request, _asked, agent) => addTunnel(request, agent) },
+  '/tunnels/': { DELETE: (_request, asked, agent) => removeTunnel(asked, agent) },
+  '/reload': { POST: async (_request, _asked, { running }) => ok(await reload(running)) },
   '/stop': {
-    POST: ({ response }, _url, { running }) => {
+    POST: ({ response }, _asked, { running }) => {
       // With the end of the run its socket is closed: first the answer.
       response.once('close', () => running.stop());
       return { status: 202, json: { stopping: true } };
@@ -118,8 +128,8 @@ const parseBody = (text: string): unknown => {
   }
 };
 
-const removeTunnel = async (url: URL, { running }: AgentRoutes): Promise<AgentAnswer> => {
-  const name = decoded(url.pathname.slice('/tunnels/'.length));
+const removeTunnel = async ({ path }: Asked, { running }: AgentRoutes): Promise<AgentAnswer> => {
+  const name = decoded(path.slice('/tunnels/'.length));
   const { tunnel = null } = running.tunnels.find((entry) => entry.name === name) ?? {};
   if (!(await running.remove(name, 'removed'))) {
     const names = running.tunnels.filter(({ state }) => state !== 'closing').map((entry) => entry.name);
@@ -151,14 +161,14 @@ const followEvents = (request: AgentRequest, agent: AgentRoutes): null => {
 };
 
 /** `lines`: so many of the past ones; `follow=1`: and those that come. */
-const sendLogs = (request: AgentRequest, url: URL, agent: AgentRoutes): null => {
-  const asked = Number(url.searchParams.get('lines') ?? CLI_LIMITS.AGENT_LOG_LINES_MAX);
+const sendLogs = (request: AgentRequest, { query }: Asked, agent: AgentRoutes): null => {
+  const asked = Number(query.get('lines') ?? CLI_LIMITS.AGENT_LOG_LINES_MAX);
   if (!Number.isInteger(asked) || asked < 0) {
     throw new Fault('API_BAD_REQUEST', { reason: '`lines` must be a whole number from 0' });
   }
   const past = agent.log.last(Math.min(asked, CLI_LIMITS.AGENT_LOG_LINES_MAX));
   const text = past.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-  if (url.searchParams.get('follow') !== '1') {
+  if (query.get('follow') !== '1') {
     request.response.writeHead(200, { ...NDJSON, 'content-length': Buffer.byteLength(text) }).end(text);
     return null;
   }

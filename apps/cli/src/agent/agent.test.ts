@@ -100,6 +100,9 @@ describe('tunnel ready', () => {
     const { io } = trial.run(['start', '--config', 'c.yml', ...trial.flags]);
     await eventually(() => expect(new Set(io.events().map(({ event }) => event))).toEqual(new Set(['error', 'ready'])));
     expect(await trial.ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: bad is refused\n' });
+    // Another attempt at it that fails does not make the first one forgotten.
+    expect(await trial.ask('add', 'tcp', '1', '--name', 'bad', '--remote-port', '1')).toMatchObject({ code: 4 });
+    expect(await trial.ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: bad is refused\n' });
     expect((await trial.statuses())[0]?.tunnels).toMatchObject([
       { name: 'good', source: 'file', state: 'open' },
       { name: 'bad', state: 'refused', last_error: expect.stringContaining('port 1 is outside of') },
@@ -279,5 +282,14 @@ describe('tunnel alone', () => {
     await eventually(async () => expect(await trial.statuses()).toEqual([]));
     writeFileSync(join(trial.home.path, '.tunnel', 'config.yml'), '');
     expect(await alone()).toContain('tunnel start');
+  });
+});
+
+describe('names', () => {
+  it('may be such as paths have for other folders', async () => {
+    await trial.startTcp();
+    expect(await trial.ask('remove', '..')).toMatchObject({ code: 2, err: expect.stringContaining('no tunnel `..`') });
+    expect(await trial.ask('add', 'tcp', '1', '--name', '..')).toMatchObject({ code: 0 });
+    expect(await trial.ask('remove', '..')).toMatchObject({ code: 0, out: '..: removed\n' });
   });
 });

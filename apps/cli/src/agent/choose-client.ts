@@ -62,6 +62,10 @@ export class FoundClient {
   }
 
   #fail(error: unknown): never {
+    // It ended since it was found: somebody else may have stopped it.
+    if (error instanceof NoAnswer && error.isDead) {
+      throw new Fault('CLIENT_NOT_RUNNING', {}, { message: `client ${this.pid} is not running any more` });
+    }
     if (error instanceof NoAnswer) throw new Fault('CLIENT_NO_ANSWER', { pid: this.pid, reason: error.message });
     throw error;
   }

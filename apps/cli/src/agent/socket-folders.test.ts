@@ -126,6 +126,13 @@ describe('readers', () => {
     expect(existsSync(path)).toBe(false);
   });
 
+  it('leave what is no socket and cannot be removed, without a word', async () => {
+    const path = join(around.home, '99999999.sock');
+    mkdirSync(path);
+    await removeStale({ pid: 99_999_999, path });
+    expect(existsSync(path)).toBe(true);
+  });
+
   it('leave one whose number another program has by now, and one that somebody still listens on', async () => {
     choosePaths(around, 0);
     const path = join(runFolder(), 'stale.sock');

@@ -119,5 +119,9 @@ export const isListening = (path: string): Promise<boolean> =>
  */
 export const removeStale = async ({ pid, path }: FoundSocket): Promise<void> => {
   if (isProcessAlive(pid) || (await isListening(path))) return;
-  rmSync(path, { force: true });
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // In a folder that cannot be written, or not a socket at all: it stays, and nobody is told of a client there.
+  }
 };

@@ -1,6 +1,5 @@
 // `tunnel start [NAME…]`: opens the tunnels of config.yml, all of them or those named, and reads it again when told to.
 // `tunnel check`: reads config.yml, says what it would open, connects to nothing.
-import { readFileSync } from 'node:fs';
 import {
   type ConnectPeerOptions,
   checkPeerOptions,
@@ -12,7 +11,7 @@ import {
   type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, type ClientTunnel, loadClientConfig } from '@tunnel/runtime';
+import { type ClientConfig, type ClientTunnel, loadClientConfig, readConfigText } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { ConfigWatch } from '../config-watch.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
@@ -88,8 +87,9 @@ const reloading = (
   const reloader = new Reloader({
     started: config.values,
     read: () => {
-      watch.seen();
-      return readAgain(config.path, names, flags.wait ?? false, io);
+      const text = readConfigText(config.path);
+      watch.seen(text);
+      return contentOf({ path: config.path, text }, names, flags.wait ?? false, io);
     },
     onApplied: ({ values }) => watchAsTold(values),
   });
@@ -103,11 +103,19 @@ const reloading = (
   return { reload: (client) => reloader.reload(client), companions: [companion] };
 };
 
-/** Throws for whatever `tunnel start` would refuse; but tunnels may be gone from it, the named ones too. */
-const readAgain = (path: string, names: readonly string[], wait: boolean, io: Io): FileContent => {
-  const values = loadClientConfig({ file: path, env: io.env, home: io.home });
+/**
+ * Throws for whatever `tunnel start` would refuse; but tunnels may be gone from it, the named ones too. The text was read once: what is judged
+ * is what is applied.
+ */
+const contentOf = (
+  { path, text }: { readonly path: string; readonly text: string },
+  names: readonly string[],
+  wait: boolean,
+  io: Io,
+): FileContent => {
+  const values = loadClientConfig({ file: path, text, env: io.env, home: io.home });
   // Between an editor's truncating and writing it there is no file to go by.
-  if (readFileSync(path, 'utf8').trim() === '') throw new Fault('CLIENT_USAGE', { reason: `${path} is empty` });
+  if (text.trim() === '') throw new Fault('CLIENT_USAGE', { reason: `${path} is empty` });
   const chosen = Object.entries(values.tunnels).filter(([name]) => names.length === 0 || names.includes(name));
   const { tunnels, peers } = planOf(chosen, wait);
   for (const spec of tunnels) checkTunnelSpec(spec);

@@ -127,3 +127,9 @@ test('a second document is refused at its line, not left out in silence', async 
   await writeFile(file, '---\nserver: 127.0.0.1:4040\n...\n');
   expect(loadClientConfig({ file, env: {} }).server).toBe('127.0.0.1:4040');
 });
+
+test('what was read already counts, not what the file says by now', async () => {
+  await writeFile(file, '');
+  const { tunnels } = loadClientConfig({ file, text: 'tunnels: { a: { proto: tcp, local_port: 1 } }', env: {} });
+  expect(Object.keys(tunnels)).toEqual(['a']);
+});

@@ -5,6 +5,7 @@ import { dirname } from 'node:path';
 import * as z from 'zod';
 import { Secret } from '../secret.ts';
 import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak } from './entry-secret.ts';
+import { readConfigText } from './file-layers.ts';
 import { type Layer, type Tree, valueAt } from './layer.ts';
 import { pathFrom } from './path-from.ts';
 import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from './problem.ts';
@@ -143,6 +144,8 @@ export type ClientConfig = DeepReadonly<Omit<ClientFile, 'tunnels'>> & {
 
 interface ClientConfigSources {
   readonly file: string;
+  /** What it says, for those who have read it; it may say something else by now. */
+  readonly text?: string;
   /** For `group_key_env`. */
   readonly env: NodeJS.ProcessEnv;
   /** For paths that begin with `~/`; the user's own when left out. */
@@ -151,7 +154,7 @@ interface ClientConfigSources {
 
 /** Throws a `ConfigProblem` for the first thing that is wrong. */
 export const loadClientConfig = (sources: ClientConfigSources): ClientConfig => {
-  const layer = yamlLayer(sources.file);
+  const layer = yamlLayer(sources.file, sources.text ?? readConfigText(sources.file));
   const source = { schema: clientFileSchema, layers: [layer], merged: layer.tree };
   const parsed = clientFileSchema.safeParse(layer.tree);
   if (!parsed.success) throw refuseIssues(source, parsed.error.issues);

@@ -1,12 +1,11 @@
 // A YAML file as a layer, with the line of each key. Apart from TOML: a server reads none, and need not hold the reader.
 import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
-import { readConfigText } from './file-layers.ts';
 import { type ConfigPath, isTable, type Layer, type Tree } from './layer.ts';
 import { ConfigProblem } from './problem.ts';
 
-export const yamlLayer = (file: string): Layer => {
+/** `text` is what the file says. */
+export const yamlLayer = (file: string, text: string): Layer => {
   const lineCounter = new LineCounter();
-  const text = readConfigText(file);
   const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' });
   const lineAt = (offset: number): number => Math.max(1, lineCounter.linePos(offset).line);
   const refuse = (line: number, reason: string): ConfigProblem =>
