@@ -5,8 +5,8 @@ export {
   type ClientTunnel,
   loadClientConfig,
 } from './config/client-config.ts';
-export { readConfigText } from './config/file-layers.ts';
 export { readGroupKeyFile, readSecretText } from './config/entry-secret.ts';
+export { readConfigText } from './config/file-layers.ts';
 export { pathFrom } from './config/path-from.ts';
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
 export { loadServerConfig } from './config/server-config.ts';
