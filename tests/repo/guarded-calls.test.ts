@@ -63,6 +63,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   [`${EDGE}/control/speed-tests.ts`]: [
     ['setTimeout(() => request.socket.destroy()', NOTHING_OF_OURS],
     ["response.on('close', () => deadline.cancel())", NOTHING_OF_OURS],
+    ["request.once('end', () => response.end())", NOTHING_OF_OURS],
     ['.catch((error: unknown) => {', 'the guard'],
   ],
   [`${EDGE}/control/registrations.ts`]: [

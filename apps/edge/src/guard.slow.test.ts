@@ -130,13 +130,15 @@ const connectTo = (port: () => number, text: string) => async (): Promise<string
   return 'reset';
 };
 
-const askControlPort = async (): Promise<string> => {
-  const socket = tls.connect({ host: '127.0.0.1', port: stage.controlPort, rejectUnauthorized: false });
-  socket.on('error', () => {}).resume();
-  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
-  await new Promise((resolve) => socket.once('close', resolve));
-  return 'reset';
-};
+const askControlPort =
+  (expectation = '') =>
+  async (): Promise<string> => {
+    const socket = tls.connect({ host: '127.0.0.1', port: stage.controlPort, rejectUnauthorized: false });
+    socket.on('error', () => {}).resume();
+    socket.write(`GET / HTTP/1.1\r\nHost: a\r\n${expectation}\r\n`);
+    await new Promise((resolve) => socket.once('close', resolve));
+    return 'reset';
+  };
 
 const control = (act: (client: RawClient) => void) => async (): Promise<string> => {
   const client = new RawClient(stage.controlPort, { scheme: 'wss' });
@@ -220,7 +222,8 @@ const GUARDED_CALLS: readonly (readonly [where: string, act: () => Promise<strin
   ['visitor.leave', connectTo(() => stage.httpPort, 'GET /_control HTTP/1.1\r\nHost: localhost\r\n\r\n'), RESET],
   ['tcp.connection', connectTo(() => stage.tcpPort, 'x'), RESET],
   ['control-port.connection', control(() => {}), RESET],
-  ['control-port.request', askControlPort, RESET],
+  ['control-port.request', askControlPort(), RESET],
+  ['control-port.checkExpectation', askControlPort('Expect: more\r\n'), RESET],
   ['control-port.upgrade', control(() => {}), RESET],
   ['control-port.clientError', connectTo(() => stage.controlPort, 'x\r\n\r\n'), RESET],
   ['control.message', control(() => {}), /^reset/],

@@ -110,10 +110,21 @@ describe('retarget', () => {
     await retargeted;
     expect(registrations()).toHaveLength(2);
 
+    // It stays away until its next session is welcomed.
+    let welcome: () => void = () => {};
+    edge.script = {
+      Auth: (_message, session) => {
+        welcome = () => edge.welcome(session, false);
+        return true;
+      },
+    };
     edge.session.cut();
-    await eventually(() => expect(tunnel.state).toBe('away'));
-    await tunnel.retarget({ localPort: old.port });
     await eventually(() => expect(edge.sessions).toHaveLength(2));
+    await eventually(() => expect(edge.session.all('Auth')).toHaveLength(1));
+    expect(tunnel.state).toBe('away');
+    await tunnel.retarget({ localPort: old.port });
+    edge.script = {};
+    welcome();
     await eventually(() => expect(tunnel.state).toBe('open'));
     expect(registrations().map(({ local_addr }) => local_addr)).toEqual([`127.0.0.1:${old.port}`]);
   });

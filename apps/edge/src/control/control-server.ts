@@ -71,12 +71,10 @@ export class ControlServer {
       // One that was handed over has its place.
       if (gate.find(socket) === undefined) gate.accept('control', socket);
     });
-    // What a request expects beyond that is passed over: node would say no by itself, and keep the connection.
-    for (const event of ['request', 'checkExpectation']) {
-      guard.accept(server, event, report, SCOPE, (request: IncomingMessage, response: ServerResponse) =>
-        this.#answer(request, response),
-      );
-    }
+    const answer = (request: IncomingMessage, response: ServerResponse): void => this.#answer(request, response);
+    guard.accept(server, 'request', report, SCOPE, answer);
+    // What a request expects is passed over: node would say no by itself, and keep the connection.
+    guard.accept(server, 'checkExpectation', report, SCOPE, answer);
     guard.accept(server, 'upgrade', report, SCOPE, (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#upgrade(request, socket, head),
     );
