@@ -92,7 +92,7 @@ describe('an entry that is gone before it was asked for', () => {
     write([stays, short]);
     io.signal('SIGHUP');
     // Within one turn: nothing can have been loaded when the file changes again.
-    for (let turn = 0; turn < 1000 && events(io, 'reloaded').length === 0; turn += 1) await null;
+    for (let turn = 0; turn < 1000 && events(io, 'reloaded').length === 0; turn += 1) await Promise.resolve();
     expect(events(io, 'reloaded')).toMatchObject([{ added: ['short'] }]);
     write([stays]);
     expect(await reload(io)).toMatchObject({ removed: ['short'] });

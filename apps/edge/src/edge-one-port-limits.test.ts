@@ -72,7 +72,7 @@ describe('strangers', () => {
     [`GET /_carrier HTTP/1.1\r\nHost: edge.test\r\n${UPGRADE}Authorization: Bearer guess\r\n\r\n`, 401],
     ['GET /_carrier HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n', 426],
     ['GET /_speed?bytes=10 HTTP/1.1\r\nHost: [::1]:443\r\n\r\n', 401],
-    ['GET http://edge.test/_control HTTP/1.1\r\nHost: edge.test\r\n\r\n', 404],
+    ['GET http://edge.test/_control HTTP/1.1\r\nHost: edge.test\r\n\r\n', 426],
   ])('that ask oddly are told so in a line: %j', async (request, status) => {
     stage = await openOnePort({ server: { plain_http: 'proxy' } });
     expect(await talk(stage.http, request)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));

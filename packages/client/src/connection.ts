@@ -154,7 +154,9 @@ export class Connection {
   #asFailure(error: unknown): AttemptFailed {
     if (error instanceof AttemptFailed) return error;
     const fault = Fault.from(error);
-    return new AttemptFailed(fault, { final: !this.#everUp && !fault.retryable });
+    // A proxy that is shown a password too often, which was changed meanwhile, may lock its user out.
+    const retryAfterMs = fault.code === 'CLIENT_PROXY_AUTH' ? CLIENT_LIMITS.PROXY_AUTH_RETRY_MS : 0;
+    return new AttemptFailed(fault, { final: !this.#everUp && !fault.retryable, retryAfterMs });
   }
 
   #isCurrent(session: Session): boolean {

@@ -39,6 +39,8 @@ export const CLIENT_LIMITS = {
   CARRIER_UPGRADE_HEAD_MAX_BYTES: 8 * KiB,
   /** a proxy: connect, TLS if it speaks it, and its answer, before anything is said to the server */
   PROXY_DIAL_TIMEOUT_MS: 15_000,
+  /** a password that a proxy took before and does not take any more is shown to it again, but not often */
+  PROXY_AUTH_RETRY_MS: 60_000,
   /** the head of a proxy’s answer to CONNECT */
   PROXY_HEAD_MAX_BYTES: 16 * KiB,
   /** what is repeated of the words of a proxy that refuses */

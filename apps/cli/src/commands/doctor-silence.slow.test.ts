@@ -4,17 +4,18 @@ import type { AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import type { Check } from '@tunnel/client';
 import { startTcpServer, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeTestIo } from '../io.fixture.ts';
 import { run } from '../run.ts';
 
 let home: TemporaryDirectory;
 const closing: (() => unknown)[] = [];
 
-beforeEach(async () => {
+// All of them together: each only waits.
+beforeAll(async () => {
   home = await temporaryDirectory();
 });
-afterEach(async () => {
+afterAll(async () => {
   for (const close of closing.splice(0)) await close();
   await home.close();
 });
@@ -39,7 +40,7 @@ const silentServer = async (first = ''): Promise<string> => {
   return `127.0.0.1:${server.port}`;
 };
 
-describe('tunnel doctor, with nobody who answers', () => {
+describe.concurrent('tunnel doctor, with nobody who answers', () => {
   it.each([
     ['nothing', ''],
     ['half an answer', 'HTTP/1.1 200 OK\r\nDate:'],

@@ -20,7 +20,7 @@ import type {
   TlsFacts,
   UdpFacts,
 } from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+import { type ErrorCode, Fault } from '@tunnel/errors';
 import type { Carrier } from '@tunnel/mux';
 import { ALPN_NAMES, type ControlMessage, type MessageOf } from '@tunnel/protocol';
 import { AttemptFailed, authenticate } from '../authenticate.ts';
@@ -45,7 +45,12 @@ export const problemOf = (error: unknown): Problem => {
   const fault = error instanceof AttemptFailed ? error.fault : Fault.from(error);
   // What nobody foresaw has no hint of its own, and words that help nobody.
   if (fault.code === 'INTERNAL') return { message: reasonOf(fault.cause ?? error), hint: 'Run it again.' };
-  return { message: fault.message, hint: fault.next };
+  return { message: fault.message, hint: HINTS[fault.code] ?? fault.next };
+};
+
+/** Where the catalogue speaks to somebody who runs a tunnel. */
+const HINTS: Partial<Record<ErrorCode, string>> = {
+  CLIENT_SERVER_UNREACHABLE: 'Check --server, and what is between here and there.',
 };
 
 export class ServerWay {

@@ -68,6 +68,11 @@ describe('the checks of the doctor', () => {
     expect(checks.map(({ id }) => id)).toEqual(['key_file', 'tcp', 'targets']);
   });
 
+  it('say nothing that moves a cursor, whoever said it', () => {
+    const { checks } = diagnose([{ ...check('edge', 'fail'), detail: 'a\u001b[2Jb\r\nc\u009bd' }]);
+    expect(checks[0]?.detail).toBe('a [2Jb c d');
+  });
+
   it('are well with warnings alone, and say the first', () => {
     expect(diagnose([check('udp', 'warn'), check('tls', 'warn')])).toMatchObject({ ok: true, first: { id: 'tls' } });
     expect(diagnose([check('udp', 'ok'), check('nat', 'skip')])).toMatchObject({ ok: true, first: null });

@@ -84,9 +84,14 @@ export interface Diagnosis {
   readonly first: Check | null;
 }
 
+/** Servers, certificates and proxies are quoted: none of them moves the cursor of whoever reads it. */
+const quoted = (text: string): string => text.replace(/\p{Cc}+/gu, ' ');
+
 /** What was found, in its order. A failure comes before every warning. */
 export const diagnose = (found: readonly Check[]): Diagnosis => {
-  const checks = [...found].sort((a, b) => CHECK_IDS.indexOf(a.id) - CHECK_IDS.indexOf(b.id));
+  const checks = found
+    .map((check) => ({ ...check, detail: quoted(check.detail), hint: quoted(check.hint) }))
+    .sort((a, b) => CHECK_IDS.indexOf(a.id) - CHECK_IDS.indexOf(b.id));
   const worst = (status: CheckStatus): Check | undefined => checks.find((check) => check.status === status);
   return { ok: worst('fail') === undefined, checks, first: worst('fail') ?? worst('warn') ?? null };
 };

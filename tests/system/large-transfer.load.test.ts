@@ -5,8 +5,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { deterministicChunks, eventually, startSinkServer, startTcpServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
-import { it } from '../system-test.fixture.ts';
-import { visit } from '../visitor.fixture.ts';
+import { it } from './system-test.fixture.ts';
+import { visit } from './visitor.fixture.ts';
 
 const GIB = 1024 ** 3;
 const RSS_MAX_KB = 200_000;

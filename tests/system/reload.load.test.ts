@@ -1,6 +1,6 @@
 // config.yml is read again under a long download and under load: whoever is being served does not notice.
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { Agent, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -8,9 +8,9 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { deterministicChunks, eventually, hashOf, startTcpServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import type { Harness } from '../harness.fixture.ts';
-import { it } from '../system-test.fixture.ts';
-import { visit } from '../visitor.fixture.ts';
+import type { Harness } from './harness.fixture.ts';
+import { it } from './system-test.fixture.ts';
+import { visit } from './visitor.fixture.ts';
 
 const GIB = 1024 ** 3;
 const SEED = 15;
@@ -59,11 +59,12 @@ it('1 GiB through one tunnel is byte-exact while others are removed, changed and
   const webs = [await startWeb(harness, 'zero'), await startWeb(harness, 'one')];
   const home = await harness.folder();
   const file = join(home, 'tunnel.yml');
-  const write = (lines: readonly string[]): void =>
-    writeFileSync(
-      file,
-      `server: ${stack.control}\nauth_token_file: ${stack.tokenFile}\ntunnels:\n${lines.map((line) => `  ${line}\n`).join('')}`,
-    );
+  // Whole at once, as editors do: half a file is refused, and that would be told.
+  const write = (lines: readonly string[]): void => {
+    const head = `server: ${stack.control}\nauth_token_file: ${stack.tokenFile}\ntunnels:\n`;
+    writeFileSync(`${file}.new`, `${head}${lines.map((line) => `  ${line}\n`).join('')}`);
+    renameSync(`${file}.new`, file);
+  };
   const a = `a: { proto: tcp, local_port: ${source.port} }`;
   write([a, 'b: { proto: tcp, local_port: 1 }', `c: { proto: http, local_port: ${webs[0]} }`]);
   const program = await harness.run(['start', '--config', file, '--json', '--quiet', '--no-inspect'], { home });
