@@ -155,8 +155,10 @@ const whoWeAre = (): { readonly uid: number; readonly username: string } => {
 /** null: there is no such file. */
 const uidOf = (file: string): number | null => {
   try {
-    return statSync(file, { throwIfNoEntry: false })?.uid ?? null;
+    return statSync(file).uid;
   } catch (error) {
+    // Not `throwIfNoEntry`: newer Node.js takes a path through a file for one that is not there.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw fileFault(file, error);
   }
 };
