@@ -10,7 +10,6 @@ import type {
   TunnelSource,
   TunnelSpec,
 } from '@tunnel/client';
-
 import { Fault } from '@tunnel/errors';
 import type { ComfortFlags, ConnectionFlags, RequestFlags } from './flags.ts';
 import type { Output, RemovedTunnel } from './output/output.ts';
