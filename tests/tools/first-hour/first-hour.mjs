@@ -17,6 +17,7 @@ follows the README. --keep leaves the clone behind. Two minutes, and some more o
 const FIRST_REQUEST_SECS = 60;
 const WITH_ACCOUNT_SECS = 120;
 const PATIENCE_MS = 240_000;
+const LEAVE_MS = 30_000;
 
 /** As in the README, to the letter; a test of the repository holds it to what exists. */
 const START = 'npm start';
@@ -160,11 +161,9 @@ const follow = async ({ clone, home }, { say, check }) => {
       secondSecs <= WITH_ACCOUNT_SECS,
       `with an account of one's own ${secondSecs.toFixed(1)} s, of ${WITH_ACCOUNT_SECS} s`,
     );
-    terminals.server.type(CTRL_C);
-    await terminals.server.waitFor(PROMPT, PATIENCE_MS);
     return `${firstSecs.toFixed(1)} s to the first public request, ${secondSecs.toFixed(1)} s with an account`;
   } finally {
-    for (const terminal of Object.values(terminals)) terminal.close();
+    for (const terminal of [terminals.client, terminals.server]) await terminal.leave(LEAVE_MS);
   }
 };
 
@@ -185,7 +184,7 @@ await runScript(
       return await follow({ clone, home }, tools);
     } finally {
       app.close();
-      if (!tools.values.keep) rmSync(folder, { recursive: true, force: true });
+      if (!tools.values.keep) rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 });
     }
   },
 );

@@ -62,7 +62,17 @@ export class Terminal {
     return stripVTControlCharacters(this.#screen).replaceAll('\u0007', '');
   }
 
+  /** At once; whatever runs in it is told that its terminal is gone. */
   close() {
     this.#child.kill('SIGKILL');
+  }
+
+  /** What runs in it is interrupted and may end in order; then the shell is left. */
+  async leave(patienceMs) {
+    this.type(CTRL_C);
+    this.type('exit\r');
+    const giveUpAt = performance.now() + patienceMs;
+    while (this.#child.exitCode === null && performance.now() < giveUpAt) await pause(LOOK_EVERY_MS);
+    if (this.#child.exitCode === null) this.close();
   }
 }
