@@ -255,7 +255,21 @@ describe('what the edge of a tunnel knows', () => {
       `/usage/tunnels/${http()?.tunnel_id}/requests/req_1/replay`,
     );
     expect(replay.status).toBe(200);
-    expect(fixture.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, 'req_1', fixture.alice.userId]);
+    expect(fixture.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, 'req_1', fixture.alice.userId, {}]);
+  });
+
+  it('an edited replay is passed on as it is, one of another form refused', async () => {
+    const path = `/usage/tunnels/${http()?.tunnel_id}/requests/req_1/replay`;
+    fixture.edges.answer = {};
+    const edit = { method: 'PUT', headers: [['a', '[redacted]']], body: '' };
+    expect((await fixture.ask(fixture.alice, 'POST', path, edit)).status).toBe(200);
+    expect(fixture.edges.asked.at(-1)?.at(-1)).toEqual(edit);
+    const asked = fixture.edges.asked.length;
+    for (const bad of [{ path: 1 }, { other: 'x' }, { headers: [['a', 'b', 'c']] }]) {
+      const answer = await fixture.ask(fixture.alice, 'POST', path, bad);
+      expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'API_BAD_REQUEST' }]);
+    }
+    expect(fixture.edges.asked).toHaveLength(asked);
   });
 
   it('is 400 for the requests of a tcp tunnel and for a bad limit', async () => {
