@@ -29,6 +29,8 @@ const logOf = (user: UserActor, count: number) =>
     unregistered_at: n < 5 ? null : new Date(Date.UTC(2030, 5, 15, 11)),
     request_count: n,
     bytes_proxied: n * 3_000_000_000,
+    // One of an edge that told neither.
+    ...(n === 0 ? {} : { name: `web-${n}`, public_url: `https://label-${n}.t.example`, client_name: 'laptop' }),
   }));
 
 beforeAll(async () => {
@@ -115,6 +117,7 @@ describe('GET /usage/tunnels', () => {
     const newest = entries.find(({ id }) => id === entry?.id);
     expect(entry).toEqual({
       ...newest,
+      ...{ name: 'web-24', public_url: 'https://label-24.t.example', client_name: 'laptop' },
       protocol: 'http',
       label: 'label-24',
       registered_at: '2030-06-15T00:12:00.000Z',
@@ -214,6 +217,15 @@ describe('GET /usage/tunnels/{id}', () => {
     const byId = tunnelLogEntry.parse(await read(`/usage/tunnels/${first?.id}`));
     expect(byId).toMatchObject({ tunnel_id: first?.tunnel_id, unregistered_at: null });
     expect(await read(`/usage/tunnels/${first?.tunnel_id}`)).toEqual(byId);
+  });
+
+  it('tells name, address and computer; what an edge of before did not tell is left out', async () => {
+    const [old, second] = entries;
+    expect(await read(`/usage/tunnels/${second?.id}`)).toMatchObject({
+      ...{ name: 'web-1', public_url: 'https://label-1.t.example', client_name: 'laptop' },
+    });
+    const told = Object.keys((await read(`/usage/tunnels/${old?.id}`)) as object);
+    expect(told.filter((field) => ['name', 'public_url', 'client_name'].includes(field))).toEqual([]);
   });
 
   it('knows nothing of what is not yours or no id', async () => {
