@@ -1,4 +1,4 @@
-// Buttons and their look: one whose work may be under way, one that copies a text, those of an address, and links that look like one.
+// Buttons and their look: one whose work may be under way, one that copies a text, and links that look like one.
 import { type ComponentProps, type MouseEvent, type ReactNode, useEffect, useState } from 'react';
 import { classNames } from './class-names.ts';
 import { Icon, Spinner } from './icon.tsx';
@@ -114,32 +114,6 @@ export const CopyButton = ({ text, label, showLabel = false, onCopied }: CopyBut
     </button>
   );
 };
-
-interface AddressToolsProps {
-  readonly text: string;
-  /** null: nothing to open. */
-  readonly href: string | null;
-  readonly className?: string;
-}
-
-/** Beside a public address: open it, and copy it. Above a row that can be pressed as a whole. */
-export const AddressTools = ({ text, href, className }: AddressToolsProps) => (
-  <span className={classNames('relative z-1 -my-1.5 inline-flex shrink-0', className)}>
-    {href !== null && (
-      <a
-        href={href}
-        target="_blank"
-        rel="noreferrer"
-        title="Open in a new tab"
-        aria-label={`Open ${text}`}
-        className={buttonClass('quiet', 'small', 'w-8 px-0!')}
-      >
-        <Icon name="outside" />
-      </a>
-    )}
-    <CopyButton text={text} label={`Copy ${text}`} />
-  </span>
-);
 
 /** Pages over plain http have no clipboard; an old way is left for them. */
 const copyText = async (text: string): Promise<boolean> => {

@@ -2,8 +2,8 @@
 import type { GroupSummary } from '@tunnel/contract';
 import { memo, useId } from 'react';
 import { protocolText, type TunnelAddress } from '../../app/tunnel-address.ts';
+import { AddressTools } from '../../ui/address-tools.tsx';
 import { Badge } from '../../ui/badge.tsx';
-import { AddressTools } from '../../ui/button.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { countText, durationText, plural } from '../../ui/format.ts';
 import { useNow } from '../../ui/hooks.ts';
