@@ -7,9 +7,9 @@ export const problemText = (error: unknown): string => {
   return sentence(error.message);
 };
 
-/** null: the error has no request, or none that was answered. */
+/** null: nothing to ask for help with. A refusal says itself what to do; an error of the platform, or one of a code that we do not know (it reads as such), has to be looked up. */
 export const requestIdOf = (error: unknown): string | null => {
-  if (!(error instanceof Fault)) return null;
+  if (!(error instanceof Fault) || error.status < 500) return null;
   const id = error.values['request_id'];
   return typeof id === 'string' && id !== '' ? id : null;
 };
