@@ -39,6 +39,7 @@ export const CATALOGUE = {
   AUTH_TOO_MANY_FAILURES: entry(429, true, 'too many refused keys from this address; try again in {seconds} s', 'Wait, then try with a valid key.'),
   AUTH_BACKEND_AWAY: entry(503, true, 'keys cannot be checked right now', 'Try again; the client does so by itself.'),
   ACCOUNT_SUSPENDED: entry(403, false, 'the account is suspended', 'Write to the operator of this edge.'),
+  ACCOUNT_DELETED: entry(403, false, 'the account was deleted', 'Its keys and tunnels have ended for good. To go on, sign up again.'),
 
   // --- the control connection ---
   CONTROL_VERSION_UNSUPPORTED: entry(400, false, 'protocol versions {offered} are not spoken here (this edge speaks {supported})', 'Update the client or the edge.'),
@@ -150,6 +151,9 @@ export const CATALOGUE = {
   KEY_UNKNOWN: entry(404, false, 'no such key', 'List the keys: GET /keys.'),
 
   ACCOUNT_EXISTS: entry(409, false, 'this e-mail address is already registered', 'Log in, or ask for a new password: POST /auth/forgot-password.'),
+  SIGN_UP_BY_INVITATION: entry(403, false, 'sign-up is by invitation here', 'Open the link of your invitation: it works once, for 7 days, and for the invited address. Or ask the operator for another one.'),
+  SIGN_UP_CLOSED: entry(403, false, 'sign-up is closed here', 'Ask the operator for an account.'),
+  PASSWORD_WRONG: entry(401, false, 'the password is wrong', 'Check it, or ask for a new one: POST /auth/forgot-password.'),
   ACCOUNT_EXTERNAL: entry(403, false, 'this account signs in with {method}, not with a password', 'Use that sign-in.'),
   ACCOUNT_UNVERIFIED: entry(403, false, 'the e-mail address is not verified yet', 'Open the link in the mail, or ask for another one: POST /auth/resend-verification.'),
   LOGIN_WRONG: entry(401, false, 'the e-mail address or the password is wrong', 'Check both, or ask for a new password: POST /auth/forgot-password.'),
