@@ -23,6 +23,11 @@ it('says what the API said, as a sentence', () => {
 it('names the request of an error that has to be looked up, and no other', () => {
   const of = (code: string): string | null => requestIdOf(Fault.fromWire(code, 'text', { request_id: 'req_1' }));
   expect(['INTERNAL', 'OF_TOMORROW', 'LOGIN_BUSY'].map(of)).toEqual(['req_1', 'req_1', 'req_1']);
-  expect(['LOGIN_WRONG', 'API_BAD_REQUEST', 'KEY_UNKNOWN', 'LOGIN_THROTTLED'].map(of)).toEqual([null, null, null, null]);
+  expect(['LOGIN_WRONG', 'API_BAD_REQUEST', 'KEY_UNKNOWN', 'LOGIN_THROTTLED'].map(of)).toEqual([
+    null,
+    null,
+    null,
+    null,
+  ]);
   expect([requestIdOf(refusal), requestIdOf(new Fault('INTERNAL')), requestIdOf(null)]).toEqual([null, null, null]);
 });

@@ -74,6 +74,7 @@ const WhyHere = ({ hasNext }: { readonly hasNext: boolean }) => {
   const state = useSessionState();
   if (state.phase !== 'signed-out') return null;
   if (state.reason === 'ended') return <Notice live>Your session has ended. Log in to continue.</Notice>;
+  if (state.reason === 'deleted') return <Notice live>Your account is deleted.</Notice>;
   if (state.reason === 'left') return <Notice live>You're logged out.</Notice>;
   return hasNext ? <Notice>Log in to continue.</Notice> : null;
 };

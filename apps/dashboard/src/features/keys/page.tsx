@@ -28,11 +28,7 @@ export const KeysPage = () => {
   );
   return (
     <>
-      <PageHead
-        title="Keys"
-        description="Use one key per device so you can revoke it separately."
-        actions={create}
-      />
+      <PageHead title="Keys" description="Use one key per device so you can revoke it separately." actions={create} />
       <Card padded={false}>
         <Loaded query={keys} title="Your keys can't be shown" pending={<KeyTable />} errorClass="p-4 sm:p-5">
           {(list) => <KeyTable keys={list} onRevoke={setRevoking} create={create} />}
@@ -64,8 +60,8 @@ const KeyTable = ({ keys, onRevoke, create }: KeyTableProps) => {
         rowKey={({ id }) => id}
         empty={
           <Empty icon="keys" title="No keys yet" action={create}>
-            <code className="font-mono">tunnel login</code> makes one for your computer. Create one here for a server or a
-            script.
+            <code className="font-mono">tunnel login</code> makes one for your computer. Create one here for a server or
+            a script.
           </Empty>
         }
       />
