@@ -198,6 +198,8 @@ export interface BillingAccountsTable {
   past_due_closed_at: Timestamp | null;
   limit_check_at: Timestamp | null;
   processor_ahead_ms: number | null;
+  card_brand: string | null;
+  card_last4: string | null;
 }
 
 export interface CapNoticesTable {

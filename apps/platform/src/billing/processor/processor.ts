@@ -10,9 +10,17 @@ export interface SubscriptionFacts {
   readonly startedAt: number;
 }
 
+/** As people know it. */
+export interface CardFacts {
+  readonly brand: string;
+  readonly last4: string;
+}
+
 export interface CustomerFacts {
   readonly defaultPaymentMethod: string | null;
   readonly paymentMethods: readonly string[];
+  /** What is charged: the default, else the first. null: there is none, or it is no card. */
+  readonly card: CardFacts | null;
   /** The newest that lives, else the newest that has ended. */
   readonly subscription: SubscriptionFacts | null;
   /** Of a customer past due on a clock of its own: the simulator's, or a test clock. Absent: it goes as ours does. */

@@ -12,7 +12,7 @@ import type {
 
 type Mood = 'well' | 'away' | 'refuses';
 
-const NOTHING: CustomerFacts = { defaultPaymentMethod: null, paymentMethods: [], subscription: null };
+const NOTHING: CustomerFacts = { defaultPaymentMethod: null, paymentMethods: [], card: null, subscription: null };
 
 export const PERIOD_END = Date.UTC(2030, 6, 1);
 

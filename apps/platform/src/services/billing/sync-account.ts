@@ -140,6 +140,8 @@ const writeAccount = async (
     .set({
       customer_id: facts === null ? null : account.customer_id,
       has_payment_method: facts !== null && hasPaymentMethod(facts),
+      card_brand: facts?.card?.brand ?? null,
+      card_last4: facts?.card?.last4 ?? null,
       subscription_id: state.id,
       subscription_status: state.status,
       cancels_at_period_end: state.cancelsAtPeriodEnd,
