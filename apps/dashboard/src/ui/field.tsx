@@ -47,7 +47,8 @@ export const FieldFrame = ({ id, label, hint, error, aside, children }: FieldFra
 export const describedBy = (id: string, { hint, error }: Pick<FieldText, 'hint' | 'error'>) => ({
   id,
   'aria-invalid': error == null ? undefined : (true as const),
-  'aria-describedby': error != null ? `${id}-error` : hint === undefined ? undefined : `${id}-hint`,
+  'aria-describedby':
+    classNames(error != null && `${id}-error`, error == null && hint !== undefined && `${id}-hint`) || undefined,
 });
 
 export interface TextFieldProps extends Omit<ComponentProps<'input'>, 'id'>, FieldText {

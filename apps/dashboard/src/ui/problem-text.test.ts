@@ -16,7 +16,7 @@ it('says what the API said, as a sentence', () => {
   expect(problemText(elsewhere)).toBe('http://x is no platform.');
   expect(problemText(new TypeError('x is undefined'))).not.toContain('undefined');
   expect(problemText(new Fault('CLIENT_PLATFORM_UNREACHABLE', { url: 'u', reason: 'r' }))).toContain(
-    'cannot be reached',
+    'reach the platform',
   );
 });
 

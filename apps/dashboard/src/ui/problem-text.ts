@@ -3,7 +3,7 @@ import { Fault } from '@tunnel/errors';
 
 export const problemText = (error: unknown): string => {
   if (!(error instanceof Fault)) return 'Something went wrong on this page. Reload it, or try again.';
-  if (error.code === 'CLIENT_PLATFORM_UNREACHABLE') return 'The platform cannot be reached right now.';
+  if (error.code === 'CLIENT_PLATFORM_UNREACHABLE') return "Can't reach the platform right now.";
   return sentence(error.message);
 };
 

@@ -7,7 +7,7 @@ import { problemText, requestIdOf } from './problem-text.ts';
 
 export interface ProblemProps {
   readonly error: unknown;
-  /** What did not work, before the reason: "The keys cannot be shown". */
+  /** What did not work, before the reason: "Couldn't load your keys". */
   readonly title?: string;
   readonly onRetry?: () => void;
   readonly children?: ReactNode;

@@ -30,7 +30,7 @@ export const KeysPage = () => {
     <>
       <PageHead title="Keys" description="Use one key per device so you can revoke it separately." actions={create} />
       <Card padded={false}>
-        <Loaded query={keys} title="Your keys can't be shown" pending={<KeyTable />} errorClass="p-4 sm:p-5">
+        <Loaded query={keys} title="Couldn't load your keys" pending={<KeyTable />} errorClass="p-4 sm:p-5">
           {(list) => <KeyTable keys={list} onRevoke={setRevoking} create={create} />}
         </Loaded>
       </Card>

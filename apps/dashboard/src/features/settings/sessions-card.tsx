@@ -48,7 +48,7 @@ export const SessionsCard = () => {
       )}
       <Loaded
         query={sessions}
-        title="Your devices can't be shown"
+        title="Couldn't load your devices"
         pending={<Sessions columns={columns} />}
         errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
       >
@@ -67,6 +67,8 @@ interface EndOthersDialogProps {
 }
 
 const EndOthersDialog = ({ open, others, ending, onClose }: EndOthersDialogProps) => {
+  // Those that are logged out leave the list; the question stays the one that was asked.
+  const count = ending.isPending ? ending.variables.length : others.length;
   const close = (): void => {
     onClose();
     // What was done stays said; what failed was said here.
@@ -75,7 +77,7 @@ const EndOthersDialog = ({ open, others, ending, onClose }: EndOthersDialogProps
   return (
     <Dialog
       {...{ open, onClose: close, dismissable: !ending.isPending }}
-      title={`Log out ${plural(others.length, 'other device')}?`}
+      title={`Log out ${plural(count, 'other device')}?`}
       footer={
         <>
           <Button disabled={ending.isPending} onClick={close}>

@@ -1,5 +1,5 @@
 // How the account signs in: its address and its password, each with the way to change it.
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { EmailChange, PasswordChange, UserPublic } from '@tunnel/contract';
 import { type ReactNode, useState } from 'react';
 import { useApi, useApp } from '../../app/app-context.tsx';
@@ -12,6 +12,7 @@ import { PasswordField, TextField } from '../../ui/field.tsx';
 import { plural } from '../../ui/format.ts';
 import { fieldProblem } from '../../ui/problem-text.ts';
 import { AccountDialog, CURRENT_PASSWORD } from './account-dialog.tsx';
+import { SESSIONS_KEY } from './sessions-card.tsx';
 
 export const SignInCard = () => {
   const me = useQuery(meQuery(useApi()));
@@ -26,7 +27,7 @@ export const SignInCard = () => {
     <Card title="Sign-in">
       <Loaded
         query={me}
-        title="Your account can't be shown"
+        title="Couldn't load your account"
         pending={<Skeleton className="h-[7.5rem] w-full sm:h-26" />}
       >
         {(user) => (
@@ -95,11 +96,13 @@ interface ChangeProps {
 
 const PasswordDialog = ({ open, onClose, onDone }: ChangeProps) => {
   const { api, session } = useApp();
+  const queries = useQueryClient();
   const changing = useMutation({
     mutationFn: (body: PasswordChange) => api.changePassword(body),
     onSuccess: ({ access_token: token, ended_sessions: ended }) => {
       // The token of before is good no more.
       session.signIn(token);
+      void queries.invalidateQueries({ queryKey: SESSIONS_KEY });
       close();
       onDone(ended === 0 ? 'Password changed.' : `Password changed. Logged out of ${plural(ended, 'other device')}.`);
     },
