@@ -17,7 +17,7 @@ export const ProfileCard = () => {
   const me = useQuery(meQuery(useApi()));
   return (
     <Card title="Profile">
-      <Loaded query={me} title="Couldn't load your account" pending={<Skeleton className="h-31 w-full" />}>
+      <Loaded query={me} title="Couldn't load your account" pending={<Skeleton className="h-26 w-full" />}>
         {(user) => <NameForm key={user.id} user={user} />}
       </Loaded>
     </Card>
@@ -42,12 +42,11 @@ const NameForm = ({ user }: { readonly user: UserPublic }) => {
   return (
     <form onSubmit={submit} noValidate className="max-w-md space-y-3">
       <TextField
-        label="Name"
+        label="Display name"
         name="name"
         autoComplete="name"
         maxLength={NAME_MAX_CHARACTERS}
         value={name}
-        hint="Display name"
         onChange={({ target }) => {
           setName(target.value);
           saving.reset();
