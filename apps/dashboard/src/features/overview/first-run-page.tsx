@@ -4,9 +4,11 @@ import { Link } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { type ReactNode, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
-import { httpTunnelCommand, localServiceCommand, loginCommand, publicAddress } from '../../app/client-commands.ts';
+import { httpTunnelCommand, localServiceCommand, loginCommand } from '../../app/client-commands.ts';
 import { PanelBoundary } from '../../app/panel-boundary.tsx';
 import { meQuery, regionsQuery } from '../../app/queries.ts';
+import { addressOf } from '../../app/tunnel-address.ts';
+import { AddressTools } from '../../ui/address-tools.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
@@ -15,7 +17,6 @@ import { CommandLine } from '../../ui/empty-state.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
-import { PublicUrl } from '../../ui/public-url.tsx';
 import { type FirstRun, type FirstRunData, readFirstRun, type Step } from './first-run.ts';
 import { firstRunQuery } from './queries.ts';
 
@@ -129,40 +130,28 @@ interface AddressProps {
 }
 
 /** The address that is being made, and what its first visitor found. */
-const Address = ({ tunnel, run }: AddressProps) => {
-  const address = useAddress(tunnel);
-  return (
-    <Card title="Your public URL">
-      <div role="status" className="space-y-3">
-        {address === null || tunnel === undefined ? (
-          <p className="text-muted">It appears here when your tunnel is live.</p>
-        ) : (
-          <>
-            <PublicUrl url={address} className="font-medium" />
-            <Visit run={run} isLive={tunnel.unregistered_at === null} />
-            {run.visit !== 'none' && (
-              <Link to="/tunnels/$id" params={{ id: tunnel.id }} className={buttonClass('secondary', 'small')}>
-                View the request
-              </Link>
-            )}
-          </>
-        )}
-      </div>
-    </Card>
-  );
-};
-
-const useAddress = (tunnel: TunnelLogEntry | undefined): string | null => {
-  const regions = useQuery(regionsQuery(useApi())).data;
-  if (tunnel === undefined) return null;
-  return (
-    tunnel.public_url ??
-    publicAddress(
-      tunnel,
-      regions?.find(({ region_id }) => region_id === tunnel.region_id),
-    )
-  );
-};
+const Address = ({ tunnel, run }: AddressProps) => (
+  <Card title="Your public URL">
+    <div role="status" className="space-y-3">
+      {tunnel === undefined ? (
+        <p className="text-muted">It appears here when your tunnel is live.</p>
+      ) : (
+        <>
+          <p className="flex items-center gap-1 font-medium">
+            <span className="min-w-0 break-all">{addressOf(tunnel).text}</span>
+            {tunnel.unregistered_at === null && <AddressTools {...addressOf(tunnel)} />}
+          </p>
+          <Visit run={run} isLive={tunnel.unregistered_at === null} />
+          {run.visit !== 'none' && (
+            <Link to="/tunnels/$id" params={{ id: tunnel.id }} className={buttonClass('secondary', 'small')}>
+              View the request
+            </Link>
+          )}
+        </>
+      )}
+    </div>
+  </Card>
+);
 
 const Visit = ({ run: { visit }, isLive }: { readonly run: FirstRun; readonly isLive: boolean }) => {
   if (visit === 'answered') return <Notice tone="good">Your first request came through.</Notice>;

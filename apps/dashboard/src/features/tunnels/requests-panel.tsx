@@ -4,9 +4,8 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { CapturedRequest, CaptureList, TunnelLogEntry } from '@tunnel/contract';
 import { useRef } from 'react';
 import { useApi } from '../../app/app-context.tsx';
-import { publicAddress } from '../../app/client-commands.ts';
 import { Loaded } from '../../app/panel-boundary.tsx';
-import { regionsQuery } from '../../app/queries.ts';
+import { addressOf } from '../../app/tunnel-address.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { classNames } from '../../ui/class-names.ts';
@@ -119,13 +118,11 @@ const useSelect = ({ id }: TunnelLogEntry): ((requestId: string) => void) => {
 };
 
 const NoRequests = ({ entry }: { readonly entry: TunnelLogEntry }) => {
-  const regions = useQuery(regionsQuery(useApi()));
-  const region = regions.data?.find(({ region_id }) => region_id === entry.region_id);
-  const address = publicAddress(entry, region);
-  if (entry.unregistered_at !== null) return <Empty title="No requests are kept any more" />;
+  const { href } = addressOf(entry);
+  if (entry.unregistered_at !== null) return <Empty title="Requests are no longer kept" />;
   return (
-    <Empty title="No requests yet" {...(address === null ? {} : { command: `curl ${address}/` })}>
-      <p>Visit the tunnel, and what came and went is here within two seconds.</p>
+    <Empty title="No requests yet" {...(href === null ? {} : { command: `curl ${href}/` })}>
+      <p>Send one to see it here.</p>
     </Empty>
   );
 };
