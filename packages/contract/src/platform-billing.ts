@@ -124,6 +124,13 @@ export const portalOrder = z
         maxLength: RETURN_URL_MAX_CHARACTERS,
         examples: ['https://app.example.com/billing'],
       }),
+    flow: z
+      .literal('payment_method')
+      .optional()
+      .meta({
+        description: '`payment_method`: the portal asks for a card alone, and leads back by itself when it has one.',
+        examples: ['payment_method'],
+      }),
   })
   .meta({ id: 'PortalOrder' });
 export type PortalOrder = z.infer<typeof portalOrder>;

@@ -83,6 +83,6 @@ export const apiRoutes = (baseUrl: () => string): readonly Route[] => [
   ...priceRoutes,
   ...subscriptionRoutes,
   ...invoiceItemRoutes,
-  ...invoiceRoutes,
+  ...invoiceRoutes(baseUrl),
   ...portalRoutes(baseUrl),
 ];

@@ -1,6 +1,6 @@
 // The processor that the configuration names: one code path, pointed at the real one or at a stand-in.
 import type { Logger, Secret } from '@tunnel/runtime';
-import { createSetupIntent, ensureCustomer, readCustomer, usePaymentMethod } from './customers.ts';
+import { createSetupIntent, ensureCustomer, openPortal, readCustomer, usePaymentMethod } from './customers.ts';
 import { readEvent } from './events.ts';
 import { type PriceList, Prices } from './prices.ts';
 import type { Processor } from './processor.ts';
@@ -36,11 +36,7 @@ export const createProcessor = (options: ProcessorOptions): Processor => {
       client.call('set final minimum', (stripe) => setFinalMinimum(stripe, minimumCents, order)),
     reportUsage: (event) => client.call('report usage', (stripe) => reportUsage(stripe, prices, event)),
     meteredBytes: (range) => client.call('sum usage', (stripe) => meteredBytes(stripe, prices, range)),
-    openPortal: ({ customerId, returnUrl }) =>
-      client.call('open portal', async (stripe) => {
-        const session = await stripe.billingPortal.sessions.create({ customer: customerId, return_url: returnUrl });
-        return session.url;
-      }),
+    openPortal: (order) => client.call('open portal', (stripe) => openPortal(stripe, order)),
     invoices: (customerId) =>
       client.call('list invoices', async (stripe) => {
         const { data } = await stripe.invoices.list({ customer: customerId, limit: INVOICES_SHOWN });

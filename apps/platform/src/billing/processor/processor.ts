@@ -76,6 +76,8 @@ export interface UsageRange {
 export interface PortalOrder {
   readonly customerId: string;
   readonly returnUrl: string;
+  /** A card is all that is wanted: the portal leads back by itself when it has one. Absent: the whole portal. */
+  readonly flow?: 'payment_method' | undefined;
 }
 
 /**

@@ -67,9 +67,11 @@ export const createSetupIntent = async (
 export const openPortal = async (
   context: BillingContext,
   { userId }: UserActor,
-  { return_url: returnUrl }: PortalOrder,
+  { return_url: returnUrl, flow }: PortalOrder,
 ): Promise<PortalSession> => ({
-  url: await withCustomer(context, userId, (customerId) => context.processor.openPortal({ customerId, returnUrl })),
+  url: await withCustomer(context, userId, (customerId) =>
+    context.processor.openPortal({ customerId, returnUrl, flow }),
+  ),
 });
 
 /** The account's invoices, as the processor has them. */
