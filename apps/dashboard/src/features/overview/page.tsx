@@ -146,7 +146,7 @@ const Rows = ({ rows }: { readonly rows: readonly TunnelLogEntry[] }) => (
 );
 
 const Pending = () => (
-  <div className="h-[380px] px-4 sm:px-5 md:h-[277px]">
+  <div className="h-[460px] px-4 sm:px-5 md:h-[337px]">
     <SkeletonLines count={5} />
   </div>
 );

@@ -28,7 +28,7 @@ export const SignInCard = () => {
       <Loaded
         query={me}
         title="Couldn't load your account"
-        pending={<Skeleton className="h-[7.5rem] w-full sm:h-26" />}
+        pending={<Skeleton className="h-[12.25rem] w-full sm:h-26.5" />}
       >
         {(user) => (
           <div className="space-y-4">
@@ -78,12 +78,10 @@ interface RowProps {
 }
 
 const Row = ({ name, action, children }: RowProps) => (
-  <div className="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
-    <div className="min-w-0">
-      <dt className="text-muted text-sm">{name}</dt>
-      <dd className="mt-0.5 flex flex-wrap items-center gap-2 break-all">{children}</dd>
-    </div>
-    <dd>{action}</dd>
+  <div className="sm:grid sm:grid-cols-[minmax(0,1fr)_auto] sm:items-center sm:gap-x-4">
+    <dt className="text-muted text-sm">{name}</dt>
+    <dd className="mt-0.5 flex flex-wrap items-center gap-2 break-all">{children}</dd>
+    <dd className="max-sm:mt-2 sm:col-start-2 sm:row-span-2 sm:row-start-1">{action}</dd>
   </div>
 );
 
