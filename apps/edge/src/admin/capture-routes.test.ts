@@ -2,6 +2,7 @@ import { apiError, capturedRequest, captureList } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { requestHead, responseHead } from '../capture/capture.fixture.ts';
+import type { ReplaySource } from '../capture/capture-store.ts';
 import type { CaptureRecorder } from '../capture/recorder.ts';
 import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, httpTunnel, type RestFixture, startRest } from './rest.fixture.ts';
 
@@ -17,9 +18,9 @@ beforeEach(async () => {
 afterEach(() => rest.stop());
 
 /** A request that was answered. */
-const serve = (path: string, tunnel = web, replayOf: CaptureRecorder | null = null): CaptureRecorder => {
+const serve = (path: string, tunnel = web, replay: ReplaySource | null = null): CaptureRecorder => {
   const head = requestHead(`POST ${path}`, 'Authorization: Bearer hunter2', JSON_TYPE, 'Content-Length: 2');
-  const recorder = rest.captures.begin(tunnel, head, 100, 'chunks', replayOf) as CaptureRecorder;
+  const recorder = rest.captures.begin(tunnel, head, 100, 'chunks', replay) as CaptureRecorder;
   recorder.onRequestBody(Buffer.from('{}'), 0, 2);
   recorder.onRequestEnd();
   recorder.onResponseHead(responseHead(201, JSON_TYPE, 'Content-Length: 4'), 'chunks');
@@ -132,15 +133,18 @@ describe('GET requests, 404', () => {
   });
 });
 
-const replay = (requestId: string, token = ALICE_KEY) =>
-  rest.request(`/api/tunnels/tun_web/requests/${requestId}/replay`, { method: 'POST', token });
+const replay = (requestId: string, token = ALICE_KEY, body?: string) =>
+  rest.request(`/api/tunnels/tun_web/requests/${requestId}/replay`, {
+    ...{ method: 'POST', token },
+    ...(body === undefined ? {} : { body, headers: { 'content-type': 'application/json' } }),
+  });
 
 describe('POST replay', () => {
   it('200: the new request, which says what it is a replay of', async () => {
     const original = serve('/again');
     rest.onReplay = async (order) => {
       expect(order).toMatchObject({ tunnel: web, visitorAddress: '127.0.0.1' });
-      return serve('/again', web, order.original);
+      return serve('/again', web, { original: order.original, isEdited: false });
     };
     const id = rest.captures.idOf(original.info.sequence);
     const response = await replay(id);
@@ -148,6 +152,41 @@ describe('POST replay', () => {
     const answer = capturedRequest.strict().parse(await response.json());
     expect(answer).toMatchObject({ replay_of: id, status: 201, duration_ms: 12.5, response_body: 'true' });
     expect((await list()).requests.map((request) => request.id)).toEqual([answer.id, id]);
+  });
+
+  it('200: edited as the body says, and marked so', async () => {
+    const original = serve('/again');
+    const id = rest.captures.idOf(original.info.sequence);
+    const edit = { method: 'PUT', path: '/other', headers: [['a', 'b']], body: 'c' };
+    rest.onReplay = async (order) => {
+      expect(order.edit).toEqual(edit);
+      return serve('/other', web, { original: order.original, isEdited: true });
+    };
+    const response = await replay(id, ALICE_KEY, JSON.stringify(edit));
+    expect(capturedRequest.strict().parse(await response.json())).toMatchObject({ replay_of: id, edited: true });
+    rest.onReplay = async (order) => {
+      expect(order.edit).toEqual({});
+      return serve('/again', web, { original: order.original, isEdited: false });
+    };
+    for (const body of ['{}', '']) {
+      const plain = await replay(id, ALICE_KEY, body);
+      expect([plain.status, await plain.json()]).toEqual([200, expect.not.objectContaining({ edited: true })]);
+    }
+  });
+
+  it.each([
+    ['{"method":1}', /^method: /],
+    ['{"path":""}', /^path: /],
+    ['{"headers":{"a":"b"}}', /^headers: /],
+    ['{"headers":[["a"]]}', /^headers/],
+    ['{"body":null}', /^body: /],
+    [JSON.stringify({ body: 'x'.repeat(16_385) }), /^body: /],
+    ['{"url":"/"}', /url/],
+    ['[]', /object/],
+    ['{', /cannot be read/],
+  ])('400: an edit of another form, %s', async (body, reason) => {
+    const id = rest.captures.idOf(serve('/x').info.sequence);
+    expect(await expectError(await replay(id, ALICE_KEY, body), 400, 'API_BAD_REQUEST')).toMatch(reason);
   });
 
   it('404: an unknown request, or tunnel, or another account’s', async () => {

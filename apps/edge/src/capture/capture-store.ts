@@ -15,6 +15,12 @@ export interface CaptureStoreOptions {
   readonly runId: string;
 }
 
+/** What makes a request one that was sent again. */
+export interface ReplaySource {
+  readonly original: CaptureRecorder;
+  readonly isEdited: boolean;
+}
+
 export interface CapturePage {
   /** Newest first. */
   readonly recorders: readonly CaptureRecorder[];
@@ -55,7 +61,7 @@ export class CaptureStore implements TunnelWatcher {
     head: Pick<RequestHead, 'text' | 'framing'>,
     startedMs: number,
     bodyForm: ChunkedForm,
-    replayOf: CaptureRecorder | null = null,
+    replay: ReplaySource | null = null,
   ): CaptureRecorder | null {
     const { enabled, bodies, clock } = this.#options;
     if (!enabled || tunnel.http?.capture !== true) return null;
@@ -67,7 +73,8 @@ export class CaptureStore implements TunnelWatcher {
       startedMs,
       bodyForm,
       keepsBodies: bodies,
-      replayOf: replayOf?.info.sequence ?? null,
+      replayOf: replay?.original.info.sequence ?? null,
+      isEdited: replay?.isEdited ?? false,
     };
     const recorder = new CaptureRecorder(info, head, captures);
     captures.add(recorder);

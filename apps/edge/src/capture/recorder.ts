@@ -25,6 +25,8 @@ export interface CaptureInfo {
   readonly keepsBodies: boolean;
   /** The sequence of the request that was sent again. */
   readonly replayOf: number | null;
+  /** It differs from that one. */
+  readonly isEdited: boolean;
 }
 
 /** What an object of this costs beside its strings, roughly. */

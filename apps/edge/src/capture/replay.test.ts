@@ -104,6 +104,39 @@ it('a chunked body goes out with its length, without Expect, TE and Trailer, and
   expect(again.status).toBe(200);
 });
 
+it('edited, the service sees what was changed, and the stored secrets where they were hidden', async () => {
+  const original = await visit(
+    'POST /pay?key=k3y HTTP/1.1',
+    'Authorization: Bearer s3cret',
+    'Content-Type: application/json',
+    'Content-Length: 28',
+    '',
+    '{"amount":1,"token":"t0ken"}',
+  );
+  const again = await replays.replay({
+    ...{ tunnel: stand.tunnel, original, visitorAddress: '10.1.2.3' },
+    edit: {
+      method: 'PUT',
+      path: '/refund?key=[redacted]',
+      headers: [
+        ['authorization', '[redacted]'],
+        ['content-type', 'application/json'],
+        ['x-attempt', '2'],
+      ],
+      body: '{"amount":25,"token":"[redacted]"}',
+    },
+  });
+  expect(seen[1]).toMatchObject({ line: 'PUT /refund?key=k3y', body: '{"amount":25,"token":"t0ken"}' });
+  expect(seen[1]?.headers).toMatchObject({
+    ...{ host: 'web.edge.test', authorization: 'Bearer s3cret', 'x-attempt': '2', 'content-length': '29' },
+  });
+  expect(again.info).toMatchObject({ replayOf: original.info.sequence, isEdited: true });
+  expect(again).toMatchObject({ hasWholeBody: true, status: 200 });
+  const once = replays.replay({ tunnel: stand.tunnel, original, visitorAddress: '', edit: { path: 'no' } });
+  await expect(once).rejects.toMatchObject({ code: 'API_BAD_REQUEST', message: /path: must begin with/ });
+  expect(seen).toHaveLength(2);
+});
+
 it('a request without a body has none the second time', async () => {
   await replay(await visit('GET / HTTP/1.1', '', ''));
   await replay(await visit('POST / HTTP/1.1', 'Content-Length: 0', '', ''));

@@ -78,7 +78,7 @@ describe('a registration of a udp tunnel', () => {
       retryable: true,
     });
     expect((await client.refused(udp({ remote_port: 80 }))).message).toBe(
-      `port 80 is outside of udp_port_range ${from}-${to}`,
+      `port 80 is not allowed: use ${from}-${to}`,
     );
   });
 

@@ -10,6 +10,7 @@ import { type RequestEvent, type RequestListener, RequestRecord } from './reques
 /** What makes a request one that was sent again. */
 export interface Replay {
   readonly of: string;
+  readonly isEdited: boolean;
   onEnd(): void;
 }
 
@@ -50,7 +51,13 @@ export class RequestReporter {
     this.#count += 1;
     const store = tunnel.spec.capture === false ? null : this.#store;
     const record = new RequestRecord(
-      { id: `req_${this.#count}`, tunnel, at: this.#clock.now(), replayOf: replay?.of ?? null },
+      {
+        id: `req_${this.#count}`,
+        tunnel,
+        at: this.#clock.now(),
+        replayOf: replay?.of ?? null,
+        isEdited: replay?.isEdited ?? false,
+      },
       head,
       {
         monotonic: () => this.#clock.monotonic(),
