@@ -11,6 +11,11 @@ export const showProtocol = (protocol: ShownProtocol | 'https'): ShownProtocol =
 
 const count = z.int().min(0);
 
+export const clientName = z
+  .string()
+  .optional()
+  .meta({ description: 'What the client calls its computer. Left out: it did not say.', examples: ['laptop'] });
+
 export const edgeStatus = z
   .object({
     ok: z.boolean(),
@@ -38,6 +43,7 @@ export const edgeTunnel = z
     group: z.string().nullable(),
     healthy: z.boolean(),
     client_addr: z.string().meta({ description: 'host:port the client connected from.' }),
+    client_name: clientName,
     region_id: z.string(),
     request_count: count.meta({
       description: 'HTTP requests; connections for tcp; flows for udp; subscribers that joined for p2p.',
