@@ -6,8 +6,8 @@ export const EDGE_LINK_PATH = '/internal/edge';
 const id = z.string().min(1).max(100);
 const at = z.int().min(0).meta({ description: 'Milliseconds since the epoch.' });
 const count = z.int().min(0);
-/** What the client calls its computer; absent: it did not say, or the edge is of before. */
-const clientName = z.string().min(1).max(64).optional();
+/** What the client calls its computer: 64 characters of one or two units. Absent: it did not say, or the edge is of before. */
+const clientName = z.string().min(1).max(128).optional();
 
 /** Ready to be said to whoever asked: a code of the catalogue and its text. */
 export const linkRefusal = z.object({ ok: z.literal(false), code: z.string(), message: z.string() });
