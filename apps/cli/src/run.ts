@@ -1,5 +1,5 @@
 // One run of the program: arguments in, exit code out. Nothing here ends the process.
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { addTunnelCommand } from './commands/add.ts';
 import { billingCommand } from './commands/billing.ts';
 import { completionCommand } from './commands/completion.ts';
@@ -40,7 +40,7 @@ type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
 /** As `tunnel --help` shows them: what a newcomer needs first comes first. */
 const COMMAND_GROUPS: readonly (readonly [heading: string, commands: readonly MakeCommand[]])[] = [
   ['Share a local service:', [httpCommand, filesCommand, tcpCommand, udpCommand, p2pCommand, startCommand]],
-  ['Look:', [statusCommand, logsCommand, poolsCommand, doctorCommand]],
+  ['Inspect:', [statusCommand, logsCommand, poolsCommand, doctorCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],
   ['Set up:', [initCommand, checkCommand, serviceCommand, completionCommand]],
@@ -53,8 +53,8 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
   const program = new Command('tunnel')
     .description('Put local services online.')
     .version(VERSION, '-V, --version', 'Show the version')
-    .helpOption('-h, --help', 'Show this help')
-    .helpCommand('help [command]', 'Show the help of a command')
+    .addHelpOption(helpOption())
+    .addHelpCommand(helpCommand().helpGroup('Set up:'))
     .addHelpText('after', EPILOGUE)
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
@@ -71,6 +71,11 @@ const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
   return program;
 };
 
+/** In no group of the command's own. */
+const helpOption = (): Option => new Option('-h, --help', 'Show this help').helpGroup('Options:');
+
+const helpCommand = (): Command => new Command('help').argument('[command]').description('Show the help of a command');
+
 const helpWidth = ({ isTTY, columns }: Io['stdout']): number =>
   isTTY === true && columns !== undefined && columns > 0 ? Math.min(columns, HELP_COLUMNS) : HELP_COLUMNS;
 
@@ -78,7 +83,8 @@ const helpWidth = ({ isTTY, columns }: Io['stdout']): number =>
 const inheritSettings = (command: Command, path: string): void => {
   command.showHelpAfterError(`  See \`${path} --help\`.`);
   for (const below of command.commands) {
-    below.copyInheritedSettings(command).helpOption('-h, --help', 'Show this help');
+    below.copyInheritedSettings(command).addHelpOption(helpOption());
+    if (below.commands.length > 0) below.addHelpCommand(helpCommand());
     inheritSettings(below, `${path} ${below.name()}`);
   }
 };
