@@ -225,7 +225,7 @@ export const requestLine = (event: FinishedRequest, { width, named, untimed, col
   ].join(' ');
   const marks = [...(event.aborted ? ['aborted'] : []), ...(event.replayOf === null ? [] : ['replay'])];
   const path = oneLine(event.path);
-  const status = statusText(event, colours);
+  const status = paintStatus(event, colours);
   const duration = durationText(event.durationMs);
   if (width === undefined) return [lead, oneLine(event.method), path, status, duration, ...marks].join(' ');
   const method = oneLine(event.method).slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH);
@@ -249,7 +249,11 @@ export const durationText = (ms: number): string => {
   return ms < 599_950 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
 };
 
-const statusText = ({ status, aborted }: FinishedRequest, colours: Colours | undefined): string => {
+/** Three characters, in the colour of its class. */
+export const paintStatus = (
+  { status, aborted }: Pick<FinishedRequest, 'status' | 'aborted'>,
+  colours: Colours | undefined,
+): string => {
   const text = status === null ? '---' : String(status);
   if (colours === undefined) return text;
   if (status === null || aborted || status >= 500) return colours.red(text);
