@@ -110,7 +110,7 @@ const isEditForm = (value: unknown): value is RequestEdit => {
 };
 
 const recordAt = (path: string, tail: string, { store }: RouteDeps): RequestRecord | undefined => {
-  const id = /^\/api\/requests\/(req_\d{1,15})(\/replay)?$/.exec(path);
+  const id = /^\/api\/requests\/(req_\w{1,40})(\/replay)?$/.exec(path);
   return id === null || (id[2] ?? '') !== tail ? undefined : store.get(id[1] ?? '');
 };
 
