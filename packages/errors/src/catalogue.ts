@@ -189,7 +189,7 @@ export const CATALOGUE = {
   CLIENT_PLATFORM_UNREACHABLE: entry(503, true, 'cannot reach {url}: {reason}', 'Check the network, and the address: `tunnel login --platform <url>` or `platform_url` of config.yml.'),
   CLIENT_NOT_A_PLATFORM: entry(400, false, '{url} is not a platform API: {reason}', 'Check the address: `tunnel login --platform <url>`, or `platform_url` of config.yml.'),
   CLIENT_LOGIN_NEEDED: entry(401, false, '{reason}', 'Run `tunnel login`.'),
-  CLIENT_KEY_MISSING: entry(400, false, 'No API key.', 'Run `tunnel login`, or set TUNNEL_API_KEY.'),
+  CLIENT_KEY_MISSING: entry(400, false, 'no API key', 'Run `tunnel login`, or set TUNNEL_API_KEY.'),
   CLIENT_FILE: entry(500, false, 'cannot use {file}: {reason}', 'Check the permissions of the file and of its folder.'),
   CLIENT_LOG_FILE: entry(500, true, 'cannot write the log file {file}: {reason}', 'The client goes on without it, and writes again when it can. Check the path, its folder and the room on the disk.'),
   CLIENT_SERVICE: entry(500, false, '{reason}', 'To see the unit alone: `tunnel service install --print`.'),
