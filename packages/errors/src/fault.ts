@@ -11,6 +11,9 @@ export interface FaultOptions {
   readonly message?: string;
 }
 
+/** `util.inspect.custom`, by the name under which every runtime finds it. */
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
+
 export class Fault extends Error {
   readonly code: ErrorCode;
   readonly values: FaultValues;
@@ -42,6 +45,20 @@ export class Fault extends Error {
   /** What the person can do next, with the same values filled in. */
   get next(): string {
     return fillText(this.entry.next, this.values);
+  }
+
+  /** What is public of it. */
+  toJSON(): object {
+    const { code, message, next, retryable } = this;
+    return { code, message, next, retryable };
+  }
+
+  /** For whoever prints it, in a program around the client above all: what to do stands below what happened; what is for logs does not. */
+  [INSPECT](_depth: number, options: unknown, inspect?: (value: unknown, options: unknown) => string): string {
+    const places = (this.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
+    const cause =
+      this.cause === undefined ? [] : [`  [cause]: ${inspect?.(this.cause, options) ?? String(this.cause)}`];
+    return [`Fault [${this.code}]: ${this.message}`, `  ${this.next}`, ...places, ...cause].join('\n');
   }
 
   /** An error another process reported: its code when we know it, its words in any case. */
