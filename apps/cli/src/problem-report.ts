@@ -18,6 +18,7 @@ interface CommandWords {
 
 /** The catalogue speaks to whoever calls an API over HTTP; here is the same for whoever types commands. */
 const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
+  CLIENT_KEY_MISSING: { message: 'No API key.' },
   AUTH_TOKEN_INVALID: { message: 'Invalid API key.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
   AUTH_TOKEN_REVOKED: { message: 'This API key was revoked.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
   LOGIN_WRONG: {

@@ -122,7 +122,7 @@ describe('tunnel service', () => {
       'tunnels:\n  web: { proto: http, local_port: 3000 }\n',
       'names no key (a service does not see TUNNEL_API_KEY)',
     ],
-    ['has no tunnels', 'auth_token_file: key\n', 'has no tunnels'],
+    ['has no tunnels', 'auth_token_file: key\n', 'No tunnels in'],
     ['is not good', 'auth_token_file: key\ntunnel: {}\n', 'unknown key `tunnel`'],
   ])('install refuses a config that %s', async (_, text, reason) => {
     systemctl();

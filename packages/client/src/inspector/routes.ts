@@ -38,7 +38,7 @@ export const json = (status: number, value: object): Answer => ({
   text: JSON.stringify(value),
 });
 
-const NOT_FOUND = json(404, { error: 'nothing here' });
+const NOT_FOUND = json(404, { error: 'Not found' });
 
 /** `bodyText` settles with null when there is more than an edit may have. */
 export const answerTo = async (
