@@ -170,7 +170,7 @@ export class AlertSender {
 }
 
 /** A code, never a message: some messages quote what was sent. */
-const reasonOf = (error: unknown): string => {
+export const reasonOf = (error: unknown): string => {
   const { code } = error as NodeJS.ErrnoException;
   return code ?? (error instanceof AggregateError ? 'no address answered' : 'closed without an answer');
 };
