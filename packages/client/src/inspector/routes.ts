@@ -1,17 +1,17 @@
 // What the inspector's page can ask for, how records look to it, and how it is told what has changed. Who may ask was decided before.
 import type { ServerResponse } from 'node:http';
-import { type CapturedBody, readableBody } from '@tunnel/capture';
-import { fieldValueOf, type HeaderField, type RequestEdit, redactFields, redactUrl } from '@tunnel/core';
+import type { RequestEdit } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { DialFailed } from '../forward/local-service.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
-import { BODY_BOUNDS } from '../requests/replay.ts';
 import type { RequestRecord } from '../requests/request-record.ts';
 import type { RequestReporter, RequestStore } from '../requests/request-reporter.ts';
 import type { Tunnel } from '../tunnel.ts';
-import { PAGE_STYLE, pageHtml } from './page.ts';
+import { pageHtml } from './page.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
+import { PAGE_STYLE } from './page-style.ts';
+import { presentDetail, presentSummary, presentTunnel } from './presented-request.ts';
 
 export interface RouteDeps {
   readonly token: string;
@@ -113,68 +113,6 @@ const recordAt = (path: string, tail: string, { store }: RouteDeps): RequestReco
   const id = /^\/api\/requests\/(req_\d{1,15})(\/replay)?$/.exec(path);
   return id === null || (id[2] ?? '') !== tail ? undefined : store.get(id[1] ?? '');
 };
-
-const presentTunnel = ({ name, publicUrl, local, state }: Tunnel) => ({
-  name,
-  state,
-  public_url: publicUrl,
-  local,
-});
-
-const presentSummary = (record: RequestRecord) => ({
-  id: record.id,
-  tunnel: record.tunnel.name,
-  at: new Date(record.at).toISOString(),
-  method: record.method,
-  path: record.shownPath,
-  state: record.state,
-  status: record.status,
-  duration_ms: record.state === 'running' ? null : rounded(record.durationMs),
-  request_bytes: record.requestBody.bytes,
-  response_bytes: record.responseBody.bytes,
-  replay_of: record.replayOf,
-  edited: record.isEdited,
-});
-
-const presentDetail = async (record: RequestRecord) => ({
-  ...presentSummary(record),
-  // With the mark that an edit may leave in its place.
-  path: record.requestHead === null ? record.shownPath : redactUrl(record.requestHead.path),
-  request: {
-    version: record.requestHead?.version ?? null,
-    headers: headersOf(record.requestHead?.headers),
-    body: await bodyOf(record.requestHead?.headers, record.requestBody),
-  },
-  response:
-    record.responseHead === null
-      ? null
-      : {
-          version: record.responseHead.version,
-          reason: record.responseHead.reason,
-          headers: headersOf(record.responseHead.headers),
-          body: await bodyOf(record.responseHead.headers, record.responseBody),
-        },
-  replay_problem: record.replayProblem,
-});
-
-const headersOf = (headers: readonly HeaderField[] = []): [string, string][] =>
-  redactFields(headers.map(({ name, value }) => ({ name, value }))).map(({ name, value }) => [name, value]);
-
-/** `text` null: nothing came, or it is not text. */
-const bodyOf = async (headers: readonly HeaderField[] = [], body: CapturedBody) => ({
-  bytes: body.bytes,
-  text: await readableBody(
-    {
-      kept: body.kept,
-      contentType: fieldValueOf(headers, 'content-type'),
-      contentEncoding: fieldValueOf(headers, 'content-encoding'),
-    },
-    BODY_BOUNDS,
-  ),
-  is_whole: body.isWhole,
-});
-
-const rounded = (ms: number): number => Math.round(ms * 10) / 10;
 
 const EVERY_MS = 100;
 
