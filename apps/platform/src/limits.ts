@@ -87,8 +87,9 @@ export const LIMITS = {
   MAIL_KEPT_DAYS: 7,
 
   // --- accounts ---
-  /** How often deletions of accounts are looked for, and how many go on at once. */
+  /** How often deletions of accounts are looked for. */
   DELETIONS_EVERY_MS: 1000,
+  /** Accounts whose deletion goes on at once. */
   DELETIONS_AT_ONCE: 5,
   /** What a process that died had is taken by another one after so long. Longer than the calls to the payment processor. */
   DELETION_CLAIM_MS: 60_000,
