@@ -2,8 +2,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { makeTestIo } from '../../apps/cli/src/io.fixture.ts';
-import { run as runTunnel } from '../../apps/cli/src/run.ts';
 import { node, ROOT, SERVER_BIN } from './checkout.fixture.ts';
 
 const PAGES = [
@@ -58,37 +56,63 @@ const typed: Typed[] = PAGES.flatMap((page) =>
   }),
 );
 
-const helps = new Map<string, Promise<string>>();
+/** The help of each command of `tunnel`, by its words; that this is what the program says is a test of its own. */
+const reference = new Map(
+  [...readFileSync(join(ROOT, 'docs/cli.md'), 'utf8').matchAll(/^#### (tunnel.*)\n\n```\n([\s\S]*?)^```$/gm)].map(
+    ([, path = '', help = '']) => [path, help] as const,
+  ),
+);
 
-const askForHelp = async (program: string, words: readonly string[]): Promise<string> => {
-  if (program === 'tunnel-server') return (await node([SERVER_BIN, ...words, '--help'])).stdout;
-  const io = makeTestIo({ home: '/nowhere' });
-  await runTunnel([...words, '--help'], io);
-  return io.out();
+const COMMAND_BELOW = /^ {2}([a-z][a-z-]*)\b/gm;
+
+/** Those of `tunnel-server`, and those below them. A process each would take longer than all other tests here: what has no commands below is not asked. */
+const serverCommands = async (): Promise<Set<string>> => {
+  const below = async (path: readonly string[]): Promise<string[]> => {
+    const { stdout } = await node([SERVER_BIN, ...path, '--help']);
+    const listed = stdout.slice(stdout.indexOf('\nCommands:\n')).matchAll(COMMAND_BELOW);
+    return [...listed].map(([, name = '']) => [...path, name].join(' '));
+  };
+  const all = await Promise.all([below([]), ...SERVER_PARENTS.map((name) => below([name]))]);
+  return new Set(all.flat());
 };
 
-/** Its help; empty when there is no such command, and the help of the one above it was shown instead. */
-const helpOf = async (program: string, words: readonly string[]): Promise<string> => {
-  const path = [program, ...words].join(' ');
-  if (!helps.has(path)) helps.set(path, askForHelp(program, words));
-  const help = (await helps.get(path)) ?? '';
-  const usage = /^Usage: (.*)$/m.exec(help)?.[1]?.replace(/\|\S+/g, '') ?? '';
-  return usage === path || usage.startsWith(`${path} `) ? help : '';
+const SERVER_PARENTS = ['admin', 'alert', 'edge-credential', 'signing-keys'];
+
+const flagsIn = (text: string): Set<string> =>
+  new Set([...text.matchAll(/(?<![\w-])(--[a-z][a-z0-9-]*|-[a-z])\b/g)].map((match) => match[1] as string));
+
+const COMMANDS_DIR = join(ROOT, 'apps/server/src/commands');
+const serverFlags = flagsIn(
+  ['--help', ...readdirSync(COMMANDS_DIR).map((name) => readFileSync(join(COMMANDS_DIR, name), 'utf8'))].join('\n'),
+);
+
+interface Known {
+  readonly isCommand: boolean;
+  readonly flags: ReadonlySet<string>;
+}
+
+const atServer = ([command = '', below]: readonly string[], commands: ReadonlySet<string>): Known => {
+  const isParent = SERVER_PARENTS.includes(command) && below !== undefined;
+  return { isCommand: commands.has(isParent ? `${command} ${below}` : command), flags: serverFlags };
 };
 
-const wrongWith = async ({ page, text, program, words, flags }: Typed): Promise<string[]> => {
-  const longest = words.length > 1 ? await helpOf(program, words) : '';
-  const help = longest || (await helpOf(program, words.slice(0, 1)));
-  if (help === '') return [`${page}: no such command: ${text}`];
-  const known = new Set([...help.matchAll(/(?<![\w-])(--[a-z][a-z0-9-]*|-[a-z])\b/g)].map((match) => match[1]));
-  return flags.filter((flag) => !known.has(flag)).map((flag) => `${page}: no such flag ${flag}: ${text}`);
+const atClient = ([command = '', below]: readonly string[]): Known => {
+  const above = reference.get(`tunnel ${command}`) ?? '';
+  const isParent = /^Usage: .*\[command\]/m.test(above) && below !== undefined;
+  const help = isParent ? (reference.get(`tunnel ${command} ${below}`) ?? '') : above;
+  return { isCommand: help !== '', flags: flagsIn(help) };
+};
+
+const wrongWith = ({ page, text, program, words, flags }: Typed, commands: ReadonlySet<string>): string[] => {
+  const known = program === 'tunnel' ? atClient(words) : atServer(words, commands);
+  if (!known.isCommand) return [`${page}: no such command: ${text}`];
+  return flags.filter((flag) => !known.flags.has(flag)).map((flag) => `${page}: no such flag ${flag}: ${text}`);
 };
 
 it('every command and flag of the pages exists', async () => {
   expect(typed.length).toBeGreaterThan(100);
-  const wrong: string[] = [];
-  for (const one of typed) if (one.words.length > 0) wrong.push(...(await wrongWith(one)));
-  expect(wrong).toEqual([]);
+  const commands = await serverCommands();
+  expect(typed.filter(({ words }) => words.length > 0).flatMap((one) => wrongWith(one, commands))).toEqual([]);
 });
 
 it('every npm script of the pages exists', () => {
