@@ -122,7 +122,7 @@ export const startNginx = async (harness: Harness, file: string, port: number): 
 /** A mail server that knows the user of the page, and what came to it. */
 export class MailServer {
   readonly #server: SMTPServer;
-  readonly #mails: { readonly to: string; readonly text: string }[] = [];
+  readonly #mails: { readonly to: string; readonly raw: Buffer }[] = [];
 
   constructor() {
     this.#server = new SMTPServer({
@@ -135,10 +135,8 @@ export class MailServer {
         stream.on('data', (chunk: Buffer) => chunks.push(chunk));
         stream.on('end', () => {
           const to = session.envelope.rcptTo.map(({ address }) => address).join();
-          void PostalMime.parse(Buffer.concat(chunks)).then(({ text = '' }) => {
-            this.#mails.push({ to, text });
-            done();
-          });
+          this.#mails.push({ to, raw: Buffer.concat(chunks) });
+          done();
         });
       },
     });
@@ -158,9 +156,11 @@ export class MailServer {
   /** The link of the newest mail to somebody that holds `part`. */
   link(to: string, part: string): Promise<string> {
     return eventually(
-      () => {
-        const texts = this.#mails.filter((mail) => mail.to === to).map(({ text }) => text);
-        const links = texts.flatMap((text) => text.match(/https?:\/\/\S+/g) ?? []);
+      async () => {
+        const mails = await Promise.all(
+          this.#mails.filter((mail) => mail.to === to).map(({ raw }) => PostalMime.parse(raw)),
+        );
+        const links = mails.flatMap(({ text = '' }) => text.match(/https?:\/\/\S+/g) ?? []);
         const found = links.findLast((link) => link.includes(part));
         if (found === undefined) throw new Error(`no mail to ${to} with ${part}: ${links.join(' ')}`);
         return found;

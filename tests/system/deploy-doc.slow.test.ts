@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
-import { freePort, spawnProgram } from '@tunnel/testkit';
+import { spawnProgram } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { node, SERVER_BIN } from '../repo/checkout.fixture.ts';
 import { copyDatabase } from './database-template.fixture.ts';
