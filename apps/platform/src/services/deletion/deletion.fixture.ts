@@ -120,7 +120,8 @@ export class DeletionFixture extends BillingFixture {
     const question = questionOf(edge, owner, { name: owner.tunnelName });
     await openTunnel(this.link, edge.actor, question);
     const opened = openedOf(edge, owner, question.tunnel_id);
-    await this.tell({ ...opened, name: owner.tunnelName, label: owner.tunnelName } as JournalRecord);
+    const told = { name: owner.tunnelName, label: owner.tunnelName, client_name: owner.tunnelName };
+    await this.tell({ ...opened, ...told, public_url: `https://${owner.tunnelName}.x.test` } as JournalRecord);
     return question.tunnel_id;
   }
 
