@@ -37,7 +37,7 @@ export const ACCOUNT_PAGES: readonly DashboardPage[] = [
     whole: 'Replay',
     act: (page) => page.locator('[data-request]', { hasText: '/items' }).first().click(),
   },
-  { name: 'pools', path: '/pools', heading: 'Pools', whole: /dispatched/ },
+  { name: 'pools', path: '/pools', heading: 'Pools', whole: /chosen at random/ },
   { name: 'keys', path: '/keys', heading: 'Keys', whole: 'build server' },
   { name: 'billing', path: '/billing', heading: 'Billing', whole: 'Spend limit' },
   { name: 'settings', path: '/settings', heading: 'Settings', whole: 'Current' },
