@@ -147,7 +147,7 @@ interface RequestFiltersProps {
   readonly setFilter: (filter: RequestFilter) => void;
 }
 
-const SELECT = `${inputClass} w-auto! min-w-0 flex-1 sm:flex-none`;
+const SELECT = `${inputClass} w-auto! min-w-0 flex-1`;
 
 const RequestFilters = ({ requests, filter, setFilter }: RequestFiltersProps) => (
   <div className="flex flex-wrap gap-2 border-line border-b px-4 py-2.5 sm:px-5">
@@ -157,7 +157,7 @@ const RequestFilters = ({ requests, filter, setFilter }: RequestFiltersProps) =>
       placeholder="Filter by path or id"
       value={filter.text}
       onChange={({ target }) => setFilter({ ...filter, text: target.value })}
-      className={`${inputClass} min-w-32 flex-1 basis-full sm:basis-0`}
+      className={`${inputClass} basis-full`}
     />
     <select
       aria-label="Status"
