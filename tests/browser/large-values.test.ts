@@ -144,21 +144,11 @@ it.for([
   { path: '/', width: 1440, held: /:\d+\/usage(\/chart)?(\?|$)/, below: 'Requests per day', sign: /most on/ },
   { path: '/', width: 1440, held: /chart-canvas/, below: 'Recent tunnels', sign: /most on/ },
   { path: '/settings', width: 1440, held: /\/auth\/me$/, below: 'Devices', sign: 'Verified' },
-  {
-    path: `/tunnels/${tunnels[0]?.id}`,
-    width: 360,
-    held: /\/usage\/regions$/,
-    below: 'Health events',
-    sign: /^http:\/\/a/,
-  },
 ])('$path at $width px: what comes late moves nothing ($below)', async (row, { profile, email }) => {
   await profile.logIn(email);
   await profile.context.route('**/usage/tunnels?*', (route) => route.fulfill({ json: manyTunnels(5) }));
   const day = { date: '2026-01-01', tunnels: 1, requests: 7, bytes: 7000 };
   await profile.context.route('**/usage/chart?*', (route) => route.fulfill({ json: [day] }));
-  const one = { ...manyTunnels(1)[0], protocol: 'http', label: 'a' };
-  await profile.context.route(`**/usage/tunnels/${one.id}`, (route) => route.fulfill({ json: one }));
-  await profile.context.route(`**/usage/tunnels/${one.id}/*`, (route) => route.fulfill({ json: [] }));
   const letGo = await hold(profile, row.held);
   const page = await profile.context.newPage();
   await page.setViewportSize({ width: row.width, height: 900 });
