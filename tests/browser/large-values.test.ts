@@ -31,6 +31,9 @@ const ADDRESS = '[2001:0db8:85a3:0000:0000:8a2e:0370:7334]:65535';
 const tunnels: TunnelLogEntry[] = manyTunnels(5).map((entry) => ({
   ...entry,
   label: LABEL,
+  name: NAME,
+  public_url: `http://${LABEL}.${LABEL}.example.com:65535`,
+  client_name: 'c'.repeat(64),
   region_id: 'eu-central-frankfurt-12',
   request_count: 123_456_789_012,
   bytes_proxied: 9e15,
@@ -42,7 +45,12 @@ const groups: GroupSummary[] = manyPools(1, 3).map((group) => ({
   label: LABEL,
   healthy_count: 0,
   unhealthy_count: 3,
-  members: group.members.map((member) => ({ ...member, client_addr: ADDRESS, request_count: 123_456_789_012 })),
+  members: group.members.map((member) => ({
+    ...member,
+    ...{ client_addr: ADDRESS, name: NAME, client_name: 'c'.repeat(64), request_count: 123_456_789_012 },
+    public_url: `http://${LABEL}.example.com:65535`,
+    last_failure_reason: `no answer from ${ADDRESS} within 10 s`,
+  })),
 }));
 
 const large = async ({ context }: Profile): Promise<void> => {

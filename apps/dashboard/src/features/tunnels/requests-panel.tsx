@@ -65,11 +65,8 @@ const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEn
   const rows = useRef<HTMLUListElement>(null);
   const detail = useRef<HTMLDivElement>(null);
   const isBelow = useMedia('(width < 64rem)');
-  const [filter, setFilter] = useState(NO_FILTER);
+  const { found, filter, setFilter } = useFound(requests);
   const [sent, setSent] = useState<string | null>(null);
-  // Typing stays quick.
-  const wanted = useDeferredValue(filter);
-  const found = useMemo(() => filterRequests(requests, wanted), [requests, wanted]);
   const index = found.findIndex(({ id }) => id === chosen);
   const showReplayed = (made: CapturedRequest): void => {
     setSent(made.id);
@@ -122,6 +119,14 @@ const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEn
       </div>
     </div>
   );
+};
+
+const useFound = (requests: readonly CapturedRequest[]) => {
+  const [filter, setFilter] = useState(NO_FILTER);
+  // Typing stays quick.
+  const wanted = useDeferredValue(filter);
+  const found = useMemo(() => filterRequests(requests, wanted), [requests, wanted]);
+  return { found, filter, setFilter };
 };
 
 interface ChosenProps {
