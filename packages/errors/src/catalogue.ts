@@ -91,7 +91,7 @@ export const CATALOGUE = {
   GROUP_FIELDS_INVALID: entry(400, false, '{reason}', 'Correct `group`, `group_key` or `health_check` of the tunnel.'),
   GROUP_KEY_MISMATCH: entry(409, true, 'group key does not match', 'Give every member of the group the same `group_key`; if the name is not yours, take another one.'),
   GROUP_PROTOCOL_MISMATCH: entry(409, false, 'group protocol does not match', 'Give every member of the group the same `proto`: http and https do not mix.'),
-  GROUP_UNHEALTHY: entry(502, true, 'no healthy member serves this address right now', 'Try again in a moment. If it is yours: start the services behind the group, and look at `tunnel pools`.'),
+  GROUP_UNHEALTHY: entry(502, true, 'no healthy member serves this address right now', 'Try again in a moment. Is it yours? Start the services behind the group; `tunnel pools` shows them.'),
   GROUP_UNKNOWN: entry(404, false, 'no such group', 'List the groups: GET /api/groups.'),
 
   // --- peers of p2p tunnels: an unknown name, a wrong secret and a key that may not have one answer, so that nobody learns which it was ---
@@ -105,12 +105,12 @@ export const CATALOGUE = {
   P2P_PEER_UNKNOWN: entry(404, false, 'no such peer', 'List the peers: GET /api/tunnels/:id/peers.'),
 
   // --- HTTP visitors: each page says what happened and who can fix it ---
-  TUNNEL_NOT_FOUND: entry(404, false, 'there is no tunnel at {host}', 'Check the address. If it is yours: start the tunnel, it is not running.'),
-  TUNNEL_AWAY: entry(502, true, 'the tunnel is not connected right now', 'Try again in a moment. If it is yours: check the machine that runs the client.'),
-  LOCAL_UNREACHABLE: entry(502, true, 'the service behind this tunnel cannot be reached: {reason}', 'If it is yours: start the service, or correct the local port of the tunnel.'),
-  LOCAL_CLOSED: entry(502, true, 'the service behind this tunnel gave no complete answer: {reason}', 'Try again. If it is yours: look into the log of the service.'),
-  LOCAL_MALFORMED: entry(502, false, 'the service behind this tunnel gave an answer that is not HTTP: {reason}', 'If it is yours: check that the service speaks HTTP on this port (or set `proto: https`).'),
-  LOCAL_TIMEOUT: entry(504, true, 'the service behind this tunnel did not answer within {seconds} s', 'Try again. If it is yours: look into the log of the service.'),
+  TUNNEL_NOT_FOUND: entry(404, false, 'there is no tunnel at {host}', 'Check the address. Is it yours? Start it with `tunnel http`.'),
+  TUNNEL_AWAY: entry(502, true, 'the tunnel is not connected right now', 'Try again in a moment. Is it yours? Check the computer that runs `tunnel`.'),
+  LOCAL_UNREACHABLE: entry(502, true, 'the service behind this tunnel cannot be reached: {reason}', 'Is it yours? Start the service, or correct the local port of the tunnel.'),
+  LOCAL_CLOSED: entry(502, true, 'the service behind this tunnel gave no complete answer: {reason}', 'Try again. Is it yours? Look at the log of the service.'),
+  LOCAL_MALFORMED: entry(502, false, 'the service behind this tunnel gave an answer that is not HTTP: {reason}', 'Is it yours? Check that the service speaks HTTP on this port. If it speaks HTTPS: `tunnel http --https`, or `proto: https`.'),
+  LOCAL_TIMEOUT: entry(504, true, 'the service behind this tunnel did not answer within {seconds} s', 'Try again. Is it yours? Look at the log of the service.'),
   HTTP_BAD_REQUEST: entry(400, false, 'the request is malformed: {reason}', 'Correct the client that sent it.'),
   HTTP_HEAD_TIMEOUT: entry(408, true, 'the request did not arrive in time', 'Try again.'),
   HTTP_HEAD_TOO_LARGE: entry(431, false, 'the request head is too large: {reason}', 'Send fewer or smaller headers, cookies above all.'),
@@ -119,7 +119,7 @@ export const CATALOGUE = {
   HTTP_VERSION_UNSUPPORTED: entry(505, false, 'this version of HTTP is not spoken here: {reason}', 'Use HTTP/1.1.'),
 
   // --- REST ---
-  API_NOT_FOUND: entry(404, false, 'nothing here: {path}', 'See GET /api/openapi.json.'),
+  API_NOT_FOUND: entry(404, false, 'Not found: {path}', 'Check the path. Every call is in the OpenAPI document: /openapi.json, at an edge /api/openapi.json.'),
   API_METHOD_NOT_ALLOWED: entry(405, false, '{method} is not allowed here', 'Use one of the methods in the Allow header.'),
   API_BAD_REQUEST: entry(400, false, '{reason}', 'Correct the request.'),
   API_BODY_TOO_LARGE: entry(413, false, 'the request body is over {limit} bytes', 'Send less.'),

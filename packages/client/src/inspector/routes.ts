@@ -37,7 +37,7 @@ export const json = (status: number, value: object): Answer => ({
   text: JSON.stringify(value),
 });
 
-const NOT_FOUND = json(404, { error: 'nothing here' });
+const NOT_FOUND = json(404, { error: 'Not found' });
 
 export const answerTo = async (method: string, path: string, deps: RouteDeps): Promise<Answer> => {
   if (method === 'POST') return replayOf(path, deps);
