@@ -33,6 +33,7 @@ const ACCOUNT_CLOSED: readonly ErrorCode[] = ['SPEND_CAP_REACHED'];
 const USAGE: readonly ErrorCode[] = [
   'AUTH_TOKEN_MISSING',
   'CLIENT_KEY_MISSING',
+  'CLIENT_NAME_INVALID',
   'CLIENT_USAGE',
   'CLIENT_AMBIGUOUS',
   'CLIENT_TOKEN_FILE',

@@ -60,6 +60,10 @@ describe('bad usage', () => {
     [['pools'], 'tunnel: No API key. Run `tunnel login`'],
     [['htp', '80'], "tunnel: Unknown command 'htp'. Did you mean http?\n"],
     [['http', '80', '--subdomian', 'x'], "Unknown option '--subdomian'. Did you mean --subdomain?\n"],
+    [
+      ['http', 'http://ann:pw@localhost:80'],
+      "Invalid port 'http://…@localhost:80'. Leave out user and password: http://localhost\n",
+    ],
     [['http', '80', '--name'], 'tunnel: --name needs a value.\n'],
     [['pools', '--token', 't', '--interval', '0'], 'Use 1-3600.'],
     [['pools', '--token', 't', '--api', 'edge:4041'], 'must be an http or https URL'],
@@ -117,6 +121,12 @@ describe('settings', () => {
     await run(['tcp', '80', '--token', 't'], testIo());
     expect(asked[0]).toMatchObject({ server: '127.0.0.1:4040', tls: undefined, insecure: false });
     expect(asked[0]?.stateDir).toBe(join(home.path, '.tunnel', 'state'));
+  });
+
+  it('have the name that the computer is given, else none: the client knows it', async () => {
+    await run(['http', 'localhost:80', '--token', 't'], testIo());
+    await run(['tcp', '80', '--token', 't', '--client-name', 'build box'], testIo());
+    expect(asked.map((options) => options?.clientName)).toEqual([undefined, 'build box']);
   });
 
   it('of the file give way to flags; its paths are seen from its folder', async () => {
