@@ -52,7 +52,7 @@ const COMMAND_GROUPS: readonly (readonly [heading: string, commands: readonly Ma
 /** The widest line of any help. */
 const HELP_COLUMNS = 100;
 
-const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
+export const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
   const program = new Command('tunnel')
     .description('Put local services online.')
     .version(VERSION, '-V, --version', 'Show the version')
