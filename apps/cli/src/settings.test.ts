@@ -49,7 +49,7 @@ describe('bad usage', () => {
     [['tcp', '80', '--nonsense'], "tunnel: Unknown option '--nonsense'.\n  See `tunnel tcp --help`.\n"],
     [['tcp', '80', '--token', 'a', '--token-file', 'b'], 'tunnel: Use --token or --token-file, not both.\n'],
     [['tcp', '80'], 'tunnel: No API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n'],
-    [['tcp', '80', '--token-file', 'missing'], 'cannot read the key from'],
+    [['tcp', '80', '--token-file', 'missing'], 'cannot read the API key from'],
     [['tcp', '80', '--config', 'missing.yml', '--token', 't'], 'missing.yml'],
     [['http'], 'tunnel: Which port?'],
     [['http', 'x'], "tunnel: Invalid port 'x'. Use 1-65535, host:port or a URL.\n"],
@@ -60,12 +60,19 @@ describe('bad usage', () => {
     [['pools'], 'tunnel: No API key. Run `tunnel login`'],
     [['htp', '80'], "tunnel: Unknown command 'htp'. Did you mean http?\n"],
     [['http', '80', '--subdomian', 'x'], "Unknown option '--subdomian'. Did you mean --subdomain?\n"],
+    [
+      ['http', 'http://ann:pw@localhost:80'],
+      "Invalid port 'http://…@localhost:80'. Leave out user and password: http://localhost\n",
+    ],
     [['http', '80', '--name'], 'tunnel: --name needs a value.\n'],
     [['pools', '--token', 't', '--interval', '0'], 'Use 1-3600.'],
     [['pools', '--token', 't', '--api', 'edge:4041'], 'must be an http or https URL'],
-    [['pools', '--token', 't', '--api', 'http://me:pw@127.0.0.1'], 'without a name and a password'],
-    [['pools', '--token', 't', '--api', 'http://192.0.2.1:4041'], 'the key would go to 192.0.2.1:4041 in clear'],
-    [['pools', '--token', 't', '--server', 'edge.example.com'], 'the key would go to edge.example.com:4041 in clear'],
+    [['pools', '--token', 't', '--api', 'http://me:pw@127.0.0.1'], 'must have no user and password'],
+    [['pools', '--token', 't', '--api', 'http://192.0.2.1:4041'], 'The API key would go to 192.0.2.1:4041 in clear'],
+    [
+      ['pools', '--token', 't', '--server', 'edge.example.com'],
+      'The API key would go to edge.example.com:4041 in clear',
+    ],
     [['pools', 'more'], 'tunnel: Too many arguments: it takes 0.\n'],
     [['keys'], 'Usage: tunnel keys'],
     [['keys', 'revoke'], 'tunnel: Which id?\n  See `tunnel keys revoke --help`.\n'],
@@ -117,6 +124,12 @@ describe('settings', () => {
     await run(['tcp', '80', '--token', 't'], testIo());
     expect(asked[0]).toMatchObject({ server: '127.0.0.1:4040', tls: undefined, insecure: false });
     expect(asked[0]?.stateDir).toBe(join(home.path, '.tunnel', 'state'));
+  });
+
+  it('have the name that the computer is given, else none: the client knows it', async () => {
+    await run(['http', 'localhost:80', '--token', 't'], testIo());
+    await run(['tcp', '80', '--token', 't', '--client-name', 'build box'], testIo());
+    expect(asked.map((options) => options?.clientName)).toEqual([undefined, 'build box']);
   });
 
   it('of the file give way to flags; its paths are seen from its folder', async () => {

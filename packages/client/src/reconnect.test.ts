@@ -50,10 +50,12 @@ describe('connect', () => {
       session.send({ type: 'Pong', id: message.id });
       return true;
     };
-    const client = await dial({ clock: new FakeClock() });
+    const clock = new FakeClock();
+    const client = await dial({ clock });
     const id = seen('connected').map((event) => (event.type === 'connected' ? event.sessionId : ''))[0];
     const unknown = { regionName: null, account: null, plan: null, dashboardUrl: null };
     expect(client.session).toMatchObject({ id, regionId: 'test', ...unknown });
+    await clock.advance(1000);
     await eventually(() => expect(client.session?.latencyMs).toEqual(expect.any(Number)));
     await eventually(() => expect(client.session?.carriers).toBeGreaterThan(0));
     await client.close();

@@ -88,6 +88,7 @@ export class Session implements RegistryLink {
   readonly #keeper: CarrierKeeper;
   readonly #datagramPath: DatagramPath;
   #end: SessionEnd | null = null;
+  #isMeasured = false;
   #lastDialError: unknown;
   #started: { readonly resolve: () => void; readonly reject: (failure: AttemptFailed) => void } | null = null;
 
@@ -139,8 +140,6 @@ export class Session implements RegistryLink {
     } finally {
       late.cancel();
     }
-    // The first one by the pace is far off, and people want to know.
-    void this.link.roundTrip();
   }
 
   get facts(): SessionFacts {
@@ -206,6 +205,9 @@ export class Session implements RegistryLink {
   }
 
   tick(now: number): void {
+    // The first one by the pace is far off, and people want to know; at once it would measure a start that is busy.
+    if (!this.#isMeasured) void this.link.roundTrip();
+    this.#isMeasured = true;
     this.link.tick(now);
     this.#mux.tick(now);
   }

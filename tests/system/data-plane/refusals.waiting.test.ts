@@ -120,7 +120,7 @@ describe.concurrent('a config file', () => {
     const file = writeConfig(home, ['tunnels:', '  db: { proto: tcp, local_port: 5432 }']);
     const program = await harness.run(['start', 'bd', '--token', 'any'], { home });
     expect(await program.exitCode()).toBe(2);
-    expectComplaint(program, `${file} has no tunnel \`bd\`; it has db`, 'tunnel --help');
+    expect(program.stderr).toEqual([`tunnel: No tunnel 'bd' in ${file}. It has db.`]);
   });
 });
 

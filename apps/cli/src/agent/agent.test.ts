@@ -146,7 +146,7 @@ describe('tunnel add and remove', () => {
     await trial.startTcp();
     expect(await trial.ask('add', 'tcp', '1', '--name', 'echo')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('has a tunnel `echo` already'),
+      err: expect.stringContaining("already has a tunnel 'echo'"),
     });
     expect(await trial.ask('add', 'tcp', '1', '--remote-port', '1')).toMatchObject({
       code: 4,
@@ -154,7 +154,7 @@ describe('tunnel add and remove', () => {
     });
     expect(await trial.ask('remove', 'nobody')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('it has echo\n'),
+      err: expect.stringContaining('It has echo.\n'),
     });
     expect((await trial.statuses())[0]?.tunnels).toHaveLength(1);
   });
@@ -290,7 +290,7 @@ describe('tunnel alone', () => {
 describe('names', () => {
   it('may be such as paths have for other folders', async () => {
     await trial.startTcp();
-    expect(await trial.ask('remove', '..')).toMatchObject({ code: 2, err: expect.stringContaining('no tunnel `..`') });
+    expect(await trial.ask('remove', '..')).toMatchObject({ code: 2, err: expect.stringContaining("No tunnel '..'") });
     expect(await trial.ask('add', 'tcp', '1', '--name', '..')).toMatchObject({ code: 0 });
     expect(await trial.ask('remove', '..')).toMatchObject({ code: 0, out: '..: removed\n' });
   });

@@ -218,3 +218,17 @@ describe('tunnel replay', () => {
     expect([lost.code, lost.err]).toEqual([5, expect.stringContaining('region fra does not answer')]);
   });
 });
+
+it('on a terminal each part of a request stands below the other, and no line is wider', async () => {
+  platform.tunnels = [tunnel('web')];
+  const long = request('req_26jzv6vuad2_3', { path: `/${'long/'.repeat(40)}`, at: new Date().toISOString() });
+  platform.captures.set('tun_web', [long, request('req_1', { replay_of: 'req_0' })]);
+  const { out } = await outcome(['requests', 'web'], { isTTY: true, columns: 100 });
+  const [first = '', second = ''] = out.split('\n');
+  expect(first).toMatch(/^2030-01-01 .* req_1 replay$/);
+  expect(second).toMatch(/^\d\d:\d\d:\d\d POST {4}\/long.*… 200 {3}8\.0 ms {2}req_26jzv6vuad2_3$/);
+  expect([first.indexOf(' 200 '), Math.max(first.length, second.length) < 100]).toEqual([
+    second.indexOf(' 200 '),
+    true,
+  ]);
+});

@@ -33,6 +33,7 @@ export const listCommand = (io: Io, finish: (code: ExitCode) => void): Command =
 
 /** As wide as the terminal, if there is one. */
 export const lookOf = (io: Io): ListLook => ({
+  now: io.clock.now(),
   width: io.stdout.isTTY === true ? io.stdout.columns || 80 : null,
   colours: coloursOf(io),
 });

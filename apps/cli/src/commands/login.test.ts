@@ -94,8 +94,8 @@ describe('login', () => {
     [['--password-stdin'], '--password-stdin needs --email.'],
     [['--email', EMAIL, '--password-stdin'], 'There is no password on standard input.'],
     [['--platform', 'platform:8080'], '--platform must be an http or https URL'],
-    [['--platform', 'http://me:pw@127.0.0.1'], 'must be without a name and a password'],
-    [['--platform', 'http://192.0.2.1:8080'], 'passwords and tokens would go to 192.0.2.1:8080 in clear'],
+    [['--platform', 'http://me:pw@127.0.0.1'], 'must have no user and password'],
+    [['--platform', 'http://192.0.2.1:8080'], 'Your password would go to 192.0.2.1:8080 in clear'],
   ])('%j ends with 2 and says why', async (args, words) => {
     const { code, io } = await tunnel(['login', ...args]);
     expect([code, io.err()]).toEqual([2, expect.stringContaining(words)]);

@@ -174,7 +174,7 @@ describe('tunnel p2p', () => {
 
   it.each([
     ['a short secret', ['publish', 'a', '1'], 'tiny word', 'the p2p secret is too short: at least 16 bytes'],
-    ['no secret', ['publish', 'a', '1'], '', 'no p2p secret was given'],
+    ['no secret', ['publish', 'a', '1'], '', 'no p2p secret'],
     ['a bad name', ['publish', 'a_b', '1'], SECRET, "p2p name 'a_b' is not valid"],
     ['a reserved name', ['connect', 'www', '--listen', '1'], SECRET, "p2p name 'www' is not valid"],
     ['no port to listen on', ['connect', 'a'], SECRET, '--listen'],

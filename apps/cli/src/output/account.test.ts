@@ -85,12 +85,12 @@ describe('usage', () => {
   it('begins with the first day that has something, and says when none has', () => {
     const empty = (date: string) => ({ date, tunnels: 0, requests: 0, bytes: 0 });
     const chart = [empty('2029-12-30'), empty('2029-12-31'), ...USAGE.chart, empty('2030-01-03')];
-    const days = (points: typeof chart): string[] =>
+    const daysOf = (points: typeof chart): string[] =>
       usageLines({ ...USAGE, chart: points }, { width: null, colours: PLAIN }).filter((line) =>
         /^ {2}20|usage/.test(line),
       );
-    expect(days(chart).map((line) => line.slice(2, 12))).toEqual(['2030-01-01', '2030-01-02', '2030-01-03']);
-    expect(days(chart.slice(0, 2))).toEqual(['No usage yet']);
+    expect(daysOf(chart).map((line) => line.slice(2, 12))).toEqual(['2030-01-01', '2030-01-02', '2030-01-03']);
+    expect(daysOf(chart.slice(0, 2))).toEqual(['No usage yet']);
   });
 
   it('has two charts on a terminal, and no line is wider', () => {

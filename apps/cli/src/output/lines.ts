@@ -71,9 +71,7 @@ export class LineOutput implements Output {
   }
 
   onDrain(open: number, seconds: number): void {
-    if (open === 0) return;
-    const who = `${counted(open, 'connection', 'connections')} ${open === 1 ? 'has' : 'have'}`;
-    this.#io.stdout.write(`Stopping: ${who} ${seconds} s to finish. Ctrl-C again ends now.\n`);
+    if (open > 0) this.#io.stdout.write(`${drainText(open, seconds)}\n`);
   }
 
   onEnd(_code: ExitCode, tunnels: readonly Tunnel[]): void {
@@ -91,6 +89,13 @@ export class LineOutput implements Output {
     this.#io.stderr.write(`${[named, ...hints].join('\n')}\n`);
   }
 }
+
+/** Empty when nobody is waited for. */
+export const drainText = (open: number, seconds: number): string => {
+  if (open === 0) return '';
+  const who = `${counted(open, 'connection', 'connections')} ${open === 1 ? 'has' : 'have'}`;
+  return `Stopping: ${who} ${seconds} s to finish. Ctrl-C again ends now.`;
+};
 
 export const uptimeText = (ms: number): string => {
   const seconds = Math.floor(ms / 1000);

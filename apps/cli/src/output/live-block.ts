@@ -22,6 +22,8 @@ export interface BlockFacts {
   readonly state: RunState;
   /** Since it was connected first; null: it never was. */
   readonly upMs: number | null;
+  /** What waits for its end while it stops; empty: nothing. */
+  readonly draining: string;
   /** The last one that is known. */
   readonly session: SessionFacts | null;
   readonly inspector: { readonly url: string | null } | null;
@@ -54,13 +56,21 @@ export const blockLines = (facts: BlockFacts, look: BlockLook): string[] => {
   return rows.lines;
 };
 
-const statusText = ({ state, server, upMs }: BlockFacts, isOpen: boolean): string => {
-  const up = uptimeText(upMs ?? 0);
+const statusText = ({ state, server, upMs, draining }: BlockFacts, isOpen: boolean): string => {
   if (state === 'connecting') return `Connecting to ${oneLine(server)}`;
   if (state === 'reconnecting') return `Reconnecting to ${oneLine(server)}`;
-  if (state === 'stopping') return 'Stopping';
-  if (state === 'stopped') return `Stopped after ${up}`;
-  return isOpen ? `Online, up ${up}` : 'Connected, opening…';
+  if (state === 'stopping') return draining === '' ? 'Stopping' : draining;
+  if (state === 'stopped') return `Stopped after ${uptimeText(upMs ?? 0)}`;
+  return isOpen ? `Online${minutesText(upMs ?? 0)}` : 'Connected, opening…';
+};
+
+/** No seconds: a block that changes once a second is in the way of whoever resizes the window, copies from it or reads it over a slow line. */
+const minutesText = (ms: number): string => {
+  const minutes = Math.floor(ms / 60_000);
+  const [days, hours] = [Math.floor(minutes / 1440), Math.floor(minutes / 60) % 24];
+  if (minutes === 0) return '';
+  if (days > 0) return ` for ${days} d ${hours} h`;
+  return hours > 0 ? ` for ${hours} h ${minutes % 60} min` : ` for ${minutes} min`;
 };
 
 const addSession = (rows: Rows, { session, state, server, inspector, tunnels }: BlockFacts): void => {

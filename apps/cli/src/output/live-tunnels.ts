@@ -6,6 +6,8 @@ import { durationText, paintStatus } from './lines.ts';
 import { bytesText, type Colours, columns, counted, cutVisible, momentText, visibleLength } from './text.ts';
 
 export interface ListLook {
+  /** Milliseconds since the epoch: of today the time is enough. */
+  readonly now: number;
   /** null: no terminal, nothing is cut. */
   readonly width: number | null;
   readonly colours: Colours;
@@ -49,10 +51,12 @@ const usedText = ({ protocol, request_count: count, bytes_proxied: bytes }: Live
 const METHOD_WIDTH = 7;
 const DURATION_WIDTH = 8;
 const PATH_LEAST = 10;
+/** Ids are shorter, but for long connections; with room for a mark, so that what stands before them is aligned. */
+const ID_WIDTH = 24;
 
 /** When, what, how it went, how long it took, and the id that `tunnel replay` takes. */
-export const capturedLine = (request: CapturedRequest, { width, colours }: ListLook): string => {
-  const [at, path] = [momentText(request.at), oneLine(request.path)];
+export const capturedLine = (request: CapturedRequest, { width, colours, now }: ListLook): string => {
+  const [moment, path] = [momentText(request.at), oneLine(request.path)];
   const method = oneLine(request.method).slice(0, METHOD_WIDTH);
   const marks = [
     ...(request.aborted ? ['aborted'] : []),
@@ -62,9 +66,14 @@ export const capturedLine = (request: CapturedRequest, { width, colours }: ListL
   const status = paintStatus(request, colours);
   const duration = request.duration_ms === null ? 'open' : durationText(request.duration_ms);
   const id = [oneLine(request.id), ...marks].join(' ');
-  if (width === null) return [at, method, path, status, duration, id].join('  ');
-  const lead = `${at}  ${method.padEnd(METHOD_WIDTH)} `;
-  const room = Math.max(PATH_LEAST, width - lead.length - DURATION_WIDTH - id.length - 8);
+  if (width === null) return [moment, method, path, status, duration, id].join('  ');
+  const today = momentText(new Date(now).toISOString()).slice(0, DAY_LENGTH);
+  const at = moment.startsWith(today) ? moment.slice(DAY_LENGTH) : moment;
+  const lead = `${at} ${method.padEnd(METHOD_WIDTH)} `;
+  const room = Math.max(PATH_LEAST, width - 1 - lead.length - DURATION_WIDTH - Math.max(ID_WIDTH, id.length) - 7);
   const shown = path.length <= room ? path.padEnd(room) : `${path.slice(0, room - 1)}…`;
   return `${colours.dim(lead)}${shown} ${status} ${duration.padStart(DURATION_WIDTH)}  ${id}`;
 };
+
+/** `2030-01-31 `. */
+const DAY_LENGTH = 11;

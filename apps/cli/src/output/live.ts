@@ -13,7 +13,7 @@ import type { Timer } from '@tunnel/runtime';
 import pc from 'picocolors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import { LineOutput, requestLine } from './lines.ts';
+import { drainText, LineOutput, requestLine } from './lines.ts';
 import { type BlockFacts, blockLines, type RunState } from './live-block.ts';
 import type { Output, RemovedTunnel } from './output.ts';
 import { RedrawnLines, widthOf } from './redrawn-lines.ts';
@@ -44,6 +44,7 @@ export class LiveOutput implements Output {
   /** Lines that wait for the next drawing. */
   #requests: string[] = [];
   #unshown = 0;
+  #draining = '';
 
   constructor(io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'>, server: string) {
     this.#io = io;
@@ -124,8 +125,9 @@ export class LiveOutput implements Output {
     this.#above(() => this.#lines.onFailure(fault));
   }
 
+  /** In the block, for as long as it lasts: most have nothing left to say, and end at once. */
   onDrain(open: number, seconds: number): void {
-    this.#above(() => this.#lines.onDrain(open, seconds));
+    this.#draining = drainText(open, seconds);
   }
 
   /** The last block stays on the screen, unless nothing was ever open: then why stands there already. */
@@ -160,6 +162,7 @@ export class LiveOutput implements Output {
       server: this.#server,
       state: this.#state,
       upMs: this.#since === null ? null : this.#io.clock.monotonic() - this.#since,
+      draining: this.#draining,
       session: this.#session,
       inspector: this.#inspector,
       tunnels: [...this.#tunnels],
