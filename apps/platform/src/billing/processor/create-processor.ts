@@ -5,7 +5,7 @@ import { readEvent } from './events.ts';
 import { type PriceList, Prices } from './prices.ts';
 import type { Processor } from './processor.ts';
 import { ProcessorClient } from './processor-client.ts';
-import { keepSubscription, setFinalMinimum, subscribe } from './subscriptions.ts';
+import { endSubscriptions, keepSubscription, setFinalMinimum, subscribe } from './subscriptions.ts';
 import { meteredBytes, reportUsage } from './usage.ts';
 
 export interface ProcessorOptions {
@@ -32,6 +32,8 @@ export const createProcessor = (options: ProcessorOptions): Processor => {
       client.call('use payment method', (stripe) => usePaymentMethod(stripe, customerId, methodId)),
     subscribe: (order) => client.call('subscribe', (stripe) => subscribe(stripe, prices, order)),
     keepSubscription: (id) => client.call('keep subscription', (stripe) => keepSubscription(stripe, id)),
+    endSubscriptions: (customerId) =>
+      client.call('end subscriptions', (stripe) => endSubscriptions(stripe, customerId)),
     setFinalMinimum: (order) =>
       client.call('set final minimum', (stripe) => setFinalMinimum(stripe, minimumCents, order)),
     reportUsage: (event) => client.call('report usage', (stripe) => reportUsage(stripe, prices, event)),

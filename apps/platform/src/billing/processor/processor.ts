@@ -96,6 +96,8 @@ export interface Processor {
   subscribe(order: SubscribeOrder): Promise<SubscriptionFacts>;
   /** One that was set to end goes on. */
   keepSubscription(subscriptionId: string): Promise<SubscriptionFacts>;
+  /** All that live end now, each with a last invoice of what was reported and of items that wait. */
+  endSubscriptions(customerId: string): Promise<void>;
   /** The last invoice lacks the fixed price, so the minimum is put on it; and taken off again when it is not wanted. */
   setFinalMinimum(order: FinalMinimumOrder): Promise<void>;
   reportUsage(event: UsageEvent): Promise<void>;

@@ -73,13 +73,13 @@ export const applyFacts = async (
   const { user_id: userId } = applied.account;
   const user = await trx
     .selectFrom('users')
-    .select(['email', 'plan'])
+    .select(['email', 'plan', 'deleted_at'])
     .where('id', '=', userId)
     .forNoKeyUpdate()
     .executeTakeFirstOrThrow();
   await writeAccount(trx, applied, step.state, { now, aheadMs: grace.aheadMs });
   const plan = await setPlan(trx, { userId, present: user.plan, now }, step.effects);
-  await tell(context, trx, { ...applied, email: user.email, effects: step.effects, now });
+  await tell(context, trx, { ...applied, user, effects: step.effects, now });
   return { subscription: step.state, plan };
 };
 
@@ -188,18 +188,23 @@ const setPlan = async (
 };
 
 interface Told extends AppliedFacts {
-  readonly email: string;
+  readonly user: { readonly email: string; readonly deleted_at: Date | null };
   readonly effects: readonly SubscriptionEffect[];
   readonly now: number;
 }
 
 const tell = async ({ settings }: BillingContext, trx: Trx, told: Told): Promise<void> => {
-  const { account, actor, email, effects, now } = told;
+  const { account, actor, user, effects, now } = told;
   const { user_id: userId } = account;
   const kinds = new Set(effects.map(({ kind }) => kind));
-  if (kinds.has('mail-payment-failed')) await queueMail(trx, paymentFailedMail(settings.public_url, email), now);
+  // Of an account that is deleted nobody is told, and no edge hears that it may go on.
+  const isDeleted = user.deleted_at !== null;
+  if (kinds.has('mail-payment-failed') && !isDeleted) {
+    await queueMail(trx, paymentFailedMail(settings.public_url, user.email), { userId, now });
+  }
   for (const effect of effects) {
     if (effect.kind === 'audit') await writeAudit(trx, { actor, action: effect.action, userId });
   }
-  if (kinds.has('announce-account')) await announceChange(trx, { kind: 'account-changed', accountId: userId });
+  if (kinds.has('announce-account') && !isDeleted)
+    await announceChange(trx, { kind: 'account-changed', accountId: userId });
 };
