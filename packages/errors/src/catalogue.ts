@@ -35,7 +35,7 @@ export const CATALOGUE = {
 
   // --- authentication on the control plane and the edge REST ---
   AUTH_TOKEN_INVALID: entry(401, false, 'the key was not accepted', 'Check the key: --token-file, TUNNEL_API_KEY or `auth_token`; create a new one if it was revoked.'),
-  AUTH_TOKEN_MISSING: entry(401, false, 'no key was given', 'Send `Authorization: Bearer <key>`; in the client use --token-file, TUNNEL_API_KEY or `auth_token`.'),
+  AUTH_TOKEN_MISSING: entry(401, false, 'no key was given', 'Send `Authorization: Bearer <API key>`.'),
   AUTH_TOKEN_REVOKED: entry(401, false, 'the key was revoked', 'Create a new key.'),
   AUTH_TOO_MANY_FAILURES: entry(429, true, 'too many refused keys from this address; try again in {seconds} s', 'Wait, then try with a valid key.'),
   AUTH_BACKEND_AWAY: entry(503, true, 'keys cannot be checked right now', 'Try again; the client does so by itself.'),
@@ -194,7 +194,8 @@ export const CATALOGUE = {
   CLIENT_NOT_AN_API: entry(400, false, '{url} is not the REST of an edge: {reason}', 'Check --api, or `api_url` of config.yml: host and api_port, 4041 by default.'),
   CLIENT_PLATFORM_UNREACHABLE: entry(503, true, 'cannot reach {url}: {reason}', 'Check the network, and the address: `tunnel login --platform <url>` or `platform_url` of config.yml.'),
   CLIENT_NOT_A_PLATFORM: entry(400, false, '{url} is not a platform API: {reason}', 'Check the address: `tunnel login --platform <url>`, or `platform_url` of config.yml.'),
-  CLIENT_LOGIN_NEEDED: entry(401, false, '{reason}', 'Log in: `tunnel login`.'),
+  CLIENT_LOGIN_NEEDED: entry(401, false, '{reason}', 'Run `tunnel login`.'),
+  CLIENT_KEY_MISSING: entry(400, false, 'No API key.', 'Run `tunnel login`, or set TUNNEL_API_KEY.'),
   CLIENT_FILE: entry(500, false, 'cannot use {file}: {reason}', 'Check the permissions of the file and of its folder.'),
   CLIENT_LOG_FILE: entry(500, true, 'cannot write the log file {file}: {reason}', 'The client goes on without it, and writes again when it can. Check the path, its folder and the room on the disk.'),
   CLIENT_SERVICE: entry(500, false, '{reason}', 'To see the unit alone: `tunnel service install --print`.'),

@@ -16,7 +16,7 @@ interface StatusFlags {
 }
 
 const EXAMPLES = `
-Example:
+Examples:
   $ tunnel status --watch
   $ tunnel status --json | jq '.[].tunnels[].public_url'`;
 
@@ -24,9 +24,9 @@ const WATCH_EVERY_MS = 1000;
 
 export const statusCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('status')
-    .description('show the running clients of this user and their tunnels')
-    .option('--json', 'print them as JSON; with --watch one line for each change')
-    .option('--watch', 'show them again and again, until Ctrl-C')
+    .description('Show running clients and their tunnels on this computer')
+    .option('--json', 'Print JSON; with --watch one line per change')
+    .option('--watch', 'Refresh until Ctrl-C')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: StatusFlags) => {
       if (flags.watch === true) await watchStatus(flags, io);
@@ -67,7 +67,7 @@ export const showNextStep = async (io: Io): Promise<ExitCode> => {
   if (clients.length > 0) await showStatus({}, io);
   else if (existsSync(config)) io.stdout.write(`${NO_CLIENT}\n  Open the tunnels of ${config}: tunnel start\n`);
   else {
-    io.stdout.write(`no ${config}\n  Write one: tunnel init\n  Or publish a port at once: tunnel http 3000\n`);
+    io.stdout.write('  Log in: tunnel login\n  Publish a local port: tunnel http 3000\n');
   }
   io.stdout.write('  All commands: tunnel --help\n');
   return EXIT.endedAsAsked;
