@@ -32,14 +32,14 @@ const addEntry = (
   if (known !== undefined) {
     if (isSaidBy(known, entry)) return;
     throw new Fault('CLIENT_USAGE', {
-      reason: `${file} has a tunnel \`${name}\` already: change it there, or give this one another name`,
+      reason: `${file} already has a tunnel '${name}'. Change it there, or choose another --name.`,
     });
   }
   const text = withEntry(before === null ? '' : readFileSync(real, 'utf8'), entryLines(name, entry));
   const after = text === null ? null : tryConfig(real, text, io);
   if (text === null || after === null || !isAddition(before, after, name, entry)) {
     throw new Fault('CLIENT_USAGE', {
-      reason: `${file} is written in a form that is not added to from here: put this below \`tunnels:\` by hand: ${flow({ [name]: entry })}`,
+      reason: `Cannot edit ${file}. Put this below \`tunnels:\` by hand: ${flow({ [name]: entry })}.`,
     });
   }
   writePrivateFile(real, text, { mode: before === null ? 0o600 : statSync(real).mode & 0o777 });

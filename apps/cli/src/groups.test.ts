@@ -124,26 +124,26 @@ describe('flags', () => {
   });
 
   it.each([
-    [['--group', 'web'], 'tunnel: --group needs --group-key-file or --group-key-env\n'],
-    [['--group-key-env', 'GROUP_KEY'], 'tunnel: a group key goes with --group\n'],
+    [['--group', 'web'], 'tunnel: --group needs --group-key-file or --group-key-env.\n'],
+    [['--group-key-env', 'GROUP_KEY'], 'tunnel: A group key needs --group.\n'],
     [
       ['--group', 'web', '--group-key-env', 'A', '--group-key-file', 'b'],
-      'tunnel: --group-key-file and --group-key-env exclude each other\n',
+      'tunnel: Use --group-key-file or --group-key-env, not both.\n',
     ],
-    [['--group', 'web', '--group-key-env', 'NO_SUCH'], 'tunnel: --group-key-env: the variable NO_SUCH is not set\n'],
-    [['--group', 'web', '--group-key-file', 'no'], 'tunnel: cannot read the group key from no: no such file\n'],
+    [['--group', 'web', '--group-key-env', 'NO_SUCH'], 'tunnel: The variable NO_SUCH is not set (--group-key-env).\n'],
+    [['--group', 'web', '--group-key-file', 'no'], 'tunnel: Cannot read the group key from no: no such file.\n'],
     [['--group', 'a@b', '--group-key-env', 'GROUP_KEY'], 'tunnel: group name `a@b` is not valid: it has an @\n'],
-    [['--group-key', 'secret'], "tunnel: unknown option '--group-key'"],
-    [['--health', 'https'], 'It must be tcp, or http:/ and the rest of a path.'],
-    [['--health', 'http:healthz'], 'It must be tcp, or http:/ and the rest of a path.'],
+    [['--group-key', 'secret'], "tunnel: Unknown option '--group-key'."],
+    [['--health', 'https'], 'Use tcp, or http:/ and the rest of a path.'],
+    [['--health', 'http:healthz'], 'Use tcp, or http:/ and the rest of a path.'],
     [['--health', 'http:/a b'], 'has no spaces or control characters\n'],
-    [['--health', 'tcp', '--health-interval', '0'], 'a number of seconds above 0, at most 86400.'],
-    [['--health', 'tcp', '--health-timeout', '1h'], 'a number of seconds above 0, at most 3600.'],
-    [['--health', 'tcp', '--health-max-failed', '0'], 'a whole number from 1 to 1000.'],
-    [['--health', 'tcp', '--health-any-status'], 'tunnel: --health-any-status needs --health http:/path\n'],
-    [['--health-interval', '5'], 'tunnel: --health-interval needs --health\n'],
-    [['--health-timeout', '5'], 'tunnel: --health-timeout needs --health\n'],
-    [['--health-max-failed', '5'], 'tunnel: --health-max-failed needs --health\n'],
+    [['--health', 'tcp', '--health-interval', '0'], 'Use seconds above 0, at most 86400.'],
+    [['--health', 'tcp', '--health-timeout', '1h'], 'Use seconds above 0, at most 3600.'],
+    [['--health', 'tcp', '--health-max-failed', '0'], 'Use 1-1000.'],
+    [['--health', 'tcp', '--health-any-status'], 'tunnel: --health-any-status needs --health http:/path.\n'],
+    [['--health-interval', '5'], 'tunnel: --health-interval needs --health.\n'],
+    [['--health-timeout', '5'], 'tunnel: --health-timeout needs --health.\n'],
+    [['--health-max-failed', '5'], 'tunnel: --health-max-failed needs --health.\n'],
     [['--alert-webhook', 'hooks.example.com'], 'tunnel: the alert webhook must be an http or https URL\n'],
   ])('%j end with 2 and one clear line', async (args, words) => {
     for (const command of ['http', 'tcp']) {
@@ -272,15 +272,19 @@ describe('what is shown', () => {
     emit({ type: 'tunnel-opened', tunnel: shown });
     await clock.advance(250);
     expect(io.out()).toContain('  warning: alert webhook refused\n');
-    expect(io.out()).toContain('  ? web  http://web.test/ -> 127.0.0.1:3000 (group shop)\n    not probed yet; 0 open');
+    expect(io.out()).toContain(
+      'Forwarding  ?  http://web.test/ -> 127.0.0.1:3000 (group shop)\nRequests    not probed yet; No requests yet',
+    );
     shown.health = 'unhealthy';
     emit({ ...down(), tunnel: shown } as StatusEvent);
     await clock.advance(250);
     expect(io.out()).toContain('web: unhealthy: connection [2J refused (3 in a row)\n');
-    expect(io.out()).toContain('  ✗ web  http://web.test/ -> 127.0.0.1:3000 (group shop)\n    unhealthy; 0 open');
+    expect(io.out()).toContain(
+      'Forwarding  ✗  http://web.test/ -> 127.0.0.1:3000 (group shop)\nRequests    unhealthy; No requests yet',
+    );
     shown.health = 'healthy';
     await clock.advance(250);
-    expect(io.out()).toContain('  ✓ web  ');
+    expect(io.out()).toContain('Forwarding  ✓  ');
     io.signal('SIGTERM');
     expect(await code).toBe(0);
   });

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { isLoopback } from '@tunnel/client';
 import type { UsageRegion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { pathFrom, Secret, sha256Hex } from '@tunnel/runtime';
+import { clientFileKeys, pathFrom, type Secret, sha256Hex } from '@tunnel/runtime';
 import { hostOf } from './api/http-call.ts';
 import type { PlatformLogin } from './api/platform-login.ts';
 import { type ConfigChanges, saveConfigKeys, writtenConfigPath } from './config-keys.ts';
@@ -50,7 +50,7 @@ export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io:
   if (server?.isClearTextRefused === true) {
     note(`${region?.control} takes no TLS. If the network is yours, set \`tls: false\` in config.yml.`, io);
   }
-  if (region === null && isOpen && config?.values.server === undefined) {
+  if (region === null && isOpen && serverIn(config) === undefined) {
     note('No edge is online that this computer can reach. Set `server` in config.yml, or log in again later.', io);
   }
 };
@@ -164,9 +164,13 @@ interface RegionChoice {
   readonly switches: boolean;
 }
 
+/** That stands in the file; undefined: the client goes to the usual one. */
+const serverIn = (config: LoadedConfig | null): string | undefined =>
+  config !== null && clientFileKeys(config.path).includes('server') ? config.values.server : undefined;
+
 /** null: `server` of config.yml stays as it is. */
 const chooseRegion = async ({ regions, config, switches }: RegionChoice, io: Io): Promise<UsageRegion | null> => {
-  const server = config?.values.server;
+  const server = serverIn(config);
   if (server !== undefined && !(switches && !isServerOf(server, regions))) return null;
   const [first] = regions;
   if (first === undefined || regions.length === 1 || io.stdin.isTTY !== true) return first ?? null;

@@ -18,6 +18,7 @@ interface CommandWords {
 
 /** The catalogue speaks to whoever calls an API over HTTP; here is the same for whoever types commands. */
 const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
+  CLIENT_KEY_MISSING: { message: 'No API key.' },
   AUTH_TOKEN_INVALID: { message: 'Invalid API key.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
   AUTH_TOKEN_REVOKED: { message: 'This API key was revoked.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
   LOGIN_WRONG: {
@@ -48,21 +49,19 @@ export const hintOf = (fault: Fault, path = 'tunnel'): string | undefined => {
   return /\{\w+\}/.test(hint) ? undefined : hint;
 };
 
+/** Two short sentences are one line; what is no sentence keeps its hint below it. */
+const withHint = (line: string, hint: string | undefined): string[] => {
+  if (hint === undefined) return [line];
+  return IS_SENTENCE.test(line) ? [`${line} ${oneLine(hint)}`] : [line, `  ${oneLine(hint)}`];
+};
+
 /** `path`: the command that was typed, for the pointer to its help. */
 export const problemLines = (fault: Fault, path?: string): string[] => {
   const message = oneLine(COMMAND_WORDS[fault.code]?.message ?? fault.message);
   const hint = hintOf(fault, path);
   const requestId = fault.status >= 500 ? fault.values['request_id'] : undefined;
-  // Two short sentences are one line; what is no sentence keeps its hint below it.
-  const lines =
-    hint === undefined
-      ? [message]
-      : IS_SENTENCE.test(message)
-        ? [`${message} ${oneLine(hint)}`]
-        : [message, `  ${oneLine(hint)}`];
   return [
-    `tunnel: ${lines[0]}`,
-    ...lines.slice(1),
+    ...withHint(`tunnel: ${message}`, hint),
     ...(requestId === undefined ? [] : [`  Request id: ${oneLine(String(requestId))}`]),
   ];
 };
@@ -81,6 +80,8 @@ export const reportProblem = (error: unknown, io: Pick<Io, 'stderr' | 'env'>, pa
 /** What commander says, as a person would. Later rules see what earlier ones made. */
 const REWORDED: readonly (readonly [RegExp, string])[] = [
   [/^error: /, ''],
+  // What was typed is repeated, but no password of a URL.
+  [/:\/\/[^\s/@']*@/, '://…@'],
   [/^command-argument value '(.*)' is invalid for argument '(\S+)'\./, "Invalid $2 '$1'."],
   [/^option '(?:-\w, )?(--\S+)[^']*' argument '(.*)' is invalid\./, "Invalid $1 '$2'."],
   [/^option '(?:-\w, )?(--\S+)[^']*' argument missing$/, '$1 needs a value.'],

@@ -109,7 +109,7 @@ describe('tunnel tcp', () => {
   it('ends with 3 when the key is wrong', async () => {
     const { io, code } = start(['tcp', '80', ...flags, '--token', 'wrong']);
     expect(await code).toBe(3);
-    expect(io.err()).toMatch(/^tunnel: the key was not accepted\n {2}Check the key/);
+    expect(io.err()).toMatch(/^tunnel: Invalid API key\. Run `tunnel login`/);
   });
 
   it('ends with 4 and the words of the edge when its port is taken', async () => {
@@ -140,8 +140,8 @@ describe('tunnel tcp', () => {
       return Number(found?.[1]);
     });
     await visit(port, 'hello');
-    await eventually(() => expect(io.out()).toContain('1 open, 1 in all, 5 B in, 5 B out'));
-    expect(io.out()).toContain('\u001b[3A\u001b[J');
+    await eventually(() => expect(io.out()).toContain('Traffic     1 connection, 1 open, 5 B in, 5 B out'));
+    expect(io.out()).toContain('\r\u001b[5A');
   });
 
   it('tells its owner that the local service is not there', async () => {

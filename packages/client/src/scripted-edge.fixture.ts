@@ -9,11 +9,13 @@ import {
   type ControlMessage,
   type ControlMessageInput,
   type ControlType,
+  carrierTagOf,
   decodeControl,
   encodeControl,
   type MessageOf,
   type TunnelProtocol,
 } from '@tunnel/protocol';
+import { sha256Hex } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
 import { type WebSocket, WebSocketServer } from 'ws';
 
@@ -62,6 +64,8 @@ export class ScriptedEdge {
   admitCarriers = true;
   /** What it agrees on; an edge of before knows none. */
   capabilities: readonly string[] = CAPABILITIES;
+  /** What an edge that has a platform says of the account. */
+  shown: Partial<Pick<MessageOf<'AuthOk'>, 'account' | 'plan' | 'region' | 'dashboard_url'>> = {};
   /** For streams that clients open. */
   onStream: MuxHandlers['onStream'];
   readonly sessions: ScriptedSession[] = [];
@@ -133,6 +137,7 @@ export class ScriptedEdge {
       dead_after_secs: 25,
       carriers: { count: 2, path: '/_carrier', tokens: this.tokensFor(session, 2) },
       capabilities: [...this.capabilities],
+      ...this.shown,
     });
   }
 
@@ -189,6 +194,6 @@ export class ScriptedEdge {
       return;
     }
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tunnel-carrier/1\r\n\r\n');
-    session.mux.addCarrier(createCarrier(socket, head));
+    session.mux.addCarrier(createCarrier(socket, head), 0, carrierTagOf(sha256Hex(token)));
   }
 }

@@ -18,6 +18,8 @@ export interface HttpCall {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** For those whose answer takes longer than others. */
+  readonly withinMs?: number | undefined;
 }
 
 export interface HttpAnswer {
@@ -28,11 +30,11 @@ export interface HttpAnswer {
 
 /** What a person gave with a flag. Throws a Fault for what is no address; `example` is one that is. */
 export const parseHttpUrl = (text: string, flag: string, example: string): URL => {
-  const refuse = (why: string): Fault => new Fault('CLIENT_USAGE', { reason: `${flag} ${why}, as ${example}` });
+  const refuse = (why: string): Fault => new Fault('CLIENT_USAGE', { reason: `${flag} ${why}, such as ${example}.` });
   const url = /^https?:\/\//i.test(text) && URL.canParse(text) ? new URL(text) : null;
   if (url === null) throw refuse('must be an http or https URL');
   // A password in a URL would end in files, in logs and on the screen; keys and passwords have ways of their own.
-  if (url.username !== '' || url.password !== '') throw refuse('must be without a name and a password');
+  if (url.username !== '' || url.password !== '') throw refuse('must have no user and password');
   return url;
 };
 
@@ -45,7 +47,7 @@ const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
 
 export const callHttp = async (url: URL, call: HttpCall, trust: HttpTrust, stop?: AbortSignal): Promise<HttpAnswer> => {
   const endpoint = endpointOf(url, trust);
-  const late = AbortSignal.timeout(dialTimeoutMs(endpoint, ANSWER_WITHIN_MS));
+  const late = AbortSignal.timeout(dialTimeoutMs(endpoint, call.withinMs ?? ANSWER_WITHIN_MS));
   const signal = stop === undefined ? late : AbortSignal.any([stop, late]);
   // First the connection, then the head: a name such as localhost may lead anywhere.
   const socket = await dialSocket(endpoint, {

@@ -1,4 +1,5 @@
 // A platform for tests of the commands: a real HTTP server that keeps one account in memory and answers as the contract says.
+import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -29,6 +30,7 @@ const refusals = {
   refresh: { status: 401, code: 'REFRESH_INVALID', error: 'the session has ended' },
   suspended: { status: 403, code: 'ACCOUNT_SUSPENDED', error: 'the account is suspended' },
   key: { status: 404, code: 'KEY_UNKNOWN', error: 'no such key' },
+  capture: { status: 404, code: 'CAPTURE_UNKNOWN', error: 'no such request among those kept for this tunnel' },
 } satisfies Record<string, Refusal>;
 
 export class ScriptedPlatform {
@@ -39,6 +41,9 @@ export class ScriptedPlatform {
   keys: Record<string, unknown>[] = [];
   chart: Record<string, unknown>[] = [];
   tunnels: Record<string, unknown>[] = [];
+  /** Captured requests by tunnel, newest first. */
+  readonly captures = new Map<string, Record<string, unknown>[]>();
+  regions: Record<string, unknown>[] = [];
   billing: Record<string, unknown> = { ...BILLING };
   usedCents = 1240;
   suspended = false;
@@ -116,6 +121,8 @@ export class ScriptedPlatform {
     if (!this.accessTokens.has(access)) return refuse(response, refusals.access);
     if (this.suspended) return refuse(response, refusals.suspended);
     if (path.startsWith('/billing')) return this.#billing({ method, path, body }, response);
+    const captured = /^\/usage\/tunnels\/([^/]+)\/requests(?:\/([^/]+)\/replay)?/.exec(path);
+    if (captured !== null) return this.#requests(captured[1] ?? '', captured[2], response);
     if (method === 'DELETE') {
       const left = this.keys.filter(({ id }) => path !== `/keys/${String(id)}`);
       if (left.length === this.keys.length) return refuse(response, refusals.key);
@@ -124,12 +131,22 @@ export class ScriptedPlatform {
     } else if (method === 'POST') {
       this.onCreate();
       const { label } = JSON.parse(body) as { label: string };
-      this.keys.unshift({ ...KEY, id: 'key-new', label, last_used_at: null, tunnel_count: 0 });
+      const token_hash = createHash('sha256').update('tnl_new').digest('hex');
+      this.keys.unshift({ ...KEY, id: 'key-new', label, token_hash, last_used_at: null, tunnel_count: 0 });
       send(response, 201, { id: 'key-new', token: 'tnl_new' });
     } else if (path === '/keys') send(response, 200, this.keys);
+    else if (path === '/usage/regions') send(response, 200, this.regions);
     else if (path === '/usage') send(response, 200, SUMMARY);
     else if (path.startsWith('/usage/chart')) send(response, 200, this.chart);
-    else send(response, 200, this.tunnels);
+    else send(response, 200, pageOf(this.tunnels, path));
+  }
+
+  #requests(tunnelId: string, requestId: string | undefined, response: ServerResponse): void {
+    const requests = this.captures.get(tunnelId) ?? [];
+    if (requestId === undefined) return send(response, 200, { tunnel_id: tunnelId, requests, truncated: false });
+    const found = requests.find(({ id }) => id === requestId);
+    if (found === undefined) return refuse(response, refusals.capture);
+    send(response, 200, { ...found, id: 'req_new', replay_of: requestId });
   }
 
   #billing({ method, path, body }: Omit<Ask, 'headers'>, response: ServerResponse): void {
@@ -144,6 +161,12 @@ export class ScriptedPlatform {
 
 const send = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void => {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+};
+
+const pageOf = (all: readonly unknown[], path: string): readonly unknown[] => {
+  const query = new URL(path, 'http://platform').searchParams;
+  const offset = Number(query.get('offset') ?? 0);
+  return all.slice(offset, offset + Number(query.get('limit') ?? 20));
 };
 
 const refuse = (response: ServerResponse, { status, code, error }: Refusal): void =>
@@ -212,7 +235,7 @@ export interface LoggedIn {
 export const logIn = async (): Promise<LoggedIn> => {
   const home = await temporaryDirectory();
   const platform = await ScriptedPlatform.start();
-  const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin'];
+  const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin', '--no-key'];
   await run(args, makeTestIo({ home: home.path, stdin: piping(PASSWORD) }));
   platform.asks.length = 0;
   const close = async (): Promise<void> => {

@@ -47,6 +47,6 @@ export const stopCommand = (io: Io, finish: Finish): Command =>
     .action(async (flags: ClientFlags) => {
       const client = await chooseClient(flags, io);
       await client.ask({ method: 'POST', path: '/stop' });
-      io.stdout.write(`client ${client.pid} is stopping\n`);
+      io.stdout.write(`Client ${client.pid} is stopping.\n`);
       finish(EXIT.endedAsAsked);
     });

@@ -7,7 +7,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { RedrawnLines } from '../output/redrawn-lines.ts';
 import { coloursOf } from '../output/text.ts';
-import { defaultConfigPath } from '../settings.ts';
+import { defaultConfigPath, loadConfig } from '../settings.ts';
 import { listenForStop, pause } from '../until-stopped.ts';
 
 interface StatusFlags {
@@ -60,12 +60,18 @@ const watchStatus = async ({ json }: StatusFlags, io: Io): Promise<void> => {
 /** Without a terminal the help says more than a hint. */
 export const isAlone = (args: readonly string[], io: Io): boolean => args.length === 0 && io.stdout.isTTY === true;
 
+const nextOf = (io: Io): string => {
+  const config = loadConfig(undefined, io);
+  const isEmpty = Object.keys(config?.values.tunnels ?? {}).length === 0;
+  return isEmpty ? 'Publish a local port: tunnel http 3000' : 'Open the tunnels of config.yml: tunnel start';
+};
+
 /** What whoever types `tunnel` alone may want next. */
 export const showNextStep = async (io: Io): Promise<ExitCode> => {
   const { clients } = await findClients(io);
   const config = defaultConfigPath(io);
   if (clients.length > 0) await showStatus({}, io);
-  else if (existsSync(config)) io.stdout.write(`${NO_CLIENT}\n  Open the tunnels of ${config}: tunnel start\n`);
+  else if (existsSync(config)) io.stdout.write(`${NO_CLIENT}\n  ${nextOf(io)}\n`);
   else {
     io.stdout.write('  Log in: tunnel login\n  Publish a local port: tunnel http 3000\n');
   }

@@ -146,7 +146,7 @@ describe('POST replay', () => {
       expect(order).toMatchObject({ tunnel: web, visitorAddress: '127.0.0.1' });
       return serve('/again', web, { original: order.original, isEdited: false });
     };
-    const id = rest.captures.idOf(original.info.sequence);
+    const id = rest.captures.idOf(original);
     const response = await replay(id);
     expect(response.status).toBe(200);
     const answer = capturedRequest.strict().parse(await response.json());
@@ -156,7 +156,7 @@ describe('POST replay', () => {
 
   it('200: edited as the body says, and marked so', async () => {
     const original = serve('/again');
-    const id = rest.captures.idOf(original.info.sequence);
+    const id = rest.captures.idOf(original);
     const edit = { method: 'PUT', path: '/other', headers: [['a', 'b']], body: 'c' };
     rest.onReplay = async (order) => {
       expect(order.edit).toEqual(edit);
@@ -185,12 +185,12 @@ describe('POST replay', () => {
     ['[]', /object/],
     ['{', /cannot be read/],
   ])('400: an edit of another form, %s', async (body, reason) => {
-    const id = rest.captures.idOf(serve('/x').info.sequence);
+    const id = rest.captures.idOf(serve('/x'));
     expect(await expectError(await replay(id, ALICE_KEY, body), 400, 'API_BAD_REQUEST')).toMatch(reason);
   });
 
   it('404: an unknown request, or tunnel, or another account’s', async () => {
-    const id = rest.captures.idOf(serve('/x').info.sequence);
+    const id = rest.captures.idOf(serve('/x'));
     await expectError(await replay('req_none'), 404, 'CAPTURE_UNKNOWN');
     await expectError(await replay(id, BOB_KEY), 404, 'TUNNEL_UNKNOWN');
     await expectError(
@@ -206,7 +206,7 @@ describe('POST replay', () => {
     [502, new Fault('LOCAL_UNREACHABLE', { reason: 'refused' })],
     [504, new Fault('LOCAL_TIMEOUT', { seconds: 30 })],
   ])('%i: in the words of the fault', async (status, fault) => {
-    const id = rest.captures.idOf(serve('/x').info.sequence);
+    const id = rest.captures.idOf(serve('/x'));
     rest.onReplay = () => Promise.reject(fault);
     const response = await replay(id);
     expect(response.headers.get('retry-after')).toBe(status === 429 ? '30' : null);

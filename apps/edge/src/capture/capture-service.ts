@@ -61,7 +61,7 @@ export class CaptureService {
     if (tunnel !== undefined && tunnel.http === null) {
       throw new Fault('TUNNEL_NOT_HTTP', { protocol: tunnel.protocol });
     }
-    const idOf = (sequence: number): string => this.#store.idOf(sequence);
+    const idOf = (recorder: CaptureRecorder): string => this.#store.idOf(recorder);
     // What people send each other is their own business: the operator sees an account's requests without bodies.
     return { tunnel, view: { tunnelId, withBodies: sameOwner(caller, owner), idOf } };
   }
@@ -79,7 +79,7 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
   const response = headLines(responseText);
   const [method = '', target = ''] = request.first.split(' ');
   return {
-    id: view.idOf(info.sequence),
+    id: view.idOf(recorder),
     tunnel_id: view.tunnelId,
     at: new Date(info.at).toISOString(),
     method,
@@ -95,7 +95,7 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
     aborted: recorder.aborted,
     error: recorder.fault,
     replayable: whyNotReplayable(recorder, request) === null,
-    ...(info.replayOf === null ? {} : { replay_of: view.idOf(info.replayOf) }),
+    ...(info.replayOf === null ? {} : { replay_of: info.replayOf }),
     ...(info.isEdited ? { edited: true } : {}),
   };
 };

@@ -1,5 +1,6 @@
 // The captured requests of all tunnels, in memory: bounded in number and bytes, kept for an hour after a tunnel's end.
 import type { ChunkedForm, Owner, RequestHead } from '@tunnel/core';
+import { requestIdOf } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelWatcher } from '../routing/registry.ts';
@@ -73,7 +74,7 @@ export class CaptureStore implements TunnelWatcher {
       startedMs,
       bodyForm,
       keepsBodies: bodies,
-      replayOf: replay?.original.info.sequence ?? null,
+      replayOf: replay === null ? null : this.idOf(replay.original),
       isEdited: replay?.isEdited ?? false,
     };
     const recorder = new CaptureRecorder(info, head, captures);
@@ -145,11 +146,20 @@ export class CaptureStore implements TunnelWatcher {
   }
 
   find(tunnelId: string, requestId: string): CaptureRecorder | undefined {
-    return this.#byTunnel.get(tunnelId)?.find(({ info }) => this.idOf(info.sequence) === requestId);
+    // One that waits for a way to its service may be asked for by the name it has until then.
+    return this.#byTunnel
+      .get(tunnelId)
+      ?.find((recorder) => this.idOf(recorder) === requestId || this.#unsentId(recorder) === requestId);
   }
 
-  idOf(sequence: number): string {
-    return `req_${this.#options.runId}${sequence.toString(36).padStart(6, '0')}`;
+  /** What its client calls it, too; of one that was put on no stream, or in the frames of h2c, its client knows nothing. */
+  idOf(recorder: CaptureRecorder): string {
+    const { carrierTag, streamId: id, ordinal } = recorder;
+    return ordinal === 0 ? this.#unsentId(recorder) : requestIdOf({ carrierTag, id }, ordinal);
+  }
+
+  #unsentId({ info }: CaptureRecorder): string {
+    return `req_${this.#options.runId}${info.sequence.toString(36).padStart(6, '0')}`;
   }
 
   // ---- room ----

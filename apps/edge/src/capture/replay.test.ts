@@ -83,7 +83,7 @@ it('the local service really sees the request again, as it was, and the answer i
   });
   expect(Object.keys(second?.headers ?? {}).sort()).toEqual(Object.keys(first?.headers ?? {}).sort());
   expect(again).toMatchObject({ status: 402, aborted: false, fault: null, responseBody: { kept: 'poor' } });
-  expect(again.info.replayOf).toBe(original.info.sequence);
+  expect(again.info.replayOf).toBe(store.idOf(original));
   expect(store.list('tun_1', 10).recorders).toEqual([again, original]);
   expect(stand.tunnel.counters.requests).toBe(2);
 });
@@ -130,7 +130,7 @@ it('edited, the service sees what was changed, and the stored secrets where they
   expect(seen[1]?.headers).toMatchObject({
     ...{ host: 'web.edge.test', authorization: 'Bearer s3cret', 'x-attempt': '2', 'content-length': '29' },
   });
-  expect(again.info).toMatchObject({ replayOf: original.info.sequence, isEdited: true });
+  expect(again.info).toMatchObject({ replayOf: store.idOf(original), isEdited: true });
   expect(again).toMatchObject({ hasWholeBody: true, status: 200 });
   const once = replays.replay({ tunnel: stand.tunnel, original, visitorAddress: '', edit: { path: 'no' } });
   await expect(once).rejects.toMatchObject({ code: 'API_BAD_REQUEST', message: /path: must begin with/ });

@@ -120,6 +120,9 @@ const whenListed = (count: number): Promise<Record<string, unknown>[]> =>
     return requests;
   });
 
+/** Once there are so many. */
+const newestId = async (count: number): Promise<string> => String((await whenListed(count))[0]?.['id']);
+
 describe('the page', () => {
   it('comes with a strict policy, names no outside host, and its script is a script', async () => {
     const page = await ask('/');
@@ -150,7 +153,7 @@ describe('requests', () => {
     visit(POST);
     const [summary] = await whenListed(1);
     expect(summary).toMatchObject({
-      id: 'req_1',
+      id: expect.stringMatching(/^req_\w+$/),
       tunnel: 'web',
       method: 'POST',
       path: '/in?page=1&code=…',
@@ -158,7 +161,7 @@ describe('requests', () => {
       request_bytes: 19,
       replay_of: null,
     });
-    const detail = await ask('/api/requests/req_1');
+    const detail = await ask(`/api/requests/${String(summary?.['id'])}`);
     expect(detail.text).not.toContain('SECRET');
     expect(detail.json()).toMatchObject({
       request: { body: { bytes: 19, text: 'a=1&password=[redacted]', is_whole: true } },
@@ -187,7 +190,7 @@ describe('requests', () => {
     open.end();
     await eventually(() => expect(stream).toContain('event: hello'));
     visit(POST);
-    await eventually(() => expect(stream).toMatch(/event: requests\ndata: \[\{"id":"req_1".*"status":201/));
+    await eventually(() => expect(stream).toMatch(/event: requests\ndata: \[\{"id":"req_\w+".*"status":201/));
     expect(stream).not.toContain('SECRET');
   });
 
@@ -202,32 +205,34 @@ describe('requests', () => {
 describe('a replay', () => {
   it('sends the whole record to the local service, and its answer is in the list', async () => {
     visit(POST);
-    await whenListed(1);
-    const sent = await replay('req_1');
-    expect([sent.status, sent.json()]).toEqual([202, { id: 'req_2' }]);
+    const id = await newestId(1);
+    const sent = await replay(id);
+    const again = String(sent.json()['id']);
+    expect([sent.status, again]).toEqual([202, expect.stringMatching(/^req_\w{20}$/)]);
     const requests = await whenListed(2);
-    expect(requests[0]).toMatchObject({ id: 'req_2', replay_of: 'req_1', status: 201, request_bytes: 19 });
+    expect(requests[0]).toMatchObject({ id: again, replay_of: id, status: 201, request_bytes: 19 });
     expect(served[1]).toEqual(served[0]);
     expect(served[1]).toMatchObject({ url: '/in?page=1&code=SECRET', body: 'a=1&password=SECRET' });
     expect(served[1]?.headers).toMatchObject({ authorization: 'Bearer SECRET' });
     // A replay is a record, too.
-    expect((await replay('req_2')).status).toBe(202);
+    expect((await replay(again)).status).toBe(202);
     await eventually(() => expect(served).toHaveLength(3));
   });
 
   it('is sent as it was edited, keeps what was hidden, and says that it was edited', async () => {
     visit(POST);
-    await whenListed(1);
-    const detail = (await ask('/api/requests/req_1')).json();
+    const [first] = await whenListed(1);
+    const id = String(first?.['id']);
+    const detail = (await ask(`/api/requests/${id}`)).json();
     expect(detail).toMatchObject({ path: '/in?page=1&code=[redacted]', edited: false });
     const { request } = detail as { request: { headers: [string, string][]; body: { text: string } } };
     const edit = {
       ...{ method: 'PUT', path: '/in?page=2&code=[redacted]', headers: [...request.headers, ['X-New', '1']] },
       body: request.body.text.replace('a=1', 'a=22'),
     };
-    expect((await replay('req_1', {}, JSON.stringify(edit))).status).toBe(202);
+    expect((await replay(id, {}, JSON.stringify(edit))).status).toBe(202);
     const [again] = await whenListed(2);
-    expect(again).toMatchObject({ method: 'PUT', replay_of: 'req_1', edited: true });
+    expect(again).toMatchObject({ method: 'PUT', replay_of: id, edited: true });
     expect(served[1]).toMatchObject({ method: 'PUT', url: '/in?page=2&code=SECRET', body: 'a=22&password=SECRET' });
     expect(served[1]?.headers).toMatchObject({
       ...{ host: 'x', authorization: 'Bearer SECRET', cookie: 'a=SECRET', 'x-api-key': 'SECRET', 'x-new': '1' },
@@ -240,7 +245,7 @@ describe('a replay', () => {
       [JSON.stringify({ body: 'x'.repeat(17_000) }), 400, /body: over 16384 bytes/],
       [JSON.stringify({ body: 'x'.repeat(70_000) }), 413, /too long/],
     ] as const) {
-      const refused = await replay('req_1', {}, body);
+      const refused = await replay(id, {}, body);
       expect([refused.status, refused.json()['error']]).toEqual([status, expect.stringMatching(reason)]);
     }
     expect(served).toHaveLength(2);
@@ -248,27 +253,26 @@ describe('a replay', () => {
 
   it('is refused to whoever is not the page', async () => {
     visit(POST);
-    await whenListed(1);
+    const id = await newestId(1);
     for (const headers of [
       { origin: 'http://evil.example' },
       { 'x-inspector-token': 'guess' },
       { host: 'evil.example' },
     ]) {
-      expect((await replay('req_1', headers)).status).toBeGreaterThanOrEqual(403);
+      expect((await replay(id, headers)).status).toBeGreaterThanOrEqual(403);
     }
     expect(served).toHaveLength(1);
   });
 
   it('says why it cannot be done', async () => {
     visit('GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
-    await whenListed(1);
-    const refused = await replay('req_1');
+    const refused = await replay(await newestId(1));
     expect([refused.status, refused.json()['error']]).toEqual([409, expect.stringContaining('another protocol')]);
     visit('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-    await whenListed(2);
+    const id = await newestId(2);
     service.closeAllConnections();
     await new Promise((resolve) => service.close(resolve));
-    const failed = await replay('req_2');
+    const failed = await replay(id);
     expect([failed.status, failed.json()['error']]).toEqual([502, expect.stringContaining('connection refused')]);
   });
 });

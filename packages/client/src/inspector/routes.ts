@@ -38,7 +38,7 @@ export const json = (status: number, value: object): Answer => ({
   text: JSON.stringify(value),
 });
 
-const NOT_FOUND = json(404, { error: 'nothing here' });
+const NOT_FOUND = json(404, { error: 'Not found' });
 
 /** `bodyText` settles with null when there is more than an edit may have. */
 export const answerTo = async (
@@ -110,7 +110,7 @@ const isEditForm = (value: unknown): value is RequestEdit => {
 };
 
 const recordAt = (path: string, tail: string, { store }: RouteDeps): RequestRecord | undefined => {
-  const id = /^\/api\/requests\/(req_\d{1,15})(\/replay)?$/.exec(path);
+  const id = /^\/api\/requests\/(req_\w{1,40})(\/replay)?$/.exec(path);
   return id === null || (id[2] ?? '') !== tail ? undefined : store.get(id[1] ?? '');
 };
 

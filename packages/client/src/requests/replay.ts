@@ -55,7 +55,7 @@ const send = (
     queueMicrotask(() => local.reset(DONE));
   };
   const tap = new HttpTap((sent) => {
-    const seen = requests.begin(record.tunnel, sent, { of: record.id, isEdited, onEnd });
+    const seen = requests.beginReplay(record.tunnel, sent, { of: record.id, isEdited, onEnd });
     id = seen?.id ?? '';
     return seen;
   });
