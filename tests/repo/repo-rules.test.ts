@@ -87,6 +87,15 @@ it('the import tables of ARCHITECTURE.md, of packages and of folders, are the on
   expect(documented(/^\| `([\w/]+)\/` \| ([^|]*) \|/gm)).toEqual(enforced.folders);
 });
 
+const PICTURE = `import { readFileSync } from 'node:fs';
+  import { renderPicture } from './bench/lib/picture.mjs';
+  process.stdout.write(renderPicture(JSON.parse(readFileSync('docs/benchmarks.json', 'utf8'))))`;
+
+it('docs/benchmarks.svg is drawn from the figures of docs/benchmarks.json', async () => {
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', PICTURE]);
+  expect(read('docs/benchmarks.svg'), 'node bench/picture.mjs').toBe(stdout);
+});
+
 const PAGES = [
   ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md'],
   ...readdirSync(join(ROOT, 'docs'))
