@@ -137,7 +137,7 @@ describe('POST /auth/email', () => {
     expect(page).toContain(`href="../../app/login?email=page-${email.replace('@', '%40')}"`);
   });
 
-  it('tells nothing of an address that is taken, is the own one, or has had too many mails; nothing is sent to it', async () => {
+  it('tells nothing of an address that is taken, or is the own one; nothing is sent to it', async () => {
     const taken = `taken-${email}`;
     await fixture.signUp(taken);
     const before = await subjects(taken);
