@@ -40,7 +40,7 @@ it('a group and a member have exactly the fields of the specification and of the
 });
 
 it('a member of an edge of before tells less', () => {
-  const { name, public_url, client_name, last_failure_reason, ...older } = member;
+  const { name: _, public_url: _url, client_name: _client, last_failure_reason: _reason, ...older } = member;
   expect(groupMemberSummary.parse(older)).toEqual(older);
 });
 

@@ -53,11 +53,10 @@ export class Fault extends Error {
   }
 
   /** For whoever prints it, in a program around the client above all: what to do stands below what happened; what is for logs does not. */
-  [INSPECT](_depth: number, options: unknown, inspect?: (value: unknown, options: unknown) => string): string {
-    const places = (this.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
-    const cause =
-      this.cause === undefined ? [] : [`  [cause]: ${inspect?.(this.cause, options) ?? String(this.cause)}`];
-    return [`Fault [${this.code}]: ${this.message}`, `  ${this.next}`, ...places, ...cause].join('\n');
+  [INSPECT](_depth: number, options: unknown, inspect: (value: unknown, options: unknown) => string): string {
+    const trace = (this.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
+    const cause = this.cause === undefined ? [] : [`  [cause]: ${inspect(this.cause, options)}`];
+    return [`Fault [${this.code}]: ${this.message}`, `  ${this.next}`, ...trace, ...cause].join('\n');
   }
 
   /** An error another process reported: its code when we know it, its words in any case. */

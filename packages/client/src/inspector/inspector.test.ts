@@ -157,7 +157,7 @@ describe('requests', () => {
       request_bytes: 19,
       replay_of: null,
     });
-    const detail = await ask(`/api/requests/${summary?.['id']}`);
+    const detail = await ask(`/api/requests/${String(summary?.['id'])}`);
     expect(detail.text).not.toContain('SECRET');
     expect(detail.json()).toMatchObject({
       request: { body: { bytes: 19, text: 'a=1&password=[redacted]', is_whole: true } },

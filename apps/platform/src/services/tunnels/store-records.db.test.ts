@@ -83,8 +83,8 @@ describe('what records do to the log', () => {
       public_url: 'tcp://t.example:9',
     };
     const old = openedOf(edge, own, randomId('tun'));
-    const place = { client_name: 'laptop', public_url: 'https://web.t.example' };
-    await send([{ ...openedOf(edge, own, asked.tunnel_id), ...place }, unseen as JournalRecord, old]);
+    const address = { client_name: 'laptop', public_url: 'https://web.t.example' };
+    await send([{ ...openedOf(edge, own, asked.tunnel_id), ...address }, unseen as JournalRecord, old]);
     // Later records say nothing of either.
     await send([usage(asked.tunnel_id, 1, 10), usage(old.tunnel_id, 1, 10)]);
     const told = async (id: string) => {
