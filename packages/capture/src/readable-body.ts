@@ -40,7 +40,13 @@ const UNPACKERS: ReadonlyMap<string, Unpack> = new Map([
 ]);
 
 /** null: nothing is kept of it, or it is not text. */
-export const readableBody = async (
+export const readableBody = async (body: StoredBody, bounds: BodyBounds): Promise<string | null> => {
+  const text = await decodedBody(body, bounds);
+  return text === null ? null : redactJson(body.contentType, redactBody(body.contentType, text));
+};
+
+/** As readableBody, secrets included: not to be shown. */
+export const decodedBody = async (
   { kept, contentType, contentEncoding }: StoredBody,
   { shownBytes, unpackedBytes }: BodyBounds,
 ): Promise<string | null> => {
@@ -49,8 +55,7 @@ export const readableBody = async (
   if (unpack === undefined) return null;
   try {
     const bytes = await unpack(Buffer.from(kept, 'latin1'), unpackedBytes);
-    const text = decode(bytes.subarray(0, shownBytes), contentType);
-    return redactJson(contentType, redactBody(contentType, text));
+    return decode(bytes.subarray(0, shownBytes), contentType);
   } catch {
     // Not what its head says it is, or a bomb.
     return null;

@@ -14,6 +14,8 @@ import type { ControlLink } from './control-link.ts';
 export interface Credentials {
   readonly token: Secret;
   readonly agent: string;
+  /** Left out: the computer has no name that could be told. */
+  readonly clientName?: string | undefined;
   readonly resume: { readonly sessionId: string; readonly secret: string } | null;
 }
 
@@ -64,7 +66,7 @@ export const authenticate = (link: ControlLink, who: Credentials, clock: Clock):
 
 /** What is empty is left out: without anything new to offer the bytes are those of version 1. */
 export const authMessage = (
-  { token, agent, resume }: Credentials,
+  { token, agent, clientName, resume }: Credentials,
   capabilities: readonly string[] = CAPABILITIES,
 ): ControlMessageInput => ({
   type: 'Auth',
@@ -73,6 +75,7 @@ export const authMessage = (
   agent,
   ...(resume === null ? {} : { resume: { session_id: resume.sessionId, secret: resume.secret } }),
   ...(capabilities.length === 0 ? {} : { capabilities: [...capabilities] }),
+  ...(clientName === undefined ? {} : { client_name: clientName }),
 });
 
 const refusal = (message: MessageOf<'AuthError'>): AttemptFailed =>

@@ -13,7 +13,7 @@ export interface CarrierKeeperDeps {
   readonly logger: Logger;
   readonly dial: (token: string, signal: AbortSignal) => Promise<Carrier>;
   /** Gives the carrier to the session; the id comes back through onCarrierLost. */
-  readonly adopt: (carrier: Carrier) => number;
+  readonly adopt: (carrier: Carrier, token: string) => number;
   readonly requestTokens: (count: number) => void;
   /** A dial failed; the keeper tries again by itself. */
   readonly onDialFailed?: (error: unknown) => void;
@@ -93,7 +93,7 @@ export class CarrierKeeper {
     try {
       const carrier = await this.#deps.dial(token, this.#stopped.signal);
       if (this.#stopped.signal.aborted) return carrier.destroy('the session is over');
-      slot.state = { kind: 'live', carrierId: this.#deps.adopt(carrier) };
+      slot.state = { kind: 'live', carrierId: this.#deps.adopt(carrier, token) };
       slot.pace.connected();
     } catch (error) {
       if (this.#stopped.signal.aborted) return;

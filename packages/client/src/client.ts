@@ -334,7 +334,7 @@ class TunnelClient implements Client {
       clock: this.#settings.clock,
       find: (tunnelId) => this.#registry.find(tunnelId),
       expectsTunnels: () => this.#registry.hasPendingRegistrations,
-      tap: (visitor, tunnel) => this.#requests.tap(visitor, tunnel),
+      tap: (visitor, tunnel, stream) => this.#requests.tap(visitor, tunnel, stream),
       report: this.#settings.report,
       emit: (event) => this.#status.emit(event),
     });

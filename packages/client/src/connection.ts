@@ -112,14 +112,14 @@ export class Connection {
   }
 
   async #connect(signal: AbortSignal): Promise<Session> {
-    const { endpoint, clock, logger, report, agent, random, token } = this.#settings;
+    const { endpoint, clock, logger, report, agent, clientName, random, token } = this.#settings;
     const wrap = (socket: ConstructorParameters<typeof ControlLink>[0], remoteAddress: string): ControlLink =>
       new ControlLink(socket, { clock, logger, remoteAddress });
     const link = await dialControl(endpoint, { clock, agent, signal, wrap });
     const onAbort = (): void => link.drop(new Fault('CLIENT_CLOSED'));
     signal.addEventListener('abort', onAbort, { once: true });
     try {
-      const hello = await authenticate(link, { token, agent, resume: this.#handlers.resume() }, clock);
+      const hello = await authenticate(link, { token, agent, clientName, resume: this.#handlers.resume() }, clock);
       const { session_id: id, resume_secret: secret, resumed } = hello;
       this.#handlers.onAuthenticated({ id, secret, resumed });
       const session: Session = new Session({

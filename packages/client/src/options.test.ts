@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { Secret } from '@tunnel/runtime';
 import { describe, expect, it } from 'vitest';
 import { type ConnectOptions, checkOptions } from './options.ts';
@@ -16,5 +17,20 @@ describe('the key', () => {
       expect.objectContaining({ code: 'AUTH_TOKEN_INVALID' }),
     );
     expect(checkOptions({ server, token: new Secret('a'.repeat(512)) }).token.reveal()).toHaveLength(512);
+  });
+});
+
+describe('the name of the computer', () => {
+  const nameOf = (clientName?: string): string | undefined =>
+    checkOptions({ server, token: 'tnl_x', ...(clientName === undefined ? {} : { clientName }) }).clientName;
+
+  it('is the host name unless one was chosen', () => {
+    expect(nameOf()).toBe(hostname().slice(0, 64));
+    expect(nameOf('build box 3')).toBe('build box 3');
+    expect(nameOf('研'.repeat(64))).toBe('研'.repeat(64));
+  });
+
+  it.each(['', 'a'.repeat(65), 'two\nlines', 'x\u202ey'])('%j is refused', (clientName) => {
+    expect(() => nameOf(clientName)).toThrow(expect.objectContaining({ code: 'CLIENT_NAME_INVALID' }));
   });
 });

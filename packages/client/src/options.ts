@@ -1,4 +1,6 @@
 // What connect() takes, and what becomes of it: checked once, defaults filled in.
+import { hostname } from 'node:os';
+import { problemOfText, shownText } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ReportInternalError } from '@tunnel/mux';
 import { WIRE_LIMITS } from '@tunnel/protocol';
@@ -24,6 +26,8 @@ export interface ConnectOptions extends SecurityOptions {
   readonly onStatus?: StatusListener | undefined;
   /** Names the program at the edge. */
   readonly agent?: string | undefined;
+  /** What this computer is called in lists of tunnels: 1 to 64 printable characters. Left out: its host name. */
+  readonly clientName?: string | undefined;
   readonly logger?: Logger | undefined;
   readonly clock?: Clock | undefined;
   /** In [0, 1): the jitter of retries. */
@@ -38,6 +42,8 @@ export interface ClientSettings {
   readonly wait: boolean;
   readonly state: { readonly dir: string; readonly key: string } | null;
   readonly agent: string;
+  /** undefined: the computer has no name. */
+  readonly clientName: string | undefined;
   readonly logger: Logger;
   /** Of mistakes of ours, each at the cost of one visitor or carrier. */
   readonly report: ReportInternalError;
@@ -63,6 +69,7 @@ export const checkOptions = (options: ConnectOptions): ClientSettings => {
     wait: options.wait ?? false,
     state: stateDir === undefined ? null : { dir: stateDir, key: `${address.text}|${stateKey}` },
     agent: printable(options.agent ?? DEFAULT_AGENT),
+    clientName: clientNameOf(options.clientName),
     logger,
     report: new InternalErrors(logger, () => clock.monotonic()).report,
     clock,
@@ -73,6 +80,14 @@ export const checkOptions = (options: ConnectOptions): ClientSettings => {
 const proxyOf = (given: ConnectOptions['proxy']): Proxy | null => {
   if (typeof given !== 'string') return given ?? null;
   return given === '' || given === 'none' ? null : parseProxy(given, { source: 'proxy' });
+};
+
+/** A name that was chosen is sent or refused; that of the host is made to fit. */
+const clientNameOf = (chosen: string | undefined): string | undefined => {
+  if (chosen === undefined) return shownText(hostname(), WIRE_LIMITS.CLIENT_NAME_MAX_CHARS) || undefined;
+  const reason = problemOfText(chosen, WIRE_LIMITS.CLIENT_NAME_MAX_CHARS);
+  if (reason !== null) throw new Fault('CLIENT_NAME_INVALID', { name: shownText(chosen), reason });
+  return chosen;
 };
 
 /** It goes into a header: nothing but printable ASCII, and not much of it. */

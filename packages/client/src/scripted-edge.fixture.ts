@@ -9,11 +9,13 @@ import {
   type ControlMessage,
   type ControlMessageInput,
   type ControlType,
+  carrierTagOf,
   decodeControl,
   encodeControl,
   type MessageOf,
   type TunnelProtocol,
 } from '@tunnel/protocol';
+import { sha256Hex } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
 import { type WebSocket, WebSocketServer } from 'ws';
 
@@ -189,6 +191,6 @@ export class ScriptedEdge {
       return;
     }
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tunnel-carrier/1\r\n\r\n');
-    session.mux.addCarrier(createCarrier(socket, head));
+    session.mux.addCarrier(createCarrier(socket, head), 0, carrierTagOf(sha256Hex(token)));
   }
 }

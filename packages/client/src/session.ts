@@ -17,11 +17,12 @@ import {
   CLOSE_CODES,
   type ControlMessage,
   type ControlMessageInput,
+  carrierTagOf,
   type MessageOf,
   type StreamHead,
   type StreamReason,
 } from '@tunnel/protocol';
-import type { Clock, Logger } from '@tunnel/runtime';
+import { type Clock, type Logger, sha256Hex } from '@tunnel/runtime';
 import { AttemptFailed } from './authenticate.ts';
 import { dialCarrier } from './carrier-dialer.ts';
 import { CarrierKeeper } from './carrier-keeper.ts';
@@ -209,8 +210,8 @@ export class Session implements RegistryLink {
       random,
       logger,
       dial: (token, signal) => dialCarrier(endpoint, { clock, agent, path, token, signal }),
-      adopt: (carrier) => {
-        const carrierId = this.#mux.addCarrier(carrier);
+      adopt: (carrier, token) => {
+        const carrierId = this.#mux.addCarrier(carrier, 0, carrierTagOf(sha256Hex(token)));
         this.#started?.resolve();
         return carrierId;
       },

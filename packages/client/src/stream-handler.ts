@@ -1,7 +1,7 @@
 // Where visitors' streams arrive, of bytes and of datagrams: each is given to the tunnel it names. Knows how many are being served.
 import { Fault } from '@tunnel/errors';
 import { BROKEN, type ByteDuplex, type DatagramStream, type MuxStream, type ReportInternalError } from '@tunnel/mux';
-import type { StreamHead, StreamReason } from '@tunnel/protocol';
+import type { RequestStream, StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { type Forwarder, kindOf } from './forward/kinds.ts';
 import { localFault } from './forward/local-service.ts';
@@ -19,7 +19,7 @@ export interface StreamHandlerDeps {
   /** Of what cost one visitor, and no other. */
   readonly report: ReportInternalError;
   /** The visitor's end with somebody looking at the requests that pass; itself when nobody wants to know. */
-  readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry) => ByteDuplex;
+  readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry, stream: RequestStream) => ByteDuplex;
   /** Instead of the one of the tunnel's kind. */
   readonly forward?: Forwarder;
   readonly flows?: OpenFlows;
@@ -113,7 +113,7 @@ export class StreamHandler {
     forward(stream, tunnel, {
       onDialFailed: (fault) => this.#notice(tunnel, () => fault),
       onDone,
-      tap: (visitor) => tap(visitor, tunnel),
+      tap: (visitor) => tap(visitor, tunnel, stream),
       abandon: report,
     }).catch((error: unknown) => this.#broken(stream, error, 'client.forward', onDone));
   }

@@ -1,4 +1,5 @@
 // One tunnel as its owner sees it, and as the client holds it across connections, with its live counts.
+import { inspect } from 'node:util';
 import { type HealthReport, isRetarget, type ProbedHealth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
@@ -217,6 +218,17 @@ export class TunnelEntry implements Tunnel {
 
   get peers(): readonly PublishedPeer[] {
     return this.#published?.list ?? [];
+  }
+
+  /** What whoever prints it sees: plain, and nothing of the inside. */
+  toJSON(): object {
+    const { name, protocol, state, publicUrl, local, tunnelId, label, assignedPort, group, health } = this;
+    const { warnings, counts } = this;
+    return { name, protocol, state, publicUrl, local, tunnelId, label, assignedPort, group, health, warnings, counts };
+  }
+
+  [inspect.custom](): object {
+    return this.toJSON();
   }
 
   close(): Promise<void> {

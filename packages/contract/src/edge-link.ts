@@ -6,6 +6,8 @@ export const EDGE_LINK_PATH = '/internal/edge';
 const id = z.string().min(1).max(100);
 const at = z.int().min(0).meta({ description: 'Milliseconds since the epoch.' });
 const count = z.int().min(0);
+/** What the client calls its computer: 64 characters of one or two units. Absent: it did not say, or the edge is of before. */
+const clientName = z.string().min(1).max(128).optional();
 
 /** Ready to be said to whoever asked: a code of the catalogue and its text. */
 export const linkRefusal = z.object({ ok: z.literal(false), code: z.string(), message: z.string() });
@@ -66,6 +68,7 @@ export const tunnelQuestion = z.object({
   account_id: id,
   key_id: id,
   name: z.string().max(200),
+  client_name: clientName,
   protocol: z.enum(['http', 'tcp', 'udp', 'p2p']),
   /** A subdomain was asked for by name. */
   custom_subdomain: z.boolean(),
@@ -85,6 +88,7 @@ export const journalRecord = z.discriminatedUnion('kind', [
     kind: z.literal('opened'),
     ...tunnelQuestion.omit({ custom_subdomain: true }).shape,
     label: z.string().max(300),
+    public_url: z.string().max(2048).optional(),
   }),
   z.object({ kind: z.literal('usage'), tunnel_id: id, requests: count, bytes: count, at }),
   z.object({ kind: z.literal('closed'), tunnel_id: id, at, abandoned: z.boolean().default(false) }),

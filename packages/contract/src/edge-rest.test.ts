@@ -12,6 +12,7 @@ const tunnel = {
   group: null,
   healthy: true,
   client_addr: '127.0.0.1:5000',
+  client_name: 'laptop',
   region_id: 'local',
   request_count: 0,
   bytes_proxied: 0,

@@ -11,6 +11,11 @@ export const showProtocol = (protocol: ShownProtocol | 'https'): ShownProtocol =
 
 const count = z.int().min(0);
 
+export const clientName = z
+  .string()
+  .optional()
+  .meta({ description: 'What the client calls its computer. Left out: it did not say.', examples: ['laptop'] });
+
 export const edgeStatus = z
   .object({
     ok: z.boolean(),
@@ -38,6 +43,7 @@ export const edgeTunnel = z
     group: z.string().nullable(),
     healthy: z.boolean(),
     client_addr: z.string().meta({ description: 'host:port the client connected from.' }),
+    client_name: clientName,
     region_id: z.string(),
     request_count: count.meta({
       description: 'HTTP requests; connections for tcp; flows for udp; subscribers that joined for p2p.',
@@ -92,9 +98,47 @@ export const capturedRequest = z
     error: z.string().nullable().meta({ description: 'The code of what went wrong; docs/errors.md lists them.' }),
     replayable: z.boolean().meta({ description: 'It was kept whole, and can be sent again.' }),
     replay_of: z.string().optional().meta({ description: 'It was sent by a replay: the id of the original.' }),
+    edited: z.boolean().optional().meta({ description: 'The replay was edited before it was sent.' }),
   })
   .meta({ id: 'CapturedRequest' });
 export type CapturedRequest = z.infer<typeof capturedRequest>;
+
+/** Of an edited replay: as long as a capture keeps, so that it can be edited in turn. The rules of heads come on top. */
+export const REPLAY_EDIT_BOUNDS = {
+  methodMax: 32,
+  pathMax: 8192,
+  headersMax: 128,
+  valueMax: 8192,
+  bodyMax: 16_384,
+} as const;
+
+const { methodMax, pathMax, headersMax, valueMax, bodyMax } = REPLAY_EDIT_BOUNDS;
+
+export const replayEdit = z
+  .strictObject({
+    method: z.string().min(1).max(methodMax).optional(),
+    path: z
+      .string()
+      .min(1)
+      .max(pathMax)
+      .optional()
+      .meta({
+        description: 'With its query. A value `[redacted]` in the query stands for the one that was captured.',
+        examples: ['/webhook?attempt=2'],
+      }),
+    headers: z
+      .array(z.tuple([z.string().min(1).max(valueMax), z.string().max(valueMax)]))
+      .max(headersMax)
+      .optional()
+      .meta({
+        description:
+          'All of them, as name and value. A value `[redacted]` stands for the one that was captured. Host stays when it is left out; fields of the connection and the length of the body are set for you.',
+        examples: [[['content-type', 'application/json']]],
+      }),
+    body: z.string().max(bodyMax).optional().meta({ description: 'Text, sent as UTF-8 and without Content-Encoding.' }),
+  })
+  .meta({ id: 'ReplayEdit', description: 'What to change before it is sent; what is left out stays as it was.' });
+export type ReplayEdit = z.infer<typeof replayEdit>;
 
 export const captureList = z
   .object({

@@ -4,12 +4,16 @@ import { groupEvent, groupMemberSummary, groupSummary, healthEvent, healthEvents
 const member = {
   tunnel_id: 'tun_1',
   session_id: 'ses_1',
+  name: 'web',
+  public_url: 'http://web.localhost:8000',
   client_addr: '127.0.0.1:5000',
+  client_name: 'laptop',
   request_count: 3,
   bytes_proxied: 4096,
   healthy: false,
   consecutive_failures: 3,
   total_health_failures: 5,
+  last_failure_reason: 'status 500',
   connected_since: '2026-01-02T03:04:05.678Z',
   health_check_kind: 'http',
   has_alert_webhook: true,
@@ -29,10 +33,15 @@ const group = {
   members: [member],
 };
 
-it('a group and a member have exactly the fields of the specification', () => {
+it('a group and a member have exactly the fields of the specification and of the contract', () => {
   expect(Object.keys(groupMemberSummary.shape)).toEqual(Object.keys(member));
   expect(Object.keys(groupSummary.shape)).toEqual(Object.keys(group));
   expect(groupSummary.parse(group)).toEqual(group);
+});
+
+it('a member of an edge of before tells less', () => {
+  const { name: _, public_url: _url, client_name: _client, last_failure_reason: _reason, ...older } = member;
+  expect(groupMemberSummary.parse(older)).toEqual(older);
 });
 
 it('a member without a probe leaves the kind out; null or another word is refused', () => {

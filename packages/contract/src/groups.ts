@@ -1,6 +1,6 @@
 // Load-balanced groups as the edge's REST shows them, and the platform passes them on: the pools, their members, what happens in them.
 import * as z from 'zod';
-import { shownProtocol } from './edge-rest.ts';
+import { clientName, shownProtocol } from './edge-rest.ts';
 
 const count = z.int().min(0);
 
@@ -14,12 +14,29 @@ export const groupMemberSummary = z
   .object({
     tunnel_id: z.string().meta({ examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
     session_id: z.string(),
+    // Those that are left out by an edge of before: the platform may be newer than its edges.
+    name: z
+      .string()
+      .optional()
+      .meta({ description: 'Of the tunnel.', examples: ['web'] }),
+    public_url: z
+      .string()
+      .optional()
+      .meta({ description: 'Of the group.', examples: ['http://shop.localhost:8000'] }),
     client_addr: z.string().meta({ description: 'host:port the client connected from.' }),
+    client_name: clientName,
     request_count: count.meta({ description: 'HTTP requests; connections for tcp.' }),
     bytes_proxied: count,
     healthy: z.boolean().meta({ description: 'New connections are given to healthy members only.' }),
     consecutive_failures: count.meta({ description: 'As the client reported them last; 0 while it is healthy.' }),
     total_health_failures: count.meta({ description: 'Reports of failure since it joined.' }),
+    last_failure_reason: z
+      .string()
+      .optional()
+      .meta({
+        description: 'What the last report of failure said, also once it is healthy again. Left out: there was none.',
+        examples: ['status 500'],
+      }),
     connected_since: z.iso.datetime(),
     health_check_kind: z
       .enum(['tcp', 'http'])

@@ -9,6 +9,7 @@ import {
   type EdgePeers,
   edgeFlows,
   edgePeers,
+  type ReplayEdit,
 } from './edge-rest.ts';
 import { type HealthEvent, healthEvents, type PlatformPools, platformPools } from './groups.ts';
 import {
@@ -166,9 +167,10 @@ export class PlatformClient {
     return this.#get(`${tunnelPath(id)}/requests${queryText(query)}`, captureList);
   }
 
-  replay(id: string, requestId: string): Promise<CapturedRequest> {
+  replay(id: string, requestId: string, edit?: ReplayEdit): Promise<CapturedRequest> {
     const path = `${tunnelPath(id)}/requests/${encodeURIComponent(requestId)}/replay`;
-    return this.#ask({ method: 'POST', path, bearer: true, answer: capturedRequest });
+    const body = edit === undefined ? {} : { body: edit };
+    return this.#ask({ method: 'POST', path, ...body, bearer: true, answer: capturedRequest });
   }
 
   healthEvents(id: string): Promise<HealthEvent[]> {

@@ -1,6 +1,6 @@
 // Usage in the platform API: sums, days, and the log of tunnels.
 import * as z from 'zod';
-import { type ShownProtocol, shownProtocol } from './edge-rest.ts';
+import { clientName, type ShownProtocol, shownProtocol } from './edge-rest.ts';
 
 const count = z.int().min(0);
 
@@ -51,6 +51,18 @@ export const tunnelLogEntry = z
     label: z
       .string()
       .meta({ description: 'http: the subdomain; tcp and udp: the port as text; p2p: the name.', examples: ['web'] }),
+    name: z
+      .string()
+      .optional()
+      .meta({ description: 'What the client calls the tunnel. Left out: not known.', examples: ['web'] }),
+    public_url: z
+      .string()
+      .optional()
+      .meta({
+        description: 'Where visitors reach it, or did. Left out: not known.',
+        examples: ['http://web.localhost:8000'],
+      }),
+    client_name: clientName,
     registered_at: z.iso.datetime(),
     unregistered_at: z.iso.datetime().nullable().meta({ description: 'null while the tunnel is active.' }),
     region_id: z

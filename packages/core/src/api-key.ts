@@ -32,6 +32,9 @@ export const isApiKey = (text: string): boolean => {
   return text.endsWith(checksumOf(secret));
 };
 
+/** Somebody means it as one, mistyped or not. */
+export const looksLikeApiKey = (text: string): boolean => text.startsWith(PREFIX);
+
 /** CRC-32 of the random characters, as a number of base 62, the highest digit first. */
 const checksumOf = (secret: string): string => {
   let rest = crc32(secret);

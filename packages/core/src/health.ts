@@ -84,6 +84,7 @@ export class MemberHealth {
   #healthy: boolean;
   #consecutiveFailures = 0;
   #totalFailures = 0;
+  #lastFailureReason: string | null = null;
   #history: readonly HealthEvent[] = NO_EVENTS;
 
   constructor(kind: ProbeKind | null) {
@@ -104,6 +105,11 @@ export class MemberHealth {
     return this.#totalFailures;
   }
 
+  /** What the last of them said, also once it is healthy again; null: there was none. */
+  get lastFailureReason(): string | null {
+    return this.#lastFailureReason;
+  }
+
   /** Oldest first; transitions only. */
   get history(): readonly HealthEvent[] {
     return this.#history;
@@ -119,6 +125,7 @@ export class MemberHealth {
   reportUnhealthy({ reason, consecutiveFailures }: UnhealthyReport, at: number): boolean {
     this.#consecutiveFailures = consecutiveFailures;
     this.#totalFailures += 1;
+    this.#lastFailureReason = reason;
     return this.kind !== null && this.#change(false, reason, at);
   }
 

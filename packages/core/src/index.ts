@@ -17,7 +17,7 @@ export {
   spareDescriptors,
 } from './admission/descriptors.ts';
 export { Shares } from './admission/shares.ts';
-export { API_KEY_RANDOM_BYTES, isApiKey, makeApiKey } from './api-key.ts';
+export { API_KEY_RANDOM_BYTES, isApiKey, looksLikeApiKey, makeApiKey } from './api-key.ts';
 export { AwaitedEndpoints, type EndpointClaim, isAwaited, type LastRun } from './awaited-endpoints.ts';
 export {
   type AccountFacts,
@@ -143,7 +143,7 @@ export * from './http1/index.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
-export { generateName, isEdgeItself, isOfDomain, subdomainOf } from './names.ts';
+export { generateName, isEdgeItself, isOfDomain, problemOfText, shownText, subdomainOf } from './names.ts';
 export {
   decidePrivateAlerts,
   isLoopbackHost,

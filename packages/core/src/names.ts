@@ -73,8 +73,8 @@ export const problemOfText = (text: string, maxCharacters: number): string | nul
 };
 
 /** A refused name goes into a line for people: no character of it may break that line. */
-export const shownText = (text: string): string =>
-  [...text].slice(0, CORE_LIMITS.REFUSED_NAME_SHOWN_CHARS).join('').replace(UNPRINTABLE, '?');
+export const shownText = (text: string, maxCharacters: number = CORE_LIMITS.REFUSED_NAME_SHOWN_CHARS): string =>
+  [...text].slice(0, maxCharacters).join('').replace(UNPRINTABLE, '?');
 
 // Names for tunnels that ask for none: two words a person can say, and enough chance that nobody finds one by trying.
 

@@ -91,7 +91,7 @@ export const CATALOGUE = {
   GROUP_FIELDS_INVALID: entry(400, false, '{reason}', 'Correct `group`, `group_key` or `health_check` of the tunnel.'),
   GROUP_KEY_MISMATCH: entry(409, true, 'group key does not match', 'Give every member of the group the same `group_key`; if the name is not yours, take another one.'),
   GROUP_PROTOCOL_MISMATCH: entry(409, false, 'group protocol does not match', 'Give every member of the group the same `proto`: http and https do not mix.'),
-  GROUP_UNHEALTHY: entry(502, true, 'no healthy member serves this address right now', 'Try again in a moment. If it is yours: start the services behind the group, and look at `tunnel pools`.'),
+  GROUP_UNHEALTHY: entry(502, true, 'no healthy member serves this address right now', 'Try again in a moment. Is it yours? Start the services behind the group; `tunnel pools` shows them.'),
   GROUP_UNKNOWN: entry(404, false, 'no such group', 'List the groups: GET /api/groups.'),
 
   // --- peers of p2p tunnels: an unknown name, a wrong secret and a key that may not have one answer, so that nobody learns which it was ---
@@ -105,12 +105,12 @@ export const CATALOGUE = {
   P2P_PEER_UNKNOWN: entry(404, false, 'no such peer', 'List the peers: GET /api/tunnels/:id/peers.'),
 
   // --- HTTP visitors: each page says what happened and who can fix it ---
-  TUNNEL_NOT_FOUND: entry(404, false, 'there is no tunnel at {host}', 'Check the address. If it is yours: start the tunnel, it is not running.'),
-  TUNNEL_AWAY: entry(502, true, 'the tunnel is not connected right now', 'Try again in a moment. If it is yours: check the machine that runs the client.'),
-  LOCAL_UNREACHABLE: entry(502, true, 'the service behind this tunnel cannot be reached: {reason}', 'If it is yours: start the service, or correct the local port of the tunnel.'),
-  LOCAL_CLOSED: entry(502, true, 'the service behind this tunnel gave no complete answer: {reason}', 'Try again. If it is yours: look into the log of the service.'),
-  LOCAL_MALFORMED: entry(502, false, 'the service behind this tunnel gave an answer that is not HTTP: {reason}', 'If it is yours: check that the service speaks HTTP on this port (or set `proto: https`).'),
-  LOCAL_TIMEOUT: entry(504, true, 'the service behind this tunnel did not answer within {seconds} s', 'Try again. If it is yours: look into the log of the service.'),
+  TUNNEL_NOT_FOUND: entry(404, false, 'there is no tunnel at {host}', 'Check the address. Is it yours? Start it with `tunnel http`.'),
+  TUNNEL_AWAY: entry(502, true, 'the tunnel is not connected right now', 'Try again in a moment. Is it yours? Check the computer that runs `tunnel`.'),
+  LOCAL_UNREACHABLE: entry(502, true, 'the service behind this tunnel cannot be reached: {reason}', 'Is it yours? Start the service, or correct the local port of the tunnel.'),
+  LOCAL_CLOSED: entry(502, true, 'the service behind this tunnel gave no complete answer: {reason}', 'Try again. Is it yours? Look at the log of the service.'),
+  LOCAL_MALFORMED: entry(502, false, 'the service behind this tunnel gave an answer that is not HTTP: {reason}', 'Is it yours? Check that the service speaks HTTP on this port. If it speaks HTTPS: `tunnel http --https`, or `proto: https`.'),
+  LOCAL_TIMEOUT: entry(504, true, 'the service behind this tunnel did not answer within {seconds} s', 'Try again. Is it yours? Look at the log of the service.'),
   HTTP_BAD_REQUEST: entry(400, false, 'the request is malformed: {reason}', 'Correct the client that sent it.'),
   HTTP_HEAD_TIMEOUT: entry(408, true, 'the request did not arrive in time', 'Try again.'),
   HTTP_HEAD_TOO_LARGE: entry(431, false, 'the request head is too large: {reason}', 'Send fewer or smaller headers, cookies above all.'),
@@ -119,7 +119,7 @@ export const CATALOGUE = {
   HTTP_VERSION_UNSUPPORTED: entry(505, false, 'this version of HTTP is not spoken here: {reason}', 'Use HTTP/1.1.'),
 
   // --- REST ---
-  API_NOT_FOUND: entry(404, false, 'nothing here: {path}', 'See GET /api/openapi.json.'),
+  API_NOT_FOUND: entry(404, false, 'Not found: {path}', 'Check the path. Every call is in the OpenAPI document: /openapi.json, at an edge /api/openapi.json.'),
   API_METHOD_NOT_ALLOWED: entry(405, false, '{method} is not allowed here', 'Use one of the methods in the Allow header.'),
   API_BAD_REQUEST: entry(400, false, '{reason}', 'Correct the request.'),
   API_BODY_TOO_LARGE: entry(413, false, 'the request body is over {limit} bytes', 'Send less.'),
@@ -156,6 +156,7 @@ export const CATALOGUE = {
   LOGIN_THROTTLED: entry(429, true, 'too many attempts; try again in {seconds} s', 'Wait for the seconds in the Retry-After header.'),
   LOGIN_BUSY: entry(503, true, 'too many passwords are being checked right now', 'Try again after the seconds in the Retry-After header.'),
   ACCESS_TOKEN_MISSING: entry(401, false, 'no access token was given', 'Send `Authorization: Bearer <access_token>`; POST /auth/login gives one.'),
+  ACCESS_TOKEN_IS_API_KEY: entry(401, false, 'this is an API key: the platform API needs the access token of POST /auth/login', 'Log in with POST /auth/login. An API key opens tunnels, and reads them at the REST of the edge.'),
   ACCESS_TOKEN_INVALID: entry(401, false, 'the access token is not valid, or has run out', 'Get a new one: POST /auth/refresh, or log in again.'),
   REFRESH_INVALID: entry(401, false, 'the session has ended', 'Log in again.'),
   ORIGIN_REFUSED: entry(403, false, 'requests from other sites are not taken here', 'Send the request from the pages of this platform, or without an Origin header.'),
@@ -194,6 +195,7 @@ export const CATALOGUE = {
   CLIENT_SERVICE: entry(500, false, '{reason}', 'To see the unit alone: `tunnel service install --print`.'),
   CLIENT_TOKEN_FILE: entry(400, false, 'cannot read the key from {file}: {reason}', 'Check --token-file.'),
   CLIENT_USAGE: entry(400, false, '{reason}', 'See `tunnel --help`.'),
+  CLIENT_NAME_INVALID: entry(400, false, "`{name}` cannot be this computer's name: {reason}", 'Use 1 to 64 printable characters.'),
   CLIENT_NOT_RUNNING: entry(404, false, 'no client is running', 'Start one: `tunnel start`, or `tunnel http 3000`.'),
   CLIENT_AMBIGUOUS: entry(409, false, '{count} clients are running: {clients}', 'Say which one with --client: its pid, or its config file.'),
   CLIENT_NO_ANSWER: entry(500, false, 'client {pid} does not answer: {reason}', 'Try again. If it hangs, end it: `kill {pid}`.'),

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { Fault } from './fault.ts';
 
@@ -32,6 +33,31 @@ describe('Fault', () => {
     expect(fault.message).toBe('something went wrong on our side');
     expect([fault.internal, fault.cause]).toEqual(['query failed', cause]);
     expect('cause' in new Fault('INTERNAL')).toBe(false);
+  });
+});
+
+describe('a fault that is printed', () => {
+  const cause = new Error('EADDRINUSE');
+  const fault = new Fault('TUNNEL_PORT_IN_USE', { port: 7 }, { internal: 'from the wire', cause });
+
+  it('says what happened and what to do, and where; what is for logs stays out', () => {
+    const lines = inspect(fault).split('\n');
+    expect(lines.slice(0, 2)).toEqual([
+      'Fault [TUNNEL_PORT_IN_USE]: port 7 is already in use',
+      '  Ask for another port, or leave the choice to the edge.',
+    ]);
+    expect(lines[2]).toMatch(/^ {4}at .*fault\.test\.ts/);
+    expect(lines.find((line) => line.includes('[cause]'))).toBe('  [cause]: Error: EADDRINUSE');
+    expect(inspect({ type: 'tunnel-error', fault }, { breakLength: 1000 })).not.toContain('from the wire');
+  });
+
+  it('is a plain object in JSON', () => {
+    expect(JSON.parse(JSON.stringify({ fault }))).toEqual({
+      fault: {
+        ...{ code: 'TUNNEL_PORT_IN_USE', message: 'port 7 is already in use', retryable: true },
+        next: 'Ask for another port, or leave the choice to the edge.',
+      },
+    });
   });
 });
 

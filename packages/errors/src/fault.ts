@@ -11,10 +11,16 @@ export interface FaultOptions {
   readonly message?: string;
 }
 
+/** `util.inspect.custom`, by the name under which every runtime finds it. */
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
+
 export class Fault extends Error {
   readonly code: ErrorCode;
   readonly values: FaultValues;
-  readonly internal: string | undefined;
+  /** What the person can do next, with the same values filled in. A field, so that it is there when nobody catches the fault. */
+  readonly next: string;
+  /** Absent where there is nothing to say, for the same reason. */
+  declare readonly internal?: string;
 
   constructor(code: ErrorCode, values: FaultValues = {}, options: FaultOptions = {}) {
     super(
@@ -24,7 +30,8 @@ export class Fault extends Error {
     this.name = 'Fault';
     this.code = code;
     this.values = values;
-    this.internal = options.internal;
+    this.next = fillText(CATALOGUE[code].next, values);
+    if (options.internal !== undefined) this.internal = options.internal;
   }
 
   get entry(): CatalogueEntry {
@@ -39,14 +46,23 @@ export class Fault extends Error {
     return this.entry.retryable;
   }
 
-  /** What the person can do next, with the same values filled in. */
-  get next(): string {
-    return fillText(this.entry.next, this.values);
+  /** What is public of it. */
+  toJSON(): object {
+    const { code, message, next, retryable } = this;
+    return { code, message, next, retryable };
+  }
+
+  /** For whoever prints it, in a program around the client above all: what to do stands below what happened; what is for logs does not. */
+  [INSPECT](_depth: number, options: unknown, inspect: (value: unknown, options: unknown) => string): string {
+    const trace = (this.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
+    const cause = this.cause === undefined ? [] : [`  [cause]: ${inspect(this.cause, options)}`];
+    return [`Fault [${this.code}]: ${this.message}`, `  ${this.next}`, ...trace, ...cause].join('\n');
   }
 
   /** An error another process reported: its code when we know it, its words in any case. */
   static fromWire(code: string, message: string, values: FaultValues = {}): Fault {
-    return new Fault(isErrorCode(code) ? code : 'INTERNAL', values, { message, internal: `from the wire: ${code}` });
+    if (isErrorCode(code)) return new Fault(code, values, { message });
+    return new Fault('INTERNAL', values, { message, internal: `from the wire: ${code}` });
   }
 
   /** Anything caught: a fault stays itself, everything else becomes INTERNAL with the cause kept for the log. */

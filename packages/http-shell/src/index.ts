@@ -4,4 +4,4 @@ export { HttpListener, type HttpListenerOptions, refusedAsJson } from './http-li
 export { type ListenOn, listenOrFault } from './listen-or-fault.ts';
 export { createProcessGate, createStackGate, type ProcessGate } from './process-gate.ts';
 export { boundedInteger, choiceParameter, integerParameter } from './query.ts';
-export { boundBody, callerGone, headerOf, readBounded, requestIdOf, socketOf } from './request.ts';
+export { boundBody, callerGone, emptyBodyIsNone, headerOf, readBounded, requestIdOf, socketOf } from './request.ts';

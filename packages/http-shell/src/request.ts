@@ -47,6 +47,12 @@ export const boundBody = (limit: number): MiddlewareHandler => {
   };
 };
 
+/** For a route whose body may be left out: many callers name JSON on every POST, also on one that has none. */
+export const emptyBodyIsNone: MiddlewareHandler = async (context, next) => {
+  if ((await context.req.text()) === '') context.req.raw.headers.delete('content-type');
+  await next();
+};
+
 /** The text of an answer. Rejects when it is longer than `maxBytes`. */
 export const readBounded = async (response: Response, maxBytes: number): Promise<string> => {
   if (response.body === null) return '';

@@ -55,6 +55,8 @@ const NONE = Buffer.alloc(0);
 
 export class FramedConnection implements FrameHandler, CarrierReceiver, StreamConnection, DatagramConnection {
   readonly id: number;
+  /** What both ends call it; empty: nothing. */
+  readonly carrierTag: string;
   /** No new streams: the peer said so, or it is being rotated. */
   retiring = false;
   readonly #owner: FramedConnectionOwner;
@@ -70,9 +72,10 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #current: Buffer = NONE;
   #borrowed = false;
 
-  constructor(owner: FramedConnectionOwner, id: number, carrier: Carrier) {
+  constructor(owner: FramedConnectionOwner, id: number, carrier: Carrier, carrierTag = '') {
     this.#owner = owner;
     this.id = id;
+    this.carrierTag = carrierTag;
     this.#carrier = carrier;
     this.#parser = new FrameParser(this, owner.frames);
     this.#streams = new StreamTable(owner.role);

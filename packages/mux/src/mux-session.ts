@@ -104,14 +104,14 @@ export class MuxSession implements FramedConnectionOwner {
     return this.#connections.size;
   }
 
-  /** New streams take a carrier of the highest rank that has one to give; all of one rank share them. */
-  addCarrier(carrier: Carrier, rank = 0): number {
+  /** New streams take a carrier of the highest rank that has one to give; all of one rank share them. `tag`: what both ends call it. */
+  addCarrier(carrier: Carrier, rank = 0, tag = ''): number {
     const id = this.#nextCarrierId++;
     if (this.#state === 'closed') {
       carrier.destroy('the session is closed');
       return id;
     }
-    const connection = new FramedConnection(this, id, carrier);
+    const connection = new FramedConnection(this, id, carrier, tag);
     this.#connections.set(id, connection);
     if (rank !== 0) this.#ranks.set(connection, rank);
     // New flows take the better one, too.

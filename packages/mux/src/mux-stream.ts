@@ -13,6 +13,7 @@ export type StreamState = 'opening' | 'offered' | 'open' | 'closed';
 export interface StreamConnection {
   /** It takes no new streams; those it has finish. */
   readonly retiring: boolean;
+  readonly carrierTag: string;
   sendOpened(stream: MuxStream): ReceiveWindow;
   sendRefused(stream: MuxStream, reason: StreamReason): void;
   sendFin(stream: MuxStream): void;
@@ -84,6 +85,11 @@ export class MuxStream implements ByteDuplex, FramedStream {
   /** It moved much, so that its peer may send more at once than on a fresh one; what was promised cannot be taken back. */
   get hasGrown(): boolean {
     return (this.#window?.windowBytes ?? 0) > MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES;
+  }
+
+  /** What both ends call its carrier. */
+  get carrierTag(): string {
+    return this.#connection.carrierTag;
   }
 
   get state(): StreamState {

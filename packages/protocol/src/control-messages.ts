@@ -37,6 +37,14 @@ const p2pService = z.enum(['tcp', 'udp']);
 /** Of a client, as the edge sees it. */
 const clientAddr = z.string().max(300);
 
+/** Goes into lists for people. No control, format, surrogate, private or unassigned character, no line or paragraph separator. */
+const clientName = z
+  .string()
+  .regex(
+    new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${WIRE_LIMITS.CLIENT_NAME_MAX_CHARS}}$`, 'u'),
+    `must be 1 to ${WIRE_LIMITS.CLIENT_NAME_MAX_CHARS} printable characters`,
+  );
+
 export const tunnelProtocol = z.enum(['http', 'https', 'tcp', 'udp', 'p2p']);
 export type TunnelProtocol = z.infer<typeof tunnelProtocol>;
 
@@ -59,6 +67,8 @@ const auth = z.object({
   agent: z.string().max(200).default(''),
   resume: z.object({ session_id: id, secret }).optional(),
   capabilities,
+  /** What the client calls its computer. */
+  client_name: clientName.optional(),
 });
 
 const authOk = z.object({

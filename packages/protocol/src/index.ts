@@ -54,3 +54,4 @@ export {
   SUPPORTED_VERSIONS,
 } from './handshake.ts';
 export { WIRE_LIMITS } from './limits.ts';
+export { carrierTagOf, type RequestStream, requestIdOf } from './request-id.ts';

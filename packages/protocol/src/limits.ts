@@ -11,6 +11,8 @@ export const WIRE_LIMITS = {
   CONTROL_TEXT_MAX_CHARS: 1000,
   /** a key is well below this; a client takes anything longer for a wrong file and does not send it */
   CONTROL_TOKEN_MAX_CHARS: 512,
+  /** what a client calls its computer, in a column of a list */
+  CLIENT_NAME_MAX_CHARS: 64,
   /** a peer that does not read its control messages is closed instead of filling memory */
   CONTROL_SEND_QUEUE_MAX_BYTES: 1 * MiB,
   /** a connection that does not say who it is gets no longer than this; the client waits as long for the answer */

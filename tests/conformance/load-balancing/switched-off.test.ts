@@ -27,6 +27,7 @@ describe.concurrent('registrations, switched off', () => {
     const { tunnel } = await join(harness, edge, { subdomain: group, group, localPort: one.port, healthCheck: OFTEN });
     const second = join(harness, edge, { subdomain: group, group, localPort: two.port });
     await expect(second).rejects.toThrow(`subdomain '${group}' is already in use`);
+    expect(tunnel.warnings).toEqual(['load balancing is off on this edge: this tunnel is served alone']);
     expect(await namesAt(tunnel, 5)).toEqual(Array(5).fill(one.name));
     expect(await edge.groups()).toEqual([]);
     expect((await edge.get(`/api/groups/http/${group}/events`)).status).toBe(404);

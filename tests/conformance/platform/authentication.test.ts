@@ -85,9 +85,12 @@ describe('Authentication', () => {
     }
     // An API key and a refresh token are no access tokens.
     const key = await harness.newKey(ann);
-    for (const token of [key.token, ann.cookie.slice('refresh_token='.length)]) {
-      expect((await harness.get('/auth/me', token)).status).toBe(401);
-    }
+    const refused = await harness.get('/auth/me', key.token);
+    expect(refusalOf(refused)).toEqual([401, 'ACCESS_TOKEN_IS_API_KEY']);
+    const text = 'this is an API key: the platform API needs the access token of POST /auth/login';
+    expect(refused.body).toMatchObject({ error: text });
+    const refreshToken = ann.cookie.slice('refresh_token='.length);
+    expect(refusalOf(await harness.get('/auth/me', refreshToken))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
     expect((await harness.get('/auth/me', ann.token)).status).toBe(200);
   });
 

@@ -1,5 +1,6 @@
 // UserPublic, TunnelLogEntry, UsageSummary and chart points, field by field, of an account whose life is known.
 
+import { hostname } from 'node:os';
 import type { Tunnel } from '@tunnel/client';
 import {
   type TunnelLogEntry,
@@ -127,6 +128,13 @@ describe('TunnelLogEntry', () => {
       .where('id', '=', ended.id)
       .execute();
     expect((await entryWhen(harness, ann, port.tunnelId)).bytes_proxied).toBe(2 ** 52);
+  });
+  it('also tells the name, the address and the computer', () => {
+    expect([active, ended].map(({ name, public_url }) => [name, public_url])).toEqual([
+      [web.name, web.publicUrl],
+      [port.name, port.publicUrl],
+    ]);
+    expect([active.client_name, ended.client_name]).toEqual([hostname(), hostname()]);
   });
   it('has these fields and no others', () => {
     for (const entry of [active, ended]) tunnelLogEntry.strict().parse(entry);

@@ -105,7 +105,9 @@ describe('captured requests', () => {
     expect(sent[1]).toEqual(sent[0]);
     expect(sent[0]).toMatchObject({ authorization: 'Bearer SECRET', body: FORM.body });
     await eventually(async () => expect((await capturesOf(ready.tunnel_id))[0]?.replay_of).toBe(original?.id));
-    await tunnel.waitFor('request', { nth: 2 });
+    // One id for each, at the edge and in the terminal.
+    const shown = [await tunnel.waitFor('request'), await tunnel.waitFor('request', { nth: 2 })].map(({ id }) => id);
+    expect(shown).toEqual((await capturesOf(ready.tunnel_id)).map(({ id }) => id).reverse());
     const unknown = await stack.api(path.replace(original?.id ?? '', 'req_unknown'), { method: 'POST' });
     expect(unknown.status).toBe(404);
   });

@@ -198,7 +198,9 @@ describe('tunnel http', () => {
       ['--json', '--group', 'shop', '--group-key-env', 'KEY', '--health', 'http:/healthz', '--health-interval', '0.02'],
       { env: { KEY: 'very secret' } },
     );
-    expect(await event(io, 'ready')).toMatchObject({ group: 'shop', health: 'unknown', warnings: [] });
+    // Its edge has groups off, and says so.
+    const warnings = ['load balancing is off on this edge: this tunnel is served alone'];
+    expect(await event(io, 'ready')).toMatchObject({ group: 'shop', health: 'unknown', warnings });
     expect(await event(io, 'health')).toMatchObject({ healthy: true, reason: '', group: 'shop' });
     service.closeAllConnections();
     await new Promise((resolve) => service.close(resolve));

@@ -2,6 +2,7 @@ import { apiError, capturedRequest, captureList } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { requestHead, responseHead } from '../capture/capture.fixture.ts';
+import type { ReplaySource } from '../capture/capture-store.ts';
 import type { CaptureRecorder } from '../capture/recorder.ts';
 import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, httpTunnel, type RestFixture, startRest } from './rest.fixture.ts';
 
@@ -17,9 +18,9 @@ beforeEach(async () => {
 afterEach(() => rest.stop());
 
 /** A request that was answered. */
-const serve = (path: string, tunnel = web, replayOf: CaptureRecorder | null = null): CaptureRecorder => {
+const serve = (path: string, tunnel = web, replay: ReplaySource | null = null): CaptureRecorder => {
   const head = requestHead(`POST ${path}`, 'Authorization: Bearer hunter2', JSON_TYPE, 'Content-Length: 2');
-  const recorder = rest.captures.begin(tunnel, head, 100, 'chunks', replayOf) as CaptureRecorder;
+  const recorder = rest.captures.begin(tunnel, head, 100, 'chunks', replay) as CaptureRecorder;
   recorder.onRequestBody(Buffer.from('{}'), 0, 2);
   recorder.onRequestEnd();
   recorder.onResponseHead(responseHead(201, JSON_TYPE, 'Content-Length: 4'), 'chunks');
@@ -132,17 +133,20 @@ describe('GET requests, 404', () => {
   });
 });
 
-const replay = (requestId: string, token = ALICE_KEY) =>
-  rest.request(`/api/tunnels/tun_web/requests/${requestId}/replay`, { method: 'POST', token });
+const replay = (requestId: string, token = ALICE_KEY, body?: string) =>
+  rest.request(`/api/tunnels/tun_web/requests/${requestId}/replay`, {
+    ...{ method: 'POST', token },
+    ...(body === undefined ? {} : { body, headers: { 'content-type': 'application/json' } }),
+  });
 
 describe('POST replay', () => {
   it('200: the new request, which says what it is a replay of', async () => {
     const original = serve('/again');
     rest.onReplay = async (order) => {
       expect(order).toMatchObject({ tunnel: web, visitorAddress: '127.0.0.1' });
-      return serve('/again', web, order.original);
+      return serve('/again', web, { original: order.original, isEdited: false });
     };
-    const id = rest.captures.idOf(original.info.sequence);
+    const id = rest.captures.idOf(original);
     const response = await replay(id);
     expect(response.status).toBe(200);
     const answer = capturedRequest.strict().parse(await response.json());
@@ -150,8 +154,43 @@ describe('POST replay', () => {
     expect((await list()).requests.map((request) => request.id)).toEqual([answer.id, id]);
   });
 
+  it('200: edited as the body says, and marked so', async () => {
+    const original = serve('/again');
+    const id = rest.captures.idOf(original);
+    const edit = { method: 'PUT', path: '/other', headers: [['a', 'b']], body: 'c' };
+    rest.onReplay = async (order) => {
+      expect(order.edit).toEqual(edit);
+      return serve('/other', web, { original: order.original, isEdited: true });
+    };
+    const response = await replay(id, ALICE_KEY, JSON.stringify(edit));
+    expect(capturedRequest.strict().parse(await response.json())).toMatchObject({ replay_of: id, edited: true });
+    rest.onReplay = async (order) => {
+      expect(order.edit).toEqual({});
+      return serve('/again', web, { original: order.original, isEdited: false });
+    };
+    for (const body of ['{}', '']) {
+      const plain = await replay(id, ALICE_KEY, body);
+      expect([plain.status, await plain.json()]).toEqual([200, expect.not.objectContaining({ edited: true })]);
+    }
+  });
+
+  it.each([
+    ['{"method":1}', /^method: /],
+    ['{"path":""}', /^path: /],
+    ['{"headers":{"a":"b"}}', /^headers: /],
+    ['{"headers":[["a"]]}', /^headers/],
+    ['{"body":null}', /^body: /],
+    [JSON.stringify({ body: 'x'.repeat(16_385) }), /^body: /],
+    ['{"url":"/"}', /url/],
+    ['[]', /object/],
+    ['{', /cannot be read/],
+  ])('400: an edit of another form, %s', async (body, reason) => {
+    const id = rest.captures.idOf(serve('/x'));
+    expect(await expectError(await replay(id, ALICE_KEY, body), 400, 'API_BAD_REQUEST')).toMatch(reason);
+  });
+
   it('404: an unknown request, or tunnel, or another account’s', async () => {
-    const id = rest.captures.idOf(serve('/x').info.sequence);
+    const id = rest.captures.idOf(serve('/x'));
     await expectError(await replay('req_none'), 404, 'CAPTURE_UNKNOWN');
     await expectError(await replay(id, BOB_KEY), 404, 'TUNNEL_UNKNOWN');
     await expectError(
@@ -167,7 +206,7 @@ describe('POST replay', () => {
     [502, new Fault('LOCAL_UNREACHABLE', { reason: 'refused' })],
     [504, new Fault('LOCAL_TIMEOUT', { seconds: 30 })],
   ])('%i: in the words of the fault', async (status, fault) => {
-    const id = rest.captures.idOf(serve('/x').info.sequence);
+    const id = rest.captures.idOf(serve('/x'));
     rest.onReplay = () => Promise.reject(fault);
     const response = await replay(id);
     expect(response.headers.get('retry-after')).toBe(status === 429 ? '30' : null);

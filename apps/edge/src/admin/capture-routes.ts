@@ -1,7 +1,7 @@
 // Captured requests over the REST: the list, and sending one again.
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
-import { CAPTURE_LIST_LIMIT, capturedRequest, captureList } from '@tunnel/contract';
-import { boundedInteger } from '@tunnel/http-shell';
+import { CAPTURE_LIST_LIMIT, capturedRequest, captureList, replayEdit } from '@tunnel/contract';
+import { boundedInteger, emptyBodyIsNone } from '@tunnel/http-shell';
 import {
   json,
   keyRefusals,
@@ -45,14 +45,15 @@ const listCapturesRoute = createRoute({
 const replayRoute = createRoute({
   method: 'post',
   path: '/api/tunnels/{id}/requests/{request_id}/replay',
-  summary: 'Send a captured request to the local service once more',
+  summary: 'Send a captured request to the local service once more, as it was or edited',
   security: withKey,
   request: {
     params: tunnelIdParam.extend({ request_id: z.string().meta({ description: 'The id of the captured request.' }) }),
+    body: { content: { 'application/json': { schema: replayEdit } }, required: false },
   },
   responses: {
     200: json(capturedRequest, 'The new request, with replay_of; whatever the status of the service’s answer.'),
-    400: refused('The tunnel is not an http tunnel.'),
+    400: refused('The edit breaks a rule, or the tunnel is not an http tunnel.'),
     ...keyRefusals,
     404: refused('No such tunnel or request, or not yours.'),
     409: refused('It was not kept whole, or its tunnel has ended.'),
@@ -66,6 +67,7 @@ export const addCaptureRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependenci
   const list = listCapturesRoute.getRoutingPath();
   const replay = replayRoute.getRoutingPath();
   for (const path of [list, replay]) app.use(path, requireKey(deps));
+  app.use(replay, emptyBodyIsNone);
 
   app.openapi(listCapturesRoute, async (context) => {
     const limit = boundedInteger('limit', context.req.valid('query').limit, CAPTURE_LIST_LIMIT);
@@ -73,7 +75,10 @@ export const addCaptureRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependenci
   });
   app.openapi(replayRoute, async (context) => {
     const { id, request_id } = context.req.valid('param');
-    const address = visitorAddress(context, deps);
-    return context.json(await captures.replay(context.get('caller'), id, request_id, address), 200);
+    const order = {
+      ...{ tunnelId: id, requestId: request_id, visitorAddress: visitorAddress(context, deps) },
+      edit: context.req.valid('json'),
+    };
+    return context.json(await captures.replay(context.get('caller'), order), 200);
   });
 };

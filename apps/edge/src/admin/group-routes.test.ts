@@ -30,7 +30,9 @@ describe('GET /api/groups', () => {
 
   it('a group has exactly the fields of the contract; a URL is never told, a member without a probe has no kind', async () => {
     rest = await startRest();
-    const first = await rest.groups.join('tun_1', ALICE, { protocol: 'https', alertWebhook: 'https://hooks/secret' });
+    const first = await rest.groups.join('tun_1', ALICE, {
+      ...{ protocol: 'https', alertWebhook: 'https://hooks/secret', clientName: 'laptop' },
+    });
     await rest.groups.join('tun_2', ALICE, { protocol: 'https', kind: null });
     rest.groups.healthy(first);
     rest.groups.unhealthy(first);
@@ -54,12 +56,16 @@ describe('GET /api/groups', () => {
           {
             tunnel_id: 'tun_1',
             session_id: 'ses_tun_1',
+            name: 'tun_1',
+            public_url: 'http://web.localhost:8000',
             client_addr: '127.0.0.1:5000',
+            client_name: 'laptop',
             request_count: 3,
             bytes_proxied: 4096,
             healthy: false,
             consecutive_failures: 3,
             total_health_failures: 1,
+            last_failure_reason: 'connection refused',
             connected_since: '2030-01-01T00:00:00.000Z',
             health_check_kind: 'http',
             has_alert_webhook: true,
@@ -67,6 +73,8 @@ describe('GET /api/groups', () => {
           {
             tunnel_id: 'tun_2',
             session_id: 'ses_tun_2',
+            name: 'tun_2',
+            public_url: 'http://web.localhost:8000',
             client_addr: '127.0.0.1:5000',
             request_count: 3,
             bytes_proxied: 4096,

@@ -23,6 +23,7 @@ export interface MemberOptions {
   readonly keyHash?: string;
   readonly kind?: ProbeKind | null;
   readonly alertWebhook?: string;
+  readonly clientName?: string;
 }
 
 export class GroupStage {
@@ -78,7 +79,7 @@ const memberOf = (
   group: TunnelGroup<Tunnel>,
   tunnelId: string,
   owner: Owner,
-  { kind = 'http', alertWebhook }: MemberOptions,
+  { kind = 'http', alertWebhook, clientName }: MemberOptions,
 ): Tunnel => ({
   tunnelId,
   sessionId: `ses_${tunnelId}`,
@@ -92,6 +93,7 @@ const memberOf = (
   http: group.protocol === 'tcp' ? null : { hostHeader: null, localProtocol: 'http1', capture: true },
   flowIdleSecs: null,
   clientAddr: '127.0.0.1:5000',
+  clientName,
   owner,
   connectedSince: Date.UTC(2030, 0, 1),
   counters: countersOf(3, 4096),

@@ -33,7 +33,7 @@ const answer = async (
 ): Promise<void> => {
   const isScrape = request.method === 'GET' || request.method === 'HEAD';
   if (!isScrape || request.url?.split('?')[0] !== '/metrics') {
-    respond(response, 404, 'nothing here; see /metrics\n');
+    respond(response, 404, 'Not found. The metrics are at /metrics.\n');
     return;
   }
   try {

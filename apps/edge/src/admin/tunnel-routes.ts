@@ -86,6 +86,7 @@ const presentTunnel = (tunnel: Tunnel, regionId: string): EdgeTunnel => ({
   group: tunnel.group?.name ?? null,
   healthy: tunnel.health.healthy,
   client_addr: tunnel.clientAddr,
+  ...(tunnel.clientName === undefined ? {} : { client_name: tunnel.clientName }),
   region_id: regionId,
   request_count: tunnel.counters.requests,
   bytes_proxied: tunnel.counters.bytes,

@@ -16,6 +16,8 @@ export interface TunnelAsked {
   readonly protocol: TunnelProtocol;
   readonly owner: Owner;
   readonly keyId: string;
+  /** What the client calls its computer. */
+  readonly clientName?: string | undefined;
   /** A subdomain of the client's choice. */
   readonly customSubdomain: boolean;
   /** Milliseconds since the epoch. */
@@ -28,9 +30,12 @@ export interface TunnelOpened {
   readonly name: string;
   readonly protocol: TunnelProtocol;
   readonly label: string;
+  readonly publicUrl: string;
   readonly owner: Owner;
   readonly keyId: string;
   readonly clientAddr: string;
+  /** What the client calls its computer. */
+  readonly clientName?: string | undefined;
   /** The living ones: they go on counting, also for connections that outlive the tunnel. */
   readonly counters: TunnelCounters;
   /** Milliseconds since the epoch. */

@@ -72,6 +72,7 @@ export const openedTunnel = (tunnelId: string, accountId: string, given: Partial
   name: 'web',
   protocol: 'http',
   label: `label-${tunnelId}`,
+  publicUrl: `http://label-${tunnelId}.localhost:8000`,
   owner: { kind: 'account', accountId },
   keyId: 'key_1',
   clientAddr: '127.0.0.1:5000',

@@ -94,6 +94,8 @@ export class PlatformBackend implements Backend {
         account_id: accountId,
         key_id: asked.keyId,
         name: asked.name,
+        // JSON leaves it out when the client did not say.
+        client_name: asked.clientName,
         protocol: showProtocol(asked.protocol),
         custom_subdomain: asked.customSubdomain,
         at: asked.at,

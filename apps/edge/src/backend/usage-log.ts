@@ -78,7 +78,8 @@ export class UsageLog {
     await this.#journal.close();
   }
 
-  opened({ tunnelId, sessionId, name, protocol, label, keyId, counters, at }: TunnelOpened, accountId: string): void {
+  opened(event: TunnelOpened, accountId: string): void {
+    const { tunnelId, sessionId, name, clientName, protocol, label, publicUrl, keyId, counters, at } = event;
     this.#meter.watch(tunnelId, counters);
     this.#journal.append([
       {
@@ -89,8 +90,10 @@ export class UsageLog {
         account_id: accountId,
         key_id: keyId,
         name,
+        client_name: clientName,
         protocol: showProtocol(protocol),
         label,
+        public_url: publicUrl,
         at,
       },
     ]);

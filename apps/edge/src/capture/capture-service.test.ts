@@ -12,9 +12,7 @@ const record = (head = requestHead('GET /')): CaptureRecorder =>
 const present = async (recorder: CaptureRecorder, withBodies = true) =>
   capturedRequest
     .strict()
-    .parse(
-      await presentCapture(recorder, { tunnelId: 'tun_web', withBodies, idOf: (sequence) => store.idOf(sequence) }),
-    );
+    .parse(await presentCapture(recorder, { tunnelId: 'tun_web', withBodies, idOf: (one) => store.idOf(one) }));
 
 const responseBody = async (body: string | Buffer, ...fields: string[]): Promise<string | null> => {
   const recorder = record();

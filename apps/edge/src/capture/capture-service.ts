@@ -4,17 +4,21 @@ import { type CapturedBody, readableBody } from '@tunnel/capture';
 import type { CapturedRequest, CaptureList } from '@tunnel/contract';
 import { maySee, type Owner, redactFields, redactUrl, type ShownField, sameOwner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
-import type { Replays } from './replay.ts';
-import { fieldValue, type HeadLines, headLines, pathOf, whyNotReplayable } from './stored-head.ts';
+import type { ReplayRequest, Replays } from './replay.ts';
+import { BODY_BOUNDS, fieldValue, type HeadLines, headLines, pathOf, whyNotReplayable } from './stored-head.ts';
 
 export interface CaptureServiceOptions {
   readonly store: CaptureStore;
   readonly tunnels: { get(tunnelId: string): Tunnel | undefined };
   readonly replays: Pick<Replays, 'replay'>;
+}
+
+export interface ReplayOrder extends Pick<ReplayRequest, 'visitorAddress' | 'edit'> {
+  readonly tunnelId: string;
+  readonly requestId: string;
 }
 
 interface CaptureAccess {
@@ -43,11 +47,11 @@ export class CaptureService {
     return { tunnel_id: tunnelId, requests, truncated };
   }
 
-  async replay(caller: Owner, tunnelId: string, requestId: string, visitorAddress: string): Promise<CapturedRequest> {
+  async replay(caller: Owner, { tunnelId, requestId, ...how }: ReplayOrder): Promise<CapturedRequest> {
     const { tunnel, view } = this.#accessTo(caller, tunnelId);
     const original = this.#store.find(tunnelId, requestId);
     if (original === undefined) throw new Fault('CAPTURE_UNKNOWN');
-    return presentCapture(await this.#replays.replay({ tunnel, original, visitorAddress }), view);
+    return presentCapture(await this.#replays.replay({ tunnel, original, ...how }), view);
   }
 
   #accessTo(caller: Owner, tunnelId: string): CaptureAccess {
@@ -57,7 +61,7 @@ export class CaptureService {
     if (tunnel !== undefined && tunnel.http === null) {
       throw new Fault('TUNNEL_NOT_HTTP', { protocol: tunnel.protocol });
     }
-    const idOf = (sequence: number): string => this.#store.idOf(sequence);
+    const idOf = (recorder: CaptureRecorder): string => this.#store.idOf(recorder);
     // What people send each other is their own business: the operator sees an account's requests without bodies.
     return { tunnel, view: { tunnelId, withBodies: sameOwner(caller, owner), idOf } };
   }
@@ -69,18 +73,13 @@ export interface CaptureView {
   readonly idOf: CaptureStore['idOf'];
 }
 
-const BODY_BOUNDS = {
-  shownBytes: EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES,
-  unpackedBytes: EDGE_LIMITS.CAPTURE_UNPACKED_MAX_BYTES,
-};
-
 export const presentCapture = async (recorder: CaptureRecorder, view: CaptureView): Promise<CapturedRequest> => {
   const { info, requestText, responseText, requestBody, responseBody, status, durationMs } = recorder;
   const request = headLines(requestText);
   const response = headLines(responseText);
   const [method = '', target = ''] = request.first.split(' ');
   return {
-    id: view.idOf(info.sequence),
+    id: view.idOf(recorder),
     tunnel_id: view.tunnelId,
     at: new Date(info.at).toISOString(),
     method,
@@ -96,7 +95,8 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
     aborted: recorder.aborted,
     error: recorder.fault,
     replayable: whyNotReplayable(recorder, request) === null,
-    ...(info.replayOf === null ? {} : { replay_of: view.idOf(info.replayOf) }),
+    ...(info.replayOf === null ? {} : { replay_of: info.replayOf }),
+    ...(info.isEdited ? { edited: true } : {}),
   };
 };
 

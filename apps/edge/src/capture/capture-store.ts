@@ -1,5 +1,6 @@
 // The captured requests of all tunnels, in memory: bounded in number and bytes, kept for an hour after a tunnel's end.
 import type { ChunkedForm, Owner, RequestHead } from '@tunnel/core';
+import { requestIdOf } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelWatcher } from '../routing/registry.ts';
@@ -13,6 +14,12 @@ export interface CaptureStoreOptions {
   readonly clock: Clock;
   /** Makes the ids of this run differ from those of the last one. */
   readonly runId: string;
+}
+
+/** What makes a request one that was sent again. */
+export interface ReplaySource {
+  readonly original: CaptureRecorder;
+  readonly isEdited: boolean;
 }
 
 export interface CapturePage {
@@ -55,7 +62,7 @@ export class CaptureStore implements TunnelWatcher {
     head: Pick<RequestHead, 'text' | 'framing'>,
     startedMs: number,
     bodyForm: ChunkedForm,
-    replayOf: CaptureRecorder | null = null,
+    replay: ReplaySource | null = null,
   ): CaptureRecorder | null {
     const { enabled, bodies, clock } = this.#options;
     if (!enabled || tunnel.http?.capture !== true) return null;
@@ -67,7 +74,8 @@ export class CaptureStore implements TunnelWatcher {
       startedMs,
       bodyForm,
       keepsBodies: bodies,
-      replayOf: replayOf?.info.sequence ?? null,
+      replayOf: replay === null ? null : this.idOf(replay.original),
+      isEdited: replay?.isEdited ?? false,
     };
     const recorder = new CaptureRecorder(info, head, captures);
     captures.add(recorder);
@@ -138,11 +146,20 @@ export class CaptureStore implements TunnelWatcher {
   }
 
   find(tunnelId: string, requestId: string): CaptureRecorder | undefined {
-    return this.#byTunnel.get(tunnelId)?.find(({ info }) => this.idOf(info.sequence) === requestId);
+    // One that waits for a way to its service may be asked for by the name it has until then.
+    return this.#byTunnel
+      .get(tunnelId)
+      ?.find((recorder) => this.idOf(recorder) === requestId || this.#unsentId(recorder) === requestId);
   }
 
-  idOf(sequence: number): string {
-    return `req_${this.#options.runId}${sequence.toString(36).padStart(6, '0')}`;
+  /** What its client calls it, too; of one that was put on no stream, or in the frames of h2c, its client knows nothing. */
+  idOf(recorder: CaptureRecorder): string {
+    const { carrierTag, streamId: id, ordinal } = recorder;
+    return ordinal === 0 ? this.#unsentId(recorder) : requestIdOf({ carrierTag, id }, ordinal);
+  }
+
+  #unsentId({ info }: CaptureRecorder): string {
+    return `req_${this.#options.runId}${info.sequence.toString(36).padStart(6, '0')}`;
   }
 
   // ---- room ----

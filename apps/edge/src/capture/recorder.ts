@@ -3,6 +3,7 @@
 import { CapturedBody } from '@tunnel/capture';
 import { type ChunkedForm, fieldValueOf, isTextual, type RequestHead, type ResponseHead } from '@tunnel/core';
 import type { ErrorCode } from '@tunnel/errors';
+import type { RequestStream } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { RequestEnd, RequestRecorder } from '../upstream/response-handler.ts';
 
@@ -23,8 +24,10 @@ export interface CaptureInfo {
   /** How a chunked body of the request passes by. */
   readonly bodyForm: ChunkedForm;
   readonly keepsBodies: boolean;
-  /** The sequence of the request that was sent again. */
-  readonly replayOf: number | null;
+  /** The id of the request that was sent again. */
+  readonly replayOf: string | null;
+  /** It differs from that one. */
+  readonly isEdited: boolean;
 }
 
 /** What an object of this costs beside its strings, roughly. */
@@ -34,6 +37,11 @@ export class CaptureRecorder implements RequestRecorder {
   readonly info: CaptureInfo;
   /** As received. */
   readonly requestText: string;
+  /** Where it was put last: by these its client calls it, too. */
+  carrierTag = '';
+  streamId = 0;
+  /** 0: on none so far. */
+  ordinal = 0;
   /** null: it has none, or none of it has come. */
   requestBody: CapturedBody | null = null;
   /** The request has a body, and its last byte has come. */
@@ -61,6 +69,12 @@ export class CaptureRecorder implements RequestRecorder {
     this.#isRequestInChunks = info.bodyForm === 'chunks' && head.framing.kind === 'chunked';
     this.keptBytes = OVERHEAD_BYTES + head.text.length;
     this.buffer = buffer;
+  }
+
+  onSent({ carrierTag, id }: RequestStream, ordinal: number): void {
+    this.carrierTag = carrierTag;
+    this.streamId = id;
+    this.ordinal = ordinal;
   }
 
   /** The next bytes of the request's body. They are kept whatever their type, for a replay, and shown when textual. */

@@ -83,7 +83,7 @@ it('the local service really sees the request again, as it was, and the answer i
   });
   expect(Object.keys(second?.headers ?? {}).sort()).toEqual(Object.keys(first?.headers ?? {}).sort());
   expect(again).toMatchObject({ status: 402, aborted: false, fault: null, responseBody: { kept: 'poor' } });
-  expect(again.info.replayOf).toBe(original.info.sequence);
+  expect(again.info.replayOf).toBe(store.idOf(original));
   expect(store.list('tun_1', 10).recorders).toEqual([again, original]);
   expect(stand.tunnel.counters.requests).toBe(2);
 });
@@ -102,6 +102,39 @@ it('a chunked body goes out with its length, without Expect, TE and Trailer, and
   expect(seen[2]?.headers).toMatchObject({ 'content-length': '9' });
   for (const name of ['transfer-encoding', 'expect', 'trailer']) expect(seen[2]?.headers).not.toHaveProperty(name);
   expect(again.status).toBe(200);
+});
+
+it('edited, the service sees what was changed, and the stored secrets where they were hidden', async () => {
+  const original = await visit(
+    'POST /pay?key=k3y HTTP/1.1',
+    'Authorization: Bearer s3cret',
+    'Content-Type: application/json',
+    'Content-Length: 28',
+    '',
+    '{"amount":1,"token":"t0ken"}',
+  );
+  const again = await replays.replay({
+    ...{ tunnel: stand.tunnel, original, visitorAddress: '10.1.2.3' },
+    edit: {
+      method: 'PUT',
+      path: '/refund?key=[redacted]',
+      headers: [
+        ['authorization', '[redacted]'],
+        ['content-type', 'application/json'],
+        ['x-attempt', '2'],
+      ],
+      body: '{"amount":25,"token":"[redacted]"}',
+    },
+  });
+  expect(seen[1]).toMatchObject({ line: 'PUT /refund?key=k3y', body: '{"amount":25,"token":"t0ken"}' });
+  expect(seen[1]?.headers).toMatchObject({
+    ...{ host: 'web.edge.test', authorization: 'Bearer s3cret', 'x-attempt': '2', 'content-length': '29' },
+  });
+  expect(again.info).toMatchObject({ replayOf: store.idOf(original), isEdited: true });
+  expect(again).toMatchObject({ hasWholeBody: true, status: 200 });
+  const once = replays.replay({ tunnel: stand.tunnel, original, visitorAddress: '', edit: { path: 'no' } });
+  await expect(once).rejects.toMatchObject({ code: 'API_BAD_REQUEST', message: /path: must begin with/ });
+  expect(seen).toHaveLength(2);
 });
 
 it('a request without a body has none the second time', async () => {

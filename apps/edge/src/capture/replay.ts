@@ -1,5 +1,13 @@
-// Sends a captured request to the local service once more, and captures that in turn.
-import { ownerKey, parseRequestHead, type RequestHead, type ResponseHead, Shares } from '@tunnel/core';
+// Sends a captured request to the local service once more, as it was or edited, and captures that in turn.
+import { editRequest } from '@tunnel/capture';
+import {
+  ownerKey,
+  parseRequestHead,
+  type RequestEdit,
+  type RequestHead,
+  type ResponseHead,
+  Shares,
+} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MuxStream, ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -11,7 +19,7 @@ import type { ServiceRequests } from '../upstream/service-requests.ts';
 import type { UpstreamRequest } from '../upstream/upstream-request.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
-import { headLines, whyNotReplayable } from './stored-head.ts';
+import { BODY_BOUNDS, headLines, whyNotReplayable } from './stored-head.ts';
 
 export interface ReplayContext {
   readonly store: CaptureStore;
@@ -25,6 +33,8 @@ export interface ReplayRequest {
   readonly original: CaptureRecorder;
   /** Of whoever asks for it: the visitor of this request. */
   readonly visitorAddress: string;
+  /** Left out, or empty: it goes out as it was. */
+  readonly edit?: RequestEdit;
 }
 
 export class Replays {
@@ -40,19 +50,18 @@ export class Replays {
   }
 
   /** The new capture, finished; a fault when there was no response. */
-  async replay({ tunnel, original, visitorAddress }: ReplayRequest): Promise<CaptureRecorder> {
+  async replay({ tunnel, original, visitorAddress, edit = {} }: ReplayRequest): Promise<CaptureRecorder> {
     const { store, clock } = this.#context;
     const reason =
       tunnel === undefined ? 'its tunnel has ended' : whyNotReplayable(original, headLines(original.requestText));
     if (tunnel === undefined || reason !== null) throw refusal(reason ?? '');
+    const { head, body, isEdited } = await messageOf(original, edit);
     const owner = ownerKey(tunnel.owner);
     if (this.#underWay.refusal(owner) !== null) {
       const [limit, seconds] = [this.#underWay.of(owner), EDGE_LIMITS.REPLAY_TIMEOUT_MS / 1000];
       throw new Fault('CAPTURE_REPLAYS_BUSY', { limit, seconds });
     }
-    const body = Buffer.from(original.requestBody?.kept ?? '', 'latin1');
-    const head = headAgain(original.requestText, body.length);
-    const recorder = store.begin(tunnel, head, clock.monotonic(), 'data', original);
+    const recorder = store.begin(tunnel, head, clock.monotonic(), 'data', { original, isEdited });
     if (recorder === null) throw refusal('captures are off for its tunnel');
     this.#underWay.take(owner);
     try {
@@ -99,10 +108,25 @@ export class Replays {
 
 const refusal = (reason: string): Fault => new Fault('CAPTURE_NOT_REPLAYABLE', { reason });
 
-/** The same request without what belonged to the visitor's connection, and with the length that its body turned out to have. */
-const headAgain = (text: string, bodyBytes: number): RequestHead => {
-  const head = parseRequestHead(text);
+interface Message {
+  readonly head: RequestHead;
+  readonly body: Buffer;
+  readonly isEdited: boolean;
+}
+
+const messageOf = async ({ requestText, requestBody }: CaptureRecorder, edit: RequestEdit): Promise<Message> => {
+  const head = parseRequestHead(requestText);
   if (head.kind === 'problem') throw refusal(head.reason);
+  const kept = requestBody?.kept ?? '';
+  const edited = await editRequest({ head, body: kept }, edit, BODY_BOUNDS);
+  if (edited?.kind === 'problem') throw new Fault('API_BAD_REQUEST', { reason: edited.reason });
+  if (edited !== null) return { head: headAgain(edited.head, edited.body.length), body: edited.body, isEdited: true };
+  const body = Buffer.from(kept, 'latin1');
+  return { head: headAgain(head, body.length), body, isEdited: false };
+};
+
+/** The same request without what belonged to the visitor's connection, and with the length that its body turned out to have. */
+const headAgain = (head: RequestHead, bodyBytes: number): RequestHead => {
   return {
     ...head,
     // As from a visitor that knows neither 100 (Continue) nor trailers: nobody is there to wait for them.

@@ -4,6 +4,12 @@ import type { ShownField } from '@tunnel/core';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { CaptureRecorder } from './recorder.ts';
 
+/** What people see of a body, and what they may write in its place. */
+export const BODY_BOUNDS = {
+  shownBytes: EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES,
+  unpackedBytes: EDGE_LIMITS.CAPTURE_UNPACKED_MAX_BYTES,
+};
+
 export interface HeadLines {
   readonly first: string;
   readonly fields: readonly ShownField[];

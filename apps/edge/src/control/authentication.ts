@@ -96,10 +96,10 @@ const replacesConnection = ({ sessions }: AuthenticateContext, { resume }: Auth,
 const openSession = (
   { sessions, capabilities: known = CAPABILITIES }: AuthenticateContext,
   connection: ControlConnection,
-  { resume, capabilities: offered = [] }: Auth,
+  { resume, capabilities: offered = [], client_name: clientName }: Auth,
   { owner, keyId }: Extract<Awaited<ReturnType<Backend['verifyKey']>>, { ok: true }>,
 ): { session: Session; secret: string; resumed: boolean } => {
-  const who = { owner, keyId, capabilities: agreeOn(offered, known) };
+  const who = { owner, keyId, capabilities: agreeOn(offered, known), clientName };
   if (resume !== undefined) {
     const claim = { sessionId: resume.session_id, secret: resume.secret, ...who };
     const session = sessions.resume(connection, claim);

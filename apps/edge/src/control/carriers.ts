@@ -6,7 +6,7 @@ import { TLSSocket } from 'node:tls';
 import { type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Carrier, createCarrier, MuxSession, processBudget, type ReportInternalError } from '@tunnel/mux';
-import { CARRIER_PROTOCOL, type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
+import { CARRIER_PROTOCOL, carrierTagOf, type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, type LogLimiter, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -46,7 +46,7 @@ export const upgradeCarrier = (
   const refusal = admit(muxes.ownerOf(mux));
   if (refusal !== null) return refuseWithFault(socket, refusal);
   socket.write(SWITCHING);
-  muxes.addCarrier(mux, createCarrier(socket, head));
+  muxes.addCarrier(mux, createCarrier(socket, head), carrierTagOf(sha256Hex(token ?? '')));
 };
 
 interface SessionMuxesOptions {
@@ -140,8 +140,8 @@ export class SessionMuxes {
     return mux.openCarriers < WIRE_LIMITS.CARRIERS_PER_SESSION_MAX;
   }
 
-  addCarrier(mux: MuxSession, carrier: Carrier): void {
-    const carrierId = mux.addCarrier(carrier);
+  addCarrier(mux: MuxSession, carrier: Carrier, tag: string): void {
+    const carrierId = mux.addCarrier(carrier, 0, tag);
     const session = this.#sessionOf.get(mux);
     if (session === undefined) return;
     const fields = { session_id: session.sessionId, carrier: carrierId, kind: carrier.kind };

@@ -358,6 +358,9 @@ describe('with load balancing off', () => {
   it('every registration stands alone: the second of a name is refused, each of tcp has its own port', async () => {
     const first = await member({ ...GROUP, ...PROBED });
     const second = await member({ ...GROUP, group_key_hash: 'no hash at all' });
+    const said = 'load balancing is off on this edge: this tunnel is served alone';
+    expect([first.tunnel.warnings, second.tunnel.warnings]).toEqual([[said], [said]]);
+    expect((await member({ ...PROBED })).tunnel.warnings).toEqual([]);
     expect(second.tunnel.assigned_port).not.toBe(first.tunnel.assigned_port);
     await member(WEB);
     expect((await first.client.refused(WEB)).message).toBe("subdomain 'web' is already in use");

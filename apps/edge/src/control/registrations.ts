@@ -119,13 +119,17 @@ const answerTo = async (
   }
 };
 
+/** The group fields were read and ignored: without a word its owner would look for the others. */
+const GROUPS_OFF = 'load balancing is off on this edge: this tunnel is served alone';
+
 const warningsOf = async (
   { loadBalancing, checkAlertUrl, clock }: RegisterContext,
   session: Session,
-  { group, health_check }: Request,
+  { group, group_key_hash, health_check }: Request,
 ): Promise<string[]> => {
+  if (!loadBalancing) return group === undefined && group_key_hash === undefined ? [] : [GROUPS_OFF];
   const url = health_check?.alert_webhook;
-  if (!loadBalancing || url === undefined) return [];
+  if (url === undefined) return [];
   if (group === undefined) return ['alert_webhook: nothing is sent for a tunnel without a group'];
   const begunAt = clock.monotonic();
   const warning = await checkAlertUrl(url, session.alertLookupMs);
@@ -224,6 +228,7 @@ const backendQuestion = (registration: Registration, wanted: WantedEndpoint): Tu
     protocol,
     owner: session.owner,
     keyId: session.keyId,
+    clientName: session.clientName,
     customSubdomain: isCustomName(wanted),
     at: clock.now(),
   };
@@ -311,6 +316,7 @@ const describeTunnel = (registration: Registration, { endpoint, reachedAt, group
     http: kind.httpSettings(request),
     flowIdleSecs: request.idle_secs ?? null,
     clientAddr: connection.peer.clientAddr,
+    clientName: session.clientName,
     owner: session.owner,
     connectedSince: before?.connectedSince ?? clock.now(),
     counters: before?.counters ?? new TunnelCounters(),

@@ -236,3 +236,36 @@ describe('what both sides agree on', () => {
     await newer.stop();
   });
 });
+
+describe('the name of the computer', () => {
+  const enterAs = async (more: object) => {
+    const client = await RawClient.connect(fixture.port);
+    client.send({ type: 'Auth', versions: [1], token: 'alice', ...more });
+    return client;
+  };
+
+  it('goes with each tunnel, to whoever lists it and to the backend; a resume may bring another one', async () => {
+    const client = await enterAs({ client_name: 'laptop' });
+    const { session_id, resume_secret: secret } = await client.next('AuthOk');
+    const tunnel = await client.registered();
+    const told = () => fixture.tunnels.get(tunnel.tunnel_id)?.clientName;
+    expect([told(), fixture.backend.asked[0]?.clientName]).toEqual(['laptop', 'laptop']);
+    expect(fixture.backend.opened).toMatchObject([{ clientName: 'laptop', publicUrl: tunnel.public_url }]);
+    const back = await enterAs({ client_name: 'Büro 2', resume: { session_id, secret } });
+    expect((await back.next('AuthOk')).resumed).toBe(true);
+    await back.registered({ tunnel_id: tunnel.tunnel_id });
+    expect(told()).toBe('Büro 2');
+  });
+
+  it('is not needed, and one that cannot be shown is refused', async () => {
+    const old = await enterAs({});
+    await old.next('AuthOk');
+    const { tunnel_id } = await old.registered();
+    expect(fixture.tunnels.get(tunnel_id)?.clientName).toBeUndefined();
+    const odd = await enterAs({ client_name: 'a\u001b[2J' });
+    expect(await odd.next('Error')).toMatchObject({
+      code: 'CONTROL_BAD_FRAME',
+      message: expect.stringContaining('client_name: must be 1 to 64 printable characters'),
+    });
+  });
+});

@@ -46,6 +46,8 @@ export class Session {
   keyId: string;
   /** What the latest Auth agreed on: a resume may come from a newer or older client. */
   capabilities: readonly string[];
+  /** What the client calls its computer, by the latest Auth; undefined: it does not say. */
+  clientName: string | undefined;
   state: SessionState;
   connection: ControlConnection | null;
   /** The way to its client, whichever connection that has now. */
@@ -66,6 +68,7 @@ export class Session {
     readonly owner: Owner;
     readonly keyId: string;
     readonly capabilities: readonly string[];
+    readonly clientName?: string | undefined;
     readonly connection: ControlConnection;
   }) {
     this.sessionId = given.sessionId;
@@ -73,9 +76,18 @@ export class Session {
     this.owner = given.owner;
     this.keyId = given.keyId;
     this.capabilities = given.capabilities;
+    this.clientName = given.clientName;
     this.connection = given.connection;
     this.state = startSession(given.connection.id);
   }
+}
+
+/** Who came with an Auth. */
+interface SessionClient {
+  readonly owner: Owner;
+  readonly keyId: string;
+  readonly capabilities: readonly string[];
+  readonly clientName?: string | undefined;
 }
 
 const RULES = { windowMs: EDGE_LIMITS.RESUME_WINDOW_MS };
@@ -140,7 +152,7 @@ export class Sessions {
 
   start(
     connection: ControlConnection,
-    who: { readonly owner: Owner; readonly keyId: string; readonly capabilities: readonly string[] },
+    who: SessionClient,
     secretOfBefore?: string,
   ): { session: Session; secret: string } {
     this.#checkRoom(ownerKey(who.owner));
@@ -185,19 +197,14 @@ export class Sessions {
   /** null as with claimed(). */
   resume(
     connection: ControlConnection,
-    claim: {
-      readonly sessionId: string;
-      readonly secret: string;
-      readonly owner: Owner;
-      readonly keyId: string;
-      readonly capabilities: readonly string[];
-    },
+    claim: SessionClient & { readonly sessionId: string; readonly secret: string },
   ): Session | null {
     const session = this.claimed(claim);
     if (session === null) return null;
     this.feed(session, { kind: 'resumed', connectionId: connection.id });
     session.keyId = claim.keyId;
     session.capabilities = claim.capabilities;
+    session.clientName = claim.clientName;
     this.#attach(session, connection);
     return session;
   }
@@ -325,12 +332,12 @@ export class Sessions {
   #tellOpened(session: Session, tunnelId: string, at: number): void {
     const tunnel = session.tunnels.get(tunnelId);
     if (tunnel === undefined) return;
-    const { sessionId, name, protocol, label, owner, clientAddr, counters } = tunnel;
+    const { sessionId, name, protocol, label, publicUrl, owner, clientAddr, clientName, counters } = tunnel;
     const { keyId } = session;
-    const fields = { tunnel_id: tunnelId, session_id: sessionId, name, url: tunnel.publicUrl };
+    const fields = { tunnel_id: tunnelId, session_id: sessionId, name, url: publicUrl };
     this.#given.log.log('info', `tunnel-opened ${ownerKey(owner)}`, fields, 'tunnel opened');
     this.#given.backend.tunnelOpened({
-      ...{ tunnelId, sessionId, name, protocol, label, owner, keyId, clientAddr, counters },
+      ...{ tunnelId, sessionId, name, protocol, label, publicUrl, owner, keyId, clientAddr, clientName, counters },
       at: this.#wallTime(at),
     });
   }

@@ -17,6 +17,8 @@ export interface Tunnel extends GroupMember, Service {
   /** Of a udp tunnel: how long a flow may be silent; null: as the edge has it. */
   readonly flowIdleSecs: number | null;
   readonly clientAddr: string;
+  /** What the client calls its computer; undefined: it does not say. */
+  readonly clientName?: string | undefined;
   readonly owner: Owner;
   /** Milliseconds since the epoch. */
   readonly connectedSince: number;

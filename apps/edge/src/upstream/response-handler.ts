@@ -2,6 +2,7 @@
 import type { ChunkedForm, HeaderField, ResponseHead } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { ByteQueue, Guarded, MuxStream } from '@tunnel/mux';
+import type { RequestStream } from '@tunnel/protocol';
 
 /** onEnd, onUpgrade, onError or abandon is the last one. */
 export interface ResponseHandler extends Guarded {
@@ -48,6 +49,8 @@ export type RequestEnd = 'complete' | 'aborted' | Fault;
 
 /** What is kept of a request and its response is fed while they pass. */
 export interface RequestRecorder {
+  /** Its head goes out on that stream, as the first request of it (1) or a later one. Again when it is sent anew. */
+  onSent(stream: RequestStream, ordinal: number): void;
   onRequestBody(bytes: Buffer, start: number, end: number): void;
   onRequestEnd(): void;
   /** A chunked body will pass by in that form. */

@@ -10,6 +10,7 @@ import { up as regionsAndFilters } from './migrations/0005-regions-and-filters.t
 import { up as retentionAndEntitlement } from './migrations/0006-retention-and-entitlement.ts';
 import { up as encryptedSigningKeys } from './migrations/0007-encrypted-signing-keys.ts';
 import { up as keysByAccount } from './migrations/0008-keys-by-account.ts';
+import { up as tunnelAddresses } from './migrations/0009-tunnel-addresses.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -21,6 +22,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0006-retention-and-entitlement': { up: retentionAndEntitlement },
   '0007-encrypted-signing-keys': { up: encryptedSigningKeys },
   '0008-keys-by-account': { up: keysByAccount },
+  '0009-tunnel-addresses': { up: tunnelAddresses },
 };
 
 const migratorOf = (db: Db): Migrator =>

@@ -134,6 +134,9 @@ export interface TunnelLogTable {
   name: Generated<string>;
   protocol: string;
   label: Generated<string>;
+  /** null: not told, by an edge or a client of before. */
+  public_url: string | null;
+  client_name: string | null;
   registered_at: Timestamp;
   unregistered_at: Timestamp | null;
   presumed_closed: Generated<boolean>;

@@ -31,6 +31,8 @@ export interface EdgeRequest {
   /** On whose behalf. */
   readonly accountId: string;
   readonly timeoutMs: number;
+  /** Sent as JSON. */
+  readonly body?: object;
 }
 
 /**
@@ -76,7 +78,7 @@ interface Answer {
 const send = async (
   deps: CallDeps,
   edge: ReachableEdge,
-  { method, path, accountId }: EdgeRequest,
+  { method, path, accountId, body }: EdgeRequest,
   signal: AbortSignal,
 ): Promise<Answer> => {
   const request = new Request(`${addressOf(edge, deps)}${path}`, {
@@ -85,7 +87,9 @@ const send = async (
       authorization: `Bearer ${openApiSecret(deps, edge)}`,
       [ACCOUNT_HEADER]: accountId,
       accept: 'application/json',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     // The secret goes to the address that the edge gave, and nowhere else.
     redirect: 'error',
     signal,

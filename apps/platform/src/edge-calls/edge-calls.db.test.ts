@@ -201,7 +201,7 @@ describe('asking the edge of a tunnel', () => {
     const tunnelId = await openAt(edge);
     expect(await calls().requests('eu', tunnelId, account.accountId, 7)).toEqual(list('tun_1'));
     expect(await calls().healthEvents('eu', tunnelId, account.accountId)).toEqual([]);
-    await expect(calls().replay('eu', tunnelId, 'req/1', account.accountId)).rejects.toMatchObject({
+    await expect(calls().replay('eu', tunnelId, 'req/1', account.accountId, { body: 'x' })).rejects.toMatchObject({
       code: 'EDGE_AWAY',
     });
     expect(urls).toEqual([
@@ -240,7 +240,7 @@ describe('asking the edge of a tunnel', () => {
       const tunnelId = await openAt(
         await startEdge('eu', json({ error: 'to the letter', code, request_id: 'r' }, status)),
       );
-      const answer = calls().replay('eu', tunnelId, 'req_1', account.accountId);
+      const answer = calls().replay('eu', tunnelId, 'req_1', account.accountId, {});
       await expect(answer).rejects.toMatchObject({ code, message: 'to the letter' });
     }
   });

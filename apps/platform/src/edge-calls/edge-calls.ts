@@ -12,6 +12,7 @@ import {
   groupSummaries,
   type HealthEvent,
   healthEvents,
+  type ReplayEdit,
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
@@ -26,7 +27,13 @@ export interface EdgeCalls {
   groups(accountId: string): Promise<{ groups: GroupSummary[]; warnings: string[] }>;
   /** TUNNEL_UNKNOWN when the edge keeps nothing of the tunnel any more; so with those below. */
   requests(regionId: string, tunnelId: string, accountId: string, limit: number): Promise<CaptureList>;
-  replay(regionId: string, tunnelId: string, requestId: string, accountId: string): Promise<CapturedRequest>;
+  replay(
+    regionId: string,
+    tunnelId: string,
+    requestId: string,
+    accountId: string,
+    edit: ReplayEdit,
+  ): Promise<CapturedRequest>;
   healthEvents(regionId: string, tunnelId: string, accountId: string): Promise<HealthEvent[]>;
   flows(regionId: string, tunnelId: string, accountId: string): Promise<EdgeFlows>;
   peers(regionId: string, tunnelId: string, accountId: string): Promise<EdgePeers>;
@@ -66,10 +73,11 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
   },
 
-  replay: async (regionId, tunnelId, requestId, accountId) => {
+  replay: async (regionId, tunnelId, requestId, accountId, edit) => {
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}/replay`;
-    return callEdge(deps, edge, { method: 'POST', path, accountId, timeoutMs: REPLAY_MS }, capturedRequest);
+    const question = { method: 'POST', path, accountId, timeoutMs: REPLAY_MS, body: edit } as const;
+    return callEdge(deps, edge, question, capturedRequest);
   },
 
   healthEvents: async (regionId, tunnelId, accountId) => {

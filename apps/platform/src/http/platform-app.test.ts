@@ -78,7 +78,7 @@ describe('the HTTP shell', () => {
   });
 
   it('answers 404 for an unknown path and 405 with Allow for a known one, before it asks for credentials', async () => {
-    expect(await refusal(await app.request('/nothing'))).toEqual([404, 'API_NOT_FOUND', 'nothing here: /nothing']);
+    expect(await refusal(await app.request('/nothing'))).toEqual([404, 'API_NOT_FOUND', 'Not found: /nothing']);
     const locked = await app.request('/locked', { method: 'DELETE' });
     expect(locked.headers.get('allow')).toBe('GET, HEAD');
     expect((await refusal(locked))[0]).toBe(405);

@@ -1,4 +1,5 @@
 // Who is asking: a user by an access token, an edge by its credential.
+import { looksLikeApiKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { headerOf } from '@tunnel/http-shell';
 import { Secret } from '@tunnel/runtime';
@@ -24,6 +25,8 @@ export const requireUser =
 const actorOf = async ({ accessTokens, users }: UserContext, authorization: string | undefined): Promise<UserActor> => {
   if (authorization === undefined) throw new Fault('ACCESS_TOKEN_MISSING');
   const token = BEARER.exec(authorization)?.[1];
+  // Whatever became of the key: who sends one looks for the wrong door, not for a new key.
+  if (token !== undefined && looksLikeApiKey(token)) throw new Fault('ACCESS_TOKEN_IS_API_KEY');
   const claims = token === undefined ? null : await accessTokens.check(token);
   if (claims === null) throw new Fault('ACCESS_TOKEN_INVALID');
   const known = await users.find(claims.userId);

@@ -116,6 +116,9 @@ const whenListed = (count: number): Promise<Record<string, unknown>[]> =>
     return requests;
   });
 
+/** Once there are so many. */
+const newestId = async (count: number): Promise<string> => String((await whenListed(count))[0]?.['id']);
+
 describe('the page', () => {
   it('comes with a strict policy, names no outside host, and its script is a script', async () => {
     const page = await ask('/');
@@ -146,7 +149,7 @@ describe('requests', () => {
     visit(POST);
     const [summary] = await whenListed(1);
     expect(summary).toMatchObject({
-      id: 'req_1',
+      id: expect.stringMatching(/^req_\w+$/),
       tunnel: 'web',
       method: 'POST',
       path: '/in?page=1&code=…',
@@ -154,7 +157,7 @@ describe('requests', () => {
       request_bytes: 19,
       replay_of: null,
     });
-    const detail = await ask('/api/requests/req_1');
+    const detail = await ask(`/api/requests/${String(summary?.['id'])}`);
     expect(detail.text).not.toContain('SECRET');
     expect(detail.json()).toMatchObject({
       request: { body: { bytes: 19, text: 'a=1&password=[redacted]', is_whole: true } },
@@ -183,7 +186,7 @@ describe('requests', () => {
     open.end();
     await eventually(() => expect(stream).toContain('event: hello'));
     visit(POST);
-    await eventually(() => expect(stream).toMatch(/event: requests\ndata: \[\{"id":"req_1".*"status":201/));
+    await eventually(() => expect(stream).toMatch(/event: requests\ndata: \[\{"id":"req_\w+".*"status":201/));
     expect(stream).not.toContain('SECRET');
   });
 
@@ -198,42 +201,42 @@ describe('requests', () => {
 describe('a replay', () => {
   it('sends the whole record to the local service, and its answer is in the list', async () => {
     visit(POST);
-    await whenListed(1);
-    const sent = await replay('req_1');
-    expect([sent.status, sent.json()]).toEqual([202, { id: 'req_2' }]);
+    const id = await newestId(1);
+    const sent = await replay(id);
+    const again = String(sent.json()['id']);
+    expect([sent.status, again]).toEqual([202, expect.stringMatching(/^req_\w{20}$/)]);
     const requests = await whenListed(2);
-    expect(requests[0]).toMatchObject({ id: 'req_2', replay_of: 'req_1', status: 201, request_bytes: 19 });
+    expect(requests[0]).toMatchObject({ id: again, replay_of: id, status: 201, request_bytes: 19 });
     expect(served[1]).toEqual(served[0]);
     expect(served[1]).toMatchObject({ url: '/in?page=1&code=SECRET', body: 'a=1&password=SECRET' });
     expect(served[1]?.headers).toMatchObject({ authorization: 'Bearer SECRET' });
     // A replay is a record, too.
-    expect((await replay('req_2')).status).toBe(202);
+    expect((await replay(again)).status).toBe(202);
     await eventually(() => expect(served).toHaveLength(3));
   });
 
   it('is refused to whoever is not the page', async () => {
     visit(POST);
-    await whenListed(1);
+    const id = await newestId(1);
     for (const headers of [
       { origin: 'http://evil.example' },
       { 'x-inspector-token': 'guess' },
       { host: 'evil.example' },
     ]) {
-      expect((await replay('req_1', headers)).status).toBeGreaterThanOrEqual(403);
+      expect((await replay(id, headers)).status).toBeGreaterThanOrEqual(403);
     }
     expect(served).toHaveLength(1);
   });
 
   it('says why it cannot be done', async () => {
     visit('GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
-    await whenListed(1);
-    const refused = await replay('req_1');
+    const refused = await replay(await newestId(1));
     expect([refused.status, refused.json()['error']]).toEqual([409, expect.stringContaining('another protocol')]);
     visit('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-    await whenListed(2);
+    const id = await newestId(2);
     service.closeAllConnections();
     await new Promise((resolve) => service.close(resolve));
-    const failed = await replay('req_2');
+    const failed = await replay(id);
     expect([failed.status, failed.json()['error']]).toEqual([502, expect.stringContaining('connection refused')]);
   });
 });

@@ -37,7 +37,7 @@ export const json = (status: number, value: object): Answer => ({
   text: JSON.stringify(value),
 });
 
-const NOT_FOUND = json(404, { error: 'nothing here' });
+const NOT_FOUND = json(404, { error: 'Not found' });
 
 export const answerTo = async (method: string, path: string, deps: RouteDeps): Promise<Answer> => {
   if (method === 'POST') return replayOf(path, deps);
@@ -73,7 +73,7 @@ const replayOf = async (path: string, deps: RouteDeps): Promise<Answer> => {
 };
 
 const recordAt = (path: string, tail: string, { store }: RouteDeps): RequestRecord | undefined => {
-  const id = /^\/api\/requests\/(req_\d{1,15})(\/replay)?$/.exec(path);
+  const id = /^\/api\/requests\/(req_\w{1,40})(\/replay)?$/.exec(path);
   return id === null || (id[2] ?? '') !== tail ? undefined : store.get(id[1] ?? '');
 };
 

@@ -1,6 +1,7 @@
 // A connection to what another client publishes: asks the edge to be joined, brings relay streams to the peer session, and keeps at it. What
 // runs direct does not need the edge and outlives it.
 import type { Duplex } from 'node:stream';
+import { inspect } from 'node:util';
 import { Fault } from '@tunnel/errors';
 import { type MuxStream, type PendingStream, processBudget, type ReportInternalError } from '@tunnel/mux';
 import type { PeerNetwork, PeerPath, PeerSubscriber } from '@tunnel/peer';
@@ -125,6 +126,16 @@ export class PeerLink implements PeerConnection {
 
   get counts(): TrafficCounts {
     return this.traffic.counts();
+  }
+
+  /** What whoever prints it sees: plain, and nothing of the inside. */
+  toJSON(): object {
+    const { name, p2pName, service, state, peerId, path, reason, rttMs, listen, counts } = this;
+    return { name, p2pName, service, state, peerId, path, reason, rttMs, listen, counts };
+  }
+
+  [inspect.custom](): object {
+    return this.toJSON();
   }
 
   onPath(listener: (path: PeerPath) => void): () => void {

@@ -46,7 +46,7 @@ const send = (
     queueMicrotask(() => local.reset(DONE));
   };
   const tap = new HttpTap((sent) => {
-    const seen = requests.begin(record.tunnel, sent, { of: record.id, onEnd });
+    const seen = requests.beginReplay(record.tunnel, sent, { of: record.id, onEnd });
     id = seen?.id ?? '';
     return seen;
   });

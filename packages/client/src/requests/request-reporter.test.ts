@@ -19,7 +19,8 @@ const start = () => {
   reporter.keepIn(store);
   const begin = (path: string): RequestRecord => {
     const head = parseRequestHead(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n`);
-    const record = head.kind === 'request' ? reporter.begin(tunnel, head) : null;
+    const record =
+      head.kind === 'request' ? reporter.beginReplay(tunnel, head, { of: 'req_0', onEnd: () => {} }) : null;
     if (record === null) throw new Error('it was not begun');
     return record;
   };
@@ -29,11 +30,11 @@ const start = () => {
 describe('the store', () => {
   it('keeps the last requests, newest first', () => {
     const { store, begin } = start();
-    for (let index = 0; index < CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX + 50; index += 1) begin(`/${index}`);
+    const ids = Array.from({ length: CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX + 50 }, (_, index) => begin(`/${index}`).id);
     const paths = store.list().map(({ shownPath }) => shownPath);
     expect(paths).toHaveLength(CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX);
     expect([paths[0], paths.at(-1)]).toEqual(['/249', '/50']);
-    expect([store.get('req_50'), store.get('req_51')?.shownPath]).toEqual([undefined, '/50']);
+    expect([store.get(ids[49] ?? ''), store.get(ids[50] ?? '')?.shownPath]).toEqual([undefined, '/50']);
   });
 
   it('is bounded in bytes, also by what grows later, and forgets what has given way', () => {

@@ -1,7 +1,8 @@
 // Tells what is seen of the requests, looks only while somebody listens, and keeps the last of them for the inspector.
 import type { RequestHead } from '@tunnel/core';
 import type { ByteDuplex } from '@tunnel/mux';
-import type { Clock } from '@tunnel/runtime';
+import { type RequestStream, requestIdOf } from '@tunnel/protocol';
+import { type Clock, randomId } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { TunnelEntry } from '../tunnel.ts';
 import { HttpTap, TappedDuplex } from './http-tap.ts';
@@ -17,7 +18,6 @@ export class RequestReporter {
   readonly #clock: Clock;
   readonly #listeners = new Set<RequestListener>();
   #store: RequestStore | null = null;
-  #count = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -38,30 +38,35 @@ export class RequestReporter {
     return this.#listeners.size > 0 || this.#store !== null;
   }
 
-  /** The visitor's end with somebody looking on; itself when nobody wants to know. */
-  tap(visitor: ByteDuplex, tunnel: TunnelEntry): ByteDuplex {
+  /** The visitor's end of a stream with somebody looking on; itself when nobody wants to know. */
+  tap(visitor: ByteDuplex, tunnel: TunnelEntry, stream: RequestStream): ByteDuplex {
     if (!this.isHeard) return visitor;
-    return new TappedDuplex(visitor, new HttpTap((head) => this.begin(tunnel, head)));
+    // Looked at from its first byte on, or not at all: the edge counts the same.
+    let ordinal = 0;
+    const begin = (head: RequestHead): RequestRecord | null => {
+      ordinal += 1;
+      return this.#begin(tunnel, head, requestIdOf(stream, ordinal));
+    };
+    return new TappedDuplex(visitor, new HttpTap(begin));
   }
 
-  /** null: nobody listens any more. */
-  begin(tunnel: TunnelEntry, head: RequestHead, replay?: Replay): RequestRecord | null {
+  /** One that is sent again from here: the edge knows nothing of it, so that its name is ours to choose. null: nobody listens any more. */
+  beginReplay(tunnel: TunnelEntry, head: RequestHead, replay: Replay): RequestRecord | null {
+    return this.#begin(tunnel, head, randomId('req'), replay);
+  }
+
+  #begin(tunnel: TunnelEntry, head: RequestHead, id: string, replay?: Replay): RequestRecord | null {
     if (!this.isHeard) return null;
-    this.#count += 1;
     const store = tunnel.spec.capture === false ? null : this.#store;
-    const record = new RequestRecord(
-      { id: `req_${this.#count}`, tunnel, at: this.#clock.now(), replayOf: replay?.of ?? null },
-      head,
-      {
-        monotonic: () => this.#clock.monotonic(),
-        keep: store !== null,
-        onGrown: (grown, bytes) => store?.grow(grown, bytes),
-        onEnd: (ended) => {
-          this.#emit(finishedEvent(ended));
-          replay?.onEnd();
-        },
+    const record = new RequestRecord({ id, tunnel, at: this.#clock.now(), replayOf: replay?.of ?? null }, head, {
+      monotonic: () => this.#clock.monotonic(),
+      keep: store !== null,
+      onGrown: (grown, bytes) => store?.grow(grown, bytes),
+      onEnd: (ended) => {
+        this.#emit(finishedEvent(ended));
+        replay?.onEnd();
       },
-    );
+    });
     store?.add(record);
     if (replay === undefined) tunnel.traffic.requested();
     this.#emit({ type: 'request-started', ...factsOf(record) });

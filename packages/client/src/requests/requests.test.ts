@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { MuxStream } from '@tunnel/mux';
+import { requestIdOf } from '@tunnel/protocol';
 import { eventually, RecordingReader, rethrow, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Client, connect } from '../client.ts';
@@ -79,7 +80,14 @@ describe('a request', () => {
     const visitor = await visit(tunnel);
     say(visitor, GET);
     await eventually(() => expect(finished()).toHaveLength(1));
-    const facts = { id: 'req_1', tunnel, method: 'GET', path: '/a?page=2&access_token=…', replayOf: null };
+    // As the other end calls it: the scripted edge gives its streams as the real one does.
+    const facts = {
+      id: requestIdOf(visitor.stream, 1),
+      tunnel,
+      method: 'GET',
+      path: '/a?page=2&access_token=…',
+      replayOf: null,
+    };
     expect(events[0]).toMatchObject({ type: 'request-started', ...facts });
     expect(events[1]).toMatchObject({
       type: 'request-finished',
@@ -91,7 +99,7 @@ describe('a request', () => {
     });
     say(visitor, 'POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc');
     await eventually(() => expect(finished()).toHaveLength(2));
-    expect(finished()[1]).toMatchObject({ path: '/b', requestBytes: 3 });
+    expect(finished()[1]).toMatchObject({ id: requestIdOf(visitor.stream, 2), path: '/b', requestBytes: 3 });
   });
 
   it('that its visitor gave up is told as aborted', async () => {

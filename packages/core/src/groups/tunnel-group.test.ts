@@ -142,3 +142,13 @@ it('one that was away begins as one that joins, and its history says so', () => 
     ],
   ]);
 });
+
+it('says why it failed last, also once it is well again, and after it was away', () => {
+  const health = new MemberHealth('http');
+  expect(health.lastFailureReason).toBeNull();
+  health.reportUnhealthy({ reason: 'status 500', consecutiveFailures: 3 }, 1);
+  health.reportUnhealthy({ reason: 'connection refused', consecutiveFailures: 4 }, 2);
+  health.reportHealthy(3);
+  health.returned(4);
+  expect(health.lastFailureReason).toBe('connection refused');
+});

@@ -2,6 +2,7 @@
 export { HTTP1_BOUNDS, type Http1Bounds } from '../limits.ts';
 export { CHUNK_END, chunkLine, lastChunk, scannerOf } from './bodies.ts';
 export { ChunkedBody, type ChunkedForm } from './chunked-body.ts';
+export { type EditProblem, editedHead, isEdit, markProblem, type RequestEdit } from './edited-request.ts';
 export type { HeadProblem } from './field-reader.ts';
 export { fieldValueOf, type HeaderField } from './fields.ts';
 export type { BodyScanner, BodySink, Framing } from './framing.ts';
@@ -16,6 +17,7 @@ export {
   resetHeadSearch,
 } from './head-search.ts';
 export { type OwnResponse, ownResponseText, reasonOf, redirectToHttps, renderError } from './own-response.ts';
+export { putBackInBody } from './put-back.ts';
 export { isTextual, REDACTED, redactBody, redactFields, redactJson, redactUrl, type ShownField } from './redact.ts';
 export { type HttpVersion, parseRequestHead, type RequestHead, requestHeadFromParts } from './request-head.ts';
 export { hostOfAuthority, isHostHeader } from './request-target.ts';

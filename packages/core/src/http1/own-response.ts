@@ -114,7 +114,7 @@ const pageOf = (words: ErrorWords): string => {
 <main>
 <p class="status">${escaped(title)}</p>
 <h1>${escaped(sentence(words.message))}</h1>
-<p>${escaped(sentence(words.next))}</p>
+<p>${withCode(escaped(sentence(words.next)))}</p>
 <p class="code">${escaped(words.code)}${request}</p>
 </main>
 </body>
@@ -129,6 +129,7 @@ const STYLE = [
   'font:16px/1.6 system-ui,sans-serif}main{max-width:34rem;padding:2rem}',
   'h1{font-size:1.4rem;line-height:1.35;margin:0 0 .75rem;overflow-wrap:anywhere}p{margin:0 0 .75rem;overflow-wrap:anywhere}',
   '.status,.code{color:var(--soft);font-size:.875rem}.code{margin-top:1.5rem;font-family:ui-monospace,monospace}',
+  'code{font-family:ui-monospace,monospace;font-size:.9em}',
 ].join('');
 
 /** Texts of the catalogue begin small and have no full stop, as they also stand after `error: `. */
@@ -140,6 +141,9 @@ const sentence = (text: string): string => {
 /** ASCII only, whatever is in the text: markup, quotes and every other character become references. */
 const escaped = (text: string): string =>
   text.replace(/[&<>"']|[^\x20-\x7e]/gu, (character) => `&#${character.codePointAt(0)};`);
+
+/** Between backticks the catalogue has what is typed. */
+const withCode = (markup: string): string => markup.replace(/`([^`]+)`/g, '<code>$1</code>');
 
 /**
  * Whether the visitor would rather read JSON than a page (RFC 9110, 12.5.1, as far as two answers need it).

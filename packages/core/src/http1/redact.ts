@@ -31,48 +31,58 @@ export const redactFields = (fields: Iterable<ShownField>): ShownField[] =>
   Array.from(fields, ({ name, value }) => {
     const lower = name.toLowerCase();
     if (SECRET_FIELDS.has(lower)) return { name, value: REDACTED };
-    return { name, value: URL_FIELDS.has(lower) ? redactUrl(value) : value };
+    return { name, value: isUrlField(lower) ? redactUrl(value) : value };
   });
 
+export const isUrlField = (lower: string): boolean => URL_FIELDS.has(lower);
+
+/** What stands in the place of a secret: by its name as a reader understands it, and its value as it stands in the text. */
+export type ReplaceSecret = (name: string, value: string) => string;
+
+const HIDE: ReplaceSecret = () => REDACTED;
+
 /** A path or a URL: the fields of its query, and of a fragment that looks like one, as sign-ins use both. */
-export const redactUrl = (url: string): string => {
+export const redactUrl = (url: string, replace = HIDE): string => {
   const start = url.search(/[?#]/);
   if (start === -1) return url;
   const parts = url.slice(start).split(/([?#])/);
-  return url.slice(0, start) + parts.map((part) => (part === '?' || part === '#' ? part : redactForm(part))).join('');
+  const shown = parts.map((part) => (part === '?' || part === '#' ? part : redactForm(part, replace)));
+  return url.slice(0, start) + shown.join('');
 };
 
 /** `name=value&name=value`, also when it was cut off. */
-const redactForm = (form: string): string =>
+const redactForm = (form: string, replace: ReplaceSecret): string =>
   form
     .split(/([&;])/)
     .map((pair) => {
       const equals = pair.indexOf('=');
       if (equals === -1 || equals === pair.length - 1) return pair;
-      return isSecretName(decoded(pair.slice(0, equals))) ? `${pair.slice(0, equals)}=${REDACTED}` : pair;
+      const name = decoded(pair.slice(0, equals));
+      return isSecretName(name) ? `${pair.slice(0, equals)}=${replace(name, pair.slice(equals + 1))}` : pair;
     })
     .join('');
 
 /** A textual body by its Content-Type; other kinds than forms are returned as they are. */
-export const redactBody = (contentType: string | null, body: string): string => {
+export const redactBody = (contentType: string | null, body: string, replace = HIDE): string => {
   const type = (contentType ?? '').trim().toLowerCase();
-  if (type.startsWith('application/x-www-form-urlencoded')) return redactForm(body);
+  if (type.startsWith('application/x-www-form-urlencoded')) return redactForm(body, replace);
   if (!type.startsWith('multipart/form-data')) return body;
   const boundary = /;\s*boundary=(?:"([^"]*)"|([^;\s]*))/i.exec(contentType ?? '');
-  return redactMultipart(body, boundary?.[1] ?? boundary?.[2] ?? '');
+  return redactMultipart(body, boundary?.[1] ?? boundary?.[2] ?? '', replace);
 };
 
 /** Part by part; the last one may be cut off. Without a boundary the parts cannot be told apart, so nothing is shown. */
-const redactMultipart = (body: string, boundary: string): string => {
+const redactMultipart = (body: string, boundary: string, replace: ReplaceSecret): string => {
   if (boundary === '') return REDACTED;
   return body
     .split(`--${boundary}`)
     .map((part) => {
       const headEnd = part.indexOf('\r\n\r\n');
       const head = headEnd === -1 ? part : part.slice(0, headEnd);
-      const name = /[;\s]name\*?=(?:"([^"]*)"|([^;\s]*))/i.exec(head);
-      if (headEnd === -1 || name === null || !isSecretName(decoded(name[1] ?? name[2] ?? ''))) return part;
-      return `${head}\r\n\r\n${REDACTED}\r\n`;
+      const field = /[;\s]name\*?=(?:"([^"]*)"|([^;\s]*))/i.exec(head);
+      const name = decoded(field?.[1] ?? field?.[2] ?? '');
+      if (headEnd === -1 || field === null || !isSecretName(name)) return part;
+      return `${head}\r\n\r\n${replace(name, part.slice(headEnd + 4).replace(/\r\n$/, ''))}\r\n`;
     })
     .join(`--${boundary}`);
 };
@@ -93,12 +103,14 @@ const SECRET_MEMBER = /token|secret|passw(?:or)?d|passphrase|api[_-]?key|private
 // The name is bounded: without that, a text of nothing but quotes would take the square of its length.
 const MEMBER = /("((?:[^"\\]|\\.){1,100})"\s*:\s*)("(?:[^"\\]|\\.)*(?:"|\\?$)|\[[^[\]]*(?:\]|$)|[^\s"[\]{},]+)/g;
 
+const HIDE_MEMBER: ReplaceSecret = () => `"${REDACTED}"`;
+
 /** Secrets by the names of their members. On the text, so that a body that was cut off is covered, too. */
-export const redactJson = (contentType: string | null, text: string): string => {
+export const redactJson = (contentType: string | null, text: string, replace = HIDE_MEMBER): string => {
   if (!/json|graphql/i.test(contentType ?? '')) return text;
   return text.replace(MEMBER, (whole, lead: string, name: string, value: string) => {
     if (!SECRET_MEMBER.test(unescaped(name)) || value === 'null') return whole;
-    return `${lead}"${REDACTED}"`;
+    return lead + replace(unescaped(name), value);
   });
 };
 

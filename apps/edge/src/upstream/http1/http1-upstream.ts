@@ -26,6 +26,8 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
   #opening: PendingStream | null = null;
   #stream: MuxStream | null = null;
   #isReused = false;
+  /** Requests that were put on the stream, this one included once it is. */
+  #ordinal = 0;
 
   constructor(
     idle: IdleStreams,
@@ -47,13 +49,14 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
   start(): void {
     const maxIdleMs = this.isRepeatable ? EDGE_LIMITS.HTTP_IDLE_STREAM_MS : EDGE_LIMITS.HTTP_IDLE_STREAM_UNSAFE_MS;
     const isUpgrade = this.request.head.upgrade !== null;
-    const stream = isUpgrade ? null : this.#idle.take(this.service, this.context.now(), maxIdleMs);
-    if (stream === null) {
+    const idle = isUpgrade ? null : this.#idle.take(this.service, this.context.now(), maxIdleMs);
+    if (idle === null) {
       this.#openAnew();
       return;
     }
     this.#isReused = true;
-    this.#begin(stream);
+    this.#ordinal = idle.requests;
+    this.#begin(idle.stream);
   }
 
   #openAnew(): void {
@@ -81,6 +84,8 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
     const head = Buffer.from(requestHeadFor(this.request.head, this.request.options), 'latin1');
     this.lastProgressMs = this.context.preciseNow();
     this.isSent = true;
+    this.#ordinal += 1;
+    this.request.recorder?.onSent(stream, this.#ordinal);
     let isFree = this.#send(stream, head, 0, head.length, true);
     const { waiting } = this;
     this.waiting = null;
@@ -199,6 +204,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
     stream?.reset(UNUSABLE);
     if (this.#isReused && !this.hasAnswer && this.isRepeatable && this.isAtHand) {
       this.#isReused = false;
+      this.#ordinal = 0;
       this.#openAnew();
     } else this.fail(new Fault('LOCAL_CLOSED', { reason }));
   }
@@ -212,8 +218,8 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
     this.isOver = true;
     if (stream !== null) {
       if (!isClean || !this.requestDone) stream.reset(UNUSABLE);
-      else if (this.#response.head?.keepAlive) this.#idle.give(this.service, stream, nowMs);
-      else this.#idle.letClose(this.service, stream, nowMs);
+      else if (this.#response.head?.keepAlive) this.#idle.give(this.service, stream, this.#ordinal, nowMs);
+      else this.#idle.letClose(this.service, stream, this.#ordinal, nowMs);
     }
     this.request.recorder?.finish(nowMs, 'complete');
     this.handler.onEnd(this.requestDone);

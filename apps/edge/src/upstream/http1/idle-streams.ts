@@ -12,13 +12,16 @@ const UNASKED: StreamReason = { code: 'cancelled', text: 'bytes that nobody aske
 class IdleStream implements ByteReader {
   readonly service: Service;
   readonly stream: MuxStream;
+  /** That it has carried. */
+  readonly requests: number;
   readonly sinceMs: number;
   readonly #report: ReportInternalError;
 
-  constructor(service: Service, stream: MuxStream, sinceMs: number, report: ReportInternalError) {
+  constructor(service: Service, stream: MuxStream, requests: number, sinceMs: number, report: ReportInternalError) {
     this.#report = report;
     this.service = service;
     this.stream = stream;
+    this.requests = requests;
     this.sinceMs = sinceMs;
     stream.read(this);
   }
@@ -56,12 +59,12 @@ export class IdleStreams {
    * `maxIdleMs`: a request that cannot be sent again takes only a stream that was in use just now. A tunnel that was registered anew may lead
    * to another service since: what was kept of it before is of no use.
    */
-  take(service: Service, nowMs: number, maxIdleMs: number): MuxStream | null {
+  take(service: Service, nowMs: number, maxIdleMs: number): IdleStream | null {
     const idle = this.#byTunnel.get(service.tunnelId);
     for (let one = idle?.pop(); one !== undefined; one = idle?.pop()) {
       const isFresh = nowMs - one.sinceMs <= maxIdleMs;
       const isUsable = one.service === service && one.stream.state === 'open' && !one.stream.isRetiring;
-      if (isFresh && isUsable) return one.stream;
+      if (isFresh && isUsable) return one;
       one.stream.reset(UNUSED);
       // The others are older still.
       if (!isFresh) break;
@@ -69,21 +72,21 @@ export class IdleStreams {
     return null;
   }
 
-  give(service: Service, stream: MuxStream, nowMs: number): void {
+  give(service: Service, stream: MuxStream, requests: number, nowMs: number): void {
     // The next visitor may be one that never reads: the large window was for the last one.
-    if (stream.hasGrown) return this.letClose(service, stream, nowMs);
+    if (stream.hasGrown) return this.letClose(service, stream, requests, nowMs);
     const idle = this.#byTunnel.get(service.tunnelId) ?? [];
     if (idle.length >= EDGE_LIMITS.HTTP_IDLE_STREAMS_PER_TUNNEL || stream.isRetiring) {
       stream.reset(UNUSED);
       return;
     }
-    idle.push(new IdleStream(service, stream, nowMs, this.#report));
+    idle.push(new IdleStream(service, stream, requests, nowMs, this.#report));
     this.#byTunnel.set(service.tunnelId, idle);
   }
 
   /** Not to be used again: it ends when the service hangs up, or by the sweep. */
-  letClose(service: Service, stream: MuxStream, nowMs: number): void {
-    this.#closing.push(new IdleStream(service, stream, nowMs, this.#report));
+  letClose(service: Service, stream: MuxStream, requests: number, nowMs: number): void {
+    this.#closing.push(new IdleStream(service, stream, requests, nowMs, this.#report));
     stream.end();
   }
 

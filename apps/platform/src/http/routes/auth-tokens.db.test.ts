@@ -119,6 +119,9 @@ describe('access tokens', () => {
     for (const token of tampered) {
       expect(await codeOf(await me({ authorization: `Bearer ${token}` }))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
     }
+    // Of an API key it is said what it is, in order or not.
+    const ofKey = await codeOf(await me({ authorization: 'Bearer tnl_never-made-here' }));
+    expect(ofKey).toEqual([401, 'ACCESS_TOKEN_IS_API_KEY']);
   });
 
   it.each([

@@ -29,6 +29,8 @@ const logOf = (user: UserActor, count: number) =>
     unregistered_at: n < 5 ? null : new Date(Date.UTC(2030, 5, 15, 11)),
     request_count: n,
     bytes_proxied: n * 3_000_000_000,
+    // One of an edge that told neither.
+    ...(n === 0 ? {} : { name: `web-${n}`, public_url: `https://label-${n}.t.example`, client_name: 'laptop' }),
   }));
 
 beforeAll(async () => {
@@ -115,6 +117,7 @@ describe('GET /usage/tunnels', () => {
     const newest = entries.find(({ id }) => id === entry?.id);
     expect(entry).toEqual({
       ...newest,
+      ...{ name: 'web-24', public_url: 'https://label-24.t.example', client_name: 'laptop' },
       protocol: 'http',
       label: 'label-24',
       registered_at: '2030-06-15T00:12:00.000Z',
@@ -216,6 +219,15 @@ describe('GET /usage/tunnels/{id}', () => {
     expect(await read(`/usage/tunnels/${first?.tunnel_id}`)).toEqual(byId);
   });
 
+  it('tells name, address and computer; what an edge of before did not tell is left out', async () => {
+    const [old, second] = entries;
+    expect(await read(`/usage/tunnels/${second?.id}`)).toMatchObject({
+      ...{ name: 'web-1', public_url: 'https://label-1.t.example', client_name: 'laptop' },
+    });
+    const told = Object.keys((await read(`/usage/tunnels/${old?.id}`)) as object);
+    expect(told.filter((field) => ['name', 'public_url', 'client_name'].includes(field))).toEqual([]);
+  });
+
   it('knows nothing of what is not yours or no id', async () => {
     const strangers = [
       entries[0]?.id,
@@ -255,7 +267,21 @@ describe('what the edge of a tunnel knows', () => {
       `/usage/tunnels/${http()?.tunnel_id}/requests/req_1/replay`,
     );
     expect(replay.status).toBe(200);
-    expect(fixture.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, 'req_1', fixture.alice.userId]);
+    expect(fixture.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, 'req_1', fixture.alice.userId, {}]);
+  });
+
+  it('an edited replay is passed on as it is, one of another form refused', async () => {
+    const path = `/usage/tunnels/${http()?.tunnel_id}/requests/req_1/replay`;
+    fixture.edges.answer = {};
+    const edit = { method: 'PUT', headers: [['a', '[redacted]']], body: '' };
+    expect((await fixture.ask(fixture.alice, 'POST', path, edit)).status).toBe(200);
+    expect(fixture.edges.asked.at(-1)?.at(-1)).toEqual(edit);
+    const asked = fixture.edges.asked.length;
+    for (const bad of [{ path: 1 }, { other: 'x' }, { headers: [['a', 'b', 'c']] }]) {
+      const answer = await fixture.ask(fixture.alice, 'POST', path, bad);
+      expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'API_BAD_REQUEST' }]);
+    }
+    expect(fixture.edges.asked).toHaveLength(asked);
   });
 
   it('is 400 for the requests of a tcp tunnel and for a bad limit', async () => {

@@ -7,6 +7,7 @@ import {
   captureList,
   healthEvents,
   platformPools,
+  replayEdit,
   shownProtocol,
   TUNNEL_LOG_LIMIT,
   TUNNEL_LOG_OFFSET,
@@ -17,7 +18,7 @@ import {
   usageRegions,
   usageSummary,
 } from '@tunnel/contract';
-import { choiceParameter, integerParameter } from '@tunnel/http-shell';
+import { choiceParameter, emptyBodyIsNone, integerParameter } from '@tunnel/http-shell';
 import type { MiddlewareHandler } from 'hono';
 import {
   type GroupEdges,
@@ -149,16 +150,19 @@ const replayRoute = createRoute({
   method: 'post',
   path: '/usage/tunnels/{id}/requests/{request_id}/replay',
   tags: extensions,
-  summary: 'Send a captured request to the local service once more',
+  summary: 'Send a captured request to the local service once more, as it was or edited',
   security: withUser,
   request: {
     params: tunnelIdParam.extend({
       request_id: z.string().meta({ description: 'The id of the captured request.', examples: ['req_k3b9f200001c'] }),
     }),
+    body: { content: { 'application/json': { schema: replayEdit } }, required: false },
   },
   responses: {
     200: json(capturedRequest, 'The new request, with replay_of; whatever the status of the service’s answer.'),
-    400: refused('The tunnel is not an http tunnel.', 'TUNNEL_NOT_HTTP', { protocol: 'tcp' }),
+    400: refused('The edit breaks a rule, or the tunnel is not an http tunnel.', 'API_BAD_REQUEST', {
+      reason: 'path: must begin with /',
+    }),
     ...userRefusals,
     404: refused('No such tunnel or request, or not yours.', 'CAPTURE_UNKNOWN'),
     409: refused('It was not kept whole, or its tunnel has ended.', 'CAPTURE_NOT_REPLAYABLE', {
@@ -200,9 +204,11 @@ const addEdgeRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => {
   app.openapi(healthEventsRoute, async (context) =>
     context.json(await listHealthEvents(deps, context.get('actor'), context.req.valid('param').id), 200),
   );
+  app.use(replayRoute.getRoutingPath(), emptyBodyIsNone);
   app.openapi(replayRoute, async (context) => {
     const { id, request_id } = context.req.valid('param');
-    return context.json(await replayRequest(deps, context.get('actor'), id, request_id), 200);
+    const edit = context.req.valid('json');
+    return context.json(await replayRequest(deps, context.get('actor'), id, request_id, edit), 200);
   });
 };
 

@@ -13,6 +13,9 @@ export interface LogEntry {
   sessionId: string;
   name: string;
   label: string;
+  /** null: not told, by an edge or a client of before. */
+  clientName: string | null;
+  publicUrl: string | null;
   unregisteredAt: Date | null;
   presumedClosed: boolean;
   /** Added by this batch. */
@@ -87,6 +90,8 @@ const applyOpened = (entry: LogEntry, record: Opened, currentRun: string | null)
   entry.abandoned = false;
   entry.label = record.label;
   entry.name = record.name;
+  entry.clientName = record.client_name ?? null;
+  entry.publicUrl = record.public_url ?? null;
   entry.sessionId = record.session_id;
   entry.runId = record.run_id;
   const at = timeOf(record.at);

@@ -22,9 +22,9 @@ export const insertOpened = async (
   // A key that is gone, or somebody else's, is no reason to forget a tunnel.
   const { rows } = await sql<{ tunnel_id: string }>`
     insert into tunnel_log
-      (user_id, key_id, edge_id, region_id, tunnel_id, run_id, session_id, name, protocol, registered_at)
+      (user_id, key_id, edge_id, region_id, tunnel_id, run_id, session_id, name, client_name, protocol, registered_at)
     select users.id, api_keys.id, edges.id, edges.region_id, told.tunnel_id, told.run_id, told.session_id, told.name,
-      told.protocol, told.at
+      told.client_name, told.protocol, told.at
     from unnest(
       ${column((record) => record.account_id)}::uuid[],
       ${column(({ key_id }) => (isUuid(key_id) ? key_id : null))}::uuid[],
@@ -32,9 +32,10 @@ export const insertOpened = async (
       ${column((record) => record.run_id)}::text[],
       ${column((record) => record.session_id)}::text[],
       ${column((record) => record.name)}::text[],
+      ${column((record) => record.client_name ?? null)}::text[],
       ${column((record) => record.protocol)}::text[],
       ${column((record) => timeOf(record.at).toISOString())}::timestamptz[]
-    ) as told (account_id, key_id, tunnel_id, run_id, session_id, name, protocol, at)
+    ) as told (account_id, key_id, tunnel_id, run_id, session_id, name, client_name, protocol, at)
     join users on users.id = told.account_id
     join edges on edges.id = ${edgeId}
     left join api_keys on api_keys.id = told.key_id and api_keys.user_id = users.id
@@ -65,7 +66,7 @@ export const lockEntries = async (
   const rows = await trx
     .selectFrom('tunnel_log')
     .select(['id', 'tunnel_id', 'user_id', 'key_id', 'registered_at', 'run_id', 'session_id', 'name', 'label'])
-    .select(['unregistered_at', 'presumed_closed'])
+    .select(['client_name', 'public_url', 'unregistered_at', 'presumed_closed'])
     .where(sql<boolean>`tunnel_id = any(${tunnelIds}::text[])`)
     .where('edge_id', '=', edgeId)
     .orderBy('tunnel_id')
@@ -82,6 +83,8 @@ export const lockEntries = async (
     sessionId: row.session_id,
     name: row.name,
     label: row.label,
+    clientName: row.client_name,
+    publicUrl: row.public_url,
     unregisteredAt: row.unregistered_at,
     presumedClosed: row.presumed_closed,
     requests: 0,
@@ -107,6 +110,7 @@ const updateEntries = async (trx: Trx, entries: readonly LogEntry[]): Promise<vo
   await sql`
     update tunnel_log set
       run_id = told.run_id, session_id = told.session_id, name = told.name, label = told.label,
+      client_name = told.client_name, public_url = told.public_url,
       unregistered_at = told.unregistered_at, presumed_closed = told.presumed_closed,
       request_count = request_count + told.requests, bytes_proxied = bytes_proxied + told.bytes
     from unnest(
@@ -115,11 +119,14 @@ const updateEntries = async (trx: Trx, entries: readonly LogEntry[]): Promise<vo
       ${column((entry) => entry.sessionId)}::text[],
       ${column((entry) => entry.name)}::text[],
       ${column((entry) => entry.label)}::text[],
+      ${column((entry) => entry.clientName)}::text[],
+      ${column((entry) => entry.publicUrl)}::text[],
       ${column((entry) => entry.unregisteredAt?.toISOString() ?? null)}::timestamptz[],
       ${column((entry) => entry.presumedClosed)}::boolean[],
       ${column((entry) => entry.requests)}::bigint[],
       ${column((entry) => entry.bytes)}::bigint[]
-    ) as told (id, run_id, session_id, name, label, unregistered_at, presumed_closed, requests, bytes)
+    ) as told
+      (id, run_id, session_id, name, label, client_name, public_url, unregistered_at, presumed_closed, requests, bytes)
     where tunnel_log.id = told.id
   `.execute(trx);
 };

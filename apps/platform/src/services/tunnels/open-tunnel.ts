@@ -84,6 +84,7 @@ const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion): Pr
       presumed_closed: false,
       run_id: question.run_id,
       session_id: question.session_id,
+      client_name: question.client_name ?? null,
     })
     .where('id', '=', entry.id)
     .execute();
@@ -105,11 +106,12 @@ const insertEntry = async (trx: Trx, edgeId: string, question: TunnelQuestion): 
   const at = timeOf(question.at);
   const { numAffectedRows } = await sql`
     insert into tunnel_log
-      (user_id, key_id, edge_id, run_id, region_id, tunnel_id, session_id, name, protocol, registered_at)
+      (user_id, key_id, edge_id, run_id, region_id, tunnel_id, session_id, name, client_name, protocol, registered_at)
     values (
       ${question.account_id}, ${question.key_id}, ${edgeId}, ${question.run_id},
       (select region_id from edges where id = ${edgeId}),
-      ${question.tunnel_id}, ${question.session_id}, ${question.name}, ${question.protocol}, ${at}
+      ${question.tunnel_id}, ${question.session_id}, ${question.name},
+      ${question.client_name ?? null}, ${question.protocol}, ${at}
     ) on conflict (tunnel_id) do nothing`.execute(trx);
   // The edge did not wait for the answer, and its record of the tunnel was stored a moment ago, and counted.
   if (numAffectedRows === 0n) return;

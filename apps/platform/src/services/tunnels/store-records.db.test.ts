@@ -73,6 +73,29 @@ describe('what records do to the log', () => {
     expect(await daysOf(fixture.db, own.accountId)).toMatchObject([{ tunnels: 1 }]);
   });
 
+  it('keeps the address and the computer that the edge tells, and knows neither from an edge of before', async () => {
+    const own = await addAccount(fixture.db);
+    const asked = questionOf(edge, own, { client_name: 'laptop' });
+    await openTunnel(fixture, edge.actor, asked);
+    const unseen = {
+      ...openedOf(edge, own, randomId('tun')),
+      client_name: 'build box',
+      public_url: 'tcp://t.example:9',
+    };
+    const old = openedOf(edge, own, randomId('tun'));
+    const address = { client_name: 'laptop', public_url: 'https://web.t.example' };
+    await send([{ ...openedOf(edge, own, asked.tunnel_id), ...address }, unseen as JournalRecord, old]);
+    // Later records say nothing of either.
+    await send([usage(asked.tunnel_id, 1, 10), usage(old.tunnel_id, 1, 10)]);
+    const told = async (id: string) => {
+      const entry = await entryOf(fixture.db, id);
+      return [entry?.public_url, entry?.client_name];
+    };
+    expect(await told(asked.tunnel_id)).toEqual(['https://web.t.example', 'laptop']);
+    expect(await told(unseen.tunnel_id)).toEqual(['tcp://t.example:9', 'build box']);
+    expect(await told(old.tunnel_id)).toEqual([null, null]);
+  });
+
   it('takes in a tunnel that the platform never saw, with its use by the days it happened on', async () => {
     const own = await addAccount(fixture.db);
     const id = randomId('tun');

@@ -125,5 +125,7 @@ const withoutNul = (records: readonly JournalRecord[]): JournalRecord[] =>
       session_id: clean(record.session_id),
       name: clean(record.name),
       label: clean(record.label),
+      client_name: record.client_name && clean(record.client_name),
+      public_url: record.public_url && clean(record.public_url),
     };
   });

@@ -8,6 +8,7 @@ import {
   type GroupSummary,
   type HealthEvent,
   type PlatformPools,
+  type ReplayEdit,
   type ShownProtocol,
   type TunnelLogEntry,
   type UsageRegion,
@@ -21,7 +22,13 @@ import { findTunnel } from './tunnel-log.ts';
 /** The edges, by region, asked on behalf of an account. */
 export interface TunnelEdges {
   requests(regionId: string, tunnelId: string, accountId: string, limit: number): Promise<CaptureList>;
-  replay(regionId: string, tunnelId: string, requestId: string, accountId: string): Promise<CapturedRequest>;
+  replay(
+    regionId: string,
+    tunnelId: string,
+    requestId: string,
+    accountId: string,
+    edit: ReplayEdit,
+  ): Promise<CapturedRequest>;
   healthEvents(regionId: string, tunnelId: string, accountId: string): Promise<HealthEvent[]>;
   flows(regionId: string, tunnelId: string, accountId: string): Promise<EdgeFlows>;
   peers(regionId: string, tunnelId: string, accountId: string): Promise<EdgePeers>;
@@ -52,10 +59,11 @@ export const replayRequest = async (
   actor: UserActor,
   id: string,
   requestId: string,
+  edit: ReplayEdit = {},
 ): Promise<CapturedRequest> => {
   const { tunnel_id: tunnelId, region_id: regionId } = await findOfProtocol(context, actor, id, 'http');
   if (regionId === null) throw new Fault('CAPTURE_UNKNOWN');
-  return context.edges.replay(regionId, tunnelId, requestId, actor.userId);
+  return context.edges.replay(regionId, tunnelId, requestId, actor.userId, edit);
 };
 
 export const listHealthEvents = async (

@@ -64,6 +64,9 @@ const LOG_COLUMNS = [
   'tunnel_id',
   'protocol',
   'label',
+  'name',
+  'public_url',
+  'client_name',
   'registered_at',
   'unregistered_at',
   'region_id',
@@ -74,10 +77,13 @@ const LOG_COLUMNS = [
 export type LogRow = Pick<Selectable<TunnelLogTable>, (typeof LOG_COLUMNS)[number]>;
 
 /** One row of the tunnel log as its owner sees it. */
-const presentLogEntry = (row: LogRow): TunnelLogEntry => ({
+const presentLogEntry = ({ name, public_url, client_name, ...row }: LogRow): TunnelLogEntry => ({
   ...row,
   // Written by the edge link, whose schema knows these alone.
   protocol: row.protocol as ShownProtocol,
+  ...(name === '' ? {} : { name }),
+  ...(public_url === null ? {} : { public_url }),
+  ...(client_name === null ? {} : { client_name }),
   registered_at: row.registered_at.toISOString(),
   unregistered_at: row.unregistered_at?.toISOString() ?? null,
 });

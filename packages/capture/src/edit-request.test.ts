@@ -1,0 +1,48 @@
+import { gzipSync } from 'node:zlib';
+import { parseRequestHead, type RequestEdit, type RequestHead } from '@tunnel/core';
+import { expect, it } from 'vitest';
+import { type EditedRequest, editRequest } from './edit-request.ts';
+
+const BOUNDS = { shownBytes: 64, unpackedBytes: 1024 };
+
+const headOf = (...fields: string[]): RequestHead => {
+  const head = parseRequestHead(['POST / HTTP/1.1', 'Host: a', ...fields, '', ''].join('\r\n'));
+  if (head.kind === 'problem') throw new Error(head.reason);
+  return head;
+};
+
+const packed = gzipSync('{"token":"s3cret","n":1}');
+const stored = {
+  head: headOf('Content-Type: application/json', 'Content-Encoding: gzip', `Content-Length: ${packed.length}`),
+  body: packed.toString('latin1'),
+};
+
+const edit = async (changes: RequestEdit): Promise<EditedRequest> => {
+  const edited = await editRequest(stored, changes, BOUNDS);
+  if (edited?.kind !== 'edited') throw new Error(edited?.reason ?? 'not edited');
+  return edited;
+};
+
+it('a request without a change goes out as it came', async () => {
+  expect(await editRequest(stored, {}, BOUNDS)).toBeNull();
+});
+
+it('the stored body stays as its bytes were when only the head changes', async () => {
+  const { head, body } = await edit({ path: '/other' });
+  expect(body.equals(packed)).toBe(true);
+  expect(head.text).toContain('Content-Encoding: gzip');
+});
+
+it('a new body is UTF-8, not compressed, and has the secrets that it still hides', async () => {
+  const { head, body } = await edit({ body: '{"n":"ä","token":"[redacted]"}' });
+  expect(body.toString()).toBe('{"n":"ä","token":"s3cret"}');
+  expect(head.text).not.toContain('Content-Encoding');
+  expect(head.framing).toEqual({ kind: 'length', length: body.length });
+});
+
+it.each([
+  ['{"key":"[redacted]"}', /^body: \[redacted\] stands for/],
+  ['ä'.repeat(33), /^body: over 64 bytes$/],
+])('a body that cannot be sent says why: %s', async (body, reason) => {
+  await expect(edit({ body })).rejects.toThrow(reason);
+});

@@ -1,0 +1,64 @@
+// What `console.log(event)` of a program around the client shows.
+import { inspect } from 'node:util';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Client, connect } from './client.ts';
+import { ScriptedEdge } from './scripted-edge.fixture.ts';
+import type { StatusEvent } from './status.ts';
+
+let edge: ScriptedEdge;
+let client: Client;
+let events: StatusEvent[];
+
+beforeEach(async () => {
+  edge = await new ScriptedEdge().listen();
+  events = [];
+  client = await connect({ server: edge.address, token: 't', onStatus: (event) => events.push(event) });
+});
+afterEach(async () => {
+  await client.close();
+  await edge.close();
+});
+
+const event = (type: StatusEvent['type']): Promise<StatusEvent> =>
+  eventually(() => {
+    const found = events.find((one) => one.type === type);
+    if (found === undefined) throw new Error(`no ${type} yet`);
+    return found;
+  });
+
+const INSIDE = /traffic|pace|backoff|unreported|lastLocalNotice|Promise|internal|from the wire/i;
+
+it('is a plain tunnel: what it is called, where it is, how it does', async () => {
+  const tunnel = await client.open({ protocol: 'http', name: 'web', localPort: 3000, group: 'g', groupKey: 'SECRET' });
+  const opened = await event('tunnel-opened');
+  const text = inspect(opened);
+  expect(text).not.toMatch(INSIDE);
+  expect(text).not.toContain('SECRET');
+  expect(JSON.parse(JSON.stringify(opened))).toEqual({
+    type: 'tunnel-opened',
+    tunnel: {
+      ...{ name: 'web', protocol: 'http', state: 'open', local: '127.0.0.1:3000', group: 'g', health: 'none' },
+      ...{ publicUrl: tunnel.publicUrl, tunnelId: tunnel.tunnelId, label: tunnel.label },
+      ...{ assignedPort: tunnel.assignedPort, warnings: [], counts: { ...tunnel.counts } },
+    },
+  });
+  expect(text).toContain(`publicUrl: '${tunnel.publicUrl}'`);
+});
+
+it('is a refusal with what to do about it', async () => {
+  edge.script.RegisterTunnel = ({ request_id }, session) => {
+    const refusal = {
+      code: 'TUNNEL_SUBDOMAIN_IN_USE',
+      message: "subdomain 'shop' is already in use",
+      retryable: false,
+    };
+    session.send({ type: 'TunnelError', request_id, ...refusal });
+    return true;
+  };
+  await expect(client.open({ protocol: 'http', localPort: 3000, subdomain: 'shop' })).rejects.toThrow('in use');
+  const text = inspect(await event('tunnel-error'));
+  expect(text).toContain("Fault [TUNNEL_SUBDOMAIN_IN_USE]: subdomain 'shop' is already in use");
+  expect(text).toContain('Ask for another subdomain, or leave the choice to the edge.');
+  expect(text).not.toMatch(INSIDE);
+});

@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest';
+import { editedHead, type RequestEdit } from './edited-request.ts';
+import { putBackInBody, putBackInUrl } from './put-back.ts';
+import { redactBody, redactJson } from './redact.ts';
+import { parseRequestHead, type RequestHead } from './request-head.ts';
+
+const headOf = (...lines: string[]): RequestHead => {
+  const head = parseRequestHead(`${lines.join('\r\n')}\r\n\r\n`);
+  if (head.kind === 'problem') throw new Error(head.reason);
+  return head;
+};
+
+const STORED = headOf(
+  'POST /hook?token=s3cret&n=1&token=other HTTP/1.1',
+  'Host: web.edge.test',
+  'Authorization: Bearer hunter2',
+  'Cookie: a=1',
+  'Cookie: b=2',
+  'Referer: https://a.example/?code=c0de&x=1',
+  'Content-Type: application/json',
+  'Content-Encoding: gzip',
+  'Transfer-Encoding: chunked',
+  'Connection: keep-alive, X-Hop',
+  'TE: trailers',
+  'X-Hop: 1',
+);
+
+const edited = (edit: RequestEdit, body = { bytes: 3, isNew: false }): string => {
+  const head = editedHead(STORED, edit, body);
+  return head.kind === 'problem' ? head.reason : head.text;
+};
+
+const linesOf = (text: string): string[] => text.split('\r\n').slice(0, -2);
+
+describe('an edited request', () => {
+  it('is the stored one where nothing is said, with a known length and nothing of its first connection', () => {
+    expect(linesOf(edited({}))).toEqual([
+      'POST /hook?token=s3cret&n=1&token=other HTTP/1.1',
+      'Host: web.edge.test',
+      'Authorization: Bearer hunter2',
+      'Cookie: a=1',
+      'Cookie: b=2',
+      'Referer: https://a.example/?code=c0de&x=1',
+      'Content-Type: application/json',
+      'Content-Encoding: gzip',
+      'Content-Length: 3',
+    ]);
+  });
+
+  it('keeps the stored value where the mark stands, in path, headers and a field that was shown as one', () => {
+    const text = edited(
+      {
+        method: 'PUT',
+        path: '/other?n=2&token=[redacted]&token=[redacted]',
+        headers: [
+          ['authorization', '[redacted]'],
+          ['cookie', '[redacted], [redacted]'],
+          ['referer', 'https://a.example/?code=[redacted]&x=2'],
+          ['x-new', '1'],
+          ['content-length', '99'],
+          ['content-encoding', 'gzip'],
+        ],
+      },
+      { bytes: 5, isNew: true },
+    );
+    expect(linesOf(text)).toEqual([
+      'PUT /other?n=2&token=s3cret&token=other HTTP/1.1',
+      'Host: web.edge.test',
+      'authorization: Bearer hunter2',
+      'cookie: a=1',
+      'cookie: b=2',
+      'referer: https://a.example/?code=c0de&x=2',
+      'x-new: 1',
+      'Content-Length: 5',
+    ]);
+  });
+
+  it('an empty body is told where one is usual, and not elsewhere', () => {
+    const none = { bytes: 0, isNew: true };
+    expect(edited({}, none)).toContain('Content-Length: 0\r\n');
+    expect(edited({ method: 'GET' }, none)).not.toContain('Content-Length');
+    expect(edited({ headers: [['content-type', 'text/plain; charset=latin1; x=y']] }, none)).toContain(
+      'content-type: text/plain; charset=utf-8; x=y\r\n',
+    );
+    expect(edited({ headers: [['Host', 'other.test']] }, none)).toMatch(/^POST [^\r]*\r\nHost: other\.test\r\n/);
+  });
+
+  it.each<[string, RequestEdit, RegExp]>([
+    ['a method that is none', { method: 'GET /' }, /^method: /],
+    ['CONNECT', { method: 'CONNECT' }, /CONNECT/],
+    ['a path of another kind', { path: 'http://a/' }, /^path: must begin with \//],
+    ['a blank in a path', { path: '/a b' }, /^path: must begin/],
+    ['a line in a path', { path: '/a\r\nX: y' }, /^path: must begin/],
+    ['a mark of a field that was not there', { path: '/?key=[redacted]' }, /^path: \[redacted\]/],
+    ['one mark too many', { path: '/?token=[redacted]&token=[redacted]&token=[redacted]' }, /^path: \[redacted\]/],
+    ['a mark that is no value', { path: '/[redacted]' }, /^path: \[redacted\]/],
+    ['a name that is none', { headers: [['a b', 'c']] }, /^headers: 'a b'/],
+    ['a line in a value', { headers: [['a', 'b\r\nc: d']] }, /^headers: the value of a/],
+    ['a character beyond latin1', { headers: [['a', '€']] }, /^headers: the value of a/],
+    ['a mark of a header that was not there', { headers: [['x-api-key', '[redacted]']] }, /^headers: x-api-key: /],
+    ['a host that is none', { headers: [['Host', 'a b']] }, /Host/],
+    [
+      'two hosts',
+      {
+        headers: [
+          ['Host', 'a'],
+          ['host', 'b'],
+        ],
+      },
+      /Host is repeated/,
+    ],
+    [
+      'a head that is too large',
+      { headers: Array.from({ length: 5 }, () => ['a', 'x'.repeat(8000)] as const) },
+      /32768 bytes/,
+    ],
+  ])('is not made of %s', (_, edit, reason) => {
+    expect(edited(edit)).toMatch(reason);
+  });
+});
+
+describe('secrets are put back', () => {
+  const JSON_TYPE = 'application/json';
+  const stored = '{"id":1,"token":"s3cret","in":{"password":["a","b"]},"api_key":42,"token":"other"}';
+  const shown = redactJson(JSON_TYPE, redactBody(JSON_TYPE, stored));
+
+  it('into JSON by their names, whatever else has changed', () => {
+    expect(shown).not.toContain('s3cret');
+    expect(putBackInBody(JSON_TYPE, shown, stored)).toEqual({ kind: 'text', text: stored });
+    const moved = '{"api_key": "[redacted]", "id": 2, "token": "mine"}';
+    expect(putBackInBody(JSON_TYPE, moved, stored)).toEqual({
+      kind: 'text',
+      text: '{"api_key": 42, "id": 2, "token": "mine"}',
+    });
+  });
+
+  it('into forms and forms of parts', () => {
+    const form = 'application/x-www-form-urlencoded';
+    expect(putBackInBody(form, 'b=3&password=[redacted]', 'password=p%20w&b=2')).toMatchObject({
+      text: 'b=3&password=p%20w',
+    });
+    const type = 'multipart/form-data; boundary=XX';
+    const parts = (password: string, user: string): string =>
+      `--XX\r\nContent-Disposition: form-data; name="password"\r\n\r\n${password}\r\n--XX\r\nContent-Disposition: form-data; name="user"\r\n\r\n${user}\r\n--XX--\r\n`;
+    const stored = parts('two\r\nlines', 'a');
+    expect(putBackInBody(type, redactBody(type, stored).replace('\r\na\r\n', '\r\nb\r\n'), stored)).toEqual({
+      kind: 'text',
+      text: parts('two\r\nlines', 'b'),
+    });
+  });
+
+  it('and a mark that is left is a problem, unless the text had one of its own', () => {
+    expect(putBackInBody(JSON_TYPE, '{"secret":"[redacted]"}', stored)).toEqual({ kind: 'problem' });
+    expect(putBackInBody('text/plain', 'a [redacted]', 'b')).toEqual({ kind: 'problem' });
+    expect(putBackInBody('text/plain', 'a [redacted]', 'b [redacted]')).toEqual({ kind: 'text', text: 'a [redacted]' });
+    expect(putBackInUrl('/a?x=1', '/')).toEqual({ kind: 'text', text: '/a?x=1' });
+  });
+});
