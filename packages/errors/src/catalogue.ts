@@ -34,7 +34,7 @@ export const CATALOGUE = {
 
   // --- authentication on the control plane and the edge REST ---
   AUTH_TOKEN_INVALID: entry(401, false, 'the key was not accepted', 'Check the key: --token-file, TUNNEL_API_KEY or `auth_token`; create a new one if it was revoked.'),
-  AUTH_TOKEN_MISSING: entry(401, false, 'no key was given', 'Send `Authorization: Bearer <key>`; in the client use --token-file, TUNNEL_API_KEY or `auth_token`.'),
+  AUTH_TOKEN_MISSING: entry(401, false, 'no key was given', 'Send `Authorization: Bearer <API key>`.'),
   AUTH_TOKEN_REVOKED: entry(401, false, 'the key was revoked', 'Create a new key.'),
   AUTH_TOO_MANY_FAILURES: entry(429, true, 'too many refused keys from this address; try again in {seconds} s', 'Wait, then try with a valid key.'),
   AUTH_BACKEND_AWAY: entry(503, true, 'keys cannot be checked right now', 'Try again; the client does so by itself.'),
@@ -177,7 +177,7 @@ export const CATALOGUE = {
   IDEMPOTENCY_KEY_BUSY: entry(409, true, 'the request with this Idempotency-Key is still under way', 'Send it again with the same key after the seconds in the Retry-After header.'),
 
   // --- the client ---
-  CLIENT_SERVER_UNREACHABLE: entry(503, true, 'cannot reach {server}: {reason}', 'Check --server and the network; --wait keeps trying for ever.'),
+  CLIENT_SERVER_UNREACHABLE: entry(503, true, 'cannot reach {server}: {reason}', 'Check --server and the network; --wait retries until it is reachable.'),
   CLIENT_SERVER_SPEAKS_TLS: entry(400, false, '{server} speaks TLS on its control port', 'Set `tls: true` (--tls).'),
   CLIENT_SERVER_SPEAKS_PLAIN: entry(400, false, '{server} does not speak TLS on its control port', 'Set `tls: false` (--no-tls) if the network between is yours.'),
   CLIENT_CERTIFICATE: entry(400, false, 'the certificate of {server} was not accepted: {reason}', 'Set `ca_file`, or use --insecure for a self-signed test server.'),
@@ -189,11 +189,12 @@ export const CATALOGUE = {
   CLIENT_NOT_AN_API: entry(400, false, '{url} is not the REST of an edge: {reason}', 'Check --api, or `api_url` of config.yml: host and api_port, 4041 by default.'),
   CLIENT_PLATFORM_UNREACHABLE: entry(503, true, 'cannot reach {url}: {reason}', 'Check the network, and the address: `tunnel login --platform <url>` or `platform_url` of config.yml.'),
   CLIENT_NOT_A_PLATFORM: entry(400, false, '{url} is not a platform API: {reason}', 'Check the address: `tunnel login --platform <url>`, or `platform_url` of config.yml.'),
-  CLIENT_LOGIN_NEEDED: entry(401, false, '{reason}', 'Log in: `tunnel login`.'),
+  CLIENT_LOGIN_NEEDED: entry(401, false, '{reason}', 'Run `tunnel login`.'),
+  CLIENT_KEY_MISSING: entry(400, false, 'no API key', 'Run `tunnel login`, or set TUNNEL_API_KEY.'),
   CLIENT_FILE: entry(500, false, 'cannot use {file}: {reason}', 'Check the permissions of the file and of its folder.'),
   CLIENT_LOG_FILE: entry(500, true, 'cannot write the log file {file}: {reason}', 'The client goes on without it, and writes again when it can. Check the path, its folder and the room on the disk.'),
   CLIENT_SERVICE: entry(500, false, '{reason}', 'To see the unit alone: `tunnel service install --print`.'),
-  CLIENT_TOKEN_FILE: entry(400, false, 'cannot read the key from {file}: {reason}', 'Check --token-file.'),
+  CLIENT_TOKEN_FILE: entry(400, false, 'cannot read the API key from {file}: {reason}', 'Check --token-file, or run `tunnel login` for a new key.'),
   CLIENT_USAGE: entry(400, false, '{reason}', 'See `tunnel --help`.'),
   CLIENT_NAME_INVALID: entry(400, false, "`{name}` cannot be this computer's name: {reason}", 'Use 1 to 64 printable characters.'),
   CLIENT_NOT_RUNNING: entry(404, false, 'no client is running', 'Start one: `tunnel start`, or `tunnel http 3000`.'),
@@ -202,7 +203,7 @@ export const CATALOGUE = {
   CLIENT_EDGE_TOO_OLD: entry(400, false, 'the edge does not know {protocol} tunnels', 'Update the edge.'),
   CLIENT_P2P_SECRET_SHORT: entry(400, false, 'the p2p secret is too short: at least {limit} bytes (tunnel p2p secret makes one)', 'Make one with `tunnel p2p secret`, and give it to both ends.'),
   CLIENT_P2P_SECRET_LONG: entry(400, false, 'the p2p secret is too long: at most {limit} bytes', 'Make one with `tunnel p2p secret`, and give it to both ends.'),
-  CLIENT_P2P_SECRET_MISSING: entry(400, false, 'no p2p secret was given', 'Use --secret-file, --secret-env or TUNNEL_P2P_SECRET; in config.yml `p2p_secret_file`, `p2p_secret_env` or `p2p_secret`.'),
+  CLIENT_P2P_SECRET_MISSING: entry(400, false, 'no p2p secret', 'Use --secret-file, --secret-env or TUNNEL_P2P_SECRET; in config.yml `p2p_secret_file`, `p2p_secret_env` or `p2p_secret`.'),
   CLIENT_P2P_SECRET_FILE: entry(400, false, 'cannot read the p2p secret from {file}: {reason}', 'Check --secret-file, or `p2p_secret_file` of config.yml.'),
   CLIENT_PEER_DIAL: entry(502, true, "the service of '{name}' was not reached: {reason}", 'Try again. The other end may be away, or its local service down.'),
   CLIENT_CLOSED: entry(410, false, 'the client is closed', 'Connect again.'),

@@ -3,6 +3,7 @@ export { isLoopbackHost, type RestListener, restListenerOf } from './config/clea
 export {
   type ClientConfig,
   type ClientTunnel,
+  clientFileKeys,
   loadClientConfig,
 } from './config/client-config.ts';
 export { readGroupKeyFile, readSecretText } from './config/entry-secret.ts';

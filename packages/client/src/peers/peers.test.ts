@@ -177,7 +177,7 @@ describe('refusals', () => {
 
   it.each([
     ['a short secret', { secret: 'short' }, 'the p2p secret is too short: at least 16 bytes'],
-    ['no secret', { secret: '' }, 'no p2p secret was given'],
+    ['no secret', { secret: '' }, 'no p2p secret'],
     ['a bad name', { p2pName: '-a' }, "p2p name '-a' is not valid"],
   ])('%s is refused before anything is asked', async (_, wrong, words) => {
     const options = { p2pName: NAME, secret: SECRET, ...wrong };
