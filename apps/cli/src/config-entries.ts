@@ -1,10 +1,10 @@
 // Writes an entry of `tunnels` into config.yml: every other line of the file stays as it is, comments and order included.
-import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, type FileLock, loadClientConfig, takeLock } from '@tunnel/runtime';
+import { type ClientConfig, loadClientConfig } from '@tunnel/runtime';
+import { withConfigLock, yamlScalar } from './config-keys.ts';
 import type { Io } from './io.ts';
-import { fileFault, tryConfig, writePrivateFile } from './private-files.ts';
+import { tryConfig, writePrivateFile } from './private-files.ts';
 
 /** By the keys of config.yml; undefined is left out. */
 export interface EntryKeys {
@@ -18,30 +18,7 @@ export interface EntryKeys {
 export const saveTunnelEntry = (file: string, name: string, entry: EntryKeys, io: Pick<Io, 'env' | 'home'>): void => {
   // A link stays a link.
   const real = existsSync(file) ? realpathSync(file) : file;
-  const lock = lockFile(real);
-  try {
-    addEntry(file, real, [name, entry], io);
-  } finally {
-    lock?.release();
-  }
-};
-
-const TRIES = 100;
-const TRY_EVERY_MS = 20;
-
-/** Of two commands that write at once neither loses what the other wrote. null: somebody holds it for longer than any of them writes. */
-const lockFile = (file: string): FileLock | null => {
-  try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    for (let attempt = 1; attempt <= TRIES; attempt += 1) {
-      const lock = takeLock(`${file}.lock`);
-      if (lock !== null) return lock;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TRY_EVERY_MS);
-    }
-    return null;
-  } catch (error) {
-    throw fileFault(file, error);
-  }
+  withConfigLock(real, () => addEntry(file, real, [name, entry], io));
 };
 
 const addEntry = (
@@ -55,14 +32,14 @@ const addEntry = (
   if (known !== undefined) {
     if (isSaidBy(known, entry)) return;
     throw new Fault('CLIENT_USAGE', {
-      reason: `${file} has a tunnel \`${name}\` already: change it there, or give this one another name`,
+      reason: `${file} already has a tunnel '${name}'. Change it there, or choose another --name.`,
     });
   }
   const text = withEntry(before === null ? '' : readFileSync(real, 'utf8'), entryLines(name, entry));
   const after = text === null ? null : tryConfig(real, text, io);
   if (text === null || after === null || !isAddition(before, after, name, entry)) {
     throw new Fault('CLIENT_USAGE', {
-      reason: `${file} is written in a form that is not added to from here: put this below \`tunnels:\` by hand: ${flow({ [name]: entry })}`,
+      reason: `Cannot edit ${file}. Put this below \`tunnels:\` by hand: ${flow({ [name]: entry })}.`,
     });
   }
   writePrivateFile(real, text, { mode: before === null ? 0o600 : statSync(real).mode & 0o777 });
@@ -72,7 +49,7 @@ const addEntry = (
 export const newConfigText = (keys: EntryKeys, tunnels: ReadonlyMap<string, EntryKeys>): string =>
   [
     ...Object.entries(keys).flatMap(([key, value]) =>
-      value === undefined || typeof value === 'object' ? [] : [`${key}: ${scalar(value)}`],
+      value === undefined || typeof value === 'object' ? [] : [`${key}: ${yamlScalar(value)}`],
     ),
     ...(tunnels.size === 0 ? [] : ['tunnels:']),
     ...[...tunnels].flatMap(([name, entry]) => indented(entryLines(name, entry), STEP)),
@@ -115,11 +92,11 @@ const withEntry = (text: string, entry: readonly string[]): string | null => {
 const indented = (lines: readonly string[], margin: string): string[] => lines.map((line) => margin + line);
 
 const entryLines = (name: string, entry: EntryKeys): string[] => [
-  `${scalar(name)}:`,
+  `${yamlScalar(name)}:`,
   ...Object.entries(entry).flatMap(([key, value]) => {
     if (value === undefined) return [];
     if (typeof value === 'object') return indented(entryLines(key, value), STEP);
-    return [`${STEP}${key}: ${scalar(value)}`];
+    return [`${STEP}${key}: ${yamlScalar(value)}`];
   }),
 ];
 
@@ -127,17 +104,8 @@ const entryLines = (name: string, entry: EntryKeys): string[] => [
 const flow = (entry: EntryKeys): string =>
   `{ ${Object.entries(entry)
     .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => `${scalar(key)}: ${typeof value === 'object' ? flow(value) : scalar(value ?? '')}`)
+    .map(([key, value]) => `${yamlScalar(key)}: ${typeof value === 'object' ? flow(value) : yamlScalar(value ?? '')}`)
     .join(', ')} }`;
-
-/** Words that YAML reads as something else than text, whatever its version. */
-const READ_OTHERWISE = /^(true|false|yes|no|on|off|y|n|null|nan|inf|\.|[-+.]?\d)/i;
-
-const scalar = (value: string | number | boolean): string =>
-  typeof value !== 'string' ||
-  (/^[A-Za-z0-9_./-]+(:[A-Za-z0-9_./-]+)*$/.test(value) && !READ_OTHERWISE.test(value) && !value.startsWith('-'))
-    ? String(value)
-    : JSON.stringify(value);
 
 const isAddition = (before: ClientConfig | null, after: ClientConfig, name: string, entry: EntryKeys): boolean => {
   const { [name]: added, ...tunnels } = after.tunnels;

@@ -32,6 +32,8 @@ const ACCOUNT_CLOSED: readonly ErrorCode[] = ['SPEND_CAP_REACHED'];
 /** Wrong settings: the same command gives the same answer until someone changes it. */
 const USAGE: readonly ErrorCode[] = [
   'AUTH_TOKEN_MISSING',
+  'CLIENT_KEY_MISSING',
+  'CLIENT_NAME_INVALID',
   'CLIENT_USAGE',
   'CLIENT_AMBIGUOUS',
   'CLIENT_TOKEN_FILE',

@@ -18,45 +18,57 @@ export interface ServerFlags {
 }
 
 export interface ConnectionFlags extends ServerFlags {
+  readonly clientName?: string;
   readonly wait?: boolean;
   readonly json?: boolean;
   readonly drainSecs: number;
 }
 
+/** The headings of a command's help, in the order in which they come. */
+export const FLAG_GROUPS = {
+  address: 'Address:',
+  service: 'Local service:',
+  balancing: 'Load balancing:',
+  health: 'Health:',
+  output: 'Output:',
+  connection: 'Connection:',
+} as const;
+
 export const addServerFlags = (command: Command): Command =>
   command
-    .option('--server <host:port>', 'control port of the edge (default: config.yml, else 127.0.0.1:4040)')
-    .option('--token <key>', 'the key; a process list shows it, so rather use --token-file or TUNNEL_API_KEY')
-    .option('--token-file <file>', 'file that holds the key')
-    .option('--tls', 'speak TLS also to a loopback address')
-    .option('--no-tls', 'send everything in clear, the key too')
-    .option('--ca-file <file>', 'PEM file of the authorities to trust')
-    .option('--insecure', 'accept any certificate (test servers only)')
+    .optionsGroup(FLAG_GROUPS.connection)
+    .option('--server <host:port>', 'Control port of the edge (default: config.yml, else 127.0.0.1:4040)')
+    .option('--token <key>', 'API key (visible in `ps`; prefer --token-file)')
+    .option('--token-file <file>', 'File with the API key')
+    .option('--tls', 'Use TLS also to this machine')
+    .option('--no-tls', 'Send everything in clear, the API key too')
+    .option('--ca-file <file>', 'Trust the authorities in this PEM file')
+    .option('--insecure', 'Accept any certificate (test servers only)')
     .option(...PROXY_FLAG)
-    .option('--config <file>', 'config file (default: ~/.tunnel/config.yml when it is there)');
+    .option('--config <file>', 'Config file (default: ~/.tunnel/config.yml)');
 
 /** Its value is looked at when a connection is made: a refusal here would repeat a password that stands in it. */
-export const PROXY_FLAG = [
-  '--proxy <url>',
-  'go through this http, https, socks5 or socks5h proxy; none: through none',
-] as const;
+export const PROXY_FLAG = ['--proxy <url>', 'HTTP or SOCKS5 proxy to go through; none: go direct'] as const;
 
 export const addConnectionFlags = (command: Command): Command =>
-  addServerFlags(command)
-    .option('--wait', 'keep trying for ever to reach the server at the start')
-    .option('--json', 'print one JSON event a line')
+  addServerFlags(addJsonFlag(command))
+    .option('--client-name <name>', 'What lists call this computer (default: its host name)')
+    .option('--wait', 'Retry until the server is reachable')
     .addOption(
-      new Option('--drain-secs <seconds>', 'how long open connections may take at the end')
+      new Option('--drain-secs <seconds>', 'How long open connections may finish at the end')
         .default(30)
         .argParser(wholeNumber(0, 86_400)),
     );
+
+const addJsonFlag = (command: Command): Command =>
+  command.optionsGroup(FLAG_GROUPS.output).option('--json', 'Print one JSON event per line');
 
 export const wholeNumber =
   (least: number, most: number) =>
   (text: string): number => {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
     if (value >= least && value <= most) return value;
-    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+    throw new InvalidArgumentError(`Use ${least}-${most}.`);
   };
 
 export const portNumber = wholeNumber(1, 65_535);
@@ -70,8 +82,9 @@ export interface RequestFlags {
 /** Of commands whose tunnels may carry HTTP. */
 export const addRequestFlags = (command: Command): Command =>
   command
-    .option('--no-inspect', 'without the local inspector page')
-    .option('--quiet', 'without a line or an event for each request');
+    .optionsGroup(FLAG_GROUPS.output)
+    .option('--no-inspect', 'No local inspector page')
+    .option('--quiet', 'Hide request logs');
 
 /** What a run may do besides. */
 export interface ComfortFlags {
@@ -82,12 +95,10 @@ export interface ComfortFlags {
 
 export const addComfortFlags = (command: Command): Command =>
   command
-    .option('--qr', 'show the first public URL as a QR code')
-    .option('--open', 'open the first HTTP tunnel in the browser')
-    .option(
-      '--log-file <file>',
-      'also write the events of --json to this file: 10 MiB, then the next; 5 files are kept',
-    );
+    .optionsGroup(FLAG_GROUPS.output)
+    .option('--qr', 'Show a QR code of the first public URL')
+    .option('--open', 'Open the first HTTP tunnel in the browser')
+    .option('--log-file <file>', 'Also write the --json events to this file (5 files of 10 MiB)');
 
 export interface GroupFlags {
   readonly group?: string;
@@ -106,27 +117,29 @@ const seconds =
   (text: string): number => {
     const value = /^\d{1,6}(\.\d{1,6})?$/.test(text) ? Number(text) : Number.NaN;
     if (value > 0 && value <= most) return value;
-    throw new InvalidArgumentError(`It must be a number of seconds above 0, at most ${most}.`);
+    throw new InvalidArgumentError(`Use seconds above 0, at most ${most}.`);
   };
 
 const probe = (text: string): Pick<HealthCheck, 'type' | 'path'> => {
   if (text === 'tcp') return { type: 'tcp' };
   if (text.startsWith('http:/')) return { type: 'http', path: text.slice('http:'.length) };
-  throw new InvalidArgumentError('It must be tcp, or http:/ and the rest of a path.');
+  throw new InvalidArgumentError('Use tcp, or http:/ and the rest of a path.');
 };
 
 /** None takes the group key itself: a process list shows it. */
 export const addGroupFlags = (command: Command): Command =>
   command
-    .option('--group <name>', 'join this group: visitors are spread over its healthy members')
-    .option('--group-key-file <file>', 'file that holds the key that all members of the group share')
-    .option('--group-key-env <variable>', 'variable that holds it')
-    .option('--health <tcp|http:/path>', 'probe the local service: open a connection, or GET this path', probe)
-    .option('--health-interval <seconds>', 'from one probe to the next (default: 10)', seconds(86_400))
-    .option('--health-timeout <seconds>', 'for one probe (default: 3)', seconds(3600))
-    .option('--health-max-failed <n>', 'failures in a row that make it unhealthy (default: 3)', wholeNumber(1, 1000))
-    .option('--health-any-status', 'any HTTP answer is a good one, not only 2xx')
-    .option('--alert-webhook <url>', 'told by the edge when the group has no healthy member left');
+    .optionsGroup(FLAG_GROUPS.balancing)
+    .option('--group <name>', 'Join this group: its healthy members share the visitors')
+    .option('--group-key-file <file>', 'File with the key that all members share')
+    .option('--group-key-env <variable>', 'Variable with that key')
+    .option('--alert-webhook <url>', 'URL to call when no member is healthy')
+    .optionsGroup(FLAG_GROUPS.health)
+    .option('--health <tcp|http:/path>', 'Check the local service: connect, or GET this path', probe)
+    .option('--health-interval <seconds>', 'Time between checks (default: 10)', seconds(86_400))
+    .option('--health-timeout <seconds>', 'Time limit of a check (default: 3)', seconds(3600))
+    .option('--health-max-failed <n>', 'Failures in a row until unhealthy (default: 3)', wholeNumber(1, 1000))
+    .option('--health-any-status', 'Accept any HTTP status, not only 2xx');
 
 /** What they say of a tunnel. Throws a Fault for flags that do not go together. */
 export const groupSpecOf = (
@@ -144,19 +157,18 @@ export const groupSpecOf = (
 
 const findKey = (flags: GroupFlags, io: Pick<Io, 'env' | 'cwd' | 'home'>): Secret | undefined => {
   const { group, groupKeyFile: file, groupKeyEnv: variable } = flags;
-  if (file !== undefined && variable !== undefined)
-    throw misuse('--group-key-file and --group-key-env exclude each other');
+  if (file !== undefined && variable !== undefined) throw misuse('Use --group-key-file or --group-key-env, not both.');
   const given = file === undefined ? variable : file;
-  if (group !== undefined && given === undefined) throw misuse('--group needs --group-key-file or --group-key-env');
-  if (group === undefined && given !== undefined) throw misuse('a group key goes with --group');
+  if (group !== undefined && given === undefined) throw misuse('--group needs --group-key-file or --group-key-env.');
+  if (group === undefined && given !== undefined) throw misuse('A group key needs --group.');
   if (file !== undefined) {
     const answer = readGroupKeyFile(pathFrom(io.cwd, file, io.home));
     if ('key' in answer) return answer.key;
-    throw misuse(`cannot read the group key from ${file}: ${answer.reason}`);
+    throw misuse(`Cannot read the group key from ${file}: ${answer.reason}.`);
   }
   if (variable === undefined) return undefined;
   const text = io.env[variable] ?? '';
-  if (text === '') throw misuse(`--group-key-env: the variable ${variable} is not set`);
+  if (text === '') throw misuse(`The variable ${variable} is not set (--group-key-env).`);
   return new Secret(text);
 };
 
@@ -177,11 +189,12 @@ const healthCheckOf = (flags: GroupFlags): HealthCheck | undefined => {
 
 /** A flag that would change nothing was meant otherwise. */
 const idleFlag = ({ health, ...flags }: GroupFlags): string | undefined => {
-  if (flags.healthAnyStatus === true && health?.type !== 'http') return '--health-any-status needs --health http:/path';
+  if (flags.healthAnyStatus === true && health?.type !== 'http')
+    return '--health-any-status needs --health http:/path.';
   if (health !== undefined) return undefined;
-  if (flags.healthInterval !== undefined) return '--health-interval needs --health';
-  if (flags.healthTimeout !== undefined) return '--health-timeout needs --health';
-  return flags.healthMaxFailed === undefined ? undefined : '--health-max-failed needs --health';
+  if (flags.healthInterval !== undefined) return '--health-interval needs --health.';
+  if (flags.healthTimeout !== undefined) return '--health-timeout needs --health.';
+  return flags.healthMaxFailed === undefined ? undefined : '--health-max-failed needs --health.';
 };
 
 const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

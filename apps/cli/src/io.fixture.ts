@@ -60,6 +60,7 @@ export const makeTestIo = (options: TestIoOptions): TestIo => {
     // Also what goes into the temporary folder stays with the test.
     env: { TMPDIR: options.home, ...options.env },
     home: options.home,
+    hostName: 'test-computer',
     cwd: options.home,
     clock: options.clock ?? systemClock,
     signals,

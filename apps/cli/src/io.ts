@@ -21,6 +21,8 @@ export interface Io {
   readonly stdoutClosed: Promise<void>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
+  /** What this computer is called. */
+  readonly hostName: string;
   readonly cwd: string;
   readonly clock: Clock;
   readonly signals: SignalSource;

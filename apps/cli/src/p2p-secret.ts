@@ -13,13 +13,13 @@ const VARIABLE = 'TUNNEL_P2P_SECRET';
 
 export const addSecretFlags = (command: Command): Command =>
   command
-    .option('--secret-file <file>', 'file that holds the secret that both ends share')
-    .option('--secret-env <variable>', `variable that holds it (default: ${VARIABLE})`);
+    .option('--secret-file <file>', 'File with the secret that both ends share')
+    .option('--secret-env <variable>', `Variable with that secret (default: ${VARIABLE})`);
 
 /** With a line break at its end, which whoever uses it leaves out. Throws a Fault. */
 export const findSecret = ({ secretFile, secretEnv }: SecretFlags, io: Pick<Io, 'env' | 'cwd' | 'home'>): Secret => {
   if (secretFile !== undefined && secretEnv !== undefined) {
-    throw new Fault('CLIENT_USAGE', { reason: '--secret-file and --secret-env exclude each other' });
+    throw new Fault('CLIENT_USAGE', { reason: 'Use --secret-file or --secret-env, not both.' });
   }
   if (secretFile !== undefined) {
     const answer = readSecretText(pathFrom(io.cwd, secretFile, io.home));
@@ -29,5 +29,5 @@ export const findSecret = ({ secretFile, secretEnv }: SecretFlags, io: Pick<Io, 
   const text = io.env[secretEnv ?? VARIABLE] ?? '';
   if (text !== '') return new Secret(text);
   if (secretEnv === undefined) throw new Fault('CLIENT_P2P_SECRET_MISSING');
-  throw new Fault('CLIENT_USAGE', { reason: `--secret-env: the variable ${secretEnv} is not set` });
+  throw new Fault('CLIENT_USAGE', { reason: `The variable ${secretEnv} is not set (--secret-env).` });
 };

@@ -11,47 +11,91 @@ export const faultOf = (error: unknown): Fault | undefined => {
   return undefined;
 };
 
-/** The catalogue speaks to whoever calls the platform over HTTP; here are the same hints as commands. */
-const COMMAND_HINTS: Partial<Record<ErrorCode, string>> = {
-  LOGIN_WRONG: 'Check both, and the platform: `tunnel login --platform <url>`.',
-  LOGIN_THROTTLED: 'Wait for so long.',
-  LOGIN_BUSY: 'Try again in a moment.',
-  DATABASE_AWAY: 'Try again in a moment.',
-  ACCOUNT_UNVERIFIED: 'Open the link in the mail, then try again.',
-  KEY_UNKNOWN: 'List the keys: `tunnel keys list`.',
-  KEY_LIMIT: 'Revoke one that is no longer used: `tunnel keys revoke <id>`.',
-  BILLING_CAP_NOT_PAYG: 'Subscribe first, on the page of the platform.',
-  BILLING_PROCESSOR_AWAY: 'Try again in a moment.',
-  SPEND_CAP_REACHED: 'Raise it with `tunnel billing cap <dollars>`, or remove it with `tunnel billing cap none`.',
-  API_BAD_REQUEST: 'See `tunnel --help`.',
+interface CommandWords {
+  readonly message?: string;
+  readonly hint?: string;
+}
+
+/** The catalogue speaks to whoever calls an API over HTTP; here is the same for whoever types commands. */
+const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
+  CLIENT_KEY_MISSING: { message: 'No API key.' },
+  AUTH_TOKEN_INVALID: { message: 'Invalid API key.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
+  AUTH_TOKEN_REVOKED: { message: 'This API key was revoked.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
+  LOGIN_WRONG: {
+    message: 'Incorrect email or password.',
+    hint: 'Check both, and the platform: `tunnel login --platform <url>`.',
+  },
+  LOGIN_THROTTLED: { hint: 'Wait, then try again.' },
+  LOGIN_BUSY: { hint: 'Try again in a moment.' },
+  DATABASE_AWAY: { hint: 'Try again in a moment.' },
+  ACCOUNT_UNVERIFIED: { message: 'Verify your email first.', hint: 'Open the link in the mail, then try again.' },
+  KEY_UNKNOWN: { hint: 'List your keys: `tunnel keys list`.' },
+  KEY_LIMIT: { hint: 'Revoke one that you no longer use: `tunnel keys revoke <id>`.' },
+  BILLING_CAP_NOT_PAYG: { hint: 'Subscribe first, in the dashboard.' },
+  BILLING_PROCESSOR_AWAY: { hint: 'Try again in a moment.' },
+  SPEND_CAP_REACHED: { hint: 'Raise it: `tunnel billing cap <dollars>`. Remove it: `tunnel billing cap none`.' },
 };
 
+/** Wrong words: what the command takes is in its help. */
+const MISUSE: ReadonlySet<ErrorCode> = new Set(['CLIENT_USAGE', 'API_BAD_REQUEST']);
+
+const IS_SENTENCE = /[.?]$/;
+
 /** An edge's own words come without the values that our hint would need; half a hint is worse than none. */
-export const hintOf = (fault: Fault): string | undefined => {
-  const hint = COMMAND_HINTS[fault.code] ?? fault.next;
+export const hintOf = (fault: Fault, path = 'tunnel'): string | undefined => {
+  // A whole sentence says by itself what to do.
+  if (MISUSE.has(fault.code)) return IS_SENTENCE.test(fault.message) ? undefined : `See \`${path} --help\`.`;
+  const hint = COMMAND_WORDS[fault.code]?.hint ?? fault.next;
   return /\{\w+\}/.test(hint) ? undefined : hint;
 };
 
-export const problemLines = (fault: Fault): string[] => {
-  const hint = hintOf(fault);
+/** Two short sentences are one line; what is no sentence keeps its hint below it. */
+const withHint = (line: string, hint: string | undefined): string[] => {
+  if (hint === undefined) return [line];
+  return IS_SENTENCE.test(line) ? [`${line} ${oneLine(hint)}`] : [line, `  ${oneLine(hint)}`];
+};
+
+/** `path`: the command that was typed, for the pointer to its help. */
+export const problemLines = (fault: Fault, path?: string): string[] => {
+  const message = oneLine(COMMAND_WORDS[fault.code]?.message ?? fault.message);
+  const hint = hintOf(fault, path);
   const requestId = fault.status >= 500 ? fault.values['request_id'] : undefined;
   return [
-    `tunnel: ${oneLine(fault.message)}`,
-    ...(hint === undefined ? [] : [`  ${oneLine(hint)}`]),
+    ...withHint(`tunnel: ${message}`, hint),
     ...(requestId === undefined ? [] : [`  Request id: ${oneLine(String(requestId))}`]),
   ];
 };
 
-export const reportProblem = (error: unknown, io: Pick<Io, 'stderr' | 'env'>): ExitCode => {
+export const reportProblem = (error: unknown, io: Pick<Io, 'stderr' | 'env'>, path?: string): ExitCode => {
   const fault = faultOf(error);
   const lines =
     fault === undefined
       ? [`tunnel: unexpected: ${oneLine(textOf(error))}`, '  Set TUNNEL_DEBUG=1 to see where.']
-      : problemLines(fault);
+      : problemLines(fault, path);
   if (io.env['TUNNEL_DEBUG'] === '1' && error instanceof Error) lines.push(error.stack ?? '');
   io.stderr.write(`${lines.join('\n')}\n`);
   return fault === undefined ? EXIT.unexpected : exitCodeOf(fault);
 };
+
+/** What commander says, as a person would. Later rules see what earlier ones made. */
+const REWORDED: readonly (readonly [RegExp, string])[] = [
+  [/^error: /, ''],
+  // What was typed is repeated, but no password of a URL.
+  [/:\/\/[^\s/@']*@/, '://…@'],
+  [/^command-argument value '(.*)' is invalid for argument '(\S+)'\./, "Invalid $2 '$1'."],
+  [/^option '(?:-\w, )?(--\S+)[^']*' argument '(.*)' is invalid\./, "Invalid $1 '$2'."],
+  [/^option '(?:-\w, )?(--\S+)[^']*' argument missing$/, '$1 needs a value.'],
+  [/^required option '(--\S+)[^']*' not specified$/, '$1 is missing.'],
+  [/^missing required argument '(\S+)'$/, 'Which $1?'],
+  [/^unknown option '(.*?)'/, "Unknown option '$1'."],
+  [/^unknown command '(.*?)'/, "Unknown command '$1'."],
+  [/^too many arguments.*?\. Expected (\d+) arguments?.*$/, 'Too many arguments: it takes $1.'],
+  [/ ?\(Did you mean (one of )?(.*)\?\)$/, ' Did you mean $1$2?'],
+  [/ Allowed choices are (.*)\.$/, ' Use $1.'],
+];
+
+export const usageSentence = (text: string): string =>
+  REWORDED.reduce((words, [pattern, better]) => words.replace(pattern, better), oneLine(text));
 
 const textOf = (error: unknown): string => {
   if (error instanceof Fault) return error.internal ?? error.message;

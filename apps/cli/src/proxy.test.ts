@@ -146,7 +146,7 @@ describe('commands of the account and of the edge', () => {
   });
 
   it('login goes by it too, and does not write it down', async () => {
-    const args = ['login', '--platform', login.platform.url, '--email', EMAIL, '--password-stdin'];
+    const args = ['login', '--platform', login.platform.url, '--email', EMAIL, '--password-stdin', '--no-key'];
     const { code, io } = await tunnel([...args, '--proxy', url()]);
     expect([code, io.err()]).toEqual([0, '']);
     // And the end of the session before it.
@@ -174,8 +174,8 @@ describe('commands of the account and of the edge', () => {
 
   it('logout forgets the session also when the proxy lets nobody through', async () => {
     const { code, io } = await tunnel(['logout', '--proxy', `http://127.0.0.1:${proxy.port}`]);
-    expect([code, io.err()]).toEqual([5, expect.stringContaining('logged out here, but the platform was not told')]);
-    expect((await tunnel(['logout'])).io.out()).toBe('not logged in\n');
+    expect([code, io.err()]).toEqual([5, expect.stringContaining('Logged out here, but the platform was not told')]);
+    expect((await tunnel(['logout'])).io.out()).toBe('Not logged in.\n');
   });
 
   it('pools asks the REST of the edge by it', async () => {

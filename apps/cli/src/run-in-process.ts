@@ -1,5 +1,5 @@
 // One run of the program in this process: the world around it as its io, and its exit code.
-import { homedir } from 'node:os';
+import { homedir, hostname } from 'node:os';
 import { connect } from '@tunnel/client';
 import { systemClock } from '@tunnel/runtime';
 import { run } from './run.ts';
@@ -16,6 +16,7 @@ export const runInProcess = (args: readonly string[], stdoutClosed: Promise<void
     stdoutClosed,
     env: process.env,
     home: homedir(),
+    hostName: hostname(),
     cwd: process.cwd(),
     clock: systemClock,
     signals: process,

@@ -109,7 +109,7 @@ describe('tunnel tcp', () => {
   it('ends with 3 when the key is wrong', async () => {
     const { io, code } = start(['tcp', '80', ...flags, '--token', 'wrong']);
     expect(await code).toBe(3);
-    expect(io.err()).toMatch(/^tunnel: the key was not accepted\n {2}Check the key/);
+    expect(io.err()).toMatch(/^tunnel: Invalid API key\. Run `tunnel login`/);
   });
 
   it('ends with 4 and the words of the edge when its port is taken', async () => {

@@ -41,33 +41,43 @@ const tokenOf = (options: ConnectOptions | undefined): string | undefined =>
 describe('bad usage', () => {
   it.each([
     [[], 'Usage: tunnel'],
-    [['nonsense'], "tunnel: unknown command 'nonsense'"],
-    [['tcp'], "tunnel: missing required argument 'port'"],
-    [['tcp', '0'], 'whole number from 1 to 65535'],
-    [['tcp', '70000'], 'whole number from 1 to 65535'],
-    [['tcp', '80', '--remote-port', 'x'], 'whole number from 1 to 65535'],
-    [['tcp', '80', '--nonsense'], "tunnel: unknown option '--nonsense'"],
-    [['tcp', '80', '--token', 'a', '--token-file', 'b'], 'exclude each other'],
-    [['tcp', '80'], 'tunnel: no key was given'],
-    [['tcp', '80', '--token-file', 'missing'], 'cannot read the key from'],
+    [['nonsense'], "tunnel: Unknown command 'nonsense'."],
+    [['tcp'], 'tunnel: Which port?\n  See `tunnel tcp --help`.\n'],
+    [['tcp', '0'], "tunnel: Invalid port '0'. Use 1-65535, host:port or unix:PATH.\n"],
+    [['tcp', '70000'], "Invalid port '70000'."],
+    [['tcp', '80', '--remote-port', 'x'], "tunnel: Invalid --remote-port 'x'. Use 1-65535.\n"],
+    [['tcp', '80', '--nonsense'], "tunnel: Unknown option '--nonsense'.\n  See `tunnel tcp --help`.\n"],
+    [['tcp', '80', '--token', 'a', '--token-file', 'b'], 'tunnel: Use --token or --token-file, not both.\n'],
+    [['tcp', '80'], 'tunnel: No API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n'],
+    [['tcp', '80', '--token-file', 'missing'], 'cannot read the API key from'],
     [['tcp', '80', '--config', 'missing.yml', '--token', 't'], 'missing.yml'],
-    [['http'], "tunnel: missing required argument 'port'"],
-    [['http', '0'], 'whole number from 1 to 65535'],
-    [['http', '80', '--local-protocol', 'h3'], 'Allowed choices are http1, h2c'],
+    [['http'], 'tunnel: Which port?'],
+    [['http', 'x'], "tunnel: Invalid port 'x'. Use 1-65535, host:port or a URL.\n"],
+    [['http', '80', '--local-protocol', 'h3'], "tunnel: Invalid --local-protocol 'h3'. Use http1, h2c.\n"],
     [['http', '80', '--host-header', 'a b', '--token', 't'], 'the Host header must be'],
     [['start'], 'config.yml'],
     [['check'], 'config.yml'],
-    [['pools'], 'tunnel: no key was given'],
-    [['pools', '--token', 't', '--interval', '0'], 'whole number from 1 to 3600'],
+    [['pools'], 'tunnel: No API key. Run `tunnel login`'],
+    [['htp', '80'], "tunnel: Unknown command 'htp'. Did you mean http?\n"],
+    [['http', '80', '--subdomian', 'x'], "Unknown option '--subdomian'. Did you mean --subdomain?\n"],
+    [
+      ['http', 'http://ann:pw@localhost:80'],
+      "Invalid port 'http://…@localhost:80'. Leave out user and password: http://localhost\n",
+    ],
+    [['http', '80', '--name'], 'tunnel: --name needs a value.\n'],
+    [['pools', '--token', 't', '--interval', '0'], 'Use 1-3600.'],
     [['pools', '--token', 't', '--api', 'edge:4041'], 'must be an http or https URL'],
-    [['pools', '--token', 't', '--api', 'http://me:pw@127.0.0.1'], 'without a name and a password'],
-    [['pools', '--token', 't', '--api', 'http://192.0.2.1:4041'], 'the key would go to 192.0.2.1:4041 in clear'],
-    [['pools', '--token', 't', '--server', 'edge.example.com'], 'the key would go to edge.example.com:4041 in clear'],
-    [['pools', 'more'], 'too many arguments'],
+    [['pools', '--token', 't', '--api', 'http://me:pw@127.0.0.1'], 'must have no user and password'],
+    [['pools', '--token', 't', '--api', 'http://192.0.2.1:4041'], 'The API key would go to 192.0.2.1:4041 in clear'],
+    [
+      ['pools', '--token', 't', '--server', 'edge.example.com'],
+      'The API key would go to edge.example.com:4041 in clear',
+    ],
+    [['pools', 'more'], 'tunnel: Too many arguments: it takes 0.\n'],
     [['keys'], 'Usage: tunnel keys'],
-    [['keys', 'revoke'], "tunnel: missing required argument 'id'"],
-    [['keys', 'create'], "tunnel: required option '--label <text>' not specified"],
-    [['logout', 'more'], 'too many arguments'],
+    [['keys', 'revoke'], 'tunnel: Which id?\n  See `tunnel keys revoke --help`.\n'],
+    [['keys', 'create'], 'tunnel: --label is missing.\n'],
+    [['logout', 'more'], 'Too many arguments'],
   ])('%j ends with 2 and says why', async (args, words) => {
     const io = testIo();
     expect(await run(args, io)).toBe(2);
@@ -83,7 +93,7 @@ describe('bad usage', () => {
       const io = testIo();
       const words = command.split(' ').filter((word) => word !== '');
       expect(await run([...words, '--help'], io)).toBe(0);
-      expect(io.out()).toContain('Example:');
+      expect(io.out()).toContain('Examples:');
     }
     const io = testIo();
     expect(await run(['--version'], io)).toBe(0);
@@ -114,6 +124,12 @@ describe('settings', () => {
     await run(['tcp', '80', '--token', 't'], testIo());
     expect(asked[0]).toMatchObject({ server: '127.0.0.1:4040', tls: undefined, insecure: false });
     expect(asked[0]?.stateDir).toBe(join(home.path, '.tunnel', 'state'));
+  });
+
+  it('have the name that the computer is given, else none: the client knows it', async () => {
+    await run(['http', 'localhost:80', '--token', 't'], testIo());
+    await run(['tcp', '80', '--token', 't', '--client-name', 'build box'], testIo());
+    expect(asked.map((options) => options?.clientName)).toEqual([undefined, 'build box']);
   });
 
   it('of the file give way to flags; its paths are seen from its folder', async () => {
@@ -158,7 +174,7 @@ describe('config.yml', () => {
     write('.tunnel/config.yml', 'auth_token: t\ntunnels:\n  db: {proto: tcp, local_port: 5432}\n');
     const io = testIo();
     expect(await run(['start', 'web'], io)).toBe(2);
-    expect(io.err()).toContain('has no tunnel `web`; it has db');
+    expect(io.err()).toContain("No tunnel 'web' in");
     expect(asked).toEqual([]);
   });
 
@@ -210,6 +226,6 @@ describe('a connection that fails', () => {
       { event: 'error', code: 'AUTH_TOKEN_INVALID', fatal: true },
       { event: 'closed', exit_code: 3 },
     ]);
-    expect(io.err()).toContain('tunnel: the key was not accepted');
+    expect(io.err()).toContain('tunnel: Invalid API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n');
   });
 });

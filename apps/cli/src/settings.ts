@@ -1,10 +1,10 @@
 // What the command line, the environment and config.yml say together: where to connect, with which key, what to keep.
 import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import { type Proxy, type ProxyFor, parseServerAddress, proxyFor } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { type ClientConfig, createLogger, type Logger, loadClientConfig, pathFrom, Secret } from '@tunnel/runtime';
-import type { ComfortFlags, ServerFlags } from './flags.ts';
+import type { ComfortFlags, ConnectionFlags, ServerFlags } from './flags.ts';
 import type { Io } from './io.ts';
 
 export interface ConnectionSettings {
@@ -19,6 +19,8 @@ export interface ConnectionSettings {
   readonly stateDir: string;
   /** --log-file, else `log_file`. */
   readonly logFile: string | undefined;
+  /** --client-name; left out: the client takes the host name. */
+  readonly clientName?: string;
 }
 
 export interface LoadedConfig {
@@ -30,25 +32,31 @@ const DEFAULT_SERVER = '127.0.0.1:4040';
 
 /** The file named by --config, which must be there, or the default one if it is. */
 export const loadConfig = (flag: string | undefined, io: Io): LoadedConfig | null => {
-  const path = flag === undefined ? defaultConfigPath(io) : inFolder(io.cwd, flag, io);
+  const path = configPath(flag, io);
   if (flag === undefined && !existsSync(path)) return null;
   return { path, values: loadClientConfig({ file: path, env: io.env, home: io.home }) };
 };
 
+/** Where it is, or would be. */
+export const configPath = (flag: string | undefined, io: Io): string =>
+  flag === undefined ? defaultConfigPath(io) : inFolder(io.cwd, flag, io);
+
 export const defaultConfigPath = (io: Io): string => join(io.home, '.tunnel', 'config.yml');
 
-export const resolveSettings = (
-  flags: ServerFlags & Pick<ComfortFlags, 'logFile'>,
-  config: LoadedConfig | null,
-  io: Io,
-): ConnectionSettings => ({
+type SettingsFlags = ServerFlags & Pick<ComfortFlags, 'logFile'> & Partial<Pick<ConnectionFlags, 'clientName'>>;
+
+/** For people: `~/.tunnel/key`. */
+export const shownPath = (path: string, { home }: Pick<Io, 'home'>): string =>
+  path.startsWith(`${home}${sep}`) ? `~${path.slice(home.length)}` : path;
+
+export const resolveSettings = (flags: SettingsFlags, config: LoadedConfig | null, io: Io): ConnectionSettings => ({
   ...resolveServer(flags, config, io),
   token: findToken(flags, config, io).token,
 });
 
 /** All that needs no key. */
 export const resolveServer = (
-  flags: ServerFlags & Pick<ComfortFlags, 'logFile'>,
+  flags: SettingsFlags,
   config: LoadedConfig | null,
   io: Io,
 ): Omit<ConnectionSettings, 'token'> => {
@@ -63,6 +71,7 @@ export const resolveServer = (
     proxy: resolveProxy(flags.proxy, config, io)(parseServerAddress(server)),
     stateDir: join(folder, 'state'),
     logFile: findLogFile(flags.logFile, config, folder, io),
+    ...(flags.clientName === undefined ? {} : { clientName: flags.clientName }),
   };
 };
 
@@ -125,7 +134,7 @@ export interface FoundToken {
 /** --token and --token-file, then TUNNEL_API_KEY, then the file. */
 export const findToken = (flags: ServerFlags, config: LoadedConfig | null, io: Io): FoundToken => {
   if (flags.token !== undefined && flags.tokenFile !== undefined) {
-    throw new Fault('CLIENT_USAGE', { reason: '--token and --token-file exclude each other' });
+    throw new Fault('CLIENT_USAGE', { reason: 'Use --token or --token-file, not both.' });
   }
   if (flags.token !== undefined) return { token: new Secret(flags.token), source: '--token', file: null };
   if (flags.tokenFile !== undefined) return readToken(inFolder(io.cwd, flags.tokenFile, io), '--token-file');
@@ -136,7 +145,7 @@ export const findToken = (flags: ServerFlags, config: LoadedConfig | null, io: I
   if (values?.auth_token_file !== undefined) {
     return readToken(inFolder(folderOf(config, io), values.auth_token_file, io), 'auth_token_file');
   }
-  throw new Fault('AUTH_TOKEN_MISSING');
+  throw new Fault('CLIENT_KEY_MISSING');
 };
 
 export const readToken = (file: string, source: string): FoundToken => {

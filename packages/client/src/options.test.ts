@@ -8,7 +8,7 @@ const server = '127.0.0.1:4040';
 describe('the key', () => {
   it.each(['', ' \n', undefined])('%j is none', (token) => {
     expect(() => checkOptions({ server, token } as ConnectOptions)).toThrow(
-      expect.objectContaining({ code: 'AUTH_TOKEN_MISSING' }),
+      expect.objectContaining({ code: 'CLIENT_KEY_MISSING' }),
     );
   });
 

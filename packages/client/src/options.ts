@@ -58,7 +58,7 @@ export const checkOptions = (options: ConnectOptions): ClientSettings => {
   const address = parseServerAddress(options.server);
   const given: string | Secret | undefined = options.token;
   const token = typeof given === 'object' ? given : new Secret(given ?? '');
-  if (token.reveal().trim() === '') throw new Fault('AUTH_TOKEN_MISSING');
+  if (token.reveal().trim() === '') throw new Fault('CLIENT_KEY_MISSING');
   // A file that is no key, as a rule. The edge could not even read the frame, and would not say why.
   if (token.reveal().length > WIRE_LIMITS.CONTROL_TOKEN_MAX_CHARS) throw new Fault('AUTH_TOKEN_INVALID');
   const { stateDir, stateKey = '', clock = systemClock } = options;

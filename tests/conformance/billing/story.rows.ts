@@ -112,7 +112,7 @@ const tunnel = async (home: string, args: readonly string[], input = ''): Promis
 
 const logIn = async (harness: BillingHarness, email: string): Promise<string> => {
   const home = await harness.folder();
-  await tunnel(home, ['login', '--platform', harness.url, '--email', email, '--password-stdin'], PASSWORD);
+  await tunnel(home, ['login', '--platform', harness.url, '--email', email, '--password-stdin', '--no-key'], PASSWORD);
   return home;
 };
 

@@ -133,8 +133,8 @@ const removeTunnel = async ({ path }: Asked, { running }: AgentRoutes): Promise<
   const { tunnel = null } = running.tunnels.find((entry) => entry.name === name) ?? {};
   if (!(await running.remove(name, 'removed'))) {
     const names = running.tunnels.filter(({ state }) => state !== 'closing').map((entry) => entry.name);
-    const known = names.length === 0 ? 'it has none' : `it has ${names.join(', ')}`;
-    throw new Fault('CLIENT_USAGE', { reason: `this client has no tunnel \`${name}\`; ${known}` });
+    const known = names.length === 0 ? 'It has none.' : `It has ${names.join(', ')}.`;
+    throw new Fault('CLIENT_USAGE', { reason: `No tunnel '${name}' in this client. ${known}` });
   }
   return ok({ name, tunnel_id: tunnel?.tunnelId || null, open_connections: tunnel?.counts.open ?? 0 });
 };
@@ -150,7 +150,7 @@ const decoded = (text: string): string => {
 const reload = (running: RunningClient) => {
   if (running.reload !== null) return running.reload();
   throw new Fault('CLIENT_USAGE', {
-    reason: 'this client was started without a config file: only `tunnel start` reloads',
+    reason: 'This client has no config file. Only `tunnel start` can reload.',
   });
 };
 

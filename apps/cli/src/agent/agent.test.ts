@@ -105,7 +105,7 @@ describe('tunnel ready', () => {
     expect(await trial.ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: bad is refused\n' });
     expect((await trial.statuses())[0]?.tunnels).toMatchObject([
       { name: 'good', source: 'file', state: 'open' },
-      { name: 'bad', state: 'refused', last_error: expect.stringContaining('port 1 is outside of') },
+      { name: 'bad', state: 'refused', last_error: expect.stringContaining('port 1 is not allowed') },
     ]);
   });
 });
@@ -146,15 +146,15 @@ describe('tunnel add and remove', () => {
     await trial.startTcp();
     expect(await trial.ask('add', 'tcp', '1', '--name', 'echo')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('has a tunnel `echo` already'),
+      err: expect.stringContaining("already has a tunnel 'echo'"),
     });
     expect(await trial.ask('add', 'tcp', '1', '--remote-port', '1')).toMatchObject({
       code: 4,
-      err: expect.stringContaining('port 1 is outside of'),
+      err: expect.stringContaining('port 1 is not allowed'),
     });
     expect(await trial.ask('remove', 'nobody')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('it has echo\n'),
+      err: expect.stringContaining('It has echo.\n'),
     });
     expect((await trial.statuses())[0]?.tunnels).toHaveLength(1);
   });
@@ -210,7 +210,7 @@ describe('tunnel add --save', () => {
     for (const kind of kinds) expect(await trial.ask('add', ...kind, '--save')).toMatchObject({ code: 0, err: '' });
     expect(saved()).not.toContain('what all members share');
     const check = await trial.ask('check');
-    expect(check).toMatchObject({ code: 0, out: expect.stringContaining('is good: 6 tunnels') });
+    expect(check).toMatchObject({ code: 0, out: expect.stringContaining('is valid (6 tunnels)') });
     // What runs is what the file says.
     expect(saved()).toContain(`local_socket: ${join(home, 'app.sock')}`);
     expect(saved()).toMatch(/files:\n {6}dir: .*dist\n {6}spa: true/);
@@ -275,12 +275,14 @@ describe('tunnel alone', () => {
       expect(await run([], io)).toBe(0);
       return io.out();
     };
-    expect(await alone()).toContain('tunnel init');
+    expect(await alone()).toContain('tunnel login');
     await trial.startTcp();
     expect(await alone()).toContain('echo  open');
     await trial.ask('stop');
     await eventually(async () => expect(await trial.statuses()).toEqual([]));
-    writeFileSync(join(trial.home.path, '.tunnel', 'config.yml'), '');
+    writeFileSync(join(trial.home.path, '.tunnel', 'config.yml'), 'tunnels: {}\n');
+    expect(await alone()).toContain('tunnel http 3000');
+    writeFileSync(join(trial.home.path, '.tunnel', 'config.yml'), 'tunnels: { a: { proto: tcp, local_port: 1 } }\n');
     expect(await alone()).toContain('tunnel start');
   });
 });
@@ -288,7 +290,7 @@ describe('tunnel alone', () => {
 describe('names', () => {
   it('may be such as paths have for other folders', async () => {
     await trial.startTcp();
-    expect(await trial.ask('remove', '..')).toMatchObject({ code: 2, err: expect.stringContaining('no tunnel `..`') });
+    expect(await trial.ask('remove', '..')).toMatchObject({ code: 2, err: expect.stringContaining("No tunnel '..'") });
     expect(await trial.ask('add', 'tcp', '1', '--name', '..')).toMatchObject({ code: 0 });
     expect(await trial.ask('remove', '..')).toMatchObject({ code: 0, out: '..: removed\n' });
   });

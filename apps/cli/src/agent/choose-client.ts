@@ -13,9 +13,7 @@ export interface ClientFlags {
 }
 
 export const addClientFlag = (command: Command): Command =>
-  command.addOption(
-    new Option('--client <pid|config>', 'which running client: its pid or its config file; needed when several run'),
-  );
+  command.addOption(new Option('--client <pid|config>', 'Which running client, when there are several'));
 
 export interface FoundClients {
   /** Oldest first. */

@@ -34,5 +34,5 @@ it('a key goes to this machine, over TLS, or where clear text is allowed; nowher
 it('what is no address is refused', () => {
   for (const api of ['edge:4041', 'ftp://edge', 'http://', 'http://a b'])
     expect(() => at(api)).toThrow('http or https');
-  expect(() => at('http://key@127.0.0.1')).toThrow('without a name');
+  expect(() => at('http://key@127.0.0.1')).toThrow('no user and password');
 });

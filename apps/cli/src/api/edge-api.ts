@@ -32,7 +32,7 @@ export const apiAddress = ({ api, server, tls }: ApiOptions): ApiAddress => {
 
 const clearText = (host: string): Fault =>
   new Fault('CLIENT_USAGE', {
-    reason: `the key would go to ${host} in clear: give an https:// address with --api, or --no-tls if the network between is yours`,
+    reason: `The API key would go to ${host} in clear. Use an https:// address with --api, or --no-tls if the network is yours.`,
   });
 
 const besideServer = (server: string): URL => {

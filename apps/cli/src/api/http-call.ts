@@ -28,11 +28,11 @@ export interface HttpAnswer {
 
 /** What a person gave with a flag. Throws a Fault for what is no address; `example` is one that is. */
 export const parseHttpUrl = (text: string, flag: string, example: string): URL => {
-  const refuse = (why: string): Fault => new Fault('CLIENT_USAGE', { reason: `${flag} ${why}, as ${example}` });
+  const refuse = (why: string): Fault => new Fault('CLIENT_USAGE', { reason: `${flag} ${why}, such as ${example}.` });
   const url = /^https?:\/\//i.test(text) && URL.canParse(text) ? new URL(text) : null;
   if (url === null) throw refuse('must be an http or https URL');
   // A password in a URL would end in files, in logs and on the screen; keys and passwords have ways of their own.
-  if (url.username !== '' || url.password !== '') throw refuse('must be without a name and a password');
+  if (url.username !== '' || url.password !== '') throw refuse('must have no user and password');
   return url;
 };
 

@@ -1,11 +1,11 @@
 // The login at a platform: kept in ~/.tunnel/session.json, and renewed for the calls that need it, by one process at a time.
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ProxyFor } from '@tunnel/client';
 import type { PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { takeLock } from '@tunnel/runtime';
 import type { Io } from '../io.ts';
+import { oneAtATime } from '../one-at-a-time.ts';
 import { fileFault, writePrivateFile } from '../private-files.ts';
 import { type ProxyFlags, proxyOfAccount } from '../settings.ts';
 import { checkPlatform, type PlatformEndpoint, platformClient } from './platform-api.ts';
@@ -18,12 +18,6 @@ export interface SavedLogin {
   /** When the access token runs out, in milliseconds since the epoch. */
   readonly accessUntil: number;
 }
-
-/** A holder asks the platform once; a request gives up after 10 s. */
-const LOCK_PATIENCE_MS = 15_000;
-const LOCK_LOOK_MS = 50;
-/** Of a holder on another machine that shares the home folder. */
-const FOREIGN_LOCK_STALE_MS = 60_000;
 
 /** Where one is logged in, and the tokens of it. */
 export class LoginFile {
@@ -74,39 +68,11 @@ export class LoginFile {
     }
   }
 
-  /** One process at a time: each refresh uses up the token of the one before. */
-  async exclusively<T>(action: () => Promise<T>): Promise<T> {
-    const lock = await this.#lock();
-    try {
-      return await action();
-    } finally {
-      lock.release();
-    }
-  }
-
-  async #lock(): Promise<{ release(): void }> {
-    const file = `${this.path}.lock`;
-    const { clock } = this.#io;
-    const giveUpAt = clock.monotonic() + LOCK_PATIENCE_MS;
-    for (;;) {
-      const lock = take(file);
-      if (lock !== null) return lock;
-      if (clock.monotonic() >= giveUpAt) {
-        throw new Fault('CLIENT_FILE', { file, reason: 'another tunnel process holds it' });
-      }
-      await new Promise<void>((resolve) => void clock.setTimeout(resolve, LOCK_LOOK_MS));
-    }
+  /** Each refresh uses up the token of the one before. */
+  exclusively<T>(action: () => Promise<T>): Promise<T> {
+    return oneAtATime(this.path, this.#io, action);
   }
 }
-
-const take = (file: string) => {
-  try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    return takeLock(file, FOREIGN_LOCK_STALE_MS);
-  } catch (error) {
-    throw fileFault(file, error);
-  }
-};
 
 /** A file that was torn or written by hand is as good as none: one logs in again. */
 const parseLogin = (text: string): SavedLogin | null => {
@@ -216,11 +182,11 @@ export class PlatformLogin {
 }
 
 const known = (saved: SavedLogin | null): SavedLogin => {
-  if (saved === null) throw new Fault('CLIENT_LOGIN_NEEDED', { reason: 'not logged in' });
+  if (saved === null) throw new Fault('CLIENT_LOGIN_NEEDED', { reason: 'Not logged in.' });
   return saved;
 };
 
 const ended = ({ platform }: SavedLogin): Fault =>
-  new Fault('CLIENT_LOGIN_NEEDED', { reason: `the session at ${platform.url} has ended` });
+  new Fault('CLIENT_LOGIN_NEEDED', { reason: `Your session at ${platform.url} has ended.` });
 
 const isAccessRefused = (error: unknown): boolean => error instanceof Fault && error.code === 'ACCESS_TOKEN_INVALID';

@@ -1,4 +1,5 @@
 // A platform for tests of the commands: a real HTTP server that keeps one account in memory and answers as the contract says.
+import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -24,7 +25,7 @@ interface Trap {
 }
 
 const refusals = {
-  wrong: { status: 401, code: 'LOGIN_WRONG', error: 'the e-mail address or the password is wrong' },
+  wrong: { status: 401, code: 'LOGIN_WRONG', error: 'incorrect email or password' },
   access: { status: 401, code: 'ACCESS_TOKEN_INVALID', error: 'the access token is not valid, or has run out' },
   refresh: { status: 401, code: 'REFRESH_INVALID', error: 'the session has ended' },
   suspended: { status: 403, code: 'ACCOUNT_SUSPENDED', error: 'the account is suspended' },
@@ -39,6 +40,7 @@ export class ScriptedPlatform {
   keys: Record<string, unknown>[] = [];
   chart: Record<string, unknown>[] = [];
   tunnels: Record<string, unknown>[] = [];
+  regions: Record<string, unknown>[] = [];
   billing: Record<string, unknown> = { ...BILLING };
   usedCents = 1240;
   suspended = false;
@@ -124,9 +126,11 @@ export class ScriptedPlatform {
     } else if (method === 'POST') {
       this.onCreate();
       const { label } = JSON.parse(body) as { label: string };
-      this.keys.unshift({ ...KEY, id: 'key-new', label, last_used_at: null, tunnel_count: 0 });
+      const token_hash = createHash('sha256').update('tnl_new').digest('hex');
+      this.keys.unshift({ ...KEY, id: 'key-new', label, token_hash, last_used_at: null, tunnel_count: 0 });
       send(response, 201, { id: 'key-new', token: 'tnl_new' });
     } else if (path === '/keys') send(response, 200, this.keys);
+    else if (path === '/usage/regions') send(response, 200, this.regions);
     else if (path === '/usage') send(response, 200, SUMMARY);
     else if (path.startsWith('/usage/chart')) send(response, 200, this.chart);
     else send(response, 200, this.tunnels);
@@ -212,7 +216,7 @@ export interface LoggedIn {
 export const logIn = async (): Promise<LoggedIn> => {
   const home = await temporaryDirectory();
   const platform = await ScriptedPlatform.start();
-  const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin'];
+  const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin', '--no-key'];
   await run(args, makeTestIo({ home: home.path, stdin: piping(PASSWORD) }));
   platform.asks.length = 0;
   const close = async (): Promise<void> => {

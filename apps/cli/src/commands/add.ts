@@ -24,14 +24,12 @@ interface AddFlags extends ClientFlags {
 type Finish = (code: ExitCode) => void;
 
 const EXAMPLES = `
-Example:
+Examples:
   $ tunnel add http 3000 --subdomain shop
   $ tunnel add tcp 22 --name ssh --save            # and in config.yml for the next start`;
 
 export const addTunnelCommand = (io: Io, finish: Finish): Command => {
-  const command = new Command('add')
-    .description('open one more tunnel in the running client')
-    .addHelpText('after', EXAMPLES);
+  const command = new Command('add').description('Open one more tunnel').addHelpText('after', EXAMPLES);
   const kinds = [
     below(httpTunnelCommand()).action((target: TypedTarget, flags: AddFlags & HttpTunnelFlags) =>
       add(httpSpecOf(target, flags, io), flags, io, finish),
@@ -39,8 +37,8 @@ export const addTunnelCommand = (io: Io, finish: Finish): Command => {
     below(tcpTunnelCommand()).action((target: TypedTarget, flags: AddFlags & TcpTunnelFlags) =>
       add(tcpSpecOf(target, flags, io), flags, io, finish),
     ),
-    below(udpTunnelCommand()).action((port: number, flags: AddFlags & UdpTunnelFlags) =>
-      add(udpSpecOf(port, flags), flags, io, finish),
+    below(udpTunnelCommand()).action((target: TypedTarget, flags: AddFlags & UdpTunnelFlags) =>
+      add(udpSpecOf(target, flags, io), flags, io, finish),
     ),
     below(filesTunnelCommand()).action((dir: string, flags: AddFlags & FilesTunnelFlags) =>
       add(filesSpecOf(dir, flags, io), flags, io, finish),
@@ -51,9 +49,9 @@ export const addTunnelCommand = (io: Io, finish: Finish): Command => {
 };
 
 const below = (command: Command): Command =>
-  addClientFlag(command)
-    .option('--save', "also write it into the client's config.yml")
-    .option('--json', 'print the `ready` event instead of the public URL')
+  addClientFlag(command.optionsGroup('Running client:'))
+    .option('--save', "Also write it into the client's config.yml")
+    .option('--json', 'Print the `ready` event instead of the public URL')
     .addHelpText('after', EXAMPLES);
 
 const add = async (spec: NamedSpec, flags: AddFlags & Partial<GroupFlags>, io: Io, finish: Finish): Promise<void> => {

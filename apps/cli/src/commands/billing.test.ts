@@ -50,13 +50,13 @@ describe('the state', () => {
 
 describe('the cap', () => {
   it.each([
-    ['20', 2000, 'the spend cap is $20.00 a month\n'],
-    ['20.50', 2050, 'the spend cap is $20.50 a month\n'],
-    ['20.5', 2050, 'the spend cap is $20.50 a month\n'],
-    ['$0.29', 29, 'the spend cap is $0.29 a month\n'],
-    ['0', 0, 'the spend cap is $0.00 a month\n'],
-    ['none', null, 'there is no spend cap now\n'],
-    ['NONE', null, 'there is no spend cap now\n'],
+    ['20', 2000, 'Spend cap: $20.00 a month.\n'],
+    ['20.50', 2050, 'Spend cap: $20.50 a month.\n'],
+    ['20.5', 2050, 'Spend cap: $20.50 a month.\n'],
+    ['$0.29', 29, 'Spend cap: $0.29 a month.\n'],
+    ['0', 0, 'Spend cap: $0.00 a month.\n'],
+    ['none', null, 'No spend cap.\n'],
+    ['NONE', null, 'No spend cap.\n'],
   ])('is set to %s', async (amount, cents, text) => {
     const { code, io } = await billing(['cap', amount]);
     expect([code, io.err(), io.out()]).toEqual([0, '', text]);
@@ -70,13 +70,13 @@ describe('the cap', () => {
 
   it.each(['-1', '20.505', '1e3', '20,50', '', 'null', '99999999999999'])('is not %j', async (amount) => {
     const { code, io } = await billing(['cap', '--', amount]);
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('US dollars, as 20 or 20.50, or none')]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('Use US dollars (20, 20.50), or none.')]);
     expect(platform.asks).toEqual([]);
   });
 
   it('needs an amount', async () => {
     const { code, io } = await billing(['cap']);
-    expect([code, io.err()]).toEqual([2, expect.stringContaining("missing required argument 'amount'")]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('Which amount?')]);
   });
 
   it('is told in the words of the platform when the plan is free', async () => {
@@ -84,7 +84,7 @@ describe('the cap', () => {
     const body = { error, code: 'BILLING_CAP_NOT_PAYG', request_id: 'req-1' };
     platform.trap('/billing', 400, JSON.stringify(body), { 'content-type': 'application/json' });
     const { code, io } = await billing(['cap', '5']);
-    expect([code, io.err()]).toEqual([2, `tunnel: ${error}\n  Subscribe first, on the page of the platform.\n`]);
+    expect([code, io.err()]).toEqual([2, `tunnel: ${error}\n  Subscribe first, in the dashboard.\n`]);
   });
 });
 
@@ -116,7 +116,7 @@ describe('the portal', () => {
 
 it.each([[[]], [['cap']], [['portal']], [['status']]])('%j has help with an example', async (args) => {
   const { code, io } = await billing([...args, '--help']);
-  expect([code, io.out()]).toEqual([0, expect.stringContaining('Example:\n  $ tunnel billing')]);
+  expect([code, io.out()]).toEqual([0, expect.stringContaining('Examples:\n  $ tunnel billing')]);
 });
 
 it('does not know other words', async () => {

@@ -17,14 +17,14 @@ interface AccountFlags {
 type Finish = (code: ExitCode) => void;
 
 const EXAMPLES = `
-Example:
+Examples:
   $ tunnel billing
   $ tunnel billing cap 20
   $ tunnel billing portal`;
 
 export const billingCommand = (io: Io, finish: Finish): Command =>
   new Command('billing')
-    .description('show what the account pays, cap it, and open the billing portal, after `tunnel login`')
+    .description('Show what the account pays, set a spend cap')
     .addHelpText('after', EXAMPLES)
     .addCommand(statusCommand(io, finish), { isDefault: true })
     .addCommand(capCommand(io, finish))
@@ -32,10 +32,10 @@ export const billingCommand = (io: Io, finish: Finish): Command =>
 
 const statusCommand = (io: Io, finish: Finish): Command =>
   new Command('status')
-    .description('plan, this month so far, cap, subscription and payment method')
+    .description('Show plan, this month so far, spend cap and payment method')
     .option(...PROXY_FLAG)
-    .option('--json', 'print it as JSON, as GET /billing gives it')
-    .addHelpText('after', '\nExample:\n  $ tunnel billing --json')
+    .option('--json', 'Print the answer as JSON')
+    .addHelpText('after', '\nExamples:\n  $ tunnel billing --json')
     .action(async ({ json, ...flags }: AccountFlags) => {
       const login = PlatformLogin.open(io, flags);
       const status = await login.call((client) => client.billing());
@@ -52,26 +52,26 @@ const linesOf = async (io: Io, login: PlatformLogin, status: BillingStatus): Pro
 };
 
 const CAP_EXAMPLES = `
-Example:
+Examples:
   $ tunnel billing cap 20
   $ tunnel billing cap 20.50
   $ tunnel billing cap none
 
-Usage of a calendar month (UTC) counts, without the minimum. When it is reached, tunnels are closed and new ones refused until the
-cap is raised or the month is over. 0 allows no usage at all.`;
+The usage of a calendar month (UTC) counts, without the minimum. At the cap, tunnels stop until you
+raise it or the month ends. 0 allows no usage at all.`;
 
 const capCommand = (io: Io, finish: Finish): Command =>
   new Command('cap')
-    .description('set or remove the spend cap of a month')
-    .argument('<amount>', 'US dollars, as 20 or 20.50; or none', parseCap)
+    .description('Set or remove the monthly spend cap')
+    .argument('<amount>', 'US dollars (20, 20.50), or none', parseCap)
     .option(...PROXY_FLAG)
-    .option('--json', 'print the answer as JSON')
+    .option('--json', 'Print the answer as JSON')
     .addHelpText('after', CAP_EXAMPLES)
     .action(async (cap: Cap, { json, ...flags }: AccountFlags) => {
       const login = PlatformLogin.open(io, flags);
       const set = await login.call((client) => client.setSpendCap({ spend_cap_cents: cap.cents }));
       const { spend_cap_cents: cents } = set;
-      const text = cents === null ? 'there is no spend cap now' : `the spend cap is ${dollarsText(cents)} a month`;
+      const text = cents === null ? 'No spend cap.' : `Spend cap: ${dollarsText(cents)} a month.`;
       io.stdout.write(json === true ? `${JSON.stringify(set)}\n` : `${text}\n`);
       finish(EXIT.endedAsAsked);
     });
@@ -84,19 +84,19 @@ interface Cap {
 const parseCap = (text: string): Cap => {
   if (text.toLowerCase() === 'none') return { cents: null };
   const cents = centsOf(text);
-  if (cents === null) throw new InvalidArgumentError('It must be US dollars, as 20 or 20.50, or none.');
+  if (cents === null) throw new InvalidArgumentError('Use US dollars (20, 20.50), or none.');
   return { cents };
 };
 
 const portalCommand = (io: Io, finish: Finish): Command =>
   new Command('portal')
-    .description("print a link to the payment processor's billing portal: invoices, payment method, cancelling")
-    .option('--return-url <url>', "where the portal leads back to (default: the platform's dashboard)")
+    .description('Print a link to the billing portal: invoices, payment method, cancelling')
+    .option('--return-url <url>', 'Where the portal leads back to (default: the dashboard)')
     .option(...PROXY_FLAG)
-    .option('--json', 'print the answer as JSON')
+    .option('--json', 'Print the answer as JSON')
     .addHelpText(
       'after',
-      '\nExample:\n  $ tunnel billing portal\n\nWhoever has the link is let in: it is for you alone.',
+      '\nExamples:\n  $ tunnel billing portal\n\nKeep the link to yourself: it logs in whoever has it.',
     )
     .action(async ({ returnUrl, json, ...flags }: AccountFlags & { returnUrl?: string }) => {
       const login = PlatformLogin.open(io, flags);

@@ -13,15 +13,15 @@ const SCRIPTS: Readonly<Record<Shell, () => Promise<(words: readonly CommandWord
 };
 
 const EXAMPLES = `
-Example:
+Examples:
   $ source <(tunnel completion bash)          # in ~/.bashrc
   $ source <(tunnel completion zsh)           # in ~/.zshrc, after compinit
   $ tunnel completion fish > ~/.config/fish/completions/tunnel.fish`;
 
 export const completionCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('completion')
-    .description('print the completion script of a shell')
-    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
+    .description('Print a shell completion script')
+    .addArgument(new Argument('<shell>', 'The shell').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', EXAMPLES)
     .action(async (shell: Shell, _flags: object, command: Command) => {
       const [{ commandWords }, script] = await Promise.all([

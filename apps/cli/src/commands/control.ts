@@ -14,10 +14,10 @@ type Finish = (code: ExitCode) => void;
 export const removeCommand = (io: Io, finish: Finish): Command =>
   addClientFlag(
     new Command('remove')
-      .description('close a tunnel of the running client; visitors that are there may finish')
-      .argument('<name>', 'name of the tunnel: see `tunnel status`'),
+      .description('Close a tunnel; its visitors may finish')
+      .argument('<name>', 'Name of the tunnel (see `tunnel status`)'),
   )
-    .addHelpText('after', '\nExample:\n  $ tunnel remove http-3000')
+    .addHelpText('after', '\nExamples:\n  $ tunnel remove http-3000')
     .action(async (name: string, flags: ClientFlags) => {
       const client = await chooseClient(flags, io);
       const path = `/tunnels/${encodeURIComponent(name)}`;
@@ -29,9 +29,9 @@ export const removeCommand = (io: Io, finish: Finish): Command =>
     });
 
 export const reloadCommand = (io: Io, finish: Finish): Command =>
-  addClientFlag(new Command('reload').description('let the running client read its config file again, as SIGHUP does'))
-    .option('--json', 'print what came of it as JSON')
-    .addHelpText('after', '\nExample:\n  $ tunnel check && tunnel reload')
+  addClientFlag(new Command('reload').description('Read config.yml again'))
+    .option('--json', 'Print the outcome as JSON')
+    .addHelpText('after', '\nExamples:\n  $ tunnel check && tunnel reload')
     .action(async (flags: ClientFlags & { readonly json?: boolean }) => {
       const client = await chooseClient(flags, io);
       const { json } = await client.ask({ method: 'POST', path: '/reload', isSlow: true });
@@ -42,11 +42,11 @@ export const reloadCommand = (io: Io, finish: Finish): Command =>
     });
 
 export const stopCommand = (io: Io, finish: Finish): Command =>
-  addClientFlag(new Command('stop').description('end the running client, as SIGTERM does: connections may finish'))
-    .addHelpText('after', '\nExample:\n  $ tunnel stop --client ~/.tunnel/config.yml')
+  addClientFlag(new Command('stop').description('Stop the client; open connections may finish'))
+    .addHelpText('after', '\nExamples:\n  $ tunnel stop --client ~/.tunnel/config.yml')
     .action(async (flags: ClientFlags) => {
       const client = await chooseClient(flags, io);
       await client.ask({ method: 'POST', path: '/stop' });
-      io.stdout.write(`client ${client.pid} is stopping\n`);
+      io.stdout.write(`Client ${client.pid} is stopping.\n`);
       finish(EXIT.endedAsAsked);
     });

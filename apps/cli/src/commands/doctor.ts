@@ -21,11 +21,11 @@ interface DoctorFlags extends ServerFlags {
 export const doctorCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addServerFlags(
     new Command('doctor')
-      .description('look at the way from here to the edge, and say what is wrong with it')
-      .option('--no-bandwidth', 'without measuring the bandwidth')
-      .option('--json', 'print the findings as one JSON object'),
+      .description('Find out why tunnels do not work')
+      .option('--no-bandwidth', 'Do not measure the bandwidth')
+      .option('--json', 'Print one JSON object'),
   )
-    .addHelpText('after', '\nExample:\n  $ tunnel doctor --server tunnels.example.com:443 --no-bandwidth')
+    .addHelpText('after', '\nExamples:\n  $ tunnel doctor --server tunnels.example.com:443 --no-bandwidth')
     .action(async (flags: DoctorFlags) => {
       const { config, facts } = readConfig(flags, io);
       const { keyFile, token } = readKey(flags, config, facts, io);
@@ -85,7 +85,7 @@ const readKey = (
     return { keyFile: { ...keyFile, mode: file === null ? null : modeOf(file) }, token };
   } catch (error) {
     if (!(error instanceof Fault) || error.code === 'CLIENT_USAGE') throw error;
-    const isMissing = error.code === 'AUTH_TOKEN_MISSING';
+    const isMissing = error.code === 'CLIENT_KEY_MISSING';
     return { keyFile: isMissing ? { state: 'missing' } : { state: 'unreadable', problem: error.message }, token: none };
   }
 };

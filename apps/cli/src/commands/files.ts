@@ -15,11 +15,11 @@ export interface FilesTunnelFlags extends NamedFlags {
 }
 
 const EXAMPLES = `
-Example:
-  $ tunnel files ./dist --subdomain manual --token-file ~/.tunnel/key
+Examples:
+  $ tunnel files ./dist --subdomain manual
   $ tunnel files ~/share --listing
 
-Dotfiles, and links that lead out of the folder, are not served. See docs/cli.md.`;
+Dotfiles and links that lead out of the folder are not served.`;
 
 export const filesCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addRunFlags(filesTunnelCommand())
@@ -31,12 +31,12 @@ export const filesCommand = (io: Io, finish: (code: ExitCode) => void): Command 
 /** What says which tunnel it is, and nothing about a connection. */
 export const filesTunnelCommand = (): Command =>
   addNamedFlags(
-    new Command('files')
-      .description('publish a folder')
-      .argument('<dir>', 'the folder')
-      .option('--spa', 'answer pages that are not there with index.html')
-      .option('--listing', 'show what is in a folder that has no index.html')
-      .option('--name <name>', 'name of the tunnel (default: files-<folder>)'),
+    new Command('files').description('Publish a folder').argument('<dir>', 'The folder'),
+    'files-<folder>',
+    (command) =>
+      command
+        .option('--spa', 'Answer missing pages with index.html')
+        .option('--listing', 'List folders that have no index.html'),
   );
 
 export const filesSpecOf = (given: string, flags: FilesTunnelFlags, io: Io): NamedSpec => {
@@ -50,6 +50,6 @@ export const filesSpecOf = (given: string, flags: FilesTunnelFlags, io: Io): Nam
 /** Who names a folder now has it now; a client that starts with the machine may be earlier than its folder. */
 const checkFolder = (dir: string): void => {
   const stat = statSync(dir, { throwIfNoEntry: false });
-  if (stat === undefined) throw new Fault('CLIENT_USAGE', { reason: `there is no folder ${dir}` });
-  if (!stat.isDirectory()) throw new Fault('CLIENT_USAGE', { reason: `${dir} is no folder` });
+  if (stat === undefined) throw new Fault('CLIENT_USAGE', { reason: `There is no folder ${dir}.` });
+  if (!stat.isDirectory()) throw new Fault('CLIENT_USAGE', { reason: `${dir} is not a folder.` });
 };

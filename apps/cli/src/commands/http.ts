@@ -1,5 +1,6 @@
-// `tunnel http PORT|unix:PATH`: publishes one local HTTP service.
+// `tunnel http PORT|HOST:PORT|URL|unix:PATH`: publishes one local HTTP service.
 import { localLabel, localText, type TunnelSpec } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
 import { Command, Option } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import type { ExitCode } from '../exit-codes.ts';
@@ -10,12 +11,13 @@ import {
   addRequestFlags,
   type ComfortFlags,
   type ConnectionFlags,
+  FLAG_GROUPS,
   type GroupFlags,
   groupSpecOf,
   type RequestFlags,
 } from '../flags.ts';
 import type { Io } from '../io.ts';
-import { LOCAL_TARGET_HELP, localSpecOf, type TypedTarget, typedTarget } from '../local-target.ts';
+import { addLocalHostFlag, localSpecOf, type TypedTarget, typedUrl } from '../local-target.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
 
@@ -38,10 +40,12 @@ export interface HttpTunnelFlags extends NamedFlags {
 export type RunFlags = ConnectionFlags & RequestFlags & ComfortFlags;
 
 const EXAMPLES = `
-Example:
-  $ tunnel http 3000 --subdomain shop --token-file ~/.tunnel/key
+Examples:
+  $ tunnel http 3000
+  $ tunnel http 3000 --subdomain shop
+  $ tunnel http https://localhost:3443
   $ tunnel http unix:/run/app.sock
-  $ tunnel http 3000 --group shop --group-key-file ~/.tunnel/shop-key --health http:/healthz`;
+  $ tunnel http 3000 --group shop --group-key-file shop-key --health http:/healthz`;
 
 export const httpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addRunFlags(httpTunnelCommand())
@@ -54,37 +58,55 @@ export const httpCommand = (io: Io, finish: (code: ExitCode) => void): Command =
 export const httpTunnelCommand = (): Command =>
   addNamedFlags(
     new Command('http')
-      .description('publish a local HTTP service')
-      .argument('<port>', LOCAL_TARGET_HELP, typedTarget)
-      .option('--name <name>', 'name of the tunnel (default: http-<port>)')
-      .option('--local-host <host>', 'host of the local service (default: "127.0.0.1")')
-      .addOption(
-        new Option('--local-protocol <protocol>', 'what the service speaks; gRPC needs h2c')
-          .choices(['http1', 'h2c'])
-          .default('http1'),
-      )
-      .option('--https', 'the local service speaks TLS')
-      .option('--local-tls-no-verify', 'accept any certificate of the local service'),
+      .description('Publish a local website, API or webhook')
+      .argument('<port>', 'Port, host:port or URL of the local service, or unix:PATH of its socket', typedUrl),
+    'http-<port>',
+    (command) =>
+      addLocalHostFlag(command)
+        .option('--https', 'The local service speaks TLS')
+        .option('--local-tls-no-verify', 'Accept any certificate of the local service')
+        .addOption(
+          new Option('--local-protocol <protocol>', 'Local protocol; use h2c for gRPC')
+            .choices(['http1', 'h2c'])
+            .default('http1'),
+        ),
   );
 
-export const addNamedFlags = (command: Command): Command =>
+/** `name`: what the tunnel is called when nobody says. `addServiceFlags`: of this kind of service alone. */
+export const addNamedFlags = (
+  command: Command,
+  name: string,
+  addServiceFlags: (command: Command) => Command,
+): Command =>
   addGroupFlags(
-    command
-      .option('--subdomain <name>', 'this name or none (default: one that nobody guesses)')
-      .option('--host-header <keep|rewrite|name>', "the visitor's Host, the local address, or this name", 'keep')
-      .option('--no-capture', 'keep no request for a look or a replay, at the edge or here'),
-  );
+    addServiceFlags(
+      command
+        .optionsGroup(FLAG_GROUPS.address)
+        .option('--subdomain <name>', 'Subdomain to use (default: random)')
+        .option('--name <name>', `Name of the tunnel (default: ${name})`)
+        .optionsGroup(FLAG_GROUPS.service),
+    ).option('--host-header <keep|rewrite|name>', 'Host that the service sees: as sent, local, or this name', 'keep'),
+  )
+    .optionsGroup(FLAG_GROUPS.output)
+    .option('--no-capture', 'Do not record requests');
 
 export const addRunFlags = (command: Command): Command => addConnectionFlags(addComfortFlags(addRequestFlags(command)));
 
 export const httpSpecOf = (target: TypedTarget, flags: HttpTunnelFlags, io: Io): NamedSpec => ({
   ...localSpecOf(target, flags.localHost, io),
-  protocol: flags.https === true ? 'https' : 'http',
+  protocol: protocolOf(target, flags),
   localProtocol: flags.localProtocol,
   localTlsVerify: flags.localTlsNoVerify !== true,
   ...namedSpecOf(flags, io),
   name: flags.name ?? `http-${localLabel(localSpecOf(target, flags.localHost, io))}`,
 });
+
+const protocolOf = ({ scheme }: TypedTarget, { https }: HttpTunnelFlags): 'http' | 'https' => {
+  if (scheme === 'http' && https === true) {
+    throw new Fault('CLIENT_USAGE', { reason: 'Use an https:// URL, or leave out --https.' });
+  }
+  return scheme === 'https' || https === true ? 'https' : 'http';
+};
 
 export const namedSpecOf = (flags: NamedFlags, io: Io): Partial<TunnelSpec> => ({
   hostHeader: flags.hostHeader,

@@ -39,7 +39,7 @@ describe('without questions', () => {
     );
     expect([statSync(config).mode & 0o777, statSync(join(config, '..')).mode & 0o777]).toEqual([0o600, 0o700]);
     expect(io.out()).toBe(
-      `${config} is written\nconnecting to ${server} …\nconnected: the server takes the key\nnext: tunnel start\n`,
+      `Saved ~/.tunnel/config.yml.\nConnecting to ${server}…\nConnected. The API key works.\nNext: tunnel start\n`,
     );
     expect(await run(['check'], testIo())).toBe(0);
   });
@@ -48,7 +48,7 @@ describe('without questions', () => {
     const io = testIo();
     const args = ['init', '--yes', '--server', server, '--token-file', 'token', '--config', "it's/my.yml"];
     expect(await run([...args, '--tunnel', 'web:http:3000'], io)).toBe(0);
-    expect(io.out()).toContain(`next: tunnel start --config '${home.path}/it'\\''s/my.yml'\n`);
+    expect(io.out()).toContain(`Next: tunnel start --config '${home.path}/it'\\''s/my.yml'\n`);
   });
 
   it('keeps a key that was given in a file of its own, and shows it nowhere', async () => {
@@ -57,7 +57,7 @@ describe('without questions', () => {
     expect(text()).toContain('auth_token_file: key\n');
     expect(readFileSync(join(config, '../key'), 'utf8')).toBe('admin\n');
     expect(io.out() + io.err() + text()).not.toContain('admin');
-    expect(io.out()).toContain('next: tunnel http 3000\n');
+    expect(io.out()).toContain('Next: tunnel http 3000\n');
   });
 
   it('uses the key that `tunnel keys create --save` has left', async () => {
@@ -73,7 +73,7 @@ describe('without questions', () => {
     const io = testIo();
     const args = ['init', '--yes', '--server', server, '--token-file', 'token'];
     expect(await run(args, io)).toBe(2);
-    expect(io.err()).toContain('is there already');
+    expect(io.err()).toContain('exists. Edit it, or add --force');
     expect(text()).toBe('# mine\n');
     expect(await run([...args, '--force'], testIo())).toBe(0);
     expect(readFileSync(`${config}.old`, 'utf8')).toBe('# mine\n');
@@ -96,16 +96,16 @@ describe('without questions', () => {
   });
 
   it.each([
-    [['--server', 'x'], 'there is no terminal to ask at'],
-    [['--yes'], 'no key was given'],
-    [['--yes', '--token-file', 'none'], 'cannot read the key from'],
+    [['--server', 'x'], 'Add --yes, and flags for what you would be asked.'],
+    [['--yes'], 'No API key. Run `tunnel login`'],
+    [['--yes', '--token-file', 'none'], 'cannot read the API key from'],
     [['--yes', '--token-file', '/dev/null'], 'it is empty'],
-    [['--yes', '--token-file', '.'], 'cannot read the key from'],
+    [['--yes', '--token-file', '.'], 'cannot read the API key from'],
     [['--yes', '--token', 'x', '--server', 'http://x'], 'http://x'],
     [['--yes', '--token', 'x', '--tunnel', 'web:ftp:1'], 'NAME:PROTO:PORT'],
     [['--yes', '--token', 'x', '--tunnel', 'web:http:0'], '1 to 65535'],
-    [['--yes', '--token', 'x', '--tunnel', 'a:http:1', '--tunnel', 'a:tcp:2'], 'two of the name'],
-    [['--yes', '--token', 'x', '--tunnel', '__proto__:http:1'], 'good'],
+    [['--yes', '--token', 'x', '--tunnel', 'a:http:1', '--tunnel', 'a:tcp:2'], 'Two tunnels are called a.'],
+    [['--yes', '--token', 'x', '--tunnel', '__proto__:http:1'], 'make no valid config.yml'],
   ])('%j: 2, one line, and no file', async (args, words) => {
     const io = testIo();
     expect(await run(['init', ...args], io)).toBe(2);

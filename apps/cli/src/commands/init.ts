@@ -6,13 +6,14 @@ import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
 import { Command, InvalidArgumentError } from 'commander';
 import { type EntryKeys, newConfigText } from '../config-entries.ts';
-import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { addServerFlags, type ServerFlags } from '../flags.ts';
 import { InitQuestions, TUNNEL_WORDS, type TunnelWord, type WantedTunnel } from '../init-questions.ts';
-import { type Io, VERSION } from '../io.ts';
+import type { Io } from '../io.ts';
 import { fileFault, tryConfig, writePrivateFile } from '../private-files.ts';
 import { problemLines } from '../problem-report.ts';
-import { defaultConfigPath, loadConfig, readToken, resolveSettings } from '../settings.ts';
+import { defaultConfigPath, loadConfig, readToken, resolveSettings, shownPath } from '../settings.ts';
+import { tryConnection } from '../try-connection.ts';
 
 interface InitFlags extends ServerFlags {
   readonly tunnel: readonly WantedTunnel[];
@@ -21,42 +22,43 @@ interface InitFlags extends ServerFlags {
 }
 
 const EXAMPLES = `
-Example:
+Examples:
   $ tunnel init
   $ tunnel init --server edge.example.com:443 --token-file ./key --tunnel web:http:3000 --yes
 
-At a terminal it asks for what is missing. A config.yml that is there is left alone without --force, and kept as config.yml.old with it.`;
+\`tunnel login\` does this for an account; \`tunnel init\` is for a server and a key that you have.
+At a terminal it asks for what is missing.`;
 
 const DEFAULT_SERVER = '127.0.0.1:4040';
 
 export const initCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addServerFlags(new Command('init').description('write a first config.yml and try it'))
-    .option('--tunnel <name:proto:port>', 'a tunnel for the file; may be given several times', oneMore, [])
-    .option('--force', 'write it anew; the old one is kept as config.yml.old')
-    .option('--yes', 'without asking')
+  addServerFlags(new Command('init').description('Write config.yml for a server and key that you have'))
+    .option('--tunnel <name:proto:port>', 'Add this tunnel (repeatable)', oneMore, [])
+    .option('--force', 'Replace config.yml; the old one stays as config.yml.old')
+    .option('--yes', 'Do not ask')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: InitFlags) => {
       const file = flags.config === undefined ? defaultConfigPath(io) : pathFrom(io.cwd, flags.config, io.home);
       if (existsSync(file) && flags.force !== true) {
         throw new Fault('CLIENT_USAGE', {
-          reason: `${file} is there already: change it, or give --force (it is kept as ${file}.old)`,
+          reason: `${file} exists. Edit it, or add --force (the old one stays as ${file}.old).`,
         });
       }
       const answers = await answersOf(flags, file, io);
       write(file, answers, flags, io);
-      io.stdout.write(`${file} is written\n`);
+      io.stdout.write(`Saved ${shownPath(file, io)}.\n`);
       finish(await tryIt(file, answers, io));
     });
 
 const oneMore = (text: string, before: readonly WantedTunnel[]): readonly WantedTunnel[] => {
   const [, name = '', proto, port] = /^(.+):([a-z]+):(\d{1,5})$/.exec(text) ?? [];
   if (!TUNNEL_WORDS.includes(proto as TunnelWord)) {
-    throw new InvalidArgumentError(`It must be NAME:PROTO:PORT, with a PROTO of ${TUNNEL_WORDS.join(', ')}.`);
+    throw new InvalidArgumentError(`Use NAME:PROTO:PORT, with a PROTO of ${TUNNEL_WORDS.join(', ')}.`);
   }
   const tunnel = { name, proto: proto as TunnelWord, port: Number(port) };
   const refusal = refusalOf(tunnel);
   if (refusal !== null) throw new InvalidArgumentError(refusal);
-  if (before.some((one) => one.name === name)) throw new InvalidArgumentError(`There are two of the name ${name}.`);
+  if (before.some((one) => one.name === name)) throw new InvalidArgumentError(`Two tunnels are called ${name}.`);
   return [...before, tunnel];
 };
 
@@ -85,13 +87,13 @@ interface Answers {
 
 const answersOf = async (flags: InitFlags, file: string, io: Io): Promise<Answers> => {
   if (flags.token !== undefined && flags.tokenFile !== undefined) {
-    throw new Fault('CLIENT_USAGE', { reason: '--token and --token-file exclude each other' });
+    throw new Fault('CLIENT_USAGE', { reason: 'Use --token or --token-file, not both.' });
   }
   if (flags.server !== undefined) parseServerAddress(flags.server);
   const asks = flags.yes !== true;
   if (asks && io.stdin.isTTY !== true) {
     throw new Fault('CLIENT_USAGE', {
-      reason: 'there is no terminal to ask at: give --yes, and what is not to be asked',
+      reason: 'Add --yes, and flags for what you would be asked.',
     });
   }
   const questions = asks ? await InitQuestions.open(io) : null;
@@ -118,7 +120,7 @@ const keyOf = async (
   if ((io.env['TUNNEL_API_KEY'] ?? '') !== '') return null;
   const saved = join(dirname(file), 'key');
   if (existsSync(saved)) return { file: saved };
-  if (questions === null) throw new Fault('AUTH_TOKEN_MISSING');
+  if (questions === null) throw new Fault('CLIENT_KEY_MISSING');
   return { text: await questions.key() };
 };
 
@@ -139,7 +141,7 @@ const write = (file: string, { server, key, tunnels }: Answers, flags: InitFlags
   const text = newConfigText(keys, entries);
   if (tryConfig(file, text, io) === null) {
     throw new Fault('CLIENT_USAGE', {
-      reason: 'these settings do not make a config.yml that is good: check names and server',
+      reason: 'These settings make no valid config.yml. Check names and server.',
     });
   }
   if (key !== null && 'text' in key) writeKey(join(folder, 'key'), key.text);
@@ -177,34 +179,18 @@ const inFolder = (folder: string, path: string): string => {
 /** The file stays, whatever comes of it. */
 const tryIt = async (file: string, { tunnels }: Answers, io: Io): Promise<ExitCode> => {
   const flags: ServerFlags = { config: file };
-  const giveUp = new AbortController();
-  let reason = '';
-  try {
-    const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
-    io.stdout.write(`connecting to ${settings.server} …\n`);
-    const { stateDir: _, ...connection } = settings;
-    const client = await io.connect({
-      ...connection,
-      agent: `tunnel/${VERSION} node/${process.versions.node}`,
-      clock: io.clock,
-      signal: giveUp.signal,
-      onStatus: (event) => {
-        if (event.type !== 'reconnecting') return;
-        // One try is an answer; a client that is to run would go on.
-        reason = event.reason;
-        giveUp.abort();
-      },
-    });
-    await client.close();
-  } catch (error) {
-    const fault = Fault.from(error);
-    io.stderr.write(`${(reason === '' ? problemLines(fault) : [`tunnel: ${reason}`]).join('\n')}\n`);
-    io.stderr.write('  The file stays as it is. Change it, or run `tunnel init --force`.\n');
-    return exitCodeOf(fault) === EXIT.keyRefused ? EXIT.keyRefused : EXIT.notReached;
+  const settings = resolveSettings(flags, loadConfig(flags.config, io), io);
+  io.stdout.write(`Connecting to ${settings.server}…\n`);
+  const tried = await tryConnection(settings, io);
+  if (tried.state !== 'accepted') {
+    const isLate = tried.state === 'unreachable' && tried.reason !== '';
+    io.stderr.write(`${(isLate ? [`tunnel: ${tried.reason}`] : problemLines(tried.fault)).join('\n')}\n`);
+    io.stderr.write('  The file stays. Edit it, or run `tunnel init --force`.\n');
+    return tried.state === 'refused' ? EXIT.keyRefused : EXIT.notReached;
   }
   const next = tunnels.length > 0 ? 'tunnel start' : 'tunnel http 3000';
   const where = file === defaultConfigPath(io) ? '' : ` --config ${shellWord(file)}`;
-  io.stdout.write(`connected: the server takes the key\nnext: ${next}${where}\n`);
+  io.stdout.write(`Connected. The API key works.\nNext: ${next}${where}\n`);
   return EXIT.endedAsAsked;
 };
 

@@ -14,7 +14,7 @@ beforeEach(async () => {
   home = await temporaryDirectory();
   platform = await ScriptedPlatform.start();
   platform.keys = [{ ...KEY, of_a_later_version: 1 }];
-  const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin'];
+  const args = ['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin', '--no-key'];
   await run(args, makeTestIo({ home: home.path, stdin: piping(PASSWORD) }));
 });
 afterEach(async () => {
@@ -60,7 +60,7 @@ describe('keys create', () => {
   it('prints the key alone on stdout', async () => {
     const { code, io } = await tunnel(['keys', 'create', '--label', 'ci']);
     expect([code, io.out()]).toEqual([0, 'tnl_new\n']);
-    expect(io.err()).toContain('shown this once');
+    expect(io.err()).toContain("Copy this key now. You won't see it again.");
     expect(platform.keys[0]?.['label']).toBe('ci');
   });
 
@@ -87,7 +87,7 @@ describe('keys create --save', () => {
 
   it('keeps the key in a file of its own, and shows it nowhere', async () => {
     const { code, io } = await create();
-    expect([code, io.out(), io.err()]).toEqual([0, `key key-new is made and kept in ${join(folder(), 'key')}\n`, '']);
+    expect([code, io.out(), io.err()]).toEqual([0, 'API key saved to ~/.tunnel/key.\n', '']);
     expect([read('key'), read('config.yml')]).toEqual(['tnl_new\n', 'auth_token_file: key\n']);
     expect(statSync(join(folder(), 'key')).mode & 0o777).toBe(0o600);
   });
@@ -113,7 +113,7 @@ describe('keys create --save', () => {
     writeFileSync(config(), '{ auth_token_file: ./key }');
     writeFileSync(join(folder(), 'key'), 'tnl_before\n');
     const { io } = await create();
-    expect(io.out()).toContain(`the key before it is in ${join(folder(), 'key.old')}`);
+    expect(io.out()).toContain('The key before it is in ~/.tunnel/key.old.');
     expect([read('config.yml'), read('key'), read('key.old')]).toEqual([
       '{ auth_token_file: ./key }',
       'tnl_new\n',
@@ -124,7 +124,10 @@ describe('keys create --save', () => {
   it('makes no key when config.yml has a form that it does not change', async () => {
     writeFileSync(config(), '{ server: "127.0.0.1:4040", auth_token: tnl_old }\n');
     const { code, io } = await create();
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('put `auth_token_file: key` into it by hand')]);
+    expect([code, io.err()]).toEqual([
+      2,
+      expect.stringContaining('by hand, then run the command again: `auth_token_file: key`.'),
+    ]);
     expect(read('config.yml')).toBe('{ server: "127.0.0.1:4040", auth_token: tnl_old }\n');
     expect(platform.paths()).not.toContain('POST /keys');
   });
@@ -163,25 +166,29 @@ describe('keys create --save', () => {
 
 describe('keys revoke', () => {
   it.each([
-    ['y\r', 0, 'key key-1 is revoked\n', 0],
-    ['n\r', 0, 'nothing was revoked\n', 1],
-    ['\r', 0, 'nothing was revoked\n', 1],
+    ['y\r', 0, 'API key revoked.\n', 0],
+    ['n\r', 0, 'Nothing revoked.\n', 1],
+    ['\r', 0, 'Nothing revoked.\n', 1],
   ])('asks first at a terminal: %j', async (typed, code, out, left) => {
     const ran = await tunnel(['keys', 'revoke', 'key-1'], { stdin: typing(typed) });
     expect([ran.code, ran.io.out(), platform.keys.length]).toEqual([code, out, left]);
-    expect(ran.io.err()).toContain('Revoke the key "laptop" (key-1)? [y/N] ');
+    expect(ran.io.err()).toContain('Revoke the key "laptop" (key-1)? Its tunnels close. [y/N] ');
   });
 
   it('needs --yes where nobody can be asked', async () => {
     const { code, io } = await tunnel(['keys', 'revoke', 'key-1']);
-    expect([code, io.err(), platform.keys.length]).toEqual([2, expect.stringContaining('give --yes'), 1]);
+    expect([code, io.err(), platform.keys.length]).toEqual([
+      2,
+      expect.stringContaining('tunnel: Add --yes to confirm.\n'),
+      1,
+    ]);
     expect((await tunnel(['keys', 'revoke', 'key-1', '--yes'])).code).toBe(0);
     expect(platform.keys).toEqual([]);
   });
 
   it.each([['--yes'], []])('knows no such key: %j', async (...flags: string[]) => {
     const { code, io } = await tunnel(['keys', 'revoke', 'key/9', ...flags], { stdin: typing('y\r') });
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('no such key\n  List the keys: `tunnel keys list`')]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('no such key\n  List your keys: `tunnel keys list`')]);
     if (flags.length > 0) expect(platform.paths()).toContain('DELETE /keys/key%2F9');
   });
 });

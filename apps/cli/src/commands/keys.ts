@@ -5,9 +5,10 @@ import { PlatformLogin } from '../api/platform-login.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { PROXY_FLAG } from '../flags.ts';
 import type { Io } from '../io.ts';
+import { prepareKeyStore } from '../key-store.ts';
+import { savedKeyLines, saveNewKey } from '../login-setup.ts';
 import { keyLines } from '../output/account.ts';
 import { coloursOf } from '../output/text.ts';
-import { type KeyStore, prepareKeyStore } from '../private-files.ts';
 import { oneLine } from '../problem-report.ts';
 import { requireTerminal, withPrompt } from '../terminal-prompt.ts';
 
@@ -15,18 +16,18 @@ type Finish = (code: ExitCode) => void;
 
 export const keysCommand = (io: Io, finish: Finish): Command => {
   const keys = new Command('keys')
-    .description('list, create and revoke API keys, after `tunnel login`')
-    .addHelpText('after', '\nExample:\n  $ tunnel keys create --label laptop --save');
+    .description('List, create and revoke API keys')
+    .addHelpText('after', '\nExamples:\n  $ tunnel keys create --label laptop --save');
   for (const command of [listCommand, createCommand, revokeCommand]) keys.addCommand(command(io, finish));
   return keys;
 };
 
 const listCommand = (io: Io, finish: Finish): Command =>
   new Command('list')
-    .description('show the keys of the account')
+    .description('List the API keys of the account')
     .option(...PROXY_FLAG)
-    .option('--json', 'print the list as JSON')
-    .addHelpText('after', '\nExample:\n  $ tunnel keys list')
+    .option('--json', 'Print the list as JSON')
+    .addHelpText('after', '\nExamples:\n  $ tunnel keys list')
     .action(async ({ json, ...flags }: { json?: boolean; proxy?: string }) => {
       const keys = await PlatformLogin.open(io, flags).call((client) => client.keys());
       io.stdout.write(json === true ? `${JSON.stringify(keys)}\n` : `${keyLines(keys, coloursOf(io)).join('\n')}\n`);
@@ -42,80 +43,58 @@ interface CreateFlags {
 }
 
 const CREATE_EXAMPLES = `
-Example:
+Examples:
   $ tunnel keys create --label laptop --save
   $ tunnel keys create --label ci > key.txt
 
-The key is shown this once. --save does not show it: it is put into the file \`key\` beside config.yml, which then names it.`;
+The key is shown once. With --save it goes into the file \`key\` beside config.yml instead.`;
 
 const createCommand = (io: Io, finish: Finish): Command =>
   new Command('create')
-    .description('make a key for a tunnel client')
-    .requiredOption('--label <text>', 'what you call it, 1 to 100 characters')
-    .option('--save', 'keep it for the tunnels of this machine')
-    .option('--json', 'print id and key as JSON')
+    .description('Create an API key')
+    .requiredOption('--label <text>', 'Name of the key, such as the device (1-100 characters)')
+    .option('--save', 'Save it for this computer instead of printing it')
+    .option('--json', 'Print id and key as JSON')
     .option(...PROXY_FLAG)
-    .option('--config <file>', 'with --save: the config file (default: ~/.tunnel/config.yml)')
+    .option('--config <file>', 'With --save: config file (default: ~/.tunnel/config.yml)')
     .addHelpText('after', CREATE_EXAMPLES)
     .action(async ({ label, save, json, ...flags }: CreateFlags) => {
       const login = PlatformLogin.open(io, flags);
       const store = save === true ? prepareKeyStore(flags.config, io) : null;
       const created = await login.call((client) => client.createKey({ label }));
-      if (store !== null) saveKey(store, created.token, io);
+      if (store !== null) saveNewKey(store, created.token, io);
       if (json === true) io.stdout.write(`${JSON.stringify(store === null ? created : { id: created.id })}\n`);
       else if (store === null) {
-        io.stderr.write(`key ${oneLine(created.id)} is made; it is shown this once:\n`);
+        io.stderr.write("Copy this key now. You won't see it again.\n");
         io.stdout.write(`${oneLine(created.token)}\n`);
-      } else io.stdout.write(keptText(created.id, store));
+      } else io.stdout.write(`${savedKeyLines(store, io).join('\n')}\n`);
       finish(EXIT.endedAsAsked);
     });
 
-const keptText = (id: string, { keyFile, oldKeyFile }: KeyStore): string =>
-  [
-    `key ${oneLine(id)} is made and kept in ${keyFile}`,
-    ...(oldKeyFile === null
-      ? []
-      : [`  the key before it is in ${oldKeyFile}; revoke it when nothing uses it any more`]),
-    '',
-  ].join('\n');
-
-const saveKey = (store: KeyStore, key: string, io: Io): void => {
-  try {
-    store.save(key);
-  } catch (error) {
-    // It exists by now, and nobody can show it again.
-    io.stdout.write(`${key}\n`);
-    throw error;
-  }
-  if ((io.env['TUNNEL_API_KEY'] ?? '') !== '') {
-    io.stderr.write('tunnel: note: TUNNEL_API_KEY is set, and wins over the key that was kept\n');
-  }
-};
-
 const revokeCommand = (io: Io, finish: Finish): Command =>
   new Command('revoke')
-    .description('revoke a key: tunnels that use it are closed within 2 seconds')
-    .argument('<id>', 'the id that `tunnel keys list` shows')
-    .option('--yes', 'without asking')
+    .description('Revoke an API key; its tunnels close within 2 seconds')
+    .argument('<id>', 'Id of the key (see `tunnel keys list`)')
+    .option('--yes', 'Do not ask')
     .option(...PROXY_FLAG)
-    .addHelpText('after', '\nExample:\n  $ tunnel keys revoke 0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11')
+    .addHelpText('after', '\nExamples:\n  $ tunnel keys revoke 0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11')
     .action(async (id: string, { yes, ...flags }: { yes?: boolean; proxy?: string }) => {
       const login = PlatformLogin.open(io, flags);
       if (yes !== true && !(await confirm(login, id, io))) {
-        io.stdout.write('nothing was revoked\n');
+        io.stdout.write('Nothing revoked.\n');
         return finish(EXIT.endedAsAsked);
       }
       await login.call((client) => client.revokeKey(id));
-      io.stdout.write(`key ${oneLine(id)} is revoked\n`);
+      io.stdout.write('API key revoked.\n');
       finish(EXIT.endedAsAsked);
     });
 
 const confirm = async (login: PlatformLogin, id: string, io: Io): Promise<boolean> => {
-  const instead = 'give --yes';
+  const instead = 'Add --yes to confirm.';
   requireTerminal(io, instead);
   const key = (await login.call((client) => client.keys())).find((one) => one.id === id);
   if (key === undefined) throw new Fault('KEY_UNKNOWN');
-  const question = `Revoke the key "${oneLine(key.label)}" (${oneLine(id)})? [y/N] `;
+  const question = `Revoke the key "${oneLine(key.label)}" (${oneLine(id)})? Its tunnels close. [y/N] `;
   const answer = await withPrompt(io, instead, (prompt) => prompt.ask(question));
   return /^y(es)?$/i.test(answer.trim());
 };

@@ -30,12 +30,12 @@ const save = (change: Record<string, unknown>): void =>
   writeFileSync(sessionFile(), JSON.stringify({ ...saved(), ...change }));
 
 const logIn = (args: string[] = [], stdin = piping(`${PASSWORD}\n`)) =>
-  tunnel(['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin', ...args], { stdin });
+  tunnel(['login', '--platform', platform.url, '--email', EMAIL, '--password-stdin', '--no-key', ...args], { stdin });
 
 describe('login', () => {
   it('keeps the session for its owner alone, and says where and who', async () => {
     const { code, io } = await logIn();
-    expect([code, io.out(), io.err()]).toEqual([0, `logged in at ${platform.url} as ${EMAIL}\n`, '']);
+    expect([code, io.out(), io.err()]).toEqual([0, `Logged in to ${platform.url} as ${EMAIL}.\n`, '']);
     expect(saved()).toMatchObject({
       version: 1,
       platform_url: platform.url,
@@ -49,11 +49,11 @@ describe('login', () => {
   });
 
   it('asks at the terminal, and shows nothing of the password, pasted at once too', async () => {
-    const { code, io } = await tunnel(['login', '--platform', platform.url], {
+    const { code, io } = await tunnel(['login', '--platform', platform.url, '--no-key'], {
       stdin: typing(`${EMAIL}\r${PASSWORD}\r`),
     });
     expect(code).toBe(0);
-    expect(io.err()).toContain('E-mail: ');
+    expect(io.err()).toContain('Email: ');
     expect(io.err()).toContain('Password: ');
     expect(io.err()).not.toContain('correct');
     expect(io.out()).not.toContain(PASSWORD);
@@ -61,9 +61,9 @@ describe('login', () => {
 
   it('offers who was logged in before, and ends that session at the platform', async () => {
     await logIn();
-    const { code, io } = await tunnel(['login'], { stdin: typing(`\r${PASSWORD}\r`) });
+    const { code, io } = await tunnel(['login', '--no-key'], { stdin: typing(`\r${PASSWORD}\r`) });
     expect(code).toBe(0);
-    expect(io.err()).toContain(`E-mail [${EMAIL}]: `);
+    expect(io.err()).toContain(`Email [${EMAIL}]: `);
     expect(saved()['refresh_token']).toBe('refresh-2');
     expect([...platform.refreshTokens]).toEqual(['refresh-2']);
   });
@@ -82,17 +82,20 @@ describe('login', () => {
     const asked = ['login', '--platform', platform.url];
     expect((await tunnel(asked, { stdin: typing('\u0003') })).code).toBe(130);
     const { code, io } = await tunnel(asked, { stdin: typing('') });
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('nothing was typed')]);
+    expect([code, io.err()]).toEqual([
+      2,
+      expect.stringContaining('Nothing was typed. Add --email and --password-stdin.'),
+    ]);
     expect(platform.asks).toEqual([]);
   });
 
   it.each([
-    [[], 'there is no terminal to ask at: give --email and --password-stdin'],
-    [['--password-stdin'], '--password-stdin needs --email'],
-    [['--email', EMAIL, '--password-stdin'], 'there is no password on stdin'],
+    [[], 'tunnel: Add --email and --password-stdin.\n'],
+    [['--password-stdin'], '--password-stdin needs --email.'],
+    [['--email', EMAIL, '--password-stdin'], 'There is no password on standard input.'],
     [['--platform', 'platform:8080'], '--platform must be an http or https URL'],
-    [['--platform', 'http://me:pw@127.0.0.1'], 'must be without a name and a password'],
-    [['--platform', 'http://192.0.2.1:8080'], 'passwords and tokens would go to 192.0.2.1:8080 in clear'],
+    [['--platform', 'http://me:pw@127.0.0.1'], 'must have no user and password'],
+    [['--platform', 'http://192.0.2.1:8080'], 'Your password would go to 192.0.2.1:8080 in clear'],
   ])('%j ends with 2 and says why', async (args, words) => {
     const { code, io } = await tunnel(['login', ...args]);
     expect([code, io.err()]).toEqual([2, expect.stringContaining(words)]);
@@ -100,7 +103,10 @@ describe('login', () => {
 
   it('says 3 for a wrong password, 6 for a suspended account, with a hint each', async () => {
     const wrong = await logIn([], piping('guess'));
-    expect([wrong.code, wrong.io.err()]).toEqual([3, expect.stringMatching(/password is wrong\n {2}Check both/)]);
+    expect([wrong.code, wrong.io.err()]).toEqual([
+      3,
+      expect.stringMatching(/^tunnel: Incorrect email or password\. Check both/),
+    ]);
     platform.suspended = true;
     expect((await logIn()).code).toBe(6);
     expect(() => saved()).toThrow('ENOENT');
@@ -135,11 +141,11 @@ describe('login', () => {
 describe('logout', () => {
   it('ends the session there and here; 0 also when there is none', async () => {
     await logIn();
-    expect((await tunnel(['logout'])).io.out()).toBe(`logged out at ${platform.url}\n`);
+    expect((await tunnel(['logout'])).io.out()).toBe(`Logged out of ${platform.url}.\n`);
     expect(platform.refreshTokens.size).toBe(0);
     expect(() => saved()).toThrow('ENOENT');
     const again = await tunnel(['logout']);
-    expect([again.code, again.io.out()]).toEqual([0, 'not logged in\n']);
+    expect([again.code, again.io.out()]).toEqual([0, 'Not logged in.\n']);
   });
 
   it('forgets the session also when the platform is away, and says so with 5', async () => {
@@ -186,9 +192,9 @@ describe('the session', () => {
   });
 
   it.each([
-    ['none', () => {}, 'not logged in'],
-    ['an ended one', () => platform.refreshTokens.clear(), 'has ended'],
-    ['a torn file', () => writeFileSync(sessionFile(), '{"version":1'), 'not logged in'],
+    ['none', () => {}, 'Not logged in\\.'],
+    ['an ended one', () => platform.refreshTokens.clear(), 'has ended\\.'],
+    ['a torn file', () => writeFileSync(sessionFile(), '{"version":1'), 'Not logged in\\.'],
   ])('%s gives 3 and the hint to log in', async (name, change, words) => {
     if (name !== 'none') {
       await logIn();
@@ -196,7 +202,7 @@ describe('the session', () => {
       change();
     }
     const { code, io } = await tunnel(LIST);
-    expect([code, io.err()]).toEqual([3, expect.stringMatching(new RegExp(`${words}\\n {2}Log in: .tunnel login`))]);
+    expect([code, io.err()]).toEqual([3, expect.stringMatching(new RegExp(`${words} Run .tunnel login.\\.\n$`))]);
   });
 
   it('of a suspended account gives 6', async () => {

@@ -1,72 +1,88 @@
-// `tunnel login`: starts a session at a platform, and keeps it for the commands that ask there.
+// `tunnel login`: starts a session at a platform, keeps it for the commands that ask there, and sets up this computer for tunnels.
 // `tunnel logout`: ends it at the platform, and forgets it here in any case.
+import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { ProxyFor } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { checkPlatform, DEFAULT_PLATFORM, type PlatformEndpoint, platformClient } from '../api/platform-api.ts';
-import { accessUntilFrom, LoginFile, type SavedLogin } from '../api/platform-login.ts';
+import { accessUntilFrom, LoginFile, PlatformLogin, type SavedLogin } from '../api/platform-login.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
-import { PROXY_FLAG } from '../flags.ts';
+import { FLAG_GROUPS, PROXY_FLAG } from '../flags.ts';
 import type { Io } from '../io.ts';
+import { forgetKey } from '../key-store.ts';
+import { type SetupFlags, savedKeyId, setUpComputer } from '../login-setup.ts';
 import { oneLine } from '../problem-report.ts';
-import { type LoadedConfig, loadConfig, proxyOfAccount, resolveProxy } from '../settings.ts';
+import { configPath, type LoadedConfig, loadConfig, proxyOfAccount, resolveProxy } from '../settings.ts';
 import { withPrompt } from '../terminal-prompt.ts';
 
-interface LoginFlags {
+interface LoginFlags extends SetupFlags {
   readonly platform?: string;
   readonly email?: string;
   readonly passwordStdin?: boolean;
-  readonly tls: boolean;
-  readonly caFile?: string;
-  readonly insecure?: boolean;
-  readonly proxy?: string;
-  readonly config?: string;
+  readonly key: boolean;
 }
 
 /** The platform takes up to 1024 bytes. */
 const PASSWORD_MAX_BYTES = 4096;
 
 const EXAMPLES = `
-Example:
-  $ tunnel login --platform https://platform.example.com
+Examples:
+  $ tunnel login
+  $ tunnel login --platform https://tunnels.example.com
   $ tunnel login --email ann@example.com --password-stdin < password.txt
 
-The session is kept in ~/.tunnel/session.json, for its owner's eyes only, until \`tunnel logout\` or for 30 days without use.`;
+This computer gets an API key (~/.tunnel/key) and the server in config.yml, unless it has them.
+The session lasts until \`tunnel logout\`, or for 30 days without use.`;
 
 export const loginCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('login')
-    .description('log in to the platform, for `tunnel keys` and `tunnel usage`')
-    .option(
-      '--platform <url>',
-      `the platform (default: platform_url of config.yml, else that of the last login, else ${DEFAULT_PLATFORM})`,
-    )
-    .option('--email <address>', 'who logs in; asked for when left out')
-    .option('--password-stdin', 'read the password from the standard input')
-    .option('--no-tls', 'allow an http:// address on another machine: everything goes in clear, the password too')
-    .option('--ca-file <file>', 'PEM file of the authorities to trust')
-    .option('--insecure', 'accept any certificate (test servers only)')
+    .description('Log in and set up this computer')
+    .option('--platform <url>', `Platform URL (default: config.yml, the last login, or ${DEFAULT_PLATFORM})`)
+    .option('--email <address>', 'Your email (default: ask)')
+    .option('--password-stdin', 'Read the password from standard input')
+    .optionsGroup('This computer:')
+    .option('--region <id>', 'Region to use (default: the only one, or ask)')
+    .option('--no-key', 'Only log in; leave the API key and config.yml alone')
+    .option('--replace', 'Switch config.yml from another account to this one')
+    .option('--config <file>', 'Config file to use and write (default: ~/.tunnel/config.yml)')
+    .optionsGroup(FLAG_GROUPS.connection)
     .option(...PROXY_FLAG)
-    .option('--config <file>', 'config file (default: ~/.tunnel/config.yml when it is there)')
+    .option('--no-tls', 'Allow http:// to another machine: the password goes in clear')
+    .option('--ca-file <file>', 'Trust the authorities in this PEM file')
+    .option('--insecure', 'Accept any certificate (test servers only)')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: LoginFlags) => {
-      const file = new LoginFile(io);
-      const before = file.read();
-      const config = loadConfig(flags.config, io);
-      const platform = checkPlatform(choosePlatform(flags, config, before, io));
-      const credentials = await readCredentials(flags, platform, before, io);
-      const proxyFor = resolveProxy(flags.proxy, config, io);
-      const { body, refreshToken } = await platformClient(platform, proxyFor).logIn(credentials);
-      if (refreshToken === null) {
-        throw new Fault('CLIENT_NOT_A_PLATFORM', { url: platform.url, reason: 'it sets no refresh_token' });
+      const email = await logIn(flags, io);
+      const login = PlatformLogin.open(io, flags);
+      io.stdout.write(`Logged in to ${login.platformUrl} as ${oneLine(email)}.\n`);
+      if (flags.key) {
+        await setUpComputer(login, flags, io);
+        io.stdout.write(`Next: tunnel http 3000${flags.config === undefined ? '' : ` --config ${flags.config}`}\n`);
       }
-      const { access_token: accessToken, user } = body;
-      const accessUntil = accessUntilFrom(io.clock.now());
-      await replaceLogin(file, { platform, email: user.email, refreshToken, accessToken, accessUntil }, proxyFor);
-      io.stdout.write(`logged in at ${platform.url} as ${oneLine(user.email)}\n`);
       finish(EXIT.endedAsAsked);
     });
+
+/** Who it is. */
+const logIn = async (flags: LoginFlags, io: Io): Promise<string> => {
+  const file = new LoginFile(io);
+  const before = file.read();
+  // With a key to save it may be about to be written.
+  const isNew = flags.key && flags.config !== undefined && !existsSync(configPath(flags.config, io));
+  const config = isNew ? null : loadConfig(flags.config, io);
+  const platform = checkPlatform(choosePlatform(flags, config, before, io));
+  const credentials = await readCredentials(flags, before, io);
+  const proxyFor = resolveProxy(flags.proxy, config, io);
+  const { body, refreshToken } = await platformClient(platform, proxyFor).logIn(credentials);
+  if (refreshToken === null) {
+    throw new Fault('CLIENT_NOT_A_PLATFORM', { url: platform.url, reason: 'it sets no refresh_token' });
+  }
+  const { access_token: accessToken, user } = body;
+  const accessUntil = accessUntilFrom(io.clock.now());
+  await replaceLogin(file, { platform, email: user.email, refreshToken, accessToken, accessUntil }, proxyFor);
+  return user.email;
+};
 
 /** What was said about the trust in a platform holds for the next login there. */
 const choosePlatform = (
@@ -93,18 +109,16 @@ const choosePlatform = (
 
 const readCredentials = async (
   { email, passwordStdin }: LoginFlags,
-  { url }: PlatformEndpoint,
   before: SavedLogin | null,
   io: Io,
 ): Promise<{ email: string; password: string }> => {
   if (passwordStdin === true) {
-    if (email === undefined) throw new Fault('CLIENT_USAGE', { reason: '--password-stdin needs --email' });
+    if (email === undefined) throw new Fault('CLIENT_USAGE', { reason: '--password-stdin needs --email.' });
     return { email, password: await readPassword(io) };
   }
-  return withPrompt(io, 'give --email and --password-stdin', async (prompt) => {
-    io.stderr.write(`logging in at ${url}\n`);
+  return withPrompt(io, 'Add --email and --password-stdin.', async (prompt) => {
     const known = before === null ? '' : oneLine(before.email);
-    const typed = email ?? (await prompt.ask(known === '' ? 'E-mail: ' : `E-mail [${known}]: `));
+    const typed = email ?? (await prompt.ask(known === '' ? 'Email: ' : `Email [${known}]: `));
     const password = await prompt.askSecret('Password: ');
     return { email: typed.trim() === '' ? known : typed, password };
   });
@@ -117,13 +131,14 @@ const readPassword = async ({ stdin }: Io): Promise<string> => {
   for await (const part of stdin) {
     const buffer = Buffer.from(part);
     bytes += buffer.length;
-    if (bytes > PASSWORD_MAX_BYTES) throw new Fault('CLIENT_USAGE', { reason: 'the password on stdin is too long' });
+    if (bytes > PASSWORD_MAX_BYTES)
+      throw new Fault('CLIENT_USAGE', { reason: 'The password on standard input is too long.' });
     parts.push(buffer);
   }
   const password = Buffer.concat(parts)
     .toString('utf8')
     .replace(/\r?\n$/, '');
-  if (password === '') throw new Fault('CLIENT_USAGE', { reason: 'there is no password on stdin' });
+  if (password === '') throw new Fault('CLIENT_USAGE', { reason: 'There is no password on standard input.' });
   return password;
 };
 
@@ -141,29 +156,47 @@ const replaceLogin = async (file: LoginFile, login: SavedLogin, proxyFor: ProxyF
     .catch(() => {});
 };
 
+interface LogoutFlags {
+  readonly revokeKey?: boolean;
+  readonly proxy?: string;
+  readonly config?: string;
+}
+
 export const logoutCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('logout')
-    .description('end the session that `tunnel login` began')
+    .description('Log out; tunnels and the API key go on')
+    .option('--revoke-key', "Also revoke this computer's API key: its tunnels close within 2 seconds")
     .option(...PROXY_FLAG)
-    .addHelpText('after', '\nExample:\n  $ tunnel logout')
-    .action(async (flags: { proxy?: string }) => {
+    .option('--config <file>', 'Config file that names the key (default: ~/.tunnel/config.yml)')
+    .addHelpText('after', '\nExamples:\n  $ tunnel logout\n  $ tunnel logout --revoke-key')
+    .action(async (flags: LogoutFlags) => {
+      // First, while there is a session to do it with; when it fails, one is still logged in and can try again.
+      if (flags.revokeKey === true) await endSavedKey(flags, io);
       const file = new LoginFile(io);
       // Also what is no session any more may hold a token.
       const ended = file.exists() ? await file.exclusively(() => endLogin(file, proxyOfAccount(flags, io))) : null;
       if (ended === null) {
-        io.stdout.write('not logged in\n');
+        io.stdout.write('Not logged in.\n');
         return finish(EXIT.endedAsAsked);
       }
       const { login, problem } = ended;
       if (problem === null) {
-        io.stdout.write(`logged out at ${login.platform.url}\n`);
+        io.stdout.write(`Logged out of ${login.platform.url}.\n`);
         return finish(EXIT.endedAsAsked);
       }
       io.stderr.write(
-        `tunnel: logged out here, but the platform was not told: ${oneLine(problem.message)}\n  Its side of the session ends by itself after 30 days without use.\n`,
+        `tunnel: Logged out here, but the platform was not told: ${oneLine(problem.message)}\n  Its side of the session ends after 30 days without use.\n`,
       );
       finish(exitCodeOf(problem));
     });
+
+const endSavedKey = async (flags: LogoutFlags, io: Io): Promise<void> => {
+  const login = PlatformLogin.open(io, flags);
+  const id = await savedKeyId(login, flags.config, io);
+  await login.call((client) => client.revokeKey(id));
+  forgetKey(flags.config, io);
+  io.stdout.write('API key revoked.\n');
+};
 
 interface Ended {
   readonly login: SavedLogin;

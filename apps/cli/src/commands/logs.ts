@@ -17,19 +17,19 @@ interface LogFlags extends ClientFlags {
 }
 
 const EXAMPLES = `
-Example:
+Examples:
   $ tunnel logs -f
   $ tunnel logs -n 1000 --json | jq 'select(.event == "request" and .status >= 500)'`;
 
 export const logsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addClientFlag(new Command('logs').description('print what the running client has said'))
+  addClientFlag(new Command('logs').description('Show the log of a running client'))
     .addOption(
-      new Option('-n, --lines <n>', 'how many of the last lines')
+      new Option('-n, --lines <n>', 'How many lines')
         .default(100)
         .argParser(wholeNumber(0, CLI_LIMITS.AGENT_LOG_LINES_MAX)),
     )
-    .option('-f, --follow', 'go on with what it says from now on, until it ends or Ctrl-C')
-    .option('--json', 'print the events of `--json` instead of lines for people')
+    .option('-f, --follow', 'Follow until Ctrl-C')
+    .option('--json', 'Print JSON events')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: LogFlags) => {
       const client = await chooseClient(flags, io);

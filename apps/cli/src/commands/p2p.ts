@@ -1,10 +1,11 @@
 // `tunnel p2p publish`, `tunnel p2p connect`: a local service between two clients, through the edge or direct. `tunnel p2p secret`: what they share.
-import { type ConnectPeerOptions, checkPeerOptions, type TunnelSpec } from '@tunnel/client';
+import { type ConnectPeerOptions, checkPeerOptions, localText, type TunnelSpec } from '@tunnel/client';
 import { randomToken } from '@tunnel/runtime';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { addConnectionFlags, type ConnectionFlags, portNumber } from '../flags.ts';
+import { addConnectionFlags, type ConnectionFlags, FLAG_GROUPS } from '../flags.ts';
 import type { Io } from '../io.ts';
+import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddress } from '../local-target.ts';
 import { addSecretFlags, findSecret, type SecretFlags } from '../p2p-secret.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
@@ -15,7 +16,7 @@ interface PeerFlags extends ConnectionFlags, SecretFlags {
 }
 
 interface PublishFlags extends PeerFlags {
-  readonly localHost: string;
+  readonly localHost?: string;
   readonly allow: 'account' | 'anyone';
 }
 
@@ -24,19 +25,19 @@ interface ConnectFlags extends PeerFlags {
 }
 
 const EXAMPLES = `
-Example:
+Examples:
   $ tunnel p2p secret > secret
   $ tunnel p2p publish office-db 5432 --secret-file secret
-  $ tunnel p2p connect office-db --listen 15432 --secret-file secret   # at the other machine
+  $ tunnel p2p connect office-db --listen 15432 --secret-file secret   # on the other machine
   $ psql -h 127.0.0.1 -p 15432`;
 
 const PUBLISH_EXAMPLES = `
-Example:
+Examples:
   $ tunnel p2p publish office-db 5432 --secret-file secret
   $ TUNNEL_P2P_SECRET=... tunnel p2p publish dns 53 --udp --allow anyone`;
 
 const CONNECT_EXAMPLES = `
-Example:
+Examples:
   $ tunnel p2p connect office-db --listen 15432 --secret-file secret
   $ tunnel p2p connect dns --udp --listen 0.0.0.0:5353 --secret-env DNS_SECRET --wait`;
 
@@ -44,7 +45,7 @@ type Finish = (code: ExitCode) => void;
 
 export const p2pCommand = (io: Io, finish: Finish): Command =>
   new Command('p2p')
-    .description('take a local service to another client, direct where both networks allow it')
+    .description('Connect two computers, directly where their networks allow it')
     .addHelpText('after', EXAMPLES)
     .addCommand(publishCommand(io, finish))
     .addCommand(connectCommand(io, finish))
@@ -52,28 +53,30 @@ export const p2pCommand = (io: Io, finish: Finish): Command =>
 
 const publishCommand = (io: Io, finish: Finish): Command =>
   addPeerFlags(
-    new Command('publish')
-      .description('publish a local service to clients that have the secret')
-      .argument('<name>', 'the name that they ask for')
-      .argument('<port>', 'port of the local service', portNumber)
-      .option('--local-host <host>', 'host of the local service', '127.0.0.1')
-      .addOption(
-        new Option('--allow <who>', 'who may connect with the secret: keys of your account, or any key of this edge')
-          .choices(['account', 'anyone'])
-          .default('account'),
-      ),
+    addLocalHostFlag(
+      new Command('publish')
+        .description('Offer a local service to clients that have the secret')
+        .argument('<name>', 'Name that they ask for')
+        .argument('<port>', 'Port or host:port of the local service', typedAddress)
+        .optionsGroup(FLAG_GROUPS.service),
+    ).addOption(
+      new Option('--allow <who>', 'Who may connect with the secret: your account, or any key of this edge')
+        .choices(['account', 'anyone'])
+        .default('account'),
+    ),
   )
     .addHelpText('after', PUBLISH_EXAMPLES)
-    .action(async (name: string, port: number, flags: PublishFlags) => {
+    .action(async (name: string, target: TypedTarget, flags: PublishFlags) => {
       const secret = findSecret(flags, io);
       const config = loadConfig(flags.config, io);
       const settings = resolveSettings(flags, config, io);
-      const { localHost, allow, direct } = flags;
+      const { allow, direct } = flags;
+      const local = localSpecOf(target, flags.localHost, io);
       const service = flags.udp === true ? 'udp' : 'tcp';
       const spec: TunnelSpec = {
-        ...{ protocol: 'p2p', name, p2pName: name, secret, service, allow, direct, localHost, localPort: port },
+        ...{ protocol: 'p2p', name, p2pName: name, secret, service, allow, direct, ...local },
       };
-      const stateKey = `p2p|${localHost}:${port}|${name}`;
+      const stateKey = `p2p|${localText(local)}|${name}`;
       const from = { config: config?.path ?? null, source: 'flags' as const };
       finish(await runTunnels({ settings, flags, stateKey, ...from, tunnels: [spec] }, io));
     });
@@ -81,13 +84,10 @@ const publishCommand = (io: Io, finish: Finish): Command =>
 const connectCommand = (io: Io, finish: Finish): Command =>
   addPeerFlags(
     new Command('connect')
-      .description('reach what another client publishes, at a port of this machine')
-      .argument('<name>', 'the name that it is published under')
-      .requiredOption(
-        '--listen <[host:]port>',
-        'where local programs find it; on 127.0.0.1 unless told, port 0: any',
-        listenAddress,
-      ),
+      .description('Reach what another client offers, at a port of this computer')
+      .argument('<name>', 'Name that it is published under')
+      .optionsGroup(FLAG_GROUPS.service)
+      .requiredOption('--listen <[host:]port>', 'Where local programs find it (port 0: any free one)', listenAddress),
   )
     .addHelpText('after', CONNECT_EXAMPLES)
     .action(async (name: string, flags: ConnectFlags) => {
@@ -108,8 +108,8 @@ const connectCommand = (io: Io, finish: Finish): Command =>
 
 const secretCommand = (io: Io, finish: Finish): Command =>
   new Command('secret')
-    .description('print a fresh secret for both ends: 256 bits')
-    .addHelpText('after', '\nExample:\n  $ tunnel p2p secret > secret')
+    .description('Print a new secret for both ends')
+    .addHelpText('after', '\nExamples:\n  $ tunnel p2p secret > secret')
     .action(() => {
       io.stdout.write(`${randomToken(32)}\n`);
       finish(EXIT.endedAsAsked);
@@ -119,8 +119,8 @@ const addPeerFlags = (command: Command): Command =>
   addConnectionFlags(
     addSecretFlags(
       command
-        .option('--udp', 'the service speaks UDP; both ends say the same')
-        .option('--no-direct', 'through the relay of the edge alone'),
+        .option('--udp', 'The service speaks UDP (give it on both ends)')
+        .option('--no-direct', 'Only use the relay of the edge'),
     ),
   );
 
@@ -129,5 +129,5 @@ const LISTEN = /^(?:(?<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@[\]]+):)?(?<port>\d{1,5})
 const listenAddress = (text: string): { host: string; port: number } => {
   const { host = '127.0.0.1', port = '' } = LISTEN.exec(text)?.groups ?? {};
   if (port !== '' && Number(port) <= 65_535) return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) };
-  throw new InvalidArgumentError('It must be a port from 0 to 65535, with or without a host before it (host:port).');
+  throw new InvalidArgumentError('Use 0-65535 or host:port.');
 };

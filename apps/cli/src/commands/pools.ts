@@ -17,19 +17,16 @@ interface PoolFlags extends ServerFlags {
 }
 
 const EXAMPLES = `
-Example:
-  $ tunnel pools --watch --token-file ~/.tunnel/key
+Examples:
+  $ tunnel pools --watch
   $ tunnel pools --json --api https://edge.example.com/rest`;
 
 export const poolsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addServerFlags(new Command('pools').description('show the load-balanced pools and their members'))
-    .option(
-      '--api <url>',
-      'REST of the edge (default: api_url of config.yml, else port 4041 on the host of the server)',
-    )
-    .option('--watch', 'show them again and again, until Ctrl-C')
-    .addOption(new Option('--interval <seconds>', 'with --watch: how often').default(1).argParser(wholeNumber(1, 3600)))
-    .option('--json', 'print the list as JSON; with --watch one line for each change')
+  addServerFlags(new Command('pools').description('Show groups of tunnels and their members'))
+    .option('--api <url>', 'REST API of the edge (default: config.yml, else port 4041 of the server)')
+    .option('--watch', 'Refresh until Ctrl-C')
+    .addOption(new Option('--interval <seconds>', 'With --watch: how often').default(1).argParser(wholeNumber(1, 3600)))
+    .option('--json', 'Print JSON; with --watch one line per change')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: PoolFlags) => {
       const config = loadConfig(flags.config, io);

@@ -13,17 +13,15 @@ interface ReadyFlags extends ClientFlags {
 }
 
 const EXAMPLES = `
-Example:
+Examples:
   $ tunnel ready --timeout 30 && curl https://shop.example.com
   $ tunnel ready --client ~/.tunnel/config.yml`;
 
 const LOOK_EVERY_MS = 200;
 
 export const readyCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addClientFlag(new Command('ready').description('exit 0 when the client is connected and its tunnels are open'))
-    .addOption(
-      new Option('--timeout <seconds>', 'how long to wait for it').default(0).argParser(wholeNumber(0, 86_400)),
-    )
+  addClientFlag(new Command('ready').description('Exit 0 when the client is connected and its tunnels are open'))
+    .addOption(new Option('--timeout <seconds>', 'How long to wait').default(0).argParser(wholeNumber(0, 86_400)))
     .addHelpText('after', EXAMPLES)
     .action(async (flags: ReadyFlags) => {
       const reason = await waitUntilReady(flags, io);

@@ -10,21 +10,23 @@ import type { ServiceAction, ServiceFlags } from '../service/service.ts';
 const ACTIONS: readonly ServiceAction[] = ['install', 'uninstall', 'start', 'stop', 'status', 'logs'];
 
 const EXAMPLES = `
-Example:
+Examples:
   $ tunnel service install --config ~/.tunnel/config.yml
   $ sudo tunnel service install --system --name web --config /etc/tunnel/web.yml
   $ tunnel service install --print > tunnel.service`;
 
 export const serviceCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('service')
-    .description('keep `tunnel start` running as a service of systemd')
-    .addArgument(new Argument('<action>', 'what to do').choices(ACTIONS))
-    .option('--system', 'a service of the system, as root (default: of this user)')
-    .option('--name <name>', 'one of several: tunnel-<name>.service', serviceName)
-    .option('--config <file>', 'config file of the service (default: ~/.tunnel/config.yml)')
-    .option('--print', 'print the unit and change nothing')
-    .addOption(new Option('-n, --lines <count>', 'logs: how many').default(100).argParser(wholeNumber(0, 1_000_000)))
-    .option('-f, --follow', 'logs: go on with new ones')
+    .description('Run `tunnel start` as a systemd service')
+    .addArgument(new Argument('<action>', 'What to do').choices(ACTIONS))
+    .option('--system', 'System service, as root (default: of this user)')
+    .option('--name <name>', 'One of several: tunnel-<name>.service', serviceName)
+    .option('--config <file>', 'Config file (default: ~/.tunnel/config.yml)')
+    .option('--print', 'Print the unit and change nothing')
+    .addOption(
+      new Option('-n, --lines <count>', 'logs: How many lines').default(100).argParser(wholeNumber(0, 1_000_000)),
+    )
+    .option('-f, --follow', 'logs: Follow until Ctrl-C')
     .addHelpText('after', EXAMPLES)
     .action(async (action: ServiceAction, flags: ServiceFlags) => {
       const { runService } = await import('../service/service.ts');
@@ -43,5 +45,5 @@ export const serviceCommand = (io: Io, finish: (code: ExitCode) => void): Comman
 
 const serviceName = (text: string): string => {
   if (/^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/.test(text)) return text;
-  throw new InvalidArgumentError('It must be letters, digits, dots, hyphens and underscores.');
+  throw new InvalidArgumentError('Use letters, digits, dots, hyphens and underscores.');
 };

@@ -24,6 +24,7 @@ import {
   type RequestFlags,
 } from '../flags.ts';
 import type { Io } from '../io.ts';
+import { counted } from '../output/text.ts';
 import { type FileContent, Reloader } from '../reload.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
@@ -32,20 +33,20 @@ import { defaultConfigPath, type LoadedConfig, loadConfig, resolveSettings } fro
 type StartFlags = ConnectionFlags & RequestFlags & ComfortFlags & { readonly watch?: boolean };
 
 const EXAMPLES = `
-Example:
+Examples:
   $ tunnel start db cache --config ./tunnel.yml --json
   $ tunnel start --watch
 
-SIGHUP and \`tunnel reload\` read the file again: entries that are the same are left alone, the others are opened, changed or closed.`;
+SIGHUP and \`tunnel reload\` read the file again: tunnels that did not change stay open.`;
 
 export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(
     addComfortFlags(
       addRequestFlags(
         new Command('start')
-          .description('open the tunnels of config.yml, all of them or those named')
-          .argument('[name...]', 'names of tunnels in config.yml')
-          .option('--watch', 'reload by itself when the file changes'),
+          .description('Open the tunnels of config.yml')
+          .argument('[name...]', 'Which ones (default: all)')
+          .option('--watch', 'Reload when the file changes'),
       ),
     ),
   )
@@ -78,9 +79,7 @@ const reloading = (
     // Told by the outputs, good or not.
     onChange: () => void running?.reload?.().catch(() => {}),
     onTrouble: ({ code, message }) =>
-      io.stderr.write(
-        `tunnel: ${config.path} is not watched: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`,
-      ),
+      io.stderr.write(`tunnel: Cannot watch ${config.path}: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`),
   });
   const watchAsTold = (values: ClientConfig): void =>
     flags.watch === true || values.watch ? watch.start() : watch.stop();
@@ -127,12 +126,13 @@ type NamedTunnel = readonly [name: string, entry: ClientTunnel];
 
 const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[]): NamedTunnel[] => {
   const known = Object.keys(values.tunnels);
-  if (known.length === 0) throw new Fault('CLIENT_USAGE', { reason: `${path} has no tunnels` });
+  if (known.length === 0)
+    throw new Fault('CLIENT_USAGE', { reason: `No tunnels in ${path}. Add one under \`tunnels:\`.` });
   const chosen = names.length === 0 ? known : [...new Set(names)];
   return chosen.map((name) => {
     const entry = Object.hasOwn(values.tunnels, name) ? values.tunnels[name] : undefined;
     if (entry !== undefined) return [name, entry];
-    throw new Fault('CLIENT_USAGE', { reason: `${path} has no tunnel \`${name}\`; it has ${known.join(', ')}` });
+    throw new Fault('CLIENT_USAGE', { reason: `No tunnel '${name}' in ${path}. It has ${known.join(', ')}.` });
   });
 };
 
@@ -196,9 +196,9 @@ const healthCheckOf = (entry: NonNullable<ClientTunnel['health_check']>): Health
 
 export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('check')
-    .description('check config.yml without connecting')
-    .option('--config <file>', 'config file (default: ~/.tunnel/config.yml)')
-    .addHelpText('after', '\nExample:\n  $ tunnel check --config ./tunnel.yml')
+    .description('Check config.yml without connecting')
+    .option('--config <file>', 'Config file (default: ~/.tunnel/config.yml)')
+    .addHelpText('after', '\nExamples:\n  $ tunnel check --config ./tunnel.yml')
     .action((flags: { config?: string }) => {
       const config = loadConfig(flags.config, io);
       if (config === null) {
@@ -209,7 +209,9 @@ export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       for (const spec of plan.tunnels) checkTunnelSpec(spec);
       for (const peer of plan.peers) checkPeerOptions(peer);
       const lines = tunnels.map(([name, entry]) => `  ${name}: ${checkedText(entry)}`);
-      io.stdout.write([`${config.path} is good: ${tunnels.length} tunnels`, ...lines, ''].join('\n'));
+      io.stdout.write(
+        [`${config.path} is valid (${counted(tunnels.length, 'tunnel', 'tunnels')})`, ...lines, ''].join('\n'),
+      );
       finish(EXIT.endedAsAsked);
     });
 

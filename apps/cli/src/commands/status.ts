@@ -7,7 +7,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { RedrawnLines } from '../output/redrawn-lines.ts';
 import { coloursOf } from '../output/text.ts';
-import { defaultConfigPath } from '../settings.ts';
+import { defaultConfigPath, loadConfig } from '../settings.ts';
 import { listenForStop, pause } from '../until-stopped.ts';
 
 interface StatusFlags {
@@ -16,7 +16,7 @@ interface StatusFlags {
 }
 
 const EXAMPLES = `
-Example:
+Examples:
   $ tunnel status --watch
   $ tunnel status --json | jq '.[].tunnels[].public_url'`;
 
@@ -24,9 +24,9 @@ const WATCH_EVERY_MS = 1000;
 
 export const statusCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('status')
-    .description('show the running clients of this user and their tunnels')
-    .option('--json', 'print them as JSON; with --watch one line for each change')
-    .option('--watch', 'show them again and again, until Ctrl-C')
+    .description('Show running clients and their tunnels on this computer')
+    .option('--json', 'Print JSON; with --watch one line per change')
+    .option('--watch', 'Refresh until Ctrl-C')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: StatusFlags) => {
       if (flags.watch === true) await watchStatus(flags, io);
@@ -60,14 +60,20 @@ const watchStatus = async ({ json }: StatusFlags, io: Io): Promise<void> => {
 /** Without a terminal the help says more than a hint. */
 export const isAlone = (args: readonly string[], io: Io): boolean => args.length === 0 && io.stdout.isTTY === true;
 
+const nextOf = (io: Io): string => {
+  const config = loadConfig(undefined, io);
+  const isEmpty = Object.keys(config?.values.tunnels ?? {}).length === 0;
+  return isEmpty ? 'Publish a local port: tunnel http 3000' : 'Open the tunnels of config.yml: tunnel start';
+};
+
 /** What whoever types `tunnel` alone may want next. */
 export const showNextStep = async (io: Io): Promise<ExitCode> => {
   const { clients } = await findClients(io);
   const config = defaultConfigPath(io);
   if (clients.length > 0) await showStatus({}, io);
-  else if (existsSync(config)) io.stdout.write(`${NO_CLIENT}\n  Open the tunnels of ${config}: tunnel start\n`);
+  else if (existsSync(config)) io.stdout.write(`${NO_CLIENT}\n  ${nextOf(io)}\n`);
   else {
-    io.stdout.write(`no ${config}\n  Write one: tunnel init\n  Or publish a port at once: tunnel http 3000\n`);
+    io.stdout.write('  Log in: tunnel login\n  Publish a local port: tunnel http 3000\n');
   }
   io.stdout.write('  All commands: tunnel --help\n');
   return EXIT.endedAsAsked;

@@ -1,4 +1,4 @@
-// `tunnel tcp PORT|unix:PATH`: publishes one local TCP service.
+// `tunnel tcp PORT|HOST:PORT|unix:PATH`: publishes one local TCP service.
 import { localLabel, localText } from '@tunnel/client';
 import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
@@ -9,12 +9,13 @@ import {
   addGroupFlags,
   type ComfortFlags,
   type ConnectionFlags,
+  FLAG_GROUPS,
   type GroupFlags,
   groupSpecOf,
   portNumber,
 } from '../flags.ts';
 import type { Io } from '../io.ts';
-import { LOCAL_TARGET_HELP, localSpecOf, type TypedTarget, typedTarget } from '../local-target.ts';
+import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddressOrSocket } from '../local-target.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { loadConfig, resolveSettings } from '../settings.ts';
 
@@ -25,10 +26,11 @@ export interface TcpTunnelFlags extends GroupFlags {
 }
 
 const EXAMPLES = `
-Example:
-  $ tunnel tcp 5432 --server edge.example.com:4040 --token-file ~/.tunnel/key
+Examples:
+  $ tunnel tcp 22
+  $ tunnel tcp db.internal:5432 --remote-port 20022
   $ tunnel tcp unix:/var/run/docker.sock
-  $ tunnel tcp 5432 --group db --group-key-env DB_GROUP_KEY --health tcp --health-interval 5`;
+  $ tunnel tcp 5432 --group db --group-key-env DB_GROUP_KEY --health tcp`;
 
 export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(addComfortFlags(tcpTunnelCommand()))
@@ -45,12 +47,15 @@ export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
 /** What says which tunnel it is, and nothing about a connection. */
 export const tcpTunnelCommand = (): Command =>
   addGroupFlags(
-    new Command('tcp')
-      .description('publish a local TCP service')
-      .argument('<port>', LOCAL_TARGET_HELP, typedTarget)
-      .option('--name <name>', 'name of the tunnel (default: tcp-<port>)')
-      .option('--local-host <host>', 'host of the local service (default: "127.0.0.1")')
-      .option('--remote-port <port>', 'this public port or none', portNumber),
+    addLocalHostFlag(
+      new Command('tcp')
+        .description('Publish a local TCP service: SSH, a database')
+        .argument('<port>', 'Port or host:port of the local service, or unix:PATH of its socket', typedAddressOrSocket)
+        .optionsGroup(FLAG_GROUPS.address)
+        .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
+        .option('--name <name>', 'Name of the tunnel (default: tcp-<port>)')
+        .optionsGroup(FLAG_GROUPS.service),
+    ),
   );
 
 export const tcpSpecOf = (target: TypedTarget, flags: TcpTunnelFlags, io: Io): NamedSpec => {

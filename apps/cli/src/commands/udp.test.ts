@@ -104,7 +104,7 @@ describe('tunnel udp', () => {
   it('a port outside of the range of the edge is refused: exit 4, with the words of the edge', async () => {
     const { io, code } = start(['udp', '53', '--remote-port', '99', ...flags]);
     expect(await code).toBe(4);
-    expect(io.err()).toContain(`port 99 is outside of udp_port_range ${PORTS[0]}-${PORTS[1]}`);
+    expect(io.err()).toContain(`port 99 is not allowed: use ${PORTS[0]}-${PORTS[1]}`);
   });
 
   it('is refused by an edge whose operator has switched it off: exit 4', async () => {
@@ -141,11 +141,11 @@ describe('tunnel udp', () => {
   });
 
   it.each([
-    ['an idle time below 5 s', ['--idle', '4'], 'from 5 to 3600'],
-    ['PROXY v1', ['--proxy-protocol', 'v1'], 'Allowed choices are v2'],
-    ['a group', ['--group', 'g'], "unknown option '--group'"],
-    ['a subdomain', ['--subdomain', 'a'], "unknown option '--subdomain'"],
-    ['a public port that is none', ['--remote-port', '0'], 'from 1 to 65535'],
+    ['an idle time below 5 s', ['--idle', '4'], 'Use 5-3600.'],
+    ['PROXY v1', ['--proxy-protocol', 'v1'], 'Use v2.'],
+    ['a group', ['--group', 'g'], "Unknown option '--group'"],
+    ['a subdomain', ['--subdomain', 'a'], "Unknown option '--subdomain'"],
+    ['a public port that is none', ['--remote-port', '0'], 'Use 1-65535.'],
   ])('%s is wrong usage: exit 2, before anything is dialled', async (_, args, words) => {
     const { io, code } = start(['udp', '53', ...args, '--server', '127.0.0.1:1', '--token', 'x']);
     expect(await code).toBe(2);

@@ -43,7 +43,7 @@ it('--json prints everything as one object', async () => {
 
 it.each(['0', '91', 'x'])('refuses %s days', async (days) => {
   const { code, io } = await usage(['--days', days]);
-  expect([code, io.err()]).toEqual([2, expect.stringContaining('whole number from 1 to 90')]);
+  expect([code, io.err()]).toEqual([2, expect.stringContaining('Use 1-90.')]);
 });
 
 it('renews once for all that it asks', async () => {

@@ -18,15 +18,15 @@ const LAST_TUNNELS = 10;
 
 export const usageCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('usage')
-    .description('show what the account has used, after `tunnel login`')
+    .description('Show what the account has used')
     .addOption(
-      new Option('--days <count>', `how many days, ${CHART_DAYS.min} to ${CHART_DAYS.max}`)
+      new Option('--days <count>', `Days to show, ${CHART_DAYS.min}-${CHART_DAYS.max}`)
         .default(CHART_DAYS.default)
         .argParser(wholeNumber(CHART_DAYS.min, CHART_DAYS.max)),
     )
     .option(...PROXY_FLAG)
-    .option('--json', 'print summary, days and tunnels as one JSON object')
-    .addHelpText('after', '\nExample:\n  $ tunnel usage --days 7')
+    .option('--json', 'Print one JSON object')
+    .addHelpText('after', '\nExamples:\n  $ tunnel usage --days 7')
     .action(async ({ days, json, ...flags }: UsageFlags) => {
       const [summary, chart, tunnels] = await PlatformLogin.open(io, flags).call((client) =>
         Promise.all([client.usage(), client.usageChart({ days }), client.tunnels({ limit: LAST_TUNNELS })]),

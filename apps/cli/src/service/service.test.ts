@@ -43,7 +43,7 @@ describe('tunnel service', () => {
     const installed = await service('install');
     expect(installed.io.err()).toBe('');
     expect(installed.code).toBe(0);
-    expect(installed.io.out()).toContain('tunnel.service is ready: every tunnel is open');
+    expect(installed.io.out()).toContain('tunnel.service is ready: all tunnels are open.');
     expect(calls()).toEqual([
       '--user show --property=Version',
       '--user daemon-reload',
@@ -120,9 +120,9 @@ describe('tunnel service', () => {
     [
       'has no key',
       'tunnels:\n  web: { proto: http, local_port: 3000 }\n',
-      'names no key (a service does not see TUNNEL_API_KEY)',
+      '(a service does not see TUNNEL_API_KEY). Run `tunnel login`',
     ],
-    ['has no tunnels', 'auth_token_file: key\n', 'has no tunnels'],
+    ['has no tunnels', 'auth_token_file: key\n', 'No tunnels in'],
     ['is not good', 'auth_token_file: key\ntunnel: {}\n', 'unknown key `tunnel`'],
   ])('install refuses a config that %s', async (_, text, reason) => {
     systemctl();

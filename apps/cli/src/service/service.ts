@@ -54,7 +54,7 @@ export const runService = async (action: ServiceAction, flags: ServiceFlags, io:
     return EXIT.endedAsAsked;
   }
   await service.manager.call('stop', unit);
-  io.stdout.write(`${unit} is stopped\n`);
+  io.stdout.write(`Stopped ${unit}.\n`);
   return EXIT.endedAsAsked;
 };
 
@@ -76,9 +76,9 @@ const install = async (service: Service, io: Io): Promise<ExitCode> => {
   writePrivateFile(path, textOf(service, owner, io), { mode: 0o644 });
   await manager.call('daemon-reload');
   await manager.call('enable', '--quiet', unit);
-  io.stdout.write(`${path} is written, and starts with ${kind === 'system' ? 'the system' : 'your session'}\n`);
+  io.stdout.write(`Saved ${path}. It starts with ${kind === 'system' ? 'the system' : 'your session'}.\n`);
   if (kind === 'user' && !existsSync(join('/var/lib/systemd/linger', owner.name ?? ''))) {
-    io.stdout.write('  It ends when you log out. To let it run without you: loginctl enable-linger\n');
+    io.stdout.write('  It ends when you log out. To keep it running: loginctl enable-linger\n');
   }
   // One that ran before runs by the new unit now.
   return start(service, io, 'restart');
@@ -87,10 +87,10 @@ const install = async (service: Service, io: Io): Promise<ExitCode> => {
 const start = async ({ unit, kind, manager }: Service, io: Io, verb: 'start' | 'restart'): Promise<ExitCode> => {
   const outcome = await manager.start(verb, unit, CLI_LIMITS.SERVICE_START_TIMEOUT_MS);
   if (outcome === 'ready') {
-    io.stdout.write(`${unit} is ready: every tunnel is open\n`);
+    io.stdout.write(`${unit} is ready: all tunnels are open.\n`);
     return EXIT.endedAsAsked;
   }
-  const what = outcome === 'failed' ? 'did not start' : 'runs, and is not ready yet: a tunnel is not open';
+  const what = outcome === 'failed' ? 'did not start' : 'runs, but not all tunnels are open yet';
   const also = kind === 'system' ? ' --system' : '';
   const name = unit === 'tunnel.service' ? '' : ` --name ${unit.slice('tunnel-'.length, -'.service'.length)}`;
   io.stderr.write(`tunnel: ${unit} ${what}\n  See why: tunnel service logs${also}${name}\n`);
@@ -99,7 +99,7 @@ const start = async ({ unit, kind, manager }: Service, io: Io, verb: 'start' | '
 
 const uninstall = async ({ unit, path, manager }: Service, io: Io): Promise<ExitCode> => {
   if (!existsSync(path)) {
-    io.stdout.write(`${unit} is not installed\n`);
+    io.stdout.write(`${unit} is not installed.\n`);
     return EXIT.endedAsAsked;
   }
   refuseForeign(path);
@@ -112,7 +112,7 @@ const uninstall = async ({ unit, path, manager }: Service, io: Io): Promise<Exit
   }
   await manager.call('daemon-reload');
   await manager.resetFailed(unit);
-  io.stdout.write(`${unit} is stopped and removed\n`);
+  io.stdout.write(`Stopped and removed ${unit}.\n`);
   return EXIT.endedAsAsked;
 };
 
@@ -197,12 +197,10 @@ const logFolder = (config: string, owner: Owner, io: Io): string | null => {
 /** The service sees the file alone: none of the variables of this shell. */
 const checkConfig = (config: string, owner: Owner, io: Io): void => {
   const values: ClientConfig = loadClientConfig({ file: config, env: {}, home: owner.home });
-  if (Object.keys(values.tunnels).length === 0) throw usage(`${config} has no tunnels`);
+  if (Object.keys(values.tunnels).length === 0) throw usage(`No tunnels in ${config}. Add one under \`tunnels:\`.`);
   if (values.auth_token !== undefined || values.auth_token_file !== undefined) return;
   const seen = (io.env['TUNNEL_API_KEY'] ?? '') === '' ? '' : ' (a service does not see TUNNEL_API_KEY)';
-  throw usage(
-    `${config} names no key${seen}: put it into a file beside it, and \`auth_token_file: <file>\` into ${config}`,
-  );
+  throw usage(`No API key in ${config}${seen}. Run \`tunnel login\`, or set \`auth_token_file\` there.`);
 };
 
 /** Made now, with their owner: a service that may write nothing else cannot make them. */

@@ -177,7 +177,7 @@ describe('refusals', () => {
 
   it.each([
     ['a short secret', { secret: 'short' }, 'the p2p secret is too short: at least 16 bytes'],
-    ['no secret', { secret: '' }, 'no p2p secret was given'],
+    ['no secret', { secret: '' }, 'no p2p secret'],
     ['a bad name', { p2pName: '-a' }, "p2p name '-a' is not valid"],
   ])('%s is refused before anything is asked', async (_, wrong, words) => {
     const options = { p2pName: NAME, secret: SECRET, ...wrong };
@@ -225,7 +225,8 @@ describe('loss and end', () => {
     const began = performance.now();
     edge.endJoin('peer_1');
     await ended;
-    expect(performance.now() - began).toBeLessThan(2000);
+    // Two seconds, and what a busy machine adds; a connection that nobody ends stays for ever.
+    expect(performance.now() - began).toBeLessThan(10_000);
     expect(told('publisher', 'peer').at(-1)).toMatchObject({ state: 'gone', reason: 'dismissed' });
     expect(told('subscriber', 'peer-error')).toMatchObject([{ final: false, fault: { code: 'P2P_DISMISSED' } }]);
     await eventually(() => expect(connection).toMatchObject({ peerId: 'peer_2', state: 'connected' }));

@@ -39,8 +39,8 @@ export const judgeKeyFile = (facts: KeyFileFacts): Finding => {
   if (facts.state === 'missing') {
     return {
       status: 'fail',
-      detail: 'there is no API key',
-      hint: 'Give one with --token-file or TUNNEL_API_KEY, or write auth_token_file into config.yml.',
+      detail: 'no API key',
+      hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.',
     };
   }
   if (facts.state === 'unreadable') {

@@ -165,6 +165,10 @@ export const loadClientConfig = (sources: ClientConfigSources): ClientConfig => 
   return deepFreeze({ ...parsed.data, tunnels: finishTunnels(parsed.data, layer, source, { env, pathOf }) });
 };
 
+/** The keys that stand in the file, of those with a default too. */
+export const clientFileKeys = (file: string): readonly string[] =>
+  Object.keys(yamlLayer(file, readConfigText(file)).tree);
+
 const finishTunnels = (
   file: ClientFile,
   layer: Layer,

@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest';
+import { localSpecOf, typedAddress, typedAddressOrSocket, typedUrl } from './local-target.ts';
+
+describe('what people type', () => {
+  it.each([
+    ['3000', { port: 3000 }],
+    ['localhost:3000', { host: 'localhost', port: 3000 }],
+    ['127.0.0.1:3000', { host: '127.0.0.1', port: 3000 }],
+    ['[::1]:3000', { host: '::1', port: 3000 }],
+    ['my_db.internal:65535', { host: 'my_db.internal', port: 65_535 }],
+  ])('%s is a target of every command', (text, target) => {
+    for (const read of [typedUrl, typedAddressOrSocket, typedAddress]) expect(read(text)).toEqual(target);
+  });
+
+  it.each([
+    ['http://localhost:3000', { scheme: 'http', host: 'localhost', port: 3000 }],
+    ['HTTP://LocalHost:3000/', { scheme: 'http', host: 'localhost', port: 3000 }],
+    ['https://localhost:3443', { scheme: 'https', host: 'localhost', port: 3443 }],
+    ['http://[::1]:3000', { scheme: 'http', host: '::1', port: 3000 }],
+    ['http://app.test', { scheme: 'http', host: 'app.test', port: 80 }],
+    ['https://app.test/', { scheme: 'https', host: 'app.test', port: 443 }],
+  ])('%s is a target of http alone', (text, target) => {
+    expect(typedUrl(text)).toEqual(target);
+    expect(() => typedAddressOrSocket(text)).toThrow('Use 1-65535, host:port or unix:PATH.');
+    expect(() => typedAddress(text)).toThrow('Use 1-65535 or host:port.');
+  });
+
+  it('a socket is one where connections are made', () => {
+    for (const read of [typedUrl, typedAddressOrSocket])
+      expect(read('unix:/run/a.sock')).toEqual({ socket: '/run/a.sock' });
+    expect(() => typedAddress('unix:/run/a.sock')).toThrow('Use 1-65535 or host:port.');
+  });
+
+  it.each([
+    '',
+    'x',
+    '0',
+    '65536',
+    '123456',
+    '-1',
+    '3000x',
+    ' 3000',
+    'localhost',
+    'localhost:',
+    ':3000',
+    'a:b:3000',
+    '::1:3000',
+    'unix:',
+    'ftp://localhost:21',
+    'http://',
+    'http://localhost:0',
+    'http://localhost:70000',
+    'localhost:3000/path',
+    'me@localhost:3000',
+  ])('%j is none', (text) => expect(() => typedUrl(text)).toThrow('Use 1-65535, host:port or a URL.'));
+
+  it.each([
+    'http://localhost:3000/app',
+    'http://localhost:3000/?a=1',
+    'http://localhost:3000#top',
+    'http://localhost:3000/app/',
+  ])('%s has what a tunnel has not, and reads what to type instead', (text) =>
+    expect(() => typedUrl(text)).toThrow('A tunnel has no path or query. Leave it out: http://localhost:3000'),
+  );
+
+  it('a password in a URL is not repeated', () => {
+    expect(() => typedUrl('http://ann:sesame@localhost:3000')).toThrow(
+      /^Leave out user and password: http:\/\/localhost:3000$/,
+    );
+  });
+});
+
+describe('where it leads', () => {
+  const IO = { cwd: '/work', home: '/home/ann' };
+
+  it('is the host that was typed, else that of the flag, else the usual one of the client', () => {
+    expect(localSpecOf({ port: 1, host: 'a' }, undefined, IO)).toEqual({ localHost: 'a', localPort: 1 });
+    expect(localSpecOf({ port: 1 }, 'b', IO)).toEqual({ localHost: 'b', localPort: 1 });
+    expect(localSpecOf({ port: 1, host: 'b' }, 'b', IO)).toEqual({ localHost: 'b', localPort: 1 });
+    expect(localSpecOf({ port: 1 }, undefined, IO)).toEqual({ localPort: 1 });
+    expect(localSpecOf({ socket: 'a.sock' }, undefined, IO)).toEqual({ localSocket: '/work/a.sock' });
+  });
+
+  it('two hosts are a question', () => {
+    expect(() => localSpecOf({ port: 1, host: 'a' }, 'b', IO)).toThrow('Which host, a or b? Leave out --local-host.');
+  });
+});

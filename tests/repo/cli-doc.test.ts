@@ -1,0 +1,83 @@
+// The reference in docs/cli.md is the `--help` of every command. UPDATE_DOCS=1 npx vitest run tests/repo/cli-doc.test.ts writes it anew.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { makeTestIo } from '../../apps/cli/src/io.fixture.ts';
+import { buildProgram, run } from '../../apps/cli/src/run.ts';
+import { ROOT } from './checkout.fixture.ts';
+
+const PAGE = join(ROOT, 'docs/cli.md');
+const HEADING = '## Reference\n';
+const UPDATE = 'UPDATE_DOCS=1 npx vitest run tests/repo/cli-doc.test.ts';
+const COLUMNS = 100;
+
+const INTRODUCTION = `${HEADING}
+Every command, as its \`--help\` says it (\`${UPDATE}\` writes this part).
+`;
+
+type Command = ReturnType<typeof buildProgram>;
+
+interface Listed {
+  readonly words: readonly string[];
+  /** Of a command below `tunnel`. */
+  readonly group: string;
+}
+
+const helpIo = () => makeTestIo({ home: '/nowhere' });
+
+const commandsBelow = (command: Command, words: readonly string[]): Listed[] =>
+  command.commands.flatMap((below) => {
+    const path = [...words, below.name()];
+    return [{ words: path, group: below.helpGroup() }, ...commandsBelow(below, path)];
+  });
+
+const program = buildProgram(helpIo(), () => {});
+const LISTED: readonly Listed[] = [{ words: [], group: '' }, ...commandsBelow(program, [])];
+
+const helpOf = async ({ words }: Listed): Promise<string> => {
+  const io = helpIo();
+  expect(await run([...words, '--help'], io)).toBe(0);
+  return io.out();
+};
+
+const render = async (): Promise<string> => {
+  const lines = [INTRODUCTION];
+  for (const listed of LISTED) {
+    const { words, group } = listed;
+    if (words.length === 1 && !lines.includes(groupTitle(group))) lines.push(groupTitle(group), '');
+    lines.push(`#### ${['tunnel', ...words].join(' ')}`, '', '```', (await helpOf(listed)).trimEnd(), '```', '');
+  }
+  return lines.join('\n');
+};
+
+const groupTitle = (heading: string): string => `### ${heading.replace(/:$/, '')}`;
+
+const byHand = (): string => readFileSync(PAGE, 'utf8').split(`\n${HEADING}`, 1)[0] ?? '';
+
+if (process.env['UPDATE_DOCS']) writeFileSync(PAGE, `${byHand().trimEnd()}\n\n${await render()}`);
+
+it('docs/cli.md has the help of every command, to the letter', async () => {
+  expect(readFileSync(PAGE, 'utf8'), UPDATE).toBe(`${byHand().trimEnd()}\n\n${await render()}`);
+});
+
+describe.each(LISTED.map((listed) => [['tunnel', ...listed.words].join(' '), listed] as const))(
+  '%s --help',
+  (_, listed) => {
+    it('fits its columns, has an example, and begins each text with a capital', async () => {
+      const help = await helpOf(listed);
+      for (const line of help.split('\n')) expect(line.length, line).toBeLessThanOrEqual(COLUMNS);
+      expect(help).toMatch(/^Examples?:\n {2}\$ /m);
+      const lower = help.split('\n').filter((line) => /^ {2}\S.*? {2,}[a-z]/.test(line) && !/^ {2}[$-] /.test(line));
+      expect(lower.filter((line) => !/ {2}logs: /.test(line))).toEqual([]);
+    });
+  },
+);
+
+it('a command with many flags has them in groups', async () => {
+  const help = await helpOf({ words: ['http'], group: '' });
+  const headings = help.split('\n').filter((line) => /^\S.*:$/.test(line));
+  expect(headings).toEqual([
+    ...['Arguments:', 'Address:', 'Local service:', 'Load balancing:', 'Health:', 'Output:', 'Connection:'],
+    ...['Options:', 'Examples:'],
+  ]);
+});
