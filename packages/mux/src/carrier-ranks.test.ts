@@ -1,3 +1,4 @@
+import { PING_PAYLOAD_BYTES, WIRE_LIMITS } from '@tunnel/protocol';
 import { carrierPair, eventually, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Carrier } from './carrier.ts';
@@ -29,10 +30,14 @@ afterEach(() => {
   other.close(BYE);
 });
 
+const PING_BYTES = WIRE_LIMITS.FRAME_HEADER_BYTES + PING_PAYLOAD_BYTES;
+
 const add = async (rank: number): Promise<Carrier> => {
   const [accepted, dialled] = await carrierPair('plain');
   other.addCarrier(accepted, rank);
   one.addCarrier(dialled, rank);
+  // A ping of its own, and the answer to the other's: together they are as long as an OPEN.
+  await eventually(() => expect(dialled.bytesSent).toBeGreaterThanOrEqual(2 * PING_BYTES));
   return dialled;
 };
 
