@@ -188,12 +188,10 @@ it('an account that its owner deletes loses its tunnels at once, with exit 6, an
   const web = harness.use(await startWeb(hello));
   const tunnel = await openWith(harness, stack, key, ['http', web.port]);
   const endpoint = endpointOf((await tunnel.ready()).public_url);
-  const begun = performance.now();
   const gone = await person.call('/auth/me', { method: 'DELETE', body: { password: 'correct horse battery' } });
   expect(gone.status).toBe(204);
-  await eventually(async () => expect((await askHttp(endpoint)).status).toBe(404), { timeoutMs: 20_000 });
   // Two seconds on a quiet machine; by itself the edge would ask for the key again after a minute.
-  expect(performance.now() - begun).toBeLessThan(15_000);
+  await eventually(async () => expect((await askHttp(endpoint)).status).toBe(404), { timeoutMs: 20_000 });
   expect(await tunnel.exitCode()).toBe(6);
   expect((await person.call('/auth/me')).status).toBe(401);
   expect(await (await openWith(harness, stack, key, ['http', web.port])).exitCode()).toBe(3);
