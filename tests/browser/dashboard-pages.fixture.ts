@@ -39,7 +39,7 @@ export const ACCOUNT_PAGES: readonly DashboardPage[] = [
   },
   { name: 'pools', path: '/pools', heading: 'Pools', whole: /chosen at random/ },
   { name: 'keys', path: '/keys', heading: 'Keys', whole: 'build server' },
-  { name: 'billing', path: '/billing', heading: 'Billing', whole: 'Spend cap' },
+  { name: 'billing', path: '/billing', heading: 'Billing', whole: 'Spend limit' },
   { name: 'settings', path: '/settings', heading: 'Settings', whole: 'Current' },
   { name: 'not-found', path: '/nowhere', heading: 'Page not found' },
 ];
@@ -97,7 +97,7 @@ export const SUBSCRIBE_PAGE: DashboardPage = {
   name: 'subscribe',
   path: '/billing',
   heading: 'Billing',
-  whole: 'Not now',
+  whole: 'You pay nothing today.',
   act: (page) => page.getByRole('button', { name: 'Subscribe' }).click(),
 };
 

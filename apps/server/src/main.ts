@@ -10,7 +10,8 @@ const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { admin } = await import('./commands/admin.ts');
   const { edgeCredential, migrate } = await import('./commands/database-commands.ts');
   const { signingKeys } = await import('./commands/signing-keys.ts');
-  return [stack, edge, platform, simulator, migrate, checkConfig, edgeCredential, admin, signingKeys];
+  const { alert } = await import('./commands/alert-command.ts');
+  return [stack, edge, platform, simulator, migrate, checkConfig, edgeCredential, admin, signingKeys, alert];
 };
 
 await runProgram(PARTS.has(process.argv[2] ?? '') ? [edge, platform] : await allCommands());

@@ -8,6 +8,17 @@ it('a start without a file has nothing to say', () => {
   expect(startNotes(configOf({}, STACK_DEFAULTS), 'stack')).toEqual([]);
 });
 
+it('a public platform with open sign-up says so, and which key changes it', () => {
+  const platform = { public_url: 'https://tunnels.example.com' };
+  const notesOf = (more: object, parts: 'stack' | 'platform' | 'edge') =>
+    startNotes(configOf({ platform: { ...platform, ...more } }), parts).filter((note) => note.includes('sign_up'));
+  expect(notesOf({}, 'stack')).toHaveLength(1);
+  expect(notesOf({}, 'platform')).toHaveLength(1);
+  expect(notesOf({}, 'edge')).toEqual([]);
+  expect(notesOf({ sign_up: 'invite' }, 'stack')).toEqual([]);
+  expect(notesOf({ public_url: 'http://localhost:8080' }, 'stack')).toEqual([]);
+});
+
 it('a start with a file says where it differs from one without, each key once', () => {
   expect(startNotes(configOf({}), 'stack')).toEqual([
     expect.stringMatching(/^warning: groups are off.*load_balancing\.enabled = true$/),

@@ -1,5 +1,5 @@
 // What the start says beside the addresses: the warnings of the config, who may sign up, and where a file differs from a start without one.
-import { type ConfiguredParts, configWarnings, type ServerConfig } from '@tunnel/runtime';
+import { type ConfiguredParts, configWarnings, isPublic, type ServerConfig } from '@tunnel/runtime';
 
 /** The file that `npm start` stands for when it is given none: one machine, nothing held back. */
 export const STACK_DEFAULTS = {
@@ -12,9 +12,16 @@ export const startNotes = (config: ServerConfig, parts: ConfiguredParts): string
   const isSaid = (key: string): boolean => warnings.some((warning) => warning.key === key);
   return [
     ...warnings.map(({ text }) => `warning: ${text}`),
+    ...signUp(config, parts),
     ...(parts === 'stack' ? differences(config).filter(({ key }) => !isSaid(key)) : []).map(({ text }) => text),
   ];
 };
+
+/** Sign-up is open by default, so that the first hour needs no invitation. */
+const signUp = (config: ServerConfig, parts: ConfiguredParts): string[] =>
+  parts === 'edge' || config.platform.sign_up !== 'open' || !isPublic(config, parts)
+    ? []
+    : ['note: anyone can sign up (platform.sign_up = "open"; "invite" and "closed" keep strangers out)'];
 
 interface Difference {
   readonly key: string;

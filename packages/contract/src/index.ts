@@ -56,6 +56,7 @@ export {
   healthEvent,
   healthEvents,
   type Lagged,
+  type LastAlert,
   lagged,
   type PlatformPools,
   platformPools,

@@ -30,6 +30,7 @@ export const CATALOGUE = {
   CONFIG_DATABASE_NEWER: entry(500, false, 'the database was used by a newer version of this server: {migration} is unknown to this one', 'Run that version again, or a later one. To stay with this one, put back a copy of the database from before the upgrade.'),
   CONFIG_SECRET_KEY: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Put the right file there, or name it in `[platform] secret_key_file`; all platforms of one database need the same. If it is lost for good: `tunnel-server signing-keys rotate --discard-old`.'),
   CONFIG_TLS_FILES: entry(500, false, 'TLS certificate cannot be loaded from {file}: {reason}', 'Check `[tls] cert_path` and `key_path`.'),
+  CONFIG_NO_ALERT_URL: entry(500, false, 'the config has no `load_balancing.alert_webhook_url`', 'Set it to the address that takes your alerts.'),
   CONFIG_API_URL_HOST: entry(500, false, 'the platform would reach REST at {host}, which the certificate {file} is not for (it is for {names})', 'Name one of its hosts in `[server] api_url`, or use a certificate for that host.'),
 
   // --- authentication on the control plane and the edge REST ---

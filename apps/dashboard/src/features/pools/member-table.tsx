@@ -7,7 +7,7 @@ import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { countText, percentText, plural } from '../../ui/format.ts';
 import { Bar, Bytes, Time } from '../../ui/values.tsx';
-import { failureText, servedText, sharesOf, shareText } from './pools.ts';
+import { alertText, failureText, servedText, sharesOf, shareText } from './pools.ts';
 
 const SHOWN_AT_ONCE = 50;
 
@@ -145,6 +145,20 @@ const Health = ({ member }: { readonly member: GroupMemberSummary }) => {
   );
 };
 
+const Alert = ({ last }: { readonly last: GroupMemberSummary['last_alert'] }) => (
+  <span
+    className={`block whitespace-normal text-xs ${last === undefined || last.outcome === 'delivered' ? 'text-muted' : 'text-bad'}`}
+    title="We call its webhook when no member is healthy."
+  >
+    {alertText(last)}
+    {last !== undefined && (
+      <span className="block text-muted">
+        <Time at={last.at} />
+      </span>
+    )}
+  </span>
+);
+
 const Check = ({ member }: { readonly member: GroupMemberSummary }) => (
   <span className="inline-block whitespace-nowrap">
     {member.health_check_kind === undefined ? (
@@ -152,10 +166,6 @@ const Check = ({ member }: { readonly member: GroupMemberSummary }) => (
     ) : (
       <span title="Its client checks the local service.">{member.health_check_kind.toUpperCase()}</span>
     )}
-    {member.has_alert_webhook && (
-      <span className="block text-muted text-xs" title="A webhook is called when no member is healthy.">
-        with alert
-      </span>
-    )}
+    {member.has_alert_webhook && <Alert last={member.last_alert} />}
   </span>
 );

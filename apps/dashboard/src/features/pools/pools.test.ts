@@ -2,6 +2,7 @@ import type { UsageRegion } from '@tunnel/contract';
 import { expect, it } from 'vitest';
 import { makeMember, makePool } from './pool.fixture.ts';
 import {
+  alertText,
   failureText,
   filterPools,
   mergePools,
@@ -102,6 +103,11 @@ it('a member that fails says how often and why', () => {
   const failing = { consecutive_failures: 3, last_failure_reason: 'status 500' };
   expect(failureText(makeMember(failing))).toBe('3 failures in a row: status 500');
   expect(failureText(makeMember({ consecutive_failures: 1 }))).toBe('1 failure in a row');
+});
+
+it('a member with a webhook says what became of the last alert', () => {
+  expect(alertText(undefined)).toBe('with alert');
+  expect(alertText({ at: '2030-01-01T00:00:00.000Z', outcome: 'failed' })).toBe('alert not delivered');
 });
 
 it('trouble: those with a member that is not healthy', () => {

@@ -129,6 +129,17 @@ export const poolAddress = (group: GroupSummary, region: UsageRegion | undefined
   return text === null ? null : { text, href: protocol === 'http' ? text : null };
 };
 
+const ALERT_TEXTS = {
+  delivered: 'alert delivered',
+  failed: 'alert not delivered',
+  refused: 'alert address refused',
+  dropped: 'alert dropped: too many',
+} as const;
+
+/** What became of the last alert to a member's webhook. */
+export const alertText = (last: GroupMemberSummary['last_alert']): string =>
+  last === undefined ? 'with alert' : ALERT_TEXTS[last.outcome];
+
 /** Why a member is out: "3 failures in a row: status 500". */
 export const failureText = ({ consecutive_failures: failures, last_failure_reason: reason }: GroupMemberSummary) => {
   if (failures === 0) return 'no health check has passed yet';

@@ -8,7 +8,7 @@ import {
   type SubscriptionStep,
 } from '@tunnel/core';
 import type { Transaction } from 'kysely';
-import type { CustomerFacts } from '../../billing/processor/processor.ts';
+import type { CardFacts, CustomerFacts } from '../../billing/processor/processor.ts';
 import type { Schema } from '../../db/schema.ts';
 import { writeAudit } from '../audit.ts';
 import { announceChange } from '../edge-changes.ts';
@@ -77,7 +77,9 @@ export const applyFacts = async (
     .where('id', '=', userId)
     .forNoKeyUpdate()
     .executeTakeFirstOrThrow();
-  await writeAccount(trx, applied, step.state, { now, aheadMs: grace.aheadMs });
+  // Of an account that is deleted nothing is kept that tells whose it was.
+  const card = user.deleted_at === null ? (applied.facts?.card ?? null) : null;
+  await writeAccount(trx, applied, step.state, { now, aheadMs: grace.aheadMs, card });
   const plan = await setPlan(trx, { userId, present: user.plan, now }, step.effects);
   await tell(context, trx, { ...applied, user, effects: step.effects, now });
   return { subscription: step.state, plan };
@@ -131,7 +133,7 @@ const writeAccount = async (
   trx: Trx,
   { account, facts }: AppliedFacts,
   state: SubscriptionState,
-  { now, aheadMs }: { readonly now: number; readonly aheadMs: number | null },
+  { now, aheadMs, card }: { readonly now: number; readonly aheadMs: number | null; readonly card: CardFacts | null },
 ): Promise<void> => {
   const isNew = state.id !== null && state.id !== account.subscription_id;
   if (isNew) await leaveUnreported(trx, account.user_id);
@@ -140,8 +142,8 @@ const writeAccount = async (
     .set({
       customer_id: facts === null ? null : account.customer_id,
       has_payment_method: facts !== null && hasPaymentMethod(facts),
-      card_brand: facts?.card?.brand ?? null,
-      card_last4: facts?.card?.last4 ?? null,
+      card_brand: card?.brand ?? null,
+      card_last4: card?.last4 ?? null,
       subscription_id: state.id,
       subscription_status: state.status,
       cancels_at_period_end: state.cancelsAtPeriodEnd,

@@ -13,8 +13,10 @@ export const eraseTraces = async (db: Db, userId: string, now: number): Promise<
     sql`delete from mail_outbox where user_id = ${userId}`,
     sql`delete from idempotency_keys where user_id = ${userId}`,
     sql`delete from cap_notices where user_id = ${userId}`,
-    // Nobody is written to about money any more.
-    sql`update billing_accounts set spend_cap_cents = null where user_id = ${userId} and spend_cap_cents is not null`,
+    // Nobody is written to about money any more, and the card is nobody's.
+    sql`
+      update billing_accounts set spend_cap_cents = null, card_brand = null, card_last4 = null
+      where user_id = ${userId} and (spend_cap_cents is not null or card_brand is not null)`,
     // A key without its label tells whoever still uses it that it was revoked.
     sql`
       with own as (
