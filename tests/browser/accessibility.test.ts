@@ -1,22 +1,74 @@
-// Every page for everybody: no serious finding of axe in light and in dark, one landmark of each kind, all of it by keyboard.
-import type { Page } from 'playwright-core';
+// Every page for everybody: nothing that axe finds serious and nothing that does not fit, on a phone, a tablet and a desk, in light
+// and in dark; one landmark of each kind, all of it by keyboard.
+import type { Browser, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { Harness } from '../system/system-test.fixture.ts';
+import { Account } from './account.fixture.ts';
 import { findingsOf, seriousFindings } from './axe-findings.fixture.ts';
 import { orSkip, withBrowser } from './browser-test.fixture.ts';
-import { ACCOUNT_PAGES, DIALOG_PAGES, DOOR_PAGES, SUBSCRIBE_PAGE, visit } from './dashboard-pages.fixture.ts';
+import {
+  ACCOUNT_PAGES,
+  BEGINNER_PAGES,
+  DIALOG_PAGES,
+  DOOR_PAGES,
+  SUBSCRIBE_PAGE,
+  visit,
+} from './dashboard-pages.fixture.ts';
 import { type Example, makeExample } from './example-account.fixture.ts';
 import { walkByTab } from './keyboard-walk.fixture.ts';
+import type { StackAddress } from './own-stack.fixture.ts';
+import { Profile } from './profile.fixture.ts';
 
-/** Its tunnels are clients of their own: one account for all tests of this file. */
+interface Visitor {
+  readonly profile: Profile;
+  readonly page: Page;
+}
+
+/** One tab each for all tests of this file: they go from page to page, and look at each at every width and in both themes. */
+const visitor = async (browser: Browser, stack: StackAddress, email?: string): Promise<Visitor> => {
+  const profile = await Profile.open(browser, stack);
+  if (email !== undefined) await profile.logIn(email);
+  return { profile, page: await profile.context.newPage() };
+};
+
+const leave = async ({ profile }: Visitor): Promise<void> => {
+  await profile.close();
+  expect(profile.faults).toEqual([]);
+};
+
 const it = orSkip(
-  withBrowser.extend<{ example: Example }>({
+  withBrowser.extend<{ example: Example; nobody: Visitor; owner: Visitor; beginner: Visitor }>({
+    // Its tunnels are clients of their own.
     example: [
       async ({ stack }, use) => {
         const harness = new Harness();
         const names = { web: `web-${process.pid}`, pool: `good-${process.pid}`, downPool: `bad-${process.pid}` };
         await use(await makeExample(harness, stack, names));
         await harness.close();
+      },
+      { scope: 'file' },
+    ],
+    nobody: [
+      async ({ browser, stack }, use) => {
+        const one = await visitor(browser, stack);
+        await use(one);
+        await leave(one);
+      },
+      { scope: 'file' },
+    ],
+    owner: [
+      async ({ browser, stack, example: { account } }, use) => {
+        const one = await visitor(browser, stack, account.email);
+        await use(one);
+        await leave(one);
+      },
+      { scope: 'file' },
+    ],
+    beginner: [
+      async ({ browser, stack }, use) => {
+        const one = await visitor(browser, stack, (await Account.signUp(stack, 'beginner')).email);
+        await use(one);
+        await leave(one);
       },
       { scope: 'file' },
     ],
@@ -33,9 +85,8 @@ const landmarks = async (page: Page): Promise<{ main: number; nav: number }> => 
 const navigationOf = (page: Page): Promise<string[]> => page.getByRole('navigation').getByRole('link').allInnerTexts();
 
 it.for(DOOR_PAGES)(
-  'before sign-in, $name: no serious finding, one main part, no places, all by keyboard',
-  async (shown, { profile }) => {
-    const page = await profile.context.newPage();
+  'before sign-in, $name: right at every width and in both themes, one main part, no places, all by keyboard',
+  async (shown, { nobody: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
     expect(await landmarks(page)).toEqual({ main: 1, nav: 0 });
@@ -44,27 +95,29 @@ it.for(DOOR_PAGES)(
 );
 
 it.for(ACCOUNT_PAGES)(
-  '$name: no serious finding, one of each landmark, the six places, all by keyboard',
-  async (shown, { example: { account, tunnelId }, profile }) => {
-    await profile.logIn(account.email);
-    const page = await profile.context.newPage();
+  '$name: right at every width and in both themes, one of each landmark, the six places, all by keyboard',
+  async (shown, { example: { tunnelId }, owner: { page, profile } }) => {
     await visit(page, profile, shown, tunnelId);
-    expect(await findingsOf(page)).toEqual([]);
     expect(await landmarks(page)).toEqual({ main: 1, nav: 1 });
     expect(await navigationOf(page)).toEqual(PAGES);
     expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
-
-    await page.setViewportSize({ width: 360, height: 800 });
+    expect(await findingsOf(page)).toEqual([]);
+    // On a phone they are at the foot.
     expect(await navigationOf(page)).toEqual(PAGES);
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);
   },
 );
 
 it.for([...DIALOG_PAGES, SUBSCRIBE_PAGE])(
-  'the dialog $name: no serious finding',
-  async (shown, { example: { account }, profile }) => {
-    await profile.logIn(account.email);
-    const page = await profile.context.newPage();
+  'the dialog $name: right at every width and in both themes',
+  async (shown, { owner: { page, profile } }) => {
+    await visit(page, profile, shown);
+    expect(await findingsOf(page)).toEqual([]);
+  },
+);
+
+it.for(BEGINNER_PAGES)(
+  'for somebody new, $name: right at every width and in both themes',
+  async (shown, { beginner: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
   },

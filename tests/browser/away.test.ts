@@ -5,7 +5,7 @@ import { it } from './browser-test.fixture.ts';
 import { startOwnStack } from './own-stack.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
-const BANNER = 'The platform cannot be reached.';
+const BANNER = "Can't reach the platform.";
 
 it('a browser without its network shows the banner over what it knows, and recovers', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'offline');
@@ -19,7 +19,7 @@ it('a browser without its network shows the banner over what it knows, and recov
   await page.getByRole('button', { name: 'Revoke key' }).click();
   await page.getByText(BANNER).waitFor();
   await page.getByRole('dialog').getByRole('alert').waitFor();
-  await page.getByRole('button', { name: 'Keep it' }).click();
+  await page.getByRole('button', { name: 'Cancel' }).click();
   // A page that is not there yet cannot come either.
   await page.getByRole('link', { name: 'Pools' }).click();
   await page.getByText(BANNER).waitFor();

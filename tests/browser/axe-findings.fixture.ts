@@ -1,4 +1,4 @@
-// What axe finds on a page that is serious: on a desk and on a phone, in light and in dark.
+// What is wrong with a page at every width, in light and in dark: what axe finds serious, and what does not fit.
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
@@ -13,23 +13,30 @@ export const seriousFindings = async (page: Page, rules?: readonly string[]): Pr
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary}`));
 };
 
-/**
- * Both forms and both sets of colours. The other two pairs have nothing new but where text lies over what, so that they are
- * looked at when asked for.
- */
+/** A phone, a tablet, a desk: three layouts. */
+const WIDTHS = [1440, 768, 390] as const;
+
+/** What a theme can break. */
+const COLOURS = ['color-contrast'];
+
+/** Resized, never loaded again. All rules once in each theme, on the widest and on the narrowest page; elsewhere those that may differ. */
 export const findingsOf = async (page: Page): Promise<string[]> => {
   const found: string[] = [];
-  const look = async (place: string, colorScheme: 'light' | 'dark', rules?: readonly string[]): Promise<void> => {
-    await page.emulateMedia({ colorScheme });
-    found.push(...(await seriousFindings(page, rules)).map((finding) => `${colorScheme}, ${place}: ${finding}`));
-  };
-  await look('on a desk', 'light');
-  if (ALL_PAIRS) await look('on a desk', 'dark', COLOURS);
-  await page.setViewportSize({ width: 360, height: 800 });
-  await look('on a phone', 'dark');
-  if (ALL_PAIRS) await look('on a phone', 'light', COLOURS);
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      const isWhole = (width === 1440 && colorScheme === 'light') || (width === 390 && colorScheme === 'dark');
+      const findings = await seriousFindings(page, isWhole ? undefined : COLOURS);
+      found.push(...findings.map((finding) => `${width} px, ${colorScheme}: ${finding}`));
+    }
+    if (!(await fits(page, width))) found.push(`${width} px: the page is wider than the screen`);
+  }
+  if (!(await fits(page, 360))) found.push('360 px: the page is wider than the screen');
   return found;
 };
 
-const COLOURS = ['color-contrast'];
-const ALL_PAIRS = process.env['TUNNEL_ALL_COLOURS'] === '1';
+const fits = async (page: Page, width: number): Promise<boolean> => {
+  await page.setViewportSize({ width, height: 900 });
+  return (await page.evaluate<number>('document.documentElement.scrollWidth')) <= width;
+};

@@ -21,39 +21,45 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
   await profile.logIn(account.email);
   const page = await profile.tab('/billing');
   await page.getByText('None on file').waitFor();
-  await page.getByText('A cap is for pay as you go.').waitFor();
+  await page.getByText('Usage on your plan costs nothing').waitFor();
+  await page.getByText('Test mode.').waitFor();
 
   profile.allowHostOf(stack.run.simulator_url);
-  await page.getByRole('button', { name: 'Add a payment method' }).click();
-  await page.getByRole('button', { name: 'Add a good card' }).click();
-  await page.getByText('default').waitFor();
-  await page.getByRole('link', { name: 'Back' }).click();
-  await page.getByText('On file', { exact: true }).waitFor();
-
-  await page.getByRole('button', { name: 'Subscribe' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByText('$0.10 per GB').waitFor();
-  await dialog.getByText('At least $3.00 a month.').waitFor();
-  await dialog.getByRole('button', { name: 'Subscribe' }).click();
+  const leaveForCard = async (): Promise<void> => {
+    await page.getByRole('button', { name: 'Subscribe' }).click();
+    await dialog.getByText('$0.10 per GB').waitFor();
+    await dialog.getByText('At least $3.00 a month.').waitFor();
+    await dialog.getByRole('button', { name: 'Add card and subscribe' }).click();
+  };
+  await leaveForCard();
+  // Who comes back without a card is where they were.
+  await page.getByRole('link', { name: 'Back' }).click();
+  await page.getByText('None on file').waitFor();
   await dialog.waitFor({ state: 'hidden' });
+  await leaveForCard();
+  await page.getByRole('button', { name: 'Add test card' }).click();
+  // The page comes back and finishes by itself.
   await page.getByText('Pay as you go').first().waitFor();
   await page.getByText('Active', { exact: true }).waitFor();
+  await page.getByText('Visa •••• 4242').waitFor();
+  await dialog.waitFor({ state: 'hidden' });
   expect(tunnel.exit).toBeNull();
 
-  const cap = page.getByLabel('Cap in dollars a month');
+  const cap = page.getByLabel('Monthly spend limit (USD)');
   await cap.fill('many');
-  await page.getByRole('button', { name: 'Set cap' }).click();
+  await page.getByRole('button', { name: 'Set limit' }).click();
   await page.getByRole('alert').waitFor();
   await cap.fill('0');
-  await page.getByRole('button', { name: 'Set cap' }).click();
-  await page.getByText('The cap is $0.00 now.').waitFor();
+  await page.getByRole('button', { name: 'Set limit' }).click();
+  await page.getByText('Your limit is $0.00.').waitFor();
   expect(await tunnel.exitCode(70_000)).toBe(6);
   const refused = await open();
   expect(await refused.exitCode()).toBe(6);
   expect([...refused.stdout, ...refused.stderr].join('\n')).toContain('spend cap of $0.00 reached');
   await page.getByRole('link', { name: 'Overview' }).click();
   await page.getByRole('link', { name: 'Go to billing' }).click();
-  await page.getByRole('button', { name: 'Remove cap' }).click();
-  await page.getByText('There is no cap now.').waitFor();
+  await page.getByRole('button', { name: 'Remove limit' }).click();
+  await page.getByText('No limit set.').waitFor();
   await (await open()).ready();
 });

@@ -15,10 +15,10 @@ export interface DashboardPage {
 /** Before sign-in. */
 export const DOOR_PAGES: readonly DashboardPage[] = [
   { name: 'login', path: '/login', heading: 'Log in' },
-  { name: 'signup', path: '/signup', heading: 'Create an account' },
-  { name: 'check-mail', path: '/check-mail', heading: 'Get a new verification mail' },
-  { name: 'verify', path: '/verify?token=x', heading: 'Verify your address', whole: 'Get a new mail' },
-  { name: 'forgot', path: '/forgot', heading: 'Forgot your password?' },
+  { name: 'signup', path: '/signup', heading: 'Create an account', whole: 'Optional' },
+  { name: 'check-mail', path: '/check-mail', heading: 'Resend verification email' },
+  { name: 'verify', path: '/verify?token=x', heading: 'Verify your email', whole: 'Resend email' },
+  { name: 'forgot', path: '/forgot', heading: 'Reset your password' },
   { name: 'reset-password', path: '/reset-password?token=x', heading: 'Choose a new password' },
 ];
 
@@ -37,12 +37,23 @@ export const ACCOUNT_PAGES: readonly DashboardPage[] = [
     whole: 'Replay',
     act: (page) => page.locator('[data-request]', { hasText: '/items' }).first().click(),
   },
-  { name: 'pools', path: '/pools', heading: 'Pools', whole: /dispatched/ },
+  { name: 'pools', path: '/pools', heading: 'Pools', whole: /chosen at random/ },
   { name: 'keys', path: '/keys', heading: 'Keys', whole: 'build server' },
-  { name: 'billing', path: '/billing', heading: 'Billing', whole: 'Spend cap' },
-  { name: 'settings', path: '/settings', heading: 'Settings', whole: 'This one' },
+  { name: 'billing', path: '/billing', heading: 'Billing', whole: 'Spend limit' },
+  { name: 'settings', path: '/settings', heading: 'Settings', whole: 'Current' },
   { name: 'not-found', path: '/nowhere', heading: 'Page not found' },
 ];
+
+/** What the settings ask before they act. */
+const SETTINGS_DIALOGS: readonly DashboardPage[] = [
+  ['change-password', 'Change password', 'New password'],
+  ['change-email', 'Change email', 'New email'],
+  ['log-out-others', 'Log out other devices', /^Log out \d+ other device/],
+  ['delete-account', 'Delete account', 'Delete your account?'],
+].map(([name, button, whole]) => ({
+  ...{ name: String(name), path: '/settings', heading: 'Settings', whole: whole ?? '' },
+  act: (page) => page.getByRole('button', { name: String(button) }).click(),
+}));
 
 /** What a page shows when somebody is about to do something. */
 export const DIALOG_PAGES: readonly DashboardPage[] = [
@@ -64,20 +75,21 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
     name: 'revoke-key',
     path: '/keys',
     heading: 'Keys',
-    whole: 'Keep it',
+    whole: 'Cancel',
     act: (page) => page.getByRole('button', { name: 'Revoke laptop' }).click(),
   },
   {
     name: 'new-key',
     path: '/keys',
     heading: 'Keys',
-    whole: 'I have stored it',
+    whole: "You won't see it again",
     act: async (page) => {
       await page.getByRole('button', { name: 'Create key' }).first().click();
       await page.getByRole('dialog').getByLabel('Label').fill('raspberry pi');
       await page.keyboard.press('Enter');
     },
   },
+  ...SETTINGS_DIALOGS,
 ];
 
 /** For an account that does not pay yet. */
@@ -85,9 +97,24 @@ export const SUBSCRIBE_PAGE: DashboardPage = {
   name: 'subscribe',
   path: '/billing',
   heading: 'Billing',
-  whole: 'Not now',
+  whole: 'You pay nothing today.',
   act: (page) => page.getByRole('button', { name: 'Subscribe' }).click(),
 };
+
+/** For one that had no visitor yet. */
+export const BEGINNER_PAGES: readonly DashboardPage[] = [
+  { name: 'first-run', path: '/', heading: 'Get started', whole: 'Waiting for your first tunnel' },
+  {
+    name: 'overview-empty',
+    path: '/',
+    heading: 'Get started',
+    whole: 'No tunnels yet',
+    act: (page) => page.getByRole('button', { name: 'Skip' }).click(),
+  },
+  { name: 'tunnels-empty', path: '/tunnels', heading: 'Tunnels' },
+  { name: 'pools-empty', path: '/pools', heading: 'Pools', whole: 'No pools yet' },
+  { name: 'keys-empty', path: '/keys', heading: 'Keys', whole: 'No keys yet' },
+];
 
 export interface Visited {
   urlOf(path: string): string;
@@ -95,9 +122,16 @@ export interface Visited {
 
 /** Goes there, and waits until all of it is there. */
 export const visit = async (page: Page, at: Visited, shown: DashboardPage, tunnelId = ''): Promise<void> => {
-  await page.goto(at.urlOf(shown.path.replace(TUNNEL, tunnelId)));
+  await goTo(page, at.urlOf(shown.path.replace(TUNNEL, tunnelId)), at.urlOf('/'));
   await page.getByRole('heading', { name: shown.heading, level: 1 }).waitFor();
   await shown.act?.(page);
   if (shown.whole !== undefined) await page.getByText(shown.whole).first().waitFor();
   await page.locator('.skeleton, [aria-busy="true"]').first().waitFor({ state: 'detached' });
+};
+
+/** From page to page as a link does it, which costs no load. What is left open on a page goes with it when it is loaded anew. */
+const goTo = async (page: Page, url: string, app: string): Promise<void> => {
+  const isNew = !page.url().startsWith(app) || new URL(page.url()).pathname === new URL(url).pathname;
+  if (isNew) await page.goto(url);
+  else await page.evaluate(`history.pushState(null, '', ${JSON.stringify(url)})`);
 };

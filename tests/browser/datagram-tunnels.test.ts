@@ -27,7 +27,7 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
   const ready = await program.ready();
   await profile.logIn(account.email);
   const page = await profile.tab(`/tunnels/${ready.tunnel_id}`);
-  await page.getByRole('heading', { name: `Port ${ready.assigned_port}`, level: 1 }).waitFor();
+  await page.getByRole('heading', { name: `localhost:${ready.assigned_port}`, level: 1 }).waitFor();
   await page.getByText('No flows right now').waitFor();
   await page.getByText('No datagram was dropped').waitFor();
 

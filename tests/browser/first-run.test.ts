@@ -14,13 +14,13 @@ it('signs up, runs the three commands, and sees each turn green up to the first 
   const email = newAddress('new');
   const page = await profile.tab('/signup');
   await page.getByLabel('Name').fill('Nia New');
-  await page.getByLabel('E-mail').fill(email);
+  await page.getByLabel('Email').fill(email);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
   await page.getByRole('button', { name: 'Create account' }).click();
-  await page.getByRole('heading', { name: 'Check your mail' }).waitFor();
+  await page.getByRole('heading', { name: 'Check your email' }).waitFor();
   await page.goto(stack.run.platform_url + (await mailedPath(stack, email, '/auth/verify-email/')));
   await page.getByRole('link', { name: 'Log in' }).click();
-  await page.getByLabel('E-mail').fill(email);
+  await page.getByLabel('Email').fill(email);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
   await page.getByRole('button', { name: 'Log in' }).click();
 

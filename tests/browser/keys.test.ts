@@ -36,7 +36,7 @@ it('a key is shown once, works by the command beside it, and revoked in the page
   expect(command).toContain(shown);
   // Nothing but its own button closes it; a browser lets Escape be refused only once.
   for (const _ of [1, 2, 3]) await page.keyboard.press('Escape');
-  await dialog.getByRole('button', { name: 'I have stored it' }).click();
+  await dialog.getByRole('button', { name: 'Done' }).click();
   await dialog.waitFor({ state: 'hidden' });
   expect(await page.content()).not.toContain(shown);
 
@@ -47,8 +47,8 @@ it('a key is shown once, works by the command beside it, and revoked in the page
   await row.waitFor();
   await row.getByRole('button', { name: 'Revoke' }).click();
   const question = page.getByRole('dialog', { name: 'Revoke “desk of Ann”?' });
-  await question.getByText('closed within 2 seconds').waitFor();
-  await question.getByText('1 active tunnel').waitFor();
+  await question.getByText('stop within 2 seconds').waitFor();
+  await question.getByText('1 live tunnel').waitFor();
   await question.getByRole('button', { name: 'Revoke key' }).click();
   expect(await client.waitForExit({ timeoutMs: 20_000 })).toMatchObject({ code: 3 });
   await row.waitFor({ state: 'detached' });

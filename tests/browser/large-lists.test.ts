@@ -57,7 +57,7 @@ it('60 pools with 50 members each are scrolled, filtered and opened with a page 
     page.getByRole('article', { name: groups.at(-1)?.name ?? '', exact: true }).isVisible(),
   );
   expect(await nodeCount(page)).toBeLessThan(NODES_MAX);
-  await page.getByLabel('Filter the pools').fill(groups[30]?.name ?? '');
+  await page.getByLabel('Filter pools').fill(groups[30]?.name ?? '');
   const pool = page.getByRole('article', { name: groups[30]?.name ?? '', exact: true });
   await pool.waitFor();
   await pool.getByRole('button', { expanded: false }).click();

@@ -99,7 +99,7 @@ it('the question about a key with a long label is whole on a phone', async ({ pr
   const page = await profile.tab('/keys');
   await page.setViewportSize({ width: 360, height: 800 });
   await page.getByRole('button', { name: /^Revoke W/ }).click();
-  await page.getByRole('dialog').getByText('closed within 2 seconds').waitFor();
+  await page.getByRole('dialog').getByText('stop within 2 seconds').waitFor();
   expect(await cutOff(page)).toEqual([]);
 });
 
@@ -141,9 +141,9 @@ const hold = async ({ context }: Profile, pattern: RegExp): Promise<() => void> 
 };
 
 it.for([
-  { path: '/', width: 1440, held: /:\d+\/usage(\/chart)?(\?|$)/, below: 'Requests a day', sign: /most on|none$/ },
-  { path: '/', width: 1440, held: /chart-canvas/, below: 'Recent tunnels', sign: /most on|: none/ },
-  { path: '/settings', width: 1440, held: /\/auth\/me$/, below: 'Sessions', sign: 'Verified' },
+  { path: '/', width: 1440, held: /:\d+\/usage(\/chart)?(\?|$)/, below: 'Requests per day', sign: /most on/ },
+  { path: '/', width: 1440, held: /chart-canvas/, below: 'Recent tunnels', sign: /most on/ },
+  { path: '/settings', width: 1440, held: /\/auth\/me$/, below: 'Devices', sign: 'Verified' },
   {
     path: `/tunnels/${tunnels[0]?.id}`,
     width: 360,
@@ -154,6 +154,8 @@ it.for([
 ])('$path at $width px: what comes late moves nothing ($below)', async (row, { profile, email }) => {
   await profile.logIn(email);
   await profile.context.route('**/usage/tunnels?*', (route) => route.fulfill({ json: manyTunnels(5) }));
+  const day = { date: '2026-01-01', tunnels: 1, requests: 7, bytes: 7000 };
+  await profile.context.route('**/usage/chart?*', (route) => route.fulfill({ json: [day] }));
   const one = { ...manyTunnels(1)[0], protocol: 'http', label: 'a' };
   await profile.context.route(`**/usage/tunnels/${one.id}`, (route) => route.fulfill({ json: one }));
   await profile.context.route(`**/usage/tunnels/${one.id}/*`, (route) => route.fulfill({ json: [] }));

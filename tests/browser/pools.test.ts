@@ -40,14 +40,17 @@ it('a pool of three: a service that fails, a client that dies, and both come bac
   const pool = page.getByRole('article', { name });
   const seen = (text: string | RegExp) => pool.getByText(text).first().waitFor();
   await seen('3 of 3 healthy');
+  await pool.getByText('chosen at random').waitFor();
+  await pool.getByRole('button', { name: /^Copy http/ }).waitFor();
   await page.evaluate('document.querySelector("article").dataset.marked = "yes"');
   for (let visits = 0; visits < 6; visits += 1) expect((await askHttp(endpoint)).status).toBe(200);
-  await seen('6 connections dispatched');
+  await seen('6 connections');
 
   const [first] = services;
   await first?.close();
   await seen('2 of 3 healthy');
   await seen('✕ Unhealthy');
+  await seen(/failures? in a row: \S+/);
   harness.use(await startWeb(answer, first?.port));
   await seen('3 of 3 healthy');
 

@@ -7,7 +7,7 @@ import { it } from './browser-test.fixture.ts';
 const NEW_PASSWORD = 'another battery staple';
 
 const logInAt = async (page: Page, email: string, password: string): Promise<void> => {
-  await page.getByLabel('E-mail').fill(email);
+  await page.getByLabel('Email').fill(email);
   await page.getByLabel('Password', { exact: true }).fill(password);
   await page.getByRole('button', { name: 'Log in' }).click();
 };
@@ -27,7 +27,7 @@ it('a session that ended in the middle of work leads to the login, and from ther
   );
   await ask(stack, '/auth/reset-password', { body: { token, password: NEW_PASSWORD } });
 
-  await page.getByText('Your session has ended. Log in to go on.').waitFor();
+  await page.getByText('Your session has ended. Log in to continue.').waitFor();
   expect(new URL(page.url()).searchParams.get('next')).toBe('/app/tunnels?state=closed');
   expect(await page.getByRole('navigation').count()).toBe(0);
   await logInAt(page, account.email, NEW_PASSWORD);
@@ -75,7 +75,7 @@ it('a page asked for without a session comes after the login; a page of somebody
     await route.fallback();
   });
   await page.goto(profile.urlOf('/keys'));
-  await page.getByText('Log in to go on.').waitFor();
+  await page.getByText('Log in to continue.').waitFor();
   await page.unrouteAll();
   await logInAt(page, account.email, PASSWORD);
   await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor();
@@ -100,8 +100,8 @@ it('two tabs share one session: out in one is out in both, in again too, and ren
     await Promise.all([one, two].map((tab) => tab.getByRole('navigation').waitFor()));
   }
 
-  await two.getByRole('button', { name: 'Log out' }).click();
-  for (const tab of [one, two]) await tab.getByText('You are logged out.').waitFor();
+  await two.getByRole('button', { name: 'Log out', exact: true }).last().click();
+  for (const tab of [one, two]) await tab.getByText("You're logged out.").waitFor();
   expect(await profile.context.cookies(`${stack.run.platform_url}/auth/refresh`)).toEqual([]);
   await logInAt(one, account.email, PASSWORD);
   await one.getByRole('navigation').waitFor();

@@ -1,16 +1,19 @@
 // The account and this browser.
 import { expect } from 'vitest';
-import { Account } from './account.fixture.ts';
+import { Account, ask, mailedPath, newAddress, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
+import { Profile } from './profile.fixture.ts';
 
-it('a name is kept, a theme is there before the first paint and in every tab, other sessions are ended', async ({
+const NEW_PASSWORD = 'another battery staple';
+
+it('a name is kept, a theme is there before the first paint and in every tab, other devices are logged out when asked', async ({
   profile,
   stack,
 }) => {
   const account = await Account.signUp(stack, 'settings');
   await profile.logIn(account.email);
   const page = await profile.tab('/settings');
-  await page.getByLabel('Name', { exact: true }).fill('Ann of the test');
+  await page.getByLabel('Display name').fill('Ann of the test');
   await page.getByRole('button', { name: 'Save name' }).click();
   await page.getByText('Saved.').waitFor();
   await page.getByRole('button', { name: 'Account of Ann of the test' }).waitFor();
@@ -26,10 +29,101 @@ it('a name is kept, a theme is there before the first paint and in every tab, ot
 
   // The sign-up itself logged in, too.
   await page.getByRole('row').nth(2).waitFor();
-  await page.getByRole('button', { name: 'End all others' }).click();
+  const question = page.getByRole('dialog', { name: 'Log out 1 other device?' });
+  await page.getByRole('button', { name: 'Log out other devices' }).click();
+  await question.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('row').nth(2).waitFor();
+  await page.getByRole('button', { name: 'Log out other devices' }).click();
+  await question.getByRole('button', { name: 'Log out' }).click();
+  await page.getByText('Logged out of 1 device.').waitFor();
   await page.getByRole('row').nth(2).waitFor({ state: 'detached' });
-  await page.getByText('This one').waitFor();
   await page.reload();
-  await page.getByText('This one').waitFor();
-  expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('Ann of the test');
+  await page.getByText('Current').waitFor();
+  expect(await page.getByLabel('Display name').inputValue()).toBe('Ann of the test');
+});
+
+it('a password is changed in one of two dashboards: the other has to log in again', async ({
+  browser,
+  harness,
+  profile,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'password');
+  await profile.logIn(account.email);
+  const elsewhere = await Profile.open(browser, stack);
+  harness.use(elsewhere);
+  await elsewhere.logIn(account.email);
+  const [page, other] = [await profile.tab('/settings'), await elsewhere.tab('/')];
+  await other.getByRole('navigation').waitFor();
+  let tries = 0;
+  page.on('request', (request) => {
+    if (request.url().endsWith('/auth/password')) tries += 1;
+  });
+
+  await page.getByRole('button', { name: 'Change password' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Change password' });
+  await dialog.getByLabel('Current password').fill('not the password');
+  await dialog.getByLabel('New password').fill(NEW_PASSWORD);
+  await page.keyboard.press('Enter');
+  await dialog.getByRole('alert').waitFor();
+  expect(await dialog.getByLabel('Current password').getAttribute('aria-invalid')).toBe('true');
+  // What refuses a password is no session that has run out: nothing is sent a second time.
+  expect(tries).toBe(1);
+  await dialog.getByLabel('Current password').fill(PASSWORD);
+  await page.keyboard.press('Enter');
+  // The sign-up of the account was a third place.
+  await page.getByText('Password changed. Logged out of 2 other devices.').waitFor();
+
+  await other.getByText('Your session has ended. Log in to continue.').waitFor();
+  await page.getByRole('link', { name: 'Keys' }).click();
+  await page.getByText('No keys yet').waitFor();
+  await other.getByLabel('Email').fill(account.email);
+  await other.getByLabel('Password', { exact: true }).fill(NEW_PASSWORD);
+  await other.getByRole('button', { name: 'Log in' }).click();
+  await other.getByRole('navigation').waitFor();
+  expect(elsewhere.faults).toEqual([]);
+});
+
+it('an address is changed by the link that the new one gets; a taken one is told nothing else', async ({
+  profile,
+  stack,
+}) => {
+  const [account, taken] = [await Account.signUp(stack, 'address'), await Account.signUp(stack, 'taken')];
+  await profile.logIn(account.email);
+  const page = await profile.tab('/settings');
+  const ask = async (address: string): Promise<void> => {
+    await page.getByRole('button', { name: 'Change email' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Change email' });
+    await dialog.getByLabel('Current password').fill(PASSWORD);
+    await dialog.getByLabel('New email').fill(address);
+    await page.keyboard.press('Enter');
+    await page.getByText(`Check ${address}: open the link`).waitFor();
+  };
+  await ask(taken.email);
+  const wanted = newAddress('moved');
+  await ask(wanted);
+  await page.getByText(account.email).waitFor();
+
+  await page.goto(stack.run.platform_url + (await mailedPath(stack, wanted, '/auth/verify-email/')));
+  const next = await profile.tab('/settings');
+  await next.getByText(wanted).waitFor();
+});
+
+it('an account is deleted after a question with its password, in every tab', async ({ profile, stack }) => {
+  const account = await Account.signUp(stack, 'gone');
+  await profile.logIn(account.email);
+  const [page, other] = [await profile.tab('/settings'), await profile.tab('/keys')];
+  await other.getByText('No keys yet').waitFor();
+  await page.getByRole('button', { name: 'Delete account' }).click();
+  const question = page.getByRole('dialog', { name: 'Delete your account?' });
+  await question.getByText(account.email).waitFor();
+  await question.getByLabel('Current password').fill('not the password');
+  await page.keyboard.press('Enter');
+  await question.getByRole('alert').waitFor();
+  await question.getByLabel('Current password').fill(PASSWORD);
+  await question.getByRole('button', { name: 'Delete account' }).click();
+  await page.getByText('Your account is deleted.').waitFor();
+  await other.getByRole('heading', { name: 'Log in' }).waitFor();
+  const body = { email: account.email, password: PASSWORD };
+  await expect(ask(stack, '/auth/login', { body })).rejects.toThrow('401');
 });

@@ -1,4 +1,5 @@
 // Tunnels that come and go while somebody looks, and what one of them carried.
+import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from '../system/http-tunnels.fixture.ts';
 import { Account } from './account.fixture.ts';
@@ -16,31 +17,56 @@ it('a tunnel appears, ends and moves to the history by itself; the filter is in 
     harness.run([...args, '--json', '--server', stack.control], { env: { TUNNEL_API_KEY: key.token } });
   const label = `list-${process.pid}`;
   await profile.logIn(account.email);
+  await profile.context.grantPermissions(['clipboard-read', 'clipboard-write']);
   const page = await profile.tab('/tunnels');
   await page.getByText('No tunnels yet').waitFor();
-  const [http, tcp] = [await open('http', String(web.port), '--subdomain', label), await open('tcp', String(web.port))];
+  const [http, tcp] = [
+    await open(
+      'http',
+      String(web.port),
+      '--subdomain',
+      label,
+      '--name',
+      'web',
+      '--client-name',
+      `desk of ${process.pid}`,
+    ),
+    await open('tcp', String(web.port)),
+  ];
   const { assigned_port: port } = await tcp.ready();
+  const [url, place] = [(await http.ready()).public_url, `localhost:${port}`];
   const rowOf = (name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) });
-  await rowOf(label).filter({ hasText: 'Live' }).waitFor();
-  await rowOf(String(port)).filter({ hasText: 'Live' }).waitFor();
+  await rowOf(url).filter({ hasText: 'Live' }).waitFor();
+  await rowOf(place).filter({ hasText: 'Live' }).waitFor();
+  // Who it is, where it runs, and both ways to use its address.
+  await rowOf(url).getByText(`web on desk of ${process.pid}`).waitFor();
+  expect(
+    await rowOf(url)
+      .getByRole('link', { name: `Open ${url}` })
+      .getAttribute('href'),
+  ).toBe(url);
+  await rowOf(place)
+    .getByRole('button', { name: `Copy ${place}` })
+    .click();
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(place);
 
   http.signal('SIGTERM');
   expect(await http.exitCode()).toBe(0);
-  await rowOf(label).filter({ hasText: 'Ended' }).waitFor();
+  await rowOf(url).filter({ hasText: 'Ended' }).waitFor();
   // Live ones first: the one that ended later began earlier, and stands below.
   expect(await page.getByRole('row').nth(1).innerText()).toContain(String(port));
 
-  await page.getByRole('radio', { name: 'tcp' }).click();
-  await rowOf(label).waitFor({ state: 'detached' });
+  await page.getByRole('radio', { name: 'TCP' }).click();
+  await rowOf(url).waitFor({ state: 'detached' });
   expect(new URL(page.url()).search).toBe('?protocol=tcp');
   await page.getByRole('radio', { name: 'Ended' }).click();
-  await page.getByText('No tunnel is like this').waitFor();
+  await page.getByText('No matching tunnels').waitFor();
   await page.reload();
-  await page.getByText('No tunnel is like this').waitFor();
+  await page.getByText('No matching tunnels').waitFor();
   expect(await page.getByRole('radio', { name: 'Ended' }).isChecked()).toBe(true);
   await page.getByRole('link', { name: 'Show all tunnels' }).click();
-  await rowOf(label).click();
-  await page.getByRole('heading', { name: label, level: 1 }).waitFor();
+  await rowOf(url).click();
+  await page.getByRole('heading', { name: url, level: 1 }).waitFor();
 });
 
 it('a request shows its headers and bodies without its secrets; a region that does not answer breaks one panel', async ({
@@ -75,10 +101,36 @@ it('a request shows its headers and bodies without its secrets; a region that do
   await page.getByText('"tea"').waitFor();
   await page.getByText('"stored"').waitFor();
   expect(await page.content()).not.toContain('of-a-visitor');
-  await page.getByRole('button', { name: 'Replay' }).click();
-  await page.getByText('Your service answered with').waitFor();
+  await page.getByRole('button', { name: 'Replay', exact: true }).click();
+  const said = page.getByText(/^Replayed: 200 in /);
+  await said.waitFor();
   // Hidden from those who look, and whole for the service.
   expect(heard).toEqual(['Bearer of-a-visitor', 'Bearer of-a-visitor']);
+  await page.getByRole('link', { name: 'View original' }).click();
+  await said.waitFor({ state: 'detached' });
+
+  await page.getByRole('button', { name: 'Edit and replay' }).click();
+  const editor = page.getByRole('dialog');
+  await editor.getByLabel('Path').fill('/orders?id=8');
+  await editor.getByLabel('Body').fill('{"item":"coffee"}');
+  await editor.getByRole('button', { name: 'Send' }).click();
+  await said.waitFor();
+  await page.getByText('Edited replay of').waitFor();
+  await page.getByText('"coffee"').waitFor();
+  expect(heard.at(-1)).toBe('Bearer of-a-visitor');
+
+  await profile.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByRole('button', { name: 'Copy as cURL' }).click();
+  await page.getByText('Copied').first().waitFor();
+  const command = String(await page.evaluate('navigator.clipboard.readText()'));
+  expect(command).toContain(`curl '${ready.public_url}/orders?id=8'`);
+  expect(command).toContain(`--data-raw '{"item":"coffee"}'`);
+
+  const rows = page.locator('[data-request]');
+  await page.getByLabel('Filter requests').fill('id=8');
+  await eventually(async () => expect(await rows.count()).toBe(1));
+  await page.getByLabel('Status').selectOption('5xx');
+  await page.getByText('No request matches.').waitFor();
 
   profile.allowAbsence();
   await page.route('**/requests?*', (route) =>
@@ -89,7 +141,7 @@ it('a request shows its headers and bodies without its secrets; a region that do
   );
   await page.reload();
   await page.getByText('The requests cannot be shown').waitFor();
-  await page.getByText('Public address').waitFor();
+  await page.getByText('Tunnel ID').waitFor();
   await page.unrouteAll();
   await page.getByRole('button', { name: 'Try again' }).click();
   await page.locator('[data-request]', { hasText: '/orders?id=7' }).first().waitFor();

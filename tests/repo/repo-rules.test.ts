@@ -25,6 +25,14 @@ it('no file names a package registry', async () => {
   expect(stdout).toBe('');
 });
 
+it('there is one version: of every package, of what a client says of itself; the API alone has that of the specification', async () => {
+  const { version } = JSON.parse(read('package.json')) as { version: string };
+  const manifests = (await tracked()).filter((file) => /^(packages|apps)\/[^/]+\/package\.json$/.test(file));
+  expect(manifests.length).toBeGreaterThan(10);
+  for (const path of manifests) expect(JSON.parse(read(path)), path).toMatchObject({ version });
+  expect(read('packages/client/src/options.ts')).toContain(`tunnel-client/${version} `);
+});
+
 it('npm scripts hand their process over, so that signals reach the program', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
   for (const name of ['start', 'test', 'test:nodes', 'test:postgres', 'verify', 'build'])

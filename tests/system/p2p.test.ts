@@ -105,7 +105,8 @@ describe('tcp between peers', () => {
     const began = performance.now();
     expect((await stack.api(`/api/tunnels/${publisher.tunnelId}`, { method: 'DELETE' })).status).toBe(204);
     await closed;
-    expect(performance.now() - began).toBeLessThan(2000);
+    // Two seconds, and what a busy machine adds; a download that nobody ends goes on for ever.
+    expect(performance.now() - began).toBeLessThan(10_000);
     expect(await publisher.program.exitCode()).toBe(4);
     for (const timer of timers) clearInterval(timer);
   });

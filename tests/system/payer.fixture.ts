@@ -14,7 +14,7 @@ export interface Payer extends EdgeAccount {
 }
 
 const PASSWORD = 'correct horse battery';
-const PATIENCE = { timeoutMs: 30_000 };
+const PATIENCE = { timeoutMs: 60_000 };
 
 let payers = 0;
 

@@ -12,7 +12,7 @@ export const serverCommand = async (stack: Pick<Stack, 'flags'>, ...args: string
     env: { ...withoutOurEnvironment(), ...cleanEnv() },
     cwd: join(ROOT, 'tests'),
   });
-  const { code } = await program.waitForExit({ timeoutMs: 30_000 });
+  const { code } = await program.waitForExit({ timeoutMs: 60_000 });
   if (code !== 0) throw new Error(`tunnel-server ${args.join(' ')} ended with ${code}:\n${program.stderr.join('\n')}`);
   await program.close();
   return program.stdout;

@@ -108,7 +108,7 @@ it('says to a person where it is and where its keys are', async () => {
   await program.waitForLine(/is ready \(pid \d+\)/, { timeoutMs: 30_000 });
   const [, url = ''] = await program.waitForLine(/^ {2}payments {5}(http:\S+) \(simulated/);
   await program.waitForLine(/^ {2}keys {9}data\/simulator\/secrets\.json /);
-  expect(await (await fetch(url)).text()).toContain('Payment simulator');
+  expect(await (await fetch(url)).text()).toContain('Payments (test mode)');
 });
 
 it.each([

@@ -57,7 +57,7 @@ interface RunJson {
 
 const READY = /is ready \(pid \d+\)/;
 /** Two busy cores start a program in a second or two, ten of them at once in several. */
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 60_000;
 
 export const withoutOurEnvironment = (): Record<string, string | undefined> => ({
   ...Object.fromEntries(Object.keys(process.env).map((name) => [name, undefined])),

@@ -5,7 +5,7 @@ import { ROOT } from '../repo/checkout.fixture.ts';
 import { withoutOurEnvironment } from './stack.fixture.ts';
 
 export const TUNNEL_BIN = join(ROOT, 'apps/cli/bin/tunnel.mjs');
-const EVENT_TIMEOUT_MS = 30_000;
+const EVENT_TIMEOUT_MS = 60_000;
 
 export interface TunnelEvent {
   readonly event: string;

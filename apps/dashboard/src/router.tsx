@@ -20,7 +20,7 @@ const signedOut = createRoute({
   component: lazyPage(() => import('./features/auth/layout.tsx'), 'AuthLayout'),
 });
 // Has a name because the types of a route that has beforeLoad lose it otherwise.
-const loginSearch = textFields('next');
+const loginSearch = textFields('next', 'email');
 const login = createRoute({
   getParentRoute: () => signedOut,
   path: '/login',
@@ -33,6 +33,7 @@ const login = createRoute({
 const signup = createRoute({
   getParentRoute: () => signedOut,
   path: '/signup',
+  validateSearch: textFields('invite'),
   component: lazyPage(() => import('./features/auth/signup-page.tsx'), 'SignupPage'),
 });
 const checkMail = createRoute({
@@ -157,9 +158,10 @@ export const createAppRouter = (context: RouterContext): ReturnType<typeof makeR
 };
 
 declare module '@tanstack/react-router' {
-  /** An address is not put into the URL: histories and screens keep what is shown there. */
+  /** Neither an address nor the token of an invite stays in the URL: histories and screens keep what is shown there. */
   interface HistoryState {
     email?: string;
+    invite?: string;
   }
   interface Register {
     router: ReturnType<typeof makeRouter>;

@@ -20,6 +20,7 @@ import { restUrlOf, secureRest } from './admin/rest-security.ts';
 import { RestServer } from './admin/rest-server.ts';
 import { alarmOf, privateAlertsOf, sayPrivateAlerts } from './alerts/alarm.ts';
 import { AlertSender } from './alerts/alert-sender.ts';
+import { LastAlerts } from './alerts/last-alerts.ts';
 import type { Backend } from './backend/backend.ts';
 import { chooseBackend } from './backend/choose-backend.ts';
 import { CaptureService } from './capture/capture-service.ts';
@@ -68,6 +69,7 @@ class ComposedEdge implements Edge {
   readonly #feed: GroupFeed;
   readonly #groupMetrics: GroupMetrics;
   readonly #alerts: AlertSender;
+  readonly #lastAlerts = new LastAlerts();
   readonly #endpoints: EndpointRegistry;
   readonly #returning: ReturningEndpoints | undefined;
   readonly #datagramPorts: DatagramPorts;
@@ -285,7 +287,7 @@ class ComposedEdge implements Edge {
     const { server, limits, region, load_balancing } = this.#config;
     const { clock, logger } = this.#deps;
     const [tunnels, endpoints, returning] = [this.#tunnels, this.#endpoints, this.#returning];
-    const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts)];
+    const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts, this.#lastAlerts)];
     return new ControlPlane({
       host: server.host,
       port: server.control_port,
@@ -362,6 +364,7 @@ class ComposedEdge implements Edge {
         tunnels,
         groups: tunnels.groups,
         feed: this.#feed,
+        lastAlerts: this.#lastAlerts,
         udp: this.#ingress.ports.udp,
         peers: this.#ingress.peers,
         datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),

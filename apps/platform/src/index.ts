@@ -5,6 +5,8 @@ export { migrate, migratePatiently, pendingMigrations } from './db/migrate.ts';
 export type { MailNotice } from './mail/mail-transport.ts';
 export { createPlatform, type Platform, type PlatformDeps } from './platform.ts';
 export { type ListedUser, listUsers, restore, setPlan, setUnlimited, suspend } from './services/admin.ts';
+export { PasswordHasher } from './services/auth/password-hasher.ts';
 export { type ListedSigningKey, listSigningKeys, rotateSigningKeys } from './services/auth/signing-key-store.ts';
 export { createCredential, type ListedEdge, listCredentials, revokeCredential } from './services/edges/credentials.ts';
+export { createUser, deleteUser, invite, type MailedLink, sendPasswordReset } from './services/operator-accounts.ts';
 export type { OperatorActor } from './services/service-context.ts';

@@ -71,6 +71,11 @@ export const LIMITS = {
   MAIL_KEPT_DAYS: 7,
 
   // --- accounts ---
+  /** How often deletions of accounts are looked for, and how many go on at once. */
+  DELETIONS_EVERY_MS: 1000,
+  DELETIONS_AT_ONCE: 5,
+  /** What a process that died had is taken by another one after so long. Longer than the calls to the payment processor. */
+  DELETION_CLAIM_MS: 60_000,
   ACCESS_TOKEN_SECS: 15 * 60,
   REFRESH_TOKEN_SECS: 30 * 24 * 60 * 60,
   /** Two tabs, or an answer that was lost: the old token still works for so long, so many times. */
@@ -81,6 +86,8 @@ export const LIMITS = {
   USER_AGENT_MAX_CHARACTERS: 300,
   VERIFY_TOKEN_MS: 24 * 60 * 60_000,
   RESET_TOKEN_MS: 60 * 60_000,
+  /** Of an invitation, and of the link with which somebody chooses the first password of an account that an operator made. */
+  INVITE_MS: 7 * 24 * 60 * 60_000,
   /** Of Argon2id; a stored hash with less is made anew at the next login. */
   PASSWORD_MEMORY_KIB: 19 * KiB,
   PASSWORD_PASSES: 2,

@@ -19,6 +19,7 @@ import { readDashboard } from './http/routes/dashboard-routes.ts';
 import { readStaticFiles } from './http/static-files.ts';
 import { cleanUp } from './jobs/clean-up.ts';
 import { closeLostEntries } from './jobs/close-lost-entries.ts';
+import { deleteAccounts } from './jobs/delete-accounts.ts';
 import { enforceCaps } from './jobs/enforce-caps.ts';
 import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
@@ -122,6 +123,7 @@ class ComposedPlatform implements Platform {
       sendRequested({ publicUrl: config.platform.public_url, mailWaits: () => this.#mail.wake() }),
       resyncBilling(this.#billingContext()),
       followTestClocks(this.#billingContext()),
+      deleteAccounts(this.#billingContext()),
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();

@@ -7,9 +7,11 @@ const PARTS = new Set(['edge', 'platform']);
 
 /** In the order in which the help names them. */
 const allCommands = async (): Promise<readonly MakeCommand[]> => {
-  const { admin, edgeCredential, migrate } = await import('./commands/database-commands.ts');
+  const { admin } = await import('./commands/admin.ts');
+  const { edgeCredential, migrate } = await import('./commands/database-commands.ts');
   const { signingKeys } = await import('./commands/signing-keys.ts');
-  return [stack, edge, platform, simulator, migrate, checkConfig, edgeCredential, admin, signingKeys];
+  const { alert } = await import('./commands/alert-command.ts');
+  return [stack, edge, platform, simulator, migrate, checkConfig, edgeCredential, admin, signingKeys, alert];
 };
 
 await runProgram(PARTS.has(process.argv[2] ?? '') ? [edge, platform] : await allCommands());

@@ -21,6 +21,7 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
   tls,
   controlOnPublic: true,
   workingDir: '/home/a/checkout',
+  notes: [],
 });
 
 it('names every address and ends with the command to type', () => {
@@ -44,10 +45,15 @@ it('names the dashboard, and in it the page to sign up', () => {
   expect(readyText(facts())).not.toContain('/app/');
 });
 
-it('names the page of the simulated payment processor, and what it is for', () => {
+it('says what its operator should know, before the command to type', () => {
+  const text = readyText({ ...facts(), notes: ['warning: this', 'note: that'] });
+  expect(text).toMatch(/  data +data\n\n  warning: this\n  note: that\n\nNext/);
+});
+
+it('names the page of the simulated payment processor, and that it is no real one', () => {
   const text = readyText(facts({ simulator_url: 'http://127.0.0.1:40123' }));
-  expect(text).toContain('http://127.0.0.1:40123 (simulated: confirm cards, move the clock, no money)\n');
-  expect(readyText(facts())).not.toContain('simulated');
+  expect(text).toContain('http://127.0.0.1:40123 (test mode, no real charges)\n');
+  expect(readyText(facts())).not.toContain('payments');
 });
 
 it('names the addresses of https first, and usual ports not at all', () => {

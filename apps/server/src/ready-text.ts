@@ -15,6 +15,8 @@ export interface ReadyFacts {
   /** [server] control_on_public. */
   readonly controlOnPublic: boolean;
   readonly workingDir: string;
+  /** What its operator should know before others come: see start-notes.ts. */
+  readonly notes: readonly string[];
 }
 
 export const readyText = (facts: ReadyFacts): string => {
@@ -38,15 +40,14 @@ export const readyText = (facts: ReadyFacts): string => {
       ? []
       : [
           `  dashboard    ${run.platform_url}/app/ (sign up: ${run.platform_url}/app/signup)`,
-          `  platform API ${run.platform_url} (what it can do: ${run.platform_url}/docs)`,
+          `  platform API ${run.platform_url} (API docs: ${run.platform_url}/docs)`,
         ]),
-    ...(run.simulator_url === null
-      ? []
-      : [`  payments     ${run.simulator_url} (simulated: confirm cards, move the clock, no money)`]),
+    ...(run.simulator_url === null ? [] : [`  payments     ${run.simulator_url} (test mode, no real charges)`]),
     ...(run.control === null ? [] : edgeLines),
     ...keyLines(facts),
     `  data         ${shortPath(facts.dataDir, facts.workingDir)}`,
     '',
+    ...(facts.notes.length === 0 ? [] : [...facts.notes.map((note) => `  ${note}`), '']),
     ...(run.control === null ? [] : nextLines),
     '',
   ].join('\n');

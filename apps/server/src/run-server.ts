@@ -26,6 +26,7 @@ import { describeRun, mailText, type Reach, readyText } from './ready-text.ts';
 import type { PartsDeps, ServerKind, ServerParts } from './server-parts.ts';
 import type { PartOutput } from './stack/part-process.ts';
 import type { StackDeps } from './stack/stack.ts';
+import { startNotes } from './start-notes.ts';
 import { VERSION } from './version.ts';
 
 /** A simulator that runs alone has nothing that an operator is let into. */
@@ -93,6 +94,7 @@ export const runServer = async (
       tcpPortRange: config.limits.tcp_port_range,
       tls: config.tls.cert_path !== '',
       controlOnPublic: config.server.control_on_public,
+      notes: kind === 'simulator' ? [] : startNotes(config, kind),
     };
     host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
     manager.ready();

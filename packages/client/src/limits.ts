@@ -107,6 +107,8 @@ export const CLIENT_LIMITS = {
   INSPECTOR_BODY_MAX_BYTES: 16 * KiB,
   /** a replay whose response does not end by then is cut off */
   INSPECTOR_REPLAY_TIMEOUT_MS: 30_000,
+  /** what its page sends to have a request edited before it is replayed: a head, a body, and JSON around them */
+  INSPECTOR_EDIT_MAX_BYTES: 64 * KiB,
   /** connections to the inspector page at once */
   INSPECTOR_CONNECTIONS_MAX: 64,
   /** events that wait for one open page; a page that reads slower is told to load again */

@@ -10,6 +10,18 @@ export type GroupProtocol = z.infer<typeof groupProtocol>;
 
 const label = z.string().meta({ description: 'http: the subdomain; tcp: the port as text.' });
 
+const lastAlert = z
+  .object({
+    at: z.iso.datetime().meta({ description: 'When the last healthy member of the group was lost.' }),
+    outcome: z.enum(['delivered', 'failed', 'refused', 'dropped']).meta({
+      description:
+        '`delivered`: the receiver took it (2xx); `failed`: it did not; `refused`: an alert may not go to that address; `dropped`: there were too many.',
+      examples: ['delivered'],
+    }),
+  })
+  .meta({ id: 'LastAlert' });
+export type LastAlert = z.infer<typeof lastAlert>;
+
 export const groupMemberSummary = z
   .object({
     tunnel_id: z.string().meta({ examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
@@ -43,6 +55,9 @@ export const groupMemberSummary = z
       .optional()
       .meta({ description: 'Left out: it has no probe, and is healthy for ever.' }),
     has_alert_webhook: z.boolean().meta({ description: 'The URL itself is told to nobody.' }),
+    last_alert: lastAlert.optional().meta({
+      description: 'What became of the last alert to its own URL. Left out: there was none, or it is under way.',
+    }),
   })
   .meta({ id: 'GroupMemberSummary' });
 export type GroupMemberSummary = z.infer<typeof groupMemberSummary>;

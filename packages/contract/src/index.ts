@@ -56,35 +56,12 @@ export {
   healthEvent,
   healthEvents,
   type Lagged,
+  type LastAlert,
   lagged,
   type PlatformPools,
   platformPools,
 } from './groups.ts';
-export {
-  type AccessToken,
-  accessToken,
-  type Credentials,
-  credentials,
-  type EmailOnly,
-  emailOnly,
-  type LoggedIn,
-  loggedIn,
-  type MessageBody,
-  messageBody,
-  type PasswordReset,
-  type PublicKeys,
-  passwordReset,
-  publicKeys,
-  type Registration,
-  registration,
-  type UserChange,
-  type UserPublic,
-  type UserSession,
-  userChange,
-  userPublic,
-  userSession,
-  userSessions,
-} from './platform-auth.ts';
+export * from './platform-auth.ts';
 export * from './platform-billing.ts';
 export type { PlatformAnswer, PlatformClientOptions, PlatformFetch, PlatformRequest } from './platform-call.ts';
 export { type BillingOrder, PlatformClient, type WithRefreshToken } from './platform-client.ts';

@@ -50,9 +50,46 @@ export const registration = z
     }),
     password: newPassword,
     display_name: displayName.optional(),
+    invite: z
+      .string()
+      .meta({
+        description: 'From the link of an invitation; needed where sign-up is by invitation. It proves the address.',
+        pattern: NO_NUL,
+        examples: [TOKEN_EXAMPLE],
+      })
+      .optional(),
   })
   .meta({ id: 'Registration' });
 export type Registration = z.infer<typeof registration>;
+
+export const registered = z
+  .object({
+    message: z.string().meta({ examples: ['done'] }),
+    email_verified: z.boolean().meta({
+      description:
+        'true: an invitation proved the address, and the account can log in now. false: the mail has a link.',
+      examples: [false],
+    }),
+  })
+  .meta({ id: 'Registered' });
+export type Registered = z.infer<typeof registered>;
+
+/** Who may sign up: anybody, those who were invited, or nobody. */
+export const SIGN_UP_MODES = ['open', 'invite', 'closed'] as const;
+
+export const signUpTerms = z
+  .object({
+    sign_up: z.enum(SIGN_UP_MODES).meta({
+      description: '`open`: anybody. `invite`: those with an invitation. `closed`: nobody.',
+      examples: ['open'],
+    }),
+    invited_email: z
+      .string()
+      .nullable()
+      .meta({ description: 'Whom the invitation is for; null: there is none, or it is not valid.', examples: [null] }),
+  })
+  .meta({ id: 'SignUpTerms' });
+export type SignUpTerms = z.infer<typeof signUpTerms>;
 
 export const credentials = z
   .object({ email: someEmail, password: z.string().meta({ pattern: NO_NUL, examples: [PASSWORD_EXAMPLE] }) })
@@ -69,6 +106,31 @@ export const passwordReset = z
   })
   .meta({ id: 'PasswordReset' });
 export type PasswordReset = z.infer<typeof passwordReset>;
+
+const currentPassword = z
+  .string()
+  .meta({ description: 'The one of now.', pattern: NO_NUL, examples: [PASSWORD_EXAMPLE] });
+
+export const passwordChange = z
+  .object({ current_password: currentPassword, new_password: newPassword })
+  .meta({ id: 'PasswordChange' });
+export type PasswordChange = z.infer<typeof passwordChange>;
+
+export const emailChange = z
+  .object({
+    password: currentPassword,
+    new_email: z.string().meta({
+      format: 'email',
+      description: 'Compared trimmed and in lower case.',
+      maxLength: 254,
+      examples: [EMAIL_EXAMPLE],
+    }),
+  })
+  .meta({ id: 'EmailChange' });
+export type EmailChange = z.infer<typeof emailChange>;
+
+export const accountDeletion = z.object({ password: currentPassword }).meta({ id: 'AccountDeletion' });
+export type AccountDeletion = z.infer<typeof accountDeletion>;
 
 export const userChange = z.object({ display_name: displayName }).meta({ id: 'UserChange' });
 export type UserChange = z.infer<typeof userChange>;
@@ -105,6 +167,18 @@ const accessTokenText = z.string().meta({
 
 export const accessToken = z.object({ access_token: accessTokenText }).meta({ id: 'AccessToken' });
 export type AccessToken = z.infer<typeof accessToken>;
+
+export const passwordChanged = z
+  .object({
+    message: z.string().meta({ examples: ['done'] }),
+    access_token: accessTokenText,
+    ended_sessions: z
+      .number()
+      .int()
+      .meta({ description: 'How many others were logged out.', examples: [2] }),
+  })
+  .meta({ id: 'PasswordChanged', description: 'Access tokens of before are not good any more; this one is.' });
+export type PasswordChanged = z.infer<typeof passwordChanged>;
 
 export const loggedIn = z.object({ access_token: accessTokenText, user: userPublic }).meta({ id: 'LoggedIn' });
 export type LoggedIn = z.infer<typeof loggedIn>;

@@ -15,6 +15,14 @@ export type BillingModel = z.infer<typeof billingModel>;
 export const subscriptionStatus = z.enum(['active', 'past_due', 'canceled']);
 export type SubscriptionStatus = z.infer<typeof subscriptionStatus>;
 
+const paymentMethod = z
+  .object({
+    brand: z.string().meta({ examples: ['visa'] }),
+    last4: z.string().meta({ examples: ['4242'] }),
+  })
+  .meta({ id: 'PaymentMethod' });
+
+/** The last three fields are ours, and absent at a platform that does not know them yet. */
 export const billingStatus = z
   .object({
     billing_model: billingModel.meta({ description: '`payg`: usage is paid for.', examples: ['payg'] }),
@@ -36,6 +44,23 @@ export const billingStatus = z
     has_payment_method: z.boolean(),
     allow_custom_subdomains: z.boolean().meta({ description: 'Of the plan.' }),
     monthly_minimum_cents: cents.meta({ description: 'Of the plan; it is credited toward usage.', examples: [300] }),
+    payment_method: paymentMethod.nullable().optional().meta({
+      description: 'The card that is charged, as far as the payment processor tells it; null: none, or not a card.',
+    }),
+    test_mode: z
+      .boolean()
+      .optional()
+      .meta({
+        description: 'Payments are simulated: no card is real and nothing is charged.',
+        examples: [false],
+      }),
+    hidden: z
+      .boolean()
+      .optional()
+      .meta({
+        description: 'The dashboard shows no billing: payments are simulated, and the platform is public.',
+        examples: [false],
+      }),
   })
   .meta({ id: 'BillingStatus' });
 export type BillingStatus = z.infer<typeof billingStatus>;
@@ -98,6 +123,13 @@ export const portalOrder = z
         pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$',
         maxLength: RETURN_URL_MAX_CHARACTERS,
         examples: ['https://app.example.com/billing'],
+      }),
+    flow: z
+      .literal('payment_method')
+      .optional()
+      .meta({
+        description: '`payment_method`: the portal asks for a card alone, and leads back by itself when it has one.',
+        examples: ['payment_method'],
       }),
   })
   .meta({ id: 'PortalOrder' });

@@ -63,6 +63,9 @@ describe('a call', () => {
     ['GET /billing/invoices', (client) => client.invoices()],
     ['PATCH /billing/spend-cap', (client) => client.setSpendCap({ spend_cap_cents: null })],
     ['PATCH /auth/me', (client) => client.updateMe({ display_name: 'Ann' })],
+    ['DELETE /auth/me', (client) => client.deleteAccount({ password: 'x' })],
+    ['POST /auth/password', (client) => client.changePassword({ current_password: 'x', new_password: 'y' })],
+    ['POST /auth/email', (client) => client.changeEmail({ password: 'x', new_email: 'b@example.com' })],
   ])('%s carries the access token, below the path of the address', async (line, call) => {
     const { client, asks } = answering(418, 'tea');
     await faultOf(call(client));
@@ -76,12 +79,30 @@ describe('a call', () => {
     ['forgot-password', (client) => client.forgotPassword('a'), { email: 'a' }],
     ['reset-password', (client) => client.resetPassword({ token: 't', password: 'b' }), { token: 't', password: 'b' }],
   ])('POST /auth/%s carries its body, and no access token', async (name, call, body) => {
-    const { client, asks } = answering(200, '{"message":"done"}');
-    expect(await call(client)).toEqual({ message: 'done' });
+    const { client, asks } = answering(200, '{"message":"done","email_verified":false}');
+    expect(await call(client)).toMatchObject({ message: 'done' });
     expect(asks[0]?.url).toBe(`https://platform.example.com/base/auth/${name}`);
     expect(asks[0]?.headers).toEqual({ accept: 'application/json', 'content-type': 'application/json' });
     expect(JSON.parse(asks[0]?.body ?? '')).toEqual(body);
   });
+});
+
+it.each([
+  [undefined, '/auth/sign-up'],
+  ['a&b', '/auth/sign-up?invite=a%26b'],
+])('the terms of sign-up are asked for with the invitation %s, and no access token', async (invite, path) => {
+  const terms = { sign_up: 'invite', invited_email: null };
+  const { client, asks } = answering(200, JSON.stringify(terms));
+  expect(await client.signUpTerms(invite)).toEqual(terms);
+  expect(asks[0]?.url).toBe(`https://platform.example.com/base${path}`);
+  expect(asks[0]?.headers).toEqual({ accept: 'application/json' });
+});
+
+it('a password is changed with the refresh token of the session that stays', async () => {
+  const { client, asks } = answering(200, '{"message":"done","access_token":"next","ended_sessions":2}');
+  const change = { current_password: 'x', new_password: 'y' };
+  expect(await client.changePassword(change, 'mine')).toMatchObject({ access_token: 'next', ended_sessions: 2 });
+  expect(asks[0]?.headers).toMatchObject({ ...BEARER, cookie: 'refresh_token=mine' });
 });
 
 it('the key of an order goes with it', async () => {

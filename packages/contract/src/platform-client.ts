@@ -14,14 +14,23 @@ import {
 import { type HealthEvent, healthEvents, type PlatformPools, platformPools } from './groups.ts';
 import {
   type AccessToken,
+  type AccountDeletion,
   accessToken,
   type Credentials,
+  type EmailChange,
   type LoggedIn,
   loggedIn,
   type MessageBody,
   messageBody,
+  type PasswordChange,
+  type PasswordChanged,
   type PasswordReset,
+  passwordChanged,
+  type Registered,
   type Registration,
+  registered,
+  type SignUpTerms,
+  signUpTerms,
   type UserChange,
   type UserPublic,
   type UserSession,
@@ -80,8 +89,14 @@ export class PlatformClient {
     this.#caller = new PlatformCaller(options);
   }
 
-  register(body: Registration): Promise<MessageBody> {
-    return this.#ask({ method: 'POST', path: '/auth/register', body, answer: messageBody });
+  /** Who may sign up, and whom an invitation is for. */
+  signUpTerms(invite?: string): Promise<SignUpTerms> {
+    const query = invite === undefined ? '' : `?invite=${encodeURIComponent(invite)}`;
+    return this.#ask({ method: 'GET', path: `/auth/sign-up${query}`, answer: signUpTerms });
+  }
+
+  register(body: Registration): Promise<Registered> {
+    return this.#ask({ method: 'POST', path: '/auth/register', body, answer: registered });
   }
 
   verifyEmail(token: string): Promise<MessageBody> {
@@ -121,6 +136,28 @@ export class PlatformClient {
 
   updateMe(body: UserChange): Promise<UserPublic> {
     return this.#ask({ method: 'PATCH', path: '/auth/me', body, bearer: true, answer: userPublic });
+  }
+
+  /** Ends the other sessions. In a browser the cookie says which one is this; elsewhere give its refresh token. */
+  changePassword(body: PasswordChange, refreshToken?: string): Promise<PasswordChanged> {
+    return this.#ask({
+      method: 'POST',
+      path: '/auth/password',
+      body,
+      bearer: true,
+      refreshToken,
+      answer: passwordChanged,
+    });
+  }
+
+  /** Done once the link is opened that the new address gets. */
+  changeEmail(body: EmailChange): Promise<MessageBody> {
+    return this.#ask({ method: 'POST', path: '/auth/email', body, bearer: true, answer: messageBody });
+  }
+
+  /** Cannot be undone. */
+  deleteAccount(body: AccountDeletion): Promise<void> {
+    return this.#ask<never>({ method: 'DELETE', path: '/auth/me', body, bearer: true, answer: null });
   }
 
   sessions(): Promise<UserSession[]> {

@@ -1,3 +1,4 @@
+export { type DeletionFacts, type DeletionStep, deletionRetryMs, nextDeletionStep } from './account-deletion.ts';
 export type { ControlRole } from './admission/account-connections.ts';
 export {
   Admission,

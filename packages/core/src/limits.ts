@@ -42,6 +42,16 @@ export const CORE_LIMITS = {
   PASSWORD_MIN_CHARS: 8,
   /** of UTF-8: bounds the work of a hash */
   PASSWORD_MAX_BYTES: 1024,
+  /** edges close the tunnels of a deleted account within seconds, entries of a silent edge are closed within a minute: nobody waits longer for the last usage */
+  DELETION_TUNNELS_WAIT_MS: 2 * 60_000,
+  /** how often an edge is looked at, and told again, that has not ended the tunnels of a deleted account */
+  DELETION_LOOK_MS: 5000,
+  /** requests that began before a deletion have ended by then: what they wrote is erased once more, and the deletion is over */
+  DELETION_SETTLE_MS: 60_000,
+  /** after a step of a deletion failed; twice as long after each failure */
+  DELETION_RETRY_MIN_MS: 5000,
+  /** also while the payment processor is away for days */
+  DELETION_RETRY_MAX_MS: 10 * 60_000,
 
   // --- connections of a process ---
   /** control connections of one network that have not authenticated: an office whose 50 clients all come back brings 250 */

@@ -117,8 +117,8 @@ describe('what is refused', () => {
   });
 
   it('a port outside of the range, and a tunnel over the limit', () => {
-    expect(refusal({ remotePort: 80 })).toBe('port 80 is outside of tcp_port_range 20000-20099');
-    expect(refusal({ protocol: 'udp', remotePort: 20000 })).toBe('port 20000 is outside of udp_port_range 20100-20199');
+    expect(refusal({ remotePort: 80 })).toBe('port 80 is not allowed: use 20000-20099');
+    expect(refusal({ protocol: 'udp', remotePort: 20000 })).toBe('port 20000 is not allowed: use 20100-20199');
     expect(refusal({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
   });
 });

@@ -12,7 +12,6 @@ import {
   type GroupProtocol,
   isGroupProtocol,
   isTunnelProtocol,
-  PORT_RANGE_KEYS,
   type Transport,
   TUNNEL_PROTOCOLS,
   type TunnelProtocol,
@@ -148,9 +147,7 @@ const portFor = (
     wanted: { kind: 'port', transport, wanted },
   });
   if (remotePort !== undefined && (remotePort < range.from || remotePort > range.to)) {
-    return refuse(
-      new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remotePort, range: PORT_RANGE_KEYS[transport], ...range }),
-    );
+    return refuse(new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remotePort, ...range }));
   }
   if (remotePort !== undefined) return admit({ kind: 'exact', port: remotePort });
   const isHeld = heldEndpoint?.kind === 'port' && heldEndpoint.transport === transport;

@@ -30,6 +30,7 @@ export const CATALOGUE = {
   CONFIG_DATABASE_NEWER: entry(500, false, 'the database was used by a newer version of this server: {migration} is unknown to this one', 'Run that version again, or a later one. To stay with this one, put back a copy of the database from before the upgrade.'),
   CONFIG_SECRET_KEY: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Put the right file there, or name it in `[platform] secret_key_file`; all platforms of one database need the same. If it is lost for good: `tunnel-server signing-keys rotate --discard-old`.'),
   CONFIG_TLS_FILES: entry(500, false, 'TLS certificate cannot be loaded from {file}: {reason}', 'Check `[tls] cert_path` and `key_path`.'),
+  CONFIG_NO_ALERT_URL: entry(500, false, 'the config has no `load_balancing.alert_webhook_url`', 'Set it to the address that takes your alerts.'),
   CONFIG_API_URL_HOST: entry(500, false, 'the platform would reach REST at {host}, which the certificate {file} is not for (it is for {names})', 'Name one of its hosts in `[server] api_url`, or use a certificate for that host.'),
 
   // --- authentication on the control plane and the edge REST ---
@@ -39,6 +40,7 @@ export const CATALOGUE = {
   AUTH_TOO_MANY_FAILURES: entry(429, true, 'too many refused keys from this address; try again in {seconds} s', 'Wait, then try with a valid key.'),
   AUTH_BACKEND_AWAY: entry(503, true, 'keys cannot be checked right now', 'Try again; the client does so by itself.'),
   ACCOUNT_SUSPENDED: entry(403, false, 'the account is suspended', 'Write to the operator of this edge.'),
+  ACCOUNT_DELETED: entry(403, false, 'the account was deleted', 'Its keys and tunnels have ended for good. To go on, sign up again.'),
 
   // --- the control connection ---
   CONTROL_VERSION_UNSUPPORTED: entry(400, false, 'protocol versions {offered} are not spoken here (this edge speaks {supported})', 'Update the client or the edge.'),
@@ -68,7 +70,7 @@ export const CATALOGUE = {
   TUNNEL_PORTS_EXHAUSTED: entry(503, true, 'no free port left in {range} {from}-{to}', 'Close a tunnel, or widen that range in `[limits]` on the edge.'),
   TUNNEL_PORT_LIMIT: entry(503, true, 'no room for another port: {reason}', 'Close a tunnel, or give the edge more descriptors: docs/operations.md.'),
   TUNNEL_PORT_IN_USE: entry(409, true, 'port {port} is already in use', 'Ask for another port, or leave the choice to the edge.'),
-  TUNNEL_PORT_OUT_OF_RANGE: entry(400, false, 'port {port} is outside of {range} {from}-{to}', 'Ask for a port inside the range.'),
+  TUNNEL_PORT_OUT_OF_RANGE: entry(400, false, 'port {port} is not allowed: use {from}-{to}', 'Ask for one of those, or for none: then you get a free one.'),
   TUNNEL_SUBDOMAIN_INVALID: entry(400, false, "subdomain '{subdomain}' is not valid: {reason}", 'Use 1 to 63 letters a-z, digits and inner hyphens, and none of the reserved words.'),
   TUNNEL_SUBDOMAIN_IN_USE: entry(409, true, "subdomain '{subdomain}' is already in use", 'Ask for another subdomain, or leave the choice to the edge.'),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
@@ -144,15 +146,18 @@ export const CATALOGUE = {
   EDGE_UNKNOWN: entry(404, false, 'there is no edge `{name}`', 'List them: tunnel-server edge-credential list.'),
   EDGE_NAME_INVALID: entry(400, false, 'the name of an edge must be 1 to 100 letters, digits, dots, hyphens and underscores', 'Choose such a name.'),
   EDGE_NAME_TAKEN: entry(409, false, 'there is an edge `{name}` already', 'Choose another name, or revoke that one first.'),
-  USER_UNKNOWN: entry(404, false, 'no account has the address {email}', 'List them: tunnel-server admin users.'),
+  USER_UNKNOWN: entry(404, false, 'no account has the email {email}', 'List them: tunnel-server admin users.'),
   PLAN_UNKNOWN: entry(400, false, 'there is no plan `{plan}` (there are: {plans})', 'Use one of these, or add it to `[platform.plans]`.'),
   KEY_LIMIT: entry(400, false, 'the account holds its limit of {limit} keys', 'Revoke a key that is no longer used.'),
   KEY_UNKNOWN: entry(404, false, 'no such key', 'List the keys: GET /keys.'),
 
-  ACCOUNT_EXISTS: entry(409, false, 'this e-mail address is already registered', 'Log in, or ask for a new password: POST /auth/forgot-password.'),
+  ACCOUNT_EXISTS: entry(409, false, 'this email is already registered', 'Log in, or ask for a new password: POST /auth/forgot-password.'),
+  SIGN_UP_BY_INVITATION: entry(403, false, 'sign-up is by invitation here', 'Open the link of your invitation: it works once, for 7 days, and for the invited address. Or ask the operator for another one.'),
+  SIGN_UP_CLOSED: entry(403, false, 'sign-up is closed here', 'Ask the operator for an account.'),
+  PASSWORD_WRONG: entry(401, false, 'incorrect password', 'Check it, or ask for a new one: POST /auth/forgot-password.'),
   ACCOUNT_EXTERNAL: entry(403, false, 'this account signs in with {method}, not with a password', 'Use that sign-in.'),
-  ACCOUNT_UNVERIFIED: entry(403, false, 'the e-mail address is not verified yet', 'Open the link in the mail, or ask for another one: POST /auth/resend-verification.'),
-  LOGIN_WRONG: entry(401, false, 'the e-mail address or the password is wrong', 'Check both, or ask for a new password: POST /auth/forgot-password.'),
+  ACCOUNT_UNVERIFIED: entry(403, false, 'verify your email first', 'Open the link in the mail, or ask for another one: POST /auth/resend-verification.'),
+  LOGIN_WRONG: entry(401, false, 'incorrect email or password', 'Check both, or ask for a new password: POST /auth/forgot-password.'),
   LOGIN_THROTTLED: entry(429, true, 'too many attempts; try again in {seconds} s', 'Wait for the seconds in the Retry-After header.'),
   LOGIN_BUSY: entry(503, true, 'too many passwords are being checked right now', 'Try again after the seconds in the Retry-After header.'),
   ACCESS_TOKEN_MISSING: entry(401, false, 'no access token was given', 'Send `Authorization: Bearer <access_token>`; POST /auth/login gives one.'),
@@ -160,7 +165,7 @@ export const CATALOGUE = {
   ACCESS_TOKEN_INVALID: entry(401, false, 'the access token is not valid, or has run out', 'Get a new one: POST /auth/refresh, or log in again.'),
   REFRESH_INVALID: entry(401, false, 'the session has ended', 'Log in again.'),
   ORIGIN_REFUSED: entry(403, false, 'requests from other sites are not taken here', 'Send the request from the pages of this platform, or without an Origin header.'),
-  MAIL_TOKEN_INVALID: entry(400, false, 'the link is not valid: it was used before, or it has run out', 'Ask for a new mail.'),
+  MAIL_TOKEN_INVALID: entry(400, false, 'this link has expired or was already used', 'Ask for a new mail.'),
   LOGIN_SESSION_UNKNOWN: entry(404, false, 'no such session', 'List the sessions: GET /auth/sessions.'),
 
   // --- billing ---

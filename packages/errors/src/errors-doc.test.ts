@@ -8,7 +8,7 @@ const FILE = new URL('../../../docs/errors.md', import.meta.url);
 /** Headings in the order of the catalogue; a code belongs to the first family that has its prefix. */
 const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly string[] }[] = [
   { title: 'Configuration and start', prefixes: ['CONFIG'] },
-  { title: 'Keys and accounts', prefixes: ['AUTH', 'ACCOUNT'] },
+  { title: 'Keys and accounts', prefixes: ['AUTH', 'ACCOUNT', 'SIGN_UP', 'PASSWORD'] },
   { title: 'The control connection', prefixes: ['CONTROL', 'EDGE_SHUTTING', 'SESSION'] },
   { title: 'Carriers and streams', prefixes: ['CARRIER', 'STREAM'] },
   { title: 'Tunnels', prefixes: ['TUNNEL', 'CONNECTIONS'] },

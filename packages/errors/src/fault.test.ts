@@ -4,8 +4,8 @@ import { Fault } from './fault.ts';
 
 describe('Fault', () => {
   it('fills the text of the catalogue with its values', () => {
-    const fault = new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: 80, range: 'tcp_port_range', from: 20000, to: 20099 });
-    expect(fault.message).toBe('port 80 is outside of tcp_port_range 20000-20099');
+    const fault = new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: 80, from: 20000, to: 20099 });
+    expect(fault.message).toBe('port 80 is not allowed: use 20000-20099');
     expect(fault).toMatchObject({ name: 'Fault', code: 'TUNNEL_PORT_OUT_OF_RANGE', status: 400, retryable: false });
     expect(fault).toBeInstanceOf(Error);
   });

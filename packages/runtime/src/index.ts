@@ -12,6 +12,13 @@ export { pathFrom } from './config/path-from.ts';
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
 export { loadServerConfig } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';
+export {
+  type ConfiguredParts,
+  type ConfigWarning,
+  configWarnings,
+  isPublic,
+  likelyParts,
+} from './config/server-warnings.ts';
 export { tunnelNames } from './config/tunnel-names.ts';
 export { descriptorLimit } from './descriptor-limit.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';

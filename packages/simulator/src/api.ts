@@ -3,6 +3,7 @@
 import { equalInConstantTime, type Secret, sha256Hex } from '@tunnel/runtime';
 import { ApiError, decodeForm, findRoute, type Match, type Route } from './api-route.ts';
 import { clockRoutes, customerRoutes, portalRoutes, setupIntentRoutes } from './customers.ts';
+import { endSubscriptionRoutes } from './end-subscription.ts';
 import { invoiceItemRoutes, invoiceRoutes } from './invoices.ts';
 import { meterEventRoutes, meterRoutes } from './meters.ts';
 import { priceRoutes } from './prices.ts';
@@ -77,12 +78,13 @@ const unknownPath = ({ method, path }: Call): ApiError =>
 export const apiRoutes = (baseUrl: () => string): readonly Route[] => [
   ...customerRoutes,
   ...clockRoutes,
+  ...endSubscriptionRoutes,
   ...setupIntentRoutes,
   ...meterRoutes,
   ...meterEventRoutes,
   ...priceRoutes,
   ...subscriptionRoutes,
   ...invoiceItemRoutes,
-  ...invoiceRoutes,
+  ...invoiceRoutes(baseUrl),
   ...portalRoutes(baseUrl),
 ];

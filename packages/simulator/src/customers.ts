@@ -199,15 +199,34 @@ export const confirmSetupIntent = (sandbox: Sandbox, reference: string, card: Ca
 
 // Sessions of the hosted portal: a page of the stand-in for one customer.
 
-const newPortalSession = z.strictObject({ customer: text(), return_url: text() });
+const newPortalSession = z.strictObject({
+  customer: text(),
+  return_url: text(),
+  /** A card alone is wanted. */
+  flow_data: z
+    .strictObject({
+      type: z.literal('payment_method_update'),
+      after_completion: z.strictObject({
+        type: z.literal('redirect'),
+        redirect: z.strictObject({ return_url: text() }),
+      }),
+    })
+    .optional(),
+});
+
+const checkAddress = (address: string, param: string): void => {
+  if (/^https?:\/\//i.test(address) && URL.canParse(address)) return;
+  throw badRequest('Not a valid URL', { code: 'url_invalid', param });
+};
 
 /** The address that the page is at may be another one after a restart. */
 export const portalRoutes = (baseUrl: () => string): readonly Route[] => [
-  route('POST', '/v1/billing_portal/sessions', newPortalSession, (sandbox: Sandbox, params): PortalSession => {
+  route('POST', '/v1/billing_portal/sessions', newPortalSession, (sandbox: Sandbox, given): PortalSession => {
+    const { flow_data, ...params } = given;
+    const after_card = flow_data?.after_completion.redirect.return_url ?? null;
     customerOf(sandbox, params.customer);
-    if (!/^https?:\/\//i.test(params.return_url) || !URL.canParse(params.return_url)) {
-      throw badRequest('Not a valid URL', { code: 'url_invalid', param: 'return_url' });
-    }
+    checkAddress(params.return_url, 'return_url');
+    if (after_card !== null) checkAddress(after_card, 'flow_data[after_completion][redirect][return_url]');
     const id = randomId('bps');
     return sandbox.store.put('portal_sessions', {
       id,
@@ -215,6 +234,7 @@ export const portalRoutes = (baseUrl: () => string): readonly Route[] => [
       livemode: false,
       created: sandbox.now(),
       ...params,
+      after_card,
       url: `${baseUrl()}/portal/${id}`,
     });
   }),

@@ -7,7 +7,8 @@ import { type Logger, randomId, type Secret } from '@tunnel/runtime';
 import { type Answer, answerCall } from './api.ts';
 import { ApiError, type Route } from './api-route.ts';
 import { answerControl, type ControlDeps } from './control.ts';
-import { code, makePage, overviewPage, POLICY, portalPage } from './pages.ts';
+import { code, makePage, policyFor } from './html.ts';
+import { invoicePage, overviewPage, portalPage, portalReturn } from './pages.ts';
 
 const BODY_MAX_BYTES = 64 * 1024;
 
@@ -83,7 +84,13 @@ export class HttpServer {
       else response.writeHead(303, { location: given.back }).end();
       return;
     }
-    sendPage(response, 200, this.#page(method, path));
+    const [, returning] = /^\/portal\/(\w+)\/return$/.exec(path) ?? [];
+    if (method === 'GET' && returning !== undefined) {
+      response.writeHead(303, { location: portalReturn(this.#deps.sandbox, returning) }).end();
+      return;
+    }
+    const { html, leadsTo = null } = this.#page(method, path);
+    sendPage(response, 200, html, leadsTo);
   }
 
   #call(
@@ -95,11 +102,14 @@ export class HttpServer {
     return answerCall(sandbox, routes, secretKey, { ...call, authorization, idempotencyKey });
   }
 
-  #page(method: string, path: string): string {
+  #page(method: string, path: string): Page {
     const { sandbox } = this.#deps;
-    const [, session] = /^\/portal\/(\w+)$/.exec(path) ?? [];
-    if (method === 'GET' && path === '/') return overviewPage(sandbox);
-    if (method === 'GET' && session !== undefined) return portalPage(sandbox, session);
+    const [, kind, id = ''] = /^\/(?:(portal|invoice)\/(\w+))?$/.exec(path) ?? [];
+    if (method === 'GET' && path === '/') return { html: overviewPage(sandbox) };
+    if (method === 'GET' && kind === 'invoice') return { html: invoicePage(sandbox, id) };
+    if (method === 'GET' && kind === 'portal') {
+      return { html: portalPage(sandbox, id), leadsTo: portalReturn(sandbox, id) };
+    }
     throw new ApiError(404, {
       type: 'invalid_request_error',
       message: `Unrecognized request URL (${method}: ${path}).`,
@@ -118,6 +128,12 @@ export class HttpServer {
     if (isForm) sendPage(response, known.status, refusalPage(known));
     else sendJson(response, known.status, { error: known.body });
   }
+}
+
+interface Page {
+  readonly html: string;
+  /** Where a form of it leads in the end, when not to another page of ours. */
+  readonly leadsTo?: string;
 }
 
 const FORM = 'application/x-www-form-urlencoded';
@@ -151,7 +167,7 @@ interface ControlBody {
 const controlBody = (body: string, contentType = ''): ControlBody => {
   if (contentType.startsWith(FORM)) {
     const { back = '/', ...fields } = Object.fromEntries(new URLSearchParams(body));
-    return { fields, back: /^\/(portal\/\w+)?$/.test(back) ? back : '/' };
+    return { fields, back: /^\/(portal\/\w+(\/return)?)?$/.test(back) ? back : '/' };
   }
   try {
     return { fields: body.trim() === '' ? {} : (JSON.parse(body) as unknown), back: null };
@@ -171,11 +187,11 @@ const sendJson = (response: ServerResponse, status: number, body: object): void 
     .end(JSON.stringify(body, null, 2));
 };
 
-const sendPage = (response: ServerResponse, status: number, html: string): void => {
+const sendPage = (response: ServerResponse, status: number, html: string, leadsTo: string | null = null): void => {
   response
     .writeHead(status, {
       'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': POLICY,
+      'content-security-policy': policyFor(leadsTo),
       'cache-control': 'no-store',
       'referrer-policy': 'same-origin',
       'x-content-type-options': 'nosniff',

@@ -118,14 +118,22 @@ const invoiceList = z.strictObject({
   status: z.enum(['draft', 'open', 'paid']).optional(),
 });
 
-export const invoiceRoutes: readonly Route[] = [
+/** The address that its page is at may be another one after a restart: told at each call, never kept. */
+const withPage = (invoice: Invoice, baseUrl: string): Invoice =>
+  invoice.status === 'draft' ? invoice : { ...invoice, hosted_invoice_url: `${baseUrl}/invoice/${invoice.id}` };
+
+export const invoiceRoutes = (baseUrl: () => string): readonly Route[] => [
   route('GET', '/v1/invoices', invoiceList, ({ store }, { customer, subscription, status, ...page }) => {
     const found = store
       .all('invoices')
       .filter((each) => customer === undefined || each.customer === customer)
       .filter((each) => subscription === undefined || subscription === subscriptionIdOf(each))
       .filter((each) => status === undefined || each.status === status);
-    return listPage('/v1/invoices', found, page);
+    return listPage(
+      '/v1/invoices',
+      found.map((each) => withPage(each, baseUrl())),
+      page,
+    );
   }),
 ];
 

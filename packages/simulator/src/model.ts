@@ -168,7 +168,7 @@ export interface Invoice extends Base {
     readonly subscription_details: { readonly subscription: string };
   };
   readonly status_transitions: { readonly finalized_at: number | null; readonly paid_at: number | null };
-  readonly hosted_invoice_url: null;
+  readonly hosted_invoice_url: string | null;
   readonly invoice_pdf: null;
 }
 
@@ -177,6 +177,8 @@ export interface PortalSession extends Base {
   readonly customer: string;
   readonly return_url: string;
   readonly url: string;
+  /** Where a card that was added leads; null or absent: it stays in the portal. */
+  readonly after_card?: string | null;
 }
 
 interface MeterEvent {

@@ -57,6 +57,43 @@ describe('the pages of the simulator', () => {
     expect((await fetch(`${harness.simulator.url}/portal/bps_nobody`)).status).toBe(404);
   });
 
+  it('ask for a card alone when that is wanted, and lead back when they have one', async () => {
+    const customer = await harness.createCustomer('cyd@example.com');
+    const return_url = 'http://localhost:8080/app/billing';
+    const { url } = await harness.stripe.billingPortal.sessions.create({
+      ...{ customer, return_url },
+      flow_data: {
+        type: 'payment_method_update',
+        after_completion: { type: 'redirect', redirect: { return_url: `${return_url}?card` } },
+      },
+    });
+    const { pathname } = new URL(url);
+    const html = await page(pathname);
+    expect(html).toContain('Add test card');
+    expect(html).not.toContain('Subscription');
+    expect((await fetch(url)).headers.get('content-security-policy')).toContain(
+      "form-action 'self' http://localhost:8080;",
+    );
+    const added = await press(`/_sim/customers/${customer}/cards`, { card: 'good', back: `${pathname}/return` });
+    expect(added.headers.get('location')).toBe(`${pathname}/return`);
+    const led = await fetch(`${url}/return`, { redirect: 'manual' });
+    expect([led.status, led.headers.get('location')]).toEqual([303, `${return_url}?card`]);
+    expect((await fetch(`${harness.simulator.url}/portal/bps_nobody/return`)).status).toBe(404);
+  });
+
+  it('show an invoice, at the address that its list names', async () => {
+    const customer = await harness.customerWithCard();
+    await harness.subscribe(customer, 'invoiced');
+    await press('/_sim/clock', { advance_secs: String(40 * 86_400), back: '/' });
+    const [invoice] = (await harness.stripe.invoices.list({ customer })).data;
+    const url = new URL(invoice?.hosted_invoice_url ?? '');
+    expect(url.origin).toBe(harness.simulator.url);
+    const html = await page(url.pathname);
+    for (const part of [`Invoice ${invoice?.number}`, '$3.00', 'Test mode', 'paid']) expect(html).toContain(part);
+    expect(await page('/')).toContain(`href="${url.pathname}"`);
+    expect((await fetch(`${harness.simulator.url}/invoice/in_nobody`)).status).toBe(404);
+  });
+
   it('never run or lead to what a customer wrote', async () => {
     const email = '<script>alert(1)</script>@example.com';
     const customerId = await harness.createCustomer(email, '<b>');

@@ -33,7 +33,7 @@ export interface Program {
 }
 
 /** Two busy cores start a program in a second or two, ten of them at once in several. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 /** Whatever ends the tests, no program outlives them. One listener for all: a test may run many at once. */
 const running = new Set<number>();

@@ -58,7 +58,8 @@ it.concurrent('an edge that is told to end serves flows on the UDP path for its 
     const stopped = stage.edge.stop({ drainMs: 5000 });
     const startedAt = performance.now();
     const longestMs = await chat(stage, async () => performance.now() - startedAt > 3000);
-    expect(longestMs).toBeLessThan(1000);
+    // Without the rule it would be silent for all of the three seconds.
+    expect(longestMs).toBeLessThan(2500);
     await stopped;
   }));
 
@@ -78,7 +79,8 @@ it.concurrent.each(['everything', 'to-target', 'to-senders'] as const)(
         if (leftAt > performance.now() && (await isLeft())) leftAt = performance.now();
         return performance.now() - leftAt > 500;
       });
-      expect(silentMs).toBeLessThan(5500);
+      // Five seconds, and what a busy machine adds; who never leaves the path is silent until the test ends.
+      expect(silentMs).toBeLessThan(9000);
       await stage.echo('on carriers');
       udp.block = 'nothing';
       await stage.settle('udp', 20_000);
@@ -155,6 +157,6 @@ it.concurrent('a flow over UDP goes on while the edge drains', () =>
     const stopping = stage.edge.stop({ drainMs: 4000 });
     const beganAt = performance.now();
     const silentMs = await chat(stage, async () => performance.now() - beganAt > 2500);
-    expect(silentMs).toBeLessThan(1500);
+    expect(silentMs).toBeLessThan(2000);
     await stopping;
   }));

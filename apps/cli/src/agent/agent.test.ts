@@ -105,7 +105,7 @@ describe('tunnel ready', () => {
     expect(await trial.ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: bad is refused\n' });
     expect((await trial.statuses())[0]?.tunnels).toMatchObject([
       { name: 'good', source: 'file', state: 'open' },
-      { name: 'bad', state: 'refused', last_error: expect.stringContaining('port 1 is outside of') },
+      { name: 'bad', state: 'refused', last_error: expect.stringContaining('port 1 is not allowed') },
     ]);
   });
 });
@@ -150,7 +150,7 @@ describe('tunnel add and remove', () => {
     });
     expect(await trial.ask('add', 'tcp', '1', '--remote-port', '1')).toMatchObject({
       code: 4,
-      err: expect.stringContaining('port 1 is outside of'),
+      err: expect.stringContaining('port 1 is not allowed'),
     });
     expect(await trial.ask('remove', 'nobody')).toMatchObject({
       code: 2,

@@ -25,7 +25,7 @@ interface Trap {
 }
 
 const refusals = {
-  wrong: { status: 401, code: 'LOGIN_WRONG', error: 'the e-mail address or the password is wrong' },
+  wrong: { status: 401, code: 'LOGIN_WRONG', error: 'incorrect email or password' },
   access: { status: 401, code: 'ACCESS_TOKEN_INVALID', error: 'the access token is not valid, or has run out' },
   refresh: { status: 401, code: 'REFRESH_INVALID', error: 'the session has ended' },
   suspended: { status: 403, code: 'ACCOUNT_SUSPENDED', error: 'the account is suspended' },

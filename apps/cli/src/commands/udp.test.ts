@@ -104,7 +104,7 @@ describe('tunnel udp', () => {
   it('a port outside of the range of the edge is refused: exit 4, with the words of the edge', async () => {
     const { io, code } = start(['udp', '53', '--remote-port', '99', ...flags]);
     expect(await code).toBe(4);
-    expect(io.err()).toContain(`port 99 is outside of udp_port_range ${PORTS[0]}-${PORTS[1]}`);
+    expect(io.err()).toContain(`port 99 is not allowed: use ${PORTS[0]}-${PORTS[1]}`);
   });
 
   it('is refused by an edge whose operator has switched it off: exit 4', async () => {

@@ -130,6 +130,11 @@ it('says all of a plan that is paid for', () => {
   ]);
 });
 
+it('names the card, and says that nothing is real in test mode', () => {
+  expect(rowOf('payment method', { payment_method: { brand: 'visa', last4: '4242' } })).toBe('visa •••• 4242');
+  expect(linesOf({ test_mode: true })[0]).toBe('plan payg: pay as you go (test mode, no real charges)');
+});
+
 it('says little of a plan that is free', () => {
   const free = {
     billing_model: 'free',

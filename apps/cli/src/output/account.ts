@@ -128,14 +128,21 @@ export const billingLines = (facts: BillingFacts, { width, colours }: BillingLoo
   return width === null ? lines : lines.map((line) => cutVisible(line, Math.max(20, width - 1)));
 };
 
-const titleOf = ({ plan_name, billing_model }: BillingStatus, colours: Colours): string =>
-  `${colours.bold(`plan ${oneLine(plan_name)}`)}: ${billing_model === 'free' ? 'nothing is charged' : 'pay as you go'}`;
+const titleOf = ({ plan_name, billing_model, test_mode }: BillingStatus, colours: Colours): string => {
+  const price = billing_model === 'free' ? 'nothing is charged' : 'pay as you go';
+  return `${colours.bold(`plan ${oneLine(plan_name)}`)}: ${price}${test_mode === true ? ' (test mode, no real charges)' : ''}`;
+};
+
+const paymentText = ({ has_payment_method, payment_method: card }: BillingStatus, none: string): string => {
+  if (!has_payment_method) return none;
+  return card == null ? 'on file' : oneLine(`${card.brand} •••• ${card.last4}`);
+};
 
 type Row = readonly [name: string, text: string];
 
 const freeRows = (status: BillingStatus): Row[] => [
   ...(status.subscription_status === null ? [] : [['subscription', status.subscription_status] as const]),
-  ['payment method', status.has_payment_method ? 'on file' : 'none'],
+  ['payment method', paymentText(status, 'none')],
 ];
 
 const paygRows = ({ status, usedCents }: BillingFacts, colours: Colours): Row[] => {
@@ -145,7 +152,7 @@ const paygRows = ({ status, usedCents }: BillingFacts, colours: Colours): Row[] 
     ['spend cap', capText(status.spend_cap_cents, usedCents, colours)],
     ['subscription', subscriptionText(status, colours)],
     ...(end === null ? [] : [['period ends', momentText(end)] as const]),
-    ['payment method', status.has_payment_method ? 'on file' : colours.yellow('none')],
+    ['payment method', paymentText(status, colours.yellow('none'))],
   ];
 };
 

@@ -51,6 +51,18 @@ it('a wrong password is no token that has run out', async () => {
   expect(sent).toEqual([undefined]);
 });
 
+it('a password that a call asks for is tried once, and the answer can still be read', async () => {
+  const body = JSON.stringify({ error: 'the password is wrong', code: 'PASSWORD_WRONG' });
+  let calls = 0;
+  const fetch: PlatformFetch = async () => {
+    calls += 1;
+    return { status: 401, headers: { get: () => null }, text: async () => body };
+  };
+  const session = { accessToken: 'old', renew: () => Promise.reject(new Error('not asked')) };
+  const answer = await renewingFetch(fetch, session)('/auth/password', withToken('old'));
+  expect([answer.status, await answer.text(), calls]).toEqual([401, body, 1]);
+});
+
 it.each([
   [new Fault('EDGE_AWAY'), [true, true, false]],
   [new Fault('KEY_UNKNOWN'), [false, false, false]],

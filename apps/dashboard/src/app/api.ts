@@ -1,7 +1,7 @@
 // How pages call the platform API: with a token that is renewed when it has run out, and with answers that are cached.
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { PlatformClient, type PlatformFetch } from '@tunnel/contract';
-import { Fault } from '@tunnel/errors';
+import { type ErrorCode, Fault } from '@tunnel/errors';
 import { meansAway } from './reachability.ts';
 import type { Session } from './session.ts';
 
@@ -16,6 +16,9 @@ export const createApi = (origin: string, fetch: PlatformFetch, session: Session
     accessToken: () => session.accessToken,
   });
 
+/** What refuses a password, not the token that came with it: asked once more it would count as a second try. */
+const WRONG_PASSWORD: ErrorCode = 'PASSWORD_WRONG';
+
 /** A call whose access token has run out is repeated once with a new one. Rejects with the fault of the renewal when the session has ended. */
 export const renewingFetch =
   (fetch: PlatformFetch, session: Pick<Session, 'accessToken' | 'renew'>): PlatformFetch =>
@@ -23,6 +26,8 @@ export const renewingFetch =
     const sent = request.headers['authorization'];
     const answer = await fetch(url, request);
     if (sent === undefined || answer.status !== 401) return answer;
+    const text = await answer.text();
+    if (text.includes(`"${WRONG_PASSWORD}"`)) return { status: 401, headers: answer.headers, text: async () => text };
     const now = session.accessToken;
     // Another call may have renewed it meanwhile.
     const token = now !== '' && sent !== `Bearer ${now}` ? now : await session.renew();

@@ -11,8 +11,6 @@ export const loginCommand = (platformUrl: string, email: string): string => {
   return args.join(' ');
 };
 
-export const createKeyCommand = (label: string): string => `npx tunnel keys create --label ${shellWord(label)} --save`;
-
 /** `server` undefined: the client's own default, or its config.yml. */
 export const tunnelCommand = (words: string, server: ServerAddress | undefined): string =>
   ['npx tunnel', words, ...serverFlags(server)].join(' ');
@@ -37,8 +35,8 @@ export const serverFlags = (server: ServerAddress | undefined): string[] => {
 
 /** Answers anybody who asks; only this machine can. As plain text, so that the captured request shows what it said. */
 export const localServiceCommand = (port: number): string => {
-  const answer = `s.writeHead(200, {'content-type': 'text/plain'}).end('Hello from my machine\\n')`;
-  return `node -e "require('http').createServer((q, s) => ${answer}).listen(${port}, '127.0.0.1')"`;
+  const answer = `r.setHeader('content-type', 'text/plain').end('Hello from my machine\\n')`;
+  return `node -e "http.createServer((_, r) => ${answer}).listen(${port}, '127.0.0.1')"`;
 };
 
 /** Where visitors come to; null: the region has not told. */

@@ -5,9 +5,9 @@ import { PageHead } from '../ui/page-head.tsx';
 
 export const NotFound = () => (
   <>
-    <PageHead title="Page not found" description="There is no page at this address. It may have been mistyped." />
+    <PageHead title="Page not found" description="There is no page at this address." />
     <Link to="/" className={buttonClass('secondary')}>
-      Go to the overview
+      Go to overview
     </Link>
   </>
 );

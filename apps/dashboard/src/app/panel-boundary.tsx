@@ -4,7 +4,7 @@ import { Component, type ReactNode, useState } from 'react';
 import { Problem } from '../ui/problem.tsx';
 
 interface BoundaryProps {
-  /** What cannot be shown: "The keys cannot be shown". */
+  /** What cannot be shown: "Couldn't load your keys". */
   readonly title?: string;
   readonly children: ReactNode;
 }
@@ -24,7 +24,7 @@ export class PanelBoundary extends Component<BoundaryProps, BoundaryState> {
   }
 
   override render(): ReactNode {
-    const { title = 'This part of the page cannot be shown', children } = this.props;
+    const { title = "Couldn't load this part of the page", children } = this.props;
     if (this.state.error === null) return children;
     return (
       <div className="p-4">
@@ -46,7 +46,7 @@ export interface LoadedProps<T> {
 }
 
 /** For what is asked of the API. What was there before stays in sight when asking again fails: the banner tells. */
-export const Loaded = <T,>({ title = 'This cannot be shown right now', ...inside }: LoadedProps<T>) => (
+export const Loaded = <T,>({ title = "Couldn't load this right now", ...inside }: LoadedProps<T>) => (
   <PanelBoundary title={title}>
     <LoadedInside title={title} {...inside} />
   </PanelBoundary>

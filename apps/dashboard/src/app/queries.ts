@@ -1,4 +1,4 @@
-// What several pages ask for (who is signed in, the regions, the edge that commands name), and how often live pages ask.
+// What several pages ask for (who is signed in, the regions, the edge that commands name, whether there is billing), and how often live pages ask.
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import type { PlatformClient } from '@tunnel/contract';
 import { useApi } from './app-context.tsx';
@@ -21,3 +21,14 @@ export const useServer = (): ServerAddress | null | undefined => {
   const { data, isPending } = useQuery(regionsQuery(useApi()));
   return isPending ? null : data?.find(({ control }) => control !== '');
 };
+
+/** Whether payments are simulated for the public does not change while a page is open. */
+const billingShownQuery = (api: PlatformClient) =>
+  queryOptions({
+    queryKey: ['billing-shown'],
+    queryFn: async () => (await api.billing()).hidden !== true,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/** undefined: not known yet. */
+export const useIsBillingShown = (): boolean | undefined => useQuery(billingShownQuery(useApi())).data;

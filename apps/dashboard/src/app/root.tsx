@@ -26,7 +26,7 @@ export const PageProblem = ({ error, reset }: ErrorComponentProps) => {
   useEffect(() => reachability.noteError(error), [reachability, error]);
   return (
     <div className="mx-auto max-w-xl p-6">
-      <Problem title="This page cannot be shown" error={error} onRetry={reset} />
+      <Problem title="Couldn't load this page" error={error} onRetry={reset} />
     </div>
   );
 };
@@ -39,7 +39,7 @@ const AwayBanner = () => {
       {isAway && (
         <p className="flex items-center justify-center gap-2.5 border-warn/30 border-b bg-warn-soft px-4 py-2 text-center text-sm text-warn">
           <Spinner />
-          <span>The platform cannot be reached. What you see may be old; it is asked again every 2 seconds.</span>
+          <span>Can't reach the platform. What you see may be out of date. Retrying every 2 seconds.</span>
         </p>
       )}
     </div>

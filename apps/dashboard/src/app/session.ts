@@ -2,8 +2,8 @@
 import type { PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 
-/** `left`: logged out by the person. `ended`: the platform takes the session no more. `none`: there was none at the start. */
-export type SignedOutReason = 'none' | 'left' | 'ended';
+/** `left`: logged out by the person. `ended`: the platform takes the session no more. `none`: there was none at the start. `deleted`: the account is gone. */
+export type SignedOutReason = 'none' | 'left' | 'ended' | 'deleted';
 
 export type SessionState =
   | { readonly phase: 'starting' }
@@ -96,6 +96,14 @@ export class Session {
     this.#end('left');
     this.#environment.post('signed-out');
     await this.#environment.logOut();
+  }
+
+  /** A page that asked meanwhile may have learned already that the session is no more; why is known here alone. */
+  accountDeleted(): void {
+    this.#token = '';
+    this.#cancelTimer();
+    this.#become({ phase: 'signed-out', reason: 'deleted' });
+    this.#environment.post('signed-out');
   }
 
   /** What another tab did. */

@@ -2,12 +2,13 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
+import { classNames } from '../ui/class-names.ts';
 import { Icon, type IconName } from '../ui/icon.tsx';
 import { Menu } from '../ui/menu.tsx';
 import { Brand } from '../ui/page-head.tsx';
 import { useApp } from './app-context.tsx';
 import { PanelBoundary } from './panel-boundary.tsx';
-import { meQuery } from './queries.ts';
+import { meQuery, useIsBillingShown } from './queries.ts';
 
 export const Shell = () => {
   const main = useFocusAfterChange();
@@ -21,7 +22,7 @@ export const Shell = () => {
         }}
         className="-translate-y-20 fixed top-2 left-2 z-50 rounded-md bg-accent px-3 py-2 font-medium text-on-accent focus:translate-y-0"
       >
-        Skip to the content
+        Skip to content
       </a>
       <header className="border-line border-b bg-surface">
         <div className="mx-auto flex h-14 max-w-6xl items-center justify-between gap-4 px-4 sm:px-6">
@@ -29,11 +30,17 @@ export const Shell = () => {
           <div className="md:flex-1 md:pl-2">
             <Nav />
           </div>
-          <AccountMenu />
+          <div className="flex items-center gap-2">
+            {/* No page of the dashboard: the platform's own. */}
+            <a href="/docs" className="rounded-md px-2 py-1.5 text-muted hover:bg-sunken hover:text-ink">
+              Docs
+            </a>
+            <AccountMenu />
+          </div>
         </div>
       </header>
       <main id="main" ref={main} tabIndex={-1} className="mx-auto max-w-6xl px-4 pt-6 pb-28 sm:px-6 sm:pt-8 md:pb-16">
-        <PanelBoundary title="This page cannot be shown">
+        <PanelBoundary title="Couldn't load this page">
           <Outlet />
         </PanelBoundary>
       </main>
@@ -54,7 +61,7 @@ const useFocusAfterChange = () => {
   return main;
 };
 
-/** The six pages of the dashboard: in the head of a wide page, at the foot of a phone. One list, one landmark. */
+/** The pages of the dashboard: in the head of a wide page, at the foot of a phone. One list, one landmark. */
 const NAV_ITEMS = [
   { to: '/', label: 'Overview', icon: 'overview' },
   { to: '/tunnels', label: 'Tunnels', icon: 'tunnels' },
@@ -64,29 +71,40 @@ const NAV_ITEMS = [
   { to: '/settings', label: 'Settings', icon: 'settings' },
 ] as const satisfies readonly { to: string; label: string; icon: IconName }[];
 
-const Nav = () => (
-  <nav
-    aria-label="Main"
-    className="fixed inset-x-0 bottom-0 z-20 border-line border-t bg-surface pb-[env(safe-area-inset-bottom)] md:static md:border-0 md:bg-transparent md:pb-0"
-  >
-    <ul className="grid grid-cols-6 md:flex md:gap-1">
-      {NAV_ITEMS.map(({ to, label, icon }) => (
-        <li key={to}>
-          <Link
-            to={to}
-            activeOptions={{ exact: to === '/', includeSearch: false }}
-            className="flex flex-col items-center gap-0.5 py-2 text-[0.6875rem] leading-4 hover:text-ink focus-visible:-outline-offset-2 md:flex-row md:gap-1.5 md:rounded-md md:px-2.5 md:py-1.5 md:text-base md:leading-5"
-            activeProps={{ className: 'text-accent font-medium md:bg-accent-soft' }}
-            inactiveProps={{ className: 'text-muted md:hover:bg-sunken' }}
+const Nav = () => {
+  const isBillingShown = useIsBillingShown();
+  const items = NAV_ITEMS.filter(({ to }) => to !== '/billing' || isBillingShown !== false);
+  return (
+    <nav
+      aria-label="Main"
+      className="fixed inset-x-0 bottom-0 z-20 border-line border-t bg-surface pb-[env(safe-area-inset-bottom)] md:static md:border-0 md:bg-transparent md:pb-0"
+    >
+      <ul className="flex md:gap-1">
+        {items.map(({ to, label, icon }) => (
+          // What may not be there keeps its place until that is known: nothing flashes, nothing moves.
+          <li
+            key={to}
+            className={classNames(
+              'min-w-0 flex-1 md:flex-none',
+              to === '/billing' && isBillingShown === undefined && 'invisible',
+            )}
           >
-            <Icon name={icon} className="size-5 md:hidden lg:block lg:size-4" />
-            {label}
-          </Link>
-        </li>
-      ))}
-    </ul>
-  </nav>
-);
+            <Link
+              to={to}
+              activeOptions={{ exact: to === '/', includeSearch: false }}
+              className="flex flex-col items-center gap-0.5 py-2 text-[0.6875rem] leading-4 hover:text-ink focus-visible:-outline-offset-2 md:flex-row md:gap-1.5 md:rounded-md md:px-2.5 md:py-1.5 md:text-base md:leading-5"
+              activeProps={{ className: 'text-accent font-medium md:bg-accent-soft' }}
+              inactiveProps={{ className: 'text-muted md:hover:bg-sunken' }}
+            >
+              <Icon name={icon} className="size-5 md:hidden lg:block lg:size-4" />
+              {label}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+};
 
 /** Who is signed in, and the way out. */
 const AccountMenu = () => {
@@ -119,7 +137,6 @@ const AccountMenu = () => {
       }
       items={[
         { label: 'Settings', onSelect: () => void navigate({ to: '/settings' }) },
-        { label: 'API reference', onSelect: () => window.location.assign('/docs') },
         // The page forgets in any case; a platform that is away forgets when the session runs out.
         { label: 'Log out', onSelect: () => void session.signOut().catch(() => {}) },
       ]}

@@ -43,7 +43,7 @@ export const ChartCanvas = ({ label, points, format, formatShort }: ChartProps) 
     <figure className="m-0">
       <div ref={frame} role="img" aria-label={`${label}. ${summaryOf(points, format)}`} className="h-[180px] w-full" />
       <figcaption className="mt-1 min-h-5 text-muted text-sm" aria-hidden="true">
-        {point === undefined ? summaryOf(points, format) : `${dayOf(point)} (UTC): ${format(point.value)}`}
+        {point === undefined ? summaryOf(points, format) : `${dayOf(point)}: ${format(point.value)}`}
       </figcaption>
     </figure>
   );
@@ -54,10 +54,10 @@ const dayOf = ({ date }: ChartPoint): string => utcDayText(Date.parse(date));
 const summaryOf = (points: readonly ChartPoint[], format: (value: number) => string): string => {
   const first = points[0];
   const last = points.at(-1);
-  if (first === undefined || last === undefined) return 'No days yet';
+  if (first === undefined || last === undefined) return 'No data yet';
   const most = points.reduce((top, point) => (point.value > top.value ? point : top), first);
-  const span = `${dayOf(first)} to ${dayOf(last)}`;
-  return most.value === 0 ? `${span}: none` : `${span}; most on ${dayOf(most)}: ${format(most.value)}`;
+  if (most.value === 0) return 'No data yet';
+  return `${dayOf(first)} to ${dayOf(last)}; most on ${dayOf(most)}: ${format(most.value)}`;
 };
 
 const dataOf = (points: readonly ChartPoint[]): uPlot.AlignedData => [
@@ -78,6 +78,12 @@ const colour = (host: HTMLElement, name: string): string => {
 /** A bar stands around its day; the first and the last need the room too. */
 const HALF_A_DAY_SECS = 43_200;
 
+/** The date of the last day stands around its mark: half of it needs room. */
+const LAST_DAY_PX = 22;
+
+/** Steps of the axis: requests and bytes are whole numbers, so that no two lines have the same text. */
+const WHOLE_STEPS = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+
 const FONT = '11px ui-sans-serif, system-ui, sans-serif';
 
 const optionsFor = (
@@ -93,7 +99,7 @@ const optionsFor = (
   return {
     width: host.clientWidth,
     height: CHART_HEIGHT_PX,
-    padding: [8, 4, 0, 0],
+    padding: [8, LAST_DAY_PX, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     scales: {
@@ -112,6 +118,7 @@ const optionsFor = (
       {
         ...axis,
         grid: { stroke: line, width: 1 },
+        incrs: WHOLE_STEPS,
         values: (_plot, marks) => marks.map(formatShort),
         size: 60,
         space: 36,

@@ -1,5 +1,6 @@
 // A dialog: the browser's own, so that focus, Escape and the page behind it behave.
 import { type KeyboardEvent, type MouseEvent, type ReactNode, type RefObject, useEffect, useId, useRef } from 'react';
+import { classNames } from './class-names.ts';
 import { Icon } from './icon.tsx';
 
 export interface DialogProps {
@@ -11,9 +12,11 @@ export interface DialogProps {
   readonly footer?: ReactNode;
   /** false: it goes away by its own buttons alone, because what it shows, or is about to show, is shown once. */
   readonly dismissable?: boolean;
+  /** With room for what is written. */
+  readonly wide?: boolean;
 }
 
-export const Dialog = ({ open, onClose, title, children, footer, dismissable = true }: DialogProps) => {
+export const Dialog = ({ open, onClose, title, children, footer, dismissable = true, wide = false }: DialogProps) => {
   const id = useId();
   const ref = useOpened(open);
   const pressOutside = (event: MouseEvent): void => {
@@ -42,7 +45,10 @@ export const Dialog = ({ open, onClose, title, children, footer, dismissable = t
         event.preventDefault();
         if (dismissable) onClose();
       }}
-      className="m-auto w-[min(32rem,calc(100vw-2rem))] rounded-xl border border-line bg-surface p-0 text-ink"
+      className={classNames(
+        'm-auto rounded-xl border border-line bg-surface p-0 text-ink',
+        wide ? 'w-[min(48rem,calc(100vw-2rem))]' : 'w-[min(32rem,calc(100vw-2rem))]',
+      )}
     >
       {open && (
         <div>

@@ -29,7 +29,8 @@ export const FieldFrame = ({ id, label, hint, error, aside, children }: FieldFra
       {aside}
     </div>
     {children}
-    {hint !== undefined && (
+    {/* An error takes the place of the hint: mostly it says the same rule again, in red. */}
+    {hint !== undefined && error == null && (
       <p id={`${id}-hint`} className="text-muted text-sm">
         {hint}
       </p>
@@ -46,7 +47,8 @@ export const FieldFrame = ({ id, label, hint, error, aside, children }: FieldFra
 export const describedBy = (id: string, { hint, error }: Pick<FieldText, 'hint' | 'error'>) => ({
   id,
   'aria-invalid': error == null ? undefined : (true as const),
-  'aria-describedby': classNames(hint !== undefined && `${id}-hint`, error != null && `${id}-error`) || undefined,
+  'aria-describedby':
+    classNames(error != null && `${id}-error`, error == null && hint !== undefined && `${id}-hint`) || undefined,
 });
 
 export interface TextFieldProps extends Omit<ComponentProps<'input'>, 'id'>, FieldText {

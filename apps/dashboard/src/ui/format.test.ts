@@ -4,6 +4,7 @@ import {
   bytesText,
   durationText,
   latencyText,
+  momentText,
   moneyText,
   monthText,
   nextMonthText,
@@ -12,6 +13,7 @@ import {
   shortCountText,
   utcDateText,
   utcDayText,
+  utcMomentText,
 } from './format.ts';
 
 it.each([
@@ -74,6 +76,13 @@ it('shares, days and words', () => {
   ]);
   expect(utcDayText(Date.UTC(2030, 0, 31))).toBe('31 Jan');
   expect([plural(1, 'member'), plural(0, 'member'), plural(2, 'key')]).toEqual(['1 member', '0 members', '2 keys']);
+});
+
+it('a moment is told by the clock of the reader, and in UTC beside it', () => {
+  const at = Date.UTC(2026, 10, 16, 8, 14, 5);
+  expect(utcMomentText(at)).toBe('16 Nov 2026, 08:14:05 UTC');
+  const local = new Date(at);
+  expect(momentText(at)).toContain(`${String(local.getHours()).padStart(2, '0')}:14:05`);
 });
 
 it('months are those of UTC', () => {

@@ -59,13 +59,17 @@ export const agoText = (at: number, now: number): string => {
 };
 
 const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
-const MOMENT = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'long' });
+const MOMENT = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+const UTC_MOMENT = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium', timeZone: 'UTC' });
 const UTC_DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
 export const dateText = (at: number): string => DATE.format(at);
 
-/** With the zone. */
+/** Of the reader's clock. */
 export const momentText = (at: number): string => MOMENT.format(at);
+
+/** For whoever compares it with a log: "16 Nov 2026, 08:14:05 UTC". */
+export const utcMomentText = (at: number): string => `${UTC_MOMENT.format(at)} UTC`;
 
 /** Of a chart: a UTC day, "31 Jan". */
 export const utcDayText = (at: number): string => UTC_DAY.format(at);

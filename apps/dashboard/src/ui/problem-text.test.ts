@@ -16,14 +16,18 @@ it('says what the API said, as a sentence', () => {
   expect(problemText(elsewhere)).toBe('http://x is no platform.');
   expect(problemText(new TypeError('x is undefined'))).not.toContain('undefined');
   expect(problemText(new Fault('CLIENT_PLATFORM_UNREACHABLE', { url: 'u', reason: 'r' }))).toContain(
-    'cannot be reached',
+    'reach the platform',
   );
 });
 
-it('names the request where there was one', () => {
-  expect([requestIdOf(refusal), requestIdOf(new Fault('LOGIN_WRONG')), requestIdOf(null)]).toEqual([
-    'req_1',
+it('names the request of an error that has to be looked up, and no other', () => {
+  const of = (code: string): string | null => requestIdOf(Fault.fromWire(code, 'text', { request_id: 'req_1' }));
+  expect(['INTERNAL', 'OF_TOMORROW', 'LOGIN_BUSY'].map(of)).toEqual(['req_1', 'req_1', 'req_1']);
+  expect(['LOGIN_WRONG', 'API_BAD_REQUEST', 'KEY_UNKNOWN', 'LOGIN_THROTTLED'].map(of)).toEqual([
+    null,
+    null,
     null,
     null,
   ]);
+  expect([requestIdOf(refusal), requestIdOf(new Fault('INTERNAL')), requestIdOf(null)]).toEqual([null, null, null]);
 });

@@ -3,13 +3,13 @@ import { Fault } from '@tunnel/errors';
 
 export const problemText = (error: unknown): string => {
   if (!(error instanceof Fault)) return 'Something went wrong on this page. Reload it, or try again.';
-  if (error.code === 'CLIENT_PLATFORM_UNREACHABLE') return 'The platform cannot be reached right now.';
+  if (error.code === 'CLIENT_PLATFORM_UNREACHABLE') return "Can't reach the platform right now.";
   return sentence(error.message);
 };
 
-/** null: the error has no request, or none that was answered. */
+/** null: nothing to ask for help with. A refusal says itself what to do; an error of the platform, or one of a code that we do not know (it reads as such), has to be looked up. */
 export const requestIdOf = (error: unknown): string | null => {
-  if (!(error instanceof Fault)) return null;
+  if (!(error instanceof Fault) || error.status < 500) return null;
   const id = error.values['request_id'];
   return typeof id === 'string' && id !== '' ? id : null;
 };

@@ -1,4 +1,4 @@
-// An error as a person needs it: the API's own words, and the id of the request to quote.
+// An error as a person needs it: the API's own words, and the id of the request where somebody has to look it up.
 import { Fault } from '@tunnel/errors';
 import type { ReactNode } from 'react';
 import { Button, CopyButton } from './button.tsx';
@@ -7,7 +7,7 @@ import { problemText, requestIdOf } from './problem-text.ts';
 
 export interface ProblemProps {
   readonly error: unknown;
-  /** What did not work, before the reason: "The keys cannot be shown". */
+  /** What did not work, before the reason: "Couldn't load your keys". */
   readonly title?: string;
   readonly onRetry?: () => void;
   readonly children?: ReactNode;
@@ -33,7 +33,7 @@ export const Problem = ({ error, title, onRetry, children }: ProblemProps) => (
 );
 
 /** Small, to be quoted when somebody asks for help. */
-export const RequestLine = ({ error }: { readonly error: unknown }) => {
+const RequestLine = ({ error }: { readonly error: unknown }) => {
   const requestId = requestIdOf(error);
   if (requestId === null) return null;
   return (

@@ -2,7 +2,16 @@
 import type { ReactNode } from 'react';
 import type { Tone } from './badge.tsx';
 import { classNames } from './class-names.ts';
-import { agoText, bytesText, countText, durationText, momentText, moneyText, shortCountText } from './format.ts';
+import {
+  agoText,
+  bytesText,
+  countText,
+  durationText,
+  momentText,
+  moneyText,
+  shortCountText,
+  utcMomentText,
+} from './format.ts';
 import { useNow } from './hooks.ts';
 
 export const Bytes = ({ value }: { readonly value: number }) => (
@@ -22,8 +31,18 @@ export const Time = ({ at }: { readonly at: string }) => {
   const moment = Date.parse(at);
   const text = useNow((now) => agoText(moment, now));
   return (
-    <time dateTime={at} title={momentText(moment)} className="whitespace-nowrap">
+    <time dateTime={at} title={`${momentText(moment)} here, ${utcMomentText(moment)}`} className="whitespace-nowrap">
       {text}
+    </time>
+  );
+};
+
+/** A moment exactly: by the reader's clock, and in UTC as its title. */
+export const Moment = ({ at }: { readonly at: string }) => {
+  const moment = Date.parse(at);
+  return (
+    <time dateTime={at} title={utcMomentText(moment)} className="whitespace-nowrap">
+      {momentText(moment)}
     </time>
   );
 };

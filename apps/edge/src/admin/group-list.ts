@@ -2,8 +2,15 @@
 // and a caller that does not read must not make the edge keep the whole of it. Each viewer sees its own members, with counts and
 // totals of them alone.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type GroupMemberSummary, type GroupProtocol, type GroupSummary, showProtocol } from '@tunnel/contract';
+import {
+  type GroupMemberSummary,
+  type GroupProtocol,
+  type GroupSummary,
+  type LastAlert,
+  showProtocol,
+} from '@tunnel/contract';
 import { maySee, type Owner, type TunnelGroup } from '@tunnel/core';
+import type { LastAlerts } from '../alerts/last-alerts.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 
@@ -13,6 +20,7 @@ export interface GroupListing {
   readonly groups: Iterable<Group>;
   readonly viewer: Owner;
   readonly regionId: string;
+  readonly lastAlerts: Pick<LastAlerts, 'of'>;
 }
 
 export const groupListBody = (listing: GroupListing): ReadableStream<Uint8Array> => {
@@ -33,7 +41,7 @@ export const groupListBody = (listing: GroupListing): ReadableStream<Uint8Array>
 };
 
 /** Each group is told as of one moment; the list as a whole is not. */
-function* partsOf({ groups, viewer, regionId }: GroupListing): Generator<string, void> {
+function* partsOf({ groups, viewer, regionId, lastAlerts }: GroupListing): Generator<string, void> {
   let part = '[';
   let separator = '';
   for (const group of [...groups]) {
@@ -41,7 +49,8 @@ function* partsOf({ groups, viewer, regionId }: GroupListing): Generator<string,
     if (group.memberCount === 0 || !group.isVisibleTo(viewer)) continue;
     part += separator;
     separator = ',';
-    for (const text of groupTexts(snapshotOf(group, viewer, regionId))) {
+    const alertTo = (url: string | null) => lastAlerts.of(group, url);
+    for (const text of groupTexts(snapshotOf(group, viewer, regionId), alertTo)) {
       part += text;
       if (part.length < EDGE_LIMITS.API_CHUNK_BYTES) continue;
       yield part;
@@ -51,11 +60,14 @@ function* partsOf({ groups, viewer, regionId }: GroupListing): Generator<string,
   yield `${part}]`;
 }
 
+/** Of a group: what became of the last alert to a URL. */
+type AlertTo = (url: string | null) => LastAlert | null;
+
 /** One group, a member a piece. */
-function* groupTexts({ head, members, healthy }: GroupSnapshot): Generator<string, void> {
+function* groupTexts({ head, members, healthy }: GroupSnapshot, alertTo: AlertTo): Generator<string, void> {
   yield `${JSON.stringify(head).slice(0, -1)},"members":[`;
   for (const [at, member] of members.entries()) {
-    yield (at === 0 ? '' : ',') + JSON.stringify(presentMember(member, healthy[at] ?? false));
+    yield (at === 0 ? '' : ',') + JSON.stringify(presentMember(member, healthy[at] ?? false, alertTo));
   }
   yield ']}';
 }
@@ -88,8 +100,9 @@ const snapshotOf = (group: Group, viewer: Owner, regionId: string): GroupSnapsho
   return { head, members, healthy: members.map(({ health }) => health.healthy) };
 };
 
-const presentMember = (member: Tunnel, healthy: boolean): GroupMemberSummary => {
+const presentMember = (member: Tunnel, healthy: boolean, alertTo: AlertTo): GroupMemberSummary => {
   const { health } = member;
+  const last_alert = alertTo(member.alertWebhook);
   return {
     tunnel_id: member.tunnelId,
     session_id: member.sessionId,
@@ -106,5 +119,6 @@ const presentMember = (member: Tunnel, healthy: boolean): GroupMemberSummary => 
     connected_since: new Date(member.connectedSince).toISOString(),
     ...(health.kind === null ? {} : { health_check_kind: health.kind }),
     has_alert_webhook: member.alertWebhook !== null,
+    ...(last_alert === null ? {} : { last_alert }),
   };
 };

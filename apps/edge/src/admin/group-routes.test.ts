@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import { apiError, type GroupSummary, groupSummaries, healthEvents } from '@tunnel/contract';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
+import { LastAlerts } from '../alerts/last-alerts.ts';
 import { ALICE, BOB, KEY_HASH, OPERATOR } from './group.fixture.ts';
 import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, type RestFixture, startRest } from './rest.fixture.ts';
 
@@ -86,6 +87,20 @@ describe('GET /api/groups', () => {
           },
         ],
       },
+    ]);
+  });
+
+  it('a member is shown with what became of the last alert to its URL', async () => {
+    const lastAlerts = new LastAlerts();
+    rest = await startRest({ lastAlerts });
+    const url = 'https://hooks/secret';
+    const { group } = await rest.groups.join('tun_1', ALICE, { alertWebhook: url });
+    await rest.groups.join('tun_2', ALICE);
+    lastAlerts.begin(group ?? {}, Date.UTC(2030, 0, 1))([url], 'refused-status');
+    const [told] = await groupsOf(ALICE_KEY);
+    expect(told?.members.map(({ last_alert }) => last_alert)).toEqual([
+      { at: '2030-01-01T00:00:00.000Z', outcome: 'failed' },
+      undefined,
     ]);
   });
 

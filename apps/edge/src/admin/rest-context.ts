@@ -6,6 +6,7 @@ import { type Admission, type CallerAddress, type GroupDirectory, maySee, type O
 import { Fault } from '@tunnel/errors';
 import { equalInConstantTime, type Logger, type Secret } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
+import type { LastAlerts } from '../alerts/last-alerts.ts';
 import type { Backend } from '../backend/backend.ts';
 import type { CaptureService } from '../capture/capture-service.ts';
 import type { AuthFailures } from '../control/authentication.ts';
@@ -27,6 +28,7 @@ export interface RestDependencies {
   readonly tunnels: { get(tunnelId: string): Tunnel | undefined; values(): Iterable<Tunnel> };
   /** Without a single one while load balancing is off. */
   readonly groups: Pick<GroupDirectory<Tunnel>, 'values' | 'at'>;
+  readonly lastAlerts: Pick<LastAlerts, 'of'>;
   readonly feed: GroupFeed;
   readonly udp: Pick<UdpListeners, 'at'>;
   readonly peers: Pick<PeerJoins, 'of' | 'dismiss'>;

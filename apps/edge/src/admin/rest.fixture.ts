@@ -97,6 +97,8 @@ export interface RestOptions {
   readonly udp?: RestDependencies['udp'];
   /** Without it nobody has joined anything. */
   readonly peers?: RestDependencies['peers'];
+  /** Without it no alert was sent. */
+  readonly lastAlerts?: RestDependencies['lastAlerts'];
   readonly monotonic?: () => number;
   /** Whenever a request has arrived. */
   readonly onRequest?: () => void;
@@ -121,6 +123,7 @@ const dependencies = (
   tunnels,
   groups: groups.directory,
   feed,
+  lastAlerts: options.lastAlerts ?? { of: () => null },
   udp: options.udp ?? { at: () => undefined },
   peers: options.peers ?? { of: () => [], dismiss: () => false },
   datagramPathOf: () => ({ path: 'carrier', reason: 'off' }),

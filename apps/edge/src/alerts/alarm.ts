@@ -4,6 +4,7 @@ import { decidePrivateAlerts, ownerKey } from '@tunnel/core';
 import type { Logger, ServerConfig } from '@tunnel/runtime';
 import type { GroupWatcher } from '../routing/groups.ts';
 import type { AlertSender } from './alert-sender.ts';
+import type { LastAlerts } from './last-alerts.ts';
 
 /** Whether alerts of tenants may go to private addresses, and which key decides. */
 export const privateAlertsOf = ({
@@ -25,12 +26,15 @@ export const sayPrivateAlerts = (config: ServerConfig, logger: Logger): void => 
   logger.info({ allowed, because }, 'alerts of tenants to private addresses');
 };
 
-export const alarmOf = (alerts: AlertSender): GroupWatcher => ({
-  zeroHealthy: ({ group: { groupId, protocol, label, name: groupName, keyHashShort }, owner, urls, memberCount, at }) =>
+export const alarmOf = (alerts: AlertSender, lastAlerts: LastAlerts): GroupWatcher => ({
+  zeroHealthy: ({ group, owner, urls, memberCount, at }) => {
+    const { groupId, protocol, label, name: groupName, keyHashShort } = group;
     alerts.send({
       ...{ groupId, label, groupName, keyHashShort, memberCount, at },
       account: ownerKey(owner),
       protocol: showProtocol(protocol),
       tenantUrls: urls,
-    }),
+      onEnd: lastAlerts.begin(group, at),
+    });
+  },
 });

@@ -1,6 +1,7 @@
 // What an alert says, and the headers that let its receiver tell who said it (Standard Webhooks).
 import type { Secret } from '@tunnel/runtime';
 import { Webhook } from 'standardwebhooks';
+import type { TellEnd } from './last-alerts.ts';
 
 /** A group has no healthy member left. */
 export interface ZeroHealthyAlert {
@@ -17,6 +18,8 @@ export interface ZeroHealthyAlert {
   readonly groupId: string;
   /** Of the group's members. */
   readonly tenantUrls: readonly string[];
+  /** Hears of each end, once; absent: nobody asks. */
+  readonly onEnd?: TellEnd;
 }
 
 export interface AlertMessage {

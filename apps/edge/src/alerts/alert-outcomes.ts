@@ -16,9 +16,19 @@ export interface AlertEnd {
   readonly destination: AlertDestination;
   readonly host: string;
   readonly outcome: AlertOutcome;
+  /** Of members, as they spell them; absent: all that nothing else is told of. */
+  readonly urls?: readonly string[];
   /** How many ended like this at once. */
   readonly count?: number;
   readonly fields?: object;
+}
+
+/** What a drop leaves undone, by destination; of one post also its host and the URLs of members behind it. */
+interface DroppedPosts {
+  readonly operator?: number;
+  readonly tenant?: number;
+  readonly host?: string;
+  readonly urls?: readonly string[];
 }
 
 const none = (): Record<AlertOutcome, number> => ({
@@ -47,21 +57,29 @@ export class AlertOutcomes {
     return this.#dropped;
   }
 
-  add({ alert, destination, host, outcome, count = 1, fields = {} }: AlertEnd): void {
+  add({ alert, destination, host, outcome, urls, count = 1, fields = {} }: AlertEnd): void {
     this.#totals[destination][outcome] += count;
+    if (urls !== undefined || destination === 'tenant') alert.onEnd?.(urls ?? null, outcome);
     const { groupName: group, label, account } = alert;
     const line = { group, label, destination, host, outcome, ...fields };
     const [level, text] = outcome === 'delivered' ? LINES.delivered : LINES.other;
     this.#log.log(level, `${outcome} ${destination} ${account}`, line, text, count);
   }
 
-  /** `posts`: what the drop leaves undone, by destination. A whole alert counts as one, posts one by one. */
-  drop(alert: ZeroHealthyAlert, reason: DropReason, posts: { operator?: number; tenant?: number }, host = ''): void {
+  /** A whole alert counts as one, posts one by one. */
+  drop(alert: ZeroHealthyAlert, reason: DropReason, posts: DroppedPosts): void {
     const isWhole = reason === 'group' || reason === 'account';
-    const { operator = 0, tenant = 0 } = posts;
+    const { operator = 0, tenant = 0, host = '', urls } = posts;
     this.#dropped[reason] += isWhole ? 1 : operator + tenant;
     const fields = { reason: `budget of ${reason}` };
-    const shared = { alert, host, outcome: 'dropped', fields: reason === 'slots' ? NO_SLOT : fields } as const;
+    const known = urls === undefined ? {} : { urls };
+    const shared = {
+      alert,
+      host,
+      ...known,
+      outcome: 'dropped',
+      fields: reason === 'slots' ? NO_SLOT : fields,
+    } as const;
     if (operator > 0) this.add({ ...shared, destination: 'operator', count: operator });
     if (tenant > 0) this.add({ ...shared, destination: 'tenant', count: tenant });
   }

@@ -32,6 +32,8 @@ interface Delivery {
   readonly message: AlertMessage;
   readonly destination: AlertDestination;
   readonly url: URL;
+  /** Of members, as they spell it: several may mean the same. */
+  readonly urls: string[];
 }
 
 interface End {
@@ -79,10 +81,11 @@ export class AlertSender {
     const { secret, regionId, version = 'development', clock } = this.#deps;
     const stamp = { id: randomId('msg'), now: clock.now(), secret, userAgent: `tunnel-edge/${version}`, regionId };
     const message = composeAlert(alert, stamp);
-    const seen = new Set<string>();
+    const seen = new Map<string, string[]>();
     if (this.#operatorUrl !== null) {
-      seen.add(this.#operatorUrl.href);
-      this.#start({ alert, message, destination: 'operator', url: this.#operatorUrl });
+      const urls: string[] = [];
+      seen.set(this.#operatorUrl.href, urls);
+      this.#start({ alert, message, destination: 'operator', url: this.#operatorUrl, urls });
     }
     for (const [at, text] of alert.tenantUrls.entries()) {
       // A group may have any number of members: beyond the limit not even their URLs are read.
@@ -100,31 +103,33 @@ export class AlertSender {
     for (const delivery of this.#underWay) delivery.abort();
   }
 
-  #startTenant(alert: ZeroHealthyAlert, message: AlertMessage, text: string, seen: Set<string>): void {
+  #startTenant(alert: ZeroHealthyAlert, message: AlertMessage, text: string, seen: Map<string, string[]>): void {
     const reading = this.urls.read(text);
     const key = reading.kind === 'url' ? reading.url.href : text;
-    if (seen.has(key)) return;
-    seen.add(key);
-    if (reading.kind === 'url') return this.#start({ alert, message, destination: 'tenant', url: reading.url });
+    const same = seen.get(key);
+    if (same !== undefined) return void same.push(text);
+    const urls = [text];
+    seen.set(key, urls);
+    if (reading.kind === 'url') return this.#start({ alert, message, destination: 'tenant', url: reading.url, urls });
     const { host, reason } = reading;
-    this.#outcomes.add({ alert, destination: 'tenant', host, outcome: 'guard-refused', fields: { reason } });
+    this.#outcomes.add({ alert, destination: 'tenant', host, urls, outcome: 'guard-refused', fields: { reason } });
   }
 
   #start(delivery: Delivery): void {
-    const { alert, destination, url } = delivery;
+    const { alert, destination, url, urls } = delivery;
     const release = this.#limiter.acquire(destination, alert.account, url.host);
-    if (release === null) return this.#outcomes.drop(alert, 'slots', { [destination]: 1 }, url.host);
+    if (release === null) return this.#outcomes.drop(alert, 'slots', { [destination]: 1, host: url.host, urls });
     // The operator's host is the operator's own business: no tenant can use up what may go there.
     const overBudget = destination === 'tenant' ? this.#budgets.takePost(alert.account, url.hostname) : null;
     if (overBudget === null) return void this.#deliver(delivery).finally(release);
     release();
-    this.#outcomes.drop(alert, overBudget, { tenant: 1 }, url.host);
+    this.#outcomes.drop(alert, overBudget, { tenant: 1, host: url.host, urls });
   }
 
   /** Never rejects. */
   async #deliver(delivery: Delivery): Promise<void> {
     const { clock } = this.#deps;
-    const { alert, destination, url } = delivery;
+    const { alert, destination, url, urls } = delivery;
     const deadline = new AbortController();
     const startedAt = clock.monotonic();
     const timer = clock.setTimeout(() => deadline.abort(), EDGE_LIMITS.ALERT_TIMEOUT_MS);
@@ -144,7 +149,7 @@ export class AlertSender {
     timer.cancel();
     this.#underWay.delete(deadline);
     const fields = { ...end.fields, duration_ms: Math.round(clock.monotonic() - startedAt) };
-    this.#outcomes.add({ alert, destination, host: url.host, outcome: end.outcome, fields });
+    this.#outcomes.add({ alert, destination, host: url.host, urls, outcome: end.outcome, fields });
   }
 
   async #attempt({ destination, url, message }: Delivery, signal: AbortSignal): Promise<End> {
@@ -170,7 +175,7 @@ export class AlertSender {
 }
 
 /** A code, never a message: some messages quote what was sent. */
-const reasonOf = (error: unknown): string => {
+export const reasonOf = (error: unknown): string => {
   const { code } = error as NodeJS.ErrnoException;
   return code ?? (error instanceof AggregateError ? 'no address answered' : 'closed without an answer');
 };

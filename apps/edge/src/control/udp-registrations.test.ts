@@ -77,9 +77,7 @@ describe('a registration of a udp tunnel', () => {
       message: `no free port left in udp_port_range ${from}-${to}`,
       retryable: true,
     });
-    expect((await client.refused(udp({ remote_port: 80 }))).message).toBe(
-      `port 80 is outside of udp_port_range ${from}-${to}`,
-    );
+    expect((await client.refused(udp({ remote_port: 80 }))).message).toBe(`port 80 is not allowed: use ${from}-${to}`);
   });
 
   it('of a group, or with a health check, is refused', async () => {

@@ -215,7 +215,7 @@ export class PortRegistry {
       case 'in-use':
         throw new Fault('TUNNEL_PORT_IN_USE', { port: answer.port });
       case 'out-of-range':
-        throw new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: answer.port, range: this.#rangeKey, ...this.range });
+        throw new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: answer.port, ...this.range });
       case 'exhausted':
         throw new Fault('TUNNEL_PORTS_EXHAUSTED', { range: this.#rangeKey, ...this.range });
     }

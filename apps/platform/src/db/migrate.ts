@@ -11,6 +11,8 @@ import { up as retentionAndEntitlement } from './migrations/0006-retention-and-e
 import { up as encryptedSigningKeys } from './migrations/0007-encrypted-signing-keys.ts';
 import { up as keysByAccount } from './migrations/0008-keys-by-account.ts';
 import { up as tunnelAddresses } from './migrations/0009-tunnel-addresses.ts';
+import { up as ownAccounts } from './migrations/0010-own-accounts.ts';
+import { up as cards } from './migrations/0011-cards.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -23,6 +25,8 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0007-encrypted-signing-keys': { up: encryptedSigningKeys },
   '0008-keys-by-account': { up: keysByAccount },
   '0009-tunnel-addresses': { up: tunnelAddresses },
+  '0010-own-accounts': { up: ownAccounts },
+  '0011-cards': { up: cards },
 };
 
 const migratorOf = (db: Db): Migrator =>

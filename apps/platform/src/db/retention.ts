@@ -37,7 +37,7 @@ const SILENT_KEPT_DAYS = 62;
 export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   plans: { forEver: 'accounts have them; written from server.toml' },
   users: {
-    text: 'for ever; those that never verified their address `unverified_user_days`',
+    text: 'for ever, of a deleted one its id alone; those that never verified their address `unverified_user_days`',
     days: 'unverified_user_days',
     key: 'id',
     // Suspended ones stay: an operator has a reason. One with keys or a bill is in use, however it came to be.
@@ -66,6 +66,13 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     key: 'token_hash',
     old: (before) => sql`expires_at < ${before}`,
   },
+  invites: {
+    text: 'until it is used; 1 day after it expires',
+    days: 1,
+    key: 'token_hash',
+    old: (before) => sql`expires_at < ${before}`,
+  },
+  account_deletions: { forEver: 'when an account was deleted, by its id alone' },
   mail_outbox: {
     text: `${LIMITS.MAIL_KEPT_DAYS} days after it was sent or given up, without its text`,
     days: LIMITS.MAIL_KEPT_DAYS,
@@ -84,7 +91,9 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     key: 'recipient_hash',
     old: (before) => sql`last_at < ${before}`,
   },
-  api_keys: { forEver: 'with their account; a revoked one says so to whoever still uses it' },
+  api_keys: {
+    forEver: 'a revoked one says so to whoever still uses it; those of a deleted account without their label',
+  },
   edges: { forEver: 'a few; a revoked one is what old entries of the log point at' },
   edge_journals: { forEver: 'one number a journal: a batch that comes late is stored once' },
   tunnel_log: {
@@ -96,7 +105,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
       unregistered_at < ${before}
       and (not presumed_closed or unregistered_at < ${new Date(now.getTime() - SILENT_KEPT_DAYS * DAY_MS)})`,
   },
-  usage_daily: { forEver: 'with their account: a row a day, which charts and sums are made of' },
+  usage_daily: { forEver: 'a row a day, which charts and sums are made of; of a deleted account by its id alone' },
   edge_changes: {
     text: `${LIMITS.CHANGES_KEPT_DAYS} days`,
     days: LIMITS.CHANGES_KEPT_DAYS,
@@ -112,14 +121,16 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     appendOnly: true,
   },
   signing_keys: { forEver: 'a few; one that was rotated out without its private part, until the next rotation' },
-  billing_accounts: { forEver: 'with their account: its customer and subscription at the processor' },
+  billing_accounts: {
+    forEver: 'customer and subscription at the processor, also of a deleted account: its invoices are found by them',
+  },
   cap_notices: {
     text: `${LIMITS.CAP_NOTICES_KEPT_DAYS} days`,
     days: LIMITS.CAP_NOTICES_KEPT_DAYS,
     key: 'ctid',
     old: (before) => sql`at < ${before}`,
   },
-  metered_usage: { forEver: 'with their account: a row a month, which bills are made of' },
+  metered_usage: { forEver: 'a row a month, which bills are made of; of a deleted account by its id alone' },
   meter_events: {
     text: `${LIMITS.METER_EVENTS_KEPT_DAYS} days after it was reported`,
     days: LIMITS.METER_EVENTS_KEPT_DAYS,

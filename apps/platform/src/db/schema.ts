@@ -26,6 +26,7 @@ export interface UsersTable {
   plan: string;
   epoch: Generated<number>;
   created_at: GivenTimestamp;
+  deleted_at: Timestamp | null;
 }
 
 export interface RefreshFamiliesTable {
@@ -51,10 +52,27 @@ export interface RefreshTokensTable {
 export interface MailTokensTable {
   token_hash: string;
   user_id: string;
-  kind: 'verify' | 'reset';
+  kind: 'verify' | 'reset' | 'change';
   created_at: GivenTimestamp;
   expires_at: Timestamp;
   used_at: Timestamp | null;
+  new_email: string | null;
+}
+
+export interface InvitesTable {
+  token_hash: string;
+  email: string;
+  created_at: GivenTimestamp;
+  expires_at: Timestamp;
+}
+
+export interface AccountDeletionsTable {
+  user_id: string;
+  begun_at: Timestamp;
+  subscription_ended_at: Timestamp | null;
+  ended_at: Timestamp | null;
+  next_try_at: Timestamp;
+  attempts: Generated<number>;
 }
 
 export interface MailOutboxTable {
@@ -68,13 +86,15 @@ export interface MailOutboxTable {
   attempts: Generated<number>;
   sent_at: Timestamp | null;
   given_up_at: Timestamp | null;
+  user_id: string | null;
 }
 
 export interface MailRequestsTable {
   id: Generated<number>;
   email: string;
-  kind: 'verify' | 'reset';
+  kind: 'verify' | 'reset' | 'change';
   at: Timestamp;
+  user_id: string | null;
 }
 
 export interface MailQuotasTable {
@@ -201,6 +221,8 @@ export interface BillingAccountsTable {
   past_due_closed_at: Timestamp | null;
   limit_check_at: Timestamp | null;
   processor_ahead_ms: number | null;
+  card_brand: string | null;
+  card_last4: string | null;
 }
 
 export interface CapNoticesTable {
@@ -257,6 +279,8 @@ export interface Schema {
   refresh_families: RefreshFamiliesTable;
   refresh_tokens: RefreshTokensTable;
   mail_tokens: MailTokensTable;
+  invites: InvitesTable;
+  account_deletions: AccountDeletionsTable;
   mail_outbox: MailOutboxTable;
   mail_requests: MailRequestsTable;
   mail_quotas: MailQuotasTable;

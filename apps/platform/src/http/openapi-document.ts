@@ -13,7 +13,8 @@ Tunnels are not made here: a tunnel client makes them, with an API key of POST /
 Log in with POST /auth/login and send the access token as \`Authorization: Bearer <ACCESS_TOKEN>\`; it lasts 15 minutes.
 
 Every refusal is an Error: \`error\` for people, \`code\` for programs, \`request_id\` for reports; the id is in the header \`x-request-id\` of every answer too.
-Fields of a body that nobody knows are ignored. A path answers 405 with \`Allow\` to methods that it does not have.`;
+Fields of a body that nobody knows are ignored. A path answers 405 with \`Allow\` to methods that it does not have.
+The version is that of this API; \`tunnel-server --version\` tells that of the server.`;
 
 const TAGS = [
   { name: 'auth', description: 'Accounts: sign up, verify, log in, reset a password.' },

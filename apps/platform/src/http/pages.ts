@@ -4,11 +4,21 @@ import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
 import type { PlatformEnv } from './platform-env.ts';
 
-const STYLE = `body{margin:0;padding:10vh 1rem;background:#f1f5f9;color:#0f172a;font:1rem/1.5 system-ui,sans-serif}
-main{max-width:26rem;margin:0 auto;padding:2rem;border-radius:.5rem;background:#fff}
-h1{margin:0 0 1rem;font-size:1.25rem}
-a{color:#1d4ed8}
-@media (prefers-color-scheme:dark){body{background:#0f172a;color:#e2e8f0}main{background:#1e293b}a{color:#93c5fd}}`;
+/** The frame of the dashboard's pages before the log-in: its colours, its sign, one card. */
+const STYLE = `:root{color-scheme:light dark}
+body{margin:0 auto;max-width:25rem;padding:max(2rem,10vh) 1rem 3rem;background:light-dark(#fafafb,#0b0d11);color:light-dark(#15181e,#eceef2);font:.875rem/1.375rem ui-sans-serif,system-ui,sans-serif;-webkit-font-smoothing:antialiased}
+header{display:flex;gap:.5rem;justify-content:center;align-items:center;margin-bottom:2rem;font-size:1rem;font-weight:600}
+svg{width:1.5rem;height:1.5rem}
+rect{fill:light-dark(#3552cf,#93a8ff)}
+path{fill:none;stroke:light-dark(#fff,#0b1024);stroke-width:2;stroke-linecap:round}
+main{padding:2rem;border:1px solid light-dark(#e3e5ea,#262b34);border-radius:.75rem;background:light-dark(#fff,#12151a)}
+h1{margin:0;font-size:1.25rem;line-height:1.75rem;font-weight:600}
+p{margin:.375rem 0 0;color:light-dark(#59616d,#9ba4b2)}
+a{color:light-dark(#3552cf,#93a8ff)}
+.go{display:block;margin-top:1.5rem;padding:.5625rem;border-radius:.375rem;background:light-dark(#3552cf,#93a8ff);color:light-dark(#fff,#0b1024);font-weight:500;text-align:center;text-decoration:none}
+:focus-visible{outline:2px solid light-dark(#3552cf,#93a8ff);outline-offset:2px}`;
+
+const BRAND = `<header><svg viewBox="0 0 24 24" aria-hidden="true"><rect width="24" height="24" rx="6"/><path d="M6 17v-4a6 6 0 0 1 12 0v4M10 17v-4a2 2 0 0 1 4 0v4"/></svg>Tunnel</header>`;
 
 export interface Page {
   readonly html: string;
@@ -18,8 +28,7 @@ export interface Page {
 
 /**
  * The few pages that need no dashboard: small, without anything from elsewhere, and with a policy that lets nothing else in.
- * Their texts are ours alone: nothing of a request is ever put into one. `body` as it stands: no text of anybody else's may
- * be in it.
+ * `body` as it stands: of what people typed nothing may be in it but an address, encoded, in a link.
  */
 const makePage = (title: string, body: string): Page => ({
   html: `<!doctype html>
@@ -27,10 +36,11 @@ const makePage = (title: string, body: string): Page => ({
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>${title}</title>
+<title>${title} · Tunnel</title>
 <style>${STYLE}</style>
 </head>
 <body>
+${BRAND}
 <main>
 <h1>${title}</h1>
 ${body}
@@ -40,7 +50,7 @@ ${body}
 `,
   policy: [
     "default-src 'none'",
-    `style-src ${hashOf(STYLE)}`,
+    `style-src ${STYLE_HASH}`,
     "form-action 'none'",
     "base-uri 'none'",
     "frame-ancestors 'none'",
@@ -50,16 +60,30 @@ ${body}
 /** Only this very text is applied: a policy by content needs no secret of each answer. */
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;
 
-/** What a browser shows after the link of a verification mail. The ways on are relative: the platform may live below a path. */
-export const VERIFIED_PAGE = makePage(
-  'Your e-mail address is verified',
-  '<p>You can log in now.</p>\n<p><a href="../../app/login">Log in</a></p>',
-);
+const STYLE_HASH = hashOf(STYLE);
+
+/**
+ * What a browser shows after the link of a mail that proves an address: the way to the log-in, with the address filled in. The ways
+ * on are relative: the platform may live below a path.
+ */
+export const verifiedPage = ({ email, isChange }: { readonly email: string; readonly isChange: boolean }): Page =>
+  makePage(
+    isChange ? 'Email changed' : 'Email verified',
+    `<p>${isChange ? 'Log in with your new email from now on.' : 'Log in to get started.'}</p>
+<a class="go" href="../../app/login?email=${encodeURIComponent(email)}">Log in</a>`,
+  );
 
 export const NOT_VERIFIED_PAGE = makePage(
-  'This link is not valid',
-  `<p>It was used before, or it has run out.</p>
-<p>If your address is already verified, <a href="../../app/login">log in</a>; else <a href="../../app/check-mail">ask for a new mail</a>.</p>`,
+  'This link does not work',
+  `<p>This link has expired or was already used.</p>
+<a class="go" href="../../app/login">Log in</a>
+<p>Not verified yet? <a href="../../app/check-mail">Resend email</a></p>`,
+);
+
+export const ADDRESS_TAKEN_PAGE = makePage(
+  'This email has an account already',
+  `<p>Your account keeps its present email. To use this one, choose it again in Settings once it is free.</p>
+<a class="go" href="../../app/settings">Open settings</a>`,
 );
 
 /** Whether a request comes from the address line of a browser. Programs ask for JSON, or for anything. */

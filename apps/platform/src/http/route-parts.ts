@@ -39,7 +39,7 @@ export const noKey: never[] = [];
 
 // Of the routes of accounts and sessions.
 export const badBody = refused('A field is missing, of the wrong type, or breaks a rule.', 'API_BAD_REQUEST', {
-  reason: 'email: must be an e-mail address',
+  reason: 'email: must be an email address',
 });
 export const throttled = refused('Too many attempts; see Retry-After.', 'LOGIN_THROTTLED', { seconds: 42 });
 export const busy = refused(

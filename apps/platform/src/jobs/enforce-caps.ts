@@ -110,7 +110,7 @@ const notify = async (
     .executeTakeFirst();
   if (numInsertedOrUpdatedRows === 0n) return false;
   const news = { percent: notice, capCents: cap, usedCents: usageCents(bytes, price) };
-  await queueMail(trx, capMail(publicUrl, email, news), now);
+  await queueMail(trx, capMail(publicUrl, email, news), { userId: user_id, now });
   return true;
 };
 

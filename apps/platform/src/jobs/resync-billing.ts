@@ -39,6 +39,8 @@ const longUnread = async (
     .selectFrom('billing_accounts')
     .select('user_id')
     .where('customer_id', 'is not', null)
+    // Of a deleted account the deletion has read the end.
+    .where('user_id', 'not in', (users) => users.selectFrom('users').select('id').where('deleted_at', 'is not', null))
     .$if(onTestClock, (some) =>
       some.where('past_due_since', 'is not', null).where('processor_ahead_ms', 'is not', null),
     )

@@ -56,7 +56,7 @@ const queue = (...recipients: string[]): Promise<void> =>
   database.db.transaction().execute(async (trx) => {
     for (const recipient of recipients) {
       const mail = { recipient, subject: 'Hello', text: 'https://link.example/secret\n', html: '<p>Hello</p>' };
-      await queueMail(trx, mail, clock.now());
+      await queueMail(trx, mail, { userId: null, now: clock.now() });
     }
   });
 

@@ -45,7 +45,7 @@ it('writes a message that mail programs read: text and HTML that say the same', 
   const message = await PostalMime.parse(await readFile(await send(mail)));
   expect(message.from).toMatchObject({ name: 'Tunnel', address: 'no-reply@localhost' });
   expect(message.to).toMatchObject([{ address: 'ann@example.com' }]);
-  expect(message.subject).toBe('Please verify your e-mail address');
+  expect(message.subject).toBe('Verify your email');
   expect(message.messageId).toBe(`<${mail.id}@localhost>`);
   expect(message.date).toBe('2030-01-02T03:04:05.000Z');
   expect(message.text?.split('\n').map((line) => line.trim())).toContain(LINK);

@@ -41,6 +41,7 @@ export const listUsers = async (
         .where('unregistered_at', 'is', null)
         .as('open_tunnels'),
     )
+    .where('deleted_at', 'is', null)
     .orderBy('email')
     .limit(limit);
   if (after !== undefined) query = query.where('email', '>', after);
@@ -174,12 +175,13 @@ export interface FoundAccount {
 }
 
 /** The account an operator means, locked until the deed is done. */
-const lockAccountOf = async (trx: Transaction<Schema>, email: string): Promise<FoundAccount> => {
+export const lockAccountOf = async (trx: Transaction<Schema>, email: string): Promise<FoundAccount> => {
   const address = normalizeAddress(email);
   const account = await trx
     .selectFrom('users')
     .select(['id', 'email', 'status', 'plan'])
     .where('email', '=', address)
+    .where('deleted_at', 'is', null)
     .forNoKeyUpdate()
     .executeTakeFirst();
   if (account === undefined) throw new Fault('USER_UNKNOWN', { email: address });

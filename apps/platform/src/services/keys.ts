@@ -22,7 +22,14 @@ export const createKey = async (
   const limit = LIMITS.KEYS_PER_ACCOUNT_MAX;
   return db.transaction().execute(async (trx) => {
     // One after the other: those who count at once would all find room.
-    await trx.selectFrom('users').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
+    const user = await trx
+      .selectFrom('users')
+      .select('deleted_at')
+      .where('id', '=', userId)
+      .forNoKeyUpdate()
+      .executeTakeFirst();
+    // A request that began before the deletion makes no key after it.
+    if (user?.deleted_at !== null) throw new Fault('ACCESS_TOKEN_INVALID');
     const { held } = await trx
       .selectFrom('api_keys')
       .select((count) => count.fn.countAll<number>().as('held'))

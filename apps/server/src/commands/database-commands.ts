@@ -1,24 +1,18 @@
-// The commands that work on the database, beside a running server or without one: `migrate`, `edge-credential` and `admin`.
+// The commands that work on the database, beside a running server or without one: `migrate` and `edge-credential`; and the way to it.
 import { userInfo } from 'node:os';
 import {
   migrate as applyMigrations,
   createCredential,
   Database,
   type ListedEdge,
-  type ListedUser,
   listCredentials,
-  listUsers,
   migratePatiently,
   type OperatorActor,
   pendingMigrations,
-  restore,
   revokeCredential,
-  setPlan,
-  setUnlimited,
-  suspend,
 } from '@tunnel/platform';
 import { createLogger, type Secret, type ServerConfig, systemClock } from '@tunnel/runtime';
-import { Argument, Command } from 'commander';
+import { Command } from 'commander';
 import { openDataDir } from '../data-dir.ts';
 import { embeddedUrl } from '../embedded-postgres/connection.ts';
 import { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
@@ -106,82 +100,6 @@ const edgesText = (edges: readonly ListedEdge[]): string =>
         ]),
       );
 
-// `tunnel-server admin`: what an operator does with accounts. Each change is written to the audit.
-
-interface UsersFlags extends JsonFlags {
-  readonly after?: string;
-}
-
-export const admin = (finish: (code: number) => void): Command => {
-  const say = sayTo(finish);
-  const sayChange = (flags: JsonFlags, done: string, { changed }: { readonly changed: boolean }): void =>
-    say(flags, changed ? done : `nothing to do: ${done}`, { changed });
-  const clock = systemClock;
-
-  return new Command('admin')
-    .description('Look at accounts, and change what they may do.')
-    .addCommand(
-      subcommand('users', 'The accounts, by address.', 'admin users')
-        .option('--after <email>', 'begin behind this address; a page has 1000')
-        .action(async (flags: UsersFlags) => {
-          const page = flags.after === undefined ? {} : { after: flags.after };
-          const users = await open(flags, ({ db }) => listUsers({ db }, page));
-          say(flags, usersText(users), users);
-        }),
-    )
-    .addCommand(
-      subcommand('suspend', 'Close an account: its sessions and tunnels end.', 'admin suspend alice@example.com')
-        .argument('<email>')
-        .action(async (email: string, flags: JsonFlags) => {
-          const result = await open(flags, ({ db }) => suspend({ db, clock }, consoleOperator(), email));
-          sayChange(flags, `${email} is suspended`, result);
-        }),
-    )
-    .addCommand(
-      subcommand('restore', 'Open a suspended account again.', 'admin restore alice@example.com')
-        .argument('<email>')
-        .action(async (email: string, flags: JsonFlags) => {
-          const result = await open(flags, ({ db }) => restore({ db }, consoleOperator(), email));
-          sayChange(flags, `${email} is active`, result);
-        }),
-    )
-    .addCommand(
-      subcommand('set-plan', 'Give an account another plan.', 'admin set-plan alice@example.com payg')
-        .argument('<email>')
-        .argument('<plan>')
-        .action(async (email: string, plan: string, flags: JsonFlags) => {
-          const result = await open(flags, ({ db }) => setPlan({ db, clock }, consoleOperator(), { email, plan }));
-          sayChange(flags, `${email} has plan ${plan}`, result);
-        }),
-    )
-    .addCommand(
-      subcommand('set-unlimited', 'Free one key from the tunnel limit of its plan.', 'admin set-unlimited KEY_ID on')
-        .argument('<key-id>')
-        .addArgument(new Argument('<state>').choices(['on', 'off']))
-        .action(async (keyId: string, state: 'on' | 'off', flags: JsonFlags) => {
-          const unlimited = state === 'on';
-          const result = await open(flags, ({ db }) => setUnlimited({ db }, consoleOperator(), { keyId, unlimited }));
-          sayChange(flags, `key ${keyId} has ${unlimited ? 'no limit' : 'the limit of its plan'}`, result);
-        }),
-    );
-};
-
-const usersText = (users: readonly ListedUser[]): string =>
-  users.length === 0
-    ? 'no accounts yet'
-    : tableText(
-        ['EMAIL', 'STATUS', 'PLAN', 'VERIFIED', 'TUNNELS', 'SINCE', 'ID'],
-        users.map(({ email, status, plan, emailVerified, openTunnels, createdAt, id }) => [
-          email,
-          status,
-          plan,
-          emailVerified ? 'yes' : 'no',
-          String(openTunnels),
-          createdAt.toISOString().slice(0, 10),
-          id,
-        ]),
-      );
-
 export const subcommand = (name: string, description: string, example: string): Command =>
   serverCommand(name, description)
     .option(...JSON_OPTION)
@@ -194,8 +112,14 @@ export const sayTo =
     finish(EXIT_OK);
   };
 
-const open = <T>(flags: JsonFlags, act: (database: Database) => Promise<T>): Promise<T> =>
-  withDatabase(loadConfig(flags, process.env), { prepared: true }, act);
+/** With the tables up to date, and the configuration that led there. */
+export const open = <T>(
+  flags: JsonFlags,
+  act: (database: Database, config: ServerConfig) => Promise<T>,
+): Promise<T> => {
+  const config = loadConfig(flags, process.env);
+  return withDatabase(config, { prepared: true }, (database) => act(database, config));
+};
 
 /** Who stands at the console, as the audit names them. */
 export const consoleOperator = (): OperatorActor => ({ kind: 'operator', name: nameOf() });

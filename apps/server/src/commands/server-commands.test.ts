@@ -23,9 +23,38 @@ const write = (text: string): string => {
 };
 
 it('says ok of the defaults and of a good file', async () => {
-  expect(await judgeConfig({}, {})).toEqual({ exitCode: 0, text: 'ok: built-in defaults', json: { ok: true } });
+  const ok = { exitCode: 0, text: 'ok: built-in defaults', warnings: [], json: { ok: true, warnings: [] } };
+  expect(await judgeConfig({}, {})).toEqual(ok);
   const config = write('[server]\ncontrol_port = 4440\n');
   expect(await judgeConfig({ config }, {})).toMatchObject({ exitCode: 0, text: `ok: ${config}` });
+});
+
+describe('warnings', () => {
+  const keysOf = async (flags: Parameters<typeof judgeConfig>[0]): Promise<string[]> =>
+    (await judgeConfig(flags, {})).warnings.map(({ key }) => key);
+
+  it('leave a good file ok, unless they are to fail', async () => {
+    const config = write('[server]\nhost = "0.0.0.0"\n');
+    const verdict = await judgeConfig({ config }, {});
+    expect(verdict).toMatchObject({ exitCode: 0, text: `ok: ${config}`, json: { ok: true } });
+    expect(verdict.json).toMatchObject({ warnings: verdict.warnings });
+    expect(verdict.warnings.length).toBeGreaterThan(2);
+    expect(await judgeConfig({ config, strict: true }, {})).toMatchObject({ exitCode: 2, json: { ok: false } });
+    const whole = write('[load_balancing]\nenabled = true\n');
+    expect(await judgeConfig({ config: whole, strict: true }, {})).toMatchObject({ exitCode: 0, text: `ok: ${whole}` });
+  });
+
+  it('are those of what will run by the file', async () => {
+    const config = write('[[auth.keys]]\naccount = "alice"\nsha256 = "' + 'a'.repeat(64) + '"\n');
+    expect(await keysOf({ config })).toEqual(['auth.keys', 'load_balancing.enabled']);
+    expect(await keysOf({ config, for: 'edge' })).toEqual(['load_balancing.enabled']);
+    expect(await keysOf({ config, for: 'platform' })).toEqual([]);
+  });
+
+  it('know the defaults of a start without a file', async () => {
+    expect(await keysOf({})).toEqual([]);
+    expect(await keysOf({ for: 'edge' })).toEqual(['load_balancing.enabled']);
+  });
 });
 
 it('says of a bad file what is wrong, what to do, and ends with 2', async () => {

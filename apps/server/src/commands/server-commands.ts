@@ -1,10 +1,17 @@
 // The commands that run a server alone, `edge`, `platform` and `simulator`, and `check-config`, which says whether one would start.
+import {
+  type ConfiguredParts,
+  type ConfigWarning,
+  configWarnings,
+  likelyParts,
+  type ServerConfig,
+} from '@tunnel/runtime';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { EXIT_OK, EXIT_USAGE, faultOf, problemText } from '../problem-report.ts';
 import { type RunDeps, runServer } from '../run-server.ts';
 import { type ServerKind, ServerParts } from '../server-parts.ts';
 import { runPart } from '../stack/run-part.ts';
-import { JSON_OPTION, type JsonFlags, loadConfig, type ServerFlags, serverCommand } from './shared.ts';
+import { JSON_OPTION, type JsonFlags, loadConfig, loadStackConfig, type ServerFlags, serverCommand } from './shared.ts';
 
 interface PartFlags extends ServerFlags {
   /** As a part of a stack, which says all else over the channel to it. */
@@ -65,34 +72,64 @@ export const simulator = (finish: (code: number) => void): Command =>
       finish(await runServer('simulator', config, process, { isJson, make }));
     });
 
+interface CheckFlags extends JsonFlags {
+  /** Absent: as the file looks. */
+  readonly for?: ConfiguredParts;
+  /** Warnings fail. */
+  readonly strict?: boolean;
+}
+
 interface Verdict {
   readonly exitCode: number;
+  /** `ok`, or what is wrong. */
   readonly text: string;
+  readonly warnings: readonly ConfigWarning[];
   readonly json: object;
 }
 
-export const judgeConfig = async (flags: ServerFlags, env: NodeJS.ProcessEnv): Promise<Verdict> => {
+export const judgeConfig = async (flags: CheckFlags, env: NodeJS.ProcessEnv): Promise<Verdict> => {
   try {
-    const config = loadConfig(flags, env);
+    const { config, parts } = configToCheck(flags, env);
     const { checkTls } = await import('@tunnel/edge');
     await checkTls(config);
-    return { exitCode: EXIT_OK, text: `ok: ${flags.config ?? 'built-in defaults'}`, json: { ok: true } };
+    const warnings = configWarnings(config, parts);
+    const ok = flags.strict !== true || warnings.length === 0;
+    const text = ok ? `ok: ${flags.config ?? 'built-in defaults'}` : 'warnings fail with --strict';
+    return { exitCode: ok ? EXIT_OK : EXIT_USAGE, text, warnings, json: { ok, warnings } };
   } catch (error) {
     const fault = faultOf(error);
     if (!fault) throw error;
     const { code, message, next } = fault;
-    return { exitCode: EXIT_USAGE, text: problemText(fault), json: { ok: false, code, message, next } };
+    const json = { ok: false, code, message, next };
+    return { exitCode: EXIT_USAGE, text: problemText(fault), warnings: [], json };
   }
 };
 
+/** As the command would read it that runs those parts. */
+const configToCheck = (
+  flags: CheckFlags,
+  env: NodeJS.ProcessEnv,
+): { readonly config: ServerConfig; readonly parts: ConfiguredParts } => {
+  const alone = loadConfig(flags, env);
+  const parts = flags.for ?? likelyParts(alone);
+  return { config: parts === 'stack' ? loadStackConfig(flags, env) : alone, parts };
+};
+
 export const checkConfig = (finish: (code: number) => void): Command =>
-  serverCommand('check-config', 'Check a config file and say `ok`, or what is wrong with it.')
+  serverCommand('check-config', 'Check a config file: say `ok`, what is wrong, and what is seldom meant.')
+    .addOption(
+      new Option('--for <part>', 'what will run by it (default: edge with a platform_url, else stack)').choices([
+        ...['stack', 'edge', 'platform'],
+      ]),
+    )
+    .option('--strict', 'let warnings fail, too')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample:\n  tunnel-server check-config --config server.toml --json')
-    .action(async (flags: JsonFlags) => {
-      const { exitCode, text, json } = await judgeConfig(flags, process.env);
-      if (flags.json === true) process.stdout.write(`${JSON.stringify(json)}\n`);
-      else if (exitCode === EXIT_OK) process.stdout.write(`${text}\n`);
-      else process.stderr.write(`tunnel-server: ${text}\n`);
+    .addHelpText('after', '\nExample:\n  tunnel-server check-config --config server.toml --strict')
+    .action(async (flags: CheckFlags) => {
+      const { exitCode, text, warnings, json } = await judgeConfig(flags, process.env);
       finish(exitCode);
+      if (flags.json === true) return void process.stdout.write(`${JSON.stringify(json)}\n`);
+      for (const warning of warnings) process.stderr.write(`warning: ${warning.text}\n`);
+      if (exitCode === EXIT_OK) process.stdout.write(`${text}\n`);
+      else process.stderr.write(`tunnel-server: ${text}\n`);
     });

@@ -1,6 +1,7 @@
 // What the commands of tunnel-server share: their flags, the config they lead to, and columns for people.
 import { loadServerConfig, type ServerConfig } from '@tunnel/runtime';
 import { Command } from 'commander';
+import { STACK_DEFAULTS } from '../start-notes.ts';
 
 export interface ServerFlags {
   readonly config?: string;
@@ -31,6 +32,10 @@ export const loadConfig = (
     ...(flags.config === undefined ? {} : { file: flags.config }),
     overrides: { ...overrides, ...(flags.dataDir === undefined ? {} : { data_dir: flags.dataDir }) },
   });
+
+/** What `stack` runs by. */
+export const loadStackConfig = (flags: ServerFlags, env: NodeJS.ProcessEnv): ServerConfig =>
+  loadConfig(flags, env, flags.config === undefined ? { defaults: STACK_DEFAULTS } : {});
 
 /** Columns for people: each as wide as its widest cell. */
 export const tableText = (head: readonly string[], rows: readonly (readonly string[])[]): string => {

@@ -79,7 +79,10 @@ interface Reply {
   readonly json: () => Record<string, unknown>;
 }
 
-const ask = (path: string, options: { method?: string; headers?: Record<string, string> } = {}): Promise<Reply> =>
+const ask = (
+  path: string,
+  { body, ...options }: { method?: string; headers?: Record<string, string>; body?: string } = {},
+): Promise<Reply> =>
   new Promise((resolve, reject) => {
     const sent = httpRequest(new URL(path, inspector.url), { agent: false, ...options }, (response) => {
       let text = '';
@@ -93,19 +96,20 @@ const ask = (path: string, options: { method?: string; headers?: Record<string, 
         }),
       );
     });
-    sent.on('error', reject).end();
+    sent.on('error', reject).end(body);
   });
 
 const list = async (): Promise<Record<string, unknown>[]> =>
   (await ask('/api/requests')).json()['requests'] as Record<string, unknown>[];
 
-const replay = async (id: string, headers: Record<string, string> = {}): Promise<Reply> => {
+const replay = async (id: string, headers: Record<string, string> = {}, body = ''): Promise<Reply> => {
   const page = await ask('/');
   const token = /name="inspector-token" content="([^"]+)"/.exec(page.text)?.[1] ?? '';
   const origin = inspector.url.slice(0, -1);
   return ask(`/api/requests/${id}/replay`, {
     method: 'POST',
     headers: { origin, 'x-inspector-token': token, ...headers },
+    body,
   });
 };
 
@@ -213,6 +217,37 @@ describe('a replay', () => {
     // A replay is a record, too.
     expect((await replay(again)).status).toBe(202);
     await eventually(() => expect(served).toHaveLength(3));
+  });
+
+  it('is sent as it was edited, keeps what was hidden, and says that it was edited', async () => {
+    visit(POST);
+    await whenListed(1);
+    const detail = (await ask('/api/requests/req_1')).json();
+    expect(detail).toMatchObject({ path: '/in?page=1&code=[redacted]', edited: false });
+    const { request } = detail as { request: { headers: [string, string][]; body: { text: string } } };
+    const edit = {
+      ...{ method: 'PUT', path: '/in?page=2&code=[redacted]', headers: [...request.headers, ['X-New', '1']] },
+      body: request.body.text.replace('a=1', 'a=22'),
+    };
+    expect((await replay('req_1', {}, JSON.stringify(edit))).status).toBe(202);
+    const [again] = await whenListed(2);
+    expect(again).toMatchObject({ method: 'PUT', replay_of: 'req_1', edited: true });
+    expect(served[1]).toMatchObject({ method: 'PUT', url: '/in?page=2&code=SECRET', body: 'a=22&password=SECRET' });
+    expect(served[1]?.headers).toMatchObject({
+      ...{ host: 'x', authorization: 'Bearer SECRET', cookie: 'a=SECRET', 'x-api-key': 'SECRET', 'x-new': '1' },
+    });
+    for (const [body, status, reason] of [
+      ['{', 400, /another form/],
+      ['{"headers":[["a"]]}', 400, /another form/],
+      ['{"url":"/"}', 400, /another form/],
+      ['{"path":"x"}', 400, /path: must begin with/],
+      [JSON.stringify({ body: 'x'.repeat(17_000) }), 400, /body: over 16384 bytes/],
+      [JSON.stringify({ body: 'x'.repeat(70_000) }), 413, /too long/],
+    ] as const) {
+      const refused = await replay('req_1', {}, body);
+      expect([refused.status, refused.json()['error']]).toEqual([status, expect.stringMatching(reason)]);
+    }
+    expect(served).toHaveLength(2);
   });
 
   it('is refused to whoever is not the page', async () => {

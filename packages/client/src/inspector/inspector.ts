@@ -45,7 +45,7 @@ export const startInspector = async (deps: InspectorDeps): Promise<Inspector | n
     token: randomToken(),
     store,
     tunnels: deps.tunnels,
-    replay: (record) => replay(record, { requests, clock }),
+    replay: (record, edit) => replay(record, edit, { requests, clock }),
   };
   const server = createLocalServer({
     connectionsMax: CLIENT_LIMITS.INSPECTOR_CONNECTIONS_MAX,
@@ -104,14 +104,27 @@ const respond = async (request: IncomingMessage, response: ServerResponse, insid
     { method, host, origin, fetchSite: single(headers['sec-fetch-site']), token: single(headers['x-inspector-token']) },
     { port: inside.port, token: inside.routes.token },
   );
-  // A body is never asked for.
-  request.resume();
   const [path = ''] = (request.url ?? '').split('?');
   const answer =
-    refusal === null ? await answerTo(method, path, inside.routes) : json(refusal.status, { error: refusal.reason });
+    refusal === null
+      ? await answerTo(method, path, inside.routes, () => bodyText(request))
+      : json(refusal.status, { error: refusal.reason });
+  // Whatever nobody asked for.
+  request.resume();
   if (answer.kind === 'events') return inside.live.add(response);
   response.writeHead(answer.status, { 'content-type': answer.type });
   response.end(method === 'HEAD' ? undefined : answer.text);
+};
+
+/** null: it is too long. The rest is read and dropped: a page that still sends would not read its answer. */
+const bodyText = async (request: IncomingMessage): Promise<string | null> => {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of request as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes <= CLIENT_LIMITS.INSPECTOR_EDIT_MAX_BYTES) pieces.push(piece);
+  }
+  return bytes <= CLIENT_LIMITS.INSPECTOR_EDIT_MAX_BYTES ? Buffer.concat(pieces).toString() : null;
 };
 
 const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);

@@ -1,51 +1,44 @@
 // The inspector's behaviour in the browser: plain script, no framework, every text put in as text. Runs nowhere else.
+import { PAGE_EDITOR } from './page-editor.ts';
+import { PAGE_PARTS } from './page-parts.ts';
 
-export const PAGE_SCRIPT = String.raw`'use strict';
-(() => {
+const PAGE_LIST = String.raw`
   const KEPT = 200;
   const token = document.querySelector('meta[name="inspector-token"]').content;
-  const byId = (id) => document.getElementById(id);
   const list = byId('list');
   const detail = byId('detail');
   const filter = byId('filter');
+  const status = byId('status');
+  const method = byId('method');
   /** Newest first. */
   let requests = [];
   let many = false;
   let chosen = null;
   let shown = null;
+  /** The id of the replay that was sent from here last. */
+  let sent = null;
   let drawing = false;
 
-  const make = (tag, className, text) => {
-    const element = document.createElement(tag);
-    if (className) element.className = className;
-    if (text !== undefined) element.textContent = text;
-    return element;
+  const textOf = (request) =>
+    (request.method + ' ' + request.path + ' ' + (request.status ?? '') + ' ' + request.id + ' ' + request.tunnel + (request.replay_of ? ' replay' : '')).toLowerCase();
+  const hasStatus = (request, choice) => {
+    if (choice === '') return true;
+    return choice === 'none' ? request.status === null : request.status !== null && Math.floor(request.status / 100) === Number(choice);
   };
-
-  const sizeText = (bytes) => {
-    if (bytes < 1000) return bytes + ' B';
-    const units = ['kB', 'MB', 'GB', 'TB'];
-    let value = bytes / 1000;
-    let unit = 0;
-    while (value >= 999.5 && unit < units.length - 1) { value /= 1000; unit += 1; }
-    return value.toFixed(value < 99.95 ? 1 : 0) + ' ' + units[unit];
+  const matching = () => {
+    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    return requests.filter((request) =>
+      hasStatus(request, status.value) && (method.value === '' || request.method === method.value) && words.every((word) => textOf(request).includes(word)));
   };
-  const timeText = (ms) => {
-    if (ms === null) return '…';
-    if (ms < 1000) return (ms < 10 ? ms.toFixed(1) : Math.round(ms)) + ' ms';
-    return ms < 60000 ? (ms / 1000).toFixed(1) + ' s' : Math.floor(ms / 60000) + ' min ' + Math.round((ms % 60000) / 1000) + ' s';
-  };
-  const statusText = (request) => {
-    if (request.status !== null) return String(request.status) + (request.state === 'aborted' ? ' cut' : '');
-    return request.state === 'running' ? '…' : 'none';
-  };
-  const statusClass = (request) => {
-    if (request.status === null) return request.state === 'running' ? 'sr' : 's0';
-    return request.state === 'aborted' ? 's5' : 's' + Math.floor(request.status / 100);
-  };
-  const matches = (request, words) => {
-    const text = (request.method + ' ' + request.path + ' ' + statusText(request) + ' ' + request.tunnel + (request.replay_of ? ' replay' : '')).toLowerCase();
-    return words.every((word) => text.includes(word));
+  const isFiltered = () => filter.value.trim() !== '' || status.value !== '' || method.value !== '';
+  /** Those that came, and the one that is chosen. */
+  const drawMethods = () => {
+    const known = [...method.options].slice(1).map((option) => option.value);
+    const methods = [...new Set([...requests.map((request) => request.method), ...(method.value === '' ? [] : [method.value])])].sort();
+    if (methods.join() === known.join()) return;
+    const value = method.value;
+    method.replaceChildren(method.options[0], ...methods.map((name) => new Option(name)));
+    method.value = value;
   };
 
   const rowOf = (request) => {
@@ -53,13 +46,16 @@ export const PAGE_SCRIPT = String.raw`'use strict';
     const row = make('button', 'row');
     row.type = 'button';
     row.dataset.id = request.id;
-    row.append(make('span', 'status ' + statusClass(request), statusText(request)), make('span', '', request.method));
-    const path = make('span', 'path');
+    const first = make('span', 'first');
+    const path = make('span', 'path', request.path);
     path.title = request.path;
-    if (request.replay_of) path.append(make('span', 'badge', 'replay'));
-    if (many) path.append(make('span', 'soft', request.tunnel + ' '));
-    path.append(request.path);
-    row.append(path, make('span', 'soft', timeText(request.duration_ms)), make('span', 'soft', new Date(request.at).toLocaleTimeString([], { hour12: false })));
+    first.append(make('b', '', request.method), path, make('span', 'badge ' + statusClass(request), statusText(request)));
+    const second = make('span', 'second');
+    second.append(time(request.at, CLOCK));
+    if (request.duration_ms !== null) second.append(make('span', '', latencyText(request.duration_ms)));
+    if (many) second.append(make('span', '', request.tunnel));
+    if (request.replay_of) second.append(make('span', '', replayText(request)));
+    row.append(first, second);
     if (request.id === chosen) row.setAttribute('aria-current', 'true');
     item.append(row);
     return item;
@@ -67,14 +63,15 @@ export const PAGE_SCRIPT = String.raw`'use strict';
 
   const drawNow = () => {
     drawing = false;
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = requests.filter((request) => matches(request, words));
+    drawMethods();
+    const found = matching();
     const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.id : undefined;
     list.replaceChildren(...found.map(rowOf));
     if (focused) { const row = rowElement(focused); if (row) row.focus({ preventScroll: true }); }
-    byId('count').textContent = words.length === 0 ? requests.length + (requests.length === 1 ? ' request' : ' requests') : found.length + ' of ' + requests.length;
+    const all = requests.length + (requests.length === 1 ? ' request' : ' requests');
+    byId('count').textContent = isFiltered() ? found.length + ' of ' + all : all;
     byId('empty').hidden = found.length > 0;
-    byId('empty').textContent = requests.length > 0 ? 'No request matches the filter.' : 'Nothing has come yet. Open the public URL, and each request appears here.';
+    byId('empty').textContent = requests.length > 0 ? 'No request matches.' : 'No requests yet. Open the public URL to see them here.';
   };
   /** However many events come, the list is drawn once a frame. */
   const draw = () => {
@@ -84,104 +81,104 @@ export const PAGE_SCRIPT = String.raw`'use strict';
   };
   const rowElement = (id) => list.querySelector('[data-id="' + id + '"]');
 
+  /** Told in the order in which they came. */
   const take = (changes) => {
-    const known = new Map(requests.map((request) => [request.id, request]));
-    for (const change of changes) known.set(change.id, change);
-    requests = [...known.values()].sort((a, b) => Number(b.id.slice(4)) - Number(a.id.slice(4))).slice(0, KEPT);
+    const places = new Map(requests.map((request, index) => [request.id, index]));
+    const added = [];
+    for (const change of changes) {
+      const place = places.get(change.id);
+      if (place === undefined) added.unshift(change);
+      else requests[place] = change;
+    }
+    requests = [...added, ...requests].slice(0, KEPT);
     draw();
     if (changes.some((change) => change.id === chosen)) load(chosen);
   };
 
-  const headersTable = (headers) => {
-    const table = make('table');
-    const body = make('tbody');
-    for (const [name, value] of headers) {
-      const line = make('tr');
-      const head = make('th', '', name);
-      head.scope = 'row';
-      line.append(head, make('td', '', value));
-      body.append(line);
+  const factsOf = (request) => {
+    const facts = make('p', 'facts');
+    facts.append(make('span', 'badge ' + statusClass(request), statusText(request)));
+    if (request.duration_ms !== null) facts.append(make('span', '', latencyText(request.duration_ms)));
+    facts.append(time(request.at, MOMENT), make('code', '', request.id));
+    if (many) facts.append(make('span', '', request.tunnel));
+    if (request.replay_of) {
+      const original = make('span', '', replayText(request) + ' of ');
+      original.append(button('link', request.replay_of, () => choose(request.replay_of)));
+      facts.append(original);
     }
-    table.append(body);
-    return table;
+    return facts;
   };
-  const bodyBlock = (body) => {
-    if (body.bytes === 0) return make('p', 'note', 'No body.');
-    if (body.text === null) return make('p', 'note', sizeText(body.bytes) + ' that are not text.');
-    const block = make('pre', '', pretty(body));
-    block.tabIndex = 0;
-    if (body.is_whole) return block;
-    const both = document.createDocumentFragment();
-    both.append(block, make('p', 'note', 'The beginning of ' + sizeText(body.bytes) + '.'));
-    return both;
-  };
-  const pretty = (body) => {
-    const text = body.text;
-    if (!body.is_whole || !/^\s*[{\[]/.test(text)) return text;
-    try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; }
-  };
-  const fact = (facts, name, value) => {
-    const pair = make('div');
-    pair.append(make('dt', '', name), make('dd', '', value));
-    facts.append(pair);
+  const actionsOf = (request) => {
+    const isRefused = request.replay_problem !== null;
+    const again = button('replay', 'Replay', () => replayNow(request.id));
+    again.title = 'Resend to your local service';
+    again.disabled = isRefused;
+    const edit = button('', 'Edit and replay', () => editor.open(request, replay));
+    edit.disabled = isRefused;
+    const actions = make('div', 'actions');
+    actions.append(again, edit, copyButton(request.curl, 'Copy as cURL', 'curl'));
+    return actions;
   };
 
   const drawDetail = (request) => {
     shown = request;
     const scroll = detail.scrollTop;
-    const top = make('div', 'top');
-    top.append(make('h2', '', request.method + ' ' + request.path));
-    const button = make('button', 'replay', 'Replay');
-    button.type = 'button';
-    button.disabled = request.replay_problem !== null;
-    button.addEventListener('click', () => replay(request.id));
-    top.append(button);
-    const note = make('p', 'note', request.replay_problem === null ? '' : 'It cannot be sent again: ' + request.replay_problem + '.');
+    const hadFocus = document.activeElement && document.activeElement.classList.contains('replay');
+    const said = make('p', 'said');
+    said.id = 'said';
+    said.setAttribute('role', 'status');
+    const heading = make('h2', '', '');
+    heading.append(make('b', '', request.method), ' ' + request.path);
+    const note = make('p', 'note', request.replay_problem === null ? '' : 'This cannot be replayed: ' + request.replay_problem + '.');
     note.id = 'note';
     note.setAttribute('role', 'status');
-    const facts = make('dl', 'facts');
-    fact(facts, 'Status', request.response === null ? statusText(request) : statusText(request) + ' ' + request.response.reason);
-    fact(facts, 'Time', timeText(request.duration_ms));
-    fact(facts, 'At', new Date(request.at).toLocaleString());
-    fact(facts, 'Request body', sizeText(request.request_bytes));
-    fact(facts, 'Response body', sizeText(request.response_bytes));
-    fact(facts, 'Tunnel', request.tunnel);
-    if (request.replay_of) fact(facts, 'Replay of', request.replay_of);
-    const parts = [top, note, facts, make('h3', '', 'Request'), headersTable(request.request.headers), make('h4', '', 'Body'), bodyBlock(request.request.body)];
-    if (request.response === null) parts.push(make('h3', '', 'Response'), make('p', 'note', request.state === 'running' ? 'It has not come yet.' : 'None came: the connection ended first.'));
-    else parts.push(make('h3', '', 'Response'), headersTable(request.response.headers), make('h4', '', 'Body'), bodyBlock(request.response.body));
-    const hadFocus = document.activeElement && document.activeElement.classList.contains('replay');
+    const parts = [said, heading, factsOf(request), actionsOf(request), note, side('Request', request.request)];
+    if (request.response !== null) parts.push(side('Response', request.response));
+    else parts.push(make('p', 'note', request.state === 'running' ? 'No response yet.' : 'No response: the connection ended first.'));
+    if (request.state === 'aborted' && request.response !== null) note.textContent = 'The visitor left early, or the response was cut off.';
     detail.replaceChildren(...parts);
     detail.scrollTop = scroll;
-    if (hadFocus) button.focus({ preventScroll: true });
+    if (hadFocus) detail.querySelector('.replay').focus({ preventScroll: true });
+    // After it is in the page: what appears in it is read out.
+    if (request.id === sent && request.state !== 'running') sayReplayed(request, said);
+  };
+  const sayReplayed = (request, said) => {
+    said.className = 'said ' + statusClass(request);
+    said.append('Replayed: ' + statusText(request) + ' in ' + latencyText(request.duration_ms) + '. ');
+    said.append(button('link', 'View original', () => choose(request.replay_of)));
   };
 
   const load = async (id) => {
     const response = await fetch('/api/requests/' + id).catch(() => null);
     if (id !== chosen || response === null) return;
     if (response.ok) drawDetail(await response.json());
-    else if (shown === null || shown.id !== id) detail.replaceChildren(make('p', 'empty', 'This request is not kept any more.'));
+    else if (shown === null || shown.id !== id) detail.replaceChildren(make('p', 'empty', 'This request is no longer kept.'));
   };
   const choose = (id) => {
     if (id !== chosen) detail.scrollTop = 0;
     chosen = id;
     for (const row of list.querySelectorAll('[aria-current]')) row.removeAttribute('aria-current');
     const row = rowElement(id);
-    if (row) row.setAttribute('aria-current', 'true');
+    if (row) { row.setAttribute('aria-current', 'true'); row.scrollIntoView({ block: 'nearest' }); }
     load(id);
   };
-  const say = (text, isBad) => {
-    const note = byId('note');
-    if (!note) return;
-    note.textContent = text;
-    note.className = isBad ? 'note bad' : 'note';
-  };
-  const replay = async (id) => {
-    const response = await fetch('/api/requests/' + id + '/replay', { method: 'POST', headers: { 'x-inspector-token': token } }).catch(() => null);
-    if (response === null) return say('The client does not answer.', true);
+  /** Settles with null when it is on its way, and with what is wrong otherwise. */
+  const replay = async (id, edit) => {
+    const headers = { 'x-inspector-token': token, 'content-type': 'application/json' };
+    const response = await fetch('/api/requests/' + id + '/replay', { method: 'POST', headers, body: JSON.stringify(edit) }).catch(() => null);
+    if (response === null) return 'The client does not answer.';
     const answer = await response.json();
-    if (response.ok) say('Sent again as ' + answer.id + '.', false);
-    else say(answer.error, true);
+    if (!response.ok) return answer.error;
+    sent = answer.id;
+    choose(answer.id);
+    return null;
+  };
+  const replayNow = async (id) => {
+    const refused = await replay(id, {});
+    const note = byId('note');
+    if (refused === null || !note) return;
+    note.textContent = refused;
+    note.className = 'note bad';
   };
 
   const move = (by) => {
@@ -196,10 +193,11 @@ export const PAGE_SCRIPT = String.raw`'use strict';
     const row = event.target.closest('.row');
     if (row) choose(row.dataset.id);
   });
-  filter.addEventListener('input', draw);
+  for (const control of [filter, status, method]) control.addEventListener('input', draw);
   document.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || editor.isOpen() || event.target.tagName === 'SELECT') return;
     const typing = event.target === filter;
+    const isFree = shown && shown.id === chosen && shown.replay_problem === null;
     if (event.key === 'Escape') {
       if (typing && filter.value !== '') { filter.value = ''; draw(); }
       const row = chosen && rowElement(chosen);
@@ -208,7 +206,8 @@ export const PAGE_SCRIPT = String.raw`'use strict';
     else if (event.key === 'ArrowUp' && !typing && (list.contains(event.target) || event.target === document.body)) { event.preventDefault(); move(-1); }
     else if (typing) return;
     else if (event.key === '/') { event.preventDefault(); filter.focus(); filter.select(); }
-    else if (event.key === 'r' && shown && shown.id === chosen && shown.replay_problem === null) replay(chosen);
+    else if (event.key === 'r' && isFree) replayNow(chosen);
+    else if (event.key === 'e' && isFree) { event.preventDefault(); editor.open(shown, replay); }
   });
 
   const setLive = (state, text) => {
@@ -222,7 +221,7 @@ export const PAGE_SCRIPT = String.raw`'use strict';
       if (many) item.append(make('span', '', tunnel.name));
       const link = make('a', '', tunnel.public_url);
       if (/^https?:/.test(tunnel.public_url)) { link.href = tunnel.public_url; link.rel = 'noreferrer noopener'; link.target = '_blank'; }
-      item.append(link, make('span', '', '→ ' + tunnel.local));
+      item.append(link, copyButton(tunnel.public_url, 'Copy ' + tunnel.public_url), make('span', '', '→ ' + tunnel.local));
       return item;
     }));
   };
@@ -237,8 +236,9 @@ export const PAGE_SCRIPT = String.raw`'use strict';
 
   const events = new EventSource('/api/events');
   // After a pause everything is read anew: what was missed is in the list.
-  events.addEventListener('hello', () => { setLive('live', 'live'); refresh(); });
+  events.addEventListener('hello', () => { setLive('live', 'Live'); refresh(); });
   events.addEventListener('requests', (event) => take(JSON.parse(event.data)));
-  events.addEventListener('error', () => setLive('lost', 'the client is gone or away; trying again'));
-})();
+  events.addEventListener('error', () => setLive('lost', 'The client does not answer. Trying again.'));
 `;
+
+export const PAGE_SCRIPT = `'use strict';\n(() => {${PAGE_PARTS}${PAGE_EDITOR}${PAGE_LIST}})();\n`;

@@ -1,7 +1,6 @@
 // What the inspector's page can ask for, how records look to it, and how it is told what has changed. Who may ask was decided before.
 import type { ServerResponse } from 'node:http';
-import { type CapturedBody, readableBody } from '@tunnel/capture';
-import { fieldValueOf, type HeaderField, redactFields } from '@tunnel/core';
+import type { RequestEdit } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { DialFailed } from '../forward/local-service.ts';
@@ -9,14 +8,16 @@ import { CLIENT_LIMITS } from '../limits.ts';
 import type { RequestRecord } from '../requests/request-record.ts';
 import type { RequestReporter, RequestStore } from '../requests/request-reporter.ts';
 import type { Tunnel } from '../tunnel.ts';
-import { PAGE_STYLE, pageHtml } from './page.ts';
+import { pageHtml } from './page.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
+import { PAGE_STYLE } from './page-style.ts';
+import { presentDetail, presentSummary, presentTunnel } from './presented-request.ts';
 
 export interface RouteDeps {
   readonly token: string;
   readonly store: RequestStore;
   readonly tunnels: () => readonly Tunnel[];
-  readonly replay: (record: RequestRecord) => Promise<string>;
+  readonly replay: (record: RequestRecord, edit: RequestEdit) => Promise<string>;
 }
 
 export type Answer =
@@ -39,8 +40,14 @@ export const json = (status: number, value: object): Answer => ({
 
 const NOT_FOUND = json(404, { error: 'Not found' });
 
-export const answerTo = async (method: string, path: string, deps: RouteDeps): Promise<Answer> => {
-  if (method === 'POST') return replayOf(path, deps);
+/** `bodyText` settles with null when there is more than an edit may have. */
+export const answerTo = async (
+  method: string,
+  path: string,
+  deps: RouteDeps,
+  bodyText: () => Promise<string | null>,
+): Promise<Answer> => {
+  if (method === 'POST') return replayOf(path, deps, await bodyText());
   switch (path) {
     case '/':
       return text('text/html', pageHtml(deps.token));
@@ -59,87 +66,53 @@ export const answerTo = async (method: string, path: string, deps: RouteDeps): P
   }
 };
 
-const replayOf = async (path: string, deps: RouteDeps): Promise<Answer> => {
+const replayOf = async (path: string, deps: RouteDeps, body: string | null): Promise<Answer> => {
   const record = recordAt(path, '/replay', deps);
   if (record === undefined) return NOT_FOUND;
+  if (body === null) return json(413, { error: 'the edited request is too long' });
+  const edit = readEdit(body);
+  if (edit === null)
+    return json(400, { error: 'the edited request has another form than {method, path, headers, body}' });
   if (record.replayProblem !== null) return json(409, { error: `it cannot be sent again: ${record.replayProblem}` });
   try {
-    return json(202, { id: await deps.replay(record) });
+    return json(202, { id: await deps.replay(record, edit) });
   } catch (error) {
     if (error instanceof DialFailed) return json(502, { error: error.fault.message });
-    if (error instanceof Fault) return json(409, { error: error.message });
+    if (error instanceof Fault) return json(400, { error: error.message });
     throw error;
   }
+};
+
+const EDITED = new Set(['method', 'path', 'headers', 'body']);
+
+/** null: not one. Nothing at all is no change. */
+const readEdit = (text: string): RequestEdit | null => {
+  if (text === '') return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    return isEditForm(value) ? value : null;
+  } catch {
+    return null;
+  }
+};
+
+const isEditForm = (value: unknown): value is RequestEdit => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const { method = '', path = '', headers = [], body = '' } = value as Record<string, unknown>;
+  return (
+    Object.keys(value).every((name) => EDITED.has(name)) &&
+    [method, path, body].every((part) => typeof part === 'string') &&
+    Array.isArray(headers) &&
+    headers.every(
+      (field) => Array.isArray(field) && field.length === 2 && field.every((part) => typeof part === 'string'),
+    )
+  );
 };
 
 const recordAt = (path: string, tail: string, { store }: RouteDeps): RequestRecord | undefined => {
   const id = /^\/api\/requests\/(req_\w{1,40})(\/replay)?$/.exec(path);
   return id === null || (id[2] ?? '') !== tail ? undefined : store.get(id[1] ?? '');
 };
-
-const presentTunnel = ({ name, publicUrl, local, state }: Tunnel) => ({
-  name,
-  state,
-  public_url: publicUrl,
-  local,
-});
-
-const presentSummary = (record: RequestRecord) => ({
-  id: record.id,
-  tunnel: record.tunnel.name,
-  at: new Date(record.at).toISOString(),
-  method: record.method,
-  path: record.shownPath,
-  state: record.state,
-  status: record.status,
-  duration_ms: record.state === 'running' ? null : rounded(record.durationMs),
-  request_bytes: record.requestBody.bytes,
-  response_bytes: record.responseBody.bytes,
-  replay_of: record.replayOf,
-});
-
-const presentDetail = async (record: RequestRecord) => ({
-  ...presentSummary(record),
-  request: {
-    version: record.requestHead?.version ?? null,
-    headers: headersOf(record.requestHead?.headers),
-    body: await bodyOf(record.requestHead?.headers, record.requestBody),
-  },
-  response:
-    record.responseHead === null
-      ? null
-      : {
-          version: record.responseHead.version,
-          reason: record.responseHead.reason,
-          headers: headersOf(record.responseHead.headers),
-          body: await bodyOf(record.responseHead.headers, record.responseBody),
-        },
-  replay_problem: record.replayProblem,
-});
-
-const headersOf = (headers: readonly HeaderField[] = []): [string, string][] =>
-  redactFields(headers.map(({ name, value }) => ({ name, value }))).map(({ name, value }) => [name, value]);
-
-const BODY_BOUNDS = {
-  shownBytes: CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
-  unpackedBytes: 8 * CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
-};
-
-/** `text` null: nothing came, or it is not text. */
-const bodyOf = async (headers: readonly HeaderField[] = [], body: CapturedBody) => ({
-  bytes: body.bytes,
-  text: await readableBody(
-    {
-      kept: body.kept,
-      contentType: fieldValueOf(headers, 'content-type'),
-      contentEncoding: fieldValueOf(headers, 'content-encoding'),
-    },
-    BODY_BOUNDS,
-  ),
-  is_whole: body.isWhole,
-});
-
-const rounded = (ms: number): number => Math.round(ms * 10) / 10;
 
 const EVERY_MS = 100;
 

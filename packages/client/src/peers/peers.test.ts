@@ -225,7 +225,8 @@ describe('loss and end', () => {
     const began = performance.now();
     edge.endJoin('peer_1');
     await ended;
-    expect(performance.now() - began).toBeLessThan(2000);
+    // Two seconds, and what a busy machine adds; a connection that nobody ends stays for ever.
+    expect(performance.now() - began).toBeLessThan(10_000);
     expect(told('publisher', 'peer').at(-1)).toMatchObject({ state: 'gone', reason: 'dismissed' });
     expect(told('subscriber', 'peer-error')).toMatchObject([{ final: false, fault: { code: 'P2P_DISMISSED' } }]);
     await eventually(() => expect(connection).toMatchObject({ peerId: 'peer_2', state: 'connected' }));

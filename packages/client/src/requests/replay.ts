@@ -1,5 +1,6 @@
-// Sends a recorded request to the local service once more, over the same dial as a visitor's, and watches it like one.
-import { CHUNK_END, chunkLine, lastChunk, type RequestHead } from '@tunnel/core';
+// Sends a recorded request to the local service once more, as it was or edited, over the same dial as a visitor's, and watches it like one.
+import { editRequest } from '@tunnel/capture';
+import { CHUNK_END, chunkLine, lastChunk, type RequestEdit, type RequestHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { BROKEN, type ByteDuplex } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -18,9 +19,16 @@ export interface ReplayDeps {
   readonly dial?: DialLocal;
 }
 
+/** What people see of a body, and what they may write in its place. */
+export const BODY_BOUNDS = {
+  shownBytes: CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
+  unpackedBytes: 8 * CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
+};
+
 /** Settles with the new request's id as soon as it is on its way; rejects with a Fault. */
 export const replay = async (
   record: RequestRecord,
+  edit: RequestEdit,
   { requests, clock, dial = dialLocal }: ReplayDeps,
 ): Promise<string> => {
   const { requestHead: head, replayProblem } = record;
@@ -29,14 +37,15 @@ export const replay = async (
       reason: `the request cannot be sent again: ${replayProblem ?? 'it was not kept'}`,
     });
   }
+  const message = await messageOf(record, head, edit);
   const local = await dial(record.tunnel.target);
-  return send(local, record, head, { requests, clock });
+  return send(local, record, message, { requests, clock });
 };
 
 const send = (
   local: ByteDuplex,
   record: RequestRecord,
-  head: RequestHead,
+  { bytes, isEdited }: Message,
   { requests, clock }: Pick<ReplayDeps, 'requests' | 'clock'>,
 ): string => {
   let id = '';
@@ -46,13 +55,12 @@ const send = (
     queueMicrotask(() => local.reset(DONE));
   };
   const tap = new HttpTap((sent) => {
-    const seen = requests.beginReplay(record.tunnel, sent, { of: record.id, onEnd });
+    const seen = requests.beginReplay(record.tunnel, sent, { of: record.id, isEdited, onEnd });
     id = seen?.id ?? '';
     return seen;
   });
   // A stream without end is no answer to wait for.
   const timer = clock.setTimeout(() => tap.over(), CLIENT_LIMITS.INSPECTOR_REPLAY_TIMEOUT_MS);
-  const bytes = messageOf(head, Buffer.from(record.requestBody.kept, 'latin1'));
   tap.request(bytes, 0, bytes.length);
   local.read({
     onData: (piece, start, end) => {
@@ -72,8 +80,20 @@ const send = (
   return id;
 };
 
+interface Message {
+  readonly bytes: Buffer;
+  readonly isEdited: boolean;
+}
+
+const messageOf = async ({ requestBody }: RequestRecord, head: RequestHead, edit: RequestEdit): Promise<Message> => {
+  const edited = await editRequest({ head, body: requestBody.kept }, edit, BODY_BOUNDS);
+  if (edited?.kind === 'problem') throw new Fault('CLIENT_USAGE', { reason: edited.reason });
+  if (edited === null) return { bytes: bytesOf(head, Buffer.from(requestBody.kept, 'latin1')), isEdited: false };
+  return { bytes: bytesOf(edited.head, edited.body), isEdited: true };
+};
+
 /** The head as it was; a body that came in chunks goes out as one. */
-const messageOf = (head: RequestHead, body: Buffer): Buffer => {
+const bytesOf = (head: RequestHead, body: Buffer): Buffer => {
   const text = Buffer.from(head.text, 'latin1');
   if (head.framing.kind !== 'chunked') return Buffer.concat([text, body]);
   const before = body.length === 0 ? '' : chunkLine(body.length);

@@ -54,6 +54,8 @@ export class RequestRecord implements SeenRequest {
   readonly shownPath: string;
   readonly at: number;
   readonly replayOf: string | null;
+  /** It differs from that one. */
+  readonly isEdited: boolean;
   /** Whole, secrets included: for a replay. */
   readonly requestHead: RequestHead | null;
   readonly requestBody: CapturedBody;
@@ -67,7 +69,7 @@ export class RequestRecord implements SeenRequest {
   #durationMs = 0;
 
   constructor(
-    facts: { readonly id: string; readonly tunnel: TunnelEntry; readonly at: number; readonly replayOf: string | null },
+    facts: Pick<RequestRecord, 'id' | 'tunnel' | 'at' | 'replayOf' | 'isEdited'>,
     head: RequestHead,
     deps: RecordDeps,
   ) {
@@ -75,6 +77,7 @@ export class RequestRecord implements SeenRequest {
     this.tunnel = facts.tunnel;
     this.at = facts.at;
     this.replayOf = facts.replayOf;
+    this.isEdited = facts.isEdited;
     this.method = head.method;
     this.shownPath = redactUrl(head.path).replaceAll(REDACTED, '…');
     this.requestHead = deps.keep ? head : null;

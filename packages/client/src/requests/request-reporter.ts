@@ -11,6 +11,7 @@ import { type RequestEvent, type RequestListener, RequestRecord } from './reques
 /** What makes a request one that was sent again. */
 export interface Replay {
   readonly of: string;
+  readonly isEdited: boolean;
   onEnd(): void;
 }
 
@@ -58,15 +59,25 @@ export class RequestReporter {
   #begin(tunnel: TunnelEntry, head: RequestHead, id: string, replay?: Replay): RequestRecord | null {
     if (!this.isHeard) return null;
     const store = tunnel.spec.capture === false ? null : this.#store;
-    const record = new RequestRecord({ id, tunnel, at: this.#clock.now(), replayOf: replay?.of ?? null }, head, {
-      monotonic: () => this.#clock.monotonic(),
-      keep: store !== null,
-      onGrown: (grown, bytes) => store?.grow(grown, bytes),
-      onEnd: (ended) => {
-        this.#emit(finishedEvent(ended));
-        replay?.onEnd();
+    const record = new RequestRecord(
+      {
+        id,
+        tunnel,
+        at: this.#clock.now(),
+        replayOf: replay?.of ?? null,
+        isEdited: replay?.isEdited ?? false,
       },
-    });
+      head,
+      {
+        monotonic: () => this.#clock.monotonic(),
+        keep: store !== null,
+        onGrown: (grown, bytes) => store?.grow(grown, bytes),
+        onEnd: (ended) => {
+          this.#emit(finishedEvent(ended));
+          replay?.onEnd();
+        },
+      },
+    );
     store?.add(record);
     tunnel.traffic.requested();
     this.#emit({ type: 'request-started', ...factsOf(record) });

@@ -151,6 +151,8 @@ const platformSchema = section({
   public_url: url({ orEmpty: false }).default('http://localhost:8080'),
   trusted_proxies: addressList().default([]),
   secret_key_file: text().default(''),
+  /** Who may make an account: anybody, those whom an operator has invited, or nobody. */
+  sign_up: oneOf(['open', 'invite', 'closed']).default('open'),
   mail: section({
     transport: oneOf(['file', 'smtp']).default('file'),
     smtp_url: secretUrl(/^smtps?:\/\//i, 'smtp://user:password@host:587').prefault(''),

@@ -20,7 +20,7 @@ const FOLDER = join(ROOT, 'docs/screenshots');
 const DEVICES = { desktop: { width: 1440, height: 900 }, phone: { width: 360, height: 800 } } as const;
 const THEMES = ['light', 'dark'] as const;
 
-const FIRST_RUN: DashboardPage = { name: 'first-run', path: '/', heading: 'Put something on the internet' };
+const FIRST_RUN: DashboardPage = { name: 'first-run', path: '/', heading: 'Get started' };
 
 interface Who {
   readonly pages: readonly DashboardPage[];

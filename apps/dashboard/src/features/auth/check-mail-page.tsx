@@ -27,16 +27,16 @@ const MailSent = ({ email }: { readonly email: string }) => {
   const [pause, begin] = usePause(PAUSE_MS, true);
   return (
     <AuthCard
-      title="Check your mail"
+      title="Check your email"
       description={
         <>
-          We sent a link to <strong className="break-all font-medium text-ink">{email}</strong>. Open it within 24 hours
-          to verify your address.
+          We sent a link to <strong className="break-all font-medium text-ink">{email}</strong>. Open it within 24
+          hours.
         </>
       }
       below={
         <>
-          Verified already? <TextLink to="/login">Log in</TextLink>
+          Already verified? <TextLink to="/login">Log in</TextLink>
         </>
       }
     >
@@ -52,11 +52,10 @@ const MailSent = ({ email }: { readonly email: string }) => {
         disabled={pause > 0}
         onClick={() => resend.mutate(email, { onSuccess: begin })}
       >
-        {pause > 0 ? `Send it again in ${pause} s` : 'Send it again'}
+        {pause > 0 ? `Resend in ${pause} s` : 'Resend email'}
       </Button>
       <p className="text-muted text-sm">
-        Nothing there? Look into the folder for unwanted mail. A wrong address?{' '}
-        <TextLink to="/signup">Sign up again</TextLink>
+        Nothing there? Check your spam folder. Wrong email? <TextLink to="/signup">Change it</TextLink>
       </p>
       <LocalMailHint />
     </AuthCard>
@@ -71,22 +70,22 @@ const AskForAddress = () => {
   if (sentTo !== null) return <MailSent email={sentTo} />;
   return (
     <AuthCard
-      title="Get a new verification mail"
-      description="Type the address that you signed up with."
+      title="Resend verification email"
+      description="Enter the address you signed up with."
       below={
         <>
-          Verified already? <TextLink to="/login">Log in</TextLink>
+          Already verified? <TextLink to="/login">Log in</TextLink>
         </>
       }
     >
       <AuthForm
-        action="Send the mail"
+        action="Send email"
         error={resend.error}
         atField={atEmail !== null}
         pending={resend.isPending}
         onSubmit={(field) => resend.mutate(field('email'), { onSuccess: () => setSentTo(field('email').trim()) })}
       >
-        <TextField label="E-mail" name="email" type="email" autoComplete="email" required error={atEmail} />
+        <TextField label="Email" name="email" type="email" autoComplete="email" required error={atEmail} />
       </AuthForm>
     </AuthCard>
   );

@@ -10,32 +10,32 @@ export const ForgotPage = () => {
   const api = useApi();
   const ask = useMutation({ mutationFn: (email: string) => api.forgotPassword(email) });
   const atEmail = fieldProblem(ask.error, 'email');
-  const below = <TextLink to="/login">Back to the login</TextLink>;
+  const below = <TextLink to="/login">Back to log in</TextLink>;
   if (ask.data !== undefined) {
     return (
-      <AuthCard key="sent" title="Check your mail" below={below}>
+      <AuthCard key="sent" title="Check your email" below={below}>
         <Notice tone="good" live>
           {sentence(ask.data.message)}
         </Notice>
-        <p className="text-muted">The link works once, for one hour.</p>
+        <p className="text-muted">The link works once, within one hour.</p>
         <LocalMailHint />
       </AuthCard>
     );
   }
   return (
     <AuthCard
-      title="Forgot your password?"
-      description="Type the address of your account. We send you a link to choose a new one."
+      title="Reset your password"
+      description="Enter your email. We'll send you a link to choose a new password."
       below={below}
     >
       <AuthForm
-        action="Send the link"
+        action="Send link"
         error={ask.error}
         atField={atEmail !== null}
         pending={ask.isPending}
         onSubmit={(field) => ask.mutate(field('email'))}
       >
-        <TextField label="E-mail" name="email" type="email" autoComplete="username" required error={atEmail} />
+        <TextField label="Email" name="email" type="email" autoComplete="username" required error={atEmail} />
       </AuthForm>
     </AuthCard>
   );

@@ -1,11 +1,11 @@
 // What the pages before sign-in share: their frame, the card of one step, its form, and what more than one of them does.
-import { createLink, Outlet, useRouter } from '@tanstack/react-router';
+import { createLink, Outlet, useLocation, useRouter } from '@tanstack/react-router';
 import { type ComponentProps, type ReactNode, type SubmitEvent, useEffect, useRef, useState } from 'react';
 import { useSessionState } from '../../app/app-context.tsx';
 import { nextPath } from '../../app/page-url.ts';
 import { Button } from '../../ui/button.tsx';
 import { Brand, useTitle } from '../../ui/page-head.tsx';
-import { Problem, RequestLine } from '../../ui/problem.tsx';
+import { Problem } from '../../ui/problem.tsx';
 
 /** One card in the middle. */
 export const AuthLayout = () => (
@@ -89,7 +89,6 @@ export const AuthForm = ({ onSubmit, error, atField, remedy, pending, action, ch
       <Button type="submit" kind="primary" pending={pending} className="h-10! w-full">
         {action}
       </Button>
-      {atField && <RequestLine error={error} />}
     </form>
   );
 };
@@ -108,9 +107,27 @@ const LOCAL = new Set(['localhost', '127.0.0.1', '[::1]']);
 export const LocalMailHint = () =>
   LOCAL.has(window.location.hostname) ? (
     <p className="border-line border-t pt-4 text-muted text-sm">
-      On your own machine? Without a mail server, the link is printed in the terminal where the server runs.
+      Running the server yourself? It prints the link in its terminal, too.
     </p>
   ) : null;
+
+/**
+ * What a link brought along. It leaves the address bar at once, as histories and screens keep what is shown there; the entry of
+ * the history keeps it, so that a page that is loaded again still has it.
+ */
+export const useFromLink = (name: 'email' | 'invite', inAddress: string | undefined): string => {
+  const { history } = useRouter();
+  const { state } = useLocation();
+  const [brought] = useState(inAddress ?? state[name] ?? '');
+  useEffect(() => {
+    if (inAddress === undefined) return;
+    const { pathname, search } = history.location;
+    const rest = new URLSearchParams(search);
+    rest.delete(name);
+    history.replace(rest.size === 0 ? pathname : `${pathname}?${rest.toString()}`, { [name]: inAddress });
+  }, [name, inAddress, history]);
+  return brought;
+};
 
 /** Whoever is signed in, here or in another tab, has nothing to do on the pages before it. */
 export const useLeaveWhenSignedIn = (next?: string): void => {

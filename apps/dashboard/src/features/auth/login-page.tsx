@@ -7,13 +7,15 @@ import { Notice } from '../../ui/badge.tsx';
 import { PasswordField, TextField } from '../../ui/field.tsx';
 import { isFault } from '../../ui/problem.tsx';
 import { fieldProblem, problemText } from '../../ui/problem-text.ts';
-import { AuthCard, AuthForm, TextLink, useLeaveWhenSignedIn } from './layout.tsx';
+import { AuthCard, AuthForm, TextLink, useFromLink, useLeaveWhenSignedIn } from './layout.tsx';
 
 const route = getRouteApi('/signed-out/login');
 
 export const LoginPage = () => {
   const { api, session } = useApp();
-  const { next } = route.useSearch();
+  const { next, email } = route.useSearch();
+  // Who has just opened the link of a verification mail types the address no second time.
+  const known = useFromLink('email', email);
   useLeaveWhenSignedIn(next);
   const login = useMutation({
     mutationFn: (body: Credentials) => api.logIn(body),
@@ -39,21 +41,29 @@ export const LoginPage = () => {
         remedy={
           isFault(error, 'ACCOUNT_UNVERIFIED') && (
             <TextLink to="/check-mail" state={{ email: variables?.email ?? '' }}>
-              Send the mail again
+              Resend email
             </TextLink>
           )
         }
         pending={login.isPending || login.isSuccess}
         onSubmit={(field) => login.mutate({ email: field('email'), password: field('password') })}
       >
-        <TextField label="E-mail" name="email" type="email" autoComplete="username" required error={noAddress} />
+        <TextField
+          label="Email"
+          name="email"
+          type="email"
+          autoComplete="username"
+          required
+          defaultValue={known}
+          error={noAddress}
+        />
         <PasswordField
           label="Password"
           name="password"
           autoComplete="current-password"
           required
           error={wrong}
-          aside={<TextLink to="/forgot">Forgot it?</TextLink>}
+          aside={<TextLink to="/forgot">Forgot password?</TextLink>}
         />
       </AuthForm>
     </AuthCard>
@@ -63,7 +73,8 @@ export const LoginPage = () => {
 const WhyHere = ({ hasNext }: { readonly hasNext: boolean }) => {
   const state = useSessionState();
   if (state.phase !== 'signed-out') return null;
-  if (state.reason === 'ended') return <Notice live>Your session has ended. Log in to go on.</Notice>;
-  if (state.reason === 'left') return <Notice live>You are logged out.</Notice>;
-  return hasNext ? <Notice>Log in to go on.</Notice> : null;
+  if (state.reason === 'ended') return <Notice live>Your session has ended. Log in to continue.</Notice>;
+  if (state.reason === 'deleted') return <Notice live>Your account is deleted.</Notice>;
+  if (state.reason === 'left') return <Notice live>You're logged out.</Notice>;
+  return hasNext ? <Notice>Log in to continue.</Notice> : null;
 };

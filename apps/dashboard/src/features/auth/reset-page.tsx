@@ -6,7 +6,7 @@ import { Notice } from '../../ui/badge.tsx';
 import { buttonClass } from '../../ui/button.tsx';
 import { PasswordField } from '../../ui/field.tsx';
 import { isFault } from '../../ui/problem.tsx';
-import { fieldProblem, sentence } from '../../ui/problem-text.ts';
+import { fieldProblem } from '../../ui/problem-text.ts';
 import { AuthCard, AuthForm, TextLink, useLinkToken } from './layout.tsx';
 
 const route = getRouteApi('/signed-out/reset-password');
@@ -21,9 +21,8 @@ export const ResetPage = () => {
     return (
       <AuthCard key="done" title="Password changed">
         <Notice tone="good" live>
-          {sentence(data.message)}
+          You're logged out everywhere. Log in with your new password.
         </Notice>
-        <p className="text-muted">All places where the account was logged in are logged out.</p>
         <Link to="/login" className={buttonClass('primary', 'medium', 'h-10! w-full')}>
           Log in
         </Link>
@@ -31,12 +30,12 @@ export const ResetPage = () => {
     );
   }
   return (
-    <AuthCard title="Choose a new password" below={<TextLink to="/login">Back to the login</TextLink>}>
+    <AuthCard title="Choose a new password" below={<TextLink to="/login">Back to log in</TextLink>}>
       <AuthForm
-        action="Change the password"
+        action="Change password"
         error={error}
         atField={atPassword !== null}
-        remedy={isFault(error, 'MAIL_TOKEN_INVALID') && <TextLink to="/forgot">Get a new mail</TextLink>}
+        remedy={isFault(error, 'MAIL_TOKEN_INVALID') && <TextLink to="/forgot">Get a new link</TextLink>}
         pending={reset.isPending}
         onSubmit={(field) => reset.mutate(field('password'))}
       >
@@ -45,7 +44,7 @@ export const ResetPage = () => {
           name="password"
           autoComplete="new-password"
           required
-          hint="At least 8 characters."
+          hint="At least 8 characters"
           error={atPassword}
         />
       </AuthForm>

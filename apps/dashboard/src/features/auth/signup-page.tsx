@@ -1,56 +1,136 @@
-// Create an account; the address is verified by mail.
-import { useMutation } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
-import type { Registration } from '@tunnel/contract';
-import { useApi } from '../../app/app-context.tsx';
+// Create an account, as far as this server takes new ones: anybody, those who were invited, or nobody.
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import type { Registration, SignUpTerms } from '@tunnel/contract';
+import { useApi, useApp } from '../../app/app-context.tsx';
+import { buttonClass } from '../../ui/button.tsx';
+import { SkeletonLines } from '../../ui/card.tsx';
 import { PasswordField, TextField } from '../../ui/field.tsx';
 import { isFault } from '../../ui/problem.tsx';
 import { fieldProblem, problemText } from '../../ui/problem-text.ts';
-import { AuthCard, AuthForm, TextLink, useLeaveWhenSignedIn } from './layout.tsx';
+import { AuthCard, AuthForm, TextLink, useFromLink, useLeaveWhenSignedIn } from './layout.tsx';
+
+const route = getRouteApi('/signed-out/signup');
 
 export const SignupPage = () => {
   const api = useApi();
-  const navigate = useNavigate();
+  const invite = useFromLink('invite', route.useSearch().invite);
   useLeaveWhenSignedIn();
-  const signup = useMutation({
-    mutationFn: (body: Registration) => api.register(body),
-    onSuccess: (_answer, { email }) => navigate({ to: '/check-mail', state: { email: email.trim() } }),
+  const terms = useQuery({
+    queryKey: ['sign-up', invite],
+    queryFn: () => api.signUpTerms(invite === '' ? undefined : invite),
+    retry: false,
   });
+  if (terms.isPending) return <Pending />;
+  // Without an answer the form is there: the platform itself says what it does not take.
+  const { sign_up: mode, invited_email: invited } = terms.data ?? OPEN;
+  if (mode === 'closed')
+    return <NoSignup title="Sign-up is closed" text="Ask whoever runs this server for an account." />;
+  if (mode === 'invite' && invited === null) return invite === '' ? <NeedsInvite /> : <InviteSpent />;
+  return <SignupForm invite={invited === null ? '' : invite} invited={invited} />;
+};
+
+const OPEN: SignUpTerms = { sign_up: 'open', invited_email: null };
+
+const BELOW = (
+  <>
+    Have an account? <TextLink to="/login">Log in</TextLink>
+  </>
+);
+
+const Pending = () => (
+  <AuthCard title="Create an account" description="Put localhost online in seconds." below={BELOW}>
+    <SkeletonLines count={6} />
+  </AuthCard>
+);
+
+const NeedsInvite = () => (
+  <NoSignup
+    title="Sign-up is by invitation"
+    text="Open the link in your invitation email, or ask whoever runs this server for one."
+  />
+);
+
+const InviteSpent = () => (
+  <NoSignup
+    title="This invitation is no longer valid"
+    text="It has expired or was already used. Ask whoever sent it for a new one."
+  />
+);
+
+const NoSignup = ({ title, text }: { readonly title: string; readonly text: string }) => (
+  <AuthCard key={title} title={title} description={text}>
+    <Link to="/login" className={buttonClass('primary', 'medium', 'h-10! w-full')}>
+      Log in
+    </Link>
+  </AuthCard>
+);
+
+interface SignupFormProps {
+  /** Empty: there is none. */
+  readonly invite: string;
+  /** The address that the invite is for; null: any. */
+  readonly invited: string | null;
+}
+
+const SignupForm = ({ invite, invited }: SignupFormProps) => {
+  const signup = useSignup();
   const { error } = signup;
   const atEmail = isFault(error, 'ACCOUNT_EXISTS') ? problemText(error) : fieldProblem(error, 'email');
   const atName = fieldProblem(error, 'display_name');
   const atPassword = fieldProblem(error, 'password');
-  const atField = [atEmail, atName, atPassword].some((text) => text !== null);
   return (
-    <AuthCard
-      title="Create an account"
-      description="Publish what runs on your machine under an address of its own."
-      below={
-        <>
-          Have an account? <TextLink to="/login">Log in</TextLink>
-        </>
-      }
-    >
+    <AuthCard key="form" title="Create an account" description="Put localhost online in seconds." below={BELOW}>
       <AuthForm
         action="Create account"
         error={error}
-        atField={atField}
-        pending={signup.isPending}
+        atField={[atEmail, atName, atPassword].some((text) => text !== null)}
+        pending={signup.isPending || signup.isSuccess}
         onSubmit={(field) =>
-          signup.mutate({ email: field('email'), password: field('password'), display_name: field('name') })
+          signup.mutate({
+            ...{ email: invited ?? field('email'), password: field('password'), display_name: field('name') },
+            ...(invite === '' ? {} : { invite }),
+          })
         }
       >
-        <TextField label="Name" name="name" autoComplete="name" hint="Optional. Shown to you alone." error={atName} />
-        <TextField label="E-mail" name="email" type="email" autoComplete="email" required error={atEmail} />
+        <TextField label="Name" name="name" autoComplete="name" hint="Optional" error={atName} />
+        <TextField
+          label="Email"
+          name="email"
+          type="email"
+          autoComplete="email"
+          required
+          error={atEmail}
+          {...(invited === null ? {} : { value: invited, readOnly: true, hint: 'Your invitation is for this address' })}
+        />
         <PasswordField
           label="Password"
           name="password"
           autoComplete="new-password"
           required
-          hint="At least 8 characters."
+          hint="At least 8 characters"
           error={atPassword}
         />
       </AuthForm>
     </AuthCard>
   );
+};
+
+/** An invitation proves the address: whoever has one is in at once. All others look into their mail first. */
+const useSignup = () => {
+  const { api, session } = useApp();
+  const navigate = useNavigate();
+  return useMutation({
+    mutationFn: async (body: Registration) => {
+      const { email_verified: isVerified } = await api.register(body);
+      const email = body.email.trim();
+      if (!isVerified) return navigate({ to: '/check-mail', state: { email } });
+      try {
+        session.signIn((await api.logIn({ email, password: body.password })).body.access_token);
+      } catch {
+        // The account is there all the same; another try belongs to the log-in.
+        await navigate({ to: '/login', state: { email } });
+      }
+    },
+  });
 };

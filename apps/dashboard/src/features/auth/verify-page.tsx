@@ -17,11 +17,11 @@ export const VerifyPage = () => {
   const { data, error } = useVerification(token);
   return (
     <AuthCard
-      title="Verify your address"
+      title="Verify your email"
       below={
         data === undefined && (
           <>
-            Verified already? <TextLink to="/login">Log in</TextLink>
+            Already verified? <TextLink to="/login">Log in</TextLink>
           </>
         )
       }
@@ -38,12 +38,12 @@ export const VerifyPage = () => {
       )}
       {error !== null && (
         <Problem error={error}>
-          <TextLink to="/check-mail">Get a new mail</TextLink>
+          <TextLink to="/check-mail">Resend email</TextLink>
         </Problem>
       )}
       {data === undefined && error === null && (
         <p role="status" className="flex items-center gap-2.5 text-muted">
-          <Spinner /> Verifying your address
+          <Spinner /> Verifying your email
         </p>
       )}
     </AuthCard>

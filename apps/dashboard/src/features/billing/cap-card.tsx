@@ -1,4 +1,4 @@
-// The spend cap: what it does, in words, and the place to set or remove it.
+// The spend limit (the API's spend cap): what it does, in words, and the place to set or remove it.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { BillingStatus } from '@tunnel/contract';
 import { type SubmitEvent, useState } from 'react';
@@ -19,11 +19,9 @@ export interface CapCardProps {
 }
 
 export const CapCard = ({ status, usageCents }: CapCardProps) => (
-  <Card title="Spend cap" description="The most that the usage of a calendar month (UTC) may cost.">
+  <Card title="Spend limit" description="The most your usage may cost in a calendar month (UTC).">
     {status.billing_model === 'free' ? (
-      <p className="text-muted">
-        A cap is for pay as you go. On your plan usage costs nothing, so there is nothing to cap.
-      </p>
+      <p className="text-muted">Usage on your plan costs nothing, so there is nothing to limit.</p>
     ) : (
       <div className="grid gap-6 md:grid-cols-2">
         <CapForm cap={status.spend_cap_cents} usageCents={usageCents} />
@@ -35,13 +33,9 @@ export const CapCard = ({ status, usageCents }: CapCardProps) => (
 
 const Meaning = ({ minimum }: { readonly minimum: number }) => (
   <ul className="list-disc space-y-1.5 pl-5 text-muted">
-    <li>Reached: your tunnels are closed within 60 seconds and new ones are refused. Clients end with exit code 6.</li>
-    <li>They are allowed again at once when you raise or remove the cap, or when the next month begins.</li>
-    <li>You get a mail at 80 % and at 100 %.</li>
-    <li>
-      It is compared with usage alone. The minimum of {moneyText(minimum)} is due in any case, also with a cap of $0,
-      which allows no usage at all.
-    </li>
+    <li>At the limit, tunnels stop until you raise it or the month ends.</li>
+    <li>We email you at 80 % and at 100 %.</li>
+    <li>It limits usage alone: the {moneyText(minimum)} minimum is due anyway. A limit of $0 allows no usage.</li>
   </ul>
 );
 
@@ -68,13 +62,13 @@ const CapForm = ({ cap, usageCents }: CapFormProps) => {
   return (
     <form onSubmit={submit} noValidate className="space-y-3">
       <TextField
-        label="Cap in dollars a month"
+        label="Monthly spend limit (USD)"
         name="cap"
         inputMode="decimal"
         autoComplete="off"
-        placeholder="No cap"
+        placeholder="No limit"
         value={text}
-        hint={cap === null ? 'There is no cap now.' : `The cap is ${moneyText(cap)} now.`}
+        hint={cap === null ? 'No limit set.' : `Your limit is ${moneyText(cap)}.`}
         error={tried && 'problem' in read ? read.problem : null}
         onChange={({ target }) => {
           setText(target.value);
@@ -84,8 +78,7 @@ const CapForm = ({ cap, usageCents }: CapFormProps) => {
       />
       {wanted !== null && wanted !== cap && usageCents !== null && usageCents >= wanted && (
         <Notice tone="warn">
-          Usage of this month is {moneyText(usageCents)} already: with this cap your tunnels are closed within 60
-          seconds.
+          You have used {moneyText(usageCents)} this month: with this limit your tunnels stop within 60 seconds.
         </Notice>
       )}
       <CapButtons cap={cap} saving={saving} remove={() => save(null)} />
@@ -105,11 +98,11 @@ const CapButtons = ({ cap, saving, remove }: CapButtonsProps) => {
   return (
     <div className="flex flex-wrap items-center gap-2">
       <Button kind="primary" type="submit" pending={saving.isPending && !isRemoving}>
-        {cap === null ? 'Set cap' : 'Change cap'}
+        {cap === null ? 'Set limit' : 'Change limit'}
       </Button>
       {cap !== null && (
         <Button pending={isRemoving} onClick={remove}>
-          Remove cap
+          Remove limit
         </Button>
       )}
       <span role="status" className="px-1 text-good">

@@ -25,7 +25,7 @@ it('a free plan costs nothing', () => {
 
 it('the cap is compared with usage, not with the minimum', () => {
   expect(viewCost(payg({ spend_cap_cents: 200 }), used(20))).toEqual({
-    note: 'So far (UTC): usage $0.20, minimum $3.00, cap $2.00',
+    note: 'So far (UTC): usage $0.20, minimum $3.00, limit $2.00',
     share: 0.1,
     tone: 'accent',
   });
@@ -44,5 +44,5 @@ it('the cap comes nearer, and is reached', () => {
 
 it('says so when there is no cap', () => {
   const view = viewCost(payg({ estimated_mtd_cents: 900 }), used(900));
-  expect(view).toEqual({ note: 'So far (UTC): usage $9.00, no cap', share: null, tone: 'neutral' });
+  expect(view).toEqual({ note: 'So far (UTC): usage $9.00, no limit', share: null, tone: 'neutral' });
 });

@@ -50,5 +50,5 @@ const noteOf = (
 ) => {
   const usage = used === undefined ? '' : `usage ${moneyText(used.usage_cents)}, `;
   const least = estimated_mtd_cents <= minimum && minimum > 0 ? `minimum ${moneyText(minimum)}, ` : '';
-  return `So far (UTC): ${usage}${least}${cap === null ? 'no cap' : `cap ${moneyText(cap)}`}`;
+  return `So far (UTC): ${usage}${least}${cap === null ? 'no limit' : `limit ${moneyText(cap)}`}`;
 };

@@ -15,10 +15,10 @@ import { invoicesQuery } from './queries.ts';
 export const InvoicesCard = () => {
   const invoices = useQuery(invoicesQuery(useApi()));
   return (
-    <Card title="Invoices" description="Newest first. One is made at the end of each month." padded={false}>
+    <Card title="Invoices" description="One a month, newest first" padded={false}>
       <Loaded
         query={invoices}
-        title="The invoices cannot be shown"
+        title="Couldn't load your invoices"
         pending={<InvoiceTable />}
         errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
       >
@@ -40,7 +40,7 @@ const InvoiceTable = ({ list }: { readonly list?: readonly Readonly<Record<strin
       empty={
         <div className="border-line border-t">
           <Empty icon="billing" title="No invoices yet">
-            The first one comes on the first day of the month after you have subscribed.
+            Your first invoice comes on the first day of the month after you subscribe.
           </Empty>
         </div>
       }

@@ -14,13 +14,10 @@ export interface MonthCardProps {
 }
 
 export const MonthCard = ({ status, usage }: MonthCardProps) => (
-  <Card
-    title="This month so far"
-    description={`${useNow(monthText)}, UTC. An estimate: what is on its way from the edges is added within seconds.`}
-  >
+  <Card title="This month so far" description={`${useNow(monthText)} (UTC). Estimate, updated every few seconds`}>
     <p className="font-semibold text-2xl tracking-tight">{moneyText(status.estimated_mtd_cents)}</p>
     {status.billing_model === 'free' ? (
-      <p className="mt-1 text-muted">Usage on a free plan costs nothing, and is never billed later.</p>
+      <p className="mt-1 text-muted">Usage on a free plan costs nothing, and we never bill it later.</p>
     ) : (
       <div className="mt-4 space-y-5">
         {usage === null ? (
@@ -44,7 +41,7 @@ const Computed = ({ usage, due }: { readonly usage: BillingUsage; readonly due: 
     <caption className="sr-only">How the estimate is computed</caption>
     <tbody>
       <Line name="Usage" note={<UsageSum usage={usage} />} cents={usage.usage_cents} />
-      <Line name="Monthly minimum" note="Credited toward usage" cents={usage.monthly_minimum_cents} />
+      <Line name="Monthly minimum" note="Pays for usage" cents={usage.monthly_minimum_cents} />
       <Line name="Due for the month" note="The larger of the two" cents={due} isSum />
     </tbody>
   </table>
@@ -52,8 +49,8 @@ const Computed = ({ usage, due }: { readonly usage: BillingUsage; readonly due: 
 
 const UsageSum = ({ usage }: { readonly usage: BillingUsage }) => (
   <>
-    <Bytes value={usage.metered_bytes} /> × {moneyText(usage.price_cents_per_gb)} per GB, rounded down. Direct traffic
-    of p2p tunnels is not billed.
+    <Bytes value={usage.metered_bytes} /> × {moneyText(usage.price_cents_per_gb)} per GB, rounded down. Direct p2p
+    traffic is free.
   </>
 );
 
@@ -76,13 +73,13 @@ const Line = ({ name, note, cents, isSum = false }: LineProps) => (
 
 const CapBar = ({ used, cap }: { readonly used: number; readonly cap: number }) => {
   const share = capShare(used, cap);
-  const text = `${moneyText(used)} of the ${moneyText(cap)} cap used`;
+  const text = `${moneyText(used)} of the ${moneyText(cap)} limit used`;
   return (
     <div className="max-w-xl">
       <div className="mb-1.5 flex flex-wrap items-baseline justify-between gap-x-4">
         <span>{text}</span>
         <span className={share >= 1 ? 'font-semibold text-bad' : 'text-muted'}>
-          {share >= 1 ? 'Reached: tunnels are closed' : percentText(share)}
+          {share >= 1 ? 'Limit reached: your tunnels stop' : percentText(share)}
         </span>
       </div>
       <Bar share={share} label={text} tone={capTone(share)} className="h-2" />

@@ -1,9 +1,13 @@
-// What the account pays, and the most that it may.
+// What the account pays, and the most that it may. A server that charges nobody has none of it.
 import { useQuery } from '@tanstack/react-query';
 import type { BillingStatus } from '@tunnel/contract';
+import { useEffect, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
-import { Skeleton } from '../../ui/card.tsx';
+import { meQuery } from '../../app/queries.ts';
+import { Notice } from '../../ui/badge.tsx';
+import { Card, Skeleton } from '../../ui/card.tsx';
+import { Empty } from '../../ui/empty-state.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
 import { CapCard } from './cap-card.tsx';
 import { InvoicesCard } from './invoices-card.tsx';
@@ -11,22 +15,22 @@ import { MonthCard } from './month-card.tsx';
 import { PaymentCard } from './payment-card.tsx';
 import { PlanCard } from './plan-card.tsx';
 import { billingQuery, billingUsageQuery } from './queries.ts';
+import { takeSubscribing } from './subscribe-intent.ts';
 
 export const BillingPage = () => {
   const billing = useQuery(billingQuery(useApi()));
   return (
     <>
-      <PageHead
-        title="Billing"
-        description="What your account pays, how it is computed, and the most that it may be."
-      />
+      <PageHead title="Billing" description="Plan, usage and invoices" />
       <div className="space-y-6">
-        <Loaded query={billing} title="Your billing cannot be shown" pending={<BillingPending />}>
-          {(status) => <BillingPanels status={status} />}
+        <Loaded query={billing} title="Couldn't load billing" pending={<BillingPending />}>
+          {(status) => (status.hidden === true ? <BillingOff /> : <BillingPanels status={status} />)}
         </Loaded>
-        <PanelBoundary>
-          <InvoicesCard />
-        </PanelBoundary>
+        {!billing.isPending && billing.data?.hidden !== true && (
+          <PanelBoundary>
+            <InvoicesCard />
+          </PanelBoundary>
+        )}
       </div>
     </>
   );
@@ -35,10 +39,12 @@ export const BillingPage = () => {
 const BillingPanels = ({ status }: { readonly status: BillingStatus }) => {
   // What it is computed from may be missing; the estimate itself is there without.
   const usage = useQuery(billingUsageQuery(useApi())).data ?? null;
+  const finish = useBackToSubscribe();
   return (
     <>
+      {status.test_mode === true && <TestMode />}
       <PanelBoundary>
-        <PlanCard status={status} prices={usage} />
+        <PlanCard status={status} prices={usage} finish={finish} />
       </PanelBoundary>
       <div className="grid gap-6 lg:grid-cols-2">
         <PanelBoundary>
@@ -54,6 +60,31 @@ const BillingPanels = ({ status }: { readonly status: BillingStatus }) => {
     </>
   );
 };
+
+/** Whether this account left to add a card in order to subscribe, and is back. */
+const useBackToSubscribe = (): boolean => {
+  const me = useQuery(meQuery(useApi())).data;
+  const [isBack, setIsBack] = useState(false);
+  useEffect(() => {
+    if (me !== undefined && takeSubscribing(me.id, Date.now())) setIsBack(true);
+  }, [me]);
+  return isBack;
+};
+
+const TestMode = () => (
+  <Notice tone="accent">
+    <strong className="font-semibold">Test mode.</strong> Cards are not real, and nobody is charged. The test clock
+    moves invoices alone: usage and this month follow the real date.
+  </Notice>
+);
+
+const BillingOff = () => (
+  <Card>
+    <Empty icon="billing" title="Billing is off">
+      This server does not charge for usage.
+    </Empty>
+  </Card>
+);
 
 const BillingPending = () => (
   <>

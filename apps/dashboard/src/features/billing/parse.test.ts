@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dollarsText, parseDollars, readInvoice } from './parse.ts';
+import { cardText, dollarsText, parseDollars, readInvoice } from './parse.ts';
 
 const PAID = {
   id: 'in_1',
@@ -63,6 +63,15 @@ it.each([{}, { id: 7, number: [], created: 'now', status: {}, hosted_invoice_url
 
 it.each(['javascript:alert(1)', 'data:text/html,x', '/relative', 'ftp://pay.example/'])('%s is no link', (address) => {
   expect(readInvoice({ ...PAID, hosted_invoice_url: address, invoice_pdf: null }, 0).url).toBeNull();
+});
+
+it.each([
+  ['visa', 'Visa •••• 4242'],
+  ['mastercard', 'Mastercard •••• 4242'],
+  ['amex', 'American Express •••• 4242'],
+  ['newcard', 'Newcard •••• 4242'],
+])('a card of %s is %s', (brand, text) => {
+  expect(cardText({ brand, last4: '4242' })).toBe(text);
 });
 
 describe('dollars', () => {

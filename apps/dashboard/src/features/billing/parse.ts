@@ -1,4 +1,4 @@
-// Reads what comes from outside: invoices as the payment processor writes them, and money as people type it.
+// Reads what comes from outside: invoices and cards as the payment processor writes them, and money as people type it.
 import type { Tone } from '../../ui/badge.tsx';
 
 export interface Invoice {
@@ -66,6 +66,17 @@ export const webAddress = (value: unknown): string | null => {
     return null;
   }
 };
+
+const BRANDS: Readonly<Record<string, string>> = {
+  amex: 'American Express',
+  diners: 'Diners Club',
+  jcb: 'JCB',
+  unionpay: 'UnionPay',
+};
+
+/** As people know their card; brands are written as the processor does, in lower case. */
+export const cardText = ({ brand, last4 }: { readonly brand: string; readonly last4: string }): string =>
+  `${BRANDS[brand] ?? brand.charAt(0).toUpperCase() + brand.slice(1)} •••• ${last4}`;
 
 type Dollars = { readonly cents: number } | { readonly problem: string };
 

@@ -1,6 +1,6 @@
 // The payment method, kept by the payment processor on its own pages, and the way to them.
 import { type UseMutationResult, useMutation } from '@tanstack/react-query';
-import type { BillingStatus } from '@tunnel/contract';
+import type { BillingStatus, PortalOrder } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { type ReactNode, useEffect, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
@@ -9,10 +9,10 @@ import { Button, type ButtonKind } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { MaybeProblem } from '../../ui/problem.tsx';
-import { webAddress } from './parse.ts';
+import { cardText, webAddress } from './parse.ts';
 
 export const PaymentCard = ({ status }: { readonly status: BillingStatus }) => {
-  const has = status.has_payment_method;
+  const { has_payment_method: has, payment_method: card } = status;
   return (
     <Card
       title={
@@ -20,28 +20,39 @@ export const PaymentCard = ({ status }: { readonly status: BillingStatus }) => {
           Payment method <Badge tone={has ? 'good' : 'neutral'}>{has ? 'On file' : 'None on file'}</Badge>
         </span>
       }
-      description="Cards, open invoices and cancelling are in the billing portal of the payment processor. You leave this page and come back to it; card numbers never reach us."
+      description="Manage cards, open invoices and cancellation in the billing portal. Card numbers never reach us."
       footer={
         status.payment_customer_id === null ? undefined : (
           <>
-            Customer at the processor: <code className="break-all font-mono">{status.payment_customer_id}</code>
+            Customer ID: <code className="break-all font-mono">{status.payment_customer_id}</code>
           </>
         )
       }
     >
-      <PortalButton>{has ? 'Open the billing portal' : 'Add a payment method'}</PortalButton>
+      <div className="space-y-4">
+        {card != null && <p className="font-medium">{cardText(card)}</p>}
+        {has ? (
+          <PortalButton>Open billing portal</PortalButton>
+        ) : (
+          <PortalButton flow="payment_method">Add a payment method</PortalButton>
+        )}
+      </div>
     </Card>
   );
 };
 
 interface PortalButtonProps {
   readonly kind?: ButtonKind;
+  /** A card is all that is wanted: the portal leads back by itself when it has one. */
+  readonly flow?: PortalOrder['flow'];
+  /** Just before this page is left. */
+  readonly onLeave?: () => void;
   readonly children: ReactNode;
 }
 
 /** Leads to the payment processor's own pages, in place of this one. */
-export const PortalButton = ({ kind = 'secondary', children }: PortalButtonProps) => {
-  const portal = usePortal();
+export const PortalButton = ({ kind = 'secondary', flow, onLeave, children }: PortalButtonProps) => {
+  const portal = usePortal(flow, onLeave);
   return (
     <div className="space-y-3">
       <Button kind={kind} pending={portal.isPending} onClick={portal.open}>
@@ -60,14 +71,15 @@ interface Portal {
 }
 
 /** A link for one visit, then a navigation of the whole page. */
-const usePortal = (): Portal => {
+const usePortal = (flow: PortalOrder['flow'], onLeave?: () => void): Portal => {
   const api = useApi();
   const [leaving, setLeaving] = useState(false);
   const opening = useMutation({
-    mutationFn: async () => (await api.openPortal({ return_url: here() })).url,
+    mutationFn: async () => checked((await api.openPortal({ return_url: here(), ...(flow && { flow }) })).url),
     onSuccess: (url) => {
       setLeaving(true);
-      window.location.assign(checked(url));
+      onLeave?.();
+      window.location.assign(url);
     },
   });
   // Back by the browser's own button: the page is as it was left.

@@ -1,8 +1,10 @@
 // The plan and the subscription: how they stand, what that means, and what can be done.
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { BillingStatus } from '@tunnel/contract';
-import { type ReactNode, useState } from 'react';
+import { Fault } from '@tunnel/errors';
+import { type ReactNode, useCallback, useEffect, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
+import { meQuery } from '../../app/queries.ts';
 import { Badge, Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, SkeletonLines } from '../../ui/card.tsx';
@@ -14,14 +16,17 @@ import { coveredBytes, type Prices } from './cost.ts';
 import { PortalButton } from './payment-card.tsx';
 import { type PlanAction, planStateOf } from './plan-state.ts';
 import { BILLING_KEY } from './queries.ts';
+import { rememberSubscribing } from './subscribe-intent.ts';
 
 export interface PlanCardProps {
   readonly status: BillingStatus;
   /** null: not known yet. */
   readonly prices: Prices | null;
+  /** They are back from adding a card, in order to subscribe. */
+  readonly finish: boolean;
 }
 
-export const PlanCard = ({ status, prices }: PlanCardProps) => {
+export const PlanCard = ({ status, prices, finish }: PlanCardProps) => {
   const end = status.current_period_end === null ? null : utcDateText(Date.parse(status.current_period_end));
   const state = planStateOf(status, end);
   return (
@@ -32,7 +37,7 @@ export const PlanCard = ({ status, prices }: PlanCardProps) => {
         </span>
       }
       description={state.meaning}
-      actions={<PlanActionButton {...{ status, prices, action: state.action }} />}
+      actions={<PlanActionButton {...{ status, prices, finish, action: state.action }} />}
     >
       <div className="space-y-5">
         {state.warning !== null && (
@@ -44,10 +49,10 @@ export const PlanCard = ({ status, prices }: PlanCardProps) => {
   );
 };
 
-const PlanActionButton = ({ status, prices, action }: PlanCardProps & { readonly action: PlanAction }) => {
+const PlanActionButton = ({ status, prices, finish, action }: PlanCardProps & { readonly action: PlanAction }) => {
   if (action === 'none') return null;
-  if (action === 'pay') return <PortalButton kind="primary">Go to the open invoice</PortalButton>;
-  return <SubscribeButton {...{ status, prices, action }} />;
+  if (action === 'pay') return <PortalButton kind="primary">Pay the open invoice</PortalButton>;
+  return <SubscribeButton {...{ status, prices, finish, action }} />;
 };
 
 const detailsOf = (status: BillingStatus, end: string | null): Detail[] => [
@@ -56,7 +61,7 @@ const detailsOf = (status: BillingStatus, end: string | null): Detail[] => [
     value: end ?? 'None',
   },
   { name: 'Monthly minimum', value: moneyText(status.monthly_minimum_cents) },
-  { name: 'Spend cap', value: status.spend_cap_cents === null ? 'None' : moneyText(status.spend_cap_cents) },
+  { name: 'Spend limit', value: status.spend_cap_cents === null ? 'None' : moneyText(status.spend_cap_cents) },
   { name: 'Custom subdomains', value: status.allow_custom_subdomains ? 'Allowed' : 'Not in this plan' },
 ];
 
@@ -77,16 +82,14 @@ const DetailList = ({ details }: { readonly details: readonly Detail[] }) => (
   </dl>
 );
 
-interface SubscribeButtonProps {
-  readonly status: BillingStatus;
-  /** null: not known yet. */
-  readonly prices: Prices | null;
+interface SubscribeButtonProps extends PlanCardProps {
   readonly action: 'subscribe' | 'keep';
 }
 
 /** Starts the subscription, or keeps one that was canceled. What it costs is said before. */
-const SubscribeButton = ({ status, prices, action }: SubscribeButtonProps) => {
+const SubscribeButton = ({ status, prices, finish, action }: SubscribeButtonProps) => {
   const api = useApi();
+  const me = useQuery(meQuery(api)).data;
   const queries = useQueryClient();
   const [open, setOpen] = useState(false);
   const subscribing = useMutation({
@@ -96,10 +99,17 @@ const SubscribeButton = ({ status, prices, action }: SubscribeButtonProps) => {
       setOpen(false);
     },
   });
-  const close = (): void => {
+  const { mutate, reset } = subscribing;
+  const close = useCallback((): void => {
     setOpen(false);
-    subscribing.reset();
-  };
+    reset();
+  }, [reset]);
+  useEffect(() => {
+    if (!finish) return;
+    setOpen(true);
+    // The processor is asked: its news of the card may still be on its way here.
+    mutate(undefined, { onError: (error) => isWithoutCard(error) && close() });
+  }, [finish, mutate, close]);
   const labels = LABELS[action];
   return (
     <>
@@ -112,8 +122,8 @@ const SubscribeButton = ({ status, prices, action }: SubscribeButtonProps) => {
         title={labels.title}
         footer={
           <>
-            <Button onClick={close}>Not now</Button>
-            {status.has_payment_method ? (
+            <Button onClick={close}>Cancel</Button>
+            {status.has_payment_method || subscribing.isPending ? (
               <Button
                 kind="primary"
                 disabled={prices === null}
@@ -123,13 +133,21 @@ const SubscribeButton = ({ status, prices, action }: SubscribeButtonProps) => {
                 {labels.confirm}
               </Button>
             ) : (
-              <PortalButton kind="primary">Add a payment method</PortalButton>
+              <PortalButton
+                kind="primary"
+                flow="payment_method"
+                onLeave={() => me !== undefined && rememberSubscribing(me.id, Date.now())}
+              >
+                Add card and subscribe
+              </PortalButton>
             )}
           </>
         }
       >
         {prices === null ? <SkeletonLines count={4} /> : <Costs prices={prices} />}
-        {!status.has_payment_method && <p>First a payment method is needed. It is kept by the payment processor.</p>}
+        {!status.has_payment_method && !subscribing.isPending && (
+          <p>Add a payment method to continue. Your subscription starts as soon as you are back.</p>
+        )}
         <MaybeProblem error={subscribing.error} />
       </Dialog>
     </>
@@ -138,24 +156,26 @@ const SubscribeButton = ({ status, prices, action }: SubscribeButtonProps) => {
 
 const LABELS = {
   subscribe: { button: 'Subscribe', title: 'Subscribe to pay as you go', confirm: 'Subscribe' },
-  keep: { button: 'Keep the subscription', title: 'Keep the subscription', confirm: 'Keep it' },
+  keep: { button: 'Keep subscription', title: 'Keep your subscription', confirm: 'Keep subscription' },
 } as const;
+
+/** They came back without one. */
+const isWithoutCard = (error: unknown): boolean => error instanceof Fault && error.code === 'BILLING_NO_PAYMENT_METHOD';
 
 const Costs = ({ prices }: { readonly prices: Prices }) => (
   <ul className="list-disc space-y-1.5 pl-5">
     <li>
       <strong className="font-semibold">{moneyText(prices.price_cents_per_gb)} per GB</strong> (1,000,000,000 bytes)
-      that your tunnels carry, both ways together. Direct traffic of p2p tunnels is not billed.
+      your tunnels carry, in and out. Direct p2p traffic is free.
     </li>
     <li>
-      <strong className="font-semibold">At least {moneyText(prices.monthly_minimum_cents)} a month.</strong> It is
-      credited toward usage: the first {bytesText(coveredBytes(prices)).replace('.0 ', ' ')} of a month cost nothing
-      more.
+      <strong className="font-semibold">At least {moneyText(prices.monthly_minimum_cents)} a month.</strong> It pays for
+      the first {bytesText(coveredBytes(prices)).replace('.0 ', ' ')}.
     </li>
     <li>
-      Nothing is charged today. The first invoice comes on {useNow(nextMonthText)} (UTC), for this month. What you used
-      before the subscription is free.
+      You pay nothing today. Your first invoice comes on {useNow(nextMonthText)} (UTC) for this month. Usage before you
+      subscribe is free.
     </li>
-    <li>You can set a spend cap, and cancel at any time in the billing portal: it then ends with the month.</li>
+    <li>Set a spend limit or cancel any time. A canceled subscription ends with the month.</li>
   </ul>
 );

@@ -20,7 +20,7 @@ it('a subscription that lives needs nothing', () => {
 it('past due: what to do, and what happens when', () => {
   const { warning, badge, action } = planStateOf({ ...payg, subscription_status: 'past_due' }, null);
   expect([badge.text, action]).toEqual(['Past due', 'pay']);
-  expect(warning).toMatch(/7 days .* live tunnels are closed and new tunnels are refused/);
+  expect(warning).toMatch(/7 days .* your tunnels stop until you pay/);
 });
 
 it('canceled, but still running: when it ends, and that it can be kept', () => {

@@ -39,37 +39,35 @@ type Fixed = Omit<PlanState, 'plan'>;
 
 const FREE: Fixed = {
   badge: { text: 'No subscription', tone: 'neutral' },
-  meaning: 'Your usage costs nothing, and you get no invoices. The tunnel limit of the plan holds.',
+  meaning: 'Usage is free, up to the tunnel limit of your plan.',
   warning: null,
   action: 'subscribe',
 };
 
 const ACTIVE: Fixed = {
   badge: { text: 'Active', tone: 'good' },
-  meaning: 'You pay for what your tunnels carry, at least the monthly minimum. One invoice a month.',
+  meaning: 'You pay for the data your tunnels carry, at least the monthly minimum. One invoice a month.',
   warning: null,
   action: 'none',
 };
 
 const GRANTED: Fixed = {
   badge: { text: 'No subscription', tone: 'neutral' },
-  meaning:
-    'An operator has put your account on this plan. Usage is counted; without a subscription nothing is charged.',
+  meaning: 'The operator gave you this plan. We count your usage and charge nothing until you subscribe.',
   warning: null,
   action: 'subscribe',
 };
 
 const PAST_DUE: Fixed = {
   badge: { text: 'Past due', tone: 'bad' },
-  meaning: 'The subscription goes on, and its usage is counted.',
-  warning: `A payment has failed. Pay the open invoice or correct the payment method in the billing portal. ${GRACE_DAYS} days after the failure live tunnels are closed and new tunnels are refused. As soon as the payment succeeds all is as before.`,
+  meaning: 'Your subscription continues, and usage still counts.',
+  warning: `A payment failed. Pay the open invoice or change your payment method in the billing portal. ${GRACE_DAYS} days after the failure your tunnels stop until you pay.`,
   action: 'pay',
 };
 
 const ENDED: Fixed = {
   badge: { text: 'Ended', tone: 'neutral' },
-  meaning:
-    'The subscription has ended and your account is on the free plan. Tunnels over its limit were closed, the newest first; new ones are refused when there are more than the plan allows.',
+  meaning: 'Your subscription ended, and you are on the free plan. Tunnels over its limit stopped, newest first.',
   warning: null,
   action: 'subscribe',
 };
@@ -77,7 +75,7 @@ const ENDED: Fixed = {
 const endingState = (plan: string, periodEnd: string | null): PlanState => ({
   plan,
   badge: { text: 'Canceled', tone: 'warn' },
-  meaning: 'Until it ends everything works as before, and usage is paid for with the last invoice.',
-  warning: `The subscription is canceled and ends ${periodEnd === null ? 'with its period' : `on ${periodEnd}`}. Then your account goes to the free plan: tunnels over its limit are closed, the newest first.`,
+  meaning: 'Everything works until then. You pay for usage with the last invoice.',
+  warning: `You canceled your subscription. It ends ${periodEnd === null ? 'with its period' : `on ${periodEnd}`}: then you are on the free plan, and tunnels over its limit stop, newest first.`,
   action: 'keep',
 });

@@ -40,11 +40,11 @@ export const CreateKeyDialog = ({ open, onClose }: CreateKeyDialogProps) => {
   if (made !== undefined) {
     const stored = (
       <Button kind="primary" onClick={close}>
-        I have stored it
+        Done
       </Button>
     );
     return (
-      <Dialog open={open} onClose={close} dismissable={false} title={`Your new key “${name}”`} footer={stored}>
+      <Dialog open={open} onClose={close} dismissable={false} title={`New key “${name}”`} footer={stored}>
         <NewKey token={made.token} label={name} />
       </Dialog>
     );
@@ -55,7 +55,7 @@ export const CreateKeyDialog = ({ open, onClose }: CreateKeyDialogProps) => {
       onClose={close}
       // A key that is being made would be there and never have been seen.
       dismissable={!creating.isPending}
-      title="Create a key"
+      title="Create key"
       footer={
         <>
           <Button disabled={creating.isPending} onClick={close}>
@@ -96,8 +96,8 @@ const LabelForm = ({ label, setLabel, create }: LabelFormProps) => {
         maxLength={KEY_LABEL_MAX_CHARACTERS}
         autoComplete="off"
         placeholder="laptop"
-        hint="For you to tell your keys apart: the machine or the person that uses it."
-        error={tried && missing ? 'Give the key a label.' : null}
+        hint="The device or person that uses it"
+        error={tried && missing ? 'Enter a label' : null}
         onChange={({ target }) => setLabel(target.value)}
       />
     </form>
@@ -116,11 +116,9 @@ const NewKey = ({ token, label }: NewKeyProps) => {
   useEffect(() => text.current?.focus(), []);
   return (
     <>
-      <Notice tone="warn">
-        This is the only time that the key is shown. Copy it now: only its hash is kept, and nobody can show it again.
-      </Notice>
+      <Notice tone="warn">Copy this key now. You won't see it again.</Notice>
       <div className="space-y-2">
-        <p className="font-medium">The key</p>
+        <p className="font-medium">Key</p>
         <code
           ref={text}
           tabIndex={-1}
@@ -128,7 +126,7 @@ const NewKey = ({ token, label }: NewKeyProps) => {
         >
           {token}
         </code>
-        <CopyButton text={token} label="Copy the key" showLabel />
+        <CopyButton text={token} label="Copy key" showLabel />
       </div>
       <Commands token={token} label={label} />
     </>
@@ -142,7 +140,7 @@ const Commands = ({ token, label }: NewKeyProps) => {
   return (
     <div className="space-y-2">
       <div className="flex flex-wrap items-center justify-between gap-2">
-        <p className="font-medium">Publish port 3000 with it</p>
+        <p className="font-medium">Put port 3000 online with it</p>
         <Choice
           label="How the command gets the key"
           value={way}
@@ -155,12 +153,12 @@ const Commands = ({ token, label }: NewKeyProps) => {
       </div>
       <CommandLine
         command={commands === null ? null : commands[way === 'file' ? 'withFile' : 'withVariable']}
-        label="Copy the command that opens a tunnel"
+        label="Copy the command that starts a tunnel"
       />
       <p className="text-muted text-sm">
         {way === 'file'
-          ? 'Puts the key into a file that you alone can read, and opens a tunnel with it.'
-          : 'Gives the key to this one command. Your shell may remember the line.'}
+          ? 'Saves the key in a file only you can read, then starts a tunnel.'
+          : 'Passes the key to this one command. Your shell history may keep it.'}
       </p>
     </div>
   );

@@ -22,7 +22,7 @@ export const keyCommands = (token: string, label: string, server: ServerAddress 
   };
 };
 
-/** Nothing that a shell would read as more than a word; never `key`, where `tunnel keys create --save` has its own. */
+/** Nothing that a shell would read as more than a word; never `key`, where `tunnel login` has its own. */
 export const fileNameOf = (label: string): string => {
   const name = label
     .normalize('NFKD')

@@ -8,7 +8,6 @@ import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
-import { momentText } from '../../ui/format.ts';
 import { Icon } from '../../ui/icon.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
@@ -29,13 +28,9 @@ export const KeysPage = () => {
   );
   return (
     <>
-      <PageHead
-        title="Keys"
-        description="A client shows its key when it opens tunnels. Give each machine one of its own, so that you can revoke it alone."
-        actions={create}
-      />
+      <PageHead title="Keys" description="Use one key per device so you can revoke it separately." actions={create} />
       <Card padded={false}>
-        <Loaded query={keys} title="The keys cannot be shown" pending={<KeyTable />} errorClass="p-4 sm:p-5">
+        <Loaded query={keys} title="Couldn't load your keys" pending={<KeyTable />} errorClass="p-4 sm:p-5">
           {(list) => <KeyTable keys={list} onRevoke={setRevoking} create={create} />}
         </Loaded>
       </Card>
@@ -65,7 +60,8 @@ const KeyTable = ({ keys, onRevoke, create }: KeyTableProps) => {
         rowKey={({ id }) => id}
         empty={
           <Empty icon="keys" title="No keys yet" action={create}>
-            A client needs one to open tunnels. It is shown once, when it is made.
+            <code className="font-mono">tunnel login</code> makes one for your computer. Create one here for a server or
+            a script.
           </Empty>
         }
       />
@@ -83,24 +79,24 @@ const columnsFor = (onRevoke: ((key: ApiToken) => void) | undefined): readonly C
         <span className="block wrap-anywhere">{label}</span>
         <span
           className="font-mono font-normal text-muted text-xs"
-          title={`SHA-256 of the key: ${token_hash}. The key itself is not stored.`}
+          title={`SHA-256 of the key: ${token_hash}. We don't store the key.`}
         >
-          sha256 {token_hash.slice(0, 8)}…
+          Fingerprint {token_hash.slice(0, 8)}
         </span>
       </span>
     ),
   },
   { key: 'status', header: 'Status', cell: (key) => <KeyStatus apiKey={key} /> },
-  { key: 'created', header: 'Created', cell: ({ created_at }) => <Moment at={created_at} /> },
+  { key: 'created', header: 'Created', cell: ({ created_at }) => <Time at={created_at} /> },
   {
     key: 'used',
     header: 'Last used',
     cell: ({ last_used_at }) =>
-      last_used_at === null ? <span className="text-muted">Never</span> : <Moment at={last_used_at} />,
+      last_used_at === null ? <span className="text-muted">Never</span> : <Time at={last_used_at} />,
   },
   {
     key: 'tunnels',
-    header: 'Tunnels ever',
+    header: 'Tunnels',
     align: 'end',
     cell: ({ tunnel_count }) => <Count value={tunnel_count} />,
   },
@@ -121,14 +117,6 @@ const KeyStatus = ({ apiKey }: { readonly apiKey: ApiToken }) => (
     <Badge tone={apiKey.status === 'active' ? 'good' : 'neutral'} dot={apiKey.status === 'active'}>
       {apiKey.status === 'active' ? 'Active' : apiKey.status}
     </Badge>
-    {apiKey.unlimited && <Badge title="An operator has lifted the tunnel limit for it.">No limit</Badge>}
-  </span>
-);
-
-/** Both ways to say it: how long ago, and when exactly. */
-const Moment = ({ at }: { readonly at: string }) => (
-  <span>
-    <Time at={at} />
-    <span className="block text-muted text-xs">{momentText(Date.parse(at))}</span>
+    {apiKey.unlimited && <Badge title="An operator lifted the tunnel limit for this key.">No limit</Badge>}
   </span>
 );

@@ -47,7 +47,7 @@ export const RevokeKeyDialog = ({ apiKey, keyCount, onClose }: RevokeKeyDialogPr
       title={apiKey === null ? '' : `Revoke “${apiKey.label}”?`}
       footer={
         <>
-          <Button onClick={close}>Keep it</Button>
+          <Button onClick={close}>Cancel</Button>
           <Button kind="danger" pending={revoking.isPending} onClick={() => apiKey !== null && revoking.mutate(apiKey)}>
             Revoke key
           </Button>
@@ -57,9 +57,9 @@ export const RevokeKeyDialog = ({ apiKey, keyCount, onClose }: RevokeKeyDialogPr
       {apiKey !== null && (
         <>
           <ul className="list-disc space-y-1.5 pl-5">
-            <li>Sessions that use it are closed within 2 seconds, and their tunnels with them.</li>
-            <li>Clients that have it are refused from now on, and end with exit code 3.</li>
-            <li>It cannot be taken back. A new key has another text.</li>
+            <li>Tunnels that use this key stop within 2 seconds.</li>
+            <li>Clients with this key can't connect anymore and exit with code 3.</li>
+            <li>This can't be undone.</li>
           </ul>
           <p className="text-muted">
             <LastUse apiKey={apiKey} /> <ActiveTunnels count={active.data} isOnlyKey={keyCount === 1} />
@@ -73,10 +73,10 @@ export const RevokeKeyDialog = ({ apiKey, keyCount, onClose }: RevokeKeyDialogPr
 
 /** It is written down some seconds after the use itself. */
 const LastUse = ({ apiKey }: { readonly apiKey: ApiToken }) => {
-  if (apiKey.last_used_at === null) return <>No use of it is known yet.</>;
+  if (apiKey.last_used_at === null) return <>Never used.</>;
   return (
     <>
-      It was last used <Time at={apiKey.last_used_at} />.
+      Last used <Time at={apiKey.last_used_at} />.
     </>
   );
 };
@@ -84,8 +84,8 @@ const LastUse = ({ apiKey }: { readonly apiKey: ApiToken }) => {
 /** The API does not tell which key opened a tunnel; with one key there is no question. */
 const ActiveTunnels = ({ count, isOnlyKey }: { readonly count: number | undefined; readonly isOnlyKey: boolean }) => {
   if (count === undefined) return null;
-  if (count === 0) return <>Your account has no active tunnel right now.</>;
-  const tunnels = plural(count, 'active tunnel');
-  if (isOnlyKey) return <>It is your only key: {tunnels} of your account will end.</>;
-  return <>Your account has {tunnels} right now; those that use this key will end.</>;
+  if (count === 0) return <>You have no live tunnels right now.</>;
+  const tunnels = plural(count, 'live tunnel');
+  if (isOnlyKey) return <>It's your only key: {tunnels} will stop.</>;
+  return <>You have {tunnels} right now; those that use this key will stop.</>;
 };

@@ -1,133 +1,162 @@
-// For an account that never had a tunnel: three commands, each of which turns green when it has happened.
+// For an account that never had a visitor: three commands, each of which turns green when it has happened, and the address beside them.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
-import {
-  createKeyCommand,
-  httpTunnelCommand,
-  localServiceCommand,
-  loginCommand,
-  publicAddress,
-} from '../../app/client-commands.ts';
+import { httpTunnelCommand, localServiceCommand, loginCommand } from '../../app/client-commands.ts';
 import { PanelBoundary } from '../../app/panel-boundary.tsx';
-import { meQuery, regionsQuery, useServer } from '../../app/queries.ts';
-import { Notice, type Tone } from '../../ui/badge.tsx';
+import { meQuery, regionsQuery } from '../../app/queries.ts';
+import { addressOf } from '../../app/tunnel-address.ts';
+import { AddressTools } from '../../ui/address-tools.tsx';
+import { Notice } from '../../ui/badge.tsx';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { CommandLine } from '../../ui/empty-state.tsx';
+import { TextField } from '../../ui/field.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
 import { type FirstRun, type FirstRunData, readFirstRun, type Step } from './first-run.ts';
 import { firstRunQuery } from './queries.ts';
 
-const PORT = 3000;
+const USUAL_PORT = 3000;
+const PORT_MAX = 65_535;
 const NOTHING: FirstRunData = { keys: [], tunnel: undefined, requests: [] };
 
 export const FirstRunPage = ({ onLeave }: { readonly onLeave: () => void }) => {
   const data = useQuery(firstRunQuery(useApi())).data ?? NOTHING;
-  const run = readFirstRun(data);
+  const [typed, setTyped] = useState(String(USUAL_PORT));
+  const port = portOf(typed);
+  const run = readFirstRun(data, port ?? USUAL_PORT);
+  const isOver = run.visit === 'answered';
   return (
     <>
       <PageHead
-        title="Put something on the internet"
-        description="Three commands in a checkout. Each turns green when it has happened."
+        title="Get started"
+        description="Run these three commands. We'll check them off."
         actions={
-          <Button kind={run.visit === 'answered' ? 'primary' : 'quiet'} onClick={onLeave}>
-            {run.visit === 'answered' ? 'Go to the overview' : 'Skip'}
+          <Button kind={isOver ? 'primary' : 'quiet'} onClick={onLeave}>
+            {isOver ? 'Go to overview' : 'Skip'}
           </Button>
         }
       />
       <PanelBoundary>
-        <Card className="max-w-3xl">
-          <Steps run={run} />
-        </Card>
-        {data.tunnel !== undefined && (
-          <div className="mt-6 max-w-3xl">
-            <Visit tunnel={data.tunnel} run={run} />
-          </div>
-        )}
+        <div className="grid items-start gap-6 lg:grid-cols-[minmax(0,1fr)_22rem]">
+          <Card>
+            <Steps {...{ run, port, typed, setTyped }} />
+          </Card>
+          <Address tunnel={data.tunnel} run={run} />
+        </div>
       </PanelBoundary>
     </>
   );
 };
 
-const Steps = ({ run }: { readonly run: FirstRun }) => {
-  const api = useApi();
-  const email = useQuery(meQuery(api)).data?.email ?? 'you@example.com';
-  const regions = useQuery(regionsQuery(api)).data;
-  const server = useServer();
-  const login = loginCommand(window.location.origin, email);
+/** null: none that a service could have. */
+const portOf = (typed: string): number | null => {
+  const port = /^\d{1,5}$/.test(typed.trim()) ? Number(typed) : 0;
+  return port >= 1 && port <= PORT_MAX ? port : null;
+};
+
+interface StepsProps {
+  readonly run: FirstRun;
+  readonly port: number | null;
+  readonly typed: string;
+  readonly setTyped: (text: string) => void;
+}
+
+const Steps = ({ run, port, typed, setTyped }: StepsProps) => {
+  const email = useQuery(meQuery(useApi())).data?.email;
   return (
     <ol className="space-y-8">
-      <FirstRunStep number={1} title="Log in and make a key" step={run.key}>
-        <CommandLine command={`${login} && ${createKeyCommand('first')}`} label="Copy the command that makes a key" />
+      <FirstRunStep number={1} title="Log in" step={run.key}>
+        <CommandLine
+          command={email === undefined ? null : loginCommand(window.location.origin, email)}
+          label="Copy the command that logs in"
+        />
         <p className="mt-2 text-muted text-sm">
-          It asks for your password and keeps the key in <code className="font-mono">~/.tunnel</code>. Or make one{' '}
+          Run it in your checkout of this project, after <code className="font-mono">npm install</code>. It asks for
+          your password and saves an API key in <code className="font-mono">~/.tunnel</code>. You can also create one{' '}
           <Link to="/keys" className="rounded-sm text-accent underline underline-offset-2">
-            on the page of keys
+            in Keys
           </Link>
           .
         </p>
       </FirstRunStep>
-      <FirstRunStep number={2} title={`Start something on port ${PORT}`} step={run.service}>
-        <CommandLine command={localServiceCommand(PORT)} label="Copy the command that starts a service" />
-        <p className="mt-2 text-muted text-sm">A small web server; leave it running. Your own service will do too.</p>
-      </FirstRunStep>
-      <FirstRunStep number={3} title="Publish it" step={run.tunnel}>
+      <FirstRunStep number={2} title="Start a local server" step={run.service}>
+        <div className="mb-3 max-w-64">
+          <TextField
+            label="Already have an app on a port?"
+            name="port"
+            inputMode="numeric"
+            autoComplete="off"
+            value={typed}
+            hint="Enter its port and skip this command"
+            error={port === null ? 'Use a port from 1 to 65535' : null}
+            onChange={({ target }) => setTyped(target.value)}
+          />
+        </div>
         <CommandLine
-          command={server === null ? null : httpTunnelCommand(PORT, server)}
+          command={port === null ? null : localServiceCommand(port)}
+          label="Copy the command that starts a server"
+        />
+      </FirstRunStep>
+      <FirstRunStep number={3} title="Go live" step={run.tunnel}>
+        <CommandLine
+          command={port === null ? null : httpTunnelCommand(port, undefined)}
           label="Copy the command that starts a tunnel"
         />
-        <p className="mt-2 text-muted text-sm">In another terminal. The tunnel lives for as long as it runs.</p>
-        {regions?.length === 0 && (
-          <div className="mt-3">
-            <Notice tone="warn">No edge is connected to this platform right now, so a tunnel has nowhere to go.</Notice>
-          </div>
-        )}
+        <p className="mt-2 text-muted text-sm">Run it in another terminal. Ctrl-C stops it.</p>
+        <NoEdge />
       </FirstRunStep>
     </ol>
   );
 };
 
-const VISITS: Record<FirstRun['visit'], { readonly tone: Tone; readonly text: string }> = {
-  none: { tone: 'accent', text: 'Now visit it.' },
-  lost: { tone: 'warn', text: 'A visitor came to your tunnel, but no service answered.' },
-  answered: { tone: 'good', text: 'Your first request came through.' },
+const NoEdge = () => {
+  const regions = useQuery(regionsQuery(useApi())).data;
+  if (regions?.length !== 0) return null;
+  return (
+    <div className="mt-3">
+      <Notice tone="warn">No edge is connected right now, so tunnels can't start.</Notice>
+    </div>
+  );
 };
 
-const Visit = ({ tunnel, run }: { readonly tunnel: TunnelLogEntry; readonly run: FirstRun }) => {
-  const regions = useQuery(regionsQuery(useApi())).data;
-  const address = publicAddress(
-    tunnel,
-    regions?.find(({ region_id }) => region_id === tunnel.region_id),
-  );
-  return (
-    <Notice tone={VISITS[run.visit].tone} live>
-      <p className="font-medium">{VISITS[run.visit].text}</p>
-      {address !== null && tunnel.unregistered_at === null && (
-        <p className="mt-1">
-          <a
-            href={address}
-            target="_blank"
-            rel="noreferrer"
-            className="break-all rounded-sm text-accent underline underline-offset-2"
-          >
-            {address}
-          </a>
-        </p>
+interface AddressProps {
+  readonly tunnel: TunnelLogEntry | undefined;
+  readonly run: FirstRun;
+}
+
+/** The address that is being made, and what its first visitor found. */
+const Address = ({ tunnel, run }: AddressProps) => (
+  <Card title="Your public URL">
+    <div role="status" className="space-y-3">
+      {tunnel === undefined ? (
+        <p className="text-muted">It appears here when your tunnel is live.</p>
+      ) : (
+        <>
+          <p className="flex items-center gap-1 font-medium">
+            <span className="min-w-0 break-all">{addressOf(tunnel).text}</span>
+            {tunnel.unregistered_at === null && <AddressTools {...addressOf(tunnel)} />}
+          </p>
+          <Visit run={run} isLive={tunnel.unregistered_at === null} />
+          {run.visit !== 'none' && (
+            <Link to="/tunnels/$id" params={{ id: tunnel.id }} className={buttonClass('secondary', 'small')}>
+              View the request
+            </Link>
+          )}
+        </>
       )}
-      {run.visit !== 'none' && (
-        <p className="mt-3">
-          <Link to="/tunnels/$id" params={{ id: tunnel.id }} className={buttonClass('secondary', 'small')}>
-            See the request
-          </Link>
-        </p>
-      )}
-    </Notice>
-  );
+    </div>
+  </Card>
+);
+
+const Visit = ({ run: { visit }, isLive }: { readonly run: FirstRun; readonly isLive: boolean }) => {
+  if (visit === 'answered') return <Notice tone="good">Your first request came through.</Notice>;
+  if (visit === 'lost') return <Notice tone="warn">A request came, but your server didn't answer.</Notice>;
+  return isLive ? <p>Open it to send the first request.</p> : <p className="text-muted">Your tunnel has stopped.</p>;
 };
 
 interface FirstRunStepProps {
@@ -139,7 +168,7 @@ interface FirstRunStepProps {
 
 /** Its number turns into a mark when it is done. */
 const FirstRunStep = ({ number, title, step, children }: FirstRunStepProps) => (
-  <li data-step={number} data-done={step.isDone} className="flex gap-4">
+  <li data-step={number} data-done={step.isDone} className="flex gap-3 sm:gap-4">
     <span
       aria-hidden="true"
       className={classNames(

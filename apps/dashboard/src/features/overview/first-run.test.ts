@@ -1,6 +1,6 @@
 import type { ApiToken, CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
 import { expect, it } from 'vitest';
-import { type FirstRunData, readFirstRun } from './first-run.ts';
+import { type FirstRunData, isNewAccount, readFirstRun } from './first-run.ts';
 
 const AT = '2030-01-01T00:00:00.000Z';
 const key = (last_used_at: string | null): ApiToken => ({
@@ -16,7 +16,8 @@ const request = (status: number | null, error: string | null): CapturedRequest =
   ...{ request_headers: {}, response_headers: {}, request_size: 0, response_size: 0, request_body: null },
   ...{ response_body: null, aborted: false, replayable: true },
 });
-const read = (data: Partial<FirstRunData>) => readFirstRun({ keys: [], tunnel: undefined, requests: [], ...data });
+const read = (data: Partial<FirstRunData>) =>
+  readFirstRun({ keys: [], tunnel: undefined, requests: [], ...data }, 8080);
 const doneOf = (data: Partial<FirstRunData>): (boolean | string)[] => {
   const { key: first, service, tunnel: third, visit } = read(data);
   return [first.isDone, service.isDone, third.isDone, visit];
@@ -33,12 +34,20 @@ it('goes green step by step, as the API comes to know', () => {
 it('an answer of the edge is none of the service, and says what is missing', () => {
   const { service, visit } = read({ tunnel: tunnel(), requests: [request(502, 'LOCAL_UNREACHABLE')] });
   expect([service.isDone, service.isTrouble, visit]).toEqual([false, true, 'lost']);
-  expect(service.note).toContain('LOCAL_UNREACHABLE');
+  expect(service.note).toContain('port 8080 (LOCAL_UNREACHABLE)');
 });
 
 it('a key that was used tells that a client has come', () => {
+  expect(read({ keys: [key(null)] }).key.note).toBe('API key “first” created. Not used yet.');
+  expect(read({ keys: [key(AT)] }).key.note).toBe('API key “first” created. Key in use.');
   expect(read({ keys: [key(null)] }).tunnel.note).toBe('Waiting for your first tunnel');
-  expect(read({ keys: [key(AT)] }).tunnel.note).toContain('A client is connected');
+  expect(read({ keys: [key(AT)] }).tunnel.note).toContain('Client connected');
+});
+
+it('an account is new until its first request, or until it has tried too often', () => {
+  const counts = (...all: number[]) => isNewAccount(all.map((request_count) => ({ request_count })));
+  expect([counts(), counts(0), counts(0, 0, 0, 0)]).toEqual([true, true, true]);
+  expect([counts(1), counts(0, 3), counts(0, 0, 0, 0, 0)]).toEqual([false, false, false]);
 });
 
 it('where no requests are kept, their count is enough', () => {
@@ -47,5 +56,5 @@ it('where no requests are kept, their count is enough', () => {
 
 it('a tunnel that ended was there', () => {
   const { tunnel: step } = read({ tunnel: tunnel({ unregistered_at: AT, request_count: 2 }) });
-  expect([step.isDone, step.note]).toEqual([true, expect.stringContaining('has ended')]);
+  expect([step.isDone, step.note]).toEqual([true, expect.stringContaining('has stopped')]);
 });

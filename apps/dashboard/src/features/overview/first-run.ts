@@ -1,4 +1,4 @@
-// How far somebody new has come, from what the API knows. Pure.
+// How far somebody new has come, from what the API knows, and whether an account still is new. Pure.
 import type { ApiToken, CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
 
 export interface FirstRunData {
@@ -25,32 +25,39 @@ export interface FirstRun {
   readonly visit: 'none' | 'lost' | 'answered';
 }
 
-export const readFirstRun = (data: FirstRunData): FirstRun => {
-  const service = serviceStep(data);
+/** So many tunnels, and still no request: this is no first hour any more. */
+const TRIES_MAX = 5;
+
+/** Until the first request has come, however often the page is loaded. `newest`: the newest tunnels, at least so many as are asked for. */
+export const isNewAccount = (newest: readonly Pick<TunnelLogEntry, 'request_count'>[]): boolean =>
+  newest.length < TRIES_MAX && newest.every(({ request_count }) => request_count === 0);
+
+/** `port`: where the person's own service is. */
+export const readFirstRun = (data: FirstRunData, port: number): FirstRun => {
+  const service = serviceStep(data, port);
   const visit = data.requests.length > 0 && !service.isDone ? 'lost' : 'none';
   return { key: keyStep(data), service, tunnel: tunnelStep(data), visit: service.isDone ? 'answered' : visit };
 };
 
 const keyStep = ({ keys, tunnel }: FirstRunData): Step => {
   const key = keys.find(({ last_used_at }) => last_used_at !== null) ?? keys[0];
-  if (key === undefined) return { isDone: false, note: 'Waiting for your first key' };
+  if (key === undefined) return { isDone: false, note: 'Waiting for you to log in' };
   // The time of its use is written a little later than the tunnel.
-  const use =
-    key.last_used_at === null && tunnel === undefined ? 'It has not been used yet.' : 'A client has come with it.';
-  return { isDone: true, note: `You have the key “${key.label}”. ${use}` };
+  const isUsed = key.last_used_at !== null || tunnel !== undefined;
+  return { isDone: true, note: `API key “${key.label}” created. ${isUsed ? 'Key in use.' : 'Not used yet.'}` };
 };
 
 /** Nobody but the client sees the service: that it runs is known once it has answered. */
-const serviceStep = ({ requests, tunnel }: FirstRunData): Step => {
+const serviceStep = ({ requests, tunnel }: FirstRunData, port: number): Step => {
   // An edge that keeps no requests counts them all the same.
   const isCountedOnly = requests.length === 0 && (tunnel?.request_count ?? 0) > 0;
-  if (isCountedOnly || requests.some(isAnswered)) return { isDone: true, note: 'Your service has answered a visitor.' };
+  if (isCountedOnly || requests.some(isAnswered)) return { isDone: true, note: 'Your server answered.' };
   const failed = requests.find(({ error }) => error !== null);
   if (failed !== undefined) {
-    const note = `A visitor came, but nothing answers on port 3000 (${failed.error}). Run this command, then visit again.`;
+    const note = `Nothing answers on port ${port} (${failed.error}). Start your server, then open the URL again.`;
     return { isDone: false, note, isTrouble: true };
   }
-  return { isDone: false, note: 'Seen when it answers its first visitor' };
+  return { isDone: false, note: 'Waiting for the first request' };
 };
 
 const isAnswered = ({ status, error }: CapturedRequest): boolean => status !== null && error === null;
@@ -58,13 +65,10 @@ const isAnswered = ({ status, error }: CapturedRequest): boolean => status !== n
 const tunnelStep = ({ tunnel, keys }: FirstRunData): Step => {
   if (tunnel === undefined) {
     const came = keys.some(({ last_used_at }) => last_used_at !== null);
-    return {
-      isDone: false,
-      note: came ? 'A client is connected; waiting for its tunnel' : 'Waiting for your first tunnel',
-    };
+    return { isDone: false, note: came ? 'Client connected. Waiting for its tunnel' : 'Waiting for your first tunnel' };
   }
   if (tunnel.unregistered_at !== null) {
-    return { isDone: true, note: 'Your tunnel was live, and has ended. Run the command again to go on.' };
+    return { isDone: true, note: 'Your tunnel has stopped. Run the command again to continue.' };
   }
-  return { isDone: true, note: `Your tunnel ${tunnel.label} is live.` };
+  return { isDone: true, note: 'Your tunnel is live.' };
 };

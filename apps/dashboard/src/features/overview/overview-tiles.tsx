@@ -3,6 +3,7 @@ import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import type { UsageSummary } from '@tunnel/contract';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
+import { useIsBillingShown } from '../../app/queries.ts';
 import { Skeleton } from '../../ui/card.tsx';
 import { countText, percentText, plural } from '../../ui/format.ts';
 import { Bar, Bytes, Count, Money, Stat } from '../../ui/values.tsx';
@@ -12,11 +13,12 @@ import { usageQuery } from './queries.ts';
 
 export const OverviewTiles = () => {
   const usage = useQuery(usageQuery(useApi()));
+  const isBillingShown = useIsBillingShown();
   return (
     // A row is as high as a tile with two lines and a bar, on a phone with three lines: what is below does not move.
     <div className="grid auto-rows-[minmax(9.25rem,auto)] grid-cols-2 gap-3 sm:gap-4 lg:auto-rows-[minmax(9.875rem,auto)] lg:grid-cols-4">
       <UsageTiles usage={usage} />
-      <CostTile />
+      {isBillingShown !== false && <CostTile />}
     </div>
   );
 };
@@ -26,7 +28,7 @@ const Pending = () => <Skeleton className="w-full" />;
 const UsageTiles = ({ usage }: { readonly usage: UseQueryResult<UsageSummary> }) => (
   <Loaded
     query={usage}
-    title="Your usage cannot be shown"
+    title="Couldn't load your usage"
     errorClass="col-span-2 lg:col-span-3"
     pending={
       <>
@@ -42,13 +44,9 @@ const UsageTiles = ({ usage }: { readonly usage: UseQueryResult<UsageSummary> })
         <Stat
           label="Requests, 30 days"
           value={<Count value={summary.total_requests_30d} />}
-          note={`On ${plural(summary.total_tunnels_30d, 'tunnel')}; connections and flows too`}
+          note="Includes TCP and UDP"
         />
-        <Stat
-          label="Data, 30 days"
-          value={<Bytes value={summary.total_bytes_30d} />}
-          note="Both ways; direct traffic is not billed"
-        />
+        <Stat label="Data, 30 days" value={<Bytes value={summary.total_bytes_30d} />} note="In and out" />
       </>
     )}
   </Loaded>
@@ -56,9 +54,9 @@ const UsageTiles = ({ usage }: { readonly usage: UseQueryResult<UsageSummary> })
 
 const ActiveTile = ({ summary: { active_tunnels: active, tunnel_limit: limit, plan } }: { summary: UsageSummary }) => (
   <Stat
-    label="Live tunnels, now"
+    label="Live tunnels"
     value={<Count value={active} />}
-    note={limit === null ? `Plan ${plan}: no limit` : `Plan ${plan}: up to ${plural(limit, 'tunnel')} at once`}
+    note={limit === null ? `No limit on the ${plan} plan` : `Up to ${countText(limit)} on the ${plan} plan`}
   >
     {limit !== null && (
       <Bar
@@ -76,13 +74,13 @@ const CostTile = () => {
   const cost = useQuery(billingQuery(api));
   const used = useQuery(billingUsageQuery(api)).data;
   return (
-    <Loaded query={cost} title="The cost cannot be shown" pending={<Pending />} errorClass="max-lg:col-span-2">
+    <Loaded query={cost} title="Couldn't load the cost" pending={<Pending />} errorClass="max-lg:col-span-2">
       {(status) => {
         const { note, share, tone } = viewCost(status, used);
         return (
           <Stat label="Cost, this month" value={<Money cents={status.estimated_mtd_cents} />} note={note}>
             {share !== null && (
-              <Bar className="mt-3" share={share} tone={tone} label={`${percentText(share)} of the spend cap`} />
+              <Bar className="mt-3" share={share} tone={tone} label={`${percentText(share)} of the spend limit`} />
             )}
           </Stat>
         );

@@ -1,18 +1,19 @@
-// How the account is doing, at one look; for an account that never had a tunnel, how to begin.
+// How the account is doing, at one look; for an account that never had a visitor, how to begin.
 import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import type { TunnelLogEntry } from '@tunnel/contract';
+import type { PlatformClient, TunnelLogEntry } from '@tunnel/contract';
 import { useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
-import { httpTunnelCommand } from '../../app/client-commands.ts';
 import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
-import { useServer } from '../../app/queries.ts';
+import { meQuery, useIsBillingShown } from '../../app/queries.ts';
 import { Notice } from '../../ui/badge.tsx';
+import { Button } from '../../ui/button.tsx';
 import { Card, SkeletonLines } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
 import { billingQuery, billingUsageQuery } from '../billing/queries.ts';
 import { TunnelHead, TunnelRow } from '../tunnels/tunnel-row.tsx';
+import { isNewAccount, readFirstRun } from './first-run.ts';
 import { FirstRunPage } from './first-run-page.tsx';
 import { OverviewTiles } from './overview-tiles.tsx';
 import { firstRunQuery, poolStatesQuery, recentTunnelsQuery, usageQuery } from './queries.ts';
@@ -20,27 +21,72 @@ import { UsageCharts } from './usage-charts.tsx';
 import { warningsOf } from './warnings.ts';
 
 export const OverviewPage = () => {
-  const api = useApi();
-  const recent = useQuery(recentTunnelsQuery(api));
-  // Who comes back from a first run that has seen a tunnel is new no more, whatever an older answer says.
-  const firstTunnel = useQueryClient().getQueryData(firstRunQuery(api).queryKey)?.tunnel;
-  // It stays while its steps turn green, until it is left.
-  const [isNew, setIsNew] = useState<boolean | null>(null);
-  if (isNew === null && recent.data !== undefined) setIsNew(recent.data.length === 0 && firstTunnel === undefined);
-  if (isNew === true) return <FirstRunPage onLeave={() => setIsNew(false)} />;
+  const recent = useQuery(recentTunnelsQuery(useApi()));
+  const firstRun = useFirstRun(recent.data);
+  if (firstRun.isShown) return <FirstRunPage onLeave={firstRun.leave} />;
   return (
     <>
-      <PageHead title="Overview" description="Your tunnels now, and what they carried in the last 30 days." />
+      <PageHead title="Overview" />
       <div className="space-y-6">
         <PanelBoundary>
           <Warnings />
         </PanelBoundary>
-        <OverviewTiles />
-        <UsageCharts />
-        <RecentTunnels query={recent} />
+        {recent.data?.length === 0 ? (
+          <NoTunnels onBegin={firstRun.begin} />
+        ) : (
+          <>
+            <OverviewTiles />
+            <UsageCharts />
+            <RecentTunnels query={recent} />
+          </>
+        )}
       </div>
     </>
   );
+};
+
+/** It stays until the first request or until it is left, also when the page is loaded again. */
+const useFirstRun = (recent: readonly TunnelLogEntry[] | undefined) => {
+  const api = useApi();
+  const accountId = useQuery(meQuery(api)).data?.id;
+  const hasVisit = useHasFirstVisit(api);
+  const [isShown, setIsShown] = useState<boolean | null>(null);
+  if (isShown === null && recent !== undefined && accountId !== undefined) {
+    setIsShown(isNewAccount(recent) && !hasVisit && readSkipped() !== accountId);
+  }
+  return {
+    isShown: isShown === true,
+    leave: () => {
+      setIsShown(false);
+      writeSkipped(accountId ?? '');
+    },
+    begin: () => setIsShown(true),
+  };
+};
+
+/** Who comes back from a first run that has seen a request is new no more, whatever an older answer says. */
+const useHasFirstVisit = (api: PlatformClient): boolean => {
+  const seen = useQueryClient().getQueryData(firstRunQuery(api).queryKey);
+  return seen !== undefined && readFirstRun(seen, 0).visit !== 'none';
+};
+
+const SKIPPED_KEY = 'first-run-skipped';
+
+/** The account that left it last in this browser; null: none, or storage is off. */
+const readSkipped = (): string | null => {
+  try {
+    return localStorage.getItem(SKIPPED_KEY);
+  } catch {
+    return null;
+  }
+};
+
+const writeSkipped = (accountId: string): void => {
+  try {
+    localStorage.setItem(SKIPPED_KEY, accountId);
+  } catch {
+    // Storage is off: it comes back when the page is loaded again.
+  }
 };
 
 /** What should be known first, above everything else. What cannot be asked for is not warned of: its own panel tells. */
@@ -50,7 +96,8 @@ const Warnings = () => {
   const pools = useQuery(poolStatesQuery(api)).data;
   const cost = useQuery(billingQuery(api)).data;
   const used = useQuery(billingUsageQuery(api)).data;
-  const warnings = warningsOf({ usage, pools, cost, used });
+  const isBillingShown = useIsBillingShown();
+  const warnings = warningsOf({ usage, pools, cost: isBillingShown === true ? cost : undefined, used });
   if (warnings.length === 0) return null;
   return (
     <div className="space-y-3">
@@ -69,7 +116,6 @@ const Warnings = () => {
 const RecentTunnels = ({ query }: { readonly query: UseQueryResult<TunnelLogEntry[]> }) => (
   <Card
     title="Recent tunnels"
-    description="The five that began last"
     padded={false}
     actions={
       <Link to="/tunnels" className="rounded-sm text-accent text-sm underline-offset-2 hover:underline">
@@ -79,17 +125,17 @@ const RecentTunnels = ({ query }: { readonly query: UseQueryResult<TunnelLogEntr
   >
     <Loaded
       query={query}
-      title="The tunnels cannot be shown"
+      title="Couldn't load your tunnels"
       pending={<Pending />}
       errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
     >
-      {(rows) => (rows.length === 0 ? <NoTunnels /> : <Rows rows={rows} />)}
+      {(rows) => <Rows rows={rows} />}
     </Loaded>
   </Card>
 );
 
 const Rows = ({ rows }: { readonly rows: readonly TunnelLogEntry[] }) => (
-  <div role="table" aria-label="The tunnels that began last" className="border-line border-t">
+  <div role="table" aria-label="Recent tunnels, newest first" className="border-line border-t">
     <TunnelHead />
     <div role="rowgroup" className="[&>:last-child]:border-b-0">
       {rows.map((entry, index) => (
@@ -100,16 +146,24 @@ const Rows = ({ rows }: { readonly rows: readonly TunnelLogEntry[] }) => (
 );
 
 const Pending = () => (
-  <div className="h-[380px] px-4 sm:px-5 md:h-[277px]">
+  <div className="h-[460px] px-4 sm:px-5 md:h-[337px]">
     <SkeletonLines count={5} />
   </div>
 );
 
-const NoTunnels = () => {
-  const server = useServer();
-  return (
-    <Empty icon="tunnels" title="No tunnels yet" command={server === null ? null : httpTunnelCommand(3000, server)}>
-      <p>Publish the service on port 3000 of your machine.</p>
+/** One word for the whole page: numbers and charts of nothing say no more. */
+const NoTunnels = ({ onBegin }: { readonly onBegin: () => void }) => (
+  <Card>
+    <Empty
+      icon="tunnels"
+      title="No tunnels yet"
+      action={
+        <Button kind="primary" onClick={onBegin}>
+          Get started
+        </Button>
+      }
+    >
+      Start a tunnel, and its traffic shows here.
     </Empty>
-  );
-};
+  </Card>
+);

@@ -12,38 +12,25 @@ import { chartQuery } from './queries.ts';
 
 export const UsageCharts = () => (
   <div className="grid gap-4 lg:grid-cols-2">
-    <UsageChart
-      field="requests"
-      title="Requests a day"
-      description="HTTP requests, and connections of tcp tunnels. Days are those of UTC."
-      format={countText}
-      formatShort={shortCountText}
-    />
-    <UsageChart
-      field="bytes"
-      title="Data a day"
-      description="Bytes carried both ways; direct traffic of peers is not billed, and not here. Days are those of UTC."
-      format={bytesText}
-      formatShort={bytesText}
-    />
+    <UsageChart field="requests" title="Requests per day" format={countText} formatShort={shortCountText} />
+    <UsageChart field="bytes" title="Data per day" format={bytesText} formatShort={bytesText} />
   </div>
 );
 
 interface UsageChartProps {
   readonly field: 'requests' | 'bytes';
   readonly title: string;
-  readonly description: string;
   readonly format: (value: number) => string;
   readonly formatShort: (value: number) => string;
 }
 
-const UsageChart = ({ field, title, description, format, formatShort }: UsageChartProps) => {
+const UsageChart = ({ field, title, format, formatShort }: UsageChartProps) => {
   const chart = useQuery(chartQuery(useApi()));
   return (
-    <Card title={title} description={description}>
+    <Card title={title} description="UTC">
       <Loaded
         query={chart}
-        title="The chart cannot be shown"
+        title="Couldn't load this chart"
         pending={
           <div className="pb-8">
             <ChartSkeleton />
@@ -56,23 +43,27 @@ const UsageChart = ({ field, title, description, format, formatShort }: UsageCha
   );
 };
 
-interface DaysProps extends Omit<UsageChartProps, 'description'> {
+interface DaysProps extends UsageChartProps {
   readonly days: readonly UsageChartPoint[];
 }
 
 const Days = ({ days, field, title, format, formatShort }: DaysProps) => {
   const points = useMemo(() => days.map((day) => ({ date: day.date, value: day[field] })), [days, field]);
+  // Axes without a bar say less than a word. As high as the chart with its lines, so that nothing moves.
+  if (points.every(({ value }) => value === 0)) {
+    return <p className="grid h-[236px] place-items-center text-muted">No data yet</p>;
+  }
   return (
     <>
       <Chart label={`${title}, the last ${days.length} days`} {...{ points, format, formatShort }} />
       <details className="mt-3">
-        <summary className="w-max rounded-sm text-muted text-sm hover:text-ink">Show as a table</summary>
+        <summary className="w-max rounded-sm text-muted text-sm hover:text-ink">Show table</summary>
         {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a place that scrolls */}
         <div role="region" aria-label={`${title} as a table`} tabIndex={0} className="mt-2 max-h-64 overflow-y-auto">
           <Table
             caption={`${title}, newest first`}
             columns={[
-              { key: 'day', header: 'Day (UTC)', isHead: true, cell: ({ date }) => utcDayText(Date.parse(date)) },
+              { key: 'day', header: 'Day', isHead: true, cell: ({ date }) => utcDayText(Date.parse(date)) },
               { key: 'value', header: title, align: 'end', cell: ({ value }) => format(value) },
             ]}
             rows={points.toReversed()}

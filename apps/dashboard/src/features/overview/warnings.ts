@@ -38,14 +38,14 @@ const poolWarnings = ({ groups, warnings }: PlatformPools): Warning[] => {
             tone: 'bad',
             text:
               down.length === 1
-                ? `Pool ${first.name} has no healthy member: its visitors get 502.`
-                : `${plural(down.length, 'pool')} have no healthy member: their visitors get 502.`,
+                ? `Pool ${first.name} has no healthy members. Its visitors get a 502.`
+                : `${plural(down.length, 'pool')} have no healthy members. Their visitors get a 502.`,
             to: '/pools',
-            link: 'See the pools',
+            link: 'See pools',
           },
         ];
   const silent = warnings.map(
-    (text): Warning => ({ key: text, tone: 'warn', text: sentence(text), to: '/pools', link: 'See the pools' }),
+    (text): Warning => ({ key: text, tone: 'warn', text: sentence(text), to: '/pools', link: 'See pools' }),
   );
   return [...zero, ...silent];
 };
@@ -53,13 +53,14 @@ const poolWarnings = ({ groups, warnings }: PlatformPools): Warning[] => {
 const costWarnings = (cost: CostStatus, used: CostUsage | undefined): Warning[] => {
   const found: Warning[] = [];
   const add = (key: string, tone: Warning['tone'], text: string): void =>
-    void found.push({ key, tone, text, to: '/billing', link: 'Go to billing' });
+    void found.push({ key, tone, text, to: '/billing', link: 'Go to Billing' });
   if (cost.subscription_status === 'past_due') {
-    add('past-due', 'bad', 'A payment has failed. After 7 days live tunnels are closed and new ones refused.');
+    add('past-due', 'bad', 'A payment failed. Pay within 7 days, or your tunnels stop.');
   }
   const { tone } = viewCost(cost, used);
-  if (tone === 'bad') add('cap', 'bad', 'The spend cap is reached: new tunnels are refused, live ones are closed.');
-  if (tone === 'warn') add('cap', 'warn', 'More than 80 % of the spend cap is used.');
+  if (tone === 'bad')
+    add('cap', 'bad', 'You reached your spend limit. Tunnels stop until you raise it or the month ends.');
+  if (tone === 'warn') add('cap', 'warn', 'You used more than 80 % of your spend limit.');
   return found;
 };
 
@@ -70,8 +71,8 @@ const limitWarnings = ({ active_tunnels: active, tunnel_limit: limit, plan }: Us
         {
           key: 'limit',
           tone: 'warn',
-          text: `All ${countText(limit)} tunnels of the ${plan} plan are in use: one more is refused.`,
+          text: `All ${countText(limit)} tunnels of your ${plan} plan are in use. Stop one to start another.`,
           to: '/tunnels',
-          link: 'See the tunnels',
+          link: 'See tunnels',
         },
       ];

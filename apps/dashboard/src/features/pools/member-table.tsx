@@ -2,28 +2,29 @@
 import { Link } from '@tanstack/react-router';
 import type { GroupMemberSummary, GroupProtocol, GroupSummary } from '@tunnel/contract';
 import { memo, useMemo, useState } from 'react';
+import { originText } from '../../app/tunnel-address.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { countText, percentText, plural } from '../../ui/format.ts';
 import { Bar, Bytes, Time } from '../../ui/values.tsx';
-import { servedText, sharesOf, shareText } from './pools.ts';
+import { alertText, failureText, servedText, sharesOf, shareText } from './pools.ts';
 
 const SHOWN_AT_ONCE = 50;
 
 const HEADS = [
   { name: 'Member', width: 'w-[25%]' },
   { name: 'Health', width: 'w-[15%]' },
-  { name: 'Probe', width: 'w-[9%]' },
+  { name: 'Check', width: 'w-[9%]' },
   {
     name: 'Share',
     width: 'w-[22%]',
-    title:
-      'Of what the members that are here now have served. Every new connection goes to a healthy one, chosen at random.',
+    note: 'chosen at random',
+    title: 'Of what the members here now have served. Each new connection goes to a healthy one, chosen at random.',
   },
-  { name: 'Carried', width: 'w-[9%]', title: 'Bytes both ways since it joined.', end: true },
-  { name: 'Failures', width: 'w-[9%]', title: 'Failed health reports since it joined.', end: true },
+  { name: 'Carried', width: 'w-[9%]', title: 'In and out since it joined', end: true },
+  { name: 'Failures', width: 'w-[9%]', title: 'Failed health checks since it joined', end: true },
   { name: 'Connected', width: 'w-[11%]', end: true },
-] as const satisfies readonly { name: string; width: string; title?: string; end?: boolean }[];
+] as const satisfies readonly { name: string; width: string; note?: string; title?: string; end?: boolean }[];
 
 export const MemberTable = ({ group }: { readonly group: GroupSummary }) => {
   const [limit, setLimit] = useState(SHOWN_AT_ONCE);
@@ -44,6 +45,7 @@ export const MemberTable = ({ group }: { readonly group: GroupSummary }) => {
                   className={`px-4 py-2 font-medium text-muted text-sm first:pl-5 last:pr-5 ${head.width} ${'end' in head ? 'text-right' : ''}`}
                 >
                   {head.name}
+                  {'note' in head && <span className="block font-normal text-xs">{head.note}</span>}
                 </th>
               ))}
             </tr>
@@ -83,11 +85,12 @@ const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
         <Link
           to="/tunnels/$id"
           params={{ id: member.tunnel_id }}
-          className="block break-all rounded-sm font-mono text-accent text-sm hover:underline"
+          title={member.tunnel_id}
+          className="block break-all rounded-sm font-medium text-accent hover:underline"
         >
-          {member.tunnel_id}
+          {originText(member) || member.tunnel_id}
         </Link>
-        <span className="block break-all text-muted text-sm" title="Where its client connects from.">
+        <span className="block break-all text-muted text-sm" title="Where its client connects from">
           {member.client_addr}
         </span>
       </span>
@@ -95,8 +98,8 @@ const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
     <td data-label="Health" className={CELL}>
       <Health member={member} />
     </td>
-    <td data-label="Probe" className={CELL}>
-      <Probe member={member} />
+    <td data-label="Check" className={CELL}>
+      <Check member={member} />
     </td>
     <td data-label="Share" className={CELL}>
       <span className="block w-44 max-w-full sm:w-full">
@@ -132,30 +135,37 @@ const Health = ({ member }: { readonly member: GroupMemberSummary }) => {
       </Badge>
     );
   }
-  const failures = member.consecutive_failures;
   return (
     <span className="inline-block">
-      <Badge tone="bad" title="It gets no new connections until its probe succeeds.">
+      <Badge tone="bad" title="It gets no new connections until its health check passes.">
         ✕ Unhealthy
       </Badge>
-      <span className="mt-0.5 block text-muted text-xs">
-        {failures > 0 ? `${plural(failures, 'failure')} in a row` : 'no probe has succeeded yet'}
-      </span>
+      <span className="mt-0.5 block text-muted text-xs">{failureText(member)}</span>
     </span>
   );
 };
 
-const Probe = ({ member }: { readonly member: GroupMemberSummary }) => (
-  <span className="inline-block whitespace-nowrap">
-    {member.health_check_kind === undefined ? (
-      <span title="Without a probe a member counts as healthy for as long as it is connected.">None</span>
-    ) : (
-      <span title="Run by its client against the local service.">{member.health_check_kind.toUpperCase()}</span>
-    )}
-    {member.has_alert_webhook && (
-      <span className="block text-muted text-xs" title="A URL is called when the pool has no healthy member left.">
-        with alert
+const Alert = ({ last }: { readonly last: GroupMemberSummary['last_alert'] }) => (
+  <span
+    className={`block whitespace-normal text-xs ${last === undefined || last.outcome === 'delivered' ? 'text-muted' : 'text-bad'}`}
+    title="We call its webhook when no member is healthy."
+  >
+    {alertText(last)}
+    {last !== undefined && (
+      <span className="block text-muted">
+        <Time at={last.at} />
       </span>
     )}
+  </span>
+);
+
+const Check = ({ member }: { readonly member: GroupMemberSummary }) => (
+  <span className="inline-block whitespace-nowrap">
+    {member.health_check_kind === undefined ? (
+      <span title="Without a health check a member is healthy while it is connected.">None</span>
+    ) : (
+      <span title="Its client checks the local service.">{member.health_check_kind.toUpperCase()}</span>
+    )}
+    {member.has_alert_webhook && <Alert last={member.last_alert} />}
   </span>
 );

@@ -34,7 +34,7 @@ export const PoolsPage = () => {
     <>
       <PageHead
         title="Pools"
-        description="Tunnels that share one address. Each new connection goes to a healthy member, chosen at random. Refreshed every 2 seconds."
+        description="Pools (groups of tunnels) share one address. Each new connection goes to a healthy member, chosen at random."
       />
       <Loaded query={pools} title="The pools cannot be shown" pending={<PoolsPending />}>
         {(snapshot) => <PoolsPanel snapshot={snapshot} />}
@@ -67,8 +67,8 @@ const PoolsPanel = ({ snapshot }: { readonly snapshot: PoolsSnapshot }) => {
           <Filters {...{ snapshot, text, setText, shown, setShown }} />
           {groups.length === 0 ? (
             <Card padded={false}>
-              <Empty icon="search" title="No pool matches" action={<Button onClick={showAll}>Show all pools</Button>}>
-                Names, labels, regions, protocols, tunnel ids and client addresses are searched.
+              <Empty icon="search" title="No matching pools" action={<Button onClick={showAll}>Show all pools</Button>}>
+                Try a name, an address, a region, a computer or a tunnel ID.
               </Empty>
             </Card>
           ) : (
@@ -103,8 +103,8 @@ const Filters = ({ snapshot, text, setText, shown, setShown }: FiltersProps) => 
         />
         <input
           type="search"
-          aria-label="Filter the pools"
-          placeholder="Filter by name, region, address"
+          aria-label="Filter pools"
+          placeholder="Filter by name, address, computer"
           value={text}
           onChange={({ target }) => setText(target.value)}
           className={`${inputClass} pl-9`}
@@ -116,7 +116,7 @@ const Filters = ({ snapshot, text, setText, shown, setShown }: FiltersProps) => 
         onChange={setShown}
         options={[
           { value: 'all', label: `All ${groups.length}` },
-          { value: 'trouble', label: `With trouble ${groups.filter(hasTrouble).length}` },
+          { value: 'trouble', label: `Unhealthy ${groups.filter(hasTrouble).length}` },
         ]}
       />
       <p className="text-muted text-sm sm:ml-auto">
@@ -149,7 +149,7 @@ const PoolNotices = ({ snapshot }: { readonly snapshot: PoolsSnapshot }) => {
           <strong className="font-semibold">
             {plural(down.length, 'pool has', 'pools have')} no healthy member: {namesOf(down)}.
           </strong>{' '}
-          Visitors get an error (502) there.
+          Visitors get an error (502).
         </Notice>
       )}
       {snapshot.warnings.map((warning) => (
@@ -169,8 +169,8 @@ const RegionNotice = ({ warning, snapshot }: { readonly warning: string; readonl
         sentence(warning)
       ) : (
         <>
-          Region {region} did not answer. Its pools are shown as they were <span aria-hidden="true">{age} ago</span>
-          <span className="sr-only">before</span>; it is asked again every 2 seconds.
+          Region {region} did not answer. You see its pools as they were <span aria-hidden="true">{age} ago</span>
+          <span className="sr-only">before</span>.
         </>
       )}
     </Notice>

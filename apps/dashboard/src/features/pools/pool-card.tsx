@@ -1,6 +1,8 @@
 // One pool: what it is and how it does, always in sight; its members, when it is open.
 import type { GroupSummary } from '@tunnel/contract';
 import { memo, useId } from 'react';
+import { protocolText, type TunnelAddress } from '../../app/tunnel-address.ts';
+import { AddressTools } from '../../ui/address-tools.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { countText, durationText, plural } from '../../ui/format.ts';
@@ -15,11 +17,19 @@ export interface PoolCardProps {
   readonly open: boolean;
   readonly setOpen: (key: string, open: boolean) => void;
   /** Where visitors come to; null: not known. */
-  readonly address: string | null;
+  readonly address: TunnelAddress | null;
   /** When its region last answered; null: just now. */
   readonly staleSince: number | null;
 }
 
+const isSame = (before: PoolCardProps, now: PoolCardProps): boolean =>
+  before.group === now.group &&
+  before.open === now.open &&
+  before.setOpen === now.setOpen &&
+  before.staleSince === now.staleSince &&
+  before.address?.text === now.address?.text;
+
+/** Drawn again only when something of it has changed: the address is made anew each time. */
 export const PoolCard = memo(({ group, open, setOpen, address, staleSince }: PoolCardProps) => {
   const id = useId();
   return (
@@ -57,14 +67,12 @@ export const PoolCard = memo(({ group, open, setOpen, address, staleSince }: Poo
       </div>
     </article>
   );
-});
+}, isSame);
 
 const PoolLocation = ({ group, address, staleSince }: Pick<PoolCardProps, 'group' | 'address' | 'staleSince'>) => (
   <span className="flex min-w-0 flex-wrap items-center gap-x-2 gap-y-1 text-muted text-sm">
-    <Badge>{group.protocol.toUpperCase()}</Badge>
-    <span className="break-all" title={`Its ${group.protocol === 'tcp' ? 'port' : 'subdomain'}: ${group.label}`}>
-      <Address {...{ group, address }} />
-    </span>
+    <Badge>{protocolText(group.protocol)}</Badge>
+    <Address {...{ group, address }} />
     <span>
       in region <span className="text-ink">{group.region_id}</span>
     </span>
@@ -73,20 +81,26 @@ const PoolLocation = ({ group, address, staleSince }: Pick<PoolCardProps, 'group
 );
 
 const Address = ({ group, address }: Pick<PoolCardProps, 'group' | 'address'>) => {
-  if (address === null || group.protocol === 'tcp') {
-    return <span className="font-mono text-ink">{address ?? group.label}</span>;
-  }
+  if (address === null) return <span className="break-all text-ink">{group.label}</span>;
+  const { text, href } = address;
   return (
-    <a href={address} target="_blank" rel="noreferrer" className="rounded-sm font-mono text-accent hover:underline">
-      {address.replace(/^https?:\/\//, '')}
-    </a>
+    <span className="inline-flex min-w-0 items-center gap-1">
+      {href === null ? (
+        <span className="break-all text-ink">{text}</span>
+      ) : (
+        <a href={href} target="_blank" rel="noreferrer" className="break-all rounded-sm text-accent hover:underline">
+          {text}
+        </a>
+      )}
+      <AddressTools text={text} href={null} />
+    </span>
   );
 };
 
 const StaleBadge = ({ since }: { readonly since: number }) => {
   const age = useNow((now) => durationText(now - since));
   return (
-    <Badge tone="warn" title="Its region did not answer when it was last asked.">
+    <Badge tone="warn" title="Its region did not answer.">
       As it was {age} ago
     </Badge>
   );
@@ -98,23 +112,21 @@ const DownNotice = ({ members }: { readonly members: number }) => (
     <Icon name="warning" className="mt-[3px] size-4 text-bad" />
     <span>
       <strong className="font-semibold text-bad">No healthy member.</strong>{' '}
-      {members === 1 ? 'Its one member fails its probe' : `All ${countText(members)} members fail their probes`}, so
-      visitors get an error (502) until one is back.
+      {members === 1 ? 'Its only member fails' : `All ${countText(members)} members fail`} the health check. Visitors
+      get an error (502) until one is back.
     </span>
   </p>
 );
 
 const PoolNumbers = ({ group }: { readonly group: GroupSummary }) => (
   <p className="basis-full text-muted text-sm">
-    <span title="Public connections given to members since the pool began; those of members that left count too.">
-      {plural(group.total_dispatches, 'connection')} dispatched
-    </span>
+    <span title="Since the pool began, members that left included">{plural(group.total_dispatches, 'connection')}</span>
     <Dot />
-    <span title="Reports of a failed probe since the pool began; those of members that left count too.">
+    <span title="Failed health checks since the pool began, members that left included">
       {plural(group.total_health_failures, 'health failure')}
     </span>
     <Dot />
-    <span title="The first 8 hex digits of the SHA-256 of the group key: the same for all who share it.">
+    <span title="First 8 digits of the group key’s SHA-256">
       key <span className="font-mono">{group.key_hash_short}</span>
     </span>
   </p>

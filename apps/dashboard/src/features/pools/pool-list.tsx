@@ -2,14 +2,13 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import type { GroupSummary, UsageRegion } from '@tunnel/contract';
 import { useRef } from 'react';
-import { publicAddress } from '../../app/client-commands.ts';
 import { usePageTop } from '../../ui/hooks.ts';
 import { isOpen, useOpenPools } from './open-pools.ts';
 import { PoolCard } from './pool-card.tsx';
-import { poolKey } from './pools.ts';
+import { poolAddress, poolKey } from './pools.ts';
 
 const HEAD_PX = 94;
-const TABLE_HEAD_PX = 38;
+const TABLE_HEAD_PX = 57;
 const MEMBER_PX = 62;
 const MEMBERS_GUESSED_MAX = 50;
 
@@ -55,7 +54,7 @@ export const PoolList = ({ groups, staleSince, regions }: PoolListProps) => {
               group={group}
               open={isOpen(group, chosen)}
               setOpen={setOpen}
-              address={publicAddress(group, regionOf(group, regions))}
+              address={poolAddress(group, regionOf(group, regions))}
               staleSince={staleSince[group.region_id] ?? null}
             />
           </li>

@@ -9,15 +9,15 @@ const KEY_FILE = '~/.tunnel/shop-key';
 /** `flags`: how the client finds its server; null: not known yet. */
 const stepsFor = (flags: string | null): { readonly text: string; readonly command: string | null }[] => [
   {
-    text: 'Make a group key, once. All members share it; only its hash leaves their machines.',
+    text: 'Make a group key. All members share it.',
     command: `mkdir -p ~/.tunnel && (umask 077; head -c 24 /dev/urandom | base64 > ${KEY_FILE})`,
   },
   {
-    text: 'Start the first member. It is probed, and gets visitors when its probe succeeds.',
+    text: 'Start the first member.',
     command: memberCommand(3000, flags),
   },
   {
-    text: 'Start another one: on this machine, or on any other that has the group key.',
+    text: 'Start another one, here or on any machine with the group key.',
     command: memberCommand(3001, flags),
   },
 ];
@@ -34,10 +34,7 @@ export const PoolsEmpty = () => {
 const PoolsEmptyCard = ({ steps }: { readonly steps: ReturnType<typeof stepsFor> }) => (
   <Card padded={false}>
     <Empty icon="pools" title="No pools yet">
-      <p>
-        Several tunnels that share one address are a pool. Each new connection goes to a healthy member, so visitors
-        never notice one that dies. A pool is here for as long as it has a member.
-      </p>
+      <p>Balance traffic across several tunnels.</p>
     </Empty>
     <ol className="mx-auto max-w-2xl space-y-5 px-4 pb-10 sm:px-5">
       {steps.map(({ text, command }, index) => (
@@ -49,11 +46,11 @@ const PoolsEmptyCard = ({ steps }: { readonly steps: ReturnType<typeof stepsFor>
         </li>
       ))}
       <li className="list-none text-muted text-sm">
-        The commands need a key of yours: from <code className="font-mono">TUNNEL_API_KEY</code>,{' '}
-        <code className="font-mono">--token-file</code> or <code className="font-mono">config.yml</code>.{' '}
+        Run <code className="font-mono">npx tunnel login</code> first, or use an API key from{' '}
         <Link to="/keys" className="rounded-sm text-accent underline underline-offset-2">
-          Make one
+          Keys
         </Link>
+        .
       </li>
     </ol>
   </Card>

@@ -1,6 +1,18 @@
+import type { UsageRegion } from '@tunnel/contract';
 import { expect, it } from 'vitest';
 import { makeMember, makePool } from './pool.fixture.ts';
-import { filterPools, mergePools, readPools, servedText, sharesOf, shareText, silentRegions } from './pools.ts';
+import {
+  alertText,
+  failureText,
+  filterPools,
+  mergePools,
+  poolAddress,
+  readPools,
+  servedText,
+  sharesOf,
+  shareText,
+  silentRegions,
+} from './pools.ts';
 
 const SILENT = 'region far did not answer: its pools are missing here';
 const namesOf = ({ groups }: { readonly groups: readonly { readonly name: string }[] }) =>
@@ -67,6 +79,35 @@ it.each([
   ['tcp fra', []],
 ])('%j finds %j', (text, names) => {
   expect(found(text)).toEqual(names);
+});
+
+it('members are found by their name, computer and address', () => {
+  const named = makePool({
+    members: [makeMember({ name: 'checkout', client_name: 'Anns-Mac', public_url: 'http://shop.test' })],
+  });
+  for (const word of ['checkout', 'anns-mac', 'shop.test'])
+    expect(filterPools([named, db], word, 'all')).toEqual([named]);
+});
+
+it('an address is what members tell, or what their region makes of the label', () => {
+  const region = { http_url: 'http://localhost:8000' } as UsageRegion;
+  expect(poolAddress(shop, region)).toEqual({ text: 'http://shop.localhost:8000', href: 'http://shop.localhost:8000' });
+  expect(poolAddress(db, region)).toEqual({ text: 'localhost:20001', href: null });
+  expect(poolAddress(db, undefined)).toBeNull();
+  const told = makePool({ protocol: 'tcp', members: [makeMember({ public_url: 'tcp://edge.test:20001' })] });
+  expect(poolAddress(told, region)).toEqual({ text: 'edge.test:20001', href: null });
+});
+
+it('a member that fails says how often and why', () => {
+  expect(failureText(makeMember())).toBe('no health check has passed yet');
+  const failing = { consecutive_failures: 3, last_failure_reason: 'status 500' };
+  expect(failureText(makeMember(failing))).toBe('3 failures in a row: status 500');
+  expect(failureText(makeMember({ consecutive_failures: 1 }))).toBe('1 failure in a row');
+});
+
+it('a member with a webhook says what became of the last alert', () => {
+  expect(alertText(undefined)).toBe('with alert');
+  expect(alertText({ at: '2030-01-01T00:00:00.000Z', outcome: 'failed' })).toBe('alert not delivered');
 });
 
 it('trouble: those with a member that is not healthy', () => {

@@ -1,7 +1,16 @@
 // The pools of the account as values: asked for every two seconds, in an order that stays; filtered; and how their traffic is spread.
 import { queryOptions, replaceEqualDeep } from '@tanstack/react-query';
-import type { GroupMemberSummary, GroupProtocol, GroupSummary, PlatformClient, PlatformPools } from '@tunnel/contract';
+import type {
+  GroupMemberSummary,
+  GroupProtocol,
+  GroupSummary,
+  PlatformClient,
+  PlatformPools,
+  UsageRegion,
+} from '@tunnel/contract';
+import { publicAddress } from '../../app/client-commands.ts';
 import { LIVE_MS } from '../../app/queries.ts';
+import { addressOf, type TunnelAddress } from '../../app/tunnel-address.ts';
 import { percentText, plural } from '../../ui/format.ts';
 
 export interface PoolsSnapshot {
@@ -105,8 +114,36 @@ const mentions = (group: GroupSummary, word: string): boolean => {
   const has = (value: string): boolean => value.toLowerCase().includes(word);
   return (
     [name, label, protocol, region_id, key_hash_short].some(has) ||
-    members.some(({ tunnel_id, client_addr }) => has(tunnel_id) || has(client_addr))
+    members.some(({ tunnel_id, client_addr, name: tunnel = '', client_name = '', public_url = '' }) =>
+      [tunnel_id, client_addr, tunnel, client_name, public_url].some(has),
+    )
   );
+};
+
+/** Where visitors come to, as its members tell it; of an edge of before, as its region makes addresses. */
+export const poolAddress = (group: GroupSummary, region: UsageRegion | undefined): TunnelAddress | null => {
+  const { protocol, label, members } = group;
+  const url = members.find(({ public_url }) => public_url !== undefined)?.public_url;
+  if (url !== undefined) return addressOf({ protocol, label, public_url: url, tunnel_id: label });
+  const text = publicAddress(group, region);
+  return text === null ? null : { text, href: protocol === 'http' ? text : null };
+};
+
+const ALERT_TEXTS = {
+  delivered: 'alert delivered',
+  failed: 'alert not delivered',
+  refused: 'alert address refused',
+  dropped: 'alert dropped: too many',
+} as const;
+
+/** What became of the last alert to a member's webhook. */
+export const alertText = (last: GroupMemberSummary['last_alert']): string =>
+  last === undefined ? 'with alert' : ALERT_TEXTS[last.outcome];
+
+/** Why a member is out: "3 failures in a row: status 500". */
+export const failureText = ({ consecutive_failures: failures, last_failure_reason: reason }: GroupMemberSummary) => {
+  if (failures === 0) return 'no health check has passed yet';
+  return `${plural(failures, 'failure')} in a row${reason === undefined ? '' : `: ${reason}`}`;
 };
 
 /** Of what the members that are there have served, in their order; zeros while nothing was served. */

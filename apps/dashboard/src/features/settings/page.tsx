@@ -1,4 +1,4 @@
-// The account and this browser: name, sessions, theme.
+// The account and this browser: name, sign-in, theme, devices, and the end of the account.
 import { useEffect, useState } from 'react';
 import { useApp } from '../../app/app-context.tsx';
 import { chooseTheme, readTheme, type Theme } from '../../app/theme.ts';
@@ -6,17 +6,21 @@ import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Choice } from '../../ui/choice.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
+import { DeleteAccountCard } from './delete-account-card.tsx';
 import { ProfileCard } from './profile-card.tsx';
 import { SessionsCard } from './sessions-card.tsx';
+import { SignInCard } from './sign-in-card.tsx';
 
 export const SettingsPage = () => (
   <>
-    <PageHead title="Settings" description="Your account, and how this browser shows it." />
+    <PageHead title="Settings" />
     <div className="space-y-6">
       <ProfileCard />
+      <SignInCard />
       <ThemeCard />
       <SessionsCard />
       <LogOutCard />
+      <DeleteAccountCard />
     </div>
   </>
 );
@@ -36,7 +40,7 @@ const ThemeCard = () => {
     return () => window.removeEventListener('storage', follow);
   }, []);
   return (
-    <Card title="Appearance" description="Kept in this browser. System follows what your device is set to.">
+    <Card title="Appearance" description="Saved in this browser">
       <Choice
         label="Theme"
         value={theme}
@@ -55,7 +59,7 @@ const LogOutCard = () => {
   return (
     <Card
       title="Log out"
-      description="Ends this session in all tabs of this browser. Tunnels and keys are not affected."
+      description="Logs out all tabs of this browser. Tunnels and API keys keep working."
       actions={
         // The page forgets in any case; a platform that is away forgets when the session runs out.
         <Button onClick={() => void session.signOut().catch(() => {})}>Log out</Button>

@@ -1,56 +1,104 @@
-// Where the account is logged in, with the way to end each of the others, or all of them.
+// Where the account is logged in, with the way to log out one of the others, or all of them.
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { PlatformClient, UserSession } from '@tunnel/contract';
-import { useMemo } from 'react';
+import { useMemo, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
-import { Badge } from '../../ui/badge.tsx';
+import { Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { isFault, Problem } from '../../ui/problem.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { plural } from '../../ui/format.ts';
+import { isFault, MaybeProblem, Problem } from '../../ui/problem.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/values.tsx';
 import { programName } from './user-agent.ts';
 
 export const SessionsCard = () => {
   const sessions = useQuery(sessionsQuery(useApi()));
-  const ending = useEndSessions();
+  const one = useEndSessions();
+  const all = useEndSessions();
+  const [asking, setAsking] = useState(false);
   const others = sessions.data?.filter(({ current }) => !current) ?? [];
-  const { mutate, variables, isPending, error } = ending;
+  const { mutate, variables, isPending } = one;
   const columns = useMemo(
     () => columnsFor((session) => mutate([session]), isPending ? (variables ?? []) : []),
     [mutate, isPending, variables],
   );
   return (
     <Card
-      title="Sessions"
-      description="Where you are logged in. One that is ended may still work for up to 15 minutes, until its access token runs out."
+      title="Devices"
+      description="Where you're logged in. Signing out can take up to 15 minutes."
       padded={false}
       actions={
-        <Button
-          size="small"
-          disabled={others.length === 0}
-          pending={isPending && (variables?.length ?? 0) > 1}
-          onClick={() => mutate(others)}
-        >
-          End all others
+        <Button size="small" disabled={others.length === 0} onClick={() => setAsking(true)}>
+          Log out other devices
         </Button>
       }
     >
-      {error !== null && (
-        <div className="px-4 pb-4 sm:px-5">
-          <Problem title="A session was not ended" error={error} />
+      {(one.error !== null || all.data !== undefined) && (
+        <div className="space-y-3 px-4 pb-4 sm:px-5">
+          {one.error !== null && <Problem title="That device is still logged in" error={one.error} />}
+          {all.data !== undefined && (
+            <Notice tone="good" live>
+              Logged out of {plural(all.data, 'device')}.
+            </Notice>
+          )}
         </div>
       )}
       <Loaded
         query={sessions}
-        title="The sessions cannot be shown"
+        title="Couldn't load your devices"
         pending={<Sessions columns={columns} />}
         errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
       >
         {(list) => <Sessions columns={columns} list={list} />}
       </Loaded>
+      <EndOthersDialog open={asking} {...{ others, ending: all }} onClose={() => setAsking(false)} />
     </Card>
+  );
+};
+
+interface EndOthersDialogProps {
+  readonly open: boolean;
+  readonly others: readonly UserSession[];
+  readonly ending: ReturnType<typeof useEndSessions>;
+  readonly onClose: () => void;
+}
+
+const EndOthersDialog = ({ open, others, ending, onClose }: EndOthersDialogProps) => {
+  // Those that are logged out leave the list; the question stays the one that was asked.
+  const count = ending.isPending ? ending.variables.length : others.length;
+  const close = (): void => {
+    onClose();
+    // What was done stays said; what failed was said here.
+    if (ending.isError) ending.reset();
+  };
+  return (
+    <Dialog
+      {...{ open, onClose: close, dismissable: !ending.isPending }}
+      title={`Log out ${plural(count, 'other device')}?`}
+      footer={
+        <>
+          <Button disabled={ending.isPending} onClick={close}>
+            Cancel
+          </Button>
+          <Button
+            kind="danger"
+            pending={ending.isPending}
+            onClick={() => ending.mutate(others, { onSuccess: () => onClose() })}
+          >
+            Log out
+          </Button>
+        </>
+      }
+    >
+      <p>
+        Browsers and <code className="font-mono">tunnel login</code> on those devices have to log in again. Tunnels and
+        API keys keep working.
+      </p>
+      <MaybeProblem error={ending.error} />
+    </Dialog>
   );
 };
 
@@ -61,7 +109,7 @@ interface SessionsProps {
 
 const Sessions = ({ columns, list }: SessionsProps) => (
   <Table
-    caption="Places where you are logged in"
+    caption="Devices where you're logged in"
     columns={columns}
     rows={list}
     rowKey={({ id }) => id}
@@ -75,16 +123,11 @@ const columnsFor = (
 ): readonly Column<UserSession>[] => [
   {
     key: 'program',
-    header: 'Program',
+    header: 'Device',
     isHead: true,
-    cell: ({ user_agent, current }) => (
-      <span title={user_agent} className="inline-flex flex-wrap items-center gap-x-2 gap-y-1 max-sm:justify-end">
-        {programName(user_agent)}
-        {current && <Badge tone="accent">This one</Badge>}
-      </span>
-    ),
+    cell: ({ user_agent }) => <span title={user_agent}>{programName(user_agent)}</span>,
   },
-  { key: 'address', header: 'Last seen at', cell: ({ address }) => <span className="break-all">{address}</span> },
+  { key: 'address', header: 'IP address', cell: ({ address }) => <span className="break-all">{address}</span> },
   { key: 'used', header: 'Last active', cell: ({ last_used_at }) => <Time at={last_used_at} /> },
   { key: 'since', header: 'Logged in', cell: ({ created_at }) => <Time at={created_at} /> },
   {
@@ -93,21 +136,21 @@ const columnsFor = (
     align: 'end',
     cell: (session) =>
       session.current ? (
-        <span className="text-muted text-sm">Log out below</span>
+        <span className="text-muted text-sm">Current</span>
       ) : (
         <Button
           size="small"
-          aria-label={`End the session of ${programName(session.user_agent)} at ${session.address}`}
+          aria-label={`Log out ${programName(session.user_agent)} at ${session.address}`}
           pending={ending.some(({ id }) => id === session.id)}
           onClick={() => end(session)}
         >
-          End
+          Log out
         </Button>
       ),
   },
 ];
 
-/** One by one: each that is ended leaves the list, also when a later one fails. */
+/** One by one: each that is logged out leaves the list, also when a later one fails. How many there were. */
 const useEndSessions = () => {
   const api = useApi();
   const queries = useQueryClient();
@@ -122,11 +165,12 @@ const useEndSessions = () => {
         }
         queries.setQueryData<UserSession[]>(SESSIONS_KEY, (list) => list?.filter((session) => session.id !== id));
       }
+      return sessions.length;
     },
     onSettled: () => queries.invalidateQueries({ queryKey: SESSIONS_KEY }),
   });
 };
 
-const SESSIONS_KEY = ['sessions'] as const;
+export const SESSIONS_KEY = ['sessions'] as const;
 
 const sessionsQuery = (api: PlatformClient) => queryOptions({ queryKey: SESSIONS_KEY, queryFn: () => api.sessions() });

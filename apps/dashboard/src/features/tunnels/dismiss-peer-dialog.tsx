@@ -42,7 +42,7 @@ export const DismissPeerDialog = ({ tunnelId, peer, onClose }: DismissPeerDialog
       title="Dismiss this peer?"
       footer={
         <>
-          <Button onClick={close}>Keep it</Button>
+          <Button onClick={close}>Cancel</Button>
           <Button kind="danger" pending={dismissing.isPending} onClick={() => peer !== null && dismissing.mutate(peer)}>
             Dismiss peer
           </Button>
@@ -56,7 +56,7 @@ export const DismissPeerDialog = ({ tunnelId, peer, onClose }: DismissPeerDialog
           </p>
           <ul className="list-disc space-y-1.5 pl-5">
             <li>Its connections end within 2 seconds, direct ones too.</li>
-            <li>It is refused for 60 seconds. After that it may come back, for as long as it has the secret.</li>
+            <li>It cannot come back for 60 seconds. After that it can, as long as it has the secret.</li>
             <li>To keep it out, publish with a new secret, or revoke its key.</li>
           </ul>
           <MaybeProblem error={dismissing.error} />

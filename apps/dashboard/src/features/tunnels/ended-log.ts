@@ -59,4 +59,5 @@ const isSame = (known: TunnelLogEntry | undefined, entry: TunnelLogEntry): boole
   known.unregistered_at === entry.unregistered_at &&
   known.request_count === entry.request_count &&
   known.bytes_proxied === entry.bytes_proxied &&
-  known.label === entry.label;
+  known.label === entry.label &&
+  known.public_url === entry.public_url;

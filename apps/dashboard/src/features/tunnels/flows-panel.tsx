@@ -2,9 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import type { EdgeFlow, EdgeFlows, TunnelLogEntry } from '@tunnel/contract';
 import { useApi } from '../../app/app-context.tsx';
-import { publicAddress } from '../../app/client-commands.ts';
 import { Loaded } from '../../app/panel-boundary.tsx';
-import { regionsQuery } from '../../app/queries.ts';
+import { addressOf } from '../../app/tunnel-address.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
@@ -21,7 +20,7 @@ export const FlowsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   return (
     <Card
       title="Flows"
-      description="A flow is one visitor’s address and port. The 200 that were active last; a flow ends when it is silent for a while."
+      description="One visitor’s address and port each. The last 200 that were active."
       padded={false}
     >
       <Loaded
@@ -140,18 +139,13 @@ const FlowTable = ({ list }: { readonly list: EdgeFlows }) => (
 );
 
 const NoFlows = ({ entry }: { readonly entry: TunnelLogEntry }) => {
-  const regions = useQuery(regionsQuery(useApi()));
-  const address = publicAddress(
-    entry,
-    regions.data?.find(({ region_id }) => region_id === entry.region_id),
-  );
   if (entry.unregistered_at !== null) {
-    return <p className="px-4 pb-4 text-muted sm:px-5 sm:pb-5">They are kept only while a tunnel lives.</p>;
+    return <p className="px-4 pb-4 text-muted sm:px-5 sm:pb-5">Flows are kept while the tunnel is live.</p>;
   }
-  const [host, port] = address?.split(/:(?=\d+$)/) ?? [];
+  const [host, port] = addressOf(entry).text.split(/:(?=\d+$)/);
   return (
-    <Empty title="No flows right now" {...(host === undefined ? {} : { command: `nc -u ${host} ${port}` })}>
-      <p>Send a datagram to the tunnel, and its flow is here within two seconds.</p>
+    <Empty title="No flows right now" {...(port === undefined ? {} : { command: `nc -u ${host} ${port}` })}>
+      <p>Send a datagram to see its flow here.</p>
     </Empty>
   );
 };

@@ -13,14 +13,10 @@ import { healthQuery } from './queries.ts';
 export const HealthPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const health = useQuery(healthQuery(useApi(), entry));
   return (
-    <Card
-      title="Health events"
-      description="Each time that its own probe began or ceased to succeed; the last 50."
-      padded={false}
-    >
+    <Card title="Health check history" description="The last 50 changes" padded={false}>
       <Loaded
         query={health}
-        title="The health events cannot be shown"
+        title="The health check history cannot be shown"
         pending={<Pending />}
         errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
       >
@@ -44,8 +40,8 @@ const Pending = () => (
 const NoEvents = ({ isLive }: { readonly isLive: boolean }) => (
   <p className="text-muted">
     {isLive
-      ? 'None so far. A tunnel without a health check counts as healthy; give it one with --health tcp or --health http:/path.'
-      : 'They are kept only while a tunnel lives.'}
+      ? 'No changes yet. Add a health check with --health tcp or --health http:/path.'
+      : 'The history is kept while the tunnel is live.'}
   </p>
 );
 
@@ -81,7 +77,7 @@ export const StaleNotice = ({ query }: { readonly query: Pick<UseQueryResult, 'i
   query.isError && query.data !== undefined ? (
     <div className="mb-4">
       <Notice tone="warn" live>
-        {problemText(query.error)} What you see is from before.
+        {problemText(query.error)} You see the last known state.
       </Notice>
     </div>
   ) : null;

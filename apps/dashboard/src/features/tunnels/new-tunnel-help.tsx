@@ -4,6 +4,7 @@ import { type ShownProtocol, shownProtocol } from '@tunnel/contract';
 import { useState } from 'react';
 import { connectPeerCommand, PEER_LISTEN_PORT, type ServerAddress, tunnelCommand } from '../../app/client-commands.ts';
 import { useServer } from '../../app/queries.ts';
+import { protocolText } from '../../app/tunnel-address.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { CommandLine } from '../../ui/empty-state.tsx';
@@ -16,25 +17,25 @@ interface Step {
 const STEPS: Readonly<Record<ShownProtocol, readonly Step[]>> = {
   http: [
     {
-      text: 'A web service on port 3000, at an address of its own',
+      text: 'A web app on port 3000',
       command: (server) => tunnelCommand('http 3000', server),
     },
   ],
   tcp: [
     {
-      text: 'Any TCP service, here a database on port 5432, at a public port',
+      text: 'Any TCP service, here a database on port 5432',
       command: (server) => tunnelCommand('tcp 5432', server),
     },
   ],
   udp: [
     {
-      text: 'DNS, a game server, WireGuard, HTTP/3: here port 27015, at a public port',
+      text: 'Any UDP service, here a game server on port 27015',
       command: (server) => tunnelCommand('udp 27015', server),
     },
   ],
   p2p: [
     {
-      text: 'Between two of your machines, with no public address. Make a secret once, and give it to both',
+      text: 'Between two of your machines, with no public address. Make a secret and give it to both',
       command: () => 'npx tunnel p2p secret > secret',
     },
     {
@@ -42,7 +43,7 @@ const STEPS: Readonly<Record<ShownProtocol, readonly Step[]>> = {
       command: (server) => tunnelCommand('p2p publish office-db 5432 --secret-file secret', server),
     },
     {
-      text: `On the other one; the service is then at its port ${PEER_LISTEN_PORT}`,
+      text: `On the other machine. The service is at its port ${PEER_LISTEN_PORT}`,
       command: (server) => connectPeerCommand('office-db', server),
     },
   ],
@@ -72,15 +73,17 @@ export const NewTunnelButton = () => {
       <Button onClick={() => setOpen(true)}>New tunnel</Button>
       <Dialog open={open} onClose={close} title="Start a tunnel" footer={<Button onClick={close}>Done</Button>}>
         <p className="text-muted">
-          In a terminal on your machine, with a key of yours.{' '}
+          Run one of these in a terminal after <code className="font-mono text-sm">tunnel login</code>, or with an API
+          key from{' '}
           <Link to="/keys" className="rounded-sm text-accent underline underline-offset-2">
-            Make one
+            Keys
           </Link>
+          .
         </p>
         {shownProtocol.options.map((protocol) => (
           <section key={protocol} aria-labelledby={`new-${protocol}`}>
-            <h3 id={`new-${protocol}`} className="mb-1 font-mono font-semibold text-sm">
-              {protocol}
+            <h3 id={`new-${protocol}`} className="mb-1 font-semibold text-sm">
+              {protocolText(protocol)}
             </h3>
             <KindHelp protocol={protocol} />
           </section>

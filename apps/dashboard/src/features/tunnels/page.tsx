@@ -3,6 +3,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { httpTunnelCommand } from '../../app/client-commands.ts';
 import { PanelBoundary } from '../../app/panel-boundary.tsx';
 import { useServer } from '../../app/queries.ts';
+import { protocolText } from '../../app/tunnel-address.ts';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Choice } from '../../ui/choice.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
@@ -19,11 +20,7 @@ export const TunnelsPage = () => {
   const filter = readFilter(useSearch({ from: '/shell/tunnels' }));
   return (
     <>
-      <PageHead
-        title="Tunnels"
-        description="Live ones first, then those that have ended, newest first."
-        actions={<NewTunnelButton />}
-      />
+      <PageHead title="Tunnels" actions={<NewTunnelButton />} />
       <TunnelFilters filter={filter} />
       <PanelBoundary title="The tunnels cannot be shown">
         <Tunnels key={`${filter.protocol} ${filter.state}`} filter={filter} />
@@ -83,7 +80,7 @@ const Pending = () => (
       <TunnelHead />
       <div role="rowgroup">
         {Array.from({ length: PENDING_ROWS }, (_, index) => (
-          <div key={index} role="row" className="flex h-[76px] items-center border-line border-b px-4 md:h-12 md:px-5">
+          <div key={index} role="row" className="flex h-[92px] items-center border-line border-b px-4 md:h-15 md:px-5">
             <span role="cell" className="w-full">
               <Skeleton className="h-5 w-full" />
               <span className="sr-only">Loading</span>
@@ -104,14 +101,14 @@ const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
       <Card padded={false}>
         <Empty
           icon="tunnels"
-          title="No tunnel is like this"
+          title="No matching tunnels"
           action={
             <Link to="/tunnels" search={{}} className="rounded-sm text-accent underline underline-offset-2">
               Show all tunnels
             </Link>
           }
         >
-          <p>{filterText(filter)} Start one, or show the others.</p>
+          <p>{filterText(filter)}</p>
         </Empty>
         {filter.protocol !== undefined && (
           <div className="mx-auto max-w-2xl px-4 pb-10 sm:px-5">
@@ -124,16 +121,16 @@ const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
   return (
     <Card padded={false}>
       <Empty icon="tunnels" title="No tunnels yet" command={command}>
-        <p>Publish the service on port 3000 of your machine. Its tunnel appears here at once.</p>
+        <p>Put port 3000 of your machine online. The tunnel shows up here at once.</p>
       </Empty>
     </Card>
   );
 };
 
 const filterText = ({ protocol, state }: TunnelFilter): string => {
-  const kind = protocol === undefined ? 'tunnel' : `${protocol} tunnel`;
+  const kind = protocol === undefined ? 'tunnel' : `${protocolText(protocol)} tunnel`;
   if (state === 'active') return `No ${kind} is live right now.`;
-  return state === 'closed' ? `No ${kind} has ended yet.` : `There never was a ${kind}.`;
+  return state === 'closed' ? `No ${kind} has ended yet.` : `No ${kind} yet.`;
 };
 
 /** Kept in the address of the page. */

@@ -25,7 +25,7 @@ export const PeersPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   return (
     <Card
       title="Peers"
-      description="Clients that are connected to this one. Both paths are encrypted between the two clients. Direct traffic is not billed."
+      description="Clients connected to this one, encrypted end to end. Direct traffic is free."
       padded={false}
     >
       <Loaded
@@ -86,7 +86,7 @@ const columnsFor = (dismiss: (peer: EdgePeer) => void): readonly Column<EdgePeer
   { key: 'relayed', header: 'Relayed', align: 'end', cell: ({ relayed_bytes }) => <Bytes value={relayed_bytes} /> },
   {
     key: 'direct',
-    header: 'Direct, not billed',
+    header: 'Direct (free)',
     align: 'end',
     cell: ({ direct_bytes }) => <Bytes value={direct_bytes} />,
   },
@@ -118,12 +118,12 @@ const Way = ({ peer }: { readonly peer: EdgePeer }) => {
 const NoPeers = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const server = useServer();
   if (entry.unregistered_at !== null) {
-    return <p className="px-4 pb-4 text-muted sm:px-5 sm:pb-5">They are shown only while a tunnel lives.</p>;
+    return <p className="px-4 pb-4 text-muted sm:px-5 sm:pb-5">Peers are shown while the tunnel is live.</p>;
   }
   const command = server === null ? null : connectPeerCommand(entry.label, server);
   return (
     <Empty title="No peer is connected" command={command}>
-      <p>Run this on the other machine, with the same secret. Then use port {PEER_LISTEN_PORT} there.</p>
+      <p>Run this on the other machine with the same secret. The service is at its port {PEER_LISTEN_PORT}.</p>
     </Empty>
   );
 };

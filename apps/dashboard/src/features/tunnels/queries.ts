@@ -145,10 +145,10 @@ export const STATE_CHOICES = [
 
 export const PROTOCOL_CHOICES = [
   { value: 'all', label: 'Any protocol' },
-  { value: 'http', label: 'http' },
-  { value: 'tcp', label: 'tcp' },
-  { value: 'udp', label: 'udp' },
-  { value: 'p2p', label: 'p2p' },
+  { value: 'http', label: 'HTTP' },
+  { value: 'tcp', label: 'TCP' },
+  { value: 'udp', label: 'UDP' },
+  { value: 'p2p', label: 'P2P' },
 ] as const satisfies readonly { value: ProtocolChoice; label: string }[];
 
 /** What nobody knows is no filter: the address may be somebody's own. */

@@ -1,38 +1,61 @@
-// One captured request whole: what came, what went back, how long it took, and sending it again.
+// One captured request whole: what came, what went back, how long it took; to copy, and to send again as it was or edited.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import type { CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
+import type { CapturedRequest, ReplayEdit, TunnelLogEntry } from '@tunnel/contract';
+import { lazy, Suspense, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
+import { addressOf } from '../../app/tunnel-address.ts';
 import { Badge, Notice } from '../../ui/badge.tsx';
 import { Button, CopyButton } from '../../ui/button.tsx';
-import { latencyText, momentText } from '../../ui/format.ts';
+import { latencyText } from '../../ui/format.ts';
 import { Icon } from '../../ui/icon.tsx';
-import { Problem } from '../../ui/problem.tsx';
-import { Bytes } from '../../ui/values.tsx';
+import { MaybeProblem } from '../../ui/problem.tsx';
+import { Bytes, Moment } from '../../ui/values.tsx';
 import { addRequest } from './queries.ts';
-import { type BodyPreview, noReplayText, previewBody, statusText, statusTone, troubleText } from './request-text.ts';
+import { curlCommand, headerLines } from './request-copy.ts';
+import {
+  type BodyPreview,
+  noReplayText,
+  previewBody,
+  replayedText,
+  statusText,
+  statusTone,
+  troubleText,
+} from './request-text.ts';
 
 export interface RequestDetailProps {
   readonly entry: TunnelLogEntry;
   readonly request: CapturedRequest;
+  /** It was sent from this page just now. */
+  readonly isNew: boolean;
+  readonly onReplayed: (made: CapturedRequest) => void;
 }
 
-export const RequestDetail = ({ entry, request }: RequestDetailProps) => {
+export const RequestDetail = ({ entry, request, isNew, onReplayed }: RequestDetailProps) => {
   const trouble = troubleText(request);
   return (
     <div className="min-w-0 p-4 sm:p-5">
+      {isNew && request.replay_of !== undefined && (
+        <div className="mb-4">
+          <Notice tone={statusTone(request.status)} live>
+            {replayedText(request)} <RequestLink entry={entry} requestId={request.replay_of} label="View original" />
+          </Notice>
+        </div>
+      )}
       <h3 className="break-all font-mono">
         <span className="font-semibold">{request.method}</span> {request.path}
       </h3>
       <p className="mt-1.5 flex flex-wrap items-center gap-x-3 gap-y-1 text-muted text-sm">
         <Badge tone={statusTone(request.status)}>{statusText(request)}</Badge>
         {request.duration_ms !== null && (
-          <span title="From its head to the end of the answer">{latencyText(request.duration_ms)}</span>
+          <span title="From its head to the end of the response">{latencyText(request.duration_ms)}</span>
         )}
-        <time dateTime={request.at}>{momentText(Date.parse(request.at))}</time>
+        <Moment at={request.at} />
+        <code className="font-mono">{request.id}</code>
         {request.replay_of !== undefined && (
           <span>
-            Replay of <RequestLink entry={entry} requestId={request.replay_of} />
+            {request.edited === true ? 'Edited replay' : 'Replay'} of{' '}
+            <RequestLink entry={entry} requestId={request.replay_of} />
           </span>
         )}
       </p>
@@ -42,7 +65,7 @@ export const RequestDetail = ({ entry, request }: RequestDetailProps) => {
         </div>
       )}
       <div className="mt-4">
-        <ReplayButton entry={entry} request={request} />
+        <Actions entry={entry} request={request} onReplayed={onReplayed} />
       </div>
       <Side title="Request" headers={request.request_headers} body={request.request_body} size={request.request_size} />
       <Side
@@ -64,14 +87,18 @@ interface SideProps {
 
 const Side = ({ title, headers, body, size }: SideProps) => (
   <section className="mt-6">
-    <h4 className="mb-2 flex items-baseline justify-between gap-4 font-semibold">
-      {title}
-      <span className="font-normal text-muted text-sm">
-        Body <Bytes value={size} />
-      </span>
-    </h4>
-    <HeaderTable caption={`Headers of the ${title.toLowerCase()}`} headers={headers} />
-    <BodyView label={`Body of the ${title.toLowerCase()}`} preview={previewBody(body, size, headers['content-type'])} />
+    <div className="mb-2 flex items-center justify-between gap-4">
+      <h4 className="font-semibold">{title}</h4>
+      {Object.keys(headers).length > 0 && (
+        <CopyButton text={headerLines(headers)} label={`Copy ${title.toLowerCase()} headers`} />
+      )}
+    </div>
+    <HeaderTable caption={`${title} headers`} headers={headers} />
+    <BodyView
+      label={`${title.toLowerCase()} body`}
+      size={size}
+      preview={previewBody(body, size, headers['content-type'])}
+    />
   </section>
 );
 
@@ -108,11 +135,16 @@ const HeaderTable = ({ caption, headers }: HeaderTableProps) => {
 
 interface BodyViewProps {
   readonly label: string;
+  readonly size: number;
   readonly preview: BodyPreview;
 }
 
-const BodyView = ({ label, preview: { text, note } }: BodyViewProps) => (
+const BodyView = ({ label, size, preview: { text, note } }: BodyViewProps) => (
   <div className="mt-3">
+    <p className="mb-1 text-muted text-sm">
+      Body{size > 0 && ' '}
+      {size > 0 && <Bytes value={size} />}
+    </p>
     {text !== null && (
       <div className="relative">
         {/* It may be longer than its place: the keyboard must be able to scroll it. */}
@@ -126,7 +158,7 @@ const BodyView = ({ label, preview: { text, note } }: BodyViewProps) => (
           {text}
         </pre>
         <span className="absolute top-1 right-1">
-          <CopyButton text={text} label={`Copy: ${label}`} />
+          <CopyButton text={text} label={`Copy ${label}`} />
         </span>
       </div>
     )}
@@ -134,42 +166,63 @@ const BodyView = ({ label, preview: { text, note } }: BodyViewProps) => (
   </div>
 );
 
-interface ReplayButtonProps {
-  readonly entry: TunnelLogEntry;
-  readonly request: CapturedRequest;
-}
+/** Loaded with the first request that is edited. */
+const EditReplayDialog = lazy(async () => ({ default: (await import('./edit-replay-dialog.tsx')).EditReplayDialog }));
 
-/** Sends a captured request to the local service once more, and says what came back. */
-const ReplayButton = ({ entry, request }: ReplayButtonProps) => {
+const Actions = ({ entry, request, onReplayed }: Omit<RequestDetailProps, 'isNew'>) => {
   const api = useApi();
   const queries = useQueryClient();
+  const [isEditing, setEditing] = useState(false);
   const replay = useMutation({
-    mutationFn: () => api.replay(entry.id, request.id),
-    onSuccess: (made) => addRequest(queries, entry.id, made),
+    mutationFn: (edit: ReplayEdit | undefined) => api.replay(entry.id, request.id, edit),
+    onSuccess: (made) => {
+      addRequest(queries, entry.id, made);
+      onReplayed(made);
+    },
   });
   const why = noReplayText(request, entry.unregistered_at === null);
+  const edit = (isOpen: boolean): void => {
+    replay.reset();
+    setEditing(isOpen);
+  };
   return (
     <div className="space-y-3">
-      <div className="flex flex-wrap items-center gap-3">
-        <Button size="small" disabled={why !== null} pending={replay.isPending} onClick={() => replay.mutate()}>
+      <div className="flex flex-wrap items-center gap-2">
+        <Button
+          size="small"
+          title="Resend to your local service"
+          disabled={why !== null}
+          pending={replay.isPending && !isEditing}
+          onClick={() => replay.mutate(undefined)}
+        >
           <Icon name="replay" className="size-4" />
           Replay
         </Button>
-        <span className="text-muted text-sm">{why ?? 'Sends the same request to your service once more.'}</span>
+        <Button size="small" disabled={why !== null} onClick={() => edit(true)}>
+          Edit and replay
+        </Button>
+        <CopyButton
+          text={curlCommand(request, addressOf(entry).href ?? 'http://localhost')}
+          label="Copy as cURL"
+          showLabel
+        />
       </div>
-      {replay.isSuccess && <ReplayResult entry={entry} made={replay.data} />}
-      {replay.isError && <Problem title="The request was not replayed" error={replay.error} />}
+      {why !== null && <p className="text-muted text-sm">{why}</p>}
+      {!isEditing && <MaybeProblem error={replay.error} />}
+      {isEditing && (
+        <Suspense fallback={null}>
+          <EditReplayDialog
+            request={request}
+            isPending={replay.isPending}
+            error={replay.error}
+            onSend={(changes) => replay.mutate(changes)}
+            onClose={() => edit(false)}
+          />
+        </Suspense>
+      )}
     </div>
   );
 };
-
-const ReplayResult = ({ entry, made }: { readonly entry: TunnelLogEntry; readonly made: CapturedRequest }) => (
-  <Notice tone={statusTone(made.status)} live>
-    Your service answered with <strong className="font-semibold">{statusText(made)}</strong>
-    {made.duration_ms !== null && ` in ${latencyText(made.duration_ms)}`}:{' '}
-    <RequestLink entry={entry} requestId={made.id} label="see the new request" />
-  </Notice>
-);
 
 interface RequestLinkProps {
   readonly entry: TunnelLogEntry;

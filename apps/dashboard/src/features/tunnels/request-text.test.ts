@@ -1,6 +1,6 @@
 import type { CapturedRequest } from '@tunnel/contract';
 import { describe, expect, it } from 'vitest';
-import { noReplayText, previewBody, statusText, statusTone, troubleText } from './request-text.ts';
+import { noReplayText, previewBody, replayedText, statusText, statusTone, troubleText } from './request-text.ts';
 
 const request = (more: Partial<CapturedRequest> = {}): CapturedRequest => ({
   ...{ id: 'req_1', tunnel_id: 'tun_1', at: '2030-01-01T00:00:00.000Z', method: 'GET', path: '/', status: 200 },
@@ -15,9 +15,9 @@ it('a status has the tone of its hundred', () => {
   ]);
 });
 
-it('a request without a status is under way, or got no answer', () => {
+it('a request without a status is pending, or got no answer', () => {
   expect(statusText(request())).toBe('200');
-  expect(statusText(request({ status: null, duration_ms: null }))).toBe('Under way');
+  expect(statusText(request({ status: null, duration_ms: null }))).toBe('Pending');
   expect(statusText(request({ status: null, duration_ms: 9, aborted: true }))).toBe('No answer');
 });
 
@@ -33,6 +33,11 @@ it('only what was kept whole of a living tunnel is sent again', () => {
   expect(noReplayText(request(), false)).toContain('ended');
 });
 
+it('a replay says what came back, and how soon', () => {
+  expect(replayedText(request({ duration_ms: 8.04 }))).toBe('Replayed: 200 in 8.0 ms.');
+  expect(replayedText(request({ status: null, duration_ms: null, aborted: true }))).toBe('Replayed: No answer.');
+});
+
 describe('a body', () => {
   it('lays out JSON, and leaves what is none', () => {
     expect(previewBody('{"a":1}', 7, 'application/json').text).toBe('{\n  "a": 1\n}');
@@ -42,7 +47,7 @@ describe('a body', () => {
 
   it('says why there is none, and when it is a part', () => {
     expect(previewBody(null, 0, undefined)).toEqual({ text: null, note: 'No body.' });
-    expect(previewBody(null, 9, 'image/png')).toMatchObject({ text: null, note: expect.stringContaining('Not text') });
+    expect(previewBody(null, 9, 'image/png')).toMatchObject({ text: null, note: expect.stringContaining('not text') });
     expect(previewBody('x', 20_000, 'text/plain').note).toBe('The first 16 KiB.');
   });
 });

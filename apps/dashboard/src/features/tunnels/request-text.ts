@@ -1,6 +1,7 @@
 // The texts and tones of a captured request. Pure.
 import type { CapturedRequest } from '@tunnel/contract';
 import type { Tone } from '../../ui/badge.tsx';
+import { latencyText } from '../../ui/format.ts';
 
 export const statusTone = (status: number | null): Tone => {
   if (status === null) return 'neutral';
@@ -11,20 +12,26 @@ export const statusTone = (status: number | null): Tone => {
 
 export const statusText = ({ status, duration_ms, aborted }: CapturedRequest): string => {
   if (status !== null) return String(status);
-  if (duration_ms === null && !aborted) return 'Under way';
+  if (duration_ms === null && !aborted) return 'Pending';
   return 'No answer';
+};
+
+/** Of a replay that has come back. */
+export const replayedText = (request: CapturedRequest): string => {
+  const { duration_ms: ms } = request;
+  return `Replayed: ${statusText(request)}${ms === null ? '' : ` in ${latencyText(ms)}`}.`;
 };
 
 /** What went beside the plan; null: nothing. */
 export const troubleText = ({ error, aborted }: CapturedRequest): string | null => {
-  if (error !== null) return `The edge answered, or cut it off: ${error}.`;
-  return aborted ? 'The visitor left before the end, or the answer was cut off.' : null;
+  if (error !== null) return `The edge answered or cut it off: ${error}.`;
+  return aborted ? 'The visitor left early, or the response was cut off.' : null;
 };
 
 /** Why it cannot be sent again; null: it can. */
 export const noReplayText = ({ replayable }: CapturedRequest, isLive: boolean): string | null => {
-  if (!isLive) return 'The tunnel has ended: there is no service to send it to.';
-  return replayable ? null : 'It was not kept whole, so it cannot be sent again.';
+  if (!isLive) return 'The tunnel has ended, so this cannot be replayed.';
+  return replayable ? null : 'The body was not kept whole, so this cannot be replayed.';
 };
 
 export interface BodyPreview {
@@ -38,7 +45,7 @@ const KEPT_BYTES = 16 * 1024;
 /** JSON is laid out for reading. A body that was cut is shown as it came. */
 export const previewBody = (body: string | null, size: number, contentType: string | undefined): BodyPreview => {
   if (size === 0 && (body === null || body === '')) return { text: null, note: 'No body.' };
-  if (body === null) return { text: null, note: 'Not text, or bodies are not kept: there is no preview.' };
+  if (body === null) return { text: null, note: 'No preview: it is not text, or bodies are not kept.' };
   const note = size > KEPT_BYTES ? 'The first 16 KiB.' : null;
   const isJson = /\bjson\b/i.test(contentType ?? '') || /^\s*[{[]/.test(body);
   return { text: isJson ? laidOut(body) : body, note };

@@ -2,15 +2,15 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { CapturedRequest, CaptureList, TunnelLogEntry } from '@tunnel/contract';
-import { useRef } from 'react';
+import { useDeferredValue, useMemo, useRef, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
-import { publicAddress } from '../../app/client-commands.ts';
 import { Loaded } from '../../app/panel-boundary.tsx';
-import { regionsQuery } from '../../app/queries.ts';
+import { addressOf } from '../../app/tunnel-address.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { Empty } from '../../ui/empty-state.tsx';
+import { inputClass } from '../../ui/field.tsx';
 import { latencyText } from '../../ui/format.ts';
 import { useMedia } from '../../ui/hooks.ts';
 import { moved, useKeys } from '../../ui/keyboard.ts';
@@ -18,6 +18,14 @@ import { Time } from '../../ui/values.tsx';
 import { StaleNotice } from './health-panel.tsx';
 import { requestsQuery } from './queries.ts';
 import { RequestDetail } from './request-detail.tsx';
+import {
+  filterRequests,
+  methodsOf,
+  NO_FILTER,
+  type RequestFilter,
+  STATUS_CHOICES,
+  type StatusChoice,
+} from './request-filter.ts';
 import { statusText, statusTone } from './request-text.ts';
 
 export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
@@ -25,7 +33,7 @@ export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => 
   return (
     <Card
       title="Requests"
-      description="The last 100 that the edge keeps, for an hour past the end of the tunnel. Secrets in headers, queries and forms are hidden."
+      description="The last 100, kept for an hour after the tunnel ends. Secrets are hidden."
       padded={false}
     >
       <Loaded
@@ -57,12 +65,21 @@ const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEn
   const rows = useRef<HTMLUListElement>(null);
   const detail = useRef<HTMLDivElement>(null);
   const isBelow = useMedia('(width < 64rem)');
-  const index = requests.findIndex(({ id }) => id === chosen);
+  const [filter, setFilter] = useState(NO_FILTER);
+  const [sent, setSent] = useState<string | null>(null);
+  // Typing stays quick.
+  const wanted = useDeferredValue(filter);
+  const found = useMemo(() => filterRequests(requests, wanted), [requests, wanted]);
+  const index = found.findIndex(({ id }) => id === chosen);
+  const showReplayed = (made: CapturedRequest): void => {
+    setSent(made.id);
+    select(made.id);
+  };
   useKeys({
     list: rows,
     onMove: (move) => {
-      const next = moved(move, index, requests.length);
-      const id = next === null ? undefined : requests[next]?.id;
+      const next = moved(move, index, found.length);
+      const id = next === null ? undefined : found[next]?.id;
       if (id === undefined) return;
       select(id);
       rows.current?.querySelector<HTMLElement>(`[data-request="${id}"]`)?.focus();
@@ -71,8 +88,14 @@ const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEn
   return (
     <div className="border-line border-t lg:grid lg:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
       <div className="border-line max-lg:border-b lg:border-r">
+        <RequestFilters {...{ requests, filter, setFilter }} />
+        {found.length === 0 && (
+          <p role="status" className="px-4 py-6 text-center text-muted sm:px-5">
+            No request matches.
+          </p>
+        )}
         <ul ref={rows} className="max-h-72 divide-y divide-line overflow-y-auto lg:max-h-[40rem]">
-          {requests.map((request) => (
+          {found.map((request) => (
             <li key={request.id}>
               <RequestRow
                 request={request}
@@ -86,10 +109,16 @@ const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEn
             </li>
           ))}
         </ul>
-        {truncated && <p className="px-4 py-2 text-muted text-sm sm:px-5">There were older ones.</p>}
+        {truncated && <p className="px-4 py-2 text-muted text-sm sm:px-5">Older requests are no longer kept.</p>}
       </div>
       <div ref={detail} className="min-w-0">
-        <Chosen entry={entry} request={requests[index]} isAsked={chosen !== undefined} />
+        <Chosen
+          entry={entry}
+          request={requests.find(({ id }) => id === chosen)}
+          isAsked={chosen !== undefined}
+          isNew={chosen !== undefined && chosen === sent}
+          onReplayed={showReplayed}
+        />
       </div>
     </div>
   );
@@ -99,18 +128,62 @@ interface ChosenProps {
   readonly entry: TunnelLogEntry;
   readonly request: CapturedRequest | undefined;
   readonly isAsked: boolean;
+  readonly isNew: boolean;
+  readonly onReplayed: (made: CapturedRequest) => void;
 }
 
-const Chosen = ({ entry, request, isAsked }: ChosenProps) => {
-  if (request !== undefined) return <RequestDetail key={request.id} entry={entry} request={request} />;
+const Chosen = ({ entry, request, isAsked, isNew, onReplayed }: ChosenProps) => {
+  if (request !== undefined) return <RequestDetail key={request.id} {...{ entry, request, isNew, onReplayed }} />;
   return (
     <p className="grid min-h-32 place-items-center px-6 py-10 text-center text-muted">
-      {isAsked
-        ? 'This request is no longer kept. Choose another one.'
-        : 'Choose a request to see its headers and bodies.'}
+      {isAsked ? 'This request is no longer kept.' : 'Select a request'}
     </p>
   );
 };
+
+interface RequestFiltersProps {
+  readonly requests: readonly CapturedRequest[];
+  readonly filter: RequestFilter;
+  readonly setFilter: (filter: RequestFilter) => void;
+}
+
+const SELECT = `${inputClass} w-auto! min-w-0 flex-1 sm:flex-none`;
+
+const RequestFilters = ({ requests, filter, setFilter }: RequestFiltersProps) => (
+  <div className="flex flex-wrap gap-2 border-line border-b px-4 py-2.5 sm:px-5">
+    <input
+      type="search"
+      aria-label="Filter requests"
+      placeholder="Filter by path or id"
+      value={filter.text}
+      onChange={({ target }) => setFilter({ ...filter, text: target.value })}
+      className={`${inputClass} min-w-32 flex-1 basis-full sm:basis-0`}
+    />
+    <select
+      aria-label="Status"
+      value={filter.status}
+      onChange={({ target }) => setFilter({ ...filter, status: target.value as StatusChoice })}
+      className={SELECT}
+    >
+      {STATUS_CHOICES.map(({ value, label }) => (
+        <option key={value} value={value}>
+          {label}
+        </option>
+      ))}
+    </select>
+    <select
+      aria-label="Method"
+      value={filter.method}
+      onChange={({ target }) => setFilter({ ...filter, method: target.value })}
+      className={SELECT}
+    >
+      <option value="">Any method</option>
+      {methodsOf(requests, filter.method).map((method) => (
+        <option key={method}>{method}</option>
+      ))}
+    </select>
+  </div>
+);
 
 const useSelect = ({ id }: TunnelLogEntry): ((requestId: string) => void) => {
   const navigate = useNavigate();
@@ -119,13 +192,11 @@ const useSelect = ({ id }: TunnelLogEntry): ((requestId: string) => void) => {
 };
 
 const NoRequests = ({ entry }: { readonly entry: TunnelLogEntry }) => {
-  const regions = useQuery(regionsQuery(useApi()));
-  const region = regions.data?.find(({ region_id }) => region_id === entry.region_id);
-  const address = publicAddress(entry, region);
-  if (entry.unregistered_at !== null) return <Empty title="No requests are kept any more" />;
+  const { href } = addressOf(entry);
+  if (entry.unregistered_at !== null) return <Empty title="Requests are no longer kept" />;
   return (
-    <Empty title="No requests yet" {...(address === null ? {} : { command: `curl ${address}/` })}>
-      <p>Visit the tunnel, and what came and went is here within two seconds.</p>
+    <Empty title="No requests yet" {...(href === null ? {} : { command: `curl ${href}/` })}>
+      <p>Send one to see it here.</p>
     </Empty>
   );
 };
@@ -157,7 +228,7 @@ const RequestRow = ({ request, isChosen, onChoose }: RequestRowProps) => (
     <span className="mt-0.5 flex gap-3 text-muted text-sm">
       <Time at={request.at} />
       {request.duration_ms !== null && <span>{latencyText(request.duration_ms)}</span>}
-      {request.replay_of !== undefined && <span>Replay</span>}
+      {request.replay_of !== undefined && <span>{request.edited === true ? 'Edited replay' : 'Replay'}</span>}
     </span>
   </button>
 );

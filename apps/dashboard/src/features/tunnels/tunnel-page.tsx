@@ -5,7 +5,8 @@ import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
 import { lazy, type ReactNode, Suspense } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
-import { buttonClass } from '../../ui/button.tsx';
+import { addressOf, hasAddress, originText, protocolText } from '../../app/tunnel-address.ts';
+import { buttonClass, CopyButton } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
 import { Icon } from '../../ui/icon.tsx';
@@ -37,7 +38,7 @@ export const TunnelPage = () => {
           </Link>
         }
         description={kindOf(tunnel.data)}
-        {...(tunnel.data === undefined ? {} : { actions: <TunnelState entry={tunnel.data} /> })}
+        {...(tunnel.data === undefined ? {} : { actions: <HeadActions entry={tunnel.data} /> })}
       />
       {isFault(tunnel.error, 'TUNNEL_UNKNOWN') ? (
         <NoTunnel />
@@ -98,8 +99,30 @@ const useLeave = (): (() => void) => {
 };
 
 /** Its place is kept while nothing is known. */
-const kindOf = (entry: TunnelLogEntry | undefined): string =>
-  entry === undefined ? '\u00a0' : `Tunnel of protocol ${entry.protocol}`;
+const kindOf = (entry: TunnelLogEntry | undefined): string => {
+  if (entry === undefined) return '\u00a0';
+  const origin = originText(entry);
+  return `${protocolText(entry.protocol)} tunnel${origin === '' ? '' : `: ${origin}`}`;
+};
+
+const HeadActions = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const { text, href } = addressOf(entry);
+  const isLive = entry.unregistered_at === null;
+  return (
+    <span className="flex flex-wrap items-center gap-2">
+      <TunnelState entry={entry} />
+      {isLive && href !== null && (
+        <a href={href} target="_blank" rel="noreferrer" className={buttonClass('secondary', 'small')}>
+          <Icon name="outside" />
+          Open
+        </a>
+      )}
+      {isLive && hasAddress(entry) && (
+        <CopyButton text={text} label={href === null ? 'Copy address' : 'Copy URL'} showLabel />
+      )}
+    </span>
+  );
+};
 
 const NoTunnel = () => (
   <Card padded={false}>
@@ -112,15 +135,14 @@ const NoTunnel = () => (
         </Link>
       }
     >
-      <p>There is none with this id, or it is of another account.</p>
+      <p>It does not exist, or it belongs to another account.</p>
     </Empty>
   </Card>
 );
 
 const titleOf = (entry: TunnelLogEntry | undefined): string => {
   if (entry === undefined) return 'Tunnel';
-  if (entry.label === '') return entry.tunnel_id;
-  return entry.protocol === 'tcp' || entry.protocol === 'udp' ? `Port ${entry.label}` : entry.label;
+  return addressOf(entry).text;
 };
 
 const Pending = () => (

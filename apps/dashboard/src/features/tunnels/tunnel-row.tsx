@@ -2,15 +2,17 @@
 import { Link } from '@tanstack/react-router';
 import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
 import { memo } from 'react';
+import { addressOf, hasAddress, originText, protocolText } from '../../app/tunnel-address.ts';
+import { AddressTools } from '../../ui/address-tools.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { plural } from '../../ui/format.ts';
 import { useIsNarrow } from '../../ui/hooks.ts';
 import { Bytes, Count, Duration, Time } from '../../ui/values.tsx';
 
-/** The label needs its room: where there is little, region and duration are left to the page of the tunnel. */
+/** The address needs its room: where there is little, region and duration are left to the page of the tunnel. */
 const COLUMNS =
-  'grid-cols-[5rem_4rem_minmax(0,1fr)_7rem_6rem_5.5rem] lg:grid-cols-[5.5rem_4rem_minmax(0,1fr)_6.5rem_7rem_7rem_6rem_5.5rem] items-center gap-x-4 px-5 md:grid';
+  'grid-cols-[4.5rem_minmax(0,1fr)_4.5rem_6.5rem_5.5rem_5rem] lg:grid-cols-[4.5rem_minmax(0,1fr)_4.5rem_6rem_6.5rem_6.5rem_5.5rem_5rem] items-center gap-x-4 px-5 md:grid';
 const WITH_ROOM = 'max-lg:hidden';
 
 export const TunnelState = ({ entry }: { readonly entry: Pick<TunnelLogEntry, 'unregistered_at'> }) =>
@@ -22,27 +24,48 @@ export const TunnelState = ({ entry }: { readonly entry: Pick<TunnelLogEntry, 'u
     <Badge>Ended</Badge>
   );
 
-/** The whole row can be pressed; it is one stop of the keyboard. */
-const TunnelLink = ({ entry }: { readonly entry: TunnelLogEntry }) => (
+/** The whole row can be pressed, and opens the page of the tunnel. */
+const TunnelLink = ({ entry, text }: { readonly entry: TunnelLogEntry; readonly text: string }) => (
   <Link
     to="/tunnels/$id"
     params={{ id: entry.id }}
-    className="block truncate rounded-sm font-medium after:absolute after:inset-0"
+    title={text}
+    className="block min-w-0 truncate rounded-sm font-medium after:absolute after:inset-0"
   >
-    {entry.label === '' ? entry.tunnel_id : entry.label}
+    {text}
   </Link>
 );
+
+const Address = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const { text, href } = addressOf(entry);
+  return (
+    <span className="flex min-w-0 items-center gap-1">
+      <TunnelLink {...{ entry, text }} />
+      {entry.unregistered_at === null && hasAddress(entry) && <AddressTools {...{ text, href }} />}
+    </span>
+  );
+};
+
+const Origin = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const text = originText(entry);
+  return text === '' ? null : (
+    <span className="block truncate text-muted text-sm" title={`${text}: name of the tunnel, and its computer`}>
+      {text}
+    </span>
+  );
+};
 
 const WideCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   <>
     <span role="cell">
       <TunnelState entry={entry} />
     </span>
-    <span role="cell" className="font-mono text-sm">
-      {entry.protocol}
-    </span>
     <span role="cell" className="min-w-0">
-      <TunnelLink entry={entry} />
+      <Address entry={entry} />
+      <Origin entry={entry} />
+    </span>
+    <span role="cell" className="text-muted">
+      {protocolText(entry.protocol)}
     </span>
     <span role="cell" className={classNames('truncate text-muted', WITH_ROOM)} title={entry.region_id ?? undefined}>
       {entry.region_id ?? '–'}
@@ -64,13 +87,17 @@ const WideCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
 
 const NarrowCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   <>
-    <span role="cell" className="flex items-center justify-between gap-3">
-      <TunnelLink entry={entry} />
+    <span role="cell" className="flex h-6 items-center justify-between gap-2">
+      <Address entry={entry} />
       <TunnelState entry={entry} />
     </span>
-    <span role="cell" className="mt-1 flex items-baseline justify-between gap-3 text-muted text-sm">
+    <span role="cell" className="block h-5">
+      <Origin entry={entry} />
+    </span>
+    <span role="cell" className="flex items-baseline justify-between gap-3 text-muted text-sm">
       <span className="min-w-0 truncate">
-        {entry.protocol} · {visitsText(entry.protocol, entry.request_count)} · <Bytes value={entry.bytes_proxied} />
+        {protocolText(entry.protocol)} · {visitsText(entry.protocol, entry.request_count)} ·{' '}
+        <Bytes value={entry.bytes_proxied} />
       </span>
       <Time at={entry.registered_at} />
     </span>
@@ -79,8 +106,8 @@ const NarrowCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
 
 const HEADS = [
   { head: 'State' },
+  { head: 'URL' },
   { head: 'Protocol' },
-  { head: 'Label' },
   { head: 'Region', look: WITH_ROOM },
   { head: 'Started' },
   { head: 'Duration', look: WITH_ROOM },
@@ -104,7 +131,7 @@ export const TunnelHead = () => (
   </div>
 );
 
-const ROW_PX = { wide: 48, narrow: 76 } as const;
+const ROW_PX = { wide: 60, narrow: 92 } as const;
 
 export const useRowPx = (): number => (useIsNarrow() ? ROW_PX.narrow : ROW_PX.wide);
 
@@ -126,7 +153,7 @@ export const TunnelRow = memo(({ entry, index, top }: TunnelRowProps) => {
       data-index={index}
       className={classNames(
         'border-line border-b hover:bg-page has-focus-visible:bg-accent-soft',
-        isNarrow ? 'h-[76px] px-4 py-3' : `h-12 ${COLUMNS}`,
+        isNarrow ? 'h-[92px] px-4 py-3' : `h-15 ${COLUMNS}`,
         top === undefined ? 'relative' : 'absolute inset-x-0 top-0',
       )}
       style={top === undefined ? undefined : { transform: `translateY(${top}px)` }}
@@ -140,8 +167,8 @@ TunnelRow.displayName = 'TunnelRow';
 /** What is counted of a tunnel, in the word of its protocol. */
 const UNITS: Readonly<Record<ShownProtocol, readonly [one: string, many: string, meaning: string]>> = {
   http: ['request', 'requests', 'HTTP requests'],
-  tcp: ['connection', 'connections', 'Connections of visitors'],
-  udp: ['flow', 'flows', 'Visitors, each until it was silent'],
+  tcp: ['connection', 'connections', 'TCP connections'],
+  udp: ['flow', 'flows', 'One for each visitor'],
   p2p: ['peer', 'peers', 'Peers that joined'],
 };
 

@@ -1,11 +1,11 @@
 // The processor that the configuration names: one code path, pointed at the real one or at a stand-in.
 import type { Logger, Secret } from '@tunnel/runtime';
-import { createSetupIntent, ensureCustomer, readCustomer, usePaymentMethod } from './customers.ts';
+import { createSetupIntent, ensureCustomer, openPortal, readCustomer, usePaymentMethod } from './customers.ts';
 import { readEvent } from './events.ts';
 import { type PriceList, Prices } from './prices.ts';
 import type { Processor } from './processor.ts';
 import { ProcessorClient } from './processor-client.ts';
-import { keepSubscription, setFinalMinimum, subscribe } from './subscriptions.ts';
+import { endSubscriptions, keepSubscription, setFinalMinimum, subscribe } from './subscriptions.ts';
 import { meteredBytes, reportUsage } from './usage.ts';
 
 export interface ProcessorOptions {
@@ -32,15 +32,13 @@ export const createProcessor = (options: ProcessorOptions): Processor => {
       client.call('use payment method', (stripe) => usePaymentMethod(stripe, customerId, methodId)),
     subscribe: (order) => client.call('subscribe', (stripe) => subscribe(stripe, prices, order)),
     keepSubscription: (id) => client.call('keep subscription', (stripe) => keepSubscription(stripe, id)),
+    endSubscriptions: (customerId) =>
+      client.call('end subscriptions', (stripe) => endSubscriptions(stripe, customerId)),
     setFinalMinimum: (order) =>
       client.call('set final minimum', (stripe) => setFinalMinimum(stripe, minimumCents, order)),
     reportUsage: (event) => client.call('report usage', (stripe) => reportUsage(stripe, prices, event)),
     meteredBytes: (range) => client.call('sum usage', (stripe) => meteredBytes(stripe, prices, range)),
-    openPortal: ({ customerId, returnUrl }) =>
-      client.call('open portal', async (stripe) => {
-        const session = await stripe.billingPortal.sessions.create({ customer: customerId, return_url: returnUrl });
-        return session.url;
-      }),
+    openPortal: (order) => client.call('open portal', (stripe) => openPortal(stripe, order)),
     invoices: (customerId) =>
       client.call('list invoices', async (stripe) => {
         const { data } = await stripe.invoices.list({ customer: customerId, limit: INVOICES_SHOWN });

@@ -1,7 +1,7 @@
 // Customers at the processor: one for each of our users, with what it can be charged by.
 import { sha256Hex } from '@tunnel/runtime';
 import type { Stripe } from 'stripe';
-import type { CustomerFacts, CustomerOrder } from './processor.ts';
+import type { CardFacts, CustomerFacts, CustomerOrder, PortalOrder } from './processor.ts';
 import { createOnce, isMissing } from './processor-client.ts';
 import { newestSubscription } from './subscriptions.ts';
 
@@ -62,13 +62,18 @@ export const readCustomer = async (stripe: Stripe, customerId: string): Promise<
   ]);
   // Only the days of grace are counted here; everything else has its times from the processor.
   const clockId = subscription?.status === 'past_due' ? idOf(customer.test_clock ?? null) : null;
+  const defaultPaymentMethod = idOf(customer.invoice_settings.default_payment_method);
   return {
-    defaultPaymentMethod: idOf(customer.invoice_settings.default_payment_method),
+    defaultPaymentMethod,
     paymentMethods: methods.data.map(({ id }) => id),
+    card: cardOf(methods.data.find(({ id }) => defaultPaymentMethod === null || id === defaultPaymentMethod)),
     subscription,
     ...(clockId === null ? {} : { clock: await readClock(stripe, clockId, customerId) }),
   };
 };
+
+const cardOf = (method: Stripe.PaymentMethod | undefined): CardFacts | null =>
+  method?.card === undefined ? null : { brand: method.card.brand, last4: method.card.last4 };
 
 const readClock = async (
   stripe: Stripe,
@@ -84,6 +89,21 @@ const readClock = async (
 export const usePaymentMethod = async (stripe: Stripe, customerId: string, methodId: string): Promise<void> => {
   await stripe.customers.update(customerId, { invoice_settings: { default_payment_method: methodId } });
 };
+
+/** The processor's own pages for one customer, for one visit. */
+export const openPortal = async (stripe: Stripe, { customerId, returnUrl, flow }: PortalOrder): Promise<string> => {
+  const session = await stripe.billingPortal.sessions.create({
+    customer: customerId,
+    return_url: returnUrl,
+    ...(flow === undefined ? {} : { flow_data: cardFlow(returnUrl) }),
+  });
+  return session.url;
+};
+
+const cardFlow = (return_url: string): Stripe.BillingPortal.SessionCreateParams.FlowData => ({
+  type: 'payment_method_update',
+  after_completion: { type: 'redirect', redirect: { return_url } },
+});
 
 const idOf = (reference: string | { readonly id: string } | null): string | null =>
   typeof reference === 'string' ? reference : (reference?.id ?? null);

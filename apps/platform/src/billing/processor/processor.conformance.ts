@@ -150,6 +150,7 @@ const describeCustomers = (parts: () => Parts): void => {
     expect(await processor.readCustomer(first!)).toEqual({
       defaultPaymentMethod: null,
       paymentMethods: [],
+      card: null,
       subscription: null,
     });
     expect(await processor.readCustomer('cus_nobody')).toBeNull();
@@ -163,10 +164,12 @@ const describeCustomers = (parts: () => Parts): void => {
     expect(await processor.createSetupIntent(customerId, key)).toEqual({ clientSecret });
     await bench.confirm(clientSecret, 'good');
     const facts = await processor.readCustomer(customerId);
-    expect(facts).toMatchObject({ defaultPaymentMethod: null, paymentMethods: [expect.stringMatching(/^pm_/)] });
+    const card = { brand: 'visa', last4: '4242' };
+    expect(facts).toMatchObject({ defaultPaymentMethod: null, paymentMethods: [expect.stringMatching(/^pm_/)], card });
     await processor.usePaymentMethod(customerId, facts!.paymentMethods[0]!);
     expect(await processor.readCustomer(customerId)).toMatchObject({
       defaultPaymentMethod: facts!.paymentMethods[0],
+      card,
     });
   });
 

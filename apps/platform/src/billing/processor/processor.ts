@@ -10,9 +10,17 @@ export interface SubscriptionFacts {
   readonly startedAt: number;
 }
 
+/** As people know it. */
+export interface CardFacts {
+  readonly brand: string;
+  readonly last4: string;
+}
+
 export interface CustomerFacts {
   readonly defaultPaymentMethod: string | null;
   readonly paymentMethods: readonly string[];
+  /** What is charged: the default, else the first. null: there is none, or it is no card. */
+  readonly card: CardFacts | null;
   /** The newest that lives, else the newest that has ended. */
   readonly subscription: SubscriptionFacts | null;
   /** Of a customer past due on a clock of its own: the simulator's, or a test clock. Absent: it goes as ours does. */
@@ -68,6 +76,8 @@ export interface UsageRange {
 export interface PortalOrder {
   readonly customerId: string;
   readonly returnUrl: string;
+  /** A card is all that is wanted: the portal leads back by itself when it has one. Absent: the whole portal. */
+  readonly flow?: 'payment_method' | undefined;
 }
 
 /**
@@ -86,6 +96,8 @@ export interface Processor {
   subscribe(order: SubscribeOrder): Promise<SubscriptionFacts>;
   /** One that was set to end goes on. */
   keepSubscription(subscriptionId: string): Promise<SubscriptionFacts>;
+  /** All that live end now, each with a last invoice of what was reported and of items that wait. */
+  endSubscriptions(customerId: string): Promise<void>;
   /** The last invoice lacks the fixed price, so the minimum is put on it; and taken off again when it is not wanted. */
   setFinalMinimum(order: FinalMinimumOrder): Promise<void>;
   reportUsage(event: UsageEvent): Promise<void>;

@@ -38,6 +38,19 @@ export const keepSubscription = async (stripe: Stripe, subscriptionId: string): 
   return factsOf(await stripe.subscriptions.update(subscriptionId, { cancel_at: '' }));
 };
 
+export const endSubscriptions = async (stripe: Stripe, customerId: string): Promise<void> => {
+  const { data } = await stripe.subscriptions.list({ customer: customerId, status: 'all', limit: PAGE });
+  for (const { id, status } of data) {
+    if (statusOf(status) === 'canceled') continue;
+    try {
+      await stripe.subscriptions.cancel(id, { invoice_now: true, prorate: false });
+    } catch (error) {
+      // Somebody else ended it a moment ago.
+      if (!isMissing(error)) throw error;
+    }
+  }
+};
+
 /** The newest that lives, else the newest that has ended. They come newest first. */
 export const newestSubscription = async (stripe: Stripe, customerId: string): Promise<SubscriptionFacts | null> => {
   const { data } = await stripe.subscriptions.list({ customer: customerId, status: 'all', limit: PAGE });

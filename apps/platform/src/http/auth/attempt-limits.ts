@@ -13,6 +13,7 @@ export type AskedMail = 'registration' | 'verification' | 'reset';
 export class AttemptLimits {
   readonly #perAddress: BoundedLimiter;
   readonly #mails: BoundedLimiter;
+  readonly #passwords: BoundedLimiter;
   readonly #logins: LoginAttempts;
   readonly #monotonic: () => number;
 
@@ -24,6 +25,7 @@ export class AttemptLimits {
     const { auth_per_minute: perAddress, auth_per_account_per_minute: perAccount } = limits;
     this.#perAddress = new BoundedLimiter(perAddress, keysMax);
     this.#mails = new BoundedLimiter(perAccount, keysMax);
+    this.#passwords = new BoundedLimiter(perAccount, keysMax);
     this.#logins = new LoginAttempts({ perWindow: perAccount, windowMs: WINDOW_SECS * 1000, countsMax: keysMax });
     this.#monotonic = monotonic;
   }
@@ -40,6 +42,14 @@ export class AttemptLimits {
   async countMail(kind: AskedMail, email: string): Promise<void> {
     // Hashed: people type all kinds of things of any length.
     refuseAfter(await this.#mails.take(`${kind} ${sha256Hex(normalizeAddress(email))}`));
+  }
+
+  /**
+   * Throws LOGIN_THROTTLED. Of somebody who is logged in and shows the password once more: apart from logins, so that whoever has
+   * an access token alone can neither guess it nor keep its owner from logging in.
+   */
+  async countPassword(userId: string): Promise<void> {
+    refuseAfter(await this.#passwords.take(userId));
   }
 
   /** Throws LOGIN_THROTTLED. Counts as a failure until it has succeeded, so that many at once are no way around. */

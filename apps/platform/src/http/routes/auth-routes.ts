@@ -1,6 +1,6 @@
 // Accounts over HTTP: signing up, and choosing a new password. What comes after a login is in session-routes.ts.
 import { createRoute, z } from '@hono/zod-openapi';
-import { emailOnly, messageBody, passwordReset, registration } from '@tunnel/contract';
+import { emailOnly, messageBody, passwordReset, registered, registration, signUpTerms } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
 import {
@@ -13,11 +13,13 @@ import {
   resetPassword,
   verifyEmail,
 } from '../../services/auth/accounts.ts';
+import { showSignUpTerms } from '../../services/auth/invites.ts';
 import { type AskedMail, AttemptLimits } from '../auth/attempt-limits.ts';
 import { RefreshCookie } from '../auth/refresh-cookie.ts';
-import { NOT_VERIFIED_PAGE, type Page, VERIFIED_PAGE, wantsPage } from '../pages.ts';
+import { ADDRESS_TAKEN_PAGE, NOT_VERIFIED_PAGE, type Page, verifiedPage, wantsPage } from '../pages.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
 import { badBody, busy, EXTENSIONS, json, jsonBody, noKey, refused, throttled } from '../route-parts.ts';
+import { addOwnAccountRoutes } from './own-account-routes.ts';
 import { type AuthRouteDeps, addMeRoutes, addSessionRoutes, keysRoute } from './session-routes.ts';
 
 const tags = ['auth'];
@@ -31,12 +33,30 @@ const registerRoute = createRoute({
   security: noKey,
   request: { body: jsonBody(registration) },
   responses: {
-    201: json(messageBody, 'It is made; open the link in the mail.'),
+    201: json(registered, 'It is made; open the link in the mail, unless an invitation has proven the address.'),
     400: badBody,
+    403: refused(
+      'Sign-up is closed, or by invitation and the invite is missing, used, expired or for another address.',
+      'SIGN_UP_BY_INVITATION',
+    ),
     409: refused('The address is registered already.', 'ACCOUNT_EXISTS'),
     429: throttled,
     503: busy,
   },
+});
+
+const signUpRoute = createRoute({
+  method: 'get',
+  path: '/auth/sign-up',
+  tags: extensions,
+  summary: 'May I sign up here?',
+  security: noKey,
+  request: {
+    query: z.object({
+      invite: z.string().meta({ description: 'From the link of an invitation.' }).optional(),
+    }),
+  },
+  responses: { 200: json(signUpTerms, 'Who may, and whom the invitation is for.'), 400: badBody, 429: throttled },
 });
 
 const htmlPage = { 'text/html': { schema: z.string() } };
@@ -46,7 +66,8 @@ const verifyRoute = createRoute({
   path: '/auth/verify-email/{token}',
   tags,
   summary: 'Prove an address: the link of the mail. Works once, for 24 hours',
-  description: 'Browsers, which ask for text/html, get a small page.',
+  description:
+    'Of POST /auth/email the account has the new address then. Browsers, which ask for text/html, get a small page.',
   security: noKey,
   request: { params: z.object({ token: z.string().meta({ description: 'From the mail.' }) }) },
   responses: {
@@ -57,6 +78,10 @@ const verifyRoute = createRoute({
     400: {
       description: 'The token is unknown, was used before, or has run out.',
       content: { ...refused('', 'MAIL_TOKEN_INVALID').content, ...htmlPage },
+    },
+    409: {
+      description: 'Another account has got the new address since the mail was sent.',
+      content: { ...refused('', 'ACCOUNT_EXISTS').content, ...htmlPage },
     },
   },
 });
@@ -103,10 +128,15 @@ export const addAuthRoutes = (app: PlatformApp, deps: AuthRouteDeps): void => {
   addPasswordRoutes(app, deps, limits);
   addSessionRoutes(app, deps, { cookie, limits });
   addMeRoutes(app, deps, cookie);
+  addOwnAccountRoutes(app, deps, { cookie, limits });
   app.openapi(keysRoute, async (context) => context.json(await deps.signingKeys.published(), 200));
 };
 
 const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptLimits): void => {
+  app.openapi(signUpRoute, async (context) => {
+    await limits.countAddress(context.get('address'));
+    return context.json(await showSignUpTerms(deps, context.req.valid('query').invite), 200);
+  });
   app.openapi(registerRoute, async (context) => {
     const input = context.req.valid('json');
     await limits.countAddress(context.get('address'));
@@ -115,16 +145,18 @@ const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptL
   });
   app.openapi(verifyRoute, async (context) => {
     const { token } = context.req.valid('param');
-    const asked = context.req.method === 'HEAD' ? canVerifyEmail(deps, token) : verifyEmail(deps, token);
-    if (!wantsPage(context)) return context.json(await asked, 200);
+    if (context.req.method === 'HEAD') return context.json(await canVerifyEmail(deps, token), 200);
     try {
-      await asked;
+      const { message, email, isChange } = await verifyEmail(deps, token);
+      return wantsPage(context)
+        ? showPage(context, verifiedPage({ email, isChange }), 200)
+        : context.json({ message }, 200);
     } catch (error) {
-      if (error instanceof Fault && error.code === 'MAIL_TOKEN_INVALID')
-        return showPage(context, NOT_VERIFIED_PAGE, 400);
+      if (!wantsPage(context) || !(error instanceof Fault)) throw error;
+      if (error.code === 'MAIL_TOKEN_INVALID') return showPage(context, NOT_VERIFIED_PAGE, 400);
+      if (error.code === 'ACCOUNT_EXISTS') return showPage(context, ADDRESS_TAKEN_PAGE, 409);
       throw error;
     }
-    return showPage(context, VERIFIED_PAGE, 200);
   });
   app.openapi(resendRoute, async (context) => {
     const input = context.req.valid('json');
@@ -161,7 +193,7 @@ const mayAskForMail = async (
   }
 };
 
-const showPage = <S extends 200 | 400>(context: Context<PlatformEnv>, { html, policy }: Page, status: S) => {
+const showPage = <S extends 200 | 400 | 409>(context: Context<PlatformEnv>, { html, policy }: Page, status: S) => {
   context.header('content-security-policy', policy);
   return context.html(html, status);
 };

@@ -47,8 +47,10 @@ const PAGE = `<!doctype html>
 <title>Tunnel platform API</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/page.css">
 </head>
 <body>
+<header><a href="app/">&larr; Back to the dashboard</a></header>
 <main id="api"><a href="openapi.json">The API as an OpenAPI document</a></main>
 <script src="docs/swagger-ui-bundle.js"></script>
 <script src="docs/start.js"></script>
@@ -58,6 +60,13 @@ const PAGE = `<!doctype html>
 
 /** A file of its own, as the policy lets nothing run that is written in the page. */
 const START = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#api', deepLinking: true, validatorUrl: null });\n`;
+
+/** The way back, in the look of the dashboard; and a long path that breaks at its slashes alone, never inside a word. */
+const STYLE = `header{padding:.75rem 1.25rem;border-bottom:1px solid #e3e5ea;font:500 .875rem/1.375rem system-ui,sans-serif}
+header a{color:#3552cf;text-decoration:none}
+header a:hover{text-decoration:underline}
+.swagger-ui .opblock .opblock-summary-path{word-break:normal;overflow-wrap:break-word}
+`;
 
 export const addDocsRoutes = (app: PlatformApp, { viewer }: { readonly viewer: StaticFiles }): void => {
   let text: string | undefined;
@@ -73,6 +82,7 @@ export const addDocsRoutes = (app: PlatformApp, { viewer }: { readonly viewer: S
   app.get('/docs/start.js', (context) =>
     context.body(START, 200, { 'content-type': 'text/javascript; charset=utf-8' }),
   );
+  app.get('/docs/page.css', (context) => context.body(STYLE, 200, { 'content-type': 'text/css; charset=utf-8' }));
   app.get('/docs/:file', (context) => {
     const file = viewer.get(context.req.param('file'));
     if (file === undefined) throw new Fault('API_NOT_FOUND', { path: context.req.path });

@@ -1,75 +1,98 @@
 // An account comes to be, proves its address, and gets a new password: what a person does before logging in.
-import type { EmailOnly, MessageBody, PasswordReset, Registration } from '@tunnel/contract';
-import { isAddress, normalizeAddress, problemOfPassword } from '@tunnel/core';
+import type { EmailOnly, MessageBody, PasswordReset, Registered, Registration } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
+import type { Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
 import { writeAudit } from '../audit.ts';
 import { queueMail } from '../mail/mail-template.ts';
 import { verificationMail } from '../mail/mails.ts';
 import { countStrangersMail } from '../mail/recipient-quota.ts';
 import type { AuthContext } from './auth-context.ts';
+import { setAddress } from './change-email.ts';
+import { checkSignUp, takeInvite } from './invites.ts';
 import { requestMail } from './mail-requests.ts';
-import { giveMailToken, isMailTokenGood, takeMailToken } from './mail-tokens.ts';
+import { findMailToken, giveMailToken, type MailTokenKind, takeMailToken } from './mail-tokens.ts';
+import { checkNewPassword, insertUser, newAddress } from './new-user.ts';
 import { endFamilies } from './refresh-tokens.ts';
-
-/** Of [platform.plans]; every account begins with it. */
-const FIRST_PLAN = 'free';
 
 type RegisterContext = Pick<AuthContext, 'db' | 'clock' | 'settings' | 'passwords' | 'mailWaits'>;
 
-/** Makes an account, and sends the mail that proves its address. Nobody can log in before that. */
-export const register = async (context: RegisterContext, input: Registration): Promise<MessageBody> => {
-  const { db, clock, settings, passwords, mailWaits } = context;
-  const email = newAddress(input.email);
-  checkNewPassword(input.password);
+/**
+ * Makes an account, and sends the mail that proves its address. Nobody can log in before that; an invitation has proven it
+ * already.
+ */
+export const register = async (context: RegisterContext, input: Registration): Promise<Registered> => {
+  const { db, clock, passwords, mailWaits } = context;
+  const email = newAddress(input.email, 'email');
+  checkNewPassword(input.password, 'password');
+  await checkSignUp(context, { email, invite: input.invite });
   // A glance before the work of a hash; the index decides.
   const taken = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
   if (taken !== undefined) throw new Fault('ACCOUNT_EXISTS');
   const password_hash = await passwords.hash(input.password);
   const now = clock.now();
-  await db.transaction().execute(async (trx) => {
-    const user = await trx
-      .insertInto('users')
-      .values({
-        email,
-        display_name: input.display_name ?? null,
-        password_hash,
-        plan: FIRST_PLAN,
-        created_at: new Date(now),
-      })
-      .onConflict((conflict) => conflict.column('email').doNothing())
-      .returning('id')
-      .executeTakeFirst();
-    if (user === undefined) throw new Fault('ACCOUNT_EXISTS');
-    // An address that got too many mails already has its account all the same, and may ask for the link later.
-    if (await countStrangersMail(trx, email, now)) {
-      const token = await giveMailToken(trx, 'verify', user.id, now);
-      await queueMail(trx, verificationMail(settings.public_url, email, token), now);
-    }
-    await writeAudit(trx, { actor: `user:${user.id}`, action: 'user.registered', userId: user.id });
+  const isInvited = await db.transaction().execute(async (trx) => {
+    const invited = input.invite !== undefined && (await takeInvite(trx, { token: input.invite, email, now }));
+    if (!invited && context.settings.sign_up !== 'open') throw new Fault('SIGN_UP_BY_INVITATION');
+    const id = await insertUser(trx, {
+      ...{ email, password_hash, display_name: input.display_name ?? null },
+      ...{ created_at: new Date(now), email_verified_at: invited ? new Date(now) : null },
+    });
+    await writeAudit(trx, { actor: `user:${id}`, action: 'user.registered', userId: id });
+    if (!invited) await sendVerification(context, trx, { userId: id, email, now });
+    return invited;
   });
   mailWaits();
-  return { message: 'registered: open the link in the mail that we sent you' };
+  const next = isInvited ? 'you can log in now' : 'open the link in the mail that we sent you';
+  return { message: `registered: ${next}`, email_verified: isInvited };
 };
 
-/** Proves an address: whoever has the token has read the mail. */
+const sendVerification = async (
+  { settings }: RegisterContext,
+  trx: Transaction<Schema>,
+  { userId, email, now }: { readonly userId: string; readonly email: string; readonly now: number },
+): Promise<void> => {
+  // An address that got too many mails already has its account all the same, and may ask for the link later.
+  if (!(await countStrangersMail(trx, email, now))) return;
+  const token = await giveMailToken(trx, { kind: 'verify', userId, now });
+  await queueMail(trx, verificationMail(settings.public_url, email, token), { userId, now });
+};
+
+const OF_ADDRESSES: readonly MailTokenKind[] = ['verify', 'change'];
+
+export interface ProvenEmail extends MessageBody {
+  /** For the way on to the log-in. */
+  readonly email: string;
+  /** It is another one than before. */
+  readonly isChange: boolean;
+}
+
+/** Proves an address: whoever has the token has read the mail. Of an account that wants another address, it has that one now. */
 export const verifyEmail = async (
-  { db, clock, users }: Pick<AuthContext, 'db' | 'clock' | 'users'>,
+  { db, clock, users, settings, mailWaits }: Pick<AuthContext, 'db' | 'clock' | 'users' | 'settings' | 'mailWaits'>,
   token: string,
-): Promise<MessageBody> => {
+): Promise<ProvenEmail> => {
   const now = clock.now();
-  const userId = await db.transaction().execute(async (trx) => {
-    const owner = await takeMailToken(trx, 'verify', token, now);
-    if (owner === null) throw new Fault('MAIL_TOKEN_INVALID');
-    await trx
+  const { userId, email, newEmail } = await db.transaction().execute(async (trx) => {
+    const taken = await takeMailToken(trx, { token, kinds: OF_ADDRESSES, now });
+    if (taken === null) throw new Fault('MAIL_TOKEN_INVALID');
+    if (taken.newEmail !== null) {
+      await setAddress(trx, { userId: taken.userId, email: taken.newEmail, publicUrl: settings.public_url, now });
+      return { ...taken, email: taken.newEmail };
+    }
+    const user = await trx
       .updateTable('users')
-      .set((user) => ({ email_verified_at: user.fn.coalesce('email_verified_at', user.val(new Date(now))) }))
-      .where('id', '=', owner)
-      .execute();
-    await writeAudit(trx, { actor: `user:${owner}`, action: 'user.verified', userId: owner });
-    return owner;
+      .set((row) => ({ email_verified_at: row.fn.coalesce('email_verified_at', row.val(new Date(now))) }))
+      .where('id', '=', taken.userId)
+      .returning('email')
+      .executeTakeFirstOrThrow();
+    await writeAudit(trx, { actor: `user:${taken.userId}`, action: 'user.verified', userId: taken.userId });
+    return { ...taken, ...user };
   });
   users.forget(userId);
-  return { message: 'the e-mail address is verified: you can log in now' };
+  if (newEmail === null) return { message: 'email verified: you can log in now', email, isChange: false };
+  mailWaits();
+  return { message: 'email changed: log in with it from now on', email, isChange: true };
 };
 
 /** What a HEAD asks: programs look at links before people do, and must not use them up. */
@@ -77,7 +100,9 @@ export const canVerifyEmail = async (
   { db, clock }: Pick<AuthContext, 'db' | 'clock'>,
   token: string,
 ): Promise<MessageBody> => {
-  if (!(await isMailTokenGood(db, 'verify', token, clock.now()))) throw new Fault('MAIL_TOKEN_INVALID');
+  if ((await findMailToken(db, { token, kinds: OF_ADDRESSES, now: clock.now() })) === null) {
+    throw new Fault('MAIL_TOKEN_INVALID');
+  }
   return { message: 'the link is good' };
 };
 
@@ -89,7 +114,7 @@ export const RESEND_ANSWER: MessageBody = {
 
 /** Sends the mail that proves an address once more, if there is an account that waits for it. The answer does not tell. */
 export const resendVerification = async (context: MailContext, { email }: EmailOnly): Promise<MessageBody> => {
-  await requestMail(context, email, 'verify');
+  await requestMail(context, { typed: email, kind: 'verify' });
   return RESEND_ANSWER;
 };
 
@@ -99,7 +124,7 @@ export const FORGOT_ANSWER: MessageBody = {
 
 /** Sends a link to choose a new password, if there is an account to send it to. The answer does not tell. */
 export const forgotPassword = async (context: MailContext, { email }: EmailOnly): Promise<MessageBody> => {
-  await requestMail(context, email, 'reset');
+  await requestMail(context, { typed: email, kind: 'reset' });
   return FORGOT_ANSWER;
 };
 
@@ -111,14 +136,16 @@ export const resetPassword = async (
   { token, password }: PasswordReset,
 ): Promise<MessageBody> => {
   const { db, clock, passwords, users } = context;
-  checkNewPassword(password);
+  checkNewPassword(password, 'password');
   // A glance before the work of a hash; the transaction decides.
-  if (!(await isMailTokenGood(db, 'reset', token, clock.now()))) throw new Fault('MAIL_TOKEN_INVALID');
+  const isGood = (await findMailToken(db, { token, kinds: ['reset'], now: clock.now() })) !== null;
+  if (!isGood) throw new Fault('MAIL_TOKEN_INVALID');
   const password_hash = await passwords.hash(password);
   const now = clock.now();
   const userId = await db.transaction().execute(async (trx) => {
-    const owner = await takeMailToken(trx, 'reset', token, now);
-    if (owner === null) throw new Fault('MAIL_TOKEN_INVALID');
+    const taken = await takeMailToken(trx, { token, kinds: ['reset'], now });
+    if (taken === null) throw new Fault('MAIL_TOKEN_INVALID');
+    const owner = taken.userId;
     await trx
       .updateTable('users')
       .set((user) => ({
@@ -133,17 +160,5 @@ export const resetPassword = async (
     return owner;
   });
   users.forget(userId);
-  return { message: 'the password is changed: log in with the new one' };
-};
-
-/** Addresses and passwords that a person chose, refused with the name of the field and the rule. */
-const newAddress = (email: string): string => {
-  const address = normalizeAddress(email);
-  if (!isAddress(address)) throw new Fault('API_BAD_REQUEST', { reason: 'email: must be an e-mail address' });
-  return address;
-};
-
-const checkNewPassword = (password: string): void => {
-  const problem = problemOfPassword(password);
-  if (problem !== null) throw new Fault('API_BAD_REQUEST', { reason: `password: ${problem}` });
+  return { message: 'password changed: log in with the new one' };
 };

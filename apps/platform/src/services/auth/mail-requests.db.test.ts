@@ -99,7 +99,7 @@ describe('mails that strangers can cause', () => {
     for (const path of ['resend-verification', 'forgot-password', 'forgot-password', 'resend-verification']) {
       expect((await ask(path, ` ${email.toUpperCase()}`)).status).toBe(200);
     }
-    const [verification, reset] = ['Please verify your e-mail address', 'Choose a new password'];
+    const [verification, reset] = ['Verify your email', 'Choose a new password'];
     expect((await subjects(email)).toSorted()).toEqual([reset, verification, verification]);
     await fixture.clock.advance(HOUR_MS - 1);
     await ask('forgot-password', email);
@@ -137,7 +137,9 @@ describe('mails that strangers can cause', () => {
 
 describe('requests for mails', () => {
   it('wait in a bounded number, and what is no address is nobody’s', async () => {
-    expect(await requestMail({ db: fixture.database.db, clock: fixture.clock }, 'no address', 'reset')).toBe(false);
+    expect(
+      await requestMail({ db: fixture.database.db, clock: fixture.clock }, { typed: 'no address', kind: 'reset' }),
+    ).toBe(false);
     await fixture.database.db
       .insertInto('mail_requests')
       .values(
@@ -155,7 +157,9 @@ describe('requests for mails', () => {
     const logger = { warn: (_: object, message: string) => void warned.push(message) } as never;
     await sendRequested({ publicUrl, mailWaits: () => {} }).run({ db, clock: fixture.clock, logger });
     expect([(await waiting()).length, warned.length]).toEqual([0, 1]);
-    expect(await requestMail({ db, clock: fixture.clock }, 'one-more@example.com', 'reset')).toBe(true);
+    expect(await requestMail({ db, clock: fixture.clock }, { typed: 'one-more@example.com', kind: 'reset' })).toBe(
+      true,
+    );
   });
 
   it('wake whoever sends the mails, when there are some', async () => {

@@ -6,10 +6,17 @@ import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import { queueMail } from '../mail/mail-template.ts';
-import { resetMail, verificationMail } from '../mail/mails.ts';
+import { newAddressMail, resetMail, verificationMail } from '../mail/mails.ts';
 import { countStrangersMail } from '../mail/recipient-quota.ts';
 import type { ServiceContext } from '../service-context.ts';
 import { giveMailToken, type MailTokenKind } from './mail-tokens.ts';
+
+export interface RequestedMail {
+  readonly typed: string;
+  readonly kind: MailTokenKind;
+  /** Of a change: whose address it shall become. */
+  readonly userId?: string;
+}
 
 /**
  * One statement, the same for every address. What is no address is nobody's. While too many wait, nothing is noted: the answer is
@@ -17,14 +24,13 @@ import { giveMailToken, type MailTokenKind } from './mail-tokens.ts';
  */
 export const requestMail = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
-  typed: string,
-  kind: MailTokenKind,
+  { typed, kind, userId }: RequestedMail,
 ): Promise<boolean> => {
   const email = normalizeAddress(typed);
   if (!isAddress(email)) return false;
   const { numAffectedRows } = await sql`
-    insert into mail_requests (email, kind, at)
-    select ${email}, ${kind}, ${new Date(clock.now())}::timestamptz
+    insert into mail_requests (email, kind, at, user_id)
+    select ${email}, ${kind}, ${new Date(clock.now())}::timestamptz, ${userId ?? null}::uuid
     where (select count(*) from mail_requests) < ${LIMITS.MAIL_REQUESTS_MAX}
   `.execute(db);
   return numAffectedRows === 1n;
@@ -39,6 +45,7 @@ interface RequestRow {
   readonly id: number;
   readonly email: string;
   readonly kind: MailTokenKind;
+  readonly user_id: string | null;
 }
 
 /** Deals with those that wait longest. How many they were, and how many mails they became. */
@@ -51,12 +58,11 @@ export const sendRequestedMails = (
     const { rows } = await sql<RequestRow>`
       delete from mail_requests where id in (
         select id from mail_requests order by id limit ${LIMITS.MAIL_REQUESTS_BATCH} for update skip locked
-      ) returning id, email, kind
+      ) returning id, email, kind, user_id
     `.execute(trx);
     let queued = 0;
     // Everybody counts recipients in this order, so that nobody waits in a circle.
-    for (const { email, kind } of rows.toSorted(byRecipient))
-      if (await queueLink(trx, email, kind, settings)) queued += 1;
+    for (const request of rows.toSorted(byRecipient)) if (await queueLink(trx, request, settings)) queued += 1;
     return { taken: rows.length, queued };
   });
 
@@ -65,15 +71,24 @@ const byRecipient = (a: RequestRow, b: RequestRow): number => {
   return a.email < b.email ? -1 : 1;
 };
 
-const MAIL_OF = { verify: verificationMail, reset: resetMail };
+const MAIL_OF = { verify: verificationMail, reset: resetMail, change: newAddressMail };
 
-/** To an account with a password; the link that proves an address, only while it is not proven. */
+/** To whom it belongs, within what an address may get of strangers. */
 const queueLink = async (
   trx: Transaction<Schema>,
-  email: string,
-  kind: MailTokenKind,
+  request: RequestRow,
   { publicUrl, now }: MailRequestSettings,
 ): Promise<boolean> => {
+  const { email, kind } = request;
+  const userId = await (kind === 'change' ? ownerToBe(trx, request) : ownerOf(trx, request));
+  if (userId === null || !(await countStrangersMail(trx, email, now))) return false;
+  const token = await giveMailToken(trx, { kind, userId, now, ...(kind === 'change' ? { newEmail: email } : {}) });
+  await queueMail(trx, MAIL_OF[kind](publicUrl, email, token), { userId, now });
+  return true;
+};
+
+/** Of an account with a password; the link that proves an address, only while it is not proven. */
+const ownerOf = async (trx: Transaction<Schema>, { email, kind }: RequestRow): Promise<string | null> => {
   const user = await trx
     .selectFrom('users')
     .select('id')
@@ -81,8 +96,17 @@ const queueLink = async (
     .where('auth_method', '=', 'password')
     .$if(kind === 'verify', (some) => some.where('email_verified_at', 'is', null))
     .executeTakeFirst();
-  if (user === undefined || !(await countStrangersMail(trx, email, now))) return false;
-  const token = await giveMailToken(trx, kind, user.id, now);
-  await queueMail(trx, MAIL_OF[kind](publicUrl, email, token), now);
-  return true;
+  return user?.id ?? null;
+};
+
+/** null: somebody has the address, or the account that wants it is gone. */
+const ownerToBe = async (trx: Transaction<Schema>, { email, user_id }: RequestRow): Promise<string | null> => {
+  const user = await trx
+    .selectFrom('users')
+    .select('id')
+    .where('id', '=', user_id)
+    .where('deleted_at', 'is', null)
+    .where((row) => row.not(row.exists(row.selectFrom('users as other').select('id').where('other.email', '=', email))))
+    .executeTakeFirst();
+  return user?.id ?? null;
 };

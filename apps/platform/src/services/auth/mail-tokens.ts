@@ -5,18 +5,28 @@ import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 
-export type MailTokenKind = 'verify' | 'reset';
+/** `change`: proves an address that an account shall have from now on. */
+export type MailTokenKind = 'verify' | 'reset' | 'change';
 
 const LIFE_MS: Readonly<Record<MailTokenKind, number>> = {
   verify: LIMITS.VERIFY_TOKEN_MS,
   reset: LIMITS.RESET_TOKEN_MS,
+  change: LIMITS.VERIFY_TOKEN_MS,
 };
+
+export interface NewMailToken {
+  readonly kind: MailTokenKind;
+  readonly userId: string;
+  readonly now: number;
+  /** Of a change. */
+  readonly newEmail?: string;
+  /** As long as those of its kind unless told. */
+  readonly lifeMs?: number;
+}
 
 export const giveMailToken = async (
   trx: Transaction<Schema>,
-  kind: MailTokenKind,
-  userId: string,
-  now: number,
+  { kind, userId, now, newEmail, lifeMs = LIFE_MS[kind] }: NewMailToken,
 ): Promise<string> => {
   const token = randomToken(32);
   await trx
@@ -26,56 +36,64 @@ export const giveMailToken = async (
       user_id: userId,
       kind,
       created_at: new Date(now),
-      expires_at: new Date(now + LIFE_MS[kind]),
+      expires_at: new Date(now + lifeMs),
+      new_email: newEmail ?? null,
     })
     .execute();
   return token;
 };
 
-/** It would be taken now. Uses nothing up. */
-export const isMailTokenGood = async (
+export interface ShownMailToken {
+  readonly token: string;
+  /** What the link of this page may be for. */
+  readonly kinds: readonly MailTokenKind[];
+  readonly now: number;
+}
+
+export interface GoodMailToken {
+  readonly userId: string;
+  readonly kind: MailTokenKind;
+  /** Of a change; else null. */
+  readonly newEmail: string | null;
+}
+
+/** What it would do now; null: nothing. Uses nothing up. */
+export const findMailToken = async (
   db: Db | Transaction<Schema>,
-  kind: MailTokenKind,
-  token: string,
-  now: number,
-): Promise<boolean> => {
+  { token, kinds, now }: ShownMailToken,
+): Promise<GoodMailToken | null> => {
   const row = await db
     .selectFrom('mail_tokens')
-    .select('user_id')
+    .select(['user_id as userId', 'kind', 'new_email as newEmail'])
     .where('token_hash', '=', sha256Hex(token))
-    .where('kind', '=', kind)
+    .where('kind', 'in', kinds)
     .where('used_at', 'is', null)
     .where('expires_at', '>', new Date(now))
     .executeTakeFirst();
-  return row !== undefined;
+  return row ?? null;
 };
 
 /**
  * Whose it is; null: it is not good (any more). Uses it up, and with it all others of its kind that the user was sent. The user
  * is locked first: two tokens of one user, used at once, must not wait for one another.
  */
-export const takeMailToken = async (
-  trx: Transaction<Schema>,
-  kind: MailTokenKind,
-  token: string,
-  now: number,
-): Promise<string | null> => {
-  const token_hash = sha256Hex(token);
+export const takeMailToken = async (trx: Transaction<Schema>, shown: ShownMailToken): Promise<GoodMailToken | null> => {
   const owner = await trx
     .selectFrom('users as user')
     .innerJoin('mail_tokens as token', 'token.user_id', 'user.id')
     .select('user.id')
-    .where('token.token_hash', '=', token_hash)
+    .where('token.token_hash', '=', sha256Hex(shown.token))
     .forUpdate('user')
     .executeTakeFirst();
   // Asked after the lock: whoever had it before us may have used it.
-  if (owner === undefined || !(await isMailTokenGood(trx, kind, token, now))) return null;
+  const good = owner === undefined ? null : await findMailToken(trx, shown);
+  if (good === null) return null;
   await trx
     .updateTable('mail_tokens')
-    .set({ used_at: new Date(now) })
-    .where('user_id', '=', owner.id)
-    .where('kind', '=', kind)
+    .set({ used_at: new Date(shown.now) })
+    .where('user_id', '=', good.userId)
+    .where('kind', '=', good.kind)
     .where('used_at', 'is', null)
     .execute();
-  return owner.id;
+  return good;
 };

@@ -51,6 +51,7 @@ export const updateMe = async (
     .updateTable('users')
     .set({ display_name })
     .where('id', '=', userId)
+    .where('deleted_at', 'is', null)
     .returning([...SHOWN_USER_COLUMNS])
     .executeTakeFirst();
   users.forget(userId);
@@ -120,6 +121,7 @@ export class UserCache {
       .selectFrom('users')
       .select([...SHOWN_USER_COLUMNS, 'epoch'])
       .where('id', '=', userId)
+      .where('deleted_at', 'is', null)
       .executeTakeFirst();
     return row === undefined ? null : { user: presentUser(row), epoch: row.epoch };
   }

@@ -52,7 +52,7 @@ export class BillingFixture {
   async addPayer(name: string): Promise<{ readonly user: UserActor; readonly customerId: string }> {
     const user = await this.addUser(name);
     const customerId = await ensureCustomer(this.context, user.userId);
-    this.processor.change(customerId, { paymentMethods: [`pm_${name}`] });
+    this.processor.change(customerId, { paymentMethods: [`pm_${name}`], card: { brand: 'visa', last4: '4242' } });
     return { user, customerId };
   }
 

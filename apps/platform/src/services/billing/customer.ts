@@ -15,11 +15,15 @@ export const ensureCustomer = async ({ db, processor, locks }: Context, userId: 
   return locks.hold(userId, async (trx) => {
     const made = (await findAccount(trx, userId))?.customer_id;
     if (made != null) return made;
-    const { email, name } = await trx
+    const user = await trx
       .selectFrom('users')
       .select(['email', 'display_name as name'])
       .where('id', '=', userId)
-      .executeTakeFirstOrThrow();
+      .where('deleted_at', 'is', null)
+      .executeTakeFirst();
+    // A request that began before the deletion makes nothing after it.
+    if (user === undefined) throw new Fault('ACCESS_TOKEN_INVALID');
+    const { email, name } = user;
     const customer_id = await processor.ensureCustomer({ userId, email, name });
     await trx
       .insertInto('billing_accounts')
@@ -67,9 +71,11 @@ export const createSetupIntent = async (
 export const openPortal = async (
   context: BillingContext,
   { userId }: UserActor,
-  { return_url: returnUrl }: PortalOrder,
+  { return_url: returnUrl, flow }: PortalOrder,
 ): Promise<PortalSession> => ({
-  url: await withCustomer(context, userId, (customerId) => context.processor.openPortal({ customerId, returnUrl })),
+  url: await withCustomer(context, userId, (customerId) =>
+    context.processor.openPortal({ customerId, returnUrl, flow }),
+  ),
 });
 
 /** The account's invoices, as the processor has them. */

@@ -12,7 +12,7 @@ import type {
 
 type Mood = 'well' | 'away' | 'refuses';
 
-const NOTHING: CustomerFacts = { defaultPaymentMethod: null, paymentMethods: [], subscription: null };
+const NOTHING: CustomerFacts = { defaultPaymentMethod: null, paymentMethods: [], card: null, subscription: null };
 
 export const PERIOD_END = Date.UTC(2030, 6, 1);
 
@@ -22,6 +22,8 @@ export class MemoryProcessor implements Processor {
   moodOf: Partial<Record<keyof Processor, Mood>> = {};
   /** Each call waits for it. */
   gate: Promise<void> = Promise.resolve();
+  /** Right after subscriptions were ended: what a process that dies there does. */
+  afterEnd: () => void = () => {};
   readonly calls: { readonly name: keyof Processor; readonly input: unknown }[] = [];
   readonly customers = new Map<string, CustomerFacts>();
   readonly #subscriptionOfKey = new Map<string, SubscriptionFacts>();
@@ -91,6 +93,12 @@ export class MemoryProcessor implements Processor {
       return { ...subscription, cancelsAtPeriodEnd: false };
     }
     throw new Fault('BILLING_PROCESSOR_REFUSED', { reason: 'no such subscription' });
+  }
+
+  async endSubscriptions(customerId: string): Promise<void> {
+    await this.#call('endSubscriptions', customerId);
+    this.changeSubscription(customerId, { status: 'canceled' });
+    this.afterEnd();
   }
 
   async setFinalMinimum(order: FinalMinimumOrder): Promise<void> {

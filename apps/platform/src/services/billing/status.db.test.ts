@@ -28,6 +28,9 @@ it('a free account owes nothing and has nothing', async () => {
     has_payment_method: false,
     allow_custom_subdomains: true,
     monthly_minimum_cents: 0,
+    payment_method: null,
+    test_mode: true,
+    hidden: false,
   });
 });
 
@@ -46,6 +49,9 @@ it('a subscriber sees all of it, also while the processor is away', async () => 
     has_payment_method: true,
     allow_custom_subdomains: true,
     monthly_minimum_cents: 300,
+    payment_method: { brand: 'visa', last4: '4242' },
+    test_mode: true,
+    hidden: false,
   });
   fixture.processor.mood = 'well';
 });
@@ -90,4 +96,16 @@ it('a subscriber sees bytes and cents of this month alone, rounded down once', a
 it('of a month in which nothing was carried all is zero', async () => {
   const { user } = await fixture.addSubscriber('quiet');
   expect(await showUsage(fixture.context, user)).toMatchObject({ metered_bytes: 0, usage_cents: 0 });
+});
+
+it.each([
+  ['http://localhost:8080', 'simulator', { test_mode: true, hidden: false }],
+  ['http://[::1]:8080', 'simulator', { test_mode: true, hidden: false }],
+  ['https://tunnels.example.com', 'simulator', { test_mode: true, hidden: true }],
+  ['https://tunnels.example.com', 'stripe', { test_mode: false, hidden: false }],
+] as const)('at %s with the %s: %j', async (public_url, processor, mode) => {
+  const user = await fixture.addUser(`${processor}-${public_url.length}`);
+  const { settings } = fixture.context;
+  const there = { ...settings, public_url, billing: { ...settings.billing, processor } };
+  expect(await showStatus({ ...fixture.context, settings: there }, user)).toMatchObject(mode);
 });

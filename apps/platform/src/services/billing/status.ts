@@ -1,11 +1,11 @@
 // Where an account stands and what its month costs: from the tables alone, so that it is told while the processor is away.
 import type { BillingStatus, BillingUsage } from '@tunnel/contract';
-import { estimateCents, isPayg, monthOf, usageCents } from '@tunnel/core';
+import { estimateCents, isLoopbackHost, isPayg, monthOf, usageCents } from '@tunnel/core';
 import type { ServiceContext, UserActor } from '../service-context.ts';
 
 /** Where an account stands: from the tables alone, so that it is told while the processor is away. */
 export const showStatus = async (
-  { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
+  { db, clock, settings }: Pick<ServiceContext, 'db' | 'clock' | 'settings'>,
   { userId }: UserActor,
 ): Promise<BillingStatus> => {
   const month = monthOf(clock.now());
@@ -23,6 +23,8 @@ export const showStatus = async (
       'plan.allow_custom_subdomains',
       'account.customer_id',
       'account.has_payment_method',
+      'account.card_brand as brand',
+      'account.card_last4 as last4',
       'account.subscription_status',
       'account.current_period_end',
       'account.spend_cap_cents',
@@ -42,7 +44,18 @@ export const showStatus = async (
     has_payment_method: row.has_payment_method ?? false,
     allow_custom_subdomains: row.allow_custom_subdomains,
     monthly_minimum_cents: row.monthly_minimum_cents,
+    payment_method: row.brand === null || row.last4 === null ? null : { brand: row.brand, last4: row.last4 },
+    ...billingModeOf(settings),
   };
+};
+
+/** A simulator moves no money: on a public platform its billing would only mislead, so the dashboard leaves it out. */
+const billingModeOf = ({
+  billing,
+  public_url,
+}: ServiceContext['settings']): { test_mode: boolean; hidden: boolean } => {
+  const isSimulated = billing.processor === 'simulator';
+  return { test_mode: isSimulated, hidden: isSimulated && !isLoopbackHost(new URL(public_url).hostname) };
 };
 
 /** What subscribing leads to. */

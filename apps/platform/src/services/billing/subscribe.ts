@@ -2,7 +2,9 @@
 // so a late webhook, or a crash between making it there and storing it here, never makes a second one.
 import type { StartedSubscription } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
+import type { Transaction } from 'kysely';
 import type { CustomerFacts, SubscriptionFacts } from '../../billing/processor/processor.ts';
+import type { Schema } from '../../db/schema.ts';
 import { actorName } from '../audit.ts';
 import type { UserActor } from '../service-context.ts';
 import { type BillingAccount, type BillingContext, findAccount } from './billing-account.ts';
@@ -14,6 +16,7 @@ export const subscribe = async (context: BillingContext, actor: UserActor): Prom
     return await context.locks.hold(userId, async (trx) => {
       const account = await findAccount(trx, userId);
       if (account === undefined || account.customer_id === null) throw new Fault('BILLING_NO_PAYMENT_METHOD');
+      await refuseDeleted(trx, userId);
       const customer = await context.processor.readCustomer(account.customer_id);
       if (customer === null) throw new Fault('BILLING_NO_PAYMENT_METHOD');
       const present = await livingSubscription(context, account, customer);
@@ -26,6 +29,12 @@ export const subscribe = async (context: BillingContext, actor: UserActor): Prom
     if (error instanceof Fault && error.code === 'BILLING_PROCESSOR_REFUSED') await takeNextKey(context, userId);
     throw error;
   }
+};
+
+/** Asked under the lock: a request that began before the deletion subscribes nobody after it. */
+const refuseDeleted = async (trx: Transaction<Schema>, userId: string): Promise<void> => {
+  const user = await trx.selectFrom('users').select('deleted_at').where('id', '=', userId).executeTakeFirst();
+  if (user?.deleted_at !== null) throw new Fault('ACCESS_TOKEN_INVALID');
 };
 
 /** As it is, kept when it was set to end, or new. */

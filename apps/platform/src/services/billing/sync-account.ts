@@ -8,7 +8,7 @@ import {
   type SubscriptionStep,
 } from '@tunnel/core';
 import type { Transaction } from 'kysely';
-import type { CustomerFacts } from '../../billing/processor/processor.ts';
+import type { CardFacts, CustomerFacts } from '../../billing/processor/processor.ts';
 import type { Schema } from '../../db/schema.ts';
 import { writeAudit } from '../audit.ts';
 import { announceChange } from '../edge-changes.ts';
@@ -73,13 +73,15 @@ export const applyFacts = async (
   const { user_id: userId } = applied.account;
   const user = await trx
     .selectFrom('users')
-    .select(['email', 'plan'])
+    .select(['email', 'plan', 'deleted_at'])
     .where('id', '=', userId)
     .forNoKeyUpdate()
     .executeTakeFirstOrThrow();
-  await writeAccount(trx, applied, step.state, { now, aheadMs: grace.aheadMs });
+  // Of an account that is deleted nothing is kept that tells whose it was.
+  const card = user.deleted_at === null ? (applied.facts?.card ?? null) : null;
+  await writeAccount(trx, applied, step.state, { now, aheadMs: grace.aheadMs, card });
   const plan = await setPlan(trx, { userId, present: user.plan, now }, step.effects);
-  await tell(context, trx, { ...applied, email: user.email, effects: step.effects, now });
+  await tell(context, trx, { ...applied, user, effects: step.effects, now });
   return { subscription: step.state, plan };
 };
 
@@ -131,7 +133,7 @@ const writeAccount = async (
   trx: Trx,
   { account, facts }: AppliedFacts,
   state: SubscriptionState,
-  { now, aheadMs }: { readonly now: number; readonly aheadMs: number | null },
+  { now, aheadMs, card }: { readonly now: number; readonly aheadMs: number | null; readonly card: CardFacts | null },
 ): Promise<void> => {
   const isNew = state.id !== null && state.id !== account.subscription_id;
   if (isNew) await leaveUnreported(trx, account.user_id);
@@ -140,6 +142,8 @@ const writeAccount = async (
     .set({
       customer_id: facts === null ? null : account.customer_id,
       has_payment_method: facts !== null && hasPaymentMethod(facts),
+      card_brand: card?.brand ?? null,
+      card_last4: card?.last4 ?? null,
       subscription_id: state.id,
       subscription_status: state.status,
       cancels_at_period_end: state.cancelsAtPeriodEnd,
@@ -186,18 +190,23 @@ const setPlan = async (
 };
 
 interface Told extends AppliedFacts {
-  readonly email: string;
+  readonly user: { readonly email: string; readonly deleted_at: Date | null };
   readonly effects: readonly SubscriptionEffect[];
   readonly now: number;
 }
 
 const tell = async ({ settings }: BillingContext, trx: Trx, told: Told): Promise<void> => {
-  const { account, actor, email, effects, now } = told;
+  const { account, actor, user, effects, now } = told;
   const { user_id: userId } = account;
   const kinds = new Set(effects.map(({ kind }) => kind));
-  if (kinds.has('mail-payment-failed')) await queueMail(trx, paymentFailedMail(settings.public_url, email), now);
+  // Of an account that is deleted nobody is told, and no edge hears that it may go on.
+  const isDeleted = user.deleted_at !== null;
+  if (kinds.has('mail-payment-failed') && !isDeleted) {
+    await queueMail(trx, paymentFailedMail(settings.public_url, user.email), { userId, now });
+  }
   for (const effect of effects) {
     if (effect.kind === 'audit') await writeAudit(trx, { actor, action: effect.action, userId });
   }
-  if (kinds.has('announce-account')) await announceChange(trx, { kind: 'account-changed', accountId: userId });
+  if (kinds.has('announce-account') && !isDeleted)
+    await announceChange(trx, { kind: 'account-changed', accountId: userId });
 };

@@ -13,9 +13,13 @@ export interface Mail {
 
 /**
  * Puts a mail into the outbox, in the transaction of what it is about: neither is there alone, and no request waits for a
- * mail server.
+ * mail server. `userId`: whose account it is about; null: nobody has one yet.
  */
-export const queueMail = async (trx: Transaction<Schema>, mail: Mail, now: number): Promise<void> => {
+export const queueMail = async (
+  trx: Transaction<Schema>,
+  mail: Mail,
+  { userId, now }: { readonly userId: string | null; readonly now: number },
+): Promise<void> => {
   await trx
     .insertInto('mail_outbox')
     .values({
@@ -25,6 +29,7 @@ export const queueMail = async (trx: Transaction<Schema>, mail: Mail, now: numbe
       html_body: mail.html,
       created_at: new Date(now),
       next_try_at: new Date(now),
+      user_id: userId,
     })
     .execute();
 };

@@ -1,4 +1,4 @@
-// The mails that the platform sends: about an address, a password, a payment, a spend cap.
+// The mails that the platform sends: about an address, a password, an invitation, a payment, a spend cap.
 import { type CapNotice, PAST_DUE_GRACE_MS, showDollars } from '@tunnel/core';
 import { BILLING_PAGE, linkTo, type Mail, renderMail } from './mail-template.ts';
 
@@ -6,13 +6,13 @@ import { BILLING_PAGE, linkTo, type Mail, renderMail } from './mail-template.ts'
 export const verificationMail = (publicUrl: string, recipient: string, token: string): Mail =>
   renderMail({
     recipient,
-    subject: 'Please verify your e-mail address',
-    opening: `An account was made with the address ${recipient}. To use it, please open this link:`,
-    action: 'Verify the address',
+    subject: 'Verify your email',
+    opening: 'Confirm your email to finish signing up.',
+    action: 'Verify email',
     link: linkTo(publicUrl, `/auth/verify-email/${token}`),
     closing: [
       'The link works once, for 24 hours.',
-      'If it was not you, there is nothing to do: without the link nobody can use the account.',
+      "If you didn't sign up, ignore this mail: nobody can use the account without the link.",
     ],
   });
 
@@ -21,13 +21,72 @@ export const resetMail = (publicUrl: string, recipient: string, token: string): 
   renderMail({
     recipient,
     subject: 'Choose a new password',
-    opening: `Somebody asked for a new password of the account ${recipient}. To choose one, please open this link:`,
+    opening: `Choose a new password for the account ${recipient}.`,
     action: 'Choose a new password',
-    link: linkTo(publicUrl, `/app/reset-password?token=${token}`),
+    link: resetLink(publicUrl, token),
     closing: [
-      'The link works once, for one hour. Everywhere you are logged in, you will have to log in again.',
-      'If it was not you, there is nothing to do: your password stays as it is.',
+      'The link works once, for one hour. It logs you out everywhere.',
+      "If you didn't ask for it, ignore this mail: your password stays as it is.",
     ],
+  });
+
+export const resetLink = (publicUrl: string, token: string): string =>
+  linkTo(publicUrl, `/app/reset-password?token=${token}`);
+
+/** To somebody whom an operator invites: nobody has the address here yet. */
+export const invitationMail = (publicUrl: string, recipient: string, token: string): Mail =>
+  renderMail({
+    recipient,
+    subject: 'You are invited',
+    opening: `Sign up with ${recipient} and put your localhost online.`,
+    action: 'Accept the invitation',
+    link: invitationLink(publicUrl, token),
+    closing: [
+      'The link works once, for 7 days, and for this address.',
+      "If you didn't expect it, ignore this mail: there is no account yet.",
+    ],
+  });
+
+export const invitationLink = (publicUrl: string, token: string): string =>
+  linkTo(publicUrl, `/app/signup?invite=${token}`);
+
+/** To somebody for whom an operator made an account, without a password. */
+export const welcomeMail = (publicUrl: string, recipient: string, token: string): Mail =>
+  renderMail({
+    recipient,
+    subject: 'Your account is ready',
+    opening: `Choose a password for the account ${recipient}, then log in.`,
+    action: 'Choose a password',
+    link: resetLink(publicUrl, token),
+    closing: [
+      'The link works once, for 7 days. After that, use "Forgot password?" on the log-in page.',
+      "If you didn't expect it, ignore this mail: nobody can log in without a password.",
+    ],
+  });
+
+/** To the address that an account shall have from now on: whoever opens the link has read it. */
+export const newAddressMail = (publicUrl: string, recipient: string, token: string): Mail =>
+  renderMail({
+    recipient,
+    subject: 'Confirm your new email',
+    opening: 'Confirm this address to use it for your account.',
+    action: 'Confirm email',
+    link: linkTo(publicUrl, `/auth/verify-email/${token}`),
+    closing: [
+      'The link works once, for 24 hours. Until then your account keeps its present address.',
+      "If you didn't ask for it, ignore this mail: nothing changes.",
+    ],
+  });
+
+/** To the address of before: its owner must not learn it by being locked out. */
+export const addressChangedMail = (publicUrl: string, recipient: string, newAddress: string): Mail =>
+  renderMail({
+    recipient,
+    subject: 'Your email was changed',
+    opening: `Your account now uses ${newAddress} instead of ${recipient}. Log in with the new address from now on.`,
+    action: 'Open settings',
+    link: linkTo(publicUrl, '/app/settings'),
+    closing: ["If it wasn't you, write to the operator of this platform now: somebody knows your password."],
   });
 
 const GRACE_DAYS = PAST_DUE_GRACE_MS / (24 * 60 * 60 * 1000);
@@ -37,12 +96,12 @@ export const paymentFailedMail = (publicUrl: string, recipient: string): Mail =>
   renderMail({
     recipient,
     subject: 'A payment failed',
-    opening: `A payment of the account ${recipient} failed. To look at the payment method and the open invoice, please open this page:`,
-    action: 'Look at the payment',
+    opening: `A payment for the account ${recipient} failed. Check the payment method and the open invoice:`,
+    action: 'Open billing',
     link: linkTo(publicUrl, BILLING_PAGE),
     closing: [
-      `Nothing changes for ${GRACE_DAYS} days. After that the tunnels are closed, and new ones refused, until the invoice is paid.`,
-      'If you have paid meanwhile, there is nothing to do.',
+      `Nothing changes for ${GRACE_DAYS} days. After that your tunnels stop until you pay the invoice.`,
+      'If you have paid already, ignore this mail.',
     ],
   });
 
@@ -60,21 +119,21 @@ export const capMail = (publicUrl: string, recipient: string, { percent, capCent
     return renderMail({
       recipient,
       subject: `Your spend cap of ${cap} is reached`,
-      opening: `The account ${recipient} has used ${used} this month, and its spend cap is ${cap}. Its tunnels are closed, and new ones are refused. To raise or remove the cap, please open this page:`,
-      action: 'Look at the spend cap',
+      opening: `The account ${recipient} has used ${used} this month, and its spend cap is ${cap}. Its tunnels stop until you raise the cap or the month ends.`,
+      action: 'Change the spend cap',
       link,
       closing: [
-        'As soon as the cap is above the usage, tunnels can be opened again. The next month, in UTC, begins at zero.',
-        'If the cap is there for a reason, there is nothing to do: no more usage is charged this month.',
+        'Above your usage, a new cap lets tunnels in at once. The next month, in UTC, begins at zero.',
+        'To keep the cap, do nothing: we charge no more usage this month.',
       ],
     });
   }
   return renderMail({
     recipient,
     subject: `${percent} % of your spend cap is used`,
-    opening: `The account ${recipient} has used ${used} this month, and its spend cap is ${cap}. When the cap is reached, its tunnels are closed, and new ones are refused. To see the usage, or to change the cap, please open this page:`,
-    action: 'Look at the spend cap',
+    opening: `The account ${recipient} has used ${used} this month, and its spend cap is ${cap}. At the cap, its tunnels stop until you raise it or the month ends.`,
+    action: 'Change the spend cap',
     link,
-    closing: ['If the cap is there for a reason, there is nothing to do.'],
+    closing: ['To keep the cap, do nothing.'],
   });
 };

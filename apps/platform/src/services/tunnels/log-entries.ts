@@ -36,7 +36,7 @@ export const insertOpened = async (
       ${column((record) => record.protocol)}::text[],
       ${column((record) => timeOf(record.at).toISOString())}::timestamptz[]
     ) as told (account_id, key_id, tunnel_id, run_id, session_id, name, client_name, protocol, at)
-    join users on users.id = told.account_id
+    join users on users.id = told.account_id and users.deleted_at is null
     join edges on edges.id = ${edgeId}
     left join api_keys on api_keys.id = told.key_id and api_keys.user_id = users.id
     order by told.tunnel_id

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { addressOf, hasAddress, originText, protocolText } from './tunnel-address.ts';
+
+const entry = { protocol: 'http', label: 'web', tunnel_id: 'tun_1' } as const;
+
+it.each([
+  [{ ...entry, public_url: 'https://web.example.com' }, 'https://web.example.com', 'https://web.example.com'],
+  [{ ...entry, protocol: 'tcp', label: '20000', public_url: 'tcp://example.com:20000' }, 'example.com:20000', null],
+  [{ ...entry, protocol: 'udp', label: '20001', public_url: 'udp://[::1]:20001' }, '[::1]:20001', null],
+  [{ ...entry, protocol: 'p2p', label: 'office', public_url: 'p2p://office' }, 'office', null],
+  [entry, 'web', null],
+  [{ ...entry, label: '' }, 'tun_1', null],
+  [{ ...entry, public_url: 'javascript:alert(1)' }, 'javascript:alert(1)', null],
+] as const)('%j is reached at %s', (tunnel, text, href) => {
+  expect(addressOf(tunnel)).toEqual({ text, href });
+});
+
+it('names say what is known', () => {
+  expect(originText({ name: 'web', client_name: 'laptop' })).toBe('web on laptop');
+  expect([originText({ name: 'web' }), originText({ client_name: 'laptop' }), originText({})]).toEqual([
+    ...['web', 'laptop', ''],
+  ]);
+  expect([protocolText('http'), protocolText('p2p')]).toEqual(['HTTP', 'P2P']);
+  expect(hasAddress({ protocol: 'p2p', public_url: 'p2p://a' })).toBe(false);
+});

@@ -1,0 +1,125 @@
+// Edits a captured request and sends it: method, path, headers and body. What was hidden stays as it was unless it is overwritten.
+import type { CapturedRequest, ReplayEdit } from '@tunnel/contract';
+import { type ComponentProps, type FormEvent, useId, useState } from 'react';
+import { Button } from '../../ui/button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { describedBy, FieldFrame, type FieldText, TextField } from '../../ui/field.tsx';
+import { MaybeProblem } from '../../ui/problem.tsx';
+import { type DraftResult, draftOf, editOf, type RequestDraft } from './request-edit.ts';
+
+export interface EditReplayDialogProps {
+  readonly request: CapturedRequest;
+  readonly isPending: boolean;
+  readonly error: unknown;
+  readonly onSend: (edit: ReplayEdit) => void;
+  readonly onClose: () => void;
+}
+
+export const EditReplayDialog = ({ request, isPending, error, onSend, onClose }: EditReplayDialogProps) => {
+  const form = useId();
+  const [initial] = useState<RequestDraft>(() => draftOf(request));
+  const [draft, setDraft] = useState(initial);
+  const [result, setResult] = useState<DraftResult | null>(null);
+  const change = (some: Partial<RequestDraft>): void => {
+    setDraft({ ...draft, ...some });
+    setResult(null);
+  };
+  const send = (event: FormEvent): void => {
+    event.preventDefault();
+    const made = editOf(request, draft);
+    setResult(made);
+    if (made.kind === 'edit' && !isPending) onSend(made.edit);
+  };
+  return (
+    <Dialog
+      open
+      wide
+      // A press beside it would throw away what was written.
+      dismissable={draft === initial}
+      onClose={onClose}
+      title="Edit and replay"
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" form={form} pending={isPending}>
+            Send
+          </Button>
+        </>
+      }
+    >
+      <form id={form} onSubmit={send} className="space-y-4">
+        <Fields {...{ draft, change, result }} />
+        <MaybeProblem error={error} />
+      </form>
+    </Dialog>
+  );
+};
+
+interface FieldsProps {
+  readonly draft: RequestDraft;
+  readonly change: (some: Partial<RequestDraft>) => void;
+  readonly result: DraftResult | null;
+}
+
+const Fields = ({ draft, change, result }: FieldsProps) => {
+  const problemOf = (field: string): string | null =>
+    result?.kind === 'problem' && result.field === field ? result.text : null;
+  const plain = { autoCapitalize: 'none', autoCorrect: 'off', autoComplete: 'off', spellCheck: false } as const;
+  return (
+    <>
+      <div className="grid gap-4 sm:grid-cols-[8rem_minmax(0,1fr)]">
+        <TextField
+          label="Method"
+          value={draft.method}
+          error={problemOf('method')}
+          onChange={({ target }) => change({ method: target.value })}
+          className="font-mono"
+          {...plain}
+        />
+        <TextField
+          label="Path"
+          value={draft.path}
+          error={problemOf('path')}
+          onChange={({ target }) => change({ path: target.value })}
+          className="font-mono"
+          {...plain}
+        />
+      </div>
+      <TextAreaField
+        label="Headers"
+        hint="One per line. [redacted] keeps the original value."
+        value={draft.headers}
+        error={problemOf('headers')}
+        rows={7}
+        onChange={({ target }) => change({ headers: target.value })}
+        {...plain}
+      />
+      {draft.body === null ? (
+        <p className="text-muted">The body is not text. It is sent unchanged.</p>
+      ) : (
+        <TextAreaField
+          label="Body"
+          value={draft.body}
+          rows={9}
+          onChange={({ target }) => change({ body: target.value })}
+          {...plain}
+        />
+      )}
+    </>
+  );
+};
+
+interface TextAreaFieldProps extends Omit<ComponentProps<'textarea'>, 'id'>, FieldText {}
+
+const TextAreaField = ({ label, hint, error = null, ...area }: TextAreaFieldProps) => {
+  const id = useId();
+  return (
+    <FieldFrame {...{ id, label, hint, error }}>
+      <textarea
+        {...area}
+        {...describedBy(id, { hint, error })}
+        className="block w-full resize-y whitespace-pre rounded-md border border-edge bg-surface px-3 py-2 font-mono text-ink text-sm hover:border-ink focus-visible:border-accent focus-visible:outline-offset-0 aria-invalid:border-bad"
+      />
+    </FieldFrame>
+  );
+};

@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest';
+import { curlCommand, headerLines } from './request-copy.ts';
+
+const request = {
+  method: 'GET',
+  path: '/',
+  request_headers: { host: 'web.test' },
+  request_body: null,
+  request_size: 0,
+  replayable: true,
+};
+
+it('a plain visit is a plain command', () => {
+  expect(curlCommand(request, 'https://web.test/')).toBe('curl https://web.test/');
+  expect(curlCommand({ ...request, method: 'HEAD' }, 'https://web.test')).toContain('--head');
+});
+
+it('method, headers and body are as they were, quoted for a shell; what curl makes itself is left out', () => {
+  const command = curlCommand(
+    {
+      ...request,
+      method: 'PUT',
+      path: "/it's?a=1&token=[redacted]",
+      request_headers: {
+        ...{ host: 'web.test', 'content-length': '17', 'accept-encoding': 'gzip', 'content-type': 'application/json' },
+        ...{ 'content-encoding': 'gzip', authorization: '[redacted]' },
+      },
+      request_body: '{"it\'s":"$HOME"}\n',
+      request_size: 17,
+    },
+    'http://web.localhost:8000',
+  );
+  expect(command.split(' \\\n  ')).toEqual([
+    "curl 'http://web.localhost:8000/it'\\''s?a=1&token=[redacted]'",
+    '-X PUT',
+    '--compressed',
+    "-H 'content-type: application/json'",
+    "-H 'authorization: [redacted]'",
+    `--data-raw '{"it'\\''s":"$HOME"}\n'`,
+  ]);
+});
+
+it('a body that is not there as text is a file', () => {
+  expect(curlCommand({ ...request, method: 'POST', request_size: 9 }, 'http://a')).toBe(
+    'curl http://a/ \\\n  --data-binary @body.bin',
+  );
+  const cut = { ...request, method: 'POST', request_size: 20_000, request_body: 'x', replayable: false };
+  expect(curlCommand(cut, 'http://a')).toContain('@body.bin');
+});
+
+it('headers are lines', () => {
+  expect(headerLines({ a: '1', b: '2, 3' })).toBe('a: 1\nb: 2, 3');
+});

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { filterRequests, methodsOf, NO_FILTER, type RequestFilter } from './request-filter.ts';
+
+const requests = [
+  { id: 'req_1', method: 'GET', path: '/shop?page=2', status: 200 },
+  { id: 'req_2', method: 'POST', path: '/hook', status: 500, replay_of: 'req_0' },
+  { id: 'req_3', method: 'GET', path: '/gone', status: 404 },
+  { id: 'req_4', method: 'GET', path: '/slow', status: null },
+];
+
+const found = (filter: Partial<RequestFilter>): string[] =>
+  filterRequests(requests, { ...NO_FILTER, ...filter }).map(({ id }) => id);
+
+it.each<[Partial<RequestFilter>, string[]]>([
+  [{}, ['req_1', 'req_2', 'req_3', 'req_4']],
+  [{ status: '5' }, ['req_2']],
+  [{ status: '4' }, ['req_3']],
+  [{ status: 'none' }, ['req_4']],
+  [{ method: 'GET', status: '2' }, ['req_1']],
+  [{ text: 'get /S' }, ['req_1', 'req_4']],
+  [{ text: '500' }, ['req_2']],
+  [{ text: 'REQ_3' }, ['req_3']],
+  [{ text: 'replay' }, ['req_2']],
+  [{ text: 'nothing like it' }, []],
+])('%j finds %j', (filter, ids) => expect(found(filter)).toEqual(ids));
+
+it('the same list is the same object: nothing is drawn again', () => {
+  expect(filterRequests(requests, NO_FILTER)).toBe(requests);
+});
+
+it('offers the methods that came, and never loses the chosen one', () => {
+  expect(methodsOf(requests, '')).toEqual(['GET', 'POST']);
+  expect(methodsOf(requests, 'PUT')).toEqual(['GET', 'POST', 'PUT']);
+});

@@ -1,0 +1,51 @@
+// Which of the captured requests a page lists: by status, method and text. Pure.
+import type { CapturedRequest } from '@tunnel/contract';
+
+export const STATUS_CHOICES = [
+  { value: 'all', label: 'Any status' },
+  { value: '2', label: '2xx' },
+  { value: '3', label: '3xx' },
+  { value: '4', label: '4xx' },
+  { value: '5', label: '5xx' },
+  { value: 'none', label: 'No answer' },
+] as const;
+
+export type StatusChoice = (typeof STATUS_CHOICES)[number]['value'];
+
+export interface RequestFilter {
+  readonly text: string;
+  readonly status: StatusChoice;
+  /** Empty: any. */
+  readonly method: string;
+}
+
+export const NO_FILTER: RequestFilter = { text: '', status: 'all', method: '' };
+
+type Filtered = Pick<CapturedRequest, 'id' | 'method' | 'path' | 'status' | 'replay_of'>;
+
+/** Every word must be found, each of them in the method, path, status or id. */
+export const filterRequests = <T extends Filtered>(requests: readonly T[], filter: RequestFilter): readonly T[] => {
+  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0 && filter.status === 'all' && filter.method === '') return requests;
+  return requests.filter(
+    (request) =>
+      hasStatus(request, filter.status) &&
+      (filter.method === '' || request.method === filter.method) &&
+      words.every((word) => textOf(request).includes(word)),
+  );
+};
+
+const hasStatus = ({ status }: Filtered, choice: StatusChoice): boolean => {
+  if (choice === 'all') return true;
+  return choice === 'none' ? status === null : status !== null && Math.floor(status / 100) === Number(choice);
+};
+
+const textOf = ({ id, method, path, status, replay_of }: Filtered): string =>
+  `${method} ${path} ${status ?? ''} ${id} ${replay_of === undefined ? '' : 'replay'}`.toLowerCase();
+
+/** Those that came, and the one that is chosen, in their order. */
+export const methodsOf = (requests: readonly Pick<CapturedRequest, 'method'>[], chosen: string): string[] => {
+  const methods = new Set(requests.map(({ method }) => method));
+  if (chosen !== '') methods.add(chosen);
+  return [...methods].sort();
+};

@@ -1,0 +1,64 @@
+// One alert to the operator's URL that nothing has caused, so that it is known to arrive before it is needed.
+import { createSecureContext } from 'node:tls';
+import { Fault } from '@tunnel/errors';
+import { type Clock, randomId, type ServerConfig } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
+import { composeAlert } from './alert-message.ts';
+import { reasonOf } from './alert-sender.ts';
+import { postOnce } from './post-once.ts';
+
+export interface TestAlertDeps {
+  readonly clock: Clock;
+  readonly version: string;
+}
+
+export interface TestAlertEnd {
+  /** Never more of the URL: its path is mostly a secret. */
+  readonly host: string;
+  readonly outcome: 'delivered' | 'refused-status' | 'timeout' | 'failed';
+  readonly status: number | null;
+  /** A code; null: there was an answer. */
+  readonly reason: string | null;
+  readonly durationMs: number;
+}
+
+/** The body has the fields of a real one: a receiver that takes the one takes the other. */
+const GROUP = { protocol: 'http', label: 'alert-test', groupName: 'alert test', keyHashShort: '00000000' } as const;
+
+export const sendTestAlert = async (
+  { load_balancing, region }: Pick<ServerConfig, 'load_balancing' | 'region'>,
+  { clock, version }: TestAlertDeps,
+): Promise<TestAlertEnd> => {
+  if (load_balancing.alert_webhook_url === '') throw new Fault('CONFIG_NO_ALERT_URL');
+  const url = new URL(load_balancing.alert_webhook_url);
+  url.hash = '';
+  const stamp = {
+    ...{ id: randomId('msg'), now: clock.now(), secret: load_balancing.alert_secret },
+    ...{ userAgent: `tunnel-edge/${version}`, regionId: region.id },
+  };
+  const cause = { memberCount: 0, at: clock.now(), account: '', groupId: '', tenantUrls: [] };
+  const message = composeAlert({ ...GROUP, ...cause }, stamp);
+  const deadline = new AbortController();
+  const timer = clock.setTimeout(() => deadline.abort(), EDGE_LIMITS.ALERT_TIMEOUT_MS);
+  const startedAt = clock.monotonic();
+  const end = await postOnce({
+    ...{ url, addresses: null, message, signal: deadline.signal },
+    secureContext: () => createSecureContext(),
+  }).then(answered, (error: unknown) => unanswered(error, deadline.signal.aborted));
+  timer.cancel();
+  return { host: url.host, ...end, durationMs: Math.round(clock.monotonic() - startedAt) };
+};
+
+type End = Pick<TestAlertEnd, 'outcome' | 'status' | 'reason'>;
+
+const answered = (status: number): End => ({
+  outcome: status >= 200 && status < 300 ? 'delivered' : 'refused-status',
+  status,
+  reason: null,
+});
+
+const unanswered = (error: unknown, isLate: boolean): End => ({
+  outcome: isLate ? 'timeout' : 'failed',
+  status: null,
+  reason: isLate ? `no answer within ${EDGE_LIMITS.ALERT_TIMEOUT_MS / 1000} s` : reasonOf(error),
+});

@@ -1,0 +1,11 @@
+// Which card an account is charged by, as people know it: brand and last four digits, both or none.
+import { type Kysely, sql } from 'kysely';
+
+export const up = async (db: Kysely<unknown>): Promise<void> => {
+  await sql`
+    alter table billing_accounts
+      add column card_brand text,
+      add column card_last4 text,
+      add constraint billing_accounts_card check ((card_brand is null) = (card_last4 is null))
+  `.execute(db);
+};

@@ -1,0 +1,114 @@
+// The password of an account, as its owner shows it before a deed that cannot be taken back, and changes it.
+import type { PasswordChange, PasswordChanged } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { sha256Hex } from '@tunnel/runtime';
+import { sql, type Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import { writeAudit } from '../audit.ts';
+import type { UserActor } from '../service-context.ts';
+import type { AuthContext } from './auth-context.ts';
+import { checkNewPassword } from './new-user.ts';
+
+/** What the password was checked against: one that has changed since then decides nothing. */
+export interface ShownPassword {
+  readonly passwordHash: string | null;
+  readonly epoch: number;
+}
+
+/** Throws PASSWORD_WRONG, which the audit notes: somebody has an access token and not the password. */
+export const checkOwnPassword = async (
+  { db, passwords }: Pick<AuthContext, 'db' | 'passwords'>,
+  { userId }: UserActor,
+  password: string,
+): Promise<ShownPassword> => {
+  const user = await db
+    .selectFrom('users')
+    .select(['password_hash', 'auth_method', 'epoch'])
+    .where('id', '=', userId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  if (user === undefined) throw new Fault('ACCESS_TOKEN_INVALID');
+  const { auth_method: method, password_hash: passwordHash, epoch } = user;
+  if (method !== 'password') throw new Fault('ACCOUNT_EXTERNAL', { method });
+  if (await passwords.matches(passwordHash, password)) return { passwordHash, epoch };
+  await writeAudit(db, { actor: `user:${userId}`, action: 'password.refused', userId });
+  throw new Fault('PASSWORD_WRONG');
+};
+
+/** Locks the account. Throws when the password, or what a reset ends, has changed since it was shown. */
+export const lockShown = async (
+  trx: Transaction<Schema>,
+  { userId }: UserActor,
+  { passwordHash, epoch }: ShownPassword,
+): Promise<void> => {
+  const user = await trx
+    .selectFrom('users')
+    .select(['password_hash', 'epoch'])
+    .where('id', '=', userId)
+    .forUpdate()
+    .executeTakeFirst();
+  // A log-in meanwhile may have made the hash of the same password anew; the epoch then stays.
+  if (user === undefined || user.epoch !== epoch || (passwordHash === null) !== (user.password_hash === null)) {
+    throw new Fault('PASSWORD_WRONG');
+  }
+};
+
+type Context = Pick<AuthContext, 'db' | 'clock' | 'passwords' | 'users' | 'accessTokens'>;
+
+/**
+ * Sets a new password, and logs out everywhere but here. `refreshToken`: of the session that stays; null: none was shown, and
+ * none stays. Access tokens end at once, so the answer carries a new one. Links to reset the password end too: they were asked
+ * for the one of before.
+ */
+export const changePassword = async (
+  context: Context,
+  actor: UserActor,
+  input: PasswordChange & { readonly refreshToken: string | null },
+): Promise<PasswordChanged> => {
+  const { db, clock, passwords, users, accessTokens } = context;
+  const { userId } = actor;
+  checkNewPassword(input.new_password, 'new_password');
+  const shown = await checkOwnPassword(context, actor, input.current_password);
+  const password_hash = await passwords.hash(input.new_password);
+  const now = new Date(clock.now());
+  const { epoch, ended } = await db.transaction().execute(async (trx) => {
+    await lockShown(trx, actor, shown);
+    const changed = await trx
+      .updateTable('users')
+      .set((user) => ({ password_hash, epoch: user('epoch', '+', 1) }))
+      .where('id', '=', userId)
+      .returning('epoch')
+      .executeTakeFirstOrThrow();
+    const others = await endOthers(trx, userId, input.refreshToken, now);
+    await trx
+      .updateTable('mail_tokens')
+      .set({ used_at: now })
+      .where('user_id', '=', userId)
+      .where('kind', '=', 'reset')
+      .where('used_at', 'is', null)
+      .execute();
+    await writeAudit(trx, { actor: `user:${userId}`, action: 'password.changed', userId });
+    return { epoch: changed.epoch, ended: others };
+  });
+  users.forget(userId);
+  return {
+    message: 'password changed',
+    access_token: await accessTokens.issue({ id: userId, epoch }),
+    ended_sessions: ended,
+  };
+};
+
+/** How many they were. A token that is somebody else's keeps nothing. */
+const endOthers = async (
+  trx: Transaction<Schema>,
+  userId: string,
+  refreshToken: string | null,
+  now: Date,
+): Promise<number> => {
+  const { numAffectedRows } = await sql`
+    update refresh_families set revoked_at = ${now}
+    where user_id = ${userId} and revoked_at is null and id not in (
+      select family_id from refresh_tokens where token_hash = ${refreshToken === null ? '' : sha256Hex(refreshToken)}
+    )`.execute(trx);
+  return Number(numAffectedRows ?? 0);
+};

@@ -1,0 +1,181 @@
+// `tunnel-server admin`: what an operator does with accounts, from the invitation to the end. Each change is written to the audit.
+import {
+  createUser,
+  deleteUser,
+  invite,
+  type ListedUser,
+  listUsers,
+  PasswordHasher,
+  restore,
+  sendPasswordReset,
+  setPlan,
+  setUnlimited,
+  suspend,
+} from '@tunnel/platform';
+import { systemClock } from '@tunnel/runtime';
+import { Argument, Command } from 'commander';
+import { consoleOperator, open, sayTo, subcommand } from './database-commands.ts';
+import { type JsonFlags, tableText } from './shared.ts';
+
+const clock = systemClock;
+
+interface UsersFlags extends JsonFlags {
+  readonly after?: string;
+}
+
+export const admin = (finish: (code: number) => void): Command => {
+  const say = sayTo(finish);
+  const sayChange = (flags: JsonFlags, done: string, { changed }: { readonly changed: boolean }): void =>
+    say(flags, changed ? done : `nothing to do: ${done}`, { changed });
+  const command = new Command('admin').description('Invite people, look at accounts, and change what they may do.');
+  for (const each of peopleCommands(say)) command.addCommand(each);
+  return command
+    .addCommand(
+      subcommand('users', 'The accounts, by email.', 'admin users')
+        .option('--after <email>', 'start after this email; a page has 1000')
+        .action(async (flags: UsersFlags) => {
+          const page = flags.after === undefined ? {} : { after: flags.after };
+          const users = await open(flags, ({ db }) => listUsers({ db }, page));
+          say(flags, usersText(users), users);
+        }),
+    )
+    .addCommand(
+      subcommand('suspend', 'Close an account: its sessions and tunnels end.', 'admin suspend alice@example.com')
+        .argument('<email>')
+        .action(async (email: string, flags: JsonFlags) => {
+          const result = await open(flags, ({ db }) => suspend({ db, clock }, consoleOperator(), email));
+          sayChange(flags, `${email} is suspended`, result);
+        }),
+    )
+    .addCommand(
+      subcommand('restore', 'Open a suspended account again.', 'admin restore alice@example.com')
+        .argument('<email>')
+        .action(async (email: string, flags: JsonFlags) => {
+          const result = await open(flags, ({ db }) => restore({ db }, consoleOperator(), email));
+          sayChange(flags, `${email} is active`, result);
+        }),
+    )
+    .addCommand(
+      subcommand('set-plan', 'Give an account another plan.', 'admin set-plan alice@example.com payg')
+        .argument('<email>')
+        .argument('<plan>')
+        .action(async (email: string, plan: string, flags: JsonFlags) => {
+          const result = await open(flags, ({ db }) => setPlan({ db, clock }, consoleOperator(), { email, plan }));
+          sayChange(flags, `${email} has plan ${plan}`, result);
+        }),
+    )
+    .addCommand(
+      subcommand('set-unlimited', 'Free one key from the tunnel limit of its plan.', 'admin set-unlimited KEY_ID on')
+        .argument('<key-id>')
+        .addArgument(new Argument('<state>').choices(['on', 'off']))
+        .action(async (keyId: string, state: 'on' | 'off', flags: JsonFlags) => {
+          const unlimited = state === 'on';
+          const result = await open(flags, ({ db }) => setUnlimited({ db }, consoleOperator(), { keyId, unlimited }));
+          sayChange(flags, `key ${keyId} has ${unlimited ? 'no limit' : 'the limit of its plan'}`, result);
+        }),
+    );
+};
+
+type Say = ReturnType<typeof sayTo>;
+
+interface CreateFlags extends JsonFlags {
+  readonly passwordStdin?: boolean;
+}
+
+interface DeleteFlags extends JsonFlags {
+  readonly yes?: boolean;
+}
+
+const MAIL_NOTE = 'The mail goes out as soon as the server runs. Or hand the link over yourself.\n';
+
+/** Who comes in, and who goes. A link is all that standard output has, so that a script can take it. */
+const peopleCommands = (say: Say): Command[] => [
+  subcommand('invite', 'Invite somebody to sign up; the link works once, for 7 days.', 'admin invite alice@example.com')
+    .argument('<email>')
+    .action(async (email: string, flags: JsonFlags) => {
+      const { sent, signUp } = await open(flags, async ({ db }, { platform }) => ({
+        sent: await invite({ db, clock, publicUrl: platform.public_url }, consoleOperator(), email),
+        signUp: platform.sign_up,
+      }));
+      if (signUp === 'closed') process.stderr.write('Sign-up is closed: set `[platform] sign_up = "invite"` first.\n');
+      process.stderr.write(MAIL_NOTE);
+      say(flags, sent.link, { email: sent.email, link: sent.link, expires_at: sent.expiresAt });
+    }),
+  subcommand(
+    'create-user',
+    'Make an account; its owner gets a link to choose a password.',
+    'admin create-user alice@example.com',
+  )
+    .argument('<email>')
+    .option('--password-stdin', 'take the password from standard input, and send no link')
+    .action(async (email: string, flags: CreateFlags) => {
+      const password = flags.passwordStdin === true ? await readLine(process.stdin) : null;
+      const made = await open(flags, ({ db }, { platform }) =>
+        createUser({ db, clock, publicUrl: platform.public_url, passwords: new PasswordHasher() }, consoleOperator(), {
+          email,
+          password,
+        }),
+      );
+      if (made.link !== null) process.stderr.write(MAIL_NOTE);
+      say(flags, made.link ?? `${made.email} can log in now`, made);
+    }),
+  subcommand(
+    'reset-password',
+    'Send a link to choose a new password; it works for one hour.',
+    'admin reset-password alice@example.com',
+  )
+    .argument('<email>')
+    .action(async (email: string, flags: JsonFlags) => {
+      const sent = await open(flags, ({ db }, { platform }) =>
+        sendPasswordReset({ db, clock, publicUrl: platform.public_url }, consoleOperator(), email),
+      );
+      process.stderr.write(MAIL_NOTE);
+      say(flags, sent.link, { email: sent.email, link: sent.link, expires_at: sent.expiresAt });
+    }),
+  subcommand(
+    'delete-user',
+    'Delete an account for good: tunnels, keys, subscription, data.',
+    'admin delete-user alice@example.com --yes',
+  )
+    .argument('<email>')
+    .option('--yes', 'confirm it')
+    .action(async (email: string, flags: DeleteFlags, command: Command) => {
+      if (flags.yes !== true) command.error('error: Add --yes to confirm.');
+      await open(flags, ({ db }) => deleteUser({ db, clock }, consoleOperator(), email));
+      say(flags, `${email} is deleted; the server ends its tunnels and its subscription`, { deleted: true });
+    }),
+];
+
+/** Longer than any password may be. */
+const PASSWORD_INPUT_MAX_BYTES = 4096;
+
+/** What was piped in, without the end of its line. */
+const readLine = async (input: AsyncIterable<Buffer | string>): Promise<string> => {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of input) {
+    const chunk = Buffer.from(part);
+    parts.push(chunk);
+    bytes += chunk.length;
+    if (bytes > PASSWORD_INPUT_MAX_BYTES) break;
+  }
+  return Buffer.concat(parts)
+    .toString('utf8')
+    .replace(/\r?\n$/, '');
+};
+
+const usersText = (users: readonly ListedUser[]): string =>
+  users.length === 0
+    ? 'no accounts yet'
+    : tableText(
+        ['EMAIL', 'STATUS', 'PLAN', 'VERIFIED', 'TUNNELS', 'SINCE', 'ID'],
+        users.map(({ email, status, plan, emailVerified, openTunnels, createdAt, id }) => [
+          email,
+          status,
+          plan,
+          emailVerified ? 'yes' : 'no',
+          String(openTunnels),
+          createdAt.toISOString().slice(0, 10),
+          id,
+        ]),
+      );

@@ -1,0 +1,32 @@
+// `tunnel-server alert test`: sends one alert to the operator's URL, and says what came of it.
+import type { TestAlertEnd } from '@tunnel/edge';
+import { systemClock } from '@tunnel/runtime';
+import { Command } from 'commander';
+import { EXIT_OK, EXIT_UNEXPECTED } from '../problem-report.ts';
+import { VERSION } from '../version.ts';
+import { JSON_OPTION, type JsonFlags, loadConfig, serverCommand } from './shared.ts';
+
+export const alert = (finish: (code: number) => void): Command =>
+  new Command('alert').description("Try the operator's alert webhook.").addCommand(
+    serverCommand('test', 'Send a test alert to `[load_balancing] alert_webhook_url`, and end with 1 if it fails.')
+      .option(...JSON_OPTION)
+      .addHelpText('after', '\nExample:\n  tunnel-server alert test --config server.toml')
+      .action(async (flags: JsonFlags) => {
+        const config = loadConfig(flags, process.env);
+        const { sendTestAlert } = await import('@tunnel/edge');
+        const end = await sendTestAlert(config, { clock: systemClock, version: VERSION });
+        const isDelivered = end.outcome === 'delivered';
+        finish(isDelivered ? EXIT_OK : EXIT_UNEXPECTED);
+        if (flags.json === true) process.stdout.write(`${JSON.stringify(jsonOf(end))}\n`);
+        else if (isDelivered) process.stdout.write(`${endText(end)}\n`);
+        else process.stderr.write(`tunnel-server: ${endText(end)}\n`);
+      }),
+  );
+
+export const endText = ({ host, outcome, status, reason, durationMs }: TestAlertEnd): string => {
+  if (outcome === 'delivered') return `${host} took the test alert: status ${status} in ${durationMs} ms`;
+  if (outcome === 'refused-status') return `${host} refused the test alert: status ${status} in ${durationMs} ms`;
+  return `${host} did not take the test alert: ${reason}`;
+};
+
+const jsonOf = ({ durationMs, ...end }: TestAlertEnd): object => ({ ...end, duration_ms: durationMs });

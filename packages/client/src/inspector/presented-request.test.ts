@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import { type CurlSource, curlCommand } from './presented-request.ts';
+
+const NO_BODY = { bytes: 0, text: null, is_whole: true };
+const visit: CurlSource = {
+  method: 'GET',
+  origin: 'https://web.test/',
+  path: '/',
+  headers: [['Host', 'a']],
+  body: NO_BODY,
+};
+
+it('a plain visit is a plain command', () => {
+  expect(curlCommand(visit)).toBe('curl https://web.test/');
+  expect(curlCommand({ ...visit, method: 'HEAD' })).toBe('curl https://web.test/ \\\n  --head');
+});
+
+it('method, headers and body are as they were, quoted for a shell, without what edge and curl add', () => {
+  const command = curlCommand({
+    ...{ method: 'PUT', origin: 'http://web.localhost:8000', path: "/it's?a=1&token=[redacted]" },
+    headers: [
+      ['Host', 'web.localhost:8000'],
+      ['X-Forwarded-For', '10.0.0.1'],
+      ['Accept-Encoding', 'gzip'],
+      ['Authorization', '[redacted]'],
+      ['Content-Encoding', 'gzip'],
+    ],
+    body: { bytes: 7, text: "it's $x", is_whole: true },
+  });
+  expect(command.split(' \\\n  ')).toEqual([
+    "curl 'http://web.localhost:8000/it'\\''s?a=1&token=[redacted]'",
+    '-X PUT',
+    '--compressed',
+    "-H 'Authorization: [redacted]'",
+    "--data-raw 'it'\\''s $x'",
+  ]);
+});
+
+it('a body that is not there as text, or not whole, is a file', () => {
+  const post = { ...visit, method: 'POST' };
+  for (const body of [
+    { bytes: 3, text: null, is_whole: true },
+    { bytes: 20_000, text: 'x', is_whole: false },
+  ]) {
+    expect(curlCommand({ ...post, body })).toBe('curl https://web.test/ \\\n  --data-binary @body.bin');
+  }
+});

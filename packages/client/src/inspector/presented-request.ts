@@ -1,0 +1,105 @@
+// How the inspector's page sees tunnels and requests: without secrets, with the curl command of each request.
+import { type CapturedBody, readableBody } from '@tunnel/capture';
+import { fieldValueOf, type HeaderField, redactFields, redactUrl } from '@tunnel/core';
+import { BODY_BOUNDS } from '../requests/replay.ts';
+import type { RequestRecord } from '../requests/request-record.ts';
+import type { Tunnel } from '../tunnel.ts';
+
+export const presentTunnel = ({ name, publicUrl, local, state }: Tunnel) => ({
+  name,
+  state,
+  public_url: publicUrl,
+  local,
+});
+
+export const presentSummary = (record: RequestRecord) => ({
+  id: record.id,
+  tunnel: record.tunnel.name,
+  at: new Date(record.at).toISOString(),
+  method: record.method,
+  path: record.shownPath,
+  state: record.state,
+  status: record.status,
+  duration_ms: record.state === 'running' ? null : rounded(record.durationMs),
+  request_bytes: record.requestBody.bytes,
+  response_bytes: record.responseBody.bytes,
+  replay_of: record.replayOf,
+  edited: record.isEdited,
+});
+
+export const presentDetail = async (record: RequestRecord) => {
+  const headers = headersOf(record.requestHead?.headers);
+  const body = await bodyOf(record.requestHead?.headers, record.requestBody);
+  // With the mark that an edit may leave in its place.
+  const path = record.requestHead === null ? record.shownPath : redactUrl(record.requestHead.path);
+  return {
+    ...presentSummary(record),
+    path,
+    request: { version: record.requestHead?.version ?? null, headers, body },
+    response:
+      record.responseHead === null
+        ? null
+        : {
+            version: record.responseHead.version,
+            reason: record.responseHead.reason,
+            headers: headersOf(record.responseHead.headers),
+            body: await bodyOf(record.responseHead.headers, record.responseBody),
+          },
+    replay_problem: record.replayProblem,
+    curl: curlCommand({ method: record.method, origin: record.tunnel.publicUrl, path, headers, body }),
+  };
+};
+
+const headersOf = (headers: readonly HeaderField[] = []): [string, string][] =>
+  redactFields(headers.map(({ name, value }) => ({ name, value }))).map(({ name, value }) => [name, value]);
+
+/** `text` null: nothing came, or it is not text. */
+const bodyOf = async (headers: readonly HeaderField[] = [], body: CapturedBody) => ({
+  bytes: body.bytes,
+  text: await readableBody(
+    {
+      kept: body.kept,
+      contentType: fieldValueOf(headers, 'content-type'),
+      contentEncoding: fieldValueOf(headers, 'content-encoding'),
+    },
+    BODY_BOUNDS,
+  ),
+  is_whole: body.isWhole,
+});
+
+const rounded = (ms: number): number => Math.round(ms * 10) / 10;
+
+export interface CurlSource {
+  readonly method: string;
+  /** Public URL of its tunnel. */
+  readonly origin: string;
+  readonly path: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body: { readonly bytes: number; readonly text: string | null; readonly is_whole: boolean };
+}
+
+/** Of a connection, made by curl itself, or added by the edge once more. */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  ...['host', 'content-length', 'connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'expect'],
+  ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'],
+]);
+
+/** It was not kept as text or not whole: it has to be a file. */
+const BODY_FILE = 'body.bin';
+
+/** For a POSIX shell. */
+export const curlCommand = ({ method, origin, path, headers, body }: CurlSource): string => {
+  const text = body.is_whole ? body.text : null;
+  const words = [`curl ${quoted(origin.replace(/\/+$/, '') + path)}`];
+  if (method === 'HEAD') words.push('--head');
+  else if (method !== (body.bytes > 0 ? 'POST' : 'GET')) words.push(`-X ${quoted(method)}`);
+  for (const [name, value] of headers) {
+    const lower = name.toLowerCase();
+    if (LEFT_OUT.has(lower) || (lower === 'content-encoding' && text !== null)) continue;
+    words.push(lower === 'accept-encoding' ? '--compressed' : `-H ${quoted(`${name}: ${value}`)}`);
+  }
+  if (body.bytes > 0) words.push(text === null ? `--data-binary @${BODY_FILE}` : `--data-raw ${quoted(text)}`);
+  return words.join(' \\\n  ');
+};
+
+const quoted = (text: string): string => (/^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

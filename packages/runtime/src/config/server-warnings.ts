@@ -1,0 +1,87 @@
+// What is allowed in server.toml and is seldom meant: said by `check-config` and at the start, one line each, with the key to set.
+import { isLoopbackHost } from './clear-text.ts';
+import type { ServerConfig } from './server-schema.ts';
+
+export interface ConfigWarning {
+  /** The key to set. */
+  readonly key: string;
+  readonly text: string;
+}
+
+/** Which parts run by this file: both, or one of them alone. */
+export type ConfiguredParts = 'stack' | 'edge' | 'platform';
+
+/** A file that names a platform elsewhere is for an edge. */
+export const likelyParts = ({ server }: ServerConfig): ConfiguredParts =>
+  server.platform_url === '' ? 'stack' : 'edge';
+
+export const configWarnings = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => [
+  ...(parts === 'edge' ? [] : [...dashboard(config, parts), ...publicUrl(config, parts), ...standIns(config, parts)]),
+  ...(parts === 'platform' ? [] : [...authKeys(config, parts), ...groups(config)]),
+];
+
+/** Others than people at this machine can come to it: by a listener of its own, or by the address that it goes by. */
+export const isPublic = (config: ServerConfig, parts: ConfiguredParts): boolean =>
+  listensPublicly(config, parts) || !isLoopbackHost(new URL(config.platform.public_url).hostname);
+
+const listensPublicly = ({ server, platform }: ServerConfig, parts: ConfiguredParts): boolean =>
+  (parts !== 'platform' && !isLoopbackHost(server.host)) || (parts !== 'edge' && !isLoopbackHost(platform.host));
+
+const dashboard = ({ server, platform }: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => {
+  if (parts !== 'stack' || isLoopbackHost(server.host) || !isLoopbackHost(platform.host)) return [];
+  if (hasProxy(platform)) return [];
+  const text =
+    'tunnels are public, but only this machine reaches the dashboard: set platform.host, or put a proxy in front and its https address into platform.public_url';
+  return [{ key: 'platform.host', text }];
+};
+
+/** The address is a proxy's: it may have any port. */
+const hasProxy = ({ public_url, trusted_proxies }: ServerConfig['platform']): boolean => {
+  const { protocol, hostname } = new URL(public_url);
+  return !isLoopbackHost(hostname) && (protocol === 'https:' || trusted_proxies.length > 0);
+};
+
+const publicUrl = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => {
+  const { platform } = config;
+  const key = 'platform.public_url';
+  const { protocol, hostname, port } = new URL(platform.public_url);
+  if (isLoopbackHost(hostname) && listensPublicly(config, parts)) {
+    const text = `links in mails lead to ${hostname}: set platform.public_url to the address that people open`;
+    return [{ key, text }];
+  }
+  const named = Number(port === '' ? 80 : port);
+  if (protocol === 'https:' || hasProxy(platform) || platform.port === 0 || named === platform.port) return [];
+  const text = `links lead to port ${named}, but the dashboard listens on port ${platform.port}: set platform.public_url = "http://${hostname}:${platform.port}"`;
+  return [{ key, text }];
+};
+
+/** What stands in for a mail server and a payment processor while one tries the server at home. */
+const standIns = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => {
+  if (!isPublic(config, parts)) return [];
+  const { mail, billing } = config.platform;
+  const warnings: ConfigWarning[] = [];
+  if (mail.transport === 'file') {
+    const text =
+      'mail goes to files on this machine and reaches nobody: set platform.mail.transport = "smtp" and platform.mail.smtp_url';
+    warnings.push({ key: 'platform.mail.transport', text });
+  }
+  if (billing.processor === 'simulator') {
+    const text =
+      'payments are in test mode, no real charges: set platform.billing.processor = "stripe" to charge (a public dashboard hides Billing until then)';
+    warnings.push({ key: 'platform.billing.processor', text });
+  }
+  return warnings;
+};
+
+const authKeys = ({ auth, server }: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => {
+  if (auth.keys.length === 0 || (parts === 'edge' && server.platform_url === '')) return [];
+  const text =
+    'an edge with a platform ignores [[auth.keys]]: remove them from auth.keys, and make API keys with `tunnel login` or in the dashboard';
+  return [{ key: 'auth.keys', text }];
+};
+
+const groups = ({ load_balancing }: ServerConfig): ConfigWarning[] => {
+  if (load_balancing.enabled) return [];
+  const text = 'groups are off, each of their tunnels gets an address alone: set load_balancing.enabled = true';
+  return [{ key: 'load_balancing.enabled', text }];
+};

@@ -1,0 +1,82 @@
+// The inspector's page in a browser: what passes is listed, found, copied, sent again and edited as in the dashboard.
+import { eventually } from '@tunnel/testkit';
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { askHttp, endpointOf, startWeb } from '../system/http-tunnels.fixture.ts';
+import { Account } from './account.fixture.ts';
+import { findingsOf } from './axe-findings.fixture.ts';
+import { it } from './browser-test.fixture.ts';
+
+/** As wide as a phone, a tablet and a desk, by day and by night: no finding of axe, nothing wider than the page. */
+const expectForEverybody = async (page: Page): Promise<void> => {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    for (const width of [390, 768, 1440]) {
+      await page.setViewportSize({ width, height: 900 });
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
+    }
+    expect(await findingsOf(page)).toEqual([]);
+  }
+};
+
+it('requests are filtered, copied, replayed and edited; times are those of the reader, with UTC on hover', async ({
+  profile,
+  harness,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'inspector');
+  const key = await account.newKey();
+  const heard: string[] = [];
+  const web = harness.use(
+    await startWeb(async (request, response) => {
+      let body = '';
+      for await (const piece of request) body += String(piece);
+      heard.push(`${request.method} ${request.url} ${request.headers.authorization} ${body}`);
+      const status = request.url === '/missing' ? 404 : 200;
+      response.writeHead(status, { 'content-type': 'application/json' }).end('{"stored":true}');
+    }),
+  );
+  const program = await harness.run(['http', String(web.port), '--json', '--server', stack.control], {
+    env: { TUNNEL_API_KEY: key.token },
+  });
+  const { public_url: url, inspector } = await program.ready();
+  const [endpoint, address] = [endpointOf(url), String(inspector)];
+  await askHttp(endpoint, { path: '/missing' });
+  const headers = { authorization: 'Bearer of-a-visitor', 'content-type': 'application/json' };
+  await askHttp(endpoint, { method: 'POST', path: '/hook?token=s3cret', body: '{"n":1,"token":"t0ken"}', headers });
+
+  profile.allowHostOf(address);
+  await profile.context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: new URL(address).origin });
+  const page = await profile.context.newPage();
+  await page.goto(address);
+  const rows = page.locator('.row');
+  await eventually(async () => expect(await rows.count()).toBe(2));
+  await page.getByLabel('Status').selectOption('4xx');
+  await eventually(async () => expect(await rows.count()).toBe(1));
+  await page.getByLabel('Status').selectOption('');
+  await page.getByLabel('Method').selectOption('POST');
+  await page.locator('.row', { hasText: '/hook' }).click();
+  expect(await page.locator('.facts time').getAttribute('title')).toMatch(/ UTC$/);
+  expect(await page.content()).not.toMatch(/s3cret|t0ken|of-a-visitor/);
+  await expectForEverybody(page);
+
+  await page.getByRole('button', { name: 'Replay', exact: true }).click();
+  await page.getByText(/^Replayed: 200 in /).waitFor();
+  await page.getByRole('button', { name: 'View original' }).click();
+  await page.getByRole('button', { name: 'Edit and replay' }).click();
+  const editor = page.getByRole('dialog');
+  await expectForEverybody(page);
+  await editor.getByLabel('Path').fill('/again?token=[redacted]');
+  await editor.getByLabel('Body').fill('{"n": 2, "token": "[redacted]"}');
+  await editor.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('Edited replay of').waitFor();
+  const secret = 'Bearer of-a-visitor';
+  expect(heard.slice(1)).toEqual([
+    `POST /hook?token=s3cret ${secret} {"n":1,"token":"t0ken"}`,
+    `POST /hook?token=s3cret ${secret} {"n":1,"token":"t0ken"}`,
+    `POST /again?token=s3cret ${secret} {"n": 2, "token": "t0ken"}`,
+  ]);
+  await page.getByRole('button', { name: 'Copy as cURL' }).click();
+  await page.getByText('Copied').waitFor();
+  expect(await page.evaluate('navigator.clipboard.readText()')).toContain(`curl '${url}/again?token=[redacted]'`);
+});
