@@ -21,13 +21,19 @@ const start = () => {
     const head = parseRequestHead(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n`);
     const record =
       head.kind === 'request'
-        ? reporter.beginReplay(tunnel, head, { of: 'req_0', isEdited: false, onEnd: () => {} })
+        ? reporter.beginReplay(tunnel, head, { isEdited: false, of: 'req_0', onEnd: () => {} })
         : null;
     if (record === null) throw new Error('it was not begun');
     return record;
   };
   return { store, begin };
 };
+
+it('counts what is sent again, too: its owner reads one number in the terminal and in the inspector', () => {
+  const before = tunnel.counts.requests;
+  start().begin('/');
+  expect(tunnel.counts.requests - before).toBe(1);
+});
 
 describe('the store', () => {
   it('keeps the last requests, newest first', () => {
