@@ -1,6 +1,6 @@
 // Paying, with the simulated processor of the default start: a card, a subscription, and a cap that closes tunnels.
 import { expect } from 'vitest';
-import { startWeb } from '../system/http-tunnels.fixture.ts';
+import { askHttp, endpointOf, startWeb } from '../system/http-tunnels.fixture.ts';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
@@ -17,7 +17,8 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
       env: { TUNNEL_API_KEY: key.token },
     });
   const tunnel = await open();
-  await tunnel.ready();
+  // A first request: the overview is no longer the first run.
+  await askHttp(endpointOf((await tunnel.ready()).public_url));
   await profile.logIn(account.email);
   const page = await profile.tab('/billing');
   await page.getByText('None on file').waitFor();
@@ -62,4 +63,19 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
   await page.getByRole('button', { name: 'Remove limit' }).click();
   await page.getByText('No limit set.').waitFor();
   await (await open()).ready();
+});
+
+it('a server that charges nobody shows no billing', async ({ profile, stack }) => {
+  const account = await Account.signUp(stack, 'guest');
+  await profile.logIn(account.email);
+  await profile.context.route('**/billing', async (route) => {
+    if (route.request().resourceType() === 'document') return route.continue();
+    const answer = await route.fetch();
+    return route.fulfill({ response: answer, json: { ...((await answer.json()) as object), hidden: true } });
+  });
+  const page = await profile.tab('/billing');
+  await page.getByText('Billing is off').waitFor();
+  await page.getByRole('link', { name: 'Settings' }).waitFor();
+  expect(await page.getByRole('link', { name: 'Billing' }).count()).toBe(0);
+  expect(await page.getByRole('heading', { name: 'Invoices' }).count()).toBe(0);
 });

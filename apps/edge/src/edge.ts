@@ -364,7 +364,7 @@ class ComposedEdge implements Edge {
         tunnels,
         groups: tunnels.groups,
         feed: this.#feed,
-        lastAlerts: this.#lastAlerts,
+        lastAlertOf: (group, url) => this.#lastAlerts.of(group, url),
         udp: this.#ingress.ports.udp,
         peers: this.#ingress.peers,
         datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),

@@ -17,6 +17,7 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
   },
   dataDir: '/home/a/checkout/data',
   domain: 'localhost',
+  publicUrl: null,
   tcpPortRange: [20000, 20099],
   tls,
   controlOnPublic: true,
@@ -42,6 +43,12 @@ it('names every address and ends with the command to type', () => {
 it('names the dashboard, and in it the page to sign up', () => {
   const text = readyText(facts({ platform_url: 'http://127.0.0.1:8080' }));
   expect(text).toContain('http://127.0.0.1:8080/app/ (sign up: http://127.0.0.1:8080/app/signup)\n');
+  const open = readyText({
+    ...facts({ platform_url: 'http://127.0.0.1:8080' }),
+    publicUrl: 'https://tunnels.example.com',
+  });
+  expect(open).toContain('https://tunnels.example.com/app/ (sign up: https://tunnels.example.com/app/signup)\n');
+  expect(open).not.toContain('8080');
   expect(readyText(facts())).not.toContain('/app/');
 });
 

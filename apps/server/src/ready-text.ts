@@ -10,6 +10,8 @@ export interface ReadyFacts {
   readonly run: RunFile;
   readonly dataDir: string;
   readonly domain: string;
+  /** Where people open the platform; null: at this machine alone. */
+  readonly publicUrl: string | null;
   readonly tcpPortRange: readonly [number, number];
   readonly tls: boolean;
   /** [server] control_on_public. */
@@ -21,6 +23,7 @@ export interface ReadyFacts {
 
 export const readyText = (facts: ReadyFacts): string => {
   const { run, tcpPortRange } = facts;
+  const platformUrl = facts.publicUrl ?? run.platform_url;
   const edgeLines = [
     `  control      ${run.control}${facts.tls ? ' (TLS)' : ''}${alsoAt(onePort(facts))}`,
     `  edge API     ${run.api_url}/api/status`,
@@ -39,8 +42,8 @@ export const readyText = (facts: ReadyFacts): string => {
     ...(run.platform_url === null
       ? []
       : [
-          `  dashboard    ${run.platform_url}/app/ (sign up: ${run.platform_url}/app/signup)`,
-          `  platform API ${run.platform_url} (API docs: ${run.platform_url}/docs)`,
+          `  dashboard    ${platformUrl}/app/ (sign up: ${platformUrl}/app/signup)`,
+          `  platform API ${platformUrl} (API docs: ${platformUrl}/docs)`,
         ]),
     ...(run.simulator_url === null ? [] : [`  payments     ${run.simulator_url} (test mode, no real charges)`]),
     ...(run.control === null ? [] : edgeLines),

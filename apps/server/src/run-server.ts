@@ -4,6 +4,7 @@ import {
   createLineRelay,
   createLogger,
   createServiceNotifier,
+  isLoopbackHost,
   type Logger,
   type LoggerOptions,
   onSignals,
@@ -94,6 +95,7 @@ export const runServer = async (
       tcpPortRange: config.limits.tcp_port_range,
       tls: config.tls.cert_path !== '',
       controlOnPublic: config.server.control_on_public,
+      publicUrl: publicUrlOf(config),
       notes: kind === 'simulator' ? [] : startNotes(config, kind),
     };
     host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
@@ -111,6 +113,10 @@ export const runServer = async (
     await Promise.all([logger, ...outputs.flatMap(({ out, log }) => [out, log])].map((lines) => lines.flush()));
   }
 };
+
+/** null: whoever opens it does so from this machine. */
+const publicUrlOf = ({ platform: { public_url } }: ServerConfig): string | null =>
+  isLoopbackHost(new URL(public_url).hostname) ? null : public_url.replace(/\/$/, '');
 
 /** What a part prints comes out as if we had printed it; one part's flood costs its own lines alone. */
 const outputOfPart = (host: NodeJS.Process): PartOutput => ({

@@ -10,7 +10,6 @@ import {
   showProtocol,
 } from '@tunnel/contract';
 import { maySee, type Owner, type TunnelGroup } from '@tunnel/core';
-import type { LastAlerts } from '../alerts/last-alerts.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 
@@ -20,7 +19,7 @@ export interface GroupListing {
   readonly groups: Iterable<Group>;
   readonly viewer: Owner;
   readonly regionId: string;
-  readonly lastAlerts: Pick<LastAlerts, 'of'>;
+  readonly lastAlertOf: (group: object, url: string | null) => LastAlert | null;
 }
 
 export const groupListBody = (listing: GroupListing): ReadableStream<Uint8Array> => {
@@ -41,7 +40,7 @@ export const groupListBody = (listing: GroupListing): ReadableStream<Uint8Array>
 };
 
 /** Each group is told as of one moment; the list as a whole is not. */
-function* partsOf({ groups, viewer, regionId, lastAlerts }: GroupListing): Generator<string, void> {
+function* partsOf({ groups, viewer, regionId, lastAlertOf }: GroupListing): Generator<string, void> {
   let part = '[';
   let separator = '';
   for (const group of [...groups]) {
@@ -49,7 +48,7 @@ function* partsOf({ groups, viewer, regionId, lastAlerts }: GroupListing): Gener
     if (group.memberCount === 0 || !group.isVisibleTo(viewer)) continue;
     part += separator;
     separator = ',';
-    const alertTo = (url: string | null) => lastAlerts.of(group, url);
+    const alertTo = (url: string | null) => lastAlertOf(group, url);
     for (const text of groupTexts(snapshotOf(group, viewer, regionId), alertTo)) {
       part += text;
       if (part.length < EDGE_LIMITS.API_CHUNK_BYTES) continue;

@@ -81,8 +81,8 @@ export const addGroupRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies
   // Bodies that are read at the caller's pace are beyond what a typed handler can return.
   app.openAPIRegistry.registerPath(listGroupsRoute);
   app.get(list, (context) => {
-    const { groups, lastAlerts, region } = deps;
-    const listing = { groups: groups.values(), viewer: context.get('caller'), regionId: region.id, lastAlerts };
+    const { groups, lastAlertOf, region } = deps;
+    const listing = { groups: groups.values(), viewer: context.get('caller'), regionId: region.id, lastAlertOf };
     if (isHead(context)) return context.body(null, 200, JSON_HEADERS);
     return context.body(groupListBody(listing), 200, JSON_HEADERS);
   });

@@ -1,12 +1,18 @@
 // What the routes of the REST share: all that they are given, who calls and what they may reach, and what their descriptions share.
 import type { HttpBindings } from '@hono/node-server';
 import { z } from '@hono/zod-openapi';
-import { ACCOUNT_HEADER, apiError, type EdgeFlows, type EdgeRegion, type EdgeStatus } from '@tunnel/contract';
+import {
+  ACCOUNT_HEADER,
+  apiError,
+  type EdgeFlows,
+  type EdgeRegion,
+  type EdgeStatus,
+  type LastAlert,
+} from '@tunnel/contract';
 import { type Admission, type CallerAddress, type GroupDirectory, maySee, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { equalInConstantTime, type Logger, type Secret } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
-import type { LastAlerts } from '../alerts/last-alerts.ts';
 import type { Backend } from '../backend/backend.ts';
 import type { CaptureService } from '../capture/capture-service.ts';
 import type { AuthFailures } from '../control/authentication.ts';
@@ -28,7 +34,8 @@ export interface RestDependencies {
   readonly tunnels: { get(tunnelId: string): Tunnel | undefined; values(): Iterable<Tunnel> };
   /** Without a single one while load balancing is off. */
   readonly groups: Pick<GroupDirectory<Tunnel>, 'values' | 'at'>;
-  readonly lastAlerts: Pick<LastAlerts, 'of'>;
+  /** What became of the last alert of a group to a URL of its members; null: there was none, or it is under way. */
+  readonly lastAlertOf: (group: object, url: string | null) => LastAlert | null;
   readonly feed: GroupFeed;
   readonly udp: Pick<UdpListeners, 'at'>;
   readonly peers: Pick<PeerJoins, 'of' | 'dismiss'>;

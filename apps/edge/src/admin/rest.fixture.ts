@@ -98,7 +98,7 @@ export interface RestOptions {
   /** Without it nobody has joined anything. */
   readonly peers?: RestDependencies['peers'];
   /** Without it no alert was sent. */
-  readonly lastAlerts?: RestDependencies['lastAlerts'];
+  readonly lastAlertOf?: RestDependencies['lastAlertOf'];
   readonly monotonic?: () => number;
   /** Whenever a request has arrived. */
   readonly onRequest?: () => void;
@@ -123,7 +123,7 @@ const dependencies = (
   tunnels,
   groups: groups.directory,
   feed,
-  lastAlerts: options.lastAlerts ?? { of: () => null },
+  lastAlertOf: options.lastAlertOf ?? (() => null),
   udp: options.udp ?? { at: () => undefined },
   peers: options.peers ?? { of: () => [], dismiss: () => false },
   datagramPathOf: () => ({ path: 'carrier', reason: 'off' }),

@@ -49,7 +49,7 @@ it('says that nobody answered in time', async () => {
   const clock = new FakeClock();
   const ended = send(port, clock);
   await eventually(() => expect(received).toHaveLength(1));
-  clock.advance(EDGE_LIMITS.ALERT_TIMEOUT_MS);
+  await clock.advance(EDGE_LIMITS.ALERT_TIMEOUT_MS);
   expect(await ended).toMatchObject({ outcome: 'timeout', reason: 'no answer within 5 s' });
 });
 

@@ -45,7 +45,7 @@ describe('warnings', () => {
   });
 
   it('are those of what will run by the file', async () => {
-    const config = write('[[auth.keys]]\naccount = "alice"\nsha256 = "' + 'a'.repeat(64) + '"\n');
+    const config = write(`[[auth.keys]]\naccount = "alice"\nsha256 = "${'a'.repeat(64)}"\n`);
     expect(await keysOf({ config })).toEqual(['auth.keys', 'load_balancing.enabled']);
     expect(await keysOf({ config, for: 'edge' })).toEqual(['load_balancing.enabled']);
     expect(await keysOf({ config, for: 'platform' })).toEqual([]);

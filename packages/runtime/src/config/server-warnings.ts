@@ -76,7 +76,7 @@ const standIns = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[]
 const authKeys = ({ auth, server }: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => {
   if (auth.keys.length === 0 || (parts === 'edge' && server.platform_url === '')) return [];
   const text =
-    'an edge with a platform ignores [[auth.keys]]: remove them from auth.keys, and make API keys with `tunnel login` or in the dashboard';
+    'an edge with a platform ignores [[auth.keys]]: remove auth.keys, and make API keys with `tunnel login` or in the dashboard';
   return [{ key: 'auth.keys', text }];
 };
 

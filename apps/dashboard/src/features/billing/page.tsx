@@ -1,10 +1,8 @@
 // What the account pays, and the most that it may. A server that charges nobody has none of it.
 import { useQuery } from '@tanstack/react-query';
 import type { BillingStatus } from '@tunnel/contract';
-import { useEffect, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
-import { meQuery } from '../../app/queries.ts';
 import { Notice } from '../../ui/badge.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
@@ -15,7 +13,6 @@ import { MonthCard } from './month-card.tsx';
 import { PaymentCard } from './payment-card.tsx';
 import { PlanCard } from './plan-card.tsx';
 import { billingQuery, billingUsageQuery } from './queries.ts';
-import { takeSubscribing } from './subscribe-intent.ts';
 
 export const BillingPage = () => {
   const billing = useQuery(billingQuery(useApi()));
@@ -39,12 +36,11 @@ export const BillingPage = () => {
 const BillingPanels = ({ status }: { readonly status: BillingStatus }) => {
   // What it is computed from may be missing; the estimate itself is there without.
   const usage = useQuery(billingUsageQuery(useApi())).data ?? null;
-  const finish = useBackToSubscribe();
   return (
     <>
       {status.test_mode === true && <TestMode />}
       <PanelBoundary>
-        <PlanCard status={status} prices={usage} finish={finish} />
+        <PlanCard status={status} prices={usage} />
       </PanelBoundary>
       <div className="grid gap-6 lg:grid-cols-2">
         <PanelBoundary>
@@ -59,16 +55,6 @@ const BillingPanels = ({ status }: { readonly status: BillingStatus }) => {
       </PanelBoundary>
     </>
   );
-};
-
-/** Whether this account left to add a card in order to subscribe, and is back. */
-const useBackToSubscribe = (): boolean => {
-  const me = useQuery(meQuery(useApi())).data;
-  const [isBack, setIsBack] = useState(false);
-  useEffect(() => {
-    if (me !== undefined && takeSubscribing(me.id, Date.now())) setIsBack(true);
-  }, [me]);
-  return isBack;
 };
 
 const TestMode = () => (

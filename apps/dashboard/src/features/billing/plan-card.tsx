@@ -1,34 +1,24 @@
 // The plan and the subscription: how they stand, what that means, and what can be done.
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { BillingStatus } from '@tunnel/contract';
-import { Fault } from '@tunnel/errors';
-import { type ReactNode, useCallback, useEffect, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { meQuery } from '../../app/queries.ts';
+import type { ReactNode } from 'react';
 import { Badge, Notice } from '../../ui/badge.tsx';
-import { Button } from '../../ui/button.tsx';
-import { Card, SkeletonLines } from '../../ui/card.tsx';
-import { Dialog } from '../../ui/dialog.tsx';
-import { bytesText, moneyText, nextMonthText, utcDateText } from '../../ui/format.ts';
-import { useNow } from '../../ui/hooks.ts';
-import { MaybeProblem } from '../../ui/problem.tsx';
-import { coveredBytes, type Prices } from './cost.ts';
+import { Card } from '../../ui/card.tsx';
+import { moneyText, utcDateText } from '../../ui/format.ts';
+import type { Prices } from './cost.ts';
 import { PortalButton } from './payment-card.tsx';
 import { type PlanAction, planStateOf } from './plan-state.ts';
-import { BILLING_KEY } from './queries.ts';
-import { rememberSubscribing } from './subscribe-intent.ts';
+import { SubscribeButton, useSubscribing } from './subscribe-button.tsx';
 
 export interface PlanCardProps {
   readonly status: BillingStatus;
   /** null: not known yet. */
   readonly prices: Prices | null;
-  /** They are back from adding a card, in order to subscribe. */
-  readonly finish: boolean;
 }
 
-export const PlanCard = ({ status, prices, finish }: PlanCardProps) => {
+export const PlanCard = ({ status, prices }: PlanCardProps) => {
   const end = status.current_period_end === null ? null : utcDateText(Date.parse(status.current_period_end));
   const state = planStateOf(status, end);
+  const subscribing = useSubscribing(state.action);
   return (
     <Card
       title={
@@ -37,7 +27,7 @@ export const PlanCard = ({ status, prices, finish }: PlanCardProps) => {
         </span>
       }
       description={state.meaning}
-      actions={<PlanActionButton {...{ status, prices, finish, action: state.action }} />}
+      actions={<PlanActionButton {...{ status, prices, subscribing, action: state.action }} />}
     >
       <div className="space-y-5">
         {state.warning !== null && (
@@ -49,10 +39,15 @@ export const PlanCard = ({ status, prices, finish }: PlanCardProps) => {
   );
 };
 
-const PlanActionButton = ({ status, prices, finish, action }: PlanCardProps & { readonly action: PlanAction }) => {
+interface PlanActionProps extends PlanCardProps {
+  readonly action: PlanAction;
+  readonly subscribing: ReturnType<typeof useSubscribing>;
+}
+
+const PlanActionButton = ({ status, prices, subscribing, action }: PlanActionProps) => {
   if (action === 'none') return null;
   if (action === 'pay') return <PortalButton kind="primary">Pay the open invoice</PortalButton>;
-  return <SubscribeButton {...{ status, prices, finish, action }} />;
+  return <SubscribeButton {...{ status, prices, subscribing, action }} />;
 };
 
 const detailsOf = (status: BillingStatus, end: string | null): Detail[] => [
@@ -80,102 +75,4 @@ const DetailList = ({ details }: { readonly details: readonly Detail[] }) => (
       </div>
     ))}
   </dl>
-);
-
-interface SubscribeButtonProps extends PlanCardProps {
-  readonly action: 'subscribe' | 'keep';
-}
-
-/** Starts the subscription, or keeps one that was canceled. What it costs is said before. */
-const SubscribeButton = ({ status, prices, finish, action }: SubscribeButtonProps) => {
-  const api = useApi();
-  const me = useQuery(meQuery(api)).data;
-  const queries = useQueryClient();
-  const [open, setOpen] = useState(false);
-  const subscribing = useMutation({
-    mutationFn: () => api.subscribe(),
-    onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: BILLING_KEY });
-      setOpen(false);
-    },
-  });
-  const { mutate, reset } = subscribing;
-  const close = useCallback((): void => {
-    setOpen(false);
-    reset();
-  }, [reset]);
-  useEffect(() => {
-    if (!finish) return;
-    setOpen(true);
-    // The processor is asked: its news of the card may still be on its way here.
-    mutate(undefined, { onError: (error) => isWithoutCard(error) && close() });
-  }, [finish, mutate, close]);
-  const labels = LABELS[action];
-  return (
-    <>
-      <Button kind="primary" onClick={() => setOpen(true)}>
-        {labels.button}
-      </Button>
-      <Dialog
-        open={open}
-        onClose={close}
-        title={labels.title}
-        footer={
-          <>
-            <Button onClick={close}>Cancel</Button>
-            {status.has_payment_method || subscribing.isPending ? (
-              <Button
-                kind="primary"
-                disabled={prices === null}
-                pending={subscribing.isPending}
-                onClick={() => subscribing.mutate()}
-              >
-                {labels.confirm}
-              </Button>
-            ) : (
-              <PortalButton
-                kind="primary"
-                flow="payment_method"
-                onLeave={() => me !== undefined && rememberSubscribing(me.id, Date.now())}
-              >
-                Add card and subscribe
-              </PortalButton>
-            )}
-          </>
-        }
-      >
-        {prices === null ? <SkeletonLines count={4} /> : <Costs prices={prices} />}
-        {!status.has_payment_method && !subscribing.isPending && (
-          <p>Add a payment method to continue. Your subscription starts as soon as you are back.</p>
-        )}
-        <MaybeProblem error={subscribing.error} />
-      </Dialog>
-    </>
-  );
-};
-
-const LABELS = {
-  subscribe: { button: 'Subscribe', title: 'Subscribe to pay as you go', confirm: 'Subscribe' },
-  keep: { button: 'Keep subscription', title: 'Keep your subscription', confirm: 'Keep subscription' },
-} as const;
-
-/** They came back without one. */
-const isWithoutCard = (error: unknown): boolean => error instanceof Fault && error.code === 'BILLING_NO_PAYMENT_METHOD';
-
-const Costs = ({ prices }: { readonly prices: Prices }) => (
-  <ul className="list-disc space-y-1.5 pl-5">
-    <li>
-      <strong className="font-semibold">{moneyText(prices.price_cents_per_gb)} per GB</strong> (1,000,000,000 bytes)
-      your tunnels carry, in and out. Direct p2p traffic is free.
-    </li>
-    <li>
-      <strong className="font-semibold">At least {moneyText(prices.monthly_minimum_cents)} a month.</strong> It pays for
-      the first {bytesText(coveredBytes(prices)).replace('.0 ', ' ')}.
-    </li>
-    <li>
-      You pay nothing today. Your first invoice comes on {useNow(nextMonthText)} (UTC) for this month. Usage before you
-      subscribe is free.
-    </li>
-    <li>Set a spend limit or cancel any time. A canceled subscription ends with the month.</li>
-  </ul>
 );
