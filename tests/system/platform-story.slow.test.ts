@@ -1,10 +1,16 @@
 // The story of the first user: sign up, verify, log in, make a key, open tunnels with it, see them in usage and pools.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { hostname } from 'node:os';
+import { text } from 'node:stream/consumers';
 import type { ApiToken, CaptureList, UsageChartPoint } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { type Answering, askHttp, endpointOf, startWeb } from './http-tunnels.fixture.ts';
 import { call, it, memberFlags, openWith, Person } from './platform-test.fixture.ts';
 import { serverCommand } from './server-command.fixture.ts';
+import { withoutOurEnvironment } from './stack.fixture.ts';
+import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
 
 const SOON = { timeoutMs: 15_000 };
 
@@ -57,6 +63,35 @@ it('goes from signing up to a tunnel that shows in usage, requests and keys', as
   expect(await tunnel.exitCode()).toBe(0);
   await eventually(async () => expect((await person.usage()).active_tunnels).toBe(0), SOON);
   expect((await person.entry(entry?.id ?? '')).unregistered_at).not.toBeNull();
+});
+
+it('`tunnel login` is all that `tunnel http` needs: no address, no key; `tunnel logout --revoke-key` ends it', async ({
+  harness,
+  stack,
+}) => {
+  const person = await Person.signUp(stack, 'login');
+  const home = await harness.folder();
+  const tunnel = async (args: readonly string[], input = ''): Promise<string> => {
+    const env = { ...withoutOurEnvironment(), HOME: home };
+    const child = spawn(process.execPath, [TUNNEL_BIN, ...args], { env, cwd: home });
+    child.stdin.end(input);
+    const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+    expect([child.exitCode, err]).toEqual([0, '']);
+    return out;
+  };
+  const login = ['login', '--platform', stack.run.platform_url, '--email', person.email, '--password-stdin'];
+  expect(await tunnel(login, 'correct horse battery\n')).toContain(`Server set to ${stack.control} (region local).`);
+  expect(await tunnel(login, 'correct horse battery\n')).toContain('This computer already has an API key.');
+  const keys = await person.get<ApiToken[]>('/keys');
+  expect(keys.map(({ label }) => label)).toEqual([hostname()]);
+
+  const web = harness.use(await startWeb(hello));
+  const program = await harness.run(['http', `localhost:${web.port}`, '--json'], { home });
+  const { public_url: url } = await program.ready();
+  expect((await askHttp(endpointOf(url))).text).toBe('hello');
+  expect(await tunnel(['logout', '--revoke-key'])).toContain('API key revoked.');
+  expect(await program.exitCode()).toBe(3);
+  expect(await person.get<ApiToken[]>('/keys')).toEqual([]);
 });
 
 it('shows the live pool of two members, and no pool to others', async ({ harness, stack }) => {

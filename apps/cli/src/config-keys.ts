@@ -7,7 +7,15 @@ import type { Io } from './io.ts';
 import { fileFault, tryConfig, writePrivateFile } from './private-files.ts';
 import { configPath } from './settings.ts';
 
-export type ConfigKey = 'server' | 'tls' | 'ca_file' | 'insecure' | 'auth_token_file' | 'auth_token';
+export type ConfigKey =
+  | 'server'
+  | 'api_url'
+  | 'platform_url'
+  | 'tls'
+  | 'ca_file'
+  | 'insecure'
+  | 'auth_token_file'
+  | 'auth_token';
 
 /** undefined: the key goes. A new `auth_token_file` takes the place of an `auth_token`, and the other way round. */
 export type ConfigChanges = { readonly [key in ConfigKey]?: string | boolean | undefined };

@@ -272,15 +272,19 @@ describe('what is shown', () => {
     emit({ type: 'tunnel-opened', tunnel: shown });
     await clock.advance(250);
     expect(io.out()).toContain('  warning: alert webhook refused\n');
-    expect(io.out()).toContain('  ? web  http://web.test/ -> 127.0.0.1:3000 (group shop)\n    not probed yet; 0 open');
+    expect(io.out()).toContain(
+      'Forwarding  ?  http://web.test/ -> 127.0.0.1:3000 (group shop)\nRequests    not probed yet; No requests yet',
+    );
     shown.health = 'unhealthy';
     emit({ ...down(), tunnel: shown } as StatusEvent);
     await clock.advance(250);
     expect(io.out()).toContain('web: unhealthy: connection [2J refused (3 in a row)\n');
-    expect(io.out()).toContain('  ✗ web  http://web.test/ -> 127.0.0.1:3000 (group shop)\n    unhealthy; 0 open');
+    expect(io.out()).toContain(
+      'Forwarding  ✗  http://web.test/ -> 127.0.0.1:3000 (group shop)\nRequests    unhealthy; No requests yet',
+    );
     shown.health = 'healthy';
     await clock.advance(250);
-    expect(io.out()).toContain('  ✓ web  ');
+    expect(io.out()).toContain('Forwarding  ✓  ');
     io.signal('SIGTERM');
     expect(await code).toBe(0);
   });

@@ -32,6 +32,18 @@ export const CLI_LIMITS = {
   /** sockets that a command asks; whatever else is in the folder was not put there by clients */
   AGENT_SOCKETS_MAX: 256,
 
+  // --- tunnels of an account ---
+  /** live tunnels that `tunnel list`, `requests` and `replay` read; more are not looked at */
+  ACCOUNT_TUNNELS_MAX: 10_000,
+  /** tunnels that are asked for a request at the same time */
+  ACCOUNT_TUNNELS_ASKED_AT_ONCE: 8,
+  /** the answer to a replay: a local service has 30 s */
+  REPLAY_ANSWER_TIMEOUT_MS: 40_000,
+  /** from one look of `tunnel requests -f` to the next */
+  REQUESTS_LOOK_EVERY_MS: 1000,
+  /** ids of requests that `tunnel requests -f` has shown; an edge keeps fewer, so none is shown twice */
+  REQUESTS_SEEN_MAX: 1000,
+
   // --- service ---
   /** how long `tunnel service` waits until a client is ready: a server that is not there has ended it before */
   SERVICE_START_TIMEOUT_MS: 45_000,

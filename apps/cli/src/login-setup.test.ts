@@ -180,6 +180,13 @@ describe('a computer that uses another account or platform', () => {
     expect([read('key'), read('key.old')]).toEqual(['tnl_new\n', 'admin\n']);
   });
 
+  it('leaves no address of the other platform behind', async () => {
+    write('config.yml', `${OTHER()}platform_url: https://other.example.com\napi_url: https://other.example.com:4041\n`);
+    await logIn('--replace');
+    expect(read('config.yml')).not.toContain('other.example.com');
+    expect(read('config.yml')).toContain(`platform_url: ${platform.url}\n`);
+  });
+
   it.each([
     ['y\r', 1],
     ['\r', 0],

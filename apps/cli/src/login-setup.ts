@@ -40,7 +40,7 @@ export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io:
   const isOpen = key !== 'other' || switches;
   const region = wanted ?? (isOpen ? await chooseRegion({ regions, config, switches }, io) : null);
   const server = region === null ? null : serverSettings(region, trustOf(flags, config, io));
-  const changes = server?.changes ?? {};
+  const changes = { ...server?.changes, ...(switches ? otherAddresses(config, login, server !== null) : {}) };
   if (key === 'none' || key === 'ended' || switches) await makeKey(login, { flags, config, changes, say }, io);
   else {
     saveConfigKeys(writtenConfigPath(flags.config, io), changes, io);
@@ -192,6 +192,12 @@ const serverText = ({ control, region_id }: UsageRegion, others: readonly UsageR
       ? []
       : [`There are ${others.map((one) => oneLine(one.region_id)).join(', ')}: choose with --region.`]),
   ].join(' ');
+
+/** Nothing in the file leads to the other platform any more: the new key would be shown there. */
+const otherAddresses = (config: LoadedConfig | null, login: PlatformLogin, isServerNew: boolean): ConfigChanges => ({
+  ...(config?.values.platform_url === undefined ? {} : { platform_url: login.platformUrl }),
+  ...(config?.values.api_url === undefined || !isServerNew ? {} : { api_url: undefined }),
+});
 
 /** `tunnel logout --revoke-key`. */
 export const savedKeyId = async (login: PlatformLogin, configFlag: string | undefined, io: Io): Promise<string> => {

@@ -16,9 +16,13 @@ import {
   opened,
   reload,
   start,
+  useEdgeAndHome,
   type Visitor,
   write,
 } from './reload.fixture.ts';
+
+useEdgeAndHome();
+
 import { run } from './run.ts';
 
 describe('peers', () => {

@@ -18,16 +18,19 @@ let edge: Edge;
 let file: string;
 const cleanUps: (() => void | Promise<void>)[] = [];
 
-beforeEach(async () => {
-  home = await temporaryDirectory();
-  file = join(home.path, 'tunnel.yml');
-  edge = await startEdge();
-});
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
-  await edge.stop({ drainMs: 0 });
-  await home.close();
-});
+/** For each test of the file that calls it: files share the modules of their worker, so that importing this is not enough. */
+export const useEdgeAndHome = (): void => {
+  beforeEach(async () => {
+    home = await temporaryDirectory();
+    file = join(home.path, 'tunnel.yml');
+    edge = await startEdge();
+  });
+  afterEach(async () => {
+    for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+    await edge.stop({ drainMs: 0 });
+    await home.close();
+  });
+};
 
 /** The config file of the test. */
 export const configFile = (): string => file;

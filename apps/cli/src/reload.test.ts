@@ -15,10 +15,13 @@ import {
   readyOf,
   reload,
   start,
+  useEdgeAndHome,
   visit,
   web,
   write,
 } from './reload.fixture.ts';
+
+useEdgeAndHome();
 
 describe('SIGHUP', () => {
   it('leaves what is the same alone, moves what only leads elsewhere, opens, reopens and closes the rest', async () => {

@@ -13,9 +13,9 @@ import { companionsOf } from './companions.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import { type Io, VERSION } from './io.ts';
 import { jsonOutput } from './output/json.ts';
-import { LineOutput } from './output/lines.ts';
 import { LiveOutput } from './output/live.ts';
 import { fanOut, type Output } from './output/output.ts';
+import { RunLines } from './output/run-lines.ts';
 import { type RunningClient, type TunnelRun, TunnelsOfRun } from './running-client.ts';
 import { chooseLogger } from './settings.ts';
 import { listenForStops, type Stop } from './until-stopped.ts';
@@ -81,6 +81,7 @@ const runClient = async (
   const client = await connectClient(plan, io, onStatus, stop.asked);
   // It was told to stop before it was connected.
   if (client === null) return EXIT.endedAsAsked;
+  output.onClient(client);
   const ending = untilEnd(client, running, stop.asked, {
     drain: () => {
       output.onDrain(client.openConnections, plan.flags.drainSecs);
@@ -183,5 +184,7 @@ const codeOfRefusals = (refusals: readonly Fault[]): ExitCode =>
 
 const chooseOutput = ({ settings, flags }: TunnelRun, io: Io): Output => {
   if (flags.json === true) return jsonOutput(io);
-  return io.stdout.isTTY === true ? new LiveOutput(io, settings.server) : new LineOutput(io);
+  // A terminal without a cursor that moves gets lines, as a pipe does.
+  const isLive = io.stdout.isTTY === true && io.env['TERM'] !== 'dumb';
+  return isLive ? new LiveOutput(io, settings.server) : new RunLines(io);
 };

@@ -140,8 +140,8 @@ describe('tunnel tcp', () => {
       return Number(found?.[1]);
     });
     await visit(port, 'hello');
-    await eventually(() => expect(io.out()).toContain('1 open, 1 in all, 5 B in, 5 B out'));
-    expect(io.out()).toContain('\u001b[3A\u001b[J');
+    await eventually(() => expect(io.out()).toContain('Traffic     1 connection, 1 open, 5 B in, 5 B out'));
+    expect(io.out()).toContain('\r\u001b[5A');
   });
 
   it('tells its owner that the local service is not there', async () => {

@@ -9,11 +9,14 @@ import { filesCommand } from './commands/files.ts';
 import { httpCommand } from './commands/http.ts';
 import { initCommand } from './commands/init.ts';
 import { keysCommand } from './commands/keys.ts';
+import { listCommand } from './commands/list.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { logsCommand } from './commands/logs.ts';
 import { p2pCommand } from './commands/p2p.ts';
 import { poolsCommand } from './commands/pools.ts';
 import { readyCommand } from './commands/ready.ts';
+import { replayCommand } from './commands/replay.ts';
+import { requestsCommand } from './commands/requests.ts';
 import { serviceCommand } from './commands/service.ts';
 import { checkCommand, startCommand } from './commands/start.ts';
 import { isAlone, showNextStep, statusCommand } from './commands/status.ts';
@@ -40,7 +43,7 @@ type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
 /** As `tunnel --help` shows them: what a newcomer needs first comes first. */
 const COMMAND_GROUPS: readonly (readonly [heading: string, commands: readonly MakeCommand[]])[] = [
   ['Share a local service:', [httpCommand, filesCommand, tcpCommand, udpCommand, p2pCommand, startCommand]],
-  ['Inspect:', [statusCommand, logsCommand, poolsCommand, doctorCommand]],
+  ['Inspect:', [listCommand, requestsCommand, replayCommand, statusCommand, logsCommand, poolsCommand, doctorCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],
   ['Set up:', [initCommand, checkCommand, serviceCommand, completionCommand]],

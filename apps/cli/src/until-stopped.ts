@@ -33,8 +33,13 @@ export const listenForStops = (io: Io): Stop => {
   return { asked: asked.signal, ask: () => asked.abort(), atOnce };
 };
 
-/** Of what just shows something. */
-export const listenForStop = (io: Io): AbortSignal => listenForStops(io).asked;
+/** Of what just shows something. Nothing of it follows: what the terminal has echoed of Ctrl-C is wiped out. */
+export const listenForStop = (io: Io): AbortSignal => {
+  const { asked } = listenForStops(io);
+  const wipe = (): void => void (io.stdout.isTTY === true && io.stdout.write('\r\u001b[K'));
+  asked.addEventListener('abort', wipe, { once: true });
+  return asked;
+};
 
 export const pause = (ms: number, stop: AbortSignal, io: Pick<Io, 'clock'>): Promise<void> =>
   new Promise((resolve) => {

@@ -98,6 +98,19 @@ describe.each([
     );
   });
 
+  it('tells a client whose key it has, for its screen; the operator has no account', async () => {
+    const edge = await start();
+    const { welcome } = await RawClient.enter(edge.addresses.control.port, 'tnl_alice');
+    expect(welcome).toMatchObject({
+      account: 'alice@example.com',
+      plan: 'free',
+      region: { id: welcome.region_id, name: expect.any(String) },
+      dashboard_url: 'https://platform.example/app',
+    });
+    const { welcome: operators } = await RawClient.enter(edge.addresses.control.port, 'admin');
+    for (const field of ['account', 'plan', 'region', 'dashboard_url']) expect(operators).not.toHaveProperty(field);
+  });
+
   it('ends the sessions of a revoked key at once', async () => {
     const edge = await start();
     const { client, tunnelId } = await publishEcho(edge, 'tnl_alice');

@@ -293,7 +293,7 @@ class ComposedEdge implements Edge {
       port: server.control_port,
       domain: server.domain,
       publicHttp: () => this.#ingress.httpListeners.publicHttp,
-      regionId: region.id,
+      region,
       tunnelsPerSession: limits.tunnels_per_session,
       trustedProxies: server.trusted_proxies,
       gate: this.#connections.gate,

@@ -45,7 +45,7 @@ describe('connect', () => {
     expect(events.map((event) => event.type)).toEqual(['connecting', 'connected', 'tunnel-opened']);
   });
 
-  it('knows its session: where the edge is, its carriers, and from the first ping on how far it is', async () => {
+  it('knows its session: where the edge is and, before the first ping of its pace, how far; its carriers; whose key it has', async () => {
     edge.script.Ping = (message, session) => {
       session.send({ type: 'Pong', id: message.id });
       return true;
@@ -53,14 +53,26 @@ describe('connect', () => {
     const clock = new FakeClock();
     const client = await dial({ clock });
     const id = seen('connected').map((event) => (event.type === 'connected' ? event.sessionId : ''))[0];
-    await eventually(() => expect(client.session).toMatchObject({ id, regionId: expect.any(String), latencyMs: null }));
-    await eventually(async () => {
-      await clock.advance(1000);
-      expect(client.session?.latencyMs).toEqual(expect.any(Number));
-    });
+    const unknown = { regionName: null, account: null, plan: null, dashboardUrl: null };
+    expect(client.session).toMatchObject({ id, regionId: 'test', ...unknown });
+    await clock.advance(1000);
+    await eventually(() => expect(client.session?.latencyMs).toEqual(expect.any(Number)));
     await eventually(() => expect(client.session?.carriers).toBeGreaterThan(0));
     await client.close();
     expect(client.session).toBeNull();
+  });
+
+  it('knows what an edge that has a platform says of the account', async () => {
+    const pages = 'https://tunnels.example/app';
+    edge.shown = {
+      account: 'ada@example.com',
+      plan: 'free',
+      region: { id: 'test', name: 'Test' },
+      dashboard_url: pages,
+    };
+    const client = await dial();
+    const known = { regionName: 'Test', account: 'ada@example.com', plan: 'free', dashboardUrl: pages };
+    expect(client.session).toMatchObject(known);
   });
 
   it('ends with the fault of a refused key, without a second try', async () => {

@@ -64,6 +64,8 @@ export class ScriptedEdge {
   admitCarriers = true;
   /** What it agrees on; an edge of before knows none. */
   capabilities: readonly string[] = CAPABILITIES;
+  /** What an edge that has a platform says of the account. */
+  shown: Partial<Pick<MessageOf<'AuthOk'>, 'account' | 'plan' | 'region' | 'dashboard_url'>> = {};
   /** For streams that clients open. */
   onStream: MuxHandlers['onStream'];
   readonly sessions: ScriptedSession[] = [];
@@ -135,6 +137,7 @@ export class ScriptedEdge {
       dead_after_secs: 25,
       carriers: { count: 2, path: '/_carrier', tokens: this.tokensFor(session, 2) },
       capabilities: [...this.capabilities],
+      ...this.shown,
     });
   }
 

@@ -44,6 +44,11 @@ export interface SessionFacts {
   readonly id: string;
   /** Where the edge is, in its own words. */
   readonly regionId: string;
+  /** What the edge's platform calls the region, whose key it is, with which plan, and its pages; null: there is no platform. */
+  readonly regionName: string | null;
+  readonly account: string | null;
+  readonly plan: string | null;
+  readonly dashboardUrl: string | null;
   readonly carriers: number;
   /** Of the last ping on the control connection; null until one was answered. */
   readonly latencyMs: number | null;
@@ -83,6 +88,7 @@ export class Session implements RegistryLink {
   readonly #keeper: CarrierKeeper;
   readonly #datagramPath: DatagramPath;
   #end: SessionEnd | null = null;
+  #isMeasured = false;
   #lastDialError: unknown;
   #started: { readonly resolve: () => void; readonly reject: (failure: AttemptFailed) => void } | null = null;
 
@@ -137,8 +143,17 @@ export class Session implements RegistryLink {
   }
 
   get facts(): SessionFacts {
-    const { session_id: id, region_id: regionId } = this.#deps.hello;
-    return { id, regionId, carriers: this.#mux.openCarriers, latencyMs: this.link.roundTripMs };
+    const { session_id: id, region_id: regionId, region, account, plan, dashboard_url } = this.#deps.hello;
+    return {
+      id,
+      regionId,
+      regionName: region?.name ?? null,
+      account: account ?? null,
+      plan: plan ?? null,
+      dashboardUrl: dashboard_url ?? null,
+      carriers: this.#mux.openCarriers,
+      latencyMs: this.link.roundTripMs,
+    };
   }
 
   get liveStreams(): number {
@@ -190,6 +205,9 @@ export class Session implements RegistryLink {
   }
 
   tick(now: number): void {
+    // The first one by the pace is far off, and people want to know; at once it would measure a start that is busy.
+    if (!this.#isMeasured) void this.link.roundTrip();
+    this.#isMeasured = true;
     this.link.tick(now);
     this.#mux.tick(now);
   }

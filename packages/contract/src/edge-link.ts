@@ -53,8 +53,22 @@ export const accountRights = z.object({
 });
 export type AccountRights = z.infer<typeof accountRights>;
 
+/** What a client shows its owner. Apart from the rights, which changes carry and the database keeps: an address is told and never stored. */
+export const accountProfile = z.object({
+  email: z.string().max(320),
+  /** Where the pages of the platform are. */
+  dashboard_url: z.string().max(2048),
+});
+export type AccountProfile = z.infer<typeof accountProfile>;
+
 export const keyAnswer = z.union([
-  z.object({ ok: z.literal(true), key_id: z.string(), unlimited: z.boolean(), account: accountRights }),
+  z.object({
+    ok: z.literal(true),
+    key_id: z.string(),
+    unlimited: z.boolean(),
+    account: accountRights,
+    profile: accountProfile.optional(),
+  }),
   linkRefusal,
 ]);
 export type KeyAnswer = z.infer<typeof keyAnswer>;

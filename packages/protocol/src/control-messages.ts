@@ -85,6 +85,12 @@ const authOk = z.object({
   carriers: z.object({ count: carrierCount, path: urlPath, tokens: carrierTokensList }),
   /** What both know of those that Auth offered. */
   capabilities,
+  /** For people, of an edge that has a platform: whose key it is, its plan, where the edge is, and the pages of the platform. */
+  account: z.string().max(320).optional(),
+  plan: z.string().max(100).optional(),
+  region: z.object({ id: z.string().max(100), name: z.string().max(200) }).optional(),
+  /** `<dashboard_url>/tunnels/<tunnel_id>` is the page of a tunnel. */
+  dashboard_url: address.optional(),
 });
 
 const authError = z.object({

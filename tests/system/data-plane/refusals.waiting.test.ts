@@ -117,10 +117,10 @@ describe.concurrent('a config file', () => {
 
   it('without the tunnel that was asked for ends the client with 2, naming those it has', async ({ harness }) => {
     const home = await harness.folder();
-    const file = writeConfig(home, ['tunnels:', '  db: { proto: tcp, local_port: 5432 }']);
+    writeConfig(home, ['tunnels:', '  db: { proto: tcp, local_port: 5432 }']);
     const program = await harness.run(['start', 'bd', '--token', 'any'], { home });
     expect(await program.exitCode()).toBe(2);
-    expect(program.stderr).toEqual([`tunnel: No tunnel 'bd' in ${file}. It has db.`]);
+    expect(program.stderr).toEqual(["tunnel: No tunnel 'bd' in ~/.tunnel/config.yml. It has db."]);
   });
 });
 

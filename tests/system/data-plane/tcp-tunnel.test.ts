@@ -74,7 +74,7 @@ describe.concurrent('a tcp tunnel', () => {
     expect((await sendAndReadAll(port, Buffer.from('hello'))).toString()).toBe('hello');
     tunnel.signal('SIGINT');
     expect(await tunnel.exitCode()).toBe(0);
-    expect(tunnel.stdout.at(-1)).toMatch(/0 open, 1 in all, 5 B in, 5 B out/);
+    expect(tunnel.stdout.at(-1)).toMatch(/1 connection, 0 open, 5 B in, 5 B out/);
     expect(tunnel.stderr).toEqual([]);
   });
 

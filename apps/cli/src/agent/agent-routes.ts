@@ -87,7 +87,7 @@ const addTunnel = async ({ body, response }: AgentRequest, agent: AgentRoutes): 
     throw error instanceof GivenUp ? error.fault : error;
   });
   const at = new Date(clock.now()).toISOString();
-  return ok({ event: 'ready', at, ...readyFields(tunnel, running.inspectUrl) });
+  return ok({ event: 'ready', at, ...readyFields(tunnel, running.client?.session ?? null, running.inspectUrl) });
 };
 
 /** Nobody waits for the tunnel any more: it is not to open behind their back. */

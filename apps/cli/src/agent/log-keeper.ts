@@ -1,5 +1,5 @@
 // What a run has said lately, and says now, for whoever asks over the socket: the lines that people read, and the events of `--json`.
-import type { ReloadOutcome, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import type { Client, ReloadOutcome, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import type { ExitCode } from '../exit-codes.ts';
@@ -60,6 +60,10 @@ export class LogKeeper implements Partial<Output> {
     if (event.type !== 'request-finished') return;
     this.#keep(event);
     if (this.#listeners.size > 0) this.#tell(entryOf(event));
+  }
+
+  onClient(client: Pick<Client, 'session'>): void {
+    this.#events.onClient(client);
   }
 
   onStatus(event: StatusEvent): void {

@@ -40,7 +40,8 @@ const besideServer = (server: string): URL => {
   return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${DEFAULT_API_PORT}`);
 };
 
-export interface GroupsSource {
+/** An edge, and who asks it. */
+export interface EdgeSource {
   readonly address: ApiAddress;
   readonly token: Secret;
   readonly caFile: string | undefined;
@@ -54,13 +55,34 @@ export interface ReadGroups {
   readonly json: unknown;
 }
 
-export const readGroups = async (source: GroupsSource, signal?: AbortSignal): Promise<ReadGroups> => {
-  const url = groupsUrl(source.address.url);
+export const readGroups = async (source: EdgeSource, signal?: AbortSignal): Promise<ReadGroups> => {
+  const call = { method: 'GET', path: '/api/groups', answer: groupSummaries, what: 'list of groups' } as const;
+  const { value, json } = await askEdge(source, call, signal);
+  return { groups: value, json };
+};
+
+export interface EdgeCall<T> {
+  readonly method: 'GET' | 'POST';
+  /** With its query. */
+  readonly path: string;
+  readonly answer: { safeParse(json: unknown): { success: true; data: T } | { success: false } };
+  /** What the answer is, for people. */
+  readonly what: string;
+  readonly withinMs?: number;
+}
+
+export const askEdge = async <T>(
+  source: EdgeSource,
+  call: EdgeCall<T>,
+  signal?: AbortSignal,
+): Promise<{ readonly value: T; readonly json: unknown }> => {
+  const url = urlOf(source.address.url, call.path);
   try {
     const { address, token, caFile, insecure, proxyFor } = source;
     const headers = { accept: 'application/json', authorization: `Bearer ${token.reveal()}` };
     const trust = { loopbackOnly: address.loopbackOnly, refuseClearText: clearText, caFile, insecure, proxyFor };
-    return understand(url, await callHttp(url, { method: 'GET', headers }, trust, signal));
+    const { method, withinMs } = call;
+    return understand(url, call, await callHttp(url, { method, headers, withinMs }, trust, signal));
   } catch (error) {
     throw faultOfCall(error, url, url.origin, FAILURES);
   }
@@ -68,21 +90,19 @@ export const readGroups = async (source: GroupsSource, signal?: AbortSignal): Pr
 
 const FAILURES = { wrongKind: 'CLIENT_NOT_AN_API', unreachable: 'CLIENT_API_UNREACHABLE' } as const;
 
-const groupsUrl = (base: URL): URL => {
-  const url = new URL(base);
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/api/groups`;
-  url.search = '';
-  url.hash = '';
-  return url;
-};
+const urlOf = (base: URL, path: string): URL => new URL(`${base.origin}${base.pathname.replace(/\/+$/, '')}${path}`);
 
-const understand = (url: URL, { status, text }: HttpAnswer): ReadGroups => {
+const understand = <T>(
+  url: URL,
+  { answer, what }: EdgeCall<T>,
+  { status, text }: HttpAnswer,
+): { readonly value: T; readonly json: unknown } => {
   const json = parse(text);
   const refusal = apiError.safeParse(json);
   if (status !== 200 && refusal.success) throw Fault.fromWire(refusal.data.code, refusal.data.error);
-  const groups = groupSummaries.safeParse(json);
-  if (status === 200 && groups.success) return { groups: groups.data, json };
-  const reason = status === 200 ? 'its answer is no list of groups' : `it answers with ${status}`;
+  const parsed = answer.safeParse(json);
+  if (status === 200 && parsed.success) return { value: parsed.data, json };
+  const reason = status === 200 ? `its answer is no ${what}` : `it answers with ${status}`;
   // A proxy in front of an edge that is away.
   throw new Fault(status >= 500 ? 'CLIENT_API_UNREACHABLE' : 'CLIENT_NOT_AN_API', { url: url.origin, reason });
 };

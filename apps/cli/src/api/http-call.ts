@@ -18,6 +18,8 @@ export interface HttpCall {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** For those whose answer takes longer than others. */
+  readonly withinMs?: number | undefined;
 }
 
 export interface HttpAnswer {
@@ -45,7 +47,7 @@ const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
 
 export const callHttp = async (url: URL, call: HttpCall, trust: HttpTrust, stop?: AbortSignal): Promise<HttpAnswer> => {
   const endpoint = endpointOf(url, trust);
-  const late = AbortSignal.timeout(dialTimeoutMs(endpoint, ANSWER_WITHIN_MS));
+  const late = AbortSignal.timeout(dialTimeoutMs(endpoint, call.withinMs ?? ANSWER_WITHIN_MS));
   const signal = stop === undefined ? late : AbortSignal.any([stop, late]);
   // First the connection, then the head: a name such as localhost may lead anywhere.
   const socket = await dialSocket(endpoint, {

@@ -31,16 +31,21 @@ const clearText = (host: string): Fault =>
     reason: `Your password would go to ${host} in clear. Use an https:// address with --platform, or --no-tls if the network is yours.`,
   });
 
-export const platformClient = (platform: PlatformEndpoint, proxyFor: ProxyFor, accessToken?: string): PlatformClient =>
+export const platformClient = (
+  platform: PlatformEndpoint,
+  proxyFor: ProxyFor,
+  accessToken?: string,
+  withinMs?: number,
+): PlatformClient =>
   new PlatformClient({
     url: platform.url,
-    fetch: fetchOf(platform, proxyFor),
+    fetch: fetchOf(platform, proxyFor, withinMs),
     ...(accessToken === undefined ? {} : { accessToken: () => accessToken }),
   });
 
 const FAILURES = { wrongKind: 'CLIENT_NOT_A_PLATFORM', unreachable: 'CLIENT_PLATFORM_UNREACHABLE' } as const;
 
-const fetchOf = (platform: PlatformEndpoint, proxyFor: ProxyFor): PlatformFetch => {
+const fetchOf = (platform: PlatformEndpoint, proxyFor: ProxyFor, withinMs?: number): PlatformFetch => {
   const trust: HttpTrust = {
     loopbackOnly: platform.url.startsWith('http:') && !platform.clearTextAllowed,
     refuseClearText: clearText,
@@ -54,6 +59,7 @@ const fetchOf = (platform: PlatformEndpoint, proxyFor: ProxyFor): PlatformFetch 
       method,
       headers: { ...headers, 'user-agent': `tunnel/${VERSION} (${process.platform})` },
       ...(body === undefined ? {} : { body }),
+      withinMs,
     };
     try {
       const answer = await callHttp(url, call, trust);

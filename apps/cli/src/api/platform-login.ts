@@ -127,16 +127,16 @@ export class PlatformLogin {
   }
 
   /** What `ask` was refused for a lack of access was not done, so that it can be asked again. */
-  async call<T>(ask: (client: PlatformClient) => Promise<T>): Promise<T> {
+  async call<T>(ask: (client: PlatformClient) => Promise<T>, withinMs?: number): Promise<T> {
     if (!this.#isFresh(this.#saved)) await this.#renew();
     try {
-      return await ask(this.#client());
+      return await ask(this.#client(withinMs));
     } catch (error) {
       if (!isAccessRefused(error)) throw error;
     }
     await this.#renew();
     try {
-      return await ask(this.#client());
+      return await ask(this.#client(withinMs));
     } catch (error) {
       throw isAccessRefused(error) ? ended(this.#saved) : error;
     }
@@ -170,8 +170,8 @@ export class PlatformLogin {
     }
   }
 
-  #client(): PlatformClient {
-    return platformClient(checkPlatform(this.#saved.platform), this.#proxyFor, this.#saved.accessToken);
+  #client(withinMs?: number): PlatformClient {
+    return platformClient(checkPlatform(this.#saved.platform), this.#proxyFor, this.#saved.accessToken, withinMs);
   }
 
   #isFresh({ accessUntil }: SavedLogin): boolean {

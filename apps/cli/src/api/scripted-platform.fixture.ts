@@ -30,6 +30,7 @@ const refusals = {
   refresh: { status: 401, code: 'REFRESH_INVALID', error: 'the session has ended' },
   suspended: { status: 403, code: 'ACCOUNT_SUSPENDED', error: 'the account is suspended' },
   key: { status: 404, code: 'KEY_UNKNOWN', error: 'no such key' },
+  capture: { status: 404, code: 'CAPTURE_UNKNOWN', error: 'no such request among those kept for this tunnel' },
 } satisfies Record<string, Refusal>;
 
 export class ScriptedPlatform {
@@ -40,6 +41,8 @@ export class ScriptedPlatform {
   keys: Record<string, unknown>[] = [];
   chart: Record<string, unknown>[] = [];
   tunnels: Record<string, unknown>[] = [];
+  /** Captured requests by tunnel, newest first. */
+  readonly captures = new Map<string, Record<string, unknown>[]>();
   regions: Record<string, unknown>[] = [];
   billing: Record<string, unknown> = { ...BILLING };
   usedCents = 1240;
@@ -118,6 +121,8 @@ export class ScriptedPlatform {
     if (!this.accessTokens.has(access)) return refuse(response, refusals.access);
     if (this.suspended) return refuse(response, refusals.suspended);
     if (path.startsWith('/billing')) return this.#billing({ method, path, body }, response);
+    const captured = /^\/usage\/tunnels\/([^/]+)\/requests(?:\/([^/]+)\/replay)?/.exec(path);
+    if (captured !== null) return this.#requests(captured[1] ?? '', captured[2], response);
     if (method === 'DELETE') {
       const left = this.keys.filter(({ id }) => path !== `/keys/${String(id)}`);
       if (left.length === this.keys.length) return refuse(response, refusals.key);
@@ -133,7 +138,15 @@ export class ScriptedPlatform {
     else if (path === '/usage/regions') send(response, 200, this.regions);
     else if (path === '/usage') send(response, 200, SUMMARY);
     else if (path.startsWith('/usage/chart')) send(response, 200, this.chart);
-    else send(response, 200, this.tunnels);
+    else send(response, 200, pageOf(this.tunnels, path));
+  }
+
+  #requests(tunnelId: string, requestId: string | undefined, response: ServerResponse): void {
+    const requests = this.captures.get(tunnelId) ?? [];
+    if (requestId === undefined) return send(response, 200, { tunnel_id: tunnelId, requests, truncated: false });
+    const found = requests.find(({ id }) => id === requestId);
+    if (found === undefined) return refuse(response, refusals.capture);
+    send(response, 200, { ...found, id: 'req_new', replay_of: requestId });
   }
 
   #billing({ method, path, body }: Omit<Ask, 'headers'>, response: ServerResponse): void {
@@ -148,6 +161,12 @@ export class ScriptedPlatform {
 
 const send = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void => {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+};
+
+const pageOf = (all: readonly unknown[], path: string): readonly unknown[] => {
+  const query = new URL(path, 'http://platform').searchParams;
+  const offset = Number(query.get('offset') ?? 0);
+  return all.slice(offset, offset + Number(query.get('limit') ?? 20));
 };
 
 const refuse = (response: ServerResponse, { status, code, error }: Refusal): void =>

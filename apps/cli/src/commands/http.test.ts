@@ -180,9 +180,9 @@ describe('tunnel http', () => {
       return found?.[1];
     });
     await visit(url, '/missing');
-    await eventually(() => expect(io.out()).toMatch(/GET {5}\/missing {10,}404 +[\d.]+ ms\n/));
-    await eventually(() => expect(io.out()).toMatch(/ {4}1 request, \d+ B in/));
-    expect(io.out()).toMatch(/ {2}inspector: http:\/\/127\.0\.0\.1:43\d\d\//);
+    await eventually(() => expect(io.out()).toMatch(/GET {5}\/missing {10,}404 +[\d.]+ ms(\u001b\[K)?\n/));
+    await eventually(() => expect(io.out()).toMatch(/Requests {4}1 request, \d+ B in/));
+    expect(io.out()).toMatch(/Inspector {3}http:\/\/127\.0\.0\.1:43\d\d\//);
   });
 
   it('has no inspector and no line for requests when told so', async () => {
@@ -218,6 +218,7 @@ describe('tunnel http', () => {
     await event(first.io, 'ready');
     const second = start(['--subdomain', 'shop', '--name', 'x']);
     expect(await second.code).toBe(4);
-    expect(second.io.err()).toContain("tunnel: x: subdomain 'shop' is already in use\n");
+    expect(second.io.err()).toMatch(/^tunnel: x: subdomain 'shop' is already in use\n( {2}.*\n)?$/);
+    expect(second.io.out()).toBe('');
   });
 });

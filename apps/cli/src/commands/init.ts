@@ -41,7 +41,7 @@ export const initCommand = (io: Io, finish: (code: ExitCode) => void): Command =
       const file = flags.config === undefined ? defaultConfigPath(io) : pathFrom(io.cwd, flags.config, io.home);
       if (existsSync(file) && flags.force !== true) {
         throw new Fault('CLIENT_USAGE', {
-          reason: `${file} exists. Edit it, or add --force (the old one stays as ${file}.old).`,
+          reason: `${shownPath(file, io)} exists. Edit it, or add --force (the old one stays as ${shownPath(file, io)}.old).`,
         });
       }
       const answers = await answersOf(flags, file, io);

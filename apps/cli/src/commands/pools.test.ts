@@ -242,7 +242,7 @@ describe('--watch', () => {
     say(groups(2, 100));
     await clock.advance(1000);
     await eventually(() => expect(io.out()).toContain('2 dispatches'));
-    expect(io.out().slice(first.length)).toMatch(/^\u001b\[23Ashop.*\u001b\[K\n/);
+    expect(io.out().slice(first.length)).toMatch(/^\r\u001b\[23Ashop.*\u001b\[K\n/);
   });
 
   it('survives a restart of the edge, and says so', async () => {

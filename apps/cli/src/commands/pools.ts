@@ -1,7 +1,7 @@
 // `tunnel pools`: the load-balanced pools of an edge, once or as they change.
 import { Fault } from '@tunnel/errors';
 import { Command, Option } from 'commander';
-import { apiAddress, type GroupsSource, readGroups } from '../api/edge-api.ts';
+import { apiAddress, type EdgeSource, readGroups } from '../api/edge-api.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { addServerFlags, type ServerFlags, wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
@@ -43,7 +43,7 @@ export const poolsCommand = (io: Io, finish: (code: ExitCode) => void): Command 
  * Ends when it is told to, or for a reason that waiting cannot heal. An edge that was there comes back; one that was never
  * reached is rather a mistake in the address.
  */
-const watchPools = async (source: GroupsSource, output: PoolOutput, everyMs: number, io: Io): Promise<void> => {
+const watchPools = async (source: EdgeSource, output: PoolOutput, everyMs: number, io: Io): Promise<void> => {
   const stop = listenForStop(io);
   let state: 'unseen' | 'seen' | 'lost' = 'unseen';
   while (!stop.aborted) {

@@ -28,7 +28,7 @@ import { counted } from '../output/text.ts';
 import { type FileContent, Reloader } from '../reload.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
-import { defaultConfigPath, type LoadedConfig, loadConfig, resolveSettings } from '../settings.ts';
+import { defaultConfigPath, type LoadedConfig, loadConfig, resolveSettings, shownPath } from '../settings.ts';
 
 type StartFlags = ConnectionFlags & RequestFlags & ComfortFlags & { readonly watch?: boolean };
 
@@ -56,7 +56,7 @@ export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       if (config === null) {
         throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
       }
-      const chosen = chooseTunnels(config, names);
+      const chosen = chooseTunnels(config, names, io);
       const settings = resolveSettings(flags, config, io);
       // Two selections from one file are two clients; the same one in another order is not.
       const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
@@ -124,15 +124,16 @@ const contentOf = (
 
 type NamedTunnel = readonly [name: string, entry: ClientTunnel];
 
-const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[]): NamedTunnel[] => {
+const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[], io: Io): NamedTunnel[] => {
+  const shown = shownPath(path, io);
   const known = Object.keys(values.tunnels);
   if (known.length === 0)
-    throw new Fault('CLIENT_USAGE', { reason: `No tunnels in ${path}. Add one under \`tunnels:\`.` });
+    throw new Fault('CLIENT_USAGE', { reason: `No tunnels in ${shown}. Add one under \`tunnels:\`.` });
   const chosen = names.length === 0 ? known : [...new Set(names)];
   return chosen.map((name) => {
     const entry = Object.hasOwn(values.tunnels, name) ? values.tunnels[name] : undefined;
     if (entry !== undefined) return [name, entry];
-    throw new Fault('CLIENT_USAGE', { reason: `No tunnel '${name}' in ${path}. It has ${known.join(', ')}.` });
+    throw new Fault('CLIENT_USAGE', { reason: `No tunnel '${name}' in ${shown}. It has ${known.join(', ')}.` });
   });
 };
 
@@ -210,7 +211,9 @@ export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       for (const peer of plan.peers) checkPeerOptions(peer);
       const lines = tunnels.map(([name, entry]) => `  ${name}: ${checkedText(entry)}`);
       io.stdout.write(
-        [`${config.path} is valid (${counted(tunnels.length, 'tunnel', 'tunnels')})`, ...lines, ''].join('\n'),
+        [`${shownPath(config.path, io)} is valid (${counted(tunnels.length, 'tunnel', 'tunnels')})`, ...lines, ''].join(
+          '\n',
+        ),
       );
       finish(EXIT.endedAsAsked);
     });

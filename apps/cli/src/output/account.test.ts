@@ -82,6 +82,17 @@ describe('usage', () => {
     expect(lines.at(-1)).toMatch(/^ {2}tcp {2}20007 {2}2030-.* {2}open {2}1 connection {2}4.1 kB {2}local$/);
   });
 
+  it('begins with the first day that has something, and says when none has', () => {
+    const empty = (date: string) => ({ date, tunnels: 0, requests: 0, bytes: 0 });
+    const chart = [empty('2029-12-30'), empty('2029-12-31'), ...USAGE.chart, empty('2030-01-03')];
+    const daysOf = (points: typeof chart): string[] =>
+      usageLines({ ...USAGE, chart: points }, { width: null, colours: PLAIN }).filter((line) =>
+        /^ {2}20|usage/.test(line),
+      );
+    expect(daysOf(chart).map((line) => line.slice(2, 12))).toEqual(['2030-01-01', '2030-01-02', '2030-01-03']);
+    expect(daysOf(chart.slice(0, 2))).toEqual(['No usage yet']);
+  });
+
   it('has two charts on a terminal, and no line is wider', () => {
     for (const width of [30, 60, 200]) {
       const lines = usageLines(USAGE, { width, colours: PLAIN });
@@ -94,7 +105,7 @@ describe('usage', () => {
   it('says when there is no limit, and when there was no tunnel', () => {
     const summary = { ...USAGE.summary, tunnel_limit: null };
     const lines = usageLines({ ...USAGE, summary, tunnels: [] }, { width: null, colours: PLAIN });
-    expect([lines[0], lines.at(-1)]).toEqual(['plan free: 1 tunnel open', 'no tunnels yet']);
+    expect([lines[0], lines.at(-1)]).toEqual(['plan free: 1 tunnel open', 'No tunnels yet']);
   });
 });
 

@@ -67,19 +67,22 @@ const dayCharts = (chart: readonly UsageChartPoint[], width: number, colours: Co
   ];
 };
 
-const dayList = (chart: readonly UsageChartPoint[]): string[] => [
-  'days (UTC)',
-  ...columns(
-    chart.map(({ date, requests, tunnels }) => [
+/** From the first day on that has something: a young account is no month of zeros. */
+const dayList = (chart: readonly UsageChartPoint[]): string[] => {
+  const first = chart.findIndex(({ requests, tunnels, bytes }) => requests + tunnels + bytes > 0);
+  if (first === -1) return ['No usage yet'];
+  const cells = chart
+    .slice(first)
+    .map(({ date, requests, tunnels }) => [
       date,
       counted(requests, 'request', 'requests'),
       counted(tunnels, 'tunnel', 'tunnels'),
-    ]),
-  ),
-];
+    ]);
+  return ['days (UTC)', ...columns(cells)];
+};
 
 const tunnelLines = (tunnels: readonly TunnelLogEntry[], colours: Colours): string[] => {
-  if (tunnels.length === 0) return ['no tunnels yet'];
+  if (tunnels.length === 0) return ['No tunnels yet'];
   const lines = columns(tunnels.map(tunnelCells));
   return ['last tunnels', ...lines.map((line, at) => (isOpen(tunnels[at]) ? colours.green(line) : line))];
 };
@@ -88,7 +91,7 @@ const isOpen = (tunnel: TunnelLogEntry | undefined): boolean => tunnel?.unregist
 
 const tunnelCells = (tunnel: TunnelLogEntry): string[] => [
   tunnel.protocol,
-  oneLine(tunnel.label),
+  oneLine(tunnel.public_url ?? tunnel.label),
   momentText(tunnel.registered_at),
   tunnel.unregistered_at === null ? 'open' : `to ${momentText(tunnel.unregistered_at)}`,
   visitsText(tunnel),

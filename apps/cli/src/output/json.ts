@@ -1,9 +1,11 @@
 // For programs: what happens as events with stable names and fields; and an output that prints one a line.
 import {
+  type Client,
   type PeerConnection,
   protocolTraits,
   type ReloadOutcome,
   type RequestEvent,
+  type SessionFacts,
   type StatusEvent,
   type Tunnel,
 } from '@tunnel/client';
@@ -13,6 +15,7 @@ import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { hintOf } from '../problem-report.ts';
 import { type FinishedRequest, LineOutput } from './lines.ts';
+import { tunnelPage } from './live-block.ts';
 import { fanOut, type Output, type RemovedTunnel } from './output.ts';
 import { listenText } from './peers.ts';
 
@@ -36,11 +39,16 @@ class ErrorLines extends LineOutput {
 export class JsonEvents implements Output {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #tell: (event: JsonEvent) => void;
+  #client: Pick<Client, 'session'> | null = null;
   #inspectUrl: string | null = null;
 
   constructor(clock: Pick<Clock, 'now'>, tell: (event: JsonEvent) => void) {
     this.#clock = clock;
     this.#tell = tell;
+  }
+
+  onClient(client: Pick<Client, 'session'>): void {
+    this.#client = client;
   }
 
   onStatus(event: StatusEvent): void {
@@ -92,7 +100,7 @@ export class JsonEvents implements Output {
   #onPeerStatus(event: StatusEvent): void {
     switch (event.type) {
       case 'peer-ready':
-        return this.#write('ready', connectionFields(event.connection));
+        return this.#write('ready', connectionFields(event.connection, this.#client?.session ?? null));
       case 'peer':
         return this.#write('peer', {
           name: event.tunnel.name,
@@ -150,7 +158,7 @@ export class JsonEvents implements Output {
   }
 
   #readyFields(tunnel: Tunnel) {
-    return readyFields(tunnel, this.#inspectUrl);
+    return readyFields(tunnel, this.#client?.session ?? null, this.#inspectUrl);
   }
 
   #write(event: string, fields: Readonly<Record<string, unknown>>): void {
@@ -175,7 +183,7 @@ export const requestEvent = (event: FinishedRequest): JsonEvent => ({
 });
 
 /** Of a tunnel that is open: the fields of `ready`. */
-export const readyFields = (tunnel: Tunnel, inspectUrl: string | null) => ({
+export const readyFields = (tunnel: Tunnel, session: SessionFacts | null, inspectUrl: string | null) => ({
   public_url: tunnel.publicUrl,
   tunnel_id: tunnel.tunnelId,
   name: tunnel.name,
@@ -183,14 +191,23 @@ export const readyFields = (tunnel: Tunnel, inspectUrl: string | null) => ({
   assigned_port: tunnel.assignedPort,
   local: tunnel.local,
   inspect_url: protocolTraits(tunnel.protocol).carriesRequests ? inspectUrl : null,
+  ...accountFields(session),
+  dashboard_url: tunnelPage(session, tunnel.tunnelId),
   group: tunnel.group,
   health: tunnel.health,
   warnings: tunnel.warnings,
   ...(tunnel.service === null ? {} : { role: 'publish', service: tunnel.service }),
 });
 
+/** Whose key it is, and where the edge is; null: the edge has no platform. */
+const accountFields = (session: SessionFacts | null) => ({
+  account: session?.account ?? null,
+  plan: session?.plan ?? null,
+  region: session?.regionName == null ? null : { id: session.regionId, name: session.regionName },
+});
+
 /** The fields of every `ready`, and its own. */
-const connectionFields = ({ name, p2pName, service, listen }: PeerConnection) => ({
+const connectionFields = ({ name, p2pName, service, listen }: PeerConnection, session: SessionFacts | null) => ({
   public_url: `p2p://${p2pName}`,
   tunnel_id: null,
   name,
@@ -198,6 +215,8 @@ const connectionFields = ({ name, p2pName, service, listen }: PeerConnection) =>
   assigned_port: null,
   local: null,
   inspect_url: null,
+  ...accountFields(session),
+  dashboard_url: null,
   group: null,
   health: 'none',
   warnings: [],

@@ -35,10 +35,18 @@ it.each([
 
 it('what was dropped is said where something was', () => {
   const counts = { connections: 3, open: 1, requests: 0, bytesIn: 10, bytesOut: 20 };
-  const said = (dropped: Tunnel['dropped']): string => countsText({ counts, dropped } as Tunnel);
-  expect(said({})).toBe('1 open, 3 in all, 10 B in, 20 B out');
+  const said = (dropped: Tunnel['dropped']): string => countsText({ counts, dropped, protocol: 'udp' } as Tunnel);
+  expect(said({})).toBe('3 flows, 1 open, 10 B in, 20 B out');
   expect(said({ behind: 1 })).toMatch(/, 1 datagram dropped$/);
   expect(said({ behind: 1, local: 2 })).toMatch(/, 3 datagrams dropped$/);
+});
+
+it('nothing has passed yet is said in words', () => {
+  const counts = { connections: 0, open: 0, requests: 0, bytesIn: 0, bytesOut: 0 };
+  const said = (protocol: Tunnel['protocol']): string => countsText({ counts, dropped: {}, protocol } as Tunnel);
+  expect((['http', 'https', 'tcp', 'udp', 'p2p'] as const).map(said)).toEqual([
+    ...['No requests yet', 'No requests yet', 'No connections yet', 'No datagrams yet', 'No connections yet'],
+  ]);
 });
 
 it('signs that turn the direction of a line, or end it, are as good as a space; letters of any script stay', () => {

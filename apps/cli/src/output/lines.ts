@@ -1,5 +1,6 @@
 // Without a terminal (a log, a pipe): one plain line for each thing that happens, errors on the error channel; and the words of these lines.
 import {
+  type Client,
   type DatagramWay,
   protocolTraits,
   type ReloadOutcome,
@@ -13,7 +14,7 @@ import type { Io } from '../io.ts';
 import { oneLine, problemLines } from '../problem-report.ts';
 import type { Output, RemovedTunnel } from './output.ts';
 import { connectionText, pathText, peerEventText } from './peers.ts';
-import { bytesText, type Colours } from './text.ts';
+import { bytesText, type Colours, counted } from './text.ts';
 
 export class LineOutput implements Output {
   readonly #io: Pick<Io, 'stdout' | 'stderr'>;
@@ -24,6 +25,8 @@ export class LineOutput implements Output {
   constructor(io: Pick<Io, 'stdout' | 'stderr'>) {
     this.#io = io;
   }
+
+  onClient(_client: Pick<Client, 'session'>): void {}
 
   onStatus(event: StatusEvent): void {
     if (event.type === 'tunnel-error' || event.type === 'local-error') this.#complain(event.tunnel.name, event.fault);
@@ -68,7 +71,7 @@ export class LineOutput implements Output {
   }
 
   onDrain(open: number, seconds: number): void {
-    if (open > 0) this.#io.stdout.write(`stopping: ${open} connections have ${seconds} s to finish\n`);
+    if (open > 0) this.#io.stdout.write(`${drainText(open, seconds)}\n`);
   }
 
   onEnd(_code: ExitCode, tunnels: readonly Tunnel[]): void {
@@ -87,26 +90,49 @@ export class LineOutput implements Output {
   }
 }
 
+/** Empty when nobody is waited for. */
+export const drainText = (open: number, seconds: number): string => {
+  if (open === 0) return '';
+  const who = `${counted(open, 'connection', 'connections')} ${open === 1 ? 'has' : 'have'}`;
+  return `Stopping: ${who} ${seconds} s to finish. Ctrl-C again ends now.`;
+};
+
 export const uptimeText = (ms: number): string => {
   const seconds = Math.floor(ms / 1000);
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
   return parts.map((part) => String(part).padStart(2, '0')).join(':');
 };
 
-export const routeText = ({ publicUrl, protocol, local }: Tunnel): string =>
-  `${oneLine(publicUrl)} -> ${protocolTraits(protocol).localScheme}${oneLine(local)}`;
+/** Where visitors are taken to. */
+export const localText = ({ protocol, local }: Tunnel): string =>
+  `${protocolTraits(protocol).localScheme}${oneLine(local)}`;
 
-/** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
-export const countsText = ({ counts, dropped }: Tunnel): string => {
+export const routeText = (tunnel: Tunnel): string => `${oneLine(tunnel.publicUrl)} -> ${localText(tunnel)}`;
+
+export const countsText = ({ counts, dropped, protocol }: Tunnel): string => {
   const lost = Object.values(dropped).reduce((sum, count) => sum + count, 0);
-  const drops = lost === 0 ? '' : `, ${lost} ${lost === 1 ? 'datagram' : 'datagrams'} dropped`;
-  return `${trafficText(counts)}${drops}`;
+  const drops = lost === 0 ? '' : `, ${counted(lost, 'datagram', 'datagrams')} dropped`;
+  return `${trafficText(counts, protocol)}${drops}`;
 };
 
-export const trafficText = ({ requests, open, connections, bytesIn, bytesOut }: Tunnel['counts']): string => {
+/** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
+export const trafficText = (
+  { requests, open, connections, bytesIn, bytesOut }: Tunnel['counts'],
+  protocol: Tunnel['protocol'],
+): string => {
+  if (requests + connections === 0) return NO_VISITS[protocol];
+  const [one, many] = protocol === 'udp' ? ['flow', 'flows'] : ['connection', 'connections'];
   const visits =
-    requests > 0 ? `${requests} ${requests === 1 ? 'request' : 'requests'}` : `${open} open, ${connections} in all`;
+    requests > 0 ? counted(requests, 'request', 'requests') : `${counted(connections, one, many)}, ${open} open`;
   return `${visits}, ${bytesText(bytesIn)} in, ${bytesText(bytesOut)} out`;
+};
+
+const NO_VISITS: Readonly<Record<Tunnel['protocol'], string>> = {
+  http: 'No requests yet',
+  https: 'No requests yet',
+  tcp: 'No connections yet',
+  udp: 'No datagrams yet',
+  p2p: 'No connections yet',
 };
 
 const CARRIER_REASONS: Readonly<Record<string, string>> = {
@@ -144,7 +170,7 @@ export const healthMark = ({ health }: Tunnel): string => HEALTH_MARKS[health];
 export const groupText = ({ group }: Tunnel): string => (group === null ? '' : ` (group ${oneLine(group)})`);
 
 export const inspectorText = (url: string | null): string =>
-  url === null ? 'no inspector: all ports 4300 to 4399 of 127.0.0.1 are taken' : `inspector: ${url}`;
+  url === null ? 'inspector: off, all ports 4300 to 4399 of 127.0.0.1 are taken' : `inspector: ${url}`;
 
 /** What is worth a line when it happens; undefined for the rest. */
 export const eventLine = (event: StatusEvent): string | undefined => {
@@ -204,7 +230,7 @@ export const requestLine = (event: FinishedRequest, { width, named, untimed, col
   ].join(' ');
   const marks = [...(event.aborted ? ['aborted'] : []), ...(event.replayOf === null ? [] : ['replay'])];
   const path = oneLine(event.path);
-  const status = statusText(event, colours);
+  const status = paintStatus(event, colours);
   const duration = durationText(event.durationMs);
   if (width === undefined) return [lead, oneLine(event.method), path, status, duration, ...marks].join(' ');
   const method = oneLine(event.method).slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH);
@@ -228,7 +254,11 @@ export const durationText = (ms: number): string => {
   return ms < 599_950 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
 };
 
-const statusText = ({ status, aborted }: FinishedRequest, colours: Colours | undefined): string => {
+/** Three characters, in the colour of its class. */
+export const paintStatus = (
+  { status, aborted }: Pick<FinishedRequest, 'status' | 'aborted'>,
+  colours: Colours | undefined,
+): string => {
   const text = status === null ? '---' : String(status);
   if (colours === undefined) return text;
   if (status === null || aborted || status >= 500) return colours.red(text);

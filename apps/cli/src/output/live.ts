@@ -1,25 +1,22 @@
 // For people at a terminal: a small block that is drawn again in place, and lines above it for what happens.
-import type { PeerConnection, ReloadOutcome, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import type {
+  Client,
+  PeerConnection,
+  ReloadOutcome,
+  RequestEvent,
+  SessionFacts,
+  StatusEvent,
+  Tunnel,
+} from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Timer } from '@tunnel/runtime';
 import pc from 'picocolors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import {
-  countsText,
-  groupText,
-  healthMark,
-  healthWord,
-  inspectorText,
-  LineOutput,
-  requestLine,
-  routeText,
-  trafficText,
-  uptimeText,
-  wayText,
-} from './lines.ts';
+import { drainText, LineOutput, requestLine } from './lines.ts';
+import { type BlockFacts, blockLines, type RunState } from './live-block.ts';
 import type { Output, RemovedTunnel } from './output.ts';
-import { connectionText, pathText, peerText } from './peers.ts';
+import { RedrawnLines, widthOf } from './redrawn-lines.ts';
 import type { Colours } from './text.ts';
 
 /** At most four times a second. */
@@ -28,31 +25,38 @@ const REDRAW_MS = 250;
 const REQUEST_LINES_MAX = 40;
 
 const SHOWN_BY_BLOCK: ReadonlySet<StatusEvent['type']> = new Set(['connected', 'datagrams', 'path', 'peer-ready']);
-/** Peers of one tunnel that have a line; nobody reads more than that. */
-const PEER_LINES_MAX = 10;
 
 export class LiveOutput implements Output {
   readonly #io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'>;
   readonly #server: string;
   readonly #lines: LineOutput;
+  readonly #block: RedrawnLines;
   readonly #colours: Colours;
   readonly #timer: Timer;
   readonly #tunnels = new Set<Tunnel>();
   readonly #connections = new Set<PeerConnection>();
-  #state = 'connecting';
+  #state: RunState = 'connecting';
   #since: number | null = null;
-  #drawn: readonly string[] = [];
-  #inspector: string | null = null;
+  #client: Pick<Client, 'session'> | null = null;
+  /** The last that there was: while it is lost, whose it is stays true. */
+  #session: SessionFacts | null = null;
+  #inspector: BlockFacts['inspector'] = null;
   /** Lines that wait for the next drawing. */
   #requests: string[] = [];
   #unshown = 0;
+  #draining = '';
 
   constructor(io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'>, server: string) {
     this.#io = io;
     this.#server = server;
     this.#lines = new LineOutput(io);
+    this.#block = new RedrawnLines(io.stdout, { mayWrap: true });
     this.#colours = pc.createColors((io.env['NO_COLOR'] ?? '') === '');
     this.#timer = io.clock.setInterval(() => this.#draw(), REDRAW_MS);
+  }
+
+  onClient(client: Pick<Client, 'session'>): void {
+    this.#client = client;
   }
 
   onStatus(event: StatusEvent): void {
@@ -79,13 +83,12 @@ export class LiveOutput implements Output {
       this.#unshown += 1;
       return;
     }
-    const shape = { width: this.#width(), named: this.#tunnels.size > 1, colours: this.#colours };
+    const shape = { width: widthOf(this.#io.stdout), named: this.#tunnels.size > 1, colours: this.#colours };
     this.#requests.push(requestLine(event, shape));
   }
 
   onInspector(url: string | null): void {
-    if (url === null) this.#above(() => this.#lines.onInspector(url));
-    else this.#inspector = inspectorText(url);
+    this.#inspector = { url };
   }
 
   onNotice(text: string, channel: 'stdout' | 'stderr'): void {
@@ -122,78 +125,48 @@ export class LiveOutput implements Output {
     this.#above(() => this.#lines.onFailure(fault));
   }
 
+  /** In the block, for as long as it lasts: most have nothing left to say, and end at once. */
   onDrain(open: number, seconds: number): void {
-    this.#above(() => this.#lines.onDrain(open, seconds));
+    this.#draining = drainText(open, seconds);
   }
 
-  /** The last block stays on the screen. */
+  /** The last block stays on the screen, unless nothing was ever open: then why stands there already. */
   onEnd(_code: ExitCode, _tunnels: readonly Tunnel[]): void {
     this.#timer.cancel();
     this.#state = 'stopped';
-    if (this.#since !== null) this.#draw();
-    else this.#erase();
+    if (this.#tunnels.size + this.#connections.size > 0) this.#draw();
+    else this.#above(() => {});
   }
 
+  /** Drawn again by the next look, below what is printed now. */
   #above(print: () => void): void {
-    this.#erase();
-    this.#printRequests();
+    this.#block.erase();
+    for (const line of this.#takeRequests()) this.#io.stdout.write(`${line}\n`);
     print();
   }
 
-  #printRequests(): void {
+  #takeRequests(): string[] {
     if (this.#unshown > 0) this.#requests.push(`… and ${this.#unshown} more requests`);
     this.#unshown = 0;
-    for (const line of this.#requests.splice(0)) this.#io.stdout.write(`${line}\n`);
-  }
-
-  /** A line that wraps could not be erased by counting lines. */
-  #width(): number {
-    return Math.max(20, (this.#io.stdout.columns || 80) - 1);
-  }
-
-  #block(): string[] {
-    const up = this.#since === null ? '' : `, up ${uptimeText(this.#io.clock.monotonic() - this.#since)}`;
-    const lines = [`${this.#server}: ${this.#state}${up}`];
-    for (const tunnel of this.#tunnels) {
-      const [mark, word] = [
-        healthMark(tunnel),
-        tunnel.datagrams === null ? healthWord(tunnel) : wayText(tunnel.datagrams),
-      ];
-      const name = mark === '' ? tunnel.name : `${mark} ${tunnel.name}`;
-      const away = tunnel.state === 'away' ? '  (away)' : '';
-      lines.push(`  ${name}  ${routeText(tunnel)}${groupText(tunnel)}${away}`);
-      lines.push(`    ${word === '' ? '' : `${word}; `}${countsText(tunnel)}`);
-      const { peers } = tunnel;
-      lines.push(...peers.slice(0, PEER_LINES_MAX).map((peer) => `    ${peerText(peer)}`));
-      if (peers.length > PEER_LINES_MAX) lines.push(`    and ${peers.length - PEER_LINES_MAX} more peers`);
-    }
-    for (const connection of this.#connections) {
-      lines.push(`  ${connection.name}  ${connectionText(connection)}${connection.state === 'away' ? '  (away)' : ''}`);
-      lines.push(`    ${pathText(connection)}; ${trafficText(connection.counts)}`);
-    }
-    if (this.#inspector !== null) lines.push(`  ${this.#inspector}`);
-    const width = this.#width();
-    return lines.map((line) => (line.length > width ? `${line.slice(0, width - 1)}…` : line));
+    return this.#requests.splice(0);
   }
 
   #draw(): void {
-    const block = this.#block();
-    if (this.#requests.length > 0) this.#above(() => {});
-    if (block.length === this.#drawn.length && block.every((line, index) => line === this.#drawn[index])) return;
-    this.#erase();
-    this.#drawn = block;
-    this.#io.stdout.write(`${block.map((line, index) => this.#paint(line, index)).join('\n')}\n`);
+    this.#session = this.#client?.session ?? this.#session;
+    const look = { width: widthOf(this.#io.stdout), colours: this.#colours };
+    this.#block.draw(blockLines(this.#facts(), look), this.#takeRequests());
   }
 
-  #paint(line: string, index: number): string {
-    const { bold, dim, green, red, yellow } = this.#colours;
-    if (index === 0) return this.#state === 'connected' ? green(line) : yellow(line);
-    if (line.startsWith('  ✗ ')) return red(line);
-    return line.startsWith('    ') ? dim(line) : bold(line);
-  }
-
-  #erase(): void {
-    if (this.#drawn.length > 0) this.#io.stdout.write(`\u001b[${this.#drawn.length}A\u001b[J`);
-    this.#drawn = [];
+  #facts(): BlockFacts {
+    return {
+      server: this.#server,
+      state: this.#state,
+      upMs: this.#since === null ? null : this.#io.clock.monotonic() - this.#since,
+      draining: this.#draining,
+      session: this.#session,
+      inspector: this.#inspector,
+      tunnels: [...this.#tunnels],
+      connections: [...this.#connections],
+    };
   }
 }

@@ -1,5 +1,5 @@
 // How a run is shown. One implementation for people at a terminal, one for plain lines, one for programs; and all of them at once.
-import type { ReloadOutcome, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import type { Client, ReloadOutcome, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { ExitCode } from '../exit-codes.ts';
 
@@ -12,6 +12,8 @@ export interface RemovedTunnel {
 }
 
 export interface Output {
+  /** The client that runs, connected for the first time: its session says whose it is, and where. Before any tunnel is open. */
+  onClient(client: Pick<Client, 'session'>): void;
   onStatus(event: StatusEvent): void;
   onRequest(event: RequestEvent): void;
   /** Where requests can be looked at; null: it was wanted, and no port is free. Before any tunnel is open. */
@@ -34,6 +36,7 @@ export interface Output {
 
 /** Tells each of them what it wants to know, in their order. */
 export const fanOut = (outputs: readonly Partial<Output>[]): Output => ({
+  onClient: (client) => outputs.forEach((output) => output.onClient?.(client)),
   onStatus: (event) => outputs.forEach((output) => output.onStatus?.(event)),
   onRequest: (event) => outputs.forEach((output) => output.onRequest?.(event)),
   onInspector: (url) => outputs.forEach((output) => output.onInspector?.(url)),

@@ -27,9 +27,12 @@ export const momentText = (iso: string): string => {
 
 const COLOUR = /\u001b\[\d+m/g;
 
+/** Colours take no room. */
+export const visibleLength = (line: string): number => line.replace(COLOUR, '').length;
+
 /** Cut by what is seen: colours take no room, and the last one is ended. */
 export const cutVisible = (line: string, width: number): string => {
-  if (line.replace(COLOUR, '').length <= width) return line;
+  if (visibleLength(line) <= width) return line;
   const parts = line.split(/(\u001b\[\d+m)/);
   let room = width - 1;
   let isCut = false;

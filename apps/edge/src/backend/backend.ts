@@ -5,8 +5,15 @@ import type { TunnelCounters } from './tunnel-counters.ts';
 
 /** `fault` is ready to be said to the caller; a retryable one means "cannot know right now", not "no". */
 export type KeyVerdict =
-  | { readonly ok: true; readonly owner: Owner; readonly keyId: string }
+  | { readonly ok: true; readonly owner: Owner; readonly keyId: string; readonly profile?: OwnerProfile | undefined }
   | { readonly ok: false; readonly fault: Fault };
+
+/** What the owner of a key is shown of the account; only a platform knows it. */
+export interface OwnerProfile {
+  readonly account: string;
+  readonly plan: string;
+  readonly dashboardUrl: string;
+}
 
 /** A tunnel that would be opened. */
 export interface TunnelAsked {

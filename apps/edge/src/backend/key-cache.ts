@@ -1,5 +1,5 @@
 // What the platform said of keys: accepted ones for a minute, for an hour while it is away; refused ones for a moment.
-import type { AccountRights, KeyAnswer } from '@tunnel/contract';
+import type { AccountProfile, AccountRights, KeyAnswer } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -11,6 +11,7 @@ export interface CachedKey {
   readonly keyId: string;
   readonly unlimited: boolean;
   account: AccountRights;
+  readonly profile: AccountProfile | undefined;
   /** On the monotonic clock. */
   askedAt: number;
 }
@@ -124,8 +125,9 @@ export class KeyCache {
     const before = this.#accepted.get(tokenHash);
     if (before !== undefined) this.#drop(before);
     if (!answer.ok) return this.#refuse(tokenHash, Fault.fromWire(answer.code, answer.message));
-    const { key_id: keyId, unlimited, account } = answer;
-    const cached: CachedKey = { tokenHash, keyId, unlimited, account, askedAt: this.#options.clock.monotonic() };
+    const { key_id: keyId, unlimited, account, profile } = answer;
+    const askedAt = this.#options.clock.monotonic();
+    const cached: CachedKey = { tokenHash, keyId, unlimited, account, profile, askedAt };
     this.#refused.delete(tokenHash);
     this.#accepted.set(tokenHash, cached);
     this.#byKeyId.set(keyId, cached);
@@ -153,8 +155,9 @@ export class KeyCache {
   }
 }
 
-const accept = ({ keyId, account }: CachedKey): KeyVerdict => ({
+const accept = ({ keyId, account, profile }: CachedKey): KeyVerdict => ({
   ok: true,
   owner: { kind: 'account', accountId: account.account_id },
   keyId,
+  profile: profile && { account: profile.email, plan: account.plan, dashboardUrl: profile.dashboard_url },
 });

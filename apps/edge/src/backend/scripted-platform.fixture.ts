@@ -142,7 +142,8 @@ export class ScriptedPlatform {
     if (key === undefined) return refuse('AUTH_TOKEN_INVALID', 'the key was not accepted');
     if (key.isRevoked) return refuse('AUTH_TOKEN_REVOKED', 'the key was revoked');
     const account = this.accounts.get(key.accountId);
-    return Response.json({ ok: true, key_id: key.keyId, unlimited: key.unlimited, account });
+    const profile = { email: `${key.accountId}@example.com`, dashboard_url: 'https://platform.example/app' };
+    return Response.json({ ok: true, key_id: key.keyId, unlimited: key.unlimited, account, profile });
   }
 
   #open({ tunnel_id, account_id }: TunnelQuestion): Response {

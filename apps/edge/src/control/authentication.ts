@@ -4,7 +4,7 @@ import { FailureWindow, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { agreeOn, CAPABILITIES, CARRIER_PATH, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import type { Backend } from '../backend/backend.ts';
+import type { Backend, OwnerProfile } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
@@ -17,7 +17,7 @@ export interface AuthenticateContext {
   readonly sessions: Sessions;
   readonly muxes: SessionMuxes;
   readonly paths: Pick<DatagramPaths, 'messageFor'>;
-  readonly regionId: string;
+  readonly region: { readonly id: string; readonly name: string };
   readonly isDraining: () => boolean;
   /** Whose connection it is, is known; a fault: there is no room for one more of theirs. */
   readonly admit: (owner: Owner, as: 'session' | 'replacement') => Fault | null;
@@ -57,7 +57,8 @@ export const authenticate = async (
   }
   try {
     const { session, secret, resumed } = openSession(context, connection, message, verdict);
-    sendAuthOk(context, connection, session, { version: version as number, secret, resumed });
+    const { profile } = verdict;
+    sendAuthOk(context, connection, session, { version: version as number, secret, resumed, profile });
     const path = session.upstream.mux === null ? null : context.paths.messageFor(session.upstream.mux);
     if (path !== null) connection.send(path);
     return true;
@@ -110,11 +111,12 @@ const openSession = (
 };
 
 const sendAuthOk = (
-  { muxes, regionId }: AuthenticateContext,
+  { muxes, region }: AuthenticateContext,
   connection: ControlConnection,
   session: Session,
-  { version, secret, resumed }: { version: number; secret: string; resumed: boolean },
+  answer: { version: number; secret: string; resumed: boolean; profile: OwnerProfile | undefined },
 ): void => {
+  const { version, secret, resumed, profile } = answer;
   const count = EDGE_LIMITS.CARRIERS_PER_SESSION_DEFAULT;
   connection.send({
     type: 'AuthOk',
@@ -123,7 +125,7 @@ const sendAuthOk = (
     resumed,
     resume_secret: secret,
     resume_window_secs: EDGE_LIMITS.RESUME_WINDOW_MS / 1000,
-    region_id: regionId,
+    region_id: region.id,
     ping_interval_secs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS / 1000,
     dead_after_secs: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS / 1000,
     carriers: {
@@ -133,8 +135,17 @@ const sendAuthOk = (
     },
     // Left out when there is none: the bytes are then those of version 1.
     ...(session.capabilities.length === 0 ? {} : { capabilities: [...session.capabilities] }),
+    ...(profile === undefined ? {} : shownFields(profile, region)),
   });
 };
+
+/** For people, on the client's screen. */
+const shownFields = ({ account, plan, dashboardUrl }: OwnerProfile, { id, name }: AuthenticateContext['region']) => ({
+  account,
+  plan,
+  region: { id, name },
+  dashboard_url: dashboardUrl,
+});
 
 /** Refused keys per address, one count for the control port and the REST together: each would be a way around the other. */
 export class AuthFailures {

@@ -45,7 +45,7 @@ import { SpeedTests } from './speed-tests.ts';
 export interface ControlPlaneOptions extends PublicAddress {
   readonly host: string;
   readonly port: number;
-  readonly regionId: string;
+  readonly region: { readonly id: string; readonly name: string };
   readonly tunnelsPerSession: number;
   readonly trustedProxies: readonly string[];
   readonly gate: ConnectionGate;

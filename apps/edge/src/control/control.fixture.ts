@@ -185,7 +185,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     host: HOST,
     port: 0,
     domain: 'edge.test',
-    regionId: 'local',
+    region: { id: 'local', name: 'Local' },
     tunnelsPerSession: options.tunnelsPerSession ?? 100,
     trustedProxies,
     gate,

@@ -29,6 +29,12 @@ const start = () => {
   return { store, begin };
 };
 
+it('counts what is sent again, too: its owner reads one number in the terminal and in the inspector', () => {
+  const before = tunnel.counts.requests;
+  start().begin('/');
+  expect(tunnel.counts.requests - before).toBe(1);
+});
+
 describe('the store', () => {
   it('keeps the last requests, newest first', () => {
     const { store, begin } = start();

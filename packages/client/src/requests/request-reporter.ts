@@ -79,7 +79,7 @@ export class RequestReporter {
       },
     );
     store?.add(record);
-    if (replay === undefined) tunnel.traffic.requested();
+    tunnel.traffic.requested();
     this.#emit({ type: 'request-started', ...factsOf(record) });
     return record;
   }

@@ -8,6 +8,8 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
+const settings = { public_url: 'https://example.com/base/' };
+
 const lastUse = async (keyId: string) => {
   const row = await fixture.db.selectFrom('api_keys').select('last_used_at').where('id', '=', keyId).executeTakeFirst();
   return row?.last_used_at;
@@ -15,12 +17,13 @@ const lastUse = async (keyId: string) => {
 
 it('says whose key it is and what the account may do, or why not', async () => {
   const { accountId, keyId, tokenHash } = await addAccount(fixture.db);
-  const context = { db: fixture.db, keyUses: { note: () => {} } };
+  const context = { db: fixture.db, settings, keyUses: { note: () => {} } };
   expect(await verifyKey(context, tokenHash)).toEqual({
     ok: true,
     key_id: keyId,
     unlimited: false,
     account: { account_id: accountId, plan: 'free', tunnel_limit: 10, allow_custom_subdomains: false },
+    profile: { email: expect.stringContaining('@'), dashboard_url: 'https://example.com/base/app' },
   });
   expect(await verifyKey(context, '0'.repeat(64))).toMatchObject({ ok: false, code: 'AUTH_TOKEN_INVALID' });
   await fixture.db.updateTable('users').set({ status: 'suspended' }).where('id', '=', accountId).execute();
@@ -32,7 +35,7 @@ it('says whose key it is and what the account may do, or why not', async () => {
 it('writes the last use of a key at most once a minute, in two processes too', async () => {
   const { keyId, tokenHash } = await addAccount(fixture.db);
   const [uses, others] = [new KeyUses(fixture), new KeyUses(fixture)];
-  await verifyKey({ db: fixture.db, keyUses: uses }, tokenHash);
+  await verifyKey({ db: fixture.db, settings, keyUses: uses }, tokenHash);
   expect(await lastUse(keyId)).toBeNull();
   await uses.flush();
   expect(await lastUse(keyId)).toEqual(new Date(NOON));

@@ -5,10 +5,18 @@ import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
 import { refusal, rightsOf } from '../link-answers.ts';
+import { linkTo } from '../mail/mail-template.ts';
 import type { ServiceContext } from '../service-context.ts';
 
 export const verifyKey = async (
-  { db, keyUses }: Pick<ServiceContext, 'db'> & { readonly keyUses: Pick<KeyUses, 'note'> },
+  {
+    db,
+    settings,
+    keyUses,
+  }: Pick<ServiceContext, 'db'> & {
+    readonly settings: Pick<ServiceContext['settings'], 'public_url'>;
+    readonly keyUses: Pick<KeyUses, 'note'>;
+  },
   tokenHash: string,
 ): Promise<KeyAnswer> => {
   const row = await db
@@ -17,13 +25,15 @@ export const verifyKey = async (
     .innerJoin('plans', 'plans.name', 'users.plan')
     .select(['api_keys.id as key_id', 'api_keys.status as key_status', 'api_keys.unlimited', 'api_keys.user_id'])
     .select(['users.status as account_status', 'users.plan', 'plans.tunnel_limit', 'plans.allow_custom_subdomains'])
+    .select('users.email')
     .where('api_keys.token_hash', '=', tokenHash)
     .executeTakeFirst();
   if (row === undefined) return refusal('AUTH_TOKEN_INVALID');
   if (row.key_status !== 'active') return refusal('AUTH_TOKEN_REVOKED');
   if (row.account_status !== 'active') return refusal('ACCOUNT_SUSPENDED');
   keyUses.note(row.key_id);
-  return { ok: true, key_id: row.key_id, unlimited: row.unlimited, account: rightsOf(row) };
+  const profile = { email: row.email, dashboard_url: linkTo(settings.public_url, '/app') };
+  return { ok: true, key_id: row.key_id, unlimited: row.unlimited, account: rightsOf(row), profile };
 };
 
 export interface KeyUsesDeps {

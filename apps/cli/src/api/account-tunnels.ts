@@ -1,0 +1,154 @@
+// The live tunnels of an account and their requests: by the login at the platform, which knows all regions, or by the API key at one edge.
+import {
+  CAPTURE_LIST_LIMIT,
+  type CapturedRequest,
+  capturedRequest,
+  captureList,
+  type EdgeTunnel,
+  edgeTunnels,
+  TUNNEL_LOG_LIMIT,
+  type TunnelLogEntry,
+} from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import type { Command } from 'commander';
+import { addServerFlags, FLAG_GROUPS, type ServerFlags } from '../flags.ts';
+import type { Io } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
+import { loadConfig, resolveProxy, resolveSettings } from '../settings.ts';
+import { apiAddress, askEdge, type EdgeSource } from './edge-api.ts';
+import { LoginFile, PlatformLogin } from './platform-login.ts';
+
+/** Whoever told it; null: not known. */
+export interface LiveTunnel {
+  readonly tunnel_id: string;
+  readonly name: string | null;
+  readonly protocol: TunnelLogEntry['protocol'];
+  readonly label: string;
+  readonly public_url: string | null;
+  /** The computer. */
+  readonly client_name: string | null;
+  readonly region_id: string | null;
+  readonly request_count: number;
+  readonly bytes_proxied: number;
+  readonly connected_since: string;
+}
+
+export interface AccountTunnels {
+  live(): Promise<LiveTunnel[]>;
+  /** Newest first. */
+  requests(tunnelId: string, limit: number): Promise<readonly CapturedRequest[]>;
+  /** Settles with the new request. */
+  replay(tunnelId: string, requestId: string): Promise<CapturedRequest>;
+}
+
+export interface AccountFlags extends ServerFlags {
+  readonly api?: string;
+}
+
+export const addAccountFlags = (command: Command): Command =>
+  addServerFlags(command)
+    .optionsGroup(FLAG_GROUPS.connection)
+    .option('--api <url>', 'REST of the edge, to ask one edge by API key (default: by `tunnel login`)');
+
+/** Who names an edge or a key means them; else the login, and without one the key. */
+export const openAccountTunnels = (flags: AccountFlags, io: Io): AccountTunnels => {
+  const isEdgeMeant = [flags.api, flags.server, flags.token, flags.tokenFile].some((flag) => flag !== undefined);
+  if (!isEdgeMeant && new LoginFile(io).exists()) return ofPlatform(PlatformLogin.open(io, flags));
+  const config = loadConfig(flags.config, io);
+  const { server, tls, token, caFile, insecure } = resolveSettings(flags, config, io);
+  const address = apiAddress({ api: flags.api ?? config?.values.api_url, server, tls });
+  return ofEdge({ address, token, caFile, insecure, proxyFor: resolveProxy(flags.proxy, config, io) });
+};
+
+const ofPlatform = (login: PlatformLogin): AccountTunnels => ({
+  live: () =>
+    login.call(async (client) => {
+      const found = new Map<string, TunnelLogEntry>();
+      const { max: limit } = TUNNEL_LOG_LIMIT;
+      // What opens and ends meanwhile moves the pages: an entry may come twice.
+      for (let offset = 0; offset < CLI_LIMITS.ACCOUNT_TUNNELS_MAX; offset += limit) {
+        const page = await client.tunnels({ state: 'active', limit, offset });
+        for (const entry of page) found.set(entry.tunnel_id, entry);
+        if (page.length < limit) break;
+      }
+      return [...found.values()].map(ofLog);
+    }),
+  requests: async (id, limit) => (await login.call((client) => client.requests(id, { limit }))).requests,
+  replay: (id, request) => login.call((client) => client.replay(id, request), CLI_LIMITS.REPLAY_ANSWER_TIMEOUT_MS),
+});
+
+const ofLog = (entry: TunnelLogEntry): LiveTunnel => ({
+  tunnel_id: entry.tunnel_id,
+  name: entry.name ?? null,
+  protocol: entry.protocol,
+  label: entry.label,
+  public_url: entry.public_url ?? null,
+  client_name: entry.client_name ?? null,
+  region_id: entry.region_id,
+  request_count: entry.request_count,
+  bytes_proxied: entry.bytes_proxied,
+  connected_since: entry.registered_at,
+});
+
+const ofEdge = (source: EdgeSource): AccountTunnels => {
+  const pathOf = (id: string): string => `/api/tunnels/${encodeURIComponent(id)}/requests`;
+  return {
+    live: async () => {
+      const list = { method: 'GET', path: '/api/tunnels', answer: edgeTunnels, what: 'list of tunnels' } as const;
+      // Newest first, as the platform has them.
+      return (await askEdge(source, list)).value.slice(-CLI_LIMITS.ACCOUNT_TUNNELS_MAX).reverse().map(ofRest);
+    },
+    requests: async (id, limit) => {
+      const path = `${pathOf(id)}?limit=${limit}`;
+      const list = { method: 'GET', path, answer: captureList, what: 'list of requests' } as const;
+      return (await askEdge(source, list)).value.requests;
+    },
+    replay: async (id, request) => {
+      const path = `${pathOf(id)}/${encodeURIComponent(request)}/replay`;
+      const withinMs = CLI_LIMITS.REPLAY_ANSWER_TIMEOUT_MS;
+      const call = { method: 'POST', path, answer: capturedRequest, what: 'captured request', withinMs } as const;
+      return (await askEdge(source, call)).value;
+    },
+  };
+};
+
+const ofRest = (tunnel: EdgeTunnel): LiveTunnel => ({
+  tunnel_id: tunnel.tunnel_id,
+  name: tunnel.name,
+  protocol: tunnel.protocol,
+  label: tunnel.label,
+  public_url: tunnel.public_url,
+  client_name: tunnel.client_name ?? null,
+  region_id: tunnel.region_id,
+  request_count: tunnel.request_count,
+  bytes_proxied: tunnel.bytes_proxied,
+  connected_since: tunnel.connected_since,
+});
+
+/** How many requests can be asked for at once. */
+export const REQUESTS_MAX = CAPTURE_LIST_LIMIT.max;
+
+/** Sent again by whichever live tunnel has kept it. An edge that does not answer may have it: that is said when no other had. */
+export const replayAnywhere = async (source: AccountTunnels, requestId: string): Promise<CapturedRequest> => {
+  const waiting = (await source.live()).filter(({ protocol }) => protocol === 'http');
+  let away: Fault | null = null;
+  const found: CapturedRequest[] = [];
+  const askOn = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined && found.length === 0; next = waiting.shift()) {
+      try {
+        found.push(await source.replay(next.tunnel_id, requestId));
+      } catch (error) {
+        const fault = Fault.from(error);
+        if (fault.code === 'EDGE_AWAY') away = fault;
+        else if (!NOT_HERE.has(fault.code)) throw error;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: CLI_LIMITS.ACCOUNT_TUNNELS_ASKED_AT_ONCE }, askOn));
+  const [request] = found;
+  if (request !== undefined) return request;
+  throw away ?? new Fault('CLIENT_REQUEST_UNKNOWN', { request: requestId });
+};
+
+/** The tunnel may have ended meanwhile. */
+const NOT_HERE: ReadonlySet<string> = new Set(['CAPTURE_UNKNOWN', 'TUNNEL_UNKNOWN']);

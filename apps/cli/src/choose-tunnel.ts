@@ -1,0 +1,27 @@
+// Which live tunnel a person means: by its id, its address, its name or its label.
+import { Fault } from '@tunnel/errors';
+import type { LiveTunnel } from './api/account-tunnels.ts';
+
+/** More than one: the person has to say more. */
+export type TunnelChoice =
+  | { readonly kind: 'one'; readonly tunnel: LiveTunnel }
+  | { readonly kind: 'several'; readonly tunnels: readonly LiveTunnel[]; readonly fault: Fault };
+
+/** An id is one tunnel's; the rest may be shared, by the members of a group, or by two computers that call theirs the same. Throws when none fits. */
+export const chooseTunnel = (tunnels: readonly LiveTunnel[], wanted: string): TunnelChoice => {
+  const byId = tunnels.find(({ tunnel_id: id }) => id === wanted);
+  if (byId !== undefined) return { kind: 'one', tunnel: byId };
+  const address = addressOf(wanted);
+  const fitting = tunnels.filter(
+    ({ name, label, public_url: url }) =>
+      name === wanted || label === wanted || (url !== null && addressOf(url) === address),
+  );
+  const [only, ...others] = fitting;
+  if (only === undefined) throw new Fault('CLIENT_TUNNEL_UNKNOWN', { tunnel: wanted });
+  if (others.length === 0) return { kind: 'one', tunnel: only };
+  const fault = new Fault('CLIENT_TUNNEL_AMBIGUOUS', { tunnel: wanted, count: fitting.length });
+  return { kind: 'several', tunnels: fitting, fault };
+};
+
+/** As it is pasted: with or without a slash at its end. */
+const addressOf = (text: string): string => text.replace(/\/+$/, '').toLowerCase();

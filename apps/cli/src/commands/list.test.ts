@@ -1,0 +1,234 @@
+// `tunnel list`, `requests` and `replay` of whoever is logged in: at a platform of the test.
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
+import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
+import { run } from '../run.ts';
+
+let login: LoggedIn;
+let platform: ScriptedPlatform;
+
+beforeEach(async () => {
+  login = await logIn();
+  platform = login.platform;
+});
+afterEach(() => login.close());
+
+const tunnel = (id: string, more: Record<string, unknown> = {}): Record<string, unknown> => ({
+  id: `log-${id}`,
+  tunnel_id: `tun_${id}`,
+  protocol: 'http',
+  label: `${id}-label`,
+  name: id,
+  public_url: `https://${id}.tunnels.example`,
+  client_name: 'laptop',
+  registered_at: '2030-01-01T00:00:00.000Z',
+  unregistered_at: null,
+  region_id: 'fra',
+  request_count: 3,
+  bytes_proxied: 4096,
+  ...more,
+});
+
+const request = (id: string, more: Record<string, unknown> = {}): Record<string, unknown> => ({
+  id,
+  tunnel_id: 'tun_web',
+  at: '2030-01-01T00:00:00.000Z',
+  method: 'POST',
+  path: `/${id}`,
+  status: 200,
+  duration_ms: 8,
+  request_headers: {},
+  response_headers: {},
+  request_size: 0,
+  response_size: 0,
+  request_body: null,
+  response_body: null,
+  aborted: false,
+  error: null,
+  replayable: true,
+  ...more,
+});
+
+const start = (args: string[], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+  const io = makeTestIo({ home: login.home.path, env: { NO_COLOR: '1' }, ...options });
+  return { io, code: run(args, io) };
+};
+
+const outcome = async (args: string[], options?: Partial<TestIoOptions>) => {
+  const { io, code } = start(args, options);
+  return { code: await code, out: io.out(), err: io.err() };
+};
+
+describe('tunnel list', () => {
+  it('has the URL and the computer of every live tunnel, whichever region it is in', async () => {
+    platform.tunnels = [tunnel('web'), tunnel('db', { protocol: 'tcp', region_id: 'nyc', client_name: 'server' })];
+    const { code, out, err } = await outcome(['list']);
+    expect([code, err]).toEqual([0, '']);
+    expect(platform.paths()).toEqual(['GET /usage/tunnels?state=active&limit=100&offset=0']);
+    const [heading, web, db] = out.split('\n');
+    expect(heading).toMatch(/^NAME +URL +COMPUTER +USED +SINCE +ID$/);
+    expect(web).toMatch(
+      /^web {3}https:\/\/web\.tunnels\.example {2}laptop {4}3 requests, 4\.1 kB +2030-.* {2}tun_web$/,
+    );
+    expect(db).toMatch(/server +3 connections, 4\.1 kB/);
+  });
+
+  it('cuts no address on a narrow terminal', async () => {
+    platform.tunnels = [tunnel('web')];
+    const { out } = await outcome(['list'], { isTTY: true, columns: 40 });
+    const [first, second] = out.split('\n');
+    expect(first).toBe('web  https://web.tunnels.example');
+    expect(second).toMatch(/^ {2}laptop, 3 requests, 4\.1 kB, .*…$/);
+    expect(second?.length).toBeLessThan(40);
+  });
+
+  it('reads all pages', async () => {
+    platform.tunnels = Array.from({ length: 250 }, (_, at) => tunnel(`web-${at}`));
+    expect(JSON.parse((await outcome(['list', '--json'])).out)).toHaveLength(250);
+    expect(platform.asks).toHaveLength(3);
+  });
+
+  it('says what to do without one, and as JSON is an empty list', async () => {
+    expect((await outcome(['list'])).out).toBe('No live tunnels.\n  Start one: tunnel http 3000\n');
+    expect((await outcome(['list', '--json'])).out).toBe('[]\n');
+  });
+
+  it('moves no cursor with what others call things', async () => {
+    platform.tunnels = [tunnel('web', { name: 'a\u001b[2J', client_name: 'b\r\nc', public_url: 'd\u009b2J' })];
+    expect((await outcome(['list'])).out).not.toMatch(/[\u001b\u009b\r]/);
+  });
+});
+
+describe('tunnel requests', () => {
+  beforeEach(() => {
+    platform.tunnels = [tunnel('web'), tunnel('db', { protocol: 'tcp' })];
+    platform.captures.set('tun_web', [request('req_2', { status: 500 }), request('req_1', { replay_of: 'req_0' })]);
+  });
+
+  it.each(['tun_web', 'web', 'web-label', 'https://web.tunnels.example/'])('finds the tunnel by %s', async (wanted) => {
+    const { code, out } = await outcome(['requests', wanted]);
+    expect(code).toBe(0);
+    expect(out.split('\n').map((line) => line.replace(/^[\d: -]+/, ''))).toEqual([
+      'POST  /req_1  200  8.0 ms  req_1 replay',
+      'POST  /req_2  500  8.0 ms  req_2',
+      '',
+    ]);
+  });
+
+  it('is one JSON object a line for programs, with all that was captured', async () => {
+    const { out } = await outcome(['requests', 'web', '--json', '-n', '1']);
+    expect(JSON.parse(out)).toEqual(request('req_2', { status: 500 }));
+  });
+
+  it('lists those that fit when there are several, and ends with 2', async () => {
+    platform.tunnels = [tunnel('web'), tunnel('web', { tunnel_id: 'tun_other', client_name: 'server' })];
+    const { code, out, err } = await outcome(['requests', 'web']);
+    expect([code, out]).toEqual([2, '']);
+    expect(err).toContain("tunnel: 'web' fits 2 live tunnels\n  Give the id of one.\n");
+    expect(err).toMatch(/laptop.* tun_web\n.*server.* tun_other\n$/);
+    expect((await outcome(['requests', 'tun_other'])).code).toBe(0);
+  });
+
+  it('ends with 2 for a tunnel that is not there, and for one without requests', async () => {
+    const unknown = await outcome(['requests', 'shop']);
+    expect([unknown.code, unknown.err]).toEqual([
+      2,
+      "tunnel: you have no live tunnel 'shop'\n  List them: `tunnel list`.\n",
+    ]);
+    const other = await outcome(['requests', 'db']);
+    expect([other.code, other.err]).toEqual([2, "tunnel: 'db' is a tcp tunnel: only http tunnels have requests.\n"]);
+  });
+
+  it('says when there was none', async () => {
+    platform.captures.clear();
+    expect((await outcome(['requests', 'web'])).out).toBe('No requests yet\n');
+  });
+
+  it('-f shows what comes, each once when it has its outcome, and ends with Ctrl-C', async () => {
+    const clock = new FakeClock();
+    const { io, code } = start(['requests', 'web', '-f', '-n', '1'], { clock });
+    const ids = (): string[] => [...io.out().matchAll(/ (req_\d)( replay)?$/gm)].map((match) => match[1] ?? '');
+    await eventually(() => expect(ids()).toEqual(['req_2']));
+    const kept = platform.captures.get('tun_web') ?? [];
+    platform.captures.set('tun_web', [
+      request('req_4', { status: null, duration_ms: null }),
+      request('req_3'),
+      ...kept,
+    ]);
+    await eventually(async () => {
+      await clock.advance(1000);
+      expect(ids()).toEqual(['req_2', 'req_3']);
+    });
+    platform.captures.set('tun_web', [request('req_4'), request('req_3'), ...kept]);
+    await eventually(async () => {
+      await clock.advance(1000);
+      expect(ids()).toEqual(['req_2', 'req_3', 'req_4']);
+    });
+    io.signal('SIGINT');
+    await clock.advance(1000);
+    expect([await code, io.err()]).toEqual([0, '']);
+  });
+
+  it('-f says once that the region is away, and goes on', async () => {
+    const clock = new FakeClock();
+    const { io, code } = start(['requests', 'web', '-f'], { clock });
+    await eventually(() => expect(io.out()).toContain('req_2'));
+    const away = JSON.stringify({ error: 'region fra does not answer', code: 'EDGE_AWAY', request_id: 'r' });
+    for (let times = 0; times < 2; times += 1) platform.trap('/usage/tunnels/tun_web/requests', 502, away);
+    await eventually(async () => {
+      await clock.advance(1000);
+      expect(io.err()).toContain('region fra does not answer; trying again\n');
+    });
+    platform.captures.get('tun_web')?.unshift(request('req_3'));
+    await eventually(async () => {
+      await clock.advance(1000);
+      expect(io.out()).toContain('req_3');
+    });
+    expect(io.err().match(/trying again/g)).toHaveLength(1);
+    io.signal('SIGINT');
+    await clock.advance(1000);
+    expect(await code).toBe(0);
+  });
+});
+
+describe('tunnel replay', () => {
+  beforeEach(() => {
+    platform.tunnels = [tunnel('web'), tunnel('db', { protocol: 'tcp' }), tunnel('api')];
+    platform.captures.set('tun_api', [request('req_7', { status: 201 })]);
+  });
+
+  it('sends the request again from the tunnel that has it, and asks no tunnel that has none', async () => {
+    const { code, out } = await outcome(['replay', 'req_7']);
+    expect([code, out]).toEqual([0, 'Replayed: 201 in 8.0 ms. New id: req_new\n']);
+    expect(platform.paths().some((path) => path.includes('tun_db'))).toBe(false);
+    const json = await outcome(['replay', 'req_7', '--json']);
+    expect(JSON.parse(json.out)).toMatchObject({ id: 'req_new', replay_of: 'req_7' });
+  });
+
+  it('ends with 2 when none has it; a region that is away may have it', async () => {
+    const unknown = await outcome(['replay', 'req_8']);
+    expect([unknown.code, unknown.err]).toEqual([
+      2,
+      "tunnel: no live tunnel of yours has kept the request 'req_8'\n  List those that were kept: `tunnel requests <tunnel>`.\n",
+    ]);
+    const away = JSON.stringify({ error: 'region fra does not answer', code: 'EDGE_AWAY', request_id: 'r' });
+    platform.trap('/usage/tunnels/tun_web/requests', 502, away);
+    const lost = await outcome(['replay', 'req_8']);
+    expect([lost.code, lost.err]).toEqual([5, expect.stringContaining('region fra does not answer')]);
+  });
+});
+
+it('on a terminal each part of a request stands below the other, and no line is wider', async () => {
+  platform.tunnels = [tunnel('web')];
+  const long = request('req_26jzv6vuad2_3', { path: `/${'long/'.repeat(40)}`, at: new Date().toISOString() });
+  platform.captures.set('tun_web', [long, request('req_1', { replay_of: 'req_0' })]);
+  const { out } = await outcome(['requests', 'web'], { isTTY: true, columns: 100 });
+  const [first = '', second = ''] = out.split('\n');
+  expect(first).toMatch(/^2030-01-01 .* req_1 replay$/);
+  expect(second).toMatch(/^\d\d:\d\d:\d\d POST {4}\/long.*… 200 {3}8\.0 ms {2}req_26jzv6vuad2_3$/);
+  expect([first.indexOf(' 200 '), Math.max(first.length, second.length) < 100]).toEqual([
+    second.indexOf(' 200 '),
+    true,
+  ]);
+});

@@ -1,0 +1,39 @@
+// `tunnel list`: the live tunnels of the account, on every computer.
+import { Command } from 'commander';
+import { type AccountFlags, addAccountFlags, openAccountTunnels } from '../api/account-tunnels.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { FLAG_GROUPS } from '../flags.ts';
+import type { Io } from '../io.ts';
+import { type ListLook, liveTunnelLines } from '../output/live-tunnels.ts';
+import { coloursOf } from '../output/text.ts';
+
+interface ListFlags extends AccountFlags {
+  readonly json?: boolean;
+}
+
+const EXAMPLES = `
+Examples:
+  $ tunnel list
+  $ tunnel list --json | jq -r '.[].public_url'`;
+
+export const listCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  addAccountFlags(
+    new Command('list')
+      .description('List the live tunnels of your account')
+      .optionsGroup(FLAG_GROUPS.output)
+      .option('--json', 'Print a JSON array'),
+  )
+    .addHelpText('after', EXAMPLES)
+    .action(async ({ json, ...flags }: ListFlags) => {
+      const tunnels = await openAccountTunnels(flags, io).live();
+      const lines = json === true ? [JSON.stringify(tunnels, null, 2)] : liveTunnelLines(tunnels, lookOf(io));
+      io.stdout.write(`${lines.join('\n')}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+/** As wide as the terminal, if there is one. */
+export const lookOf = (io: Io): ListLook => ({
+  now: io.clock.now(),
+  width: io.stdout.isTTY === true ? io.stdout.columns || 80 : null,
+  colours: coloursOf(io),
+});

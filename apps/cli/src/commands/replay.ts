@@ -1,0 +1,37 @@
+// `tunnel replay`: sends a captured request to the local service again, whichever live tunnel has it.
+import { Command } from 'commander';
+import { type AccountFlags, addAccountFlags, openAccountTunnels, replayAnywhere } from '../api/account-tunnels.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { FLAG_GROUPS } from '../flags.ts';
+import type { Io } from '../io.ts';
+import { durationText } from '../output/lines.ts';
+import { oneLine } from '../problem-report.ts';
+
+interface ReplayFlags extends AccountFlags {
+  readonly json?: boolean;
+}
+
+const EXAMPLES = `
+The ids are in \`tunnel requests\`, the inspector and the dashboard.
+
+Examples:
+  $ tunnel requests web
+  $ tunnel replay req_9wm4k2z01c`;
+
+export const replayCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  addAccountFlags(
+    new Command('replay')
+      .description('Send a captured request again')
+      .argument('<id>', 'Id of the request')
+      .optionsGroup(FLAG_GROUPS.output)
+      .option('--json', 'Print the new request as JSON'),
+  )
+    .addHelpText('after', EXAMPLES)
+    .action(async (id: string, { json, ...flags }: ReplayFlags) => {
+      const request = await replayAnywhere(openAccountTunnels(flags, io), id);
+      const { status, duration_ms: ms } = request;
+      const outcome = `${status ?? 'no answer'}${ms === null ? '' : ` in ${durationText(ms)}`}`;
+      const text = json === true ? JSON.stringify(request) : `Replayed: ${outcome}. New id: ${oneLine(request.id)}`;
+      io.stdout.write(`${text}\n`);
+      finish(EXIT.endedAsAsked);
+    });

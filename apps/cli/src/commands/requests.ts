@@ -1,0 +1,119 @@
+// `tunnel requests`: the captured requests of a live tunnel, and with -f those that come.
+import { CAPTURE_LIST_LIMIT, type CapturedRequest } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { Command, Option } from 'commander';
+import {
+  type AccountFlags,
+  type AccountTunnels,
+  addAccountFlags,
+  openAccountTunnels,
+  REQUESTS_MAX,
+} from '../api/account-tunnels.ts';
+import { chooseTunnel } from '../choose-tunnel.ts';
+import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
+import { FLAG_GROUPS, wholeNumber } from '../flags.ts';
+import type { Io } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
+import { capturedLine, liveTunnelLines } from '../output/live-tunnels.ts';
+import { problemLines } from '../problem-report.ts';
+import { listenForStop, pause } from '../until-stopped.ts';
+import { lookOf } from './list.ts';
+
+interface RequestListFlags extends AccountFlags {
+  readonly lines: number;
+  readonly follow?: boolean;
+  readonly json?: boolean;
+}
+
+const EXAMPLES = `
+<tunnel> is an id, a name, a label or a URL of \`tunnel list\`.
+
+Examples:
+  $ tunnel requests web
+  $ tunnel requests web -f
+  $ tunnel requests web --json | jq 'select(.status >= 500) | .id'`;
+
+export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  addAccountFlags(
+    new Command('requests')
+      .description('Show the captured requests of a live tunnel, oldest first')
+      .argument('<tunnel>', 'Id, name, label or URL of the tunnel')
+      .optionsGroup(FLAG_GROUPS.output)
+      .addOption(
+        new Option('-n, --lines <n>', 'How many of the last requests')
+          .default(20)
+          .argParser(wholeNumber(0, REQUESTS_MAX)),
+      )
+      .option('-f, --follow', 'Follow until Ctrl-C')
+      .option('--json', 'Print one JSON object per line'),
+  )
+    .addHelpText('after', EXAMPLES)
+    .action(async (wanted: string, { lines, follow, json, ...flags }: RequestListFlags) => {
+      const source = openAccountTunnels(flags, io);
+      const choice = chooseTunnel(await source.live(), wanted);
+      if (choice.kind === 'several') {
+        const list = liveTunnelLines(choice.tunnels, lookOf(io)).map((line) => `  ${line}`);
+        io.stderr.write(`${[...problemLines(choice.fault), ...list].join('\n')}\n`);
+        return finish(exitCodeOf(choice.fault));
+      }
+      const { tunnel_id: id, protocol } = choice.tunnel;
+      if (protocol !== 'http') {
+        throw new Fault('CLIENT_USAGE', {
+          reason: `'${wanted}' is a ${protocol} tunnel: only http tunnels have requests.`,
+        });
+      }
+      const print = (request: CapturedRequest): void =>
+        void io.stdout.write(`${json === true ? JSON.stringify(request) : capturedLine(request, lookOf(io))}\n`);
+      const shown = new ShownRequests(print);
+      const first = await source.requests(id, Math.max(lines, CAPTURE_LIST_LIMIT.min));
+      shown.show(first.slice(0, lines), first);
+      if (follow === true) await followRequests(source, id, shown, io);
+      else if (first.length === 0 && json !== true) io.stdout.write('No requests yet\n');
+      finish(EXIT.endedAsAsked);
+    });
+
+/** Ends when it is told to, or for a reason that waiting cannot heal. */
+const followRequests = async (source: AccountTunnels, id: string, shown: ShownRequests, io: Io): Promise<void> => {
+  const stop = listenForStop(io);
+  let isLost = false;
+  while (!stop.aborted) {
+    try {
+      const last = await source.requests(id, CAPTURE_LIST_LIMIT.default);
+      // None of them is known: there may be more that came since.
+      shown.show(shown.isGap(last) ? await source.requests(id, REQUESTS_MAX) : last);
+      isLost = false;
+    } catch (error) {
+      const fault = Fault.from(error);
+      if (!fault.retryable || (fault.code === 'INTERNAL' && fault.cause !== undefined)) throw error;
+      if (!isLost && !stop.aborted) io.stderr.write(`${problemLines(fault)[0]}; trying again\n`);
+      isLost = true;
+    }
+    await pause(CLI_LIMITS.REQUESTS_LOOK_EVERY_MS, stop, io);
+  }
+};
+
+/** Each request once, when it has its outcome, oldest first. */
+export class ShownRequests {
+  readonly #print: (request: CapturedRequest) => void;
+  /** Oldest first. */
+  readonly #seen = new Set<string>();
+
+  constructor(print: (request: CapturedRequest) => void) {
+    this.#print = print;
+  }
+
+  /** Newest first, as they are listed. `known`: all that was listed, printed or not. */
+  show(requests: readonly CapturedRequest[], known = requests): void {
+    const isOver = (request: CapturedRequest): boolean => request.duration_ms !== null;
+    for (const request of requests.filter(isOver).reverse()) if (!this.#seen.has(request.id)) this.#print(request);
+    for (const { id } of known.filter(isOver)) this.#seen.add(id);
+    for (const id of this.#seen) {
+      if (this.#seen.size <= CLI_LIMITS.REQUESTS_SEEN_MAX) break;
+      this.#seen.delete(id);
+    }
+  }
+
+  isGap(requests: readonly CapturedRequest[]): boolean {
+    return this.#seen.size > 0 && requests.length > 0 && requests.every(({ id }) => !this.#seen.has(id));
+  }
+}

@@ -1,0 +1,79 @@
+// Live tunnels and their captured requests in lines for people: as wide as the terminal, and whole in a pipe.
+import type { CapturedRequest } from '@tunnel/contract';
+import type { LiveTunnel } from '../api/account-tunnels.ts';
+import { oneLine } from '../problem-report.ts';
+import { durationText, paintStatus } from './lines.ts';
+import { bytesText, type Colours, columns, counted, cutVisible, momentText, visibleLength } from './text.ts';
+
+export interface ListLook {
+  /** Milliseconds since the epoch: of today the time is enough. */
+  readonly now: number;
+  /** null: no terminal, nothing is cut. */
+  readonly width: number | null;
+  readonly colours: Colours;
+}
+
+const NO_TUNNELS = ['No live tunnels.', '  Start one: tunnel http 3000'];
+const HEADINGS = ['NAME', 'URL', 'COMPUTER', 'USED', 'SINCE', 'ID'];
+
+/** A table where it fits; else two lines for each, so that no address is cut. */
+export const liveTunnelLines = (tunnels: readonly LiveTunnel[], { width, colours }: ListLook): string[] => {
+  if (tunnels.length === 0) return NO_TUNNELS;
+  const rows = tunnels.map(cellsOf);
+  const [heading = '', ...table] = columns([HEADINGS, ...rows]).map((line) => line.slice(2));
+  const widest = Math.max(...table.map(visibleLength));
+  if (width === null || widest < width) return [colours.dim(heading), ...table];
+  return rows.flatMap(([name = '', url = '', ...rest]) => [
+    `${colours.bold(name)}  ${url}`,
+    cutVisible(`  ${rest.filter((cell) => cell !== '').join(', ')}`, width - 1),
+  ]);
+};
+
+const cellsOf = (tunnel: LiveTunnel): string[] => [
+  oneLine(tunnel.name ?? tunnel.label),
+  oneLine(tunnel.public_url ?? `${tunnel.protocol} ${tunnel.label}`),
+  oneLine(tunnel.client_name ?? ''),
+  usedText(tunnel),
+  momentText(tunnel.connected_since),
+  oneLine(tunnel.tunnel_id),
+];
+
+const VISITS: Readonly<Record<LiveTunnel['protocol'], readonly [string, string]>> = {
+  http: ['request', 'requests'],
+  tcp: ['connection', 'connections'],
+  udp: ['flow', 'flows'],
+  p2p: ['peer', 'peers'],
+};
+
+const usedText = ({ protocol, request_count: count, bytes_proxied: bytes }: LiveTunnel): string =>
+  `${counted(count, ...VISITS[protocol])}, ${bytesText(bytes)}`;
+
+const METHOD_WIDTH = 7;
+const DURATION_WIDTH = 8;
+const PATH_LEAST = 10;
+/** Ids are shorter, but for long connections; with room for a mark, so that what stands before them is aligned. */
+const ID_WIDTH = 24;
+
+/** When, what, how it went, how long it took, and the id that `tunnel replay` takes. */
+export const capturedLine = (request: CapturedRequest, { width, colours, now }: ListLook): string => {
+  const [moment, path] = [momentText(request.at), oneLine(request.path)];
+  const method = oneLine(request.method).slice(0, METHOD_WIDTH);
+  const marks = [
+    ...(request.aborted ? ['aborted'] : []),
+    ...(request.edited === true ? ['edited'] : []),
+    ...(request.replay_of === undefined ? [] : ['replay']),
+  ];
+  const status = paintStatus(request, colours);
+  const duration = request.duration_ms === null ? 'open' : durationText(request.duration_ms);
+  const id = [oneLine(request.id), ...marks].join(' ');
+  if (width === null) return [moment, method, path, status, duration, id].join('  ');
+  const today = momentText(new Date(now).toISOString()).slice(0, DAY_LENGTH);
+  const at = moment.startsWith(today) ? moment.slice(DAY_LENGTH) : moment;
+  const lead = `${at} ${method.padEnd(METHOD_WIDTH)} `;
+  const room = Math.max(PATH_LEAST, width - 1 - lead.length - DURATION_WIDTH - Math.max(ID_WIDTH, id.length) - 7);
+  const shown = path.length <= room ? path.padEnd(room) : `${path.slice(0, room - 1)}…`;
+  return `${colours.dim(lead)}${shown} ${status} ${duration.padStart(DURATION_WIDTH)}  ${id}`;
+};
+
+/** `2030-01-31 `. */
+const DAY_LENGTH = 11;

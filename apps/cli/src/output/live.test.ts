@@ -1,0 +1,227 @@
+import type { SessionFacts, Tunnel } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import { FakeClock } from '@tunnel/testkit';
+import pc from 'picocolors';
+import { describe, expect, it } from 'vitest';
+import { LiveOutput } from './live.ts';
+import { blockLines } from './live-block.ts';
+import { TerminalScreen } from './terminal-screen.fixture.ts';
+
+const SESSION: SessionFacts = {
+  id: 'ses_1',
+  regionId: 'fra',
+  regionName: 'Frankfurt',
+  account: 'ada@example.com',
+  plan: 'free',
+  dashboardUrl: 'https://tunnels.example/app',
+  carriers: 4,
+  latencyMs: 12.4,
+};
+
+type Shown = { -readonly [K in keyof Tunnel]: Tunnel[K] };
+
+const tunnelOf = (fields: Partial<Tunnel> = {}): Shown =>
+  ({
+    name: 'http-3000',
+    state: 'open',
+    protocol: 'http',
+    tunnelId: 'tun_1',
+    publicUrl: 'https://blue-fox.tunnels.example',
+    local: '127.0.0.1:3000',
+    group: null,
+    health: 'none',
+    warnings: [],
+    counts: { connections: 0, open: 0, requests: 0, bytesIn: 0, bytesOut: 0 },
+    dropped: {},
+    datagrams: null,
+    peers: [],
+    ...fields,
+  }) as unknown as Shown;
+
+const show = (
+  options: { columns?: number; rows?: number; env?: Record<string, string>; session?: SessionFacts } = {},
+) => {
+  const screen = new TerminalScreen(options.columns, options.rows);
+  const clock = new FakeClock();
+  const io = { stdout: screen, stderr: screen, clock, env: options.env ?? { NO_COLOR: '1' } };
+  const output = new LiveOutput(io, 'edge.tunnels.example:4040');
+  const client = { session: options.session ?? SESSION };
+  const connect = (): void => {
+    output.onStatus({ type: 'connected', sessionId: 'ses_1', resumed: false });
+    output.onClient(client);
+    output.onInspector('http://127.0.0.1:4300/');
+  };
+  return { screen, clock, output, client, connect };
+};
+
+const BLOCK = [
+  'Status      Online',
+  'Account     ada@example.com (free plan)',
+  'Region      Frankfurt (edge.tunnels.example:4040), 12 ms',
+  'Dashboard   https://tunnels.example/app/tunnels/tun_1',
+  'Inspector   http://127.0.0.1:4300/',
+  'Forwarding  https://blue-fox.tunnels.example -> 127.0.0.1:3000',
+  'Requests    No requests yet',
+  'Ctrl-C to stop',
+];
+
+describe('a tunnel of an account', () => {
+  it('is shown with account, region, latency, dashboard, inspector and what it forwards', async () => {
+    const { screen, clock, output, connect } = show();
+    connect();
+    output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
+    await clock.advance(1000);
+    expect(screen.lines).toEqual(BLOCK);
+  });
+
+  it('on an edge without a platform has a region and an inspector, and nothing that is not known', async () => {
+    const unknown = { regionName: null, account: null, plan: null, dashboardUrl: null, latencyMs: null };
+    const { screen, clock, output, connect } = show({ session: { ...SESSION, ...unknown } });
+    connect();
+    output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
+    await clock.advance(1000);
+    expect(screen.lines.map((line) => line.split(/ {2,}/)[0])).toEqual([
+      ...['Status', 'Region', 'Inspector', 'Forwarding', 'Requests', 'Ctrl-C to stop'],
+    ]);
+    expect(screen.lines[1]).toBe('Region      fra (edge.tunnels.example:4040)');
+  });
+
+  it.each([
+    [59_000, 'Online'],
+    [61_000, 'Online for 1 min'],
+    [3_700_000, 'Online for 1 h 1 min'],
+    [90_000_000, 'Online for 1 d 1 h'],
+  ])('after %i ms is %s', (upMs, status) => {
+    const facts = {
+      server: 'edge:4040',
+      state: 'connected',
+      upMs,
+      draining: '',
+      session: null,
+      inspector: null,
+    } as const;
+    const look = { width: 80, colours: pc.createColors(false) };
+    expect(blockLines({ ...facts, tunnels: [tunnelOf()], connections: [] }, look)[0]).toBe(`Status      ${status}`);
+  });
+
+  it('is not drawn again while nothing changes', async () => {
+    const { screen, clock, output, connect } = show();
+    connect();
+    output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
+    await clock.advance(1000);
+    const before = screen.written;
+    await clock.advance(5000);
+    expect(screen.written).toBe(before);
+  });
+
+  it('has its requests above, once each, and its counts in the block', async () => {
+    const { screen, clock, output, connect } = show();
+    connect();
+    const tunnel = tunnelOf();
+    output.onStatus({ type: 'tunnel-opened', tunnel });
+    await clock.advance(1000);
+    const request = { id: 'req_1', tunnel, method: 'GET', path: '/hook', at: 0, replayOf: null } as const;
+    const outcome = { status: 200, durationMs: 8, requestBytes: 0, responseBytes: 2, aborted: false } as const;
+    output.onRequest({ type: 'request-finished', ...request, ...outcome });
+    tunnel.counts = { connections: 1, open: 1, requests: 1, bytesIn: 80, bytesOut: 120 };
+    await clock.advance(250);
+    expect(screen.lines).toHaveLength(BLOCK.length + 1);
+    expect(screen.lines[0]).toMatch(/^\d\d:\d\d:\d\d GET {5}\/hook +200 +8\.0 ms$/);
+    expect(screen.lines).toContain('Requests    1 request, 80 B in, 120 B out');
+  });
+
+  it('moves no cursor with what edge and platform call things', async () => {
+    const hostile = 'a\u001b[2J\r\nb';
+    const session = { ...SESSION, account: hostile, plan: hostile, regionName: hostile, dashboardUrl: hostile };
+    const { screen, clock, output, connect } = show({ session });
+    connect();
+    output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf({ name: hostile, publicUrl: hostile }) });
+    await clock.advance(1000);
+    expect(screen.written).not.toContain('\u001b[2J');
+    expect(screen.lines).toHaveLength(BLOCK.length);
+  });
+
+  it('is in colour unless that is not wanted', async () => {
+    const { screen, clock, output, connect } = show({ env: {} });
+    connect();
+    output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
+    await clock.advance(1000);
+    expect(screen.written).toContain('\u001b[32mOnline');
+    expect(screen.lines).toEqual(BLOCK);
+  });
+});
+
+describe('the end', () => {
+  it('by Ctrl-C leaves one whole block, and nothing of what the key has left', async () => {
+    const { screen, clock, output, connect } = show();
+    connect();
+    const tunnel = tunnelOf();
+    output.onStatus({ type: 'tunnel-opened', tunnel });
+    await clock.advance(1000);
+    screen.echo('^C');
+    output.onStatus({ type: 'closing' });
+    output.onStatus({ type: 'closed' });
+    output.onEnd(0, [tunnel]);
+    expect(screen.lines).toEqual([
+      'Status      Stopped after 00:00:01',
+      ...BLOCK.slice(1, 2),
+      'Region      Frankfurt (edge.tunnels.example:4040)',
+      ...BLOCK.slice(3, 4),
+      ...BLOCK.slice(5, 7),
+    ]);
+  });
+
+  it('of a tunnel that is refused leaves its refusal alone, and never said that it was online', async () => {
+    const { screen, clock, output, connect } = show();
+    await clock.advance(250);
+    connect();
+    await clock.advance(250);
+    const fault = Fault.fromWire('TUNNEL_SUBDOMAIN_IN_USE', "subdomain 'shop' is already in use");
+    output.onStatus({ type: 'tunnel-error', tunnel: tunnelOf({ name: 'shop' }), fault, final: true });
+    await clock.advance(250);
+    output.onStatus({ type: 'closing' });
+    output.onEnd(4, []);
+    expect(screen.lines[0]).toContain("subdomain 'shop' is already in use");
+    expect(screen.lines.every((line, at) => at === 0 || line.startsWith('  '))).toBe(true);
+    expect(screen.written).not.toMatch(/Online|127\.0\.0\.1:4300/);
+  });
+});
+
+describe('a window', () => {
+  const rowsNamed = (screen: TerminalScreen, name: string): number =>
+    screen.lines.filter((line) => line.startsWith(name)).length;
+
+  it.each([20, 30, 45, 60])('of %i columns has every address whole, and is drawn over in place', async (columns) => {
+    const { screen, clock, output, connect } = show({ columns });
+    connect();
+    output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
+    for (let second = 0; second < 5; second += 1) await clock.advance(1000);
+    const text = screen.lines.join('');
+    expect(text).toContain('https://blue-fox.tunnels.example');
+    expect(text).toContain('https://tunnels.example/app/tunnels/tun_1');
+    expect(rowsNamed(screen, 'Status')).toBe(1);
+    expect(screen.lines.at(-1)).toBe('Ctrl-C to stop');
+  });
+
+  it('that is made narrower and wider again has one block', async () => {
+    const { screen, clock, output, connect } = show({ columns: 100 });
+    connect();
+    output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
+    await clock.advance(1000);
+    for (const columns of [50, 33, 70, 24, 100]) {
+      screen.resize(columns);
+      await clock.advance(1000);
+      expect([columns, rowsNamed(screen, 'Status'), rowsNamed(screen, 'Requests')]).toEqual([columns, 1, 1]);
+    }
+    expect(screen.lines).toEqual(BLOCK);
+  });
+
+  it('of fewer rows than the block grows by nothing but requests', async () => {
+    const { screen, clock, output, connect } = show({ rows: 6 });
+    connect();
+    output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
+    for (let second = 0; second < 5; second += 1) await clock.advance(1000);
+    expect(screen.lines).toHaveLength(5);
+    expect(screen.lines.at(-1)).toBe('… and 4 more lines');
+  });
+});

@@ -1,0 +1,52 @@
+// The lines of a run without a terminal. Its start is told with the first tunnel that is open: of one that is refused, people read the refusal alone.
+import type { Client, StatusEvent } from '@tunnel/client';
+import type { Io } from '../io.ts';
+import { oneLine } from '../problem-report.ts';
+import { inspectorText, LineOutput } from './lines.ts';
+import { tunnelPage } from './live-block.ts';
+
+export class RunLines extends LineOutput {
+  readonly #stdout: Io['stdout'];
+  #client: Pick<Client, 'session'> | null = null;
+  #inspector: { readonly url: string | null } | null = null;
+  #state: 'connecting' | 'held' | 'told' = 'connecting';
+
+  constructor(io: Pick<Io, 'stdout' | 'stderr'>) {
+    super(io);
+    this.#stdout = io.stdout;
+  }
+
+  override onClient(client: Pick<Client, 'session'>): void {
+    this.#client = client;
+  }
+
+  override onStatus(event: StatusEvent): void {
+    if (event.type === 'connected') this.#state = 'held';
+    if (event.type === 'connected' || event.type === 'closing' || event.type === 'closed') return;
+    const isRefused = (event.type === 'tunnel-error' || event.type === 'peer-error') && event.final;
+    if (!isRefused) this.#tellStart();
+    super.onStatus(event);
+    if (event.type !== 'tunnel-opened') return;
+    const page = tunnelPage(this.#client?.session ?? null, event.tunnel.tunnelId);
+    if (page !== null) this.#stdout.write(`dashboard: ${oneLine(page)}\n`);
+  }
+
+  override onInspector(url: string | null): void {
+    this.#inspector = { url };
+    if (this.#state === 'told') super.onInspector(url);
+  }
+
+  #tellStart(): void {
+    if (this.#state !== 'held') return;
+    this.#state = 'told';
+    const { account = null, plan = null, regionId = '', regionName = null } = this.#client?.session ?? {};
+    const region = oneLine(regionName ?? regionId);
+    const parts = [
+      'connected',
+      ...(account === null ? [] : [`as ${oneLine(account)} (${oneLine(plan ?? '')} plan)`]),
+      ...(region === '' ? [] : [`in region ${region}`]),
+    ];
+    this.#stdout.write(`${parts.join(' ')}\n`);
+    if (this.#inspector !== null) this.#stdout.write(`${inspectorText(this.#inspector.url)}\n`);
+  }
+}
