@@ -178,3 +178,38 @@ it('the fourth tunnel of a free account is refused with exit 4 and the limit, an
   expect(await programs[0]?.exitCode()).toBe(0);
   await (await open(4)).ready();
 });
+
+it('an account that its owner deletes loses its tunnels at once, with exit 6, and leaves its address free', async ({
+  harness,
+  stack,
+}) => {
+  const person = await Person.signUp(stack, 'leaver');
+  const key = await person.newKey();
+  const web = harness.use(await startWeb(hello));
+  const tunnel = await openWith(harness, stack, key, ['http', web.port]);
+  const endpoint = endpointOf((await tunnel.ready()).public_url);
+  const gone = await person.call('/auth/me', { method: 'DELETE', body: { password: 'correct horse battery' } });
+  expect(gone.status).toBe(204);
+  // Two seconds on a quiet machine; by itself the edge would ask for the key again after a minute.
+  await eventually(async () => expect((await askHttp(endpoint)).status).toBe(404), { timeoutMs: 20_000 });
+  expect(await tunnel.exitCode()).toBe(6);
+  expect((await person.call('/auth/me')).status).toBe(401);
+  expect(await (await openWith(harness, stack, key, ['http', web.port])).exitCode()).toBe(3);
+  const again = { email: person.email, password: 'another good password' };
+  expect((await call(stack, '/auth/register', { method: 'POST', body: again })).status).toBe(201);
+});
+
+it('an operator invites beside the running stack, and deletes for good', async ({ stack }) => {
+  const email = 'invited@example.com';
+  const [link = ''] = await serverCommand(stack, 'admin', 'invite', email);
+  const invite = new URL(link).searchParams.get('invite') ?? '';
+  const terms = await call(stack, `/auth/sign-up?invite=${invite}`);
+  expect(terms.body).toEqual({ sign_up: 'open', invited_email: email });
+  const account = { email, password: 'correct horse battery' };
+  const registered = await call(stack, '/auth/register', { method: 'POST', body: { ...account, invite } });
+  expect(registered.body).toMatchObject({ email_verified: true });
+  expect((await call(stack, '/auth/login', { method: 'POST', body: account })).status).toBe(200);
+  await expect(serverCommand(stack, 'admin', 'delete-user', email)).rejects.toThrow('Add --yes to confirm.');
+  await serverCommand(stack, 'admin', 'delete-user', email, '--yes');
+  expect((await call(stack, '/auth/login', { method: 'POST', body: account })).status).toBe(401);
+});

@@ -65,11 +65,10 @@ export type Registration = z.infer<typeof registration>;
 export const registered = z
   .object({
     message: z.string().meta({ examples: ['done'] }),
-    email_verified: z.boolean().meta({
-      description:
-        'true: an invitation proved the address, and the account can log in now. false: the mail has a link.',
-      examples: [false],
-    }),
+    email_verified: z
+      .boolean()
+      .meta({ description: 'true: an invitation has proven the address, and the account can log in now.' })
+      .optional(),
   })
   .meta({ id: 'Registered' });
 export type Registered = z.infer<typeof registered>;

@@ -79,8 +79,8 @@ describe('a call', () => {
     ['forgot-password', (client) => client.forgotPassword('a'), { email: 'a' }],
     ['reset-password', (client) => client.resetPassword({ token: 't', password: 'b' }), { token: 't', password: 'b' }],
   ])('POST /auth/%s carries its body, and no access token', async (name, call, body) => {
-    const { client, asks } = answering(200, '{"message":"done","email_verified":false}');
-    expect(await call(client)).toMatchObject({ message: 'done' });
+    const { client, asks } = answering(200, '{"message":"done"}');
+    expect(await call(client)).toEqual({ message: 'done' });
     expect(asks[0]?.url).toBe(`https://platform.example.com/base/auth/${name}`);
     expect(asks[0]?.headers).toEqual({ accept: 'application/json', 'content-type': 'application/json' });
     expect(JSON.parse(asks[0]?.body ?? '')).toEqual(body);

@@ -38,7 +38,7 @@ export const answerCall = (sandbox: Sandbox, routes: readonly Route[], secretKey
 };
 
 const perform = (sandbox: Sandbox, { route, id }: Match, call: Call): object =>
-  sandbox.store.transact(() => route.answer(sandbox, decodeForm(call.method === 'GET' ? call.query : call.body), id));
+  sandbox.store.transact(() => route.answer(sandbox, decodeForm(call.method === 'POST' ? call.body : call.query), id));
 
 /** The answer is kept together with what the call changed. One that was refused changed nothing and may be tried again. */
 const oncePerKey = (sandbox: Sandbox, { route, id }: Match, call: Call, key: string): Answer => {

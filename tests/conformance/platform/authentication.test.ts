@@ -11,6 +11,9 @@ import { row } from './rows.fixture.ts';
 const USER_SCOPED = [
   ['GET', '/auth/me'],
   ['PATCH', '/auth/me'],
+  ['DELETE', '/auth/me'],
+  ['POST', '/auth/password'],
+  ['POST', '/auth/email'],
   ['GET', '/auth/sessions'],
   ['DELETE', '/auth/sessions/x'],
   ['GET', '/keys'],

@@ -45,11 +45,12 @@ export class ClockedPlatform {
     this.#endings = endings;
   }
 
-  static async start(now: number): Promise<ClockedPlatform> {
+  /** `settings`: of [platform]. */
+  static async start(now: number, settings: object = {}): Promise<ClockedPlatform> {
     const clock = new FakeClock(now);
     const [database, folder] = [await createTestDatabase(), await temporaryDirectory()];
     const limits = { auth_per_minute: 1_000_000, auth_per_account_per_minute: 1_000_000 };
-    const config = loadServerConfig({ env: {}, overrides: { platform: { port: 0, limits } } });
+    const config = loadServerConfig({ env: {}, overrides: { platform: { port: 0, limits, ...settings } } });
     const links = new Map<string, string>();
     const onMail = ({ recipient, link }: MailNotice): void => void links.set(recipient, link?.reveal() ?? '');
     const deps = { clock, logger: quiet, version: '1', databaseUrl: database.url, dataDir: folder.path, onMail };

@@ -1,5 +1,5 @@
 // Decisions about accounts: addresses, passwords, refusals, and what is ours beyond the specification.
-import { type UserSession, userPublic, userSessions } from '@tunnel/contract';
+import { passwordChanged, type UserSession, userPublic, userSessions } from '@tunnel/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from './api-request.fixture.ts';
 import { newEmail, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
@@ -179,5 +179,54 @@ describe('Contract', () => {
     expect((await harness.ask('POST', '/auth/refresh', { cookie: there.cookie })).status).toBe(401);
     expect((await harness.ask('POST', '/auth/refresh', { cookie: here.cookie })).status).toBe(200);
     expect((await list()).length).toBe(1);
+  });
+
+  it(row('Contract', 45), async () => {
+    const here = await harness.person();
+    const there = await harness.enter(here.email);
+    const change = (current_password: string) =>
+      harness.ask('POST', '/auth/password', {
+        ...{ token: here.token, cookie: here.cookie },
+        body: { current_password, new_password: 'another good password' },
+      });
+    expect(refusalOf(await change('a wrong password'))).toEqual([401, 'PASSWORD_WRONG']);
+    const { status, body } = await change(PASSWORD);
+    const { access_token, ended_sessions } = passwordChanged.parse(body);
+    expect([status, ended_sessions]).toEqual([200, 1]);
+    expect((await harness.get('/auth/me', access_token)).status).toBe(200);
+    for (const { token } of [here, there]) expect((await harness.get('/auth/me', token)).status).toBe(401);
+    expect((await harness.ask('POST', '/auth/refresh', { cookie: there.cookie })).status).toBe(401);
+    expect((await harness.ask('POST', '/auth/refresh', { cookie: here.cookie })).status).toBe(200);
+  });
+
+  it(row('Contract', 46), async () => {
+    const [person, taken] = [await harness.person(), await harness.person()];
+    const free = newEmail();
+    const change = (new_email: string, password = PASSWORD) =>
+      harness.post('/auth/email', { password, new_email }, person.token);
+    expect(refusalOf(await change(free, 'a wrong password'))).toEqual([401, 'PASSWORD_WRONG']);
+    const before = harness.rawMails(taken.email).length;
+    const answers = [await change(taken.email), await change(free)];
+    expect(answers.map(({ status, body }) => [status, body])).toEqual([
+      [200, answers[0]?.body],
+      [200, answers[0]?.body],
+    ]);
+    const token = await harness.mailedToken(free);
+    expect((await harness.get('/auth/me', person.token)).body).toMatchObject({ email: person.email });
+    expect((await harness.get(`/auth/verify-email/${token}`)).status).toBe(200);
+    expect((await harness.get('/auth/me', person.token)).body).toMatchObject({ email: free });
+    // The one that was asked for first was dealt with first.
+    expect(harness.rawMails(taken.email)).toHaveLength(before);
+  });
+
+  it(row('Contract', 47), async () => {
+    const person = await harness.person();
+    const remove = (password: string) => harness.ask('DELETE', '/auth/me', { token: person.token, body: { password } });
+    expect(refusalOf(await remove('a wrong password'))).toEqual([401, 'PASSWORD_WRONG']);
+    expect((await remove(PASSWORD)).status).toBe(204);
+    expect(refusalOf(await harness.get('/keys', person.token))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
+    expect((await harness.ask('POST', '/auth/refresh', { cookie: person.cookie })).status).toBe(401);
+    expect((await harness.login(person.email)).status).toBe(401);
+    expect((await harness.post('/auth/register', { email: person.email, password: PASSWORD })).status).toBe(201);
   });
 });

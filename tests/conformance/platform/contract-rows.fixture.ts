@@ -45,4 +45,8 @@ export const CONTRACT_ROWS = numbered([
   'ours: GET /usage/regions',
   'ours: GET /usage/tunnels/{id}/flows: the edge’s answer for a udp tunnel; 400 when it is another; 404; 502',
   'ours: GET /usage/tunnels/{id}/peers and DELETE of a peer: the same for p2p',
+  'sign-up by invitation: 403 unless the invite is good, for this address, unused and younger than 7 days; closed: 403',
+  'ours: POST /auth/password: 200, wrong: 401; the other sessions end',
+  'ours: POST /auth/email: 200, taken or not; the link to the new address makes the change; nothing is sent to a taken one; wrong password: 401',
+  'ours: DELETE /auth/me: wrong password: 401, else 204; keys and sessions end, the address is free',
 ]);

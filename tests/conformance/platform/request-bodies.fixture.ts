@@ -10,7 +10,7 @@ export interface BodyField {
 }
 
 export interface BodyEndpoint {
-  readonly method: 'POST' | 'PATCH';
+  readonly method: 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly fields: readonly BodyField[];
   /** Its answer to a good body that changes nothing for others. */
@@ -67,6 +67,34 @@ export const BODY_ENDPOINTS: readonly BodyEndpoint[] = [
     fields: [{ ...displayName, required: true }],
     good: () => ({ display_name: 'Ann' }),
     goodStatus: 200,
+  },
+  // Read and understood: it is the password that is wrong.
+  {
+    method: 'POST',
+    path: '/auth/password',
+    needsUser: true,
+    fields: [
+      { ...password, name: 'current_password' },
+      { ...chosenPassword, name: 'new_password' },
+    ],
+    good: () => ({ current_password: 'not the one', new_password: PASSWORD }),
+    goodStatus: 401,
+  },
+  {
+    method: 'POST',
+    path: '/auth/email',
+    needsUser: true,
+    fields: [password, { ...chosenEmail, name: 'new_email' }],
+    good: () => ({ password: 'not the one', new_email: fresh() }),
+    goodStatus: 401,
+  },
+  {
+    method: 'DELETE',
+    path: '/auth/me',
+    needsUser: true,
+    fields: [password],
+    good: () => ({ password: 'not the one' }),
+    goodStatus: 401,
   },
   {
     method: 'POST',

@@ -96,6 +96,21 @@ export const describeProcessor = (name: string, open: () => Promise<ProcessorBen
       }
     });
 
+    it('ends a subscription at once, with a last invoice of what waits, however often it is asked', async () => {
+      const { customerId, subscription } = await subscribed();
+      const order = { customerId, subscriptionId: subscription.id, periodEnd: subscription.periodEnd! };
+      await processor.setFinalMinimum({ ...order, wanted: true, hasEnded: false });
+      await processor.endSubscriptions(customerId);
+      await processor.endSubscriptions(customerId);
+      const facts = await processor.readCustomer(customerId);
+      expect(facts?.subscription).toMatchObject({ id: subscription.id, status: 'canceled' });
+      expect(await bench.waitingItems(customerId)).toBe(0);
+      expect(await processor.invoices(customerId)).toSatisfy((all: { total: number }[]) =>
+        all.some(({ total }) => total > 0),
+      );
+      await processor.endSubscriptions(await newCustomer());
+    });
+
     it('counts each identifier once, and sums by time', async () => {
       const { customerId } = await subscribed();
       const at = Date.now();

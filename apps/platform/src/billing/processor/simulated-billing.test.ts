@@ -23,6 +23,24 @@ const invoicesOf = async (customerId: string) =>
 
 const paid = (total: number) => ({ total, status: 'paid', amount_paid: total });
 
+describe('a subscription that is ended at once', () => {
+  it('pays for what was used, or the minimum, then and there, and nothing at the end of the month', async () => {
+    const totals: unknown[] = [];
+    for (const bytes of [0, 45_000_000_000]) {
+      const { customerId, subscriptionId } = await simulated.subscriber();
+      if (bytes > 0) await report(customerId, bytes);
+      const facts = await simulated.processor.readCustomer(customerId);
+      const periodEnd = facts?.subscription?.periodEnd ?? 0;
+      const order = { customerId, subscriptionId, periodEnd, wanted: true, hasEnded: false };
+      await simulated.processor.setFinalMinimum(order);
+      await simulated.processor.endSubscriptions(customerId);
+      await simulated.endMonth();
+      totals.push(await invoicesOf(customerId));
+    }
+    expect(totals).toEqual([[paid(300)], [paid(450)]]);
+  });
+});
+
 describe('the end of a month', () => {
   it('charges the minimum or the usage, each account its own, and a start in mid-month pays once', async () => {
     const usages = [0, 29_999_999_999, 30_000_000_000, 31_230_000_000];

@@ -33,7 +33,7 @@ export const eraseTraces = async (db: Db, userId: string, now: number): Promise<
         where user_id = ${userId} and unregistered_at is null
         order by tunnel_id for no key update
       )
-      update tunnel_log set name = '', label = '' from own where tunnel_log.id = own.id`,
+      update tunnel_log set name = '', label = '', public_url = null, client_name = null from own where tunnel_log.id = own.id`,
   ];
   for (const statement of statements) await statement.execute(db);
   await eraseLog(db, userId, { open: false });

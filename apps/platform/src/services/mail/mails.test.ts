@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { capMail, paymentFailedMail, resetMail, verificationMail } from './mails.ts';
+import {
+  addressChangedMail,
+  capMail,
+  invitationMail,
+  newAddressMail,
+  paymentFailedMail,
+  resetMail,
+  verificationMail,
+  welcomeMail,
+} from './mails.ts';
 
 const TOKEN = 'q7Jm0ZQ4nK1cXvT2bLr8sYw6eUdHa3fGiPoN5kMx9zE';
 
@@ -11,6 +20,25 @@ describe('our mails', () => {
     const reset = resetMail('https://tunnel.example/', 'ann@example.com', TOKEN).text;
     expect(reset.split('\n')).toContain(`https://tunnel.example/app/reset-password?token=${TOKEN}`);
     expect(reset).toMatch(/^[\n -~]*$/);
+  });
+
+  it.each([
+    ['invitation', invitationMail, `/app/signup?invite=${TOKEN}`],
+    ['first password', welcomeMail, `/app/reset-password?token=${TOKEN}`],
+    ['new address', newAddressMail, `/auth/verify-email/${TOKEN}`],
+  ])('about an account carry theirs: %s', (_, mailOf, path) => {
+    const { recipient, text } = mailOf('https://tunnel.example/', 'ann@example.com', TOKEN);
+    expect([recipient, text.split('\n').includes(`https://tunnel.example${path}`)]).toEqual(['ann@example.com', true]);
+    expect(text).toMatch(/^[\n -~]*$/);
+  });
+
+  it('tell the old address which one took its place, and give it no way to change that', () => {
+    const { recipient, text } = addressChangedMail('https://tunnel.example', 'old@example.com', 'new@example.com');
+    expect([recipient, text.replaceAll('\n', ' ')]).toEqual([
+      'old@example.com',
+      expect.stringContaining('new@example.com'),
+    ]);
+    expect(text).not.toContain('token');
   });
 
   it('say the same in HTML, where nothing of an address is markup', () => {
