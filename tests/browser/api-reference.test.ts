@@ -6,7 +6,7 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-it('shows every operation, opens them, and sends one', async ({ profile, stack }) => {
+it('shows every operation, opens them, sends one, and leads back to the dashboard', async ({ profile, stack }) => {
   const { platform_url: url } = stack.run;
   const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as Document;
   const told = Object.entries(paths).flatMap(([path, operations]) =>
@@ -39,4 +39,8 @@ it('shows every operation, opens them, and sends one', async ({ profile, stack }
   await health.getByRole('button', { name: 'Execute' }).click();
   await health.locator('.live-responses-table').getByText('200').first().waitFor();
   expect(await health.locator('.curl-command').textContent()).toContain(`${url}/health`);
+  await health.locator('.curl-command .copy-to-clipboard').waitFor();
+
+  await page.getByRole('link', { name: 'Back to the dashboard' }).click();
+  await page.getByRole('heading', { name: 'Log in', level: 1 }).waitFor();
 });

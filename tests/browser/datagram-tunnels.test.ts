@@ -58,7 +58,7 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
 
   program.signal('SIGTERM');
   expect(await program.exitCode()).toBe(0);
-  await page.getByText('They are kept only while a tunnel lives').waitFor();
+  await page.getByText('Flows are kept while the tunnel is live').waitFor();
 });
 
 it('a p2p tunnel shows each peer with its path and the reason, and one is dismissed when it is confirmed', async ({
@@ -83,15 +83,15 @@ it('a p2p tunnel shows each peer with its path and the reason, and one is dismis
   await rowOf('direct paths are switched off').getByText('relay', { exact: true }).waitFor();
   await rowOf('between the two clients').getByText('direct', { exact: true }).waitFor();
   expect(await rowOf('between the two clients').innerText()).toMatch(/\d ms/);
-  expect(await page.getByText('Direct traffic is not billed').count()).toBeGreaterThan(0);
+  expect(await page.getByText('Direct traffic is free').count()).toBeGreaterThan(0);
   await expectForEverybody(page);
 
   const dismiss = rowOf('direct paths are switched off').getByRole('button', { name: /^Dismiss the peer at 127/ });
   await dismiss.click();
-  await page.getByRole('button', { name: 'Keep it' }).click();
+  await page.getByRole('button', { name: 'Cancel' }).click();
   expect(relayed.path).toBe('relay');
   await dismiss.press('Enter');
-  await page.getByText('It is refused for 60 seconds').waitFor();
+  await page.getByText('It cannot come back for 60 seconds').waitFor();
   await page.getByRole('button', { name: 'Dismiss peer' }).click();
   await rowOf('direct paths are switched off').waitFor({ state: 'detached' });
   await rowOf('between the two clients').waitFor();
@@ -108,7 +108,7 @@ it('the help for a new tunnel has every kind, each with commands that name the e
     await dialog.getByText(`${words}`).waitFor();
   }
   await page.keyboard.press('Escape');
-  await page.getByRole('radio', { name: 'p2p' }).click();
-  await page.getByText('There never was a p2p tunnel.').waitFor();
+  await page.getByRole('radio', { name: 'P2P' }).click();
+  await page.getByText('No P2P tunnel yet.').waitFor();
   await page.getByText('p2p connect office-db --listen 15432').waitFor();
 });

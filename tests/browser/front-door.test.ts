@@ -76,7 +76,8 @@ it('an address that is taken is told at its field; an unverified one can have it
   await page.getByRole('button', { name: 'Create account' }).click();
   await page.getByRole('heading', { name: 'Check your email' }).waitFor();
   await page.getByRole('link', { name: 'Log in' }).click();
-  await page.getByLabel('Email').fill(`new-${email}`);
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  expect(await page.getByLabel('Email').inputValue()).toBe(`new-${email}`);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
   await page.getByRole('button', { name: 'Log in' }).click();
   await page.getByRole('link', { name: 'Resend email' }).click();

@@ -39,7 +39,7 @@ it('requests are filtered, copied, replayed and edited; times are those of the r
   const program = await harness.run(['http', String(web.port), '--json', '--server', stack.control], {
     env: { TUNNEL_API_KEY: key.token },
   });
-  const { public_url: url, inspector } = await program.ready();
+  const { public_url: url, inspect_url: inspector } = await program.ready();
   const [endpoint, address] = [endpointOf(url), String(inspector)];
   await askHttp(endpoint, { path: '/missing' });
   const headers = { authorization: 'Bearer of-a-visitor', 'content-type': 'application/json' };
@@ -54,7 +54,7 @@ it('requests are filtered, copied, replayed and edited; times are those of the r
   await page.getByLabel('Status').selectOption('4xx');
   await eventually(async () => expect(await rows.count()).toBe(1));
   await page.getByLabel('Status').selectOption('');
-  await page.getByLabel('Method').selectOption('POST');
+  await page.locator('#method').selectOption('POST');
   await page.locator('.row', { hasText: '/hook' }).click();
   expect(await page.locator('.facts time').getAttribute('title')).toMatch(/ UTC$/);
   expect(await page.content()).not.toMatch(/s3cret|t0ken|of-a-visitor/);

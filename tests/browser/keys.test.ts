@@ -100,7 +100,7 @@ it('a refused label keeps the dialog open with the words of the API and the id o
   await page.getByRole('button', { name: 'Create key' }).first().click();
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('button', { name: 'Create key' }).click();
-  await dialog.getByText('Give the key a label.').waitFor();
+  await dialog.getByText('Enter a label').waitFor();
   await dialog.getByLabel('Label').fill('laptop');
   await dialog.getByRole('button', { name: 'Create key' }).click();
   await dialog.getByText(/too many keys for now/i).waitFor();

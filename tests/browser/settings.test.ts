@@ -91,7 +91,7 @@ it('an address is changed by the link that the new one gets; a taken one is told
   const [account, taken] = [await Account.signUp(stack, 'address'), await Account.signUp(stack, 'taken')];
   await profile.logIn(account.email);
   const page = await profile.tab('/settings');
-  const ask = async (address: string): Promise<void> => {
+  const change = async (address: string): Promise<void> => {
     await page.getByRole('button', { name: 'Change email' }).click();
     const dialog = page.getByRole('dialog', { name: 'Change email' });
     await dialog.getByLabel('Current password').fill(PASSWORD);
@@ -99,9 +99,9 @@ it('an address is changed by the link that the new one gets; a taken one is told
     await page.keyboard.press('Enter');
     await page.getByText(`Check ${address}: open the link`).waitFor();
   };
-  await ask(taken.email);
+  await change(taken.email);
   const wanted = newAddress('moved');
-  await ask(wanted);
+  await change(wanted);
   await page.getByText(account.email).waitFor();
 
   await page.goto(stack.run.platform_url + (await mailedPath(stack, wanted, '/auth/verify-email/')));

@@ -118,6 +118,15 @@ describe('renewal', () => {
   });
 });
 
+it('an account that was deleted is told so, also when the session was refused a moment before', async () => {
+  const { environment, session } = open(new Fault('REFRESH_INVALID'));
+  session.signIn(A);
+  await expect(session.renew()).rejects.toMatchObject({ code: 'REFRESH_INVALID' });
+  session.accountDeleted();
+  expect([session.state, session.accessToken]).toEqual([{ phase: 'signed-out', reason: 'deleted' }, '']);
+  expect([environment.posted, environment.logOuts]).toEqual([['signed-in', 'signed-out'], 0]);
+});
+
 describe('other tabs', () => {
   it('hear of the login and of the log-out', async () => {
     const { environment, session } = open();

@@ -98,11 +98,9 @@ export class Session {
     await this.#environment.logOut();
   }
 
-  /** A page that asked meanwhile may have learned already that the session is no more; why is known here alone. */
+  /** The account is gone, and its cookie with it. */
   accountDeleted(): void {
-    this.#token = '';
-    this.#cancelTimer();
-    this.#become({ phase: 'signed-out', reason: 'deleted' });
+    this.#end('deleted');
     this.#environment.post('signed-out');
   }
 
@@ -142,7 +140,8 @@ export class Session {
   #end(reason: SignedOutReason): void {
     this.#token = '';
     this.#cancelTimer();
-    if (this.#state.phase === 'signed-out') return;
+    // A page that asked meanwhile may have learned already that the session is no more; that the account is gone says why.
+    if (this.#state.phase === 'signed-out' && reason !== 'deleted') return;
     this.#become({ phase: 'signed-out', reason });
   }
 

@@ -221,17 +221,18 @@ describe('a replay', () => {
 
   it('is sent as it was edited, keeps what was hidden, and says that it was edited', async () => {
     visit(POST);
-    await whenListed(1);
-    const detail = (await ask('/api/requests/req_1')).json();
+    const [first] = await whenListed(1);
+    const id = String(first?.['id']);
+    const detail = (await ask(`/api/requests/${id}`)).json();
     expect(detail).toMatchObject({ path: '/in?page=1&code=[redacted]', edited: false });
     const { request } = detail as { request: { headers: [string, string][]; body: { text: string } } };
     const edit = {
       ...{ method: 'PUT', path: '/in?page=2&code=[redacted]', headers: [...request.headers, ['X-New', '1']] },
       body: request.body.text.replace('a=1', 'a=22'),
     };
-    expect((await replay('req_1', {}, JSON.stringify(edit))).status).toBe(202);
+    expect((await replay(id, {}, JSON.stringify(edit))).status).toBe(202);
     const [again] = await whenListed(2);
-    expect(again).toMatchObject({ method: 'PUT', replay_of: 'req_1', edited: true });
+    expect(again).toMatchObject({ method: 'PUT', replay_of: id, edited: true });
     expect(served[1]).toMatchObject({ method: 'PUT', url: '/in?page=2&code=SECRET', body: 'a=22&password=SECRET' });
     expect(served[1]?.headers).toMatchObject({
       ...{ host: 'x', authorization: 'Bearer SECRET', cookie: 'a=SECRET', 'x-api-key': 'SECRET', 'x-new': '1' },
@@ -244,7 +245,7 @@ describe('a replay', () => {
       [JSON.stringify({ body: 'x'.repeat(17_000) }), 400, /body: over 16384 bytes/],
       [JSON.stringify({ body: 'x'.repeat(70_000) }), 413, /too long/],
     ] as const) {
-      const refused = await replay('req_1', {}, body);
+      const refused = await replay(id, {}, body);
       expect([refused.status, refused.json()['error']]).toEqual([status, expect.stringMatching(reason)]);
     }
     expect(served).toHaveLength(2);

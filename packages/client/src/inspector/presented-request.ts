@@ -81,7 +81,7 @@ export interface CurlSource {
 /** Of a connection, made by curl itself, or added by the edge once more. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'expect'],
-  ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'],
+  ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto', 'x-real-ip'],
 ]);
 
 /** It was not kept as text or not whole: it has to be a file. */

@@ -86,10 +86,10 @@ const replayOf = async (path: string, deps: RouteDeps, body: string | null): Pro
 const EDITED = new Set(['method', 'path', 'headers', 'body']);
 
 /** null: not one. Nothing at all is no change. */
-const readEdit = (text: string): RequestEdit | null => {
-  if (text === '') return {};
+const readEdit = (body: string): RequestEdit | null => {
+  if (body === '') return {};
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(body);
     return isEditForm(value) ? value : null;
   } catch {
     return null;

@@ -59,25 +59,22 @@ export class RequestReporter {
   #begin(tunnel: TunnelEntry, head: RequestHead, id: string, replay?: Replay): RequestRecord | null {
     if (!this.isHeard) return null;
     const store = tunnel.spec.capture === false ? null : this.#store;
-    const record = new RequestRecord(
-      {
-        id,
-        tunnel,
-        at: this.#clock.now(),
-        replayOf: replay?.of ?? null,
-        isEdited: replay?.isEdited ?? false,
+    const facts = {
+      id,
+      tunnel,
+      at: this.#clock.now(),
+      replayOf: replay?.of ?? null,
+      isEdited: replay?.isEdited ?? false,
+    };
+    const record = new RequestRecord(facts, head, {
+      monotonic: () => this.#clock.monotonic(),
+      keep: store !== null,
+      onGrown: (grown, bytes) => store?.grow(grown, bytes),
+      onEnd: (ended) => {
+        this.#emit(finishedEvent(ended));
+        replay?.onEnd();
       },
-      head,
-      {
-        monotonic: () => this.#clock.monotonic(),
-        keep: store !== null,
-        onGrown: (grown, bytes) => store?.grow(grown, bytes),
-        onEnd: (ended) => {
-          this.#emit(finishedEvent(ended));
-          replay?.onEnd();
-        },
-      },
-    );
+    });
     store?.add(record);
     tunnel.traffic.requested();
     this.#emit({ type: 'request-started', ...factsOf(record) });

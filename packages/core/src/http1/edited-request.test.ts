@@ -142,8 +142,8 @@ describe('secrets are put back', () => {
     const type = 'multipart/form-data; boundary=XX';
     const parts = (password: string, user: string): string =>
       `--XX\r\nContent-Disposition: form-data; name="password"\r\n\r\n${password}\r\n--XX\r\nContent-Disposition: form-data; name="user"\r\n\r\n${user}\r\n--XX--\r\n`;
-    const stored = parts('two\r\nlines', 'a');
-    expect(putBackInBody(type, redactBody(type, stored).replace('\r\na\r\n', '\r\nb\r\n'), stored)).toEqual({
+    const sent = parts('two\r\nlines', 'a');
+    expect(putBackInBody(type, redactBody(type, sent).replace('\r\na\r\n', '\r\nb\r\n'), sent)).toEqual({
       kind: 'text',
       text: parts('two\r\nlines', 'b'),
     });

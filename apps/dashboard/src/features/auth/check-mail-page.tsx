@@ -36,7 +36,10 @@ const MailSent = ({ email }: { readonly email: string }) => {
       }
       below={
         <>
-          Already verified? <TextLink to="/login">Log in</TextLink>
+          Already verified?{' '}
+          <TextLink to="/login" state={{ email }}>
+            Log in
+          </TextLink>
         </>
       }
     >

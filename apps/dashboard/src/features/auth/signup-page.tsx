@@ -124,7 +124,7 @@ const useSignup = () => {
     mutationFn: async (body: Registration) => {
       const { email_verified: isVerified } = await api.register(body);
       const email = body.email.trim();
-      if (!isVerified) return navigate({ to: '/check-mail', state: { email } });
+      if (isVerified !== true) return navigate({ to: '/check-mail', state: { email } });
       try {
         session.signIn((await api.logIn({ email, password: body.password })).body.access_token);
       } catch {

@@ -136,11 +136,11 @@ const Health = ({ member }: { readonly member: GroupMemberSummary }) => {
     );
   }
   return (
-    <span className="inline-block">
+    <span className="inline-block min-w-0">
       <Badge tone="bad" title="It gets no new connections until its health check passes.">
         ✕ Unhealthy
       </Badge>
-      <span className="mt-0.5 block text-muted text-xs">{failureText(member)}</span>
+      <span className="wrap-anywhere mt-0.5 block text-muted text-xs">{failureText(member)}</span>
     </span>
   );
 };

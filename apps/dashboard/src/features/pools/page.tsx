@@ -104,7 +104,7 @@ const Filters = ({ snapshot, text, setText, shown, setShown }: FiltersProps) => 
         <input
           type="search"
           aria-label="Filter pools"
-          placeholder="Filter by name, address, computer"
+          placeholder="Filter by name or computer"
           value={text}
           onChange={({ target }) => setText(target.value)}
           className={`${inputClass} pl-9`}

@@ -17,7 +17,7 @@ export const ProfileCard = () => {
   const me = useQuery(meQuery(useApi()));
   return (
     <Card title="Profile">
-      <Loaded query={me} title="Couldn't load your account" pending={<Skeleton className="h-26 w-full" />}>
+      <Loaded query={me} title="Couldn't load your account" pending={<Skeleton className="h-29 w-full sm:h-28" />}>
         {(user) => <NameForm key={user.id} user={user} />}
       </Loaded>
     </Card>

@@ -25,11 +25,7 @@ export const SignInCard = () => {
   };
   return (
     <Card title="Sign-in">
-      <Loaded
-        query={me}
-        title="Couldn't load your account"
-        pending={<Skeleton className="h-[12.25rem] w-full sm:h-26.5" />}
-      >
+      <Loaded query={me} title="Couldn't load your account" pending={<Skeleton className="h-48 w-full sm:h-26" />}>
         {(user) => (
           <div className="space-y-4">
             <Details user={user} onChange={change} />

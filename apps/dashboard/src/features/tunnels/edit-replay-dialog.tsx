@@ -1,6 +1,6 @@
 // Edits a captured request and sends it: method, path, headers and body. What was hidden stays as it was unless it is overwritten.
 import type { CapturedRequest, ReplayEdit } from '@tunnel/contract';
-import { type ComponentProps, type FormEvent, useId, useState } from 'react';
+import { type ComponentProps, type SubmitEvent, useId, useState } from 'react';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { describedBy, FieldFrame, type FieldText, TextField } from '../../ui/field.tsx';
@@ -24,7 +24,7 @@ export const EditReplayDialog = ({ request, isPending, error, onSend, onClose }:
     setDraft({ ...draft, ...some });
     setResult(null);
   };
-  const send = (event: FormEvent): void => {
+  const send = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const made = editOf(request, draft);
     setResult(made);

@@ -65,11 +65,8 @@ const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEn
   const rows = useRef<HTMLUListElement>(null);
   const detail = useRef<HTMLDivElement>(null);
   const isBelow = useMedia('(width < 64rem)');
-  const [filter, setFilter] = useState(NO_FILTER);
+  const { found, filter, setFilter } = useFound(requests);
   const [sent, setSent] = useState<string | null>(null);
-  // Typing stays quick.
-  const wanted = useDeferredValue(filter);
-  const found = useMemo(() => filterRequests(requests, wanted), [requests, wanted]);
   const index = found.findIndex(({ id }) => id === chosen);
   const showReplayed = (made: CapturedRequest): void => {
     setSent(made.id);
@@ -124,6 +121,14 @@ const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEn
   );
 };
 
+const useFound = (requests: readonly CapturedRequest[]) => {
+  const [filter, setFilter] = useState(NO_FILTER);
+  // Typing stays quick.
+  const wanted = useDeferredValue(filter);
+  const found = useMemo(() => filterRequests(requests, wanted), [requests, wanted]);
+  return { found, filter, setFilter };
+};
+
 interface ChosenProps {
   readonly entry: TunnelLogEntry;
   readonly request: CapturedRequest | undefined;
@@ -147,7 +152,7 @@ interface RequestFiltersProps {
   readonly setFilter: (filter: RequestFilter) => void;
 }
 
-const SELECT = `${inputClass} w-auto! min-w-0 flex-1 sm:flex-none`;
+const SELECT = `${inputClass} w-auto! min-w-0 flex-1`;
 
 const RequestFilters = ({ requests, filter, setFilter }: RequestFiltersProps) => (
   <div className="flex flex-wrap gap-2 border-line border-b px-4 py-2.5 sm:px-5">
@@ -157,7 +162,7 @@ const RequestFilters = ({ requests, filter, setFilter }: RequestFiltersProps) =>
       placeholder="Filter by path or id"
       value={filter.text}
       onChange={({ target }) => setFilter({ ...filter, text: target.value })}
-      className={`${inputClass} min-w-32 flex-1 basis-full sm:basis-0`}
+      className={`${inputClass} basis-full`}
     />
     <select
       aria-label="Status"

@@ -10,9 +10,9 @@ import { plural } from '../../ui/format.ts';
 import { useIsNarrow } from '../../ui/hooks.ts';
 import { Bytes, Count, Duration, Time } from '../../ui/values.tsx';
 
-/** The address needs its room: where there is little, region and duration are left to the page of the tunnel. */
+/** The address needs its room: where there is little, region and times are left to the page of the tunnel. */
 const COLUMNS =
-  'grid-cols-[4.5rem_minmax(0,1fr)_4.5rem_6.5rem_5.5rem_5rem] lg:grid-cols-[4.5rem_minmax(0,1fr)_4.5rem_6rem_6.5rem_6.5rem_5.5rem_5rem] items-center gap-x-4 px-5 md:grid';
+  'grid-cols-[4.5rem_minmax(0,1fr)_4.5rem_5rem_5rem] lg:grid-cols-[4.5rem_minmax(0,1fr)_4.5rem_6rem_6.5rem_6.5rem_5.5rem_5rem] items-center gap-x-4 px-5 md:grid';
 const WITH_ROOM = 'max-lg:hidden';
 
 export const TunnelState = ({ entry }: { readonly entry: Pick<TunnelLogEntry, 'unregistered_at'> }) =>
@@ -70,7 +70,7 @@ const WideCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
     <span role="cell" className={classNames('truncate text-muted', WITH_ROOM)} title={entry.region_id ?? undefined}>
       {entry.region_id ?? '–'}
     </span>
-    <span role="cell" className="text-muted">
+    <span role="cell" className={classNames('text-muted', WITH_ROOM)}>
       <Time at={entry.registered_at} />
     </span>
     <span role="cell" className={classNames('text-muted', WITH_ROOM)}>
@@ -87,12 +87,14 @@ const WideCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
 
 const NarrowCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   <>
-    <span role="cell" className="flex h-6 items-center justify-between gap-2">
+    <span role="cell" className="flex h-6 items-center">
       <Address entry={entry} />
-      <TunnelState entry={entry} />
     </span>
-    <span role="cell" className="block h-5">
-      <Origin entry={entry} />
+    <span role="cell" className="flex h-5 items-center justify-between gap-2">
+      <span className="min-w-0">
+        <Origin entry={entry} />
+      </span>
+      <TunnelState entry={entry} />
     </span>
     <span role="cell" className="flex items-baseline justify-between gap-3 text-muted text-sm">
       <span className="min-w-0 truncate">
@@ -109,7 +111,7 @@ const HEADS = [
   { head: 'URL' },
   { head: 'Protocol' },
   { head: 'Region', look: WITH_ROOM },
-  { head: 'Started' },
+  { head: 'Started', look: WITH_ROOM },
   { head: 'Duration', look: WITH_ROOM },
   { head: 'Requests', look: 'text-right' },
   { head: 'Data', look: 'text-right' },
