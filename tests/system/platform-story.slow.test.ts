@@ -30,6 +30,13 @@ it('goes from signing up to a tunnel that shows in usage, requests and keys', as
   const web = harness.use(await startWeb(hello));
   const tunnel = await openWith(harness, stack, key, ['http', web.port, '--subdomain', 'story']);
   const ready = await tunnel.ready();
+  // What the live view shows, too: from the platform by the edge to the client.
+  expect(ready).toMatchObject({
+    account: person.email,
+    plan: 'free',
+    region: { id: 'local', name: 'Local' },
+    dashboard_url: expect.stringMatching(new RegExp(`^http://[^/]+/app/tunnels/${ready.tunnel_id}$`)),
+  });
   expect((await askHttp(endpointOf(ready.public_url), { path: '/first?x=1' })).text).toBe('hello');
 
   const entry = await eventually(async () => {

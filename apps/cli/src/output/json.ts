@@ -191,20 +191,19 @@ export const readyFields = (tunnel: Tunnel, session: SessionFacts | null, inspec
   assigned_port: tunnel.assignedPort,
   local: tunnel.local,
   inspect_url: protocolTraits(tunnel.protocol).carriesRequests ? inspectUrl : null,
-  ...accountFields(session),
-  dashboard_url: tunnelPage(session, tunnel.tunnelId),
+  ...accountFields(session, tunnelPage(session, tunnel.tunnelId)),
   group: tunnel.group,
   health: tunnel.health,
   warnings: tunnel.warnings,
   ...(tunnel.service === null ? {} : { role: 'publish', service: tunnel.service }),
 });
 
-/** Whose key it is, and where the edge is; null: the edge has no platform. */
-const accountFields = (session: SessionFacts | null) => ({
-  account: session?.account ?? null,
-  plan: session?.plan ?? null,
-  region: session?.regionName == null ? null : { id: session.regionId, name: session.regionName },
-});
+/** Whose key it is, where the edge is, and the page to look at; nothing of it on an edge without a platform. */
+const accountFields = (session: SessionFacts | null, page: string | null) => {
+  if (session === null || session.account === null) return {};
+  const { account, plan, regionId: id, regionName: name } = session;
+  return { account, plan, region: { id, name }, dashboard_url: page };
+};
 
 /** The fields of every `ready`, and its own. */
 const connectionFields = ({ name, p2pName, service, listen }: PeerConnection, session: SessionFacts | null) => ({
@@ -215,8 +214,7 @@ const connectionFields = ({ name, p2pName, service, listen }: PeerConnection, se
   assigned_port: null,
   local: null,
   inspect_url: null,
-  ...accountFields(session),
-  dashboard_url: null,
+  ...accountFields(session, session?.dashboardUrl ?? null),
   group: null,
   health: 'none',
   warnings: [],
