@@ -39,8 +39,8 @@ export const makeExample = async (
   const account = known ?? (await Account.signUp(stack, 'ann'));
   const key = await account.newKey('laptop');
   await account.newKey('build server');
-  const open = (port: number, flags: readonly string[]): Promise<TunnelProgram> =>
-    harness.run(['http', String(port), '--json', '--server', stack.control, ...flags], {
+  const open = (port: number, computer: string, flags: readonly string[]): Promise<TunnelProgram> =>
+    harness.run(['http', String(port), '--json', '--server', stack.control, '--client-name', computer, ...flags], {
       env: { TUNNEL_API_KEY: key.token },
     });
   const service = harness.use(
@@ -50,14 +50,14 @@ export const makeExample = async (
       response.end(JSON.stringify({ path: request.url, items: [{ id: 1, name: 'first' }] }));
     }),
   );
-  const web = await open(service.port, ['--subdomain', names.web]);
+  const web = await open(service.port, 'anns-laptop', ['--subdomain', names.web, '--name', 'website']);
   const good = await poolFlags(harness, names.pool, 'http:/');
   const bad = await poolFlags(harness, names.downPool, 'http:/missing');
   const members = await Promise.all([
-    ...[1, 2, 3].map(() => open(service.port, good)),
-    ...[1, 2].map(() => open(service.port, bad)),
+    ...[1, 2, 3].map((number) => open(service.port, `shop-${number}`, good)),
+    ...[1, 2].map((number) => open(service.port, `checkout-${number}`, bad)),
   ]);
-  const ended = await open(service.port, []);
+  const ended = await open(service.port, 'anns-laptop', []);
   for (const program of [web, ended, ...members]) await program.ready();
   ended.signal('SIGTERM');
   await ended.exitCode();

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { CLI_LIMITS } from '../../apps/cli/src/limits.ts';
 import { EDGE_LIMITS } from '../../apps/edge/src/limits.ts';
+import { LIMITS as PLATFORM_LIMITS } from '../../apps/platform/src/limits.ts';
 import { CLIENT_LIMITS } from '../../packages/client/src/limits.ts';
 import { CORE_LIMITS } from '../../packages/core/src/limits.ts';
 import { MUX_LIMITS } from '../../packages/mux/src/limits.ts';
@@ -30,7 +31,7 @@ const sectionsOf = (file: string, values: Readonly<Record<string, number>>): Sec
   for (const line of readFileSync(new URL(file, ROOT), 'utf8').split('\n')) {
     const heading = /^ {2}\/\/ --- (.+) ---$/.exec(line)?.[1];
     if (heading !== undefined) sections.push({ title: heading[0]?.toUpperCase() + heading.slice(1), limits: [] });
-    why = /^ {2}\/\*\* (.+) \*\/$/.exec(line)?.[1] ?? why;
+    why = /^ {2}\/\*\* (.+?)\.? \*\/$/.exec(line)?.[1] ?? why;
     const name = /^ {2}([A-Z][A-Z0-9_]+): /.exec(line)?.[1];
     if (name === undefined) continue;
     sections.at(-1)?.limits.push({ name, value: values[name] ?? Number.NaN, why });
@@ -44,6 +45,7 @@ const PARTS = [
   { title: 'Sessions and streams', file: 'packages/mux/src/limits.ts', values: MUX_LIMITS },
   { title: 'The rules', file: 'packages/core/src/limits.ts', values: CORE_LIMITS },
   { title: 'The edge', file: 'apps/edge/src/limits.ts', values: EDGE_LIMITS },
+  { title: 'The platform', file: 'apps/platform/src/limits.ts', values: PLATFORM_LIMITS },
   { title: 'Peers', file: 'packages/peer/src/limits.ts', values: PEER_LIMITS },
   { title: 'The client', file: 'packages/client/src/limits.ts', values: CLIENT_LIMITS },
   { title: 'The command line', file: 'apps/cli/src/limits.ts', values: CLI_LIMITS },
@@ -53,7 +55,7 @@ const LIMITS = PARTS.flatMap(({ sections }) => sections).flatMap(({ limits }) =>
 
 const INTRODUCTION = `# Limits
 
-Every bound of the wire, of an edge and of a client, by the name it has in the code. A buffer, a table or a wait that
+Every bound of the wire, of an edge, of the platform and of a client, by the name it has in the code. A buffer, a table or a wait that
 is not here has no business in the code. What an operator may set is in \`[limits]\` of \`server.toml\`; these here are fixed.
 A limit that a peer runs into is answered with a code of [errors.md](errors.md); how the wire behaves at each is in
 [protocol.md](protocol.md).

@@ -8,7 +8,7 @@ import { copyDatabase } from './database-template.fixture.ts';
 import type { PortBlock } from './port-block.fixture.ts';
 
 export const TLS_CERT = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
-const TLS_KEY = fileURLToPath(new URL('../../packages/testkit/fixtures/tls/key.pem', import.meta.url));
+export const TLS_KEY = fileURLToPath(new URL('../../packages/testkit/fixtures/tls/key.pem', import.meta.url));
 
 export interface StackOptions {
   /** Most tests are about the edge alone, which starts faster; 'stack' has the platform and its database too. */

@@ -4,22 +4,30 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 
 export const LIMITS = {
+  // --- requests ---
   /** Of a request to the API. */
   BODY_MAX_BYTES: 64 * KiB,
   /** Of an edge's call: a batch holds up to 1000 records of its journal. */
   EDGE_LINK_BODY_MAX_BYTES: 2 * MiB,
+  /** For the head of a request: a caller that sends nothing must not hold a connection. */
   HEAD_TIMEOUT_MS: 15_000,
+  /** For a whole request, its body included. */
   REQUEST_TIMEOUT_MS: 30_000,
+  /** Connections of all callers at once; far below the descriptors of a process. */
   CONNECTIONS_MAX: 4096,
   /** What requests under way get to finish when the process stops. */
   HTTP_STOP_GRACE_MS: 2000,
 
   // --- database ---
+  /** Of one process; PostgreSQL has 60 to give, and several platforms may share it. */
   DATABASE_CONNECTIONS: 20,
+  /** A database that does not take a connection within this time is away. */
   DATABASE_CONNECT_TIMEOUT_MS: 5000,
+  /** PostgreSQL itself ends a statement that runs longer. */
   DATABASE_STATEMENT_TIMEOUT_MS: 15_000,
   /** Longer than that, a database that has not even said so is taken for one that is away. */
   DATABASE_ANSWER_GRACE_MS: 2000,
+  /** A connection that nobody has used for so long is closed. */
   DATABASE_IDLE_MS: 30_000,
   /** Of GET /health/db. */
   DATABASE_PROBE_MS: 1000,
@@ -37,7 +45,9 @@ export const LIMITS = {
   EDGE_SILENT_MS: 45_000,
   /** Edges heard within this time are asked for pools. */
   EDGE_RECENT_MS: 60_000,
+  /** What one edge may take to tell its pools: a page waits for all of them. */
   EDGE_GROUPS_TIMEOUT_MS: 2000,
+  /** What an edge may take for any other question; then it is `EDGE_AWAY`. */
   EDGE_CALL_TIMEOUT_MS: 5000,
   /** The edge gives a service 30 s for it. */
   EDGE_REPLAY_TIMEOUT_MS: 35_000,
@@ -45,6 +55,7 @@ export const LIMITS = {
   EDGE_ANSWER_MAX_BYTES: 32 * MiB,
   /** Streams of changes at once. */
   CHANGE_STREAMS_MAX: 2000,
+  /** A sign of life on a stream of changes, so that both ends notice a dead one. */
   CHANGES_ALIVE_MS: 10_000,
   /** How often changes are looked for even when PostgreSQL does not call. */
   CHANGES_POLL_MS: 1000,
@@ -52,11 +63,13 @@ export const LIMITS = {
   CHANGES_PAGE: 500,
   /** A stream that nobody reads is cut after so many signs of life. */
   CHANGES_UNREAD_MAX: 3,
+  /** An edge that was away for longer asks for everything anew. */
   CHANGES_KEPT_DAYS: 7,
   /** Tunnels that one change names: an edge reads lines of at most 64 KiB. */
   CLOSED_TUNNELS_PER_CHANGE: 100,
   /** Accounts that edges are told of by name when their plan has changed in server.toml; of more, edges ask by themselves. */
   PLAN_CHANGES_MAX: 1000,
+  /** How often uses of keys are written, all at once. */
   KEY_USES_FLUSH_MS: 5000,
   /** last_used_at is written at most this often for a key. */
   KEY_USE_EVERY_MS: 60_000,
@@ -64,43 +77,59 @@ export const LIMITS = {
   KEY_USES_MAX: 50_000,
 
   // --- jobs ---
+  /** How often tunnels of edges that are gone are looked for. */
   CLOSE_LOST_EVERY_MS: 10_000,
+  /** How often what is past its retention is deleted. */
   CLEAN_UP_EVERY_MS: 10 * 60_000,
   /** Rows that one statement of a clean-up deletes. */
   CLEAN_UP_ROWS: 5000,
+  /** That a mail was sent or given up is known for so long; what it said is gone at once. */
   MAIL_KEPT_DAYS: 7,
 
   // --- accounts ---
-  /** How often deletions of accounts are looked for, and how many go on at once. */
+  /** How often deletions of accounts are looked for. */
   DELETIONS_EVERY_MS: 1000,
+  /** Accounts whose deletion goes on at once. */
   DELETIONS_AT_ONCE: 5,
   /** What a process that died had is taken by another one after so long. Longer than the calls to the payment processor. */
   DELETION_CLAIM_MS: 60_000,
+  /** An access token cannot be taken back, so it lives for a short time. */
   ACCESS_TOKEN_SECS: 15 * 60,
+  /** A log-in that nobody uses for so long ends. */
   REFRESH_TOKEN_SECS: 30 * 24 * 60 * 60,
   /** Two tabs, or an answer that was lost: the old token still works for so long, so many times. */
   REFRESH_GRACE_MS: 10_000,
+  /** How often the old token still works in that time. */
   REFRESH_GRACE_USES: 5,
   /** Places where one account is logged in; one more ends the one that was used longest ago. */
   SESSIONS_PER_ACCOUNT_MAX: 100,
+  /** What is kept of the name that a browser gives itself. */
   USER_AGENT_MAX_CHARACTERS: 300,
+  /** How long the link of a verification mail works. */
   VERIFY_TOKEN_MS: 24 * 60 * 60_000,
+  /** How long the link that sets a new password works. */
   RESET_TOKEN_MS: 60 * 60_000,
   /** Of an invitation, and of the link with which somebody chooses the first password of an account that an operator made. */
   INVITE_MS: 7 * 24 * 60 * 60_000,
   /** Of Argon2id; a stored hash with less is made anew at the next login. */
   PASSWORD_MEMORY_KIB: 19 * KiB,
+  /** Of Argon2id, as OWASP recommends for this much memory. */
   PASSWORD_PASSES: 2,
+  /** Of Argon2id; several passwords are hashed side by side instead. */
   PASSWORD_LANES: 1,
   /** Passwords that wait to be hashed; more are refused with 503. */
   PASSWORDS_WAITING_MAX: 64,
+  /** What a caller is told to wait while too many passwords wait. */
   PASSWORDS_RETRY_AFTER_SECS: 2,
   /** Access tokens that were checked and are known until they run out; and users, for so long. */
   VERIFIED_TOKENS_MAX: 20_000,
+  /** Accounts whose state is known without asking the database. */
   KNOWN_USERS_MAX: 20_000,
+  /** For so long: a suspension is in force within it. */
   KNOWN_USER_MS: 2000,
   /** How long keys that sign tokens are known: a rotation elsewhere is seen within it. And how often an unknown one makes us look. */
   SIGNING_KEYS_KNOWN_MS: 10_000,
+  /** How often a token of an unknown key makes the platform look for new keys. */
   SIGNING_KEYS_LOOK_MS: 1000,
   /** A key that was replaced verifies for so long: four times as long as any token of it lives. */
   SIGNING_KEY_RETIRED_MS: 60 * 60_000,
@@ -112,11 +141,13 @@ export const LIMITS = {
   MONTH_LATE_MS: 50 * 60_000,
   /** How often accounts over their spend cap are looked for; and how many are dealt with at once. */
   CAPS_EVERY_MS: 5000,
+  /** Accounts over their cap that one run deals with. */
   CAPS_ROWS: 200,
   /** Edges are told again when tunnels of an account over its cap are still open after so long. */
   CAP_CLOSED_AGAIN_MS: 30_000,
   /** Accounts that are past due, or have more than their plan allows, are looked for so often; so many are dealt with at once. */
   ENTITLEMENTS_EVERY_MS: 5000,
+  /** Such accounts that one run deals with. */
   ENTITLEMENTS_ROWS: 200,
   /** Of a webhook of the payment processor. */
   WEBHOOK_BODY_MAX_BYTES: MiB,
@@ -128,26 +159,33 @@ export const LIMITS = {
   ACCOUNT_LOCK_HELD_MS: 60_000,
   /** What a caller is told to wait then. */
   ACCOUNT_RETRY_AFTER_SECS: 2,
+  /** As long as the payment processor takes them. */
   IDEMPOTENCY_KEY_MAX_CHARACTERS: 255,
+  /** A request with the same key gets the same answer for so long. */
   IDEMPOTENCY_KEPT_MS: 24 * 60 * 60_000,
   /** What a second request with a key waits for the first one. */
   IDEMPOTENCY_WAIT_MS: 10_000,
+  /** How often a second request looks for the answer to the first one. */
   IDEMPOTENCY_LOOK_MS: 100,
+  /** What a caller is told to wait when the first one is still under way. */
   IDEMPOTENCY_RETRY_AFTER_SECS: 2,
   /** A request without an answer after so long has died with its process: the next one with its key is done anew. */
   IDEMPOTENCY_LEASE_MS: 90_000,
   /** Accounts that were not read at the processor for so long are read again: a webhook may be lost. */
   RESYNC_AFTER_MS: 60 * 60_000,
+  /** How often such accounts are looked for. */
   RESYNC_EVERY_MS: 60_000,
   /** Accounts past due on a clock that is moved by hand, the simulator's, are read so often. */
   TEST_CLOCKS_EVERY_MS: 10_000,
   /** Accounts that one run reads. */
   RESYNC_ROWS: 200,
+  /** Webhooks that were dealt with are known for so long: the processor repeats them for days. */
   PROCESSOR_EVENTS_KEPT_DAYS: 30,
   /** Which mails about a cap went out: a month needs its own, and some days more. */
   CAP_NOTICES_KEPT_DAYS: 62,
   /** Of one call to the payment processor, its retries included. */
   PROCESSOR_TIMEOUT_MS: 10_000,
+  /** Of a call to the payment processor that may be repeated. */
   PROCESSOR_RETRIES: 2,
   /** What a caller is told to wait while the processor is away. */
   PROCESSOR_RETRY_AFTER_SECS: 5,
@@ -155,22 +193,31 @@ export const LIMITS = {
   // --- mail ---
   /** Mails that strangers can cause (verification, resend, reset) to one recipient, together. */
   STRANGERS_MAILS_PER_HOUR: 3,
+  /** The same for a day. */
   STRANGERS_MAILS_PER_DAY: 10,
   /** Requests for such mails that wait; more are answered and forgotten. */
   MAIL_REQUESTS_MAX: 10_000,
   /** Files of mails are there within 2 s of the request. */
   MAIL_REQUESTS_EVERY_MS: 500,
+  /** Requests that one run of the job takes up. */
   MAIL_REQUESTS_BATCH: 100,
+  /** How often mails that wait are looked for. */
   MAIL_POLL_MS: 1000,
   /** Mails that one process holds, and how many of them it sends at once. */
   MAIL_BATCH: 100,
+  /** Mails that one process sends at once. */
   MAIL_SENDS_MAX: 10,
   /** A mail that is being sent is not taken by another process for so long; claimed again while it is. What a process that died had waits for this. */
   MAIL_CLAIM_MS: 10_000,
+  /** For one mail, from the connection to the last answer of the mail server. */
   MAIL_SEND_TIMEOUT_MS: 45_000,
+  /** For the connection to the mail server. */
   MAIL_CONNECT_TIMEOUT_MS: 10_000,
+  /** The first pause after a mail that could not be sent. */
   MAIL_RETRY_MIN_MS: 5000,
+  /** Pauses grow up to this. */
   MAIL_RETRY_MAX_MS: 60 * 60_000,
+  /** A mail that could not be sent for so long is given up, with a line in the log. */
   MAIL_GIVE_UP_MS: 24 * 60 * 60_000,
 
   // --- billing: metering ---
@@ -180,11 +227,15 @@ export const LIMITS = {
   METER_CUT_ROWS: 1000,
   /** How often events that wait are looked for. */
   METER_POLL_MS: 5000,
+  /** Events that one run takes up. */
   METER_BATCH: 20,
+  /** For one call that reports an event. */
   METER_CALL_TIMEOUT_MS: 5000,
   /** An event that is being sent is not taken by another process for so long. Longer than its call. */
   METER_CLAIM_MS: 6000,
+  /** The first pause after an event that could not be reported. */
   METER_RETRY_MIN_MS: 5000,
+  /** Pauses grow up to this. */
   METER_RETRY_MAX_MS: 10 * 60_000,
   /** The processor forgets an identifier after 24 h: one that was tried so long ago is first looked for in its sums. */
   METER_COMPARE_AFTER_MS: 20 * 60 * 60_000,
@@ -192,6 +243,7 @@ export const LIMITS = {
   METER_MONTH_OPEN_MS: 55 * 60_000,
   /** What reporting the rest of one account may take: shorter than the processor waits for us. */
   METER_FLUSH_MS: 8000,
+  /** How often the last events of an account are looked at meanwhile. */
   METER_FLUSH_LOOK_MS: 200,
   /** How an invoice came about can be looked up for so long. */
   METER_EVENTS_KEPT_DAYS: 100,

@@ -1,13 +1,13 @@
 // Types at bash, zsh and fish on a terminal and presses Tab: commands, flags, values and names of config.yml are completed. One ok/failed
 // line each; a shell that is not installed is skipped. Needs `script` of util-linux, and a build (`npm run build`).
 // Usage: node tests/tools/completion/tab.mjs [bash|zsh|fish]    Exit code: the number of failures.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { stripVTControlCharacters } from 'node:util';
+import { hasTerminals, Terminal } from '../first-hour/lib/terminal.mjs';
 
 const PROGRAM = fileURLToPath(new URL('../../../apps/cli/bin/tunnel.mjs', import.meta.url));
 /** A busy machine takes its time; only what fails takes all of it. */
@@ -62,46 +62,6 @@ const RUN_BY_NOBODY = ['$(touch run)', '`touch run`', ';touch run', '(touch run)
 
 const isThere = (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 
-class Terminal {
-  #child;
-  #screen = '';
-
-  constructor(shell, args, { home, env }) {
-    const command = [shell, ...args].join(' ');
-    this.#child = spawn('script', ['-qfec', `stty cols 200 rows 50; exec ${command}`, '/dev/null'], { cwd: home, env });
-    this.#child.stdout.on('data', (bytes) => {
-      this.#screen += bytes;
-    });
-    this.#child.stdin.on('error', () => {});
-  }
-
-  type(text) {
-    this.#child.stdin.write(text);
-  }
-
-  forget() {
-    this.#screen = '';
-  }
-
-  /** Whether it came to stand there in time. */
-  async shows(pattern) {
-    const giveUpAt = performance.now() + PATIENCE_MS;
-    while (!pattern.test(this.text)) {
-      if (performance.now() > giveUpAt) return false;
-      await pause(20);
-    }
-    return true;
-  }
-
-  get text() {
-    return stripVTControlCharacters(this.#screen).replaceAll('\u0007', '');
-  }
-
-  close() {
-    this.#child.kill('SIGKILL');
-  }
-}
-
 const prepare = () => {
   const home = mkdtempSync(join(tmpdir(), 'try-completion-'));
   for (const folder of ['bin', '.tunnel', '.tunnel/run']) mkdirSync(join(home, folder), { mode: 0o700 });
@@ -129,12 +89,12 @@ const prepare = () => {
 const tryShell = async (shell) => {
   const { args, setUp } = SHELLS[shell];
   const place = prepare();
-  const terminal = new Terminal(shell, args, place);
+  const terminal = new Terminal({ command: [shell, ...args].join(' '), cwd: place.home, env: place.env });
   let failures = 0;
   try {
     await pause(300);
     for (const line of [...setUp, 'echo it is set-up']) terminal.type(`${line.replace('set-up', 'set""up')}\n`);
-    if (!(await terminal.shows(/it is setup/))) {
+    if (!(await terminal.shows(/it is setup/, PATIENCE_MS))) {
       console.log(`failed  ${shell}: it does not get ready\n${terminal.text}`);
       return 1;
     }
@@ -146,7 +106,7 @@ const tryShell = async (shell) => {
       terminal.type(typed.replaceAll(TAB, ''));
       await pause(200);
       terminal.type(typed.replace(/[^\t]+/, ''));
-      const worked = await terminal.shows(expected);
+      const worked = await terminal.shows(expected, PATIENCE_MS);
       console.log(`${worked ? 'ok    ' : 'failed'}  ${shell}: ${name}`);
       if (worked) continue;
       failures += 1;
@@ -164,7 +124,7 @@ const tryShell = async (shell) => {
 };
 
 let failures = 0;
-if (!isThere('script')) console.log('skipped: `script` of util-linux is not installed');
+if (!hasTerminals()) console.log('skipped: `script` of util-linux is not installed');
 else {
   for (const shell of process.argv[2] === undefined ? Object.keys(SHELLS) : [process.argv[2]]) {
     if (isThere(shell)) failures += await tryShell(shell);

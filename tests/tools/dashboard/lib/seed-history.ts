@@ -20,13 +20,15 @@ export const seedHistory = async (dataDir: string, email: string, tunnels: numbe
 
 /** Over three months, newest first in number; each for minutes or hours. */
 const TUNNELS = `
-insert into tunnel_log (user_id, region_id, tunnel_id, protocol, label, registered_at, unregistered_at, request_count, bytes_proxied)
-select users.id, 'local', 'tun_' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 20),
-  case when n % 5 = 0 then 'tcp' else 'http' end,
-  case when n % 5 = 0 then (20000 + n % 90)::text
-    else (array['blog', 'api', 'preview', 'webhooks', 'docs', 'staging', 'demo'])[1 + n % 7] || case when n % 3 = 0 then '-' || n else '' end end,
+insert into tunnel_log (user_id, region_id, tunnel_id, protocol, label, public_url, client_name, registered_at, unregistered_at, request_count, bytes_proxied)
+select users.id, 'local', 'tun_' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 20), protocol, label,
+  case protocol when 'tcp' then 'tcp://localhost:' || label else 'http://' || label || '.localhost:8000' end,
+  (array['anns-laptop', 'build-server', 'raspberrypi'])[1 + n % 3],
   at, at + (1 + (n * 37) % 400) * interval '1 minute', (n * 7919) % 4800, ((n * 7919) % 4800)::bigint * (800 + (n * 331) % 40000)
-from users, lateral (select n, now() - interval '2 hours' - n * interval '90 days' / greatest($2::int, 60) as at
+from users, lateral (select n, now() - interval '2 hours' - n * interval '90 days' / greatest($2::int, 60) as at,
+    case when n % 5 = 0 then 'tcp' else 'http' end as protocol,
+    case when n % 5 = 0 then (20000 + n % 90)::text
+      else (array['blog', 'api', 'preview', 'webhooks', 'docs', 'staging', 'demo'])[1 + n % 7] || case when n % 3 = 0 then '-' || n else '' end end as label
   from generate_series(1, $2::int) n) as rows
 where email = $1`;
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Account } from '../../../browser/account.fixture.ts';
 import {
   ACCOUNT_PAGES,
+  BEGINNER_PAGES,
   type DashboardPage,
   DIALOG_PAGES,
   DOOR_PAGES,
@@ -19,13 +20,12 @@ import { subscribe } from './subscribe.ts';
 const FOLDER = join(ROOT, 'docs/screenshots');
 const DEVICES = { desktop: { width: 1440, height: 900 }, phone: { width: 360, height: 800 } } as const;
 const THEMES = ['light', 'dark'] as const;
-
-const FIRST_RUN: DashboardPage = { name: 'first-run', path: '/', heading: 'Get started' };
+type Device = keyof typeof DEVICES;
 
 interface Who {
   readonly pages: readonly DashboardPage[];
   /** undefined: nobody is signed in. */
-  readonly email?: string;
+  readonly email?: (device: Device) => string;
   readonly tunnelId?: string;
 }
 
@@ -38,15 +38,19 @@ export const takeScreenshots = (tools: Tools): Promise<string> =>
     const { tunnelId } = await makeExample(harness, stack, names, { account, visits: 240 });
     await seedHistory(stack.dataDir, account.email, 60);
     await subscribe(stack, account);
-    const beginner = await Account.signUp(stack, 'nia', 'Nia New', 'nia@example.com');
+    // One for each device: who skips the first run has skipped it.
+    const beginners = {
+      desktop: await Account.signUp(stack, 'nia', 'Nia New', 'nia@example.com'),
+      phone: await Account.signUp(stack, 'noah', 'Noah New', 'noah@example.com'),
+    };
     const whos: Who[] = [
       { pages: DOOR_PAGES },
-      { pages: [FIRST_RUN], email: beginner.email },
-      { pages: [...ACCOUNT_PAGES, ...DIALOG_PAGES], email: account.email, tunnelId },
+      { pages: BEGINNER_PAGES, email: (device) => beginners[device].email },
+      { pages: [...ACCOUNT_PAGES, ...DIALOG_PAGES], email: () => account.email, tunnelId },
     ];
     let taken = 0;
     for (const who of whos) {
-      for (const device of Object.keys(DEVICES) as (keyof typeof DEVICES)[]) {
+      for (const device of Object.keys(DEVICES) as Device[]) {
         taken += await picturesOn(stage, who, device, tools);
       }
     }
@@ -56,11 +60,11 @@ export const takeScreenshots = (tools: Tools): Promise<string> =>
 const picturesOn = async (
   { browser, stack }: Stage,
   { pages, email, tunnelId }: Who,
-  device: keyof typeof DEVICES,
+  device: Device,
   { say, check }: Tools,
 ): Promise<number> => {
   const profile = await Profile.open(browser, stack, { viewport: DEVICES[device], hasTouch: device === 'phone' });
-  if (email !== undefined) await profile.logIn(email);
+  if (email !== undefined) await profile.logIn(email(device));
   const page = await profile.context.newPage();
   for (const shown of pages) {
     await visit(page, profile, shown, tunnelId);

@@ -89,7 +89,7 @@ describe('a deleted account', () => {
     await expect(createKey(fixture.context, actor, { label: 'late' })).rejects.toMatchObject(refused);
     await expect(subscribe(fixture.context, actor)).rejects.toMatchObject(refused);
     const keyUses = { note: () => {} };
-    expect(await verifyKey({ db: fixture.database.db, keyUses }, owner.tokenHash)).toMatchObject({
+    expect(await verifyKey({ ...fixture.context, keyUses }, owner.tokenHash)).toMatchObject({
       ok: false,
       code: 'AUTH_TOKEN_REVOKED',
     });

@@ -1,0 +1,125 @@
+// What the pages tell people to type exists: every command and every flag, in blocks and in running text, and every npm script.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { node, ROOT, SERVER_BIN } from './checkout.fixture.ts';
+
+const PAGES = [
+  ...['README.md', 'CONTRIBUTING.md'],
+  ...readdirSync(join(ROOT, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+
+const SHELL_BLOCK = /^ *```sh\n([\s\S]*?)^ *```$/gm;
+const INLINE = /`([^`\n]+)`/g;
+const PROGRAM = /^(?:npx )?(tunnel|tunnel-server) (.+)$/;
+
+/** A line of a shell without its comment, and each of the commands that it joins. */
+const commandsOf = (line: string): string[] =>
+  line
+    .replace(/(^|\s)#.*$/, '')
+    .split(/&&|\|\||[|;&]|\$\(/)
+    .map((part) =>
+      part
+        .trim()
+        .replace(/^\$ /, '')
+        .replace(/^sudo (?:-u \S+ )?/, '')
+        .replace(/^(?:[A-Z_]+=\S* )+/, ''),
+    );
+
+const typedIn = (page: string): string[] => {
+  const text = readFileSync(join(ROOT, page), 'utf8');
+  const blocks = [...text.matchAll(SHELL_BLOCK)].flatMap((match) => (match[1] ?? '').split('\n'));
+  const inline = [...text.replace(/^ *```[\s\S]*?^ *```$/gm, '').matchAll(INLINE)].map((match) => match[1] ?? '');
+  return [...blocks, ...inline].flatMap(commandsOf);
+};
+
+interface Typed {
+  readonly page: string;
+  readonly text: string;
+  readonly program: string;
+  /** The words before the first flag that may name a command. */
+  readonly words: readonly string[];
+  readonly flags: readonly string[];
+}
+
+const typed: Typed[] = PAGES.flatMap((page) =>
+  typedIn(page).flatMap((text) => {
+    const [, program = '', rest = ''] = PROGRAM.exec(text) ?? [];
+    if (program === '') return [];
+    const all = rest.split(/\s+/);
+    const end = all.findIndex((word) => !/^[a-z][a-z0-9-]*$/.test(word));
+    const words = all.slice(0, Math.min(2, end === -1 ? all.length : end));
+    const flags = all.flatMap((word) => /^(--[a-z][a-z0-9-]*|-[a-z])(?:=|$)/.exec(word)?.[1] ?? []);
+    return [{ page, text, program, words, flags }];
+  }),
+);
+
+/** The help of each command of `tunnel`, by its words; that this is what the program says is a test of its own. */
+const reference = new Map(
+  [...readFileSync(join(ROOT, 'docs/cli.md'), 'utf8').matchAll(/^#### (tunnel.*)\n\n```\n([\s\S]*?)^```$/gm)].map(
+    ([, path = '', help = '']) => [path, help] as const,
+  ),
+);
+
+const COMMAND_BELOW = /^ {2}([a-z][a-z-]*)\b/gm;
+
+/** Those of `tunnel-server`, and those below them. A process each would take longer than all other tests here: what has no commands below is not asked. */
+const serverCommands = async (): Promise<Set<string>> => {
+  const below = async (path: readonly string[]): Promise<string[]> => {
+    const { stdout } = await node([SERVER_BIN, ...path, '--help']);
+    const listed = stdout.slice(stdout.indexOf('\nCommands:\n')).matchAll(COMMAND_BELOW);
+    return [...listed].map(([, name = '']) => [...path, name].join(' '));
+  };
+  const all = await Promise.all([below([]), ...SERVER_PARENTS.map((name) => below([name]))]);
+  return new Set(all.flat());
+};
+
+const SERVER_PARENTS = ['admin', 'alert', 'edge-credential', 'signing-keys'];
+
+const flagsIn = (text: string): Set<string> =>
+  new Set([...text.matchAll(/(?<![\w-])(--[a-z][a-z0-9-]*|-[a-z])\b/g)].map((match) => match[1] as string));
+
+const COMMANDS_DIR = join(ROOT, 'apps/server/src/commands');
+const serverFlags = flagsIn(
+  ['--help', ...readdirSync(COMMANDS_DIR).map((name) => readFileSync(join(COMMANDS_DIR, name), 'utf8'))].join('\n'),
+);
+
+interface Known {
+  readonly isCommand: boolean;
+  readonly flags: ReadonlySet<string>;
+}
+
+const atServer = ([command = '', below]: readonly string[], commands: ReadonlySet<string>): Known => {
+  const isParent = SERVER_PARENTS.includes(command) && below !== undefined;
+  return { isCommand: commands.has(isParent ? `${command} ${below}` : command), flags: serverFlags };
+};
+
+const atClient = ([command = '', below]: readonly string[]): Known => {
+  const above = reference.get(`tunnel ${command}`) ?? '';
+  const isParent = /^Usage: .*\[command\]/m.test(above) && below !== undefined;
+  const help = isParent ? (reference.get(`tunnel ${command} ${below}`) ?? '') : above;
+  return { isCommand: help !== '', flags: flagsIn(help) };
+};
+
+const wrongWith = ({ page, text, program, words, flags }: Typed, commands: ReadonlySet<string>): string[] => {
+  const known = program === 'tunnel' ? atClient(words) : atServer(words, commands);
+  if (!known.isCommand) return [`${page}: no such command: ${text}`];
+  return flags.filter((flag) => !known.flags.has(flag)).map((flag) => `${page}: no such flag ${flag}: ${text}`);
+};
+
+it('every command and flag of the pages exists', async () => {
+  expect(typed.length).toBeGreaterThan(100);
+  const commands = await serverCommands();
+  expect(typed.filter(({ words }) => words.length > 0).flatMap((one) => wrongWith(one, commands))).toEqual([]);
+});
+
+it('every npm script of the pages exists', () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: object };
+  const named = PAGES.flatMap((page) =>
+    typedIn(page).map((text) => /^npm (?:run )?([\w:]+)/.exec(text)?.[1] ?? 'start'),
+  );
+  const ofNpm = ['install', 'ci', 'pack', 'link'];
+  expect(named.filter((name) => !(name in scripts) && !ofNpm.includes(name))).toEqual([]);
+});

@@ -1,0 +1,175 @@
+// docs/deploy.md as something to run: its files and its commands, brought to loopback; and what it expects around it, a mail server and nginx.
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { eventually, freePort, type Program, spawnProgram, waitForPort } from '@tunnel/testkit';
+import PostalMime from 'postal-mime';
+import { SMTPServer } from 'smtp-server';
+import { ROOT } from '../repo/checkout.fixture.ts';
+import type { Harness } from './harness.fixture.ts';
+import type { PortBlock } from './port-block.fixture.ts';
+import { TLS_CERT, TLS_KEY } from './stack.fixture.ts';
+
+const PAGE = readFileSync(join(ROOT, 'docs/deploy.md'), 'utf8');
+
+export const hasNginx = spawnSync('nginx', ['-v']).status === 0;
+export const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
+
+/** The block that names this file in a comment at its head. */
+export const fileOfPage = (path: string): string => {
+  const blocks = [...PAGE.matchAll(/^```\w+\n([\s\S]*?)^```$/gm)].map((match) => match[1] ?? '');
+  const found = blocks.find((text) => text.split('\n', 2).includes(`# ${path}`));
+  if (found === undefined) throw new Error(`docs/deploy.md has no ${path}`);
+  return found;
+};
+
+/** The one line of its shell blocks that begins so, without sudo and comment. */
+export const commandOfPage = (beginning: string): string[] => {
+  const lines = [...PAGE.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
+    .flatMap((match) => (match[1] ?? '').split('\n'))
+    .map((line) => line.replace(/ +#.*$/, '').replace(/^sudo (-u tunnel )?/, ''));
+  const found = lines.filter((line) => line.startsWith(beginning));
+  if (found.length !== 1) throw new Error(`docs/deploy.md has ${found.length} lines that begin with: ${beginning}`);
+  return (found[0] ?? '').split(' ');
+};
+
+export const shellBlocksOfPage = (): string[] =>
+  [...PAGE.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map((match) => match[1] ?? '');
+
+/** Where the files of the page are in a test, and which ports they have there. */
+export class Loopback {
+  readonly folder: string;
+  readonly #replaced: readonly (readonly [string, string])[];
+
+  /** `dashboard`: nginx's port, `platform`: that of what is behind it. */
+  constructor(
+    folder: string,
+    ports: { dashboard: number; platform: number; http: number; https: number; smtp: number },
+  ) {
+    this.folder = folder;
+    const etc = join(folder, 'etc');
+    mkdirSync(etc);
+    copyFileSync(TLS_CERT, join(etc, 'cert.pem'));
+    copyFileSync(TLS_KEY, join(etc, 'key.pem'));
+    this.#replaced = [
+      ['/etc/tunnel', etc],
+      ['/var/lib/tunnel', join(folder, 'data')],
+      ['"0.0.0.0"', '"127.0.0.1"'],
+      ['https://tunnel.example.com:8443', `https://localhost:${ports.dashboard}`],
+      ['tunnel.example.com', 'localhost'],
+      ['listen 8443 ssl', `listen 127.0.0.1:${ports.dashboard} ssl`],
+      ['127.0.0.1:8080', `127.0.0.1:${ports.platform}`],
+      ['port = 8080', `port = ${ports.platform}`],
+      ['http_port = 80 ', `http_port = ${ports.http} `],
+      ['https_port = 443 ', `https_port = ${ports.https} `],
+      ['mail.example.com:587', `127.0.0.1:${ports.smtp}`],
+    ];
+  }
+
+  /** What the page says, here. */
+  here(text: string): string {
+    return this.#replaced.reduce((said, [from, to]) => said.replaceAll(from, to), text);
+  }
+
+  /** A file of the page; gives its path here. */
+  write(path: string): string {
+    const file = join(this.folder, path.startsWith('/etc/tunnel/') ? 'etc' : '', path.split('/').at(-1) ?? '');
+    writeFileSync(file, this.here(fileOfPage(path)));
+    return file;
+  }
+}
+
+export const makeLoopback = async (harness: Harness, ports: PortBlock, smtp = 9): Promise<Loopback> =>
+  new Loopback(await harness.folder(), {
+    dashboard: await freePort(),
+    platform: ports.fixed.platform,
+    http: ports.fixed.http,
+    https: await freePort(),
+    smtp,
+  });
+
+/** A whole nginx.conf around the page's file; gives its path. */
+export const nginxAround = (loopback: Loopback): string => {
+  const folder = join(loopback.folder, 'nginx');
+  mkdirSync(folder);
+  const site = loopback.write('/etc/nginx/sites-available/tunnel');
+  const file = join(folder, 'nginx.conf');
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${folder};`);
+  writeFileSync(
+    file,
+    `pid ${folder}/nginx.pid; error_log ${folder}/error.log; worker_processes 1; daemon off;
+events { worker_connections 64; }
+http { access_log off; ${temporary.join(' ')} include ${site}; }
+`,
+  );
+  return file;
+};
+
+export const startNginx = async (harness: Harness, file: string, port: number): Promise<Program> => {
+  const program = harness.use(
+    await spawnProgram({
+      command: 'nginx',
+      args: ['-c', file, '-e', `${file}.log`],
+      env: { PATH: process.env['PATH'] ?? '' },
+      cwd: '/',
+    }),
+  );
+  await waitForPort(port);
+  return program;
+};
+
+/** A mail server that knows the user of the page, and what came to it. */
+export class MailServer {
+  readonly #server: SMTPServer;
+  readonly #mails: { readonly to: string; readonly raw: Buffer }[] = [];
+
+  constructor() {
+    this.#server = new SMTPServer({
+      allowInsecureAuth: true,
+      hideSTARTTLS: true,
+      onAuth: ({ username, password }, _session, done) =>
+        username === 'user' && password === 'password' ? done(null, { user: username }) : done(new Error('no')),
+      onData: (stream, session, done) => {
+        const chunks: Buffer[] = [];
+        stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+        stream.on('end', () => {
+          const to = session.envelope.rcptTo.map(({ address }) => address).join();
+          this.#mails.push({ to, raw: Buffer.concat(chunks) });
+          done();
+        });
+      },
+    });
+    this.#server.on('error', () => {});
+  }
+
+  static async start(harness: Harness): Promise<MailServer> {
+    const made = harness.use(new MailServer());
+    await new Promise<void>((resolve) => made.#server.listen(0, '127.0.0.1', resolve));
+    return made;
+  }
+
+  get port(): number {
+    return (this.#server.server.address() as AddressInfo).port;
+  }
+
+  /** The link of the newest mail to somebody that holds `part`. */
+  link(to: string, part: string): Promise<string> {
+    return eventually(
+      async () => {
+        const mails = await Promise.all(
+          this.#mails.filter((mail) => mail.to === to).map(({ raw }) => PostalMime.parse(raw)),
+        );
+        const links = mails.flatMap(({ text = '' }) => text.match(/https?:\/\/\S+/g) ?? []);
+        const found = links.findLast((link) => link.includes(part));
+        if (found === undefined) throw new Error(`no mail to ${to} with ${part}: ${links.join(' ')}`);
+        return found;
+      },
+      { timeoutMs: 30_000 },
+    );
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => this.#server.close(() => resolve()));
+  }
+}
