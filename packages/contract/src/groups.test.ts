@@ -17,6 +17,7 @@ const member = {
   connected_since: '2026-01-02T03:04:05.678Z',
   health_check_kind: 'http',
   has_alert_webhook: true,
+  last_alert: { at: '2026-01-02T03:04:05.678Z', outcome: 'delivered' },
 };
 
 const group = {
