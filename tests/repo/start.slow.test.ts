@@ -47,7 +47,7 @@ it('when ready it has written run.json, and prints the addresses and the next co
   });
   await program.waitForLine(/npx tunnel http 3000 --token-file data\/admin-token --server 127\.0\.0\.1:\d+/);
   expect((await fetch(run.metrics_url)).status).toBe(200);
-  await program.waitForLine(/payments +http:\/\/127\.0\.0\.1:\d+ \(simulated/);
+  await program.waitForLine(/payments +http:\/\/127\.0\.0\.1:\d+ \(test mode/);
   expect((await fetch(run.simulator_url)).status).toBe(200);
   const token = readFileSync(run.admin_token_file, 'utf8').trim();
   const status = await fetch(`${run.api_url}/api/status`, { headers: { authorization: `Bearer ${token}` } });

@@ -106,7 +106,7 @@ it('has everything as it was after kill -9, on the same data directory, and ends
 it('says to a person where it is and where its keys are', async () => {
   const program = await spawnSimulator(await temporaryFolder());
   await program.waitForLine(/is ready \(pid \d+\)/, { timeoutMs: 30_000 });
-  const [, url = ''] = await program.waitForLine(/^ {2}payments {5}(http:\S+) \(simulated/);
+  const [, url = ''] = await program.waitForLine(/^ {2}payments {5}(http:\S+) \(test mode/);
   await program.waitForLine(/^ {2}keys {9}data\/simulator\/secrets\.json /);
   expect(await (await fetch(url)).text()).toContain('Payments (test mode)');
 });
