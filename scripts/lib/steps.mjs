@@ -80,7 +80,7 @@ export function suiteSteps(suites, { path, version }) {
   ].filter(Boolean);
   if (!has('system') && !has('data-plane')) return [[beside]];
   return [
-    [beside, on('waiting tests', 'waiting', ['waiting'], ...files)],
+    [beside, on('waiting tests', 'waiting', ['waiting'], THREE, ...files)],
     [on(has('system') ? 'system tests' : 'data plane tests', 'system', ['system', 'load'], THREE, ...files)],
   ];
 }
