@@ -36,7 +36,7 @@ export const admin = (finish: (code: number) => void): Command => {
         .action(async (flags: UsersFlags) => {
           const page = flags.after === undefined ? {} : { after: flags.after };
           const users = await open(flags, ({ db }) => listUsers({ db }, page));
-          say(flags, usersText(users), users);
+          say(flags, usersText(users, flags.after), users);
         }),
     )
     .addCommand(
@@ -164,9 +164,11 @@ const readLine = async (input: AsyncIterable<Buffer | string>): Promise<string> 
     .replace(/\r?\n$/, '');
 };
 
-const usersText = (users: readonly ListedUser[]): string =>
+const usersText = (users: readonly ListedUser[], after: string | undefined): string =>
   users.length === 0
-    ? 'no accounts yet'
+    ? after === undefined
+      ? 'no accounts yet'
+      : `no accounts after ${after}`
     : tableText(
         ['EMAIL', 'STATUS', 'PLAN', 'VERIFIED', 'TUNNELS', 'SINCE', 'ID'],
         users.map(({ email, status, plan, emailVerified, openTunnels, createdAt, id }) => [
