@@ -42,9 +42,10 @@ it.each([
   ['ACCOUNT_EXISTS', {}],
   ['API_BAD_REQUEST', { reason: 'email: must be an email address' }],
   ['KEY_UNKNOWN', {}],
+  ['DATABASE_AWAY', {}],
 ] as const)('%s tells an operator of commands, not of calls to the API', (code, values) => {
   const { text } = report(new Fault(code, values));
-  expect(text).not.toMatch(/POST|GET|request/);
+  expect(text).not.toMatch(/POST|GET|request|header/);
   expect(text).toMatch(/^tunnel-server: .*\.\n$/);
 });
 

@@ -19,6 +19,7 @@ export const exitCodeOf = (fault: Fault): number => (fault.code.startsWith('CONF
 const NEXT_HERE: Partial<Record<ErrorCode, string>> = {
   ACCOUNT_EXISTS: 'Send a link for a new password: tunnel-server admin reset-password EMAIL.',
   API_BAD_REQUEST: '',
+  DATABASE_AWAY: 'Start the database; if another command has just used it, try again.',
   KEY_UNKNOWN: 'Use an id that `tunnel keys list` shows.',
 };
 

@@ -149,7 +149,7 @@ const peopleCommands = (say: Say): Command[] => [
 /** Longer than any password may be. */
 const PASSWORD_INPUT_MAX_BYTES = 4096;
 
-/** What was piped in, without the end of its line. */
+/** The first line of what was piped in, or typed: nobody at a terminal knows that Ctrl-D is needed. */
 const readLine = async (input: AsyncIterable<Buffer | string>): Promise<string> => {
   const parts: Buffer[] = [];
   let bytes = 0;
@@ -157,11 +157,11 @@ const readLine = async (input: AsyncIterable<Buffer | string>): Promise<string> 
     const chunk = Buffer.from(part);
     parts.push(chunk);
     bytes += chunk.length;
-    if (bytes > PASSWORD_INPUT_MAX_BYTES) break;
+    if (bytes > PASSWORD_INPUT_MAX_BYTES || chunk.includes('\n')) break;
   }
   return Buffer.concat(parts)
     .toString('utf8')
-    .replace(/\r?\n$/, '');
+    .replace(/\r?\n.*$/s, '');
 };
 
 const usersText = (users: readonly ListedUser[], after: string | undefined): string =>
