@@ -164,20 +164,18 @@ const readLine = async (input: AsyncIterable<Buffer | string>): Promise<string> 
     .replace(/\r?\n.*$/s, '');
 };
 
-const usersText = (users: readonly ListedUser[], after: string | undefined): string =>
-  users.length === 0
-    ? after === undefined
-      ? 'no accounts yet'
-      : `no accounts after ${after}`
-    : tableText(
-        ['EMAIL', 'STATUS', 'PLAN', 'VERIFIED', 'TUNNELS', 'SINCE', 'ID'],
-        users.map(({ email, status, plan, emailVerified, openTunnels, createdAt, id }) => [
-          email,
-          status,
-          plan,
-          emailVerified ? 'yes' : 'no',
-          String(openTunnels),
-          createdAt.toISOString().slice(0, 10),
-          id,
-        ]),
-      );
+const usersText = (users: readonly ListedUser[], after: string | undefined): string => {
+  if (users.length === 0) return after === undefined ? 'no accounts yet' : `no accounts after ${after}`;
+  return tableText(
+    ['EMAIL', 'STATUS', 'PLAN', 'VERIFIED', 'TUNNELS', 'SINCE', 'ID'],
+    users.map(({ email, status, plan, emailVerified, openTunnels, createdAt, id }) => [
+      email,
+      status,
+      plan,
+      emailVerified ? 'yes' : 'no',
+      String(openTunnels),
+      createdAt.toISOString().slice(0, 10),
+      id,
+    ]),
+  );
+};

@@ -75,7 +75,7 @@ export const findMailToken = async (
     .where('token.used_at', 'is', null)
     .where('token.expires_at', '>', new Date(now))
     .where('user.deleted_at', 'is', null)
-    .where((row) => row.or([row('token.kind', '<>', 'change'), row('token.epoch', '=', row.ref('user.epoch'))]))
+    .where((is) => is.or([is('token.kind', '<>', 'change'), is('token.epoch', '=', is.ref('user.epoch'))]))
     .executeTakeFirst();
   return row ?? null;
 };
