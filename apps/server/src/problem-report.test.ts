@@ -38,6 +38,17 @@ it('a taken port names the port and its key', () => {
   expect(code).toBe(2);
 });
 
+it.each([
+  ['ACCOUNT_EXISTS', {}],
+  ['API_BAD_REQUEST', { reason: 'email: must be an email address' }],
+  ['KEY_UNKNOWN', {}],
+  ['DATABASE_AWAY', {}],
+] as const)('%s tells an operator of commands, not of calls to the API', (code, values) => {
+  const { text } = report(new Fault(code, values));
+  expect(text).not.toMatch(/POST|GET|request|header/);
+  expect(text).toMatch(/^tunnel-server: .*\.\n$/);
+});
+
 it('anything unexpected is one line and exit code 1; the stack only when asked for', () => {
   const error = new Error('boom\nsecond line');
   expect(report(error)).toEqual({

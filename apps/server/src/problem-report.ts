@@ -1,5 +1,5 @@
 // Puts what went wrong into one line for a person, and picks the exit code.
-import { Fault, isErrorCode } from '@tunnel/errors';
+import { type ErrorCode, Fault, isErrorCode } from '@tunnel/errors';
 import { ConfigProblem } from '@tunnel/runtime';
 
 export const EXIT_OK = 0;
@@ -15,9 +15,19 @@ export const faultOf = (error: unknown): Fault | undefined => {
 
 export const exitCodeOf = (fault: Fault): number => (fault.code.startsWith('CONFIG_') ? EXIT_USAGE : EXIT_UNEXPECTED);
 
+/** What the catalogue tells callers of the API, as an operator at a terminal does it. Empty: the first sentence says it all. */
+const NEXT_HERE: Partial<Record<ErrorCode, string>> = {
+  ACCOUNT_EXISTS: 'Send a link for a new password: tunnel-server admin reset-password EMAIL.',
+  API_BAD_REQUEST: '',
+  DATABASE_AWAY: 'Start the database; if another command has just used it, try again.',
+  KEY_UNKNOWN: 'Use an id that `tunnel keys list` shows.',
+};
+
 /** Two sentences: what is wrong, and what to do about it. */
-export const problemText = (fault: Fault): string =>
-  `${fault.message}${/[.?!]$/.test(fault.message) ? '' : '.'} ${fault.next}`;
+export const problemText = (fault: Fault): string => {
+  const next = NEXT_HERE[fault.code] ?? fault.next;
+  return `${fault.message}${/[.?!]$/.test(fault.message) ? '' : '.'}${next === '' ? '' : ` ${next}`}`;
+};
 
 interface Output {
   write(text: string): unknown;

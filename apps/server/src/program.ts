@@ -12,7 +12,6 @@ const buildProgram = (commands: readonly MakeCommand[], finish: (code: number) =
     )
     .version(VERSION)
     .configureOutput({ outputError: (text, write) => write(`tunnel-server: ${text.replace(/^error: /, '')}`) })
-    .showHelpAfterError('See `tunnel-server --help`.')
     .addHelpText(
       'after',
       `
@@ -22,11 +21,17 @@ TUNNEL_LOG=json|human chooses the form of the log lines; TUNNEL_DEBUG=1 shows th
     )
     .exitOverride();
   for (const make of commands) {
-    const command = make(finish).copyInheritedSettings(program);
-    for (const below of command.commands) below.copyInheritedSettings(command);
-    program.addCommand(command);
+    program.addCommand(make(finish));
   }
+  inheritSettings(program, 'tunnel-server');
   return program;
+};
+
+/** Those below it too: they were made before they had a parent. An error points to the help of the very command. */
+const inheritSettings = (command: Command, path: string): void => {
+  command.showHelpAfterError(`See \`${path} --help\`.`);
+  for (const below of command.commands)
+    inheritSettings(below.copyInheritedSettings(command), `${path} ${below.name()}`);
 };
 
 const run = async (commands: readonly MakeCommand[], args: readonly string[]): Promise<number> => {

@@ -18,6 +18,7 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
   dataDir: '/home/a/checkout/data',
   domain: 'localhost',
   publicUrl: null,
+  signUp: 'open',
   tcpPortRange: [20000, 20099],
   tls,
   controlOnPublic: true,
@@ -50,6 +51,16 @@ it('names the dashboard, and in it the page to sign up', () => {
   expect(open).toContain('https://tunnels.example.com/app/ (sign up: https://tunnels.example.com/app/signup)\n');
   expect(open).not.toContain('8080');
   expect(readyText(facts())).not.toContain('/app/');
+});
+
+it('names the command that lets people in where not everybody may sign up', () => {
+  const platform = facts({ platform_url: 'http://127.0.0.1:8080' });
+  expect(readyText({ ...platform, signUp: 'invite' })).toContain(
+    '/app/ (by invitation: tunnel-server admin invite EMAIL)\n',
+  );
+  const closed = readyText({ ...platform, signUp: 'closed' });
+  expect(closed).toContain('tunnel-server admin create-user EMAIL)\n');
+  expect(closed).not.toContain('/signup');
 });
 
 it('says what its operator should know, before the command to type', () => {

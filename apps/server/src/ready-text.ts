@@ -2,6 +2,7 @@
 import { join, relative } from 'node:path';
 import type { Edge } from '@tunnel/edge';
 import type { MailNotice } from '@tunnel/platform';
+import type { ServerConfig } from '@tunnel/runtime';
 import type { RunFile } from './data-dir.ts';
 
 const DEFAULT_CONTROL = '127.0.0.1:4040';
@@ -12,6 +13,7 @@ export interface ReadyFacts {
   readonly domain: string;
   /** Where people open the platform; null: at this machine alone. */
   readonly publicUrl: string | null;
+  readonly signUp: ServerConfig['platform']['sign_up'];
   readonly tcpPortRange: readonly [number, number];
   readonly tls: boolean;
   /** [server] control_on_public. */
@@ -42,7 +44,7 @@ export const readyText = (facts: ReadyFacts): string => {
     ...(run.platform_url === null
       ? []
       : [
-          `  dashboard    ${platformUrl}/app/ (sign up: ${platformUrl}/app/signup)`,
+          `  dashboard    ${platformUrl}/app/ (${signUpText(facts.signUp, `${platformUrl}/app/signup`)})`,
           `  platform API ${platformUrl} (API docs: ${platformUrl}/docs)`,
         ]),
     ...(run.simulator_url === null ? [] : [`  payments     ${run.simulator_url} (test mode, no real charges)`]),
@@ -54,6 +56,18 @@ export const readyText = (facts: ReadyFacts): string => {
     ...(run.control === null ? [] : nextLines),
     '',
   ].join('\n');
+};
+
+/** How the first people come in. */
+const signUpText = (signUp: ReadyFacts['signUp'], page: string): string => {
+  switch (signUp) {
+    case 'open':
+      return `sign up: ${page}`;
+    case 'invite':
+      return 'by invitation: tunnel-server admin invite EMAIL';
+    case 'closed':
+      return 'sign-up is closed: tunnel-server admin create-user EMAIL';
+  }
 };
 
 /** Of a simulator that runs alone: whoever calls it needs its keys. */

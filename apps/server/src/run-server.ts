@@ -93,6 +93,7 @@ export const runServer = async (
     const facts = {
       ...{ run, dataDir, workingDir: host.cwd(), domain: config.server.domain },
       tcpPortRange: config.limits.tcp_port_range,
+      signUp: config.platform.sign_up,
       tls: config.tls.cert_path !== '',
       controlOnPublic: config.server.control_on_public,
       publicUrl: publicUrlOf(config),

@@ -54,6 +54,7 @@ const createCustomer = (sandbox: Sandbox, params: z.output<typeof newCustomer>):
 };
 
 const customerChange = z.strictObject({
+  email: text(512).optional(),
   name: text(256).optional(),
   invoice_settings: z.strictObject({ default_payment_method: text() }).optional(),
 });
@@ -65,10 +66,11 @@ const updateCustomer = (sandbox: Sandbox, params: z.output<typeof customerChange
   }
   const after = sandbox.store.put('customers', {
     ...before,
+    email: params.email ?? before.email,
     name: params.name ?? before.name,
     invoice_settings: params.invoice_settings ?? before.invoice_settings,
   });
-  const previous = { name: before.name, invoice_settings: before.invoice_settings };
+  const previous = { email: before.email, name: before.name, invoice_settings: before.invoice_settings };
   sandbox.emit('customer.updated', after, previous);
   return after;
 };

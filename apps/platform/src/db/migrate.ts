@@ -13,6 +13,7 @@ import { up as keysByAccount } from './migrations/0008-keys-by-account.ts';
 import { up as tunnelAddresses } from './migrations/0009-tunnel-addresses.ts';
 import { up as ownAccounts } from './migrations/0010-own-accounts.ts';
 import { up as cards } from './migrations/0011-cards.ts';
+import { up as changeEpochs } from './migrations/0012-change-epochs.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -27,6 +28,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0009-tunnel-addresses': { up: tunnelAddresses },
   '0010-own-accounts': { up: ownAccounts },
   '0011-cards': { up: cards },
+  '0012-change-epochs': { up: changeEpochs },
 };
 
 const migratorOf = (db: Db): Migrator =>

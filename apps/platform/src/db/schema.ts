@@ -57,6 +57,7 @@ export interface MailTokensTable {
   expires_at: Timestamp;
   used_at: Timestamp | null;
   new_email: string | null;
+  epoch: number | null;
 }
 
 export interface InvitesTable {
@@ -95,6 +96,7 @@ export interface MailRequestsTable {
   kind: 'verify' | 'reset' | 'change';
   at: Timestamp;
   user_id: string | null;
+  epoch: number | null;
 }
 
 export interface MailQuotasTable {

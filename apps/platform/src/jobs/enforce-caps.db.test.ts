@@ -84,6 +84,19 @@ describe('tunnels of an account over its cap', () => {
     ]);
   });
 
+  it('are nobody’s to write to once the account is deleted', async () => {
+    const account = await addBilledAccount(fixture.db, { capCents: 1 });
+    await carry(account, CENT);
+    const before = await subjects();
+    await fixture.db
+      .updateTable('users')
+      .set({ deleted_at: new Date(NOON) })
+      .where('id', '=', account.accountId)
+      .execute();
+    await job.run(fixture);
+    expect([await closings(), await subjects()]).toEqual([[], before]);
+  });
+
   it('are told of again only when some are still open after a while', async () => {
     const account = await addBilledAccount(fixture.db, { capCents: 1 });
     const id = await carry(account, CENT);

@@ -72,7 +72,7 @@ const findDue = async (trx: Trx, month: string, now: number): Promise<readonly C
     select account.user_id, users.email, account.spend_cap_cents as cap, coalesce(usage.bytes, 0) as bytes,
       plans.price_cents_per_gb as price, tunnels.to_close
     from billing_accounts account
-    join users on users.id = account.user_id
+    join users on users.id = account.user_id and users.deleted_at is null
     join plans on plans.name = users.plan and plans.price_cents_per_gb > 0
     left join metered_usage usage on usage.user_id = account.user_id and usage.month = ${month}
     cross join lateral (

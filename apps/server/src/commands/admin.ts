@@ -36,7 +36,7 @@ export const admin = (finish: (code: number) => void): Command => {
         .action(async (flags: UsersFlags) => {
           const page = flags.after === undefined ? {} : { after: flags.after };
           const users = await open(flags, ({ db }) => listUsers({ db }, page));
-          say(flags, usersText(users), users);
+          say(flags, usersText(users, flags.after), users);
         }),
     )
     .addCommand(
@@ -149,7 +149,7 @@ const peopleCommands = (say: Say): Command[] => [
 /** Longer than any password may be. */
 const PASSWORD_INPUT_MAX_BYTES = 4096;
 
-/** What was piped in, without the end of its line. */
+/** The first line of what was piped in, or typed: nobody at a terminal knows that Ctrl-D is needed. */
 const readLine = async (input: AsyncIterable<Buffer | string>): Promise<string> => {
   const parts: Buffer[] = [];
   let bytes = 0;
@@ -157,25 +157,25 @@ const readLine = async (input: AsyncIterable<Buffer | string>): Promise<string> 
     const chunk = Buffer.from(part);
     parts.push(chunk);
     bytes += chunk.length;
-    if (bytes > PASSWORD_INPUT_MAX_BYTES) break;
+    if (bytes > PASSWORD_INPUT_MAX_BYTES || chunk.includes('\n')) break;
   }
   return Buffer.concat(parts)
     .toString('utf8')
-    .replace(/\r?\n$/, '');
+    .replace(/\r?\n.*$/s, '');
 };
 
-const usersText = (users: readonly ListedUser[]): string =>
-  users.length === 0
-    ? 'no accounts yet'
-    : tableText(
-        ['EMAIL', 'STATUS', 'PLAN', 'VERIFIED', 'TUNNELS', 'SINCE', 'ID'],
-        users.map(({ email, status, plan, emailVerified, openTunnels, createdAt, id }) => [
-          email,
-          status,
-          plan,
-          emailVerified ? 'yes' : 'no',
-          String(openTunnels),
-          createdAt.toISOString().slice(0, 10),
-          id,
-        ]),
-      );
+const usersText = (users: readonly ListedUser[], after: string | undefined): string => {
+  if (users.length === 0) return after === undefined ? 'no accounts yet' : `no accounts after ${after}`;
+  return tableText(
+    ['EMAIL', 'STATUS', 'PLAN', 'VERIFIED', 'TUNNELS', 'SINCE', 'ID'],
+    users.map(({ email, status, plan, emailVerified, openTunnels, createdAt, id }) => [
+      email,
+      status,
+      plan,
+      emailVerified ? 'yes' : 'no',
+      String(openTunnels),
+      createdAt.toISOString().slice(0, 10),
+      id,
+    ]),
+  );
+};

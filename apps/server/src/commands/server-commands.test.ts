@@ -44,6 +44,26 @@ describe('warnings', () => {
     expect(await judgeConfig({ config: whole, strict: true }, {})).toMatchObject({ exitCode: 0, text: `ok: ${whole}` });
   });
 
+  it('that are meant do not fail: a public server needs no payment processor', async () => {
+    const config = write(`
+[server]
+host = "0.0.0.0"
+[load_balancing]
+enabled = true
+[platform]
+public_url = "https://tunnels.example.com"
+[platform.mail]
+transport = "smtp"
+smtp_url = "smtp://mail.example.com"
+`);
+    const strict = { config, strict: true };
+    const { exitCode, text } = await judgeConfig(strict, {});
+    expect([exitCode, text]).toEqual([2, expect.stringMatching(/ --allow platform\.billing\.processor$/)]);
+    expect(await judgeConfig({ ...strict, allow: ['load_balancing.enabled'] }, {})).toMatchObject({ exitCode: 2 });
+    const allowed = await judgeConfig({ ...strict, allow: ['platform.billing.processor'] }, {});
+    expect(allowed).toMatchObject({ exitCode: 0, warnings: [{ key: 'platform.billing.processor' }] });
+  });
+
   it('are those of what will run by the file', async () => {
     const config = write(`[[auth.keys]]\naccount = "alice"\nsha256 = "${'a'.repeat(64)}"\n`);
     expect(await keysOf({ config })).toEqual(['auth.keys', 'load_balancing.enabled']);

@@ -1,6 +1,13 @@
 // The processor that the configuration names: one code path, pointed at the real one or at a stand-in.
 import type { Logger, Secret } from '@tunnel/runtime';
-import { createSetupIntent, ensureCustomer, openPortal, readCustomer, usePaymentMethod } from './customers.ts';
+import {
+  createSetupIntent,
+  ensureCustomer,
+  openPortal,
+  readCustomer,
+  setEmail,
+  usePaymentMethod,
+} from './customers.ts';
 import { readEvent } from './events.ts';
 import { type PriceList, Prices } from './prices.ts';
 import type { Processor } from './processor.ts';
@@ -28,6 +35,7 @@ export const createProcessor = (options: ProcessorOptions): Processor => {
     createSetupIntent: (customerId, key) =>
       client.call('create setup intent', (stripe) => createSetupIntent(stripe, customerId, key)),
     readCustomer: (customerId) => client.call('read customer', (stripe) => readCustomer(stripe, customerId)),
+    setEmail: (customerId, email) => client.call('set email', (stripe) => setEmail(stripe, customerId, email)),
     usePaymentMethod: (customerId, methodId) =>
       client.call('use payment method', (stripe) => usePaymentMethod(stripe, customerId, methodId)),
     subscribe: (order) => client.call('subscribe', (stripe) => subscribe(stripe, prices, order)),

@@ -64,6 +64,7 @@ export const readCustomer = async (stripe: Stripe, customerId: string): Promise<
   const clockId = subscription?.status === 'past_due' ? idOf(customer.test_clock ?? null) : null;
   const defaultPaymentMethod = idOf(customer.invoice_settings.default_payment_method);
   return {
+    email: customer.email,
     defaultPaymentMethod,
     paymentMethods: methods.data.map(({ id }) => id),
     card: cardOf(methods.data.find(({ id }) => defaultPaymentMethod === null || id === defaultPaymentMethod)),
@@ -84,6 +85,10 @@ const readClock = async (
   const { data } = await stripe.invoices.list({ customer, status: 'open', limit: PAGE });
   const times = data.flatMap(({ status_transitions }) => status_transitions.finalized_at ?? []);
   return { now: frozen_time * 1000, unpaidSince: times.length === 0 ? null : Math.min(...times) * 1000 };
+};
+
+export const setEmail = async (stripe: Stripe, customerId: string, email: string): Promise<void> => {
+  await stripe.customers.update(customerId, { email });
 };
 
 export const usePaymentMethod = async (stripe: Stripe, customerId: string, methodId: string): Promise<void> => {

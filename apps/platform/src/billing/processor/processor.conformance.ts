@@ -162,7 +162,9 @@ const describeCustomers = (parts: () => Parts): void => {
     const [first, ...others] = await Promise.all([1, 2, 3].map(() => processor.ensureCustomer(order)));
     expect(others).toEqual([first, first]);
     expect(await processor.ensureCustomer({ ...order, name: 'Ann' })).toBe(first);
+    await processor.setEmail(first!, `new-${order.email}`);
     expect(await processor.readCustomer(first!)).toEqual({
+      email: `new-${order.email}`,
       defaultPaymentMethod: null,
       paymentMethods: [],
       card: null,

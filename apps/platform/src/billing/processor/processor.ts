@@ -17,6 +17,8 @@ export interface CardFacts {
 }
 
 export interface CustomerFacts {
+  /** Where it sends invoices and receipts. */
+  readonly email: string | null;
   readonly defaultPaymentMethod: string | null;
   readonly paymentMethods: readonly string[];
   /** What is charged: the default, else the first. null: there is none, or it is no card. */
@@ -90,6 +92,8 @@ export interface Processor {
   createSetupIntent(customerId: string, idempotencyKey: string): Promise<{ readonly clientSecret: string }>;
   /** null: it is unknown there, or was deleted. */
   readCustomer(customerId: string): Promise<CustomerFacts | null>;
+  /** Where it sends invoices and receipts from now on. */
+  setEmail(customerId: string, email: string): Promise<void>;
   /** As the default of what is charged. */
   usePaymentMethod(customerId: string, paymentMethodId: string): Promise<void>;
   /** A subscription of the customer that lives is given back as it is. */

@@ -194,6 +194,31 @@ describe('POST /auth/email', () => {
     expect(answer.status).toBe(400);
   });
 
+  it('ends with a new password: whoever knew the one of before does not get the account by a link', async () => {
+    await ask(`changed-${email}`);
+    const [mailed, noted] = [await linkFor(`changed-${email}`), `noted-late-${email}`];
+    await ask(noted);
+    await change(await fixture.logIn(email));
+    expect([(await open(mailed)).status, await fixture.mailedTokens(noted)]).toEqual([400, []]);
+    const { bearer } = await fixture.logIn(email, NEW_PASSWORD);
+    await fixture.post('/auth/email', { password: NEW_PASSWORD, new_email: noted }, bearer);
+    const asked = await linkFor(noted);
+    await fixture.post('/auth/forgot-password', { email });
+    await fixture.post('/auth/reset-password', { token: await linkFor(email), password: PASSWORD });
+    expect((await open(asked)).status).toBe(400);
+    expect(await loginStatus(email, PASSWORD)).toBe(200);
+  });
+
+  it('leaves mails to the old address to the account, which takes them along', async () => {
+    const mail = { recipient: email, subject: 'You are invited', text_body: '', html_body: '' };
+    await fixture.database.db.insertInto('mail_outbox').values(mail).execute();
+    await ask(`later-${email}`);
+    await open(await linkFor(`later-${email}`));
+    const { bearer } = await fixture.logIn(`later-${email}`);
+    await fixture.ask('DELETE', '/auth/me', { password: PASSWORD }, bearer);
+    expect([...(await subjects(email)), ...(await subjects(`later-${email}`))]).toEqual([]);
+  });
+
   it('401: a wrong password; 400: what is no address; nothing is noted', async () => {
     expect(await refusalOf(await ask(`x-${email}`, 'a wrong password'))).toEqual([401, 'PASSWORD_WRONG']);
     const odd = await ask('no address');
@@ -206,8 +231,14 @@ describe('POST /auth/email', () => {
     await ask(to);
     const token = await linkFor(to);
     const { bearer } = await fixture.logIn(email);
+    const { db } = fixture.database;
+    const links = await db.selectFrom('mail_tokens').selectAll().where('new_email', '=', to).execute();
     await fixture.ask('DELETE', '/auth/me', { password: PASSWORD }, bearer);
     expect((await open(token)).status).toBe(400);
+    // A platform that was killed before it erased them.
+    await db.insertInto('mail_tokens').values(links).execute();
+    expect((await open(token)).status).toBe(400);
+    expect(await db.selectFrom('users').select('id').where('email', '=', to).execute()).toEqual([]);
   });
 });
 

@@ -2,6 +2,7 @@
 import type { EmailOnly, MessageBody, PasswordReset, Registered, Registration } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
+import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { writeAudit } from '../audit.ts';
 import { queueMail } from '../mail/mail-template.ts';
@@ -91,8 +92,18 @@ export const verifyEmail = async (
   });
   users.forget(userId);
   if (newEmail === null) return { message: 'email verified: you can log in now', email, isChange: false };
+  await readBillingSoon(db, userId);
   mailWaits();
   return { message: 'email changed: log in with it from now on', email, isChange: true };
+};
+
+/**
+ * The payment processor shall write to the new address: the job that reads accounts there tells it. Apart from the change, which must
+ * wait for nobody who stores records of edges; and never a failure, for an hour later it would be told anyway.
+ */
+const readBillingSoon = async (db: Db, userId: string): Promise<void> => {
+  const accounts = db.updateTable('billing_accounts').set({ synced_at: null }).where('user_id', '=', userId);
+  await accounts.execute().catch(() => {});
 };
 
 /** What a HEAD asks: programs look at links before people do, and must not use them up. */

@@ -25,8 +25,8 @@ export const changeEmail = async (
   { password, new_email }: EmailChange,
 ): Promise<MessageBody> => {
   const email = newAddress(new_email, 'new_email');
-  await checkOwnPassword(context, actor, password);
-  await requestMail(context, { typed: email, kind: 'change', userId: actor.userId });
+  const { epoch } = await checkOwnPassword(context, actor, password);
+  await requestMail(context, { typed: email, kind: 'change', change: { userId: actor.userId, epoch } });
   return CHANGE_EMAIL_ANSWER;
 };
 
@@ -67,6 +67,13 @@ export const setAddress = async (
     .set({ used_at: new Date(now) })
     .where('user_id', '=', userId)
     .where('used_at', 'is', null)
+    .execute();
+  // What it got before there was an account, as an invitation, is of this account too: it goes when that goes.
+  await trx
+    .updateTable('mail_outbox')
+    .set({ user_id: userId })
+    .where('recipient', '=', before)
+    .where('user_id', 'is', null)
     .execute();
   await queueMail(trx, addressChangedMail(publicUrl, before, email), { userId, now });
   await writeAudit(trx, { actor: `user:${userId}`, action: 'user.email-changed', userId });

@@ -14,8 +14,8 @@ import { giveMailToken, type MailTokenKind } from './mail-tokens.ts';
 export interface RequestedMail {
   readonly typed: string;
   readonly kind: MailTokenKind;
-  /** Of a change: whose address it shall become. */
-  readonly userId?: string;
+  /** Of a change: whose address it shall become, and the epoch of the password that was shown for it. */
+  readonly change?: { readonly userId: string; readonly epoch: number };
 }
 
 /**
@@ -24,13 +24,13 @@ export interface RequestedMail {
  */
 export const requestMail = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
-  { typed, kind, userId }: RequestedMail,
+  { typed, kind, change }: RequestedMail,
 ): Promise<boolean> => {
   const email = normalizeAddress(typed);
   if (!isAddress(email)) return false;
   const { numAffectedRows } = await sql`
-    insert into mail_requests (email, kind, at, user_id)
-    select ${email}, ${kind}, ${new Date(clock.now())}::timestamptz, ${userId ?? null}::uuid
+    insert into mail_requests (email, kind, at, user_id, epoch)
+    select ${email}, ${kind}, ${new Date(clock.now())}::timestamptz, ${change?.userId ?? null}::uuid, ${change?.epoch ?? null}::integer
     where (select count(*) from mail_requests) < ${LIMITS.MAIL_REQUESTS_MAX}
   `.execute(db);
   return numAffectedRows === 1n;
@@ -46,6 +46,7 @@ interface RequestRow {
   readonly email: string;
   readonly kind: MailTokenKind;
   readonly user_id: string | null;
+  readonly epoch: number | null;
 }
 
 /** Deals with those that wait longest. How many they were, and how many mails they became. */
@@ -58,7 +59,7 @@ export const sendRequestedMails = (
     const { rows } = await sql<RequestRow>`
       delete from mail_requests where id in (
         select id from mail_requests order by id limit ${LIMITS.MAIL_REQUESTS_BATCH} for update skip locked
-      ) returning id, email, kind, user_id
+      ) returning id, email, kind, user_id, epoch
     `.execute(trx);
     let queued = 0;
     // Everybody counts recipients in this order, so that nobody waits in a circle.
@@ -79,10 +80,15 @@ const queueLink = async (
   request: RequestRow,
   { publicUrl, now }: MailRequestSettings,
 ): Promise<boolean> => {
-  const { email, kind } = request;
+  const { email, kind, epoch } = request;
   const userId = await (kind === 'change' ? ownerToBe(trx, request) : ownerOf(trx, request));
   if (userId === null || !(await countStrangersMail(trx, email, now))) return false;
-  const token = await giveMailToken(trx, { kind, userId, now, ...(kind === 'change' ? { newEmail: email } : {}) });
+  const token = await giveMailToken(trx, {
+    kind,
+    userId,
+    now,
+    ...(epoch === null ? {} : { change: { newEmail: email, epoch } }),
+  });
   await queueMail(trx, MAIL_OF[kind](publicUrl, email, token), { userId, now });
   return true;
 };
@@ -99,12 +105,13 @@ const ownerOf = async (trx: Transaction<Schema>, { email, kind }: RequestRow): P
   return user?.id ?? null;
 };
 
-/** null: somebody has the address, or the account that wants it is gone. */
-const ownerToBe = async (trx: Transaction<Schema>, { email, user_id }: RequestRow): Promise<string | null> => {
+/** null: somebody has the address, the account that wants it is gone, or its password is another one by now. */
+const ownerToBe = async (trx: Transaction<Schema>, { email, user_id, epoch }: RequestRow): Promise<string | null> => {
   const user = await trx
     .selectFrom('users')
     .select('id')
     .where('id', '=', user_id)
+    .where('epoch', '=', epoch)
     .where('deleted_at', 'is', null)
     .where((row) => row.not(row.exists(row.selectFrom('users as other').select('id').where('other.email', '=', email))))
     .executeTakeFirst();

@@ -18,15 +18,15 @@ export interface NewMailToken {
   readonly kind: MailTokenKind;
   readonly userId: string;
   readonly now: number;
-  /** Of a change. */
-  readonly newEmail?: string;
+  /** Of a change: the address, and the account's epoch when its owner asked for it. */
+  readonly change?: { readonly newEmail: string; readonly epoch: number };
   /** As long as those of its kind unless told. */
   readonly lifeMs?: number;
 }
 
 export const giveMailToken = async (
   trx: Transaction<Schema>,
-  { kind, userId, now, newEmail, lifeMs = LIFE_MS[kind] }: NewMailToken,
+  { kind, userId, now, change, lifeMs = LIFE_MS[kind] }: NewMailToken,
 ): Promise<string> => {
   const token = randomToken(32);
   await trx
@@ -37,7 +37,8 @@ export const giveMailToken = async (
       kind,
       created_at: new Date(now),
       expires_at: new Date(now + lifeMs),
-      new_email: newEmail ?? null,
+      new_email: change?.newEmail ?? null,
+      epoch: change?.epoch ?? null,
     })
     .execute();
   return token;
@@ -57,18 +58,24 @@ export interface GoodMailToken {
   readonly newEmail: string | null;
 }
 
-/** What it would do now; null: nothing. Uses nothing up. */
+/**
+ * What it would do now; null: nothing. Uses nothing up. A change that was asked for with a password of before does nothing: whoever
+ * knew that one must not get the account by a link that outlives it. Nor does any link of an account that is deleted.
+ */
 export const findMailToken = async (
   db: Db | Transaction<Schema>,
   { token, kinds, now }: ShownMailToken,
 ): Promise<GoodMailToken | null> => {
   const row = await db
-    .selectFrom('mail_tokens')
-    .select(['user_id as userId', 'kind', 'new_email as newEmail'])
-    .where('token_hash', '=', sha256Hex(token))
-    .where('kind', 'in', kinds)
-    .where('used_at', 'is', null)
-    .where('expires_at', '>', new Date(now))
+    .selectFrom('mail_tokens as token')
+    .innerJoin('users as user', 'user.id', 'token.user_id')
+    .select(['token.user_id as userId', 'token.kind', 'token.new_email as newEmail'])
+    .where('token.token_hash', '=', sha256Hex(token))
+    .where('token.kind', 'in', kinds)
+    .where('token.used_at', 'is', null)
+    .where('token.expires_at', '>', new Date(now))
+    .where('user.deleted_at', 'is', null)
+    .where((is) => is.or([is('token.kind', '<>', 'change'), is('token.epoch', '=', is.ref('user.epoch'))]))
     .executeTakeFirst();
   return row ?? null;
 };

@@ -12,7 +12,10 @@ import type {
 
 type Mood = 'well' | 'away' | 'refuses';
 
-const NOTHING: CustomerFacts = { defaultPaymentMethod: null, paymentMethods: [], card: null, subscription: null };
+const NOTHING: CustomerFacts = {
+  ...{ email: null, defaultPaymentMethod: null },
+  ...{ paymentMethods: [], card: null, subscription: null },
+};
 
 export const PERIOD_END = Date.UTC(2030, 6, 1);
 
@@ -49,7 +52,7 @@ export class MemoryProcessor implements Processor {
   async ensureCustomer(user: CustomerOrder): Promise<string> {
     await this.#call('ensureCustomer', user);
     const id = `cus_${user.userId}_${[...this.customers.keys()].filter((known) => known.includes(user.userId)).length}`;
-    this.customers.set(id, NOTHING);
+    this.customers.set(id, { ...NOTHING, email: user.email });
     return id;
   }
 
@@ -62,6 +65,11 @@ export class MemoryProcessor implements Processor {
   async readCustomer(customerId: string): Promise<CustomerFacts | null> {
     await this.#call('readCustomer', customerId);
     return this.customers.get(customerId) ?? null;
+  }
+
+  async setEmail(customerId: string, email: string): Promise<void> {
+    await this.#call('setEmail', { customerId, email });
+    this.change(customerId, { email });
   }
 
   async usePaymentMethod(customerId: string, paymentMethodId: string): Promise<void> {

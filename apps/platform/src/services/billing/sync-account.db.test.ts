@@ -32,6 +32,28 @@ describe('an account that is read at the processor', () => {
     expect(await fixture.changesOf(user)).toEqual([]);
   });
 
+  it('has the invoices sent to the address that it has now, and to none once it is deleted', async () => {
+    const { user, customerId } = await fixture.addSubscriber('moving');
+    const users = fixture.database.db.updateTable('users').where('id', '=', user.userId);
+    const rename = (email: string, deleted_at: Date | null = null) => users.set({ email, deleted_at }).execute();
+    const told = () =>
+      fixture.processor.callsOf('setEmail').filter((input) => Object.values(input as object).includes(customerId));
+    await syncAccount(fixture.context, user.userId);
+    expect(told()).toEqual([]);
+    await rename('moved@example.com');
+    fixture.processor.moodOf = { setEmail: 'refuses' };
+    fixture.processor.change(customerId, { card: { brand: 'visa', last4: '4242' } });
+    await syncAccount(fixture.context, user.userId);
+    expect(await fixture.accountOf(user)).toMatchObject({ card_last4: '4242' });
+    fixture.processor.moodOf = {};
+    for (let turn = 0; turn < 2; turn += 1) await syncAccount(fixture.context, user.userId);
+    expect(told()).toHaveLength(2);
+    expect(fixture.processor.factsOf(customerId).email).toBe('moved@example.com');
+    await rename('deleted:1', new Date(NOON));
+    await syncAccount(fixture.context, user.userId);
+    expect(fixture.processor.factsOf(customerId).email).toBe('moved@example.com');
+  });
+
   it('is past due from when that was first seen, with one mail for the spell, and another for the next', async () => {
     const { user, customerId } = await fixture.addSubscriber('late');
     fixture.processor.changeSubscription(customerId, { status: 'past_due' });

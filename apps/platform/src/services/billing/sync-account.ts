@@ -7,6 +7,7 @@ import {
   type SubscriptionState,
   type SubscriptionStep,
 } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { CardFacts, CustomerFacts } from '../../billing/processor/processor.ts';
 import type { Schema } from '../../db/schema.ts';
@@ -33,6 +34,7 @@ export const syncAccount = async (
     if (account === undefined || account.customer_id === null) return;
     if (account.synced_at !== null && account.synced_at.getTime() > notReadSince) return;
     const facts = await context.processor.readCustomer(account.customer_id);
+    if (facts !== null) await followEmail(context, trx, { account, facts });
     if (facts !== null || mayForget) {
       await applyFacts(context, trx, { account, facts, actor: 'system' });
       return;
@@ -47,6 +49,28 @@ export const syncAccount = async (
   });
 
 type Trx = Transaction<Schema>;
+
+/** Whoever changed the address gets invoices there. Of an account that is deleted the processor keeps what its invoices say. */
+const followEmail = async (
+  { processor, logger }: BillingContext,
+  trx: Trx,
+  { account, facts }: { readonly account: BillingAccount; readonly facts: CustomerFacts },
+): Promise<void> => {
+  const user = await trx
+    .selectFrom('users')
+    .select('email')
+    .where('id', '=', account.user_id)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  if (user === undefined || user.email === facts.email || account.customer_id === null) return;
+  try {
+    await processor.setEmail(account.customer_id, user.email);
+  } catch (error) {
+    // One that it does not like keeps the account from nothing else.
+    if (!(error instanceof Fault) || error.code !== 'BILLING_PROCESSOR_REFUSED') throw error;
+    logger.warn({ user_id: account.user_id }, 'the payment processor refuses the address of an account');
+  }
+};
 
 export interface AppliedFacts {
   readonly account: BillingAccount;

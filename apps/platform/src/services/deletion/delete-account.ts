@@ -1,7 +1,7 @@
 // Deletes an account: in one transaction nobody can use it any more and its owner's data is gone from it. What takes longer, its
 // log, its tunnels and its subscription, goes on from the row that this leaves: continue-deletion.ts.
 import { Fault } from '@tunnel/errors';
-import type { Transaction } from 'kysely';
+import { sql, type Transaction } from 'kysely';
 import { DatabaseAway } from '../../db/database-away.ts';
 import type { Schema } from '../../db/schema.ts';
 import { actorName, writeAudit } from '../audit.ts';
@@ -69,10 +69,18 @@ const begin = async (trx: Transaction<Schema>, { userId, actor, check }: Deletio
   await trx.insertInto('account_deletions').values({ user_id: userId, begun_at: now, next_try_at: now }).execute();
   await trx.deleteFrom('invites').where('email', '=', user.email).execute();
   await trx.deleteFrom('mail_outbox').where('recipient', '=', user.email).execute();
+  await forgetRequests(trx, user.email);
   await writeAudit(trx, { actor: actorName(actor), action: 'user.deleted', userId });
   await announceEnd(trx, userId);
   return true;
 };
+
+/** Those that a job holds at this moment lead to nobody: it would wait for us. */
+const forgetRequests = (trx: Transaction<Schema>, email: string): Promise<unknown> =>
+  sql`
+    delete from mail_requests where id in (
+      select id from mail_requests where email = ${email} order by id for update skip locked
+    )`.execute(trx);
 
 /** Every edge ends its sessions, and with them its tunnels. */
 export const announceEnd = async (trx: Transaction<Schema>, accountId: string): Promise<void> => {

@@ -103,6 +103,13 @@ export class DeletionFixture extends BillingFixture {
         { ...mail, recipient: before, user_id: userId, sent_at: new Date(now) },
       ])
       .execute();
+    await db
+      .insertInto('mail_requests')
+      .values([
+        { email, kind: 'reset', at: new Date(now) },
+        { email: next, kind: 'change', at: new Date(now), user_id: userId, epoch: 0 },
+      ])
+      .execute();
     const expires_at = new Date(now + 3_600_000);
     await db
       .insertInto('mail_tokens')

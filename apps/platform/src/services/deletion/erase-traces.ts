@@ -10,6 +10,7 @@ export const eraseTraces = async (db: Db, userId: string, now: number): Promise<
     // Addresses, networks and programs of log-ins; their tokens go along.
     sql`delete from refresh_families where user_id = ${userId}`,
     sql`delete from mail_tokens where user_id = ${userId}`,
+    sql`delete from mail_requests where user_id = ${userId}`,
     sql`delete from mail_outbox where user_id = ${userId}`,
     sql`delete from idempotency_keys where user_id = ${userId}`,
     sql`delete from cap_notices where user_id = ${userId}`,
