@@ -34,27 +34,28 @@ describe('the deletion of an account', () => {
   it('ends whole whatever happens in between, and never ends the subscription while usage may still come in time', () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       const random = seededRandom(seed);
-      const world = { begunAt: 0, openTunnels: at(random, 5), endedTunnels: at(random, 5), subscriptionEnded: false };
+      const account = { begunAt: 0, openTunnels: at(random, 5), endedTunnels: at(random, 5), subscriptionEnded: false };
       let now = 0;
       let kind: DeletionStep['kind'] = 'wait';
       for (let turn = 0; kind !== 'done'; turn += 1) {
         expect(turn, `seed ${seed}`).toBeLessThan(500);
         now += at(random, 10_000);
         // An edge tells of an end, or of a tunnel that was under way, or nothing at all for a while.
-        if (world.openTunnels > 0 && random() < 0.2) {
-          world.openTunnels -= 1;
-          world.endedTunnels += 1;
+        if (account.openTunnels > 0 && random() < 0.2) {
+          account.openTunnels -= 1;
+          account.endedTunnels += 1;
         }
-        kind = nextDeletionStep(world, now).kind;
-        if (kind === 'end-subscription') expect(world.openTunnels === 0 || now >= DELETION_TUNNELS_WAIT_MS).toBe(true);
+        kind = nextDeletionStep(account, now).kind;
+        if (kind === 'end-subscription')
+          expect(account.openTunnels === 0 || now >= DELETION_TUNNELS_WAIT_MS).toBe(true);
         // A step that dies with its process changes nothing, and comes again.
         if (random() < 0.3) continue;
-        if (kind === 'erase-log') world.endedTunnels = Math.max(0, world.endedTunnels - 2);
-        if (kind === 'end-subscription') world.subscriptionEnded = true;
-        if (kind === 'erase-open') world.openTunnels = 0;
+        if (kind === 'erase-log') account.endedTunnels = Math.max(0, account.endedTunnels - 2);
+        if (kind === 'end-subscription') account.subscriptionEnded = true;
+        if (kind === 'erase-open') account.openTunnels = 0;
       }
       expect(now).toBeGreaterThanOrEqual(DELETION_SETTLE_MS);
-      expect(world).toMatchObject({ openTunnels: 0, endedTunnels: 0, subscriptionEnded: true });
+      expect(account).toMatchObject({ openTunnels: 0, endedTunnels: 0, subscriptionEnded: true });
     }
   });
 });

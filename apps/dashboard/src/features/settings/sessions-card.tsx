@@ -18,7 +18,7 @@ export const SessionsCard = () => {
   const sessions = useQuery(sessionsQuery(useApi()));
   const one = useEndSessions();
   const all = useEndSessions();
-  const [asking, setAsking] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const others = sessions.data?.filter(({ current }) => !current) ?? [];
   const { mutate, variables, isPending } = one;
   const columns = useMemo(
@@ -31,7 +31,7 @@ export const SessionsCard = () => {
       description="Where you're logged in. Signing out can take up to 15 minutes."
       padded={false}
       actions={
-        <Button size="small" disabled={others.length === 0} onClick={() => setAsking(true)}>
+        <Button size="small" disabled={others.length === 0} onClick={() => setConfirming(true)}>
           Log out other devices
         </Button>
       }
@@ -54,7 +54,7 @@ export const SessionsCard = () => {
       >
         {(list) => <Sessions columns={columns} list={list} />}
       </Loaded>
-      <EndOthersDialog open={asking} {...{ others, ending: all }} onClose={() => setAsking(false)} />
+      <EndOthersDialog open={confirming} {...{ others, ending: all }} onClose={() => setConfirming(false)} />
     </Card>
   );
 };

@@ -84,8 +84,8 @@ describe('sign-up by invitation', () => {
       statuses.add((await register(strict, email, `guess-${guess}`)).status);
     }
     expect(statuses).toEqual(new Set([403, 429]));
-    const made = open.database.db.selectFrom('users').select('id').where('email', '=', email);
-    expect(await made.execute()).toEqual([]);
+    const account = open.database.db.selectFrom('users').select('id').where('email', '=', email);
+    expect(await account.execute()).toEqual([]);
   });
 
   it('stores neither the token of an invitation nor, once it is used, its address', async () => {
