@@ -67,7 +67,7 @@ it(
   240_000 + ROOM_MS,
 );
 
-const EXPECTED = ['Please verify your e-mail address', 'Your spend cap of $0.10 is reached'];
+const EXPECTED = ['Verify your email', 'Your spend cap of $0.10 is reached'];
 
 const openDatabase = async (harness: Harness) => {
   const databases = new DatabaseHarness();

@@ -205,7 +205,7 @@ const subscriptionTable = (all: readonly Subscription[], back: string, ownerOf?:
 
 const endButton = (subscription: Subscription, back: string): string =>
   subscription.cancel_at_period_end
-    ? button('Keep it', `/_sim/subscriptions/${subscription.id}/keep`, back)
+    ? button('Keep subscription', `/_sim/subscriptions/${subscription.id}/keep`, back)
     : button('Cancel at period end', `/_sim/subscriptions/${subscription.id}/cancel`, back);
 
 const invoiceTable = (all: readonly Invoice[], back: string, ownerOf?: OwnerOf): string =>

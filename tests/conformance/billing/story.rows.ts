@@ -78,7 +78,7 @@ export class Story {
 
     // The cap: one cent is reached, so the live tunnel is closed and a new one refused.
     expect(live.exit).toBeNull();
-    expect(await tunnel(home, ['billing', 'cap', '0.01'])).toBe('the spend cap is $0.01 a month\n');
+    expect(await tunnel(home, ['billing', 'cap', '0.01'])).toBe('Spend cap: $0.01 a month.\n');
     expect(await live.exitCode()).toBe(6);
     expect(live.stdout.join('\n')).toContain('spend cap of $0.01 reached');
     expect(await fateOf(port)).toBe('ECONNREFUSED');
@@ -88,7 +88,7 @@ export class Story {
     expect(refused.events('ready')).toEqual([]);
 
     // Removed: it works at once.
-    expect(await tunnel(home, ['billing', 'cap', 'none'])).toBe('there is no spend cap now\n');
+    expect(await tunnel(home, ['billing', 'cap', 'none'])).toBe('No spend cap.\n');
     const again = await openWith(harness, harness.server, key, ['tcp', service.port]);
     expect(await readAll((await again.ready()).assigned_port)).toBe(VISIT_BYTES);
     await meteredWhen(harness, person, 2 * VISIT_BYTES);

@@ -138,8 +138,8 @@ describe('tunnel files', () => {
   it('is refused for what is no folder, and with a health check', async ({ harness }) => {
     const site = await makeSite(harness);
     const trials: [string[], RegExp][] = [
-      [[join(site, 'nowhere')], /there is no folder .*nowhere/],
-      [[join(site, 'index.html')], /is no folder/],
+      [[join(site, 'nowhere')], /There is no folder .*nowhere/],
+      [[join(site, 'index.html')], /is not a folder/],
       [[site, '--health', 'tcp'], /takes no health check/],
     ];
     for (const [args, words] of trials) {

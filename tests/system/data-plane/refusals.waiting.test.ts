@@ -151,7 +151,7 @@ describe.concurrent('a public port', () => {
     const { from, to } = stack.tcpPorts;
     const program = await harness.tcp(stack, 9, { flags: ['--remote-port', '22'] });
     expect(await program.exitCode()).toBe(4);
-    expect(program.stderr[0]).toBe(`tunnel: tcp-9: port 22 is outside of tcp_port_range ${from}-${to}`);
+    expect(program.stderr[0]).toBe(`tunnel: tcp-9: port 22 is not allowed: use ${from}-${to}`);
   });
 
   it('that nobody has left ends the client with 4', async ({ harness }) => {

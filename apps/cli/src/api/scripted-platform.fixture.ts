@@ -26,7 +26,7 @@ interface Trap {
 
 const refusals = {
   wrong: { status: 401, code: 'LOGIN_WRONG', error: 'incorrect email or password' },
-  access: { status: 401, code: 'ACCESS_TOKEN_INVALID', error: 'the access token is not valid, or has run out' },
+  access: { status: 401, code: 'ACCESS_TOKEN_INVALID', error: 'invalid or expired access token' },
   refresh: { status: 401, code: 'REFRESH_INVALID', error: 'the session has ended' },
   suspended: { status: 403, code: 'ACCOUNT_SUSPENDED', error: 'the account is suspended' },
   key: { status: 404, code: 'KEY_UNKNOWN', error: 'no such key' },

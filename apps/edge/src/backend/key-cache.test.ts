@@ -10,7 +10,7 @@ const GOOD: KeyAnswer = {
   unlimited: false,
   account: { account_id: 'alice', plan: 'free', tunnel_limit: 3, allow_custom_subdomains: false },
 };
-const BAD: KeyAnswer = { ok: false, code: 'AUTH_TOKEN_INVALID', message: 'the key was not accepted' };
+const BAD: KeyAnswer = { ok: false, code: 'AUTH_TOKEN_INVALID', message: 'invalid API key' };
 
 let clock: FakeClock;
 let asked: string[];

@@ -139,8 +139,8 @@ export class ScriptedPlatform {
 
   #verify(hash: string): Response {
     const key = this.keys.get(hash);
-    if (key === undefined) return refuse('AUTH_TOKEN_INVALID', 'the key was not accepted');
-    if (key.isRevoked) return refuse('AUTH_TOKEN_REVOKED', 'the key was revoked');
+    if (key === undefined) return refuse('AUTH_TOKEN_INVALID', 'invalid API key');
+    if (key.isRevoked) return refuse('AUTH_TOKEN_REVOKED', 'this API key was revoked');
     const account = this.accounts.get(key.accountId);
     const profile = { email: `${key.accountId}@example.com`, dashboard_url: 'https://platform.example/app' };
     return Response.json({ ok: true, key_id: key.keyId, unlimited: key.unlimited, account, profile });
