@@ -19,6 +19,8 @@ export interface EditedBody {
   readonly bytes: number;
   /** It is another one than was stored, and plain text. */
   readonly isNew: boolean;
+  /** It has values that the stored type hides from people. */
+  readonly hasSecrets: boolean;
 }
 
 export interface EditProblem {
@@ -55,6 +57,10 @@ export const editedHead = (stored: RequestHead, edit: RequestEdit, body: EditedB
   if (typeof path !== 'string') return path;
   const fields = edit.headers === undefined ? fieldsOf(stored) : givenFields(stored, edit.headers);
   if (!Array.isArray(fields)) return fields;
+  // The new request is shown by its own type: another one would lay open what this one hides.
+  if (body.hasSecrets && typeOf(fields) !== typeOf(fieldsOf(stored))) {
+    return problem(`headers: another Content-Type would show what is ${REDACTED} in the body; write the body anew`);
+  }
   const lines = [`${method} ${path} HTTP/${stored.version}`];
   if (stored.authority !== '' && !fields.some(([name]) => name.toLowerCase() === 'host')) {
     lines.push(`Host: ${stored.authority}`);
@@ -90,6 +96,9 @@ type Field = readonly [name: string, value: string];
 
 const fieldsOf = ({ headers }: RequestHead): Field[] => headers.map(({ name, value }) => [name, value]);
 
+const typeOf = (fields: readonly Field[]): string | undefined =>
+  fields.find(([name]) => name.toLowerCase() === 'content-type')?.[1].trim();
+
 const givenFields = (stored: RequestHead, given: readonly Field[]): Field[] | EditProblem => {
   const secrets = new StoredSecrets();
   for (const { lower, value } of stored.headers) secrets.add(lower, value);
@@ -109,8 +118,9 @@ const storedValues = (lower: string, value: string, secrets: StoredSecrets): str
   if (!value.includes(REDACTED)) return [value];
   const marks = value.split(', ');
   if (!marks.every((mark) => mark === REDACTED)) {
-    if (!isUrlField(lower)) return [value];
-    const url = putBackInUrl(value, secrets.take(lower) ?? '');
+    const stored = secrets.take(lower) ?? '';
+    if (!isUrlField(lower)) return stored.includes(REDACTED) ? [value] : null;
+    const url = putBackInUrl(value, stored);
     return url.kind === 'text' ? [url.text] : null;
   }
   const values = marks.map(() => secrets.take(lower));
