@@ -346,7 +346,7 @@ class ComposedEdge implements Edge {
         tunnels,
         groups: tunnels.groups,
         feed: this.#feed,
-        lastAlertOf: (group, url) => this.#lastAlerts.of(group, url),
+        lastAlertOf: (group, member) => this.#lastAlerts.of(group, member),
         udp: this.#ingress.ports.udp,
         peers: this.#ingress.peers,
         datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),
