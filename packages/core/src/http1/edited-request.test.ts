@@ -151,6 +151,14 @@ describe('secrets are put back', () => {
     });
   });
 
+  it('and one without an end is a problem, which would lay open those after it', () => {
+    const cut = '{"token":"s3cret","password":"no end';
+    expect(putBackInBody(JSON_TYPE, '{"password":"[redacted]","token":"[redacted]"}', cut)).toEqual({
+      kind: 'problem',
+    });
+    expect(putBackInBody(JSON_TYPE, '{"token":"[redacted]","n":1}', cut)).toMatchObject({ kind: 'text' });
+  });
+
   it('and a mark that is left is a problem, unless the text had one of its own', () => {
     expect(putBackInBody(JSON_TYPE, '{"secret":"[redacted]"}', stored)).toEqual({ kind: 'problem' });
     expect(putBackInBody('text/plain', 'a [redacted]', 'b')).toEqual({ kind: 'problem' });

@@ -1,6 +1,7 @@
 // A stored request with a person's changes: which of them are taken, and the head that comes of it, read as strictly as a visitor's.
 import { CORE_LIMITS } from '../limits.ts';
 import { isFieldValue, isToken, isVisible } from './characters.ts';
+import { fieldValueOf } from './fields.ts';
 import { putBackInUrl, StoredSecrets } from './put-back.ts';
 import { isUrlField, REDACTED } from './redact.ts';
 import { parseRequestHead, type RequestHead } from './request-head.ts';
@@ -57,9 +58,11 @@ export const editedHead = (stored: RequestHead, edit: RequestEdit, body: EditedB
   if (typeof path !== 'string') return path;
   const fields = edit.headers === undefined ? fieldsOf(stored) : givenFields(stored, edit.headers);
   if (!Array.isArray(fields)) return fields;
-  // The new request is shown by its own type: another one would lay open what this one hides.
-  if (body.hasSecrets && typeOf(fields) !== typeOf(fieldsOf(stored))) {
-    return problem(`headers: another Content-Type would show what is ${REDACTED} in the body; write the body anew`);
+  // By these a body is read, and its secrets found: by others the new request would lay open what the stored one hides.
+  const telling = body.isNew ? ['Content-Type'] : ['Content-Type', 'Content-Encoding'];
+  const other = body.hasSecrets ? telling.find((name) => isOther(name, fields, stored)) : undefined;
+  if (other !== undefined) {
+    return problem(`headers: another ${other} would show what is ${REDACTED} in the body; write the body anew`);
   }
   const lines = [`${method} ${path} HTTP/${stored.version}`];
   if (stored.authority !== '' && !fields.some(([name]) => name.toLowerCase() === 'host')) {
@@ -96,8 +99,11 @@ type Field = readonly [name: string, value: string];
 
 const fieldsOf = ({ headers }: RequestHead): Field[] => headers.map(({ name, value }) => [name, value]);
 
-const typeOf = (fields: readonly Field[]): string | undefined =>
-  fields.find(([name]) => name.toLowerCase() === 'content-type')?.[1].trim();
+const isOther = (name: string, fields: readonly Field[], stored: RequestHead): boolean => {
+  const lower = name.toLowerCase();
+  const given = fields.find(([field]) => field.toLowerCase() === lower)?.[1].trim() ?? null;
+  return given !== fieldValueOf(stored.headers, lower);
+};
 
 const givenFields = (stored: RequestHead, given: readonly Field[]): Field[] | EditProblem => {
   const secrets = new StoredSecrets();
