@@ -1,6 +1,5 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
-import { join } from 'node:path';
 import { ConnectionCounts, callerAddressOf } from '@tunnel/core';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import {
@@ -18,8 +17,8 @@ import { GroupMetrics } from './admin/group-metrics.ts';
 import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
 import { restUrlOf, secureRest } from './admin/rest-security.ts';
 import { RestServer } from './admin/rest-server.ts';
-import { alarmOf, privateAlertsOf, sayPrivateAlerts } from './alerts/alarm.ts';
-import { AlertSender } from './alerts/alert-sender.ts';
+import { alarmOf, alertSenderOf, sayPrivateAlerts } from './alerts/alarm.ts';
+import type { AlertSender } from './alerts/alert-sender.ts';
 import { LastAlerts } from './alerts/last-alerts.ts';
 import type { Backend } from './backend/backend.ts';
 import { chooseBackend } from './backend/choose-backend.ts';
@@ -42,8 +41,6 @@ import { ReturningEndpoints } from './routing/returning-endpoints.ts';
 
 /** What the parts other than the drain may take to stop. */
 const STOP_GRACE_MS = 5000;
-const ENDPOINTS_FILE = 'edge-endpoints.jsonl';
-const partOf = (part: ReturningEndpoints) => ({ start: () => part.start(), stop: () => part.stop() });
 /** The version of one that nobody has released. */
 const DEVELOPMENT = 'development';
 /** Names that the edge chooses must not be guessed: no ordinary random number will do. */
@@ -109,7 +106,7 @@ class ComposedEdge implements Edge {
     this.#feed = new GroupFeed({ regionId: region.id, clock });
     this.#backend.onRevoked((revocation) => this.#feed.revoked(revocation));
     this.#groupMetrics = new GroupMetrics(clock);
-    this.#alerts = this.#makeAlerts();
+    this.#alerts = alertSenderOf(config, { ...deps, version: this.#version, rates: deps.alertRates });
     // Where clients come in, and come back to.
     this.#endpoints = this.#makeEndpoints();
     this.#returning = this.#makeReturning();
@@ -190,7 +187,7 @@ class ComposedEdge implements Edge {
       stop: async () => this.#ingress.closeHttp(),
     });
     // Before anybody can ask for an endpoint; until the last one is given back.
-    if (this.#returning !== undefined) life.add({ name: 'endpoints of the last run', ...partOf(this.#returning) });
+    if (this.#returning !== undefined) life.add(this.#returning);
     // After those: what a client may come back to is not free. Before any client is told of them; until the last datagram of the drain is out.
     life.add(this.#datagramPorts);
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
@@ -255,21 +252,6 @@ class ComposedEdge implements Edge {
     });
   }
 
-  #makeAlerts(): AlertSender {
-    const { region, load_balancing } = this.#config;
-    const { clock, logger } = this.#deps;
-    return new AlertSender({
-      operatorUrl: load_balancing.alert_webhook_url,
-      allowPrivate: privateAlertsOf(this.#config).allowed,
-      secret: load_balancing.alert_secret,
-      regionId: region.id,
-      version: this.#version,
-      clock,
-      logger,
-      rates: this.#deps.alertRates,
-    });
-  }
-
   #makeEndpoints(): EndpointRegistry {
     const { clock, random = Math.random } = this.#deps;
     const ranges = portRanges(this.#config.limits);
@@ -279,8 +261,8 @@ class ComposedEdge implements Edge {
 
   #makeReturning(): ReturningEndpoints | undefined {
     const { clock, logger, dataDir } = this.#deps;
-    const path = dataDir === undefined ? undefined : join(dataDir, ENDPOINTS_FILE);
-    return path === undefined ? path : new ReturningEndpoints({ path, endpoints: this.#endpoints, clock, logger });
+    if (dataDir === undefined) return undefined;
+    return new ReturningEndpoints({ dataDir, endpoints: this.#endpoints, clock, logger });
   }
 
   #makeControl(): ControlPlane {
@@ -364,7 +346,7 @@ class ComposedEdge implements Edge {
         tunnels,
         groups: tunnels.groups,
         feed: this.#feed,
-        lastAlertOf: (group, url) => this.#lastAlerts.of(group, url),
+        lastAlertOf: (group, member) => this.#lastAlerts.of(group, member),
         udp: this.#ingress.ports.udp,
         peers: this.#ingress.peers,
         datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),

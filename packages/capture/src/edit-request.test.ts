@@ -46,3 +46,31 @@ it.each([
 ])('a body that cannot be sent says why: %s', async (body, reason) => {
   await expect(edit({ body })).rejects.toThrow(reason);
 });
+
+it.each<[string, RequestEdit]>([
+  ['stays', {}],
+  ['has its mark', { body: '{"token":"[redacted]"}' }],
+])('a body that %s, with a hidden value, keeps its type: the new request is shown by its own', async (_, changes) => {
+  const as = (...types: string[]): RequestEdit => {
+    const given = types.map((type) => ['content-type', type] as const);
+    return { ...changes, headers: [['content-encoding', 'gzip'], ...given] };
+  };
+  for (const edited of [as('text/plain'), as(), as('application/octet-stream', 'application/json')]) {
+    await expect(edit(edited)).rejects.toThrow(/^headers: another Content-Type would show what is \[redacted\]/);
+  }
+  expect((await edit(as('application/json'))).body.length).toBeGreaterThan(0);
+});
+
+it('nor is it said to be coded otherwise: nobody could tell the next time what it hides', async () => {
+  const headers = [['content-type', 'application/json']] as const;
+  await expect(edit({ headers })).rejects.toThrow(/^headers: another Content-Encoding would show/);
+  // A new one has none.
+  expect((await edit({ headers, body: '{"token":"[redacted]"}' })).body.toString()).toBe('{"token":"s3cret"}');
+});
+
+it('a body without hidden values may have another type', async () => {
+  const headers = [['content-type', 'text/plain']] as const;
+  expect((await edit({ headers, body: '{"token":"mine"}' })).head.text).toContain('content-type: text/plain');
+  const plain = { head: headOf('Content-Type: application/json', 'Content-Length: 7'), body: '{"n":1}' };
+  expect(await editRequest(plain, { headers }, BOUNDS)).toMatchObject({ kind: 'edited' });
+});

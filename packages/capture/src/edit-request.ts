@@ -10,7 +10,7 @@ import {
   type RequestEdit,
   type RequestHead,
 } from '@tunnel/core';
-import { type BodyBounds, decodedBody } from './readable-body.ts';
+import { type BodyBounds, decodedBody, withoutSecrets } from './readable-body.ts';
 
 export interface CapturedMessage {
   readonly head: RequestHead;
@@ -31,36 +31,41 @@ export const editRequest = async (
   bounds: BodyBounds,
 ): Promise<EditedRequest | EditProblem | null> => {
   if (!isEdit(edit)) return null;
-  const body = await bodyOf(stored, edit.body, bounds);
+  const text = await textOf(stored, bounds);
+  const body = bodyOf(stored, edit.body, text, bounds);
   if (!Buffer.isBuffer(body)) return body;
-  const head = editedHead(stored.head, edit, { bytes: body.length, isNew: edit.body !== undefined });
+  const isNew = edit.body !== undefined;
+  const hasSecrets = isNew ? edit.body.includes(REDACTED) : text.whole !== text.shown;
+  const head = editedHead(stored.head, edit, { bytes: body.length, isNew, hasSecrets });
   return head.kind === 'problem' ? head : { kind: 'edited', head, body };
 };
 
-const bodyOf = async (
-  { head, body: kept }: CapturedMessage,
-  edited: string | undefined,
-  bounds: BodyBounds,
-): Promise<Buffer | EditProblem> => {
-  if (edited === undefined) return Buffer.from(kept, 'latin1');
-  const text = await withSecrets({ head, body: kept }, edited, bounds);
-  if (text === null) return markProblem('body');
-  const bytes = Buffer.from(text);
-  // No longer than what is kept, so that the new request can be edited in turn.
-  if (bytes.length <= bounds.shownBytes) return bytes;
-  return { kind: 'problem', reason: `body: over ${bounds.shownBytes} bytes` };
-};
+interface StoredText {
+  readonly contentType: string | null;
+  /** Empty: it is not text. */
+  readonly whole: string;
+  /** Without its secrets. */
+  readonly shown: string;
+}
 
-/** null: a mark stands where no secret was. */
-const withSecrets = async (
-  { head, body: kept }: CapturedMessage,
-  edited: string,
-  bounds: BodyBounds,
-): Promise<string | null> => {
-  if (!edited.includes(REDACTED)) return edited;
+const textOf = async ({ head, body: kept }: CapturedMessage, bounds: BodyBounds): Promise<StoredText> => {
   const contentType = fieldValueOf(head.headers, 'content-type');
   const contentEncoding = fieldValueOf(head.headers, 'content-encoding');
-  const stored = await decodedBody({ kept, contentType, contentEncoding }, bounds);
-  const whole = putBackInBody(contentType, edited, stored ?? '');
-  return whole.kind === 'text' ? whole.text : null;
+  const whole = (await decodedBody({ kept, contentType, contentEncoding }, bounds)) ?? '';
+  return { contentType, whole, shown: withoutSecrets(contentType, whole) };
+};
+
+const bodyOf = (
+  { body: kept }: CapturedMessage,
+  edited: string | undefined,
+  { contentType, whole }: StoredText,
+  { shownBytes }: BodyBounds,
+): Buffer | EditProblem => {
+  if (edited === undefined) return Buffer.from(kept, 'latin1');
+  const text = putBackInBody(contentType, edited, whole);
+  // A mark stands where no secret was.
+  if (text.kind === 'problem') return markProblem('body');
+  const bytes = Buffer.from(text.text);
+  // No longer than what is kept, so that the new request can be edited in turn.
+  return bytes.length <= shownBytes ? bytes : { kind: 'problem', reason: `body: over ${shownBytes} bytes` };
 };

@@ -42,8 +42,11 @@ const UNPACKERS: ReadonlyMap<string, Unpack> = new Map([
 /** null: nothing is kept of it, or it is not text. */
 export const readableBody = async (body: StoredBody, bounds: BodyBounds): Promise<string | null> => {
   const text = await decodedBody(body, bounds);
-  return text === null ? null : redactJson(body.contentType, redactBody(body.contentType, text));
+  return text === null ? null : withoutSecrets(body.contentType, text);
 };
+
+export const withoutSecrets = (contentType: string | null, text: string): string =>
+  redactJson(contentType, redactBody(contentType, text));
 
 /** As readableBody, secrets included: not to be shown. */
 export const decodedBody = async (

@@ -19,7 +19,7 @@ export interface GroupListing {
   readonly groups: Iterable<Group>;
   readonly viewer: Owner;
   readonly regionId: string;
-  readonly lastAlertOf: (group: object, url: string | null) => LastAlert | null;
+  readonly lastAlertOf: (group: object, member: Tunnel) => LastAlert | null;
 }
 
 export const groupListBody = (listing: GroupListing): ReadableStream<Uint8Array> => {
@@ -48,7 +48,7 @@ function* partsOf({ groups, viewer, regionId, lastAlertOf }: GroupListing): Gene
     if (group.memberCount === 0 || !group.isVisibleTo(viewer)) continue;
     part += separator;
     separator = ',';
-    const alertTo = (url: string | null) => lastAlertOf(group, url);
+    const alertTo = (member: Tunnel) => lastAlertOf(group, member);
     for (const text of groupTexts(snapshotOf(group, viewer, regionId), alertTo)) {
       part += text;
       if (part.length < EDGE_LIMITS.API_CHUNK_BYTES) continue;
@@ -59,8 +59,8 @@ function* partsOf({ groups, viewer, regionId, lastAlertOf }: GroupListing): Gene
   yield `${part}]`;
 }
 
-/** Of a group: what became of the last alert to a URL. */
-type AlertTo = (url: string | null) => LastAlert | null;
+/** Of a group: what became of the last alert to a member's URL. */
+type AlertTo = (member: Tunnel) => LastAlert | null;
 
 /** One group, a member a piece. */
 function* groupTexts({ head, members, healthy }: GroupSnapshot, alertTo: AlertTo): Generator<string, void> {
@@ -101,7 +101,7 @@ const snapshotOf = (group: Group, viewer: Owner, regionId: string): GroupSnapsho
 
 const presentMember = (member: Tunnel, healthy: boolean, alertTo: AlertTo): GroupMemberSummary => {
   const { health } = member;
-  const last_alert = alertTo(member.alertWebhook);
+  const last_alert = alertTo(member);
   return {
     tunnel_id: member.tunnelId,
     session_id: member.sessionId,

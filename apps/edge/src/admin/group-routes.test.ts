@@ -92,7 +92,7 @@ describe('GET /api/groups', () => {
 
   it('a member is shown with what became of the last alert to its URL', async () => {
     const lastAlerts = new LastAlerts();
-    rest = await startRest({ lastAlertOf: (group, url) => lastAlerts.of(group, url) });
+    rest = await startRest({ lastAlertOf: (group, member) => lastAlerts.of(group, member) });
     const url = 'https://hooks/secret';
     const { group } = await rest.groups.join('tun_1', ALICE, { alertWebhook: url });
     await rest.groups.join('tun_2', ALICE);

@@ -35,7 +35,7 @@ export interface RestDependencies {
   /** Without a single one while load balancing is off. */
   readonly groups: Pick<GroupDirectory<Tunnel>, 'values' | 'at'>;
   /** What became of the last alert of a group to a URL of its members; null: there was none, or it is under way. */
-  readonly lastAlertOf: (group: object, url: string | null) => LastAlert | null;
+  readonly lastAlertOf: (group: object, member: Tunnel) => LastAlert | null;
   readonly feed: GroupFeed;
   readonly udp: Pick<UdpListeners, 'at'>;
   readonly peers: Pick<PeerJoins, 'of' | 'dismiss'>;

@@ -119,7 +119,9 @@ const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
 const refuseUnreadable: Hook<unknown, RestEnv, string, unknown> = (result) => {
   if (result.success) return;
   const [issue] = result.error.issues;
-  throw new Fault('API_BAD_REQUEST', { reason: `${issue?.path.join('.') ?? result.target}: ${issue?.message ?? ''}` });
+  // Of the whole there is no path.
+  const field = issue?.path.join('.') || (result.target === 'json' ? 'body' : result.target);
+  throw new Fault('API_BAD_REQUEST', { reason: `${field}: ${issue?.message ?? ''}` });
 };
 
 const addPublicRoutes = (app: OpenAPIHono<RestEnv>, { region, version, status }: RestDependencies): void => {

@@ -3,7 +3,7 @@ import { showProtocol } from '@tunnel/contract';
 import { decidePrivateAlerts, ownerKey } from '@tunnel/core';
 import type { Logger, ServerConfig } from '@tunnel/runtime';
 import type { GroupWatcher } from '../routing/groups.ts';
-import type { AlertSender } from './alert-sender.ts';
+import { AlertSender, type AlertSenderDeps } from './alert-sender.ts';
 import type { LastAlerts } from './last-alerts.ts';
 
 /** Whether alerts of tenants may go to private addresses, and which key decides. */
@@ -25,6 +25,21 @@ export const sayPrivateAlerts = (config: ServerConfig, logger: Logger): void => 
   const { allowed, because } = privateAlertsOf(config);
   logger.info({ allowed, because }, 'alerts of tenants to private addresses');
 };
+
+export const alertSenderOf = (
+  config: ServerConfig,
+  { version, clock, logger, rates }: Pick<AlertSenderDeps, 'clock' | 'logger' | 'rates'> & { readonly version: string },
+): AlertSender =>
+  new AlertSender({
+    operatorUrl: config.load_balancing.alert_webhook_url,
+    allowPrivate: privateAlertsOf(config).allowed,
+    secret: config.load_balancing.alert_secret,
+    regionId: config.region.id,
+    version,
+    clock,
+    logger,
+    rates,
+  });
 
 export const alarmOf = (alerts: AlertSender, lastAlerts: LastAlerts): GroupWatcher => ({
   zeroHealthy: ({ group, owner, urls, memberCount, at }) => {

@@ -7,22 +7,28 @@ import { LastAlerts } from './last-alerts.ts';
 const AT = Date.UTC(2030, 0, 1);
 const at = new Date(AT).toISOString();
 const GROUP = {};
+const to = (alertWebhook: string | null, connectedSince = AT) => ({ alertWebhook, connectedSince });
 
 describe('the last alert of a group', () => {
   it('is told for each URL, once it has ended', () => {
     const last = new LastAlerts();
-    expect(last.of(GROUP, 'a')).toBeNull();
+    expect(last.of(GROUP, to('a'))).toBeNull();
     const tell = last.begin(GROUP, AT);
-    expect(last.of(GROUP, 'a')).toBeNull();
+    expect(last.of(GROUP, to('a'))).toBeNull();
     tell(['a', 'A'], 'delivered');
-    expect([last.of(GROUP, 'a'), last.of(GROUP, 'A'), last.of(GROUP, 'b'), last.of(GROUP, null)]).toEqual([
+    expect([
+      last.of(GROUP, to('a')),
+      last.of(GROUP, to('A')),
+      last.of(GROUP, to('b')),
+      last.of(GROUP, to(null)),
+    ]).toEqual([
       ...[
         { at, outcome: 'delivered' },
         { at, outcome: 'delivered' },
       ],
       ...[null, null],
     ]);
-    expect(last.of({}, 'a')).toBeNull();
+    expect(last.of({}, to('a'))).toBeNull();
   });
 
   it('tells of all others what becomes of them together', () => {
@@ -30,7 +36,15 @@ describe('the last alert of a group', () => {
     const tell = last.begin(GROUP, AT);
     tell(['a'], 'delivered');
     tell(null, 'dropped');
-    expect([last.of(GROUP, 'a')?.outcome, last.of(GROUP, 'b')?.outcome]).toEqual(['delivered', 'dropped']);
+    expect([last.of(GROUP, to('a'))?.outcome, last.of(GROUP, to('b'))?.outcome]).toEqual(['delivered', 'dropped']);
+  });
+
+  it('is nothing to a member that came after it, whatever URL it names', () => {
+    const last = new LastAlerts();
+    const tell = last.begin(GROUP, AT);
+    tell(['a'], 'delivered');
+    tell(null, 'dropped');
+    expect([last.of(GROUP, to('a', AT + 1)), last.of(GROUP, to('b', AT + 1))]).toEqual([null, null]);
   });
 
   it('is forgotten with the next one, and a late end of the one before changes nothing', () => {
@@ -39,9 +53,9 @@ describe('the last alert of a group', () => {
     before(['a'], 'delivered');
     const tell = last.begin(GROUP, AT + 1000);
     before(['b'], 'delivered');
-    expect([last.of(GROUP, 'a'), last.of(GROUP, 'b')]).toEqual([null, null]);
+    expect([last.of(GROUP, to('a')), last.of(GROUP, to('b'))]).toEqual([null, null]);
     tell(['a'], 'timeout');
-    expect(last.of(GROUP, 'a')).toEqual({ at: new Date(AT + 1000).toISOString(), outcome: 'failed' });
+    expect(last.of(GROUP, to('a'))).toEqual({ at: new Date(AT + 1000).toISOString(), outcome: 'failed' });
   });
 
   it.each([
@@ -53,7 +67,7 @@ describe('the last alert of a group', () => {
   ] as const)('does not tell what a receiver said: %s is %s', (outcome, shown) => {
     const last = new LastAlerts();
     last.begin(GROUP, AT)(['a'], outcome);
-    expect(last.of(GROUP, 'a')?.outcome).toBe(shown);
+    expect(last.of(GROUP, to('a'))?.outcome).toBe(shown);
   });
 });
 
@@ -77,7 +91,7 @@ describe('what a sender tells of its ends', () => {
     const urls = [`${base}/a`, `HTTP://127.1:${port}/a#x`, `${base}/op`, nobody, 'http://user:x@127.0.0.1/'];
     sender({ operatorUrl: `${base}/op` }).send(alertOf(urls, { onEnd: last.begin(GROUP, AT) }));
     await eventually(() => {
-      expect(urls.map((url) => last.of(GROUP, url)?.outcome)).toEqual([
+      expect(urls.map((url) => last.of(GROUP, to(url))?.outcome)).toEqual([
         ...['delivered', 'delivered', 'delivered'],
         ...['failed', 'refused'],
       ]);
@@ -91,6 +105,6 @@ describe('what a sender tells of its ends', () => {
     const url = 'http://user:x@127.0.0.1/';
     alerts.send(alertOf([url]));
     alerts.send(alertOf([url], { onEnd: last.begin(GROUP, AT) }));
-    expect(last.of(GROUP, url)?.outcome).toBe('dropped');
+    expect(last.of(GROUP, to(url))?.outcome).toBe('dropped');
   });
 });

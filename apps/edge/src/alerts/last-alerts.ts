@@ -1,6 +1,7 @@
 // What became of the last alert of each group, by the URLs of members that it went to. Each owner sees it with the own member, in less
 // detail than the log has it: whether a receiver took it, not what the receiver said. Gone with the group.
 import type { LastAlert } from '@tunnel/contract';
+import type { Tunnel } from '../routing/tunnel.ts';
 import type { AlertOutcome } from './alert-outcomes.ts';
 
 type ShownOutcome = LastAlert['outcome'];
@@ -16,6 +17,8 @@ const SHOWN: Readonly<Record<AlertOutcome, ShownOutcome>> = {
 
 /** `urls`: as members spell them; null: all that nothing else was told of. */
 export type TellEnd = (urls: readonly string[] | null, outcome: AlertOutcome) => void;
+
+export type AlertedMember = Pick<Tunnel, 'alertWebhook' | 'connectedSince'>;
 
 interface Fall {
   readonly at: number;
@@ -38,10 +41,10 @@ export class LastAlerts {
     };
   }
 
-  /** null: there was none to that URL, or it is under way. */
-  of(group: object, url: string | null): LastAlert | null {
+  /** null: there was none to its URL, or it is under way. Whoever joins later learns nothing of it: not even by the URL of another. */
+  of(group: object, { alertWebhook: url, connectedSince }: AlertedMember): LastAlert | null {
     const fall = this.#falls.get(group);
-    if (fall === undefined || url === null) return null;
+    if (fall === undefined || url === null || connectedSince > fall.at) return null;
     const outcome = fall.ends.get(url) ?? fall.rest;
     return outcome === null ? null : { at: new Date(fall.at).toISOString(), outcome };
   }

@@ -47,7 +47,7 @@ const startRun = async () => {
     random: () => 0,
   });
   const logger = Object.assign(createLogger({ level: 'silent', format: 'json' }), { error: keepLine });
-  const returning = new ReturningEndpoints({ path, endpoints, clock, logger });
+  const returning = new ReturningEndpoints({ dataDir: folder.path, endpoints, clock, logger });
   await returning.start();
   const open = async (tunnelId: string, wanted: WantedLease, owner: Owner, secretHash: string): Promise<string> => {
     returning.claim(tunnelId, wanted, owner, secretHash);

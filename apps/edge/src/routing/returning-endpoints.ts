@@ -1,5 +1,6 @@
 // Endpoints across runs of the edge: writes down who has which, holds them at the next start, and hands them to those who come back.
 // The rules are in core's awaited-endpoints.
+import { join } from 'node:path';
 import {
   AwaitedEndpoints,
   type EndpointClaim,
@@ -19,11 +20,13 @@ import { EndpointsFile } from './endpoints-file.ts';
 import type { Tunnel } from './tunnel.ts';
 
 export interface ReturningEndpointsOptions {
-  readonly path: string;
+  readonly dataDir: string;
   readonly endpoints: EndpointRegistry;
   readonly clock: Clock;
   readonly logger: Logger;
 }
+
+const FILE = 'edge-endpoints.jsonl';
 
 /** Whose leases are those that wait for a client of the last run: no id of ours has a space. */
 const LAST_RUN = 'the last run';
@@ -31,6 +34,7 @@ const LAST_RUN = 'the last run';
 const NOBODY = { claims: [], end: 'crashed' } as const;
 
 export class ReturningEndpoints {
+  readonly name = 'endpoints of the last run';
   readonly #options: ReturningEndpointsOptions;
   readonly #file: EndpointsFile;
   #awaited = new AwaitedEndpoints(NOBODY, 0);
@@ -41,7 +45,7 @@ export class ReturningEndpoints {
 
   constructor(options: ReturningEndpointsOptions) {
     this.#options = options;
-    this.#file = new EndpointsFile(options);
+    this.#file = new EndpointsFile({ ...options, path: join(options.dataDir, FILE) });
   }
 
   /** Before anybody can register. Never rejects. */

@@ -29,6 +29,7 @@ it('method, headers and body are as they were, quoted for a shell, without what 
   });
   expect(command.split(' \\\n  ')).toEqual([
     "curl 'http://web.localhost:8000/it'\\''s?a=1&token=[redacted]'",
+    '--globoff',
     '-X PUT',
     '--compressed',
     "-H 'Authorization: [redacted]'",
@@ -41,7 +42,19 @@ it('a body that is not there as text, or not whole, is a file', () => {
   for (const body of [
     { bytes: 3, text: null, is_whole: true },
     { bytes: 20_000, text: 'x', is_whole: false },
+    // Ends what a terminal knows to be pasted.
+    { bytes: 9, text: "'\x1b[201~\n", is_whole: true },
   ]) {
     expect(curlCommand({ ...post, body })).toBe('curl https://web.test/ \\\n  --data-binary @body.bin');
   }
+});
+
+it('a path is what it says, and a header without a value is one', () => {
+  const command = curlCommand({ ...visit, path: '/{a,b}/../c', headers: [['X-Empty', '']] });
+  expect(command.split(' \\\n  ')).toEqual([
+    "curl 'https://web.test/{a,b}/../c'",
+    '--globoff',
+    '--path-as-is',
+    "-H 'X-Empty;'",
+  ]);
 });

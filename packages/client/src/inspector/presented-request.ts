@@ -84,22 +84,30 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto', 'x-real-ip'],
 ]);
 
-/** It was not kept as text or not whole: it has to be a file. */
+/** It was not kept as text or not whole, or cannot be typed: it has to be a file. */
 const BODY_FILE = 'body.bin';
 
 /** For a POSIX shell. */
 export const curlCommand = ({ method, origin, path, headers, body }: CurlSource): string => {
-  const text = body.is_whole ? body.text : null;
+  const text = body.is_whole && isTypeable(body.text) ? body.text : null;
   const words = [`curl ${quoted(origin.replace(/\/+$/, '') + path)}`];
+  // Else curl would take brackets for a pattern of many URLs, and dots for a way up.
+  if (/[[\]{}]/.test(path)) words.push('--globoff');
+  if (/\/\.\.?(?:[/?]|$)/.test(path)) words.push('--path-as-is');
   if (method === 'HEAD') words.push('--head');
   else if (method !== (body.bytes > 0 ? 'POST' : 'GET')) words.push(`-X ${quoted(method)}`);
   for (const [name, value] of headers) {
     const lower = name.toLowerCase();
     if (LEFT_OUT.has(lower) || (lower === 'content-encoding' && text !== null)) continue;
-    words.push(lower === 'accept-encoding' ? '--compressed' : `-H ${quoted(`${name}: ${value}`)}`);
+    // A name with nothing behind its colon would tell curl to leave the field out.
+    const line = value === '' ? `${name};` : `${name}: ${value}`;
+    words.push(lower === 'accept-encoding' ? '--compressed' : `-H ${quoted(line)}`);
   }
   if (body.bytes > 0) words.push(text === null ? `--data-binary @${BODY_FILE}` : `--data-raw ${quoted(text)}`);
   return words.join(' \\\n  ');
 };
+
+/** In a terminal other control characters are keys: one of them could end the paste, and what follows would be a command. */
+const isTypeable = (text: string | null): boolean => text !== null && !/[^\P{Cc}\t\r\n]/u.test(text);
 
 const quoted = (text: string): string => (/^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

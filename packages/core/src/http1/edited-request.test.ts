@@ -25,7 +25,7 @@ const STORED = headOf(
   'X-Hop: 1',
 );
 
-const edited = (edit: RequestEdit, body = { bytes: 3, isNew: false }): string => {
+const edited = (edit: RequestEdit, body = { bytes: 3, isNew: false, hasSecrets: false }): string => {
   const head = editedHead(STORED, edit, body);
   return head.kind === 'problem' ? head.reason : head.text;
 };
@@ -61,7 +61,7 @@ describe('an edited request', () => {
           ['content-encoding', 'gzip'],
         ],
       },
-      { bytes: 5, isNew: true },
+      { bytes: 5, isNew: true, hasSecrets: false },
     );
     expect(linesOf(text)).toEqual([
       'PUT /other?n=2&token=s3cret&token=other HTTP/1.1',
@@ -76,7 +76,7 @@ describe('an edited request', () => {
   });
 
   it('an empty body is told where one is usual, and not elsewhere', () => {
-    const none = { bytes: 0, isNew: true };
+    const none = { bytes: 0, isNew: true, hasSecrets: false };
     expect(edited({}, none)).toContain('Content-Length: 0\r\n');
     expect(edited({ method: 'GET' }, none)).not.toContain('Content-Length');
     expect(edited({ headers: [['content-type', 'text/plain; charset=latin1; x=y']] }, none)).toContain(
@@ -98,6 +98,8 @@ describe('an edited request', () => {
     ['a line in a value', { headers: [['a', 'b\r\nc: d']] }, /^headers: the value of a/],
     ['a character beyond latin1', { headers: [['a', '€']] }, /^headers: the value of a/],
     ['a mark of a header that was not there', { headers: [['x-api-key', '[redacted]']] }, /^headers: x-api-key: /],
+    ['a mark within a value', { headers: [['authorization', 'Bearer [redacted]']] }, /^headers: authorization: /],
+    ['a mark in a header that is shown', { headers: [['x-new', 'a [redacted]']] }, /^headers: x-new: /],
     ['a host that is none', { headers: [['Host', 'a b']] }, /Host/],
     [
       'two hosts',
@@ -147,6 +149,14 @@ describe('secrets are put back', () => {
       kind: 'text',
       text: parts('two\r\nlines', 'b'),
     });
+  });
+
+  it('and one without an end is a problem, which would lay open those after it', () => {
+    const cut = '{"token":"s3cret","password":"no end';
+    expect(putBackInBody(JSON_TYPE, '{"password":"[redacted]","token":"[redacted]"}', cut)).toEqual({
+      kind: 'problem',
+    });
+    expect(putBackInBody(JSON_TYPE, '{"token":"[redacted]","n":1}', cut)).toMatchObject({ kind: 'text' });
   });
 
   it('and a mark that is left is a problem, unless the text had one of its own', () => {

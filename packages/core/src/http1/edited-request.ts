@@ -1,6 +1,7 @@
 // A stored request with a person's changes: which of them are taken, and the head that comes of it, read as strictly as a visitor's.
 import { CORE_LIMITS } from '../limits.ts';
 import { isFieldValue, isToken, isVisible } from './characters.ts';
+import { fieldValueOf } from './fields.ts';
 import { putBackInUrl, StoredSecrets } from './put-back.ts';
 import { isUrlField, REDACTED } from './redact.ts';
 import { parseRequestHead, type RequestHead } from './request-head.ts';
@@ -19,6 +20,8 @@ export interface EditedBody {
   readonly bytes: number;
   /** It is another one than was stored, and plain text. */
   readonly isNew: boolean;
+  /** It has values that the stored type hides from people. */
+  readonly hasSecrets: boolean;
 }
 
 export interface EditProblem {
@@ -55,6 +58,12 @@ export const editedHead = (stored: RequestHead, edit: RequestEdit, body: EditedB
   if (typeof path !== 'string') return path;
   const fields = edit.headers === undefined ? fieldsOf(stored) : givenFields(stored, edit.headers);
   if (!Array.isArray(fields)) return fields;
+  // By these a body is read, and its secrets found: by others the new request would lay open what the stored one hides.
+  const telling = body.isNew ? ['Content-Type'] : ['Content-Type', 'Content-Encoding'];
+  const other = body.hasSecrets ? telling.find((name) => isOther(name, fields, stored)) : undefined;
+  if (other !== undefined) {
+    return problem(`headers: another ${other} would show what is ${REDACTED} in the body; write the body anew`);
+  }
   const lines = [`${method} ${path} HTTP/${stored.version}`];
   if (stored.authority !== '' && !fields.some(([name]) => name.toLowerCase() === 'host')) {
     lines.push(`Host: ${stored.authority}`);
@@ -90,6 +99,12 @@ type Field = readonly [name: string, value: string];
 
 const fieldsOf = ({ headers }: RequestHead): Field[] => headers.map(({ name, value }) => [name, value]);
 
+const isOther = (name: string, fields: readonly Field[], stored: RequestHead): boolean => {
+  const lower = name.toLowerCase();
+  const given = fields.find(([field]) => field.toLowerCase() === lower)?.[1].trim() ?? null;
+  return given !== fieldValueOf(stored.headers, lower);
+};
+
 const givenFields = (stored: RequestHead, given: readonly Field[]): Field[] | EditProblem => {
   const secrets = new StoredSecrets();
   for (const { lower, value } of stored.headers) secrets.add(lower, value);
@@ -109,8 +124,9 @@ const storedValues = (lower: string, value: string, secrets: StoredSecrets): str
   if (!value.includes(REDACTED)) return [value];
   const marks = value.split(', ');
   if (!marks.every((mark) => mark === REDACTED)) {
-    if (!isUrlField(lower)) return [value];
-    const url = putBackInUrl(value, secrets.take(lower) ?? '');
+    const stored = secrets.take(lower) ?? '';
+    if (!isUrlField(lower)) return stored.includes(REDACTED) ? [value] : null;
+    const url = putBackInUrl(value, stored);
     return url.kind === 'text' ? [url.text] : null;
   }
   const values = marks.map(() => secrets.take(lower));

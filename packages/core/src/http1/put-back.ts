@@ -45,6 +45,9 @@ const putBack = (edited: string, stored: string, walk: (text: string, replace: R
     isLost ||= secret === undefined;
     return secret ?? value;
   });
+  const shown = (whole: string): string => walk(whole, () => REDACTED);
+  // A secret that breaks its text, as one without an end does: others after it would no longer be hidden.
+  if (shown(text) !== shown(edited)) return PROBLEM;
   // A mark in another place, unless the text had one of its own.
   return isLost || (text.includes(REDACTED) && !stored.includes(REDACTED)) ? PROBLEM : { kind: 'text', text };
 };

@@ -32,6 +32,7 @@ it('method, headers and body are as they were, quoted for a shell; what curl mak
   );
   expect(command.split(' \\\n  ')).toEqual([
     "curl 'http://web.localhost:8000/it'\\''s?a=1&token=[redacted]'",
+    '--globoff',
     '-X PUT',
     '--compressed',
     "-H 'content-type: application/json'",
@@ -46,6 +47,19 @@ it('a body that is not there as text is a file', () => {
   );
   const cut = { ...request, method: 'POST', request_size: 20_000, request_body: 'x', replayable: false };
   expect(curlCommand(cut, 'http://a')).toContain('@body.bin');
+  // Ends what a terminal knows to be pasted.
+  const escaping = { ...request, method: 'POST', request_size: 9, request_body: "'\x1b[201~\n" };
+  expect(curlCommand(escaping, 'http://a')).toContain('@body.bin');
+});
+
+it('a path is what it says, and a header without a value is one', () => {
+  const odd = { ...request, path: '/{a,b}/../c', request_headers: { 'x-empty': '' } };
+  expect(curlCommand(odd, 'http://a').split(' \\\n  ')).toEqual([
+    "curl 'http://a/{a,b}/../c'",
+    '--globoff',
+    '--path-as-is',
+    "-H 'x-empty;'",
+  ]);
 });
 
 it('headers are lines', () => {
