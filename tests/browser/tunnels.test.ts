@@ -140,7 +140,7 @@ it('a request shows its headers and bodies without its secrets; a region that do
     }),
   );
   await page.reload();
-  await page.getByText('The requests cannot be shown').waitFor();
+  await page.getByText("Couldn't load the requests").waitFor();
   await page.getByText('Tunnel ID').waitFor();
   await page.unrouteAll();
   await page.getByRole('button', { name: 'Try again' }).click();

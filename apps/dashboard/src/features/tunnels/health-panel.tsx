@@ -16,7 +16,7 @@ export const HealthPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
     <Card title="Health check history" description="The last 50 changes" padded={false}>
       <Loaded
         query={health}
-        title="The health check history cannot be shown"
+        title="Couldn't load the health checks"
         pending={<Pending />}
         errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
       >

@@ -22,7 +22,7 @@ export const TunnelsPage = () => {
     <>
       <PageHead title="Tunnels" actions={<NewTunnelButton />} />
       <TunnelFilters filter={filter} />
-      <PanelBoundary title="The tunnels cannot be shown">
+      <PanelBoundary title="Couldn't load your tunnels">
         <Tunnels key={`${filter.protocol} ${filter.state}`} filter={filter} />
       </PanelBoundary>
     </>
@@ -36,7 +36,7 @@ const Tunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
     return error === null ? (
       <Pending />
     ) : (
-      <Problem title="The tunnels cannot be shown" {...{ error }} onRetry={retry} />
+      <Problem title="Couldn't load your tunnels" {...{ error }} onRetry={retry} />
     );
   }
   if (rows.length === 0) return <NoTunnels filter={filter} />;
@@ -54,7 +54,7 @@ const ListFooter = ({ found: { rows = [], liveCount, isWhole, error, retry } }: 
   if (error !== null) {
     return (
       <div className="mt-4">
-        <Problem title="Older tunnels cannot be shown" error={error} onRetry={retry} />
+        <Problem title="Couldn't load older tunnels" error={error} onRetry={retry} />
       </div>
     );
   }
