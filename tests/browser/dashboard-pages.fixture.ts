@@ -28,7 +28,7 @@ const TUNNEL = ':tunnel';
 /** Of an account that has something everywhere. */
 export const ACCOUNT_PAGES: readonly DashboardPage[] = [
   { name: 'overview', path: '/', heading: 'Overview', whole: 'Recent tunnels' },
-  { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: /of them live/ },
+  { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: /\d live/ },
   {
     name: 'tunnel',
     path: `/tunnels/${TUNNEL}`,

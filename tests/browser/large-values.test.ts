@@ -81,7 +81,7 @@ const cutOff = (page: Page): Promise<string[]> =>
 
 const PAGES = [
   ['/', 'Recent tunnels'],
-  ['/tunnels', '5 of them live'],
+  ['/tunnels', '5 live'],
   [`/tunnels/${tunnels[0]?.id}`, 'Tunnel id'],
   ['/pools', 'No healthy member.'],
   ['/keys', 'Revoke'],

@@ -39,9 +39,14 @@ const Pending = () => (
 
 const NoEvents = ({ isLive }: { readonly isLive: boolean }) => (
   <p className="text-muted">
-    {isLive
-      ? 'No changes yet. Add a health check with --health tcp or --health http:/path.'
-      : 'The history is kept while the tunnel is live.'}
+    {isLive ? (
+      <>
+        No changes yet. Add a health check with <code className="whitespace-nowrap font-mono">--health tcp</code> or{' '}
+        <code className="whitespace-nowrap font-mono">--health http:/path</code>.
+      </>
+    ) : (
+      'We keep the history while the tunnel is live.'
+    )}
   </p>
 );
 

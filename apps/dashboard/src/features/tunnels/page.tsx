@@ -33,11 +33,7 @@ const Tunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
   const found = useTunnelRows(filter);
   const { rows, isWhole, error, retry, loadMore } = found;
   if (rows === undefined) {
-    return error === null ? (
-      <Pending />
-    ) : (
-      <Problem title="Couldn't load your tunnels" {...{ error }} onRetry={retry} />
-    );
+    return error === null ? <Pending /> : <Problem title="Couldn't load your tunnels" {...{ error }} onRetry={retry} />;
   }
   if (rows.length === 0) return <NoTunnels filter={filter} />;
   return (
@@ -58,9 +54,7 @@ const ListFooter = ({ found: { rows = [], liveCount, isWhole, error, retry } }: 
       </div>
     );
   }
-  const text = isWhole
-    ? `${plural(rows.length, 'tunnel')}, ${countText(liveCount)} of them live`
-    : 'Loading older tunnels';
+  const text = isWhole ? `${plural(rows.length, 'tunnel')}, ${countText(liveCount)} live` : 'Loading older tunnels';
   return (
     <p role="status" className="mt-4 text-center text-muted text-sm">
       {text}
