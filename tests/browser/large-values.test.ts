@@ -94,7 +94,7 @@ const cutOff = (page: Page): Promise<string[]> =>
 const PAGES: readonly DashboardPage[] = [
   { name: 'overview', path: '/', heading: 'Overview', whole: 'Recent tunnels' },
   { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: '5 live' },
-  { name: 'tunnel', path: `/tunnels/${tunnels[0]?.id}`, heading: /^http:/, whole: 'Tunnel ID' },
+  { name: 'tunnel', path: `/tunnels/${tunnels[0]?.id}`, heading: /example\.com/, whole: 'Tunnel ID' },
   { name: 'pools', path: '/pools', heading: 'Pools', whole: 'No healthy member.' },
   { name: 'keys', path: '/keys', heading: 'Keys', whole: 'Revoke' },
 ];
