@@ -17,7 +17,7 @@ const ofProjects = (projects) => projects.flatMap((project) => ['--project', pro
 const NO_BROWSER = join(CACHE_DIR, 'no-browser.txt');
 
 function browserTests() {
-  const step = tests('browser tests', ['browser']);
+  const step = tests('browser tests', ['browser'], THREE);
   const reason = () => (existsSync(NO_BROWSER) ? readFileSync(NO_BROWSER, 'utf8').trim() : '');
   return {
     ...step,

@@ -129,7 +129,7 @@ it('who comes by keyboard can skip to the content, open a tunnel from the list, 
 }) => {
   await profile.logIn(account.email);
   const page = await profile.tab('/tunnels');
-  await page.getByText(/of them live/).waitFor();
+  await page.getByText(/\d live/).waitFor();
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   expect(await page.evaluate('document.activeElement.tagName')).toBe('MAIN');
@@ -146,6 +146,10 @@ it('who comes by keyboard can skip to the content, open a tunnel from the list, 
 it('what these tests look for is found where it is', async ({ profile }) => {
   const page = await profile.tab('/login');
   await page.getByRole('heading', { name: 'Log in', level: 1 }).waitFor();
+  // At one width and in one theme alone.
+  const pale = '@media (600px < width < 800px) and (prefers-color-scheme: dark) { h1 { color: #333 !important } }';
+  await page.evaluate(`document.styleSheets[0].insertRule(${JSON.stringify(pale)})`);
+  expect(await findingsOf(page)).toEqual([expect.stringMatching(/^768 px, dark: color-contrast: <h1/)]);
   await page.evaluate(`{
     const picture = document.querySelector('main').appendChild(document.createElement('img'));
     picture.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACw=';

@@ -28,7 +28,7 @@ it('a browser without its network shows the banner over what it knows, and recov
   await page.getByText(BANNER).waitFor({ state: 'detached' });
   await page.getByRole('heading', { name: 'Pools', level: 1 }).waitFor();
   await page.getByText('No pools yet').waitFor();
-  await page.getByRole('link', { name: 'Keys' }).click();
+  await page.getByRole('navigation').getByRole('link', { name: 'Keys' }).click();
   await page.getByRole('row', { name: 'laptop' }).waitFor();
 });
 
@@ -50,7 +50,7 @@ it('a platform that stops and starts again on its data is left and found by the 
 
   await stack.start();
   await page.getByText(BANNER).waitFor({ state: 'detached' });
-  await page.getByRole('link', { name: 'Keys' }).click();
+  await page.getByRole('navigation').getByRole('link', { name: 'Keys' }).click();
   await page.getByText('No keys yet').waitFor();
   expect(profile.faults).toEqual([]);
 });

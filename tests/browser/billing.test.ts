@@ -2,6 +2,7 @@
 import { expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from '../system/http-tunnels.fixture.ts';
 import { Account } from './account.fixture.ts';
+import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
 it('a card on the page of the processor, a subscription, and a cap of 0 that closes the tunnel with exit 6', async ({
@@ -39,6 +40,8 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
   await page.getByText('None on file').waitFor();
   await dialog.waitFor({ state: 'hidden' });
   await leaveForCard();
+  await page.getByRole('button', { name: 'Add test card' }).waitFor();
+  expect(await findingsOf(page)).toEqual([]);
   await page.getByRole('button', { name: 'Add test card' }).click();
   // The page comes back and finishes by itself.
   await page.getByText('Pay as you go').first().waitFor();
@@ -63,6 +66,18 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
   await page.getByRole('button', { name: 'Remove limit' }).click();
   await page.getByText('No limit set.').waitFor();
   await (await open()).ready();
+
+  // The month ends at the processor, and its invoice can be read.
+  const processor = await profile.context.newPage();
+  await processor.goto(stack.run.simulator_url);
+  await processor.getByRole('button', { name: 'To the end of the month' }).click();
+  await processor.getByRole('cell', { name: 'paid' }).waitFor();
+  await page.reload();
+  const invoice = page.getByRole('link', { name: /^Open invoice SIM-/ });
+  const [document] = await Promise.all([profile.context.waitForEvent('page'), invoice.click()]);
+  await document.getByRole('heading', { name: /^Invoice SIM-/ }).waitFor();
+  await document.getByText('$3.00').first().waitFor();
+  expect(await findingsOf(document)).toEqual([]);
 });
 
 it('a server that charges nobody shows no billing', async ({ profile, stack }) => {

@@ -28,7 +28,7 @@ const TUNNEL = ':tunnel';
 /** Of an account that has something everywhere. */
 export const ACCOUNT_PAGES: readonly DashboardPage[] = [
   { name: 'overview', path: '/', heading: 'Overview', whole: 'Recent tunnels' },
-  { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: /of them live/ },
+  { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: /\d live/ },
   {
     name: 'tunnel',
     path: `/tunnels/${TUNNEL}`,
@@ -129,9 +129,16 @@ export const visit = async (page: Page, at: Visited, shown: DashboardPage, tunne
   await page.locator('.skeleton, [aria-busy="true"]').first().waitFor({ state: 'detached' });
 };
 
-/** From page to page as a link does it, which costs no load. What is left open on a page goes with it when it is loaded anew. */
+/** From page to page as a link does it, which costs no load. What is left open on a page goes when the page is left. */
 const goTo = async (page: Page, url: string, app: string): Promise<void> => {
-  const isNew = !page.url().startsWith(app) || new URL(page.url()).pathname === new URL(url).pathname;
-  if (isNew) await page.goto(url);
-  else await page.evaluate(`history.pushState(null, '', ${JSON.stringify(url)})`);
+  if (!page.url().startsWith(app)) {
+    await page.goto(url);
+    return;
+  }
+  const follow = (to: string) => page.evaluate(`history.pushState(null, '', ${JSON.stringify(to)})`);
+  if (new URL(page.url()).pathname === new URL(url).pathname) {
+    await follow(`${app}left`);
+    await page.getByRole('heading', { name: 'Page not found', level: 1 }).waitFor();
+  }
+  await follow(url);
 };

@@ -5,17 +5,29 @@ import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { orSkip, withBrowser } from './browser-test.fixture.ts';
+import { type DashboardPage, visit } from './dashboard-pages.fixture.ts';
 import { manyPools, manyTunnels } from './large-lists.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
-/** One account for all tests of this file. */
+/** One account for all tests of this file, and one tab for those that only look. */
 const it = orSkip(
-  withBrowser.extend<{ email: string }>({
+  withBrowser.extend<{ email: string; looker: { profile: Profile; page: Page } }>({
     email: [
       async ({ stack }, use) => {
         const account = await Account.signUp(stack, 'large');
         await account.newKey('W'.repeat(100));
         await use(account.email);
+      },
+      { scope: 'file' },
+    ],
+    looker: [
+      async ({ browser, stack, email }, use) => {
+        const profile = await Profile.open(browser, stack);
+        await profile.logIn(email);
+        await large(profile);
+        await use({ profile, page: await profile.context.newPage() });
+        await profile.close();
+        expect(profile.faults).toEqual([]);
       },
       { scope: 'file' },
     ],
@@ -79,43 +91,37 @@ const cutOff = (page: Page): Promise<string[]> =>
     return [...wide, ...outside.map((part) => part.getAttribute('aria-label') ?? part.textContent)];
   })()`);
 
-const PAGES = [
-  ['/', 'Recent tunnels'],
-  ['/tunnels', '5 of them live'],
-  [`/tunnels/${tunnels[0]?.id}`, 'Tunnel id'],
-  ['/pools', 'No healthy member.'],
-  ['/keys', 'Revoke'],
-] as const;
+const PAGES: readonly DashboardPage[] = [
+  { name: 'overview', path: '/', heading: 'Overview', whole: 'Recent tunnels' },
+  { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: '5 live' },
+  { name: 'tunnel', path: `/tunnels/${tunnels[0]?.id}`, heading: /example\.com/, whole: 'Tunnel ID' },
+  { name: 'pools', path: '/pools', heading: 'Pools', whole: 'No healthy member.' },
+  { name: 'keys', path: '/keys', heading: 'Keys', whole: 'Revoke' },
+];
 
 it.for(PAGES)(
-  '%s: long names and large numbers stay in sight on a phone, a tablet and a desk',
-  async ([path, whole], { profile, email }) => {
-    await profile.logIn(email);
-    await large(profile);
-    const page = await profile.tab(path);
-    await page.getByText(whole).first().waitFor();
+  '$name: long names and large numbers stay in sight on a phone, a tablet and a desk',
+  async (shown, { looker: { page, profile } }) => {
+    await visit(page, profile, shown);
     // Members of a pool may be scrolled sideways where there is little room.
-    for (const width of path === '/pools' ? [360, 1440] : [360, 768, 1440]) {
+    for (const width of shown.name === 'pools' ? [360, 1440] : [360, 768, 1440]) {
       await page.setViewportSize({ width, height: 900 });
       await eventually(async () => expect([width, await cutOff(page)]).toEqual([width, []]), SOON);
     }
   },
 );
 
-it('the question about a key with a long label is whole on a phone', async ({ profile, email }) => {
-  await profile.logIn(email);
-  const page = await profile.tab('/keys');
+it('the question about a key with a long label is whole on a phone', async ({ looker: { page, profile } }) => {
+  const act = () => page.getByRole('button', { name: /^Revoke W/ }).click();
   await page.setViewportSize({ width: 360, height: 800 });
-  await page.getByRole('button', { name: /^Revoke W/ }).click();
+  await visit(page, profile, { name: 'keys', path: '/keys', heading: 'Keys', act });
   await page.getByRole('dialog').getByText('stop within 2 seconds').waitFor();
   expect(await cutOff(page)).toEqual([]);
 });
 
-it('the address of a member lies over nothing', async ({ profile, email }) => {
-  await profile.logIn(email);
-  await large(profile);
-  const page = await profile.tab('/pools');
-  await page.getByText(ADDRESS).first().waitFor();
+it('the address of a member lies over nothing', async ({ looker: { page, profile } }) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await visit(page, profile, { name: 'pools', path: '/pools', heading: 'Pools', whole: ADDRESS });
   const text = await page.evaluate<number>(`(() => {
     const range = document.createRange();
     range.selectNodeContents(document.querySelector('tbody th'));

@@ -2,8 +2,8 @@
 // else in.
 import { createHash } from 'node:crypto';
 
-const STYLE = `:root{color-scheme:light dark;--ground:#f1f5f9;--card:#fff;--ink:#0f172a;--soft:#64748b;--line:#e2e8f0;--act:#1d4ed8}
-@media (prefers-color-scheme:dark){:root{--ground:#0f172a;--card:#1e293b;--ink:#e2e8f0;--soft:#94a3b8;--line:#334155;--act:#3b82f6}}
+const STYLE = `:root{color-scheme:light dark;--ground:#f1f5f9;--card:#fff;--ink:#0f172a;--soft:#475569;--line:#e2e8f0;--act:#1d4ed8;--fill:#1d4ed8}
+@media (prefers-color-scheme:dark){:root{--ground:#0f172a;--card:#1e293b;--ink:#e2e8f0;--soft:#94a3b8;--line:#334155;--act:#60a5fa;--fill:#2563eb}}
 *{box-sizing:border-box}
 body{margin:0;padding:2rem 1rem 4rem;background:var(--ground);color:var(--ink);font:.95rem/1.5 system-ui,sans-serif}
 main{max-width:62rem;margin:0 auto}
@@ -16,10 +16,11 @@ table{width:100%;border-collapse:collapse}
 th,td{padding:.45rem .6rem .45rem 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top;white-space:nowrap}
 th{color:var(--soft);font-weight:500}
 tr:last-child td{border-bottom:0}
+@media (max-width:40rem){th,td{white-space:normal;overflow-wrap:anywhere}}
 code{font-size:.85em}
 form{display:inline-flex;gap:.4rem;margin:0 .4rem .3rem 0}
 button,select{padding:.3rem .7rem;border:1px solid var(--line);border-radius:.35rem;background:var(--card);color:inherit;font:inherit}
-button{border-color:var(--act);background:var(--act);color:#fff;cursor:pointer}
+button{border-color:var(--fill);background:var(--fill);color:#fff;cursor:pointer}
 a{color:var(--act)}
 .tag{padding:.1rem .5rem;border-radius:1rem;background:var(--line);font-size:.85em}`;
 

@@ -1,5 +1,14 @@
 // A dialog: the browser's own, so that focus, Escape and the page behind it behave.
-import { type KeyboardEvent, type MouseEvent, type ReactNode, type RefObject, useEffect, useId, useRef } from 'react';
+import {
+  type KeyboardEvent,
+  type MouseEvent,
+  type ReactNode,
+  type RefObject,
+  useEffect,
+  useId,
+  useLayoutEffect,
+  useRef,
+} from 'react';
 import { classNames } from './class-names.ts';
 import { Icon } from './icon.tsx';
 
@@ -82,6 +91,11 @@ const useOpened = (open: boolean): RefObject<HTMLDialogElement | null> => {
     }
     if (!open && dialog?.open === true) dialog.close();
   }, [open]);
+  // One that goes while it is open is closed first: the browser gives the focus back to where it came from.
+  useLayoutEffect(() => {
+    const dialog = ref.current;
+    return () => dialog?.close();
+  }, []);
   return ref;
 };
 

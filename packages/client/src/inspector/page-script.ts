@@ -129,7 +129,7 @@ const PAGE_LIST = String.raw`
     said.setAttribute('role', 'status');
     const heading = make('h2', '', '');
     heading.append(make('b', '', request.method), ' ' + request.path);
-    const note = make('p', 'note', request.replay_problem === null ? '' : 'This cannot be replayed: ' + request.replay_problem + '.');
+    const note = make('p', 'note', request.replay_problem === null ? '' : "You can't replay this: " + request.replay_problem + '.');
     note.id = 'note';
     note.setAttribute('role', 'status');
     const parts = [said, heading, factsOf(request), actionsOf(request), note, side('Request', request.request)];

@@ -31,7 +31,7 @@ export const OverviewPage = () => {
         <PanelBoundary>
           <Warnings />
         </PanelBoundary>
-        {recent.data?.length === 0 ? (
+        {recent.data?.length === 0 && firstRun.isDecided ? (
           <NoTunnels onBegin={firstRun.begin} />
         ) : (
           <>
@@ -56,6 +56,8 @@ const useFirstRun = (recent: readonly TunnelLogEntry[] | undefined) => {
   }
   return {
     isShown: isShown === true,
+    /** Before that nobody is told that there is nothing. */
+    isDecided: isShown !== null,
     leave: () => {
       setIsShown(false);
       writeSkipped(accountId ?? '');

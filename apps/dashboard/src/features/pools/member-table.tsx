@@ -22,7 +22,7 @@ const HEADS = [
     title: 'Of what the members here now have served. Each new connection goes to a healthy one, chosen at random.',
   },
   { name: 'Carried', width: 'w-[9%]', title: 'In and out since it joined', end: true },
-  { name: 'Failures', width: 'w-[9%]', title: 'Failed health checks since it joined', end: true },
+  { name: 'Outages', width: 'w-[9%]', title: 'Times it became unhealthy since it joined', end: true },
   { name: 'Connected', width: 'w-[11%]', end: true },
 ] as const satisfies readonly { name: string; width: string; note?: string; title?: string; end?: boolean }[];
 
@@ -118,7 +118,7 @@ const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
     <td data-label="Carried" className={`${CELL} text-right`}>
       <Bytes value={member.bytes_proxied} />
     </td>
-    <td data-label="Failures" className={`${CELL} text-right`}>
+    <td data-label="Outages" className={`${CELL} text-right`}>
       {countText(member.total_health_failures)}
     </td>
     <td data-label="Connected" className={`${CELL} text-right`}>

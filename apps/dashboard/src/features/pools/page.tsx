@@ -36,7 +36,7 @@ export const PoolsPage = () => {
         title="Pools"
         description="Pools (groups of tunnels) share one address. Each new connection goes to a healthy member, chosen at random."
       />
-      <Loaded query={pools} title="The pools cannot be shown" pending={<PoolsPending />}>
+      <Loaded query={pools} title="Couldn't load your pools" pending={<PoolsPending />}>
         {(snapshot) => <PoolsPanel snapshot={snapshot} />}
       </Loaded>
     </>

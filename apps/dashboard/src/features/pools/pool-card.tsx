@@ -122,8 +122,8 @@ const PoolNumbers = ({ group }: { readonly group: GroupSummary }) => (
   <p className="basis-full text-muted text-sm">
     <span title="Since the pool began, members that left included">{plural(group.total_dispatches, 'connection')}</span>
     <Dot />
-    <span title="Failed health checks since the pool began, members that left included">
-      {plural(group.total_health_failures, 'health failure')}
+    <span title="Times a member became unhealthy since the pool began, members that left included">
+      {plural(group.total_health_failures, 'outage')}
     </span>
     <Dot />
     <span title="First 8 digits of the group key’s SHA-256">

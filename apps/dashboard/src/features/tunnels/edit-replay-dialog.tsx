@@ -1,6 +1,6 @@
 // Edits a captured request and sends it: method, path, headers and body. What was hidden stays as it was unless it is overwritten.
 import type { CapturedRequest, ReplayEdit } from '@tunnel/contract';
-import { type ComponentProps, type SubmitEvent, useId, useState } from 'react';
+import { type ComponentProps, type SubmitEvent, useEffect, useId, useRef, useState } from 'react';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { describedBy, FieldFrame, type FieldText, TextField } from '../../ui/field.tsx';
@@ -17,6 +17,7 @@ export interface EditReplayDialogProps {
 
 export const EditReplayDialog = ({ request, isPending, error, onSend, onClose }: EditReplayDialogProps) => {
   const form = useId();
+  const fields = useRef<HTMLFormElement>(null);
   const [initial] = useState<RequestDraft>(() => draftOf(request));
   const [draft, setDraft] = useState(initial);
   const [result, setResult] = useState<DraftResult | null>(null);
@@ -30,6 +31,10 @@ export const EditReplayDialog = ({ request, isPending, error, onSend, onClose }:
     setResult(made);
     if (made.kind === 'edit' && !isPending) onSend(made.edit);
   };
+  const isWrong = result?.kind === 'problem';
+  useEffect(() => {
+    if (isWrong) fields.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  }, [isWrong, result]);
   return (
     <Dialog
       open
@@ -47,7 +52,7 @@ export const EditReplayDialog = ({ request, isPending, error, onSend, onClose }:
         </>
       }
     >
-      <form id={form} onSubmit={send} className="space-y-4">
+      <form ref={fields} id={form} onSubmit={send} className="space-y-4">
         <Fields {...{ draft, change, result }} />
         <MaybeProblem error={error} />
       </form>

@@ -25,7 +25,7 @@ export const FlowsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
     >
       <Loaded
         query={flows}
-        title="The flows cannot be shown"
+        title="Couldn't load the flows"
         errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
         pending={
           <div className="px-4 pb-4 sm:px-5">

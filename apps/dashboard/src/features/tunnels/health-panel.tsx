@@ -16,7 +16,7 @@ export const HealthPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
     <Card title="Health check history" description="The last 50 changes" padded={false}>
       <Loaded
         query={health}
-        title="The health check history cannot be shown"
+        title="Couldn't load the health checks"
         pending={<Pending />}
         errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
       >
@@ -39,9 +39,14 @@ const Pending = () => (
 
 const NoEvents = ({ isLive }: { readonly isLive: boolean }) => (
   <p className="text-muted">
-    {isLive
-      ? 'No changes yet. Add a health check with --health tcp or --health http:/path.'
-      : 'The history is kept while the tunnel is live.'}
+    {isLive ? (
+      <>
+        No changes yet. Add a health check with <code className="whitespace-nowrap font-mono">--health tcp</code> or{' '}
+        <code className="whitespace-nowrap font-mono">--health http:/path</code>.
+      </>
+    ) : (
+      'We keep the history while the tunnel is live.'
+    )}
   </p>
 );
 

@@ -22,7 +22,7 @@ export const TunnelsPage = () => {
     <>
       <PageHead title="Tunnels" actions={<NewTunnelButton />} />
       <TunnelFilters filter={filter} />
-      <PanelBoundary title="The tunnels cannot be shown">
+      <PanelBoundary title="Couldn't load your tunnels">
         <Tunnels key={`${filter.protocol} ${filter.state}`} filter={filter} />
       </PanelBoundary>
     </>
@@ -33,11 +33,7 @@ const Tunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
   const found = useTunnelRows(filter);
   const { rows, isWhole, error, retry, loadMore } = found;
   if (rows === undefined) {
-    return error === null ? (
-      <Pending />
-    ) : (
-      <Problem title="The tunnels cannot be shown" {...{ error }} onRetry={retry} />
-    );
+    return error === null ? <Pending /> : <Problem title="Couldn't load your tunnels" {...{ error }} onRetry={retry} />;
   }
   if (rows.length === 0) return <NoTunnels filter={filter} />;
   return (
@@ -54,13 +50,11 @@ const ListFooter = ({ found: { rows = [], liveCount, isWhole, error, retry } }: 
   if (error !== null) {
     return (
       <div className="mt-4">
-        <Problem title="Older tunnels cannot be shown" error={error} onRetry={retry} />
+        <Problem title="Couldn't load older tunnels" error={error} onRetry={retry} />
       </div>
     );
   }
-  const text = isWhole
-    ? `${plural(rows.length, 'tunnel')}, ${countText(liveCount)} of them live`
-    : 'Loading older tunnels';
+  const text = isWhole ? `${plural(rows.length, 'tunnel')}, ${countText(liveCount)} live` : 'Loading older tunnels';
   return (
     <p role="status" className="mt-4 text-center text-muted text-sm">
       {text}

@@ -30,7 +30,7 @@ export const PeersPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
     >
       <Loaded
         query={peers}
-        title="The peers cannot be shown"
+        title="Couldn't load the peers"
         errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
         pending={
           <div className="px-4 pb-4 sm:px-5">

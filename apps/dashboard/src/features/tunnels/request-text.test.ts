@@ -29,7 +29,7 @@ it('trouble is told, a code before an abort', () => {
 
 it('only what was kept whole of a living tunnel is sent again', () => {
   expect(noReplayText(request(), true)).toBeNull();
-  expect(noReplayText(request({ replayable: false }), true)).toContain('not kept whole');
+  expect(noReplayText(request({ replayable: false }), true)).toContain('keep the whole body');
   expect(noReplayText(request(), false)).toContain('ended');
 });
 

@@ -30,8 +30,8 @@ export const troubleText = ({ error, aborted }: CapturedRequest): string | null 
 
 /** Why it cannot be sent again; null: it can. */
 export const noReplayText = ({ replayable }: CapturedRequest, isLive: boolean): string | null => {
-  if (!isLive) return 'The tunnel has ended, so this cannot be replayed.';
-  return replayable ? null : 'The body was not kept whole, so this cannot be replayed.';
+  if (!isLive) return "The tunnel has ended, so you can't replay this.";
+  return replayable ? null : "We didn't keep the whole body, so you can't replay this.";
 };
 
 export interface BodyPreview {

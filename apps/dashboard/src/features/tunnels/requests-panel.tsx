@@ -38,7 +38,7 @@ export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => 
     >
       <Loaded
         query={requests}
-        title="The requests cannot be shown"
+        title="Couldn't load the requests"
         errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
         pending={
           <div className="px-4 pb-4 sm:px-5">

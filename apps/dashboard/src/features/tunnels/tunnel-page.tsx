@@ -43,7 +43,7 @@ export const TunnelPage = () => {
       {isFault(tunnel.error, 'TUNNEL_UNKNOWN') ? (
         <NoTunnel />
       ) : (
-        <Loaded query={tunnel} title="This tunnel cannot be shown" pending={<Pending />}>
+        <Loaded query={tunnel} title="Couldn't load this tunnel" pending={<Pending />}>
           {(entry) => <TunnelPanels entry={entry} />}
         </Loaded>
       )}
