@@ -127,6 +127,13 @@ describe('a new computer', () => {
     expect(io.err()).toContain('its answer is no API key');
   });
 
+  it('starts no session where it could not be kept', async () => {
+    writeFileSync(join(home.path, '.tunnel'), 'a file');
+    const { code, io } = await logIn();
+    expect([code, platform.paths()]).toEqual([2, []]);
+    expect(io.err()).toContain('a part of the path is not a folder');
+  });
+
   it('prints a key that could not be kept, for it cannot be shown again', async () => {
     platform.onCreate = () => mkdirSync(join(file('key'), 'x'), { recursive: true });
     const { code, io } = await logIn();
