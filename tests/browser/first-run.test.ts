@@ -1,7 +1,6 @@
 // From nothing to the first request, with the commands that the pages themselves show.
-import { eventually } from '@tunnel/testkit';
+import { claimPortBlock, eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { claimPortBlock } from '../system/port-block.fixture.ts';
 import { Account, mailedPath, newAddress, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { commandIn, paste } from './pasted-command.fixture.ts';

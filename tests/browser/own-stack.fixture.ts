@@ -1,8 +1,7 @@
 // A real stack in a folder of its own, with pools and many logins allowed; and how others of the run find it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { temporaryDirectory } from '@tunnel/testkit';
-import { claimPortBlock } from '../system/port-block.fixture.ts';
+import { claimPortBlock, temporaryDirectory } from '@tunnel/testkit';
 import { Stack, type StackOptions } from '../system/stack.fixture.ts';
 
 const TABLES = `

@@ -3,12 +3,11 @@ import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { eventually, freePort, type Program, spawnProgram, waitForPort } from '@tunnel/testkit';
+import { eventually, freePort, type PortBlock, type Program, spawnProgram, waitForPort } from '@tunnel/testkit';
 import PostalMime from 'postal-mime';
 import { SMTPServer } from 'smtp-server';
 import { ROOT } from '../repo/checkout.fixture.ts';
 import type { Harness } from './harness.fixture.ts';
-import type { PortBlock } from './port-block.fixture.ts';
 import { TLS_CERT, TLS_KEY } from './stack.fixture.ts';
 
 const PAGE = readFileSync(join(ROOT, 'docs/deploy.md'), 'utf8');

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
-import { spawnProgram } from '@tunnel/testkit';
+import { claimPortBlock, type PortBlock, spawnProgram } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { node, SERVER_BIN } from '../repo/checkout.fixture.ts';
 import { copyDatabase } from './database-template.fixture.ts';
@@ -21,7 +21,6 @@ import {
 } from './deploy-doc.fixture.ts';
 import { endpointOf, startWeb } from './http-tunnels.fixture.ts';
 import { askSecurely, TRUST } from './https-visitor.fixture.ts';
-import { claimPortBlock, type PortBlock } from './port-block.fixture.ts';
 import { TLS_CERT, withoutOurEnvironment } from './stack.fixture.ts';
 import { type Harness, it } from './system-test.fixture.ts';
 import { TUNNEL_BIN } from './tunnel-program.fixture.ts';

@@ -1,6 +1,5 @@
 // What a test or a script has running: stacks, tunnel programs, services, folders. All of it is gone when it is over.
-import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
-import { claimPortBlock } from './port-block.fixture.ts';
+import { claimPortBlock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { Stack, type StackOptions } from './stack.fixture.ts';
 import { TunnelProgram, type TunnelRun } from './tunnel-program.fixture.ts';
 

@@ -1,11 +1,10 @@
 // Usage is reported while the platform is killed at random points of it. A test does it a few times, a script many times.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { eventually } from '@tunnel/testkit';
+import { claimPortBlock, eventually, type PortBlock } from '@tunnel/testkit';
 import { Database } from '../../apps/platform/src/db/database.ts';
 import { DatabaseHarness, quiet } from './embedded-database.fixture.ts';
 import { type Payer, reportedBytes, signUpPayer } from './payer.fixture.ts';
-import { claimPortBlock, type PortBlock } from './port-block.fixture.ts';
 import { Stack } from './stack.fixture.ts';
 import { UsageReportingEdge } from './usage-reporting-edge.fixture.ts';
 

@@ -2,10 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Program, spawnProgram } from '@tunnel/testkit';
+import { type PortBlock, type Program, spawnProgram } from '@tunnel/testkit';
 import { cleanEnv, ROOT, SERVER_BIN } from '../repo/checkout.fixture.ts';
 import { copyDatabase } from './database-template.fixture.ts';
-import type { PortBlock } from './port-block.fixture.ts';
 
 export const TLS_CERT = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
 export const TLS_KEY = fileURLToPath(new URL('../../packages/testkit/fixtures/tls/key.pem', import.meta.url));

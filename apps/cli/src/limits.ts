@@ -44,6 +44,14 @@ export const CLI_LIMITS = {
   /** ids of requests that `tunnel requests -f` has shown; an edge keeps fewer, so none is shown twice */
   REQUESTS_SEEN_MAX: 1000,
 
+  // --- login ---
+  /** regions of a platform that `tunnel login` offers; of more the first by id */
+  REGIONS_MAX: 1000,
+  /** an id of a region, and its name as it is shown: an edge takes no longer id */
+  REGION_TEXT_MAX_CHARS: 100,
+  /** an API key that a platform hands out; one of ours has 43 */
+  NEW_KEY_MAX_CHARS: 1024,
+
   // --- service ---
   /** how long `tunnel service` waits until a client is ready: a server that is not there has ended it before */
   SERVICE_START_TIMEOUT_MS: 45_000,

@@ -37,6 +37,26 @@ describe('the regions of a computer', () => {
     ]);
   });
 
+  it('are none that nobody could type, however long what a platform says is', () => {
+    const odd = ['', ' ', 'a\nb', 'a\u001b[2J', '\u202eus', 'x'.repeat(101)].map((id) =>
+      region(id, 'eu.example.com:443'),
+    );
+    const far = region('far', `${'a.'.repeat(200)}example.com:443`);
+    expect(reachableRegions([...odd, far, region('eu', 'eu.example.com')], false)).toEqual([
+      region('eu', 'eu.example.com'),
+    ]);
+    const many = Array.from({ length: 2000 }, (_, at) => region(`r${at}`, 'eu.example.com'));
+    expect(reachableRegions(many, false)).toHaveLength(1000);
+    expect(regionLines([{ ...region('eu', 'a:1'), name: 'x'.repeat(5000) }])[0]).toHaveLength(106);
+  });
+
+  it('on this machine are told apart by their ports, and this machine is one by all its names', () => {
+    const here = reachableRegions(all, true);
+    expect(isServerOf('localhost', here)).toBe(true);
+    expect(isServerOf('[::1]:4040', here)).toBe(true);
+    expect(isServerOf('127.0.0.1:4041', here)).toBe(false);
+  });
+
   it('a server belongs to them by its host, whatever its port', () => {
     expect(isServerOf('EU.example.com:4040', reachableRegions(all, false))).toBe(true);
     expect(isServerOf('other.example.com:443', reachableRegions(all, false))).toBe(false);
@@ -60,6 +80,10 @@ describe('what config.yml says about a server', () => {
       isClearTextRefused: false,
     });
     expect(settings(region('l', '[::1]:4040', false)).changes).toEqual({ server: '[::1]:4040' });
+  });
+
+  it('is written as an address, whatever stands around it', () => {
+    expect(settings(region('eu', ' eu.example.com\n')).changes).toEqual({ server: 'eu.example.com:4040' });
   });
 
   it('is TLS also on this machine when the edge wants it', () => {

@@ -3,17 +3,27 @@ import { isLoopback, parseServerAddress } from '@tunnel/client';
 import type { UsageRegion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { ConfigChanges } from './config-keys.ts';
+import { CLI_LIMITS } from './limits.ts';
 import { oneLine } from './problem-report.ts';
 
-/** Those that a client on this computer can come to. An edge that listens on its own machine alone is one only there. */
+/** Those that a client on this computer can come to, and a person can name. An edge that listens on its own machine alone is one only there. */
 export const reachableRegions = (regions: readonly UsageRegion[], isPlatformHere: boolean): UsageRegion[] =>
   regions
-    .filter(({ control }) => isAddress(control) && (isPlatformHere || !isLoopback(parseServerAddress(control).host)))
-    .toSorted((a, b) => (a.region_id < b.region_id ? -1 : 1));
+    .filter(({ region_id, control }) => isNameable(region_id) && isAddress(control))
+    .filter(({ control }) => isPlatformHere || !isLoopback(parseServerAddress(control).host))
+    .toSorted((a, b) => (a.region_id < b.region_id ? -1 : 1))
+    .slice(0, CLI_LIMITS.REGIONS_MAX);
+
+/** As an edge's `region.id` may be; the platform says it, so it is looked at here. */
+const isNameable = (id: string): boolean =>
+  id !== '' && id.length <= CLI_LIMITS.REGION_TEXT_MAX_CHARS && oneLine(id) === id;
+
+/** The longest name that DNS has. */
+const HOST_MAX_CHARS = 253;
 
 const isAddress = (text: string): boolean => {
   try {
-    return parseServerAddress(text).host !== '';
+    return parseServerAddress(text).host.length <= HOST_MAX_CHARS;
   } catch {
     return false;
   }
@@ -23,7 +33,7 @@ const isAddress = (text: string): boolean => {
 export const regionNamed = (id: string, regions: readonly UsageRegion[]): UsageRegion => {
   const found = regions.find(({ region_id }) => region_id === id);
   if (found !== undefined) return found;
-  const known = regions.map(({ region_id }) => oneLine(region_id)).join(', ');
+  const known = regions.map(({ region_id }) => region_id).join(', ');
   throw new Fault('CLIENT_USAGE', {
     reason: known === '' ? `No region '${id}': no edge is online.` : `No region '${id}'. Use ${known}.`,
   });
@@ -34,7 +44,7 @@ export const regionLines = (regions: readonly UsageRegion[]): string[] => {
   const width = Math.max(...regions.map(({ region_id }) => region_id.length));
   return regions.map(({ region_id, name, location }) => {
     const where = location === '' ? '' : ` (${location})`;
-    return `  ${oneLine(region_id).padEnd(width)}  ${oneLine(`${name}${where}`)}`;
+    return `  ${region_id.padEnd(width)}  ${oneLine(`${name}${where}`).slice(0, CLI_LIMITS.REGION_TEXT_MAX_CHARS)}`;
   });
 };
 
@@ -59,12 +69,13 @@ export interface ServerSettings {
  * only when the person said so, whatever the platform tells.
  */
 export const serverSettings = ({ control, control_tls }: UsageRegion, trust: ServerTrust): ServerSettings => {
-  const isTlsUsual = !isLoopback(parseServerAddress(control).host);
+  const { host, text: server } = parseServerAddress(control);
+  const isTlsUsual = !isLoopback(host);
   const isClearTextRefused = isTlsUsual && !control_tls && !trust.clearTextAllowed;
   const tls = isClearTextRefused || control_tls === isTlsUsual ? undefined : control_tls;
   return {
     changes: {
-      server: control,
+      server,
       ...(tls === trust.tls ? {} : { tls }),
       ...(trust.caFile === undefined ? {} : { ca_file: trust.caFile }),
       ...(trust.isInsecureAllowed === trust.insecure ? {} : { insecure: trust.isInsecureAllowed }),
@@ -73,8 +84,14 @@ export const serverSettings = ({ control, control_tls }: UsageRegion, trust: Ser
   };
 };
 
-/** Whether a server of config.yml may be one of these: by its host, as an edge may be reached by several ports. */
+/**
+ * Whether a server of config.yml may be one of these: by its host, as an edge may be reached by several ports. This machine is one host by
+ * all its names, and may well run two edges: there the port counts.
+ */
 export const isServerOf = (server: string, regions: readonly UsageRegion[]): boolean => {
-  const hostOf = (text: string): string => parseServerAddress(text).host.toLowerCase();
-  return isAddress(server) && regions.some(({ control }) => hostOf(control) === hostOf(server));
+  const placeOf = (text: string): string => {
+    const { host, port } = parseServerAddress(text);
+    return isLoopback(host) ? `this machine:${port}` : host.toLowerCase();
+  };
+  return isAddress(server) && regions.some(({ control }) => placeOf(control) === placeOf(server));
 };

@@ -118,6 +118,22 @@ describe('a new computer', () => {
     expect([keysMade(), read('config.yml')]).toEqual([0, '{ watch: true }\n']);
   });
 
+  it.each(['', 'a\nb', 'tnl_\u001b[2J', 'x'.repeat(2000)])('keeps nothing that is no key: %j', async (token) => {
+    platform.trap('/keys', 200, '[]');
+    platform.trap('/keys', 201, JSON.stringify({ id: 'key-new', token }));
+    write('config.yml', 'auth_token: theirs\nserver: "127.0.0.1:1"\n');
+    const { code, io } = await logIn('--replace');
+    expect([code, existsSync(file('key'))]).toEqual([2, false]);
+    expect(io.err()).toContain('its answer is no API key');
+  });
+
+  it('starts no session where it could not be kept', async () => {
+    writeFileSync(join(home.path, '.tunnel'), 'a file');
+    const { code, io } = await logIn();
+    expect([code, platform.paths()]).toEqual([2, []]);
+    expect(io.err()).toContain('a part of the path is not a folder');
+  });
+
   it('prints a key that could not be kept, for it cannot be shown again', async () => {
     platform.onCreate = () => mkdirSync(join(file('key'), 'x'), { recursive: true });
     const { code, io } = await logIn();
@@ -197,9 +213,33 @@ describe('a computer that uses another account or platform', () => {
   });
 
   it('keeps its server when that is one of this platform', async () => {
-    platform.regions = [region('local', '127.0.0.1:1')];
+    platform.regions = [region('local', server.replace('127.0.0.1', 'localhost'))];
     await logIn('--replace');
     expect(read('config.yml')).toContain(`server: "${server}"`);
+  });
+
+  it('does not show their key to a server of this platform: --region alone changes nothing', async () => {
+    const { code, io } = await logIn('--region', 'eu');
+    expect([code, keysMade(), read('config.yml')]).toEqual([2, 0, OTHER()]);
+    expect(io.err()).toBe(
+      'tunnel: ~/.tunnel/config.yml keeps the API key of another account, and its server. To switch both: `tunnel login --replace --region eu`.\n',
+    );
+  });
+
+  it('leaves their server with their key when that key has ended', async () => {
+    write('config.yml', OTHER().replace('admin', 'tnl_revoked'));
+    const { io } = await logIn();
+    expect(io.out()).toContain('Server set to eu.example.com:443 (region eu).');
+    expect(read('config.yml')).toBe('auth_token_file: key # theirs\nserver: eu.example.com:443\ninsecure: false\n');
+  });
+
+  it('is told when config.yml keeps a server that this platform does not name', async () => {
+    write('config.yml', `server: "${server}"\n`);
+    const { code, io } = await logIn();
+    expect([code, read('config.yml')]).toEqual([0, `server: "${server}"\nauth_token_file: key\n`]);
+    expect(io.err()).toBe(
+      `tunnel: note: config.yml keeps its server ${server}. This platform does not name it. To use eu.example.com:443: \`tunnel login --region eu\`.\n`,
+    );
   });
 });
 

@@ -1,7 +1,7 @@
 // What `tunnel login` leaves behind so that the next command works: an API key of this computer, and the server, in config.yml.
 import { existsSync } from 'node:fs';
 import { isLoopback } from '@tunnel/client';
-import type { UsageRegion } from '@tunnel/contract';
+import type { CreatedKey, UsageRegion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { clientFileKeys, pathFrom, type Secret, sha256Hex } from '@tunnel/runtime';
 import { hostOf } from './api/http-call.ts';
@@ -9,6 +9,7 @@ import type { PlatformLogin } from './api/platform-login.ts';
 import { type ConfigChanges, saveConfigKeys, writtenConfigPath } from './config-keys.ts';
 import type { Io } from './io.ts';
 import { type KeyStore, keyFileIn, prepareKeyStore } from './key-store.ts';
+import { CLI_LIMITS } from './limits.ts';
 import { isServerOf, reachableRegions, regionLines, regionNamed, serverSettings } from './login-region.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import { oneLine } from './problem-report.ts';
@@ -36,11 +37,14 @@ export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io:
   const wanted = flags.region === undefined ? undefined : regionNamed(flags.region, regions);
   const key = await whoseKey(login, config, flags, io);
   const switches = key === 'other' && (flags.replace === true || (await asksToSwitch(config, login, io)));
-  // A key of elsewhere that stays in use keeps its server, also when that is the usual one and not written down.
+  // A key of elsewhere that stays in use keeps its server, also when that is the usual one and not written down: it would be shown here.
   const isOpen = key !== 'other' || switches;
-  const region = wanted ?? (isOpen ? await chooseRegion({ regions, config, switches }, io) : null);
+  if (!isOpen && wanted !== undefined) throw keptKey(wanted, config, io);
+  // A server of elsewhere goes with the key that was for it.
+  const startsOver = switches || key === 'ended';
+  const region = wanted ?? (isOpen ? await chooseRegion({ regions, config, startsOver }, io) : null);
   const server = region === null ? null : serverSettings(region, trustOf(flags, config, io));
-  const changes = { ...server?.changes, ...(switches ? otherAddresses(config, login, server !== null) : {}) };
+  const changes = { ...server?.changes, ...(startsOver ? otherAddresses(config, login, server !== null) : {}) };
   if (key === 'none' || key === 'ended' || switches) await makeKey(login, { flags, config, changes, say }, io);
   else {
     saveConfigKeys(writtenConfigPath(flags.config, io), changes, io);
@@ -50,8 +54,16 @@ export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io:
   if (server?.isClearTextRefused === true) {
     note(`${region?.control} takes no TLS. If the network is yours, set \`tls: false\` in config.yml.`, io);
   }
-  if (region === null && isOpen && serverIn(config) === undefined) {
+  if (region === null && isOpen) noteServerKept(serverIn(config), regions, io);
+};
+
+const noteServerKept = (server: string | undefined, regions: readonly UsageRegion[], io: Io): void => {
+  const [first] = regions;
+  if (server === undefined) {
     note('No edge is online that this computer can reach. Set `server` in config.yml, or log in again later.', io);
+  } else if (first !== undefined && !isServerOf(server, regions)) {
+    const hint = `To use ${first.control}: \`tunnel login --region ${first.region_id}\`.`;
+    note(`config.yml keeps its server ${server}. This platform does not name it. ${hint}`, io);
   }
 };
 
@@ -124,7 +136,7 @@ const makeKey = (login: PlatformLogin, { flags, config, changes, say }: NewKeyPl
       return say('This computer already has an API key.');
     }
     const store = prepareKeyStore(flags.config, io, changes);
-    const { token } = await login.call((client) => client.createKey({ label: labelOf(io) }));
+    const { token } = await createKey(login, labelOf(io));
     saveNewKey(store, token, io);
     for (const line of savedKeyLines(store, io)) say(line);
   });
@@ -133,6 +145,15 @@ const makeKey = (login: PlatformLogin, { flags, config, changes, say }: NewKeyPl
 const LABEL_MAX_CHARS = 100;
 
 const labelOf = ({ hostName }: Io): string => oneLine(hostName).slice(0, LABEL_MAX_CHARS).trim() || 'computer';
+
+/** Whatever else came would be shown on a screen, and sent in a header. */
+const IS_KEY = new RegExp(`^[\\x21-\\x7e]{1,${CLI_LIMITS.NEW_KEY_MAX_CHARS}}$`);
+
+export const createKey = async (login: PlatformLogin, label: string): Promise<CreatedKey> => {
+  const created = await login.call((client) => client.createKey({ label }));
+  if (IS_KEY.test(created.token)) return created;
+  throw new Fault('CLIENT_NOT_A_PLATFORM', { url: login.platformUrl, reason: 'its answer is no API key' });
+};
 
 export const saveNewKey = (store: KeyStore, key: string, io: Io): void => {
   try {
@@ -153,6 +174,11 @@ export const savedKeyLines = ({ keyFile, oldKeyFile }: KeyStore, io: Io): string
 const otherKeyText = (config: LoadedConfig | null, io: Io): string =>
   `${shownPath(config?.path ?? '', io)} keeps the API key of another account. To switch: \`tunnel login --replace\`.`;
 
+const keptKey = ({ region_id }: UsageRegion, config: LoadedConfig | null, io: Io): Fault =>
+  new Fault('CLIENT_USAGE', {
+    reason: `${shownPath(config?.path ?? '', io)} keeps the API key of another account, and its server. To switch both: \`tunnel login --replace --region ${region_id}\`.`,
+  });
+
 const note = (text: string, io: Io): void => void io.stderr.write(`tunnel: note: ${text}\n`);
 
 // ---- the server ----
@@ -160,8 +186,8 @@ const note = (text: string, io: Io): void => void io.stderr.write(`tunnel: note:
 interface RegionChoice {
   readonly regions: readonly UsageRegion[];
   readonly config: LoadedConfig | null;
-  /** The account changes: a server of elsewhere goes with the key that was for it. */
-  readonly switches: boolean;
+  /** A server of elsewhere goes too. */
+  readonly startsOver: boolean;
 }
 
 /** That stands in the file; undefined: the client goes to the usual one. */
@@ -169,13 +195,13 @@ const serverIn = (config: LoadedConfig | null): string | undefined =>
   config !== null && clientFileKeys(config.path).includes('server') ? config.values.server : undefined;
 
 /** null: `server` of config.yml stays as it is. */
-const chooseRegion = async ({ regions, config, switches }: RegionChoice, io: Io): Promise<UsageRegion | null> => {
+const chooseRegion = async ({ regions, config, startsOver }: RegionChoice, io: Io): Promise<UsageRegion | null> => {
   const server = serverIn(config);
-  if (server !== undefined && !(switches && !isServerOf(server, regions))) return null;
+  if (server !== undefined && !(startsOver && !isServerOf(server, regions))) return null;
   const [first] = regions;
   if (first === undefined || regions.length === 1 || io.stdin.isTTY !== true) return first ?? null;
   io.stderr.write(`Regions:\n${regionLines(regions).join('\n')}\n`);
-  const question = `Region [${oneLine(first.region_id)}]: `;
+  const question = `Region [${first.region_id}]: `;
   return withPrompt(io, 'Add --region.', async (prompt) => {
     for (;;) {
       const typed = (await prompt.ask(question)).trim();
@@ -187,10 +213,8 @@ const chooseRegion = async ({ regions, config, switches }: RegionChoice, io: Io)
 
 const serverText = ({ control, region_id }: UsageRegion, others: readonly UsageRegion[]): string =>
   [
-    `Server set to ${oneLine(control)} (region ${oneLine(region_id)}).`,
-    ...(others.length < 2
-      ? []
-      : [`There are ${others.map((one) => oneLine(one.region_id)).join(', ')}: choose with --region.`]),
+    `Server set to ${oneLine(control)} (region ${region_id}).`,
+    ...(others.length < 2 ? [] : [`There are ${others.map((one) => one.region_id).join(', ')}: choose with --region.`]),
   ].join(' ');
 
 /** Nothing in the file leads to the other platform any more: the new key would be shown there. */

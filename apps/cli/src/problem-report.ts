@@ -81,8 +81,9 @@ export const reportProblem = (error: unknown, io: Pick<Io, 'stderr' | 'env'>, pa
 const REWORDED: readonly (readonly [RegExp, string])[] = [
   [/^error: /, ''],
   // What was typed is repeated, but no password of a URL.
-  [/:\/\/[^\s/@']*@/, '://…@'],
+  [/:\/\/[^\s/']*@/, '://…@'],
   [/^command-argument value '(.*)' is invalid for argument '(\S+)'\./, "Invalid $2 '$1'."],
+  [/^Invalid port '(?=https?:\/\/)/i, "Invalid URL '"],
   [/^option '(?:-\w, )?(--\S+)[^']*' argument '(.*)' is invalid\./, "Invalid $1 '$2'."],
   [/^option '(?:-\w, )?(--\S+)[^']*' argument missing$/, '$1 needs a value.'],
   [/^required option '(--\S+)[^']*' not specified$/, '$1 is missing.'],

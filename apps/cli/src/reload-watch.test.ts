@@ -1,8 +1,7 @@
 // Reading config.yml again: connections to peers, the watch of the file, and commands that have none.
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { dirname, join } from 'node:path';
-import { eventually } from '@tunnel/testkit';
+import { eventually, freePort } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
 import { makeTestIo } from './io.fixture.ts';
 import {
@@ -33,13 +32,6 @@ describe('peers', () => {
     `${name}: { proto: p2p, p2p_connect: office, p2p_secret: ${SECRET}, listen_port: ${port}, p2p_direct: false }`;
   const portOf = (ready: Event): number => Number(String(ready['listen']).split(':').at(-1));
   const reach = (port: number): Visitor => dial({ assigned_port: port });
-  const freePort = async (): Promise<number> => {
-    const server = createTcpServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-  };
 
   it('stay when they are the same, begin again when they changed, and finish what runs when they are gone', async () => {
     const [first, second] = [await echo('first'), await echo('second')];

@@ -5,7 +5,13 @@ import { createServer as createHttp2Server, type ServerHttp2Session } from 'node
 import { type AddressInfo, connect as connectTcp, createServer as createTcpServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Edge } from '@tunnel/edge';
-import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import {
+  claimPortBlock,
+  eventually,
+  type PortBlock,
+  type TemporaryDirectory,
+  temporaryDirectory,
+} from '@tunnel/testkit';
 import { afterEach, beforeEach, expect } from 'vitest';
 import { startEdge } from './edge.fixture.ts';
 import { makeTestIo, type TestIo } from './io.fixture.ts';
@@ -15,6 +21,7 @@ export type Event = Record<string, unknown>;
 
 let home: TemporaryDirectory;
 let edge: Edge;
+let ports: PortBlock;
 let file: string;
 const cleanUps: (() => void | Promise<void>)[] = [];
 
@@ -23,17 +30,28 @@ export const useEdgeAndHome = (): void => {
   beforeEach(async () => {
     home = await temporaryDirectory();
     file = join(home.path, 'tunnel.yml');
-    edge = await startEdge();
+    // Of its own: an edge of another process would take a port that is free between an end and a beginning.
+    ports = await claimPortBlock();
+    edge = await startEdge({ limits: { tcp_port_range: [ports.from, ports.to] } });
   });
   afterEach(async () => {
     for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
     await edge.stop({ drainMs: 0 });
+    await ports.close();
     await home.close();
   });
 };
 
 /** The config file of the test. */
 export const configFile = (): string => file;
+
+/** A public port that none of these has: the edge takes any that is free, be it one that was just given back. */
+export const portBeside = (...tunnels: readonly Event[]): number => {
+  const taken = tunnels.map((tunnel) => tunnel['assigned_port']);
+  return (
+    Array.from({ length: taken.length + 1 }, (_, at) => ports.from + at).find((port) => !taken.includes(port)) ?? 0
+  );
+};
 
 export const controlAddress = (): string => `127.0.0.1:${edge.addresses.control.port}`;
 

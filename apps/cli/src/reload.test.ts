@@ -12,6 +12,7 @@ import {
   h2c,
   listed,
   opened,
+  portBeside,
   readyOf,
   reload,
   start,
@@ -46,7 +47,7 @@ describe('SIGHUP', () => {
     );
 
     write([
-      `d: { proto: tcp, local_port: ${d} }`,
+      `d: { proto: tcp, local_port: ${d}, remote_port: ${portBeside(readyA, readyB, readyC, readyR)} }`,
       `c: { proto: tcp, local_port: ${c2} }`,
       `r: { proto: tcp, local_port: ${a} }`,
       'a:',

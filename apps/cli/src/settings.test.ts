@@ -62,7 +62,7 @@ describe('bad usage', () => {
     [['http', '80', '--subdomian', 'x'], "Unknown option '--subdomian'. Did you mean --subdomain?\n"],
     [
       ['http', 'http://ann:pw@localhost:80'],
-      "Invalid port 'http://…@localhost:80'. Leave out user and password: http://localhost\n",
+      "Invalid URL 'http://…@localhost:80'. Leave out user and password: http://localhost\n",
     ],
     [['http', '80', '--name'], 'tunnel: --name needs a value.\n'],
     [['pools', '--token', 't', '--interval', '0'], 'Use 1-3600.'],

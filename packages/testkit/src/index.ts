@@ -20,6 +20,7 @@ export {
   testCertificate,
 } from './mux-pairs.ts';
 export { type ObservingPorts, startObservingPorts } from './observing-ports.ts';
+export { claimPortBlock, type PortBlock } from './port-block.ts';
 export {
   type ConnectProxyOptions,
   type ProxyRequest,

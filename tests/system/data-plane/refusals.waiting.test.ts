@@ -1,9 +1,8 @@
 // What cannot work is said in one clear line, with the exit code of its kind, and never in a loop.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { eventually, startEchoServer, startSinkServer, startTcpServer } from '@tunnel/testkit';
+import { claimPortBlock, eventually, startEchoServer, startSinkServer, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { claimPortBlock } from '../port-block.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
 import { Harness, it } from '../system-test.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';

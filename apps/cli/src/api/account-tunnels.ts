@@ -128,10 +128,15 @@ const ofRest = (tunnel: EdgeTunnel): LiveTunnel => ({
 /** How many requests can be asked for at once. */
 export const REQUESTS_MAX = CAPTURE_LIST_LIMIT.max;
 
-/** Sent again by whichever live tunnel has kept it. An edge that does not answer may have it: that is said when no other had. */
+/**
+ * Sent again by whichever live tunnel has kept it. What another tunnel says is told only when none had it: a request that was sent must not
+ * look as if it was not. An edge that does not answer may have it.
+ */
 export const replayAnywhere = async (source: AccountTunnels, requestId: string): Promise<CapturedRequest> => {
-  const waiting = (await source.live()).filter(({ protocol }) => protocol === 'http');
-  let away: Fault | null = null;
+  // In a path they would mean something else.
+  const isId = !/^\.{0,2}$/.test(requestId);
+  const waiting = isId ? (await source.live()).filter(({ protocol }) => protocol === 'http') : [];
+  let problem: Fault | null = null;
   const found: CapturedRequest[] = [];
   const askOn = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined && found.length === 0; next = waiting.shift()) {
@@ -139,15 +144,16 @@ export const replayAnywhere = async (source: AccountTunnels, requestId: string):
         found.push(await source.replay(next.tunnel_id, requestId));
       } catch (error) {
         const fault = Fault.from(error);
-        if (fault.code === 'EDGE_AWAY') away = fault;
-        else if (!NOT_HERE.has(fault.code)) throw error;
+        if (NOT_HERE.has(fault.code)) continue;
+        problem = fault;
+        if (fault.code !== 'EDGE_AWAY') waiting.length = 0;
       }
     }
   };
   await Promise.all(Array.from({ length: CLI_LIMITS.ACCOUNT_TUNNELS_ASKED_AT_ONCE }, askOn));
   const [request] = found;
   if (request !== undefined) return request;
-  throw away ?? new Fault('CLIENT_REQUEST_UNKNOWN', { request: requestId });
+  throw problem ?? new Fault('CLIENT_REQUEST_UNKNOWN', { request: requestId });
 };
 
 /** The tunnel may have ended meanwhile. */

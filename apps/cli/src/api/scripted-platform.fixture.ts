@@ -122,7 +122,7 @@ export class ScriptedPlatform {
     if (this.suspended) return refuse(response, refusals.suspended);
     if (path.startsWith('/billing')) return this.#billing({ method, path, body }, response);
     const captured = /^\/usage\/tunnels\/([^/]+)\/requests(?:\/([^/]+)\/replay)?/.exec(path);
-    if (captured !== null) return this.#requests(captured[1] ?? '', captured[2], response);
+    if (captured !== null) return this.#requests(captured[1] ?? '', captured[2], path, response);
     if (method === 'DELETE') {
       const left = this.keys.filter(({ id }) => path !== `/keys/${String(id)}`);
       if (left.length === this.keys.length) return refuse(response, refusals.key);
@@ -141,9 +141,12 @@ export class ScriptedPlatform {
     else send(response, 200, pageOf(this.tunnels, path));
   }
 
-  #requests(tunnelId: string, requestId: string | undefined, response: ServerResponse): void {
+  #requests(tunnelId: string, requestId: string | undefined, path: string, response: ServerResponse): void {
     const requests = this.captures.get(tunnelId) ?? [];
-    if (requestId === undefined) return send(response, 200, { tunnel_id: tunnelId, requests, truncated: false });
+    if (requestId === undefined) {
+      const page = { tunnel_id: tunnelId, requests: pageOf(requests, path), truncated: false };
+      return send(response, 200, page);
+    }
     const found = requests.find(({ id }) => id === requestId);
     if (found === undefined) return refuse(response, refusals.capture);
     send(response, 200, { ...found, id: 'req_new', replay_of: requestId });

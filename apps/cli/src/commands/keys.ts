@@ -6,7 +6,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { PROXY_FLAG } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { prepareKeyStore } from '../key-store.ts';
-import { savedKeyLines, saveNewKey } from '../login-setup.ts';
+import { createKey, savedKeyLines, saveNewKey } from '../login-setup.ts';
 import { keyLines } from '../output/account.ts';
 import { coloursOf } from '../output/text.ts';
 import { oneLine } from '../problem-report.ts';
@@ -61,12 +61,12 @@ const createCommand = (io: Io, finish: Finish): Command =>
     .action(async ({ label, save, json, ...flags }: CreateFlags) => {
       const login = PlatformLogin.open(io, flags);
       const store = save === true ? prepareKeyStore(flags.config, io) : null;
-      const created = await login.call((client) => client.createKey({ label }));
+      const created = await createKey(login, label);
       if (store !== null) saveNewKey(store, created.token, io);
       if (json === true) io.stdout.write(`${JSON.stringify(store === null ? created : { id: created.id })}\n`);
       else if (store === null) {
         io.stderr.write("Copy this key now. You won't see it again.\n");
-        io.stdout.write(`${oneLine(created.token)}\n`);
+        io.stdout.write(`${created.token}\n`);
       } else io.stdout.write(`${savedKeyLines(store, io).join('\n')}\n`);
       finish(EXIT.endedAsAsked);
     });

@@ -141,6 +141,7 @@ describe('tunnel requests', () => {
   });
 
   it('says when there was none', async () => {
+    platform.tunnels = [tunnel('web', { request_count: 0 })];
     platform.captures.clear();
     expect((await outcome(['requests', 'web'])).out).toBe('No requests yet\n');
   });
@@ -168,6 +169,37 @@ describe('tunnel requests', () => {
     io.signal('SIGINT');
     await clock.advance(1000);
     expect([await code, io.err()]).toEqual([0, '']);
+  });
+
+  it('-f shows nothing as new that was there before, and says when more came than are kept', async () => {
+    const many = (from: number): Record<string, unknown>[] =>
+      Array.from({ length: 100 }, (_, at) => request(`req_${from + 99 - at}`));
+    platform.captures.set('tun_web', many(100));
+    const clock = new FakeClock();
+    const { io, code } = start(['requests', 'web', '-f', '-n', '1'], { clock });
+    const ids = (): string[] => [...io.out().matchAll(/ (req_\d+)$/gm)].map((match) => match[1] ?? '');
+    await eventually(() => expect(ids()).toEqual(['req_199']));
+    platform.captures.set('tun_web', many(160));
+    await eventually(async () => {
+      await clock.advance(1000);
+      expect([ids().length, ids().at(1), ids().at(-1)]).toEqual([61, 'req_200', 'req_259']);
+    });
+    expect(io.err()).toBe('');
+    platform.captures.set('tun_web', many(500));
+    await eventually(async () => {
+      await clock.advance(1000);
+      expect(ids()).toHaveLength(161);
+    });
+    expect(io.err()).toBe('tunnel: note: more requests came than the edge keeps; some are not shown.\n');
+    io.signal('SIGINT');
+    await clock.advance(1000);
+    expect(await code).toBe(0);
+  });
+
+  it('of a tunnel that keeps none says so', async () => {
+    platform.tunnels = [tunnel('web', { request_count: 5 })];
+    platform.captures.clear();
+    expect((await outcome(['requests', 'web'])).out).toBe('This tunnel keeps no requests.\n');
   });
 
   it('-f says once that the region is away, and goes on', async () => {
@@ -204,6 +236,17 @@ describe('tunnel replay', () => {
     expect(platform.paths().some((path) => path.includes('tun_db'))).toBe(false);
     const json = await outcome(['replay', 'req_7', '--json']);
     expect(JSON.parse(json.out)).toMatchObject({ id: 'req_new', replay_of: 'req_7' });
+  });
+
+  it('says that it was sent, whatever another tunnel has to say', async () => {
+    const busy = JSON.stringify({ error: 'too many replays', code: 'RATE_LIMITED', request_id: 'r' });
+    platform.trap('/usage/tunnels/tun_web/requests', 429, busy);
+    expect(await outcome(['replay', 'req_7'])).toMatchObject({ code: 0, err: '' });
+  });
+
+  it.each(['', '.', '..'])('asks nobody for what is no id: %j', async (id) => {
+    expect((await outcome(['replay', id])).code).toBe(2);
+    expect(platform.asks).toEqual([]);
   });
 
   it('ends with 2 when none has it; a region that is away may have it', async () => {

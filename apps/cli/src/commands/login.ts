@@ -72,6 +72,8 @@ const logIn = async (flags: LoginFlags, io: Io): Promise<string> => {
   const isNew = flags.key && flags.config !== undefined && !existsSync(configPath(flags.config, io));
   const config = isNew ? null : loadConfig(flags.config, io);
   const platform = checkPlatform(choosePlatform(flags, config, before, io));
+  // Where it cannot be kept there is to be no session: nobody could end it.
+  await file.exclusively(async () => {});
   const credentials = await readCredentials(flags, before, io);
   const proxyFor = resolveProxy(flags.proxy, config, io);
   const { body, refreshToken } = await platformClient(platform, proxyFor).logIn(credentials);

@@ -6,6 +6,7 @@ import {
   type AccountFlags,
   type AccountTunnels,
   addAccountFlags,
+  type LiveTunnel,
   openAccountTunnels,
   REQUESTS_MAX,
 } from '../api/account-tunnels.ts';
@@ -65,12 +66,19 @@ export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Comma
       const print = (request: CapturedRequest): void =>
         void io.stdout.write(`${json === true ? JSON.stringify(request) : capturedLine(request, lookOf(io))}\n`);
       const shown = new ShownRequests(print);
-      const first = await source.requests(id, Math.max(lines, CAPTURE_LIST_LIMIT.min));
+      // To follow, all that there are: what was before is not what comes.
+      const first = await source.requests(id, follow === true ? REQUESTS_MAX : Math.max(lines, CAPTURE_LIST_LIMIT.min));
       shown.show(first.slice(0, lines), first);
       if (follow === true) await followRequests(source, id, shown, io);
-      else if (first.length === 0 && json !== true) io.stdout.write('No requests yet\n');
+      else if (first.length === 0 && json !== true) io.stdout.write(`${nothingText(choice.tunnel)}\n`);
       finish(EXIT.endedAsAsked);
     });
+
+const TOO_MANY = 'tunnel: note: more requests came than the edge keeps; some are not shown.';
+
+/** With --no-capture requests pass, and none is kept. */
+const nothingText = ({ request_count: count }: LiveTunnel): string =>
+  count === 0 ? 'No requests yet' : 'This tunnel keeps no requests.';
 
 /** Ends when it is told to, or for a reason that waiting cannot heal. */
 const followRequests = async (source: AccountTunnels, id: string, shown: ShownRequests, io: Io): Promise<void> => {
@@ -78,9 +86,13 @@ const followRequests = async (source: AccountTunnels, id: string, shown: ShownRe
   let isLost = false;
   while (!stop.aborted) {
     try {
-      const last = await source.requests(id, CAPTURE_LIST_LIMIT.default);
+      let last = await source.requests(id, CAPTURE_LIST_LIMIT.default);
       // None of them is known: there may be more that came since.
-      shown.show(shown.isGap(last) ? await source.requests(id, REQUESTS_MAX) : last);
+      if (shown.isGap(last, CAPTURE_LIST_LIMIT.default)) {
+        last = await source.requests(id, REQUESTS_MAX);
+        if (shown.isGap(last, REQUESTS_MAX)) io.stderr.write(`${TOO_MANY}\n`);
+      }
+      shown.show(last);
       isLost = false;
     } catch (error) {
       const fault = Fault.from(error);
@@ -113,7 +125,9 @@ export class ShownRequests {
     }
   }
 
-  isGap(requests: readonly CapturedRequest[]): boolean {
-    return this.#seen.size > 0 && requests.length > 0 && requests.every(({ id }) => !this.#seen.has(id));
+  /** `limit`: how many were asked for. Before the first there is nothing to know them by. */
+  isGap(requests: readonly CapturedRequest[], limit: number): boolean {
+    const isFull = requests.length >= limit || this.#seen.size > 0;
+    return isFull && requests.length > 0 && requests.every(({ id }) => !this.#seen.has(id));
   }
 }

@@ -13,7 +13,7 @@ import {
   wayText,
 } from './lines.ts';
 import { connectionText, pathText, peerText } from './peers.ts';
-import { type Colours, cutVisible } from './text.ts';
+import { type Colours, cutVisible, visibleLength } from './text.ts';
 
 export type RunState = 'connecting' | 'connected' | 'reconnecting' | 'stopping' | 'stopped';
 
@@ -145,8 +145,8 @@ class Rows {
     const { paint = String, before = '', after = '' } = more;
     const lead = before === '' ? '' : `${before}  `;
     const whole = `${lead}${url}${after === '' ? '' : ` ${after}`}`;
-    if (LABEL_WIDTH + whole.length <= width) return this.add(label, whole, paint);
-    if (LABEL_WIDTH + lead.length + url.length <= width) this.add(label, `${lead}${url}`, paint);
+    if (LABEL_WIDTH + visibleLength(whole) <= width) return this.add(label, whole, paint);
+    if (LABEL_WIDTH + visibleLength(lead + url) <= width) this.add(label, `${lead}${url}`, paint);
     else {
       this.add(label, before, paint);
       this.lines.push(paint(url));

@@ -57,7 +57,7 @@ const ID_WIDTH = 24;
 /** When, what, how it went, how long it took, and the id that `tunnel replay` takes. */
 export const capturedLine = (request: CapturedRequest, { width, colours, now }: ListLook): string => {
   const [moment, path] = [momentText(request.at), oneLine(request.path)];
-  const method = oneLine(request.method).slice(0, METHOD_WIDTH);
+  const method = oneLine(request.method);
   const marks = [
     ...(request.aborted ? ['aborted'] : []),
     ...(request.edited === true ? ['edited'] : []),
@@ -69,7 +69,7 @@ export const capturedLine = (request: CapturedRequest, { width, colours, now }: 
   if (width === null) return [moment, method, path, status, duration, id].join('  ');
   const today = momentText(new Date(now).toISOString()).slice(0, DAY_LENGTH);
   const at = moment.startsWith(today) ? moment.slice(DAY_LENGTH) : moment;
-  const lead = `${at} ${method.padEnd(METHOD_WIDTH)} `;
+  const lead = `${at} ${method.slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH)} `;
   const room = Math.max(PATH_LEAST, width - 1 - lead.length - DURATION_WIDTH - Math.max(ID_WIDTH, id.length) - 7);
   const shown = path.length <= room ? path.padEnd(room) : `${path.slice(0, room - 1)}…`;
   return `${colours.dim(lead)}${shown} ${status} ${duration.padStart(DURATION_WIDTH)}  ${id}`;

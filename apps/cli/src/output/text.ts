@@ -11,8 +11,9 @@ export const coloursOf = ({ stdout, env }: Pick<Io, 'stdout' | 'env'>): Colours 
 /** Cells of a list below each other. */
 export const columns = (rows: readonly (readonly string[])[]): string[] => {
   const widths: number[] = [];
-  for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, cell.length)));
-  return rows.map((row) => `  ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')}`.trimEnd());
+  for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, widthOfText(cell))));
+  const padded = (cell: string, at: number): string => cell + ' '.repeat((widths[at] ?? 0) - widthOfText(cell));
+  return rows.map((row) => `  ${row.map(padded).join('  ')}`.trimEnd());
 };
 
 export const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
@@ -26,9 +27,41 @@ export const momentText = (iso: string): string => {
 };
 
 const COLOUR = /\u001b\[\d+m/g;
+const NARROW = /^[\u0020-\u02ff\u2010-\u2026\u2190-\u21ff\u2500-\u259f]*$/;
+/** Marks that stand on the letter before them, and what is not seen at all. */
+const NO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
+/** Chinese, Japanese and Korean letters, and pictures. */
+const WIDE =
+  /^(?:\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}])$/u;
+
+const widthOfCharacter = (character: string): number => {
+  if (NO_WIDTH.test(character)) return 0;
+  return WIDE.test(character) ? 2 : 1;
+};
+
+/** In columns of a terminal. */
+const widthOfText = (text: string): number => {
+  if (NARROW.test(text)) return text.length;
+  let width = 0;
+  for (const character of text) width += widthOfCharacter(character);
+  return width;
+};
 
 /** Colours take no room. */
-export const visibleLength = (line: string): number => line.replace(COLOUR, '').length;
+export const visibleLength = (line: string): number => widthOfText(line.replace(COLOUR, ''));
+
+/** As much of its beginning as has room; no character is cut in two. */
+const startOf = (text: string, room: number): string => {
+  if (NARROW.test(text)) return text.slice(0, Math.max(0, room));
+  let left = room;
+  let end = 0;
+  for (const character of text) {
+    left -= widthOfCharacter(character);
+    if (left < 0) break;
+    end += character.length;
+  }
+  return text.slice(0, end);
+};
 
 /** Cut by what is seen: colours take no room, and the last one is ended. */
 export const cutVisible = (line: string, width: number): string => {
@@ -38,8 +71,8 @@ export const cutVisible = (line: string, width: number): string => {
   let isCut = false;
   const kept = parts.map((part, at) => {
     if (at % 2 === 1) return part;
-    const text = isCut ? '' : part.slice(0, room);
-    room -= text.length;
+    const text = isCut ? '' : startOf(part, room);
+    room -= widthOfText(text);
     if (isCut || text.length === part.length) return text;
     isCut = true;
     return `${text}…`;

@@ -1,4 +1,4 @@
-// Public ports for one stack that no other test has at the same time, whichever process runs it.
+// Public ports for one stack or edge that no other test has at the same time, whichever process runs it.
 import { createServer, type Server } from 'node:net';
 
 // Above the ephemeral ports of Linux, so that no outgoing connection sits on one; away from the ports of tests/repo.
