@@ -18,7 +18,7 @@ const SHOWN: Readonly<Record<AlertOutcome, ShownOutcome>> = {
 /** `urls`: as members spell them; null: all that nothing else was told of. */
 export type TellEnd = (urls: readonly string[] | null, outcome: AlertOutcome) => void;
 
-export type AlertedMember = Pick<Tunnel, 'alertWebhook' | 'connectedSince'>;
+type AlertedMember = Pick<Tunnel, 'alertWebhook' | 'connectedSince'>;
 
 interface Fall {
   readonly at: number;
