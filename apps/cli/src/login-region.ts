@@ -89,9 +89,9 @@ export const serverSettings = ({ control, control_tls }: UsageRegion, trust: Ser
  * all its names, and may well run two edges: there the port counts.
  */
 export const isServerOf = (server: string, regions: readonly UsageRegion[]): boolean => {
-  const placeOf = (text: string): string => {
+  const endpointOf = (text: string): string => {
     const { host, port } = parseServerAddress(text);
     return isLoopback(host) ? `this machine:${port}` : host.toLowerCase();
   };
-  return isAddress(server) && regions.some(({ control }) => placeOf(control) === placeOf(server));
+  return isAddress(server) && regions.some(({ control }) => endpointOf(control) === endpointOf(server));
 };
