@@ -67,8 +67,8 @@ const DATA_PLANE = ['tests/system/data-plane/', 'tests/chaos/', 'tests/http-diff
 
 export const SUITES = ['unit', 'database', 'system', 'data-plane'];
 
-/** Groups of steps: these suites on a Node.js that is not the one that runs this. */
-export function suiteSteps(suites, { path, version }) {
+/** Groups of steps: these suites on a Node.js that is not the one that runs this; with load or, for time, without. */
+export function suiteSteps(suites, { path, version }, withLoad) {
   const more = { command: path, env: { PATH: `${dirname(path)}${delimiter}${process.env.PATH}` } };
   const on = (name, key, projects, ...args) =>
     testStep(`${name} on Node.js ${version}`, `${key}-${version}`, [...ofProjects(projects), ...args], more);
@@ -81,6 +81,14 @@ export function suiteSteps(suites, { path, version }) {
   if (!has('system') && !has('data-plane')) return [[beside]];
   return [
     [beside, on('waiting tests', 'waiting', ['waiting'], THREE, ...files)],
-    [on(has('system') ? 'system tests' : 'data plane tests', 'system', ['system', 'load'], THREE, ...files)],
+    [
+      on(
+        has('system') ? 'system tests' : 'data plane tests',
+        'system',
+        withLoad ? ['system', 'load'] : ['system'],
+        THREE,
+        ...files,
+      ),
+    ],
   ];
 }
