@@ -1,18 +1,12 @@
 // The platform asks edges: for pools in all regions at once, for captures, health, flows and peers in the region of a tunnel.
 import {
-  type CapturedRequest,
-  type CaptureList,
   capturedRequest,
   captureList,
-  type EdgeFlows,
-  type EdgePeers,
   edgeFlows,
   edgePeers,
   type GroupSummary,
   groupSummaries,
-  type HealthEvent,
   healthEvents,
-  type ReplayEdit,
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
@@ -20,25 +14,11 @@ import * as z from 'zod';
 import type { Db } from '../db/database.ts';
 import type { MasterKey } from '../db/master-key.ts';
 import { LIMITS } from '../limits.ts';
+import type { GroupEdges, TunnelEdges } from '../services/usage/edge-state.ts';
 import { callEdge, edgeOfTunnel, edgesWithPools, type LocalEdge, type ReachableEdge } from './call-edge.ts';
 
-export interface EdgeCalls {
-  /** Of all regions. One that does not answer is named in a warning. */
-  groups(accountId: string): Promise<{ groups: GroupSummary[]; warnings: string[] }>;
-  /** TUNNEL_UNKNOWN when the edge keeps nothing of the tunnel any more; so with those below. */
-  requests(regionId: string, tunnelId: string, accountId: string, limit: number): Promise<CaptureList>;
-  replay(
-    regionId: string,
-    tunnelId: string,
-    requestId: string,
-    accountId: string,
-    edit: ReplayEdit,
-  ): Promise<CapturedRequest>;
-  healthEvents(regionId: string, tunnelId: string, accountId: string): Promise<HealthEvent[]>;
-  flows(regionId: string, tunnelId: string, accountId: string): Promise<EdgeFlows>;
-  peers(regionId: string, tunnelId: string, accountId: string): Promise<EdgePeers>;
-  dismissPeer(regionId: string, tunnelId: string, peerId: string, accountId: string): Promise<void>;
-}
+/** What the services ask of edges. TUNNEL_UNKNOWN when the edge keeps nothing of the tunnel any more. */
+export type EdgeCalls = GroupEdges & TunnelEdges;
 
 export interface EdgeCallsDeps {
   readonly db: Db;

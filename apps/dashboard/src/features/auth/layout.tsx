@@ -1,9 +1,10 @@
 // What the pages before sign-in share: their frame, the card of one step, its form, and what more than one of them does.
 import { createLink, Outlet, useLocation, useRouter } from '@tanstack/react-router';
-import { type ComponentProps, type ReactNode, type SubmitEvent, useEffect, useRef, useState } from 'react';
+import { type ComponentProps, type ReactNode, useEffect, useRef, useState } from 'react';
 import { useSessionState } from '../../app/app-context.tsx';
 import { nextPath } from '../../app/page-url.ts';
 import { Button } from '../../ui/button.tsx';
+import { FieldsForm } from '../../ui/fields-form.tsx';
 import { Brand, useTitle } from '../../ui/page-head.tsx';
 import { Problem } from '../../ui/problem.tsx';
 
@@ -66,32 +67,16 @@ interface AuthFormProps {
   readonly children: ReactNode;
 }
 
-/** A form that hands its fields over as text, and after a refusal puts the keyboard where the problem is. */
-export const AuthForm = ({ onSubmit, error, atField, remedy, pending, action, children }: AuthFormProps) => {
-  const form = useRef<HTMLFormElement>(null);
-  useEffect(() => {
-    if (error != null) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
-  }, [error]);
-  const submit = (event: SubmitEvent<HTMLFormElement>): void => {
-    event.preventDefault();
-    if (pending) return;
-    const data = new FormData(event.currentTarget);
-    onSubmit((name) => {
-      const value = data.get(name);
-      return typeof value === 'string' ? value : '';
-    });
-  };
-  return (
-    // The API's own words say what is wrong, not the browser's.
-    <form ref={form} noValidate onSubmit={submit} className="space-y-5">
-      {error != null && !atField && <Problem error={error}>{remedy}</Problem>}
-      {children}
-      <Button type="submit" kind="primary" pending={pending} className="h-10! w-full">
-        {action}
-      </Button>
-    </form>
-  );
-};
+/** The form of one step. */
+export const AuthForm = ({ onSubmit, error, atField, remedy, pending, action, children }: AuthFormProps) => (
+  <FieldsForm onSubmit={onSubmit} error={error} pending={pending} className="space-y-5">
+    {error != null && !atField && <Problem error={error}>{remedy}</Problem>}
+    {children}
+    <Button type="submit" kind="primary" pending={pending} className="h-10! w-full">
+      {action}
+    </Button>
+  </FieldsForm>
+);
 
 const Anchor = (props: ComponentProps<'a'>) => (
   // oxlint-disable-next-line jsx-a11y/anchor-has-content -- its content comes with the rest

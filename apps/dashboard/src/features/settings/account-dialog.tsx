@@ -1,8 +1,9 @@
 // The dialog of a change that the account's password confirms: its fields, what was refused, and the two ways out.
-import { type ReactNode, type SubmitEvent, useEffect, useId, useRef } from 'react';
+import { type ReactNode, useId } from 'react';
 import { Button, type ButtonKind } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { PasswordField } from '../../ui/field.tsx';
+import { FieldsForm } from '../../ui/fields-form.tsx';
 import { isFault, Problem } from '../../ui/problem.tsx';
 import { fieldProblem, problemText } from '../../ui/problem-text.ts';
 
@@ -63,7 +64,7 @@ export const AccountDialog = ({
       }
     >
       {children}
-      <DialogForm {...{ id: form, error, pending, onSubmit }}>
+      <FieldsForm {...{ id: form, error, pending, onSubmit }} className="space-y-4">
         <PasswordField
           label="Current password"
           name={CURRENT_PASSWORD}
@@ -72,35 +73,8 @@ export const AccountDialog = ({
           error={atPassword}
         />
         {more}
-      </DialogForm>
+      </FieldsForm>
       {error != null && atPassword === null && !atField && <Problem error={error} />}
     </Dialog>
-  );
-};
-
-interface DialogFormProps extends Pick<AccountDialogProps, 'error' | 'pending' | 'onSubmit'> {
-  readonly id: string;
-  readonly children: ReactNode;
-}
-
-/** After a refusal the keyboard is where the problem is. */
-const DialogForm = ({ id, error, pending, onSubmit, children }: DialogFormProps) => {
-  const form = useRef<HTMLFormElement>(null);
-  useEffect(() => {
-    if (error != null) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
-  }, [error]);
-  const submit = (event: SubmitEvent<HTMLFormElement>): void => {
-    event.preventDefault();
-    if (pending) return;
-    const data = new FormData(event.currentTarget);
-    onSubmit((name) => {
-      const value = data.get(name);
-      return typeof value === 'string' ? value : '';
-    });
-  };
-  return (
-    <form ref={form} id={id} noValidate onSubmit={submit} className="space-y-4">
-      {children}
-    </form>
   );
 };
