@@ -26,15 +26,19 @@ let folder: TemporaryDirectory;
 let clock: FakeClock;
 let path: string;
 let lines: string[];
+let runs: ReturningEndpoints[];
 beforeEach(async () => {
   folder = await temporaryDirectory();
   clock = new FakeClock();
   path = join(folder.path, 'edge-endpoints.jsonl');
   lines = [];
+  runs = [];
 });
-afterEach(() => folder.close());
-
-const keepLine = (fields: object, message: string): void => void lines.push(`${message} ${JSON.stringify(fields)}`);
+afterEach(async () => {
+  // A run that still writes when its folder goes has a line to say, and it would say it within the next test.
+  for (const run of runs) await run.stop();
+  await folder.close();
+});
 
 /** One run of an edge. One that is not stopped has crashed. */
 const startRun = async () => {
@@ -46,8 +50,11 @@ const startRun = async () => {
     clock,
     random: () => 0,
   });
-  const logger = Object.assign(createLogger({ level: 'silent', format: 'json' }), { error: keepLine });
+  const said = lines;
+  const error = (fields: object, message: string): void => void said.push(`${message} ${JSON.stringify(fields)}`);
+  const logger = Object.assign(createLogger({ level: 'silent', format: 'json' }), { error });
   const returning = new ReturningEndpoints({ dataDir: folder.path, endpoints, clock, logger });
+  runs.push(returning);
   await returning.start();
   const open = async (tunnelId: string, wanted: WantedLease, owner: Owner, secretHash: string): Promise<string> => {
     returning.claim(tunnelId, wanted, owner, secretHash);
