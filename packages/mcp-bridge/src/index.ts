@@ -1,0 +1,2 @@
+// A stdio MCP server as a web-standard handler: one child for all callers.
+export {};

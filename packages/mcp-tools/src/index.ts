@@ -1,0 +1,13 @@
+export { SCOPE_OF_TOOL, SCOPES, type Scope } from './scopes.ts';
+export {
+  type HostStatus,
+  type HostUsage,
+  type OpenedTunnel,
+  type OpenTunnelInput,
+  type RequestWish,
+  type ShownTunnel,
+  TOOL_NAMES,
+  type ToolCall,
+  type ToolHost,
+  type ToolName,
+} from './tool-host.ts';
