@@ -27,7 +27,7 @@ for (const major of majors) {
     process.exit(1);
   });
   process.stdout.write(`Node.js ${major} is ${node.version}\n`);
-  // What keeps the machine busy runs on the last of them alone.
+  // What takes long, or keeps the machine busy, runs on the last of them alone.
   groups.push(...suiteSteps(suites, node, major === majors.at(-1)));
 }
 process.exitCode = await runSteps(groups);

@@ -67,15 +67,15 @@ const DATA_PLANE = ['tests/system/data-plane/', 'tests/chaos/', 'tests/http-diff
 
 export const SUITES = ['unit', 'database', 'system', 'data-plane'];
 
-/** Groups of steps: these suites on a Node.js that is not the one that runs this; with load or, for time, without. */
-export function suiteSteps(suites, { path, version }, withLoad) {
+/** Groups of steps: these suites on a Node.js that is not the one that runs this; whole or, for time, without what takes long. */
+export function suiteSteps(suites, { path, version }, isWhole) {
   const more = { command: path, env: { PATH: `${dirname(path)}${delimiter}${process.env.PATH}` } };
   const on = (name, key, projects, ...args) =>
     testStep(`${name} on Node.js ${version}`, `${key}-${version}`, [...ofProjects(projects), ...args], more);
   const has = (suite) => suites.includes(suite);
   const files = has('system') ? [] : DATA_PLANE;
   const beside = [
-    has('unit') && on('unit tests', 'unit', ['unit', 'slow'], THREE),
+    has('unit') && on('unit tests', 'unit', isWhole ? ['unit', 'slow'] : ['unit'], THREE),
     has('database') && databaseStep(`database tests on Node.js ${version}`, `database-${version}`, more),
   ].filter(Boolean);
   if (!has('system') && !has('data-plane')) return [[beside]];
@@ -85,7 +85,7 @@ export function suiteSteps(suites, { path, version }, withLoad) {
       on(
         has('system') ? 'system tests' : 'data plane tests',
         'system',
-        withLoad ? ['system', 'load'] : ['system'],
+        isWhole ? ['system', 'load'] : ['system'],
         THREE,
         ...files,
       ),
