@@ -45,6 +45,7 @@ describe('the bound of a result', () => {
   });
 
   it('holds for one entry that is too large by itself, and for a deep list', () => {
+    expect(bytesOf(boundedOutput({ note: 'x'.repeat(600_000) }, null))).toBeLessThanOrEqual(MAX);
     const one = boundedOutput({ groups: [{ name: 'g', reason: 'x'.repeat(600_000) }] }, 'groups');
     expect(bytesOf(one)).toBeLessThanOrEqual(MAX);
     const members = Array.from({ length: 30_000 }, (_, id) => ({ id, reason: 'down' }));
