@@ -5,7 +5,7 @@ import type { Scope } from './scopes.ts';
 import type { Tool } from './tool.ts';
 import { TOOLS } from './tool-facts.ts';
 import type { ToolHost, ToolName } from './tool-host.ts';
-import { TOOL_BY_NAME } from './tools/index.ts';
+import { TOOL_BY_NAME } from './tools/all-tools.ts';
 
 export interface OfferLimits {
   /** Only tools that change nothing exist. */
