@@ -168,6 +168,27 @@ export {
 } from './net/proxy-choice.ts';
 export { proxyHeader, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
+export {
+  type AuthorizationOffer,
+  type AuthorizeError,
+  type AuthorizeRequest,
+  type AuthorizeVerdict,
+  clientIdOf,
+  judgeAuthorizeRequest,
+  parseScopes,
+  type QueryValues,
+} from './oauth/authorize-request.ts';
+export {
+  allowsPrivateClients,
+  type ClientVerdict,
+  documentLifeMs,
+  isDocumentUrl,
+  judgeClientDocument,
+  type OauthClient,
+  plainName,
+  problemOfDocumentUrl,
+} from './oauth/client-document.ts';
+export { hostOfUri, problemOfRedirectUri, withAnswer } from './oauth/redirect-uri.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export {
   type P2pAudience,
