@@ -188,6 +188,13 @@ export {
   plainName,
   problemOfDocumentUrl,
 } from './oauth/client-document.ts';
+export {
+  decideCode,
+  decideGrantRefresh,
+  type GrantFacts,
+  isGrantAlive,
+  type TokenRefusal,
+} from './oauth/grant-life.ts';
 export { hostOfUri, problemOfRedirectUri, withAnswer } from './oauth/redirect-uri.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export {
