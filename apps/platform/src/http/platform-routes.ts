@@ -4,7 +4,10 @@ import { PasswordHasher } from '../services/auth/password-hasher.ts';
 import { SigningKeys } from '../services/auth/signing-keys.ts';
 import { UserCache } from '../services/auth/users.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
+import type { ClientDocuments } from '../services/oauth/client-documents.ts';
+import { oauthAddresses } from '../services/oauth/oauth-addresses.ts';
 import type { GroupEdges, TunnelEdges } from '../services/usage/edge-state.ts';
+import { AttemptLimits } from './auth/attempt-limits.ts';
 import type { PlatformApp, RouteContext } from './platform-env.ts';
 import { requireUser } from './require-actor.ts';
 import { addAuthRoutes } from './routes/auth-routes.ts';
@@ -14,6 +17,7 @@ import { addDocsRoutes } from './routes/docs-routes.ts';
 import { addEdgeLinkRoutes, type EdgeLinkDeps } from './routes/edge-link-routes.ts';
 import { addHealthRoutes } from './routes/health-routes.ts';
 import { addKeyRoutes } from './routes/key-routes.ts';
+import { addOauthConsentRoutes } from './routes/oauth-consent-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts';
 import type { StaticFiles } from './static-files.ts';
 
@@ -24,6 +28,8 @@ export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps {
   readonly dashboard: StaticFiles | null;
   /** Of the page of the API. */
   readonly viewer: StaticFiles;
+  /** About programs that ask to be connected. */
+  readonly clientDocuments: ClientDocuments;
   /** A mail waits in the outbox. */
   readonly mailWaits: () => void;
   /** The one that is listened on. */
@@ -39,6 +45,11 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
     users: new UserCache({ db, clock }),
   };
   const withUser = { ...deps, requireUser: requireUser(accounts) };
+  const oauth = {
+    addresses: oauthAddresses(settings.public_url),
+    // Apart from log-ins: a program that goes wrong locks nobody out.
+    limits: new AttemptLimits(settings.limits, () => clock.monotonic()),
+  };
   addHealthRoutes(app, deps);
   addAuthRoutes(app, { ...withUser, ...accounts, signingKeys });
   addKeyRoutes(app, withUser);
@@ -46,6 +57,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addLoadBalancingRoutes(app, withUser);
   addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
   addEdgeLinkRoutes(app, deps);
+  addOauthConsentRoutes(app, { ...withUser, ...oauth });
   addDocsRoutes(app, deps);
   addDashboardRoutes(app, deps.dashboard);
 };
