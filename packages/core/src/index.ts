@@ -174,6 +174,8 @@ export {
   type GrantFacts,
   isGrantAlive,
   type TokenRefusal,
+  UNKNOWN_CODE,
+  UNKNOWN_TOKEN,
 } from './oauth/grant-life.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export {
