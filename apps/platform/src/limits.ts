@@ -159,6 +159,8 @@ export const LIMITS = {
   OAUTH_DOCUMENTS_PER_NETWORK: 4,
   /** What a caller is told to wait while too many are fetched: as long as one may take. */
   OAUTH_BUSY_RETRY_AFTER_SECS: 5,
+  /** Grants whose end is known without asking the database; for as long as the state of accounts. */
+  KNOWN_GRANTS_MAX: 20_000,
 
   // --- billing ---
   /** Use that is told so long after the end of its month is still billed in it. Shorter than the processor keeps a month open. */

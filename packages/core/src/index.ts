@@ -194,6 +194,8 @@ export {
   type GrantFacts,
   isGrantAlive,
   type TokenRefusal,
+  UNKNOWN_CODE,
+  UNKNOWN_TOKEN,
 } from './oauth/grant-life.ts';
 export { hostOfUri, problemOfRedirectUri, withAnswer } from './oauth/redirect-uri.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';

@@ -172,6 +172,7 @@ export const CATALOGUE = {
   OAUTH_REQUEST_UNKNOWN: entry(404, false, 'this request has expired or was already answered', 'Start again in the app that sent you here.'),
   OAUTH_CLIENT_UNKNOWN: entry(404, false, 'there is no OAuth client `{client}`', 'List them: tunnel-server oauth-client list.'),
   OAUTH_CLIENT_INVALID: entry(400, false, 'this client cannot be registered: {reason}', 'Correct --name or --redirect-uri.'),
+  OAUTH_GRANT_UNKNOWN: entry(404, false, 'no such connected app', 'List those of the account: GET /oauth/grants.'),
 
   // --- billing ---
   SPEND_CAP_REACHED: entry(403, false, 'spend cap of {cap} reached', 'Raise or remove the cap: `tunnel billing cap`, or PATCH /billing/spend-cap. The next month begins at zero.'),

@@ -5,6 +5,8 @@ import { SigningKeys } from '../services/auth/signing-keys.ts';
 import { UserCache } from '../services/auth/users.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
 import type { ClientDocuments } from '../services/oauth/client-documents.ts';
+import { GrantCache } from '../services/oauth/grants.ts';
+import { SignedMcpTokens } from '../services/oauth/mcp-tokens.ts';
 import { oauthAddresses } from '../services/oauth/oauth-addresses.ts';
 import type { GroupEdges, TunnelEdges } from '../services/usage/edge-state.ts';
 import { AttemptLimits } from './auth/attempt-limits.ts';
@@ -18,6 +20,8 @@ import { addEdgeLinkRoutes, type EdgeLinkDeps } from './routes/edge-link-routes.
 import { addHealthRoutes } from './routes/health-routes.ts';
 import { addKeyRoutes } from './routes/key-routes.ts';
 import { addOauthConsentRoutes } from './routes/oauth-consent-routes.ts';
+import { addOauthMetadataRoutes } from './routes/oauth-metadata-routes.ts';
+import { addOauthTokenRoutes } from './routes/oauth-token-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts';
 import type { StaticFiles } from './static-files.ts';
 
@@ -45,11 +49,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
     users: new UserCache({ db, clock }),
   };
   const withUser = { ...deps, requireUser: requireUser(accounts) };
-  const oauth = {
-    addresses: oauthAddresses(settings.public_url),
-    // Apart from log-ins: a program that goes wrong locks nobody out.
-    limits: new AttemptLimits(settings.limits, () => clock.monotonic()),
-  };
+  const oauth = makeOauth(deps, { ...accounts, keys: signingKeys });
   addHealthRoutes(app, deps);
   addAuthRoutes(app, { ...withUser, ...accounts, signingKeys });
   addKeyRoutes(app, withUser);
@@ -58,6 +58,21 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
   addEdgeLinkRoutes(app, deps);
   addOauthConsentRoutes(app, { ...withUser, ...oauth });
+  addOauthMetadataRoutes(app, oauth);
+  addOauthTokenRoutes(app, { ...withUser, ...oauth });
   addDocsRoutes(app, deps);
   addDashboardRoutes(app, deps.dashboard);
+};
+
+/** The parts of the authorization server. What it counts is apart from log-ins: a program that goes wrong locks nobody out. */
+const makeOauth = (
+  { db, clock, settings }: PlatformRouteDeps,
+  { keys, users }: { readonly keys: SigningKeys; readonly users: UserCache },
+) => {
+  const addresses = oauthAddresses(settings.public_url);
+  const grants = new GrantCache({ db, clock });
+  return {
+    ...{ addresses, grants, mcpTokens: new SignedMcpTokens({ keys, clock, addresses, users, grants }) },
+    limits: new AttemptLimits(settings.limits, () => clock.monotonic()),
+  };
 };

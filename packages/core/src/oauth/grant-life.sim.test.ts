@@ -16,7 +16,7 @@ type Move =
   | { readonly do: 'revoke'; readonly which: number }
   | { readonly do: 'new-password' | 'suspend' | 'restore' };
 
-const which = fc.nat(20);
+const which = fc.oneof({ weight: 2, arbitrary: fc.constant(0) }, fc.nat(20));
 const client = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.constant(1));
 const verifier = fc.oneof({ weight: 5, arbitrary: fc.constant(true) }, fc.constant(false));
 const scope = fc.option(fc.nat(SCOPES.length - 1), { freq: 3 });
@@ -28,12 +28,16 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   { weight: 8, arbitrary: fc.record({ do: fc.constant('code' as const), which, client, verifier }) },
   { weight: 12, arbitrary: fc.record({ do: fc.constant('refresh' as const), which, client, scope }) },
   fc.record({ do: fc.constant('revoke' as const), which }),
-  fc.record({ do: fc.constantFrom('new-password' as const, 'suspend' as const, 'restore' as const) }),
+  fc.record({ do: fc.constantFrom('new-password' as const, 'suspend' as const) }),
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('restore' as const) }) },
 );
-const steps = fc.array(fc.record({ move, elapsedMs: fc.oneof(fc.nat(5000), fc.nat(100_000)) }), {
-  maxLength: 80,
-  size: 'max',
-});
+const steps = fc.array(
+  fc.record({ move, elapsedMs: fc.oneof({ weight: 5, arbitrary: fc.nat(5000) }, fc.nat(100_000)) }),
+  {
+    maxLength: 80,
+    size: 'max',
+  },
+);
 
 interface Grant {
   readonly clientId: string;
@@ -155,7 +159,7 @@ class Ledger {
 }
 
 /** The newest with 0: so that chains grow. */
-const pick = <T>(list: readonly T[], which: number): T | undefined => list.at(-1 - (which % Math.max(1, list.length)));
+const pick = <T>(list: readonly T[], nth: number): T | undefined => list.at(-1 - (nth % Math.max(1, list.length)));
 
 it('gives nothing twice, nothing to others, nothing beyond what was allowed, and nothing after the end', () => {
   let given = 0;

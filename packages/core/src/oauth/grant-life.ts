@@ -26,7 +26,7 @@ export interface TokenRefusal {
   readonly reason: string;
 }
 
-/** It is about twice: the grant ends, and with it everything that was given for it. */
+/** It is in two hands: the grant ends, and with it everything that was given for it. */
 interface FoundTwice {
   readonly kind: 'reuse';
 }
@@ -63,9 +63,10 @@ export interface ShownCode {
 
 export type CodeDecision = { readonly kind: 'redeem' } | FoundTwice | TokenRefusal;
 
-/** null: there is no such code. One that is refused is not used up: whoever has it without the verifier must not spoil it. */
-export const decideCode = (code: CodeFacts | null, shown: ShownCode, now: number): CodeDecision => {
-  if (code === null) return refuse('invalid_grant', 'the code is unknown');
+export const UNKNOWN_CODE = refuse('invalid_grant', 'the code is unknown');
+
+/** One that is refused is not used up: whoever has it without the verifier must not spoil it. */
+export const decideCode = (code: CodeFacts, shown: ShownCode, now: number): CodeDecision => {
   // First, whoever shows it and however late: somebody else has read it.
   if (code.used) return { kind: 'reuse' };
   const { grant } = code;
@@ -101,14 +102,14 @@ export type GrantRefreshDecision =
   /** `again`: once more within its grace. */
   { readonly kind: 'rotate'; readonly again: boolean; readonly scopes: readonly string[] } | FoundTwice | TokenRefusal;
 
-/** null: there is no such token. */
+export const UNKNOWN_TOKEN = refuse('invalid_grant', 'the refresh token is unknown or has run out');
+
 export const decideGrantRefresh = (
-  token: GrantTokenFacts | null,
+  token: GrantTokenFacts,
   shown: ShownGrantToken,
   now: number,
   rules: RefreshRules,
 ): GrantRefreshDecision => {
-  if (token === null) return refuse('invalid_grant', 'the refresh token is unknown or has run out');
   const { grant } = token;
   if (shown.clientId !== grant.clientId) return refuse('invalid_grant', 'the token was given to another client');
   const facts = { ...token, familyRevoked: !isGrantAlive(grant), userStatus: grant.user.status };
@@ -116,9 +117,10 @@ export const decideGrantRefresh = (
   if (decision === 'reuse') return { kind: 'reuse' };
   if (decision === 'suspended' || decision === 'invalid') return endedGrant(grant);
   const { scopes } = shown;
-  const beyond = scopes?.find((scope) => !grant.scopes.includes(scope));
   // Before it is used up: a program that asks for too much may ask again.
-  if (beyond !== undefined) return refuse('invalid_scope', `scope: ${beyond} was not allowed; ask for it anew`);
+  if (scopes?.some((scope) => !grant.scopes.includes(scope))) {
+    return refuse('invalid_scope', `scope: only ${grant.scopes.join(' ')} was allowed; for more, authorize anew`);
+  }
   const refusal = otherResource(grant, shown.resource);
   if (refusal !== null) return refusal;
   const given = scopes === null ? grant.scopes : grant.scopes.filter((scope) => scopes.includes(scope));
