@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import type { OauthScope, OauthTokens } from '@tunnel/contract';
 import { randomToken, sha256Hex } from '@tunnel/runtime';
+import { decideOauthRequest, newRequestId } from '../../services/oauth/decide-request.ts';
 import { GrantCache } from '../../services/oauth/grants.ts';
 import { SignedMcpTokens } from '../../services/oauth/mcp-tokens.ts';
 import { oauthAddresses } from '../../services/oauth/oauth-addresses.ts';
@@ -13,7 +14,6 @@ import { addOauthTokenRoutes } from './oauth-token-routes.ts';
 export const CLIENT_ID = 'https://app.example/client.json';
 export const REDIRECT_URI = 'http://127.0.0.1:33418/callback';
 export const RESOURCE = 'http://localhost:8080/mcp';
-const CODE_MS = 60_000;
 
 export type FormValues = Readonly<Record<string, string | undefined>>;
 
@@ -45,33 +45,30 @@ export class OauthFixture {
     return (await row.executeTakeFirstOrThrow()).id;
   }
 
-  /** As the consent of the user leaves it. */
+  /** Its user decides on a request, as it is kept after it was checked. */
   async allow(
     email: string,
     { scope = 'tunnels:read requests:read', clientId = CLIENT_ID }: { scope?: string; clientId?: string } = {},
   ): Promise<GivenCode> {
-    const { db } = this.accounts.database;
-    const now = this.accounts.clock.now();
-    const [code, verifier] = [randomToken(32), randomToken(32)];
-    const user = await db
-      .selectFrom('users')
-      .select(['id', 'epoch'])
-      .where('email', '=', email)
-      .executeTakeFirstOrThrow();
+    const { context, clock, database } = this.accounts;
+    const [id, verifier] = [newRequestId(), randomToken(32)];
     const client = { client_id: clientId, client_host: 'app.example', client_name: 'App' };
-    const { id } = await db
-      .insertInto('oauth_grants')
-      .values({ ...client, user_id: user.id, epoch: user.epoch, scope, resource: RESOURCE, created_at: new Date(now) })
-      .returning('id')
-      .executeTakeFirstOrThrow();
-    const challenge = { redirect_uri: REDIRECT_URI, code_challenge: hash('sha256', verifier, 'base64url') };
-    const times = { created_at: new Date(now), expires_at: new Date(now + CODE_MS) };
-    await db
-      .insertInto('oauth_codes')
-      .values({ code_hash: sha256Hex(code), grant_id: id, ...challenge, ...times })
+    const asked = { redirect_uri: REDIRECT_URI, code_challenge: hash('sha256', verifier, 'base64url') };
+    await database.db
+      .insertInto('oauth_requests')
+      .values({ id, ...client, ...asked, scope, resource: RESOURCE, expires_at: new Date(clock.now() + 1000) })
       .execute();
+    const addresses = oauthAddresses(context.settings.public_url);
+    const actor = { kind: 'user', userId: await this.userId(email) } as const;
+    const decided = await decideOauthRequest({ ...context, addresses }, actor, { id, decision: { allow: true } });
+    const code = new URL(decided.redirect_to).searchParams.get('code') ?? '';
+    const { grant_id: grantId } = await database.db
+      .selectFrom('oauth_codes')
+      .select('grant_id')
+      .where('code_hash', '=', sha256Hex(code))
+      .executeTakeFirstOrThrow();
     const form = { grant_type: 'authorization_code', code, client_id: clientId, redirect_uri: REDIRECT_URI };
-    return { grantId: id, form: { ...form, code_verifier: verifier } };
+    return { grantId, form: { ...form, code_verifier: verifier } };
   }
 
   send(path: string, values: FormValues): Promise<Response> {
