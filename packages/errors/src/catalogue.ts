@@ -224,6 +224,9 @@ export const CATALOGUE = {
   MCP_TARGET_NOT_ALLOWED: entry(403, false, 'a model may not publish {target} here (allowed: {allowed})', 'Ask the person who runs this server. To allow it: the line `- "{target}"` below `mcp.allow` of config.yml, or --allow {target}.'),
   MCP_TUNNEL_LIMIT: entry(403, false, 'this server holds its limit of {limit} tunnels', 'Close one that is not needed with close_tunnel.'),
   MCP_P2P_SECRET_MISSING: entry(400, false, 'there is no secret for p2p tunnels: TUNNEL_P2P_SECRET is not set', 'Ask the person who runs this server to set TUNNEL_P2P_SECRET in its environment; `tunnel p2p secret` makes one. No tool takes it.'),
+  MCP_SCOPE_MISSING: entry(403, false, 'this token may not use {tool}: it lacks the scope {scope}', 'Connect the program again and allow it, or use an API key.'),
+  MCP_CALLS_OPEN: entry(429, true, '{limit} calls of this account are open at /mcp; try again in {seconds} s', 'Wait for one of them to end, or cancel one.'),
+  MCP_CALLS_THROTTLED: entry(429, true, 'this account has begun {limit} calls at /mcp within a minute; try again in {seconds} s', 'Wait. Operators: `[platform.mcp] calls_per_minute`.'),
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof CATALOGUE;
