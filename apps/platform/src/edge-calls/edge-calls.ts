@@ -66,7 +66,12 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
 
   tunnel: async (regionId, tunnelId, accountId) => {
     const edge = await reach(deps, regionId, tunnelId);
-    return callEdge(deps, edge, { method: 'GET', path: tunnelPath(tunnelId), accountId, timeoutMs: CALL_MS }, edgeTunnel);
+    return callEdge(
+      deps,
+      edge,
+      { method: 'GET', path: tunnelPath(tunnelId), accountId, timeoutMs: CALL_MS },
+      edgeTunnel,
+    );
   },
 
   requests: async (regionId, tunnelId, accountId, limit) => {

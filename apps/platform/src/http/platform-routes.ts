@@ -1,10 +1,18 @@
 // All routes of the platform, and what each of them needs besides the services' context.
+import type { Secret } from '@tunnel/runtime';
+import { AccountHost } from '../mcp/account-host.ts';
+import { McpEndpoint } from '../mcp/mcp-endpoint.ts';
+import { PlatformMetrics } from '../platform-metrics.ts';
 import { AccessTokens } from '../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../services/auth/password-hasher.ts';
 import { SigningKeys } from '../services/auth/signing-keys.ts';
 import { UserCache } from '../services/auth/users.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
+import { SignedMcpTokens } from '../services/oauth/mcp-tokens.ts';
+import { oauthAddresses } from '../services/oauth/oauth-addresses.ts';
+import { KnownKeys } from '../services/tunnels/verify-key.ts';
 import type { GroupEdges, TunnelEdges } from '../services/usage/edge-state.ts';
+import type { LivingTunnelEdges } from '../services/usage/living-tunnels.ts';
 import type { PlatformApp, RouteContext } from './platform-env.ts';
 import { requireUser } from './require-actor.ts';
 import { addAuthRoutes } from './routes/auth-routes.ts';
@@ -14,11 +22,13 @@ import { addDocsRoutes } from './routes/docs-routes.ts';
 import { addEdgeLinkRoutes, type EdgeLinkDeps } from './routes/edge-link-routes.ts';
 import { addHealthRoutes } from './routes/health-routes.ts';
 import { addKeyRoutes } from './routes/key-routes.ts';
+import { addMcpRoutes, type McpRouteDeps } from './routes/mcp-routes.ts';
+import { addMetricsRoutes } from './routes/metrics-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts';
 import type { StaticFiles } from './static-files.ts';
 
 export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps {
-  readonly edges: GroupEdges & TunnelEdges;
+  readonly edges: GroupEdges & TunnelEdges & LivingTunnelEdges;
   readonly billing: BillingContext;
   /** null: it is not built. */
   readonly dashboard: StaticFiles | null;
@@ -28,6 +38,8 @@ export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps {
   readonly mailWaits: () => void;
   /** The one that is listened on. */
   readonly port: () => number;
+  /** Of the operator. */
+  readonly adminToken: Secret;
 }
 
 export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): void => {
@@ -46,6 +58,30 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addLoadBalancingRoutes(app, withUser);
   addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
   addEdgeLinkRoutes(app, deps);
+  const metrics = new PlatformMetrics(deps);
+  addMetricsRoutes(app, { metrics, adminToken: deps.adminToken });
+  if (settings.mcp.enabled) {
+    const tokens = new SignedMcpTokens({
+      ...{ keys: signingKeys, clock, users: accounts.users, addresses: oauthAddresses(settings.public_url) },
+      grants: { isAlive: () => false },
+    });
+    addMcp(app, { ...deps, users: accounts.users, tokens, metrics });
+  }
   addDocsRoutes(app, deps);
   addDashboardRoutes(app, deps.dashboard);
+};
+
+interface McpParts extends PlatformRouteDeps, Pick<McpRouteDeps, 'tokens'> {
+  readonly users: UserCache;
+  readonly metrics: PlatformMetrics;
+}
+
+const addMcp = (app: PlatformApp, parts: McpParts): void => {
+  const { clock, logger, version, settings, port, tokens, metrics } = parts;
+  const endpoint = new McpEndpoint({
+    ...{ clock, logger, version, callsPerMinute: settings.mcp.calls_per_minute },
+    hostFor: (caller) => new AccountHost(parts, caller),
+    onCall: (tool, outcome) => metrics.countMcpCall(tool, outcome),
+  });
+  addMcpRoutes(app, { settings, port, endpoint, tokens, keys: new KnownKeys(parts) });
 };

@@ -1,23 +1,12 @@
 // What the tools of /mcp stand on: the account of the caller, through the services that the REST API calls. Nobody else's tunnel exists here.
 import { CAPTURE_LIST_LIMIT, CHART_DAYS } from '@tunnel/contract';
-import type {
-  HostStatus,
-  HostUsage,
-  RequestWish,
-  ShownTunnel,
-  ToolCall,
-  ToolHost,
-  ToolName,
-} from '@tunnel/mcp-tools';
+import type { HostStatus, HostUsage, RequestWish, ShownTunnel, ToolCall, ToolHost, ToolName } from '@tunnel/mcp-tools';
 import { writeAudit } from '../services/audit.ts';
 import type { AuthContext } from '../services/auth/auth-context.ts';
 import { showMe } from '../services/auth/users.ts';
 import { listKeys } from '../services/keys.ts';
 import type { ServiceContext, UserActor } from '../services/service-context.ts';
 import {
-  awaitRequest,
-  closeTunnel,
-  findRequest,
   type GroupEdges,
   listGroups,
   listRegions,
@@ -28,6 +17,7 @@ import {
 import { findLivingTunnel, type LivingTunnelEdges, listLivingTunnels } from '../services/usage/living-tunnels.ts';
 import { findTunnel, listTunnels } from '../services/usage/tunnel-log.ts';
 import { chartUsage, summarizeUsage } from '../services/usage/usage-sums.ts';
+import { awaitRequest, closeTunnel, findRequest } from './edge-requests.ts';
 import type { McpCaller } from './mcp-caller.ts';
 
 export interface AccountHostDeps extends ServiceContext {
@@ -71,7 +61,7 @@ export class AccountHost implements ToolHost {
     const tunnels: ShownTunnel[] =
       state === 'active'
         ? await listLivingTunnels(this.#deps, this.#actor, asked)
-        : await listTunnels(this.#deps, this.#actor, { limit: asked, offset: 0, state });
+        : await listTunnels(this.#deps, this.#actor, { limit: asked, offset: 0, state: 'closed' });
     return { tunnels: tunnels.slice(0, limit), truncated: tunnels.length > limit };
   }
 

@@ -74,11 +74,6 @@ export class McpEndpoint {
     return this.#modern.fetch(request, { authInfo, parsedBody: message });
   }
 
-  /** Ends what is under way. */
-  stop(): Promise<void> {
-    return this.#modern.close();
-  }
-
   #begin({ actor }: McpCaller, exchange: McpExchange): void {
     const verdict = this.#limits.begin(actor.userId, this.#deps.clock.monotonic());
     if (verdict.allowed) {

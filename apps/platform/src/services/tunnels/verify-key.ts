@@ -14,10 +14,7 @@ export interface VerifyKeyContext extends Pick<ServiceContext, 'db'> {
   readonly keyUses: Pick<KeyUses, 'note'>;
 }
 
-export const verifyKey = async (
-  { db, settings, keyUses }: VerifyKeyContext,
-  tokenHash: string,
-): Promise<KeyAnswer> => {
+export const verifyKey = async ({ db, settings, keyUses }: VerifyKeyContext, tokenHash: string): Promise<KeyAnswer> => {
   const row = await db
     .selectFrom('api_keys')
     .innerJoin('users', 'users.id', 'api_keys.user_id')
