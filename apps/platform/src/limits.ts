@@ -51,6 +51,8 @@ export const LIMITS = {
   EDGE_CALL_TIMEOUT_MS: 5000,
   /** The edge gives a service 30 s for it. */
   EDGE_REPLAY_TIMEOUT_MS: 35_000,
+  /** How often the list of an edge of before is looked at for a request that is waited for. */
+  REQUEST_POLL_MS: 1000,
   /** Of an edge's answer. */
   EDGE_ANSWER_MAX_BYTES: 32 * MiB,
   /** Streams of changes at once. */

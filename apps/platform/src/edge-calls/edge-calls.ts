@@ -1,5 +1,6 @@
 // The platform asks edges: for pools in all regions at once, for captures, health, flows and peers in the region of a tunnel.
 import {
+  awaitedRequest,
   capturedRequest,
   captureList,
   edgeFlows,
@@ -78,6 +79,32 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}`;
     return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
+  },
+
+  request: async (regionId, tunnelId, requestId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}`;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, capturedRequest);
+  },
+
+  nextRequest: async (regionId, tunnelId, accountId, wish) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const { method, pathContains, after, withinSecs, signal } = wish;
+    const query = new URLSearchParams({
+      timeout_secs: String(withinSecs),
+      ...(method === undefined ? {} : { method }),
+      ...(pathContains === undefined ? {} : { path_contains: pathContains }),
+      ...(after === undefined ? {} : { after }),
+    });
+    const path = `${tunnelPath(tunnelId)}/requests/next?${query}`;
+    const timeoutMs = withinSecs * 1000 + CALL_MS;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs, signal }, awaitedRequest);
+  },
+
+  closeTunnel: async (regionId, tunnelId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const question = { method: 'DELETE', path: tunnelPath(tunnelId), accountId, timeoutMs: CALL_MS } as const;
+    await callEdge(deps, edge, question, z.null());
   },
 
   replay: async (regionId, tunnelId, requestId, accountId, edit) => {

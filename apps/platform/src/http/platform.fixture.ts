@@ -1,5 +1,6 @@
 // The HTTP shell over a database of its own, with two users who name themselves in a header. Used by tests only.
 import type {
+  AwaitedRequest,
   CapturedRequest,
   CaptureList,
   EdgeFlows,
@@ -33,6 +34,15 @@ export class ScriptedEdges {
   }
   async requests(...question: unknown[]): Promise<CaptureList> {
     return (await this.#ask(question)) as CaptureList;
+  }
+  async request(...question: unknown[]): Promise<CapturedRequest> {
+    return (await this.#ask(question)) as CapturedRequest;
+  }
+  async nextRequest(...question: unknown[]): Promise<AwaitedRequest> {
+    return (await this.#ask(question)) as AwaitedRequest;
+  }
+  async closeTunnel(...question: unknown[]): Promise<void> {
+    await this.#ask(question);
   }
   async replay(...question: unknown[]): Promise<CapturedRequest> {
     return (await this.#ask(question)) as CapturedRequest;

@@ -6,7 +6,10 @@ import type { AuthContext } from '../services/auth/auth-context.ts';
 import { showMe } from '../services/auth/users.ts';
 import { listKeys } from '../services/keys.ts';
 import type { ServiceContext, UserActor } from '../services/service-context.ts';
+import { awaitRequest } from '../services/usage/await-request.ts';
 import {
+  closeTunnel,
+  findRequest,
   type GroupEdges,
   listGroups,
   listRegions,
@@ -17,7 +20,6 @@ import {
 import { findLivingTunnel, type LivingTunnelEdges, listLivingTunnels } from '../services/usage/living-tunnels.ts';
 import { findTunnel, listTunnels } from '../services/usage/tunnel-log.ts';
 import { chartUsage, summarizeUsage } from '../services/usage/usage-sums.ts';
-import { awaitRequest, closeTunnel, findRequest } from './edge-requests.ts';
 import type { McpCaller } from './mcp-caller.ts';
 
 export interface AccountHostDeps extends ServiceContext {
@@ -88,7 +90,8 @@ export class AccountHost implements ToolHost {
   }
 
   waitForRequest(tunnel: string, wish: RequestWish, withinMs: number, { signal }: ToolCall) {
-    return awaitRequest(this.#deps, this.#actor, tunnel, { ...wish, withinMs, signal });
+    const { method, path_contains: pathContains } = wish;
+    return awaitRequest(this.#deps, this.#actor, tunnel, { method, pathContains }, { withinMs, signal });
   }
 
   listPools() {
