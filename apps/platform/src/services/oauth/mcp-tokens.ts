@@ -1,7 +1,7 @@
 // Access tokens of programs that somebody connected: for /mcp alone, as long as their grant lives.
 
+import { OAUTH_SCOPES, type OauthScope } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { SCOPES, type Scope } from '@tunnel/mcp-tools';
 import type { Clock } from '@tunnel/runtime';
 import { SignedTokens } from '../auth/signed-tokens.ts';
 import type { SigningKeys } from '../auth/signing-keys.ts';
@@ -13,7 +13,7 @@ export interface McpBearer {
   readonly userId: string;
   readonly grantId: string;
   readonly clientId: string;
-  readonly scopes: readonly Scope[];
+  readonly scopes: readonly OauthScope[];
 }
 
 export interface McpTokens {
@@ -63,6 +63,11 @@ export class SignedMcpTokens implements McpTokens {
     return this.#signed.issue(userId, { epoch, grant_id: grantId, client_id: clientId, scope: scopes.join(' ') });
   }
 
+  /** By the token alone; null: not one for /mcp, or it has run out. */
+  claimsOf(token: string): Promise<McpBearer | null> {
+    return this.#signed.check(token);
+  }
+
   async check(token: string): Promise<McpBearer | null> {
     const claims = await this.#signed.check(token);
     if (claims === null) return null;
@@ -77,7 +82,7 @@ export class SignedMcpTokens implements McpTokens {
   }
 }
 
-const scopesOf = (text: string): Scope[] => {
+const scopesOf = (text: string): OauthScope[] => {
   const named = text.split(' ');
-  return SCOPES.filter((scope) => named.includes(scope));
+  return OAUTH_SCOPES.filter((scope) => named.includes(scope));
 };
