@@ -8,7 +8,7 @@ import { openPlatformFixture, type PlatformFixture } from '../http/platform.fixt
 import { addMcpRoutes } from '../http/routes/mcp-routes.ts';
 import { PlatformMetrics } from '../platform-metrics.ts';
 import { UserCache } from '../services/auth/users.ts';
-import { createKey, revokeKey } from '../services/keys.ts';
+import { createKey } from '../services/keys.ts';
 import type { McpBearer } from '../services/oauth/mcp-tokens.ts';
 import type { UserActor } from '../services/service-context.ts';
 import { KeyUses, KnownKeys } from '../services/tunnels/verify-key.ts';
@@ -29,7 +29,10 @@ export interface McpFixture extends PlatformFixture {
   post(bearer: string | null, message: unknown, more?: PostOptions): Promise<Response>;
   /** As a client of 2025 does it, without progress. */
   call(bearer: string, tool: string, args?: object): Promise<Response>;
-  revokeKeyOf(actor: UserActor): Promise<void>;
+  /** One more. */
+  newKey(actor: UserActor): Promise<{ readonly id: string; readonly token: string }>;
+  /** An http tunnel of theirs that lives. */
+  addTunnel(actor: UserActor, tunnelId: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -62,7 +65,7 @@ export const openMcp = async (): Promise<McpFixture> => {
   await server.start();
   port = () => server.address.port;
   const url = `http://127.0.0.1:${server.address.port}/mcp`;
-  const keyOf = async (actor: UserActor) => (await createKey(deps, actor, { label: 'model' })).token;
+  const newKey: McpFixture['newKey'] = (actor) => createKey(deps, actor, { label: 'model' });
   const post: McpFixture['post'] = (bearer, message, { headers = {}, ...more } = {}) =>
     fetch(url, {
       method: 'POST',
@@ -79,18 +82,19 @@ export const openMcp = async (): Promise<McpFixture> => {
     ...fixture,
     ...{ url, tokens, post },
     metrics: metrics as unknown as PlatformMetrics,
-    keys: { alice: await keyOf(alice), bob: await keyOf(bob) },
+    keys: { alice: (await newKey(alice)).token, bob: (await newKey(bob)).token },
     giveToken: (token, scopes, actor = alice) => {
       tokens.set(token, { userId: actor.userId, grantId: 'grant', clientId: 'https://host.example/app', scopes });
     },
     call: (bearer, name, args = {}) => post(bearer, request('tools/call', { name, arguments: args })),
-    revokeKeyOf: async (actor) => {
-      const { id } = await deps.db
-        .selectFrom('api_keys')
-        .select('id')
-        .where('user_id', '=', actor.userId)
-        .executeTakeFirstOrThrow();
-      await revokeKey(deps, actor, id);
+    newKey,
+    addTunnel: async ({ userId: user_id }, tunnel_id) => {
+      const entry = { user_id, tunnel_id, protocol: 'http', label: tunnel_id, name: 'web', region_id: 'local' };
+      const registered_at = new Date(deps.clock.now());
+      await deps.db
+        .insertInto('tunnel_log')
+        .values({ ...entry, registered_at })
+        .execute();
     },
     stop: async () => {
       await server.stop();

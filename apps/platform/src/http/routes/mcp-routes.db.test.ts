@@ -1,13 +1,17 @@
 import { Fault } from '@tunnel/errors';
 import { eventually } from '@tunnel/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CALLS_PER_MINUTE, type McpFixture, openMcp, request } from '../../mcp/mcp.fixture.ts';
+import { revokeKey } from '../../services/keys.ts';
 
 let mcp: McpFixture;
-beforeEach(async () => {
+beforeAll(async () => {
   mcp = await openMcp();
+  await mcp.addTunnel(mcp.alice, 'tun_a');
 });
-afterEach(() => mcp.stop());
+// Nothing that a test counted, or that is known of an account, is left for the next one.
+beforeEach(() => mcp.clock.advance(60_000));
+afterAll(() => mcp.stop());
 
 const LIST = request('tools/list');
 const METADATA = 'http://localhost:8080/.well-known/oauth-protected-resource/mcp';
@@ -52,10 +56,11 @@ describe('401', () => {
   });
 
   it('within two seconds after its key was revoked', async () => {
-    expect((await mcp.post(mcp.keys.alice, LIST)).status).toBe(200);
-    await mcp.revokeKeyOf(mcp.alice);
+    const { id, token } = await mcp.newKey(mcp.alice);
+    expect((await mcp.post(token, LIST)).status).toBe(200);
+    await revokeKey(mcp.deps, mcp.alice, id);
     await mcp.clock.advance(2000);
-    expect(await errorOf(await mcp.post(mcp.keys.alice, LIST))).toBe('AUTH_TOKEN_REVOKED');
+    expect(await errorOf(await mcp.post(token, LIST))).toBe('AUTH_TOKEN_REVOKED');
   });
 });
 
@@ -70,13 +75,15 @@ describe('403', () => {
   });
 
   it('when the account is suspended, by key and by token', async () => {
-    const { db } = mcp.database;
-    await db.updateTable('users').set({ status: 'suspended' }).where('id', '=', mcp.alice.userId).execute();
+    const set = (status: 'active' | 'suspended') =>
+      mcp.deps.db.updateTable('users').set({ status }).where('id', '=', mcp.bob.userId).execute();
+    await set('suspended');
     mcp.tokens.set('token', new Fault('ACCOUNT_SUSPENDED'));
-    for (const bearer of [mcp.keys.alice, 'token']) {
+    for (const bearer of [mcp.keys.bob, 'token']) {
       const answer = await mcp.post(bearer, LIST);
       expect([answer.status, challengeOf(answer), await errorOf(answer)]).toEqual([403, null, 'ACCOUNT_SUSPENDED']);
     }
+    await set('active');
   });
 
   it('for a tool outside the scopes of a token, with the scope to ask for; it is counted as refused', async () => {
@@ -147,16 +154,21 @@ describe('429', () => {
     expect((await mcp.post(mcp.keys.alice, LIST)).status).toBe(200);
   });
 
-  it('over 20 open calls of one account; a caller that leaves makes room at once', async () => {
+  it('over 20 open calls of one account; a caller that leaves makes room at once, and its edge is told', async () => {
     const leaving = new AbortController();
+    mcp.edges.answer = new Promise(() => {});
     const waiting = Array.from({ length: 20 }, () => waitOn(mcp.keys.alice, leaving.signal).catch(() => null));
-    await eventually(async () => {
-      const answer = await mcp.post(mcp.keys.alice, LIST);
-      expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '1']);
-    });
+    await eventually(() => expect(mcp.edges.asked).toHaveLength(20));
+    const refused = await mcp.call(mcp.keys.alice, 'get_status');
+    expect([refused.status, refused.headers.get('retry-after'), await errorOf(refused)]).toEqual([
+      ...[429, '1', 'MCP_CALLS_OPEN'],
+    ]);
+    expect(await mcp.metrics.text()).toContain('tunnel_mcp_calls_total{tool="get_status",outcome="refused"} 1');
     expect((await mcp.post(mcp.keys.bob, LIST)).status).toBe(200);
     leaving.abort();
     await Promise.all(waiting);
     await eventually(async () => expect((await mcp.post(mcp.keys.alice, LIST)).status).toBe(200));
+    const signals = mcp.edges.asked.map((question) => (question.at(-1) as { signal: AbortSignal }).signal);
+    await eventually(() => expect(signals.every(({ aborted }) => aborted)).toBe(true));
   });
 });
