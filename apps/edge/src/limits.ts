@@ -212,6 +212,13 @@ export const EDGE_LIMITS = {
   /** the same for one account: a service that never answers holds up its owner alone */
   REPLAYS_AT_ONCE_PER_OWNER: 16,
 
+  /** callers that wait for a request to finish, of all tunnels; each takes one of the connections to the REST */
+  REQUEST_WAITS_MAX: 1024,
+  /** the same for one account: as many as a model host may have calls under way, and its platform the same */
+  REQUEST_WAITS_PER_OWNER: 64,
+  /** after which one that was too many is told to ask again */
+  REQUEST_WAITS_BUSY_RETRY_MS: 5000,
+
   // --- alerts of groups without a healthy member ---
   /** of one alert, from the look-up of its name to the head of the answer; there is no second try */
   ALERT_TIMEOUT_MS: 5000,
@@ -254,7 +261,7 @@ export const EDGE_LIMITS = {
   /** a whole request that is not complete by then is dropped */
   API_REQUEST_TIMEOUT_MS: 30_000,
   /** connections to REST and metrics at once, however many descriptors there are */
-  API_CONNECTIONS_MAX: 1024,
+  API_CONNECTIONS_MAX: 2048,
   /** connections that GET /api/connections shows, the oldest ones */
   API_CONNECTIONS_SHOWN: 1000,
   /** flows that GET /api/tunnels/:id/flows shows, the last active ones */
@@ -291,6 +298,8 @@ export const EDGE_LIMITS = {
   PLATFORM_ANSWER_MAX_BYTES: 256 * KiB,
   /** how often the edge tells the platform that it lives */
   PLATFORM_HEARTBEAT_MS: 5000,
+  /** What the platform of the same stack may take to tell its metrics: whoever scrapes waits for them. */
+  PLATFORM_SERIES_MS: 1000,
   /** a stream of changes without a sign of life for so long is dead and asked for anew */
   PLATFORM_CHANGES_SILENT_MS: 25_000,
   /** one line of that stream */

@@ -51,6 +51,8 @@ export const LIMITS = {
   EDGE_CALL_TIMEOUT_MS: 5000,
   /** The edge gives a service 30 s for it. */
   EDGE_REPLAY_TIMEOUT_MS: 35_000,
+  /** How often the list of an edge of before is looked at for a request that is waited for. */
+  REQUEST_POLL_MS: 1000,
   /** Of an edge's answer. */
   EDGE_ANSWER_MAX_BYTES: 32 * MiB,
   /** Streams of changes at once. */
@@ -75,6 +77,20 @@ export const LIMITS = {
   KEY_USE_EVERY_MS: 60_000,
   /** Keys whose use waits to be written; more are not noted until the next flush. */
   KEY_USES_MAX: 50_000,
+
+  // --- MCP ---
+  /** Of a message to /mcp: arguments of tools are short. */
+  MCP_BODY_MAX_BYTES: 256 * KiB,
+  /** Calls of one account at /mcp at a time: each may wait for minutes. */
+  MCP_OPEN_CALLS_MAX: 20,
+  /** What a caller is told to wait while that many are open. */
+  MCP_RETRY_AFTER_SECS: 1,
+  /** A sign of life on an answer that is a stream, so that proxies keep it open. */
+  MCP_ALIVE_MS: 15_000,
+  /** Streams of /mcp on which hosts wait for changes of lists, of all accounts. */
+  MCP_SUBSCRIPTIONS_MAX: 1000,
+  /** API keys whose account is known without asking the database. */
+  KNOWN_KEYS_MAX: 20_000,
 
   // --- jobs ---
   /** How often tunnels of edges that are gone are looked for. */

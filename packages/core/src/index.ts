@@ -51,6 +51,7 @@ export {
   type SubscriptionStep,
 } from './billing/subscription.ts';
 export { ByteWindow } from './byte-window.ts';
+export { CallLimits } from './call-limits.ts';
 export { ConnectionCounts } from './connection-counts.ts';
 export {
   CHECK_IDS,
