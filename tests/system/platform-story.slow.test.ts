@@ -230,7 +230,7 @@ it('an operator registers an app beside the running stack, and shuts it out agai
     ...{ response_type: 'code', client_id: clientId, redirect_uri: uri, resource: body.resource },
     ...{ code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM', code_challenge_method: 'S256' },
   });
-  const ask = () => fetch(`${stack.run.platform_url}/oauth/authorize?${query}`, { redirect: 'manual' });
+  const ask = () => fetch(`${stack.run.platform_url}/oauth/authorize?${query.toString()}`, { redirect: 'manual' });
   expect((await ask()).headers.get('location')).toMatch(/^\/app\/consent\?request=\w+$/);
   const revoked = await serverCommand(stack, 'oauth-client', 'revoke', clientId);
   expect(revoked).toEqual([`revoked: Acme IDE (${clientId}), 0 grants ended`]);

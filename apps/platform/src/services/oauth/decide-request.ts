@@ -1,6 +1,11 @@
 // The user decides on a request: what is shown of it, and what becomes of it. Allowed, it is a grant with a code that the program redeems.
-import type { OauthDecided, OauthDecision, OauthRequest, OauthScope } from '@tunnel/contract';
-import { OAUTH_SCOPES } from '@tunnel/contract';
+import {
+  OAUTH_SCOPES,
+  type OauthDecided,
+  type OauthDecision,
+  type OauthRequest,
+  type OauthScope,
+} from '@tunnel/contract';
 import { hostOfUri, parseScopes, withAnswer } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { randomId, randomToken, sha256Hex } from '@tunnel/runtime';
