@@ -53,7 +53,7 @@ export const publicAddress = (
   return protocol === 'p2p' ? null : `${hostname}:${label}`;
 };
 
-const isLoopback = (host: string): boolean => /^(localhost|.*\.localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
+export const isLoopback = (host: string): boolean => /^(localhost|.*\.localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
 
 const shellWord = (text: string): string =>
   /^[\w./@:+[\]-]+$/.test(text) && !text.startsWith('[') ? text : `'${text.replaceAll("'", "'\\''")}'`;

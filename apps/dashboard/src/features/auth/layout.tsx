@@ -20,20 +20,22 @@ export const AuthLayout = () => (
 
 interface AuthCardProps {
   readonly title: string;
+  /** In the place of the title, which is the tab's then. */
+  readonly heading?: ReactNode;
   readonly description?: ReactNode;
   readonly below?: ReactNode;
   readonly children: ReactNode;
 }
 
 /** One step of getting in: a heading, mostly a form, and the other ways below it. */
-export const AuthCard = ({ title, description, below, children }: AuthCardProps) => {
+export const AuthCard = ({ title, heading = title, description, below, children }: AuthCardProps) => {
   useTitle(title);
   const card = useFirstFocus();
   return (
     <>
       <div ref={card} className="rounded-xl border border-line bg-surface p-6 sm:p-8">
         <h1 tabIndex={-1} className="font-semibold text-xl tracking-tight outline-none">
-          {title}
+          {heading}
         </h1>
         {description !== undefined && <p className="mt-1.5 text-muted">{description}</p>}
         <div className="mt-6 space-y-5">{children}</div>
