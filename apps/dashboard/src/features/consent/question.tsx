@@ -39,9 +39,7 @@ export const Question = ({ request, answer, error, onAnswer }: QuestionProps) =>
       <Facts request={request} />
       <Scopes asked={request.scopes} {...{ scopes, setScopes, isBusy }} />
       {isOnThisComputer(request) && (
-        <Notice tone="warn">
-          The answer goes to a program on this computer. Allow it only if you just started connecting from there.
-        </Notice>
+        <Notice tone="warn">Allow it only if you just started to connect from a program on this computer.</Notice>
       )}
       <MaybeProblem error={error} />
       <div className="grid grid-cols-2 gap-3">
@@ -85,7 +83,10 @@ const Facts = ({ request }: { readonly request: OauthRequest }) => (
     <Fact name="Your account">
       <AccountInUse />
     </Fact>
-    <Fact name="The answer goes to">{request.redirect_host}</Fact>
+    <Fact name="The answer goes to">
+      {request.redirect_host}
+      {isOnThisComputer(request) && ', this computer'}
+    </Fact>
     {request.client_id !== request.client_host && (
       <Fact name="App ID">
         <span className="font-mono text-sm">{request.client_id}</span>

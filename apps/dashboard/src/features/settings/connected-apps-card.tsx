@@ -71,7 +71,7 @@ const columnsFor = (disconnect: (grant: OauthGrant) => void): readonly Column<Oa
   },
   {
     key: 'scopes',
-    header: 'Can',
+    header: 'Access',
     cell: ({ scopes }) => (
       <ul>
         {scopes.map((scope) => (
