@@ -136,6 +136,10 @@ export const LIMITS = {
   /** Addresses and accounts whose attempts are counted. */
   ATTEMPT_KEYS_MAX: 50_000,
 
+  // --- authorization of programs ---
+  /** Grants whose end is known without asking the database; for as long as the state of accounts. */
+  KNOWN_GRANTS_MAX: 20_000,
+
   // --- billing ---
   /** Use that is told so long after the end of its month is still billed in it. Shorter than the processor keeps a month open. */
   MONTH_LATE_MS: 50 * 60_000,

@@ -100,3 +100,49 @@ export const oauthError = z
   })
   .meta({ id: 'OauthError' });
 export type OauthError = z.infer<typeof oauthError>;
+
+/** RFC 9728. */
+export const oauthResource = z
+  .object({
+    resource: z.url(),
+    authorization_servers: z.array(z.url()),
+    scopes_supported: z.array(oauthScope),
+    bearer_methods_supported: z.array(z.literal('header')),
+    resource_name: z.string(),
+  })
+  .meta({ id: 'OauthResource', description: 'What /mcp is, and who gives tokens for it.' });
+
+/** RFC 8414. */
+export const oauthServer = z
+  .object({
+    issuer: z.url(),
+    authorization_endpoint: z.url(),
+    token_endpoint: z.url(),
+    revocation_endpoint: z.url(),
+    jwks_uri: z.url(),
+    response_types_supported: z.array(z.literal('code')),
+    grant_types_supported: z.array(z.enum(['authorization_code', 'refresh_token'])),
+    code_challenge_methods_supported: z.array(z.literal('S256')),
+    token_endpoint_auth_methods_supported: z.array(z.literal('none')),
+    client_id_metadata_document_supported: z.literal(true),
+    authorization_response_iss_parameter_supported: z.literal(true),
+    scopes_supported: z.array(oauthScope),
+  })
+  .meta({ id: 'OauthServer', description: 'The authorization server: its addresses, and what it can do.' });
+
+export const oauthTokenForm = z
+  .object({
+    grant_type: z.enum(['authorization_code', 'refresh_token']),
+    client_id: clientId,
+    code: z.string().optional(),
+    redirect_uri: z.string().optional().meta({ description: 'With a code: that of the authorization request.' }),
+    code_verifier: z.string().optional().meta({ description: 'With a code: what its challenge was made of.' }),
+    refresh_token: z.string().optional(),
+    scope: z.string().optional().meta({ description: 'With a refresh token: fewer than were allowed.' }),
+    resource: z.string().optional().meta({ description: 'If it is named, that of the authorization request.' }),
+  })
+  .meta({ id: 'OauthTokenForm', description: 'The fields of `code` or of `refresh_token`.' });
+
+export const oauthRevokeForm = z
+  .object({ token: z.string(), token_type_hint: z.string().optional(), client_id: z.string().optional() })
+  .meta({ id: 'OauthRevokeForm' });

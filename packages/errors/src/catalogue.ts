@@ -167,6 +167,7 @@ export const CATALOGUE = {
   ORIGIN_REFUSED: entry(403, false, 'requests from other sites are not taken here', 'Send the request from the pages of this platform, or without an Origin header.'),
   MAIL_TOKEN_INVALID: entry(400, false, 'this link has expired or was already used', 'Ask for a new mail.'),
   LOGIN_SESSION_UNKNOWN: entry(404, false, 'no such session', 'List the sessions: GET /auth/sessions.'),
+  OAUTH_GRANT_UNKNOWN: entry(404, false, 'no such connected app', 'List those of the account: GET /oauth/grants.'),
 
   // --- billing ---
   SPEND_CAP_REACHED: entry(403, false, 'spend cap of {cap} reached', 'Raise or remove the cap: `tunnel billing cap`, or PATCH /billing/spend-cap. The next month begins at zero.'),

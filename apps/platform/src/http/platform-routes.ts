@@ -4,7 +4,11 @@ import { PasswordHasher } from '../services/auth/password-hasher.ts';
 import { SigningKeys } from '../services/auth/signing-keys.ts';
 import { UserCache } from '../services/auth/users.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
+import { GrantCache } from '../services/oauth/grants.ts';
+import { SignedMcpTokens } from '../services/oauth/mcp-tokens.ts';
+import { oauthAddresses } from '../services/oauth/oauth-addresses.ts';
 import type { GroupEdges, TunnelEdges } from '../services/usage/edge-state.ts';
+import { AttemptLimits } from './auth/attempt-limits.ts';
 import type { PlatformApp, RouteContext } from './platform-env.ts';
 import { requireUser } from './require-actor.ts';
 import { addAuthRoutes } from './routes/auth-routes.ts';
@@ -14,6 +18,8 @@ import { addDocsRoutes } from './routes/docs-routes.ts';
 import { addEdgeLinkRoutes, type EdgeLinkDeps } from './routes/edge-link-routes.ts';
 import { addHealthRoutes } from './routes/health-routes.ts';
 import { addKeyRoutes } from './routes/key-routes.ts';
+import { addOauthMetadataRoutes } from './routes/oauth-metadata-routes.ts';
+import { addOauthTokenRoutes } from './routes/oauth-token-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts';
 import type { StaticFiles } from './static-files.ts';
 
@@ -39,6 +45,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
     users: new UserCache({ db, clock }),
   };
   const withUser = { ...deps, requireUser: requireUser(accounts) };
+  const oauth = makeOauth(deps, { ...accounts, keys: signingKeys });
   addHealthRoutes(app, deps);
   addAuthRoutes(app, { ...withUser, ...accounts, signingKeys });
   addKeyRoutes(app, withUser);
@@ -46,6 +53,21 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addLoadBalancingRoutes(app, withUser);
   addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
   addEdgeLinkRoutes(app, deps);
+  addOauthMetadataRoutes(app, oauth);
+  addOauthTokenRoutes(app, { ...withUser, ...oauth });
   addDocsRoutes(app, deps);
   addDashboardRoutes(app, deps.dashboard);
+};
+
+/** The parts of the authorization server. What it counts is apart from log-ins: a program that goes wrong locks nobody out. */
+const makeOauth = (
+  { db, clock, settings }: PlatformRouteDeps,
+  { keys, users }: { readonly keys: SigningKeys; readonly users: UserCache },
+) => {
+  const addresses = oauthAddresses(settings.public_url);
+  const grants = new GrantCache({ db, clock });
+  return {
+    ...{ addresses, grants, mcpTokens: new SignedMcpTokens({ keys, clock, addresses, users, grants }) },
+    limits: new AttemptLimits(settings.limits, () => clock.monotonic()),
+  };
 };
