@@ -8,6 +8,7 @@ import { webAddress } from '../../app/page-url.ts';
 import { Loaded } from '../../app/panel-boundary.tsx';
 import { buttonClass } from '../../ui/button.tsx';
 import { SkeletonLines } from '../../ui/card.tsx';
+import { isFault } from '../../ui/problem.tsx';
 import { AuthCard } from '../auth/layout.tsx';
 import { Question } from './question.tsx';
 
@@ -65,7 +66,7 @@ const useDecision = (api: PlatformClient, id: string) =>
     gcTime: 0,
   });
 
-const isOver = (error: unknown): boolean => error instanceof Fault && error.status === 404;
+const isOver = (error: unknown): boolean => isFault(error, 'OAUTH_REQUEST_UNKNOWN');
 
 const Pending = () => (
   <AuthCard title="Connect an app">

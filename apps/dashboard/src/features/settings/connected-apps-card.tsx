@@ -1,7 +1,6 @@
 // The apps that may act for the account, with the way to disconnect one of them.
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { OauthGrant, OauthGrants, PlatformClient } from '@tunnel/contract';
-import { Fault } from '@tunnel/errors';
 import { useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
@@ -10,7 +9,7 @@ import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { CodeBlock } from '../../ui/empty-state.tsx';
-import { MaybeProblem } from '../../ui/problem.tsx';
+import { isFault, MaybeProblem } from '../../ui/problem.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/values.tsx';
 
@@ -146,7 +145,7 @@ const useDisconnect = () => {
         await api.revokeOauthGrant(id);
       } catch (error) {
         // Disconnected in another place meanwhile: what was wanted holds.
-        if (!(error instanceof Fault && error.status === 404)) throw error;
+        if (!isFault(error, 'OAUTH_GRANT_UNKNOWN')) throw error;
       }
       queries.setQueryData<OauthGrants>(GRANTS_KEY, (known) =>
         known === undefined ? known : { grants: known.grants.filter((grant) => grant.id !== id) },
