@@ -239,16 +239,12 @@ export const EDGE_LIMITS = {
   ALERT_BUDGETS_REMEMBERED: 20_000,
   /** alerts that begin in one turn of the event loop: frames are handled in between */
   ALERT_STARTS_PER_TURN: 8,
-  /** the longest alert URL of a tenant, as on the control connection */
-  ALERT_URL_MAX_CHARS: 2048,
   /** a registration waits this long for the name in its alert URL; the alert checks it anyway */
   ALERT_LOOKUP_TIMEOUT_MS: 1000,
   /** registrations that wait for such a name; further ones are not warned */
   ALERT_LOOKUPS_AT_ONCE: 64,
   /** what the names of all tunnels of one client may cost it before the next ones are not looked up: well below REGISTER_TIMEOUT_MS */
   ALERT_LOOKUPS_PER_CONNECTION_MS: 5000,
-  /** the first of two questions to a name server; the second one waits twice as long */
-  ALERT_DNS_TRY_MS: 1000,
 
   // --- edge REST ---
   /** no request of the REST needs more */
