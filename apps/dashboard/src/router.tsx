@@ -82,7 +82,7 @@ const consentFrame = createRoute({
   getParentRoute: () => root,
   id: 'consent-frame',
   beforeLoad: needSession,
-  component: lazyPage(() => import('./features/auth/layout.tsx'), 'AuthLayout'),
+  component: lazyPage(() => import('./features/auth/layout.tsx'), 'WideAuthLayout'),
 });
 const consent = createRoute({
   getParentRoute: () => consentFrame,

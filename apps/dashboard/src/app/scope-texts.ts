@@ -2,7 +2,7 @@
 import type { OauthScope } from '@tunnel/contract';
 
 export interface ScopeText {
-  /** After "It can": a verb. */
+  /** Begins with a verb. */
   readonly title: string;
   readonly detail: string;
 }
@@ -10,11 +10,11 @@ export interface ScopeText {
 export const SCOPE_TEXTS: Readonly<Record<OauthScope, ScopeText>> = {
   'tunnels:read': {
     title: 'See your tunnels',
-    detail: 'And pools, usage, plan and the labels of your API keys. Never a key itself.',
+    detail: 'And pools, usage, plan and key labels. Never a key itself.',
   },
   'requests:read': {
     title: 'Read captured requests',
-    detail: 'What visitors sent to your tunnels, and what your apps answered.',
+    detail: 'What visitors sent, and what your apps answered.',
   },
   'requests:replay': {
     title: 'Replay requests',

@@ -1,7 +1,7 @@
 // The question of an app: its host before the name that it gives itself, what the person may take away of it, and both answers.
 import { useQuery } from '@tanstack/react-query';
 import type { OauthDecision, OauthRequest, OauthScope } from '@tunnel/contract';
-import { type ReactNode, useState } from 'react';
+import { Fragment, type ReactNode, useState } from 'react';
 import { useApp } from '../../app/app-context.tsx';
 import { isLoopback } from '../../app/client-commands.ts';
 import { meQuery } from '../../app/queries.ts';
@@ -31,7 +31,9 @@ export const Question = ({ request, answer, error, onAnswer }: QuestionProps) =>
       heading={
         <>
           <span className="block font-normal text-base text-muted tracking-normal">An app wants to connect</span>
-          <span className="wrap-anywhere block text-2xl">{request.client_host}</span>
+          <span className="wrap-anywhere block text-2xl">
+            <Host name={request.client_host} />
+          </span>
         </>
       }
       description={<Name {...request} />}
@@ -68,6 +70,19 @@ export const Question = ({ request, answer, error, onAnswer }: QuestionProps) =>
   );
 };
 
+/** A line ends before a dot: what is cut elsewhere may read as another host. */
+const Host = ({ name }: { readonly name: string }) =>
+  name.split('.').map((label, index) => (
+    <Fragment key={index}>
+      {index > 0 && (
+        <>
+          <wbr />.
+        </>
+      )}
+      {label}
+    </Fragment>
+  ));
+
 const isOnThisComputer = ({ redirect_host: host }: OauthRequest): boolean => isLoopback(host.replace(/:\d+$/, ''));
 
 /** Said of every app but those of whoever runs the server, whose id is no address. */
@@ -84,7 +99,7 @@ const Facts = ({ request }: { readonly request: OauthRequest }) => (
       <AccountInUse />
     </Fact>
     <Fact name="The answer goes to">
-      {request.redirect_host}
+      <Host name={request.redirect_host} />
       {isOnThisComputer(request) && ', this computer'}
     </Fact>
     {request.client_id !== request.client_host && (
@@ -96,9 +111,9 @@ const Facts = ({ request }: { readonly request: OauthRequest }) => (
 );
 
 const Fact = ({ name, children }: { readonly name: string; readonly children: ReactNode }) => (
-  <div>
-    <dt className="text-muted text-sm">{name}</dt>
-    <dd className="wrap-anywhere">{children}</dd>
+  <div className="sm:flex">
+    <dt className="text-muted text-sm sm:w-36 sm:shrink-0 sm:leading-[1.375rem]">{name}</dt>
+    <dd className="wrap-anywhere min-w-0 flex-1">{children}</dd>
   </div>
 );
 
