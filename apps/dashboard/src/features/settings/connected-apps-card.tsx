@@ -155,6 +155,6 @@ const useDisconnect = () => {
   });
 };
 
-const GRANTS_KEY = ['oauth-grants'] as const;
+export const GRANTS_KEY = ['oauth-grants'] as const;
 
 const grantsQuery = (api: PlatformClient) => queryOptions({ queryKey: GRANTS_KEY, queryFn: () => api.oauthGrants() });
