@@ -9,6 +9,7 @@ import { orSkip, withBrowser } from './browser-test.fixture.ts';
 import {
   ACCOUNT_PAGES,
   BEGINNER_PAGES,
+  CONSENT_PAGES,
   DIALOG_PAGES,
   DOOR_PAGES,
   SUBSCRIBE_PAGE,
@@ -112,6 +113,16 @@ it.for([...DIALOG_PAGES, SUBSCRIBE_PAGE])(
   async (shown, { owner: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
+  },
+);
+
+it.for(CONSENT_PAGES)(
+  'the question of an app, $name: right at every width and in both themes, one main part, no places, all by keyboard',
+  async (shown, { example: { app }, owner: { page, profile } }) => {
+    await visit(page, profile, shown, await app.request());
+    expect(await findingsOf(page)).toEqual([]);
+    expect(await landmarks(page)).toEqual({ main: 1, nav: 0 });
+    expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
   },
 );
 

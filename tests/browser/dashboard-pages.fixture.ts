@@ -22,8 +22,8 @@ export const DOOR_PAGES: readonly DashboardPage[] = [
   { name: 'reset-password', path: '/reset-password?token=x', heading: 'Choose a new password' },
 ];
 
-/** In a path, for the id of an http tunnel with requests. */
-const TUNNEL = ':tunnel';
+/** In a path, for the id of an http tunnel with requests, or of an app's request. */
+const ID = ':id';
 
 /** Of an account that has something everywhere. */
 export const ACCOUNT_PAGES: readonly DashboardPage[] = [
@@ -31,7 +31,7 @@ export const ACCOUNT_PAGES: readonly DashboardPage[] = [
   { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: /\d live/ },
   {
     name: 'tunnel',
-    path: `/tunnels/${TUNNEL}`,
+    path: `/tunnels/${ID}`,
     // Its own name, when it is known.
     heading: /^(?!Tunnel$)/,
     whole: 'Replay',
@@ -44,16 +44,29 @@ export const ACCOUNT_PAGES: readonly DashboardPage[] = [
   { name: 'not-found', path: '/nowhere', heading: 'Page not found' },
 ];
 
+/** An app asks for access; the id is that of its request. */
+export const CONSENT_PAGES: readonly DashboardPage[] = [
+  { name: 'consent', path: `/consent?request=${ID}`, heading: /^An app wants to connect/, whole: 'in Settings' },
+  { name: 'consent-over', path: '/consent', heading: 'This request is over' },
+];
+
 /** What the settings ask before they act. */
 const SETTINGS_DIALOGS: readonly DashboardPage[] = [
   ['change-password', 'Change password', 'New password'],
   ['change-email', 'Change email', 'New email'],
   ['log-out-others', 'Log out other devices', /^Log out \d+ other device/],
+  ['disconnect-app', /^Disconnect/, 'has to ask you again'],
   ['delete-account', 'Delete account', 'Delete your account?'],
-].map(([name, button, whole]) => ({
-  ...{ name: String(name), path: '/settings', heading: 'Settings', whole: whole ?? '' },
-  act: (page) => page.getByRole('button', { name: String(button) }).click(),
+].map(([name, button = '', whole = '']) => ({
+  ...{ name: String(name), path: '/settings', heading: 'Settings', whole },
+  act: (page) => page.getByRole('button', { name: button }).click(),
 }));
+
+const createKey = async (page: Page): Promise<void> => {
+  await page.getByRole('button', { name: 'Create key' }).first().click();
+  await page.getByRole('dialog').getByLabel('Label').fill('raspberry pi');
+  await page.keyboard.press('Enter');
+};
 
 /** What a page shows when somebody is about to do something. */
 export const DIALOG_PAGES: readonly DashboardPage[] = [
@@ -83,10 +96,16 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
     path: '/keys',
     heading: 'Keys',
     whole: "You won't see it again",
+    act: (page) => createKey(page),
+  },
+  {
+    name: 'new-key-mcp',
+    path: '/keys',
+    heading: 'Keys',
+    whole: 'mcpServers',
     act: async (page) => {
-      await page.getByRole('button', { name: 'Create key' }).first().click();
-      await page.getByRole('dialog').getByLabel('Label').fill('raspberry pi');
-      await page.keyboard.press('Enter');
+      await createKey(page);
+      await page.getByRole('radio', { name: 'MCP host' }).check();
     },
   },
   ...SETTINGS_DIALOGS,
@@ -121,8 +140,8 @@ export interface Visited {
 }
 
 /** Goes there, and waits until all of it is there. */
-export const visit = async (page: Page, at: Visited, shown: DashboardPage, tunnelId = ''): Promise<void> => {
-  await goTo(page, at.urlOf(shown.path.replace(TUNNEL, tunnelId)), at.urlOf('/'));
+export const visit = async (page: Page, at: Visited, shown: DashboardPage, id = ''): Promise<void> => {
+  await goTo(page, at.urlOf(shown.path.replace(ID, id)), at.urlOf('/'));
   await page.getByRole('heading', { name: shown.heading, level: 1 }).waitFor();
   await shown.act?.(page);
   if (shown.whole !== undefined) await page.getByText(shown.whole).first().waitFor();

@@ -1,4 +1,4 @@
-// An account with something on every page: live and past tunnels, captured requests, pools in good and in bad health, keys.
+// An account with something on every page: live and past tunnels, captured requests, pools in good and in bad health, keys, an app.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CreatedKey, TunnelLogEntry } from '@tunnel/contract';
@@ -7,6 +7,7 @@ import type { Harness } from '../system/harness.fixture.ts';
 import { askHttp, endpointOf, startWeb } from '../system/http-tunnels.fixture.ts';
 import type { TunnelProgram } from '../system/tunnel-program.fixture.ts';
 import { Account } from './account.fixture.ts';
+import { ConnectingApp } from './connecting-app.fixture.ts';
 import type { StackAddress } from './own-stack.fixture.ts';
 
 export interface Example {
@@ -14,6 +15,8 @@ export interface Example {
   readonly key: CreatedKey;
   /** Of a live http tunnel with captured requests. */
   readonly tunnelId: string;
+  /** Connected once; it may ask again. */
+  readonly app: ConnectingApp;
 }
 
 export interface ExampleNames {
@@ -39,6 +42,8 @@ export const makeExample = async (
   const account = known ?? (await Account.signUp(stack, 'ann'));
   const key = await account.newKey('laptop');
   await account.newKey('build server');
+  const app = await ConnectingApp.start(harness, stack);
+  await app.connect(account);
   const open = (port: number, computer: string, flags: readonly string[]): Promise<TunnelProgram> =>
     harness.run(['http', String(port), '--json', '--server', stack.control, '--client-name', computer, ...flags], {
       env: { TUNNEL_API_KEY: key.token },
@@ -79,7 +84,7 @@ export const makeExample = async (
     },
     { timeoutMs: 30_000, intervalMs: 200 },
   );
-  return { account, key, tunnelId };
+  return { account, key, tunnelId, app };
 };
 
 const poolFlags = async (harness: Harness, name: string, health: string): Promise<string[]> => {

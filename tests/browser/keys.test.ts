@@ -34,6 +34,11 @@ it('a key is shown once, works by the command beside it, and revoked in the page
   answer();
   const command = await commandIn(dialog);
   expect(command).toContain(shown);
+  await dialog.getByRole('radio', { name: 'MCP host' }).click();
+  await dialog.getByRole('radio', { name: 'Remote' }).click();
+  const config = JSON.parse(await dialog.locator('pre').innerText()) as unknown;
+  const headers = { Authorization: `Bearer ${shown}` };
+  expect(config).toEqual({ mcpServers: { tunnel: { type: 'http', url: `${stack.run.platform_url}/mcp`, headers } } });
   // Nothing but its own button closes it; a browser lets Escape be refused only once.
   for (const _ of [1, 2, 3]) await page.keyboard.press('Escape');
   await dialog.getByRole('button', { name: 'Done' }).click();

@@ -61,14 +61,34 @@ const reset = createRoute({
 
 // --- with one ---
 
+interface Entry {
+  readonly context: RouterContext;
+  readonly location: { readonly href: string };
+  readonly preload: boolean;
+}
+
+const needSession = async ({ context, location, preload }: Entry): Promise<void> => {
+  const { phase } = await context.session.ready();
+  if (phase === 'signed-out' && !preload) redirect({ to: '/login', search: nextOf(location.href), throw: true });
+};
 const shell = createRoute({
   getParentRoute: () => root,
   id: 'shell',
-  beforeLoad: async ({ context, location, preload }) => {
-    const { phase } = await context.session.ready();
-    if (phase === 'signed-out' && !preload) redirect({ to: '/login', search: nextOf(location.href), throw: true });
-  },
+  beforeLoad: needSession,
   component: lazyPage(() => import('./app/shell.tsx'), 'Shell'),
+});
+// A question of somebody else's app stands alone, as a login does: no way around it looks like an answer.
+const consentFrame = createRoute({
+  getParentRoute: () => root,
+  id: 'consent-frame',
+  beforeLoad: needSession,
+  component: lazyPage(() => import('./features/auth/layout.tsx'), 'WideAuthLayout'),
+});
+const consent = createRoute({
+  getParentRoute: () => consentFrame,
+  path: '/consent',
+  validateSearch: textFields('request'),
+  component: lazyPage(() => import('./features/consent/page.tsx'), 'ConsentPage'),
 });
 const overview = createRoute({
   getParentRoute: () => shell,
@@ -115,6 +135,7 @@ const anythingElse = createRoute({
 
 const routeTree = root.addChildren([
   signedOut.addChildren([login, signup, checkMail, verify, forgot, reset]),
+  consentFrame.addChildren([consent]),
   shell.addChildren([overview, tunnels, tunnel, pools, keys, billing, settings, anythingElse]),
 ]);
 
@@ -148,8 +169,10 @@ export const createAppRouter = (context: RouterContext): ReturnType<typeof makeR
     // Who came without a session is led to the login by the page, which knows where they wanted to go.
     if (state.phase !== 'signed-out' || state.reason === 'none') return;
     const { location, matches } = router.state;
-    const left = state.reason === 'ended' ? nextOf(location.href) : {};
-    const onPage = matches.some(({ routeId }) => routeId === shell.id);
+    const isOn = (...ids: readonly string[]): boolean => matches.some(({ routeId }) => ids.includes(routeId));
+    // An app's question waits for whoever logs in next: one may have logged out to answer it for another account.
+    const left = state.reason === 'ended' || isOn(consentFrame.id) ? nextOf(location.href) : {};
+    const onPage = isOn(shell.id, consentFrame.id);
     const gone = onPage ? router.navigate({ to: '/login', search: left }) : Promise.resolve();
     // Nothing of the one may be seen by the next.
     void gone.finally(() => queries.clear());

@@ -24,10 +24,13 @@ export const connectPeerCommand = (name: string, server: ServerAddress | undefin
 
 export const PEER_LISTEN_PORT = 15432;
 
-export const serverFlags = (server: ServerAddress | undefined): string[] => {
+export const serverFlags = (server: ServerAddress | undefined): string[] => serverArgs(server).map(shellWord);
+
+/** As a program gets them, without a shell in between. */
+export const serverArgs = (server: ServerAddress | undefined): string[] => {
   if (server === undefined || server.control === '') return [];
   const local = isLoopback(server.control.replace(/:\d+$/, ''));
-  const flags = ['--server', shellWord(server.control)];
+  const flags = ['--server', server.control];
   // It uses TLS unless the edge is on its own machine.
   if (server.control_tls === local) flags.push(local ? '--tls' : '--no-tls');
   return flags;
@@ -50,7 +53,7 @@ export const publicAddress = (
   return protocol === 'p2p' ? null : `${hostname}:${label}`;
 };
 
-const isLoopback = (host: string): boolean => /^(localhost|.*\.localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
+export const isLoopback = (host: string): boolean => /^(localhost|.*\.localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
 
 const shellWord = (text: string): string =>
   /^[\w./@:+[\]-]+$/.test(text) && !text.startsWith('[') ? text : `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nextPath, parseSearch, returnTo, stringifySearch, textFields } from './page-url.ts';
+import { nextPath, parseSearch, returnTo, stringifySearch, textFields, webAddress } from './page-url.ts';
 
 it('what goes into an address comes out of it as text', () => {
   const search = { token: '0123', next: '/app/tunnels?state=active&x=1', email: 'a+b@example.com' };
@@ -46,3 +46,17 @@ it('what looks like another host is a path of ours', () => {
 it('the first page is not worth a mention', () => {
   expect([returnTo('/app/'), returnTo('/app/keys')]).toEqual([undefined, '/app/keys']);
 });
+
+it.each(['https://app.example.com/back?code=1&state=a%20b', 'http://127.0.0.1:33418/callback?error=access_denied'])(
+  'a page may be left for %s',
+  (address) => {
+    expect(webAddress(address)).toBe(address);
+  },
+);
+
+it.each(['javascript:alert(1)', ' JavaScript:alert(1)', 'data:text/html,x', 'file:///etc/passwd', '/app/', '', null])(
+  'no page is left for %j',
+  (address) => {
+    expect(webAddress(address)).toBeNull();
+  },
+);

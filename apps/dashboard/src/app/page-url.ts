@@ -1,4 +1,4 @@
-// What the addresses of pages carry: queries as plain text, and where a login leads back to.
+// What the addresses of pages carry: queries as plain text, where a login leads back to, and which addresses may be left for.
 
 export type Search = Readonly<Record<string, string>>;
 
@@ -45,4 +45,11 @@ export const nextPath = (asked: unknown): string => {
 export const returnTo = (left: string): string | undefined => {
   const path = nextPath(left);
   return path === HOME ? undefined : path;
+};
+
+/** An address from elsewhere that leads to a page, and does nothing else: a script would run as ours. null: it is none. */
+export const webAddress = (value: unknown): string | null => {
+  if (typeof value !== 'string' || !URL.canParse(value)) return null;
+  const { protocol, href } = new URL(value);
+  return protocol === 'https:' || protocol === 'http:' ? href : null;
 };

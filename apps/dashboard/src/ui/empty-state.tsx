@@ -1,4 +1,4 @@
-// An empty list says what to do next: mostly a command to copy and run, which other pages show without it.
+// An empty list says what to do next: mostly a command to copy and run, which other pages show without it; and lines to copy into a file.
 import { Fragment, type ReactNode } from 'react';
 import { CopyButton } from './button.tsx';
 import { Skeleton } from './card.tsx';
@@ -49,6 +49,23 @@ export const CommandLine = ({ command, label = 'Copy the command', onCopied }: C
       {command === null ? <Skeleton className="inline-block h-4 w-3/4 align-middle" /> : <Words text={command} />}
     </code>
     {command !== null && <CopyButton text={command} label={label} {...(onCopied === undefined ? {} : { onCopied })} />}
+  </div>
+);
+
+interface CodeBlockProps {
+  /** null: what it needs is on its way. */
+  readonly text: string | null;
+  /** For the copy button. */
+  readonly label: string;
+}
+
+/** Lines to copy into a file, with their indents; long ones are broken, so that nothing has to be scrolled. */
+export const CodeBlock = ({ text, label }: CodeBlockProps) => (
+  <div className="flex min-w-0 items-start gap-2 rounded-md border border-line bg-sunken py-1 pr-1 pl-3">
+    <pre className="wrap-anywhere min-w-0 flex-1 whitespace-pre-wrap py-1.5 font-mono text-sm">
+      {text === null ? <Skeleton className="h-40 w-3/4" /> : <code>{text}</code>}
+    </pre>
+    {text !== null && <CopyButton text={text} label={label} />}
   </div>
 );
 

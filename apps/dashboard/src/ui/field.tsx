@@ -1,4 +1,4 @@
-// Labelled inputs for text and for passwords, each with its hint and its error as text that screen readers connect with it.
+// Labelled inputs for text, for passwords and for yes or no, each with its hint and its error as text that screen readers connect with it.
 import { type ComponentProps, type ReactNode, useId, useState } from 'react';
 import { classNames } from './class-names.ts';
 import { Icon } from './icon.tsx';
@@ -92,5 +92,40 @@ export const PasswordField = ({ label, hint, error = null, aside, className, ...
         </button>
       </div>
     </FieldFrame>
+  );
+};
+
+export interface CheckFieldProps {
+  readonly label: string;
+  readonly hint: ReactNode;
+  readonly name: string;
+  readonly checked: boolean;
+  readonly disabled?: boolean;
+  readonly onChange: (checked: boolean) => void;
+}
+
+/** All of it can be pressed; its name for screen readers is the label alone. */
+export const CheckField = ({ label, hint, name, checked, disabled = false, onChange }: CheckFieldProps) => {
+  const id = useId();
+  return (
+    <label className="flex gap-3">
+      <input
+        type="checkbox"
+        value={name}
+        {...{ name, checked, disabled }}
+        aria-labelledby={`${id}-label`}
+        aria-describedby={`${id}-hint`}
+        onChange={({ target }) => onChange(target.checked)}
+        className="mt-[3px] size-4 shrink-0 accent-accent"
+      />
+      <span className="min-w-0">
+        <span id={`${id}-label`} className="block font-medium">
+          {label}
+        </span>
+        <span id={`${id}-hint`} className="block text-muted text-sm">
+          {hint}
+        </span>
+      </span>
+    </label>
   );
 };

@@ -1,4 +1,4 @@
-// Past tunnels and days of one account, written into the database of a running stack.
+// Past tunnels and days of one account, and an app as the world knows it, written into the database of a running stack.
 import { createLogger } from '@tunnel/runtime';
 import { Database } from '../../../../apps/platform/src/db/database.ts';
 import { embeddedUrl } from '../../../../apps/server/src/embedded-postgres/connection.ts';
@@ -13,6 +13,8 @@ export const seedHistory = async (dataDir: string, email: string, tunnels: numbe
     await database.pool.query(TUNNELS, [email, tunnels]);
     await database.pool.query(DAYS, [email]);
     await database.pool.query(KEYS, [email]);
+    await database.pool.query(REQUESTS);
+    await database.pool.query(GRANTS, [email]);
   } finally {
     await database.close();
   }
@@ -44,4 +46,13 @@ on conflict do nothing`;
 
 const KEYS = `
 update api_keys set created_at = now() - interval '40 days'
+where user_id = (select id from users where email = $1)`;
+
+/** The example's app is one of this machine, at a port that is another one each time. */
+const APP = `client_id = 'https://assistant.example.com/oauth/client.json', client_host = 'assistant.example.com'`;
+
+const REQUESTS = `update oauth_requests set ${APP}, redirect_uri = 'http://127.0.0.1:33418/callback'`;
+
+const GRANTS = `
+update oauth_grants set ${APP}, created_at = now() - interval '12 days'
 where user_id = (select id from users where email = $1)`;

@@ -5,6 +5,7 @@ import { Account } from '../../../browser/account.fixture.ts';
 import {
   ACCOUNT_PAGES,
   BEGINNER_PAGES,
+  CONSENT_PAGES,
   type DashboardPage,
   DIALOG_PAGES,
   DOOR_PAGES,
@@ -26,7 +27,8 @@ interface Who {
   readonly pages: readonly DashboardPage[];
   /** undefined: nobody is signed in. */
   readonly email?: (device: Device) => string;
-  readonly tunnelId?: string;
+  /** Of a tunnel, or of a request. */
+  readonly id?: string;
 }
 
 export const takeScreenshots = (tools: Tools): Promise<string> =>
@@ -35,7 +37,8 @@ export const takeScreenshots = (tools: Tools): Promise<string> =>
     const { stack, harness } = stage;
     const account = await Account.signUp(stack, 'ann', 'Ann Example', 'ann@example.com');
     const names = { web: 'blog', pool: 'shop', downPool: 'checkout' };
-    const { tunnelId } = await makeExample(harness, stack, names, { account, visits: 240 });
+    const { tunnelId, app } = await makeExample(harness, stack, names, { account, visits: 240 });
+    const requestId = await app.request();
     await seedHistory(stack.dataDir, account.email, 60);
     await subscribe(stack, account);
     // One for each device: who skips the first run has skipped it.
@@ -46,7 +49,8 @@ export const takeScreenshots = (tools: Tools): Promise<string> =>
     const whos: Who[] = [
       { pages: DOOR_PAGES },
       { pages: BEGINNER_PAGES, email: (device) => beginners[device].email },
-      { pages: [...ACCOUNT_PAGES, ...DIALOG_PAGES], email: () => account.email, tunnelId },
+      { pages: [...ACCOUNT_PAGES, ...DIALOG_PAGES], email: () => account.email, id: tunnelId },
+      { pages: CONSENT_PAGES, email: () => account.email, id: requestId },
     ];
     let taken = 0;
     for (const who of whos) {
@@ -59,7 +63,7 @@ export const takeScreenshots = (tools: Tools): Promise<string> =>
 
 const picturesOn = async (
   { browser, stack }: Stage,
-  { pages, email, tunnelId }: Who,
+  { pages, email, id }: Who,
   device: Device,
   { say, check }: Tools,
 ): Promise<number> => {
@@ -67,7 +71,7 @@ const picturesOn = async (
   if (email !== undefined) await profile.logIn(email(device));
   const page = await profile.context.newPage();
   for (const shown of pages) {
-    await visit(page, profile, shown, tunnelId);
+    await visit(page, profile, shown, id);
     for (const colorScheme of THEMES) {
       await page.emulateMedia({ colorScheme });
       // Charts are drawn again in the colours of the theme.

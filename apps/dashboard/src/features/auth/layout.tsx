@@ -4,13 +4,19 @@ import { type ComponentProps, type ReactNode, useEffect, useRef, useState } from
 import { useSessionState } from '../../app/app-context.tsx';
 import { nextPath } from '../../app/page-url.ts';
 import { Button } from '../../ui/button.tsx';
+import { classNames } from '../../ui/class-names.ts';
 import { FieldsForm } from '../../ui/fields-form.tsx';
 import { Brand, useTitle } from '../../ui/page-head.tsx';
 import { Problem } from '../../ui/problem.tsx';
 
 /** One card in the middle. */
-export const AuthLayout = () => (
-  <main className="mx-auto flex min-h-dvh w-full max-w-[25rem] flex-col px-4 pt-[max(2rem,10vh)] pb-12">
+export const AuthLayout = () => <Frame widthClass="max-w-[25rem] pt-[max(2rem,10vh)]" />;
+
+/** For a question that is longer than a form: both answers are in sight with it. */
+export const WideAuthLayout = () => <Frame widthClass="max-w-[34rem] pt-8" />;
+
+const Frame = ({ widthClass }: { readonly widthClass: string }) => (
+  <main className={classNames('mx-auto flex min-h-dvh w-full flex-col px-4 pb-12', widthClass)}>
     <div className="mb-8 flex justify-center">
       <Brand />
     </div>
@@ -20,20 +26,22 @@ export const AuthLayout = () => (
 
 interface AuthCardProps {
   readonly title: string;
+  /** In the place of the title, which is the tab's then. */
+  readonly heading?: ReactNode;
   readonly description?: ReactNode;
   readonly below?: ReactNode;
   readonly children: ReactNode;
 }
 
 /** One step of getting in: a heading, mostly a form, and the other ways below it. */
-export const AuthCard = ({ title, description, below, children }: AuthCardProps) => {
+export const AuthCard = ({ title, heading = title, description, below, children }: AuthCardProps) => {
   useTitle(title);
   const card = useFirstFocus();
   return (
     <>
       <div ref={card} className="rounded-xl border border-line bg-surface p-6 sm:p-8">
         <h1 tabIndex={-1} className="font-semibold text-xl tracking-tight outline-none">
-          {title}
+          {heading}
         </h1>
         {description !== undefined && <p className="mt-1.5 text-muted">{description}</p>}
         <div className="mt-6 space-y-5">{children}</div>

@@ -1,4 +1,5 @@
 // Reads what comes from outside: invoices and cards as the payment processor writes them, and money as people type it.
+import { webAddress } from '../../app/page-url.ts';
 import type { Tone } from '../../ui/badge.tsx';
 
 export interface Invoice {
@@ -54,16 +55,6 @@ const amountOf = (value: unknown, currency: unknown): string | null => {
   } catch {
     // No currency that anyone knows.
     return `${value} ${String(currency)}`;
-  }
-};
-
-/** A link of theirs leads to a page, and does nothing else. */
-export const webAddress = (value: unknown): string | null => {
-  try {
-    const url = new URL(textOf(value) ?? '');
-    return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null;
-  } catch {
-    return null;
   }
 };
 

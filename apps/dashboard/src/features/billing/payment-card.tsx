@@ -4,12 +4,13 @@ import type { BillingStatus, PortalOrder } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { type ReactNode, useEffect, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
+import { webAddress } from '../../app/page-url.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Button, type ButtonKind } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { MaybeProblem } from '../../ui/problem.tsx';
-import { cardText, webAddress } from './parse.ts';
+import { cardText } from './parse.ts';
 
 export const PaymentCard = ({ status }: { readonly status: BillingStatus }) => {
   const { has_payment_method: has, payment_method: card } = status;

@@ -3,15 +3,13 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { KEY_LABEL_MAX_CHARACTERS } from '@tunnel/contract';
 import { type SubmitEvent, useEffect, useRef, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
-import { useServer } from '../../app/queries.ts';
 import { Notice } from '../../ui/badge.tsx';
 import { Button, CopyButton } from '../../ui/button.tsx';
-import { Choice } from '../../ui/choice.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
-import { CommandLine } from '../../ui/empty-state.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { MaybeProblem } from '../../ui/problem.tsx';
-import { KEYS_KEY, keyCommands } from './keys.ts';
+import { KeyUses, type KeyUsesProps } from './key-uses.tsx';
+import { KEYS_KEY } from './keys.ts';
 
 export interface CreateKeyDialogProps {
   readonly open: boolean;
@@ -104,13 +102,8 @@ const LabelForm = ({ label, setLabel, create }: LabelFormProps) => {
   );
 };
 
-interface NewKeyProps {
-  readonly token: string;
-  readonly label: string;
-}
-
-/** A key that was just made, with the command that uses it. It is never shown again. */
-const NewKey = ({ token, label }: NewKeyProps) => {
+/** A key that was just made, with what uses it. It is never shown again. */
+const NewKey = ({ token, label }: KeyUsesProps) => {
   const text = useRef<HTMLElement>(null);
   // The button that made it is gone; the keyboard goes on from the key.
   useEffect(() => text.current?.focus(), []);
@@ -128,38 +121,7 @@ const NewKey = ({ token, label }: NewKeyProps) => {
         </code>
         <CopyButton text={token} label="Copy key" showLabel />
       </div>
-      <Commands token={token} label={label} />
+      <KeyUses token={token} label={label} />
     </>
-  );
-};
-
-const Commands = ({ token, label }: NewKeyProps) => {
-  const [way, setWay] = useState<'file' | 'variable'>('file');
-  const server = useServer();
-  const commands = server === null ? null : keyCommands(token, label, server);
-  return (
-    <div className="space-y-2">
-      <div className="flex flex-wrap items-center justify-between gap-2">
-        <p className="font-medium">Put port 3000 online with it</p>
-        <Choice
-          label="How the command gets the key"
-          value={way}
-          onChange={setWay}
-          options={[
-            { value: 'file', label: 'From a file' },
-            { value: 'variable', label: 'From a variable' },
-          ]}
-        />
-      </div>
-      <CommandLine
-        command={commands === null ? null : commands[way === 'file' ? 'withFile' : 'withVariable']}
-        label="Copy the command that starts a tunnel"
-      />
-      <p className="text-muted text-sm">
-        {way === 'file'
-          ? 'Saves the key in a file only you can read, then starts a tunnel.'
-          : 'Passes the key to this one command. Your shell history may keep it.'}
-      </p>
-    </div>
   );
 };

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { fileNameOf, keyCommands } from './keys.ts';
+import { CHECKOUT, fileNameOf, keyCommands, mcpConfigs } from './keys.ts';
 
 const TOKEN = 'tnl_4fK2mQ9xVbT7RsLpZ0aE8cYh3dUi6nWo1bGjXy';
 
@@ -38,4 +38,34 @@ it.each([
   ['x'.repeat(100), 'x'.repeat(40)],
 ])('the file of %j is %j', (label, name) => {
   expect(fileNameOf(label)).toBe(name);
+});
+
+it('an MCP host gets the key by the environment of our client, or by a header of the platform', () => {
+  const server = { control: '[::1]:4040', control_tls: true };
+  const { stdio, remote } = mcpConfigs(TOKEN, 'https://tunnel.example.com/app/keys', server);
+  expect(JSON.parse(stdio)).toEqual({
+    mcpServers: {
+      tunnel: {
+        command: 'node',
+        // No shell reads them: nothing is quoted.
+        args: [`${CHECKOUT}/apps/cli/bin/tunnel-mcp.mjs`, '--server', '[::1]:4040', '--tls'],
+        env: { TUNNEL_API_KEY: TOKEN },
+      },
+    },
+  });
+  expect(JSON.parse(remote)).toEqual({
+    mcpServers: {
+      tunnel: {
+        type: 'http',
+        url: 'https://tunnel.example.com/mcp',
+        headers: { Authorization: `Bearer ${TOKEN}` },
+      },
+    },
+  });
+});
+
+it('an MCP host starts a program that is there', () => {
+  const { stdio } = mcpConfigs(TOKEN, 'http://localhost', undefined);
+  const [, program = ''] = /"\/path\/to\/tunnel\/(.*)"/.exec(stdio) ?? [];
+  expect(existsSync(join(import.meta.dirname, '../../../../..', program)), program).toBe(true);
 });

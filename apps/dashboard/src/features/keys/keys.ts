@@ -1,7 +1,7 @@
-// The keys of the account as the page asks for them, and the commands that use a new one.
+// The keys of the account as the page asks for them, and what uses a new one: commands, and the configuration of MCP hosts.
 import { queryOptions } from '@tanstack/react-query';
 import type { PlatformClient } from '@tunnel/contract';
-import { httpTunnelCommand, type ServerAddress } from '../../app/client-commands.ts';
+import { httpTunnelCommand, type ServerAddress, serverArgs } from '../../app/client-commands.ts';
 
 export interface KeyCommands {
   /** With the key in a variable of the one command. */
@@ -32,6 +32,35 @@ export const fileNameOf = (label: string): string => {
     .slice(0, 40);
   return name === '' ? 'tunnel' : name;
 };
+
+export interface McpConfigs {
+  /** The host starts our client: it can open tunnels to this computer. */
+  readonly stdio: string;
+  /** The host asks the platform: nothing is installed, and no tunnel can be opened. */
+  readonly remote: string;
+}
+
+/** In the place of the checkout, which a page cannot know. */
+export const CHECKOUT = '/path/to/tunnel';
+
+/**
+ * For the file in which an MCP host keeps its servers. The program is named by its path: hosts start it in a folder of their own,
+ * where `npx` would fetch whatever a stranger has published under that name, and hand it the key.
+ */
+export const mcpConfigs = (token: string, platformUrl: string, server: ServerAddress | undefined): McpConfigs => ({
+  stdio: hostConfig({
+    command: 'node',
+    args: [`${CHECKOUT}/apps/cli/bin/tunnel-mcp.mjs`, ...serverArgs(server)],
+    env: { TUNNEL_API_KEY: token },
+  }),
+  remote: hostConfig({
+    type: 'http',
+    url: new URL('/mcp', platformUrl).href,
+    headers: { Authorization: `Bearer ${token}` },
+  }),
+});
+
+const hostConfig = (tunnel: object): string => JSON.stringify({ mcpServers: { tunnel } }, null, 2);
 
 export const KEYS_KEY = ['keys'] as const;
 

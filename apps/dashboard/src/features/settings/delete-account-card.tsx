@@ -52,7 +52,7 @@ const DeleteDialog = ({ open, email, onClose }: DeleteDialogProps) => {
     >
       <ul className="list-disc space-y-1.5 pl-5">
         <li>Your live tunnels stop within 2 seconds, and their addresses are free for others.</li>
-        <li>Your API keys and log-ins stop working on every device.</li>
+        <li>Your API keys, log-ins and connected apps stop working on every device.</li>
         <li>Your subscription ends. Invoices stay, as tax law requires.</li>
         <li>
           We erase <span className="break-all">{email === '' ? 'your email' : email}</span>, your name and your tunnel

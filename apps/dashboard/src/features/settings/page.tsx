@@ -1,4 +1,4 @@
-// The account and this browser: name, sign-in, theme, devices, and the end of the account.
+// The account and this browser: name, sign-in, theme, devices, connected apps, and the end of the account.
 import { useEffect, useState } from 'react';
 import { useApp } from '../../app/app-context.tsx';
 import { chooseTheme, readTheme, type Theme } from '../../app/theme.ts';
@@ -6,6 +6,7 @@ import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Choice } from '../../ui/choice.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
+import { ConnectedAppsCard } from './connected-apps-card.tsx';
 import { DeleteAccountCard } from './delete-account-card.tsx';
 import { ProfileCard } from './profile-card.tsx';
 import { SessionsCard } from './sessions-card.tsx';
@@ -19,6 +20,7 @@ export const SettingsPage = () => (
       <SignInCard />
       <ThemeCard />
       <SessionsCard />
+      <ConnectedAppsCard />
       <LogOutCard />
       <DeleteAccountCard />
     </div>

@@ -12,6 +12,7 @@ import { PasswordField, TextField } from '../../ui/field.tsx';
 import { plural } from '../../ui/format.ts';
 import { fieldProblem } from '../../ui/problem-text.ts';
 import { AccountDialog, CURRENT_PASSWORD } from './account-dialog.tsx';
+import { GRANTS_KEY } from './connected-apps-card.tsx';
 import { SESSIONS_KEY } from './sessions-card.tsx';
 
 export const SignInCard = () => {
@@ -96,7 +97,7 @@ const PasswordDialog = ({ open, onClose, onDone }: ChangeProps) => {
     onSuccess: ({ access_token: token, ended_sessions: ended }) => {
       // The token of before is good no more.
       session.signIn(token);
-      void queries.invalidateQueries({ queryKey: SESSIONS_KEY });
+      for (const queryKey of [SESSIONS_KEY, GRANTS_KEY]) void queries.invalidateQueries({ queryKey });
       close();
       onDone(ended === 0 ? 'Password changed.' : `Password changed. Logged out of ${plural(ended, 'other device')}.`);
     },
@@ -125,7 +126,9 @@ const PasswordDialog = ({ open, onClose, onDone }: ChangeProps) => {
         />
       }
     >
-      <p className="text-muted">Your other devices are logged out. Tunnels and API keys keep working.</p>
+      <p className="text-muted">
+        Your other devices are logged out, and connected apps lose access. Tunnels and API keys keep working.
+      </p>
     </AccountDialog>
   );
 };

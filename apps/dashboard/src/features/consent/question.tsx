@@ -1,0 +1,162 @@
+// The question of an app: its host before the name that it gives itself, what the person may take away of it, and both answers.
+import { useQuery } from '@tanstack/react-query';
+import type { OauthDecision, OauthRequest, OauthScope } from '@tunnel/contract';
+import { Fragment, type ReactNode, useState } from 'react';
+import { useApp } from '../../app/app-context.tsx';
+import { isLoopback } from '../../app/client-commands.ts';
+import { meQuery } from '../../app/queries.ts';
+import { SCOPE_TEXTS } from '../../app/scope-texts.ts';
+import { Notice } from '../../ui/badge.tsx';
+import { Button } from '../../ui/button.tsx';
+import { CheckField } from '../../ui/field.tsx';
+import { MaybeProblem } from '../../ui/problem.tsx';
+import { AuthCard } from '../auth/layout.tsx';
+
+export interface QuestionProps {
+  readonly request: OauthRequest;
+  /** The one that is on its way; null: none. */
+  readonly answer: boolean | null;
+  /** Of an answer that did not arrive. */
+  readonly error: unknown;
+  readonly onAnswer: (decision: OauthDecision) => void;
+}
+
+export const Question = ({ request, answer, error, onAnswer }: QuestionProps) => {
+  const [scopes, setScopes] = useState<readonly OauthScope[]>(request.scopes);
+  const isNone = scopes.length === 0;
+  const isBusy = answer !== null;
+  return (
+    <AuthCard
+      title={`Connect ${request.client_host}`}
+      heading={
+        <>
+          <span className="block font-normal text-base text-muted tracking-normal">An app wants to connect</span>
+          <span className="wrap-anywhere block text-2xl">
+            <Host name={request.client_host} />
+          </span>
+        </>
+      }
+      description={<Name {...request} />}
+    >
+      <Facts request={request} />
+      <Scopes asked={request.scopes} {...{ scopes, setScopes, isBusy }} />
+      {isOnThisComputer(request) && (
+        <Notice tone="warn">Allow it only if you just started to connect from a program on this computer.</Notice>
+      )}
+      <MaybeProblem error={error} />
+      <div className="grid grid-cols-2 gap-3">
+        <Button
+          className="h-10!"
+          pending={answer === false}
+          disabled={answer === true}
+          onClick={() => onAnswer({ allow: false })}
+        >
+          Deny
+        </Button>
+        <Button
+          kind="primary"
+          className="h-10!"
+          pending={answer === true}
+          disabled={answer === false || isNone}
+          onClick={() => onAnswer({ allow: true, scopes: [...scopes] })}
+        >
+          Allow
+        </Button>
+      </div>
+      <p role="status" className="text-muted text-sm">
+        {isNone ? 'Choose at least one, or deny.' : 'You can disconnect it at any time in Settings.'}
+      </p>
+    </AuthCard>
+  );
+};
+
+/** A line ends before a dot: what is cut elsewhere may read as another host. */
+const Host = ({ name }: { readonly name: string }) =>
+  name.split('.').map((label, index) => (
+    <Fragment key={index}>
+      {index > 0 && (
+        <>
+          <wbr />.
+        </>
+      )}
+      {label}
+    </Fragment>
+  ));
+
+const isOnThisComputer = ({ redirect_host: host }: OauthRequest): boolean => isLoopback(host.replace(/:\d+$/, ''));
+
+/** Said of every app but those of whoever runs the server, whose id is no address. */
+const Name = ({ client_id, client_host, client_name }: OauthRequest) => {
+  const name = <bdi className="wrap-anywhere">“{client_name}”</bdi>;
+  if (client_id === client_host) return <>{name}, registered by whoever runs this server.</>;
+  if (client_name === client_host) return <>It gives no name.</>;
+  return <>It calls itself {name}. We haven't checked that name.</>;
+};
+
+const Facts = ({ request }: { readonly request: OauthRequest }) => (
+  <dl className="space-y-3 border-line border-y py-4">
+    <Fact name="Your account">
+      <AccountInUse />
+    </Fact>
+    <Fact name="The answer goes to">
+      <Host name={request.redirect_host} />
+      {isOnThisComputer(request) && ', this computer'}
+    </Fact>
+    {request.client_id !== request.client_host && (
+      <Fact name="App ID">
+        <span className="font-mono text-sm">{request.client_id}</span>
+      </Fact>
+    )}
+  </dl>
+);
+
+const Fact = ({ name, children }: { readonly name: string; readonly children: ReactNode }) => (
+  <div className="sm:flex">
+    <dt className="text-muted text-sm sm:w-36 sm:shrink-0 sm:leading-[1.375rem]">{name}</dt>
+    <dd className="wrap-anywhere min-w-0 flex-1">{children}</dd>
+  </div>
+);
+
+/** The login leads back here. */
+const AccountInUse = () => {
+  const { api, session } = useApp();
+  const email = useQuery(meQuery(api)).data?.email;
+  return (
+    <span className="flex flex-wrap items-center justify-between gap-x-3">
+      <span className="wrap-anywhere min-w-0">{email ?? '\u00a0'}</span>
+      <button
+        type="button"
+        onClick={() => void session.signOut().catch(() => {})}
+        className="rounded-sm font-medium text-accent text-sm underline-offset-4 hover:underline"
+      >
+        Use another account
+      </button>
+    </span>
+  );
+};
+
+interface ScopesProps {
+  readonly asked: readonly OauthScope[];
+  readonly scopes: readonly OauthScope[];
+  readonly setScopes: (scopes: readonly OauthScope[]) => void;
+  readonly isBusy: boolean;
+}
+
+const Scopes = ({ asked, scopes, setScopes, isBusy }: ScopesProps) => (
+  <fieldset className="min-w-0">
+    <legend className="mb-3 font-semibold">What it may do</legend>
+    <div className="space-y-3">
+      {asked.map((scope) => (
+        <CheckField
+          key={scope}
+          name={scope}
+          label={SCOPE_TEXTS[scope].title}
+          hint={SCOPE_TEXTS[scope].detail}
+          checked={scopes.includes(scope)}
+          disabled={isBusy}
+          onChange={(wanted) => setScopes(asked.filter((one) => (one === scope ? wanted : scopes.includes(one))))}
+        />
+      ))}
+    </div>
+  </fieldset>
+);

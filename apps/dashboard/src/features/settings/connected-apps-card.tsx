@@ -1,0 +1,160 @@
+// The apps that may act for the account, with the way to disconnect one of them.
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import type { OauthGrant, OauthGrants, PlatformClient } from '@tunnel/contract';
+import { useState } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { Loaded } from '../../app/panel-boundary.tsx';
+import { SCOPE_TEXTS } from '../../app/scope-texts.ts';
+import { Button } from '../../ui/button.tsx';
+import { Card } from '../../ui/card.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { CodeBlock } from '../../ui/empty-state.tsx';
+import { isFault, MaybeProblem } from '../../ui/problem.tsx';
+import { type Column, Table } from '../../ui/table.tsx';
+import { Time } from '../../ui/values.tsx';
+
+export const ConnectedAppsCard = () => {
+  const apps = useQuery(grantsQuery(useApi()));
+  const [leaving, setLeaving] = useState<OauthGrant | null>(null);
+  return (
+    <Card title="Connected apps" description="MCP hosts and other apps you gave access to" padded={false}>
+      <Loaded
+        query={apps}
+        title="Couldn't load your connected apps"
+        pending={<Apps />}
+        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
+      >
+        {({ grants }) => (grants.length === 0 ? <NoApps /> : <Apps grants={grants} onDisconnect={setLeaving} />)}
+      </Loaded>
+      <DisconnectDialog grant={leaving} onClose={() => setLeaving(null)} />
+    </Card>
+  );
+};
+
+const NoApps = () => (
+  <div className="max-w-prose space-y-2 px-4 pb-4 sm:px-5 sm:pb-5">
+    <p className="text-muted">None. Add this URL to an MCP host, and it sends you here to ask for access.</p>
+    <CodeBlock text={`${window.location.origin}/mcp`} label="Copy the URL for MCP hosts" />
+  </div>
+);
+
+interface AppsProps {
+  /** undefined: on their way. */
+  readonly grants?: readonly OauthGrant[];
+  readonly onDisconnect?: (grant: OauthGrant) => void;
+}
+
+const Apps = ({ grants, onDisconnect = () => {} }: AppsProps) => (
+  <Table
+    caption="Apps you gave access to"
+    columns={columnsFor(onDisconnect)}
+    rows={grants}
+    rowKey={({ id }) => id}
+    skeletonRows={1}
+  />
+);
+
+const columnsFor = (disconnect: (grant: OauthGrant) => void): readonly Column<OauthGrant>[] => [
+  {
+    key: 'app',
+    header: 'App',
+    isHead: true,
+    cell: ({ client_id, client_host, client_name }) => (
+      <span className="inline-block min-w-0 sm:min-w-32" title={client_id}>
+        <span className="wrap-anywhere block">{client_host}</span>
+        {client_name !== client_host && (
+          <bdi className="wrap-anywhere block font-normal text-muted text-sm">{client_name}</bdi>
+        )}
+      </span>
+    ),
+  },
+  {
+    key: 'scopes',
+    header: 'Access',
+    cell: ({ scopes }) => (
+      <ul>
+        {scopes.map((scope) => (
+          <li key={scope}>{SCOPE_TEXTS[scope].title}</li>
+        ))}
+      </ul>
+    ),
+  },
+  { key: 'since', header: 'Connected', cell: ({ created_at }) => <Time at={created_at} /> },
+  {
+    key: 'used',
+    header: 'Last used',
+    cell: ({ last_used_at }) =>
+      last_used_at === null ? <span className="text-muted">Never</span> : <Time at={last_used_at} />,
+  },
+  {
+    key: 'disconnect',
+    header: 'Action',
+    align: 'end',
+    cell: (grant) => (
+      <Button size="small" aria-label={`Disconnect ${grant.client_host}`} onClick={() => disconnect(grant)}>
+        Disconnect
+      </Button>
+    ),
+  },
+];
+
+interface DisconnectDialogProps {
+  /** null: closed. */
+  readonly grant: OauthGrant | null;
+  readonly onClose: () => void;
+}
+
+const DisconnectDialog = ({ grant, onClose }: DisconnectDialogProps) => {
+  const disconnecting = useDisconnect();
+  const { isPending, error, mutate, reset } = disconnecting;
+  const close = (): void => {
+    onClose();
+    reset();
+  };
+  return (
+    <Dialog
+      {...{ open: grant !== null, onClose: close, dismissable: !isPending }}
+      title={grant === null ? '' : `Disconnect ${grant.client_host}?`}
+      footer={
+        <>
+          <Button disabled={isPending} onClick={close}>
+            Cancel
+          </Button>
+          <Button
+            kind="danger"
+            pending={isPending}
+            onClick={() => grant !== null && mutate(grant, { onSuccess: close })}
+          >
+            Disconnect
+          </Button>
+        </>
+      }
+    >
+      <p>It loses access within 2 seconds and has to ask you again. Your tunnels keep working.</p>
+      <MaybeProblem error={error} />
+    </Dialog>
+  );
+};
+
+const useDisconnect = () => {
+  const api = useApi();
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ id }: OauthGrant) => {
+      try {
+        await api.revokeOauthGrant(id);
+      } catch (error) {
+        // Disconnected in another place meanwhile: what was wanted holds.
+        if (!isFault(error, 'OAUTH_GRANT_UNKNOWN')) throw error;
+      }
+      queries.setQueryData<OauthGrants>(GRANTS_KEY, (known) =>
+        known === undefined ? known : { grants: known.grants.filter((grant) => grant.id !== id) },
+      );
+    },
+    onSettled: () => queries.invalidateQueries({ queryKey: GRANTS_KEY }),
+  });
+};
+
+export const GRANTS_KEY = ['oauth-grants'] as const;
+
+const grantsQuery = (api: PlatformClient) => queryOptions({ queryKey: GRANTS_KEY, queryFn: () => api.oauthGrants() });
