@@ -10,7 +10,7 @@ const WARM_UP_RUNS_MAX = 12;
 
 /**
  * @param {{ command: string, connections: number, bytes: number, keepAlive: boolean, warmUpRequests: number, seconds: number,
- *   path?: string, headers?: string[] }} parameters `path` where it is not one of the origin
+ *   path?: string, headers?: string[], body?: string }} parameters `path` where it is not one of the origin; `body`: it is a POST
  */
 export async function wrk(address, parameters, ready) {
   let warm = 0;
