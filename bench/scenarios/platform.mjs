@@ -13,6 +13,7 @@ async function measureCalls(stage, call) {
     command: stage.tools.wrk.command,
     connections: CONNECTIONS,
     keepAlive: true,
+    name: null,
     ...call,
     warmUpRequests: stage.quick ? 2000 : 20_000,
     seconds: stage.quick ? 1 : 4,

@@ -15,8 +15,8 @@ const HEADERS = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-method',
 const MEMBERS: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'params']);
 
 export class ListingAnswers {
-  /** The result as JSON, by the question without its id. */
-  readonly #results = new LruCache<string>(LIMITS.MCP_LISTINGS_MAX);
+  /** The result as JSON, by the question without its id. As bytes: turning it into them takes longer than all the rest. */
+  readonly #results = new LruCache<Uint8Array>(LIMITS.MCP_LISTINGS_MAX);
 
   /** null: it is no such question. */
   keyOf({ scopes }: McpCaller, message: McpMessage, header: (name: string) => string | undefined): string | null {
@@ -40,7 +40,7 @@ export class ListingAnswers {
     const text = await response.text();
     const { result } = JSON.parse(text) as { readonly result?: unknown };
     if (result === undefined) return new Response(text, { headers: JSON_TYPE });
-    const kept = JSON.stringify(result);
+    const kept = Buffer.from(`,"result":${JSON.stringify(result)}}`);
     this.#results.set(key, kept);
     return answerOf(id, kept);
   }
@@ -48,5 +48,7 @@ export class ListingAnswers {
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-const answerOf = (id: unknown, result: string): Response =>
-  new Response(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`, { headers: JSON_TYPE });
+const answerOf = (id: unknown, result: Uint8Array): Response =>
+  new Response(Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)}`), result]), {
+    headers: JSON_TYPE,
+  });
