@@ -48,6 +48,41 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     return { groups: mergeGroups(groups), warnings: warningsOf(silent) };
   },
 
+  ...requestCalls(deps),
+
+  closeTunnel: async (regionId, tunnelId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const question = { method: 'DELETE', path: tunnelPath(tunnelId), accountId, timeoutMs: CALL_MS } as const;
+    await callEdge(deps, edge, question, z.null());
+  },
+
+  healthEvents: async (regionId, tunnelId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/health-events`;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, healthEvents);
+  },
+
+  flows: async (regionId, tunnelId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/flows`;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, edgeFlows);
+  },
+
+  peers: async (regionId, tunnelId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/peers`;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, edgePeers);
+  },
+
+  dismissPeer: async (regionId, tunnelId, peerId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/peers/${encodeURIComponent(peerId)}`;
+    await callEdge(deps, edge, { method: 'DELETE', path, accountId, timeoutMs: CALL_MS }, z.null());
+  },
+});
+
+/** Of http tunnels: what was captured, what comes next, and once more. */
+const requestCalls = (deps: EdgeCallsDeps): Pick<EdgeCalls, 'requests' | 'request' | 'nextRequest' | 'replay'> => ({
   requests: async (regionId, tunnelId, accountId, limit) => {
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}`;
@@ -74,41 +109,11 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs, signal }, awaitedRequest);
   },
 
-  closeTunnel: async (regionId, tunnelId, accountId) => {
-    const edge = await reach(deps, regionId, tunnelId);
-    const question = { method: 'DELETE', path: tunnelPath(tunnelId), accountId, timeoutMs: CALL_MS } as const;
-    await callEdge(deps, edge, question, z.null());
-  },
-
   replay: async (regionId, tunnelId, requestId, accountId, edit) => {
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}/replay`;
     const question = { method: 'POST', path, accountId, timeoutMs: REPLAY_MS, body: edit } as const;
     return callEdge(deps, edge, question, capturedRequest);
-  },
-
-  healthEvents: async (regionId, tunnelId, accountId) => {
-    const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/health-events`;
-    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, healthEvents);
-  },
-
-  flows: async (regionId, tunnelId, accountId) => {
-    const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/flows`;
-    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, edgeFlows);
-  },
-
-  peers: async (regionId, tunnelId, accountId) => {
-    const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/peers`;
-    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, edgePeers);
-  },
-
-  dismissPeer: async (regionId, tunnelId, peerId, accountId) => {
-    const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/peers/${encodeURIComponent(peerId)}`;
-    await callEdge(deps, edge, { method: 'DELETE', path, accountId, timeoutMs: CALL_MS }, z.null());
   },
 });
 
