@@ -104,7 +104,7 @@ const requestCalls = (deps: EdgeCallsDeps): Pick<EdgeCalls, 'requests' | 'reques
       ...(pathContains === undefined ? {} : { path_contains: pathContains }),
       ...(after === undefined ? {} : { after }),
     });
-    const path = `${tunnelPath(tunnelId)}/requests/next?${query}`;
+    const path = `${tunnelPath(tunnelId)}/requests/next?${query.toString()}`;
     const timeoutMs = withinSecs * 1000 + CALL_MS;
     return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs, signal }, awaitedRequest);
   },
