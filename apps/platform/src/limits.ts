@@ -78,6 +78,20 @@ export const LIMITS = {
   /** Keys whose use waits to be written; more are not noted until the next flush. */
   KEY_USES_MAX: 50_000,
 
+  // --- MCP ---
+  /** Of a message to /mcp: arguments of tools are short. */
+  MCP_BODY_MAX_BYTES: 256 * KiB,
+  /** Calls of one account at /mcp at a time: each may wait for minutes. */
+  MCP_OPEN_CALLS_MAX: 20,
+  /** What a caller is told to wait while that many are open. */
+  MCP_RETRY_AFTER_SECS: 1,
+  /** A sign of life on an answer that is a stream, so that proxies keep it open. */
+  MCP_ALIVE_MS: 15_000,
+  /** Streams of /mcp on which hosts wait for changes of lists, of all accounts. */
+  MCP_SUBSCRIPTIONS_MAX: 1000,
+  /** API keys whose account is known without asking the database. */
+  KNOWN_KEYS_MAX: 20_000,
+
   // --- jobs ---
   /** How often tunnels of edges that are gone are looked for. */
   CLOSE_LOST_EVERY_MS: 10_000,
@@ -137,6 +151,10 @@ export const LIMITS = {
   SIGNING_KEY_RETIRED_MS: 60 * 60_000,
   /** Addresses and accounts whose attempts are counted. */
   ATTEMPT_KEYS_MAX: 50_000,
+
+  // --- authorization of programs ---
+  /** Grants whose end is known without asking the database; for as long as the state of accounts. */
+  KNOWN_GRANTS_MAX: 20_000,
 
   // --- billing ---
   /** Use that is told so long after the end of its month is still billed in it. Shorter than the processor keeps a month open. */

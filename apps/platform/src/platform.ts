@@ -42,6 +42,8 @@ export interface PlatformDeps {
   /** postgres://…; the server may be away at the start. */
   readonly databaseUrl: Secret;
   readonly dataDir: string;
+  /** Of the operator, who reads the metrics with it. */
+  readonly adminToken: Secret;
   /** The edge of the same stack; absent: there is none. */
   readonly localEdge?: StackEdge;
   /** The payment processor's stand-in, which runs elsewhere; needed when the configuration says `simulator`. */
@@ -230,7 +232,7 @@ class ComposedPlatform implements Platform {
   }
 
   #makeApp(): PlatformApp {
-    const { clock, logger, version, dashboardFolder, viewerFolder } = this.#deps;
+    const { clock, logger, version, dashboardFolder, viewerFolder, adminToken } = this.#deps;
     const { db } = this.#database;
     const settings = this.#config.platform;
     const masterKey = (): MasterKey => this.#openedMasterKey();
@@ -241,7 +243,7 @@ class ComposedPlatform implements Platform {
       onDatabaseAway: (error) => this.#watch.noteAway(error),
     });
     addPlatformRoutes(app, {
-      ...{ db, clock, logger, settings, version },
+      ...{ db, clock, logger, settings, version, adminToken },
       edges: createEdgeCalls({ db, clock, logger, masterKey, localEdge: this.#localEdge() }),
       billing: this.#billingContext(),
       keyUses: this.#keyUses,

@@ -184,6 +184,17 @@ export const edgesWithPools = async (db: Db, accountId: string, heardSince: Date
   return rows.map(edgeOf);
 };
 
+/** Those that hold a living tunnel of the account. */
+export const edgesWithTunnels = async (db: Db, accountId: string): Promise<ReachableEdge[]> => {
+  const { rows } = await sql<EdgeRow>`
+    select ${COLUMNS} from edges
+    where revoked_at is null and region_id is not null
+      and id in (select edge_id from tunnel_log where user_id = ${accountId} and unregistered_at is null)
+    order by region_id, id
+  `.execute(db);
+  return rows.map(edgeOf);
+};
+
 /** The edge that the tunnel is or was at; for an entry without one, the edge of its region that was heard last. */
 export const edgeOfTunnel = async (db: Db, regionId: string, tunnelId: string): Promise<ReachableEdge | undefined> => {
   const { rows } = await sql<EdgeRow>`

@@ -5,6 +5,8 @@ import {
   captureList,
   edgeFlows,
   edgePeers,
+  edgeTunnel,
+  edgeTunnels,
   type GroupSummary,
   groupSummaries,
   healthEvents,
@@ -16,10 +18,18 @@ import type { Db } from '../db/database.ts';
 import type { MasterKey } from '../db/master-key.ts';
 import { LIMITS } from '../limits.ts';
 import type { GroupEdges, TunnelEdges } from '../services/usage/edge-state.ts';
-import { callEdge, edgeOfTunnel, edgesWithPools, type LocalEdge, type ReachableEdge } from './call-edge.ts';
+import type { LivingTunnelEdges } from '../services/usage/living-tunnels.ts';
+import {
+  callEdge,
+  edgeOfTunnel,
+  edgesWithPools,
+  edgesWithTunnels,
+  type LocalEdge,
+  type ReachableEdge,
+} from './call-edge.ts';
 
 /** What the services ask of edges. TUNNEL_UNKNOWN when the edge keeps nothing of the tunnel any more. */
-export type EdgeCalls = GroupEdges & TunnelEdges;
+export type EdgeCalls = GroupEdges & TunnelEdges & LivingTunnelEdges;
 
 export interface EdgeCallsDeps {
   readonly db: Db;
@@ -46,6 +56,23 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     const groups = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
     const silent = edges.filter((_, index) => answers[index]?.status === 'rejected');
     return { groups: mergeGroups(groups), warnings: warningsOf(silent) };
+  },
+
+  tunnels: async (accountId) => {
+    const edges = await edgesWithTunnels(deps.db, accountId);
+    const question = { method: 'GET', path: '/api/tunnels', accountId, timeoutMs: GROUPS_MS } as const;
+    const answers = await Promise.allSettled(edges.map((edge) => callEdge(deps, edge, question, edgeTunnels)));
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+  },
+
+  tunnel: async (regionId, tunnelId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    return callEdge(
+      deps,
+      edge,
+      { method: 'GET', path: tunnelPath(tunnelId), accountId, timeoutMs: CALL_MS },
+      edgeTunnel,
+    );
   },
 
   ...requestCalls(deps),

@@ -5,6 +5,7 @@ import type {
   CaptureList,
   EdgeFlows,
   EdgePeers,
+  EdgeTunnel,
   HealthEvent,
   PlatformPools,
 } from '@tunnel/contract';
@@ -24,6 +25,12 @@ export class ScriptedEdges {
 
   async groups(...question: unknown[]): Promise<PlatformPools> {
     return (await this.#ask(question)) as PlatformPools;
+  }
+  async tunnels(...question: unknown[]): Promise<EdgeTunnel[]> {
+    return (await this.#ask(question)) as EdgeTunnel[];
+  }
+  async tunnel(...question: unknown[]): Promise<EdgeTunnel> {
+    return (await this.#ask(question)) as EdgeTunnel;
   }
   async requests(...question: unknown[]): Promise<CaptureList> {
     return (await this.#ask(question)) as CaptureList;

@@ -170,6 +170,11 @@ const platformSchema = section({
     auth_per_minute: wholeNumber(1, 1_000_000).default(30),
     auth_per_account_per_minute: wholeNumber(1, 1_000_000).default(10),
   }),
+  mcp: section({
+    enabled: flag().default(true),
+    /** Of one account. */
+    calls_per_minute: wholeNumber(1, 1_000_000).default(120),
+  }),
   /** In days; 0: for ever. */
   retention: section({
     audit_days: wholeNumber(0, MOST_DAYS).default(400),
