@@ -153,6 +153,28 @@ export const LIMITS = {
   ATTEMPT_KEYS_MAX: 50_000,
 
   // --- authorization of programs ---
+  /** What one that asks to be connected waits for its user. */
+  OAUTH_REQUEST_MS: 10 * 60_000,
+  /** Requests that wait, of all networks; one more ends the oldest. */
+  OAUTH_REQUESTS_MAX: 10_000,
+  /** A program redeems its code at once; whoever reads it in a log later finds it worthless. */
+  OAUTH_CODE_MS: 60_000,
+  /** Programs that one account has connected; one more ends the one that was used longest ago. */
+  OAUTH_GRANTS_PER_ACCOUNT_MAX: 100,
+  /** Of a document about a client; honest ones have a few hundred. */
+  OAUTH_DOCUMENT_MAX_BYTES: 64 * KiB,
+  /** For such a document, from the look-up of the name to its last byte: a person waits. */
+  OAUTH_DOCUMENT_TIMEOUT_MS: 5000,
+  /** Documents and refusals that are known; the one that was asked for longest ago leaves first. */
+  OAUTH_DOCUMENTS_MAX: 1000,
+  /** Why one was refused is known for so long: its makers correct it and try again. */
+  OAUTH_DOCUMENT_REFUSED_MS: 60_000,
+  /** Documents fetched at once; more callers are told to come back. */
+  OAUTH_DOCUMENTS_AT_ONCE: 16,
+  /** Of those for one network: a stranger whose servers drip holds up nobody else. */
+  OAUTH_DOCUMENTS_PER_NETWORK: 4,
+  /** What a caller is told to wait while too many are fetched: as long as one may take. */
+  OAUTH_BUSY_RETRY_AFTER_SECS: 5,
   /** Grants whose end is known without asking the database; for as long as the state of accounts. */
   KNOWN_GRANTS_MAX: 20_000,
 

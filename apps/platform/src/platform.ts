@@ -1,7 +1,15 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
+import { allowsPrivateClients, problemOfAddress } from '@tunnel/core';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
-import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
+import {
+  type Clock,
+  createGuardedFetch,
+  Lifecycle,
+  type Logger,
+  type Secret,
+  type ServerConfig,
+} from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { Billing, type ProcessorAccess } from './billing/billing.ts';
 import { Database } from './db/database.ts';
@@ -32,6 +40,7 @@ import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { encryptApiSecrets, ensureLocalEdge, localEdgeName } from './services/edges/credentials.ts';
+import { ClientDocuments } from './services/oauth/client-documents.ts';
 import { upsertPlans } from './services/plans.ts';
 import { KeyUses } from './services/tunnels/verify-key.ts';
 
@@ -248,6 +257,7 @@ class ComposedPlatform implements Platform {
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
+      clientDocuments: this.#makeClientDocuments(),
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
       masterKey,
@@ -255,6 +265,19 @@ class ComposedPlatform implements Platform {
       port: () => this.#server.address.port,
     });
     return app;
+  }
+
+  /** At home a program's document may lie on this machine. */
+  #makeClientDocuments(): ClientDocuments {
+    const { clock } = this.#deps;
+    const { platform, server } = this.#config;
+    const allowed = allowsPrivateClients(platform.oauth.allow_private_clients, {
+      host: platform.host,
+      publicHost: new URL(platform.public_url).hostname,
+      trustedProxies: [...platform.trusted_proxies, ...server.trusted_proxies],
+    });
+    const fetch = createGuardedFetch({ problemOfAddress: (address) => problemOfAddress(address, allowed), clock });
+    return new ClientDocuments({ fetch, allowHttp: allowed, clock });
   }
 
   #openedMasterKey(): MasterKey {

@@ -17,7 +17,7 @@ const clientId = z.string().meta({
 });
 const clientHost = z.string().meta({
   description:
-    'Who that is, as far as anybody knows: the host of the client id. Of a client of the operator it is its id.',
+    'Who that is, as far as anybody knows: the host of the client id; of a client that the operator registered, the name that the operator gave it.',
   examples: ['app.example.com'],
 });
 const clientName = z.string().meta({
@@ -27,7 +27,7 @@ const clientName = z.string().meta({
 
 export const oauthRequest = z
   .object({
-    id: z.string(),
+    id: z.string().meta({ examples: ['ask_4fK2mQ9xVbT7RsLpZ0aE'] }),
     client_id: clientId,
     client_host: clientHost,
     client_name: clientName,

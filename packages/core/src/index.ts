@@ -170,6 +170,26 @@ export {
 export { proxyHeader, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
 export {
+  type AuthorizationOffer,
+  type AuthorizeError,
+  type AuthorizeRequest,
+  type AuthorizeVerdict,
+  clientIdOf,
+  judgeAuthorizeRequest,
+  parseScopes,
+  type QueryValues,
+} from './oauth/authorize-request.ts';
+export {
+  allowsPrivateClients,
+  type ClientVerdict,
+  documentLifeMs,
+  isDocumentUrl,
+  judgeClientDocument,
+  type OauthClient,
+  plainName,
+  problemOfDocumentUrl,
+} from './oauth/client-document.ts';
+export {
   decideCode,
   decideGrantRefresh,
   type GrantFacts,
@@ -178,6 +198,7 @@ export {
   UNKNOWN_CODE,
   UNKNOWN_TOKEN,
 } from './oauth/grant-life.ts';
+export { hostOfUri, problemOfRedirectUri, withAnswer } from './oauth/redirect-uri.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export {
   type P2pAudience,

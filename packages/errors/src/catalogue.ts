@@ -168,6 +168,11 @@ export const CATALOGUE = {
   ORIGIN_REFUSED: entry(403, false, 'requests from other sites are not taken here', 'Send the request from the pages of this platform, or without an Origin header.'),
   MAIL_TOKEN_INVALID: entry(400, false, 'this link has expired or was already used', 'Ask for a new mail.'),
   LOGIN_SESSION_UNKNOWN: entry(404, false, 'no such session', 'List the sessions: GET /auth/sessions.'),
+  OAUTH_CLIENT_REFUSED: entry(400, false, 'this app cannot be connected: {reason}', 'Tell the makers of the app. Without OAuth it can use an API key.'),
+  OAUTH_CLIENTS_BUSY: entry(503, true, 'too many apps are being looked up right now', 'Try again after the seconds in the Retry-After header.'),
+  OAUTH_REQUEST_UNKNOWN: entry(404, false, 'this request has expired or was already answered', 'Start again in the app that sent you here.'),
+  OAUTH_CLIENT_UNKNOWN: entry(404, false, 'there is no OAuth client `{client}`', 'List them: tunnel-server oauth-client list.'),
+  OAUTH_CLIENT_INVALID: entry(400, false, 'this client cannot be registered: {reason}', 'Correct --name or --redirect-uri.'),
   OAUTH_GRANT_UNKNOWN: entry(404, false, 'no such connected app', 'List those of the account: GET /oauth/grants.'),
 
   // --- billing ---

@@ -8,6 +8,7 @@ import { PasswordHasher } from '../services/auth/password-hasher.ts';
 import { SigningKeys } from '../services/auth/signing-keys.ts';
 import { UserCache } from '../services/auth/users.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
+import type { ClientDocuments } from '../services/oauth/client-documents.ts';
 import { GrantCache } from '../services/oauth/grants.ts';
 import { SignedMcpTokens } from '../services/oauth/mcp-tokens.ts';
 import { oauthAddresses } from '../services/oauth/oauth-addresses.ts';
@@ -26,6 +27,7 @@ import { addHealthRoutes } from './routes/health-routes.ts';
 import { addKeyRoutes } from './routes/key-routes.ts';
 import { addMcpRoutes, type McpRouteDeps } from './routes/mcp-routes.ts';
 import { addMetricsRoutes } from './routes/metrics-routes.ts';
+import { addOauthConsentRoutes } from './routes/oauth-consent-routes.ts';
 import { addOauthMetadataRoutes } from './routes/oauth-metadata-routes.ts';
 import { addOauthTokenRoutes } from './routes/oauth-token-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts';
@@ -38,6 +40,8 @@ export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps {
   readonly dashboard: StaticFiles | null;
   /** Of the page of the API. */
   readonly viewer: StaticFiles;
+  /** About programs that ask to be connected. */
+  readonly clientDocuments: ClientDocuments;
   /** A mail waits in the outbox. */
   readonly mailWaits: () => void;
   /** The one that is listened on. */
@@ -63,6 +67,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addLoadBalancingRoutes(app, withUser);
   addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
   addEdgeLinkRoutes(app, deps);
+  addOauthConsentRoutes(app, { ...withUser, ...oauth });
   addOauthMetadataRoutes(app, oauth);
   addOauthTokenRoutes(app, { ...withUser, ...oauth });
   const metrics = new PlatformMetrics(deps);

@@ -20,7 +20,7 @@ const which = fc.oneof({ weight: 2, arbitrary: fc.constant(0) }, fc.nat(20));
 const client = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.constant(1));
 const verifier = fc.oneof({ weight: 5, arbitrary: fc.constant(true) }, fc.constant(false));
 const scope = fc.option(fc.nat(SCOPES.length - 1), { freq: 3 });
-const move: fc.Arbitrary<Move> = fc.oneof(
+const moves: fc.Arbitrary<Move> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({ do: fc.constant('allow' as const), client, scopes: fc.integer({ min: 1, max: 3 }) }),
@@ -32,7 +32,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('restore' as const) }) },
 );
 const steps = fc.array(
-  fc.record({ move, elapsedMs: fc.oneof({ weight: 5, arbitrary: fc.nat(5000) }, fc.nat(100_000)) }),
+  fc.record({ move: moves, elapsedMs: fc.oneof({ weight: 5, arbitrary: fc.nat(5000) }, fc.nat(100_000)) }),
   {
     maxLength: 80,
     size: 'max',
