@@ -1,4 +1,5 @@
 export { SCOPE_OF_TOOL, SCOPES, type Scope } from './scopes.ts';
+export { TOOLS, type ToolFacts } from './tool-facts.ts';
 export {
   type HostStatus,
   type HostUsage,
@@ -11,3 +12,4 @@ export {
   type ToolHost,
   type ToolName,
 } from './tool-host.ts';
+export { createToolServer, type ToolClock, type ToolOutcome, type ToolServerOptions } from './tool-server.ts';
