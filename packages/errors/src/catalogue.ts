@@ -133,6 +133,7 @@ export const CATALOGUE = {
   CAPTURE_UNKNOWN: entry(404, false, 'no such request among those kept for this tunnel', 'List them: GET /api/tunnels/:id/requests.'),
   CAPTURE_NOT_REPLAYABLE: entry(409, false, 'the request cannot be sent again: {reason}', 'Send a request of your own instead.'),
   CAPTURE_REPLAYS_BUSY: entry(429, true, '{limit} replays are under way; try again in {seconds} s', 'Wait for them to end.'),
+  CAPTURE_WAITS_BUSY: entry(429, true, '{limit} calls wait for requests already; try again in {seconds} s', 'Wait for them to end, or end some.'),
   INTERNAL: entry(500, true, 'something went wrong on our side', 'Try again; if it stays, report the request id.'),
 
   // --- the platform ---
