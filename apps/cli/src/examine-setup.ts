@@ -11,7 +11,8 @@ import {
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
-import { LoginFile, PlatformLogin } from './api/platform-login.ts';
+import { LoginFile } from './api/login-file.ts';
+import { PlatformLogin } from './api/platform-login.ts';
 import { planOf } from './commands/start.ts';
 import type { ServerFlags } from './flags.ts';
 import { type Io, VERSION } from './io.ts';

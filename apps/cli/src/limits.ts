@@ -39,6 +39,8 @@ export const CLI_LIMITS = {
   ACCOUNT_TUNNELS_ASKED_AT_ONCE: 8,
   /** the answer to a replay: a local service has 30 s */
   REPLAY_ANSWER_TIMEOUT_MS: 40_000,
+  /** what the answer to a wait for a request may take longer than the wait itself */
+  WAIT_ANSWER_SLACK_MS: 10_000,
   /** from one look of `tunnel requests -f` to the next */
   REQUESTS_LOOK_EVERY_MS: 1000,
   /** ids of requests that `tunnel requests -f` has shown; an edge keeps fewer, so none is shown twice */

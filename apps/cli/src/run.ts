@@ -12,6 +12,7 @@ import { keysCommand } from './commands/keys.ts';
 import { listCommand } from './commands/list.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { logsCommand } from './commands/logs.ts';
+import { mcpCommand } from './commands/mcp.ts';
 import { p2pCommand } from './commands/p2p.ts';
 import { poolsCommand } from './commands/pools.ts';
 import { readyCommand } from './commands/ready.ts';
@@ -44,6 +45,7 @@ type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
 const COMMAND_GROUPS: readonly (readonly [heading: string, commands: readonly MakeCommand[]])[] = [
   ['Share a local service:', [httpCommand, filesCommand, tcpCommand, udpCommand, p2pCommand, startCommand]],
   ['Inspect:', [listCommand, requestsCommand, replayCommand, statusCommand, logsCommand, poolsCommand, doctorCommand]],
+  ['Models:', [mcpCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],
   ['Set up:', [initCommand, checkCommand, serviceCommand, completionCommand]],

@@ -70,17 +70,18 @@ export const resolveServer = (
     caFile: caFile === undefined ? undefined : inFolder(folder, caFile, io),
     proxy: resolveProxy(flags.proxy, config, io)(parseServerAddress(server)),
     stateDir: join(folder, 'state'),
-    logFile: findLogFile(flags.logFile, config, folder, io),
+    logFile: findLogFile(flags.logFile, config, io),
     ...(flags.clientName === undefined ? {} : { clientName: flags.clientName }),
   };
 };
 
 const folderOf = (config: LoadedConfig | null, io: Io): string => dirname(config?.path ?? defaultConfigPath(io));
 
-const findLogFile = (flag: string | undefined, config: LoadedConfig | null, folder: string, io: Io) => {
+/** --log-file, then `log_file` of the file. */
+export const findLogFile = (flag: string | undefined, config: LoadedConfig | null, io: Io): string | undefined => {
   if (flag !== undefined) return inFolder(io.cwd, flag, io);
   const { log_file: file } = config?.values ?? {};
-  return file === undefined ? undefined : inFolder(folder, file, io);
+  return file === undefined ? undefined : inFolder(folderOf(config, io), file, io);
 };
 
 /** Of what the client does inside: nothing, unless somebody looks for a mistake. */

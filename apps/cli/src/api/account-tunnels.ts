@@ -14,7 +14,8 @@ import { CLI_LIMITS } from '../limits.ts';
 import { loadConfig, resolveProxy, resolveSettings } from '../settings.ts';
 import { apiAddress, type EdgeSource } from './edge-api.ts';
 import { EdgeTunnels } from './edge-tunnels.ts';
-import { LoginFile, PlatformLogin } from './platform-login.ts';
+import { LoginFile } from './login-file.ts';
+import { PlatformLogin } from './platform-login.ts';
 
 /** Whoever told it; null: not known. */
 export interface LiveTunnel {

@@ -1,5 +1,7 @@
 // The tunnels of an edge and their requests, by its REST and the API key.
 import {
+  type AwaitedRequest,
+  awaitedRequest,
   CAPTURE_LIST_LIMIT,
   type CapturedRequest,
   type CaptureList,
@@ -14,6 +16,14 @@ import {
 import { Fault } from '@tunnel/errors';
 import { CLI_LIMITS } from '../limits.ts';
 import { askEdge, type EdgeCall, type EdgeSource, tellEdge } from './edge-api.ts';
+
+export interface NextRequest {
+  readonly method?: string | undefined;
+  readonly pathContains?: string | undefined;
+  /** Of the answer before; null: from now on. */
+  readonly after: string | null;
+  readonly seconds: number;
+}
 
 export class EdgeTunnels {
   readonly #source: EdgeSource;
@@ -47,10 +57,33 @@ export class EdgeTunnels {
 
   /** CAPTURE_UNKNOWN when it is not kept (any more). */
   async request(id: string, requestId: string, signal?: AbortSignal): Promise<CapturedRequest> {
+    const path = `${pathOf(id)}/requests/${segment(requestId, 'CAPTURE_UNKNOWN')}`;
+    try {
+      return await this.#ask({ method: 'GET', path, answer: capturedRequest, what: 'captured request' }, signal);
+    } catch (error) {
+      if (!isOfOldEdge(error)) throw error;
+    }
     const { requests } = await this.requests(id, CAPTURE_LIST_LIMIT.max, signal);
     const found = requests.find((request) => request.id === requestId);
     if (found === undefined) throw new Fault('CAPTURE_UNKNOWN');
     return found;
+  }
+
+  /** The next that finishes; nothing is missed between two calls when the second one has the cursor of the first. */
+  next(
+    id: string,
+    { method, pathContains, after, seconds }: NextRequest,
+    signal?: AbortSignal,
+  ): Promise<AwaitedRequest> {
+    const query = new URLSearchParams({
+      timeout_secs: String(seconds),
+      ...(method === undefined ? {} : { method }),
+      ...(pathContains === undefined ? {} : { path_contains: pathContains }),
+      ...(after === null ? {} : { after }),
+    });
+    const path = `${pathOf(id)}/requests/next?${query}`;
+    const withinMs = seconds * 1000 + CLI_LIMITS.WAIT_ANSWER_SLACK_MS;
+    return this.#ask({ method: 'GET', path, answer: awaitedRequest, what: 'request', withinMs }, signal);
   }
 
   /** Settles with the new request. */
@@ -64,6 +97,9 @@ export class EdgeTunnels {
     return (await askEdge(this.#source, call, signal)).value;
   }
 }
+
+/** It does not know the path: the edge is of before. */
+export const isOfOldEdge = (error: unknown): boolean => error instanceof Fault && error.code === 'API_NOT_FOUND';
 
 const pathOf = (id: string): string => `/api/tunnels/${segment(id, 'TUNNEL_UNKNOWN')}`;
 

@@ -1,8 +1,14 @@
 // One attempt at something that several callers wait for: it is made once, and ends when the last of them has gone.
 
+interface Attempt<T> {
+  readonly made: Promise<T>;
+  readonly abort: AbortController;
+  waiting: number;
+}
+
 export class SharedAttempt<T> {
   readonly #make: (signal: AbortSignal) => Promise<T>;
-  #current: { readonly made: Promise<T>; readonly abort: AbortController; waiting: number } | null = null;
+  #current: Attempt<T> | null = null;
 
   /** `make` is to end with its signal. */
   constructor(make: (signal: AbortSignal) => Promise<T>) {
@@ -12,7 +18,8 @@ export class SharedAttempt<T> {
   /** Rejects with the reason of `signal` as soon as that is aborted. */
   async take(signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();
-    const attempt = (this.#current ??= this.#begin());
+    this.#current ??= this.#begin();
+    const attempt = this.#current;
     attempt.waiting += 1;
     let leave = (): void => {};
     const left = new Promise<never>((_resolve, reject) => {
@@ -28,7 +35,7 @@ export class SharedAttempt<T> {
     }
   }
 
-  #begin(): NonNullable<typeof this.#current> {
+  #begin(): Attempt<T> {
     const abort = new AbortController();
     const attempt = { made: this.#make(abort.signal), abort, waiting: 0 };
     const forget = (): void => {
