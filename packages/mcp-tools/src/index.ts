@@ -1,4 +1,8 @@
+export type { ToolOutcome } from './call-tool.ts';
+export { MCP_TOOL_LIMITS } from './limits.ts';
+export { scopesOfBody } from './request-scopes.ts';
 export { SCOPE_OF_TOOL, SCOPES, type Scope } from './scopes.ts';
+export type { ToolClock } from './tool.ts';
 export { TOOLS, type ToolFacts } from './tool-facts.ts';
 export {
   type HostStatus,
@@ -12,4 +16,4 @@ export {
   type ToolHost,
   type ToolName,
 } from './tool-host.ts';
-export { createToolServer, type ToolClock, type ToolOutcome, type ToolServerOptions } from './tool-server.ts';
+export { createToolServer, type ToolServerOptions } from './tool-server.ts';
