@@ -14,10 +14,11 @@ import { Secret } from '@tunnel/runtime';
 import { LoginFile } from './api/login-file.ts';
 import { PlatformLogin } from './api/platform-login.ts';
 import { planOf } from './commands/start.ts';
+import { defaultConfigPath, type LoadedConfig, loadConfig } from './config-file.ts';
 import type { ServerFlags } from './flags.ts';
 import { type Io, VERSION } from './io.ts';
 import { faultOf } from './problem-report.ts';
-import { defaultConfigPath, findToken, type LoadedConfig, loadConfig, resolveServer } from './settings.ts';
+import { findToken, resolveServer } from './settings.ts';
 
 export interface Examined {
   /** null: with a config file that cannot be read nobody knows which. */

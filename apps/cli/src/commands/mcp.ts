@@ -1,12 +1,10 @@
 // `tunnel mcp`: a server of the Model Context Protocol on the standard streams. The protocol itself is loaded when it runs.
-import { ALLOWED_BY_DEFAULT } from '@tunnel/client';
 import { Command } from 'commander';
+import { loadConfig } from '../config-file.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import { addServerFlags, FLAG_GROUPS } from '../flags.ts';
 import type { Io } from '../io.ts';
-import { allowedTargets } from '../mcp/allowed-targets.ts';
 import type { LocalHostFlags } from '../mcp/local-host.ts';
-import { loadConfig } from '../settings.ts';
 
 interface McpFlags extends LocalHostFlags {
   readonly readOnly?: boolean;
@@ -36,11 +34,9 @@ export const mcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
     .addHelpText('after', EXAMPLES)
     .action(async ({ readOnly, allow, ...flags }: McpFlags) => {
       const { serveMcp } = await import('../mcp/serve-mcp.ts');
-      const rules = (): { read_only: boolean; allow: readonly string[] } =>
-        loadConfig(flags.config, io)?.values.mcp ?? { read_only: false, allow: ALLOWED_BY_DEFAULT };
       // What is not understood is said now, to a person, and not to a model that asks for a tunnel later.
-      const { read_only, allow: allowedNow } = rules();
-      allowedTargets(allow ?? allowedNow);
-      const isReadOnly = readOnly ?? read_only;
-      finish(await serveMcp({ flags, readOnly: isReadOnly, allow: () => allow ?? rules().allow }, io));
+      if (allow !== undefined) (await import('../mcp/allowed-targets.ts')).allowedTargets(allow);
+      const rules = () => loadConfig(flags.config, io)?.values.mcp;
+      const isReadOnly = readOnly ?? rules()?.read_only ?? false;
+      finish(await serveMcp({ flags, readOnly: isReadOnly, allow: () => allow ?? rules()?.allow ?? null }, io));
     });

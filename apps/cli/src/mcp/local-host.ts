@@ -1,5 +1,6 @@
 // The tools' host on this machine: tunnels opened in this process, everything else asked of the edge by the API key, or of the platform by
 // `tunnel login`. Keys and addresses are looked up at each call: who logs in meanwhile need not start the server again.
+import { ALLOWED_BY_DEFAULT } from '@tunnel/client';
 import {
   CAPTURE_LIST_LIMIT,
   type CapturedRequest,
@@ -34,7 +35,11 @@ export interface LocalHostFlags extends ModelClientFlags {
   readonly api?: string;
 }
 
-export type LocalHostDeps = Omit<ModelClientDeps, 'flags'> & { readonly flags: LocalHostFlags };
+export interface LocalHostDeps extends Omit<ModelClientDeps, 'flags' | 'allow'> {
+  readonly flags: LocalHostFlags;
+  /** null: nobody has said anything. */
+  readonly allow: () => readonly string[] | null;
+}
 
 /** All but the list of tools, which is known before this is loaded. */
 export class LocalHost implements Omit<ToolHost, 'tools'> {
@@ -46,8 +51,8 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
   constructor(deps: LocalHostDeps) {
     this.#flags = deps.flags;
     this.#io = deps.io;
-    this.#allow = deps.allow;
-    this.#client = new ModelClient(deps);
+    this.#allow = () => deps.allow() ?? ALLOWED_BY_DEFAULT;
+    this.#client = new ModelClient({ ...deps, allow: this.#allow });
   }
 
   listTunnels: ToolHost['listTunnels'] = ({ state, limit }, call) =>

@@ -2,11 +2,12 @@
 import type { StatusEvent } from '@tunnel/client';
 import type { ToolOutcome } from '@tunnel/mcp-tools';
 import { type EventLog, openEventLog } from '../companions/log-file.ts';
+import { loadConfig } from '../config-file.ts';
 import type { Io } from '../io.ts';
 import { JsonEvents } from '../output/json.ts';
 import { eventLine, LineOutput } from '../output/lines.ts';
 import type { Output } from '../output/output.ts';
-import { findLogFile, loadConfig } from '../settings.ts';
+import { findLogFile } from '../settings.ts';
 
 export interface McpLog {
   readonly outputs: readonly Partial<Output>[];

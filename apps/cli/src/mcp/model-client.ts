@@ -5,12 +5,13 @@ import { Fault } from '@tunnel/errors';
 import type { OpenedTunnel, OpenTunnelInput, ToolCall } from '@tunnel/mcp-tools';
 import type { Timer } from '@tunnel/runtime';
 import { agentCompanion } from '../agent/agent-companion.ts';
+import { loadConfig } from '../config-file.ts';
 import type { ConnectionFlags } from '../flags.ts';
 import { type Io, VERSION } from '../io.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { fanOut, type Output } from '../output/output.ts';
 import { nameOf, type RunningTunnel, type TunnelRun, TunnelsOfRun } from '../running-client.ts';
-import { chooseLogger, loadConfig, resolveSettings } from '../settings.ts';
+import { chooseLogger, resolveSettings } from '../settings.ts';
 import { SharedAttempt } from './shared-attempt.ts';
 import { type WantedTunnel, wantedTunnel } from './wanted-tunnel.ts';
 

@@ -14,8 +14,8 @@ import { StdioTransport } from './stdio-transport.ts';
 export interface McpRun {
   readonly flags: LocalHostFlags;
   readonly readOnly: boolean;
-  /** What may be opened, as it is written now. */
-  readonly allow: () => readonly string[];
+  /** What may be opened, as it is written now; null: nobody has said anything. */
+  readonly allow: () => readonly string[] | null;
 }
 
 export const serveMcp = async (run: McpRun, io: Io): Promise<ExitCode> => {
@@ -62,7 +62,7 @@ const loadOnce = (run: McpRun, io: Io, onStop: () => void): Loaded => {
   const load = async () => {
     const [{ LocalHost }, { openMcpLog }] = await Promise.all([import('./local-host.ts'), import('./mcp-log.ts')]);
     const log = openMcpLog(run.flags, io);
-    return { host: new LocalHost({ ...run, io, outputs: log.outputs, onStop }), log };
+    return { host: new LocalHost({ flags: run.flags, allow: run.allow, io, outputs: log.outputs, onStop }), log };
   };
   return {
     get: async () => {

@@ -99,19 +99,18 @@ const tunnel = table({
 });
 
 const ALLOWED = 'a target such as "127.0.0.1:3000", "127.0.0.1:3000-3999" or "127.0.0.1:*"';
+const ALLOWED_FORM = /^(?:\[[0-9a-f:.]+\]|[^\s:/@?#*[\]]+):(?:\*|(\d{1,5})(?:-(\d{1,5}))?)$/i;
 
-/** What `tunnel mcp` may do. The ports of a range are looked at when it starts. */
+const isAllowedTarget = (text: string): boolean => {
+  const [whole, from = '1', to = from] = ALLOWED_FORM.exec(text) ?? [];
+  return whole !== undefined && Number(from) >= 1 && Number(from) <= Number(to) && Number(to) <= 65_535;
+};
+
+/** What `tunnel mcp` may do. */
 const models = section({
   read_only: flag().default(false),
   allow: z
-    .array(
-      z
-        .string({ error: ALLOWED })
-        .regex(/^(\[[0-9a-f:.]+\]|[^\s:/@?#*[\]]+):(\*|\d{1,5}(-\d{1,5})?)$/i, { error: ALLOWED }),
-      {
-        error: 'a list of targets',
-      },
-    )
+    .array(z.string({ error: ALLOWED }).refine(isAllowedTarget, { error: ALLOWED }), { error: 'a list of targets' })
     .default(['127.0.0.1:1024-65535']),
 });
 
