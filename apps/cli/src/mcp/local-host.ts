@@ -23,6 +23,7 @@ import { edgeSource } from '../api/account-tunnels.ts';
 import { awaitRequest } from '../api/await-request.ts';
 import { readGroups } from '../api/edge-api.ts';
 import { EdgeTunnels } from '../api/edge-tunnels.ts';
+import { LoginFile } from '../api/login-file.ts';
 import { PlatformLogin } from '../api/platform-login.ts';
 import { chooseTunnel } from '../choose-tunnel.ts';
 import { examinedFields, examineSetup } from '../examine-setup.ts';
@@ -61,14 +62,24 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
         const tunnels = await this.#edge().list(call.signal);
         return { tunnels: tunnels.slice(0, limit), truncated: tunnels.length > limit };
       }
-      // One more than are shown: then there are more.
-      const query = { state: 'closed', limit: Math.min(limit + 1, ENDED_MAX) } as const;
+      // One more than are shown: then there are more. A whole page says as much as it can.
+      const query = { state: 'closed', limit: Math.min(limit + 1, TUNNEL_LOG_LIMIT.max) } as const;
       const tunnels = await this.#platform(call, (client) => client.tunnels(query));
-      return { tunnels: tunnels.slice(0, limit), truncated: tunnels.length > limit };
+      const truncated = tunnels.length > limit || tunnels.length === TUNNEL_LOG_LIMIT.max;
+      return { tunnels: tunnels.slice(0, limit), truncated };
     });
 
   getTunnel: ToolHost['getTunnel'] = (tunnel, call) =>
-    inWords(call, async () => this.#edge().get(await this.#idOf(tunnel, call), call.signal));
+    inWords(call, async () => {
+      const id = await this.#idOf(tunnel, call);
+      try {
+        return await this.#edge().get(id, call.signal);
+      } catch (error) {
+        // One that has ended, or lives elsewhere: the platform knows it.
+        if (!isUnknown(error) || !new LoginFile(this.#io).exists()) throw error;
+      }
+      return this.#platform(call, (client) => client.tunnel(id));
+    });
 
   closeTunnel: ToolHost['closeTunnel'] = (tunnel, call) =>
     inWords(call, async () => {
@@ -164,8 +175,8 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
 }
 
 const TUNNEL_ID = /^tun_\w+$/;
-/** As many as one page of the log has. */
-const ENDED_MAX = TUNNEL_LOG_LIMIT.max;
+
+const isUnknown = (error: unknown): boolean => error instanceof Fault && error.code === 'TUNNEL_UNKNOWN';
 
 const onlyOne = (tunnels: readonly EdgeTunnel[], wanted: string): Pick<EdgeTunnel, 'tunnel_id'> => {
   try {

@@ -20,7 +20,16 @@ export interface McpRun {
 
 export const serveMcp = async (run: McpRun, io: Io): Promise<ExitCode> => {
   // stdout is the protocol's alone, whatever a library has to say.
+  const { console } = globalThis;
   globalThis.console = new Console(process.stderr, process.stderr);
+  try {
+    return await serve(run, io);
+  } finally {
+    globalThis.console = console;
+  }
+};
+
+const serve = async (run: McpRun, io: Io): Promise<ExitCode> => {
   const stop = listenForStops(io);
   const loaded = loadOnce(run, io, () => stop.ask());
   const host = lazyHost(io, loaded.get);
