@@ -174,6 +174,7 @@ const platformSchema = section({
     enabled: flag().default(true),
     /** Of one account. */
     calls_per_minute: wholeNumber(1, 1_000_000).default(120),
+  }),
   oauth: section({
     /** Documents of clients over http and on private addresses. */
     allow_private_clients: oneOf(['auto', true, false]).default('auto'),
