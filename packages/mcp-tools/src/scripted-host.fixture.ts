@@ -6,8 +6,7 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { ApiToken, CapturedRequest, EdgeTunnel, TunnelLogEntry } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { FakeClock } from '@tunnel/testkit';
-import type { OpenTunnelInput, ToolHost } from './tool-host.ts';
-import { TOOL_NAMES } from './tool-host.ts';
+import { type OpenTunnelInput, TOOL_NAMES, type ToolHost } from './tool-host.ts';
 import { createToolServer, type ToolServerOptions } from './tool-server.ts';
 
 export const tunnelOf = (fields: Partial<EdgeTunnel> = {}): EdgeTunnel => ({
@@ -86,7 +85,7 @@ export class ScriptedHost implements ToolHost {
   /** Answers the oldest wait that has not ended. */
   readonly waits: { readonly withinMs: number; answer(request: CapturedRequest | null): void }[] = [];
   /** Thrown by every call of the host while it is set. */
-  failure: unknown = null;
+  failure: Error | null = null;
 
   #one(tunnel: string): EdgeTunnel {
     if (this.failure !== null) throw this.failure;
@@ -209,5 +208,8 @@ const connectModern = async (transport: Transport): Promise<AnyClient> => {
 const connectOld = async (transport: Transport): Promise<AnyClient> => {
   const client = new OldClient(INFO);
   await client.connect(transport as unknown as Parameters<OldClient['connect']>[0]);
-  return client as unknown as AnyClient;
+  // A schema of the result stood between the two arguments in those days.
+  const call = client.callTool.bind(client);
+  const callTool: AnyClient['callTool'] = (params, options) => call(params, undefined, options) as never;
+  return Object.assign(client as unknown as AnyClient, { callTool });
 };
