@@ -56,11 +56,10 @@ it('without one in time the answer is none, and a cursor that goes on from there
 it('a caller that hangs up is forgotten at once', async () => {
   const caller = new AbortController();
   const headers = { authorization: `Bearer ${ALICE_KEY}` };
-  const answer = fetch(`${rest.url}${PATH}/next`, { headers, signal: caller.signal });
-  const gone = expect(answer).rejects.toThrow('aborted');
+  const end = fetch(`${rest.url}${PATH}/next`, { headers, signal: caller.signal }).catch(String);
   await waiting(1);
   caller.abort();
-  await gone;
+  expect(await end).toContain('aborted');
   await waiting(0);
 });
 

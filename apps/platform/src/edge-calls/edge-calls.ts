@@ -75,43 +75,12 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     );
   },
 
-  requests: async (regionId, tunnelId, accountId, limit) => {
-    const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}`;
-    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
-  },
-
-  request: async (regionId, tunnelId, requestId, accountId) => {
-    const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}`;
-    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, capturedRequest);
-  },
-
-  nextRequest: async (regionId, tunnelId, accountId, wish) => {
-    const edge = await reach(deps, regionId, tunnelId);
-    const { method, pathContains, after, withinSecs, signal } = wish;
-    const query = new URLSearchParams({
-      timeout_secs: String(withinSecs),
-      ...(method === undefined ? {} : { method }),
-      ...(pathContains === undefined ? {} : { path_contains: pathContains }),
-      ...(after === undefined ? {} : { after }),
-    });
-    const path = `${tunnelPath(tunnelId)}/requests/next?${query}`;
-    const timeoutMs = withinSecs * 1000 + CALL_MS;
-    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs, signal }, awaitedRequest);
-  },
+  ...requestCalls(deps),
 
   closeTunnel: async (regionId, tunnelId, accountId) => {
     const edge = await reach(deps, regionId, tunnelId);
     const question = { method: 'DELETE', path: tunnelPath(tunnelId), accountId, timeoutMs: CALL_MS } as const;
     await callEdge(deps, edge, question, z.null());
-  },
-
-  replay: async (regionId, tunnelId, requestId, accountId, edit) => {
-    const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}/replay`;
-    const question = { method: 'POST', path, accountId, timeoutMs: REPLAY_MS, body: edit } as const;
-    return callEdge(deps, edge, question, capturedRequest);
   },
 
   healthEvents: async (regionId, tunnelId, accountId) => {
@@ -136,6 +105,42 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/peers/${encodeURIComponent(peerId)}`;
     await callEdge(deps, edge, { method: 'DELETE', path, accountId, timeoutMs: CALL_MS }, z.null());
+  },
+});
+
+/** Of http tunnels: what was captured, what comes next, and once more. */
+const requestCalls = (deps: EdgeCallsDeps): Pick<EdgeCalls, 'requests' | 'request' | 'nextRequest' | 'replay'> => ({
+  requests: async (regionId, tunnelId, accountId, limit) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}`;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
+  },
+
+  request: async (regionId, tunnelId, requestId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}`;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, capturedRequest);
+  },
+
+  nextRequest: async (regionId, tunnelId, accountId, wish) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const { method, pathContains, after, withinSecs, signal } = wish;
+    const query = new URLSearchParams({
+      timeout_secs: String(withinSecs),
+      ...(method === undefined ? {} : { method }),
+      ...(pathContains === undefined ? {} : { path_contains: pathContains }),
+      ...(after === undefined ? {} : { after }),
+    });
+    const path = `${tunnelPath(tunnelId)}/requests/next?${query.toString()}`;
+    const timeoutMs = withinSecs * 1000 + CALL_MS;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs, signal }, awaitedRequest);
+  },
+
+  replay: async (regionId, tunnelId, requestId, accountId, edit) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}/replay`;
+    const question = { method: 'POST', path, accountId, timeoutMs: REPLAY_MS, body: edit } as const;
+    return callEdge(deps, edge, question, capturedRequest);
   },
 });
 
