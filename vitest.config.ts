@@ -9,6 +9,14 @@ const ssr = { resolve: { conditions, externalConditions: ['source', 'node'] } };
 // Where vitest runs a global setup; it does not take the conditions from above.
 const environments = { __vitest__: { resolve: { conditions } } };
 
+// `eventsource` names TypeScript sources under that condition, too, which Node does not read: it is transformed like ours, with what imports it.
+const inline = [
+  /\/eventsource(?:-parser)?\//,
+  /\/@modelcontextprotocol\/client\//,
+  /\/@modelcontextprotocol\/sdk\/.*\/(?:sse|streamableHttp)\.js$/,
+];
+const server = { deps: { inline } };
+
 // A test's project is in its name and its folder: nothing is listed by hand.
 //   x.test.ts          in a package or app: a unit test; in tests/: a system test
 //   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes): begins first, and is no part of `npm run verify`
@@ -45,7 +53,7 @@ interface Files {
 const unit = (name: string, files: Files) => ({
   resolve,
   ssr,
-  test: { name, ...files, isolate: SHARED, expect: { poll }, testTimeout: 60_000, hookTimeout: 60_000 },
+  test: { name, ...files, server, isolate: SHARED, expect: { poll }, testTimeout: 60_000, hookTimeout: 60_000 },
 });
 
 const system = (name: string, files: Files) => ({
@@ -55,6 +63,7 @@ const system = (name: string, files: Files) => ({
   test: {
     name,
     ...files,
+    server,
     globalSetup: ['tests/global-setup.ts'],
     isolate: SHARED,
     testTimeout: 120_000,
@@ -74,6 +83,7 @@ export default defineConfig({
         test: {
           name: 'database',
           globalSetup: ['tests/database-setup.ts'],
+          server,
           include: [`${SOURCES}/*.db.test.ts`, 'tests/**/*.db.test.ts'],
           isolate: SHARED,
           testTimeout: 60_000,
