@@ -12,6 +12,7 @@ import { keysCommand } from './commands/keys.ts';
 import { listCommand } from './commands/list.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { logsCommand } from './commands/logs.ts';
+import { mcpPublishCommand } from './commands/mcp-publish.ts';
 import { p2pCommand } from './commands/p2p.ts';
 import { poolsCommand } from './commands/pools.ts';
 import { readyCommand } from './commands/ready.ts';
@@ -42,7 +43,10 @@ type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
 
 /** As `tunnel --help` shows them: what a newcomer needs first comes first. */
 const COMMAND_GROUPS: readonly (readonly [heading: string, commands: readonly MakeCommand[]])[] = [
-  ['Share a local service:', [httpCommand, filesCommand, tcpCommand, udpCommand, p2pCommand, startCommand]],
+  [
+    'Share a local service:',
+    [httpCommand, filesCommand, tcpCommand, udpCommand, p2pCommand, mcpPublishCommand, startCommand],
+  ],
   ['Inspect:', [listCommand, requestsCommand, replayCommand, statusCommand, logsCommand, poolsCommand, doctorCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],

@@ -1,4 +1,5 @@
 // `bridgeStdio`: a stdio MCP server as a web-standard handler. Callers of both eras are served whatever the server speaks.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createMcpHandler, isJsonContentType } from '@modelcontextprotocol/server';
 import { type Clock, randomToken } from '@tunnel/runtime';
 import { bearerChallenge } from './bearer.ts';
@@ -29,6 +30,8 @@ export interface Bridge {
   readonly pid: number | null;
   /** Calls under way at the server. */
   readonly openCalls: number;
+  /** Calls under way may end; then as close(). Callers that wait for changes of the lists are let go. */
+  finish(): Promise<void>;
   /** Ends the server, and every call with it. */
   close(): Promise<void>;
 }
@@ -65,6 +68,9 @@ export const bridgeStdio = async (command: ServerCommand, options: BridgeOptions
   } finally {
     signal?.removeEventListener('abort', giveUp);
   }
+  const close = async (): Promise<void> => {
+    await Promise.all([keeper.close(), handler.close()]);
+  };
   const answer = new Answers(handler.fetch, calls, options.tokenHash);
   return {
     fetch: (request) => answer.to(request),
@@ -83,9 +89,13 @@ export const bridgeStdio = async (command: ServerCommand, options: BridgeOptions
     get openCalls() {
       return calls.size;
     },
-    close: async () => {
-      await Promise.all([keeper.close(), handler.close()]);
+    finish: async () => {
+      await calls.idle();
+      // The last answer is written in the same turn that ends its call.
+      await nextTurn();
+      await close();
     },
+    close,
   };
 };
 

@@ -11,8 +11,6 @@ export const BRIDGE_LIMITS = {
   CALLS_MAX: 32,
   /** callers that wait for changes of the lists (`subscriptions/listen`) */
   SUBSCRIPTIONS_MAX: 32,
-  /** connections of callers, which all come through the tunnel: every call and every waiting one, and some that are idle */
-  CONNECTIONS_MAX: 256,
   /** how long the server may take to answer a call, from its last sign of progress */
   CALL_TIMEOUT_MS: 600_000,
   /** how long a call may take at all, however often it reports progress */

@@ -10,6 +10,14 @@ export class OpenCalls {
   /** Callers of the older revisions cancel by a message of its own; ids count within what they were given as their session. */
   readonly #byCaller = new Map<string, AbortController>();
 
+  #onIdle: (() => void)[] = [];
+
+  /** Settles when none is under way. */
+  idle(): Promise<void> {
+    if (this.#open.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#onIdle.push(resolve));
+  }
+
   get size(): number {
     return this.#open.size;
   }
@@ -31,6 +39,7 @@ export class OpenCalls {
       return await call(controller.signal);
     } finally {
       this.#open.delete(controller);
+      if (this.#open.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
       // A caller that gives two calls one id cancels the later one.
       if (key !== null && this.#byCaller.get(key) === controller) this.#byCaller.delete(key);
     }
