@@ -4,10 +4,10 @@ import { Client as ClientOf2025 } from '@modelcontextprotocol/sdk/client/index.j
 import { StreamableHTTPClientTransport as HttpOf2025 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { bearerHash } from './bearer.ts';
 import { type Bridge, type BridgeOptions, bridgeStdio } from './bridge.ts';
 import type { ServerCommand } from './child-process.ts';
 import { BRIDGE_LIMITS } from './limits.ts';
+import { bearerHash } from './request-gate.ts';
 import { TOOL_NAMES } from './stdio-servers.fixture.ts';
 
 export const TOKEN = 'mcp_00000000000000000000000000000000';

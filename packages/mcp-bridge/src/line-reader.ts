@@ -64,6 +64,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 const COMMA = 0x2c;
+const SPACE = 0x20;
 const OPENING = new Set([0x7b, 0x5b]);
 const CLOSING = new Set([0x7d, 0x5d]);
 /** Longer than any key or number that is looked for. */
@@ -79,6 +80,7 @@ export class TopLevelId {
   #isEscaped = false;
   /** The string or the number that is being read at depth 1, as far as it can matter. */
   #word = '';
+  #isText = false;
   #key = '';
   #id: number | null = null;
 
@@ -103,10 +105,10 @@ export class TopLevelId {
   #readPlain(byte: number): void {
     if (byte === QUOTE) {
       this.#inString = true;
-      this.#word = '';
+      this.#startWord(true);
     } else if (OPENING.has(byte)) {
       this.#depth += 1;
-      this.#word = '';
+      this.#startWord(false);
     } else if (CLOSING.has(byte)) {
       if (this.#depth === 1) this.#endMember();
       this.#depth -= 1;
@@ -116,9 +118,14 @@ export class TopLevelId {
   #readMember(byte: number): void {
     if (byte === COLON) {
       this.#key = this.#word;
-      this.#word = '';
+      this.#startWord(false);
     } else if (byte === COMMA) this.#endMember();
-    else this.#append(byte);
+    else if (byte > SPACE) this.#append(byte);
+  }
+
+  #startWord(isText: boolean): void {
+    this.#word = '';
+    this.#isText = isText;
   }
 
   #append(byte: number): void {
@@ -126,8 +133,8 @@ export class TopLevelId {
   }
 
   #endMember(): void {
-    if (this.#key === 'id' && /^\s*\d{1,15}\s*$/.test(this.#word)) this.#id = Number(this.#word);
+    if (this.#key === 'id' && !this.#isText && /^\d{1,15}$/.test(this.#word)) this.#id = Number(this.#word);
     this.#key = '';
-    this.#word = '';
+    this.#startWord(false);
   }
 }

@@ -40,6 +40,8 @@ export type ChangedList = 'tools' | 'prompts' | 'resources';
 
 export interface KeeperDeps extends KeeperEvents {
   readonly command: ServerCommand;
+  /** Silence to what only newer servers know, until it is taken for an older one. */
+  readonly probeTimeoutMs: number;
   /** What the server is told of who asks. */
   readonly clientInfo: Implementation;
   readonly clock: Clock;
@@ -159,7 +161,7 @@ export class ServerKeeper {
     const client = new Client(this.#deps.clientInfo, {
       // Nothing is declared that a server could ask its client for: there is no one caller that it could ask.
       capabilities: {},
-      versionNegotiation: { mode: 'auto', probe: { timeoutMs: BRIDGE_LIMITS.PROBE_TIMEOUT_MS } },
+      versionNegotiation: { mode: 'auto', probe: { timeoutMs: this.#deps.probeTimeoutMs } },
       inputRequired: { autoFulfill: false },
       listMaxPages: BRIDGE_LIMITS.TOOL_PAGES_MAX,
       listChanged: this.#listChanged(() => this.#connection?.client === client),

@@ -1,18 +1,9 @@
 // `tunnel mcp-publish -- COMMAND`: a stdio MCP server at a public URL. What runs it is loaded when it is needed.
 import { Command } from 'commander';
 import type { ExitCode } from '../exit-codes.ts';
-import { addConnectionFlags, type ConnectionFlags, FLAG_GROUPS } from '../flags.ts';
+import { addConnectionFlags, FLAG_GROUPS } from '../flags.ts';
 import type { Io } from '../io.ts';
-
-export interface McpPublishFlags extends ConnectionFlags {
-  readonly subdomain?: string;
-  /** Here it is the token of callers; the API key has no file of its own. */
-  readonly tokenFile?: string;
-  /** false: anybody may call. */
-  readonly auth: boolean;
-  readonly allowTool?: string[];
-  readonly capture?: boolean;
-}
+import type { McpPublishFlags } from '../mcp-publish/publish-server.ts';
 
 const EXAMPLES = `
 Examples:

@@ -14,14 +14,24 @@ import {
 } from '@tunnel/mcp-bridge';
 import { pathFrom } from '@tunnel/runtime';
 import pc from 'picocolors';
-import type { McpPublishFlags } from '../commands/mcp-publish.ts';
 import type { ExitCode } from '../exit-codes.ts';
+import type { ConnectionFlags } from '../flags.ts';
 import { type Io, VERSION } from '../io.ts';
 import { oneLine } from '../problem-report.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import type { Companion, RunningClient } from '../running-client.ts';
 import { type ConnectionSettings, chooseLogger, loadConfig, readToken, resolveSettings } from '../settings.ts';
 import { listenPrivately } from './private-listener.ts';
+
+export interface McpPublishFlags extends ConnectionFlags {
+  readonly subdomain?: string;
+  /** Here it is the token of callers; the API key has no file of its own. */
+  readonly tokenFile?: string;
+  /** false: anybody may call. */
+  readonly auth: boolean;
+  readonly allowTool?: string[];
+  readonly capture?: boolean;
+}
 
 export const publishServer = async (
   [command = '', ...args]: readonly string[],
