@@ -26,7 +26,7 @@ const COMMON = {
   echo: ({ text: words }) => ({ ...text(words), structuredContent: { text: words } }),
   variable: ({ name }) => text(process.env[name] ?? '(none)'),
 };
-say('started');
+say('started ' + process.pid);
 `;
 
 const HAND_WRITTEN = `

@@ -130,7 +130,7 @@ describe('tunnel mcp-publish', () => {
     );
     const [, url = '', token = ''] = shown;
     expect(url).toMatch(/^http:\/\/notes\.localhost:\d+\/mcp$/);
-    expect(io.err()).toContain('server: started\n');
+    expect(io.err()).toMatch(/^server: started \d+$/m);
     expect(io.err()).toContain('the server has no tool missing (--allow-tool)');
     const list = await post(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' }, bearer(token));
     expect(list.text).toContain('"echo"');
