@@ -34,7 +34,7 @@ export const CLI_LIMITS = {
 
   // --- published MCP servers ---
   /** connections to the socket of one, which all come through the tunnel: a call each, and those that wait or are idle */
-  MCP_PUBLISH_CONNECTIONS_MAX: 256,
+  MCP_PUBLISH_CONNECTIONS_MAX: 128,
   /** the same command that is published at the same time, by one user */
   MCP_PUBLISH_SOCKETS_MAX: 8,
 

@@ -73,6 +73,16 @@ describe('a request to the bridge', () => {
     },
   );
 
+  it('that nests as deep as it can harms nobody', async () => {
+    const depth = 200_000;
+    const nested = `${'['.repeat(depth)}${']'.repeat(depth)}`;
+    const answer = await ask(
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":${nested}}}}`,
+    );
+    expect(await answer.text()).toContain('"error"');
+    expect(await (await ask(call(1, 'echo', { text: 'well' }))).text()).toContain('well');
+  });
+
   it('for a tool that is not allowed is answered as for one that is not there', async () => {
     const [foreign, missing] = await Promise.all(
       ['crash', 'no-such'].map(async (name) => (await ask(call(1, name))).text()),

@@ -10,6 +10,7 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server';
+import { BRIDGE_LIMITS } from './limits.ts';
 import type { OpenCalls } from './open-calls.ts';
 import type { ForwardedMethod, ServerFacts, ServerKeeper } from './server-keeper.ts';
 
@@ -89,8 +90,11 @@ const forwardRequest = (
   const { _meta: { progressToken, ...meta } = {}, ...params } = request.params ?? {};
   const passed = { ...params, ...(Object.keys(meta).length === 0 ? {} : { _meta: meta }) };
   const { id, notify, signal: gone } = context.mcpReq;
+  let progressBytes = 0;
   const onProgress = (progress: object): void => {
     const message = { ...progress, progressToken };
+    progressBytes += JSON.stringify(message).length;
+    if (progressBytes > BRIDGE_LIMITS.PROGRESS_MAX_BYTES) return;
     // Who has left hears of no progress.
     notify({ method: 'notifications/progress', params: message }).catch(() => {});
   };

@@ -11,6 +11,8 @@ export const BRIDGE_LIMITS = {
   CALLS_MAX: 32,
   /** callers that wait for changes of the lists (`subscriptions/listen`) */
   SUBSCRIPTIONS_MAX: 32,
+  /** progress that one call may report; what comes then is left out, since a caller that does not read it lets it pile up */
+  PROGRESS_MAX_BYTES: 1 * MiB,
   /** how long the server may take to answer a call, from its last sign of progress */
   CALL_TIMEOUT_MS: 600_000,
   /** how long a call may take at all, however often it reports progress */

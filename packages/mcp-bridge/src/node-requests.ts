@@ -17,11 +17,10 @@ export const serveBridge = async (
   response.once('close', () => gone.abort());
   response.on('error', () => {});
   request.on('error', () => {});
-  const url = new URL(request.url ?? '/', 'http://localhost');
-  if (url.pathname !== PATH) return answerPlainly(response, 404, `the MCP server is at ${PATH}`);
+  if (request.url?.split('?', 1)[0] !== PATH) return answerPlainly(response, 404, `the MCP server is at ${PATH}`);
   let answer: Response;
   try {
-    answer = await bridge.fetch(webRequest(url, request, gone.signal));
+    answer = await bridge.fetch(webRequest(request, gone.signal));
   } catch (error) {
     if (gone.signal.aborted) return;
     throw error;
@@ -36,16 +35,16 @@ export const serveBridge = async (
   await pipeline(Readable.fromWeb(answer.body as never), response).catch(() => {});
 };
 
-const webRequest = (url: URL, request: IncomingMessage, signal: AbortSignal): Request => {
+const webRequest = (request: IncomingMessage, signal: AbortSignal): Request => {
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
     if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);
   }
-  const { method = 'GET' } = request;
-  const hasBody = method !== 'GET' && method !== 'HEAD';
+  // All that are not POST are the same to whoever answers, and the web knows not all of them.
+  const hasBody = request.method === 'POST';
   // `duplex`: a body that is read as it comes; the types of the web leave it out.
   const body = hasBody ? { body: bodyOf(request), duplex: 'half' as const } : {};
-  return new Request(url, { method, headers, signal, ...body });
+  return new Request(`http://localhost${PATH}`, { method: hasBody ? 'POST' : 'GET', headers, signal, ...body });
 };
 
 /** As it is read. Cancelled, the rest is read to nobody: a connection that is cut while its caller writes would lose our answer. */

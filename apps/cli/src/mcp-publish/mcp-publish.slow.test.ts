@@ -103,6 +103,7 @@ describe('tunnel mcp-publish', () => {
     const wrong = await callTool(url, 'echo', { text: 'x' }, bearer('mcp_wrong'));
     expect([wrong.status, wrong.headers['www-authenticate']]).toEqual([401, 'Bearer error="invalid_token"']);
     expect((await post(url.replace(/\/mcp$/, '/'), {}, bearer(token))).status).toBe(404);
+    expect((await callTool(url, 'echo', { text: 'x'.repeat(2_000_000) }, bearer(token))).status).toBe(413);
 
     // Bodies are kept by nobody.
     expect(inspector).toBeNull();
