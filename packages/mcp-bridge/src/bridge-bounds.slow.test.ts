@@ -1,7 +1,9 @@
 // What stands before the protocol, its bounds, and servers with manners of their own.
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { isProcessAlive } from '@tunnel/runtime';
-import { eventually } from '@tunnel/testkit';
+import { eventually, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type BridgeUnderTest, startBridge, TOKEN } from './bridge.conformance.ts';
 import { BRIDGE_LIMITS } from './limits.ts';
@@ -158,6 +160,39 @@ describe('a server', () => {
     expect(ends).toEqual([]);
     expect(await (await bridge.fetch(requestOf(call(1, 'echo', { text: 'here' })))).text()).toContain('here');
     await bridge.close();
+  });
+
+  it('that ends early again and again is started after longer pauses, and after short ones when it has run well', async () => {
+    const folder = await temporaryDirectory();
+    const broken = join(folder.path, 'broken');
+    const command = handWrittenServer();
+    const check = `import { existsSync } from 'node:fs'; if (existsSync(${JSON.stringify(broken)})) process.exit(9);\n`;
+    const args = command.args.map((arg) => (arg.includes('createInterface') ? check + arg : arg));
+    const { bridge, clock, ends, restarts } = await startBridge({ ...command, args });
+    const crash = async (): Promise<void> => {
+      const before = ends.length;
+      await (await bridge.fetch(requestOf(call(1, 'crash')))).text();
+      await eventually(() => expect(ends).toHaveLength(before + 1));
+    };
+    await crash();
+    writeFileSync(broken, '');
+    await clock.advance(1000);
+    await eventually(() => expect(ends).toHaveLength(2));
+    rmSync(broken);
+    await clock.advance(1999);
+    expect(restarts).toHaveLength(0);
+    await clock.advance(1);
+    await eventually(() => expect(restarts).toHaveLength(1));
+    await crash();
+    await clock.advance(4000);
+    await eventually(() => expect(restarts).toHaveLength(2));
+    await clock.advance(BRIDGE_LIMITS.RESTART_FORGET_AFTER_MS);
+    await crash();
+    const [first, second] = ['it ended with code 3', 'it ended with code 9'];
+    expect(ends).toEqual([`${first}, 1000`, `${second}, 2000`, `${first}, 4000`, `${first}, 1000`]);
+    await bridge.close();
+    expect(clock.pendingTimers).toBe(0);
+    await folder.close();
   });
 
   it('finishes the calls it has before its end, and takes no more', async () => {
