@@ -31,6 +31,11 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
+// They name a source of their own under the condition by which ours are found: vite reads it, Node.js would not.
+const server = {
+  deps: { inline: [/@modelcontextprotocol\/client/, /\/esm\/client\/(?:sse|streamableHttp)\.js$/, /eventsource/] },
+};
+
 // Theirs is a second, which a busy machine may take for a breath.
 const poll = { timeout: 15_000 };
 
@@ -45,7 +50,7 @@ interface Files {
 const unit = (name: string, files: Files) => ({
   resolve,
   ssr,
-  test: { name, ...files, isolate: SHARED, expect: { poll }, testTimeout: 60_000, hookTimeout: 60_000 },
+  test: { name, ...files, isolate: SHARED, server, expect: { poll }, testTimeout: 60_000, hookTimeout: 60_000 },
 });
 
 const system = (name: string, files: Files) => ({
@@ -57,6 +62,7 @@ const system = (name: string, files: Files) => ({
     ...files,
     globalSetup: ['tests/global-setup.ts'],
     isolate: SHARED,
+    server,
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },
@@ -76,6 +82,7 @@ export default defineConfig({
           globalSetup: ['tests/database-setup.ts'],
           include: [`${SOURCES}/*.db.test.ts`, 'tests/**/*.db.test.ts'],
           isolate: SHARED,
+          server,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -17,8 +17,11 @@ export const text = (description: string, maxChars: number = TOOL_NAME_MAX_CHARS
     .refine((value) => !NO_TEXT.test(value), { error: 'contains a character that no text has' })
     .meta({ description });
 
-export const wholeNumber = (description: string, min: number, max: number) =>
-  z.int().min(min).max(max).meta({ description });
+export const wholeNumber = (description: string, min: number, max: number) => {
+  const error = ({ input }: { readonly input?: unknown }): string =>
+    input === undefined ? 'is missing' : `must be a whole number from ${min} to ${max}`;
+  return z.int({ error }).min(min, { error }).max(max, { error }).meta({ description });
+};
 
 export const tunnelArgument = text(
   'The id of the tunnel (tun_…); where this server runs the tunnel, its name works too.',
@@ -48,35 +51,24 @@ export const quoted = (word: string): string => {
 
 /** Throws API_BAD_REQUEST, which names the first argument that is not as it has to be. */
 export const readArguments = <Input>(schema: z.ZodType<Input>, given: unknown): Input => {
-  const read = schema.safeParse(given ?? {}, { reportInput: false });
+  const read = schema.safeParse(given ?? {}, { error: inPlainWords });
   if (read.success) return read.data;
   throw new Fault('API_BAD_REQUEST', { reason: refusalOf(read.error.issues[0]) });
 };
 
 const refusalOf = (issue: z.core.$ZodIssue | undefined): string => {
-  if (issue?.code === 'unrecognized_keys') return `${quoted(issue.keys[0] ?? '')} is no argument of this tool`;
+  if (issue?.code === 'unrecognized_keys') return issue.message;
   const field = issue === undefined || issue.path.length === 0 ? 'arguments' : issue.path.join('.');
-  return `${field}: ${issue === undefined ? 'cannot be read' : inPlainWords(issue)}`;
+  return `${field}: ${issue?.message ?? 'cannot be read'}`;
 };
 
-const NOUNS: Readonly<Record<string, string>> = { int: 'a whole number', object: 'an object' };
-
-const inPlainWords = (issue: z.core.$ZodIssue): string => {
-  switch (issue.code) {
-    case 'invalid_type':
-      // The library says what came in its message alone.
-      return issue.message.endsWith('received undefined')
-        ? 'is missing'
-        : `must be ${NOUNS[issue.expected] ?? `a ${issue.expected}`}`;
-    case 'invalid_value':
-      return `must be one of ${issue.values.join(', ')}`;
-    case 'too_big':
-      return `must be at most ${issue.maximum}${unitOf(issue.origin)}`;
-    case 'too_small':
-      return `must be at least ${issue.minimum}${unitOf(issue.origin)}`;
-    default:
-      return issue.message;
-  }
+/** Where a schema has no words of its own. */
+const inPlainWords = (issue: z.core.$ZodRawIssue): string => {
+  if (issue.code === 'unrecognized_keys') return `${quoted(issue.keys[0] ?? '')} is no argument of this tool`;
+  if (issue.input === undefined) return 'is missing';
+  if (issue.code === 'invalid_type') return `must be ${issue.expected === 'object' ? 'an' : 'a'} ${issue.expected}`;
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
+  if (issue.code === 'too_big') return `must have at most ${issue.maximum} characters`;
+  if (issue.code === 'too_small') return 'must not be empty';
+  return 'is not valid';
 };
-
-const unitOf = (origin: string): string => (origin === 'string' ? ' characters' : '');

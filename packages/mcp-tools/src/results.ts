@@ -13,15 +13,15 @@ export interface ToolResult {
   readonly isError?: boolean;
 }
 
-const encoder = new TextEncoder();
-
 /** The envelope around a result; a progress token and an id are short. */
 const ENVELOPE_BYTES = 1024;
 
 /** As it goes out: in the text every quote is escaped once more. */
 const fits = (output: ToolOutput): boolean => {
   const text = JSON.stringify(output);
-  const bytes = encoder.encode(text).byteLength + encoder.encode(JSON.stringify(text)).byteLength;
+  // What is far too long already is not measured any further.
+  if (2 * text.length > TOOL_RESULT_MAX_BYTES) return false;
+  const bytes = Buffer.byteLength(text) + Buffer.byteLength(JSON.stringify(text));
   return bytes + ENVELOPE_BYTES <= TOOL_RESULT_MAX_BYTES;
 };
 
@@ -58,17 +58,27 @@ interface Room {
 /** First the texts give way, the longest most; what has thousands of short ones loses the last of them. */
 const cutTexts = (output: ToolOutput): ToolOutput => {
   let cut: ToolOutput = output;
-  let chars = TOOL_RESULT_MAX_BYTES;
-  let entries = TOOL_RESULT_MAX_BYTES;
-  while (!fits(cut) && entries > 1) {
+  let { chars, entries } = largestOf(output, { chars: 0, entries: 0 });
+  while ((chars > SHORTEST_CUT_CHARS || entries > 1) && !fits(cut)) {
     if (chars > SHORTEST_CUT_CHARS) chars >>= 1;
     else entries >>= 1;
-    cut = { ...(within(output, { chars, entries }) as ToolOutput), truncated: true };
+    // From what is left: each round has half as much to do.
+    cut = { ...(within(cut, { chars, entries }) as ToolOutput), truncated: true };
   }
   return cut;
 };
 
-/** Results are shallow: their depth is that of our schemas. */
+/** Its longest text and its longest list. Results are shallow: their depth is that of our schemas. */
+const largestOf = (value: unknown, { chars, entries }: Room): Room => {
+  if (typeof value === 'string') return { chars: Math.max(chars, value.length), entries };
+  if (typeof value !== 'object' || value === null) return { chars, entries };
+  const inside = Object.values(value);
+  return inside.reduce<Room>((largest, each) => largestOf(each, largest), {
+    chars,
+    entries: Math.max(entries, inside.length),
+  });
+};
+
 const within = (value: unknown, room: Room): unknown => {
   if (typeof value === 'string') return cutText(value, room.chars);
   if (Array.isArray(value)) return value.slice(0, room.entries).map((entry) => within(entry, room));

@@ -103,6 +103,10 @@ const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output'): JsonSchema => 
     override: ({ jsonSchema }) => {
       // Half a page of digits, where the format says the same.
       if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
+      // What every number and every key is by itself.
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      delete jsonSchema.propertyNames;
       // A host may know more than this schema: callers that check are not to stumble over it.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
