@@ -2,7 +2,7 @@
 // and nothing but the protocol on its stdout.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, request as httpRequest, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
@@ -26,6 +26,7 @@ let port: number;
 let visits: string[];
 let home: string;
 const children: ChildProcess[] = [];
+const clients: { close(): Promise<void> }[] = [];
 
 beforeAll(async () => {
   stack = await shared.stack();
@@ -45,7 +46,8 @@ beforeEach(async () => {
   visits = [];
   home = await shared.folder();
 });
-afterEach(() => {
+afterEach(async () => {
+  for (const client of clients.splice(0)) await client.close();
   for (const child of children.splice(0)) child.kill('SIGKILL');
 });
 
@@ -81,9 +83,14 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-const visit = (publicUrl: unknown, path: string): Promise<Response> => {
+/** Settles with the status. */
+const visit = async (publicUrl: unknown, path: string): Promise<number> => {
   const { host, port: publicPort } = new URL(String(publicUrl));
-  return fetch(`http://127.0.0.1:${publicPort}${path}`, { method: 'POST', headers: { host } });
+  const options = { host: '127.0.0.1', port: publicPort, path, method: 'POST', headers: { host }, agent: false };
+  const [response] = (await once(httpRequest(options).end(), 'response')) as [IncomingMessage];
+  response.resume();
+  await once(response, 'end');
+  return response.statusCode ?? 0;
 };
 
 type CallTool = (name: string, args?: Record<string, unknown>) => Promise<Record<string, unknown>>;
@@ -118,6 +125,7 @@ describe('a model’s session', () => {
   it('with a client of 2026 leaves no tunnel and no process', async () => {
     const transport = new StdioClientTransport(command());
     const client = new Client(WHO);
+    clients.push(client);
     await client.connect(transport);
     const { pid } = transport;
     await session(async (name, given = {}) => {
@@ -133,6 +141,7 @@ describe('a model’s session', () => {
   it('with a client of 2025 likewise', async () => {
     const transport = new Transport2025(command());
     const client = new Client2025(WHO);
+    clients.push(client);
     await client.connect(transport);
     const { pid } = transport;
     await session(async (name, given = {}) => {
@@ -187,7 +196,7 @@ describe('the program', () => {
     await eventually(async () => expect(await stack.tunnels()).toHaveLength(1), PATIENCE);
     const [tunnel] = await stack.tunnels();
     // Nothing listens there: the visitor is told so, and people on stderr.
-    expect((await visit(tunnel?.public_url, '/')).status).toBe(502);
+    expect(await visit(tunnel?.public_url, '/')).toBe(502);
     send({
       id: 'big',
       method: 'tools/call',
