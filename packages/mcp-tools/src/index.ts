@@ -1,7 +1,6 @@
 export type { ToolOutcome } from './call-tool.ts';
-export { SCOPES, type Scope } from './scopes.ts';
 export type { ToolClock } from './tool.ts';
-export { TOOLS, type ToolFacts } from './tool-facts.ts';
+export { SCOPES, type Scope, TOOLS, type ToolFacts } from './tool-facts.ts';
 export {
   type HostStatus,
   type HostUsage,

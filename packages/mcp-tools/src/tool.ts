@@ -1,8 +1,7 @@
 // A tool: what a model is told of it, what it takes and gives, and what it does with a host.
-import { Fault } from '@tunnel/errors';
 import * as z from 'zod';
 import { readArguments } from './arguments.ts';
-import { TOOLS } from './tool-facts.ts';
+import { factsOf } from './tool-facts.ts';
 import type { ToolCall, ToolHost, ToolName } from './tool-host.ts';
 
 /** The part of a clock that tools need; the runtime's has it. */
@@ -85,12 +84,6 @@ export const defineTool = <Input extends z.ZodType<Record<string, unknown>>, Out
     // Strips what the schema does not know: a newer edge's field, and what of a key is nobody's business.
     run: async (host, read, call) => shown.parse(await definition.run(host, read as z.output<Input>, call)),
   };
-};
-
-const factsOf = (name: ToolName) => {
-  const facts = TOOLS.get(name);
-  if (facts === undefined) throw new Fault('INTERNAL', {}, { internal: `no facts of the tool ${name}` });
-  return facts;
 };
 
 /** No descriptions, no names of schemas: nobody pays for the words of an output before there is one. */
