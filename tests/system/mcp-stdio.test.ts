@@ -124,7 +124,7 @@ const session = async (call: CallTool): Promise<void> => {
 describe('a model’s session', () => {
   it('with a client of 2026 leaves no tunnel and no process', async () => {
     const transport = new StdioClientTransport(command());
-    const client = new Client(WHO);
+    const client = new Client(WHO, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
     clients.push(client);
     await client.connect(transport);
     const { pid } = transport;
