@@ -9,14 +9,6 @@ const ssr = { resolve: { conditions, externalConditions: ['source', 'node'] } };
 // Where vitest runs a global setup; it does not take the conditions from above.
 const environments = { __vitest__: { resolve: { conditions } } };
 
-// `eventsource` names TypeScript sources under that condition, too, which Node does not read: it is transformed like ours, with what imports it.
-const inline = [
-  /\/eventsource(?:-parser)?\//,
-  /\/@modelcontextprotocol\/client\//,
-  /\/@modelcontextprotocol\/sdk\/.*\/(?:sse|streamableHttp)\.js$/,
-];
-const server = { deps: { inline } };
-
 // A test's project is in its name and its folder: nothing is listed by hand.
 //   x.test.ts          in a package or app: a unit test; in tests/: a system test
 //   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes): begins first, and is no part of `npm run verify`
@@ -39,6 +31,11 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
+// They name a source of their own under the condition by which ours are found: vite reads it, Node.js would not.
+const server = {
+  deps: { inline: [/@modelcontextprotocol\/client/, /\/esm\/client\/(?:sse|streamableHttp)\.js$/, /eventsource/] },
+};
+
 // Theirs is a second, which a busy machine may take for a breath.
 const poll = { timeout: 15_000 };
 
@@ -53,7 +50,7 @@ interface Files {
 const unit = (name: string, files: Files) => ({
   resolve,
   ssr,
-  test: { name, ...files, server, isolate: SHARED, expect: { poll }, testTimeout: 60_000, hookTimeout: 60_000 },
+  test: { name, ...files, isolate: SHARED, server, expect: { poll }, testTimeout: 60_000, hookTimeout: 60_000 },
 });
 
 const system = (name: string, files: Files) => ({
@@ -63,9 +60,9 @@ const system = (name: string, files: Files) => ({
   test: {
     name,
     ...files,
-    server,
     globalSetup: ['tests/global-setup.ts'],
     isolate: SHARED,
+    server,
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },
@@ -83,9 +80,9 @@ export default defineConfig({
         test: {
           name: 'database',
           globalSetup: ['tests/database-setup.ts'],
-          server,
           include: [`${SOURCES}/*.db.test.ts`, 'tests/**/*.db.test.ts'],
           isolate: SHARED,
+          server,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -7,9 +7,11 @@ import { LIMITS as PLATFORM_LIMITS } from '../../apps/platform/src/limits.ts';
 import { CLIENT_LIMITS } from '../../packages/client/src/limits.ts';
 import { CORE_LIMITS } from '../../packages/core/src/limits.ts';
 import { BRIDGE_LIMITS } from '../../packages/mcp-bridge/src/limits.ts';
+import { MCP_TOOL_LIMITS } from '../../packages/mcp-tools/src/limits.ts';
 import { MUX_LIMITS } from '../../packages/mux/src/limits.ts';
 import { PEER_LIMITS } from '../../packages/peer/src/limits.ts';
 import { WIRE_LIMITS } from '../../packages/protocol/src/limits.ts';
+import { RUNTIME_LIMITS } from '../../packages/runtime/src/limits.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const PAGE = new URL('docs/limits.md', ROOT);
@@ -45,11 +47,13 @@ const PARTS = [
   { title: 'The wire', file: 'packages/protocol/src/limits.ts', values: WIRE_LIMITS },
   { title: 'Sessions and streams', file: 'packages/mux/src/limits.ts', values: MUX_LIMITS },
   { title: 'The rules', file: 'packages/core/src/limits.ts', values: CORE_LIMITS },
+  { title: 'Requests to strangers', file: 'packages/runtime/src/limits.ts', values: RUNTIME_LIMITS },
   { title: 'The edge', file: 'apps/edge/src/limits.ts', values: EDGE_LIMITS },
   { title: 'The platform', file: 'apps/platform/src/limits.ts', values: PLATFORM_LIMITS },
   { title: 'Peers', file: 'packages/peer/src/limits.ts', values: PEER_LIMITS },
   { title: 'The client', file: 'packages/client/src/limits.ts', values: CLIENT_LIMITS },
   { title: 'The bridge to an MCP server', file: 'packages/mcp-bridge/src/limits.ts', values: BRIDGE_LIMITS },
+  { title: 'Tools of models', file: 'packages/mcp-tools/src/limits.ts', values: MCP_TOOL_LIMITS },
   { title: 'The command line', file: 'apps/cli/src/limits.ts', values: CLI_LIMITS },
 ].map((part) => ({ ...part, sections: sectionsOf(part.file, part.values) }));
 

@@ -2,13 +2,16 @@
 import { Fault } from '@tunnel/errors';
 import type { LiveTunnel } from './api/account-tunnels.ts';
 
+/** What people call a tunnel by. */
+type Named = Pick<LiveTunnel, 'tunnel_id' | 'name' | 'label' | 'public_url'>;
+
 /** More than one: the person has to say more. */
-export type TunnelChoice =
-  | { readonly kind: 'one'; readonly tunnel: LiveTunnel }
-  | { readonly kind: 'several'; readonly tunnels: readonly LiveTunnel[]; readonly fault: Fault };
+export type TunnelChoice<T extends Named = LiveTunnel> =
+  | { readonly kind: 'one'; readonly tunnel: T }
+  | { readonly kind: 'several'; readonly tunnels: readonly T[]; readonly fault: Fault };
 
 /** An id is one tunnel's; the rest may be shared, by the members of a group, or by two computers that call theirs the same. Throws when none fits. */
-export const chooseTunnel = (tunnels: readonly LiveTunnel[], wanted: string): TunnelChoice => {
+export const chooseTunnel = <T extends Named>(tunnels: readonly T[], wanted: string): TunnelChoice<T> => {
   const byId = tunnels.find(({ tunnel_id: id }) => id === wanted);
   if (byId !== undefined) return { kind: 'one', tunnel: byId };
   const address = addressOf(wanted);

@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'nod
 import { dirname } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { type ClientConfig, type FileLock, loadClientConfig, takeLock } from '@tunnel/runtime';
+import { configPath } from './config-file.ts';
 import type { Io } from './io.ts';
 import { fileFault, tryConfig, writePrivateFile } from './private-files.ts';
-import { configPath } from './settings.ts';
 
 export type ConfigKey =
   | 'server'

@@ -2,10 +2,10 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 import { pathFrom } from '@tunnel/runtime';
+import { type LoadedConfig, loadConfig } from './config-file.ts';
 import { type ConfigChanges, checkConfigKeys, saveConfigKeys, writtenConfigPath } from './config-keys.ts';
 import type { Io } from './io.ts';
 import { fileFault, writePrivateFile } from './private-files.ts';
-import { type LoadedConfig, loadConfig } from './settings.ts';
 
 export interface KeyStore {
   readonly keyFile: string;

@@ -45,10 +45,28 @@ export const CLI_LIMITS = {
   ACCOUNT_TUNNELS_ASKED_AT_ONCE: 8,
   /** the answer to a replay: a local service has 30 s */
   REPLAY_ANSWER_TIMEOUT_MS: 40_000,
+  /** what the answer to a wait for a request may take longer than the wait itself */
+  WAIT_ANSWER_SLACK_MS: 10_000,
   /** from one look of `tunnel requests -f` to the next */
   REQUESTS_LOOK_EVERY_MS: 1000,
   /** ids of requests that `tunnel requests -f` has shown; an edge keeps fewer, so none is shown twice */
   REQUESTS_SEEN_MAX: 1000,
+
+  // --- models (`tunnel mcp`) ---
+  /** tunnels that a model has open at once: what it forgets, it meets again soon */
+  MCP_TUNNELS_MAX: 10,
+  /** one message on stdin: an argument of a MiB is refused by its tool, in words */
+  MCP_LINE_MAX_BYTES: 4 * MiB,
+  /** calls under way; each of them answers with 256 KiB at most */
+  MCP_CALLS_MAX: 256,
+  /** the answer of the edge to a tunnel that a model asked for; then it is given up */
+  MCP_OPEN_TIMEOUT_MS: 30_000,
+  /** from the end of stdin, or a signal, to the end of the process, whatever the edge does */
+  MCP_CLOSE_TIMEOUT_MS: 2000,
+  /** of that: for visitors who are being served */
+  MCP_DRAIN_MS: 1000,
+  /** how often it is looked whether the program that started the server is still there */
+  MCP_PARENT_LOOK_EVERY_MS: 1000,
 
   // --- login ---
   /** regions of a platform that `tunnel login` offers; of more the first by id */

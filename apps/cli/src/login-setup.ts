@@ -6,6 +6,7 @@ import { Fault } from '@tunnel/errors';
 import { clientFileKeys, pathFrom, type Secret, sha256Hex } from '@tunnel/runtime';
 import { hostOf } from './api/http-call.ts';
 import type { PlatformLogin } from './api/platform-login.ts';
+import { type LoadedConfig, loadConfig } from './config-file.ts';
 import { type ConfigChanges, saveConfigKeys, writtenConfigPath } from './config-keys.ts';
 import type { Io } from './io.ts';
 import { type KeyStore, keyFileIn, prepareKeyStore } from './key-store.ts';
@@ -13,7 +14,7 @@ import { CLI_LIMITS } from './limits.ts';
 import { isServerOf, reachableRegions, regionLines, regionNamed, serverSettings } from './login-region.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import { oneLine } from './problem-report.ts';
-import { type LoadedConfig, loadConfig, readToken, resolveServer, shownPath } from './settings.ts';
+import { readToken, resolveServer, shownPath } from './settings.ts';
 import { withPrompt } from './terminal-prompt.ts';
 import { tryConnection } from './try-connection.ts';
 

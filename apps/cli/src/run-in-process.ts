@@ -1,12 +1,11 @@
 // One run of the program in this process: the world around it as its io, and its exit code.
 import { homedir, hostname } from 'node:os';
-import { connect } from '@tunnel/client';
 import { systemClock } from '@tunnel/runtime';
-import { run } from './run.ts';
+import type { Io } from './io.ts';
 
 /** `stdoutClosed` settles when nobody reads stdout any more. */
-export const runInProcess = (args: readonly string[], stdoutClosed: Promise<void>): Promise<number> =>
-  run(args, {
+export const runInProcess = async (args: readonly string[], stdoutClosed: Promise<void>): Promise<number> => {
+  const io: Io = {
     // Not touched unless somebody reads it: tunnels run without a standard input.
     get stdin() {
       return process.stdin;
@@ -20,5 +19,10 @@ export const runInProcess = (args: readonly string[], stdoutClosed: Promise<void
     cwd: process.cwd(),
     clock: systemClock,
     signals: process,
-    connect,
-  });
+    connect: async (options) => (await import('@tunnel/client')).connect(options),
+  };
+  // A host waits for the list of tools before it shows anything: what it does not need is not read for it.
+  const runsAlone = args[0] === 'mcp';
+  const run = runsAlone ? (await import('./run-mcp.ts')).runMcp : (await import('./run.ts')).run;
+  return run(args, io);
+};

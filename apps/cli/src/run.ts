@@ -1,5 +1,5 @@
-// One run of the program: arguments in, exit code out. Nothing here ends the process.
-import { Command, CommanderError, Option } from 'commander';
+// The program with all of its commands. Nothing here ends the process.
+import type { Command } from 'commander';
 import { addTunnelCommand } from './commands/add.ts';
 import { billingCommand } from './commands/billing.ts';
 import { completionCommand } from './commands/completion.ts';
@@ -12,6 +12,7 @@ import { keysCommand } from './commands/keys.ts';
 import { listCommand } from './commands/list.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { logsCommand } from './commands/logs.ts';
+import { mcpCommand } from './commands/mcp.ts';
 import { mcpPublishCommand } from './commands/mcp-publish.ts';
 import { p2pCommand } from './commands/p2p.ts';
 import { poolsCommand } from './commands/pools.ts';
@@ -24,99 +25,30 @@ import { isAlone, showNextStep, statusCommand } from './commands/status.ts';
 import { tcpCommand } from './commands/tcp.ts';
 import { udpCommand } from './commands/udp.ts';
 import { usageCommand } from './commands/usage.ts';
-import { EXIT, type ExitCode, exitCodeOfSignal } from './exit-codes.ts';
-import { type Io, VERSION } from './io.ts';
-import { reportProblem, usageSentence } from './problem-report.ts';
-import { Interrupted } from './terminal-prompt.ts';
-
-const EPILOGUE = `
-Examples:
-  $ tunnel login
-  $ tunnel http 3000
-
-Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 3 key, password or session
-refused, 4 every tunnel refused, 5 server not reached within 30 s of the first start, 6 account
-closed to traffic; 130 and 143 ended at once by a second signal.
-TUNNEL_API_KEY holds the API key. TUNNEL_DEBUG=1 logs what the client does.`;
-
-type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
+import type { ExitCode } from './exit-codes.ts';
+import type { Io } from './io.ts';
+import { reportProblem } from './problem-report.ts';
+import { type CommandGroups, makeProgram, runProgram } from './program.ts';
 
 /** As `tunnel --help` shows them: what a newcomer needs first comes first. */
-const COMMAND_GROUPS: readonly (readonly [heading: string, commands: readonly MakeCommand[]])[] = [
-  [
-    'Share a local service:',
-    [httpCommand, filesCommand, tcpCommand, udpCommand, p2pCommand, mcpPublishCommand, startCommand],
-  ],
+const COMMAND_GROUPS: CommandGroups = [
+  ['Share a local service:', [httpCommand, filesCommand, tcpCommand, udpCommand, p2pCommand, startCommand]],
   ['Inspect:', [listCommand, requestsCommand, replayCommand, statusCommand, logsCommand, poolsCommand, doctorCommand]],
+  ['Models:', [mcpCommand, mcpPublishCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],
   ['Set up:', [initCommand, checkCommand, serviceCommand, completionCommand]],
 ];
 
-/** The widest line of any help. */
-const HELP_COLUMNS = 100;
+export const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command =>
+  makeProgram(io, finish, COMMAND_GROUPS);
 
-export const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command => {
-  const program = new Command('tunnel')
-    .description('Put local services online.')
-    .version(VERSION, '-V, --version', 'Show the version')
-    .addHelpOption(helpOption())
-    .addHelpCommand(helpCommand().helpGroup('Set up:'))
-    .addHelpText('after', EPILOGUE)
-    .configureOutput({
-      writeOut: (text) => void io.stdout.write(text),
-      writeErr: (text) => void io.stderr.write(text),
-      getOutHelpWidth: () => helpWidth(io.stdout),
-      getErrHelpWidth: () => helpWidth(io.stderr),
-      outputError: (text, write) => write(`tunnel: ${usageSentence(text)}\n`),
-    })
-    .exitOverride();
-  for (const [heading, commands] of COMMAND_GROUPS) {
-    for (const command of commands) program.addCommand(command(io, finish).helpGroup(heading));
-  }
-  inheritSettings(program, 'tunnel');
-  return program;
-};
-
-/** In no group of the command's own. */
-const helpOption = (): Option => new Option('-h, --help', 'Show this help').helpGroup('Options:');
-
-const helpCommand = (): Command => new Command('help').argument('[command]').description('Show the help of a command');
-
-const helpWidth = ({ isTTY, columns }: Io['stdout']): number =>
-  isTTY === true && columns !== undefined && columns > 0 ? Math.min(columns, HELP_COLUMNS) : HELP_COLUMNS;
-
-/** Those below it too: they were made before they had a parent. An error points to the help of the very command. */
-const inheritSettings = (command: Command, path: string): void => {
-  command.showHelpAfterError(`  See \`${path} --help\`.`);
-  for (const below of command.commands) {
-    below.copyInheritedSettings(command).addHelpOption(helpOption());
-    if (below.commands.length > 0) below.addHelpCommand(helpCommand());
-    inheritSettings(below, `${path} ${below.name()}`);
-  }
-};
-
-/** As it is typed: `tunnel keys create`. */
-const pathOf = (command: Command): string =>
-  command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
-
+/** One run: arguments in, exit code out. */
 export const run = async (args: readonly string[], io: Io): Promise<ExitCode> => {
-  let exitCode: ExitCode = EXIT.endedAsAsked;
-  let path = 'tunnel';
-  const finish = (code: ExitCode): void => {
-    exitCode = code;
-  };
+  if (!isAlone(args, io)) return runProgram(args, io, COMMAND_GROUPS);
   try {
-    if (isAlone(args, io)) return await showNextStep(io);
-    const program = buildProgram(io, finish).hook('preAction', (_program, command) => {
-      path = pathOf(command);
-    });
-    await program.parseAsync(args, { from: 'user' });
-    return exitCode;
+    return await showNextStep(io);
   } catch (error) {
-    // commander has printed what is wrong, or the help that was asked for.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.endedAsAsked : EXIT.usage;
-    if (error instanceof Interrupted) return exitCodeOfSignal('SIGINT');
-    return reportProblem(error, io, path);
+    return reportProblem(error, io, 'tunnel');
   }
 };

@@ -3,7 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { type Proxy, type ProxyFor, parseServerAddress, proxyFor } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, createLogger, type Logger, loadClientConfig, pathFrom, Secret } from '@tunnel/runtime';
+import { createLogger, type Logger, pathFrom, Secret } from '@tunnel/runtime';
+import { defaultConfigPath, type LoadedConfig, loadConfig } from './config-file.ts';
 import type { ComfortFlags, ConnectionFlags, ServerFlags } from './flags.ts';
 import type { Io } from './io.ts';
 
@@ -23,25 +24,7 @@ export interface ConnectionSettings {
   readonly clientName?: string;
 }
 
-export interface LoadedConfig {
-  readonly path: string;
-  readonly values: ClientConfig;
-}
-
 const DEFAULT_SERVER = '127.0.0.1:4040';
-
-/** The file named by --config, which must be there, or the default one if it is. */
-export const loadConfig = (flag: string | undefined, io: Io): LoadedConfig | null => {
-  const path = configPath(flag, io);
-  if (flag === undefined && !existsSync(path)) return null;
-  return { path, values: loadClientConfig({ file: path, env: io.env, home: io.home }) };
-};
-
-/** Where it is, or would be. */
-export const configPath = (flag: string | undefined, io: Io): string =>
-  flag === undefined ? defaultConfigPath(io) : inFolder(io.cwd, flag, io);
-
-export const defaultConfigPath = (io: Io): string => join(io.home, '.tunnel', 'config.yml');
 
 type SettingsFlags = ServerFlags & Pick<ComfortFlags, 'logFile'> & Partial<Pick<ConnectionFlags, 'clientName'>>;
 
@@ -70,17 +53,18 @@ export const resolveServer = (
     caFile: caFile === undefined ? undefined : inFolder(folder, caFile, io),
     proxy: resolveProxy(flags.proxy, config, io)(parseServerAddress(server)),
     stateDir: join(folder, 'state'),
-    logFile: findLogFile(flags.logFile, config, folder, io),
+    logFile: findLogFile(flags.logFile, config, io),
     ...(flags.clientName === undefined ? {} : { clientName: flags.clientName }),
   };
 };
 
 const folderOf = (config: LoadedConfig | null, io: Io): string => dirname(config?.path ?? defaultConfigPath(io));
 
-const findLogFile = (flag: string | undefined, config: LoadedConfig | null, folder: string, io: Io) => {
+/** --log-file, then `log_file` of the file. */
+export const findLogFile = (flag: string | undefined, config: LoadedConfig | null, io: Io): string | undefined => {
   if (flag !== undefined) return inFolder(io.cwd, flag, io);
   const { log_file: file } = config?.values ?? {};
-  return file === undefined ? undefined : inFolder(folder, file, io);
+  return file === undefined ? undefined : inFolder(folderOf(config, io), file, io);
 };
 
 /** Of what the client does inside: nothing, unless somebody looks for a mistake. */

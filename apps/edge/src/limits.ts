@@ -212,6 +212,13 @@ export const EDGE_LIMITS = {
   /** the same for one account: a service that never answers holds up its owner alone */
   REPLAYS_AT_ONCE_PER_OWNER: 16,
 
+  /** callers that wait for a request to finish, of all tunnels; each takes one of the connections to the REST */
+  REQUEST_WAITS_MAX: 1024,
+  /** the same for one account: as many as a model host may have calls under way, and its platform the same */
+  REQUEST_WAITS_PER_OWNER: 64,
+  /** after which one that was too many is told to ask again */
+  REQUEST_WAITS_BUSY_RETRY_MS: 5000,
+
   // --- alerts of groups without a healthy member ---
   /** of one alert, from the look-up of its name to the head of the answer; there is no second try */
   ALERT_TIMEOUT_MS: 5000,
@@ -239,16 +246,12 @@ export const EDGE_LIMITS = {
   ALERT_BUDGETS_REMEMBERED: 20_000,
   /** alerts that begin in one turn of the event loop: frames are handled in between */
   ALERT_STARTS_PER_TURN: 8,
-  /** the longest alert URL of a tenant, as on the control connection */
-  ALERT_URL_MAX_CHARS: 2048,
   /** a registration waits this long for the name in its alert URL; the alert checks it anyway */
   ALERT_LOOKUP_TIMEOUT_MS: 1000,
   /** registrations that wait for such a name; further ones are not warned */
   ALERT_LOOKUPS_AT_ONCE: 64,
   /** what the names of all tunnels of one client may cost it before the next ones are not looked up: well below REGISTER_TIMEOUT_MS */
   ALERT_LOOKUPS_PER_CONNECTION_MS: 5000,
-  /** the first of two questions to a name server; the second one waits twice as long */
-  ALERT_DNS_TRY_MS: 1000,
 
   // --- edge REST ---
   /** no request of the REST needs more */
@@ -258,7 +261,7 @@ export const EDGE_LIMITS = {
   /** a whole request that is not complete by then is dropped */
   API_REQUEST_TIMEOUT_MS: 30_000,
   /** connections to REST and metrics at once, however many descriptors there are */
-  API_CONNECTIONS_MAX: 1024,
+  API_CONNECTIONS_MAX: 2048,
   /** connections that GET /api/connections shows, the oldest ones */
   API_CONNECTIONS_SHOWN: 1000,
   /** flows that GET /api/tunnels/:id/flows shows, the last active ones */

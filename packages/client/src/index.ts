@@ -1,4 +1,6 @@
 export {
+  ALLOWED_BY_DEFAULT,
+  type AllowedTarget,
   type Check,
   type CheckId,
   type CheckStatus,
@@ -6,9 +8,11 @@ export {
   type Diagnosis,
   type EntryFields,
   type Hop,
+  isTargetAllowed,
   type KeyFileFacts,
   outcomeOf,
   type PlatformFacts,
+  parseAllowedTarget,
   planReload,
   type Readiness,
   type ReadinessFacts,

@@ -103,6 +103,20 @@ export const capturedRequest = z
   .meta({ id: 'CapturedRequest' });
 export type CapturedRequest = z.infer<typeof capturedRequest>;
 
+/** One call; whoever wants to wait longer calls again with the cursor. */
+export const REQUEST_WAIT_SECS = { default: 30, min: 1, max: 30 } as const;
+export const REQUEST_WAIT_BOUNDS = { methodMax: 32, pathMax: 8192, cursorMax: 64 } as const;
+
+export const awaitedRequest = z
+  .object({
+    request: capturedRequest.nullable().meta({ description: 'The first that finished; null: none did in time.' }),
+    cursor: z.string().nullable().meta({
+      description: 'Without a request: for `after` of the next call, which misses nothing that finishes in between.',
+    }),
+  })
+  .meta({ id: 'AwaitedRequest' });
+export type AwaitedRequest = z.infer<typeof awaitedRequest>;
+
 /** Of an edited replay: as long as a capture keeps, so that it can be edited in turn. The rules of heads come on top. */
 export const REPLAY_EDIT_BOUNDS = {
   methodMax: 32,

@@ -9,6 +9,8 @@ export {
 } from './api-error.ts';
 export * from './edge-link.ts';
 export {
+  type AwaitedRequest,
+  awaitedRequest,
   CAPTURE_LIST_LIMIT,
   type CapturedRequest,
   type CaptureList,
@@ -34,6 +36,8 @@ export {
   edgeTunnel,
   edgeTunnels,
   REPLAY_EDIT_BOUNDS,
+  REQUEST_WAIT_BOUNDS,
+  REQUEST_WAIT_SECS,
   type RelayReason,
   type ReplayEdit,
   relayReason,

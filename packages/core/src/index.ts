@@ -143,6 +143,12 @@ export {
 export * from './http1/index.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
+export {
+  ALLOWED_BY_DEFAULT,
+  type AllowedTarget,
+  isTargetAllowed,
+  parseAllowedTarget,
+} from './mcp-allow.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, isEdgeItself, isOfDomain, problemOfText, shownText, subdomainOf } from './names.ts';
 export {

@@ -133,6 +133,7 @@ export const CATALOGUE = {
   CAPTURE_UNKNOWN: entry(404, false, 'no such request among those kept for this tunnel', 'List them: GET /api/tunnels/:id/requests.'),
   CAPTURE_NOT_REPLAYABLE: entry(409, false, 'the request cannot be sent again: {reason}', 'Send a request of your own instead.'),
   CAPTURE_REPLAYS_BUSY: entry(429, true, '{limit} replays are under way; try again in {seconds} s', 'Wait for them to end.'),
+  CAPTURE_WAITS_BUSY: entry(429, true, '{limit} calls wait for requests already; try again in {seconds} s', 'Wait for them to end, or end some.'),
   INTERNAL: entry(500, true, 'something went wrong on our side', 'Try again; if it stays, report the request id.'),
 
   // --- the platform ---
@@ -220,6 +221,11 @@ export const CATALOGUE = {
   CLIENT_LOCAL_FILES: entry(502, true, 'cannot serve the folder {dir}: {reason}', 'Create the folder, or name another one.'),
   CLIENT_FLOW_LIMIT: entry(503, true, 'this client holds its limit of {limit} flows', 'Visitors of udp tunnels that come now are turned away. Start another client, or give this one more open files (`ulimit -n`).'),
   CLIENT_LOCAL_CERTIFICATE: entry(502, false, 'the certificate of {target} was not accepted: {reason}', 'Give the local service a certificate that is trusted here, or set `local_tls_verify: false` (--local-tls-no-verify).'),
+
+  // --- tools of models: the person is asked, never the model ---
+  MCP_TARGET_NOT_ALLOWED: entry(403, false, 'a model may not publish {target} here (allowed: {allowed})', 'Ask the person who runs this server. To allow it: the line `- "{target}"` below `mcp.allow` of config.yml, or --allow {target}.'),
+  MCP_TUNNEL_LIMIT: entry(403, false, 'this server holds its limit of {limit} tunnels', 'Close one that is not needed with close_tunnel.'),
+  MCP_P2P_SECRET_MISSING: entry(400, false, 'there is no secret for p2p tunnels: TUNNEL_P2P_SECRET is not set', 'Ask the person who runs this server to set TUNNEL_P2P_SECRET in its environment; `tunnel p2p secret` makes one. No tool takes it.'),
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof CATALOGUE;

@@ -22,6 +22,7 @@ const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly s
   },
   { title: 'Billing', prefixes: ['BILLING', 'SPEND', 'WEBHOOK', 'IDEMPOTENCY'] },
   { title: 'The client', prefixes: ['CLIENT'] },
+  { title: 'Tools of models', prefixes: ['MCP'] },
 ];
 
 const INTRODUCTION = `# Errors

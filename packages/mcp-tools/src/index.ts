@@ -1,4 +1,6 @@
-export { SCOPE_OF_TOOL, SCOPES, type Scope } from './scopes.ts';
+export type { ToolOutcome } from './call-tool.ts';
+export type { ToolClock } from './tool.ts';
+export { SCOPES, type Scope, TOOLS, type ToolFacts } from './tool-facts.ts';
 export {
   type HostStatus,
   type HostUsage,
@@ -11,3 +13,4 @@ export {
   type ToolHost,
   type ToolName,
 } from './tool-host.ts';
+export { createToolServer, type ToolServerOptions } from './tool-server.ts';

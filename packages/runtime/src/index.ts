@@ -22,6 +22,15 @@ export {
 export { tunnelNames } from './config/tunnel-names.ts';
 export { descriptorLimit } from './descriptor-limit.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
+export {
+  createGuardedFetch,
+  type FetchOutcome,
+  type GuardedFetch,
+  trustOf,
+} from './guarded-fetch/guarded-fetch.ts';
+export type { NameLookup } from './guarded-fetch/name-lookup.ts';
+export { reasonOf, requestOnce } from './guarded-fetch/request-once.ts';
+export { addressIn, UrlGuard } from './guarded-fetch/url-guard.ts';
 export { InternalErrors, wholeOrEnd } from './internal-errors.ts';
 export { Lifecycle, type LifecyclePart, onSignals, type SignalSource } from './lifecycle.ts';
 export { closeLocalServer, createLocalServer } from './local-server.ts';

@@ -2,21 +2,21 @@
 import {
   CAPTURE_LIST_LIMIT,
   type CapturedRequest,
-  capturedRequest,
-  captureList,
   type EdgeTunnel,
-  edgeTunnels,
   TUNNEL_LOG_LIMIT,
   type TunnelLogEntry,
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Command } from 'commander';
+import { loadConfig } from '../config-file.ts';
 import { addServerFlags, FLAG_GROUPS, type ServerFlags } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { loadConfig, resolveProxy, resolveSettings } from '../settings.ts';
-import { apiAddress, askEdge, type EdgeSource } from './edge-api.ts';
-import { LoginFile, PlatformLogin } from './platform-login.ts';
+import { resolveProxy, resolveSettings } from '../settings.ts';
+import { apiAddress, type EdgeSource } from './edge-api.ts';
+import { EdgeTunnels } from './edge-tunnels.ts';
+import { LoginFile } from './login-file.ts';
+import { PlatformLogin } from './platform-login.ts';
 
 /** Whoever told it; null: not known. */
 export interface LiveTunnel {
@@ -54,10 +54,15 @@ export const addAccountFlags = (command: Command): Command =>
 export const openAccountTunnels = (flags: AccountFlags, io: Io): AccountTunnels => {
   const isEdgeMeant = [flags.api, flags.server, flags.token, flags.tokenFile].some((flag) => flag !== undefined);
   if (!isEdgeMeant && new LoginFile(io).exists()) return ofPlatform(PlatformLogin.open(io, flags));
+  return ofEdge(edgeSource(flags, io));
+};
+
+/** By the API key, and where config.yml says unless a flag does. */
+export const edgeSource = (flags: AccountFlags, io: Io): EdgeSource => {
   const config = loadConfig(flags.config, io);
   const { server, tls, token, caFile, insecure } = resolveSettings(flags, config, io);
   const address = apiAddress({ api: flags.api ?? config?.values.api_url, server, tls });
-  return ofEdge({ address, token, caFile, insecure, proxyFor: resolveProxy(flags.proxy, config, io) });
+  return { address, token, caFile, insecure, proxyFor: resolveProxy(flags.proxy, config, io) };
 };
 
 const ofPlatform = (login: PlatformLogin): AccountTunnels => ({
@@ -91,24 +96,11 @@ const ofLog = (entry: TunnelLogEntry): LiveTunnel => ({
 });
 
 const ofEdge = (source: EdgeSource): AccountTunnels => {
-  const pathOf = (id: string): string => `/api/tunnels/${encodeURIComponent(id)}/requests`;
+  const edge = new EdgeTunnels(source);
   return {
-    live: async () => {
-      const list = { method: 'GET', path: '/api/tunnels', answer: edgeTunnels, what: 'list of tunnels' } as const;
-      // Newest first, as the platform has them.
-      return (await askEdge(source, list)).value.slice(-CLI_LIMITS.ACCOUNT_TUNNELS_MAX).reverse().map(ofRest);
-    },
-    requests: async (id, limit) => {
-      const path = `${pathOf(id)}?limit=${limit}`;
-      const list = { method: 'GET', path, answer: captureList, what: 'list of requests' } as const;
-      return (await askEdge(source, list)).value.requests;
-    },
-    replay: async (id, request) => {
-      const path = `${pathOf(id)}/${encodeURIComponent(request)}/replay`;
-      const withinMs = CLI_LIMITS.REPLAY_ANSWER_TIMEOUT_MS;
-      const call = { method: 'POST', path, answer: capturedRequest, what: 'captured request', withinMs } as const;
-      return (await askEdge(source, call)).value;
-    },
+    live: async () => (await edge.list()).map(ofRest),
+    requests: async (id, limit) => (await edge.requests(id, limit)).requests,
+    replay: (id, request) => edge.replay(id, request),
   };
 };
 

@@ -77,12 +77,32 @@ export const askEdge = async <T>(
   signal?: AbortSignal,
 ): Promise<{ readonly value: T; readonly json: unknown }> => {
   const url = urlOf(source.address.url, call.path);
+  return understand(url, call, await answerOf(source, url, call, signal));
+};
+
+/** What is done, and answered with nothing. */
+export const tellEdge = async (
+  source: EdgeSource,
+  call: { readonly method: 'DELETE'; readonly path: string },
+  signal?: AbortSignal,
+): Promise<void> => {
+  const url = urlOf(source.address.url, call.path);
+  const answer = await answerOf(source, url, call, signal);
+  if (answer.status !== 204) understand(url, { answer: NOTHING, what: 'confirmation' }, answer);
+};
+
+const NOTHING = { safeParse: () => ({ success: false }) as const };
+
+const answerOf = async (
+  { address, token, caFile, insecure, proxyFor }: EdgeSource,
+  url: URL,
+  { method, withinMs }: { readonly method: string; readonly withinMs?: number | undefined },
+  signal: AbortSignal | undefined,
+): Promise<HttpAnswer> => {
   try {
-    const { address, token, caFile, insecure, proxyFor } = source;
     const headers = { accept: 'application/json', authorization: `Bearer ${token.reveal()}` };
     const trust = { loopbackOnly: address.loopbackOnly, refuseClearText: clearText, caFile, insecure, proxyFor };
-    const { method, withinMs } = call;
-    return understand(url, call, await callHttp(url, { method, headers, withinMs }, trust, signal));
+    return await callHttp(url, { method, headers, withinMs }, trust, signal);
   } catch (error) {
     throw faultOfCall(error, url, url.origin, FAILURES);
   }
@@ -94,7 +114,7 @@ const urlOf = (base: URL, path: string): URL => new URL(`${base.origin}${base.pa
 
 const understand = <T>(
   url: URL,
-  { answer, what }: EdgeCall<T>,
+  { answer, what }: Pick<EdgeCall<T>, 'answer' | 'what'>,
   { status, text }: HttpAnswer,
 ): { readonly value: T; readonly json: unknown } => {
   const json = parse(text);

@@ -1,99 +1,11 @@
-// The login at a platform: kept in ~/.tunnel/session.json, and renewed for the calls that need it, by one process at a time.
-import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+// The login at a platform: renewed for the calls that need it, by one process at a time.
 import type { ProxyFor } from '@tunnel/client';
 import type { PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Io } from '../io.ts';
-import { oneAtATime } from '../one-at-a-time.ts';
-import { fileFault, writePrivateFile } from '../private-files.ts';
 import { type ProxyFlags, proxyOfAccount } from '../settings.ts';
-import { checkPlatform, type PlatformEndpoint, platformClient } from './platform-api.ts';
-
-export interface SavedLogin {
-  readonly platform: PlatformEndpoint;
-  readonly email: string;
-  readonly refreshToken: string;
-  readonly accessToken: string;
-  /** When the access token runs out, in milliseconds since the epoch. */
-  readonly accessUntil: number;
-}
-
-/** Where one is logged in, and the tokens of it. */
-export class LoginFile {
-  readonly path: string;
-  readonly #io: Pick<Io, 'clock'>;
-
-  constructor(io: Pick<Io, 'home' | 'clock'>) {
-    this.path = join(io.home, '.tunnel', 'session.json');
-    this.#io = io;
-  }
-
-  exists(): boolean {
-    return existsSync(this.path);
-  }
-
-  /** null: there is none, or nothing that can be used as one. */
-  read(): SavedLogin | null {
-    let text: string;
-    try {
-      text = readFileSync(this.path, 'utf8');
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-      throw fileFault(this.path, error);
-    }
-    return parseLogin(text);
-  }
-
-  write({ platform, email, refreshToken, accessToken, accessUntil }: SavedLogin): void {
-    const value = {
-      version: 1,
-      platform_url: platform.url,
-      ...(platform.clearTextAllowed ? { no_tls: true } : {}),
-      ...(platform.caFile === undefined ? {} : { ca_file: platform.caFile }),
-      ...(platform.insecure ? { insecure: true } : {}),
-      email,
-      refresh_token: refreshToken,
-      access_token: accessToken,
-      access_token_until: new Date(accessUntil).toISOString(),
-    };
-    writePrivateFile(this.path, `${JSON.stringify(value, null, 2)}\n`);
-  }
-
-  remove(): void {
-    try {
-      rmSync(this.path, { force: true });
-    } catch (error) {
-      throw fileFault(this.path, error);
-    }
-  }
-
-  /** Each refresh uses up the token of the one before. */
-  exclusively<T>(action: () => Promise<T>): Promise<T> {
-    return oneAtATime(this.path, this.#io, action);
-  }
-}
-
-/** A file that was torn or written by hand is as good as none: one logs in again. */
-const parseLogin = (text: string): SavedLogin | null => {
-  try {
-    const value = JSON.parse(text) as Record<string, unknown>;
-    const { platform_url: url, email, refresh_token: refreshToken, access_token: accessToken, ca_file: caFile } = value;
-    const accessUntil = Date.parse(String(value['access_token_until']));
-    if (value['version'] !== 1) return null;
-    if (typeof url !== 'string' || typeof email !== 'string') return null;
-    if (typeof refreshToken !== 'string' || typeof accessToken !== 'string') return null;
-    const platform = {
-      url,
-      clearTextAllowed: value['no_tls'] === true,
-      caFile: typeof caFile === 'string' ? caFile : undefined,
-      insecure: value['insecure'] === true,
-    };
-    return { platform, email, refreshToken, accessToken, accessUntil: Number.isNaN(accessUntil) ? 0 : accessUntil };
-  } catch {
-    return null;
-  }
-};
+import { LoginFile, type SavedLogin } from './login-file.ts';
+import { checkPlatform, platformClient } from './platform-api.ts';
 
 /** The contract's; nothing inside the token is relied on. */
 const ACCESS_TOKEN_MS = 15 * 60_000;

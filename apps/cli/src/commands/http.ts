@@ -3,6 +3,7 @@ import { localLabel, localText, type TunnelSpec } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { Command, Option } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
+import { loadConfig } from '../config-file.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import {
   addComfortFlags,
@@ -19,7 +20,7 @@ import {
 import type { Io } from '../io.ts';
 import { addLocalHostFlag, localSpecOf, type TypedTarget, typedUrl } from '../local-target.ts';
 import { runTunnels } from '../run-tunnels.ts';
-import { loadConfig, resolveSettings } from '../settings.ts';
+import { resolveSettings } from '../settings.ts';
 
 /** Of every tunnel that has a public name. */
 export interface NamedFlags extends GroupFlags {

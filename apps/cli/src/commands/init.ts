@@ -6,13 +6,14 @@ import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
 import { Command, InvalidArgumentError } from 'commander';
 import { type EntryKeys, newConfigText } from '../config-entries.ts';
+import { defaultConfigPath, loadConfig } from '../config-file.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { addServerFlags, type ServerFlags } from '../flags.ts';
 import { InitQuestions, TUNNEL_WORDS, type TunnelWord, type WantedTunnel } from '../init-questions.ts';
 import type { Io } from '../io.ts';
 import { fileFault, tryConfig, writePrivateFile } from '../private-files.ts';
 import { problemLines } from '../problem-report.ts';
-import { defaultConfigPath, loadConfig, readToken, resolveSettings, shownPath } from '../settings.ts';
+import { readToken, resolveSettings, shownPath } from '../settings.ts';
 import { tryConnection } from '../try-connection.ts';
 
 interface InitFlags extends ServerFlags {

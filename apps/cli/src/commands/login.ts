@@ -6,15 +6,17 @@ import type { ProxyFor } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
 import { Command } from 'commander';
+import { LoginFile, type SavedLogin } from '../api/login-file.ts';
 import { checkPlatform, DEFAULT_PLATFORM, type PlatformEndpoint, platformClient } from '../api/platform-api.ts';
-import { accessUntilFrom, LoginFile, PlatformLogin, type SavedLogin } from '../api/platform-login.ts';
+import { accessUntilFrom, PlatformLogin } from '../api/platform-login.ts';
+import { configPath, type LoadedConfig, loadConfig } from '../config-file.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
 import { FLAG_GROUPS, PROXY_FLAG } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { forgetKey } from '../key-store.ts';
 import { type SetupFlags, savedKeyId, setUpComputer } from '../login-setup.ts';
 import { oneLine } from '../problem-report.ts';
-import { configPath, type LoadedConfig, loadConfig, proxyOfAccount, resolveProxy } from '../settings.ts';
+import { proxyOfAccount, resolveProxy } from '../settings.ts';
 import { withPrompt } from '../terminal-prompt.ts';
 
 interface LoginFlags extends SetupFlags {

@@ -1,12 +1,12 @@
 // `tunnel pools`: the load-balanced pools of an edge, once or as they change.
 import { Fault } from '@tunnel/errors';
 import { Command, Option } from 'commander';
-import { apiAddress, type EdgeSource, readGroups } from '../api/edge-api.ts';
+import { edgeSource } from '../api/account-tunnels.ts';
+import { type EdgeSource, readGroups } from '../api/edge-api.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { addServerFlags, type ServerFlags, wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { choosePoolOutput, type PoolOutput } from '../output/pools.ts';
-import { loadConfig, resolveProxy, resolveSettings } from '../settings.ts';
 import { listenForStop, pause } from '../until-stopped.ts';
 
 interface PoolFlags extends ServerFlags {
@@ -29,10 +29,7 @@ export const poolsCommand = (io: Io, finish: (code: ExitCode) => void): Command 
     .option('--json', 'Print JSON; with --watch one line per change')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: PoolFlags) => {
-      const config = loadConfig(flags.config, io);
-      const { server, tls, token, caFile, insecure } = resolveSettings(flags, config, io);
-      const address = apiAddress({ api: flags.api ?? config?.values.api_url, server, tls });
-      const source = { address, token, caFile, insecure, proxyFor: resolveProxy(flags.proxy, config, io) };
+      const source = edgeSource(flags, io);
       const output = choosePoolOutput(io, { json: flags.json === true, watch: flags.watch === true });
       if (flags.watch === true) await watchPools(source, output, flags.interval * 1000, io);
       else output.show(await readGroups(source));

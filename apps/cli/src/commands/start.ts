@@ -13,6 +13,7 @@ import {
 import { Fault } from '@tunnel/errors';
 import { type ClientConfig, type ClientTunnel, loadClientConfig, readConfigText } from '@tunnel/runtime';
 import { Command } from 'commander';
+import { defaultConfigPath, type LoadedConfig, loadConfig } from '../config-file.ts';
 import { ConfigWatch } from '../config-watch.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import {
@@ -28,7 +29,7 @@ import { counted } from '../output/text.ts';
 import { type FileContent, Reloader } from '../reload.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
-import { defaultConfigPath, type LoadedConfig, loadConfig, resolveSettings, shownPath } from '../settings.ts';
+import { resolveSettings, shownPath } from '../settings.ts';
 
 type StartFlags = ConnectionFlags & RequestFlags & ComfortFlags & { readonly watch?: boolean };
 

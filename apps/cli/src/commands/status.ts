@@ -3,11 +3,11 @@ import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { findClients } from '../agent/choose-client.ts';
 import { clientLines, NO_CLIENT } from '../agent/status-lines.ts';
+import { defaultConfigPath, loadConfig } from '../config-file.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { RedrawnLines } from '../output/redrawn-lines.ts';
 import { coloursOf } from '../output/text.ts';
-import { defaultConfigPath, loadConfig } from '../settings.ts';
 import { listenForStop, pause } from '../until-stopped.ts';
 
 interface StatusFlags {

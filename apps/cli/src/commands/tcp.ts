@@ -2,6 +2,7 @@
 import { localLabel, localText } from '@tunnel/client';
 import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
+import { loadConfig } from '../config-file.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import {
   addComfortFlags,
@@ -17,7 +18,7 @@ import {
 import type { Io } from '../io.ts';
 import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddressOrSocket } from '../local-target.ts';
 import { runTunnels } from '../run-tunnels.ts';
-import { loadConfig, resolveSettings } from '../settings.ts';
+import { resolveSettings } from '../settings.ts';
 
 export interface TcpTunnelFlags extends GroupFlags {
   readonly name?: string;

@@ -2,12 +2,13 @@
 import { localText } from '@tunnel/client';
 import { Command, Option } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
+import { loadConfig } from '../config-file.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import { addConnectionFlags, type ConnectionFlags, FLAG_GROUPS, portNumber, wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddress } from '../local-target.ts';
 import { runTunnels } from '../run-tunnels.ts';
-import { loadConfig, resolveSettings } from '../settings.ts';
+import { resolveSettings } from '../settings.ts';
 
 export interface UdpTunnelFlags {
   readonly name?: string;

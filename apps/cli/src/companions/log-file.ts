@@ -6,24 +6,39 @@ import { JsonEvents } from '../output/json.ts';
 import { problemLines } from '../problem-report.ts';
 import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
 
+export interface EventLog {
+  write(event: object): void;
+  close(): void;
+}
+
+/** `onProblem`: when writing begins to fail, in words. */
+export const openEventLog = (
+  path: string,
+  { clock }: Pick<Io, 'clock'>,
+  onProblem: (text: string) => void,
+): EventLog => {
+  const lineOf = (event: object): string => `${JSON.stringify(event)}\n`;
+  const file = openLogFile({
+    ...{ path, clock },
+    onProblem: (reason) => onProblem(problemLines(new Fault('CLIENT_LOG_FILE', { file: path, reason })).join('\n')),
+    droppedLine: (lines) => lineOf({ event: 'log_dropped', at: new Date(clock.now()).toISOString(), lines }),
+  });
+  return { write: (event) => file.write(lineOf(event)), close: () => file.close() };
+};
+
 export const logFile = ({ settings: { logFile: path } }: TunnelRun, io: Io): Companion | null => {
   if (path === undefined) return null;
   let running: RunningClient | null = null;
-  const onProblem = (reason: string): void => {
-    const text = problemLines(new Fault('CLIENT_LOG_FILE', { file: path, reason })).join('\n');
+  const log = openEventLog(path, io, (text) => {
     // Before the run shows anything itself, there is nothing that a line could disturb.
     if (running === null) io.stderr.write(`${text}\n`);
     else running.notice(text, 'stderr');
-  };
-  const lineOf = (event: object): string => `${JSON.stringify(event)}\n`;
-  const droppedLine = (lines: number): string =>
-    lineOf({ event: 'log_dropped', at: new Date(io.clock.now()).toISOString(), lines });
-  const file = openLogFile({ path, clock: io.clock, onProblem, droppedLine });
+  });
   return {
     onRunning: (client) => {
       running = client;
     },
-    output: new JsonEvents(io.clock, (event) => file.write(lineOf(event))),
-    close: () => Promise.resolve(file.close()),
+    output: new JsonEvents(io.clock, (event) => log.write(event)),
+    close: () => Promise.resolve(log.close()),
   };
 };

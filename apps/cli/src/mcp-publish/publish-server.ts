@@ -14,13 +14,14 @@ import {
 } from '@tunnel/mcp-bridge';
 import { pathFrom } from '@tunnel/runtime';
 import pc from 'picocolors';
+import { loadConfig } from '../config-file.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import type { ConnectionFlags } from '../flags.ts';
 import { type Io, VERSION } from '../io.ts';
 import { oneLine } from '../problem-report.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import type { Companion, RunningClient } from '../running-client.ts';
-import { type ConnectionSettings, chooseLogger, loadConfig, readToken, resolveSettings } from '../settings.ts';
+import { type ConnectionSettings, chooseLogger, readToken, resolveSettings } from '../settings.ts';
 import { listenPrivately } from './private-listener.ts';
 
 export interface McpPublishFlags extends ConnectionFlags {

@@ -1,6 +1,14 @@
-// Captured requests over the REST: the list, and sending one again.
+// Captured requests over the REST: the list, one of them, waiting for the next one, and sending one again.
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
-import { CAPTURE_LIST_LIMIT, capturedRequest, captureList, replayEdit } from '@tunnel/contract';
+import {
+  awaitedRequest,
+  CAPTURE_LIST_LIMIT,
+  capturedRequest,
+  captureList,
+  REQUEST_WAIT_BOUNDS,
+  REQUEST_WAIT_SECS,
+  replayEdit,
+} from '@tunnel/contract';
 import { boundedInteger, emptyBodyIsNone } from '@tunnel/http-shell';
 import {
   json,
@@ -42,13 +50,70 @@ const listCapturesRoute = createRoute({
   },
 });
 
+const requestParams = tunnelIdParam.extend({
+  request_id: z.string().meta({ description: 'The id of the captured request.' }),
+});
+
+const { methodMax, pathMax, cursorMax } = REQUEST_WAIT_BOUNDS;
+
+const awaitRoute = createRoute({
+  method: 'get',
+  path: '/api/tunnels/{id}/requests/next',
+  summary: 'Wait for the next request of an http tunnel to finish',
+  security: withKey,
+  request: {
+    params: tunnelIdParam,
+    query: z.object({
+      method: z.string().min(1).max(methodMax).optional().openapi({ description: 'Only requests of this method.' }),
+      path_contains: z
+        .string()
+        .max(pathMax)
+        .optional()
+        .openapi({ description: 'Only those whose path, as it is shown, has this in it.' }),
+      timeout_secs: z.string().optional().openapi({
+        type: 'integer',
+        minimum: REQUEST_WAIT_SECS.min,
+        maximum: REQUEST_WAIT_SECS.max,
+        default: REQUEST_WAIT_SECS.default,
+        description: 'How long at most.',
+      }),
+      after: z
+        .string()
+        .max(cursorMax)
+        .optional()
+        .openapi({ description: 'The cursor of the answer before; left out: those that finish from now on.' }),
+    }),
+  },
+  responses: {
+    200: json(awaitedRequest, 'As soon as there is one; without one when the time is over, or the tunnel ends.'),
+    400: refused('A parameter is not in its range, or the tunnel is not an http tunnel.'),
+    ...keyRefusals,
+    404: refused('No such tunnel, or not yours.'),
+    410: refused('The tunnel has ended.'),
+  },
+});
+
+const showCaptureRoute = createRoute({
+  method: 'get',
+  path: '/api/tunnels/{id}/requests/{request_id}',
+  summary: 'One captured request',
+  security: withKey,
+  request: { params: requestParams },
+  responses: {
+    200: json(capturedRequest, 'As it is kept; one that is under way as far as it is.'),
+    400: refused('The tunnel is not an http tunnel.'),
+    ...keyRefusals,
+    404: refused('No such tunnel or request, or not yours.'),
+  },
+});
+
 const replayRoute = createRoute({
   method: 'post',
   path: '/api/tunnels/{id}/requests/{request_id}/replay',
   summary: 'Send a captured request to the local service once more, as it was or edited',
   security: withKey,
   request: {
-    params: tunnelIdParam.extend({ request_id: z.string().meta({ description: 'The id of the captured request.' }) }),
+    params: requestParams,
     body: { content: { 'application/json': { schema: replayEdit } }, required: false },
   },
   responses: {
@@ -66,12 +131,27 @@ export const addCaptureRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependenci
   const { captures } = deps;
   const list = listCapturesRoute.getRoutingPath();
   const replay = replayRoute.getRoutingPath();
-  for (const path of [list, replay]) app.use(path, requireKey(deps));
+  const single = showCaptureRoute.getRoutingPath();
+  for (const path of [list, single, replay]) app.use(path, requireKey(deps));
   app.use(replay, emptyBodyIsNone);
 
   app.openapi(listCapturesRoute, async (context) => {
     const limit = boundedInteger('limit', context.req.valid('query').limit, CAPTURE_LIST_LIMIT);
     return context.json(await captures.list(context.get('caller'), context.req.valid('param').id, limit), 200);
+  });
+  // Before the one with an id in the same place.
+  app.openapi(awaitRoute, async (context) => {
+    const { method, path_contains, timeout_secs, after } = context.req.valid('query');
+    const order = {
+      ...{ tunnelId: context.req.valid('param').id, method, pathContains: path_contains, after },
+      timeoutMs: boundedInteger('timeout_secs', timeout_secs, REQUEST_WAIT_SECS) * 1000,
+      signal: context.req.raw.signal,
+    };
+    return context.json(await captures.awaitNext(context.get('caller'), order), 200);
+  });
+  app.openapi(showCaptureRoute, async (context) => {
+    const { id, request_id } = context.req.valid('param');
+    return context.json(await captures.find(context.get('caller'), id, request_id), 200);
   });
   app.openapi(replayRoute, async (context) => {
     const { id, request_id } = context.req.valid('param');

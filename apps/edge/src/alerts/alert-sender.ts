@@ -1,14 +1,21 @@
 // Tells the operator and the tenants that a group has no healthy member left: best effort, once, and never in anyone's way.
-import { createSecureContext, type SecureContext } from 'node:tls';
-import { type Clock, type Logger, randomId, type Secret } from '@tunnel/runtime';
+import type { SecureContext } from 'node:tls';
+import {
+  type Clock,
+  type Logger,
+  type NameLookup,
+  randomId,
+  reasonOf,
+  requestOnce,
+  type Secret,
+  trustOf,
+} from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { AlertBudgets, type AlertRates } from './alert-budgets.ts';
 import { type AlertDestination, AlertLimiter, StartQueue } from './alert-limiter.ts';
 import { type AlertMessage, composeAlert, type ZeroHealthyAlert } from './alert-message.ts';
 import { type AlertOutcome, AlertOutcomes, type AlertTotals, type DropTotals } from './alert-outcomes.ts';
 import { AlertUrls } from './alert-url.ts';
-import type { NameLookup } from './name-lookup.ts';
-import { postOnce } from './post-once.ts';
 
 export interface AlertSenderDeps {
   /** Empty: none. */
@@ -51,7 +58,7 @@ export class AlertSender {
   readonly #budgets: AlertBudgets;
   readonly #starts = new StartQueue();
   readonly #underWay = new Set<AbortController>();
-  #secureContext: SecureContext | undefined;
+  readonly #trust: () => SecureContext;
   #isClosed = false;
 
   constructor(deps: AlertSenderDeps) {
@@ -60,6 +67,7 @@ export class AlertSender {
     this.#operatorUrl = deps.operatorUrl === '' ? null : new URL(deps.operatorUrl);
     if (this.#operatorUrl !== null) this.#operatorUrl.hash = '';
     this.#outcomes = new AlertOutcomes(deps.logger, deps.clock);
+    this.#trust = trustOf(deps.ca);
     this.#budgets = new AlertBudgets(deps.clock, deps.rates);
   }
 
@@ -162,20 +170,11 @@ export class AlertSender {
       }
       addresses = verdict.addresses;
     }
-    const secureContext = () => this.#trust();
-    const status = await postOnce({ url, addresses, message, secureContext, signal });
+    const { status } = await requestOnce({
+      ...{ url, method: 'POST', ...message, addresses, signal },
+      // The head of the answer says it all.
+      ...{ maxBytes: 0, secureContext: this.#trust },
+    });
     return { outcome: status >= 200 && status < 300 ? 'delivered' : 'refused-status', fields: { status } };
   }
-
-  /** Made once: to read the authorities takes longer than a whole handshake. */
-  #trust(): SecureContext {
-    this.#secureContext ??= createSecureContext(this.#deps.ca === undefined ? {} : { ca: this.#deps.ca });
-    return this.#secureContext;
-  }
 }
-
-/** A code, never a message: some messages quote what was sent. */
-export const reasonOf = (error: unknown): string => {
-  const { code } = error as NodeJS.ErrnoException;
-  return code ?? (error instanceof AggregateError ? 'no address answered' : 'closed without an answer');
-};

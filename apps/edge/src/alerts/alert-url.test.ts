@@ -1,7 +1,7 @@
+import type { NameLookup } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
 import { AlertUrls } from './alert-url.ts';
-import type { NameLookup } from './name-lookup.ts';
 
 const never: NameLookup = () => new Promise(() => {});
 const answering =

@@ -1,11 +1,8 @@
 // One alert to the operator's URL that nothing has caused, so that it is known to arrive before it is needed.
-import { createSecureContext } from 'node:tls';
 import { Fault } from '@tunnel/errors';
-import { type Clock, randomId, type ServerConfig } from '@tunnel/runtime';
+import { type Clock, randomId, reasonOf, requestOnce, type ServerConfig, trustOf } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { composeAlert } from './alert-message.ts';
-import { reasonOf } from './alert-sender.ts';
-import { postOnce } from './post-once.ts';
 
 export interface TestAlertDeps {
   readonly clock: Clock;
@@ -41,9 +38,9 @@ export const sendTestAlert = async (
   const deadline = new AbortController();
   const timer = clock.setTimeout(() => deadline.abort(), EDGE_LIMITS.ALERT_TIMEOUT_MS);
   const startedAt = clock.monotonic();
-  const end = await postOnce({
-    ...{ url, addresses: null, message, signal: deadline.signal },
-    secureContext: () => createSecureContext(),
+  const end = await requestOnce({
+    ...{ url, method: 'POST', ...message, addresses: null, signal: deadline.signal },
+    ...{ maxBytes: 0, secureContext: trustOf(undefined) },
   }).then(answered, (error: unknown) => unanswered(error, deadline.signal.aborted));
   timer.cancel();
   return { host: url.host, ...end, durationMs: Math.round(clock.monotonic() - startedAt) };
@@ -51,7 +48,7 @@ export const sendTestAlert = async (
 
 type End = Pick<TestAlertEnd, 'outcome' | 'status' | 'reason'>;
 
-const answered = (status: number): End => ({
+const answered = ({ status }: { readonly status: number }): End => ({
   outcome: status >= 200 && status < 300 ? 'delivered' : 'refused-status',
   status,
   reason: null,

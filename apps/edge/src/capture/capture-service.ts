@@ -1,8 +1,8 @@
 // Who may see which captured requests, and have them sent again; and how one is shown: taken apart, without its secrets, with
 // bodies for its owner only.
 import { type CapturedBody, readableBody } from '@tunnel/capture';
-import type { CapturedRequest, CaptureList } from '@tunnel/contract';
-import { maySee, type Owner, redactFields, redactUrl, type ShownField, sameOwner } from '@tunnel/core';
+import type { AwaitedRequest, CapturedRequest, CaptureList } from '@tunnel/contract';
+import { maySee, type Owner, ownerKey, redactFields, redactUrl, type ShownField, sameOwner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { CaptureStore } from './capture-store.ts';
@@ -19,6 +19,19 @@ export interface CaptureServiceOptions {
 export interface ReplayOrder extends Pick<ReplayRequest, 'visitorAddress' | 'edit'> {
   readonly tunnelId: string;
   readonly requestId: string;
+}
+
+/** Which request is waited for, and how long. */
+export interface AwaitOrder {
+  readonly tunnelId: string;
+  /** In any case; left out: every one. */
+  readonly method?: string | undefined;
+  /** Of the path as it is shown: what is redacted cannot be asked for. */
+  readonly pathContains?: string | undefined;
+  /** The cursor of the wait before; left out: those that finish from now on. */
+  readonly after?: string | undefined;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
 }
 
 interface CaptureAccess {
@@ -45,6 +58,34 @@ export class CaptureService {
     // One after the other: unpacking a hundred bodies at once would keep others from the threads that do it.
     for (const recorder of recorders) requests.push(await presentCapture(recorder, view));
     return { tunnel_id: tunnelId, requests, truncated };
+  }
+
+  async find(caller: Owner, tunnelId: string, requestId: string): Promise<CapturedRequest> {
+    const { view } = this.#accessTo(caller, tunnelId);
+    const recorder = this.#store.find(tunnelId, requestId);
+    if (recorder === undefined) throw new Fault('CAPTURE_UNKNOWN');
+    return presentCapture(recorder, view);
+  }
+
+  async awaitNext(caller: Owner, order: AwaitOrder): Promise<AwaitedRequest> {
+    const { tunnelId, timeoutMs, signal } = order;
+    const { tunnel, view } = this.#accessTo(caller, tunnelId);
+    if (tunnel === undefined) throw new Fault('TUNNEL_CLOSED');
+    const isWanted = wantedBy(order);
+    const found =
+      this.#finishedBefore(order)?.find(isWanted) ??
+      (await this.#store.waits.wait({ tunnelId, holder: ownerKey(caller), timeoutMs, signal, isWanted }));
+    // Made when nobody waits any more, and before the answer is: what finishes meanwhile is found by the next call.
+    if (found === null) return { request: null, cursor: this.#store.cursor() };
+    return { request: await presentCapture(found, view), cursor: null };
+  }
+
+  /** Between the last call and this one. */
+  #finishedBefore({ tunnelId, after }: AwaitOrder): CaptureRecorder[] | undefined {
+    if (after === undefined) return undefined;
+    const finished = this.#store.finishedSince(tunnelId, after);
+    if (finished === undefined) throw new Fault('API_BAD_REQUEST', { reason: 'after is not a cursor of an answer' });
+    return finished;
   }
 
   async replay(caller: Owner, { tunnelId, requestId, ...how }: ReplayOrder): Promise<CapturedRequest> {
@@ -77,13 +118,11 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
   const { info, requestText, responseText, requestBody, responseBody, status, durationMs } = recorder;
   const request = headLines(requestText);
   const response = headLines(responseText);
-  const [method = '', target = ''] = request.first.split(' ');
   return {
     id: view.idOf(recorder),
     tunnel_id: view.tunnelId,
     at: new Date(info.at).toISOString(),
-    method,
-    path: redactUrl(pathOf(target)),
+    ...shownLine(request),
     status: status === 0 ? null : status,
     duration_ms: durationMs === null ? null : Math.round(durationMs * 1000) / 1000,
     request_headers: toRecord(request.fields),
@@ -97,6 +136,19 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
     replayable: whyNotReplayable(recorder, request) === null,
     ...(info.replayOf === null ? {} : { replay_of: info.replayOf }),
     ...(info.isEdited ? { edited: true } : {}),
+  };
+};
+
+const shownLine = ({ first }: HeadLines): { readonly method: string; readonly path: string } => {
+  const [method = '', target = ''] = first.split(' ');
+  return { method, path: redactUrl(pathOf(target)) };
+};
+
+const wantedBy = ({ method, pathContains = '' }: AwaitOrder): ((recorder: CaptureRecorder) => boolean) => {
+  const wanted = method?.toUpperCase();
+  return ({ requestText }) => {
+    const line = shownLine(headLines(requestText));
+    return (wanted === undefined || line.method.toUpperCase() === wanted) && line.path.includes(pathContains);
   };
 };
 

@@ -6,6 +6,7 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelWatcher } from '../routing/registry.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { type CaptureBuffer, CaptureRecorder } from './recorder.ts';
+import { RequestWaits } from './request-waits.ts';
 
 export interface CaptureStoreOptions {
   /** [capture] of server.toml. */
@@ -36,6 +37,8 @@ interface Remembered {
 }
 
 export class CaptureStore implements TunnelWatcher {
+  /** Who waits for a request to finish. */
+  readonly waits: RequestWaits;
   readonly #options: CaptureStoreOptions;
   /** Of tunnels with at least one request. */
   readonly #byTunnel = new Map<string, TunnelCaptures>();
@@ -47,6 +50,7 @@ export class CaptureStore implements TunnelWatcher {
 
   constructor(options: CaptureStoreOptions) {
     this.#options = options;
+    this.waits = new RequestWaits(options.clock);
   }
 
   get bytes(): number {
@@ -100,6 +104,7 @@ export class CaptureStore implements TunnelWatcher {
 
   tunnelRemoved({ tunnelId, owner, http }: Tunnel): void {
     if (http === null) return;
+    this.waits.onTunnelEnd(tunnelId);
     const captures = this.#byTunnel.get(tunnelId);
     if (captures === undefined) this.#remember(tunnelId, { owner, isTruncated: false });
     else captures.endedMs = this.#options.clock.monotonic();
@@ -152,6 +157,20 @@ export class CaptureStore implements TunnelWatcher {
       ?.find((recorder) => this.idOf(recorder) === requestId || this.#unsentId(recorder) === requestId);
   }
 
+  /** A moment of this run, for finishedSince(). */
+  cursor(): string {
+    return `${this.#options.runId}-${Math.floor(this.#options.clock.monotonic())}`;
+  }
+
+  /** Those that finished at that moment or later, in this order; undefined: it is no cursor. All of them for one of another run. */
+  finishedSince(tunnelId: string, cursor: string): CaptureRecorder[] | undefined {
+    const [, runId, at] = /^(\w+)-(\d{1,15})$/.exec(cursor) ?? [];
+    if (runId === undefined) return undefined;
+    const sinceMs = runId === this.#options.runId ? Number(at) : 0;
+    const finished = this.#byTunnel.get(tunnelId)?.newest(EDGE_LIMITS.CAPTURES_PER_TUNNEL) ?? [];
+    return finished.filter((recorder) => finishedMs(recorder) >= sinceMs).sort((a, b) => finishedMs(a) - finishedMs(b));
+  }
+
   /** What its client calls it, too; of one that was put on no stream, or in the frames of h2c, its client knows nothing. */
   idOf(recorder: CaptureRecorder): string {
     const { carrierTag, streamId: id, ordinal } = recorder;
@@ -197,6 +216,9 @@ export class CaptureStore implements TunnelWatcher {
     if (endedMs !== null) this.#remember(tunnelId, { owner, isTruncated });
   }
 }
+
+/** On the monotonic clock; NaN, which is never later than anything: it is under way. */
+const finishedMs = ({ info, durationMs }: CaptureRecorder): number => info.startedMs + (durationMs ?? Number.NaN);
 
 /** The last requests of one tunnel, oldest first. */
 class TunnelCaptures implements CaptureBuffer {
@@ -245,6 +267,10 @@ class TunnelCaptures implements CaptureBuffer {
     this.#recorders.splice(at, 1);
     this.bytes -= recorder.keptBytes;
     this.#store.onChanged(this, -recorder.keptBytes);
+  }
+
+  onFinished(recorder: CaptureRecorder): void {
+    this.#store.waits.onFinished(this.tunnelId, recorder);
   }
 
   #grow(bytes: number): void {

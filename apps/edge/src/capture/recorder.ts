@@ -13,6 +13,8 @@ export interface CaptureBuffer {
   onGrown(recorder: CaptureRecorder, bytes: number): void;
   /** It is as if there had been no such request. */
   onDiscarded(recorder: CaptureRecorder): void;
+  /** It has its end. */
+  onFinished(recorder: CaptureRecorder): void;
 }
 
 export interface CaptureInfo {
@@ -114,7 +116,11 @@ export class CaptureRecorder implements RequestRecorder {
   finish(nowMs: number, end: RequestEnd): void {
     if (this.durationMs !== null) return;
     this.durationMs = Math.max(0, nowMs - this.info.startedMs);
-    if (end === 'complete') return;
+    if (end !== 'complete') this.#failed(end);
+    this.buffer?.onFinished(this);
+  }
+
+  #failed(end: Exclude<RequestEnd, 'complete'>): void {
     // Before the head the visitor gets a page of ours, which is an answer; after it only a cut.
     this.aborted = end === 'aborted' || this.status !== 0;
     if (end === 'aborted') return;

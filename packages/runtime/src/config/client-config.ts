@@ -21,6 +21,7 @@ import {
   printableName,
   seconds,
   secretUrl,
+  section,
   table,
   targetPort,
   url,
@@ -97,6 +98,22 @@ const tunnel = table({
   listen_host: filledText().default('127.0.0.1'),
 });
 
+const ALLOWED = 'a target such as "127.0.0.1:3000", "127.0.0.1:3000-3999" or "127.0.0.1:*"';
+const ALLOWED_FORM = /^(?:\[[0-9a-f:.]+\]|[^\s:/@?#*[\]]+):(?:\*|(\d{1,5})(?:-(\d{1,5}))?)$/i;
+
+const isAllowedTarget = (text: string): boolean => {
+  const [whole, from = '1', to = from] = ALLOWED_FORM.exec(text) ?? [];
+  return whole !== undefined && Number(from) >= 1 && Number(from) <= Number(to) && Number(to) <= 65_535;
+};
+
+/** What `tunnel mcp` may do. */
+const models = section({
+  read_only: flag().default(false),
+  allow: z
+    .array(z.string({ error: ALLOWED }).refine(isAllowedTarget, { error: ALLOWED }), { error: 'a list of targets' })
+    .default(['127.0.0.1:1024-65535']),
+});
+
 const PROXY_URL = /^(none|(https?|socks5h?):\/\/([^\s/?#@]*@)?(\[[0-9a-f:.%]+\]|[^\s:/@?#[\]]+)(:\d{1,5})?\/?)$/i;
 
 const SERVER = '"host:port" of the control plane';
@@ -125,6 +142,7 @@ export const clientFileSchema = table({
   log_file: filledText().optional(),
   /** Reloaded by itself when the file changes. */
   watch: flag().default(false),
+  mcp: models,
   tunnels: z
     .record(printableName(), tunnel, {
       error: (issue) => (issue.code === 'invalid_key' ? 'a name of 1 to 100 printable characters' : 'a table'),

@@ -1,6 +1,6 @@
-// The addresses of a name in a tenant's alert URL, found so that a name server of theirs which hangs holds up nobody else.
+// The addresses of a name in a stranger's URL, found so that a name server of theirs which hangs holds up nobody else.
 import { lookup, Resolver } from 'node:dns/promises';
-import { EDGE_LIMITS } from '../limits.ts';
+import { RUNTIME_LIMITS } from '../limits.ts';
 
 /** Rejects, or settles late, as it likes; who asks has a deadline. */
 export type NameLookup = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
@@ -18,7 +18,7 @@ const SILENCE = new Set(['ETIMEOUT', 'ECANCELLED']);
 
 /**
  * dns.lookup takes one of two threads that the whole process has for names, and cannot be called off. So DNS is asked without
- * it, and the system only when DNS has said no: one name at a time, which leaves the other thread to the rest of the edge.
+ * it, and the system only when DNS has said no: one name at a time, which leaves the other thread to the rest of the process.
  */
 export const createNameLookup = (options: NameLookupOptions = {}): NameLookup => {
   const askSystem = inTurn(options.askSystem ?? askGetaddrinfo);
@@ -31,7 +31,7 @@ export const createNameLookup = (options: NameLookupOptions = {}): NameLookup =>
 };
 
 const askDns = async (name: string, signal: AbortSignal, servers?: readonly string[]): Promise<readonly string[]> => {
-  const resolver = new Resolver({ timeout: EDGE_LIMITS.ALERT_DNS_TRY_MS, tries: 2 });
+  const resolver = new Resolver({ timeout: RUNTIME_LIMITS.FETCH_DNS_TRY_MS, tries: 2 });
   if (servers !== undefined) resolver.setServers(servers);
   const cancel = (): void => resolver.cancel();
   signal.addEventListener('abort', cancel, { once: true });

@@ -1,0 +1,81 @@
+// Waiting for a request of a tunnel, however long: one long poll after the other, each with the cursor of the one before. At an edge of
+// before, which has none of that, by looking at what it keeps.
+import { CAPTURE_LIST_LIMIT, type CapturedRequest, REQUEST_WAIT_SECS } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import type { Io } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
+import { pause } from '../until-stopped.ts';
+import { type EdgeTunnels, isOfOldEdge } from './edge-tunnels.ts';
+
+export interface AwaitedWish {
+  readonly tunnelId: string;
+  readonly method?: string | undefined;
+  readonly pathContains?: string | undefined;
+  readonly withinMs: number;
+}
+
+type Wait = (wish: AwaitedWish) => Promise<CapturedRequest | null>;
+
+/** The first that finishes from now on; null: none did in time. Rejects when `signal` is aborted. */
+export const awaitRequest = async (
+  edge: EdgeTunnels,
+  wish: AwaitedWish,
+  signal: AbortSignal,
+  io: Pick<Io, 'clock'>,
+): Promise<CapturedRequest | null> => {
+  try {
+    return await pollLong(edge, signal, io)(wish);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!isOfOldEdge(error)) throw error;
+  }
+  return pollList(edge, signal, io)(wish);
+};
+
+const pollLong =
+  (edge: EdgeTunnels, signal: AbortSignal, io: Pick<Io, 'clock'>): Wait =>
+  async ({ tunnelId, method, pathContains, withinMs }) => {
+    const until = io.clock.monotonic() + withinMs;
+    let after: string | null = null;
+    for (;;) {
+      const left = Math.ceil((until - io.clock.monotonic()) / 1000);
+      if (left < 1) return null;
+      const seconds = Math.min(left, REQUEST_WAIT_SECS.max);
+      try {
+        const { request, cursor } = await edge.next(tunnelId, { method, pathContains, after, seconds }, signal);
+        if (request !== null) return request;
+        after = cursor;
+      } catch (error) {
+        // An edge that has answered once comes back, and knows by the cursor what we have seen.
+        if (signal.aborted || after === null || !isPassing(error)) throw error;
+        await pause(CLI_LIMITS.REQUESTS_LOOK_EVERY_MS, signal, io);
+      }
+      signal.throwIfAborted();
+    }
+  };
+
+const isPassing = (error: unknown): boolean =>
+  error instanceof Fault && error.retryable && (error.code !== 'INTERNAL' || error.cause === undefined);
+
+const pollList =
+  (edge: EdgeTunnels, signal: AbortSignal, io: Pick<Io, 'clock'>): Wait =>
+  async ({ tunnelId, withinMs, ...wish }) => {
+    const until = io.clock.monotonic() + withinMs;
+    // Those that are under way now finish from now on.
+    const finished = async (): Promise<CapturedRequest[]> =>
+      (await edge.requests(tunnelId, CAPTURE_LIST_LIMIT.max, signal)).requests.filter(
+        (request) => request.duration_ms !== null,
+      );
+    const before = new Set((await finished()).map(({ id }) => id));
+    while (io.clock.monotonic() < until) {
+      await pause(CLI_LIMITS.REQUESTS_LOOK_EVERY_MS, signal, io);
+      signal.throwIfAborted();
+      const found = (await finished()).findLast((request) => !before.has(request.id) && isWanted(request, wish));
+      if (found !== undefined) return found;
+    }
+    return null;
+  };
+
+const isWanted = ({ method, path }: CapturedRequest, wish: Pick<AwaitedWish, 'method' | 'pathContains'>): boolean =>
+  (wish.method === undefined || method.toUpperCase() === wish.method.toUpperCase()) &&
+  path.includes(wish.pathContains ?? '');

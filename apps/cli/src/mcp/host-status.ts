@@ -1,0 +1,76 @@
+// What a model is told of where it works: the account and its limits, the edge, this client, what it may open. A part that does not answer
+// says so in its place: the others are worth knowing all the same.
+import type { EdgeStatus, PlatformClient } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import type { HostStatus } from '@tunnel/mcp-tools';
+import { statusOf } from '../agent/status-report.ts';
+import { LoginFile } from '../api/login-file.ts';
+import { type Io, VERSION } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
+import { faultOf } from '../problem-report.ts';
+import type { RunningClient } from '../running-client.ts';
+
+export interface StatusSources {
+  readonly io: Io;
+  /** null: no tunnel was asked for so far. */
+  readonly running: RunningClient | null;
+  readonly allow: readonly string[];
+  readonly edge: () => Promise<EdgeStatus>;
+  readonly edgeUrl: () => string;
+  readonly account: <T>(ask: (client: PlatformClient) => Promise<T>) => Promise<T>;
+}
+
+export const hostStatus = async (sources: StatusSources): Promise<HostStatus> => {
+  const { running, allow } = sources;
+  const [edge, account] = await Promise.all([edgeFields(sources), accountFields(sources)]);
+  const status = running === null ? null : statusOf(running, process.pid);
+  return {
+    account,
+    edge,
+    versions: { client: VERSION, node: process.versions.node, edge: edge.version },
+    client: {
+      state: status?.state ?? 'idle',
+      server: status?.server ?? null,
+      region_id: status?.region_id ?? null,
+      latency_ms: status?.latency_ms ?? null,
+      tunnels: status?.tunnels ?? [],
+      since: status?.since ?? null,
+    },
+    limits: { tunnels_of_this_server: CLI_LIMITS.MCP_TUNNELS_MAX, may_open: allow },
+  };
+};
+
+const edgeFields = async ({ edge, edgeUrl }: StatusSources) => {
+  try {
+    const url = edgeUrl();
+    const { version, region_id, draining } = await edge();
+    return { url, version, region_id, draining, problem: null };
+  } catch (error) {
+    return { url: null, version: null, region_id: null, draining: null, problem: problemOf(error) };
+  }
+};
+
+/** By the login; without one by what the edge has said of the key. */
+const accountFields = async ({ io, running, account }: StatusSources) => {
+  const session = running?.client?.session ?? null;
+  const known = {
+    email: session?.account ?? null,
+    plan: session?.plan ?? null,
+    tunnel_limit: null,
+    active_tunnels: null,
+  };
+  const platform = new LoginFile(io).read()?.platform.url ?? null;
+  if (platform === null) return { ...known, platform, problem: null };
+  try {
+    const [me, usage] = await account((client) => Promise.all([client.me(), client.usage()]));
+    const { plan, tunnel_limit, active_tunnels } = usage;
+    return { email: me.email, plan, tunnel_limit, active_tunnels, platform, problem: null };
+  } catch (error) {
+    return { ...known, platform, problem: problemOf(error) };
+  }
+};
+
+const problemOf = (error: unknown): string => {
+  const fault = faultOf(error) ?? Fault.from(error);
+  return `${fault.code}: ${fault.message}`;
+};

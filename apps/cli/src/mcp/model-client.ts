@@ -1,0 +1,207 @@
+// The client behind a model's tunnels: connected when the first of them is asked for, known to `tunnel status` from then on, and closed with
+// the server. Its tunnels are counted, and end by themselves when they were given a time.
+import { protocolTraits, type Tunnel } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import type { OpenedTunnel, OpenTunnelInput, ToolCall } from '@tunnel/mcp-tools';
+import type { Timer } from '@tunnel/runtime';
+import { agentCompanion } from '../agent/agent-companion.ts';
+import { loadConfig } from '../config-file.ts';
+import type { ConnectionFlags } from '../flags.ts';
+import { type Io, VERSION } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
+import { fanOut, type Output } from '../output/output.ts';
+import { nameOf, type RunningTunnel, type TunnelRun, TunnelsOfRun } from '../running-client.ts';
+import { chooseLogger, resolveSettings } from '../settings.ts';
+import { SharedAttempt } from './shared-attempt.ts';
+import { type WantedTunnel, wantedTunnel } from './wanted-tunnel.ts';
+
+export type ModelClientFlags = Omit<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & { readonly logFile?: string };
+
+export interface ModelClientDeps {
+  readonly flags: ModelClientFlags;
+  readonly io: Io;
+  /** What may be opened, as it is written now. */
+  readonly allow: () => readonly string[];
+  /** Whoever shows or keeps what happens. */
+  readonly outputs: readonly Partial<Output>[];
+  /** `tunnel stop` means the whole server. */
+  readonly onStop: () => void;
+}
+
+interface Connected {
+  readonly running: TunnelsOfRun;
+  close(): Promise<void>;
+}
+
+export class ModelClient {
+  readonly #deps: ModelClientDeps;
+  readonly #connecting: SharedAttempt<Connected>;
+  readonly #endings = new Map<string, Timer>();
+  #connected: Connected | null = null;
+
+  constructor(deps: ModelClientDeps) {
+    this.#deps = deps;
+    this.#connecting = new SharedAttempt((signal) => this.#connect(signal));
+  }
+
+  /** null until the first tunnel was asked for. */
+  get running(): TunnelsOfRun | null {
+    return this.#connected?.running ?? null;
+  }
+
+  /** By its id or its name. */
+  find(tunnel: string): RunningTunnel | undefined {
+    const own = this.running?.tunnels ?? [];
+    return own.find((entry) => entry.tunnel?.tunnelId === tunnel) ?? own.find(({ name }) => name === tunnel);
+  }
+
+  async open(input: OpenTunnelInput, { signal }: ToolCall): Promise<OpenedTunnel> {
+    const { io, allow } = this.#deps;
+    const wanted = wantedTunnel(input, allow(), io);
+    const { running } = this.#connected ?? (await this.#connecting.take(signal));
+    // From here to the asking nothing waits: who comes at the same time counts, too.
+    this.#refuseOverLimit(running);
+    const spec = { ...wanted.spec, name: freeName(wanted, running) };
+    const tunnel = await this.#answeredInTime(running.open(spec, 'mcp'), spec.name, running, signal);
+    if (input.ttl_secs !== undefined) this.#endAfter(input.ttl_secs, tunnel, running);
+    return {
+      name: tunnel.name,
+      tunnel_id: tunnel.tunnelId,
+      protocol: tunnel.protocol,
+      public_url: tunnel.publicUrl,
+      local: tunnel.local,
+      inspect_url: protocolTraits(tunnel.protocol).carriesRequests ? running.inspectUrl : null,
+      warnings: tunnel.warnings,
+    };
+  }
+
+  /** Settles when the edge has confirmed it. */
+  async close(name: string): Promise<void> {
+    await this.running?.remove(name, 'removed');
+  }
+
+  /** Visitors that are being served have a moment. */
+  async closeAll(): Promise<void> {
+    await this.#connected?.close();
+  }
+
+  #refuseOverLimit(running: TunnelsOfRun): void {
+    const { MCP_TUNNELS_MAX: limit } = CLI_LIMITS;
+    const own = running.tunnels.filter(({ source, state }) => source === 'mcp' && state !== 'closing');
+    if (own.length >= limit) throw new Fault('MCP_TUNNEL_LIMIT', { limit });
+  }
+
+  /** Nobody waits for it any more: it is not to open behind their back. */
+  async #answeredInTime(
+    opening: Promise<Tunnel>,
+    name: string,
+    running: TunnelsOfRun,
+    signal: AbortSignal,
+  ): Promise<Tunnel> {
+    const { MCP_OPEN_TIMEOUT_MS: withinMs } = CLI_LIMITS;
+    const { server } = running.plan.settings;
+    let timer: Timer | undefined;
+    let leave = (): void => {};
+    const givenUp = new Promise<never>((_resolve, reject) => {
+      const reason = `no answer within ${withinMs / 1000} s`;
+      const late = (): void => reject(new Fault('CLIENT_SERVER_UNREACHABLE', { server, reason }));
+      timer = this.#deps.io.clock.setTimeout(late, withinMs);
+      leave = () => reject(signal.reason as Error);
+      signal.addEventListener('abort', leave, { once: true });
+      if (signal.aborted) leave();
+    });
+    try {
+      return await Promise.race([opening, givenUp]);
+    } catch (error) {
+      opening.catch(() => {});
+      void running.remove(name, 'removed');
+      throw error;
+    } finally {
+      timer?.cancel();
+      signal.removeEventListener('abort', leave);
+    }
+  }
+
+  #endAfter(seconds: number, tunnel: Tunnel, running: TunnelsOfRun): void {
+    const end = (): void => void running.remove(tunnel.name, 'removed');
+    this.#endings.set(tunnel.name, this.#deps.io.clock.setTimeout(end, seconds * 1000));
+  }
+
+  #forgetEnding(name: string): void {
+    this.#endings.get(name)?.cancel();
+    this.#endings.delete(name);
+  }
+
+  async #connect(signal: AbortSignal): Promise<Connected> {
+    const { flags, io, outputs, onStop } = this.#deps;
+    const config = loadConfig(flags.config, io);
+    const settings = resolveSettings(flags, config, io);
+    const plan: TunnelRun = {
+      ...{ settings, flags: { drainSecs: CLI_LIMITS.MCP_DRAIN_MS / 1000 }, stateKey: 'mcp' },
+      ...{ config: config?.path ?? null, source: 'mcp', tunnels: [] },
+    };
+    const agent = agentCompanion(plan, io);
+    const output = fanOut([
+      ...outputs,
+      ...(agent?.output === undefined ? [] : [agent.output]),
+      { onRemoved: ({ name }) => this.#forgetEnding(name) },
+    ]);
+    const running = new TunnelsOfRun({
+      ...{ plan, output, since: io.clock.now(), stop: onStop },
+      watchRequests: watchRequests(output),
+    });
+    // Nothing is kept for a later run: with the server all of them end.
+    const { stateDir: _, ...where } = settings;
+    const client = await io.connect({
+      ...{ ...where, signal, clock: io.clock, logger: chooseLogger(io) },
+      agent: `tunnel/${VERSION} mcp node/${process.versions.node}`,
+      onStatus: (event) => {
+        running.onStatus(event);
+        output.onStatus(event);
+        // One that was open and is over: its name is free, and it counts no more.
+        const isOver = event.type === 'tunnel-error' && event.final && event.tunnel.tunnelId !== '';
+        if (isOver) void running.remove(event.tunnel.name, 'removed');
+      },
+    });
+    output.onClient(client);
+    await running.connected(client);
+    await agent?.onRunning?.(running);
+    const connected: Connected = {
+      running,
+      close: async () => {
+        await client.close({ drainMs: CLI_LIMITS.MCP_DRAIN_MS });
+        await agent?.close?.();
+      },
+    };
+    // The key was revoked, or the edge refuses it now: the next tunnel tries anew.
+    void client.closed.then(() => {
+      for (const name of [...this.#endings.keys()]) this.#forgetEnding(name);
+      if (this.#connected === connected) this.#connected = null;
+      return agent?.close?.();
+    });
+    this.#connected = connected;
+    return connected;
+  }
+}
+
+/** Two tunnels to one port differ by a number, unless the model gave them names. */
+const freeName = ({ spec, isNamed }: WantedTunnel, running: TunnelsOfRun): string => {
+  const name = nameOf(spec);
+  const taken = new Set(running.tunnels.filter(({ state }) => state !== 'closing').map((entry) => entry.name));
+  if (isNamed || !taken.has(name)) return name;
+  let number = 2;
+  while (taken.has(`${name}-${number}`)) number += 1;
+  return `${name}-${number}`;
+};
+
+/** Requests are seen from the first tunnel on that carries any. */
+const watchRequests = (output: Output): ConstructorParameters<typeof TunnelsOfRun>[0]['watchRequests'] => {
+  let inspector: Promise<string | null> | null = null;
+  return (client, { protocol }) => {
+    if (inspector === null && protocolTraits(protocol).carriesRequests) {
+      client.onRequest((event) => output.onRequest(event));
+      inspector = client.openInspector().then((opened) => opened?.url ?? null);
+    }
+    return inspector ?? Promise.resolve(null);
+  };
+};

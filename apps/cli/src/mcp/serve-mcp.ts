@@ -1,0 +1,130 @@
+// `tunnel mcp` as it runs: the protocol on the standard streams, and an end that leaves nothing behind. What opens tunnels and asks edges is
+// loaded with the first call that needs it: a list of tools is there at once.
+import { Console } from 'node:console';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { createToolServer, TOOL_NAMES, type ToolHost, type ToolName, type ToolOutcome } from '@tunnel/mcp-tools';
+import { LoginFile } from '../api/login-file.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { type Io, VERSION } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
+import { listenForStops, pause } from '../until-stopped.ts';
+import type { LocalHost, LocalHostFlags } from './local-host.ts';
+import { StdioTransport } from './stdio-transport.ts';
+
+export interface McpRun {
+  readonly flags: LocalHostFlags;
+  readonly readOnly: boolean;
+  /** What may be opened, as it is written now; null: nobody has said anything. */
+  readonly allow: () => readonly string[] | null;
+}
+
+export const serveMcp = async (run: McpRun, io: Io): Promise<ExitCode> => {
+  // stdout is the protocol's alone, whatever a library has to say.
+  const { console } = globalThis;
+  globalThis.console = new Console(process.stderr, process.stderr);
+  try {
+    return await serve(run, io);
+  } finally {
+    globalThis.console = console;
+  }
+};
+
+const serve = async (run: McpRun, io: Io): Promise<ExitCode> => {
+  const stop = listenForStops(io);
+  // A terminal that hangs up is no host that has gone.
+  io.signals.on('SIGHUP', () => {});
+  const loaded = loadOnce(run, io, () => stop.ask());
+  const host = lazyHost(io, loaded.get);
+  const transport = new StdioTransport(io);
+  const server = serveStdio(
+    () =>
+      createToolServer(host, {
+        ...{ version: VERSION, clock: io.clock, readOnly: run.readOnly },
+        onCall: (outcome) => loaded.tell(outcome),
+      }),
+    { transport, onerror: ({ message }) => loaded.warn(message) },
+  );
+  const parent = watchParent(io, () => {
+    io.stderr.write('tunnel: the program that started this server is gone\n');
+    stop.ask();
+  });
+  void transport.ended.then(() => stop.ask());
+  await new Promise<void>((resolve) => {
+    if (stop.asked.aborted) resolve();
+    stop.asked.addEventListener('abort', () => resolve(), { once: true });
+  });
+  parent.cancel();
+  const closing = server.close().then(() => loaded.close());
+  const late = new AbortController();
+  await Promise.race([closing, pause(CLI_LIMITS.MCP_CLOSE_TIMEOUT_MS, late.signal, io), stop.atOnce]);
+  late.abort();
+  return EXIT.endedAsAsked;
+};
+
+interface Loaded {
+  get(): Promise<LocalHost>;
+  tell(outcome: ToolOutcome): void;
+  warn(text: string): void;
+  close(): Promise<void>;
+}
+
+const loadOnce = (run: McpRun, io: Io, onStop: () => void): Loaded => {
+  let loading: Promise<{ host: LocalHost; log: import('./mcp-log.ts').McpLog }> | null = null;
+  const load = async () => {
+    const [{ LocalHost }, { openMcpLog }] = await Promise.all([import('./local-host.ts'), import('./mcp-log.ts')]);
+    const log = openMcpLog(run.flags, io);
+    return { host: new LocalHost({ flags: run.flags, allow: run.allow, io, outputs: log.outputs, onStop }), log };
+  };
+  return {
+    get: async () => {
+      loading ??= load();
+      return (await loading).host;
+    },
+    tell: (outcome) => void loading?.then(({ log }) => log.toolCalled(outcome)),
+    warn: (text) => io.stderr.write(`tunnel: ${text}\n`),
+    close: async () => {
+      if (loading === null) return;
+      const { host, log } = await loading;
+      await host.close();
+      log.close();
+    },
+  };
+};
+
+/** A login that comes or goes while the server runs is seen at the next listing. */
+const WITH_LOGIN: ReadonlySet<ToolName> = new Set(['get_usage', 'list_keys']);
+const WITHOUT_LOGIN: ReadonlySet<ToolName> = new Set(TOOL_NAMES.filter((name) => !WITH_LOGIN.has(name)));
+const ALL: ReadonlySet<ToolName> = new Set(TOOL_NAMES);
+
+const lazyHost = (io: Io, get: () => Promise<LocalHost>): ToolHost => {
+  const login = new LoginFile(io);
+  return {
+    get tools() {
+      return login.exists() ? ALL : WITHOUT_LOGIN;
+    },
+    listTunnels: async (...args) => (await get()).listTunnels(...args),
+    getTunnel: async (...args) => (await get()).getTunnel(...args),
+    closeTunnel: async (...args) => (await get()).closeTunnel(...args),
+    listRequests: async (...args) => (await get()).listRequests(...args),
+    getRequest: async (...args) => (await get()).getRequest(...args),
+    replayRequest: async (...args) => (await get()).replayRequest(...args),
+    waitForRequest: async (...args) => (await get()).waitForRequest(...args),
+    listPools: async (...args) => (await get()).listPools(...args),
+    getStatus: async (...args) => (await get()).getStatus(...args),
+    getUsage: async (...args) => (await get()).getUsage(...args),
+    listKeys: async (...args) => (await get()).listKeys(...args),
+    openTunnel: async (...args) => (await get()).openTunnel(...args),
+    runDoctor: async (...args) => (await get()).runDoctor(...args),
+  };
+};
+
+/** A host that is killed closes our stdin, unless one of its other children holds the pipe, or a shell stands in between. */
+const watchParent = (io: Io, onGone: () => void): { cancel(): void } => {
+  const parent = process.ppid;
+  const timer = io.clock.setInterval(() => {
+    if (process.ppid === parent) return;
+    timer.cancel();
+    onGone();
+  }, CLI_LIMITS.MCP_PARENT_LOOK_EVERY_MS);
+  return timer;
+};

@@ -1,0 +1,149 @@
+import { PassThrough } from 'node:stream';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { CLI_LIMITS } from '../limits.ts';
+import { StdioTransport } from './stdio-transport.ts';
+
+let stdin: PassThrough;
+let out: string;
+let isFull: boolean;
+let onDrain: (() => void)[];
+let taken: unknown[];
+let transport: StdioTransport;
+
+beforeEach(async () => {
+  stdin = new PassThrough();
+  out = '';
+  isFull = false;
+  onDrain = [];
+  taken = [];
+  const stdout = {
+    write: (text: string): boolean => {
+      out += text;
+      return !isFull;
+    },
+    once: (_event: string, listener: () => void) => onDrain.push(listener),
+  };
+  transport = new StdioTransport({ stdin, stdout });
+  transport.onmessage = (message) => taken.push(message);
+  await transport.start();
+});
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+const say = async (...chunks: (string | Buffer)[]): Promise<void> => {
+  for (const chunk of chunks) {
+    stdin.write(chunk);
+    await turn();
+  }
+};
+
+const answers = (): { id: unknown; error: { code: number; message: string } }[] =>
+  out
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as ReturnType<typeof answers>[number]);
+
+const ping = (id: number | string): string => `${JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })}\n`;
+
+describe('a line on stdin', () => {
+  it('is a message, however it was cut into pieces', async () => {
+    const bytes = Buffer.from(
+      `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { text: 'žluť€😀' } })}\n`,
+    );
+    await say(...Array.from(bytes, (_, index) => bytes.subarray(index, index + 1)));
+    await say(ping(2) + ping(3) + ping(4).slice(0, 5), ping(4).slice(5));
+    expect(taken).toMatchObject([{ id: 1, params: { text: 'žluť€😀' } }, { id: 2 }, { id: 3 }, { id: 4 }]);
+    expect(out).toBe('');
+  });
+
+  it('with a carriage return, or with nothing in it, is as good', async () => {
+    await say('\r\n', '\n', ping(1).replace('\n', '\r\n'));
+    expect([taken.length, out]).toEqual([1, '']);
+  });
+
+  it.each([
+    'not json',
+    '{"jsonrpc":"2.0","id":1,',
+    '\u0000',
+    '{"jsonrpc":"2.0","id":1,"method":"a\u0000"}',
+    '\ufffd\ufffe',
+  ])('that is broken is answered with -32700, and the next one is read: %j', async (line) => {
+    await say(`${line}\n${ping(7)}`);
+    expect(answers()).toMatchObject([{ id: null, error: { code: -32_700 } }]);
+    expect(taken).toMatchObject([{ id: 7 }]);
+  });
+
+  it.each([
+    ['[]', null],
+    ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', null],
+    ['null', null],
+    ['"text"', null],
+    ['{"id":5,"method":"ping"}', 5],
+    ['{"jsonrpc":"1.0","id":"x","method":"ping"}', 'x'],
+    ['{"jsonrpc":"2.0","id":{},"method":"ping"}', null],
+    ['{"jsonrpc":"2.0","id":6,"method":7}', 6],
+  ])('that is no message is answered with -32600, by its id if it has one: %s', async (line, id) => {
+    await say(`${line}\n${ping(7)}`);
+    expect(answers()).toMatchObject([{ id, error: { code: -32_600 } }]);
+    expect(taken).toMatchObject([{ id: 7 }]);
+  });
+
+  it('of a MiB is read, one over the bound is answered and not kept', async () => {
+    await say(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'x', params: { text: 'a'.repeat(1024 * 1024) } })}\n`);
+    expect(taken).toHaveLength(1);
+    const piece = 'b'.repeat(CLI_LIMITS.MCP_LINE_MAX_BYTES / 2);
+    await say(piece, piece, piece, piece, `\n${ping(2)}`);
+    expect(answers()).toMatchObject([{ id: null, error: { code: -32_600 } }]);
+    expect(taken).toMatchObject([{ id: 1 }, { id: 2 }]);
+  });
+});
+
+describe('calls under way', () => {
+  it('are bounded; one that is answered or cancelled makes room', async () => {
+    for (let id = 0; id < CLI_LIMITS.MCP_CALLS_MAX; id += 1) stdin.write(ping(id));
+    await say(ping('over'));
+    expect(answers()).toMatchObject([{ id: 'over', error: { code: -32_000 } }]);
+    await transport.send({ jsonrpc: '2.0', id: 3, result: {} });
+    await say(ping('next'), ping('over'));
+    const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 4 } };
+    await say(`${JSON.stringify(cancelled)}\n`, ping('last'));
+    expect(
+      taken.filter((message) => ['next', 'last', 'over'].includes(String((message as { id?: unknown }).id))),
+    ).toHaveLength(2);
+  });
+
+  it('whose answers nobody reads keep further ones from being read, until somebody does', async () => {
+    isFull = true;
+    await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
+    await transport.send({ jsonrpc: '2.0', id: 2, result: {} });
+    await say(ping(3));
+    expect([taken.length, onDrain.length]).toEqual([0, 1]);
+    isFull = false;
+    onDrain[0]?.();
+    await turn();
+    expect(taken).toMatchObject([{ id: 3 }]);
+  });
+});
+
+describe('the end', () => {
+  it('of stdin is told, and leaves no listener behind once it is closed', async () => {
+    let isEnded = false;
+    void transport.ended.then(() => {
+      isEnded = true;
+    });
+    await turn();
+    expect(isEnded).toBe(false);
+    stdin.end();
+    await transport.ended;
+    await transport.close();
+    expect([stdin.listenerCount('data'), stdin.listenerCount('end')]).toEqual([0, 0]);
+    out = '';
+    await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
+    expect(out).toBe('');
+  });
+
+  it('comes also by an error of stdin', async () => {
+    stdin.destroy(new Error('gone'));
+    await transport.ended;
+  });
+});

@@ -1,0 +1,131 @@
+// MCP over the standard streams: one message a line, each way. What is no message is answered and passed over: a broken line ends nothing.
+import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
+import type { Io } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
+
+/** The codes of JSON-RPC 2.0, and one of those that it leaves to servers. */
+const CODE = { parse: -32_700, invalid: -32_600, busy: -32_000 } as const;
+
+export class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  /** Settles when nothing more will come in. */
+  readonly ended: Promise<void>;
+  readonly #stdin: NodeJS.ReadableStream;
+  readonly #stdout: Io['stdout'];
+  /** The beginning of a line whose end has not come. */
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  /** Of one that is too long: the rest of it is not kept. */
+  #isSkipping = false;
+  /** Ids of requests that were taken and not answered. */
+  readonly #underWay = new Set<unknown>();
+  #isClosed = false;
+  #settleEnded: () => void = () => {};
+
+  constructor({ stdin, stdout }: Pick<Io, 'stdin' | 'stdout'>) {
+    this.#stdin = stdin;
+    this.#stdout = stdout;
+    this.ended = new Promise((resolve) => {
+      this.#settleEnded = resolve;
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#stdin.on('data', this.#onData);
+    for (const event of ['end', 'close', 'error']) this.#stdin.on(event, this.#onEnd);
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    if (this.#isClosed) return;
+    if ('id' in message && !('method' in message)) this.#underWay.delete(message.id);
+    this.#write(message);
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#stdin.off('data', this.#onData);
+    for (const event of ['end', 'close']) this.#stdin.off(event, this.#onEnd);
+    this.#stdin.pause();
+    this.onclose?.();
+  }
+
+  readonly #onEnd = (): void => this.#settleEnded();
+
+  readonly #onData = (chunk: Buffer | string): void => {
+    let rest = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    for (let end = rest.indexOf(0x0a); end >= 0; end = rest.indexOf(0x0a)) {
+      this.#keep(rest.subarray(0, end));
+      this.#onLine();
+      rest = rest.subarray(end + 1);
+    }
+    this.#keep(rest);
+  };
+
+  #keep(part: Buffer): void {
+    this.#bytes += part.length;
+    if (this.#bytes > CLI_LIMITS.MCP_LINE_MAX_BYTES) {
+      this.#isSkipping = true;
+      this.#parts = [];
+    } else if (part.length > 0) this.#parts.push(part);
+  }
+
+  #onLine(): void {
+    const text = Buffer.concat(this.#parts).toString('utf8').trim();
+    const isTooLong = this.#isSkipping;
+    this.#parts = [];
+    this.#bytes = 0;
+    this.#isSkipping = false;
+    if (isTooLong) return this.#refuse(CODE.invalid, `a line has at most ${CLI_LIMITS.MCP_LINE_MAX_BYTES} bytes`);
+    if (text === '') return;
+    let json: unknown;
+    try {
+      json = JSON.parse(text);
+    } catch {
+      return this.#refuse(CODE.parse, 'the line is not JSON');
+    }
+    this.#onJson(json);
+  }
+
+  #onJson(json: unknown): void {
+    let message: JSONRPCMessage;
+    try {
+      message = parseJSONRPCMessage(json);
+    } catch {
+      return this.#refuse(CODE.invalid, 'the line is no message of JSON-RPC 2.0', idOf(json));
+    }
+    if ('method' in message && 'id' in message) {
+      if (this.#underWay.size >= CLI_LIMITS.MCP_CALLS_MAX) {
+        const reason = `${CLI_LIMITS.MCP_CALLS_MAX} calls are under way; wait for some of them`;
+        return this.#refuse(CODE.busy, reason, message.id);
+      }
+      this.#underWay.add(message.id);
+    }
+    // A call that is cancelled is not answered.
+    if ('method' in message && message.method === 'notifications/cancelled') {
+      this.#underWay.delete(message.params?.['requestId']);
+    }
+    this.onmessage?.(message);
+  }
+
+  #refuse(code: number, message: string, id: string | number | null = null): void {
+    this.onerror?.(new Error(`a line was refused: ${message}`));
+    this.#write({ jsonrpc: '2.0', id, error: { code, message } });
+  }
+
+  /** Who does not read answers is not asked for more questions: else they would pile up here. */
+  #write(message: object): void {
+    if (this.#stdout.write(`${JSON.stringify(message)}\n`) !== false) return;
+    const stdout = this.#stdout as Partial<Pick<NodeJS.WriteStream, 'once'>>;
+    if (stdout.once === undefined || this.#stdin.isPaused()) return;
+    this.#stdin.pause();
+    stdout.once('drain', () => this.#isClosed || this.#stdin.resume());
+  }
+}
+
+const idOf = (json: unknown): string | number | null => {
+  const id = typeof json === 'object' && json !== null && 'id' in json ? json.id : null;
+  return typeof id === 'string' || typeof id === 'number' ? id : null;
+};

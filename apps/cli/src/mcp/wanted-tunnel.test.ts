@@ -1,0 +1,68 @@
+import { ALLOWED_BY_DEFAULT } from '@tunnel/client';
+import { loadClientConfig } from '@tunnel/runtime';
+import { describe, expect, it } from 'vitest';
+import { wantedTunnel } from './wanted-tunnel.ts';
+
+const env = { TUNNEL_P2P_SECRET: 'a secret of sixteen bytes and more' };
+const wanted = (
+  input: Partial<Parameters<typeof wantedTunnel>[0]>,
+  allow = ALLOWED_BY_DEFAULT,
+  io: object = { env: {} },
+) => wantedTunnel({ protocol: 'http', local_port: 3000, ...input }, allow, io as { env: typeof env });
+
+describe('what a model asks to open', () => {
+  it('is refused with the line that would allow it', () => {
+    expect(() => wanted({ local_host: '10.0.0.5', local_port: 80 })).toThrow(
+      expect.objectContaining({
+        code: 'MCP_TARGET_NOT_ALLOWED',
+        message: expect.stringContaining('10.0.0.5:80'),
+        next: expect.stringContaining('10.0.0.5:80'),
+      }),
+    );
+    expect(() => wanted({ local_host: 'fd00::1' })).toThrow(/\[fd00::1\]:3000/);
+    expect(() => wanted({}, [])).toThrow(expect.objectContaining({ code: 'MCP_TARGET_NOT_ALLOWED' }));
+  });
+
+  it('before anything else is looked at', () => {
+    expect(() => wanted({ protocol: 'p2p', local_port: 22, p2p_name: '?' })).toThrow(
+      expect.objectContaining({ code: 'MCP_TARGET_NOT_ALLOWED' }),
+    );
+  });
+
+  it('is a tunnel as the client takes it', () => {
+    const input = { subdomain: 'shop', host_header: 'rewrite', name: 'web' };
+    expect(wanted(input)).toEqual({
+      spec: {
+        ...{ protocol: 'http', localHost: '127.0.0.1', localPort: 3000 },
+        ...{ subdomain: 'shop', hostHeader: 'rewrite', name: 'web' },
+      },
+      isNamed: true,
+    });
+    expect(wanted({ protocol: 'tcp', remote_port: 20_001, local_host: 'localhost' })).toEqual({
+      spec: { protocol: 'tcp', localHost: 'localhost', localPort: 3000, remotePort: 20_001 },
+      isNamed: false,
+    });
+  });
+
+  it.each([
+    [{ host_header: 'a b' }, /Host header/],
+    [{ subdomain: 'x'.repeat(400) }, /63 characters/],
+    [{ name: 'x'.repeat(1_000_000) }, /name/],
+    [{ protocol: 'tcp', subdomain: 'x' }, /subdomain/],
+  ] as const)('is refused in words when it cannot work: %j', (input, words) => {
+    expect(() => wanted(input)).toThrow(words);
+  });
+
+  it('is published to peers with the secret of the environment alone', () => {
+    const input = { protocol: 'p2p', p2p_name: 'office', p2p_service: 'udp' } as const;
+    expect(() => wanted(input)).toThrow(expect.objectContaining({ code: 'MCP_P2P_SECRET_MISSING' }));
+    const { spec, isNamed } = wanted(input, ALLOWED_BY_DEFAULT, { env });
+    expect([spec.p2pName, spec.service, isNamed]).toEqual(['office', 'udp', true]);
+    expect(JSON.stringify(spec)).not.toContain(env.TUNNEL_P2P_SECRET);
+  });
+});
+
+it('without a word of the owner, config.yml allows what the rule does', () => {
+  const { mcp } = loadClientConfig({ file: '/nowhere/config.yml', text: '{}', env: {}, home: '/nowhere' });
+  expect([mcp.allow, mcp.read_only]).toEqual([ALLOWED_BY_DEFAULT, false]);
+});

@@ -1,0 +1,89 @@
+// The program around its commands: their help, one run of them, and its exit code. Nothing here ends the process.
+import { Command, CommanderError, Option } from 'commander';
+import { EXIT, type ExitCode, exitCodeOfSignal } from './exit-codes.ts';
+import { type Io, VERSION } from './io.ts';
+import { reportProblem, usageSentence } from './problem-report.ts';
+import { Interrupted } from './terminal-prompt.ts';
+
+const EPILOGUE = `
+Examples:
+  $ tunnel login
+  $ tunnel http 3000
+
+Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 3 key, password or session
+refused, 4 every tunnel refused, 5 server not reached within 30 s of the first start, 6 account
+closed to traffic; 130 and 143 ended at once by a second signal.
+TUNNEL_API_KEY holds the API key. TUNNEL_DEBUG=1 logs what the client does.`;
+
+type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
+
+/** As the help shows them. */
+export type CommandGroups = readonly (readonly [heading: string, commands: readonly MakeCommand[]])[];
+
+/** The widest line of any help. */
+const HELP_COLUMNS = 100;
+
+export const makeProgram = (io: Io, finish: (code: ExitCode) => void, groups: CommandGroups): Command => {
+  const program = new Command('tunnel')
+    .description('Put local services online.')
+    .version(VERSION, '-V, --version', 'Show the version')
+    .addHelpOption(helpOption())
+    .addHelpCommand(helpCommand().helpGroup('Set up:'))
+    .addHelpText('after', EPILOGUE)
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      getOutHelpWidth: () => helpWidth(io.stdout),
+      getErrHelpWidth: () => helpWidth(io.stderr),
+      outputError: (text, write) => write(`tunnel: ${usageSentence(text)}\n`),
+    })
+    .exitOverride();
+  for (const [heading, commands] of groups) {
+    for (const command of commands) program.addCommand(command(io, finish).helpGroup(heading));
+  }
+  inheritSettings(program, 'tunnel');
+  return program;
+};
+
+/** In no group of the command's own. */
+const helpOption = (): Option => new Option('-h, --help', 'Show this help').helpGroup('Options:');
+
+const helpCommand = (): Command => new Command('help').argument('[command]').description('Show the help of a command');
+
+const helpWidth = ({ isTTY, columns }: Io['stdout']): number =>
+  isTTY === true && columns !== undefined && columns > 0 ? Math.min(columns, HELP_COLUMNS) : HELP_COLUMNS;
+
+/** Those below it too: they were made before they had a parent. An error points to the help of the very command. */
+const inheritSettings = (command: Command, path: string): void => {
+  command.showHelpAfterError(`  See \`${path} --help\`.`);
+  for (const below of command.commands) {
+    below.copyInheritedSettings(command).addHelpOption(helpOption());
+    if (below.commands.length > 0) below.addHelpCommand(helpCommand());
+    inheritSettings(below, `${path} ${below.name()}`);
+  }
+};
+
+/** As it is typed: `tunnel keys create`. */
+const pathOf = (command: Command): string =>
+  command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
+
+/** Arguments in, exit code out. */
+export const runProgram = async (args: readonly string[], io: Io, groups: CommandGroups): Promise<ExitCode> => {
+  let exitCode: ExitCode = EXIT.endedAsAsked;
+  let path = 'tunnel';
+  const finish = (code: ExitCode): void => {
+    exitCode = code;
+  };
+  try {
+    const program = makeProgram(io, finish, groups).hook('preAction', (_program, command) => {
+      path = pathOf(command);
+    });
+    await program.parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    // commander has printed what is wrong, or the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.endedAsAsked : EXIT.usage;
+    if (error instanceof Interrupted) return exitCodeOfSignal('SIGINT');
+    return reportProblem(error, io, path);
+  }
+};

@@ -1,0 +1,83 @@
+// Callers that wait for the next request of a tunnel to finish. What passes while nobody waits costs a look at an empty map.
+import { Shares } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
+import type { CaptureRecorder } from './recorder.ts';
+
+export interface RequestWait {
+  readonly tunnelId: string;
+  /** Whom it counts for. */
+  readonly holder: string;
+  readonly timeoutMs: number;
+  /** Of the caller: it has gone. */
+  readonly signal: AbortSignal;
+  readonly isWanted: (recorder: CaptureRecorder) => boolean;
+}
+
+interface Waiter {
+  readonly isWanted: RequestWait['isWanted'];
+  readonly settle: (recorder: CaptureRecorder | null) => void;
+}
+
+export class RequestWaits {
+  readonly #clock: Clock;
+  /** Without an entry for a tunnel that nobody waits for. */
+  readonly #byTunnel = new Map<string, Set<Waiter>>();
+  readonly #shares = new Shares({
+    limit: EDGE_LIMITS.REQUEST_WAITS_MAX,
+    perHolder: EDGE_LIMITS.REQUEST_WAITS_PER_OWNER,
+  });
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get count(): number {
+    return this.#shares.taken;
+  }
+
+  /** The first that finishes from now on; null: none did in time, the tunnel has ended, or the caller has gone. */
+  wait({ tunnelId, holder, timeoutMs, signal, isWanted }: RequestWait): Promise<CaptureRecorder | null> {
+    if (this.#shares.refusal(holder) !== null) {
+      const seconds = EDGE_LIMITS.REQUEST_WAITS_BUSY_RETRY_MS / 1000;
+      throw new Fault('CAPTURE_WAITS_BUSY', { limit: this.#shares.of(holder), seconds });
+    }
+    if (signal.aborted) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      const settle = (recorder: CaptureRecorder | null): void => {
+        if (!this.#remove(tunnelId, waiter)) return;
+        this.#shares.give(holder);
+        timer.cancel();
+        signal.removeEventListener('abort', leave);
+        resolve(recorder);
+      };
+      const waiter: Waiter = { isWanted, settle };
+      const leave = (): void => settle(null);
+      const timer = this.#clock.setTimeout(leave, timeoutMs);
+      signal.addEventListener('abort', leave, { once: true });
+      this.#shares.take(holder);
+      const waiters = this.#byTunnel.get(tunnelId) ?? new Set();
+      this.#byTunnel.set(tunnelId, waiters.add(waiter));
+    });
+  }
+
+  /** On the way of every captured request, once, at its end. */
+  onFinished(tunnelId: string, recorder: CaptureRecorder): void {
+    if (this.#byTunnel.size === 0) return;
+    for (const waiter of this.#byTunnel.get(tunnelId) ?? []) {
+      if (waiter.isWanted(recorder)) waiter.settle(recorder);
+    }
+  }
+
+  onTunnelEnd(tunnelId: string): void {
+    for (const waiter of this.#byTunnel.get(tunnelId) ?? []) waiter.settle(null);
+  }
+
+  #remove(tunnelId: string, waiter: Waiter): boolean {
+    const waiters = this.#byTunnel.get(tunnelId);
+    if (waiters?.delete(waiter) !== true) return false;
+    if (waiters.size === 0) this.#byTunnel.delete(tunnelId);
+    return true;
+  }
+}

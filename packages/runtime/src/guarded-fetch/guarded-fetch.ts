@@ -1,0 +1,90 @@
+// A fetch of a URL that a stranger names: guarded, pinned, once, and bounded in time and bytes. It never rejects: what went wrong is
+// told in words that a page may show.
+import { createSecureContext, type SecureContext } from 'node:tls';
+import type { Clock } from '../clock.ts';
+import type { NameLookup } from './name-lookup.ts';
+import { type Answer, AnswerTooLong, reasonOf, requestOnce } from './request-once.ts';
+import { type AddressRule, UrlGuard } from './url-guard.ts';
+
+export interface GuardedFetchDeps {
+  readonly problemOfAddress: AddressRule;
+  readonly clock: Clock;
+  readonly lookup?: NameLookup | undefined;
+  /** Certificates to trust instead of the usual authorities'. */
+  readonly ca?: string | undefined;
+}
+
+export interface FetchBounds {
+  /** Of the answer's body. */
+  readonly maxBytes: number;
+  /** From the look-up of the name to the last byte of the answer. */
+  readonly timeoutMs: number;
+  /** GET without a body, POST with one. */
+  readonly body?: Buffer | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Of the caller: given up as at the deadline. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export type FetchOutcome =
+  /** Any status: a redirect is an answer like another, and nobody follows it. */
+  | ({ readonly kind: 'answer' } & Answer)
+  /** `reason` completes "it could not be read: ". It names the host and never path, query or address. */
+  | {
+      readonly kind: 'refused' | 'unresolved' | 'timeout' | 'too_long' | 'failed';
+      readonly reason: string;
+    };
+
+export type GuardedFetch = (url: string, bounds: FetchBounds) => Promise<FetchOutcome>;
+
+export const createGuardedFetch = (deps: GuardedFetchDeps): GuardedFetch => {
+  const guard = new UrlGuard(deps);
+  const trust = trustOf(deps.ca);
+  return async (text, bounds) => {
+    const reading = guard.read(text);
+    if (reading.kind === 'refused') return { kind: 'refused', reason: reading.reason };
+    const { url } = reading;
+    const { hostname } = url;
+    const { maxBytes, timeoutMs, body, headers = {} } = bounds;
+    const deadline = new AbortController();
+    const giveUp = (): void => deadline.abort();
+    const timer = deps.clock.setTimeout(giveUp, timeoutMs);
+    bounds.signal?.addEventListener('abort', giveUp, { once: true });
+    if (bounds.signal?.aborted === true) giveUp();
+    const late: FetchOutcome = { kind: 'timeout', reason: `${hostname} did not answer within ${timeoutMs / 1000} s` };
+    try {
+      const verdict = await guard.pin(url, deadline.signal);
+      if (verdict.kind !== 'pinned') return verdict.kind === 'unresolved' && deadline.signal.aborted ? late : verdict;
+      const method = body === undefined ? 'GET' : 'POST';
+      const { addresses } = verdict;
+      const plan = {
+        url,
+        method,
+        headers,
+        body,
+        addresses,
+        maxBytes,
+        secureContext: trust,
+        signal: deadline.signal,
+      } as const;
+      return { kind: 'answer', ...(await requestOnce(plan)) };
+    } catch (error) {
+      if (deadline.signal.aborted) return late;
+      if (error instanceof AnswerTooLong)
+        return { kind: 'too_long', reason: `${hostname} answered with more than ${maxBytes} bytes` };
+      return { kind: 'failed', reason: `${hostname} could not be reached (${reasonOf(error)})` };
+    } finally {
+      timer.cancel();
+      bounds.signal?.removeEventListener('abort', giveUp);
+    }
+  };
+};
+
+/** Made once, at the first https request: to read the authorities takes longer than a whole handshake. */
+export const trustOf = (ca: string | undefined): (() => SecureContext) => {
+  let context: SecureContext | undefined;
+  return () => {
+    context ??= createSecureContext(ca === undefined ? {} : { ca });
+    return context;
+  };
+};
