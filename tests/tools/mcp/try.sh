@@ -18,6 +18,12 @@ newer_node=$(field "$work/programs.json" node)
 inspector=$(field "$work/programs.json" inspector)
 conformance=$(field "$work/programs.json" conformance)
 
+# The SDK takes an https address for the client's document alone, so that the server has to trust the certificate of one on loopback.
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=documents -addext subjectAltName=IP:127.0.0.1 \
+  -keyout "$work/documents.key" -out "$work/documents.crt" 2>"$work/openssl.log" || { cat "$work/openssl.log"; exit 1; }
+export NODE_EXTRA_CA_CERTS=$work/documents.crt
+# Tokens are for the address that the platform calls its own.
+platform_port=$(free_port)
 # Each try of the inspector is a few calls, and all of them are of one account.
 start_stack mcp '' '[platform.mcp]
 calls_per_minute = 100000
@@ -162,7 +168,7 @@ fi
 
 # ---- OAuth, by the client of the SDK ----
 
-node "$here/lib/oauth-walk.mjs" "$platform" "$token" "$tunnel" >"$work/walk.log" 2>&1
+node "$here/lib/oauth-walk.mjs" "$platform" "$token" "$tunnel" "$work/documents" >"$work/walk.log" 2>&1
 status=$?
 sed 's/^/        /' "$work/walk.log"
 report 'OAuth by the client of the SDK' "$status"

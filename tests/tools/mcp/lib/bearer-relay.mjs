@@ -1,7 +1,7 @@
 // Passes requests on with a bearer, for programs that can send none: node bearer-relay.mjs URL TOKEN_FILE [HOST] prints its own URL.
 // Host and Origin that name the relay become those of the server (HOST unless it is the URL's own); all others stay as they came.
 import { readFileSync } from 'node:fs';
-import { createServer, request as ask } from 'node:http';
+import { request as ask, createServer } from 'node:http';
 
 const [url, tokenFile, host = new URL(url).host] = process.argv.slice(2);
 const bearer = `Bearer ${readFileSync(tokenFile, 'utf8').trim()}`;

@@ -1,21 +1,24 @@
-// The SDK's client walks through OAuth: node oauth-walk.mjs PLATFORM_URL ACCESS_TOKEN_OF_THE_USER TUNNEL_ID. Its metadata document is served here,
-// and the user allows by REST what the page of the dashboard would ask.
+// The SDK's client walks through OAuth: node oauth-walk.mjs PLATFORM_URL ACCESS_TOKEN_OF_THE_USER TUNNEL_ID CERTIFICATE (without .key and .crt). Its
+// metadata document is served here, and the user allows by REST what the page of the dashboard would ask.
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:https';
 import { Client, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client';
 
-const [platform, userToken, tunnelId] = process.argv.slice(2);
+const [platform, userToken, tunnelId, certificate] = process.argv.slice(2);
 const say = (text) => process.stdout.write(`${text}\n`);
 
 /** Serves the document of the client, whose id is its own address. */
-const documents = createServer((_request, response) => {
+const pair = { key: readFileSync(`${certificate}.key`), cert: readFileSync(`${certificate}.crt`) };
+const documents = createServer(pair, (_request, response) => {
   response.setHeader('content-type', 'application/json');
   response.end(JSON.stringify({ client_id: clientId, ...metadata }));
 });
 await new Promise((resolve) => documents.listen(0, '127.0.0.1', resolve));
-const origin = `http://127.0.0.1:${documents.address().port}`;
+const origin = `https://127.0.0.1:${documents.address().port}`;
 const clientId = `${origin}/client.json`;
-const redirectUrl = `${origin}/callback`;
+/** As of a host on the user's machine: nobody listens there, for nobody is sent there. */
+const redirectUrl = 'http://127.0.0.1:33418/callback';
 const metadata = {
   client_name: 'A walk',
   redirect_uris: [redirectUrl],
@@ -34,6 +37,13 @@ class Provider {
   #tokens;
   #verifier;
   #state;
+  #discovered;
+  discoveryState() {
+    return this.#discovered;
+  }
+  saveDiscoveryState(discovered) {
+    this.#discovered = discovered;
+  }
   state() {
     this.#state = crypto.randomUUID();
     return this.#state;
