@@ -89,6 +89,10 @@ export const LIMITS = {
   MCP_ALIVE_MS: 15_000,
   /** Streams of /mcp on which hosts wait for changes of lists, of all accounts. */
   MCP_SUBSCRIPTIONS_MAX: 1000,
+  /** Answers to questions for what /mcp offers, which hosts ask at every turn in the same words. */
+  MCP_LISTINGS_MAX: 200,
+  /** Longer questions are answered anew each time. */
+  MCP_LISTING_KEY_MAX_CHARACTERS: 2000,
   /** API keys whose account is known without asking the database. */
   KNOWN_KEYS_MAX: 20_000,
 

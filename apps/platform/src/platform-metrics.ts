@@ -1,18 +1,19 @@
 // The series of the platform, for Prometheus: counted where it happens, or asked of the database when somebody scrapes.
 import type { ToolName, ToolOutcome } from '@tunnel/mcp-tools';
 import { type Counter, createMetrics, type Metrics } from '@tunnel/runtime';
-import type { Db } from './db/database.ts';
+import { countGrants } from './services/oauth/grants.ts';
+import type { ServiceContext } from './services/service-context.ts';
 
 export class PlatformMetrics {
   readonly #metrics: Metrics = createMetrics();
   readonly #mcpCalls: Counter<string>;
 
-  constructor({ db }: { readonly db: Db }) {
+  constructor(context: Pick<ServiceContext, 'db' | 'clock'>) {
     this.#mcpCalls = this.#metrics.counter('tunnel_mcp_calls_total', 'Calls of tools at /mcp, by their end', [
       'tool',
       'outcome',
     ]);
-    this.#metrics.gauge('tunnel_oauth_grants', 'Connected apps that may use /mcp', [], () => countGrants(db));
+    this.#metrics.gauge('tunnel_oauth_grants', 'Connected apps that may use /mcp', [], () => countGrants(context));
   }
 
   get contentType(): string {
@@ -28,12 +29,3 @@ export class PlatformMetrics {
     return this.#metrics.text();
   }
 }
-
-const countGrants = async (db: Db): Promise<number> => {
-  const { living } = await db
-    .selectFrom('oauth_grants')
-    .select((count) => count.fn.countAll<number>().as('living'))
-    .where('revoked_at', 'is', null)
-    .executeTakeFirstOrThrow();
-  return living;
-};

@@ -1,7 +1,8 @@
-// One call of a tool: arguments are read, the host does it, and whatever went wrong becomes a fault that somebody is told of.
+// One call of a tool: what goes with it, what the host makes of it, and the fault that whatever went wrong becomes.
+import type { ServerContext } from '@modelcontextprotocol/server';
 import { Fault } from '@tunnel/errors';
 import { boundedOutput } from './results.ts';
-import type { TimedCall, Tool, ToolOutput } from './tool.ts';
+import type { TimedCall, Tool, ToolClock, ToolOutput } from './tool.ts';
 import type { ToolHost, ToolName } from './tool-host.ts';
 
 /** What became of a call. */
@@ -14,6 +15,19 @@ export interface ToolOutcome {
   /** null: it went well. */
   readonly fault: Fault | null;
 }
+
+/** As the protocol has it: an abort is the caller's, and progress is for those who sent a token for it. */
+export const callOf = ({ mcpReq }: ServerContext, clock: ToolClock): TimedCall => ({
+  clock,
+  signal: mcpReq.signal,
+  progress: (done, total, text) => {
+    const progressToken = mcpReq._meta?.progressToken;
+    if (progressToken === undefined || mcpReq.signal.aborted) return;
+    const params = { progressToken, progress: done, total, message: text };
+    // Whoever has gone meanwhile needs no report.
+    mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {});
+  },
+});
 
 /** Within the bound of a result, or a fault: nothing else leaves. */
 export const callTool = async (

@@ -1,9 +1,6 @@
 export type { ToolOutcome } from './call-tool.ts';
-export { MCP_TOOL_LIMITS } from './limits.ts';
-export { scopesOfBody } from './request-scopes.ts';
-export { SCOPE_OF_TOOL, SCOPES, type Scope } from './scopes.ts';
 export type { ToolClock } from './tool.ts';
-export { TOOLS, type ToolFacts } from './tool-facts.ts';
+export { SCOPES, type Scope, TOOLS, type ToolFacts } from './tool-facts.ts';
 export {
   type HostStatus,
   type HostUsage,

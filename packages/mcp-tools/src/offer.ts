@@ -1,11 +1,10 @@
 // What exists for one caller: what the host has, less what may change something, less what the token has no scope for. The rest is unknown here, not forbidden.
 import { PROMPTS, type Prompt } from './prompts.ts';
 import { RESOURCE_KINDS, type ResourceKind } from './resources.ts';
-import type { Scope } from './scopes.ts';
 import type { Tool } from './tool.ts';
-import { TOOLS } from './tool-facts.ts';
+import { type Scope, TOOLS } from './tool-facts.ts';
 import type { ToolHost, ToolName } from './tool-host.ts';
-import { TOOL_BY_NAME } from './tools/index.ts';
+import { TOOL_BY_NAME } from './tools/all-tools.ts';
 
 export interface OfferLimits {
   /** Only tools that change nothing exist. */

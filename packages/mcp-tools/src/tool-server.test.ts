@@ -1,9 +1,8 @@
 import { Fault } from '@tunnel/errors';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ToolOutcome } from './call-tool.ts';
-import { SCOPES, type Scope } from './scopes.ts';
 import { requestOf, ScriptedHost, type Served, serve, tunnelOf } from './scripted-host.fixture.ts';
-import { TOOLS } from './tool-facts.ts';
+import { SCOPES, type Scope, TOOLS } from './tool-facts.ts';
 import type { ToolName } from './tool-host.ts';
 
 const served: Served[] = [];

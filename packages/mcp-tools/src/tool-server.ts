@@ -1,21 +1,15 @@
 // One server for both hosts and both eras of the protocol: what a host offers, as tools, resources, prompts and completions.
-import {
-  McpServer,
-  ProtocolError,
-  ProtocolErrorCode,
-  ResourceNotFoundError,
-  type ServerContext,
-} from '@modelcontextprotocol/server';
+import { McpServer, ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from '@modelcontextprotocol/server';
 import { Fault } from '@tunnel/errors';
 import { quoted } from './arguments.ts';
-import { callTool, type ToolOutcome } from './call-tool.ts';
+import { callOf, callTool, type ToolOutcome } from './call-tool.ts';
 import { complete } from './completions.ts';
 import { MCP_TOOL_LIMITS } from './limits.ts';
 import { Offer, type OfferLimits } from './offer.ts';
 import type { Prompt } from './prompts.ts';
 import { explainCode, isTemplate, readAddress } from './resources.ts';
 import { failedResult, goodResult, lineOfFault } from './results.ts';
-import type { TimedCall, ToolClock } from './tool.ts';
+import type { ToolClock } from './tool.ts';
 import type { ToolHost } from './tool-host.ts';
 
 export interface ToolServerOptions extends OfferLimits {
@@ -104,18 +98,6 @@ const protocolErrorOf = (fault: Fault): ProtocolError =>
     fault.status < 500 ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError,
     lineOfFault(fault),
   );
-
-const callOf = ({ mcpReq }: ServerContext, clock: ToolClock): TimedCall => ({
-  clock,
-  signal: mcpReq.signal,
-  progress: (done, total, text) => {
-    const progressToken = mcpReq._meta?.progressToken;
-    if (progressToken === undefined || mcpReq.signal.aborted) return;
-    const params = { progressToken, progress: done, total, message: text };
-    // Whoever has gone meanwhile needs no report.
-    mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {});
-  },
-});
 
 const shownKind = ({ name, title, description }: { name: string; title: string; description: string }) => ({
   ...{ name, title, description },

@@ -1,8 +1,7 @@
 // A tool: what a model is told of it, what it takes and gives, and what it does with a host.
-import { Fault } from '@tunnel/errors';
 import * as z from 'zod';
 import { readArguments } from './arguments.ts';
-import { TOOLS } from './tool-facts.ts';
+import { factsOf } from './tool-facts.ts';
 import type { ToolCall, ToolHost, ToolName } from './tool-host.ts';
 
 /** The part of a clock that tools need; the runtime's has it. */
@@ -87,12 +86,6 @@ export const defineTool = <Input extends z.ZodType<Record<string, unknown>>, Out
   };
 };
 
-const factsOf = (name: ToolName) => {
-  const facts = TOOLS.get(name);
-  if (facts === undefined) throw new Fault('INTERNAL', {}, { internal: `no facts of the tool ${name}` });
-  return facts;
-};
-
 /** No descriptions, no names of schemas: nobody pays for the words of an output before there is one. */
 const WITHOUT_WORDS = z.registry<z.core.GlobalMeta>();
 
@@ -103,6 +96,10 @@ const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output'): JsonSchema => 
     override: ({ jsonSchema }) => {
       // Half a page of digits, where the format says the same.
       if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
+      // What every number and every key is by itself.
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      delete jsonSchema.propertyNames;
       // A host may know more than this schema: callers that check are not to stumble over it.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },

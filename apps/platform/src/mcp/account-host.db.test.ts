@@ -128,6 +128,28 @@ describe('clients', () => {
     expect(text).toContain('"id":"req_1"');
   });
 
+  it('get what is offered again in the same words with their own id, and not when anything about it is odd', async () => {
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': WHO,
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    const list = (id: unknown, method = 'tools/list', bearer = mcp.keys.alice, more = {}) =>
+      mcp.post(
+        bearer,
+        { jsonrpc: '2.0', id, method: 'tools/list', params: { _meta: meta }, ...more },
+        { headers: { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method } },
+      );
+    const read = async (answer: Promise<Response>) => (await (await answer).json()) as Record<string, unknown>;
+    const first = await read(list(1));
+    expect(first).toMatchObject({ jsonrpc: '2.0', id: 1, result: { tools: expect.arrayContaining([]) } });
+    expect(await read(list('"two'))).toEqual({ ...first, id: '"two' });
+    expect((await list(3, 'tools/call')).status).toBe(400);
+    expect(await read(list(null))).not.toHaveProperty('result');
+    mcp.giveToken('few', ['tunnels:close']);
+    expect(await read(list(4, 'tools/list', 'few'))).toMatchObject({ result: { tools: [{ name: 'close_tunnel' }] } });
+  });
+
   it('are answered by JSON-RPC when they say what nobody knows', async () => {
     const answer = await mcp.post(mcp.keys.alice, request('tunnels/burn'));
     expect(await answer.json()).toMatchObject({ error: { code: -32_601 } });

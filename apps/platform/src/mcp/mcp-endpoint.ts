@@ -13,8 +13,9 @@ import { Fault } from '@tunnel/errors';
 import { createToolServer, type ToolFacts, type ToolHost, type ToolOutcome } from '@tunnel/mcp-tools';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { LIMITS } from '../limits.ts';
+import { ListingAnswers } from './listing-answers.ts';
 import type { McpCaller } from './mcp-caller.ts';
-import { asksForProgress, calledTool, type McpMessage } from './mcp-message.ts';
+import { asksForProgress, calledTool, type McpMessage, saysRevision } from './mcp-message.ts';
 
 export interface McpEndpointDeps {
   readonly clock: Clock;
@@ -29,6 +30,8 @@ export interface McpEndpointDeps {
 export interface McpExchange {
   readonly request: Request;
   readonly message: McpMessage;
+  /** In lower case. */
+  header(name: string): string | undefined;
   /** The answer is out, or nobody is there for it any more; called once. */
   onOver(run: () => void): void;
 }
@@ -40,6 +43,7 @@ const CALLER_GONE = 499;
 export class McpEndpoint {
   readonly #deps: McpEndpointDeps;
   readonly #limits: CallLimits;
+  readonly #listings = new ListingAnswers();
   readonly #modern: McpHttpHandler;
 
   constructor(deps: McpEndpointDeps) {
@@ -68,9 +72,18 @@ export class McpEndpoint {
       if (tool !== null) this.#deps.onCall(tool.name, 'refused');
       throw fault;
     }
+    const { message, header } = exchange;
+    const listing = this.#listings.keyOf(caller, message, header);
+    if (listing === null) return this.#serve(caller, exchange);
+    const known = this.#listings.find(listing, message);
+    return known ?? this.#listings.keep(listing, message, await this.#serve(caller, exchange));
+  }
+
+  async #serve(caller: McpCaller, exchange: McpExchange): Promise<Response> {
     const { request, message } = exchange;
     const authInfo = authInfoOf(caller);
-    if (await isLegacyRequest(request, message)) return serveLegacy(this.#serverOf(authInfo), exchange);
+    const isLegacy = !saysRevision(message) && (await isLegacyRequest(request, message));
+    if (isLegacy) return serveLegacy(this.#serverOf(authInfo), exchange);
     return this.#modern.fetch(request, { authInfo, parsedBody: message });
   }
 

@@ -1,5 +1,6 @@
 // One message to /mcp before anybody acts on it: its JSON, the tool it calls, and what answers that are none of the protocol's look like.
 import { isUtf8 } from 'node:buffer';
+import { PROTOCOL_VERSION_META_KEY } from '@modelcontextprotocol/server';
 import { TOOLS, type ToolFacts, type ToolName } from '@tunnel/mcp-tools';
 
 /** Of JSON-RPC. */
@@ -32,9 +33,15 @@ export const calledTool = ({ method, params }: McpMessage): ToolFacts | null => 
 };
 
 /** Whoever does not ask for progress is answered with plain JSON. */
-export const asksForProgress = ({ params }: McpMessage): boolean => {
+export const asksForProgress = (message: McpMessage): boolean => metaOf(message)?.['progressToken'] !== undefined;
+
+/** As every request does since 2026: it is none of an earlier revision, whatever else is wrong with it. */
+export const saysRevision = (message: McpMessage): boolean =>
+  metaOf(message)?.[PROTOCOL_VERSION_META_KEY] !== undefined;
+
+const metaOf = ({ params }: McpMessage): McpMessage | undefined => {
   const meta = isRecord(params) ? params['_meta'] : undefined;
-  return isRecord(meta) && meta['progressToken'] !== undefined;
+  return isRecord(meta) ? meta : undefined;
 };
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>

@@ -46,7 +46,7 @@ export const openMcp = async (): Promise<McpFixture> => {
   const tokens = new Map<string, McpBearer | Error>();
   const fixture = await openPlatformFixture((app, deps) => {
     const { db, clock, logger, settings, version } = deps;
-    metrics = new PlatformMetrics({ db });
+    metrics = new PlatformMetrics({ db, clock });
     const counts = metrics;
     const endpoint = new McpEndpoint({
       ...{ clock, logger, version, callsPerMinute: CALLS_PER_MINUTE },

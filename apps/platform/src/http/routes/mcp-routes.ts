@@ -32,7 +32,10 @@ export const addMcpRoutes = (app: PlatformApp, deps: McpRouteDeps): void => {
       if (!/json/i.test(headerOf(context, 'content-type') ?? '')) throw new Fault('API_MEDIA_TYPE');
       const message = readMessage(await context.req.arrayBuffer());
       if (message instanceof Response) return message;
-      return await deps.endpoint.answer(caller, { request: context.req.raw, message, onOver: whenOver(context) });
+      return await deps.endpoint.answer(caller, {
+        ...{ request: context.req.raw, message, onOver: whenOver(context) },
+        header: (name) => headerOf(context, name),
+      });
     } catch (error) {
       const challenge = challengeOf(error, { resourceMetadata, isShown: showsBearer(authorization) });
       if (!(error instanceof Fault) || challenge === null) throw error;

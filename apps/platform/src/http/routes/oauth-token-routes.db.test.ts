@@ -1,3 +1,4 @@
+import type { OauthTokens } from '@tunnel/contract';
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../limits.ts';
@@ -102,7 +103,7 @@ describe('POST /oauth/token with a code', () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => fixture.token(form)));
     const good = answers.filter(({ status }) => status === 200);
     expect([good.length, answers.length - good.length]).toEqual([1, 7]);
-    const { access_token } = (await good[0]?.json()) as { access_token: string };
+    const { access_token } = ((await good[0]?.json()) ?? {}) as OauthTokens;
     expect(await fixture.scopesAtMcp(access_token)).toBeNull();
     expect(await auditOf(grantId)).toHaveLength(1);
   });

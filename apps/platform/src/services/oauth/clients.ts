@@ -6,6 +6,7 @@ import type { Db } from '../../db/database.ts';
 import { actorName, writeAudit } from '../audit.ts';
 import type { OperatorActor, OperatorContext } from '../service-context.ts';
 import type { ClientDocuments } from './client-documents.ts';
+import { endGrant } from './grants.ts';
 
 export interface ClientSources {
   readonly db: Db;
@@ -98,28 +99,25 @@ export const revokeOauthClient = async (
   id: string,
 ): Promise<{ readonly id: string; readonly name: string; readonly grantsEnded: number }> =>
   db.transaction().execute(async (trx) => {
-    const at = new Date(clock.now());
+    const now = clock.now();
     const row = await trx
       .updateTable('oauth_clients')
-      .set({ revoked_at: at })
+      .set({ revoked_at: new Date(now) })
       .where('id', '=', id)
       .where('revoked_at', 'is', null)
       .returning('name')
       .executeTakeFirst();
     if (row === undefined) throw new Fault('OAUTH_CLIENT_UNKNOWN', { client: id });
     await trx.deleteFrom('oauth_requests').where('client_id', '=', id).execute();
-    const ended = await trx
-      .updateTable('oauth_grants')
-      .set({ revoked_at: at })
+    const by = actorName(actor);
+    const grants = await trx
+      .selectFrom('oauth_grants')
+      .select('id')
       .where('client_id', '=', id)
       .where('revoked_at', 'is', null)
-      .returning(['id', 'user_id'])
+      .orderBy('id')
       .execute();
-    const by = actorName(actor);
-    for (const { id: grantId, user_id: userId } of ended) {
-      const details = { grant_id: grantId, client_id: id };
-      await writeAudit(trx, { actor: by, action: 'oauth.revoked', userId, details });
-    }
+    for (const { id: grantId } of grants) await endGrant(trx, { grantId, actor: by, now });
     await writeAudit(trx, { actor: by, action: 'oauth-client.revoked', details: { client_id: id, name: row.name } });
-    return { id, name: row.name, grantsEnded: ended.length };
+    return { id, name: row.name, grantsEnded: grants.length };
   });

@@ -9,6 +9,7 @@ import type { OauthRequestsTable, Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../audit.ts';
 import type { ServiceContext, UserActor } from '../service-context.ts';
+import { endGrant } from './grants.ts';
 import type { OauthAddresses } from './oauth-addresses.ts';
 
 type Context = Pick<ServiceContext, 'db' | 'clock'>;
@@ -131,26 +132,22 @@ const giveGrant = async (trx: Transaction<Schema>, { userId, epoch, asked, scope
       expires_at: new Date(now + LIMITS.OAUTH_CODE_MS),
     })
     .execute();
-  await endOldest(trx, userId, at);
+  await endOldest(trx, userId, now);
   const details = { grant_id: grantId, client_id: asked.client_id, scopes };
   await writeAudit(trx, { actor: `user:${userId}`, action: 'oauth.granted', userId, details });
   return code;
 };
 
 /** Those over the limit of an account, the one that was used longest ago first. */
-const endOldest = async (trx: Transaction<Schema>, userId: string, at: Date): Promise<void> => {
-  await trx
-    .updateTable('oauth_grants')
-    .set({ revoked_at: at })
-    .where('id', 'in', (grant) =>
-      grant
-        .selectFrom('oauth_grants')
-        .select('id')
-        .where('user_id', '=', userId)
-        .where('revoked_at', 'is', null)
-        .orderBy(({ fn }) => fn.coalesce('last_used_at', 'created_at'), 'desc')
-        .orderBy('id')
-        .offset(LIMITS.OAUTH_GRANTS_PER_ACCOUNT_MAX),
-    )
+const endOldest = async (trx: Transaction<Schema>, userId: string, now: number): Promise<void> => {
+  const over = await trx
+    .selectFrom('oauth_grants')
+    .select('id')
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .orderBy(({ fn }) => fn.coalesce('last_used_at', 'created_at'), 'desc')
+    .orderBy('id')
+    .offset(LIMITS.OAUTH_GRANTS_PER_ACCOUNT_MAX)
     .execute();
+  for (const { id: grantId } of over) await endGrant(trx, { grantId, actor: 'system', now });
 };
