@@ -1,5 +1,13 @@
 // A program walks the whole way to /mcp at a real stack, and every token is tried at every door that it is not for.
 import { hash, randomBytes } from 'node:crypto';
+import {
+  Client,
+  type OAuthClientProvider,
+  type OAuthDiscoveryState,
+  type StoredOAuthTokens,
+  StreamableHTTPClientTransport,
+  UnauthorizedError,
+} from '@modelcontextprotocol/client';
 import type { OauthTokens } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -29,21 +37,26 @@ afterAll(() => harness.close());
 
 const pathOf = (url = ''): string => new URL(url).pathname;
 
-/** From the request to the code, as the browser of its user carries it. */
+/** What the browser of its user does: where it is led in the end. */
+const decide = async (person: Person, query: string): Promise<URL> => {
+  const asked = await harness.get(`${pathOf(server['authorization_endpoint'])}${query}`);
+  const id = /^\/app\/consent\?request=(\w+)$/.exec(asked.headers.get('location') ?? '')?.[1] ?? '';
+  expect([asked.status, id]).toEqual([303, expect.stringMatching(/./)]);
+  const decided = await harness.post(`/oauth/requests/${id}/decision`, { allow: true }, person.token);
+  const back = new URL((decided.body as { redirect_to: string }).redirect_to);
+  expect([back.origin + back.pathname, back.searchParams.get('iss')]).toEqual([RETURNS_TO, server['issuer']]);
+  return back;
+};
+
+/** From the request to the code. */
 const consent = async (person: Person, scope: string): Promise<Record<string, string>> => {
   const verifier = randomBytes(32).toString('base64url');
   const query = new URLSearchParams({
     ...{ response_type: 'code', client_id: CLIENT_ID, redirect_uri: RETURNS_TO, state: 'st', scope, resource },
     ...{ code_challenge: hash('sha256', verifier, 'base64url'), code_challenge_method: 'S256' },
   });
-  const asked = await harness.get(`${pathOf(server['authorization_endpoint'])}?${query}`);
-  const id = /^\/app\/consent\?request=(\w+)$/.exec(asked.headers.get('location') ?? '')?.[1] ?? '';
-  expect([asked.status, id]).toEqual([303, expect.stringMatching(/./)]);
-  const decided = await harness.post(`/oauth/requests/${id}/decision`, { allow: true }, person.token);
-  const back = new URL((decided.body as { redirect_to: string }).redirect_to);
-  expect([back.origin + back.pathname, back.searchParams.get('state'), back.searchParams.get('iss')]).toEqual([
-    ...[RETURNS_TO, 'st', server['issuer']],
-  ]);
+  const back = await decide(person, `?${query.toString()}`);
+  expect(back.searchParams.get('state')).toBe('st');
   const code = back.searchParams.get('code') ?? '';
   return {
     ...{ grant_type: 'authorization_code', code, redirect_uri: RETURNS_TO, client_id: CLIENT_ID },
@@ -79,7 +92,73 @@ const mcp = async (bearer: string, method: string, params: object = {}) => {
 const toolsOf = ({ text }: { readonly text: string }): string[] =>
   [...text.matchAll(/"name":"([a-z]+_[a-z_]+)"/g)].map(([, name]) => name ?? '').sort();
 
+/** As a host of models has it: what it keeps, and the browser that it opens. */
+class ModelHost {
+  tokens: StoredOAuthTokens | undefined;
+  /** Where the browser was led; null: none was opened. */
+  back: URL | null = null;
+  readonly #provider: OAuthClientProvider;
+
+  constructor(person: Person) {
+    let [verifier, discovered]: [string, OAuthDiscoveryState | undefined] = ['', undefined];
+    this.#provider = {
+      redirectUrl: RETURNS_TO,
+      clientMetadata: { redirect_uris: [RETURNS_TO], token_endpoint_auth_method: 'none' },
+      clientInformation: () => ({ client_id: CLIENT_ID }),
+      tokens: () => this.tokens,
+      saveTokens: (tokens) => void (this.tokens = tokens),
+      codeVerifier: () => verifier,
+      saveCodeVerifier: (made) => void (verifier = made),
+      discoveryState: () => discovered,
+      saveDiscoveryState: (state) => void (discovered = state),
+      redirectToAuthorization: async ({ search }) => void (this.back = await decide(person, search)),
+    };
+  }
+
+  /** Does it at once, or after its user was asked. */
+  async withClient<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    // Links of this stack name the port of the configuration; it listens on any.
+    const here = (url: string | URL, init?: RequestInit): Promise<Response> =>
+      fetch(String(url).replace(server['issuer'] ?? '', harness.url), init);
+    const transport = new StreamableHTTPClientTransport(new URL(resource), {
+      ...{ authProvider: this.#provider, fetch: here },
+    });
+    const client = new Client({ name: 'host', version: '1' });
+    const askedBefore = this.back;
+    try {
+      await client.connect(transport);
+      return await work(client);
+    } catch (error) {
+      if (!(error instanceof UnauthorizedError) || this.back === null || this.back === askedBefore) throw error;
+      await transport.finishAuth(this.back.searchParams);
+      return await this.withClient(work);
+    } finally {
+      await client.close();
+    }
+  }
+}
+
 describe('a program at /mcp', () => {
+  it('that is written with the SDK is connected, comes back with its refresh token, and asks for more when it needs it', async () => {
+    const host = new ModelHost(ann);
+    const { tools } = await host.withClient((client) => client.listTools());
+    expect(tools.map(({ name }) => name)).toContain('list_tunnels');
+    expect(host.back?.searchParams.get('code')).toEqual(expect.any(String));
+    const { tokens } = host;
+    // As after 15 minutes.
+    host.tokens = { ...(tokens ?? { token_type: 'Bearer' }), access_token: 'run-out' };
+    host.back = null;
+    const status = await host.withClient((client) => client.callTool({ name: 'get_status', arguments: {} }));
+    expect([status.isError === true, host.back, host.tokens.scope]).toEqual([false, null, 'tunnels:read']);
+    expect(host.tokens.refresh_token).not.toBe(tokens?.refresh_token);
+    const close = { name: 'close_tunnel', arguments: { tunnel: 'tun_unknown' } };
+    const closed = await host.withClient((client) => client.callTool(close));
+    expect([JSON.stringify(closed.content), host.tokens.scope]).toEqual([
+      expect.stringContaining('TUNNEL_UNKNOWN'),
+      'tunnels:read tunnels:close',
+    ]);
+  });
+
   it('sees the tools of its scopes, is told which scope another needs, and gets it by a new consent', async () => {
     const { access_token, scope } = await connect(ann, 'tunnels:read');
     expect(scope).toBe('tunnels:read');

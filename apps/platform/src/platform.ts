@@ -1,6 +1,5 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
-import { allowsPrivateClients, problemOfAddress } from '@tunnel/core';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import {
   type Clock,
@@ -40,7 +39,7 @@ import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { encryptApiSecrets, ensureLocalEdge, localEdgeName } from './services/edges/credentials.ts';
-import { ClientDocuments } from './services/oauth/client-documents.ts';
+import { createClientDocuments } from './services/oauth/client-documents.ts';
 import { upsertPlans } from './services/plans.ts';
 import { KeyUses } from './services/tunnels/verify-key.ts';
 
@@ -257,7 +256,7 @@ class ComposedPlatform implements Platform {
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
-      clientDocuments: this.#makeClientDocuments(),
+      clientDocuments: createClientDocuments(this.#config, clock),
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
       masterKey,
@@ -265,19 +264,6 @@ class ComposedPlatform implements Platform {
       port: () => this.#server.address.port,
     });
     return app;
-  }
-
-  /** At home a program's document may lie on this machine. */
-  #makeClientDocuments(): ClientDocuments {
-    const { clock } = this.#deps;
-    const { platform, server } = this.#config;
-    const allowed = allowsPrivateClients(platform.oauth.allow_private_clients, {
-      host: platform.host,
-      publicHost: new URL(platform.public_url).hostname,
-      trustedProxies: [...platform.trusted_proxies, ...server.trusted_proxies],
-    });
-    const fetch = createGuardedFetch({ problemOfAddress: (address) => problemOfAddress(address, allowed), clock });
-    return new ClientDocuments({ fetch, allowHttp: allowed, clock });
   }
 
   #openedMasterKey(): MasterKey {

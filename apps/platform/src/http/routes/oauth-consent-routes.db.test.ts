@@ -10,6 +10,7 @@ import { LIMITS } from '../../limits.ts';
 import { ClientDocuments } from '../../services/oauth/client-documents.ts';
 import { createOauthClient, listOauthClients, revokeOauthClient } from '../../services/oauth/clients.ts';
 import { oauthAddresses } from '../../services/oauth/oauth-addresses.ts';
+import { sortedStatuses } from '../auth/accounts.fixture.ts';
 import { AttemptLimits } from '../auth/attempt-limits.ts';
 import { type OauthFixture, openOauth, RESOURCE } from './oauth.fixture.ts';
 import { addOauthConsentRoutes } from './oauth-consent-routes.ts';
@@ -231,7 +232,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
   it('is made once, also by two at once', async () => {
     const id = await asked();
     const both = await Promise.all([decide(id, { allow: true }), decide(id, { allow: false })]);
-    expect(both.map(({ status }) => status).sort()).toEqual([200, 404]);
+    expect(sortedStatuses(both)).toEqual([200, 404]);
     expect(await codeOf(await decide(id, { allow: true }))).toBe('OAUTH_REQUEST_UNKNOWN');
     expect(await codeOf(await show(id))).toBe('OAUTH_REQUEST_UNKNOWN');
   });

@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { problemOfAddress } from '@tunnel/core';
-import { createGuardedFetch } from '@tunnel/runtime';
+import { createGuardedFetch, loadServerConfig } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../limits.ts';
-import { ClientDocuments } from './client-documents.ts';
+import { ClientDocuments, createClientDocuments } from './client-documents.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -174,5 +174,28 @@ describe('what only this machine reaches is not reached for a stranger', () => {
   ])('%s', async (url, lookup, reason) => {
     const documents = documentsThat({ allowPrivate: false, ...(lookup === undefined ? {} : { lookup }) });
     expect(await documents.find(url, 'a')).toEqual(refusal(reason));
+  });
+});
+
+describe('a document on this machine', () => {
+  const find = (overrides: object) =>
+    createClientDocuments(loadServerConfig({ env: {}, overrides }), clock).find(`${origin}/client.json`, 'a');
+
+  it('is read while the platform is for this machine alone, or told to', async () => {
+    expect(await find({})).toMatchObject({ kind: 'client' });
+    const told = { public_url: 'https://platform.example.com', oauth: { allow_private_clients: true } };
+    expect(await find({ platform: told })).toMatchObject({ kind: 'client' });
+  });
+
+  it.each([
+    { platform: { host: '0.0.0.0' } },
+    { platform: { public_url: 'https://platform.example.com' } },
+    // Bound to loopback, and public all the same.
+    { platform: { trusted_proxies: ['127.0.0.1'] } },
+    { server: { trusted_proxies: ['127.0.0.1'] } },
+    { platform: { oauth: { allow_private_clients: false } } },
+  ])('is not asked for with %j', async (overrides) => {
+    expect(await find(overrides)).toEqual(refusal('its client id is not an https URL'));
+    expect(asked).toEqual([]);
   });
 });

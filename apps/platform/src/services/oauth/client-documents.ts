@@ -1,8 +1,15 @@
 // Documents about clients, at the URLs that are their ids: fetched by the guard against SSRF, judged, and believed for a while. Strangers
 // name these URLs, so everything is bounded: time, bytes, how many at once, how many for one network, how many are kept.
-import { type ClientVerdict, documentLifeMs, judgeClientDocument, problemOfDocumentUrl } from '@tunnel/core';
+import {
+  allowsPrivateClients,
+  type ClientVerdict,
+  documentLifeMs,
+  judgeClientDocument,
+  problemOfAddress,
+  problemOfDocumentUrl,
+} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { Clock, GuardedFetch } from '@tunnel/runtime';
+import { type Clock, createGuardedFetch, type GuardedFetch, type ServerConfig } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
 import { LruCache } from '../auth/lru-cache.ts';
 
@@ -90,3 +97,17 @@ const refuse = (reason: string): Fetched => ({
   verdict: { kind: 'refused', reason },
   lifeMs: LIMITS.OAUTH_DOCUMENT_REFUSED_MS,
 });
+
+/** As the configuration has it: at home a program's document may lie on this machine. */
+export const createClientDocuments = (
+  { platform, server }: Pick<ServerConfig, 'platform' | 'server'>,
+  clock: Clock,
+): ClientDocuments => {
+  const allowed = allowsPrivateClients(platform.oauth.allow_private_clients, {
+    host: platform.host,
+    publicHost: new URL(platform.public_url).hostname,
+    trustedProxies: [...platform.trusted_proxies, ...server.trusted_proxies],
+  });
+  const fetch = createGuardedFetch({ problemOfAddress: (address) => problemOfAddress(address, allowed), clock });
+  return new ClientDocuments({ fetch, allowHttp: allowed, clock });
+};
