@@ -12,8 +12,9 @@ interface McpFlags extends LocalHostFlags {
 }
 
 const EXAMPLES = `
-stdout carries the protocol alone: a program starts this command and speaks to it. Tunnels are opened in this
-process, and end with it. A model may open ports of this machine from 1024 on, unless you say otherwise.
+stdout carries the protocol alone: a program starts this command and speaks to it. Tunnels run in
+this process and end with it. Without --allow and \`mcp.allow\` a model may open ports of this
+machine from 1024 on.
 
 Examples:
   $ tunnel mcp

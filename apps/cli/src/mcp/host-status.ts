@@ -21,7 +21,7 @@ export interface StatusSources {
 }
 
 export const hostStatus = async (sources: StatusSources): Promise<HostStatus> => {
-  const { io, running, allow } = sources;
+  const { running, allow } = sources;
   const [edge, account] = await Promise.all([edgeFields(sources), accountFields(sources)]);
   const status = running === null ? null : statusOf(running, process.pid);
   return {
@@ -34,7 +34,7 @@ export const hostStatus = async (sources: StatusSources): Promise<HostStatus> =>
       region_id: status?.region_id ?? null,
       latency_ms: status?.latency_ms ?? null,
       tunnels: status?.tunnels ?? [],
-      since: status?.since ?? new Date(io.clock.now()).toISOString(),
+      since: status?.since ?? null,
     },
     limits: { tunnels_of_this_server: CLI_LIMITS.MCP_TUNNELS_MAX, may_open: allow },
   };

@@ -31,6 +31,8 @@ export const serveMcp = async (run: McpRun, io: Io): Promise<ExitCode> => {
 
 const serve = async (run: McpRun, io: Io): Promise<ExitCode> => {
   const stop = listenForStops(io);
+  // A terminal that hangs up is no host that has gone.
+  io.signals.on('SIGHUP', () => {});
   const loaded = loadOnce(run, io, () => stop.ask());
   const host = lazyHost(io, loaded.get);
   const transport = new StdioTransport(io);
