@@ -19,13 +19,15 @@ export function findWrk() {
 /** One thread: it can ask more than two hops on the same machine can answer. */
 export const wrkArgs = (
   { host, port },
-  { connections, bytes, keepAlive, seconds, path = `/0/${bytes}`, headers = [] },
+  { connections, bytes, keepAlive, seconds, path = `/0/${bytes}`, headers = [], body, name = HTTP_HOST },
 ) => [
   ...['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--script', REPORT],
-  ...['--header', `Host: ${HTTP_HOST}`],
+  // The platform answers to its own address alone.
+  ...(name === null ? [] : ['--header', `Host: ${name}`]),
   ...(keepAlive ? [] : ['--header', 'Connection: close']),
   ...headers.flatMap((header) => ['--header', header]),
   `http://${host}:${port}${path}`,
+  ...(body === undefined ? [] : ['--', body]),
 ];
 
 export function readReport(stdout) {

@@ -1,4 +1,10 @@
--- What wrk found, as one line of JSON behind its own words.
+-- A body to send, where one is given, and what wrk found, as one line of JSON behind its own words.
+function init(args)
+  if args[1] == nil then return end
+  wrk.method = 'POST'
+  wrk.body = args[1]
+end
+
 function done(summary, latency)
   local errors = summary.errors
   io.write(string.format(

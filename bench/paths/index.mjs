@@ -4,13 +4,13 @@
 import { direct } from './direct.mjs';
 import { findNginx, nginxPath } from './nginx.mjs';
 import { oursPath, peersPath } from './ours.mjs';
-import { bareHonoPath, platformPath } from './platform.mjs';
+import { bareHonoPath, platformMcpPath, platformPath } from './platform.mjs';
 
 /** Where a scenario does not say otherwise. */
 export const USUAL_PATHS = ['direct', 'nginx', 'ours', 'ours-tls'];
 export const PATH_NAMES = [
   ...[...USUAL_PATHS, 'ours-sealed', 'ours-uncaptured'],
-  ...['ours-relay', 'ours-direct', 'bare-hono', 'platform'],
+  ...['ours-relay', 'ours-direct', 'bare-hono', 'platform', 'platform-mcp'],
 ];
 
 /** The same of an earlier build, beside which ours is measured. */
@@ -28,7 +28,7 @@ export function choosePaths(names = PATH_NAMES, baseline) {
     ...withBaseline({ name: 'ours-uncaptured', captures: false }, baseline),
     ...withBaseline({ name: 'ours-relay', direct: false }, baseline, peersPath),
     ...withBaseline({ name: 'ours-direct', direct: true }, baseline, peersPath),
-    ...[bareHonoPath, platformPath],
+    ...[bareHonoPath, platformPath, platformMcpPath],
   ];
   return { paths: all.filter(({ name }) => names.includes(name.replace(/^before/, 'ours'))), nginx };
 }

@@ -15,6 +15,8 @@ port = 0
 [platform.limits]
 auth_per_minute = 1000000
 auth_per_account_per_minute = 1000000
+[platform.mcp]
+calls_per_minute = 1000000
 `;
 
 export const platformPath = {
@@ -30,12 +32,13 @@ export const platformPath = {
     ];
     const server = await startServer({ name: 'platform', ...ground.network.wrap(node, args), dataDir, cwd: folder });
     const account = await signUp(dataDir);
-    for (let key = 0; key < KEYS; key += 1) await makeKey(account, `key ${key}`);
+    const keys = [];
+    for (let key = 0; key < KEYS; key += 1) keys.push(await makeKey(account, `key ${key}`));
     const { hostname, port } = new URL(JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')).platform_url);
     return {
       address: { host: hostname, port: Number(port) },
       processes: { server },
-      account,
+      account: { ...account, api_key: keys[0] },
       // Its database has a process group of its own, and ends with it when it ends in order.
       stopSignal: 'SIGTERM',
     };
@@ -48,8 +51,13 @@ async function makeKey({ platform_url: url, access_token: token }, label) {
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ label }),
   });
-  if (answer.status !== 201) throw new Error(`POST /keys: ${answer.status} ${await answer.text()}`);
+  const text = await answer.text();
+  if (answer.status !== 201) throw new Error(`POST /keys: ${answer.status} ${text}`);
+  return JSON.parse(text).token;
 }
+
+/** The same, asked by models: a path of its own, so that both stand in one table. */
+export const platformMcpPath = { ...platformPath, name: 'platform-mcp' };
 
 /** The yardstick: one route of the same framework on the same Node.js, with an answer of the same size. */
 export const bareHonoPath = {

@@ -5,6 +5,29 @@ const CONNECTIONS = 20;
 const LOGINS_PER_SECOND = 20;
 const PROBES_PER_SECOND = 100;
 
+const CALL_FIGURES = ['requestsPerCpuSecond', 'cpuPerRequestUs', 'requestsPerSecond', 'p50Ms', 'p99Ms'];
+
+/** @param {{ path: string, headers: string[], body?: string }} call */
+async function measureCalls(stage, call) {
+  const { requests, seconds, p50Ms, p99Ms, cpu, window } = await stage.measure('wrk', {
+    command: stage.tools.wrk.command,
+    connections: CONNECTIONS,
+    keepAlive: true,
+    name: null,
+    ...call,
+    warmUpRequests: stage.quick ? 2000 : 20_000,
+    seconds: stage.quick ? 1 : 4,
+  });
+  return {
+    requestsPerCpuSecond: requests / cpu.both,
+    cpuPerRequestUs: perUnitUs(cpu.both, requests),
+    requestsPerSecond: requests / seconds,
+    p50Ms,
+    p99Ms,
+    window,
+  };
+}
+
 /** @param {string} path of a call with an access token; the bare route has one path for all */
 const calls = ({ name, path, targets = [] }) => ({
   name: `platform-${name}`,
@@ -12,28 +35,49 @@ const calls = ({ name, path, targets = [] }) => ({
   needs: ['wrk'],
   paths: ['bare-hono', 'platform'],
   yardstick: 'bare-hono',
-  figures: ['requestsPerCpuSecond', 'cpuPerRequestUs', 'requestsPerSecond', 'p50Ms', 'p99Ms'],
+  figures: CALL_FIGURES,
   targets,
-  async measure(stage) {
-    const { requests, seconds, p50Ms, p99Ms, cpu, window } = await stage.measure('wrk', {
-      command: stage.tools.wrk.command,
-      connections: CONNECTIONS,
-      keepAlive: true,
-      path: stage.pathName === 'bare-hono' ? '/auth/me' : path,
-      headers: [`Authorization: Bearer ${stage.account.access_token}`],
-      warmUpRequests: stage.quick ? 2000 : 20_000,
-      seconds: stage.quick ? 1 : 4,
-    });
-    return {
-      requestsPerCpuSecond: requests / cpu.both,
-      cpuPerRequestUs: perUnitUs(cpu.both, requests),
-      requestsPerSecond: requests / seconds,
-      p50Ms,
-      p99Ms,
-      window,
-    };
+  measure: (stage) =>
+    measureCalls(stage, { ...asPerson(stage.account), path: stage.pathName === 'bare-hono' ? '/auth/me' : path }),
+});
+
+/** As a client of the newest revision asks, whose requests say all of themselves. */
+const LIST_TOOLS = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/list',
+  params: {
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    },
   },
 });
+
+const asModel = ({ api_key: key }) => ({
+  path: '/mcp',
+  headers: [
+    ...[`Authorization: Bearer ${key}`, 'Content-Type: application/json'],
+    ...['Accept: application/json, text/event-stream', 'MCP-Protocol-Version: 2026-07-28', 'Mcp-Method: tools/list'],
+  ],
+  body: LIST_TOOLS,
+});
+
+const asPerson = ({ access_token: token }) => ({ path: '/auth/me', headers: [`Authorization: Bearer ${token}`] });
+
+const mcp = {
+  name: 'platform-mcp',
+  title: `MCP at the platform, tools/list with a key on ${CONNECTIONS} connections that stay open, beside GET /auth/me`,
+  needs: ['wrk'],
+  paths: ['platform', 'platform-mcp'],
+  yardstick: 'platform',
+  figures: CALL_FIGURES,
+  // At least a third of its requests in a second of CPU.
+  targets: [{ path: 'platform-mcp', figure: 'cpuPerRequestUs', ratioAtMost: 3 }],
+  measure: (stage) =>
+    measureCalls(stage, stage.pathName === 'platform-mcp' ? asModel(stage.account) : asPerson(stage.account)),
+};
 
 const health = {
   name: 'platform-health',
@@ -63,5 +107,6 @@ export const platformScenarios = [
   calls({ name: 'me', path: '/auth/me', targets: [{ path: 'platform', figure: 'cpuPerRequestUs', ratioAtMost: 4 }] }),
   calls({ name: 'keys', path: '/keys' }),
   calls({ name: 'usage', path: '/usage' }),
+  mcp,
   health,
 ];

@@ -45,7 +45,18 @@ export async function fetchPackage(name, major) {
   return { dir: await install(name, latest, join(FOLDER, prefix + latest)), version: latest };
 }
 
-async function install(name, version, dir) {
+/** A package in exactly this version with all that it needs: the path of its folder. Its program may ask for another Node.js than this one. */
+export async function fetchProgram(name, version) {
+  const dir = join(FOLDER, `${name.replaceAll('/', '+')}@${version}+all`);
+  if (!existsSync(dir)) {
+    mkdirSync(FOLDER, { recursive: true });
+    await install(name, version, dir, '.');
+  }
+  return join(dir, 'node_modules', name);
+}
+
+/** `part` of what npm made is kept as `dir`: the package alone unless told. */
+async function install(name, version, dir, part = join('node_modules', name)) {
   const unfinished = mkdtempSync(join(FOLDER, '.installing-'));
   try {
     // A project of its own: this one's packages and lock file are left alone.
@@ -57,9 +68,10 @@ async function install(name, version, dir) {
       '--ignore-scripts',
       '--no-package-lock',
       '--no-audit',
+      '--engine-strict=false',
       `${name}@${version}`,
     );
-    if (!existsSync(dir)) renameSync(join(unfinished, 'node_modules', name), dir);
+    if (!existsSync(dir)) renameSync(join(unfinished, part), dir);
     return dir;
   } finally {
     rmSync(unfinished, { recursive: true, force: true });

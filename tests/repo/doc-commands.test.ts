@@ -76,7 +76,7 @@ const serverCommands = async (): Promise<Set<string>> => {
   return new Set(all.flat());
 };
 
-const SERVER_PARENTS = ['admin', 'alert', 'edge-credential', 'signing-keys'];
+const SERVER_PARENTS = ['admin', 'alert', 'edge-credential', 'oauth-client', 'signing-keys'];
 
 const flagsIn = (text: string): Set<string> =>
   new Set([...text.matchAll(/(?<![\w-])(--[a-z][a-z0-9-]*|-[a-z])\b/g)].map((match) => match[1] as string));

@@ -220,3 +220,20 @@ it('an operator invites beside the running stack, and deletes for good', async (
   await serverCommand(stack, 'admin', 'delete-user', email, '--yes');
   expect((await call(stack, '/auth/login', { method: 'POST', body: account })).status).toBe(401);
 });
+
+it('an operator registers an app beside the running stack, and shuts it out again', async ({ stack }) => {
+  const uri = 'https://ide.example.com/cb';
+  const create = ['oauth-client', 'create', '--name', 'Acme IDE', '--redirect-uri', uri, 'http://127.0.0.1/cb'];
+  const [clientId = ''] = await serverCommand(stack, ...create);
+  const { body } = await call<{ resource: string }>(stack, '/.well-known/oauth-protected-resource/mcp');
+  const query = new URLSearchParams({
+    ...{ response_type: 'code', client_id: clientId, redirect_uri: uri, resource: body.resource },
+    ...{ code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM', code_challenge_method: 'S256' },
+  });
+  const ask = () => fetch(`${stack.run.platform_url}/oauth/authorize?${query}`, { redirect: 'manual' });
+  expect((await ask()).headers.get('location')).toMatch(/^\/app\/consent\?request=\w+$/);
+  const revoked = await serverCommand(stack, 'oauth-client', 'revoke', clientId);
+  expect(revoked).toEqual([`revoked: Acme IDE (${clientId}), 0 grants ended`]);
+  const refused = await ask();
+  expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('nor registered here')]);
+});

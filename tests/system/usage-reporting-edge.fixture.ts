@@ -19,19 +19,22 @@ export interface EdgeAccount {
 export class UsageReportingEdge {
   readonly #platform: Pick<Stack, 'run'>;
   readonly #credential: string;
+  /** Where the platform asks it; empty: nowhere. */
+  readonly #apiUrl: string;
   readonly #runId = randomId('run');
   readonly #journalId = randomId('jrn');
   /** Records are numbered, and each batch goes on where the last one ended. */
   #told: Promise<number> = Promise.resolve(0);
 
-  private constructor(platform: Pick<Stack, 'run'>, credential: string) {
+  private constructor(platform: Pick<Stack, 'run'>, credential: string, apiUrl: string) {
     this.#platform = platform;
     this.#credential = credential;
+    this.#apiUrl = apiUrl;
   }
 
-  static async join(platform: Stack): Promise<UsageReportingEdge> {
+  static async join(platform: Stack, apiUrl = ''): Promise<UsageReportingEdge> {
     const [credential = ''] = await serverCommand(platform, 'edge-credential', 'create', randomId('edge'));
-    const edge = new UsageReportingEdge(platform, credential);
+    const edge = new UsageReportingEdge(platform, credential, apiUrl);
     await edge.#beat();
     return edge;
   }
@@ -46,7 +49,7 @@ export class UsageReportingEdge {
     return this.#ask('heartbeat', {
       run_id: this.#runId,
       region: { id: 'telling', name: 'telling', location: '' },
-      api_url: '',
+      api_url: this.#apiUrl,
       api_secret: 'nobody-asks-this-edge',
       version: '0.0.0',
       open_tunnels: 0,
@@ -61,14 +64,28 @@ export class UsageReportingEdge {
   }
 
   /** A tunnel that was opened without asking, carried so much, and is closed. It is stored when this returns. */
-  async tell({ accountId, keyId }: EdgeAccount, bytes: number): Promise<void> {
+  async tell(account: EdgeAccount, bytes: number): Promise<void> {
     const [tunnel_id, at] = [randomId('tun'), Date.now()];
-    const names = { run_id: this.#runId, session_id: 'ses_1', name: 'told', protocol: 'tcp', label: '' } as const;
-    const records: JournalRecord[] = [
-      { kind: 'opened', ...names, tunnel_id, account_id: accountId, key_id: keyId, at },
+    await this.#store([
+      this.#opened(account, tunnel_id, 'tcp', at),
       { kind: 'usage', tunnel_id, requests: 1, bytes, at },
       { kind: 'closed', tunnel_id, at, abandoned: false },
-    ];
+    ]);
+  }
+
+  /** An http tunnel of the account that lives. */
+  async tellOfLiving(account: EdgeAccount): Promise<string> {
+    const tunnelId = randomId('tun');
+    await this.#store([this.#opened(account, tunnelId, 'http', Date.now())]);
+    return tunnelId;
+  }
+
+  #opened({ accountId, keyId }: EdgeAccount, tunnel_id: string, protocol: 'tcp' | 'http', at: number): JournalRecord {
+    const names = { run_id: this.#runId, session_id: 'ses_1', name: 'told', protocol, label: '' } as const;
+    return { kind: 'opened', ...names, tunnel_id, account_id: accountId, key_id: keyId, at };
+  }
+
+  async #store(records: readonly JournalRecord[]): Promise<void> {
     this.#told = this.#told.then(async (last) => {
       const batch = { run_id: this.#runId, journal_id: this.#journalId, first: last + 1, records };
       const stored = await eventually(() => this.#ask<{ last_record: number }>('records', batch), {

@@ -14,7 +14,7 @@ import {
 } from '@tunnel/runtime';
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
-import { EdgeMetrics, MetricsServer } from './admin/metrics-server.ts';
+import { EdgeMetrics, MetricsServer, platformSeriesOf } from './admin/metrics-server.ts';
 import { restUrlOf, secureRest } from './admin/rest-security.ts';
 import { RestServer } from './admin/rest-server.ts';
 import { alarmOf, alertSenderOf, sayPrivateAlerts } from './alerts/alarm.ts';
@@ -299,7 +299,7 @@ class ComposedEdge implements Edge {
 
   #makeMetricsServer(): MetricsServer {
     const { server, region, load_balancing } = this.#config;
-    const { logger } = this.#deps;
+    const { logger, platform } = this.#deps;
     const control = this.#control;
     const metrics = new EdgeMetrics(createMetrics({ processMetrics: true }), {
       regionId: region.id,
@@ -318,6 +318,7 @@ class ComposedEdge implements Edge {
       internalErrors: this.#internalErrors.counts,
       journalQueue: () => this.#backend.journalQueue,
       restarts: this.#deps.restarts ?? null,
+      platformSeries: platform === undefined ? null : platformSeriesOf(platform),
       sseConsumers: () => this.#feed.consumers,
       loadBalancing: load_balancing.enabled
         ? { groups: this.#groupMetrics, alerts: this.#alerts.totals, droppedAlerts: this.#alerts.dropped }

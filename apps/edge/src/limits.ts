@@ -298,6 +298,8 @@ export const EDGE_LIMITS = {
   PLATFORM_ANSWER_MAX_BYTES: 256 * KiB,
   /** how often the edge tells the platform that it lives */
   PLATFORM_HEARTBEAT_MS: 5000,
+  /** What the platform of the same stack may take to tell its metrics: whoever scrapes waits for them. */
+  PLATFORM_SERIES_MS: 1000,
   /** a stream of changes without a sign of life for so long is dead and asked for anew */
   PLATFORM_CHANGES_SILENT_MS: 25_000,
   /** one line of that stream */

@@ -8,5 +8,11 @@ export { type ListedUser, listUsers, restore, setPlan, setUnlimited, suspend } f
 export { PasswordHasher } from './services/auth/password-hasher.ts';
 export { type ListedSigningKey, listSigningKeys, rotateSigningKeys } from './services/auth/signing-key-store.ts';
 export { createCredential, type ListedEdge, listCredentials, revokeCredential } from './services/edges/credentials.ts';
+export {
+  createOauthClient,
+  listOauthClients,
+  type RegisteredClient,
+  revokeOauthClient,
+} from './services/oauth/clients.ts';
 export { createUser, deleteUser, invite, type MailedLink, sendPasswordReset } from './services/operator-accounts.ts';
 export type { OperatorActor } from './services/service-context.ts';

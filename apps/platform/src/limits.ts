@@ -51,6 +51,8 @@ export const LIMITS = {
   EDGE_CALL_TIMEOUT_MS: 5000,
   /** The edge gives a service 30 s for it. */
   EDGE_REPLAY_TIMEOUT_MS: 35_000,
+  /** How often the list of an edge of before is looked at for a request that is waited for. */
+  REQUEST_POLL_MS: 1000,
   /** Of an edge's answer. */
   EDGE_ANSWER_MAX_BYTES: 32 * MiB,
   /** Streams of changes at once. */
@@ -75,6 +77,24 @@ export const LIMITS = {
   KEY_USE_EVERY_MS: 60_000,
   /** Keys whose use waits to be written; more are not noted until the next flush. */
   KEY_USES_MAX: 50_000,
+
+  // --- MCP ---
+  /** Of a message to /mcp: arguments of tools are short. */
+  MCP_BODY_MAX_BYTES: 256 * KiB,
+  /** Calls of one account at /mcp at a time: each may wait for minutes. */
+  MCP_OPEN_CALLS_MAX: 20,
+  /** What a caller is told to wait while that many are open. */
+  MCP_RETRY_AFTER_SECS: 1,
+  /** A sign of life on an answer that is a stream, so that proxies keep it open. */
+  MCP_ALIVE_MS: 15_000,
+  /** Streams of /mcp on which hosts wait for changes of lists, of all accounts. */
+  MCP_SUBSCRIPTIONS_MAX: 1000,
+  /** Answers to questions for what /mcp offers, which hosts ask at every turn in the same words. */
+  MCP_LISTINGS_MAX: 200,
+  /** Longer questions are answered anew each time. */
+  MCP_LISTING_KEY_MAX_CHARACTERS: 2000,
+  /** API keys whose account is known without asking the database. */
+  KNOWN_KEYS_MAX: 20_000,
 
   // --- jobs ---
   /** How often tunnels of edges that are gone are looked for. */
@@ -135,6 +155,32 @@ export const LIMITS = {
   SIGNING_KEY_RETIRED_MS: 60 * 60_000,
   /** Addresses and accounts whose attempts are counted. */
   ATTEMPT_KEYS_MAX: 50_000,
+
+  // --- authorization of programs ---
+  /** What one that asks to be connected waits for its user. */
+  OAUTH_REQUEST_MS: 10 * 60_000,
+  /** Requests that wait, of all networks; one more ends the oldest. */
+  OAUTH_REQUESTS_MAX: 10_000,
+  /** A program redeems its code at once; whoever reads it in a log later finds it worthless. */
+  OAUTH_CODE_MS: 60_000,
+  /** Programs that one account has connected; one more ends the one that was used longest ago. */
+  OAUTH_GRANTS_PER_ACCOUNT_MAX: 100,
+  /** Of a document about a client; honest ones have a few hundred. */
+  OAUTH_DOCUMENT_MAX_BYTES: 64 * KiB,
+  /** For such a document, from the look-up of the name to its last byte: a person waits. */
+  OAUTH_DOCUMENT_TIMEOUT_MS: 5000,
+  /** Documents and refusals that are known; the one that was asked for longest ago leaves first. */
+  OAUTH_DOCUMENTS_MAX: 1000,
+  /** Why one was refused is known for so long: its makers correct it and try again. */
+  OAUTH_DOCUMENT_REFUSED_MS: 60_000,
+  /** Documents fetched at once; more callers are told to come back. */
+  OAUTH_DOCUMENTS_AT_ONCE: 16,
+  /** Of those for one network: a stranger whose servers drip holds up nobody else. */
+  OAUTH_DOCUMENTS_PER_NETWORK: 4,
+  /** What a caller is told to wait while too many are fetched: as long as one may take. */
+  OAUTH_BUSY_RETRY_AFTER_SECS: 5,
+  /** Grants whose end is known without asking the database; for as long as the state of accounts. */
+  KNOWN_GRANTS_MAX: 20_000,
 
   // --- billing ---
   /** Use that is told so long after the end of its month is still billed in it. Shorter than the processor keeps a month open. */

@@ -25,6 +25,8 @@ const newFolder = async () => {
   return folder;
 };
 
+const ADMIN_TOKEN = new Secret('the-token-of-the-operator');
+
 const startPlatform = async (databaseUrl: Secret, deps: Partial<PlatformDeps> = {}) => {
   const folder = await newFolder();
   const config = loadServerConfig({
@@ -32,7 +34,8 @@ const startPlatform = async (databaseUrl: Secret, deps: Partial<PlatformDeps> = 
     overrides: { platform: { port: 0, plans: { free: { tunnel_limit: 7 } } } },
   });
   const dataDir = folder.path;
-  const platform = createPlatform(config, { clock: systemClock, logger, version: '1', databaseUrl, dataDir, ...deps });
+  const given = { clock: systemClock, logger, version: '1', adminToken: ADMIN_TOKEN, databaseUrl, dataDir };
+  const platform = createPlatform(config, { ...given, ...deps });
   await platform.start();
   endings.push(() => platform.stop());
   const url = `http://127.0.0.1:${platform.address.port}`;
@@ -156,6 +159,7 @@ describe('the platform', () => {
       clock: systemClock,
       logger,
       version: '1',
+      adminToken: ADMIN_TOKEN,
       databaseUrl: url,
       dataDir: (await newFolder()).path,
     });

@@ -1,7 +1,14 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
-import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
+import {
+  type Clock,
+  createGuardedFetch,
+  Lifecycle,
+  type Logger,
+  type Secret,
+  type ServerConfig,
+} from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { Billing, type ProcessorAccess } from './billing/billing.ts';
 import { Database } from './db/database.ts';
@@ -32,6 +39,7 @@ import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { encryptApiSecrets, ensureLocalEdge, localEdgeName } from './services/edges/credentials.ts';
+import { createClientDocuments } from './services/oauth/client-documents.ts';
 import { upsertPlans } from './services/plans.ts';
 import { KeyUses } from './services/tunnels/verify-key.ts';
 
@@ -42,6 +50,8 @@ export interface PlatformDeps {
   /** postgres://…; the server may be away at the start. */
   readonly databaseUrl: Secret;
   readonly dataDir: string;
+  /** Of the operator, who reads the metrics with it. */
+  readonly adminToken: Secret;
   /** The edge of the same stack; absent: there is none. */
   readonly localEdge?: StackEdge;
   /** The payment processor's stand-in, which runs elsewhere; needed when the configuration says `simulator`. */
@@ -230,7 +240,7 @@ class ComposedPlatform implements Platform {
   }
 
   #makeApp(): PlatformApp {
-    const { clock, logger, version, dashboardFolder, viewerFolder } = this.#deps;
+    const { clock, logger, version, dashboardFolder, viewerFolder, adminToken } = this.#deps;
     const { db } = this.#database;
     const settings = this.#config.platform;
     const masterKey = (): MasterKey => this.#openedMasterKey();
@@ -241,11 +251,12 @@ class ComposedPlatform implements Platform {
       onDatabaseAway: (error) => this.#watch.noteAway(error),
     });
     addPlatformRoutes(app, {
-      ...{ db, clock, logger, settings, version },
+      ...{ db, clock, logger, settings, version, adminToken },
       edges: createEdgeCalls({ db, clock, logger, masterKey, localEdge: this.#localEdge() }),
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
+      clientDocuments: createClientDocuments(this.#config, clock),
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
       masterKey,

@@ -9,9 +9,22 @@ const PARTS = new Set(['edge', 'platform']);
 const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { admin } = await import('./commands/admin.ts');
   const { edgeCredential, migrate } = await import('./commands/database-commands.ts');
+  const { oauthClient } = await import('./commands/oauth-client.ts');
   const { signingKeys } = await import('./commands/signing-keys.ts');
   const { alert } = await import('./commands/alert-command.ts');
-  return [stack, edge, platform, simulator, migrate, checkConfig, edgeCredential, admin, signingKeys, alert];
+  return [
+    stack,
+    edge,
+    platform,
+    simulator,
+    migrate,
+    checkConfig,
+    edgeCredential,
+    admin,
+    oauthClient,
+    signingKeys,
+    alert,
+  ];
 };
 
 await runProgram(PARTS.has(process.argv[2] ?? '') ? [edge, platform] : await allCommands());

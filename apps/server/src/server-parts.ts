@@ -151,11 +151,11 @@ export class ServerParts {
   }
 
   async #startPlatform(databaseUrl: Secret): Promise<void> {
-    const { clock, logger, version, dataDir, onMail, stack } = this.#deps;
+    const { clock, logger, version, dataDir, adminToken, onMail, stack } = this.#deps;
     const simulator = this.#simulator;
     const { createPlatform } = await import('@tunnel/platform');
     const platform = createPlatform(this.#config, {
-      ...{ clock, logger, version, dataDir, databaseUrl, onMail },
+      ...{ clock, logger, version, dataDir, adminToken, databaseUrl, onMail },
       ...{ dashboardFolder: DASHBOARD_FOLDER, viewerFolder: VIEWER_FOLDER },
       ...(stack === undefined
         ? {}

@@ -10,7 +10,8 @@ const WARM_UP_RUNS_MAX = 12;
 
 /**
  * @param {{ command: string, connections: number, bytes: number, keepAlive: boolean, warmUpRequests: number, seconds: number,
- *   path?: string, headers?: string[] }} parameters `path` where it is not one of the origin
+ *   path?: string, headers?: string[], body?: string, name?: string | null }} parameters `path` where it is not one of the origin; `body`: it is a POST;
+ *   `name`: of the host that is asked, null: its address
  */
 export async function wrk(address, parameters, ready) {
   let warm = 0;

@@ -79,6 +79,7 @@ export {
   type NewKey,
   newKey,
 } from './platform-keys.ts';
+export * from './platform-oauth.ts';
 export {
   CHART_DAYS,
   SUMMARY_DAYS,

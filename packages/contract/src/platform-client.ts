@@ -57,6 +57,15 @@ import {
 import { type Answered, type PlatformCall, PlatformCaller, type PlatformClientOptions } from './platform-call.ts';
 import { type ApiToken, apiTokens, type CreatedKey, createdKey, type NewKey } from './platform-keys.ts';
 import {
+  type OauthDecided,
+  type OauthDecision,
+  type OauthGrants,
+  type OauthRequest,
+  oauthDecided,
+  oauthGrants,
+  oauthRequest,
+} from './platform-oauth.ts';
+import {
   type TunnelLogEntry,
   type TunnelLogQuery,
   tunnelLog,
@@ -263,6 +272,26 @@ export class PlatformClient {
 
   setSpendCap(body: SpendCap): Promise<SpendCap> {
     return this.#ask({ method: 'PATCH', path: '/billing/spend-cap', body, bearer: true, answer: spendCap });
+  }
+
+  /** An app that asks to be connected. */
+  oauthRequest(id: string): Promise<OauthRequest> {
+    return this.#get(`/oauth/requests/${encodeURIComponent(id)}`, oauthRequest);
+  }
+
+  /** Once: the request is over then. */
+  decideOauthRequest(id: string, body: OauthDecision): Promise<OauthDecided> {
+    const path = `/oauth/requests/${encodeURIComponent(id)}/decision`;
+    return this.#ask({ method: 'POST', path, body, bearer: true, answer: oauthDecided });
+  }
+
+  /** The apps that are connected. */
+  oauthGrants(): Promise<OauthGrants> {
+    return this.#get('/oauth/grants', oauthGrants);
+  }
+
+  revokeOauthGrant(id: string): Promise<void> {
+    return this.#delete(`/oauth/grants/${encodeURIComponent(id)}`);
   }
 
   #get<T>(path: string, answer: z.ZodType<T, T>): Promise<T> {

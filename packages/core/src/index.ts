@@ -51,6 +51,7 @@ export {
   type SubscriptionStep,
 } from './billing/subscription.ts';
 export { ByteWindow } from './byte-window.ts';
+export { CallLimits } from './call-limits.ts';
 export { ConnectionCounts } from './connection-counts.ts';
 export {
   CHECK_IDS,
@@ -174,6 +175,36 @@ export {
 } from './net/proxy-choice.ts';
 export { proxyHeader, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
+export {
+  type AuthorizationOffer,
+  type AuthorizeError,
+  type AuthorizeRequest,
+  type AuthorizeVerdict,
+  clientIdOf,
+  judgeAuthorizeRequest,
+  parseScopes,
+  type QueryValues,
+} from './oauth/authorize-request.ts';
+export {
+  allowsPrivateClients,
+  type ClientVerdict,
+  documentLifeMs,
+  isDocumentUrl,
+  judgeClientDocument,
+  type OauthClient,
+  plainName,
+  problemOfDocumentUrl,
+} from './oauth/client-document.ts';
+export {
+  decideCode,
+  decideGrantRefresh,
+  type GrantFacts,
+  isGrantAlive,
+  type TokenRefusal,
+  UNKNOWN_CODE,
+  UNKNOWN_TOKEN,
+} from './oauth/grant-life.ts';
+export { hostOfUri, problemOfRedirectUri, withAnswer } from './oauth/redirect-uri.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
 export {
   type P2pAudience,

@@ -53,6 +53,22 @@ export const CORE_LIMITS = {
   /** also while the payment processor is away for days */
   DELETION_RETRY_MAX_MS: 10 * 60_000,
 
+  // --- clients that ask to be connected (OAuth) ---
+  /** of a client id and of a redirect URI: what browsers and servers carry without trouble */
+  OAUTH_URI_MAX_CHARS: 2000,
+  /** a program lists a handful; each is compared at each request */
+  OAUTH_REDIRECT_URIS_MAX: 100,
+  /** what a client wants to hear again with the answer: a random value, or a small sealed note */
+  OAUTH_STATE_MAX_CHARS: 2000,
+  /** what a client calls itself: a line in a dialog */
+  OAUTH_CLIENT_NAME_MAX_CHARS: 100,
+  /** of a stranger’s text that a page quotes */
+  OAUTH_SHOWN_CHARS: 200,
+  /** a document about a client is believed for so long whatever it says: a flow asks for it more than once */
+  OAUTH_DOCUMENT_LIFE_MIN_MS: 60_000,
+  /** and no longer than that: a redirect URI that was taken back must end */
+  OAUTH_DOCUMENT_LIFE_MAX_MS: 24 * 60 * 60_000,
+
   // --- connections of a process ---
   /** control connections of one network that have not authenticated: an office whose 50 clients all come back brings 250 */
   UNAUTHENTICATED_PER_NETWORK: 256,

@@ -81,7 +81,7 @@ export const judgeLogin = (facts: LoginFacts | null): LoginVerdict => {
 // What becomes of a refresh token that somebody shows. Each use gives a successor; a token that was already replaced is either
 // a second tab or a lost answer, a moment later, or a copy in other hands.
 
-interface RefreshRules {
+export interface RefreshRules {
   /** For so long after its first use a token still gives successors … */
   readonly graceMs: number;
   /** … at most so many. */

@@ -168,6 +168,12 @@ export const CATALOGUE = {
   ORIGIN_REFUSED: entry(403, false, 'requests from other sites are not taken here', 'Send the request from the pages of this platform, or without an Origin header.'),
   MAIL_TOKEN_INVALID: entry(400, false, 'this link has expired or was already used', 'Ask for a new mail.'),
   LOGIN_SESSION_UNKNOWN: entry(404, false, 'no such session', 'List the sessions: GET /auth/sessions.'),
+  OAUTH_CLIENT_REFUSED: entry(400, false, 'this app cannot be connected: {reason}', 'Tell the makers of the app. Without OAuth it can use an API key.'),
+  OAUTH_CLIENTS_BUSY: entry(503, true, 'too many apps are being looked up right now', 'Try again after the seconds in the Retry-After header.'),
+  OAUTH_REQUEST_UNKNOWN: entry(404, false, 'this request has expired or was already answered', 'Start again in the app that sent you here.'),
+  OAUTH_CLIENT_UNKNOWN: entry(404, false, 'there is no OAuth client `{client}`', 'List them: tunnel-server oauth-client list.'),
+  OAUTH_CLIENT_INVALID: entry(400, false, 'this client cannot be registered: {reason}', 'Correct --name or --redirect-uri.'),
+  OAUTH_GRANT_UNKNOWN: entry(404, false, 'no such connected app', 'List those of the account: GET /oauth/grants.'),
 
   // --- billing ---
   SPEND_CAP_REACHED: entry(403, false, 'spend cap of {cap} reached', 'Raise or remove the cap: `tunnel billing cap`, or PATCH /billing/spend-cap. The next month begins at zero.'),
@@ -225,6 +231,9 @@ export const CATALOGUE = {
   MCP_TARGET_NOT_ALLOWED: entry(403, false, 'a model may not publish {target} here (allowed: {allowed})', 'Ask the person who runs this server. To allow it: the line `- "{target}"` below `mcp.allow` of config.yml, or --allow {target}.'),
   MCP_TUNNEL_LIMIT: entry(403, false, 'this server holds its limit of {limit} tunnels', 'Close one that is not needed with close_tunnel.'),
   MCP_P2P_SECRET_MISSING: entry(400, false, 'there is no secret for p2p tunnels: TUNNEL_P2P_SECRET is not set', 'Ask the person who runs this server to set TUNNEL_P2P_SECRET in its environment; `tunnel p2p secret` makes one. No tool takes it.'),
+  MCP_SCOPE_MISSING: entry(403, false, 'this token may not use {tool}: it lacks the scope {scope}', 'Connect the program again and allow it, or use an API key.'),
+  MCP_CALLS_OPEN: entry(429, true, '{limit} calls of this account are open at /mcp; try again in {seconds} s', 'Wait for one of them to end, or cancel one.'),
+  MCP_CALLS_THROTTLED: entry(429, true, 'this account has begun {limit} calls at /mcp within a minute; try again in {seconds} s', 'Wait. Operators: `[platform.mcp] calls_per_minute`.'),
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof CATALOGUE;

@@ -18,7 +18,7 @@ const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly s
   { title: 'The REST of an edge', prefixes: ['API', 'CAPTURE', 'INTERNAL'] },
   {
     title: 'The platform',
-    prefixes: ['DATABASE', 'LOGIN', 'ACCESS', 'REFRESH', 'ORIGIN', 'MAIL', 'KEY', 'USER', 'PLAN', 'EDGE'],
+    prefixes: ['DATABASE', 'LOGIN', 'ACCESS', 'REFRESH', 'ORIGIN', 'MAIL', 'KEY', 'OAUTH', 'USER', 'PLAN', 'EDGE'],
   },
   { title: 'Billing', prefixes: ['BILLING', 'SPEND', 'WEBHOOK', 'IDEMPOTENCY'] },
   { title: 'The client', prefixes: ['CLIENT'] },

@@ -45,10 +45,18 @@ export const createProcessGate = (limits: ConnectionLimits, options: ProcessGate
   return { gate: new ConnectionGate({ ...options, admission }), announce };
 };
 
-/** Far above what edge and platform of one stack hold: the link between them has its own, so that no flood of callers cuts it. */
-const STACK_CONNECTIONS_MAX = 256;
+/**
+ * Far above what edge and platform of one stack hold: the link between them has its own, so that no flood of callers cuts it. Most of
+ * them are calls that wait for a request, two descriptors each: where there are few descriptors, there are fewer of them.
+ */
+const STACK_CONNECTIONS = { min: 256, max: 1280, descriptorsEach: 8 } as const;
 
-export const createStackGate = (options: Pick<ProcessGateOptions, 'clock' | 'logger'>): ConnectionGate => {
-  const admission = new Admission({ limits: apiAlone(STACK_CONNECTIONS_MAX), perNetwork: STACK_CONNECTIONS_MAX });
+export const createStackGate = (
+  options: Pick<ProcessGateOptions, 'clock' | 'logger' | 'descriptors'>,
+): ConnectionGate => {
+  const { min, max, descriptorsEach } = STACK_CONNECTIONS;
+  const { descriptors = descriptorLimit() } = options;
+  const total = Math.min(max, Math.max(min, Math.floor(descriptors / descriptorsEach)));
+  const admission = new Admission({ limits: apiAlone(total), perNetwork: total });
   return new ConnectionGate({ ...options, admission, trustedProxies: [] });
 };

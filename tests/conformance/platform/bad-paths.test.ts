@@ -14,6 +14,7 @@ const NOT_IDS = [
 const WITH_IDS = [
   ['DELETE', '/keys/{id}', 404, 'KEY_UNKNOWN'],
   ['DELETE', '/auth/sessions/{id}', 404, 'LOGIN_SESSION_UNKNOWN'],
+  ['DELETE', '/oauth/grants/{id}', 404, 'OAUTH_GRANT_UNKNOWN'],
   ['GET', '/usage/tunnels/{id}', 404, 'TUNNEL_UNKNOWN'],
   ['GET', '/usage/tunnels/{id}/requests', 404, 'TUNNEL_UNKNOWN'],
   ['GET', '/usage/tunnels/{id}/health-events', 404, 'TUNNEL_UNKNOWN'],
@@ -67,6 +68,13 @@ const METHODS: Readonly<Record<string, string>> = {
   '/health': 'GET, HEAD',
   '/health/db': 'GET, HEAD',
   '/.well-known/jwks.json': 'GET, HEAD',
+  '/.well-known/oauth-authorization-server': 'GET, OPTIONS, HEAD',
+  '/.well-known/oauth-protected-resource': 'GET, OPTIONS, HEAD',
+  '/.well-known/oauth-protected-resource/mcp': 'GET, OPTIONS, HEAD',
+  '/oauth/token': 'POST',
+  '/oauth/revoke': 'POST',
+  '/oauth/grants': 'GET, HEAD',
+  '/oauth/grants/x': 'DELETE',
   '/openapi.json': 'GET, HEAD',
 };
 

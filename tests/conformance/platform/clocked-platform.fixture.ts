@@ -1,7 +1,7 @@
 // The platform in the process, over real HTTP and a real database, with a clock that moves on request.
 import type { LoggedIn } from '@tunnel/contract';
 import { createPlatform, type MailNotice } from '@tunnel/platform';
-import { loadServerConfig } from '@tunnel/runtime';
+import { loadServerConfig, Secret } from '@tunnel/runtime';
 import { eventually, FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../apps/platform/src/db/test-database.fixture.ts';
@@ -54,7 +54,7 @@ export class ClockedPlatform {
     const links = new Map<string, string>();
     const onMail = ({ recipient, link }: MailNotice): void => void links.set(recipient, link?.reveal() ?? '');
     const deps = { clock, logger: quiet, version: '1', databaseUrl: database.url, dataDir: folder.path, onMail };
-    const platform = createPlatform(config, deps);
+    const platform = createPlatform(config, { ...deps, adminToken: new Secret('of-the-operator') });
     await platform.start();
     const url = (): string => `http://127.0.0.1:${platform.address.port}`;
     return new ClockedPlatform(clock, database, url, links, [

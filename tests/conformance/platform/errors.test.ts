@@ -134,7 +134,10 @@ describe('Versioning', () => {
       expect.arrayContaining(['200', '400', '401', '403', '404', '502']),
     );
     for (const [name, { security = [] }] of told) {
-      const isUsers = /\/(keys|usage|load-balancing|billing|auth\/(me|sessions|password|email))\b/.test(name);
+      const isUsers =
+        /\/(keys|usage|load-balancing|billing|auth\/(me|sessions|password|email)|oauth\/(grants|requests))\b/.test(
+          name,
+        );
       const isPublic = !isUsers || name.includes('jwks') || name === 'post /billing/webhook';
       expect([name, security.length === 0]).toEqual([name, isPublic]);
     }

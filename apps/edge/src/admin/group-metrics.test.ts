@@ -36,6 +36,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     internalErrors: new Map(),
     journalQueue: () => undefined,
     restarts: null,
+    platformSeries: null,
     sseConsumers: () => 0,
     admission: openGate().admission,
     loadBalancing: groups === null ? null : { groups, alerts, droppedAlerts: { group: 0, account: 2 } },

@@ -45,6 +45,7 @@ beforeEach(async () => {
     sseConsumers: () => 6,
     admission: gate.admission,
     restarts: () => ({ edge: 2, platform: 0 }),
+    platformSeries: async () => '# TYPE tunnel_oauth_grants gauge\ntunnel_oauth_grants 4\n',
     loadBalancing: null,
   };
   server = new MetricsServer({ host: '127.0.0.1', port: 0 }, gate, new EdgeMetrics(createMetrics(), figures), logger);
@@ -89,6 +90,7 @@ it('every series is there from the first scrape', async () => {
     'tunnel_connections_limit{share="api"}': 1000,
     'tunnel_restarts_total{part="edge"}': 2,
     'tunnel_restarts_total{part="platform"}': 0,
+    tunnel_oauth_grants: 4,
     'tunnel_requests_total{protocol="http",region="local"}': 0,
     'tunnel_bytes_proxied_total{protocol="http",region="local",direction="in"}': 0,
     'tunnel_bytes_proxied_total{protocol="http",region="local",direction="out"}': 0,

@@ -1,14 +1,16 @@
 // The series of one edge, and /metrics for Prometheus on a port of its own, loopback by default. Hot paths count in plain numbers of
 // their own; these are read when somebody scrapes.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
+import { EDGE_LINK_PATH, type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
 import type { Admission, ConnectionShare } from '@tunnel/core';
-import { type ConnectionGate, HttpListener, type ListenOn } from '@tunnel/http-shell';
+import { type ConnectionGate, HttpListener, type ListenOn, readBounded } from '@tunnel/http-shell';
 import type { Counter, Logger, Metrics } from '@tunnel/runtime';
+import type { StackPlatform } from '../backend/choose-backend.ts';
 import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
 import type { PortTotals } from '../ingress/kinds.ts';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { GroupMetrics } from './group-metrics.ts';
 import { API_BOUNDS } from './rest-server.ts';
@@ -84,6 +86,8 @@ export interface EdgeFigures {
   readonly journalQueue: () => { readonly bytes: number; readonly timesFull: number } | undefined;
   /** By part of the stack; null: nobody starts this edge again. */
   readonly restarts: (() => Readonly<Record<string, number>>) | null;
+  /** Of the platform of the same stack, as text; empty while it does not answer. null: there is none. */
+  readonly platformSeries: (() => Promise<string>) | null;
   /** null while load balancing is off: there are no such series then. */
   readonly loadBalancing: {
     readonly groups: GroupMetrics;
@@ -98,10 +102,12 @@ export type AlertFigures = Readonly<Record<string, Readonly<Record<string, numbe
 
 export class EdgeMetrics {
   readonly #metrics: Metrics;
+  readonly #platformSeries: EdgeFigures['platformSeries'];
   readonly #counters: readonly (() => void)[];
 
   constructor(metrics: Metrics, figures: EdgeFigures) {
     this.#metrics = metrics;
+    this.#platformSeries = figures.platformSeries;
     addGauges(metrics, figures);
     addGroupSeries(metrics, figures);
     addUdpSeries(metrics, figures);
@@ -120,11 +126,29 @@ export class EdgeMetrics {
     return this.#metrics.contentType;
   }
 
-  text(): Promise<string> {
+  /** A stack is scraped in one place: what its platform counts stands behind what is counted here. */
+  async text(): Promise<string> {
     for (const bringUpToDate of this.#counters) bringUpToDate();
-    return this.#metrics.text();
+    const [own, platform = ''] = await Promise.all([this.#metrics.text(), this.#platformSeries?.()]);
+    return own + platform;
   }
 }
+
+/** Asked of the platform of the same stack when somebody scrapes. One that is away costs its own series alone. */
+export const platformSeriesOf =
+  ({ url, credential }: StackPlatform) =>
+  async (): Promise<string> => {
+    try {
+      const response = await fetch(`${url}${EDGE_LINK_PATH}/metrics`, {
+        headers: { authorization: `Bearer ${credential.reveal()}` },
+        redirect: 'error',
+        signal: AbortSignal.timeout(EDGE_LIMITS.PLATFORM_SERIES_MS),
+      });
+      return response.ok ? await readBounded(response, EDGE_LIMITS.PLATFORM_ANSWER_MAX_BYTES) : '';
+    } catch {
+      return '';
+    }
+  };
 
 const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
   const { tunnels, ports, http, sessions, carriers, streams, sseConsumers, admission } = figures;

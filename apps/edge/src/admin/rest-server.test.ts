@@ -31,6 +31,8 @@ describe('200', () => {
       '/api/tunnels/{id}/peers/{peer_id}',
       '/api/regions',
       '/api/tunnels/{id}/requests',
+      '/api/tunnels/{id}/requests/next',
+      '/api/tunnels/{id}/requests/{request_id}',
       '/api/tunnels/{id}/requests/{request_id}/replay',
       '/api/groups',
       '/api/tunnels/{id}/health-events',

@@ -14,6 +14,7 @@ import { up as tunnelAddresses } from './migrations/0009-tunnel-addresses.ts';
 import { up as ownAccounts } from './migrations/0010-own-accounts.ts';
 import { up as cards } from './migrations/0011-cards.ts';
 import { up as changeEpochs } from './migrations/0012-change-epochs.ts';
+import { up as oauth } from './migrations/0013-oauth.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -29,6 +30,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0010-own-accounts': { up: ownAccounts },
   '0011-cards': { up: cards },
   '0012-change-epochs': { up: changeEpochs },
+  '0013-oauth': { up: oauth },
 };
 
 const migratorOf = (db: Db): Migrator =>

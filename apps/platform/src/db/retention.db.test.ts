@@ -212,3 +212,53 @@ describe('accounts that never verified their address', () => {
     expect(tokens.filter(({ token_hash }) => token_hash === 'of-waiting')).toEqual([]);
   });
 });
+
+describe('connected apps', () => {
+  const grantOf = async (userId: string, change: object) => {
+    const client = { client_id: 'kept', client_host: 'kept', client_name: 'kept' };
+    const values = { ...client, user_id: userId, scope: 'tunnels:read', resource: 'r', epoch: 0 };
+    const row = fixture.db.insertInto('oauth_grants').values({ ...values, created_at: new Date(NOON), ...change });
+    const { id: grant_id } = await row.returning('id').executeTakeFirstOrThrow();
+    const code = { code_hash: grant_id, grant_id, redirect_uri: 'u', code_challenge: 'c' };
+    await fixture.db
+      .insertInto('oauth_codes')
+      .values({ ...code, expires_at: new Date(NOON) })
+      .execute();
+    return grant_id;
+  };
+  const left = async () => {
+    const { db } = fixture;
+    const [requests, tokens] = [db.selectFrom('oauth_requests'), db.selectFrom('oauth_refresh_tokens')];
+    return {
+      requests: (await requests.select('id').execute()).map(({ id }) => id),
+      tokens: (await tokens.select('token_hash').execute()).map(({ token_hash }) => token_hash),
+      grants: (await db.selectFrom('oauth_grants').select('id').execute()).map(({ id }) => id),
+      codes: (await db.selectFrom('oauth_codes').select('grant_id').execute()).map(({ grant_id }) => grant_id),
+    };
+  };
+
+  it('go with their codes a month after their last use, requests and tokens when they run out', async () => {
+    const { db } = fixture;
+    const { accountId } = await addAccount(db);
+    const used = await grantOf(accountId, { last_used_at: new Date(NOON + DAY_MS) });
+    const unused = await grantOf(accountId, {});
+    const token = { token_hash: 'of-used', grant_id: used, expires_at: new Date(NOON + 31 * DAY_MS) };
+    await db.insertInto('oauth_refresh_tokens').values(token).execute();
+    const client = { client_id: 'c', client_host: 'c', client_name: 'c', redirect_uri: 'u', code_challenge: 'c' };
+    const request = { id: 'ask', ...client, resource: 'r', scope: 'tunnels:read', expires_at: new Date(NOON + 1000) };
+    await db.insertInto('oauth_requests').values(request).execute();
+    await cleanAt(NOON + 1000);
+    const all = [used, unused].toSorted();
+    const sorted = async () => {
+      const { grants, codes, ...rest } = await left();
+      return { ...rest, grants: grants.toSorted(), codes: codes.toSorted() };
+    };
+    expect(await sorted()).toEqual({ requests: ['ask'], tokens: ['of-used'], grants: all, codes: all });
+    await cleanAt(NOON + 31 * DAY_MS);
+    expect(await sorted()).toEqual({ requests: [], tokens: ['of-used'], grants: all, codes: all });
+    await cleanAt(NOON + 31 * DAY_MS + 1);
+    expect(await sorted()).toEqual({ requests: [], tokens: [], grants: [used], codes: [used] });
+    await cleanAt(NOON + 32 * DAY_MS + 1);
+    expect(await sorted()).toEqual({ requests: [], tokens: [], grants: [], codes: [] });
+  });
+});

@@ -150,6 +150,29 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     key: 'ctid',
     old: (before) => sql`created_at < ${before}`,
   },
+  oauth_clients: { forEver: 'a few that an operator registered; a revoked one is what old grants point at' },
+  oauth_requests: {
+    text: 'until its user decides; 10 minutes at most',
+    days: 0,
+    key: 'id',
+    old: (before) => sql`expires_at < ${before}`,
+  },
+  // Those that were rotated stay until they expire, as those of sessions.
+  oauth_refresh_tokens: {
+    text: 'until they expire',
+    days: 0,
+    key: 'token_hash',
+    old: (before) => sql`expires_at < ${before}`,
+  },
+  oauth_grants: {
+    text: `${SESSION_KEPT_DAYS} days after the last use`,
+    days: SESSION_KEPT_DAYS,
+    key: 'id',
+    old: (before) => sql`
+      coalesce(last_used_at, created_at) < ${before}
+      and not exists (select from oauth_refresh_tokens where grant_id = oauth_grants.id)`,
+  },
+  oauth_codes: { forEver: 'one a grant, and goes with it: coming with a used one again ends the grant' },
 };
 
 /** The time before which rows are old; null: none ever is. */

@@ -33,6 +33,8 @@ export interface EdgeRequest {
   readonly timeoutMs: number;
   /** Sent as JSON. */
   readonly body?: object;
+  /** Of whoever asked: gives the question up at once, with its reason. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -55,13 +57,19 @@ export const callEdge = async <T extends z.ZodType>(
     timeUp(away(`no answer within ${question.timeoutMs} ms`));
     abort.abort();
   }, question.timeoutMs);
+  const leave = (): void => abort.abort();
+  question.signal?.addEventListener('abort', leave, { once: true });
   try {
+    question.signal?.throwIfAborted();
     // Whoever answers need not look at the signal.
     const answer = await Promise.race([send(deps, edge, question, abort.signal), tooLate]);
     return resultOf(answer, schema, away);
   } catch (error) {
+    // Nobody hears it, and it was not the edge's doing.
+    if (question.signal?.aborted === true) throw question.signal.reason;
     throw error instanceof Fault ? error : away((error as Error).message, error);
   } finally {
+    question.signal?.removeEventListener('abort', leave);
     timer.cancel();
     abort.abort();
   }
@@ -171,6 +179,17 @@ export const edgesWithPools = async (db: Db, accountId: string, heardSince: Date
       last_heartbeat_at >= ${heardSince}
       or id in (select edge_id from tunnel_log where user_id = ${accountId} and unregistered_at is null)
     )
+    order by region_id, id
+  `.execute(db);
+  return rows.map(edgeOf);
+};
+
+/** Those that hold a living tunnel of the account. */
+export const edgesWithTunnels = async (db: Db, accountId: string): Promise<ReachableEdge[]> => {
+  const { rows } = await sql<EdgeRow>`
+    select ${COLUMNS} from edges
+    where revoked_at is null and region_id is not null
+      and id in (select edge_id from tunnel_log where user_id = ${accountId} and unregistered_at is null)
     order by region_id, id
   `.execute(db);
   return rows.map(edgeOf);

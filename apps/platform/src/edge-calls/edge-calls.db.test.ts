@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { dropReason, type GroupSummary } from '@tunnel/contract';
 import { systemClock } from '@tunnel/runtime';
-import { testCertificate } from '@tunnel/testkit';
+import { eventually, testCertificate } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ensureLocalEdge, newEdgeCredential } from '../services/edges/credentials.ts';
 import { heartbeat } from '../services/edges/heartbeat.ts';
@@ -227,6 +227,49 @@ describe('asking the edge of a tunnel', () => {
     await calls().dismissPeer('eu', tunnelId, 'peer/1', account.accountId);
     const base = `/edge/api/tunnels/${tunnelId}`;
     expect(asked).toEqual([`GET ${base}/flows`, `GET ${base}/peers`, `DELETE ${base}/peers/peer%2F1`]);
+  });
+
+  it('asks for one request, waits for the next one, and closes the tunnel', async () => {
+    const asked: string[] = [];
+    const edge = await startEdge('eu', (request, response) => {
+      asked.push(`${request.method} ${request.url}`);
+      if (request.method === 'DELETE') response.writeHead(204).end();
+      else json({ request: null, cursor: 'run-1' })(request, response);
+    });
+    const tunnelId = await openAt(edge);
+    const { signal } = new AbortController();
+    const wish = { method: 'POST', pathContains: '/a&b', after: 'run-0', withinSecs: 7, signal };
+    expect(await calls().nextRequest('eu', tunnelId, account.accountId, wish)).toEqual({
+      request: null,
+      cursor: 'run-1',
+    });
+    await expect(calls().request('eu', tunnelId, 'req/1', account.accountId)).rejects.toMatchObject({
+      code: 'EDGE_AWAY',
+    });
+    await calls().closeTunnel('eu', tunnelId, account.accountId);
+    const base = `/edge/api/tunnels/${tunnelId}`;
+    expect(asked).toEqual([
+      `GET ${base}/requests/next?timeout_secs=7&method=POST&path_contains=%2Fa%26b&after=run-0`,
+      `GET ${base}/requests/req%2F1`,
+      `DELETE ${base}`,
+    ]);
+  });
+
+  it('whoever goes while it waits lets go of the edge at once, and no edge is called away', async () => {
+    let open = 0;
+    const edge = await startEdge('eu', (request) => {
+      open += 1;
+      request.socket.on('close', () => (open -= 1));
+    });
+    const tunnelId = await openAt(edge);
+    const caller = new AbortController();
+    const wish = { withinSecs: 30, signal: caller.signal };
+    const answer = calls().nextRequest('eu', tunnelId, account.accountId, wish);
+    const end = answer.catch(String);
+    await eventually(() => expect(open).toBe(1));
+    caller.abort(new Error('the caller has gone'));
+    expect(await end).toBe('Error: the caller has gone');
+    await eventually(() => expect(open).toBe(0));
   });
 
   it('passes on what the edge says to the caller', async () => {

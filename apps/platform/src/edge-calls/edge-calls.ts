@@ -1,9 +1,12 @@
 // The platform asks edges: for pools in all regions at once, for captures, health, flows and peers in the region of a tunnel.
 import {
+  awaitedRequest,
   capturedRequest,
   captureList,
   edgeFlows,
   edgePeers,
+  edgeTunnel,
+  edgeTunnels,
   type GroupSummary,
   groupSummaries,
   healthEvents,
@@ -15,10 +18,18 @@ import type { Db } from '../db/database.ts';
 import type { MasterKey } from '../db/master-key.ts';
 import { LIMITS } from '../limits.ts';
 import type { GroupEdges, TunnelEdges } from '../services/usage/edge-state.ts';
-import { callEdge, edgeOfTunnel, edgesWithPools, type LocalEdge, type ReachableEdge } from './call-edge.ts';
+import type { LivingTunnelEdges } from '../services/usage/living-tunnels.ts';
+import {
+  callEdge,
+  edgeOfTunnel,
+  edgesWithPools,
+  edgesWithTunnels,
+  type LocalEdge,
+  type ReachableEdge,
+} from './call-edge.ts';
 
 /** What the services ask of edges. TUNNEL_UNKNOWN when the edge keeps nothing of the tunnel any more. */
-export type EdgeCalls = GroupEdges & TunnelEdges;
+export type EdgeCalls = GroupEdges & TunnelEdges & LivingTunnelEdges;
 
 export interface EdgeCallsDeps {
   readonly db: Db;
@@ -47,17 +58,29 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     return { groups: mergeGroups(groups), warnings: warningsOf(silent) };
   },
 
-  requests: async (regionId, tunnelId, accountId, limit) => {
-    const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}`;
-    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
+  tunnels: async (accountId) => {
+    const edges = await edgesWithTunnels(deps.db, accountId);
+    const question = { method: 'GET', path: '/api/tunnels', accountId, timeoutMs: GROUPS_MS } as const;
+    const answers = await Promise.allSettled(edges.map((edge) => callEdge(deps, edge, question, edgeTunnels)));
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   },
 
-  replay: async (regionId, tunnelId, requestId, accountId, edit) => {
+  tunnel: async (regionId, tunnelId, accountId) => {
     const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}/replay`;
-    const question = { method: 'POST', path, accountId, timeoutMs: REPLAY_MS, body: edit } as const;
-    return callEdge(deps, edge, question, capturedRequest);
+    return callEdge(
+      deps,
+      edge,
+      { method: 'GET', path: tunnelPath(tunnelId), accountId, timeoutMs: CALL_MS },
+      edgeTunnel,
+    );
+  },
+
+  ...requestCalls(deps),
+
+  closeTunnel: async (regionId, tunnelId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const question = { method: 'DELETE', path: tunnelPath(tunnelId), accountId, timeoutMs: CALL_MS } as const;
+    await callEdge(deps, edge, question, z.null());
   },
 
   healthEvents: async (regionId, tunnelId, accountId) => {
@@ -82,6 +105,42 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/peers/${encodeURIComponent(peerId)}`;
     await callEdge(deps, edge, { method: 'DELETE', path, accountId, timeoutMs: CALL_MS }, z.null());
+  },
+});
+
+/** Of http tunnels: what was captured, what comes next, and once more. */
+const requestCalls = (deps: EdgeCallsDeps): Pick<EdgeCalls, 'requests' | 'request' | 'nextRequest' | 'replay'> => ({
+  requests: async (regionId, tunnelId, accountId, limit) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}`;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
+  },
+
+  request: async (regionId, tunnelId, requestId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}`;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, capturedRequest);
+  },
+
+  nextRequest: async (regionId, tunnelId, accountId, wish) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const { method, pathContains, after, withinSecs, signal } = wish;
+    const query = new URLSearchParams({
+      timeout_secs: String(withinSecs),
+      ...(method === undefined ? {} : { method }),
+      ...(pathContains === undefined ? {} : { path_contains: pathContains }),
+      ...(after === undefined ? {} : { after }),
+    });
+    const path = `${tunnelPath(tunnelId)}/requests/next?${query.toString()}`;
+    const timeoutMs = withinSecs * 1000 + CALL_MS;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs, signal }, awaitedRequest);
+  },
+
+  replay: async (regionId, tunnelId, requestId, accountId, edit) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}/replay`;
+    const question = { method: 'POST', path, accountId, timeoutMs: REPLAY_MS, body: edit } as const;
+    return callEdge(deps, edge, question, capturedRequest);
   },
 });
 

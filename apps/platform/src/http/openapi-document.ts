@@ -25,6 +25,10 @@ const TAGS = [
     name: 'billing',
     description: 'Pay as you go: the subscription, the spend cap, and the doors to the payment processor.',
   },
+  {
+    name: 'oauth',
+    description: 'The authorization server for programs that use /mcp, and which of them are connected.',
+  },
   { name: 'health', description: 'Probes.' },
   { name: 'documents', description: 'This description.' },
   { name: EXTENSIONS, description: 'Beyond the specification of the API.' },
@@ -85,7 +89,7 @@ const complete = ({ path, method, operation }: PlacedOperation, schemas: Record<
   operation.responses = {
     ...ALWAYS,
     ...(method === 'get' ? {} : ANY_BODY),
-    ...(body === undefined ? {} : JSON_BODY),
+    ...(body?.content['application/json'] === undefined ? {} : JSON_BODY),
     ...operation.responses,
   };
   for (const media of Object.values(body?.content ?? {})) media.example ??= exampleOf(media.schema ?? {}, schemas);

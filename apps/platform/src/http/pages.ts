@@ -1,5 +1,6 @@
 // The few pages that need no dashboard, and who wants a page at all.
 import { createHash } from 'node:crypto';
+import type { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
 import type { PlatformEnv } from './platform-env.ts';
@@ -13,7 +14,7 @@ rect{fill:light-dark(#3552cf,#93a8ff)}
 path{fill:none;stroke:light-dark(#fff,#0b1024);stroke-width:2;stroke-linecap:round}
 main{padding:2rem;border:1px solid light-dark(#e3e5ea,#262b34);border-radius:.75rem;background:light-dark(#fff,#12151a)}
 h1{margin:0;font-size:1.25rem;line-height:1.75rem;font-weight:600}
-p{margin:.375rem 0 0;color:light-dark(#59616d,#9ba4b2)}
+p{margin:.375rem 0 0;overflow-wrap:anywhere;color:light-dark(#59616d,#9ba4b2)}
 a{color:light-dark(#3552cf,#93a8ff)}
 .go{display:block;margin-top:1.5rem;padding:.5625rem;border-radius:.375rem;background:light-dark(#3552cf,#93a8ff);color:light-dark(#fff,#0b1024);font-weight:500;text-align:center;text-decoration:none}
 :focus-visible{outline:2px solid light-dark(#3552cf,#93a8ff);outline-offset:2px}`;
@@ -28,7 +29,7 @@ export interface Page {
 
 /**
  * The few pages that need no dashboard: small, without anything from elsewhere, and with a policy that lets nothing else in.
- * `body` as it stands: of what people typed nothing may be in it but an address, encoded, in a link.
+ * `body` as it stands: what others wrote is in it only escaped, or encoded in a link.
  */
 const makePage = (title: string, body: string): Page => ({
   html: `<!doctype html>
@@ -85,6 +86,33 @@ export const ADDRESS_TAKEN_PAGE = makePage(
   `<p>Your account keeps its present email. To use this one, choose it again in Settings once it is free.</p>
 <a class="go" href="../../app/settings">Open settings</a>`,
 );
+
+/**
+ * What a browser shows when a program that sent it here cannot be trusted, or not now: nobody is led on. `reason` may quote the program's
+ * own words.
+ */
+export const notConnectedPage = ({ code, values, message, next }: Fault): Page => {
+  const { title, text } =
+    code === 'OAUTH_CLIENT_REFUSED'
+      ? { title: 'This app cannot be connected', text: String(values['reason']) }
+      : { title: 'Try again in a moment', text: message };
+  return makePage(
+    title,
+    `<p>${escapeHtml(text.charAt(0).toUpperCase() + text.slice(1))}.</p>
+<p>${escapeHtml(next)}</p>
+<p>${code}</p>`,
+  );
+};
+
+const ESCAPED: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ESCAPED[character] ?? '');
 
 /** Whether a request comes from the address line of a browser. Programs ask for JSON, or for anything. */
 export const wantsPage = (context: Context<PlatformEnv>): boolean =>

@@ -23,6 +23,7 @@ import { LIMITS } from '../limits.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
 import { isDashboardPath } from './routes/dashboard-routes.ts';
+import { MCP_PATH } from './routes/mcp-routes.ts';
 
 export interface PlatformAppDeps {
   readonly logger: Logger;
@@ -141,7 +142,10 @@ const ANY_BODY = boundBody(LIMITS.BODY_MAX_BYTES);
 const BATCH = boundBody(LIMITS.EDGE_LINK_BODY_MAX_BYTES);
 const WEBHOOK = boundBody(LIMITS.WEBHOOK_BODY_MAX_BYTES);
 
+const MESSAGE = boundBody(LIMITS.MCP_BODY_MAX_BYTES);
+
 const boundOf = (path: string): typeof ANY_BODY => {
+  if (path === MCP_PATH) return MESSAGE;
   if (path === BILLING_WEBHOOK_PATH) return WEBHOOK;
   return path.startsWith(EDGE_LINK_PATH) ? BATCH : ANY_BODY;
 };

@@ -1,10 +1,21 @@
 // All routes of the platform, and what each of them needs besides the services' context.
+import type { Secret } from '@tunnel/runtime';
+import { AccountHost } from '../mcp/account-host.ts';
+import { McpEndpoint } from '../mcp/mcp-endpoint.ts';
+import { PlatformMetrics } from '../platform-metrics.ts';
 import { AccessTokens } from '../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../services/auth/password-hasher.ts';
 import { SigningKeys } from '../services/auth/signing-keys.ts';
 import { UserCache } from '../services/auth/users.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
+import type { ClientDocuments } from '../services/oauth/client-documents.ts';
+import { GrantCache } from '../services/oauth/grants.ts';
+import { SignedMcpTokens } from '../services/oauth/mcp-tokens.ts';
+import { oauthAddresses } from '../services/oauth/oauth-addresses.ts';
+import { KnownKeys } from '../services/tunnels/verify-key.ts';
 import type { GroupEdges, TunnelEdges } from '../services/usage/edge-state.ts';
+import type { LivingTunnelEdges } from '../services/usage/living-tunnels.ts';
+import { AttemptLimits } from './auth/attempt-limits.ts';
 import type { PlatformApp, RouteContext } from './platform-env.ts';
 import { requireUser } from './require-actor.ts';
 import { addAuthRoutes } from './routes/auth-routes.ts';
@@ -14,20 +25,29 @@ import { addDocsRoutes } from './routes/docs-routes.ts';
 import { addEdgeLinkRoutes, type EdgeLinkDeps } from './routes/edge-link-routes.ts';
 import { addHealthRoutes } from './routes/health-routes.ts';
 import { addKeyRoutes } from './routes/key-routes.ts';
+import { addMcpRoutes, type McpRouteDeps } from './routes/mcp-routes.ts';
+import { addMetricsRoutes } from './routes/metrics-routes.ts';
+import { addOauthConsentRoutes } from './routes/oauth-consent-routes.ts';
+import { addOauthMetadataRoutes } from './routes/oauth-metadata-routes.ts';
+import { addOauthTokenRoutes } from './routes/oauth-token-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts';
 import type { StaticFiles } from './static-files.ts';
 
 export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps {
-  readonly edges: GroupEdges & TunnelEdges;
+  readonly edges: GroupEdges & TunnelEdges & LivingTunnelEdges;
   readonly billing: BillingContext;
   /** null: it is not built. */
   readonly dashboard: StaticFiles | null;
   /** Of the page of the API. */
   readonly viewer: StaticFiles;
+  /** About programs that ask to be connected. */
+  readonly clientDocuments: ClientDocuments;
   /** A mail waits in the outbox. */
   readonly mailWaits: () => void;
   /** The one that is listened on. */
   readonly port: () => number;
+  /** Of the operator. */
+  readonly adminToken: Secret;
 }
 
 export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): void => {
@@ -39,6 +59,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
     users: new UserCache({ db, clock }),
   };
   const withUser = { ...deps, requireUser: requireUser(accounts) };
+  const oauth = makeOauth(deps, { ...accounts, keys: signingKeys });
   addHealthRoutes(app, deps);
   addAuthRoutes(app, { ...withUser, ...accounts, signingKeys });
   addKeyRoutes(app, withUser);
@@ -46,6 +67,40 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addLoadBalancingRoutes(app, withUser);
   addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
   addEdgeLinkRoutes(app, deps);
+  addOauthConsentRoutes(app, { ...withUser, ...oauth });
+  addOauthMetadataRoutes(app, oauth);
+  addOauthTokenRoutes(app, { ...withUser, ...oauth });
+  const metrics = new PlatformMetrics(deps);
+  addMetricsRoutes(app, { metrics, adminToken: deps.adminToken });
+  if (settings.mcp.enabled) addMcp(app, { ...deps, users: accounts.users, tokens: oauth.mcpTokens, metrics });
   addDocsRoutes(app, deps);
   addDashboardRoutes(app, deps.dashboard);
+};
+
+interface McpParts extends PlatformRouteDeps, Pick<McpRouteDeps, 'tokens'> {
+  readonly users: UserCache;
+  readonly metrics: PlatformMetrics;
+}
+
+const addMcp = (app: PlatformApp, parts: McpParts): void => {
+  const { clock, logger, version, settings, port, tokens, metrics } = parts;
+  const endpoint = new McpEndpoint({
+    ...{ clock, logger, version, callsPerMinute: settings.mcp.calls_per_minute },
+    hostFor: (caller) => new AccountHost(parts, caller),
+    onCall: (tool, outcome) => metrics.countMcpCall(tool, outcome),
+  });
+  addMcpRoutes(app, { settings, port, endpoint, tokens, keys: new KnownKeys(parts) });
+};
+
+/** The parts of the authorization server. What it counts is apart from log-ins: a program that goes wrong locks nobody out. */
+const makeOauth = (
+  { db, clock, settings }: PlatformRouteDeps,
+  { keys, users }: { readonly keys: SigningKeys; readonly users: UserCache },
+) => {
+  const addresses = oauthAddresses(settings.public_url);
+  const grants = new GrantCache({ db, clock });
+  return {
+    ...{ addresses, grants, mcpTokens: new SignedMcpTokens({ keys, clock, addresses, users, grants }) },
+    limits: new AttemptLimits(settings.limits, () => clock.monotonic()),
+  };
 };

@@ -1,5 +1,14 @@
 // The HTTP shell over a database of its own, with two users who name themselves in a header. Used by tests only.
-import type { CapturedRequest, CaptureList, EdgeFlows, EdgePeers, HealthEvent, PlatformPools } from '@tunnel/contract';
+import type {
+  AwaitedRequest,
+  CapturedRequest,
+  CaptureList,
+  EdgeFlows,
+  EdgePeers,
+  EdgeTunnel,
+  HealthEvent,
+  PlatformPools,
+} from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { createLogger, loadServerConfig } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
@@ -17,8 +26,23 @@ export class ScriptedEdges {
   async groups(...question: unknown[]): Promise<PlatformPools> {
     return (await this.#ask(question)) as PlatformPools;
   }
+  async tunnels(...question: unknown[]): Promise<EdgeTunnel[]> {
+    return (await this.#ask(question)) as EdgeTunnel[];
+  }
+  async tunnel(...question: unknown[]): Promise<EdgeTunnel> {
+    return (await this.#ask(question)) as EdgeTunnel;
+  }
   async requests(...question: unknown[]): Promise<CaptureList> {
     return (await this.#ask(question)) as CaptureList;
+  }
+  async request(...question: unknown[]): Promise<CapturedRequest> {
+    return (await this.#ask(question)) as CapturedRequest;
+  }
+  async nextRequest(...question: unknown[]): Promise<AwaitedRequest> {
+    return (await this.#ask(question)) as AwaitedRequest;
+  }
+  async closeTunnel(...question: unknown[]): Promise<void> {
+    await this.#ask(question);
   }
   async replay(...question: unknown[]): Promise<CapturedRequest> {
     return (await this.#ask(question)) as CapturedRequest;

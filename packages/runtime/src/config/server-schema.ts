@@ -170,6 +170,15 @@ const platformSchema = section({
     auth_per_minute: wholeNumber(1, 1_000_000).default(30),
     auth_per_account_per_minute: wholeNumber(1, 1_000_000).default(10),
   }),
+  mcp: section({
+    enabled: flag().default(true),
+    /** Of one account. */
+    calls_per_minute: wholeNumber(1, 1_000_000).default(120),
+  }),
+  oauth: section({
+    /** Documents of clients over http and on private addresses. */
+    allow_private_clients: oneOf(['auto', true, false]).default('auto'),
+  }),
   /** In days; 0: for ever. */
   retention: section({
     audit_days: wholeNumber(0, MOST_DAYS).default(400),

@@ -4,15 +4,17 @@ import { join } from 'node:path';
 import type { LoggedIn } from '@tunnel/contract';
 import { createLogger, loadServerConfig, type ServerConfig } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
+import type { MiddlewareHandler } from 'hono';
 import { openMasterKey } from '../../db/master-key.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { AccessTokens } from '../../services/auth/access-tokens.ts';
+import type { AuthContext } from '../../services/auth/auth-context.ts';
 import { sendRequestedMails } from '../../services/auth/mail-requests.ts';
 import { PasswordHasher } from '../../services/auth/password-hasher.ts';
 import { SigningKeys } from '../../services/auth/signing-keys.ts';
 import { UserCache } from '../../services/auth/users.ts';
 import { createPlatformApp } from '../platform-app.ts';
-import type { PlatformApp } from '../platform-env.ts';
+import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
 import { requireUser } from '../require-actor.ts';
 import { addAuthRoutes } from '../routes/auth-routes.ts';
 
@@ -40,6 +42,7 @@ export class AccountsFixture {
   readonly clock: FakeClock;
   readonly app: PlatformApp;
   readonly signingKeys: SigningKeys;
+  readonly context: AuthContext & { readonly requireUser: MiddlewareHandler<PlatformEnv> };
   /** Where the next requests come from. */
   peer = '';
 
@@ -60,8 +63,8 @@ export class AccountsFixture {
       users: new UserCache(service),
       mailWaits: () => {},
     };
-    const deps = { requireUser: requireUser(accounts), signingKeys: this.signingKeys, port: () => 8080 };
-    addAuthRoutes(this.app, { ...accounts, ...deps });
+    this.context = { ...accounts, requireUser: requireUser(accounts) };
+    addAuthRoutes(this.app, { ...this.context, signingKeys: this.signingKeys, port: () => 8080 });
   }
 
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {

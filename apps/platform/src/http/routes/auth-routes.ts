@@ -19,6 +19,7 @@ import { RefreshCookie } from '../auth/refresh-cookie.ts';
 import { ADDRESS_TAKEN_PAGE, NOT_VERIFIED_PAGE, type Page, verifiedPage, wantsPage } from '../pages.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
 import { badBody, busy, EXTENSIONS, json, jsonBody, noKey, refused, throttled } from '../route-parts.ts';
+import { forAnyPage } from './oauth-metadata-routes.ts';
 import { addOwnAccountRoutes } from './own-account-routes.ts';
 import { type AuthRouteDeps, addMeRoutes, addSessionRoutes, keysRoute } from './session-routes.ts';
 
@@ -129,6 +130,7 @@ export const addAuthRoutes = (app: PlatformApp, deps: AuthRouteDeps): void => {
   addSessionRoutes(app, deps, { cookie, limits });
   addMeRoutes(app, deps, cookie);
   addOwnAccountRoutes(app, deps, { cookie, limits });
+  app.use(keysRoute.getRoutingPath(), forAnyPage);
   app.openapi(keysRoute, async (context) => context.json(await deps.signingKeys.published(), 200));
 };
 

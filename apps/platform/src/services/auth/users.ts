@@ -8,7 +8,7 @@ import { isUuid, type UsersTable } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import type { UserActor } from '../service-context.ts';
 import type { AuthContext } from './auth-context.ts';
-import { LruCache } from './lru-cache.ts';
+import { RecentLookups } from './recent-lookups.ts';
 
 export const SHOWN_USER_COLUMNS = [
   'id',
@@ -64,55 +64,24 @@ export interface CachedUser {
   readonly epoch: number;
 }
 
-interface Lookup {
-  readonly startedAt: number;
-  /** null: there is no such user. */
-  readonly answer: Promise<CachedUser | null>;
-  /** undefined: not yet there. */
-  settled: CachedUser | null | undefined;
-}
-
-/**
- * The users behind the requests of the last two seconds, so that not every request asks the database. What another process
- * changes (a suspension, a reset) is seen when the two seconds are over, what this one changes at once.
- */
+/** The users behind the requests of the last two seconds. */
 export class UserCache {
   readonly #db: Db;
-  readonly #clock: Clock;
-  readonly #lookups = new LruCache<Lookup>(LIMITS.KNOWN_USERS_MAX);
+  readonly #lookups: RecentLookups<CachedUser>;
 
   constructor({ db, clock }: { readonly db: Db; readonly clock: Clock }) {
     this.#db = db;
-    this.#clock = clock;
+    this.#lookups = new RecentLookups({ clock, max: LIMITS.KNOWN_USERS_MAX, read: (userId) => this.#read(userId) });
   }
 
-  /** Requests that come together share one query. */
+  /** null: there is no such user. */
   find(userId: string): Promise<CachedUser | null> | CachedUser | null {
-    const now = this.#clock.monotonic();
-    const lookup = this.#lookups.get(userId);
-    if (lookup !== undefined && now - lookup.startedAt < LIMITS.KNOWN_USER_MS) {
-      return lookup.settled === undefined ? lookup.answer : lookup.settled;
-    }
-    return this.#look(userId, now);
+    return this.#lookups.find(userId);
   }
 
-  /** It was changed here: the next request asks anew, also while an older question is still under way. */
+  /** It was changed here. */
   forget(userId: string): void {
-    this.#lookups.delete(userId);
-  }
-
-  #look(userId: string, startedAt: number): Promise<CachedUser | null> {
-    const answer = this.#read(userId);
-    const lookup: Lookup = { startedAt, answer, settled: undefined };
-    this.#lookups.set(userId, lookup);
-    answer.then(
-      (user) => {
-        lookup.settled = user;
-      },
-      // Whoever waits for it is told; the next one asks anew.
-      () => this.#lookups.drop(userId, lookup),
-    );
-    return answer;
+    this.#lookups.forget(userId);
   }
 
   async #read(userId: string): Promise<CachedUser | null> {

@@ -9,6 +9,8 @@ export const eraseTraces = async (db: Db, userId: string, now: number): Promise<
   const statements: readonly RawBuilder<unknown>[] = [
     // Addresses, networks and programs of log-ins; their tokens go along.
     sql`delete from refresh_families where user_id = ${userId}`,
+    // What programs were allowed; their codes and tokens go along.
+    sql`delete from oauth_grants where user_id = ${userId}`,
     sql`delete from mail_tokens where user_id = ${userId}`,
     sql`delete from mail_requests where user_id = ${userId}`,
     sql`delete from mail_outbox where user_id = ${userId}`,

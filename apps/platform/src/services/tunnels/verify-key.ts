@@ -1,24 +1,20 @@
 // Whose key this is, and what its account may do, as edges are told it; and when it was used last.
 import type { KeyAnswer } from '@tunnel/contract';
-import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, sha256Hex, type Timer } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
+import { RecentLookups } from '../auth/recent-lookups.ts';
 import { refusal, rightsOf } from '../link-answers.ts';
 import { linkTo } from '../mail/mail-template.ts';
 import type { ServiceContext } from '../service-context.ts';
 
-export const verifyKey = async (
-  {
-    db,
-    settings,
-    keyUses,
-  }: Pick<ServiceContext, 'db'> & {
-    readonly settings: Pick<ServiceContext['settings'], 'public_url'>;
-    readonly keyUses: Pick<KeyUses, 'note'>;
-  },
-  tokenHash: string,
-): Promise<KeyAnswer> => {
+export interface VerifyKeyContext extends Pick<ServiceContext, 'db'> {
+  readonly settings: Pick<ServiceContext['settings'], 'public_url'>;
+  readonly keyUses: Pick<KeyUses, 'note'>;
+}
+
+export const verifyKey = async ({ db, settings, keyUses }: VerifyKeyContext, tokenHash: string): Promise<KeyAnswer> => {
   const row = await db
     .selectFrom('api_keys')
     .innerJoin('users', 'users.id', 'api_keys.user_id')
@@ -35,6 +31,20 @@ export const verifyKey = async (
   const profile = { email: row.email, dashboard_url: linkTo(settings.public_url, '/app') };
   return { ok: true, key_id: row.key_id, unlimited: row.unlimited, account: rightsOf(row), profile };
 };
+
+/** The keys of the requests of the last two seconds: a key that is revoked is refused within them. */
+export class KnownKeys {
+  readonly #lookups: RecentLookups<KeyAnswer>;
+
+  constructor(context: VerifyKeyContext & { readonly clock: Clock }) {
+    const read = (tokenHash: string): Promise<KeyAnswer> => verifyKey(context, tokenHash);
+    this.#lookups = new RecentLookups({ clock: context.clock, max: LIMITS.KNOWN_KEYS_MAX, read });
+  }
+
+  async find(key: string): Promise<KeyAnswer> {
+    return (await this.#lookups.find(sha256Hex(key))) ?? refusal('AUTH_TOKEN_INVALID');
+  }
+}
 
 export interface KeyUsesDeps {
   readonly db: Db;

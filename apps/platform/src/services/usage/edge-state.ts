@@ -1,5 +1,7 @@
 // What only edges know: captured requests, health, flows and peers of a tunnel, pools of all regions; and which regions there are.
 import {
+  type AwaitedRequest,
+  CAPTURE_LIST_LIMIT,
   type CapturedRequest,
   type CaptureList,
   dropReason,
@@ -16,12 +18,17 @@ import {
 import { type ErrorCode, Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import { LIMITS } from '../../limits.ts';
+import { actorName, writeAudit } from '../audit.ts';
 import type { ServiceContext, UserActor } from '../service-context.ts';
 import { findTunnel } from './tunnel-log.ts';
 
 /** The edges, by region, asked on behalf of an account. */
 export interface TunnelEdges {
   requests(regionId: string, tunnelId: string, accountId: string, limit: number): Promise<CaptureList>;
+  request(regionId: string, tunnelId: string, requestId: string, accountId: string): Promise<CapturedRequest>;
+  /** One long poll. */
+  nextRequest(regionId: string, tunnelId: string, accountId: string, wish: NextRequest): Promise<AwaitedRequest>;
+  closeTunnel(regionId: string, tunnelId: string, accountId: string): Promise<void>;
   replay(
     regionId: string,
     tunnelId: string,
@@ -33,6 +40,16 @@ export interface TunnelEdges {
   flows(regionId: string, tunnelId: string, accountId: string): Promise<EdgeFlows>;
   peers(regionId: string, tunnelId: string, accountId: string): Promise<EdgePeers>;
   dismissPeer(regionId: string, tunnelId: string, peerId: string, accountId: string): Promise<void>;
+}
+
+/** Which request one long poll is for. */
+export interface NextRequest {
+  readonly method?: string | undefined;
+  readonly pathContains?: string | undefined;
+  /** The cursor of the poll before. */
+  readonly after?: string | undefined;
+  readonly withinSecs: number;
+  readonly signal: AbortSignal;
 }
 
 export interface TunnelEdgeContext extends Pick<ServiceContext, 'db'> {
@@ -52,6 +69,47 @@ export const listRequests = async (
   const nothing: CaptureList = { tunnel_id: tunnelId, requests: [], truncated: false };
   if (regionId === null) return nothing;
   return orWhenForgotten(context.edges.requests(regionId, tunnelId, actor.userId, limit), nothing);
+};
+
+/** One captured request, for as long as its edge keeps it. */
+export const findRequest = async (
+  context: TunnelEdgeContext,
+  actor: UserActor,
+  id: string,
+  requestId: string,
+): Promise<CapturedRequest> => {
+  const { tunnel_id: tunnelId, region_id: regionId } = await findOfProtocol(context, actor, id, 'http');
+  if (regionId === null) throw new Fault('CAPTURE_UNKNOWN');
+  const find = context.edges.request(regionId, tunnelId, requestId, actor.userId);
+  return find.catch(async (error: unknown) => {
+    if (!(error instanceof Fault)) throw error;
+    // The tunnel is in the log: its edge has forgotten it, and its requests.
+    if (error.code === 'TUNNEL_UNKNOWN') throw new Fault('CAPTURE_UNKNOWN');
+    // An edge of before: there is no such path, and the list has what it keeps.
+    if (error.code !== 'API_NOT_FOUND') throw error;
+    const { requests } = await listRequests(context, actor, id, CAPTURE_LIST_LIMIT.max);
+    const found = requests.find((request) => request.id === requestId);
+    if (found === undefined) throw new Fault('CAPTURE_UNKNOWN');
+    return found;
+  });
+};
+
+/** Its client is told, and does not register it again. TUNNEL_CLOSED: it has ended already. */
+export const closeTunnel = async (
+  context: TunnelEdgeContext,
+  actor: UserActor,
+  id: string,
+): Promise<{ readonly tunnel_id: string }> => {
+  const entry = await findTunnel(context, actor, id);
+  const { tunnel_id } = entry;
+  const regionId = livingRegion(entry);
+  if (regionId === null) throw new Fault('TUNNEL_CLOSED');
+  await context.edges.closeTunnel(regionId, tunnel_id, actor.userId);
+  await writeAudit(context.db, {
+    ...{ actor: actorName(actor), action: 'tunnel.closed', userId: actor.userId },
+    details: { tunnel_id },
+  });
+  return { tunnel_id };
 };
 
 export const replayRequest = async (
@@ -105,7 +163,7 @@ export const dismissPeer = async (
 };
 
 /** An edge keeps flows, peers and health for as long as the tunnel lives; null: there is nobody to ask. */
-const livingRegion = ({ unregistered_at, region_id }: TunnelLogEntry): string | null =>
+export const livingRegion = ({ unregistered_at, region_id }: TunnelLogEntry): string | null =>
   unregistered_at === null ? region_id : null;
 
 /** The path of a tunnel that is not there: no datagram goes over UDP. */
@@ -124,7 +182,7 @@ const NOT_THAT = {
   p2p: 'TUNNEL_NOT_P2P',
 } as const satisfies Partial<Record<ShownProtocol, ErrorCode>>;
 
-const findOfProtocol = async (
+export const findOfProtocol = async (
   context: TunnelEdgeContext,
   actor: UserActor,
   id: string,

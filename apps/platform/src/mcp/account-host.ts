@@ -1,0 +1,147 @@
+// What the tools of /mcp stand on: the account of the caller, through the services that the REST API calls. Nobody else's tunnel exists here.
+import { CAPTURE_LIST_LIMIT, CHART_DAYS } from '@tunnel/contract';
+import type { HostStatus, HostUsage, RequestWish, ShownTunnel, ToolCall, ToolHost, ToolName } from '@tunnel/mcp-tools';
+import { writeAudit } from '../services/audit.ts';
+import type { AuthContext } from '../services/auth/auth-context.ts';
+import { showMe } from '../services/auth/users.ts';
+import { listKeys } from '../services/keys.ts';
+import type { ServiceContext, UserActor } from '../services/service-context.ts';
+import { awaitRequest } from '../services/usage/await-request.ts';
+import {
+  closeTunnel,
+  findRequest,
+  type GroupEdges,
+  listGroups,
+  listRegions,
+  listRequests,
+  replayRequest,
+  type TunnelEdges,
+} from '../services/usage/edge-state.ts';
+import { findLivingTunnel, type LivingTunnelEdges, listLivingTunnels } from '../services/usage/living-tunnels.ts';
+import { findTunnel, listTunnels } from '../services/usage/tunnel-log.ts';
+import { chartUsage, summarizeUsage } from '../services/usage/usage-sums.ts';
+import type { McpCaller } from './mcp-caller.ts';
+
+export interface AccountHostDeps extends ServiceContext {
+  readonly users: AuthContext['users'];
+  readonly edges: GroupEdges & TunnelEdges & LivingTunnelEdges;
+  readonly version: string;
+}
+
+/** Tunnels are opened where their service is: by a client, not here. */
+const ACCOUNT_TOOLS: ReadonlySet<ToolName> = new Set<ToolName>([
+  'close_tunnel',
+  'get_request',
+  'get_status',
+  'get_tunnel',
+  'get_usage',
+  'list_keys',
+  'list_pools',
+  'list_requests',
+  'list_tunnels',
+  'replay_request',
+  'wait_for_request',
+]);
+
+export class AccountHost implements ToolHost {
+  readonly tools = ACCOUNT_TOOLS;
+  readonly #deps: AccountHostDeps;
+  readonly #caller: McpCaller;
+
+  constructor(deps: AccountHostDeps, caller: McpCaller) {
+    this.#deps = deps;
+    this.#caller = caller;
+  }
+
+  get #actor(): UserActor {
+    return this.#caller.actor;
+  }
+
+  async listTunnels({ state, limit }: { readonly state: 'active' | 'ended'; readonly limit: number }) {
+    // One more than is shown tells whether there are more.
+    const asked = limit + 1;
+    const tunnels: ShownTunnel[] =
+      state === 'active'
+        ? await listLivingTunnels(this.#deps, this.#actor, asked)
+        : await listTunnels(this.#deps, this.#actor, { limit: asked, offset: 0, state: 'closed' });
+    return { tunnels: tunnels.slice(0, limit), truncated: tunnels.length > limit };
+  }
+
+  getTunnel(tunnel: string): Promise<ShownTunnel> {
+    return findLivingTunnel(this.#deps, this.#actor, tunnel);
+  }
+
+  async closeTunnel(tunnel: string) {
+    await this.#audit('close_tunnel', tunnel, {});
+    return closeTunnel(this.#deps, this.#actor, tunnel);
+  }
+
+  listRequests(tunnel: string) {
+    return listRequests(this.#deps, this.#actor, tunnel, CAPTURE_LIST_LIMIT.max);
+  }
+
+  getRequest(tunnel: string, requestId: string) {
+    return findRequest(this.#deps, this.#actor, tunnel, requestId);
+  }
+
+  async replayRequest(tunnel: string, requestId: string) {
+    await this.#audit('replay_request', tunnel, { request_id: requestId });
+    return replayRequest(this.#deps, this.#actor, tunnel, requestId);
+  }
+
+  waitForRequest(tunnel: string, wish: RequestWish, withinMs: number, { signal }: ToolCall) {
+    const { method, path_contains: pathContains } = wish;
+    return awaitRequest(this.#deps, this.#actor, tunnel, { method, pathContains }, { withinMs, signal });
+  }
+
+  listPools() {
+    return listGroups(this.#deps, this.#actor);
+  }
+
+  async getStatus(): Promise<HostStatus> {
+    const { settings, version } = this.#deps;
+    const [me, usage, regions] = await Promise.all([
+      showMe(this.#deps, this.#actor),
+      summarizeUsage(this.#deps, this.#actor),
+      listRegions(this.#deps),
+    ]);
+    return {
+      account: { email: me.email, status: me.status },
+      plan: usage.plan,
+      limits: { tunnels: usage.tunnel_limit, calls_per_minute: settings.mcp.calls_per_minute },
+      active_tunnels: usage.active_tunnels,
+      regions,
+      platform: { url: settings.public_url, version },
+      access: { ...this.#caller.access, scopes: [...this.#caller.scopes] },
+    };
+  }
+
+  async getUsage(days: number = CHART_DAYS.default): Promise<HostUsage> {
+    const [summary, points] = await Promise.all([
+      summarizeUsage(this.#deps, this.#actor),
+      chartUsage(this.#deps, this.#actor, days),
+    ]);
+    return { summary, days: points };
+  }
+
+  listKeys() {
+    return listKeys(this.#deps, this.#actor);
+  }
+
+  /**
+   * Before the deed, which an edge does: one that cannot be written down is not done. Of a tunnel of this account alone, so that nobody
+   * fills the audit with names that they made up.
+   */
+  async #audit(tool: ToolName, tunnel: string, details: Readonly<Record<string, string>>): Promise<void> {
+    const { db } = this.#deps;
+    const { tunnel_id } = await findTunnel({ db }, this.#actor, tunnel);
+    const { userId } = this.#actor;
+    const { kind, ...access } = this.#caller.access;
+    await writeAudit(db, {
+      actor: `user:${userId}`,
+      action: 'mcp.tool_called',
+      userId,
+      details: { tool, tunnel_id, ...details, by: kind, ...access },
+    });
+  }
+}

@@ -1,0 +1,60 @@
+// Who asks at /mcp: an account by one of its API keys, or a program that its owner connected, by a token for /mcp alone.
+import { looksLikeApiKey } from '@tunnel/core';
+import { Fault, isErrorCode } from '@tunnel/errors';
+import { SCOPES, type Scope } from '@tunnel/mcp-tools';
+import type { McpTokens } from '../services/oauth/mcp-tokens.ts';
+import type { UserActor } from '../services/service-context.ts';
+import type { KnownKeys } from '../services/tunnels/verify-key.ts';
+
+export interface McpCaller {
+  readonly actor: UserActor;
+  readonly scopes: ReadonlySet<Scope>;
+  /** By what it was let in, as the audit and the caller itself are told. */
+  readonly access: McpAccess;
+}
+
+export type McpAccess =
+  | { readonly kind: 'api_key'; readonly key_id: string }
+  | { readonly kind: 'connected_app'; readonly grant_id: string; readonly client_id: string };
+
+export interface McpDoorDeps {
+  readonly keys: Pick<KnownKeys, 'find'>;
+  readonly tokens: McpTokens;
+}
+
+/** Its owner made it, and could do all of this with it anyway. */
+const ALL_SCOPES: ReadonlySet<Scope> = new Set(SCOPES);
+
+const BEARER = /^bearer +(\S.*)$/i;
+const TOKEN = /^[\w.~+/=-]+$/;
+
+/** Something was shown, though it may be good for nothing. */
+export const showsBearer = (authorization: string | undefined): boolean => BEARER.test(authorization ?? '');
+
+/** Throws AUTH_TOKEN_MISSING, one of the refusals of a key, ACCESS_TOKEN_INVALID or ACCOUNT_SUSPENDED. */
+export const callerOf = async (
+  { keys, tokens }: McpDoorDeps,
+  authorization: string | undefined,
+): Promise<McpCaller> => {
+  const token = BEARER.exec(authorization ?? '')?.[1]?.trimEnd();
+  if (token === undefined) throw new Fault('AUTH_TOKEN_MISSING');
+  if (looksLikeApiKey(token)) return callerOfKey(keys, token);
+  // Tokens of POST /auth/login are none for here: their audience is another.
+  const bearer = TOKEN.test(token) ? await tokens.check(token) : null;
+  if (bearer === null) throw new Fault('ACCESS_TOKEN_INVALID');
+  return {
+    actor: { kind: 'user', userId: bearer.userId },
+    scopes: new Set(bearer.scopes),
+    access: { kind: 'connected_app', grant_id: bearer.grantId, client_id: bearer.clientId },
+  };
+};
+
+const callerOfKey = async (keys: McpDoorDeps['keys'], key: string): Promise<McpCaller> => {
+  const answer = await keys.find(key);
+  if (!answer.ok) throw new Fault(isErrorCode(answer.code) ? answer.code : 'AUTH_TOKEN_INVALID');
+  return {
+    actor: { kind: 'user', userId: answer.account.account_id },
+    scopes: ALL_SCOPES,
+    access: { kind: 'api_key', key_id: answer.key_id },
+  };
+};

@@ -1,0 +1,145 @@
+// One message of a caller who is known, from its limits to its answer: each is served by a server of its own, made for what the caller may do. Nothing
+// outlives the exchange, so that a caller who leaves leaves nothing behind.
+import {
+  type AuthInfo,
+  createMcpHandler,
+  isLegacyRequest,
+  type McpHttpHandler,
+  type McpServer,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
+import { CallLimits } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { createToolServer, type ToolFacts, type ToolHost, type ToolOutcome } from '@tunnel/mcp-tools';
+import type { Clock, Logger } from '@tunnel/runtime';
+import { LIMITS } from '../limits.ts';
+import { ListingAnswers } from './listing-answers.ts';
+import type { McpCaller } from './mcp-caller.ts';
+import { asksForProgress, calledTool, type McpMessage, saysRevision } from './mcp-message.ts';
+
+export interface McpEndpointDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly version: string;
+  readonly callsPerMinute: number;
+  readonly hostFor: (caller: McpCaller) => ToolHost;
+  readonly onCall: (tool: ToolFacts['name'], outcome: ToolOutcome['outcome']) => void;
+}
+
+/** One exchange over HTTP. */
+export interface McpExchange {
+  readonly request: Request;
+  readonly message: McpMessage;
+  /** In lower case. */
+  header(name: string): string | undefined;
+  /** The answer is out, or nobody is there for it any more; called once. */
+  onOver(run: () => void): void;
+}
+
+const WINDOW_MS = 60_000;
+/** Of an answer that nobody gets. */
+const CALLER_GONE = 499;
+
+export class McpEndpoint {
+  readonly #deps: McpEndpointDeps;
+  readonly #limits: CallLimits;
+  readonly #listings = new ListingAnswers();
+  readonly #modern: McpHttpHandler;
+
+  constructor(deps: McpEndpointDeps) {
+    this.#deps = deps;
+    this.#limits = new CallLimits({
+      openMax: LIMITS.MCP_OPEN_CALLS_MAX,
+      perWindow: deps.callsPerMinute,
+      windowMs: WINDOW_MS,
+      accountsMax: LIMITS.KNOWN_USERS_MAX,
+    });
+    this.#modern = createMcpHandler(({ authInfo }) => this.#serverOf(authInfo), {
+      legacy: 'reject',
+      keepAliveMs: LIMITS.MCP_ALIVE_MS,
+      maxSubscriptions: LIMITS.MCP_SUBSCRIPTIONS_MAX,
+      onerror: (error) => deps.logger.debug({ reason: error.message }, 'a message to /mcp was refused'),
+    });
+  }
+
+  /** Throws MCP_SCOPE_MISSING, MCP_CALLS_OPEN and MCP_CALLS_THROTTLED. */
+  async answer(caller: McpCaller, exchange: McpExchange): Promise<Response> {
+    const tool = calledTool(exchange.message);
+    try {
+      refuseOutsideScope(caller, tool);
+      this.#begin(caller, exchange);
+    } catch (fault) {
+      if (tool !== null) this.#deps.onCall(tool.name, 'refused');
+      throw fault;
+    }
+    const { message, header } = exchange;
+    const listing = this.#listings.keyOf(caller, message, header);
+    if (listing === null) return this.#serve(caller, exchange);
+    const known = this.#listings.find(listing, message);
+    return known ?? this.#listings.keep(listing, message, await this.#serve(caller, exchange));
+  }
+
+  async #serve(caller: McpCaller, exchange: McpExchange): Promise<Response> {
+    const { request, message } = exchange;
+    const authInfo = authInfoOf(caller);
+    const isLegacy = !saysRevision(message) && (await isLegacyRequest(request, message));
+    if (isLegacy) return serveLegacy(this.#serverOf(authInfo), exchange);
+    return this.#modern.fetch(request, { authInfo, parsedBody: message });
+  }
+
+  #begin({ actor }: McpCaller, exchange: McpExchange): void {
+    const verdict = this.#limits.begin(actor.userId, this.#deps.clock.monotonic());
+    if (verdict.allowed) {
+      exchange.onOver(() => this.#limits.ended(actor.userId));
+      return;
+    }
+    if (verdict.reason === 'open') {
+      throw new Fault('MCP_CALLS_OPEN', { limit: LIMITS.MCP_OPEN_CALLS_MAX, seconds: LIMITS.MCP_RETRY_AFTER_SECS });
+    }
+    const seconds = Math.max(1, Math.ceil(verdict.retryAfterMs / 1000));
+    throw new Fault('MCP_CALLS_THROTTLED', { limit: this.#deps.callsPerMinute, seconds });
+  }
+
+  #serverOf(authInfo: AuthInfo | undefined): McpServer {
+    const { clock, version, hostFor, onCall } = this.#deps;
+    const caller = authInfo?.extra?.['caller'] as McpCaller;
+    return createToolServer(hostFor(caller), {
+      ...{ version, clock, scopes: caller.scopes },
+      onCall: ({ tool, outcome }) => onCall(tool, outcome),
+    });
+  }
+}
+
+/** A tool that exists, but not for this token: told before any server is made, and so that the program can ask for more. */
+const refuseOutsideScope = ({ scopes }: McpCaller, tool: ToolFacts | null): void => {
+  if (tool === null || tool.scope === null || scopes.has(tool.scope)) return;
+  throw new Fault('MCP_SCOPE_MISSING', { tool: tool.name, scope: tool.scope });
+};
+
+/** The SDK passes it on to the maker of servers, and does nothing else with it. */
+const authInfoOf = (caller: McpCaller): AuthInfo => ({
+  token: '',
+  clientId: caller.access.kind,
+  scopes: [...caller.scopes],
+  extra: { caller },
+});
+
+/**
+ * Revisions of 2025, without a session. The SDK's own way streams every answer; here only those who asked for progress get a stream,
+ * as in the revision of 2026.
+ */
+const serveLegacy = async (server: McpServer, { request, message, onOver }: McpExchange): Promise<Response> => {
+  const transport = new WebStandardStreamableHTTPServerTransport({
+    enableJsonResponse: !asksForProgress(message),
+    keepAliveMs: LIMITS.MCP_ALIVE_MS,
+  });
+  // One that is closed under way never answers.
+  const gone = new Promise<Response>((resolve) => {
+    onOver(() => {
+      void server.close();
+      resolve(new Response(null, { status: CALLER_GONE }));
+    });
+  });
+  await server.connect(transport);
+  return Promise.race([transport.handleRequest(request, { parsedBody: message }), gone]);
+};

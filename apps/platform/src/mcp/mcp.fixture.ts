@@ -1,0 +1,111 @@
+// /mcp on a real socket over a database of its own: two accounts with a key each, edges that say what a test puts in, and tokens by name. Used by tests only.
+
+import type { Scope } from '@tunnel/mcp-tools';
+import { systemClock } from '@tunnel/runtime';
+import { openGate } from '../http/gate.fixture.ts';
+import { HttpServer } from '../http/http-server.ts';
+import { openPlatformFixture, type PlatformFixture } from '../http/platform.fixture.ts';
+import { addMcpRoutes } from '../http/routes/mcp-routes.ts';
+import { PlatformMetrics } from '../platform-metrics.ts';
+import { UserCache } from '../services/auth/users.ts';
+import { createKey } from '../services/keys.ts';
+import type { McpBearer } from '../services/oauth/mcp-tokens.ts';
+import type { UserActor } from '../services/service-context.ts';
+import { KeyUses, KnownKeys } from '../services/tunnels/verify-key.ts';
+import { AccountHost } from './account-host.ts';
+import { McpEndpoint } from './mcp-endpoint.ts';
+
+export const CALLS_PER_MINUTE = 60;
+
+export interface McpFixture extends PlatformFixture {
+  readonly url: string;
+  readonly metrics: PlatformMetrics;
+  /** The key of each. */
+  readonly keys: { readonly alice: string; readonly bob: string };
+  /** What a token is good for; of the others none is. */
+  readonly tokens: Map<string, McpBearer | Error>;
+  /** Of alice, for a connected app. */
+  giveToken(token: string, scopes: readonly Scope[], actor?: UserActor): void;
+  post(bearer: string | null, message: unknown, more?: PostOptions): Promise<Response>;
+  /** As a client of 2025 does it, without progress. */
+  call(bearer: string, tool: string, args?: object): Promise<Response>;
+  /** One more. */
+  newKey(actor: UserActor): Promise<{ readonly id: string; readonly token: string }>;
+  /** An http tunnel of theirs that lives. */
+  addTunnel(actor: UserActor, tunnelId: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+interface PostOptions {
+  readonly headers?: Record<string, string>;
+  readonly signal?: AbortSignal;
+}
+
+export const openMcp = async (): Promise<McpFixture> => {
+  let [port, metrics]: [() => number, PlatformMetrics | null] = [() => 0, null];
+  const tokens = new Map<string, McpBearer | Error>();
+  const fixture = await openPlatformFixture((app, deps) => {
+    const { db, clock, logger, settings, version } = deps;
+    metrics = new PlatformMetrics({ db, clock });
+    const counts = metrics;
+    const endpoint = new McpEndpoint({
+      ...{ clock, logger, version, callsPerMinute: CALLS_PER_MINUTE },
+      hostFor: (caller) => new AccountHost({ ...deps, users: new UserCache(deps) }, caller),
+      onCall: (tool, outcome) => counts.countMcpCall(tool, outcome),
+    });
+    addMcpRoutes(app, {
+      ...{ settings, endpoint, port: () => port() },
+      keys: new KnownKeys({ ...deps, keyUses: new KeyUses({ db, clock, logger }) }),
+      tokens: { check: async (token) => bearerOf(tokens.get(token)) },
+    });
+  });
+  const { app, deps, alice, bob } = fixture;
+  const { logger } = deps;
+  const server = new HttpServer({ host: '127.0.0.1', port: 0, app, gate: openGate(), clock: systemClock, logger });
+  await server.start();
+  port = () => server.address.port;
+  const url = `http://127.0.0.1:${server.address.port}/mcp`;
+  const newKey: McpFixture['newKey'] = (actor) => createKey(deps, actor, { label: 'model' });
+  const post: McpFixture['post'] = (bearer, message, { headers = {}, ...more } = {}) =>
+    fetch(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
+        ...headers,
+      },
+      body: typeof message === 'string' ? message : JSON.stringify(message),
+      ...more,
+    });
+  return {
+    ...fixture,
+    ...{ url, tokens, post },
+    metrics: metrics as unknown as PlatformMetrics,
+    keys: { alice: (await newKey(alice)).token, bob: (await newKey(bob)).token },
+    giveToken: (token, scopes, actor = alice) => {
+      tokens.set(token, { userId: actor.userId, grantId: 'grant', clientId: 'https://host.example/app', scopes });
+    },
+    call: (bearer, name, args = {}) => post(bearer, request('tools/call', { name, arguments: args })),
+    newKey,
+    addTunnel: async ({ userId: user_id }, tunnel_id) => {
+      const entry = { user_id, tunnel_id, protocol: 'http', label: tunnel_id, name: 'web', region_id: 'local' };
+      const registered_at = new Date(deps.clock.now());
+      await deps.db
+        .insertInto('tunnel_log')
+        .values({ ...entry, registered_at })
+        .execute();
+    },
+    stop: async () => {
+      await server.stop();
+      await fixture.close();
+    },
+  };
+};
+
+const bearerOf = (known: McpBearer | Error | undefined): McpBearer | null => {
+  if (known instanceof Error) throw known;
+  return known ?? null;
+};
+
+export const request = (method: string, params: object = {}): object => ({ jsonrpc: '2.0', id: 1, method, params });

@@ -1,0 +1,99 @@
+// Signed tokens of one audience: made with the key that signs now, checked by signature and claims, and known for as long as they hold.
+import { hash } from 'node:crypto';
+import { type Clock, randomId } from '@tunnel/runtime';
+import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import { LIMITS } from '../../limits.ts';
+import { LruCache } from './lru-cache.ts';
+import { SIGNING_ALGORITHM, type SigningKeys } from './signing-keys.ts';
+
+/** What was found of a token when its signature was checked. */
+interface CheckedToken<Claims> {
+  readonly claims: Claims;
+  readonly kid: string;
+  /** In milliseconds since the epoch of the clock. */
+  readonly expiresAt: number;
+}
+
+export interface SignedTokensOptions<Claims> {
+  readonly keys: SigningKeys;
+  readonly clock: Clock;
+  readonly issuer: string;
+  /** Whom they are for. It is what keeps a token of one kind from passing for one of another. */
+  readonly audience: string;
+  readonly typ: 'JWT' | 'at+jwt';
+  /** Ours are far shorter: a longer one is not even hashed. */
+  readonly maxCharacters: number;
+  /** null: a claim is missing, or of another type. */
+  readonly read: (payload: JWTPayload & { readonly sub: string }) => Claims | null;
+}
+
+/** Whether the account behind a token is still in order is asked for elsewhere, at every request. */
+export class SignedTokens<Claims> {
+  readonly #options: SignedTokensOptions<Claims>;
+  /** By the hash of the token: a signature takes a hundred times as long to check. */
+  readonly #checked = new LruCache<CheckedToken<Claims>>(LIMITS.VERIFIED_TOKENS_MAX);
+
+  constructor(options: SignedTokensOptions<Claims>) {
+    this.#options = options;
+  }
+
+  async issue(userId: string, claims: JWTPayload): Promise<string> {
+    const { keys, clock, issuer, audience, typ } = this.#options;
+    const { kid, privateKey } = await keys.current();
+    const issuedAt = Math.floor(clock.now() / 1000);
+    return new SignJWT(claims)
+      .setProtectedHeader({ alg: SIGNING_ALGORITHM, typ, kid })
+      .setIssuer(issuer)
+      .setAudience(audience)
+      .setSubject(userId)
+      .setIssuedAt(issuedAt)
+      .setExpirationTime(issuedAt + LIMITS.ACCESS_TOKEN_SECS)
+      .setJti(randomId('jwt'))
+      .sign(privateKey);
+  }
+
+  /** null: not one of these, or it has run out. Throws only when the keys cannot be read. */
+  async check(token: string): Promise<Claims | null> {
+    if (token.length > this.#options.maxCharacters) return null;
+    const key = hash('sha256', token, 'base64');
+    const known = this.#checked.get(key);
+    if (known !== undefined) return (await this.#stillHolds(known)) ? known.claims : null;
+    const checked = await this.#verify(token);
+    if (checked !== null) this.#checked.set(key, checked);
+    return checked?.claims ?? null;
+  }
+
+  /** A key that leaked is taken out of the database: whoever had it may have signed a token without an end. */
+  async #stillHolds({ expiresAt, kid }: CheckedToken<Claims>): Promise<boolean> {
+    const { keys, clock } = this.#options;
+    return clock.now() < expiresAt && (await keys.find(kid)) !== undefined;
+  }
+
+  async #verify(token: string): Promise<CheckedToken<Claims> | null> {
+    const { keys, clock, issuer, audience, read } = this.#options;
+    try {
+      const { payload, protectedHeader } = await jwtVerify(
+        token,
+        async ({ kid = '' }) => {
+          const key = await keys.find(kid);
+          if (key === undefined) throw new errors.JWKSNoMatchingKey();
+          return key.publicKey;
+        },
+        {
+          algorithms: [SIGNING_ALGORITHM],
+          issuer,
+          audience,
+          currentDate: new Date(clock.now()),
+          requiredClaims: ['sub', 'iat', 'exp', 'jti'],
+        },
+      );
+      const { sub, exp } = payload;
+      const claims = sub === undefined ? null : read({ ...payload, sub });
+      if (claims === null || exp === undefined) return null;
+      return { claims, kid: protectedHeader.kid ?? '', expiresAt: exp * 1000 };
+    } catch (error) {
+      if (error instanceof errors.JOSEError) return null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// A program asks to be connected: everything about its request is checked here, once, and kept for its user to decide on.
+import { OAUTH_SCOPES, type OauthScope } from '@tunnel/contract';
+import {
+  type AuthorizeRequest,
+  clientIdOf,
+  judgeAuthorizeRequest,
+  networkOf,
+  type OauthClient,
+  type QueryValues,
+  withAnswer,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { sql } from 'kysely';
+import { LIMITS } from '../../limits.ts';
+import type { ServiceContext } from '../service-context.ts';
+import type { ClientDocuments } from './client-documents.ts';
+import { findClient } from './clients.ts';
+import { newRequestId } from './decide-request.ts';
+import type { OauthAddresses } from './oauth-addresses.ts';
+
+export interface AuthorizeContext extends Pick<ServiceContext, 'db' | 'clock'> {
+  readonly addresses: OauthAddresses;
+  readonly documents: Pick<ClientDocuments, 'find'>;
+}
+
+const DEFAULT_SCOPE: OauthScope = 'tunnels:read';
+
+/**
+ * Where the browser goes: to the consent page, or back to the client with what is wrong. Throws OAUTH_CLIENT_REFUSED when nobody may be
+ * led anywhere, and OAUTH_CLIENTS_BUSY.
+ */
+export const authorize = async (context: AuthorizeContext, values: QueryValues, address: string): Promise<string> => {
+  const { issuer, resource } = context.addresses;
+  const clientId = clientIdOf(values);
+  if (clientId === null) throw refused('the request has no client_id');
+  const found = await findClient(context, clientId, networkOf(address));
+  if (found.kind === 'refused') throw refused(found.reason);
+  const offer = { resource, scopes: OAUTH_SCOPES, defaultScope: DEFAULT_SCOPE };
+  const verdict = judgeAuthorizeRequest(values, found.client, offer);
+  switch (verdict.kind) {
+    case 'untrusted':
+      throw refused(verdict.reason);
+    case 'refused': {
+      const { redirectUri, error, description, state } = verdict;
+      return withAnswer(redirectUri, { error, error_description: description, state, iss: issuer });
+    }
+    case 'asked':
+      return `/app/consent?request=${await keepRequest(context, found.client, verdict.request)}`;
+  }
+};
+
+const refused = (reason: string): Fault => new Fault('OAUTH_CLIENT_REFUSED', { reason });
+
+const keepRequest = async (
+  { db, clock, addresses }: AuthorizeContext,
+  client: OauthClient,
+  request: AuthorizeRequest<OauthScope>,
+): Promise<string> => {
+  const id = newRequestId();
+  const now = clock.now();
+  await db
+    .insertInto('oauth_requests')
+    .values({
+      id,
+      client_id: client.id,
+      client_host: client.host,
+      client_name: client.name,
+      redirect_uri: request.redirectUri,
+      code_challenge: request.codeChallenge,
+      resource: addresses.resource,
+      scope: request.scopes.join(' '),
+      state: request.state,
+      created_at: new Date(now),
+      expires_at: new Date(now + LIMITS.OAUTH_REQUEST_MS),
+    })
+    .execute();
+  await endOldest({ db });
+  return id;
+};
+
+/** The oldest, not the newest: a flood of strangers must last as long as somebody thinks to take that one's request. */
+const endOldest = async ({ db }: Pick<AuthorizeContext, 'db'>): Promise<void> => {
+  await sql`
+    delete from oauth_requests where id in (
+      select id from oauth_requests order by expires_at desc offset ${LIMITS.OAUTH_REQUESTS_MAX}
+    )`.execute(db);
+};

@@ -1,0 +1,113 @@
+// Documents about clients, at the URLs that are their ids: fetched by the guard against SSRF, judged, and believed for a while. Strangers
+// name these URLs, so everything is bounded: time, bytes, how many at once, how many for one network, how many are kept.
+import {
+  allowsPrivateClients,
+  type ClientVerdict,
+  documentLifeMs,
+  judgeClientDocument,
+  problemOfAddress,
+  problemOfDocumentUrl,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { type Clock, createGuardedFetch, type GuardedFetch, type ServerConfig } from '@tunnel/runtime';
+import { LIMITS } from '../../limits.ts';
+import { LruCache } from '../auth/lru-cache.ts';
+
+export interface ClientDocumentsDeps {
+  /** Its rule on addresses knows whether private ones are allowed. */
+  readonly fetch: GuardedFetch;
+  /** As for private addresses: over http anybody in between writes the document. */
+  readonly allowHttp: boolean;
+  readonly clock: Clock;
+}
+
+interface Judged {
+  readonly verdict: ClientVerdict;
+  readonly until: number;
+}
+
+interface Fetched {
+  readonly verdict: ClientVerdict;
+  readonly lifeMs: number;
+}
+
+export class ClientDocuments {
+  readonly #deps: ClientDocumentsDeps;
+  readonly #known = new LruCache<Judged>(LIMITS.OAUTH_DOCUMENTS_MAX);
+  /** By URL: who asks for the same one waits for the same answer. */
+  readonly #underWay = new Map<string, Promise<ClientVerdict>>();
+  readonly #underWayOf = new Map<string, number>();
+
+  constructor(deps: ClientDocumentsDeps) {
+    this.#deps = deps;
+  }
+
+  /** `network`: of whoever asks. Throws OAUTH_CLIENTS_BUSY. */
+  async find(url: string, network: string): Promise<ClientVerdict> {
+    const problem = problemOfDocumentUrl(url, this.#deps.allowHttp);
+    if (problem !== null) return { kind: 'refused', reason: `its client id ${problem}` };
+    const known = this.#known.get(url);
+    if (known !== undefined && this.#deps.clock.monotonic() < known.until) return known.verdict;
+    return this.#underWay.get(url) ?? this.#start(url, network);
+  }
+
+  #start(url: string, network: string): Promise<ClientVerdict> {
+    const ofNetwork = this.#underWayOf.get(network) ?? 0;
+    const isFull = this.#underWay.size >= LIMITS.OAUTH_DOCUMENTS_AT_ONCE;
+    if (isFull || ofNetwork >= LIMITS.OAUTH_DOCUMENTS_PER_NETWORK)
+      throw new Fault('OAUTH_CLIENTS_BUSY', { seconds: LIMITS.OAUTH_BUSY_RETRY_AFTER_SECS });
+    this.#underWayOf.set(network, ofNetwork + 1);
+    const verdict = this.#look(url).finally(() => {
+      this.#underWay.delete(url);
+      this.#release(network);
+    });
+    this.#underWay.set(url, verdict);
+    return verdict;
+  }
+
+  #release(network: string): void {
+    const left = (this.#underWayOf.get(network) ?? 1) - 1;
+    if (left === 0) this.#underWayOf.delete(network);
+    else this.#underWayOf.set(network, left);
+  }
+
+  async #look(url: string): Promise<ClientVerdict> {
+    const { verdict, lifeMs } = await this.#fetch(url);
+    this.#known.set(url, { verdict, until: this.#deps.clock.monotonic() + lifeMs });
+    return verdict;
+  }
+
+  async #fetch(url: string): Promise<Fetched> {
+    const answer = await this.#deps.fetch(url, {
+      maxBytes: LIMITS.OAUTH_DOCUMENT_MAX_BYTES,
+      timeoutMs: LIMITS.OAUTH_DOCUMENT_TIMEOUT_MS,
+      headers: { accept: 'application/json' },
+    });
+    if (answer.kind !== 'answer') return refuse(`its document could not be read: ${answer.reason}`);
+    const { status, headers, body } = answer;
+    if (status >= 300 && status < 400) return refuse('its document is a redirect, and none is followed');
+    if (status !== 200) return refuse(`its document could not be read: the answer has status ${status}`);
+    const verdict = judgeClientDocument(url, body.toString('utf8'));
+    if (verdict.kind === 'refused') return refuse(verdict.reason);
+    return { verdict, lifeMs: documentLifeMs(headers['cache-control']) };
+  }
+}
+
+const refuse = (reason: string): Fetched => ({
+  verdict: { kind: 'refused', reason },
+  lifeMs: LIMITS.OAUTH_DOCUMENT_REFUSED_MS,
+});
+
+/** As the configuration has it: at home a program's document may lie on this machine. */
+export const createClientDocuments = (
+  { platform, server }: Pick<ServerConfig, 'platform' | 'server'>,
+  clock: Clock,
+): ClientDocuments => {
+  const allowed = allowsPrivateClients(platform.oauth.allow_private_clients, {
+    host: platform.host,
+    publicHost: new URL(platform.public_url).hostname,
+    trustedProxies: [...platform.trusted_proxies, ...server.trusted_proxies],
+  });
+  const fetch = createGuardedFetch({ problemOfAddress: (address) => problemOfAddress(address, allowed), clock });
+  return new ClientDocuments({ fetch, allowHttp: allowed, clock });
+};

@@ -1,0 +1,123 @@
+// Who asks to be connected: programs with a document about themselves, and those that an operator registered because they have none.
+import { type ClientVerdict, isDocumentUrl, plainName, problemOfRedirectUri } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { randomId } from '@tunnel/runtime';
+import type { Db } from '../../db/database.ts';
+import { actorName, writeAudit } from '../audit.ts';
+import type { OperatorActor, OperatorContext } from '../service-context.ts';
+import type { ClientDocuments } from './client-documents.ts';
+import { endGrant } from './grants.ts';
+
+export interface ClientSources {
+  readonly db: Db;
+  readonly documents: Pick<ClientDocuments, 'find'>;
+}
+
+/** `network`: of whoever asks. Throws OAUTH_CLIENTS_BUSY. */
+export const findClient = (
+  { db, documents }: ClientSources,
+  clientId: string,
+  network: string,
+): Promise<ClientVerdict> => (isDocumentUrl(clientId) ? documents.find(clientId, network) : registered(db, clientId));
+
+const CLIENT_PREFIX = 'client';
+const CLIENT_ID = new RegExp(`^${CLIENT_PREFIX}_[0-9A-Za-z]{20}$`);
+
+const NOT_REGISTERED: ClientVerdict = {
+  kind: 'refused',
+  reason: 'its client id is neither an https URL nor registered here',
+};
+
+const registered = async (db: Db, id: string): Promise<ClientVerdict> => {
+  if (!CLIENT_ID.test(id)) return NOT_REGISTERED;
+  const row = await db
+    .selectFrom('oauth_clients')
+    .select(['name', 'redirect_uris'])
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  if (row === undefined) return NOT_REGISTERED;
+  // The operator vouches for the name.
+  return { kind: 'client', client: { id, host: row.name, name: row.name, redirectUris: row.redirect_uris.split(' ') } };
+};
+
+// What operators do with the latter, from the console.
+
+export interface RegisteredClient {
+  readonly id: string;
+  readonly name: string;
+  readonly redirectUris: readonly string[];
+  readonly createdAt: Date;
+  readonly revokedAt: Date | null;
+}
+
+/** Registers a client. Throws OAUTH_CLIENT_INVALID. */
+export const createOauthClient = async (
+  { db, clock }: OperatorContext,
+  actor: OperatorActor,
+  { name: typed, redirectUris }: Pick<RegisteredClient, 'name' | 'redirectUris'>,
+): Promise<RegisteredClient> => {
+  const name = plainName(typed);
+  if (name === '') throw new Fault('OAUTH_CLIENT_INVALID', { reason: 'it has no name' });
+  if (redirectUris.length === 0) throw new Fault('OAUTH_CLIENT_INVALID', { reason: 'it has no redirect URI' });
+  for (const uri of redirectUris) {
+    const problem = problemOfRedirectUri(uri);
+    if (problem !== null) throw new Fault('OAUTH_CLIENT_INVALID', { reason: `the redirect URI ${uri} ${problem}` });
+  }
+  const id = randomId(CLIENT_PREFIX);
+  const createdAt = new Date(clock.now());
+  await db.transaction().execute(async (trx) => {
+    await trx
+      .insertInto('oauth_clients')
+      .values({ id, name, redirect_uris: redirectUris.join(' '), created_at: createdAt })
+      .execute();
+    await writeAudit(trx, {
+      actor: actorName(actor),
+      action: 'oauth-client.created',
+      details: { client_id: id, name },
+    });
+  });
+  return { id, name, redirectUris, createdAt, revokedAt: null };
+};
+
+/** Those that were ever registered, newest first. */
+export const listOauthClients = async ({ db }: Pick<OperatorContext, 'db'>): Promise<RegisteredClient[]> => {
+  const rows = await db.selectFrom('oauth_clients').selectAll().orderBy('created_at', 'desc').orderBy('id').execute();
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    redirectUris: row.redirect_uris.split(' '),
+    createdAt: row.created_at,
+    revokedAt: row.revoked_at,
+  }));
+};
+
+/** It asks for nothing any more, and what was allowed to it has ended. Throws OAUTH_CLIENT_UNKNOWN. */
+export const revokeOauthClient = async (
+  { db, clock }: OperatorContext,
+  actor: OperatorActor,
+  id: string,
+): Promise<{ readonly id: string; readonly name: string; readonly grantsEnded: number }> =>
+  db.transaction().execute(async (trx) => {
+    const now = clock.now();
+    const row = await trx
+      .updateTable('oauth_clients')
+      .set({ revoked_at: new Date(now) })
+      .where('id', '=', id)
+      .where('revoked_at', 'is', null)
+      .returning('name')
+      .executeTakeFirst();
+    if (row === undefined) throw new Fault('OAUTH_CLIENT_UNKNOWN', { client: id });
+    await trx.deleteFrom('oauth_requests').where('client_id', '=', id).execute();
+    const by = actorName(actor);
+    const grants = await trx
+      .selectFrom('oauth_grants')
+      .select('id')
+      .where('client_id', '=', id)
+      .where('revoked_at', 'is', null)
+      .orderBy('id')
+      .execute();
+    for (const { id: grantId } of grants) await endGrant(trx, { grantId, actor: by, now });
+    await writeAudit(trx, { actor: by, action: 'oauth-client.revoked', details: { client_id: id, name: row.name } });
+    return { id, name: row.name, grantsEnded: grants.length };
+  });

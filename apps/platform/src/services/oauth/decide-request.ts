@@ -1,0 +1,153 @@
+// The user decides on a request: what is shown of it, and what becomes of it. Allowed, it is a grant with a code that the program redeems.
+import type { OauthDecided, OauthDecision, OauthRequest, OauthScope } from '@tunnel/contract';
+import { OAUTH_SCOPES } from '@tunnel/contract';
+import { hostOfUri, parseScopes, withAnswer } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { randomId, randomToken, sha256Hex } from '@tunnel/runtime';
+import type { Selectable, Transaction } from 'kysely';
+import type { OauthRequestsTable, Schema } from '../../db/schema.ts';
+import { LIMITS } from '../../limits.ts';
+import { writeAudit } from '../audit.ts';
+import type { ServiceContext, UserActor } from '../service-context.ts';
+import { endGrant } from './grants.ts';
+import type { OauthAddresses } from './oauth-addresses.ts';
+
+type Context = Pick<ServiceContext, 'db' | 'clock'>;
+type Asked = Selectable<OauthRequestsTable>;
+
+const REQUEST_PREFIX = 'ask';
+const REQUEST_ID = new RegExp(`^${REQUEST_PREFIX}_[0-9A-Za-z]{20}$`);
+
+export const newRequestId = (): string => randomId(REQUEST_PREFIX);
+
+/** Anything else is an id of nothing, and never reaches a query, which would refuse some of it. */
+const isRequestId = (text: string): boolean => REQUEST_ID.test(text);
+
+/** Throws OAUTH_REQUEST_UNKNOWN. It is nobody's until somebody decides: whoever has the link may look at it. */
+export const showOauthRequest = async ({ db, clock }: Context, id: string): Promise<OauthRequest> => {
+  if (!isRequestId(id)) throw new Fault('OAUTH_REQUEST_UNKNOWN');
+  const row = await db
+    .selectFrom('oauth_requests')
+    .selectAll()
+    .where('id', '=', id)
+    .where('expires_at', '>', new Date(clock.now()))
+    .executeTakeFirst();
+  if (row === undefined) throw new Fault('OAUTH_REQUEST_UNKNOWN');
+  return {
+    id: row.id,
+    client_id: row.client_id,
+    client_host: row.client_host,
+    client_name: row.client_name,
+    redirect_host: hostOfUri(row.redirect_uri),
+    scopes: scopesOf(row),
+    expires_at: row.expires_at.toISOString(),
+  };
+};
+
+/** Once. Throws OAUTH_REQUEST_UNKNOWN, and API_BAD_REQUEST for scopes that cannot be allowed: then it may be decided again. */
+export const decideOauthRequest = async (
+  { db, clock, addresses }: Context & { readonly addresses: OauthAddresses },
+  { userId }: UserActor,
+  { id, decision }: { readonly id: string; readonly decision: OauthDecision },
+): Promise<OauthDecided> => {
+  if (!isRequestId(id)) throw new Fault('OAUTH_REQUEST_UNKNOWN');
+  const now = clock.now();
+  return db.transaction().execute(async (trx) => {
+    // First, as everywhere: the account's grants are counted one after the other.
+    const user = await trx
+      .selectFrom('users')
+      .select(['epoch', 'status', 'deleted_at'])
+      .where('id', '=', userId)
+      .forNoKeyUpdate()
+      .executeTakeFirst();
+    // What began before a suspension or a deletion gives nothing after it.
+    if (user?.deleted_at !== null || user.status !== 'active') throw new Fault('ACCESS_TOKEN_INVALID');
+    const asked = await takeRequest(trx, id, now);
+    const { redirect_uri: uri, state } = asked;
+    if (!decision.allow)
+      return { redirect_to: withAnswer(uri, { error: 'access_denied', state, iss: addresses.issuer }) };
+    const scopes = allowedOf(asked, decision);
+    const code = await giveGrant(trx, { userId, epoch: user.epoch, asked, scopes, now });
+    return { redirect_to: withAnswer(uri, { code, state, iss: addresses.issuer }) };
+  });
+};
+
+/** A fault later in the transaction puts it back. */
+const takeRequest = async (trx: Transaction<Schema>, id: string, now: number): Promise<Asked> => {
+  const asked = await trx
+    .deleteFrom('oauth_requests')
+    .where('id', '=', id)
+    .where('expires_at', '>', new Date(now))
+    .returningAll()
+    .executeTakeFirst();
+  if (asked === undefined) throw new Fault('OAUTH_REQUEST_UNKNOWN');
+  return asked;
+};
+
+const scopesOf = ({ scope }: Pick<Asked, 'scope'>): OauthScope[] => [...(parseScopes(scope, OAUTH_SCOPES) ?? [])];
+
+const allowedOf = (asked: Asked, { scopes: chosen }: OauthDecision): readonly OauthScope[] => {
+  const possible = scopesOf(asked);
+  if (chosen === undefined) return possible;
+  const beyond = chosen.find((scope) => !possible.includes(scope));
+  if (beyond !== undefined) throw new Fault('API_BAD_REQUEST', { reason: `scopes: ${beyond} was not asked for` });
+  if (chosen.length === 0) throw new Fault('API_BAD_REQUEST', { reason: 'scopes: must have at least one' });
+  return possible.filter((scope) => chosen.includes(scope));
+};
+
+interface Allowed {
+  readonly userId: string;
+  readonly epoch: number;
+  readonly asked: Asked;
+  readonly scopes: readonly OauthScope[];
+  readonly now: number;
+}
+
+/** Gives the code, of which only the hash is kept. */
+const giveGrant = async (trx: Transaction<Schema>, { userId, epoch, asked, scopes, now }: Allowed): Promise<string> => {
+  const at = new Date(now);
+  const { id: grantId } = await trx
+    .insertInto('oauth_grants')
+    .values({
+      user_id: userId,
+      client_id: asked.client_id,
+      client_host: asked.client_host,
+      client_name: asked.client_name,
+      scope: scopes.join(' '),
+      resource: asked.resource,
+      epoch,
+      created_at: at,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  const code = randomToken(32);
+  await trx
+    .insertInto('oauth_codes')
+    .values({
+      code_hash: sha256Hex(code),
+      grant_id: grantId,
+      redirect_uri: asked.redirect_uri,
+      code_challenge: asked.code_challenge,
+      created_at: at,
+      expires_at: new Date(now + LIMITS.OAUTH_CODE_MS),
+    })
+    .execute();
+  await endOldest(trx, userId, now);
+  const details = { grant_id: grantId, client_id: asked.client_id, scopes };
+  await writeAudit(trx, { actor: `user:${userId}`, action: 'oauth.granted', userId, details });
+  return code;
+};
+
+/** Those over the limit of an account, the one that was used longest ago first. */
+const endOldest = async (trx: Transaction<Schema>, userId: string, now: number): Promise<void> => {
+  const over = await trx
+    .selectFrom('oauth_grants')
+    .select('id')
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .orderBy(({ fn }) => fn.coalesce('last_used_at', 'created_at'), 'desc')
+    .orderBy('id')
+    .offset(LIMITS.OAUTH_GRANTS_PER_ACCOUNT_MAX)
+    .execute();
+  for (const { id: grantId } of over) await endGrant(trx, { grantId, actor: 'system', now });
+};

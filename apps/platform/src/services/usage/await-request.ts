@@ -1,0 +1,104 @@
+// Waiting for the next request of a tunnel: long polls at its edge, one after the other, without a gap between them.
+import { CAPTURE_LIST_LIMIT, type CapturedRequest, REQUEST_WAIT_SECS } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { LIMITS } from '../../limits.ts';
+import type { ServiceContext, UserActor } from '../service-context.ts';
+import { findOfProtocol, livingRegion, type TunnelEdgeContext } from './edge-state.ts';
+
+export interface AwaitRequestContext extends TunnelEdgeContext, Pick<ServiceContext, 'clock'> {}
+
+export interface RequestWish {
+  /** In any case; left out: every one. */
+  readonly method?: string | undefined;
+  /** Of the path as it is shown. */
+  readonly pathContains?: string | undefined;
+}
+
+export interface AwaitBounds {
+  readonly withinMs: number;
+  /** Rejects with its reason, at once. */
+  readonly signal: AbortSignal;
+}
+
+/** A wait at one edge. */
+interface Wait extends RequestWish, AwaitBounds {
+  readonly regionId: string;
+  readonly tunnelId: string;
+  readonly accountId: string;
+  /** On the monotonic clock. */
+  readonly untilMs: number;
+}
+
+/** The first request that finishes from now on; null: none did in time. TUNNEL_CLOSED when the tunnel has ended, or ends. */
+export const awaitRequest = async (
+  context: AwaitRequestContext,
+  actor: UserActor,
+  id: string,
+  wish: RequestWish,
+  bounds: AwaitBounds,
+): Promise<CapturedRequest | null> => {
+  const entry = await findOfProtocol(context, actor, id, 'http');
+  const regionId = livingRegion(entry);
+  if (regionId === null) throw new Fault('TUNNEL_CLOSED');
+  const untilMs = context.clock.monotonic() + bounds.withinMs;
+  const wait = { ...wish, ...bounds, regionId, tunnelId: entry.tunnel_id, accountId: actor.userId, untilMs };
+  try {
+    return await pollNext(context, wait);
+  } catch (error) {
+    // An edge of before: there is no such path.
+    if (!(error instanceof Fault) || error.code !== 'API_NOT_FOUND') throw error;
+    return pollList(context, wait);
+  }
+};
+
+const pollNext = async (context: AwaitRequestContext, wait: Wait): Promise<CapturedRequest | null> => {
+  const { edges, clock } = context;
+  const { regionId, tunnelId, accountId, method, pathContains, signal, untilMs } = wait;
+  let after: string | undefined;
+  for (;;) {
+    const leftSecs = Math.ceil((untilMs - clock.monotonic()) / 1000);
+    const withinSecs = Math.max(REQUEST_WAIT_SECS.min, Math.min(REQUEST_WAIT_SECS.max, leftSecs));
+    const answer = await edges.nextRequest(regionId, tunnelId, accountId, {
+      ...{ method, pathContains, after, withinSecs, signal },
+    });
+    if (answer.request !== null || clock.monotonic() >= untilMs) return answer.request;
+    after = answer.cursor ?? undefined;
+  }
+};
+
+/** The list is looked at again and again: what had finished before the first look is not meant. */
+const pollList = async (context: AwaitRequestContext, wait: Wait): Promise<CapturedRequest | null> => {
+  const { edges, clock } = context;
+  const { regionId, tunnelId, accountId, signal, untilMs } = wait;
+  const finished = async (): Promise<CapturedRequest[]> => {
+    const { requests } = await edges.requests(regionId, tunnelId, accountId, CAPTURE_LIST_LIMIT.max);
+    // Newest first: the one that came first is told first.
+    return requests.filter((request) => request.duration_ms !== null).reverse();
+  };
+  const before = new Set((await finished()).map((request) => request.id));
+  for (;;) {
+    const leftMs = untilMs - clock.monotonic();
+    if (leftMs <= 0) return null;
+    await pause(clock, Math.min(leftMs, LIMITS.REQUEST_POLL_MS), signal);
+    const found = (await finished()).find((request) => !before.has(request.id) && isWanted(request, wait));
+    if (found !== undefined) return found;
+  }
+};
+
+const isWanted = ({ method, path }: CapturedRequest, wish: RequestWish): boolean =>
+  (wish.method === undefined || method.toUpperCase() === wish.method.toUpperCase()) &&
+  path.includes(wish.pathContains ?? '');
+
+const pause = (clock: ServiceContext['clock'], ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const timer = clock.setTimeout(() => {
+      signal.removeEventListener('abort', leave);
+      resolve();
+    }, ms);
+    const leave = (): void => {
+      timer.cancel();
+      reject(signal.reason as Error);
+    };
+    if (signal.aborted) leave();
+    else signal.addEventListener('abort', leave, { once: true });
+  });

@@ -1,0 +1,45 @@
+// Tunnels that live, as the edges that they live at know them: whether they are healthy, in which group, since when. The log says whose they are; an
+// edge that is away, or knows one no longer, leaves its entry as it is.
+import type { EdgeTunnel, TunnelLogEntry } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import type { ServiceContext, UserActor } from '../service-context.ts';
+import { findTunnel, listTunnels } from './tunnel-log.ts';
+
+/** The edges, asked on behalf of an account. */
+export interface LivingTunnelEdges {
+  /** Of all regions; those of an edge that does not answer are missing. */
+  tunnels(accountId: string): Promise<EdgeTunnel[]>;
+  tunnel(regionId: string, tunnelId: string, accountId: string): Promise<EdgeTunnel>;
+}
+
+export interface LivingTunnelContext extends Pick<ServiceContext, 'db'> {
+  readonly edges: LivingTunnelEdges;
+}
+
+/** Newest first, at most `limit`. */
+export const listLivingTunnels = async (
+  { db, edges }: LivingTunnelContext,
+  actor: UserActor,
+  limit: number,
+): Promise<(EdgeTunnel | TunnelLogEntry)[]> => {
+  const entries = await listTunnels({ db }, actor, { limit, offset: 0, state: 'active' });
+  if (entries.length === 0) return [];
+  const living = new Map((await edges.tunnels(actor.userId)).map((tunnel) => [tunnel.tunnel_id, tunnel]));
+  return entries.map((entry) => living.get(entry.tunnel_id) ?? entry);
+};
+
+/** One that has ended is an entry of the log. TUNNEL_UNKNOWN, also when it is somebody else's. */
+export const findLivingTunnel = async (
+  { db, edges }: LivingTunnelContext,
+  actor: UserActor,
+  id: string,
+): Promise<EdgeTunnel | TunnelLogEntry> => {
+  const entry = await findTunnel({ db }, actor, id);
+  if (entry.unregistered_at !== null || entry.region_id === null) return entry;
+  try {
+    return await edges.tunnel(entry.region_id, entry.tunnel_id, actor.userId);
+  } catch (error) {
+    if (error instanceof Fault && (error.code === 'TUNNEL_UNKNOWN' || error.code === 'EDGE_AWAY')) return entry;
+    throw error;
+  }
+};

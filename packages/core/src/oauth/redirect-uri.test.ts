@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { allowsRedirectUri, hostOfUri, problemOfRedirectUri, withAnswer } from './redirect-uri.ts';
+
+describe('a redirect URI', () => {
+  it.each([
+    'https://app.example.com/callback',
+    'https://app.example.com',
+    'https://app.example.com:8443/a?b=c&d=%20',
+    'https://[2001:db8::1]/callback',
+    'http://localhost/callback',
+    'http://127.0.0.1:33418/callback?x=1',
+    'http://[::1]:1/',
+    'http://localhost',
+  ])('may be %s', (uri) => {
+    expect(problemOfRedirectUri(uri)).toBeNull();
+  });
+
+  it.each([
+    ['javascript:alert(1)', 'is neither https nor http on localhost'],
+    ['JavaScript://localhost/%0aalert(1)', 'is neither https nor http on localhost'],
+    ['data:text/html,x', 'is neither https nor http on localhost'],
+    ['cursor://oauth/callback', 'is neither https nor http on localhost'],
+    ['//app.example.com/callback', 'is neither https nor http on localhost'],
+    ['', 'is neither https nor http on localhost'],
+    [' https://app.example.com/', 'is neither https nor http on localhost'],
+    ['http://app.example.com/callback', 'is http and not on localhost, 127.0.0.1 or [::1]'],
+    ['http://localhost.example.com/', 'is http and not on localhost, 127.0.0.1 or [::1]'],
+    ['http://127.0.0.2/', 'is http and not on localhost, 127.0.0.1 or [::1]'],
+    ['http://0x7f.1/', 'is http and not on localhost, 127.0.0.1 or [::1]'],
+    ['http://localhost:80@evil.example/', 'has a user name in it'],
+    ['https://app.example.com@evil.example/', 'has a user name in it'],
+    ['https://app.example.com/callback#token', 'has a fragment'],
+    ['http://localhost/#', 'has a fragment'],
+    ['https://evil.example\\.app.example.com/', 'is not a URL'],
+    ['https://app.example.com/a\\b', 'is not a URL'],
+    ['https://app.example.com/a b', 'is not a URL'],
+    ['https://app.example.com/a\nb', 'is not a URL'],
+    ['https://app.example.com/ä', 'is not a URL'],
+    ['https://ex ample.com/', 'is not a URL'],
+    ['https:/app.example.com/', 'is not a URL'],
+    ['https:app.example.com', 'is not a URL'],
+    ['https:///callback', 'is not a URL'],
+    [`https://app.example.com/${'a'.repeat(2000)}`, 'is too long'],
+  ])('is refused: %j', (uri, problem) => {
+    expect(problemOfRedirectUri(uri)).toBe(problem);
+  });
+
+  it('is read as a parser of URLs reads it: none that passes goes to another host than it shows', () => {
+    for (const uri of ['https://app.example.com:8443/a@b', 'https://a.example?@b.example', 'http://127.0.0.1:1?//b/']) {
+      expect(problemOfRedirectUri(uri)).toBeNull();
+      expect(new URL(uri).host).toBe(hostOfUri(uri));
+    }
+  });
+});
+
+describe('one that was asked for', () => {
+  const listed = ['https://app.example.com/callback', 'http://127.0.0.1/callback', 'http://localhost:3000/cb?x=1'];
+
+  it.each([
+    'https://app.example.com/callback',
+    'http://127.0.0.1/callback',
+    'http://127.0.0.1:49152/callback',
+    'http://localhost/cb?x=1',
+    'http://localhost:3001/cb?x=1',
+  ])('is taken: %s', (asked) => {
+    expect(allowsRedirectUri(listed, asked)).toBe(true);
+  });
+
+  it.each([
+    'https://app.example.com/callback/',
+    'https://app.example.com/callback?x=1',
+    'https://app.example.com/callback2',
+    'https://app.example.com/call',
+    'https://app.example.com:444/callback',
+    'https://APP.example.com/callback',
+    'https://app.example.com.evil.example/callback',
+    'http://localhost:1/callback',
+    'http://[::1]:1/callback',
+    'http://127.0.0.1:49152/callback/..',
+    'http://127.0.0.1:49152@evil.example/callback',
+    'http://127.0.0.1:x/callback',
+    'https://127.0.0.1/callback',
+  ])('is none of those: %s', (asked) => {
+    expect(allowsRedirectUri(listed, asked)).toBe(false);
+  });
+});
+
+it.each([
+  ['https://a.example/cb', 'https://a.example/cb?code=a%26b&iss=https%3A%2F%2Fp.example'],
+  ['https://a.example', 'https://a.example?code=a%26b&iss=https%3A%2F%2Fp.example'],
+  ['https://a.example/cb?x=1', 'https://a.example/cb?x=1&code=a%26b&iss=https%3A%2F%2Fp.example'],
+  ['https://a.example/cb?', 'https://a.example/cb?code=a%26b&iss=https%3A%2F%2Fp.example'],
+])('an answer goes behind what %s has already', (uri, answer) => {
+  expect(withAnswer(uri, { code: 'a&b', state: null, iss: 'https://p.example' })).toBe(answer);
+});
+
+it.each([
+  ['http://127.0.0.1:3000/x', '127.0.0.1:3000'],
+  ['https://App.example.com', 'app.example.com'],
+  ['nothing', ''],
+])('of %s people see %s', (uri, host) => {
+  expect(hostOfUri(uri)).toBe(host);
+});

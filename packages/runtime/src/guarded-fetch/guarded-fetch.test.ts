@@ -1,0 +1,195 @@
+// Fetches of strangers' URLs over real sockets: what comes back, what is refused, and that bounds hold.
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { problemOfAddress } from '@tunnel/core';
+import { eventually, FakeClock, testCertificate } from '@tunnel/testkit';
+import { afterEach, expect, it } from 'vitest';
+import { systemClock } from '../clock.ts';
+import { createGuardedFetch, type GuardedFetchDeps } from './guarded-fetch.ts';
+
+const servers: Server[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeAllConnections();
+    await closed;
+  }
+});
+
+const start = async (answer: RequestListener, isTls = false): Promise<number> => {
+  const server = isTls ? createTlsServer(testCertificate(), answer) : createServer(answer);
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+};
+const fetchOf = (more: Partial<GuardedFetchDeps> = {}, allowPrivate = true) =>
+  createGuardedFetch({
+    problemOfAddress: (address) => problemOfAddress(address, allowPrivate),
+    clock: systemClock,
+    ...more,
+  });
+const BOUNDS = { maxBytes: 1024, timeoutMs: 20_000 };
+const here = () => Promise.resolve(['127.0.0.1']);
+
+it('gives status, headers and body, and asks by the name of the URL', async () => {
+  const asked: (string | undefined)[] = [];
+  const port = await start((request, response) => {
+    asked.push(request.method, request.headers.host, request.url, request.headers['accept']);
+    response.writeHead(404, { 'cache-control': 'max-age=60' }).end('{"a":1}');
+  });
+  const bounds = { ...BOUNDS, headers: { accept: 'application/json' } };
+  const outcome = await fetchOf({ lookup: here })(`http://client.example:${port}/x?y#z`, bounds);
+  expect(outcome).toMatchObject({ kind: 'answer', status: 404, headers: { 'cache-control': 'max-age=60' } });
+  expect(outcome.kind === 'answer' && outcome.body.toString()).toBe('{"a":1}');
+  expect(asked).toEqual(['GET', `client.example:${port}`, '/x?y', 'application/json']);
+});
+
+it('sends a body as a POST', async () => {
+  const port = await start((request, response) => void request.pipe(response.writeHead(200)));
+  const outcome = await fetchOf()(`http://127.0.0.1:${port}/`, { ...BOUNDS, body: Buffer.from('hello') });
+  expect(outcome.kind === 'answer' && outcome.body.toString()).toBe('hello');
+});
+
+it('a redirect is an answer, and is not followed', async () => {
+  let asked = 0;
+  const port = await start((_request, response) => {
+    asked += 1;
+    response.writeHead(302, { location: '/elsewhere' }).end();
+  });
+  expect(await fetchOf()(`http://127.0.0.1:${port}/`, BOUNDS)).toMatchObject({ kind: 'answer', status: 302 });
+  expect(asked).toBe(1);
+});
+
+it.each([
+  [
+    'with its length',
+    (bytes: number): RequestListener =>
+      (_, response) =>
+        void response.end(Buffer.alloc(bytes)),
+  ],
+  [
+    'in chunks',
+    (bytes: number): RequestListener =>
+      (_, response) => {
+        response.write(Buffer.alloc(bytes - 1));
+        response.end(Buffer.alloc(1));
+      },
+  ],
+])('an answer of just the bytes is taken, one more is too long: %s', async (_how, answer) => {
+  const exact = await start(answer(1024));
+  expect(await fetchOf()(`http://127.0.0.1:${exact}/`, BOUNDS)).toMatchObject({ kind: 'answer' });
+  const over = await start(answer(1025));
+  expect(await fetchOf()(`http://127.0.0.1:${over}/`, BOUNDS)).toEqual({
+    kind: 'too_long',
+    reason: '127.0.0.1 answered with more than 1024 bytes',
+  });
+});
+
+it('an endless answer is cut off, and its connection closed', async () => {
+  let isClosed = false;
+  const port = await start((_request, response) => {
+    response.on('close', () => (isClosed = true));
+    const more = (): void => {
+      for (let taken = true; taken && !response.destroyed; ) taken = response.write(Buffer.alloc(65_536));
+    };
+    response.on('drain', more);
+    more();
+  });
+  expect((await fetchOf()(`http://127.0.0.1:${port}/`, BOUNDS)).kind).toBe('too_long');
+  await eventually(() => expect(isClosed).toBe(true));
+});
+
+it.each([
+  ['says nothing', () => {}],
+  ['drips', (_request, response) => void response.writeHead(200, { 'content-length': '100' }).write('{')],
+] as [string, RequestListener][])('a server that %s is given up at the deadline', async (_how, answer) => {
+  const clock = new FakeClock();
+  let arrived = 0;
+  const port = await start((request, response) => {
+    arrived += 1;
+    answer(request, response);
+  });
+  const outcome = fetchOf({ clock })(`http://127.0.0.1:${port}/`, { ...BOUNDS, timeoutMs: 5000 });
+  await eventually(() => expect(arrived).toBe(1));
+  await clock.advance(5000);
+  expect(await outcome).toEqual({ kind: 'timeout', reason: '127.0.0.1 did not answer within 5 s' });
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it('a name server that hangs is given up at the deadline, too', async () => {
+  const clock = new FakeClock();
+  const outcome = fetchOf({ clock, lookup: () => new Promise(() => {}) })('https://slow.example/', BOUNDS);
+  await clock.advance(BOUNDS.timeoutMs);
+  expect((await outcome).kind).toBe('timeout');
+});
+
+it('a caller that gives up ends it, before and during', async () => {
+  const caller = new AbortController();
+  let arrived = 0;
+  const port = await start(() => void (arrived += 1));
+  const outcome = fetchOf()(`http://127.0.0.1:${port}/`, { ...BOUNDS, signal: caller.signal });
+  await eventually(() => expect(arrived).toBe(1));
+  caller.abort();
+  expect((await outcome).kind).toBe('timeout');
+  expect((await fetchOf()(`http://127.0.0.1:${port}/`, { ...BOUNDS, signal: caller.signal })).kind).toBe('timeout');
+  expect(arrived).toBe(1);
+});
+
+it('no connection is made to a place inside, by address or by name, nor after a name has changed its mind', async () => {
+  let connections = 0;
+  const port = await start((_request, response) => void response.end());
+  servers[0]?.on('connection', () => (connections += 1));
+  const answers = [['93.184.216.34', '127.0.0.1'], ['127.0.0.1'], ['10.0.0.1']];
+  const lookup = () => Promise.resolve(answers.shift() ?? []);
+  for (const host of ['127.0.0.1', '[::1]', '0x7f.1', 'localhost', 'a.example', 'b.example', 'c.example']) {
+    const fetching = fetchOf(host.endsWith('example') ? { lookup } : {}, false)(
+      `http://${host}:${port}/s3cret`,
+      BOUNDS,
+    );
+    const outcome = await fetching;
+    expect([host, outcome.kind]).toEqual([host, 'refused']);
+    expect(outcome.kind !== 'answer' && outcome.reason).not.toContain('s3cret');
+  }
+  expect(connections).toBe(0);
+});
+
+it('one look-up decides: the connection goes where it said', async () => {
+  let asked = 0;
+  const port = await start((_request, response) => void response.end());
+  const lookup = () => Promise.resolve(asked++ === 0 ? ['127.0.0.1'] : ['127.0.0.99']);
+  expect((await fetchOf({ lookup })(`http://rebind.example:${port}/`, BOUNDS)).kind).toBe('answer');
+  expect(asked).toBe(1);
+});
+
+it('a certificate is checked against the name', async () => {
+  const port = await start((_request, response) => void response.end('ok'), true);
+  const untrusted = await fetchOf()(`https://localhost:${port}/s3cret`, BOUNDS);
+  expect(untrusted).toMatchObject({
+    kind: 'failed',
+    reason: expect.stringMatching(/^localhost could not be reached \(/),
+  });
+  const { cert } = testCertificate();
+  expect((await fetchOf({ ca: cert })(`https://localhost:${port}/`, BOUNDS)).kind).toBe('answer');
+  const other = fetchOf({ ca: cert, lookup: here })(`https://other.example:${port}/`, BOUNDS);
+  expect(await other).toMatchObject({
+    kind: 'failed',
+    reason: expect.stringContaining('ERR_TLS_CERT_ALTNAME_INVALID'),
+  });
+});
+
+it('a place where nobody listens, and a server that only ever says 103, are failures', async () => {
+  const port = await start((_request, response) => {
+    const again = (): void => {
+      if (response.destroyed) return;
+      response.writeEarlyHints({ link: '</a>; rel=preload' });
+      setImmediate(again);
+    };
+    again();
+  });
+  expect((await fetchOf()(`http://127.0.0.1:${port}/`, BOUNDS)).kind).toBe('failed');
+  expect(await fetchOf()('http://127.0.0.1:1/', BOUNDS)).toEqual({
+    kind: 'failed',
+    reason: '127.0.0.1 could not be reached (ECONNREFUSED)',
+  });
+});
