@@ -80,7 +80,7 @@ describe('a wait for a request', () => {
   it('asks for no more than is left of its time', async () => {
     answers = [none('c-1')];
     const clock = new FakeClock();
-    server.on('request', () => clock.advance(20_000));
+    server.on('request', () => void clock.advance(20_000));
     expect(await wait({ withinMs: 45_000 }, undefined, clock)).toBeNull();
     expect(asked.map(({ searchParams }) => searchParams.get('timeout_secs'))).toEqual(['30', '25', '5']);
   });

@@ -36,7 +36,7 @@ export const mcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
     .action(async ({ readOnly, allow, ...flags }: McpFlags) => {
       const { serveMcp } = await import('../mcp/serve-mcp.ts');
       // What is not understood is said now, to a person, and not to a model that asks for a tunnel later.
-      if (allow !== undefined) (await import('../mcp/allowed-targets.ts')).allowedTargets(allow);
+      if (allow !== undefined) (await import('../mcp/wanted-tunnel.ts')).allowedTargets(allow);
       const rules = () => loadConfig(flags.config, io)?.values.mcp;
       const isReadOnly = readOnly ?? rules()?.read_only ?? false;
       finish(await serveMcp({ flags, readOnly: isReadOnly, allow: () => allow ?? rules()?.allow ?? null }, io));

@@ -22,10 +22,18 @@ export interface StatusSources {
 
 export const hostStatus = async (sources: StatusSources): Promise<HostStatus> => {
   const { running, allow } = sources;
-  const [edge, account] = await Promise.all([edgeFields(sources), accountFields(sources)]);
+  const [edge, known] = await Promise.all([edgeFields(sources), accountFields(sources)]);
+  const { plan, tunnel_limit, active_tunnels, ...account } = known;
   const status = running === null ? null : statusOf(running, process.pid);
   return {
     account,
+    plan,
+    active_tunnels,
+    limits: {
+      tunnels: tunnel_limit,
+      tunnels_of_this_server: CLI_LIMITS.MCP_TUNNELS_MAX,
+      may_open: allow,
+    },
     edge,
     versions: { client: VERSION, node: process.versions.node, edge: edge.version },
     client: {
@@ -36,7 +44,6 @@ export const hostStatus = async (sources: StatusSources): Promise<HostStatus> =>
       tunnels: status?.tunnels ?? [],
       since: status?.since ?? null,
     },
-    limits: { tunnels_of_this_server: CLI_LIMITS.MCP_TUNNELS_MAX, may_open: allow },
   };
 };
 
