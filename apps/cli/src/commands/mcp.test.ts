@@ -61,7 +61,14 @@ const open = async (flags: readonly string[] = [], options: Partial<TestIoOption
 
 const visit = async (publicUrl: unknown, path: string, method = 'POST'): Promise<number> => {
   const { host, port: publicPort } = new URL(String(publicUrl));
-  const sent = httpRequest({ host: '127.0.0.1', port: publicPort, path, method, headers: { host, ...JSON_BODY }, agent: false });
+  const sent = httpRequest({
+    host: '127.0.0.1',
+    port: publicPort,
+    path,
+    method,
+    headers: { host, ...JSON_BODY },
+    agent: false,
+  });
   const [response] = (await once(sent.end('{}'), 'response')) as [NodeJS.ReadableStream & { statusCode: number }];
   response.resume();
   await once(response, 'end');
