@@ -89,8 +89,12 @@ export class AccountHost implements ToolHost {
     return replayRequest(this.#deps, this.#actor, tunnel, requestId);
   }
 
-  waitForRequest(tunnel: string, wish: RequestWish, withinMs: number, { signal }: ToolCall) {
-    const { method, path_contains: pathContains } = wish;
+  waitForRequest(
+    tunnel: string,
+    { method, path_contains: pathContains }: Parameters<ToolHost['waitForRequest']>[1],
+    withinMs: number,
+    { signal }: ToolCall,
+  ) {
     return awaitRequest(this.#deps, this.#actor, tunnel, { method, pathContains }, { withinMs, signal });
   }
 
