@@ -1,6 +1,6 @@
 // What the tools of /mcp stand on: the account of the caller, through the services that the REST API calls. Nobody else's tunnel exists here.
 import { CAPTURE_LIST_LIMIT, CHART_DAYS } from '@tunnel/contract';
-import type { HostStatus, HostUsage, RequestWish, ShownTunnel, ToolCall, ToolHost, ToolName } from '@tunnel/mcp-tools';
+import type { HostStatus, HostUsage, ShownTunnel, ToolCall, ToolHost, ToolName } from '@tunnel/mcp-tools';
 import { writeAudit } from '../services/audit.ts';
 import type { AuthContext } from '../services/auth/auth-context.ts';
 import { showMe } from '../services/auth/users.ts';
