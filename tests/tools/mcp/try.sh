@@ -154,7 +154,7 @@ if node "$root/apps/cli/bin/tunnel.mjs" mcp-publish --help 2>/dev/null | grep -q
   pids+=("$publisher")
   if until_true 20 grep -q '"event":"ready"' "$published"; then
     relay_to "$http_url" "$work/published-token" "published.localhost" &&
-      try_conformance 'a published server' "$relay/mcp" server-initialize ping tools-list resources-list prompts-list
+      try_conformance 'a published server' "$relay/mcp" "${scenarios[@]}"
     published_at=("$relay/mcp" --transport http)
     try_inspector 'a published server: tools/call' published_at 'it.content[0].text === "hello ann"' \
       --method tools/call --tool-name greet --tool-arg name=ann

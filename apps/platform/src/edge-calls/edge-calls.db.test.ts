@@ -261,8 +261,8 @@ describe('asking the edge of a tunnel', () => {
     });
     const tunnelId = await openAt(edge);
     const { signal } = new AbortController();
-    const wish = { method: 'POST', pathContains: '/a&b', after: 'run-0', withinSecs: 7, signal };
-    expect(await calls().nextRequest('eu', tunnelId, account.accountId, wish)).toEqual({
+    const filter = { method: 'POST', pathContains: '/a&b', after: 'run-0', withinSecs: 7, signal };
+    expect(await calls().nextRequest('eu', tunnelId, account.accountId, filter)).toEqual({
       request: null,
       cursor: 'run-1',
     });
@@ -286,8 +286,8 @@ describe('asking the edge of a tunnel', () => {
     });
     const tunnelId = await openAt(edge);
     const caller = new AbortController();
-    const wish = { withinSecs: 30, signal: caller.signal };
-    const answer = calls().nextRequest('eu', tunnelId, account.accountId, wish);
+    const filter = { withinSecs: 30, signal: caller.signal };
+    const answer = calls().nextRequest('eu', tunnelId, account.accountId, filter);
     const end = answer.catch(String);
     await eventually(() => expect(open).toBe(1));
     caller.abort(new Error('the caller has gone'));
