@@ -59,8 +59,8 @@ const edge = (): EdgeTunnels =>
     ...{ token: new Secret('key'), caFile: undefined, insecure: false, proxyFor: () => null },
   });
 
-const wait = (wish: object = {}, signal = new AbortController().signal, clock = HASTY) =>
-  awaitRequest(edge(), { tunnelId: 'tun_a', withinMs: 60_000, ...wish }, signal, { clock });
+const wait = (filter: object = {}, signal = new AbortController().signal, clock = HASTY) =>
+  awaitRequest(edge(), { tunnelId: 'tun_a', withinMs: 60_000, ...filter }, signal, { clock });
 
 const none = (cursor: string) => [200, { request: null, cursor }] as const;
 const found = (request: CapturedRequest) => [200, { request, cursor: null }] as const;
