@@ -6,6 +6,7 @@ import { EDGE_LIMITS } from '../../apps/edge/src/limits.ts';
 import { LIMITS as PLATFORM_LIMITS } from '../../apps/platform/src/limits.ts';
 import { CLIENT_LIMITS } from '../../packages/client/src/limits.ts';
 import { CORE_LIMITS } from '../../packages/core/src/limits.ts';
+import { BRIDGE_LIMITS } from '../../packages/mcp-bridge/src/limits.ts';
 import { MCP_TOOL_LIMITS } from '../../packages/mcp-tools/src/limits.ts';
 import { MUX_LIMITS } from '../../packages/mux/src/limits.ts';
 import { PEER_LIMITS } from '../../packages/peer/src/limits.ts';
@@ -51,6 +52,7 @@ const PARTS = [
   { title: 'The platform', file: 'apps/platform/src/limits.ts', values: PLATFORM_LIMITS },
   { title: 'Peers', file: 'packages/peer/src/limits.ts', values: PEER_LIMITS },
   { title: 'The client', file: 'packages/client/src/limits.ts', values: CLIENT_LIMITS },
+  { title: 'The bridge to an MCP server', file: 'packages/mcp-bridge/src/limits.ts', values: BRIDGE_LIMITS },
   { title: 'Tools of models', file: 'packages/mcp-tools/src/limits.ts', values: MCP_TOOL_LIMITS },
   { title: 'The command line', file: 'apps/cli/src/limits.ts', values: CLI_LIMITS },
 ].map((part) => ({ ...part, sections: sectionsOf(part.file, part.values) }));

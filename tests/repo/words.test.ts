@@ -28,9 +28,9 @@ const spoken = (name: string): string =>
     .replace(/[^a-z0-9]+/g, ' ')
     .trim()} `;
 
-/** The refused words of a name. What is done in place needs no other word. */
+/** The refused words of a name. What is done in place needs no other word, and the hint of an open world is the protocol's of models. */
 const refusedIn = (name: string): string[] => {
-  const text = spoken(name).replaceAll(' in place ', ' ');
+  const text = spoken(name).replaceAll(' in place ', ' ').replaceAll(' open world ', ' ');
   return refused.filter((word) => text.includes(` ${word} `) || text.includes(` ${word}s `));
 };
 

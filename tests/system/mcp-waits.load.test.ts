@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { UserPublic } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { residentMb } from './http-tunnels.fixture.ts';
+import { INSPECTABLE, memoryProbeOf } from './inspector.fixture.ts';
 import { MANY_LOGINS, Person } from './platform-test.fixture.ts';
 import { type Harness, it } from './system-test.fixture.ts';
 import { UsageReportingEdge } from './usage-reporting-edge.fixture.ts';
@@ -17,7 +17,8 @@ const SOON = { timeoutMs: 60_000 };
 it('1,000 waiting calls take the platform less than 100 MB, and leave nothing when their callers do', async ({
   harness,
 }) => {
-  const platform = await harness.stack({ command: 'platform', tables: MANY_LOGINS });
+  const platform = await harness.stack({ command: 'platform', tables: MANY_LOGINS, env: INSPECTABLE });
+  const probe = harness.use(await memoryProbeOf(platform.program));
   const edge = await startSilentEdge(harness);
   const link = await UsageReportingEdge.join(platform, edge.url);
   harness.use(link.keepBeating());
@@ -55,11 +56,12 @@ it('1,000 waiting calls take the platform less than 100 MB, and leave nothing wh
   first.abort();
   await Promise.all(trial);
   await eventually(() => expect(edge.waiting()).toBe(0), SOON);
-  const before = residentMb(platform.program.pid);
+  const before = await probe.held();
 
   const calls = models.flatMap((model) => Array.from({ length: CALLS_EACH }, () => wait(model, leaving.signal)));
   await eventually(() => expect(edge.waiting()).toBe(ACCOUNTS * CALLS_EACH), SOON);
-  expect(residentMb(platform.program.pid) - before).toBeLessThan(WAITING_MAX_MB);
+  const waiting = await probe.held();
+  expect(waiting.residentMb - before.residentMb).toBeLessThan(WAITING_MAX_MB);
   leaving.abort();
   await Promise.all(calls);
   await eventually(() => expect(edge.waiting()).toBe(0), SOON);

@@ -237,3 +237,64 @@ it('an operator registers an app beside the running stack, and shuts it out agai
   const refused = await ask();
   expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('nor registered here')]);
 });
+
+it('a model with a key waits for a webhook at the platform, reads it, sends it again and closes the tunnel', async ({
+  harness,
+  stack,
+}) => {
+  const [person, other] = [await Person.signUp(stack, 'model'), await Person.signUp(stack, 'other')];
+  const [key, otherKey] = [await person.newKey(), await other.newKey()];
+  let served = 0;
+  const web = harness.use(
+    await startWeb((_, response) => {
+      served += 1;
+      response.end('thanks');
+    }),
+  );
+  const { tunnel_id: tunnel, public_url } = await (await openWith(harness, stack, key, ['http', web.port])).ready();
+  const useTool = async (name: string, args: object, token = key.token) => {
+    const response = await fetch(`${stack.run.platform_url}/mcp`, {
+      method: 'POST',
+      headers: {
+        ...{ authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }),
+    });
+    const { result } = (await response.json()) as { result: ToolTold };
+    return result.structuredContent ?? result.content[0]?.text;
+  };
+  await eventually(async () => {
+    expect(await useTool('list_tunnels', {})).toMatchObject({ tunnels: [{ tunnel_id: tunnel, healthy: true }] });
+  }, SOON);
+  expect(await useTool('get_tunnel', { tunnel }, otherKey.token)).toMatch(/^TUNNEL_UNKNOWN: /);
+
+  // It waits for what finishes after it began: visits go on until one of them has.
+  const waited = { request: { id: '' } };
+  const waiting = useTool('wait_for_request', { tunnel, path_contains: 'hook' }).then((told) =>
+    Object.assign(waited, told),
+  );
+  await eventually(async () => {
+    await askHttp(endpointOf(public_url), { path: '/hook?n=1' });
+    expect(waited.request.id).toMatch(/^req_/);
+  }, SOON);
+  await waiting;
+  const request = { tunnel, request_id: waited.request.id };
+  expect(await useTool('get_request', request)).toMatchObject({
+    ...{ request: { path: '/hook?n=1', status: 200 }, untrusted: true },
+  });
+  const before = served;
+  expect(await useTool('replay_request', request)).toMatchObject({ request: { status: 200 } });
+  expect(served).toBe(before + 1);
+  expect(await useTool('close_tunnel', { tunnel })).toEqual({ tunnel_id: tunnel, closed: true });
+  await eventually(async () => expect((await person.entry(tunnel)).unregistered_at).not.toBeNull(), SOON);
+
+  const metrics = await (await fetch(stack.run.metrics_url)).text();
+  expect(metrics).toContain('tunnel_mcp_calls_total{tool="replay_request",outcome="ok"} 1');
+  expect(metrics).toContain('tunnel_oauth_grants 0');
+});
+
+interface ToolTold {
+  readonly structuredContent?: Readonly<Record<string, unknown>>;
+  readonly content: readonly { readonly text: string }[];
+}

@@ -65,18 +65,21 @@ start_edge() {
   start_server edge "$@"
 }
 
-# start_stack NAME [LINES_OF_SERVER [TABLES]]: the same with platform and database; sets `data_dir` too.
+# start_stack NAME [LINES_OF_SERVER [TABLES]]: the same with platform and database; sets `data_dir` too. With `platform_port` the platform
+# is there, and says so in all that names its own address.
 start_stack() {
   start_server stack "$@"
 }
 
 start_server() {
-  local command=$1 dir=$work/$2
+  local command=$1 dir=$work/$2 public_address=
   shift
+  [[ -z ${platform_port:-} ]] || public_address="public_url = \"http://127.0.0.1:$platform_port\""
   mkdir "$dir"
   cat >"$dir/server.toml" <<TOML
 [platform]
-port = 0
+port = ${platform_port:-0}
+$public_address
 [server]
 control_port = 0
 api_port = 0

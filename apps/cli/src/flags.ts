@@ -34,24 +34,31 @@ export const FLAG_GROUPS = {
   connection: 'Connection:',
 } as const;
 
-export const addServerFlags = (command: Command): Command =>
+export interface ServerFlagOptions {
+  /** false: the command has a flag of this name that means something else. */
+  readonly hasTokenFile?: boolean;
+}
+
+export const addServerFlags = (command: Command, { hasTokenFile = true }: ServerFlagOptions = {}): Command => {
   command
     .optionsGroup(FLAG_GROUPS.connection)
     .option('--server <host:port>', 'Control port of the edge (default: config.yml, else 127.0.0.1:4040)')
-    .option('--token <key>', 'API key (visible in `ps`; prefer --token-file)')
-    .option('--token-file <file>', 'File with the API key')
+    .option('--token <key>', `API key (visible in \`ps\`; prefer ${hasTokenFile ? '--token-file' : 'TUNNEL_API_KEY'})`);
+  if (hasTokenFile) command.option('--token-file <file>', 'File with the API key');
+  return command
     .option('--tls', 'Use TLS also to this machine')
     .option('--no-tls', 'Send everything in clear, the API key too')
     .option('--ca-file <file>', 'Trust the authorities in this PEM file')
     .option('--insecure', 'Accept any certificate (test servers only)')
     .option(...PROXY_FLAG)
     .option('--config <file>', 'Config file (default: ~/.tunnel/config.yml)');
+};
 
 /** Its value is looked at when a connection is made: a refusal here would repeat a password that stands in it. */
 export const PROXY_FLAG = ['--proxy <url>', 'HTTP or SOCKS5 proxy to go through; none: go direct'] as const;
 
-export const addConnectionFlags = (command: Command): Command =>
-  addServerFlags(addJsonFlag(command))
+export const addConnectionFlags = (command: Command, options: ServerFlagOptions = {}): Command =>
+  addServerFlags(addJsonFlag(command), options)
     .option('--client-name <name>', 'What lists call this computer (default: its host name)')
     .option('--wait', 'Retry until the server is reachable')
     .addOption(

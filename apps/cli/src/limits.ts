@@ -32,6 +32,12 @@ export const CLI_LIMITS = {
   /** sockets that a command asks; whatever else is in the folder was not put there by clients */
   AGENT_SOCKETS_MAX: 256,
 
+  // --- published MCP servers ---
+  /** connections to the socket of one, which all come through the tunnel: a call each, and those that wait or are idle */
+  MCP_PUBLISH_CONNECTIONS_MAX: 128,
+  /** the same command that is published at the same time, by one user */
+  MCP_PUBLISH_SOCKETS_MAX: 8,
+
   // --- tunnels of an account ---
   /** live tunnels that `tunnel list`, `requests` and `replay` read; more are not looked at */
   ACCOUNT_TUNNELS_MAX: 10_000,

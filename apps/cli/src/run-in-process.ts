@@ -21,8 +21,8 @@ export const runInProcess = async (args: readonly string[], stdoutClosed: Promis
     signals: process,
     connect: async (options) => (await import('@tunnel/client')).connect(options),
   };
-  // A host waits for the list of tools before it shows anything: what it does not need is not read for it.
-  const runsAlone = args[0] === 'mcp';
-  const run = runsAlone ? (await import('./run-mcp.ts')).runMcp : (await import('./run.ts')).run;
-  return run(args, io);
+  if (args[0] !== 'mcp') return (await import('./run.ts')).run(args, io);
+  // A host waits for the list of tools before it shows anything: the other commands would take longer to load than it may take to answer.
+  const [{ runProgram }, { mcpCommand }] = await Promise.all([import('./program.ts'), import('./commands/mcp.ts')]);
+  return runProgram(args, io, [['Models:', [mcpCommand]]]);
 };

@@ -182,8 +182,8 @@ const codeOfRefusals = (refusals: readonly Fault[]): ExitCode =>
   [EXIT.accountClosed, EXIT.usage].find((code) => refusals.some((fault) => exitCodeOf(fault) === code)) ??
   EXIT.tunnelsRefused;
 
-const chooseOutput = ({ settings, flags }: TunnelRun, io: Io): Output => {
-  if (flags.json === true) return jsonOutput(io);
+const chooseOutput = ({ settings, flags, readyFields }: TunnelRun, io: Io): Output => {
+  if (flags.json === true) return jsonOutput(io, readyFields);
   // A terminal without a cursor that moves gets lines, as a pipe does.
   const isLive = io.stdout.isTTY === true && io.env['TERM'] !== 'dumb';
   return isLive ? new LiveOutput(io, settings.server) : new RunLines(io);

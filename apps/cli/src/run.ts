@@ -13,6 +13,7 @@ import { listCommand } from './commands/list.ts';
 import { loginCommand, logoutCommand } from './commands/login.ts';
 import { logsCommand } from './commands/logs.ts';
 import { mcpCommand } from './commands/mcp.ts';
+import { mcpPublishCommand } from './commands/mcp-publish.ts';
 import { p2pCommand } from './commands/p2p.ts';
 import { poolsCommand } from './commands/pools.ts';
 import { readyCommand } from './commands/ready.ts';
@@ -33,7 +34,7 @@ import { type CommandGroups, makeProgram, runProgram } from './program.ts';
 const COMMAND_GROUPS: CommandGroups = [
   ['Share a local service:', [httpCommand, filesCommand, tcpCommand, udpCommand, p2pCommand, startCommand]],
   ['Inspect:', [listCommand, requestsCommand, replayCommand, statusCommand, logsCommand, poolsCommand, doctorCommand]],
-  ['Models:', [mcpCommand]],
+  ['Models:', [mcpCommand, mcpPublishCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],
   ['Set up:', [initCommand, checkCommand, serviceCommand, completionCommand]],

@@ -30,6 +30,8 @@ export interface TunnelRun {
   readonly peers?: readonly ConnectPeerOptions[];
   /** Reads the file again and applies it. Left out: there is nothing to read. */
   readonly reload?: (running: RunningClient) => Promise<ReloadOutcome>;
+  /** What the `ready` event of `--json` says besides. Not for logs: it may be a secret. */
+  readonly readyFields?: (tunnel: Tunnel) => Readonly<Record<string, unknown>>;
   /** Besides those of every run. */
   readonly companions?: readonly Companion[];
 }

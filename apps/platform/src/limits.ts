@@ -94,7 +94,7 @@ export const LIMITS = {
   /** Longer questions are answered anew each time. */
   MCP_LISTING_KEY_MAX_CHARACTERS: 2000,
   /** API keys whose account is known without asking the database. */
-  KNOWN_KEYS_MAX: 20_000,
+  VERIFIED_KEYS_MAX: 20_000,
 
   // --- jobs ---
   /** How often tunnels of edges that are gone are looked for. */

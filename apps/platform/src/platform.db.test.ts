@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { EDGE_LINK_PATH } from '@tunnel/contract';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -149,6 +150,26 @@ describe('the platform', () => {
     for (const path of ['/health', '/keys', '/app/']) {
       expect((await fetch(`http://${host}:${port}${path}`)).status).toBe(404);
     }
+  });
+
+  it('shows its metrics to the operator, and to its own edge', async () => {
+    const { url } = await openDatabase();
+    const localEdge = { credential: new Secret('tne_of-this-stack'), url: () => null, callsAtPort: 0 };
+    const { platform, ask, status } = await startPlatform(url, { localEdge });
+    await eventually(async () => expect(await status('/health/db')).toBe(200));
+    const as = (token: Secret) => ({ headers: { authorization: `Bearer ${token.reveal()}` } });
+    const shown = await eventually(async () => {
+      const answer = await ask('/metrics', as(ADMIN_TOKEN));
+      expect(answer.status).toBe(200);
+      return answer.text();
+    });
+    expect(shown).toContain('tunnel_oauth_grants 0');
+    expect(await status('/metrics')).toBe(401);
+    expect((await ask('/metrics', as(localEdge.credential))).status).toBe(401);
+    const { host, port } = platform.stackAddress ?? { host: '', port: 0 };
+    const link = `http://${host}:${port}${EDGE_LINK_PATH}/metrics`;
+    expect(await (await fetch(link, as(localEdge.credential))).text()).toBe(shown);
+    expect((await fetch(link)).status).toBe(401);
   });
 
   it('leaves nothing open when its port is taken', async () => {

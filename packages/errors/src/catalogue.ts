@@ -206,6 +206,7 @@ export const CATALOGUE = {
   CLIENT_FILE: entry(500, false, 'cannot use {file}: {reason}', 'Check the permissions of the file and of its folder.'),
   CLIENT_LOG_FILE: entry(500, true, 'cannot write the log file {file}: {reason}', 'The client goes on without it, and writes again when it can. Check the path, its folder and the room on the disk.'),
   CLIENT_SERVICE: entry(500, false, '{reason}', 'To see the unit alone: `tunnel service install --print`.'),
+  CLIENT_MCP_SERVER: entry(500, false, 'the MCP server did not start: {reason}', 'Run the command by itself: it has to speak MCP on stdin and stdout, and log to stderr.'),
   CLIENT_TOKEN_FILE: entry(400, false, 'cannot read the API key from {file}: {reason}', 'Check --token-file, or run `tunnel login` for a new key.'),
   CLIENT_USAGE: entry(400, false, '{reason}', 'See `tunnel --help`.'),
   CLIENT_NAME_INVALID: entry(400, false, "`{name}` cannot be this computer's name: {reason}", 'Use 1 to 64 printable characters.'),

@@ -6,7 +6,7 @@ export {
   type HostUsage,
   type OpenedTunnel,
   type OpenTunnelInput,
-  type RequestWish,
+  type RequestFilter,
   type ShownTunnel,
   TOOL_NAMES,
   type ToolCall,

@@ -120,7 +120,7 @@ export class ScriptedHost implements ToolHost {
     this.replayed.push(requestId);
     return { ...original, id: 'req_2', status: 200, replay_of: requestId };
   };
-  waitForRequest: ToolHost['waitForRequest'] = async (tunnel, _wish, withinMs, { signal }) => {
+  waitForRequest: ToolHost['waitForRequest'] = async (tunnel, _filter, withinMs, { signal }) => {
     this.#one(tunnel);
     return await new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => reject(new Fault('API_CALLER_GONE')), { once: true });

@@ -62,7 +62,7 @@ export interface OpenedTunnel {
 }
 
 /** Of requests that are waited for. */
-export interface RequestWish {
+export interface RequestFilter {
   readonly method?: string | undefined;
   readonly path_contains?: string | undefined;
 }
@@ -92,7 +92,12 @@ export interface ToolHost {
   getRequest(tunnel: string, requestId: string, call: ToolCall): Promise<CapturedRequest>;
   replayRequest(tunnel: string, requestId: string, call: ToolCall): Promise<CapturedRequest>;
   /** The first that finishes from now on; null: none did within `withinMs`. Ends at once when the call does. */
-  waitForRequest(tunnel: string, wish: RequestWish, withinMs: number, call: ToolCall): Promise<CapturedRequest | null>;
+  waitForRequest(
+    tunnel: string,
+    filter: RequestFilter,
+    withinMs: number,
+    call: ToolCall,
+  ): Promise<CapturedRequest | null>;
   listPools(call: ToolCall): Promise<PlatformPools>;
   getStatus(call: ToolCall): Promise<HostStatus>;
   getUsage(days: number | undefined, call: ToolCall): Promise<HostUsage>;

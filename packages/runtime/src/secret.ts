@@ -43,11 +43,11 @@ const ID_CHARACTERS = 20;
 const UNBIASED_BELOW = 248;
 
 /** `randomId('tun')` gives `tun_` and 20 base62 characters (119 bits). */
-export const randomId = (prefix: string): string => {
+export const randomId = (prefix: string, characters = ID_CHARACTERS): string => {
   let id = '';
-  while (id.length < ID_CHARACTERS) {
-    for (const byte of randomBytes(ID_CHARACTERS)) {
-      if (byte < UNBIASED_BELOW && id.length < ID_CHARACTERS) id += BASE62.charAt(byte % BASE62.length);
+  while (id.length < characters) {
+    for (const byte of randomBytes(characters)) {
+      if (byte < UNBIASED_BELOW && id.length < characters) id += BASE62.charAt(byte % BASE62.length);
     }
   }
   return prefix.endsWith('_') ? prefix + id : `${prefix}_${id}`;

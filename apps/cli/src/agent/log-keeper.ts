@@ -74,6 +74,11 @@ export class LogKeeper implements Partial<Output> {
     this.#both((output) => output.onInspector(url));
   }
 
+  /** Trouble of what goes with the run. What it prints for people may be a secret of theirs. */
+  onNotice(text: string, channel: 'stdout' | 'stderr'): void {
+    if (channel === 'stderr') this.#both((output) => output.onNotice(text, channel));
+  }
+
   onReloaded(outcome: ReloadOutcome): void {
     this.#both((output) => output.onReloaded(outcome));
   }

@@ -54,15 +54,15 @@ export interface SocketChoice {
   /** Where a client of this process may listen, best first. */
   readonly paths: readonly string[];
   /** Why the others cannot be used. */
-  readonly problems: readonly string[];
+  readonly problems: string[];
 }
 
 /** No client is without one because of its pid: the path is judged by its own length. */
-export const choosePaths = (around: Surroundings, pid: number): SocketChoice => {
+export const choosePaths = (around: Surroundings, owner: number | string): SocketChoice => {
   const paths: string[] = [];
   const problems: string[] = [];
   for (const folder of foldersOf(around)) {
-    const path = join(folder.path, `${pid}.sock`);
+    const path = join(folder.path, `${owner}.sock`);
     try {
       if (Buffer.byteLength(path) > CLI_LIMITS.AGENT_SOCKET_PATH_MAX_BYTES) {
         throw new Error(`${folder.path} is too long a path for a socket`);

@@ -7,29 +7,29 @@ import { CLI_LIMITS } from '../limits.ts';
 import { pause } from '../until-stopped.ts';
 import { type EdgeTunnels, isOfOldEdge } from './edge-tunnels.ts';
 
-export interface AwaitedWish {
+export interface AwaitedRequest {
   readonly tunnelId: string;
   readonly method?: string | undefined;
   readonly pathContains?: string | undefined;
   readonly withinMs: number;
 }
 
-type Wait = (wish: AwaitedWish) => Promise<CapturedRequest | null>;
+type Wait = (filter: AwaitedRequest) => Promise<CapturedRequest | null>;
 
 /** The first that finishes from now on; null: none did in time. Rejects when `signal` is aborted. */
 export const awaitRequest = async (
   edge: EdgeTunnels,
-  wish: AwaitedWish,
+  filter: AwaitedRequest,
   signal: AbortSignal,
   io: Pick<Io, 'clock'>,
 ): Promise<CapturedRequest | null> => {
   try {
-    return await pollLong(edge, signal, io)(wish);
+    return await pollLong(edge, signal, io)(filter);
   } catch (error) {
     signal.throwIfAborted();
     if (!isOfOldEdge(error)) throw error;
   }
-  return pollList(edge, signal, io)(wish);
+  return pollList(edge, signal, io)(filter);
 };
 
 const pollLong =
@@ -59,7 +59,7 @@ const isPassing = (error: unknown): boolean =>
 
 const pollList =
   (edge: EdgeTunnels, signal: AbortSignal, io: Pick<Io, 'clock'>): Wait =>
-  async ({ tunnelId, withinMs, ...wish }) => {
+  async ({ tunnelId, withinMs, ...filter }) => {
     const until = io.clock.monotonic() + withinMs;
     // Those that are under way now finish from now on.
     const finished = async (): Promise<CapturedRequest[]> =>
@@ -70,12 +70,15 @@ const pollList =
     while (io.clock.monotonic() < until) {
       await pause(CLI_LIMITS.REQUESTS_LOOK_EVERY_MS, signal, io);
       signal.throwIfAborted();
-      const found = (await finished()).findLast((request) => !before.has(request.id) && isWanted(request, wish));
+      const found = (await finished()).findLast((request) => !before.has(request.id) && isWanted(request, filter));
       if (found !== undefined) return found;
     }
     return null;
   };
 
-const isWanted = ({ method, path }: CapturedRequest, wish: Pick<AwaitedWish, 'method' | 'pathContains'>): boolean =>
-  (wish.method === undefined || method.toUpperCase() === wish.method.toUpperCase()) &&
-  path.includes(wish.pathContains ?? '');
+const isWanted = (
+  { method, path }: CapturedRequest,
+  filter: Pick<AwaitedRequest, 'method' | 'pathContains'>,
+): boolean =>
+  (filter.method === undefined || method.toUpperCase() === filter.method.toUpperCase()) &&
+  path.includes(filter.pathContains ?? '');

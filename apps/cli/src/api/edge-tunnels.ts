@@ -81,7 +81,7 @@ export class EdgeTunnels {
       ...(pathContains === undefined ? {} : { path_contains: pathContains }),
       ...(after === null ? {} : { after }),
     });
-    const path = `${pathOf(id)}/requests/next?${query}`;
+    const path = `${pathOf(id)}/requests/next?${query.toString()}`;
     const withinMs = seconds * 1000 + CLI_LIMITS.WAIT_ANSWER_SLACK_MS;
     return this.#ask({ method: 'GET', path, answer: awaitedRequest, what: 'request', withinMs }, signal);
   }

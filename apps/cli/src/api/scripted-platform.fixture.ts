@@ -86,7 +86,7 @@ export class ScriptedPlatform {
     this.asks.push(ask);
     const trap = this.#traps.findIndex((one) => path.startsWith(one.path));
     if (trap >= 0) return this.#traps.splice(trap, 1)[0]?.answer(response);
-    return path.startsWith('/auth/') ? this.#auth(ask, response) : this.#account(ask, response);
+    return path.startsWith('/auth/') && path !== '/auth/me' ? this.#auth(ask, response) : this.#account(ask, response);
   }
 
   #auth({ path, body, headers }: Ask, response: ServerResponse): void {
@@ -120,6 +120,7 @@ export class ScriptedPlatform {
     const access = (headers.authorization ?? '').replace('Bearer ', '');
     if (!this.accessTokens.has(access)) return refuse(response, refusals.access);
     if (this.suspended) return refuse(response, refusals.suspended);
+    if (path === '/auth/me') return send(response, 200, USER);
     if (path.startsWith('/billing')) return this.#billing({ method, path, body }, response);
     const captured = /^\/usage\/tunnels\/([^/]+)\/requests(?:\/([^/]+)\/replay)?/.exec(path);
     if (captured !== null) return this.#requests(captured[1] ?? '', captured[2], path, response);

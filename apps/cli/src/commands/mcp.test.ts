@@ -5,7 +5,7 @@ import { createServer, request as httpRequest, type Server } from 'node:http';
 import { type AddressInfo, createConnection } from 'node:net';
 import { join } from 'node:path';
 import type { Edge } from '@tunnel/edge';
-import { sha256Hex } from '@tunnel/runtime';
+import { type Clock, sha256Hex, systemClock, type Timer } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
@@ -61,7 +61,14 @@ const open = async (flags: readonly string[] = [], options: Partial<TestIoOption
 
 const visit = async (publicUrl: unknown, path: string, method = 'POST'): Promise<number> => {
   const { host, port: publicPort } = new URL(String(publicUrl));
-  const sent = httpRequest({ host: '127.0.0.1', port: publicPort, path, method, headers: { host, ...JSON_BODY }, agent: false });
+  const sent = httpRequest({
+    host: '127.0.0.1',
+    port: publicPort,
+    path,
+    method,
+    headers: { host, ...JSON_BODY },
+    agent: false,
+  });
   const [response] = (await once(sent.end('{}'), 'response')) as [NodeJS.ReadableStream & { statusCode: number }];
   response.resume();
   await once(response, 'end');
@@ -72,6 +79,32 @@ const liveTunnels = async (key = 'alice'): Promise<{ tunnel_id: string; name: st
   const headers = { authorization: `Bearer ${key}` };
   const answer = await fetch(`http://127.0.0.1:${edge.addresses.api.port}/api/tunnels`, { headers });
   return (await answer.json()) as { tunnel_id: string; name: string }[];
+};
+
+/** The system's, and how many timers of it run. */
+const countedClock = (): Clock & { live(): number } => {
+  const running = new Set<object>();
+  const count = (timer: Timer): Timer => {
+    running.add(timer);
+    return {
+      cancel: () => {
+        running.delete(timer);
+        timer.cancel();
+      },
+    };
+  };
+  return {
+    ...systemClock,
+    live: () => running.size,
+    setTimeout: (fn, ms) => {
+      const timer = systemClock.setTimeout(() => {
+        running.delete(timer);
+        fn();
+      }, ms);
+      return count(timer);
+    },
+    setInterval: (fn, ms) => count(systemClock.setInterval(fn, ms)),
+  };
 };
 
 const opened = async (session: McpSession, more: object = {}): Promise<Called['data']> => {
@@ -169,9 +202,9 @@ describe('a model', () => {
     const called = await Promise.all(asked);
     const good = called.filter(({ refusal }) => refusal === null);
     expect(new Set(good.map(({ data }) => data['name'])).size).toBe(10);
-    expect(called.flatMap(({ refusal }) => refusal ?? [])).toEqual(
-      Array.from({ length: 4 }, () => expect.stringMatching(/^MCP_TUNNEL_LIMIT: .*10/)),
-    );
+    const refusals = called.flatMap(({ refusal }) => refusal ?? []);
+    expect(refusals).toHaveLength(4);
+    for (const refusal of refusals) expect(refusal).toMatch(/^MCP_TUNNEL_LIMIT: .*10/);
     expect(await liveTunnels()).toHaveLength(10);
     await session.call('close_tunnel', { tunnel: good[0]?.data['tunnel_id'] });
     await opened(session);
@@ -231,6 +264,34 @@ describe('a model', () => {
     await session.call('list_tunnels');
     await eventually(async () => expect((await liveTunnels()).map(({ name }) => name)).toEqual(['web']));
     expect(session.messages.filter(({ id }) => id === waiting || id === opening)).toEqual([]);
+  });
+
+  it('has an answer to each call that it does not cancel, and nothing is left of any of them', async () => {
+    const clock = countedClock();
+    const session = await open([], { clock });
+    await opened(session, { name: 'web' });
+    const sockets = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length;
+    const calls = [
+      ['wait_for_request', { tunnel: 'web', timeout_secs: 1 }],
+      ['list_tunnels', {}],
+      ['list_requests', { tunnel: 'web' }],
+      ['get_status', {}],
+      ['open_tunnel', { protocol: 'tcp', local_port: 1 }],
+    ] as const;
+    await session.call('list_tunnels');
+    const before = { timers: clock.live(), sockets: sockets() };
+    const sent = Array.from({ length: 50 }, (_, index) => {
+      const [name, args] = calls[index % calls.length] ?? calls[0];
+      return session.send('tools/call', { name, arguments: args });
+    });
+    const cancelled = new Set(sent.filter(() => Math.random() < 0.5));
+    for (const id of cancelled) session.cancel(id);
+    for (const id of sent) if (!cancelled.has(id)) await session.answerTo(id);
+    await eventually(() => expect({ timers: clock.live(), sockets: sockets() }).toEqual(before), { timeoutMs: 20_000 });
+    // Of a cancelled one the answer may have been on its way; of the others there is one each.
+    const answered = session.messages.flatMap(({ id }) => (id !== undefined && sent.includes(id) ? [id] : []));
+    expect(new Set(answered).size).toBe(answered.length);
+    expect(sent.filter((id) => !cancelled.has(id) && !answered.includes(id))).toEqual([]);
   });
 
   it('is told by name what is wrong with its arguments', async () => {

@@ -12,8 +12,9 @@ interface McpFlags extends LocalHostFlags {
 }
 
 const EXAMPLES = `
-stdout carries the protocol alone: a program starts this command and speaks to it. Tunnels are opened in this
-process, and end with it. A model may open ports of this machine from 1024 on, unless you say otherwise.
+stdout carries the protocol alone: a program starts this command and speaks to it. Tunnels run in
+this process and end with it. Without --allow and \`mcp.allow\` a model may open ports of this
+machine from 1024 on.
 
 Examples:
   $ tunnel mcp
@@ -35,7 +36,7 @@ export const mcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
     .action(async ({ readOnly, allow, ...flags }: McpFlags) => {
       const { serveMcp } = await import('../mcp/serve-mcp.ts');
       // What is not understood is said now, to a person, and not to a model that asks for a tunnel later.
-      if (allow !== undefined) (await import('../mcp/allowed-targets.ts')).allowedTargets(allow);
+      if (allow !== undefined) (await import('../mcp/wanted-tunnel.ts')).allowedTargets(allow);
       const rules = () => loadConfig(flags.config, io)?.values.mcp;
       const isReadOnly = readOnly ?? rules()?.read_only ?? false;
       finish(await serveMcp({ flags, readOnly: isReadOnly, allow: () => allow ?? rules()?.allow ?? null }, io));

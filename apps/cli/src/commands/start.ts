@@ -1,19 +1,11 @@
 // `tunnel start [NAME…]`: opens the tunnels of config.yml, all of them or those named, and reads it again when told to.
 // `tunnel check`: reads config.yml, says what it would open, connects to nothing.
-import {
-  type ConnectPeerOptions,
-  checkPeerOptions,
-  checkTunnelSpec,
-  type HealthCheck,
-  type LocalSpec,
-  localText,
-  protocolTraits,
-  type TunnelSpec,
-} from '@tunnel/client';
+import { checkPeerOptions, checkTunnelSpec, localText } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { type ClientConfig, type ClientTunnel, loadClientConfig, readConfigText } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { defaultConfigPath, type LoadedConfig, loadConfig } from '../config-file.ts';
+import { localOf, type NamedTunnel, planOf } from '../config-plan.ts';
 import { ConfigWatch } from '../config-watch.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import {
@@ -123,8 +115,6 @@ const contentOf = (
   return { entries: [...tunnels, ...peers], values };
 };
 
-type NamedTunnel = readonly [name: string, entry: ClientTunnel];
-
 const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[], io: Io): NamedTunnel[] => {
   const shown = shownPath(path, io);
   const known = Object.keys(values.tunnels);
@@ -137,64 +127,6 @@ const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[],
     throw new Fault('CLIENT_USAGE', { reason: `No tunnel '${name}' in ${shown}. It has ${known.join(', ')}.` });
   });
 };
-
-/** What is published, and what others publish. */
-export const planOf = (entries: readonly NamedTunnel[], wait = false) => ({
-  tunnels: entries.filter(([, { p2p_connect }]) => p2p_connect === undefined).map((entry) => specOf(...entry)),
-  peers: entries.flatMap(([name, entry]) => peerOf(name, entry, wait)),
-});
-
-const peerOf = (name: string, entry: ClientTunnel, wait: boolean): ConnectPeerOptions[] => {
-  const { p2p_connect: p2pName, p2p_secret: secret, p2p_service: service, p2p_direct: direct } = entry;
-  const { listen_host: listenHost, listen_port: listenPort } = entry;
-  if (p2pName === undefined || secret === undefined || listenPort === undefined) return [];
-  return [{ name, p2pName, secret, service, direct, listenHost, listenPort, wait }];
-};
-
-const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
-  protocol: entry.proto,
-  name,
-  ...localOf(entry),
-  ...(entry.p2p_publish === undefined ? {} : publishedFieldsOf(entry, entry.p2p_publish)),
-  ...(protocolTraits(entry.proto).carriesRequests ? httpFieldsOf(entry) : {}),
-  ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
-  ...(entry.idle_secs === undefined ? {} : { idleSecs: entry.idle_secs }),
-  ...(entry.proxy_protocol === undefined ? {} : { proxyProtocol: entry.proxy_protocol }),
-  ...(entry.group === undefined ? {} : { group: entry.group }),
-  ...(entry.group_key === undefined ? {} : { groupKey: entry.group_key }),
-  ...(entry.health_check === undefined ? {} : { healthCheck: healthCheckOf(entry.health_check) }),
-});
-
-/** The file was checked: one of them is there. */
-const localOf = ({ local_host, local_port, local_socket, files }: ClientTunnel): LocalSpec => ({
-  ...(local_port === undefined ? {} : { localHost: local_host, localPort: local_port }),
-  ...(local_socket === undefined ? {} : { localSocket: local_socket }),
-  ...(files === undefined ? {} : { files }),
-});
-
-const publishedFieldsOf = (entry: ClientTunnel, p2pName: string): Partial<TunnelSpec> => ({
-  ...{ p2pName, service: entry.p2p_service, allow: entry.p2p_allow, direct: entry.p2p_direct },
-  ...(entry.p2p_secret === undefined ? {} : { secret: entry.p2p_secret }),
-});
-
-/** Keys that have a default whatever the tunnel is. */
-const httpFieldsOf = (entry: ClientTunnel): Partial<TunnelSpec> => ({
-  hostHeader: entry.host_header,
-  localProtocol: entry.local_protocol,
-  localTlsVerify: entry.local_tls_verify,
-  capture: entry.capture,
-  ...(entry.subdomain === undefined ? {} : { subdomain: entry.subdomain }),
-});
-
-const healthCheckOf = (entry: NonNullable<ClientTunnel['health_check']>): HealthCheck => ({
-  type: entry.type,
-  path: entry.path,
-  intervalSecs: entry.interval_secs,
-  timeoutSecs: entry.timeout_secs,
-  maxFailed: entry.max_failed,
-  expect2xx: entry.expect_2xx,
-  alertWebhook: entry.alert_webhook,
-});
 
 export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('check')

@@ -21,11 +21,19 @@ export interface StatusSources {
 }
 
 export const hostStatus = async (sources: StatusSources): Promise<HostStatus> => {
-  const { io, running, allow } = sources;
-  const [edge, account] = await Promise.all([edgeFields(sources), accountFields(sources)]);
+  const { running, allow } = sources;
+  const [edge, known] = await Promise.all([edgeFields(sources), accountFields(sources)]);
+  const { plan, tunnel_limit, active_tunnels, ...account } = known;
   const status = running === null ? null : statusOf(running, process.pid);
   return {
     account,
+    plan,
+    active_tunnels,
+    limits: {
+      tunnels: tunnel_limit,
+      tunnels_of_this_server: CLI_LIMITS.MCP_TUNNELS_MAX,
+      may_open: allow,
+    },
     edge,
     versions: { client: VERSION, node: process.versions.node, edge: edge.version },
     client: {
@@ -34,9 +42,8 @@ export const hostStatus = async (sources: StatusSources): Promise<HostStatus> =>
       region_id: status?.region_id ?? null,
       latency_ms: status?.latency_ms ?? null,
       tunnels: status?.tunnels ?? [],
-      since: status?.since ?? new Date(io.clock.now()).toISOString(),
+      since: status?.since ?? null,
     },
-    limits: { tunnels_of_this_server: CLI_LIMITS.MCP_TUNNELS_MAX, may_open: allow },
   };
 };
 

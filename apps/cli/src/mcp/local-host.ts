@@ -15,7 +15,7 @@ import type {
   HostUsage,
   OpenedTunnel,
   OpenTunnelInput,
-  RequestWish,
+  RequestFilter,
   ToolCall,
   ToolHost,
 } from '@tunnel/mcp-tools';
@@ -101,10 +101,15 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
   replayRequest: ToolHost['replayRequest'] = (tunnel, requestId, call) =>
     inWords(call, async () => this.#edge().replay(await this.#idOf(tunnel, call), requestId, call.signal));
 
-  waitForRequest(tunnel: string, wish: RequestWish, withinMs: number, call: ToolCall): Promise<CapturedRequest | null> {
+  waitForRequest(
+    tunnel: string,
+    filter: RequestFilter,
+    withinMs: number,
+    call: ToolCall,
+  ): Promise<CapturedRequest | null> {
     return inWords(call, async () => {
       const tunnelId = await this.#idOf(tunnel, call);
-      const { method, path_contains: pathContains } = wish;
+      const { method, path_contains: pathContains } = filter;
       return awaitRequest(this.#edge(), { tunnelId, method, pathContains, withinMs }, call.signal, this.#io);
     });
   }

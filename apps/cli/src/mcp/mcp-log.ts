@@ -7,6 +7,7 @@ import type { Io } from '../io.ts';
 import { JsonEvents } from '../output/json.ts';
 import { eventLine, LineOutput } from '../output/lines.ts';
 import type { Output } from '../output/output.ts';
+import { problemLines } from '../problem-report.ts';
 import { findLogFile } from '../settings.ts';
 
 export interface McpLog {
@@ -42,7 +43,12 @@ class Warnings extends LineOutput {
 
   override onStatus(event: StatusEvent): void {
     super.onStatus(event);
-    if (event.type !== 'reconnecting' && event.type !== 'reconnected') return;
-    this.#stderr.write(`tunnel: ${eventLine(event)}\n`);
+    if (event.type === 'reconnecting' || event.type === 'reconnected') this.#say([`tunnel: ${eventLine(event)}`]);
+    // For good: the next tunnel that is asked for connects anew.
+    if (event.type === 'closed' && event.fault !== undefined) this.#say(problemLines(event.fault));
+  }
+
+  #say(lines: readonly string[]): void {
+    this.#stderr.write(`${lines.join('\n')}\n`);
   }
 }

@@ -69,8 +69,8 @@ export class McpSession {
   }
 
   async tools(): Promise<string[]> {
-    const { result } = await this.ask('tools/list');
-    return (result?.['tools'] as { name: string }[]).map(({ name }) => name);
+    const { result = { tools: [] } } = await this.ask('tools/list');
+    return (result['tools'] as { name: string }[]).map(({ name }) => name);
   }
 
   async call(name: string, args: object = {}): Promise<Called> {

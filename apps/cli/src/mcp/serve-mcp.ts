@@ -9,6 +9,7 @@ import { type Io, VERSION } from '../io.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { listenForStops, pause } from '../until-stopped.ts';
 import type { LocalHost, LocalHostFlags } from './local-host.ts';
+import type { McpLog } from './mcp-log.ts';
 import { StdioTransport } from './stdio-transport.ts';
 
 export interface McpRun {
@@ -31,6 +32,8 @@ export const serveMcp = async (run: McpRun, io: Io): Promise<ExitCode> => {
 
 const serve = async (run: McpRun, io: Io): Promise<ExitCode> => {
   const stop = listenForStops(io);
+  // A terminal that hangs up is no host that has gone.
+  io.signals.on('SIGHUP', () => {});
   const loaded = loadOnce(run, io, () => stop.ask());
   const host = lazyHost(io, loaded.get);
   const transport = new StdioTransport(io);
@@ -67,7 +70,7 @@ interface Loaded {
 }
 
 const loadOnce = (run: McpRun, io: Io, onStop: () => void): Loaded => {
-  let loading: Promise<{ host: LocalHost; log: import('./mcp-log.ts').McpLog }> | null = null;
+  let loading: Promise<{ host: LocalHost; log: McpLog }> | null = null;
   const load = async () => {
     const [{ LocalHost }, { openMcpLog }] = await Promise.all([import('./local-host.ts'), import('./mcp-log.ts')]);
     const log = openMcpLog(run.flags, io);

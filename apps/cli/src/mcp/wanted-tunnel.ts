@@ -1,10 +1,16 @@
 // What a model asks to open, as the client takes it: first whether it may, then what it is.
-import { checkTunnelSpec, isTargetAllowed, localText, type TunnelSpec } from '@tunnel/client';
+import {
+  type AllowedTarget,
+  checkTunnelSpec,
+  isTargetAllowed,
+  localText,
+  parseAllowedTarget,
+  type TunnelSpec,
+} from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { OpenTunnelInput } from '@tunnel/mcp-tools';
 import { Secret } from '@tunnel/runtime';
 import type { Io } from '../io.ts';
-import { allowedTargets } from './allowed-targets.ts';
 
 export interface WantedTunnel {
   readonly spec: TunnelSpec;
@@ -34,6 +40,16 @@ export const wantedTunnel = (
   checkTunnelSpec(spec);
   return { spec, isNamed: (input.name ?? input.p2p_name) !== undefined };
 };
+
+/** Throws a Fault for the first that is none. */
+export const allowedTargets = (texts: readonly string[]): AllowedTarget[] =>
+  texts.map((text) => {
+    const target = parseAllowedTarget(text);
+    if (target !== null) return target;
+    throw new Fault('CLIENT_USAGE', {
+      reason: `'${text}' cannot be allowed. Use host:port, host:from-to or host:*, such as 127.0.0.1:3000.`,
+    });
+  });
 
 /** The secret comes from the server's own environment alone: a model neither knows it nor chooses it. */
 const peerFields = (input: OpenTunnelInput, env: Io['env']): Partial<TunnelSpec> => {

@@ -25,8 +25,13 @@ export interface JsonEvent {
   readonly [field: string]: unknown;
 }
 
-export const jsonOutput = (io: Pick<Io, 'stdout' | 'stderr' | 'clock'>): Output =>
-  fanOut([new ErrorLines(io), new JsonEvents(io.clock, (event) => io.stdout.write(`${JSON.stringify(event)}\n`))]);
+type ReadyFields = (tunnel: Tunnel) => Readonly<Record<string, unknown>>;
+
+/** `moreOfReady`: what a command has to say besides of a tunnel that is open. */
+export const jsonOutput = (io: Pick<Io, 'stdout' | 'stderr' | 'clock'>, moreOfReady?: ReadyFields): Output => {
+  const print = (event: JsonEvent): unknown => io.stdout.write(`${JSON.stringify(event)}\n`);
+  return fanOut([new ErrorLines(io), new JsonEvents(io.clock, print, moreOfReady)]);
+};
 
 /** Errors are for people too, on their own channel. */
 class ErrorLines extends LineOutput {
@@ -39,12 +44,14 @@ class ErrorLines extends LineOutput {
 export class JsonEvents implements Output {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #tell: (event: JsonEvent) => void;
+  readonly #moreOfReady: ReadyFields;
   #client: Pick<Client, 'session'> | null = null;
   #inspectUrl: string | null = null;
 
-  constructor(clock: Pick<Clock, 'now'>, tell: (event: JsonEvent) => void) {
+  constructor(clock: Pick<Clock, 'now'>, tell: (event: JsonEvent) => void, moreOfReady: ReadyFields = () => ({})) {
     this.#clock = clock;
     this.#tell = tell;
+    this.#moreOfReady = moreOfReady;
   }
 
   onClient(client: Pick<Client, 'session'>): void {
@@ -158,7 +165,7 @@ export class JsonEvents implements Output {
   }
 
   #readyFields(tunnel: Tunnel) {
-    return readyFields(tunnel, this.#client?.session ?? null, this.#inspectUrl);
+    return { ...readyFields(tunnel, this.#client?.session ?? null, this.#inspectUrl), ...this.#moreOfReady(tunnel) };
   }
 
   #write(event: string, fields: Readonly<Record<string, unknown>>): void {

@@ -20,9 +20,9 @@ const stage = () => {
     store.begin(web, requestHead(line), clock.monotonic(), 'data') as CaptureRecorder;
   const finish = (recorder: CaptureRecorder): void => recorder.finish(clock.monotonic(), 'complete');
   const visit = (line: string): void => finish(begin(line));
-  const waitFor = (wish: { method?: string; pathContains?: string; after?: string } = {}, caller: Owner = owner) => {
+  const waitFor = (filter: { method?: string; pathContains?: string; after?: string } = {}, caller: Owner = owner) => {
     const left = new AbortController();
-    const order = { tunnelId: web.tunnelId, ...wish, timeoutMs: MINUTE, signal: left.signal };
+    const order = { tunnelId: web.tunnelId, ...filter, timeoutMs: MINUTE, signal: left.signal };
     return { answer: service.awaitNext(caller, order), leave: () => left.abort() };
   };
   return { clock, store, tunnels, begin, finish, visit, waitFor };
@@ -50,7 +50,7 @@ describe('a caller that waits', () => {
     expect((await answer).request?.path).toBe('/hook?token=[redacted]&n=2');
   });
 
-  it('cannot find out by its wish what is redacted', async () => {
+  it('cannot find out by its filter what is redacted', async () => {
     const { visit, waitFor, clock } = stage();
     const { answer } = waitFor({ pathContains: 'hunter2' });
     visit('GET /?token=hunter2');

@@ -51,8 +51,8 @@ const startRun = async () => {
     random: () => 0,
   });
   const said = lines;
-  const error = (fields: object, message: string): void => void said.push(`${message} ${JSON.stringify(fields)}`);
-  const logger = Object.assign(createLogger({ level: 'silent', format: 'json' }), { error });
+  const keepLine = (fields: object, message: string): void => void said.push(`${message} ${JSON.stringify(fields)}`);
+  const logger = Object.assign(createLogger({ level: 'silent', format: 'json' }), { error: keepLine });
   const returning = new ReturningEndpoints({ dataDir: folder.path, endpoints, clock, logger });
   runs.push(returning);
   await returning.start();

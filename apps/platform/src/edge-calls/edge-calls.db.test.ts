@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { dropReason, type GroupSummary } from '@tunnel/contract';
+import { dropReason, type EdgeTunnel, type GroupSummary } from '@tunnel/contract';
 import { systemClock } from '@tunnel/runtime';
 import { eventually, testCertificate } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -182,6 +182,29 @@ describe('asking all regions for pools', () => {
   });
 });
 
+it('asks for living tunnels only where the account has one, and goes without an edge that fails', async () => {
+  const tunnel: EdgeTunnel = {
+    ...{ tunnel_id: 'tun_1', session_id: 'ses_1', name: 'web', protocol: 'http', label: 'web', region_id: 'eu' },
+    ...{ public_url: 'http://web.t.example', assigned_port: null, group: null, healthy: true, client_addr: '::1:5' },
+    ...{ request_count: 0, bytes_proxied: 0, connected_since: new Date(0).toISOString() },
+  };
+  const asked: unknown[] = [];
+  const [here, broken] = [
+    await startEdge('eu', (request, response) => {
+      asked.push([request.url, request.headers['x-tunnel-account']]);
+      json([tunnel])(request, response);
+    }),
+    await startEdge('us', json({ error: 'no' }, 500)),
+  ];
+  await startEdge('asia', () => asked.push('asia'));
+  for (const [index, edge] of [here, broken].entries()) {
+    const question = questionOf(edge, account, { tunnel_id: `tun_${index + 1}` });
+    expect(await openTunnel(fixture, edge.actor, question)).toEqual({ ok: true });
+  }
+  expect(await calls(at()).tunnels(account.accountId)).toEqual([tunnel]);
+  expect(asked).toEqual([['/edge/api/tunnels', account.accountId]]);
+});
+
 describe('asking the edge of a tunnel', () => {
   const openAt = async (edge: Awaited<ReturnType<typeof startEdge>>) => {
     const question = questionOf(edge, account);
@@ -238,8 +261,8 @@ describe('asking the edge of a tunnel', () => {
     });
     const tunnelId = await openAt(edge);
     const { signal } = new AbortController();
-    const wish = { method: 'POST', pathContains: '/a&b', after: 'run-0', withinSecs: 7, signal };
-    expect(await calls().nextRequest('eu', tunnelId, account.accountId, wish)).toEqual({
+    const filter = { method: 'POST', pathContains: '/a&b', after: 'run-0', withinSecs: 7, signal };
+    expect(await calls().nextRequest('eu', tunnelId, account.accountId, filter)).toEqual({
       request: null,
       cursor: 'run-1',
     });
@@ -263,8 +286,8 @@ describe('asking the edge of a tunnel', () => {
     });
     const tunnelId = await openAt(edge);
     const caller = new AbortController();
-    const wish = { withinSecs: 30, signal: caller.signal };
-    const answer = calls().nextRequest('eu', tunnelId, account.accountId, wish);
+    const filter = { withinSecs: 30, signal: caller.signal };
+    const answer = calls().nextRequest('eu', tunnelId, account.accountId, filter);
     const end = answer.catch(String);
     await eventually(() => expect(open).toBe(1));
     caller.abort(new Error('the caller has gone'));

@@ -122,9 +122,9 @@ const requestCalls = (deps: EdgeCallsDeps): Pick<EdgeCalls, 'requests' | 'reques
     return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, capturedRequest);
   },
 
-  nextRequest: async (regionId, tunnelId, accountId, wish) => {
+  nextRequest: async (regionId, tunnelId, accountId, filter) => {
     const edge = await reach(deps, regionId, tunnelId);
-    const { method, pathContains, after, withinSecs, signal } = wish;
+    const { method, pathContains, after, withinSecs, signal } = filter;
     const query = new URLSearchParams({
       timeout_secs: String(withinSecs),
       ...(method === undefined ? {} : { method }),

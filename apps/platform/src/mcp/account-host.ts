@@ -1,6 +1,6 @@
 // What the tools of /mcp stand on: the account of the caller, through the services that the REST API calls. Nobody else's tunnel exists here.
 import { CAPTURE_LIST_LIMIT, CHART_DAYS } from '@tunnel/contract';
-import type { HostStatus, HostUsage, RequestWish, ShownTunnel, ToolCall, ToolHost, ToolName } from '@tunnel/mcp-tools';
+import type { HostStatus, HostUsage, ShownTunnel, ToolCall, ToolHost, ToolName } from '@tunnel/mcp-tools';
 import { writeAudit } from '../services/audit.ts';
 import type { AuthContext } from '../services/auth/auth-context.ts';
 import { showMe } from '../services/auth/users.ts';
@@ -89,8 +89,12 @@ export class AccountHost implements ToolHost {
     return replayRequest(this.#deps, this.#actor, tunnel, requestId);
   }
 
-  waitForRequest(tunnel: string, wish: RequestWish, withinMs: number, { signal }: ToolCall) {
-    const { method, path_contains: pathContains } = wish;
+  waitForRequest(
+    tunnel: string,
+    { method, path_contains: pathContains }: Parameters<ToolHost['waitForRequest']>[1],
+    withinMs: number,
+    { signal }: ToolCall,
+  ) {
     return awaitRequest(this.#deps, this.#actor, tunnel, { method, pathContains }, { withinMs, signal });
   }
 

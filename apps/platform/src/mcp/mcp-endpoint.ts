@@ -1,5 +1,5 @@
 // One message of a caller who is known, from its limits to its answer: each is served by a server of its own, made for what the caller may do. Nothing
-// outlives the exchange, so that a caller who leaves leaves nothing behind.
+// outlives the call, so that a caller who leaves leaves nothing behind.
 import {
   type AuthInfo,
   createMcpHandler,
@@ -26,8 +26,8 @@ export interface McpEndpointDeps {
   readonly onCall: (tool: ToolFacts['name'], outcome: ToolOutcome['outcome']) => void;
 }
 
-/** One exchange over HTTP. */
-export interface McpExchange {
+/** One call over HTTP. */
+export interface McpHttpCall {
   readonly request: Request;
   readonly message: McpMessage;
   /** In lower case. */
@@ -63,34 +63,34 @@ export class McpEndpoint {
   }
 
   /** Throws MCP_SCOPE_MISSING, MCP_CALLS_OPEN and MCP_CALLS_THROTTLED. */
-  async answer(caller: McpCaller, exchange: McpExchange): Promise<Response> {
-    const tool = calledTool(exchange.message);
+  async answer(caller: McpCaller, call: McpHttpCall): Promise<Response> {
+    const tool = calledTool(call.message);
     try {
       refuseOutsideScope(caller, tool);
-      this.#begin(caller, exchange);
+      this.#begin(caller, call);
     } catch (fault) {
       if (tool !== null) this.#deps.onCall(tool.name, 'refused');
       throw fault;
     }
-    const { message, header } = exchange;
+    const { message, header } = call;
     const listing = this.#listings.keyOf(caller, message, header);
-    if (listing === null) return this.#serve(caller, exchange);
+    if (listing === null) return this.#serve(caller, call);
     const known = this.#listings.find(listing, message);
-    return known ?? this.#listings.keep(listing, message, await this.#serve(caller, exchange));
+    return known ?? this.#listings.keep(listing, message, await this.#serve(caller, call));
   }
 
-  async #serve(caller: McpCaller, exchange: McpExchange): Promise<Response> {
-    const { request, message } = exchange;
+  async #serve(caller: McpCaller, call: McpHttpCall): Promise<Response> {
+    const { request, message } = call;
     const authInfo = authInfoOf(caller);
     const isLegacy = !saysRevision(message) && (await isLegacyRequest(request, message));
-    if (isLegacy) return serveLegacy(this.#serverOf(authInfo), exchange);
+    if (isLegacy) return serveLegacy(this.#serverOf(authInfo), call);
     return this.#modern.fetch(request, { authInfo, parsedBody: message });
   }
 
-  #begin({ actor }: McpCaller, exchange: McpExchange): void {
+  #begin({ actor }: McpCaller, call: McpHttpCall): void {
     const verdict = this.#limits.begin(actor.userId, this.#deps.clock.monotonic());
     if (verdict.allowed) {
-      exchange.onOver(() => this.#limits.ended(actor.userId));
+      call.onOver(() => this.#limits.ended(actor.userId));
       return;
     }
     if (verdict.reason === 'open') {
@@ -128,7 +128,7 @@ const authInfoOf = (caller: McpCaller): AuthInfo => ({
  * Revisions of 2025, without a session. The SDK's own way streams every answer; here only those who asked for progress get a stream,
  * as in the revision of 2026.
  */
-const serveLegacy = async (server: McpServer, { request, message, onOver }: McpExchange): Promise<Response> => {
+const serveLegacy = async (server: McpServer, { request, message, onOver }: McpHttpCall): Promise<Response> => {
   const transport = new WebStandardStreamableHTTPServerTransport({
     enableJsonResponse: !asksForProgress(message),
     keepAliveMs: LIMITS.MCP_ALIVE_MS,

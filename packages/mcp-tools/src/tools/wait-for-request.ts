@@ -38,10 +38,10 @@ export const waitForRequest = defineTool({
     ),
   }),
   output: z.object({ request: wholeRequest.nullable(), waited_ms: z.int().min(0), untrusted }),
-  run: async (host, { tunnel, timeout_secs, ...wish }, call) => {
+  run: async (host, { tunnel, timeout_secs, ...filter }, call) => {
     const began = call.clock.monotonic();
     const withinMs = timeout_secs * 1000;
-    const request = await reporting(() => host.waitForRequest(tunnel, wish, withinMs, call), withinMs, call);
+    const request = await reporting(() => host.waitForRequest(tunnel, filter, withinMs, call), withinMs, call);
     return { request, waited_ms: Math.round(call.clock.monotonic() - began), untrusted: true as const };
   },
 });

@@ -38,7 +38,7 @@ export class KnownKeys {
 
   constructor(context: VerifyKeyContext & { readonly clock: Clock }) {
     const read = (tokenHash: string): Promise<KeyAnswer> => verifyKey(context, tokenHash);
-    this.#lookups = new RecentLookups({ clock: context.clock, max: LIMITS.KNOWN_KEYS_MAX, read });
+    this.#lookups = new RecentLookups({ clock: context.clock, max: LIMITS.VERIFIED_KEYS_MAX, read });
   }
 
   async find(key: string): Promise<KeyAnswer> {

@@ -7,7 +7,7 @@ import { findOfProtocol, livingRegion, type TunnelEdgeContext } from './edge-sta
 
 export interface AwaitRequestContext extends TunnelEdgeContext, Pick<ServiceContext, 'clock'> {}
 
-export interface RequestWish {
+export interface RequestFilter {
   /** In any case; left out: every one. */
   readonly method?: string | undefined;
   /** Of the path as it is shown. */
@@ -21,7 +21,7 @@ export interface AwaitBounds {
 }
 
 /** A wait at one edge. */
-interface Wait extends RequestWish, AwaitBounds {
+interface Wait extends RequestFilter, AwaitBounds {
   readonly regionId: string;
   readonly tunnelId: string;
   readonly accountId: string;
@@ -34,14 +34,14 @@ export const awaitRequest = async (
   context: AwaitRequestContext,
   actor: UserActor,
   id: string,
-  wish: RequestWish,
+  filter: RequestFilter,
   bounds: AwaitBounds,
 ): Promise<CapturedRequest | null> => {
   const entry = await findOfProtocol(context, actor, id, 'http');
   const regionId = livingRegion(entry);
   if (regionId === null) throw new Fault('TUNNEL_CLOSED');
   const untilMs = context.clock.monotonic() + bounds.withinMs;
-  const wait = { ...wish, ...bounds, regionId, tunnelId: entry.tunnel_id, accountId: actor.userId, untilMs };
+  const wait = { ...filter, ...bounds, regionId, tunnelId: entry.tunnel_id, accountId: actor.userId, untilMs };
   try {
     return await pollNext(context, wait);
   } catch (error) {
@@ -85,9 +85,9 @@ const pollList = async (context: AwaitRequestContext, wait: Wait): Promise<Captu
   }
 };
 
-const isWanted = ({ method, path }: CapturedRequest, wish: RequestWish): boolean =>
-  (wish.method === undefined || method.toUpperCase() === wish.method.toUpperCase()) &&
-  path.includes(wish.pathContains ?? '');
+const isWanted = ({ method, path }: CapturedRequest, filter: RequestFilter): boolean =>
+  (filter.method === undefined || method.toUpperCase() === filter.method.toUpperCase()) &&
+  path.includes(filter.pathContains ?? '');
 
 const pause = (clock: ServiceContext['clock'], ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {

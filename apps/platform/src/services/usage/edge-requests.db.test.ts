@@ -48,9 +48,9 @@ describe('waiting for a request', () => {
     const answers: ((answer: AwaitedRequest) => void)[] = [];
     edges = {
       ...edges,
-      nextRequest: (regionId, tunnelId, accountId, wish) => {
+      nextRequest: (regionId, tunnelId, accountId, filter) => {
         expect([regionId, tunnelId, accountId]).toEqual(['eu', 'tun_web', fixture.alice.userId]);
-        polls.push(wish);
+        polls.push(filter);
         return new Promise((resolve) => answers.push(resolve));
       },
     };

@@ -27,7 +27,7 @@ export interface TunnelEdges {
   requests(regionId: string, tunnelId: string, accountId: string, limit: number): Promise<CaptureList>;
   request(regionId: string, tunnelId: string, requestId: string, accountId: string): Promise<CapturedRequest>;
   /** One long poll. */
-  nextRequest(regionId: string, tunnelId: string, accountId: string, wish: NextRequest): Promise<AwaitedRequest>;
+  nextRequest(regionId: string, tunnelId: string, accountId: string, filter: NextRequest): Promise<AwaitedRequest>;
   closeTunnel(regionId: string, tunnelId: string, accountId: string): Promise<void>;
   replay(
     regionId: string,

@@ -1,0 +1,69 @@
+// The entries of `tunnels` in config.yml as the client takes them: what is published, and what others publish.
+import {
+  type ConnectPeerOptions,
+  type HealthCheck,
+  type LocalSpec,
+  protocolTraits,
+  type TunnelSpec,
+} from '@tunnel/client';
+import type { ClientTunnel } from '@tunnel/runtime';
+
+export type NamedTunnel = readonly [name: string, entry: ClientTunnel];
+
+/** What is published, and what others publish. */
+export const planOf = (entries: readonly NamedTunnel[], wait = false) => ({
+  tunnels: entries.filter(([, { p2p_connect }]) => p2p_connect === undefined).map((entry) => specOf(...entry)),
+  peers: entries.flatMap(([name, entry]) => peerOf(name, entry, wait)),
+});
+
+const peerOf = (name: string, entry: ClientTunnel, wait: boolean): ConnectPeerOptions[] => {
+  const { p2p_connect: p2pName, p2p_secret: secret, p2p_service: service, p2p_direct: direct } = entry;
+  const { listen_host: listenHost, listen_port: listenPort } = entry;
+  if (p2pName === undefined || secret === undefined || listenPort === undefined) return [];
+  return [{ name, p2pName, secret, service, direct, listenHost, listenPort, wait }];
+};
+
+const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
+  protocol: entry.proto,
+  name,
+  ...localOf(entry),
+  ...(entry.p2p_publish === undefined ? {} : publishedFieldsOf(entry, entry.p2p_publish)),
+  ...(protocolTraits(entry.proto).carriesRequests ? httpFieldsOf(entry) : {}),
+  ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
+  ...(entry.idle_secs === undefined ? {} : { idleSecs: entry.idle_secs }),
+  ...(entry.proxy_protocol === undefined ? {} : { proxyProtocol: entry.proxy_protocol }),
+  ...(entry.group === undefined ? {} : { group: entry.group }),
+  ...(entry.group_key === undefined ? {} : { groupKey: entry.group_key }),
+  ...(entry.health_check === undefined ? {} : { healthCheck: healthCheckOf(entry.health_check) }),
+});
+
+/** The file was checked: one of them is there. */
+export const localOf = ({ local_host, local_port, local_socket, files }: ClientTunnel): LocalSpec => ({
+  ...(local_port === undefined ? {} : { localHost: local_host, localPort: local_port }),
+  ...(local_socket === undefined ? {} : { localSocket: local_socket }),
+  ...(files === undefined ? {} : { files }),
+});
+
+const publishedFieldsOf = (entry: ClientTunnel, p2pName: string): Partial<TunnelSpec> => ({
+  ...{ p2pName, service: entry.p2p_service, allow: entry.p2p_allow, direct: entry.p2p_direct },
+  ...(entry.p2p_secret === undefined ? {} : { secret: entry.p2p_secret }),
+});
+
+/** Keys that have a default whatever the tunnel is. */
+const httpFieldsOf = (entry: ClientTunnel): Partial<TunnelSpec> => ({
+  hostHeader: entry.host_header,
+  localProtocol: entry.local_protocol,
+  localTlsVerify: entry.local_tls_verify,
+  capture: entry.capture,
+  ...(entry.subdomain === undefined ? {} : { subdomain: entry.subdomain }),
+});
+
+const healthCheckOf = (entry: NonNullable<ClientTunnel['health_check']>): HealthCheck => ({
+  type: entry.type,
+  path: entry.path,
+  intervalSecs: entry.interval_secs,
+  timeoutSecs: entry.timeout_secs,
+  maxFailed: entry.max_failed,
+  expect2xx: entry.expect_2xx,
+  alertWebhook: entry.alert_webhook,
+});

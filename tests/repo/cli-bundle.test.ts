@@ -1,0 +1,52 @@
+// What a command of the client loads at once: a list of tools has to be there soon after the start of `tunnel mcp`, and nobody else pays for the protocol.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ROOT } from './checkout.fixture.ts';
+
+const DIST = join(ROOT, 'apps/cli/dist');
+const STATIC = /^(?:import|export)\b[^;]*?["']\.\/(tunnel-\w+\.js)["']/gm;
+
+const chunks = new Map(
+  readdirSync(DIST)
+    .filter((name) => /^tunnel.*\.js$/.test(name))
+    .map((name) => [name, readFileSync(join(DIST, name), 'utf8')]),
+);
+
+/** The one with these words in it, and all that it imports at once. */
+const loadedWith = (words: string): string => {
+  const [start = ''] = [...chunks].find(([, text]) => text.includes(words)) ?? [];
+  const seen = new Set<string>();
+  const open = [start];
+  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+    if (seen.has(name)) continue;
+    seen.add(name);
+    open.push(...[...(chunks.get(name) ?? '').matchAll(STATIC)].map(([, imported = '']) => imported));
+  }
+  return [...seen].map((name) => chunks.get(name) ?? '').join('\n');
+};
+
+const PROTOCOL = 'Server does not support completions';
+const CLIENT = 'the edge has to know of this change of';
+
+describe('the bundle of the client', () => {
+  it('has each of them once, so that this test can tell', () => {
+    for (const words of [CLIENT, 'COMMAND_GROUPS =', 'var serveMcp =']) {
+      expect(
+        [...chunks.values()].filter((text) => text.includes(words)),
+        words,
+      ).toHaveLength(1);
+    }
+    expect(loadedWith('var serveMcp =')).toContain(PROTOCOL);
+    expect(loadedWith('COMMAND_GROUPS =')).toContain(CLIENT);
+  });
+
+  it('loads the protocol of models for `tunnel mcp` alone', () => {
+    expect(loadedWith('COMMAND_GROUPS =')).not.toContain(PROTOCOL);
+  });
+
+  it('lists tools without what opens tunnels', () => {
+    expect(loadedWith('var serveMcp =')).not.toContain(CLIENT);
+    expect(loadedWith('var mcpCommand =')).not.toContain(CLIENT);
+  });
+});
