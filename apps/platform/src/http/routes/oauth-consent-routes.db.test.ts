@@ -173,7 +173,9 @@ describe('GET /oauth/authorize', () => {
     expect(new Set(answers.slice(0, 50).map(({ status }) => status))).toEqual(new Set([303]));
     const last = answers.at(-1);
     expect([last?.status, Number(last?.headers.get('retry-after')) > 0]).toEqual([429, true]);
-    expect(await last?.text()).toContain('Too many attempts');
+    const text = (await last?.text()) ?? '';
+    expect([text.includes('Too many attempts'), text.includes('header.')]).toEqual([true, false]);
+    expect(text).toContain(`<p>Load this page again in ${last?.headers.get('retry-after')} s.</p>`);
   });
 
   it('keeps a bounded number of requests: the oldest gives way', async () => {
