@@ -104,6 +104,8 @@ it.each([
   ['Example\u202eelpmaxE\u0000\u200b\n\nApp ', 'Example elpmaxE App'],
   ['\u{1f600}'.repeat(200), '\u{1f600}'.repeat(100)],
   ['\ud83d alone', 'alone'],
+  // Marks are drawn over each other, and over the host in the line above.
+  [`x${'\u0301'.repeat(90)}y`, 'x\u0301\u0301\u0301y'],
 ])('a name is a line as it reads: %j', (name, plain) => {
   expect(plainName(name)).toBe(plain);
 });

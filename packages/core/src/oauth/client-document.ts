@@ -101,6 +101,8 @@ const oneLine = (text: string, maxChars: number): string => {
   const plain = text
     .slice(0, CORE_LIMITS.OAUTH_URI_MAX_CHARS)
     .replace(/[\p{C}\p{Zl}\p{Zp}\s]+/gu, ' ')
+    // A heap of marks on one letter is drawn over the lines above; no language needs more.
+    .replace(/(\p{M}{3})\p{M}+/gu, '$1')
     .trim();
   return [...plain].slice(0, maxChars).join('').trim();
 };
