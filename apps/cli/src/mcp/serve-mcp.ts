@@ -69,25 +69,38 @@ interface Loaded {
   close(): Promise<void>;
 }
 
+/** Once it is good: what was not (a config.yml that cannot be read) is tried again with the next call. */
 const loadOnce = (run: McpRun, io: Io, onStop: () => void): Loaded => {
   let loading: Promise<{ host: LocalHost; log: McpLog }> | null = null;
   const load = async () => {
-    const [{ LocalHost }, { openMcpLog }] = await Promise.all([import('./local-host.ts'), import('./mcp-log.ts')]);
-    const log = openMcpLog(run.flags, io);
-    return { host: new LocalHost({ flags: run.flags, allow: run.allow, io, outputs: log.outputs, onStop }), log };
+    const [{ LocalHost }, { openMcpLog }, { faultOf }] = await Promise.all([
+      import('./local-host.ts'),
+      import('./mcp-log.ts'),
+      import('../problem-report.ts'),
+    ]);
+    try {
+      const log = openMcpLog(run.flags, io);
+      return { host: new LocalHost({ flags: run.flags, allow: run.allow, io, outputs: log.outputs, onStop }), log };
+    } catch (error) {
+      loading = null;
+      throw faultOf(error) ?? error;
+    }
   };
   return {
     get: async () => {
       loading ??= load();
       return (await loading).host;
     },
-    tell: (outcome) => void loading?.then(({ log }) => log.toolCalled(outcome)),
+    tell: (outcome) =>
+      void loading?.then(
+        ({ log }) => log.toolCalled(outcome),
+        () => {},
+      ),
     warn: (text) => io.stderr.write(`tunnel: ${text}\n`),
     close: async () => {
-      if (loading === null) return;
-      const { host, log } = await loading;
-      await host.close();
-      log.close();
+      const loaded = await loading?.catch(() => null);
+      await loaded?.host.close();
+      loaded?.log.close();
     },
   };
 };
