@@ -8,7 +8,7 @@ import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
 import type { TestIoOptions } from '../io.fixture.ts';
-import { McpSession } from './mcp-session.fixture.ts';
+import { calledOf, McpSession } from './mcp-session.fixture.ts';
 
 const PATIENCE = { timeoutMs: 20_000 };
 
@@ -134,5 +134,27 @@ describe('a config.yml that becomes unreadable', () => {
     }
     writeFileSync(file, '{}');
     expect((await session.call('list_tunnels')).refusal).toBeNull();
+  });
+});
+
+describe('the doctor', () => {
+  it('is run as `tunnel doctor --json` has it, one progress a check, and no secret in any of it', async () => {
+    const env = {
+      TUNNEL_API_KEY: 'alice',
+      TUNNEL_P2P_SECRET: 'a secret of sixteen bytes and more',
+      HTTPS_PROXY: 'http://user:hunter2@127.0.0.1:9',
+    };
+    const session = await open({ env });
+    const params = { name: 'run_doctor', arguments: {}, _meta: { progressToken: 'doctor' } };
+    const { data, refusal } = calledOf(await session.ask('tools/call', params));
+    const checks = data['checks'] as { id: string; status: string }[];
+    expect([refusal, checks[0]?.id, checks.at(-1)?.id, checks.length]).toEqual([null, 'config', 'platform', 16]);
+    expect(checks.find(({ id }) => id === 'key')).toMatchObject({ status: 'ok' });
+    const told = session.messages.filter(({ method }) => method === 'notifications/progress');
+    expect(told).toHaveLength(checks.length);
+    for (const secret of Object.values(env).map((text) => /hunter2/.exec(text)?.[0] ?? text)) {
+      // The edge calls the account as this test calls its key.
+      if (secret !== 'alice') expect(session.io.out() + session.io.err()).not.toContain(secret);
+    }
   });
 });

@@ -55,8 +55,10 @@ const serve = async (run: McpRun, io: Io): Promise<ExitCode> => {
     stop.asked.addEventListener('abort', () => resolve(), { once: true });
   });
   parent.cancel();
-  const closing = server.close().then(() => loaded.close());
   const late = new AbortController();
+  // A slow reader has a moment, too; one that reads nothing is not waited for any longer.
+  const read = Promise.race([transport.flushed(), pause(CLI_LIMITS.MCP_DRAIN_MS, late.signal, io)]);
+  const closing = server.close().then(() => Promise.all([loaded.close(), read]));
   await Promise.race([closing, pause(CLI_LIMITS.MCP_CLOSE_TIMEOUT_MS, late.signal, io), stop.atOnce]);
   late.abort();
   return EXIT.endedAsAsked;
