@@ -112,6 +112,14 @@ describe('calls under way', () => {
     ).toHaveLength(2);
   });
 
+  it('have an id each', async () => {
+    await say(ping(1), ping(1), ping('1'));
+    expect(answers()).toMatchObject([{ id: 1, error: { code: -32_600 } }]);
+    await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
+    await say(ping(1));
+    expect(taken).toMatchObject([{ id: 1 }, { id: '1' }, { id: 1 }]);
+  });
+
   it('whose answers nobody reads keep further ones from being read, until somebody does', async () => {
     isFull = true;
     await transport.send({ jsonrpc: '2.0', id: 1, result: {} });

@@ -134,6 +134,10 @@ export class StdioTransport implements Transport {
       return this.#refuse(CODE.invalid, 'the line is no message of JSON-RPC 2.0', idOf(json));
     }
     if ('method' in message && 'id' in message) {
+      // Two of one id would count as one, and their answers could not be told apart.
+      if (this.#underWay.has(message.id)) {
+        return this.#refuse(CODE.invalid, 'a call with this id is under way', message.id);
+      }
       if (this.#underWay.size >= CLI_LIMITS.MCP_CALLS_MAX) {
         const reason = `${CLI_LIMITS.MCP_CALLS_MAX} calls are under way; wait for some of them`;
         return this.#refuse(CODE.busy, reason, message.id);
