@@ -94,6 +94,18 @@ describe('what a model may publish', () => {
     expect([plainHost(asked), isTargetAllowed(usual, asked, 3000)]).toEqual([dialled, true]);
   });
 
+  it('has one plain spelling, which is its own', () => {
+    const part = fc.constantFrom('localhost', '127.0.0.1', '::1', '::ffff:', '[', ']', '.', '%', '0', 'A', ':');
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
+        const plain = plainHost(parts.join(''));
+        expect(plainHost(plain)).toBe(plain);
+      }),
+      { numRuns: 2000 },
+    );
+    expect([plainHost('localhost..'), plainHost('[[::1]]')]).toEqual(['localhost..', '[[::1]]']);
+  });
+
   it('covers exactly its ports, whatever they are', () => {
     const port = fc.integer({ min: 1, max: 65_535 });
     fc.assert(
