@@ -133,13 +133,16 @@ const serveLegacy = async (server: McpServer, { request, message, onOver }: McpH
     enableJsonResponse: !asksForProgress(message),
     keepAliveMs: LIMITS.MCP_ALIVE_MS,
   });
+  // Before anything can end it: a server that was closed first would serve all the same, for nobody.
+  await server.connect(transport);
+  let isOver = false;
   // One that is closed under way never answers.
   const gone = new Promise<Response>((resolve) => {
     onOver(() => {
+      isOver = true;
       void server.close();
       resolve(new Response(null, { status: CALLER_GONE }));
     });
   });
-  await server.connect(transport);
-  return Promise.race([transport.handleRequest(request, { parsedBody: message }), gone]);
+  return isOver ? gone : Promise.race([transport.handleRequest(request, { parsedBody: message }), gone]);
 };

@@ -1,0 +1,90 @@
+import { SCOPES, type ToolHost, type ToolName } from '@tunnel/mcp-tools';
+import { createLogger } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import { describe, expect, it } from 'vitest';
+import type { McpCaller } from './mcp-caller.ts';
+import { McpEndpoint } from './mcp-endpoint.ts';
+
+const CALLER: McpCaller = {
+  actor: { kind: 'user', userId: 'usr_1' },
+  scopes: new Set(SCOPES),
+  access: { kind: 'api_key', key_id: 'key_1' },
+};
+const REVISION = '2026-07-28';
+const ENVELOPE = {
+  'io.modelcontextprotocol/protocolVersion': REVISION,
+  'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+
+/** Waits for as long as the caller is there, and longer for one that never leaves. */
+const open = () => {
+  const waits: AbortSignal[] = [];
+  const host = {
+    tools: new Set<ToolName>(['wait_for_request']),
+    waitForRequest: (_tunnel, _filter, _withinMs, { signal }) => {
+      waits.push(signal);
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+    },
+  } as Partial<ToolHost> as ToolHost;
+  const endpoint = new McpEndpoint({
+    ...{
+      clock: new FakeClock(),
+      logger: createLogger({ format: 'json', level: 'silent' }),
+      version: '1.0.0',
+      callsPerMinute: 1000,
+    },
+    ...{ hostFor: () => host, onCall: () => {} },
+  });
+  const ask = (method: string, params: object, { leaves = false } = {}): Promise<Response> => {
+    const message = { jsonrpc: '2.0', id: 1, method, params };
+    const headers: Record<string, string> = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...('_meta' in params && 'io.modelcontextprotocol/protocolVersion' in (params._meta as object)
+        ? { 'mcp-protocol-version': REVISION, 'mcp-method': method, 'mcp-name': 'wait_for_request' }
+        : {}),
+    };
+    const gone = new AbortController();
+    if (leaves) gone.abort();
+    const request = new Request('http://127.0.0.1/mcp', {
+      // Read already.
+      ...{ method: 'POST', headers, body: '{}', signal: gone.signal },
+    });
+    const onOver = (run: () => void): void => {
+      if (leaves) run();
+    };
+    return endpoint.answer(CALLER, { request, message, header: (name) => headers[name], onOver });
+  };
+  return { ask, waits };
+};
+
+const WAIT = { name: 'wait_for_request', arguments: { tunnel: 'tun_1', timeout_secs: 300 } };
+
+describe('/mcp for a caller that has gone before its message was looked at', () => {
+  it.each([
+    ['of 2025', {}],
+    ['of 2025 that asks for progress', { _meta: { progressToken: 1 } }],
+    ['of 2026', { _meta: ENVELOPE }],
+    ['of 2026 that asks for progress', { _meta: { ...ENVELOPE, progressToken: 1 } }],
+  ])('begins nothing that would go on without it: one %s', async (_, more) => {
+    const { ask, waits } = open();
+    const answer = await ask('tools/call', { ...WAIT, ...more }, { leaves: true });
+    await answer.text();
+    expect(waits.filter((signal) => !signal.aborted)).toEqual([]);
+  });
+});
+
+describe('/mcp for a message that is nested without end', () => {
+  it.each([
+    ['tools/list', {}],
+    ['resources/list', {}],
+    ['tools/list', { _meta: ENVELOPE }],
+  ])('answers %s, or refuses it, by no fault of its own', async (method, more) => {
+    let nested: unknown = 1;
+    for (let depth = 0; depth < 100_000; depth += 1) nested = [nested];
+    const { ask } = open();
+    const answer = await ask(method, { ...more, nested });
+    expect(answer.status).toBeLessThan(500);
+  });
+});
