@@ -72,6 +72,6 @@ const whenOver =
   (context: Context<PlatformEnv>) =>
   (run: () => void): void => {
     const { outgoing } = socketOf(context);
-    if (outgoing?.closed === true) run();
+    if (outgoing?.destroyed === true) run();
     else outgoing?.once('close', run);
   };
