@@ -2,6 +2,7 @@ import { SCOPES, type ToolHost, type ToolName } from '@tunnel/mcp-tools';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
+import { LIMITS } from '../limits.ts';
 import type { McpCaller } from './mcp-caller.ts';
 import { McpEndpoint } from './mcp-endpoint.ts';
 
@@ -19,6 +20,12 @@ const ENVELOPE = {
 
 /** Waits for as long as the caller is there, and longer for one that never leaves. */
 const open = () => {
+  const clock = new FakeClock();
+  /** Of calls under way: what is to be done when they are over. */
+  const overs: (() => void)[] = [];
+  const finish = (): void => {
+    for (const over of overs.splice(0)) over();
+  };
   const waits: AbortSignal[] = [];
   const host = {
     tools: new Set<ToolName>(['wait_for_request']),
@@ -29,7 +36,7 @@ const open = () => {
   } as Partial<ToolHost> as ToolHost;
   const endpoint = new McpEndpoint({
     ...{
-      clock: new FakeClock(),
+      clock,
       logger: createLogger({ format: 'json', level: 'silent' }),
       version: '1.0.0',
       callsPerMinute: 1000,
@@ -53,10 +60,11 @@ const open = () => {
     });
     const onOver = (run: () => void): void => {
       if (leaves) run();
+      else overs.push(run);
     };
-    return endpoint.answer(CALLER, { request, message, header: (name) => headers[name], onOver });
+    return endpoint.answer(CALLER, { request, message, header: (name) => headers[name], onOver, cut: finish });
   };
-  return { ask, waits };
+  return { ask, waits, clock, finish };
 };
 
 const WAIT = { name: 'wait_for_request', arguments: { tunnel: 'tun_1', timeout_secs: 300 } };
@@ -86,5 +94,26 @@ describe('/mcp for a message that is nested without end', () => {
     const { ask } = open();
     const answer = await ask(method, { ...more, nested });
     expect(answer.status).toBeLessThan(500);
+  });
+});
+
+describe('a call at /mcp that is never over', () => {
+  const LISTEN = { notifications: { toolsListChanged: true }, _meta: ENVELOPE };
+
+  it('is cut after a while, as whoever listens was let in with a token that may have ended since', async () => {
+    const { ask, clock } = open();
+    for (let n = 0; n < LIMITS.MCP_OPEN_CALLS_MAX; n += 1) {
+      expect((await ask('subscriptions/listen', LISTEN)).status).toBe(200);
+    }
+    await expect(ask('tools/list', {})).rejects.toMatchObject({ code: 'MCP_CALLS_OPEN' });
+    await clock.advance(LIMITS.MCP_CALL_MAX_MS);
+    expect((await ask('tools/list', {})).status).toBe(200);
+  });
+
+  it('one that is over in time leaves no timer', async () => {
+    const { ask, clock, finish } = open();
+    await ask('tools/list', {});
+    finish();
+    expect(clock.pendingTimers).toBe(0);
   });
 });

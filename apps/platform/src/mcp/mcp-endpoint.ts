@@ -34,6 +34,8 @@ export interface McpHttpCall {
   header(name: string): string | undefined;
   /** The answer is out, or nobody is there for it any more; called once. */
   onOver(run: () => void): void;
+  /** Ends it under way, with its connection. */
+  cut(): void;
 }
 
 const WINDOW_MS = 60_000;
@@ -90,7 +92,11 @@ export class McpEndpoint {
   #begin({ actor }: McpCaller, call: McpHttpCall): void {
     const verdict = this.#limits.begin(actor.userId, this.#deps.clock.monotonic());
     if (verdict.allowed) {
-      call.onOver(() => this.#limits.ended(actor.userId));
+      const tooLong = this.#deps.clock.setTimeout(() => call.cut(), LIMITS.MCP_CALL_MAX_MS);
+      call.onOver(() => {
+        tooLong.cancel();
+        this.#limits.ended(actor.userId);
+      });
       return;
     }
     if (verdict.reason === 'open') {
