@@ -9,6 +9,7 @@ import { closeLocalServer, createLocalServer, sha256Hex } from '@tunnel/runtime'
 import { choosePaths, isListening } from '../agent/socket-folders.ts';
 import type { Io } from '../io.ts';
 import { CLI_LIMITS } from '../limits.ts';
+import { oneAtATime } from '../one-at-a-time.ts';
 
 export interface PrivateListener {
   /** For the spec of the tunnel that leads there. */
@@ -30,9 +31,11 @@ export const listenPrivately = async ({ key, ...deps }: ListenerDeps, io: Io): P
   server.keepAliveTimeout = 0;
   if (process.platform === 'win32') return listenOnLoopback(server);
   const { paths, problems } = choosePaths(io, `mcp-${sha256Hex(key).slice(0, 16)}`);
-  for (const path of paths.flatMap(slots)) {
+  for (const path of paths) {
     try {
-      if (await takeSocket(server, path)) return listenerAt(server, path);
+      // Two that start at once would both find nobody there, and the later one take the place of the other.
+      const taken = await oneAtATime(path, io, () => takeFirstFree(server, slots(path)));
+      if (taken !== null) return listenerAt(server, taken);
     } catch (error) {
       problems.push((error as Error).message);
     }
@@ -57,6 +60,12 @@ const listenOnLoopback = async (server: Server): Promise<PrivateListener> => {
 /** The same command may run more than once. */
 const slots = (path: string): string[] =>
   Array.from({ length: CLI_LIMITS.MCP_PUBLISH_SOCKETS_MAX }, (_, index) => path.replace(/\.sock$/, `-${index}.sock`));
+
+/** null: other runs listen on all of them. */
+const takeFirstFree = async (server: Server, paths: readonly string[]): Promise<string | null> => {
+  for (const path of paths) if (await takeSocket(server, path)) return path;
+  return null;
+};
 
 /** false: another run listens there. */
 const takeSocket = async (server: Server, path: string): Promise<boolean> => {
