@@ -18,6 +18,8 @@ export interface PrivateListener {
 }
 
 export interface ListenerDeps {
+  /** Left out: as the limit has it. */
+  readonly requestMs?: number;
   /** The same publication has the same socket: a client that comes back after a kill is known by it. */
   readonly key: string;
   readonly respond: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -25,8 +27,16 @@ export interface ListenerDeps {
 }
 
 /** Rejects with a Fault. */
-export const listenPrivately = async ({ key, ...deps }: ListenerDeps, io: Io): Promise<PrivateListener> => {
-  const server = createLocalServer({ connectionsMax: CLI_LIMITS.MCP_PUBLISH_CONNECTIONS_MAX, ...deps });
+export const listenPrivately = async (
+  { key, requestMs = CLI_LIMITS.MCP_PUBLISH_REQUEST_MS, ...deps }: ListenerDeps,
+  io: Io,
+): Promise<PrivateListener> => {
+  const server = createLocalServer({
+    connectionsMax: CLI_LIMITS.MCP_PUBLISH_CONNECTIONS_MAX,
+    requestTimeoutMs: requestMs,
+    lookEveryMs: requestMs / 4,
+    ...deps,
+  });
   // The edge keeps connections for the next request. One that we close at that moment would cost a call, which nobody may send twice.
   server.keepAliveTimeout = 0;
   if (process.platform === 'win32') return listenOnLoopback(server);
