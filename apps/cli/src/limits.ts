@@ -35,6 +35,8 @@ export const CLI_LIMITS = {
   // --- published MCP servers ---
   /** connections to the socket of one, which all come through the tunnel: a call each, and those that wait or are idle */
   MCP_PUBLISH_CONNECTIONS_MAX: 128,
+  /** for the whole of a request to it: with a message of 1 MiB, time for the slowest line, and callers that drip do not keep the others out */
+  MCP_PUBLISH_REQUEST_MS: 30_000,
   /** the same command that is published at the same time, by one user */
   MCP_PUBLISH_SOCKETS_MAX: 8,
 
