@@ -25,6 +25,10 @@ export interface ChildProcessDeps {
 const INTERNAL_ERROR = -32603;
 const hasGroups = process.platform !== 'win32';
 
+/** In JSON they are characters like any other; servers that read by Node's readline take them for the end of a line. */
+const lineOf = (message: JSONRPCMessage): string =>
+  JSON.stringify(message).replace(/[\u2028\u2029]/g, (separator) => (separator === '\u2028' ? '\\u2028' : '\\u2029'));
+
 /** `pid` and `stderr` are what the SDK knows a transport over stdio by: silence to its first question then means an older server. */
 export class ChildProcess implements Transport {
   onclose?: () => void;
@@ -184,7 +188,7 @@ export class ChildProcess implements Transport {
     if (this.#isOver || stdin === undefined || stdin === null || !stdin.writable) {
       return Promise.reject(new Error(`the server cannot be asked: ${this.#end}`));
     }
-    stdin.write(`${JSON.stringify(message)}\n`);
+    stdin.write(`${lineOf(message)}\n`);
     if (stdin.writableLength > BRIDGE_LIMITS.UNREAD_MAX_BYTES) {
       this.#giveUp('it does not read what it is sent');
     }

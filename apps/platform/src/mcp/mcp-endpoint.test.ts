@@ -10,6 +10,7 @@ const CALLER: McpCaller = {
   actor: { kind: 'user', userId: 'usr_1' },
   scopes: new Set(SCOPES),
   access: { kind: 'api_key', key_id: 'key_1' },
+  isStillIn: () => Promise.resolve(true),
 };
 const REVISION = '2026-07-28';
 const ENVELOPE = {

@@ -45,11 +45,16 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
       ...(isTls ? { secureContext: secureContext() } : {}),
     };
     const request = (isTls ? requestTls : requestPlain)(url, options);
-    const abort = (): void => void request.destroy(new Error('too slow'));
+    // Told here: once an answer has begun, newer versions of Node.js tell the request nothing of why it was destroyed.
+    const giveUp = (error: Error): void => {
+      reject(error);
+      request.destroy(error);
+    };
+    const abort = (): void => giveUp(new Error('too slow'));
     let earlyHeads = 0;
     request.on('information', () => {
       earlyHeads += 1;
-      if (earlyHeads > RUNTIME_LIMITS.FETCH_EARLY_HEADS_MAX) request.destroy(new Error('no end of early answers'));
+      if (earlyHeads > RUNTIME_LIMITS.FETCH_EARLY_HEADS_MAX) giveUp(new Error('no end of early answers'));
     });
     request.on('response', (response) => {
       const answer = (read: Buffer): void => {
@@ -57,7 +62,7 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
         request.destroy();
       };
       if (maxBytes === 0) return answer(Buffer.alloc(0));
-      readBody(response, maxBytes).then(answer, (error: Error) => request.destroy(error));
+      readBody(response, maxBytes).then(answer, giveUp);
     });
     // After the first of these the others change nothing; destroy() above may well lead to an error.
     request.on('error', reject);
