@@ -96,6 +96,22 @@ it('a no goes back to the app, by another account too, and a request that was an
   expect((await app.answer()).get('error')).toBe('access_denied');
   expect(await other.get('/oauth/grants')).toEqual({ grants: [] });
 
+  // One that the operator registered: its id is no address, and its name was checked by somebody.
+  const registered = { client_id: 'client_4fK2mQ9xVbT7RsLpZ0aE', client_host: 'Acme IDE', client_name: 'Acme IDE' };
+  await page.route('**/oauth/requests/*', (route) =>
+    route.fulfill({
+      json: {
+        ...{ id: 'ask_4fK2mQ9xVbT7RsLpZ0aE', ...registered, redirect_host: 'ide.example.com' },
+        ...{ scopes: ['tunnels:read'], expires_at: new Date(Date.now() + 60_000).toISOString() },
+      },
+    }),
+  );
+  await page.goto(profile.urlOf('/consent?request=ask_4fK2mQ9xVbT7RsLpZ0aE'));
+  await page.getByRole('heading', { name: 'Acme IDE', level: 1 }).waitFor();
+  await page.getByText('Registered by whoever runs this server.').waitFor();
+  expect(await page.getByText('App ID').count()).toBe(0);
+  await page.unrouteAll();
+
   for (const over of [path, '/consent?request=x', '/consent']) {
     await page.goto(profile.urlOf(over));
     await page.getByRole('heading', { name: 'This request is over', level: 1 }).waitFor();

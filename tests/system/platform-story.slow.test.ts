@@ -3,6 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { text } from 'node:stream/consumers';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { ApiToken, CaptureList, UsageChartPoint } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -220,3 +222,46 @@ it('an operator invites beside the running stack, and deletes for good', async (
   await serverCommand(stack, 'admin', 'delete-user', email, '--yes');
   expect((await call(stack, '/auth/login', { method: 'POST', body: account })).status).toBe(401);
 });
+
+it('a model on a computer from which the edge shows no REST: its tunnel is waited for, read and closed by way of the platform', async ({
+  harness,
+  stack,
+}) => {
+  const person = await Person.signUp(stack, 'laptop');
+  const { token } = await person.newKey();
+  const web = harness.use(await startWeb(hello));
+  const client = new Client({ name: 'test', version: '1' });
+  // Without --api: nothing listens beside the control plane on the usual port of the REST.
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [TUNNEL_BIN, 'mcp', '--server', stack.control],
+    env: { ...environmentOf(await harness.folder()), TUNNEL_API_KEY: token },
+  });
+  harness.use({ close: () => client.close() });
+  await client.connect(transport);
+  const useTool = async (name: string, args: Record<string, unknown>) => {
+    const { structuredContent, content } = await client.callTool({ name, arguments: args });
+    return (structuredContent ?? content) as Readonly<Record<string, unknown>>;
+  };
+  const opened = await useTool('open_tunnel', { protocol: 'http', local_port: web.port, name: 'web' });
+  let request: Readonly<Record<string, unknown>> | null = null;
+  const waiting = useTool('wait_for_request', { tunnel: 'web', path_contains: 'hook' }).then((told) => {
+    request = told['request'] as Readonly<Record<string, unknown>>;
+  });
+  await eventually(async () => {
+    await askHttp(endpointOf(String(opened['public_url'])), { path: '/hook' });
+    expect(request).toMatchObject({ path: '/hook', status: 200 });
+  }, SOON);
+  await waiting;
+  const { id } = request as unknown as { id: string };
+  expect(await useTool('get_request', { tunnel: 'web', request_id: id })).toMatchObject({ request: { id } });
+  expect(await useTool('list_tunnels', {})).toMatchObject({ tunnels: [{ tunnel_id: opened['tunnel_id'] }] });
+  expect(await useTool('close_tunnel', { tunnel: 'web' })).toMatchObject({ closed: true });
+});
+
+const environmentOf = (home: string): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries({ ...withoutOurEnvironment(), HOME: home }).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value]],
+    ),
+  );

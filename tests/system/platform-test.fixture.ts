@@ -20,7 +20,7 @@ export const it = harnessIt.extend<{ stack: Stack }>({
   stack: [
     async ({ task: _ }, use) => {
       const harness = new Harness();
-      const stack = await startPlatform(harness, { tables: '[load_balancing]\nenabled = true' });
+      const stack = await startPlatform(harness, { fixedPorts: true, tables: '[load_balancing]\nenabled = true' });
       await use(stack);
       await harness.close();
     },

@@ -22,7 +22,7 @@ export interface StackOptions {
   readonly tables?: string;
   /** How many public ports there are; all of the block unless told. */
   readonly tcpPorts?: number;
-  /** The same ports at every start. */
+  /** The same ports at every start; then the platform is where it says that it is. */
   readonly fixedPorts?: boolean;
   readonly tls?: boolean;
   /** How many descriptors the process may hold; as many as this one unless told. */
@@ -180,6 +180,9 @@ const configText = (
   [
     '[platform]',
     `port = ${options.fixedPorts === true ? fixed.platform : 0}`,
+    options.fixedPorts === true && options.platform === undefined
+      ? `public_url = "http://localhost:${fixed.platform}"`
+      : '',
     options.platform ?? '',
     '[server]',
     `control_port = ${options.fixedPorts === true ? fixed.control : 0}`,

@@ -3,7 +3,12 @@ import { Fault } from '@tunnel/errors';
 import type { LiveTunnel } from './api/account-tunnels.ts';
 
 /** What people call a tunnel by. */
-type Named = Pick<LiveTunnel, 'tunnel_id' | 'name' | 'label' | 'public_url'>;
+interface Named {
+  readonly tunnel_id: string;
+  readonly label: string;
+  readonly name?: string | null | undefined;
+  readonly public_url?: string | null | undefined;
+}
 
 /** More than one: the person has to say more. */
 export type TunnelChoice<T extends Named = LiveTunnel> =
@@ -17,7 +22,7 @@ export const chooseTunnel = <T extends Named>(tunnels: readonly T[], wanted: str
   const address = addressOf(wanted);
   const fitting = tunnels.filter(
     ({ name, label, public_url: url }) =>
-      name === wanted || label === wanted || (url !== null && addressOf(url) === address),
+      name === wanted || label === wanted || (url != null && addressOf(url) === address),
   );
   const [only, ...others] = fitting;
   if (only === undefined) throw new Fault('CLIENT_TUNNEL_UNKNOWN', { tunnel: wanted });

@@ -68,6 +68,11 @@ export const CLI_LIMITS = {
   /** how often it is looked whether the program that started the server is still there */
   MCP_PARENT_LOOK_EVERY_MS: 1000,
 
+  /** requests of a tunnel that are asked of the platform; its tool gives no more at once */
+  PLATFORM_REQUESTS_MAX: 50,
+  /** the same of tunnels */
+  PLATFORM_TUNNELS_MAX: 100,
+
   // --- login ---
   /** regions of a platform that `tunnel login` offers; of more the first by id */
   REGIONS_MAX: 1000,

@@ -218,7 +218,12 @@ describe('a server', () => {
       setInterval(() => {}, 1000);
     `;
     const { bridge, clock, said } = await startBridge({ ...command, args: ['-e', script] });
-    const pids = [bridge.pid ?? 0, Number(/^helper (\d+)$/m.exec(said.join('\n'))?.[1])];
+    const helper = await eventually(() => {
+      const pid = /^helper (\d+)$/m.exec(said.join('\n'))?.[1];
+      expect(pid).toBeDefined();
+      return Number(pid);
+    });
+    const pids = [bridge.pid ?? 0, helper];
     expect(pids.map(isProcessAlive)).toEqual([true, true]);
     const closed = bridge.close();
     await clock.advance(2 * BRIDGE_LIMITS.STOP_STEP_MS);

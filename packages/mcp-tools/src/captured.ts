@@ -1,6 +1,7 @@
 // Captured requests as tools show them: all of one, or a line of it. Every word in them is a stranger's.
-import { type CapturedRequest, capturedRequest } from '@tunnel/contract';
+import { capturedRequest } from '@tunnel/contract';
 import * as z from 'zod';
+import type { RequestLine } from './tool-host.ts';
 
 /** Said with everything that strangers wrote: a model is to read it as data. */
 export const untrusted = z.literal(true);
@@ -16,7 +17,7 @@ export const requestLine = z.object({
   time: z.iso.datetime(),
 });
 
-export const lineOfRequest = ({ id, method, path, status, duration_ms, at }: CapturedRequest) => ({
+export const lineOfRequest = ({ id, method, path, status, duration_ms, at }: RequestLine) => ({
   ...{ id, method, path, status, duration_ms },
   time: at,
 });

@@ -7,6 +7,7 @@ export {
   type OpenedTunnel,
   type OpenTunnelInput,
   type RequestFilter,
+  type RequestLine,
   type ShownTunnel,
   TOOL_NAMES,
   type ToolCall,

@@ -61,6 +61,9 @@ export interface OpenedTunnel {
   readonly warnings: readonly string[];
 }
 
+/** What a list needs of a request. */
+export type RequestLine = Pick<CapturedRequest, 'id' | 'at' | 'method' | 'path' | 'status' | 'duration_ms'>;
+
 /** Of requests that are waited for. */
 export interface RequestFilter {
   readonly method?: string | undefined;
@@ -87,10 +90,14 @@ export interface ToolHost {
   listRequests(
     tunnel: string,
     call: ToolCall,
-  ): Promise<{ readonly requests: readonly CapturedRequest[]; readonly truncated: boolean }>;
+  ): Promise<{ readonly requests: readonly RequestLine[]; readonly truncated: boolean }>;
   /** CAPTURE_UNKNOWN when it is not kept (any more). */
   getRequest(tunnel: string, requestId: string, call: ToolCall): Promise<CapturedRequest>;
-  replayRequest(tunnel: string, requestId: string, call: ToolCall): Promise<CapturedRequest>;
+  replayRequest(
+    tunnel: string,
+    requestId: string,
+    call: ToolCall,
+  ): Promise<Pick<CapturedRequest, 'id' | 'status' | 'duration_ms'>>;
   /** The first that finishes from now on; null: none did within `withinMs`. Ends at once when the call does. */
   waitForRequest(
     tunnel: string,

@@ -57,12 +57,26 @@ export const openAccountTunnels = (flags: AccountFlags, io: Io): AccountTunnels 
   return ofEdge(edgeSource(flags, io));
 };
 
-/** By the API key, and where config.yml says unless a flag does. */
-export const edgeSource = (flags: AccountFlags, io: Io): EdgeSource => {
+/** Who asks by the API key. `isNamed`: somebody has said where the REST of the edge is; else it is beside the control plane. */
+export const keyHolder = (flags: AccountFlags, io: Io) => {
   const config = loadConfig(flags.config, io);
   const { server, tls, token, caFile, insecure } = resolveSettings(flags, config, io);
-  const address = apiAddress({ api: flags.api ?? config?.values.api_url, server, tls });
-  return { address, token, caFile, insecure, proxyFor: resolveProxy(flags.proxy, config, io) };
+  const api = flags.api ?? config?.values.api_url;
+  const proxyFor = resolveProxy(flags.proxy, config, io);
+  // Throws where the key would go out in clear.
+  return {
+    token,
+    caFile,
+    insecure,
+    proxyFor,
+    isNamed: api !== undefined,
+    address: () => apiAddress({ api, server, tls }),
+  };
+};
+
+export const edgeSource = (flags: AccountFlags, io: Io): EdgeSource => {
+  const { isNamed: _, address, ...holder } = keyHolder(flags, io);
+  return { ...holder, address: address() };
 };
 
 const ofPlatform = (login: PlatformLogin): AccountTunnels => ({

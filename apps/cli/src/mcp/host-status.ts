@@ -47,13 +47,16 @@ export const hostStatus = async (sources: StatusSources): Promise<HostStatus> =>
   };
 };
 
-const edgeFields = async ({ edge, edgeUrl }: StatusSources) => {
+/** From elsewhere the REST of an edge is out of reach; a client that is connected knows it all the same. */
+const edgeFields = async ({ edge, edgeUrl, running }: StatusSources) => {
   try {
     const url = edgeUrl();
     const { version, region_id, draining } = await edge();
     return { url, version, region_id, draining, problem: null };
   } catch (error) {
-    return { url: null, version: null, region_id: null, draining: null, problem: problemOf(error) };
+    const unknown = { url: null, version: null, draining: null };
+    if (running?.state !== 'connected') return { ...unknown, region_id: null, problem: problemOf(error) };
+    return { ...unknown, region_id: running.client?.session?.regionId ?? null, problem: null };
   }
 };
 

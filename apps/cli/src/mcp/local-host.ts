@@ -1,11 +1,10 @@
-// The tools' host on this machine: tunnels opened in this process, everything else asked of the edge by the API key, or of the platform by
+// The tools' host on this machine: tunnels opened in this process, everything else asked by the API key of the edge or the platform, or by
 // `tunnel login`. Keys and addresses are looked up at each call: who logs in meanwhile need not start the server again.
 import { ALLOWED_BY_DEFAULT } from '@tunnel/client';
 import {
   CAPTURE_LIST_LIMIT,
   type CapturedRequest,
   CHART_DAYS,
-  type EdgeTunnel,
   type PlatformClient,
   TUNNEL_LOG_LIMIT,
 } from '@tunnel/contract';
@@ -16,18 +15,21 @@ import type {
   OpenedTunnel,
   OpenTunnelInput,
   RequestFilter,
+  ShownTunnel,
   ToolCall,
   ToolHost,
 } from '@tunnel/mcp-tools';
-import { edgeSource } from '../api/account-tunnels.ts';
+import { edgeSource, keyHolder } from '../api/account-tunnels.ts';
 import { awaitRequest } from '../api/await-request.ts';
 import { readGroups } from '../api/edge-api.ts';
 import { EdgeTunnels } from '../api/edge-tunnels.ts';
 import { LoginFile } from '../api/login-file.ts';
 import { PlatformLogin } from '../api/platform-login.ts';
+import { PlatformTools } from '../api/platform-tools.ts';
 import { chooseTunnel } from '../choose-tunnel.ts';
 import { examinedFields, examineSetup } from '../examine-setup.ts';
 import type { Io } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
 import { faultOf } from '../problem-report.ts';
 import { hostStatus } from './host-status.ts';
 import { ModelClient, type ModelClientDeps, type ModelClientFlags } from './model-client.ts';
@@ -58,10 +60,7 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
 
   listTunnels: ToolHost['listTunnels'] = ({ state, limit }, call) =>
     inWords(call, async () => {
-      if (state === 'active') {
-        const tunnels = await this.#edge().list(call.signal);
-        return { tunnels: tunnels.slice(0, limit), truncated: tunnels.length > limit };
-      }
+      if (state === 'active') return this.#listLive(limit, call);
       // One more than are shown: then there are more. A whole page says as much as it can.
       const query = { state: 'closed', limit: Math.min(limit + 1, TUNNEL_LOG_LIMIT.max) } as const;
       const tunnels = await this.#platform(call, (client) => client.tunnels(query));
@@ -73,7 +72,10 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
     inWords(call, async () => {
       const id = await this.#idOf(tunnel, call);
       try {
-        return await this.#edge().get(id, call.signal);
+        return await this.#ask<ShownTunnel>(call, {
+          edge: (edge) => edge.get(id, call.signal),
+          platform: (platform) => platform.get(id, call.signal),
+        });
       } catch (error) {
         // One that has ended, or lives elsewhere: the platform knows it.
         if (!isUnknown(error) || !new LoginFile(this.#io).exists()) throw error;
@@ -85,21 +87,42 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
     inWords(call, async () => {
       const own = this.#client.find(tunnel);
       const tunnel_id = own?.tunnel?.tunnelId ?? (await this.#idOf(tunnel, call));
-      if (own === undefined) await this.#edge().close(tunnel_id, call.signal);
-      else await this.#client.close(own.name);
+      if (own !== undefined) await this.#client.close(own.name);
+      else {
+        await this.#ask(call, {
+          edge: (edge) => edge.close(tunnel_id, call.signal),
+          platform: (platform) => platform.close(tunnel_id, call.signal),
+        });
+      }
       return { tunnel_id };
     });
 
   listRequests: ToolHost['listRequests'] = (tunnel, call) =>
-    inWords(call, async () =>
-      this.#edge().requests(await this.#idOf(tunnel, call), CAPTURE_LIST_LIMIT.max, call.signal),
-    );
+    inWords(call, async () => {
+      const id = await this.#idOf(tunnel, call);
+      return this.#ask<Awaited<ReturnType<ToolHost['listRequests']>>>(call, {
+        edge: (edge) => edge.requests(id, CAPTURE_LIST_LIMIT.max, call.signal),
+        platform: (platform) => platform.requests(id, call.signal),
+      });
+    });
 
   getRequest: ToolHost['getRequest'] = (tunnel, requestId, call) =>
-    inWords(call, async () => this.#edge().request(await this.#idOf(tunnel, call), requestId, call.signal));
+    inWords(call, async () => {
+      const id = await this.#idOf(tunnel, call);
+      return this.#ask(call, {
+        edge: (edge) => edge.request(id, requestId, call.signal),
+        platform: (platform) => platform.request(id, requestId, call.signal),
+      });
+    });
 
   replayRequest: ToolHost['replayRequest'] = (tunnel, requestId, call) =>
-    inWords(call, async () => this.#edge().replay(await this.#idOf(tunnel, call), requestId, call.signal));
+    inWords(call, async () => {
+      const id = await this.#idOf(tunnel, call);
+      return this.#ask<Awaited<ReturnType<ToolHost['replayRequest']>>>(call, {
+        edge: (edge) => edge.replay(id, requestId, call.signal),
+        platform: (platform) => platform.replay(id, requestId, call.signal),
+      });
+    });
 
   waitForRequest(
     tunnel: string,
@@ -110,15 +133,23 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
     return inWords(call, async () => {
       const tunnelId = await this.#idOf(tunnel, call);
       const { method, path_contains: pathContains } = filter;
-      return awaitRequest(this.#edge(), { tunnelId, method, pathContains, withinMs }, call.signal, this.#io);
+      return this.#ask(call, {
+        edge: (edge) => awaitRequest(edge, { tunnelId, method, pathContains, withinMs }, call.signal, this.#io),
+        platform: (platform) => platform.next(tunnelId, filter, withinMs, call.signal),
+      });
     });
   }
 
   listPools: ToolHost['listPools'] = (call) =>
-    inWords(call, async () => {
-      const { groups } = await readGroups(edgeSource(this.#flags, this.#io), call.signal);
-      return { groups: [...groups], warnings: [] };
-    });
+    inWords(call, () =>
+      this.#ask(call, {
+        edge: async () => {
+          const { groups } = await readGroups(edgeSource(this.#flags, this.#io), call.signal);
+          return { groups: [...groups], warnings: [] };
+        },
+        platform: (platform) => platform.pools(call.signal),
+      }),
+    );
 
   getStatus(call: ToolCall): Promise<HostStatus> {
     return inWords(call, () =>
@@ -162,6 +193,41 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
     return this.#client.closeAll();
   }
 
+  #listLive(limit: number, call: ToolCall): ReturnType<ToolHost['listTunnels']> {
+    return this.#ask<Awaited<ReturnType<ToolHost['listTunnels']>>>(call, {
+      edge: async (edge) => {
+        const tunnels = await edge.list(call.signal);
+        return { tunnels: tunnels.slice(0, limit), truncated: tunnels.length > limit };
+      },
+      platform: (platform) => platform.list(Math.min(limit, CLI_LIMITS.PLATFORM_TUNNELS_MAX), call.signal),
+    });
+  }
+
+  /**
+   * Of whoever can be reached. The REST of an edge is there on its own machine, or where somebody has named it; from elsewhere the platform
+   * knows what it knows, of all regions. A connected client has been told where that is; one that is not connects when nothing else is left.
+   */
+  async #ask<T>(call: ToolCall, { edge, platform }: Answerers<T>): Promise<T> {
+    const { isNamed, address, ...holder } = keyHolder(this.#flags, this.#io);
+    const askEdge = async (): Promise<T> => edge(new EdgeTunnels({ ...holder, address: address() }));
+    if (isNamed) return askEdge();
+    const askPlatform = async (): Promise<T> => {
+      const url = await this.#client.platformUrl(call);
+      if (url === null) throw new Fault('CLIENT_PLATFORM_UNREACHABLE', NO_PLATFORM);
+      return platform(new PlatformTools(url, holder));
+    };
+    const [first, second] = this.#client.running === null ? [askEdge, askPlatform] : [askPlatform, askEdge];
+    try {
+      return await first();
+    } catch (error) {
+      if (call.signal.aborted || !isOutOfReach(error)) throw error;
+      return second().catch((later: unknown) => {
+        // Of two that are out of reach the first was the likelier one, unless nobody could have gone that way at all.
+        throw isOutOfReach(later) && !isNoWay(error) ? error : later;
+      });
+    }
+  }
+
   #edge(): EdgeTunnels {
     return new EdgeTunnels(edgeSource(this.#flags, this.#io));
   }
@@ -171,19 +237,42 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
   }
 
   /** An id as it is: of a tunnel that has ended, requests are kept for a while. A name is looked up among those that live. */
-  async #idOf(tunnel: string, { signal }: ToolCall): Promise<string> {
+  async #idOf(tunnel: string, call: ToolCall): Promise<string> {
     const own = this.#client.find(tunnel)?.tunnel?.tunnelId;
     if (own !== undefined) return own;
     if (TUNNEL_ID.test(tunnel)) return tunnel;
-    return onlyOne(await this.#edge().list(signal), tunnel).tunnel_id;
+    const { tunnels } = await this.#listLive(CLI_LIMITS.ACCOUNT_TUNNELS_MAX, call);
+    return onlyOne(tunnels, tunnel).tunnel_id;
   }
 }
+
+interface Answerers<T> {
+  readonly edge: (edge: EdgeTunnels) => Promise<T>;
+  readonly platform: (platform: PlatformTools) => Promise<T>;
+}
+
+/** Of an edge that belongs to none. */
+const NO_PLATFORM = { url: 'the platform', reason: 'the edge names none' };
+
+const codeOf = (error: unknown): string => (error instanceof Fault ? error.code : '');
+
+/** An edge elsewhere, to which the key would go in clear; an edge without a platform. */
+const isNoWay = (error: unknown): boolean =>
+  codeOf(error) === 'CLIENT_USAGE' || (error instanceof Fault && error.values['url'] === NO_PLATFORM.url);
+
+const OUT_OF_REACH: ReadonlySet<string> = new Set([
+  ...['CLIENT_API_UNREACHABLE', 'CLIENT_NOT_AN_API', 'CLIENT_PLATFORM_UNREACHABLE', 'CLIENT_NOT_A_PLATFORM'],
+  // A server of before, or one that has switched it off.
+  ...['API_NOT_FOUND', 'CLIENT_USAGE'],
+]);
+
+const isOutOfReach = (error: unknown): boolean => OUT_OF_REACH.has(codeOf(error));
 
 const TUNNEL_ID = /^tun_\w+$/;
 
 const isUnknown = (error: unknown): boolean => error instanceof Fault && error.code === 'TUNNEL_UNKNOWN';
 
-const onlyOne = (tunnels: readonly EdgeTunnel[], wanted: string): Pick<EdgeTunnel, 'tunnel_id'> => {
+const onlyOne = (tunnels: readonly ShownTunnel[], wanted: string): Pick<ShownTunnel, 'tunnel_id'> => {
   try {
     const choice = chooseTunnel(tunnels, wanted);
     if (choice.kind === 'one') return choice.tunnel;

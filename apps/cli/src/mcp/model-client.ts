@@ -1,4 +1,4 @@
-// The client behind a model's tunnels: connected when the first of them is asked for, known to `tunnel status` from then on, and closed with
+// The client behind a model's tunnels: connected when the first of them is asked for, or the platform is to be found, known to `tunnel status` from then on, and closed with
 // the server. Its tunnels are counted, and end by themselves when they were given a time.
 import { protocolTraits, type Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
@@ -44,9 +44,15 @@ export class ModelClient {
     this.#connecting = new SharedAttempt((signal) => this.#connect(signal));
   }
 
-  /** null until the first tunnel was asked for. */
+  /** null until it is connected. */
   get running(): TunnelsOfRun | null {
     return this.#connected?.running ?? null;
+  }
+
+  /** Where the platform of the account is, as the edge says that has taken our key; null: it says nothing. */
+  async platformUrl({ signal }: ToolCall): Promise<string | null> {
+    const { running } = this.#connected ?? (await this.#connecting.take(signal));
+    return running.client?.session?.dashboardUrl?.replace(/\/app\/?$/, '') ?? null;
   }
 
   /** By its id or its name. */

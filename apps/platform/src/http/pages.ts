@@ -91,11 +91,12 @@ export const ADDRESS_TAKEN_PAGE = makePage(
  * What a browser shows when a program that sent it here cannot be trusted, or not now: nobody is led on. `reason` may quote the program's
  * own words.
  */
-export const notConnectedPage = ({ code, values, message, next }: Fault): Page => {
-  const { title, text } =
+export const notConnectedPage = ({ code, values, message, next: nextOfPrograms }: Fault): Page => {
+  const { title, text, next } =
     code === 'OAUTH_CLIENT_REFUSED'
-      ? { title: 'This app cannot be connected', text: String(values['reason']) }
-      : { title: 'Try again in a moment', text: message };
+      ? { title: 'This app cannot be connected', text: String(values['reason']), next: nextOfPrograms }
+      : // People see no header.
+        { title: 'Try again in a moment', text: message, next: `Load this page again in ${values['seconds']} s.` };
   return makePage(
     title,
     `<p>${escapeHtml(text.charAt(0).toUpperCase() + text.slice(1))}.</p>

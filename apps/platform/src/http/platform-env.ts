@@ -1,11 +1,11 @@
 // The types of one request's context, and everything the routes are given.
 import type { HttpBindings } from '@hono/node-server';
 import type { OpenAPIHono } from '@hono/zod-openapi';
-import type { EdgeActor, ServiceContext, UserActor } from '../services/service-context.ts';
+import type { EdgeActor, LoggedInActor, ServiceContext } from '../services/service-context.ts';
 
 export interface PlatformEnv {
   Bindings: HttpBindings;
-  Variables: { requestId: string; actor: UserActor; edge: EdgeActor; address: string };
+  Variables: { requestId: string; actor: LoggedInActor; edge: EdgeActor; address: string };
 }
 
 export type PlatformApp = OpenAPIHono<PlatformEnv>;

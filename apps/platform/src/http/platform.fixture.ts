@@ -88,7 +88,7 @@ export interface PlatformFixture {
 const requireNamedUser: MiddlewareHandler<PlatformEnv> = async (context, next) => {
   const userId = context.req.header('x-user');
   if (userId === undefined) throw new Fault('AUTH_TOKEN_MISSING');
-  context.set('actor', { kind: 'user', userId });
+  context.set('actor', { kind: 'user', userId, epoch: 0 });
   await next();
 };
 

@@ -7,7 +7,7 @@ import type { MiddlewareHandler } from 'hono';
 import type { Db } from '../db/database.ts';
 import type { AuthContext } from '../services/auth/auth-context.ts';
 import { verifyCredential } from '../services/edges/credentials.ts';
-import type { UserActor } from '../services/service-context.ts';
+import type { LoggedInActor } from '../services/service-context.ts';
 import type { PlatformEnv } from './platform-env.ts';
 
 const BEARER = /^Bearer +([\w.~+/=-]+) *$/i;
@@ -22,7 +22,10 @@ export const requireUser =
     await next();
   };
 
-const actorOf = async ({ accessTokens, users }: UserContext, authorization: string | undefined): Promise<UserActor> => {
+const actorOf = async (
+  { accessTokens, users }: UserContext,
+  authorization: string | undefined,
+): Promise<LoggedInActor> => {
   if (authorization === undefined) throw new Fault('ACCESS_TOKEN_MISSING');
   const token = BEARER.exec(authorization)?.[1];
   // Whatever became of the key: who sends one looks for the wrong door, not for a new key.
@@ -34,7 +37,7 @@ const actorOf = async ({ accessTokens, users }: UserContext, authorization: stri
   // Before the epoch: suspending raises it, and the owner should learn why.
   if (known.user.status === 'suspended') throw new Fault('ACCOUNT_SUSPENDED');
   if (known.epoch !== claims.epoch) throw new Fault('ACCESS_TOKEN_INVALID');
-  return { kind: 'user', userId: claims.userId };
+  return { kind: 'user', userId: claims.userId, epoch: claims.epoch };
 };
 
 const EDGE_BEARER = /^bearer +(\S+) *$/i;

@@ -1,5 +1,6 @@
 // What the tools of /mcp stand on: the account of the caller, through the services that the REST API calls. Nobody else's tunnel exists here.
 import { CAPTURE_LIST_LIMIT, CHART_DAYS } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
 import type { HostStatus, HostUsage, ShownTunnel, ToolCall, ToolHost, ToolName } from '@tunnel/mcp-tools';
 import { writeAudit } from '../services/audit.ts';
 import type { AuthContext } from '../services/auth/auth-context.ts';
@@ -89,13 +90,17 @@ export class AccountHost implements ToolHost {
     return replayRequest(this.#deps, this.#actor, tunnel, requestId);
   }
 
-  waitForRequest(
+  async waitForRequest(
     tunnel: string,
     { method, path_contains: pathContains }: Parameters<ToolHost['waitForRequest']>[1],
     withinMs: number,
     { signal }: ToolCall,
   ) {
-    return awaitRequest(this.#deps, this.#actor, tunnel, { method, pathContains }, { withinMs, signal });
+    const bounds = { withinMs, signal };
+    const found = await awaitRequest(this.#deps, this.#actor, tunnel, { method, pathContains }, bounds);
+    // Minutes may lie between: what comes after the end of a grant or key is not for its holder.
+    if (found !== null && !(await this.#caller.isStillIn())) throw new Fault('ACCESS_TOKEN_INVALID');
+    return found;
   }
 
   listPools() {

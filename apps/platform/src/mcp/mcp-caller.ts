@@ -11,6 +11,8 @@ export interface McpCaller {
   readonly scopes: ReadonlySet<Scope>;
   /** By what it was let in, as the audit and the caller itself are told. */
   readonly access: McpAccess;
+  /** Whether that holds still, as of at most two seconds ago: a call may take minutes, and its owner shuts it out meanwhile. */
+  readonly isStillIn: () => Promise<boolean>;
 }
 
 export type McpAccess =
@@ -46,6 +48,7 @@ export const callerOf = async (
     actor: { kind: 'user', userId: bearer.userId },
     scopes: new Set(bearer.scopes),
     access: { kind: 'connected_app', grant_id: bearer.grantId, client_id: bearer.clientId },
+    isStillIn: () => tokens.isAlive(bearer),
   };
 };
 
@@ -56,5 +59,6 @@ const callerOfKey = async (keys: McpDoorDeps['keys'], key: string): Promise<McpC
     actor: { kind: 'user', userId: answer.account.account_id },
     scopes: ALL_SCOPES,
     access: { kind: 'api_key', key_id: answer.key_id },
+    isStillIn: async () => (await keys.find(key)).ok,
   };
 };

@@ -26,6 +26,8 @@ export interface McpFixture extends PlatformFixture {
   readonly tokens: Map<string, McpBearer | Error>;
   /** Of alice, for a connected app. */
   giveToken(token: string, scopes: readonly Scope[], actor?: UserActor): void;
+  /** Their owners disconnect all apps; what was given to them is still signed. */
+  endGrants(): void;
   post(bearer: string | null, message: unknown, more?: PostOptions): Promise<Response>;
   /** As a client of 2025 does it, without progress. */
   call(bearer: string, tool: string, args?: object): Promise<Response>;
@@ -44,6 +46,7 @@ interface PostOptions {
 export const openMcp = async (): Promise<McpFixture> => {
   let [port, metrics]: [() => number, PlatformMetrics | null] = [() => 0, null];
   const tokens = new Map<string, McpBearer | Error>();
+  let areAlive = true;
   const fixture = await openPlatformFixture((app, deps) => {
     const { db, clock, logger, settings, version } = deps;
     metrics = new PlatformMetrics({ db, clock });
@@ -56,7 +59,7 @@ export const openMcp = async (): Promise<McpFixture> => {
     addMcpRoutes(app, {
       ...{ settings, endpoint, port: () => port() },
       keys: new KnownKeys({ ...deps, keyUses: new KeyUses({ db, clock, logger }) }),
-      tokens: { check: async (token) => bearerOf(tokens.get(token)) },
+      tokens: { check: async (token) => bearerOf(tokens.get(token)), isAlive: async () => areAlive },
     });
   });
   const { app, deps, alice, bob } = fixture;
@@ -84,7 +87,11 @@ export const openMcp = async (): Promise<McpFixture> => {
     metrics: metrics as unknown as PlatformMetrics,
     keys: { alice: (await newKey(alice)).token, bob: (await newKey(bob)).token },
     giveToken: (token, scopes, actor = alice) => {
-      tokens.set(token, { userId: actor.userId, grantId: 'grant', clientId: 'https://host.example/app', scopes });
+      const grant = { grantId: 'grant', clientId: 'https://host.example/app', epoch: 0 };
+      tokens.set(token, { userId: actor.userId, ...grant, scopes });
+    },
+    endGrants: () => {
+      areAlive = false;
     },
     call: (bearer, name, args = {}) => post(bearer, request('tools/call', { name, arguments: args })),
     newKey,

@@ -17,6 +17,12 @@ export interface UserActor {
   readonly userId: string;
 }
 
+/** With the access token of a log-in. */
+export interface LoggedInActor extends UserActor {
+  /** The account's, when the token was signed: what must end with a new password is not given to one of before. */
+  readonly epoch: number;
+}
+
 /** Somebody at the console of the server. */
 export interface OperatorActor {
   readonly kind: 'operator';

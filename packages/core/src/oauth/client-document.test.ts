@@ -37,6 +37,12 @@ describe('a client id that is a URL', () => {
     ['https://a.example/x\t', 'is not a URL with a path, in its usual spelling'],
     ['https://ä.example/x', 'is not a URL with a path, in its usual spelling'],
     ['https://a.example/%zz', 'is not a URL with a path, in its usual spelling'],
+    ['https://a.example:65536/x', 'is not a URL with a path, in its usual spelling'],
+    ['https://a.example./x', 'is not a URL with a path, in its usual spelling'],
+    ['https://0x7f.1/x', 'is not a URL with a path, in its usual spelling'],
+    ['https://2130706433/x', 'is not a URL with a path, in its usual spelling'],
+    ['https://[::ffff:127.0.0.1]/x', 'is not a URL with a path, in its usual spelling'],
+    ['https://[0::1]/x', 'is not a URL with a path, in its usual spelling'],
     [`https://a.example/${'x'.repeat(2000)}`, 'is too long'],
   ])('is refused: %j', (id, problem) => {
     expect(problemOfDocumentUrl(id, false)).toBe(problem);
@@ -77,6 +83,11 @@ describe('the document', () => {
       'its document lists a redirect URI that is neither https nor http on localhost: javascript:alert(1)',
     ],
     [
+      // A stranger's words do not turn the text of our page.
+      { redirect_uris: ['x:\u202eevil\n\u0000\u200blla'] },
+      'its document lists a redirect URI that is neither https nor http on localhost: x: evil lla',
+    ],
+    [
       { token_endpoint_auth_method: 'client_secret_basic' },
       'it wants to authenticate itself, and only public clients are taken here',
     ],
@@ -93,6 +104,8 @@ it.each([
   ['Example\u202eelpmaxE\u0000\u200b\n\nApp ', 'Example elpmaxE App'],
   ['\u{1f600}'.repeat(200), '\u{1f600}'.repeat(100)],
   ['\ud83d alone', 'alone'],
+  // Marks are drawn over each other, and over the host in the line above.
+  [`x${'\u0301'.repeat(90)}y`, 'x\u0301\u0301\u0301y'],
 ])('a name is a line as it reads: %j', (name, plain) => {
   expect(plainName(name)).toBe(plain);
 });

@@ -2,7 +2,7 @@
 // is believed, and whether it may lie on a private address.
 import { CORE_LIMITS } from '../limits.ts';
 import { isLoopbackHost } from '../net/address-guard.ts';
-import { hostOfUri, problemOfRedirectUri } from './redirect-uri.ts';
+import { hostOfUri, isHostAsShown, problemOfRedirectUri } from './redirect-uri.ts';
 
 /** What is left of a client when it was found to be in order, wherever it comes from. */
 export interface OauthClient {
@@ -35,10 +35,14 @@ export const problemOfDocumentUrl = (clientId: string, allowHttp: boolean): stri
   if (clientId.includes('#')) return 'has a fragment';
   if (/^https?:\/\/[^/?]*@/.test(clientId)) return 'has a user name in it';
   const path = URL_FORM.exec(clientId)?.[1];
-  if (path === undefined) return 'is not a URL with a path, in its usual spelling';
+  if (path === undefined) return UNUSUAL;
   if (path === '/') return 'has no path';
-  return path.split('/').some((segment) => DOTS.test(segment)) ? 'has a dot segment in its path' : null;
+  if (path.split('/').some((segment) => DOTS.test(segment))) return 'has a dot segment in its path';
+  // What people are shown as its host is where the document is fetched: `0x7f.1` would be another one.
+  return isHostAsShown(clientId) ? null : UNUSUAL;
 };
+
+const UNUSUAL = 'is not a URL with a path, in its usual spelling';
 
 /** `text`: the answer at that URL. */
 export const judgeClientDocument = (clientId: string, text: string): ClientVerdict => {
@@ -80,22 +84,27 @@ const problemOfUris = (uris: unknown): string | null => {
     if (typeof uri !== 'string') return 'its document lists a redirect URI that is not a string';
     const problem = problemOfRedirectUri(uri);
     if (problem !== null)
-      return `its document lists a redirect URI that ${problem}: ${uri.slice(0, CORE_LIMITS.OAUTH_SHOWN_CHARS)}`;
+      return `its document lists a redirect URI that ${problem}: ${oneLine(uri, CORE_LIMITS.OAUTH_SHOWN_CHARS)}`;
   }
   return null;
 };
 
+/** As a name is shown; '': it has none. */
+export const plainName = (name: unknown): string =>
+  typeof name === 'string' ? oneLine(name, CORE_LIMITS.OAUTH_CLIENT_NAME_MAX_CHARS) : '';
+
 /**
- * One line as it reads: without what turns the direction of text, hides, or breaks the line. Of characters as people count them; a lone
- * half of one is no text.
+ * A stranger's words, one line as it reads: without what turns the direction of text, hides, or breaks the line. Of characters as people
+ * count them; a lone half of one is no text.
  */
-export const plainName = (name: unknown): string => {
-  if (typeof name !== 'string') return '';
-  const plain = name
+const oneLine = (text: string, maxChars: number): string => {
+  const plain = text
     .slice(0, CORE_LIMITS.OAUTH_URI_MAX_CHARS)
     .replace(/[\p{C}\p{Zl}\p{Zp}\s]+/gu, ' ')
+    // A heap of marks on one letter is drawn over the lines above; no language needs more.
+    .replace(/(\p{M}{3})\p{M}+/gu, '$1')
     .trim();
-  return [...plain].slice(0, CORE_LIMITS.OAUTH_CLIENT_NAME_MAX_CHARS).join('').trim();
+  return [...plain].slice(0, maxChars).join('').trim();
 };
 
 /** How long a document is believed, by the cache-control that came with it. */

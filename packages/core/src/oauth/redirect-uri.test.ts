@@ -7,6 +7,8 @@ describe('a redirect URI', () => {
     'https://app.example.com',
     'https://app.example.com:8443/a?b=c&d=%20',
     'https://[2001:db8::1]/callback',
+    'https://App.example.com:443/callback',
+    'https://app.example.com./callback',
     'http://localhost/callback',
     'http://127.0.0.1:33418/callback?x=1',
     'http://[::1]:1/',
@@ -40,13 +42,30 @@ describe('a redirect URI', () => {
     ['https:/app.example.com/', 'is not a URL'],
     ['https:app.example.com', 'is not a URL'],
     ['https:///callback', 'is not a URL'],
+    // No browser goes there, after all was allowed.
+    ['https://app.example.com:65536/callback', 'is not a URL'],
+    ['http://localhost:99999/callback', 'is not a URL'],
+    ['https://[1::2::3]/callback', 'is not a URL'],
+    ['https://999.1.1.1/callback', 'is not a URL'],
+    // Or to another host than the one that people are shown.
+    ['https://0x7f.1/callback', 'is not a URL'],
+    ['https://2130706433/callback', 'is not a URL'],
+    ['https://127.0.0.1./callback', 'is not a URL'],
+    ['https://[::ffff:127.0.0.1]/callback', 'is not a URL'],
     [`https://app.example.com/${'a'.repeat(2000)}`, 'is too long'],
   ])('is refused: %j', (uri, problem) => {
     expect(problemOfRedirectUri(uri)).toBe(problem);
   });
 
   it('is read as a parser of URLs reads it: none that passes goes to another host than it shows', () => {
-    for (const uri of ['https://app.example.com:8443/a@b', 'https://a.example?@b.example', 'http://127.0.0.1:1?//b/']) {
+    const odd = ['https://app.example.com:8443/a@b', 'https://a.example?@b.example', 'http://127.0.0.1:1?//b/'];
+    const addresses = [
+      'https://1.2.3.4/',
+      'https://[::ffff:102:304]/',
+      'https://[2001:db8:0:1::]:8443/',
+      'https://0x7f.g/',
+    ];
+    for (const uri of [...odd, ...addresses]) {
       expect(problemOfRedirectUri(uri)).toBeNull();
       expect(new URL(uri).host).toBe(hostOfUri(uri));
     }

@@ -1,10 +1,10 @@
 // list_requests: a line for each request that a tunnel has kept, the newest first.
-import type { CapturedRequest } from '@tunnel/contract';
 import * as z from 'zod';
 import { methodArgument, pathArgument, tunnelArgument, wholeNumber } from '../arguments.ts';
 import { lineOfRequest, requestLine, UNTRUSTED_WARNING, untrusted } from '../captured.ts';
 import { MCP_TOOL_LIMITS } from '../limits.ts';
 import { defineTool } from '../tool.ts';
+import type { RequestLine } from '../tool-host.ts';
 
 const { TOOL_REQUESTS_DEFAULT, TOOL_REQUESTS_MAX } = MCP_TOOL_LIMITS;
 
@@ -14,7 +14,7 @@ interface Filter {
   readonly path_contains?: string | undefined;
 }
 
-const passes = (request: CapturedRequest, { method, status, path_contains }: Filter): boolean =>
+const passes = (request: RequestLine, { method, status, path_contains }: Filter): boolean =>
   (method === undefined || request.method.toUpperCase() === method) &&
   (status === undefined || request.status === status) &&
   (path_contains === undefined || request.path.includes(path_contains));

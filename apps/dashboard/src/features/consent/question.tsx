@@ -36,7 +36,7 @@ export const Question = ({ request, answer, error, onAnswer }: QuestionProps) =>
           </span>
         </>
       }
-      description={<Name {...request} />}
+      description={<Name request={request} />}
     >
       <Facts request={request} />
       <Scopes asked={request.scopes} {...{ scopes, setScopes, isBusy }} />
@@ -85,12 +85,18 @@ const Host = ({ name }: { readonly name: string }) =>
 
 const isOnThisComputer = ({ redirect_host: host }: OauthRequest): boolean => isLoopback(host.replace(/:\d+$/, ''));
 
-/** Said of every app but those of whoever runs the server, whose id is no address. */
-const Name = ({ client_id, client_host, client_name }: OauthRequest) => {
-  const name = <bdi className="wrap-anywhere">“{client_name}”</bdi>;
-  if (client_id === client_host) return <>{name}, registered by whoever runs this server.</>;
+/** By whoever runs the server, who vouches for the name. Others have an address for an id, and its host is shown instead of a name. */
+const isRegistered = ({ client_id }: OauthRequest): boolean => !/^https?:/.test(client_id);
+
+const Name = ({ request }: { readonly request: OauthRequest }) => {
+  const { client_host, client_name } = request;
+  if (isRegistered(request)) return <>Registered by whoever runs this server.</>;
   if (client_name === client_host) return <>It gives no name.</>;
-  return <>It calls itself {name}. We haven't checked that name.</>;
+  return (
+    <>
+      It calls itself <bdi className="wrap-anywhere">“{client_name}”</bdi>. We haven't checked that name.
+    </>
+  );
 };
 
 const Facts = ({ request }: { readonly request: OauthRequest }) => (
@@ -102,7 +108,7 @@ const Facts = ({ request }: { readonly request: OauthRequest }) => (
       <Host name={request.redirect_host} />
       {isOnThisComputer(request) && ', this computer'}
     </Fact>
-    {request.client_id !== request.client_host && (
+    {!isRegistered(request) && (
       <Fact name="App ID">
         <span className="font-mono text-sm">{request.client_id}</span>
       </Fact>

@@ -172,3 +172,36 @@ describe('429', () => {
     await eventually(() => expect(signals.every(({ aborted }) => aborted)).toBe(true));
   });
 });
+
+describe('a wait that is under way', () => {
+  const REQUEST = {
+    ...{ id: 'req_1', tunnel_id: 'tun_a', at: '2026-01-01T00:00:00.000Z', method: 'POST', path: '/hook', status: 200 },
+    ...{ duration_ms: 1, request_headers: {}, response_headers: {}, request_size: 0, response_size: 0 },
+    ...{ request_body: null, response_body: null, aborted: false, error: null, replayable: true },
+  };
+
+  /** What the caller is told when a request comes after `end`. */
+  const heardAfter = async (bearer: string, end: () => Promise<void> | void) => {
+    let arrive: (answer: object) => void = () => {};
+    mcp.edges.answer = new Promise((resolve) => (arrive = resolve));
+    const asked = mcp.edges.asked.length;
+    const answer = waitOn(bearer, new AbortController().signal);
+    await eventually(() => expect(mcp.edges.asked).toHaveLength(asked + 1));
+    await end();
+    await mcp.clock.advance(2000);
+    arrive({ request: REQUEST, cursor: null });
+    return (await answer).text();
+  };
+
+  it('brings nothing to whom its owner has shut out meanwhile; to others it does, also when their token has run out', async () => {
+    const { id, token } = await mcp.newKey(mcp.alice);
+    mcp.giveToken('app', ['requests:read']);
+    expect(await heardAfter(token, () => {})).toContain('/hook');
+    expect(await heardAfter('app', () => {})).toContain('/hook');
+    const shutOut = await heardAfter(token, () => revokeKey(mcp.deps, mcp.alice, id));
+    expect(shutOut).toContain('ACCESS_TOKEN_INVALID');
+    const disconnected = await heardAfter('app', () => mcp.endGrants());
+    expect([shutOut, disconnected].join()).not.toContain('/hook');
+    expect(disconnected).toContain('ACCESS_TOKEN_INVALID');
+  });
+});

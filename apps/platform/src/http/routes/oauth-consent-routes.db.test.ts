@@ -173,7 +173,9 @@ describe('GET /oauth/authorize', () => {
     expect(new Set(answers.slice(0, 50).map(({ status }) => status))).toEqual(new Set([303]));
     const last = answers.at(-1);
     expect([last?.status, Number(last?.headers.get('retry-after')) > 0]).toEqual([429, true]);
-    expect(await last?.text()).toContain('Too many attempts');
+    const text = (await last?.text()) ?? '';
+    expect([text.includes('Too many attempts'), text.includes('header.')]).toEqual([true, false]);
+    expect(text).toContain(`<p>Load this page again in ${last?.headers.get('retry-after')} s.</p>`);
   });
 
   it('keeps a bounded number of requests: the oldest gives way', async () => {
@@ -269,6 +271,23 @@ describe('POST /oauth/requests/{id}/decision', () => {
     for (const odd of ['%00', 'ask_%F0%9F', 'ask_', 'x'.repeat(500)]) expect((await show(odd)).status).toBe(404);
   });
 
+  it('is not that of a log-in that a new password has ended meanwhile: it would outlive all that the password ended', async () => {
+    const { db } = fixture.accounts.database;
+    const id = await asked();
+    // This process has just asked for the account; another one resets the password.
+    expect((await show(id)).status).toBe(200);
+    const userId = await fixture.userId(EMAIL);
+    const setEpoch = (change: number) =>
+      sql`update users set epoch = epoch + ${change} where id = ${userId}`.execute(db);
+    await setEpoch(1);
+    try {
+      expect([(await show(id)).status, (await decide(id, { allow: true })).status]).toEqual([200, 401]);
+    } finally {
+      await setEpoch(-1);
+    }
+    expect((await decide(id, { allow: false })).status).toBe(200);
+  });
+
   it('over a hundred connected programs the one that was used longest ago ends', async () => {
     const { db } = fixture.accounts.database;
     const userId = await fixture.userId(EMAIL);
@@ -303,9 +322,20 @@ describe('a client that the operator registered', () => {
     const { access_token, refresh_token } = await fixture.tokens(redeem);
     expect((await listOauthClients(context))[0]).toMatchObject({ id, name: 'Acme IDE', redirectUris, revokedAt: null });
     const waiting = await asked(change);
+    const [late] = await fixture.accounts.database.db
+      .selectFrom('oauth_requests')
+      .selectAll()
+      .where('id', '=', waiting)
+      .execute();
     expect(await revokeOauthClient(context, OPERATOR, id)).toEqual({ id, name: 'Acme IDE', grantsEnded: 1 });
     expect((await show(waiting)).status).toBe(404);
     expect((await authorize(change)).status).toBe(400);
+    // Checked before the end, and kept after it.
+    await fixture.accounts.database.db
+      .insertInto('oauth_requests')
+      .values(late as NonNullable<typeof late>)
+      .execute();
+    expect((await decide(waiting, { allow: true })).status).toBe(404);
     expect((await fixture.token({ ...fixture.refreshForm(refresh_token), client_id: id })).status).toBe(400);
     await fixture.accounts.clock.advance(LIMITS.KNOWN_USER_MS);
     expect(await fixture.scopesAtMcp(access_token)).toBeNull();

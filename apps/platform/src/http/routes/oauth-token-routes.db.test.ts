@@ -139,6 +139,12 @@ describe('POST /oauth/token with a refresh token', () => {
     expect([fewer.scope, await fixture.scopesAtMcp(fewer.access_token)]).toEqual(['requests:read', ['requests:read']]);
     const all = await fixture.tokens(fixture.refreshForm(fewer.refresh_token, { resource: RESOURCE }));
     expect(all.scope).toBe('tunnels:read requests:read');
+    // Spaces are as little as at the authorization.
+    const odd = await fixture.tokens(
+      fixture.refreshForm(all.refresh_token, { scope: ' requests:read  tunnels:read ' }),
+    );
+    const none = await fixture.tokens(fixture.refreshForm(odd.refresh_token, { scope: ' ' }));
+    expect([odd.scope, none.scope]).toEqual([all.scope, all.scope]);
     expect(new Set([first, fewer, all].map(({ refresh_token }) => refresh_token)).size).toBe(3);
   });
 

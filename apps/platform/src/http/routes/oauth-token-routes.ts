@@ -140,7 +140,8 @@ const answerForm = async (context: TokenContext, fields: FormFields): Promise<To
     const [code, redirectUri, verifier] = [field('code'), field('redirect_uri'), field('code_verifier')];
     return redeemCode(context, { ...shared, code, redirectUri, verifier });
   }
-  const scopes = fields.get('scope')?.split(' ') ?? null;
+  const words = field('scope').split(' ').filter(Boolean);
+  const scopes = words.length === 0 ? null : words;
   return refreshGrant(context, { ...shared, refreshToken: field('refresh_token'), scopes });
 };
 

@@ -41,8 +41,12 @@ export class OauthFixture {
   }
 
   async userId(email: string): Promise<string> {
-    const row = this.accounts.database.db.selectFrom('users').select('id').where('email', '=', email);
-    return (await row.executeTakeFirstOrThrow()).id;
+    return (await this.#user(email)).id;
+  }
+
+  #user(email: string): Promise<{ id: string; epoch: number }> {
+    const row = this.accounts.database.db.selectFrom('users').select(['id', 'epoch']).where('email', '=', email);
+    return row.executeTakeFirstOrThrow();
   }
 
   /** Its user decides on a request, as it is kept after it was checked. */
@@ -59,7 +63,8 @@ export class OauthFixture {
       .values({ id, ...client, ...asked, scope, resource: RESOURCE, expires_at: new Date(clock.now() + 1000) })
       .execute();
     const addresses = oauthAddresses(context.settings.public_url);
-    const actor = { kind: 'user', userId: await this.userId(email) } as const;
+    const { id: userId, epoch } = await this.#user(email);
+    const actor = { kind: 'user', userId, epoch } as const;
     const decided = await decideOauthRequest({ ...context, addresses }, actor, { id, decision: { allow: true } });
     const code = new URL(decided.redirect_to).searchParams.get('code') ?? '';
     const { grant_id: grantId } = await database.db

@@ -69,7 +69,7 @@ export class PaymentsFixture {
       requireUser: async (call, next) => {
         const userId = call.req.header('x-user');
         if (userId === undefined) throw new Fault('ACCESS_TOKEN_MISSING');
-        call.set('actor', { kind: 'user', userId });
+        call.set('actor', { kind: 'user', userId, epoch: 0 });
         await next();
       },
     });

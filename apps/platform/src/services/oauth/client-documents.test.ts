@@ -153,8 +153,8 @@ describe('what only this machine reaches is not reached for a stranger', () => {
   it.each([
     ['http://app.example.com/x', never, 'its client id is not an https URL'],
     ['https://127.0.0.1/x', never, 'its document could not be read: 127.0.0.1 is a loopback address'],
-    ['https://[::ffff:10.0.0.1]/x', never, 'its document could not be read: [::ffff:a00:1] is a private address'],
-    ['https://2130706433/x', never, 'its document could not be read: 127.0.0.1 is a loopback address'],
+    ['https://[::ffff:a00:1]/x', never, 'its document could not be read: [::ffff:a00:1] is a private address'],
+    ['https://2130706433/x', never, 'its client id is not a URL with a path, in its usual spelling'],
     ['https://localhost/x', undefined, 'its document could not be read: localhost resolves to a loopback address'],
     [
       'https://app.example.com/x',

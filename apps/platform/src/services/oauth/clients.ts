@@ -2,7 +2,9 @@
 import { type ClientVerdict, isDocumentUrl, plainName, problemOfRedirectUri } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { randomId } from '@tunnel/runtime';
+import type { Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
+import type { Schema } from '../../db/schema.ts';
 import { actorName, writeAudit } from '../audit.ts';
 import type { OperatorActor, OperatorContext } from '../service-context.ts';
 import type { ClientDocuments } from './client-documents.ts';
@@ -39,6 +41,19 @@ const registered = async (db: Db, id: string): Promise<ClientVerdict> => {
   if (row === undefined) return NOT_REGISTERED;
   // The operator vouches for the name.
   return { kind: 'client', client: { id, host: row.name, name: row.name, redirectUris: row.redirect_uris.split(' ') } };
+};
+
+/** false: an operator revoked it since it asked. It stays as it is until the transaction is over. */
+export const isClientInOrder = async (trx: Transaction<Schema>, clientId: string): Promise<boolean> => {
+  if (isDocumentUrl(clientId)) return true;
+  const row = await trx
+    .selectFrom('oauth_clients')
+    .select('id')
+    .where('id', '=', clientId)
+    .where('revoked_at', 'is', null)
+    .forShare()
+    .executeTakeFirst();
+  return row !== undefined;
 };
 
 // What operators do with the latter, from the console.

@@ -13,7 +13,8 @@ import type { Selectable, Transaction } from 'kysely';
 import type { OauthRequestsTable, Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../audit.ts';
-import type { ServiceContext, UserActor } from '../service-context.ts';
+import type { LoggedInActor, ServiceContext } from '../service-context.ts';
+import { isClientInOrder } from './clients.ts';
 import { endGrant } from './grants.ts';
 import type { OauthAddresses } from './oauth-addresses.ts';
 
@@ -52,7 +53,7 @@ export const showOauthRequest = async ({ db, clock }: Context, id: string): Prom
 /** Once. Throws OAUTH_REQUEST_UNKNOWN, and API_BAD_REQUEST for scopes that cannot be allowed: then it may be decided again. */
 export const decideOauthRequest = async (
   { db, clock, addresses }: Context & { readonly addresses: OauthAddresses },
-  { userId }: UserActor,
+  { userId, epoch }: LoggedInActor,
   { id, decision }: { readonly id: string; readonly decision: OauthDecision },
 ): Promise<OauthDecided> => {
   if (!isRequestId(id)) throw new Fault('OAUTH_REQUEST_UNKNOWN');
@@ -65,20 +66,24 @@ export const decideOauthRequest = async (
       .where('id', '=', userId)
       .forNoKeyUpdate()
       .executeTakeFirst();
-    // What began before a suspension or a deletion gives nothing after it.
-    if (user?.deleted_at !== null || user.status !== 'active') throw new Fault('ACCESS_TOKEN_INVALID');
+    // What began before a suspension, a deletion or a new password gives nothing after it: the grant would have the epoch of after.
+    const isSame = user?.deleted_at === null && user.status === 'active' && user.epoch === epoch;
+    if (!isSame) throw new Fault('ACCESS_TOKEN_INVALID');
     const asked = await takeRequest(trx, id, now);
     const { redirect_uri: uri, state } = asked;
     if (!decision.allow)
       return { redirect_to: withAnswer(uri, { error: 'access_denied', state, iss: addresses.issuer }) };
     const scopes = allowedOf(asked, decision);
-    const code = await giveGrant(trx, { userId, epoch: user.epoch, asked, scopes, now });
+    const code = await giveGrant(trx, { userId, epoch, asked, scopes, now });
     return { redirect_to: withAnswer(uri, { code, state, iss: addresses.issuer }) };
   });
 };
 
 /** A fault later in the transaction puts it back. */
 const takeRequest = async (trx: Transaction<Schema>, id: string, now: number): Promise<Asked> => {
+  const row = await trx.selectFrom('oauth_requests').select('client_id').where('id', '=', id).executeTakeFirst();
+  // Before the request is locked, as an operator does who revokes its client.
+  if (row === undefined || !(await isClientInOrder(trx, row.client_id))) throw new Fault('OAUTH_REQUEST_UNKNOWN');
   const asked = await trx
     .deleteFrom('oauth_requests')
     .where('id', '=', id)

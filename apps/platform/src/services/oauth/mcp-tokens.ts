@@ -14,6 +14,8 @@ export interface McpBearer {
   readonly grantId: string;
   readonly clientId: string;
   readonly scopes: readonly OauthScope[];
+  /** The account's, when the token was signed. */
+  readonly epoch: number;
 }
 
 export interface McpTokens {
@@ -22,15 +24,12 @@ export interface McpTokens {
    * account and the grant are as they were at most two seconds ago.
    */
   check(token: string): Promise<McpBearer | null>;
+  /** Of one that was let in: whether its grant lives on. Its token may have run out meanwhile. */
+  isAlive(bearer: McpBearer): Promise<boolean>;
 }
 
 /** A client id is a URL, which may be long; the rest has some 600 characters. */
 const TOKEN_MAX_CHARACTERS = 8192;
-
-interface McpClaims extends McpBearer {
-  /** The user's, when it was signed. */
-  readonly epoch: number;
-}
 
 export interface SignedMcpTokensOptions {
   readonly keys: SigningKeys;
@@ -42,7 +41,7 @@ export interface SignedMcpTokensOptions {
 }
 
 export class SignedMcpTokens implements McpTokens {
-  readonly #signed: SignedTokens<McpClaims>;
+  readonly #signed: SignedTokens<McpBearer>;
   readonly #options: SignedMcpTokensOptions;
 
   constructor(options: SignedMcpTokensOptions) {
@@ -59,7 +58,7 @@ export class SignedMcpTokens implements McpTokens {
     });
   }
 
-  issue({ userId, epoch, grantId, clientId, scopes }: McpClaims): Promise<string> {
+  issue({ userId, epoch, grantId, clientId, scopes }: McpBearer): Promise<string> {
     return this.#signed.issue(userId, { epoch, grant_id: grantId, client_id: clientId, scope: scopes.join(' ') });
   }
 
@@ -71,14 +70,17 @@ export class SignedMcpTokens implements McpTokens {
   async check(token: string): Promise<McpBearer | null> {
     const claims = await this.#signed.check(token);
     if (claims === null) return null;
-    const { users, grants } = this.#options;
-    const known = await users.find(claims.userId);
-    if (known === null) return null;
+    const known = await this.#options.users.find(claims.userId);
     // Before the epoch: suspending raises it, and the owner should learn why.
-    if (known.user.status === 'suspended') throw new Fault('ACCOUNT_SUSPENDED');
-    if (known.epoch !== claims.epoch || !(await grants.isAlive(claims.grantId))) return null;
-    const { epoch: _, ...bearer } = claims;
-    return bearer;
+    if (known?.user.status === 'suspended') throw new Fault('ACCOUNT_SUSPENDED');
+    return (await this.isAlive(claims)) ? claims : null;
+  }
+
+  async isAlive({ userId, epoch, grantId }: McpBearer): Promise<boolean> {
+    const { users, grants } = this.#options;
+    // A suspension raises it too.
+    const known = await users.find(userId);
+    return known?.epoch === epoch && (await grants.isAlive(grantId));
   }
 }
 

@@ -1,4 +1,4 @@
-// A program on pipes: the order in which its messages are told.
+// The order in which messages of a program on pipes are told.
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
