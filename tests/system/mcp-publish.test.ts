@@ -38,8 +38,14 @@ const fetchHere = (url: string | URL, init: RequestInit = {}): Promise<Response>
     sent.on('error', reject).end(init.body);
   });
 
-const publish = async (harness: Harness): Promise<{ program: TunnelProgram; ready: Ready; pid: number }> => {
-  const { command, args } = handWrittenServer();
+interface Published {
+  readonly program: TunnelProgram;
+  readonly ready: Ready;
+  readonly pid: number;
+}
+
+const publish = async (harness: Harness, server = handWrittenServer()): Promise<Published> => {
+  const { command, args } = server;
   const env = { TUNNEL_API_KEY: readFileSync(stack.tokenFile, 'utf8').trim() };
   const flags = ['--json', '--server', stack.control, '--drain-secs', '20'];
   const program = await harness.run(['mcp-publish', ...flags, '--', command, ...args], { env });
@@ -116,9 +122,20 @@ it('a published server answers clients of both eras alike, is started again, and
   expect([pid, back].map(isProcessAlive)).toEqual([false, false]);
 });
 
-it('a program that is killed leaves no server behind', async ({ harness }) => {
-  const { program, pid } = await publish(harness);
-  expect(isProcessAlive(pid)).toBe(true);
+it('a program that is killed leaves no server behind, nor what it has started, though it minds neither signals nor its stdin', async ({
+  harness,
+}) => {
+  const server = handWrittenServer();
+  const script = `
+    const server = require('node:child_process').spawn(process.execPath, ${JSON.stringify(server.args)}, { stdio: ['pipe', 'inherit', 'inherit'] });
+    for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) process.on(signal, () => {});
+    process.stdin.on('data', (bytes) => server.stdin.write(bytes));
+    process.stderr.write('helped by ' + process.pid + '\\n');
+    setInterval(() => {}, 1000);
+  `;
+  const { program, pid } = await publish(harness, { ...server, args: ['-e', script] });
+  const helper = Number(/^server: helped by (\d+)$/m.exec(program.stderr.join('\n'))?.[1]);
+  expect([pid, helper].map(isProcessAlive)).toEqual([true, true]);
   await program.kill();
-  await eventually(() => expect(isProcessAlive(pid)).toBe(false));
+  await eventually(() => expect([pid, helper].map(isProcessAlive)).toEqual([false, false]));
 });

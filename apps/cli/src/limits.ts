@@ -35,6 +35,8 @@ export const CLI_LIMITS = {
   // --- published MCP servers ---
   /** connections to the socket of one, which all come through the tunnel: a call each, and those that wait or are idle */
   MCP_PUBLISH_CONNECTIONS_MAX: 128,
+  /** for the whole of a request to it: with a message of 1 MiB, time for the slowest line, and callers that drip do not keep the others out */
+  MCP_PUBLISH_REQUEST_MS: 30_000,
   /** the same command that is published at the same time, by one user */
   MCP_PUBLISH_SOCKETS_MAX: 8,
 
@@ -57,13 +59,15 @@ export const CLI_LIMITS = {
   MCP_TUNNELS_MAX: 10,
   /** one message on stdin: an argument of a MiB is refused by its tool, in words */
   MCP_LINE_MAX_BYTES: 4 * MiB,
+  /** taken from stdin while nobody reads stdout; its end may come behind that */
+  MCP_HELD_MAX_BYTES: MiB,
   /** calls under way; each of them answers with 256 KiB at most */
   MCP_CALLS_MAX: 256,
   /** the answer of the edge to a tunnel that a model asked for; then it is given up */
   MCP_OPEN_TIMEOUT_MS: 30_000,
   /** from the end of stdin, or a signal, to the end of the process, whatever the edge does */
   MCP_CLOSE_TIMEOUT_MS: 2000,
-  /** of that: for visitors who are being served */
+  /** of that: for visitors who are being served, and for whoever reads our answers slowly */
   MCP_DRAIN_MS: 1000,
   /** how often it is looked whether the program that started the server is still there */
   MCP_PARENT_LOOK_EVERY_MS: 1000,

@@ -49,7 +49,7 @@ describe('bad usage', () => {
     [['tcp', '80', '--nonsense'], "tunnel: Unknown option '--nonsense'.\n  See `tunnel tcp --help`.\n"],
     [['tcp', '80', '--token', 'a', '--token-file', 'b'], 'tunnel: Use --token or --token-file, not both.\n'],
     [['tcp', '80'], 'tunnel: No API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n'],
-    [['tcp', '80', '--token-file', 'missing'], 'cannot read the API key from'],
+    [['tcp', '80', '--token-file', 'missing'], 'cannot read the token from'],
     [['tcp', '80', '--config', 'missing.yml', '--token', 't'], 'missing.yml'],
     [['http'], 'tunnel: Which port?'],
     [['http', 'x'], "tunnel: Invalid port 'x'. Use 1-65535, host:port or a URL.\n"],

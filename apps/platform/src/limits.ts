@@ -83,6 +83,8 @@ export const LIMITS = {
   MCP_BODY_MAX_BYTES: 256 * KiB,
   /** Calls of one account at /mcp at a time: each may wait for minutes. */
   MCP_OPEN_CALLS_MAX: 20,
+  /** Such a call is cut then: the longest wait is over, and whoever only listens, or does not read its answer, shows its token again. */
+  MCP_CALL_MAX_MS: 330_000,
   /** What a caller is told to wait while that many are open. */
   MCP_RETRY_AFTER_SECS: 1,
   /** A sign of life on an answer that is a stream, so that proxies keep it open. */

@@ -13,6 +13,7 @@ export {
   outcomeOf,
   type PlatformFacts,
   parseAllowedTarget,
+  plainHost,
   planReload,
   type Readiness,
   type ReadinessFacts,

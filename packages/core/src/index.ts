@@ -149,6 +149,7 @@ export {
   type AllowedTarget,
   isTargetAllowed,
   parseAllowedTarget,
+  plainHost,
 } from './mcp-allow.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, isEdgeItself, isOfDomain, problemOfText, shownText, subdomainOf } from './names.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ALLOWED_BY_DEFAULT, type AllowedTarget, isTargetAllowed, parseAllowedTarget } from './mcp-allow.ts';
+import { ALLOWED_BY_DEFAULT, type AllowedTarget, isTargetAllowed, parseAllowedTarget, plainHost } from './mcp-allow.ts';
 
 const parsed = (...texts: readonly string[]): AllowedTarget[] =>
   texts.map((text) => {
@@ -41,6 +41,12 @@ describe('what a model may publish', () => {
     ['*', 3000],
     ['127.0.0.1 ', 3000],
     ['127.0.0.1\u0000', 3000],
+    ['127.0.0.1.', 3000],
+    ['::1.', 3000],
+    ['[localhost]', 3000],
+    ['[127.0.0.1]', 3000],
+    ['[[::1]]', 3000],
+    ['::1%lo', 3000],
   ])('is nothing else: %s %i', (host, port) => {
     expect(isTargetAllowed(usual, host, port)).toBe(false);
   });
@@ -76,6 +82,29 @@ describe('what a model may publish', () => {
     'nor as %s',
     (text) => expect(parseAllowedTarget(text)).toBeNull(),
   );
+
+  it.each([
+    ['[::1]', '::1'],
+    ['LocalHost.', 'localhost'],
+    ['0:0:0:0:0:0:0:1', '::1'],
+    ['[::ffff:127.0.0.1]', '127.0.0.1'],
+    ['::ffff:7f00:1', '127.0.0.1'],
+    ['127.0.0.1', '127.0.0.1'],
+  ])('is dialled in the spelling that was judged: %s', (asked, dialled) => {
+    expect([plainHost(asked), isTargetAllowed(usual, asked, 3000)]).toEqual([dialled, true]);
+  });
+
+  it('has one plain spelling, which is its own', () => {
+    const part = fc.constantFrom('localhost', '127.0.0.1', '::1', '::ffff:', '[', ']', '.', '%', '0', 'A', ':');
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
+        const plain = plainHost(parts.join(''));
+        expect(plainHost(plain)).toBe(plain);
+      }),
+      { numRuns: 2000 },
+    );
+    expect([plainHost('localhost..'), plainHost('[[::1]]')]).toEqual(['localhost..', '[[::1]]']);
+  });
 
   it('covers exactly its ports, whatever they are', () => {
     const port = fc.integer({ min: 1, max: 65_535 });

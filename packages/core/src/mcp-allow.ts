@@ -1,7 +1,6 @@
 // What a model may publish of this machine and its network: the targets that its owner has allowed, as they are written, and whether one of
 // them covers a target. Whatever is not understood covers nothing.
 import ipaddr from 'ipaddr.js';
-import { plainAddress } from './net/caller-address.ts';
 
 export interface AllowedTarget {
   /** As `sameHost` has it. */
@@ -28,18 +27,30 @@ export const parseAllowedTarget = (text: string): AllowedTarget | null => {
 };
 
 export const isTargetAllowed = (allowed: readonly AllowedTarget[], host: string, port: number): boolean => {
-  const asked = sameHost(host.replace(/^\[(.*)\]$/, '$1'));
+  const asked = sameHost(host);
   return allowed.some((target) => target.host === asked && port >= target.from && port <= target.to);
+};
+
+/**
+ * The host as it is judged, which is how it has to be dialled: another spelling of it might lead a resolver elsewhere. Odd spellings of an
+ * address (127.1, 0x7f000001, 127.0.0.1 with a dot behind it) stay names that nobody has allowed: which address a resolver makes of them is
+ * not for us to guess.
+ */
+export const plainHost = (host: string): string => {
+  const lower = host.toLowerCase();
+  const address = lower.replace(/^\[(.*)\]$/, '$1');
+  if (ipaddr.IPv6.isValid(address)) {
+    const parsed = ipaddr.IPv6.parse(address);
+    return parsed.isIPv4MappedAddress() ? parsed.toIPv4Address().toString() : parsed.toString();
+  }
+  const name = lower.replace(/(?<=[^.])\.$/, '');
+  return ipaddr.isValid(name) ? lower : name;
 };
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '::1']);
 
-/**
- * One spelling for each host. `localhost` and `::1` count as 127.0.0.1. Odd spellings of an address (127.1, 0x7f000001) stay names that nobody
- * has allowed: which address a resolver makes of them is not for us to guess.
- */
+/** One spelling for each host: `localhost` and `::1` count as 127.0.0.1. */
 const sameHost = (host: string): string => {
-  const name = plainAddress(host.toLowerCase().replace(/\.$/, ''));
-  const plain = ipaddr.IPv6.isValid(name) ? ipaddr.IPv6.parse(name).toString() : name;
+  const plain = plainHost(host);
   return LOOPBACK_NAMES.has(plain) ? '127.0.0.1' : plain;
 };

@@ -93,6 +93,7 @@ export class HttpListener {
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { gate, onRequest, refused } = this.#options;
+    if (response.socket === null) endWithConnection(request.socket, response);
     const connection = gate.find(request.socket);
     if (connection === undefined) return onRequest(request, response);
     if (connection.refusal !== null) return answerRefusal(response, connection.refusal, refused);
@@ -119,6 +120,30 @@ export class HttpListener {
     cut.cancel();
   }
 }
+
+/** By connection: answers that wait for the ones before them. */
+const waitingAnswers = new WeakMap<Socket, Set<ServerResponse>>();
+
+/**
+ * Of requests that came one behind the other, node tells the first alone that the connection is lost: the others are on none yet, and
+ * what is done for them would never end.
+ */
+const endWithConnection = (socket: Socket, response: ServerResponse): void => {
+  const waiting = waitingAnswers.get(socket) ?? new Set();
+  if (!waitingAnswers.has(socket)) {
+    waitingAnswers.set(socket, waiting);
+    socket.once('close', () => {
+      for (const answer of waiting) {
+        // Its turn has come since then.
+        if (answer.destroyed) continue;
+        answer.destroy();
+        answer.emit('close');
+      }
+    });
+  }
+  waiting.add(response);
+  response.once('close', () => waiting.delete(response));
+};
 
 /** As an API says it: the error body, under an id of its own. */
 export const refusedAsJson =

@@ -7,7 +7,7 @@ import { eventually, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type BridgeUnderTest, startBridge, TOKEN } from './bridge.conformance.ts';
 import { BRIDGE_LIMITS } from './limits.ts';
-import { handWrittenServer, type Manners } from './stdio-servers.fixture.ts';
+import { handWrittenServer, type Manners, shellServer } from './stdio-servers.fixture.ts';
 
 const HOST = 'published.example.com';
 const HEADERS = {
@@ -136,7 +136,12 @@ describe('a request to the bridge', () => {
       { name: 'caller', version: '1' },
       {
         versionNegotiation: { mode: { pin: '2026-07-28' } },
-        listChanged: { tools: { onChanged: (_error, tools) => changes.push((tools ?? []).map(({ name }) => name)) } },
+        listChanged: {
+          tools: {
+            debounceMs: 0,
+            onChanged: (_error, tools) => changes.push((tools ?? []).map(({ name }) => name)),
+          },
+        },
       },
     );
     const fetchOf = (url: string | URL, init?: RequestInit): Promise<Response> =>
@@ -155,8 +160,8 @@ describe('a server', () => {
     ['strict', 'that ends when it is asked what it does not know'],
     ['silent', 'that says nothing to what it does not know'],
   ])('(%s) %s is served', async (manners) => {
-    const { bridge, ends } = await startBridge(handWrittenServer(manners), { probeTimeoutMs: 300 });
-    expect(bridge.server).toMatchObject({ name: 'by-hand', protocolVersion: '2025-06-18' });
+    const { bridge, ends } = await startBridge(shellServer(manners), { probeTimeoutMs: 300 });
+    expect(bridge.server).toMatchObject({ name: 'in-shell', protocolVersion: '2025-06-18' });
     expect(ends).toEqual([]);
     expect(await (await bridge.fetch(requestOf(call(1, 'echo', { text: 'here' })))).text()).toContain('here');
     await bridge.close();
@@ -165,10 +170,7 @@ describe('a server', () => {
   it('that ends early again and again is started after longer pauses, and after short ones when it has run well', async () => {
     const folder = await temporaryDirectory();
     const broken = join(folder.path, 'broken');
-    const command = handWrittenServer();
-    const check = `import { existsSync } from 'node:fs'; if (existsSync(${JSON.stringify(broken)})) process.exit(9);\n`;
-    const args = command.args.map((arg) => (arg.includes('createInterface') ? check + arg : arg));
-    const { bridge, clock, ends, restarts } = await startBridge({ ...command, args });
+    const { bridge, clock, ends, restarts } = await startBridge(shellServer('polite', broken));
     const crash = async (): Promise<void> => {
       const before = ends.length;
       await (await bridge.fetch(requestOf(call(1, 'crash')))).text();
@@ -196,7 +198,7 @@ describe('a server', () => {
   });
 
   it('finishes the calls it has before its end, and takes no more', async () => {
-    const { bridge } = await startBridge(handWrittenServer());
+    const { bridge } = await startBridge(shellServer());
     const pid = bridge.pid ?? 0;
     const answer = await bridge.fetch(requestOf(call(1, 'echo', { text: 'the last' })));
     const finished = bridge.finish();
@@ -207,17 +209,7 @@ describe('a server', () => {
   });
 
   it('that does not end with its stdin is ended, and what it has started with it', async () => {
-    const command = handWrittenServer();
-    const script = `
-      const { spawn } = require('node:child_process');
-      process.on('SIGTERM', () => {});
-      const helper = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
-      process.stderr.write('helper ' + helper.pid + '\\n');
-      const server = spawn(process.execPath, ${JSON.stringify(command.args)}, { stdio: ['pipe', 'inherit', 'inherit'] });
-      process.stdin.on('data', (bytes) => server.stdin.write(bytes));
-      setInterval(() => {}, 1000);
-    `;
-    const { bridge, clock, said } = await startBridge({ ...command, args: ['-e', script] });
+    const { bridge, clock, said } = await startBridge(shellServer('stubborn'));
     const helper = await eventually(() => {
       const pid = /^helper (\d+)$/m.exec(said.join('\n'))?.[1];
       expect(pid).toBeDefined();

@@ -1,8 +1,9 @@
 // One run of a program that speaks over stdin and stdout: its messages, its words on stderr, and its end. It ends with us: when this process
-// dies its stdin is over, and whatever it has started is in its process group.
+// dies its stdin is over, and a watch ends what is left of its process group.
 import { type ChildProcess as NodeChild, spawn } from 'node:child_process';
-import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
+import { isJSONRPCResponse, type JSONRPCMessage, type RequestId, type Transport } from '@modelcontextprotocol/client';
 import type { Clock, Timer } from '@tunnel/runtime';
+import { GroupWatch } from './group-watch.ts';
 import { BRIDGE_LIMITS } from './limits.ts';
 import { LineReader } from './line-reader.ts';
 
@@ -37,9 +38,10 @@ export class ChildProcess implements Transport {
   #unread: JSONRPCMessage[] = [];
   #isTelling = false;
   #child: NodeChild | null = null;
+  #watch: GroupWatch | null = null;
   #isOver = false;
   #isClosing = false;
-  /** It does not read what it is sent. */
+  /** We have ended it, since nobody can talk to it any more. */
   #isStuck = false;
   #endedByItself = false;
   #end = 'it was not started';
@@ -52,7 +54,7 @@ export class ChildProcess implements Transport {
     this.#deps = deps;
     this.#lines = new LineReader(BRIDGE_LIMITS.MESSAGE_MAX_BYTES, {
       onLine: (line) => this.#receive(line),
-      onTooLong: (id) => this.#refuseAnswer(id),
+      onTooLong: (id) => this.#refuseAnswer(id, `larger than ${BRIDGE_LIMITS.MESSAGE_MAX_BYTES} bytes`),
     });
     this.#over = new Promise((resolve) => {
       this.#settleOver = resolve;
@@ -85,7 +87,10 @@ export class ChildProcess implements Transport {
         windowsHide: true,
       });
       this.#child = child;
-      child.once('spawn', resolve);
+      child.once('spawn', () => {
+        if (hasGroups && child.pid !== undefined) this.#watch = new GroupWatch(child.pid);
+        resolve();
+      });
       child.once('error', (error: NodeJS.ErrnoException) => {
         // Also told when a signal could not be sent; then it goes on.
         if (child.pid !== undefined) return;
@@ -105,12 +110,25 @@ export class ChildProcess implements Transport {
       this.#tell();
     });
     child.stdout?.on('error', () => {});
-    // A server that has closed its stdin is told so by its end, which comes by itself.
-    child.stdin?.on('error', () => {});
+    child.stdout?.once('end', () => this.#onPipeClosed('stdout'));
+    child.stdin?.on('error', () => this.#onPipeClosed('stdin'));
     const errors = new StderrLines(this.#deps);
     child.stderr?.on('data', (chunk: Buffer) => errors.push(chunk));
     child.stderr?.once('end', () => errors.end());
     child.stderr?.on('error', () => {});
+  }
+
+  /** Mostly its end, which comes at once. */
+  #onPipeClosed(pipe: 'stdin' | 'stdout'): void {
+    if (this.#isOver || this.#timer !== null) return;
+    const giveUp = (): void => this.#giveUp(`it has closed its ${pipe}`);
+    this.#timer = this.#deps.clock.setTimeout(giveUp, BRIDGE_LIMITS.CLOSED_PIPE_MS);
+  }
+
+  #giveUp(end: string): void {
+    this.#isStuck = true;
+    this.#end = end;
+    this.#kill('SIGKILL');
   }
 
   /** What it has left on its pipes is still read; programs of its own that hold them open are ended. */
@@ -127,6 +145,7 @@ export class ChildProcess implements Transport {
     this.#isOver = true;
     this.#end = end;
     this.#timer?.cancel();
+    this.#watch?.end();
     this.#lines.end();
     for (const message of this.#unread.splice(0)) this.onmessage?.(message);
     for (const stream of [this.#child?.stdin, this.#child?.stdout, this.#child?.stderr]) stream?.destroy();
@@ -167,9 +186,7 @@ export class ChildProcess implements Transport {
     }
     stdin.write(`${JSON.stringify(message)}\n`);
     if (stdin.writableLength > BRIDGE_LIMITS.UNREAD_MAX_BYTES) {
-      this.#isStuck = true;
-      this.#end = 'it does not read what it is sent';
-      this.#kill('SIGKILL');
+      this.#giveUp('it does not read what it is sent');
     }
     return Promise.resolve();
   }
@@ -184,6 +201,9 @@ export class ChildProcess implements Transport {
       return;
     }
     if (typeof message !== 'object' || message === null || Array.isArray(message)) return;
+    if ('id' in message && isRequestId(message.id) && !('method' in message) && !isJSONRPCResponse(message)) {
+      return this.#refuseAnswer(message.id, 'none of JSON-RPC');
+    }
     this.#unread.push(message as JSONRPCMessage);
   }
 
@@ -208,9 +228,9 @@ export class ChildProcess implements Transport {
     }
   };
 
-  #refuseAnswer(id: number | null): void {
-    const limit = BRIDGE_LIMITS.MESSAGE_MAX_BYTES;
-    const text = `the answer of the server is larger than ${limit} bytes`;
+  /** Whoever waits for it would wait for long. */
+  #refuseAnswer(id: RequestId | null, problem: string): void {
+    const text = `the answer of the server is ${problem}`;
     this.onerror?.(new Error(text));
     if (id !== null) this.#unread.push({ jsonrpc: '2.0', id, error: { code: INTERNAL_ERROR, message: text } });
   }
@@ -258,6 +278,8 @@ class StderrLines {
     this.#untold = 0;
   }
 }
+
+const isRequestId = (id: unknown): id is RequestId => typeof id === 'number' || typeof id === 'string';
 
 const startFailure = (command: string, { code, message }: NodeJS.ErrnoException): string => {
   if (code === 'ENOENT') return `there is no program ${command}`;

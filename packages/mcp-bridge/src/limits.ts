@@ -33,6 +33,8 @@ export const BRIDGE_LIMITS = {
   STOP_STEP_MS: 1000,
   /** after the program has ended: output of it that is still on the way, or a pipe that a program of its own holds */
   DRAIN_AFTER_EXIT_MS: 500,
+  /** a program that has closed its stdout or stdin and does not end: then it is ended, and started again */
+  CLOSED_PIPE_MS: 1000,
   /** a line of its stderr; the rest of it is left out */
   STDERR_LINE_MAX_BYTES: 4 * KiB,
   /** lines of its stderr that are passed on within a second; more are counted */

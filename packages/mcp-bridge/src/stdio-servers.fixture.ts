@@ -1,9 +1,13 @@
-// Two stdio MCP servers to bridge, which offer the same: one written by hand that knows 2025-06-18 alone, and one on the SDK of 2026.
+// Stdio MCP servers to bridge. Two offer the same: one written by hand that knows 2025-06-18 alone, and one on the SDK of 2026. A third one
+// has next to nothing and starts at once: for what is about its start, its end and its manners.
 import { fileURLToPath } from 'node:url';
 import type { ServerCommand } from './child-process.ts';
 
-/** `polite`: what it does not know is an error · `strict`: it ends when it is asked anything before `initialize` · `silent`: it says nothing to that. */
-export type Manners = 'polite' | 'strict' | 'silent';
+/**
+ * `polite`: what it does not know is an error · `strict`: it ends when it is asked anything before `initialize` · `silent`: it says nothing to that ·
+ * `stubborn`: it ends neither with its stdin nor by SIGTERM, and has started a helper.
+ */
+export type Manners = 'polite' | 'strict' | 'silent' | 'stubborn';
 
 const INSTRUCTIONS = 'Ask me anything.';
 
@@ -32,21 +36,16 @@ say('started ' + process.pid);
 const HAND_WRITTEN = `
 import { createInterface } from 'node:readline';
 ${TOOLS}
-const manners = process.argv[1];
-let isReady = false;
 const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
 const fail = (code, message) => { throw Object.assign(new Error(message), { code }); };
 const STOPPED = new Map();
 const METHODS = {
-  initialize: () => {
-    isReady = true;
-    return {
-      protocolVersion: '2025-06-18',
-      capabilities: { tools: { listChanged: true }, resources: { subscribe: true }, prompts: {}, completions: {}, logging: {} },
-      serverInfo: { name: 'by-hand', version: '1.2.3' },
-      instructions: ${JSON.stringify(INSTRUCTIONS)},
-    };
-  },
+  initialize: () => ({
+    protocolVersion: '2025-06-18',
+    capabilities: { tools: { listChanged: true }, resources: { subscribe: true }, prompts: {}, completions: {}, logging: {} },
+    serverInfo: { name: 'by-hand', version: '1.2.3' },
+    instructions: ${JSON.stringify(INSTRUCTIONS)},
+  }),
   ping: () => ({}),
   // In pages of two.
   'tools/list': ({ cursor = '0' }) => {
@@ -84,10 +83,6 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
   const { id, method, params = {} } = JSON.parse(line);
   if (method === 'notifications/cancelled') return STOPPED.get(params.requestId)?.();
   if (id === undefined) return;
-  if (!isReady && method !== 'initialize') {
-    if (manners === 'strict') process.exit(1);
-    if (manners === 'silent') return;
-  }
   try {
     send({ id, result: await (METHODS[method] ?? (() => fail(-32601, 'Method not found')))(params, id) });
   } catch (error) {
@@ -137,17 +132,52 @@ serveStdio(() => {
 });
 `;
 
+/** Of 2025-06-18, with the tools `echo` and `crash`; it ends at once while the file of its second argument is there. */
+const IN_SHELL = `
+[ ! -e "$2" ] || exit 9
+[ "$1" != stubborn ] || { trap '' TERM; sleep 60 >&2 & echo "helper $!" >&2; }
+answer() { echo '{"jsonrpc":"2.0","id":'"$id,$1"'}'; }
+is_ready=
+while read -r line; do
+  id=\${line##*'"id":'} id=\${id%%[,\\}]*}
+  text=\${line##*'"text":"'} text=\${text%%'"'*}
+  case $line in
+    *'"initialize"'*)
+      is_ready=1
+      answer '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"in-shell","version":"1"}}' ;;
+    *'"notifications/'*) ;;
+    *'"tools/list"'*)
+      answer '"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"crash","inputSchema":{"type":"object"}}]}' ;;
+    *'"crash"'*) exit 3 ;;
+    *'"echo"'*) answer '"result":{"content":[{"type":"text","text":"'"$text"'"}]}' ;;
+    *)
+      [ "$is_ready$1" != strict ] || exit 1
+      [ "$is_ready$1" != silent ] || continue
+      answer '"error":{"code":-32601,"message":"Method not found"}' ;;
+  esac
+done
+[ "$1" != stubborn ] || while :; do sleep 60; done
+`;
+
 /** What the scripts import is found from here. */
 const HERE = fileURLToPath(new URL('..', import.meta.url));
 
-const runs = (script: string, ...args: string[]): ServerCommand => ({
+const runs = (script: string): ServerCommand => ({
   command: process.execPath,
-  args: ['--input-type=module', '-e', script, ...args],
+  args: ['--input-type=module', '-e', script],
   env: { ...process.env, GIVEN: 'to the server' },
   cwd: HERE,
 });
 
-export const handWrittenServer = (manners: Manners = 'polite'): ServerCommand => runs(HAND_WRITTEN, manners);
+export const handWrittenServer = (): ServerCommand => runs(HAND_WRITTEN);
 export const sdkServer = (): ServerCommand => runs(ON_SDK);
+
+/** `brokenBy`: the file whose presence ends it at once. */
+export const shellServer = (manners: Manners = 'polite', brokenBy = '/no-such-file'): ServerCommand => ({
+  command: '/bin/sh',
+  args: ['-c', IN_SHELL, 'server', manners, brokenBy],
+  env: process.env,
+  cwd: HERE,
+});
 
 export const TOOL_NAMES = ['big', 'crash', 'echo', 'grow', 'hang', 'steps', 'variable'];

@@ -103,8 +103,8 @@ export const isOfOldEdge = (error: unknown): boolean => error instanceof Fault &
 
 const pathOf = (id: string): string => `/api/tunnels/${segment(id, 'TUNNEL_UNKNOWN')}`;
 
-/** What is empty, or a dot or two, would lead to another path: no id is like that. */
+/** What is empty, a dot or two, or the word for the request that comes next, would lead to another path: no id is like that. */
 const segment = (id: string, otherwise: 'TUNNEL_UNKNOWN' | 'CAPTURE_UNKNOWN'): string => {
-  if (/^\.{0,2}$/.test(id)) throw new Fault(otherwise);
+  if (/^(?:\.{0,2}|next)$/.test(id)) throw new Fault(otherwise);
   return encodeURIComponent(id);
 };

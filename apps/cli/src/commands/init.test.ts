@@ -98,9 +98,9 @@ describe('without questions', () => {
   it.each([
     [['--server', 'x'], 'Add --yes, and flags for what you would be asked.'],
     [['--yes'], 'No API key. Run `tunnel login`'],
-    [['--yes', '--token-file', 'none'], 'cannot read the API key from'],
+    [['--yes', '--token-file', 'none'], 'cannot read the token from'],
     [['--yes', '--token-file', '/dev/null'], 'it is empty'],
-    [['--yes', '--token-file', '.'], 'cannot read the API key from'],
+    [['--yes', '--token-file', '.'], 'cannot read the token from'],
     [['--yes', '--token', 'x', '--server', 'http://x'], 'http://x'],
     [['--yes', '--token', 'x', '--tunnel', 'web:ftp:1'], 'NAME:PROTO:PORT'],
     [['--yes', '--token', 'x', '--tunnel', 'web:http:0'], '1 to 65535'],

@@ -312,9 +312,10 @@ describe('a model', () => {
       /local_host|NOT_ALLOWED/,
     );
     expect((await call({ protocol: 'http', local_port: port, command: 'rm' })).refusal).toContain('command');
-    expect((await session.call('get_request', { tunnel: 'tun_x', request_id: '..' })).refusal).toMatch(
-      /UNKNOWN|request_id/,
-    );
+    for (const request_id of ['..', 'next']) {
+      const { refusal } = await session.call('get_request', { tunnel: 'tun_x', request_id });
+      expect(refusal).toMatch(/UNKNOWN|request_id/);
+    }
     expect((await session.call('get_tunnel', { tunnel: '..' })).refusal).toMatch(/UNKNOWN|tunnel/);
     expect(await session.tools()).toContain('open_tunnel');
   });

@@ -9,6 +9,7 @@ import { closeLocalServer, createLocalServer, sha256Hex } from '@tunnel/runtime'
 import { choosePaths, isListening } from '../agent/socket-folders.ts';
 import type { Io } from '../io.ts';
 import { CLI_LIMITS } from '../limits.ts';
+import { oneAtATime } from '../one-at-a-time.ts';
 
 export interface PrivateListener {
   /** For the spec of the tunnel that leads there. */
@@ -17,6 +18,8 @@ export interface PrivateListener {
 }
 
 export interface ListenerDeps {
+  /** Left out: as the limit has it. */
+  readonly requestMs?: number;
   /** The same publication has the same socket: a client that comes back after a kill is known by it. */
   readonly key: string;
   readonly respond: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -24,15 +27,25 @@ export interface ListenerDeps {
 }
 
 /** Rejects with a Fault. */
-export const listenPrivately = async ({ key, ...deps }: ListenerDeps, io: Io): Promise<PrivateListener> => {
-  const server = createLocalServer({ connectionsMax: CLI_LIMITS.MCP_PUBLISH_CONNECTIONS_MAX, ...deps });
+export const listenPrivately = async (
+  { key, requestMs = CLI_LIMITS.MCP_PUBLISH_REQUEST_MS, ...deps }: ListenerDeps,
+  io: Io,
+): Promise<PrivateListener> => {
+  const server = createLocalServer({
+    connectionsMax: CLI_LIMITS.MCP_PUBLISH_CONNECTIONS_MAX,
+    requestTimeoutMs: requestMs,
+    lookEveryMs: requestMs / 4,
+    ...deps,
+  });
   // The edge keeps connections for the next request. One that we close at that moment would cost a call, which nobody may send twice.
   server.keepAliveTimeout = 0;
   if (process.platform === 'win32') return listenOnLoopback(server);
   const { paths, problems } = choosePaths(io, `mcp-${sha256Hex(key).slice(0, 16)}`);
-  for (const path of paths.flatMap(slots)) {
+  for (const path of paths) {
     try {
-      if (await takeSocket(server, path)) return listenerAt(server, path);
+      // Two that start at once would both find nobody there, and the later one take the place of the other.
+      const taken = await oneAtATime(path, io, () => takeFirstFree(server, slots(path)));
+      if (taken !== null) return listenerAt(server, taken);
     } catch (error) {
       problems.push((error as Error).message);
     }
@@ -57,6 +70,12 @@ const listenOnLoopback = async (server: Server): Promise<PrivateListener> => {
 /** The same command may run more than once. */
 const slots = (path: string): string[] =>
   Array.from({ length: CLI_LIMITS.MCP_PUBLISH_SOCKETS_MAX }, (_, index) => path.replace(/\.sock$/, `-${index}.sock`));
+
+/** null: other runs listen on all of them. */
+const takeFirstFree = async (server: Server, paths: readonly string[]): Promise<string | null> => {
+  for (const path of paths) if (await takeSocket(server, path)) return path;
+  return null;
+};
 
 /** false: another run listens there. */
 const takeSocket = async (server: Server, path: string): Promise<boolean> => {

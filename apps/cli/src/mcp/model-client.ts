@@ -36,7 +36,8 @@ interface Connected {
 export class ModelClient {
   readonly #deps: ModelClientDeps;
   readonly #connecting: SharedAttempt<Connected>;
-  readonly #endings = new Map<string, Timer>();
+  /** Of tunnels that were given a time. */
+  readonly #endings = new Map<Tunnel, Timer>();
   #connected: Connected | null = null;
 
   constructor(deps: ModelClientDeps) {
@@ -108,6 +109,10 @@ export class ModelClient {
     const { server } = running.plan.settings;
     let timer: Timer | undefined;
     let leave = (): void => {};
+    let wasRefused = false;
+    opening.catch(() => {
+      wasRefused = true;
+    });
     const givenUp = new Promise<never>((_resolve, reject) => {
       const reason = `no answer within ${withinMs / 1000} s`;
       const late = (): void => reject(new Fault('CLIENT_SERVER_UNREACHABLE', { server, reason }));
@@ -119,8 +124,8 @@ export class ModelClient {
     try {
       return await Promise.race([opening, givenUp]);
     } catch (error) {
-      opening.catch(() => {});
-      void running.remove(name, 'removed');
+      // What was refused has left nothing; its name may be that of another, which stays.
+      if (!wasRefused) void running.remove(name, 'removed');
       throw error;
     } finally {
       timer?.cancel();
@@ -130,12 +135,17 @@ export class ModelClient {
 
   #endAfter(seconds: number, tunnel: Tunnel, running: TunnelsOfRun): void {
     const end = (): void => void running.remove(tunnel.name, 'removed');
-    this.#endings.set(tunnel.name, this.#deps.io.clock.setTimeout(end, seconds * 1000));
+    this.#endings.set(tunnel, this.#deps.io.clock.setTimeout(end, seconds * 1000));
   }
 
-  #forgetEnding(name: string): void {
-    this.#endings.get(name)?.cancel();
-    this.#endings.delete(name);
+  /** By what there is, and not by the name that has ended: the next tunnel may have it already. */
+  #forgetEndings(running: TunnelsOfRun): void {
+    const open = new Set(running.tunnels.flatMap(({ state, tunnel }) => (state === 'closing' ? [] : (tunnel ?? []))));
+    for (const [tunnel, timer] of this.#endings) {
+      if (open.has(tunnel)) continue;
+      timer.cancel();
+      this.#endings.delete(tunnel);
+    }
   }
 
   async #connect(signal: AbortSignal): Promise<Connected> {
@@ -150,9 +160,9 @@ export class ModelClient {
     const output = fanOut([
       ...outputs,
       ...(agent?.output === undefined ? [] : [agent.output]),
-      { onRemoved: ({ name }) => this.#forgetEnding(name) },
+      { onRemoved: () => this.#forgetEndings(running) },
     ]);
-    const running = new TunnelsOfRun({
+    const running: TunnelsOfRun = new TunnelsOfRun({
       ...{ plan, output, since: io.clock.now(), stop: onStop },
       watchRequests: watchRequests(output),
     });
@@ -179,9 +189,15 @@ export class ModelClient {
         await agent?.close?.();
       },
     };
+    // Whoever waited for it has gone, and the next may be at one of its own already: of two, nobody would close this one.
+    if (signal.aborted) {
+      await connected.close();
+      signal.throwIfAborted();
+    }
     // The key was revoked, or the edge refuses it now: the next tunnel tries anew.
     void client.closed.then(() => {
-      for (const name of [...this.#endings.keys()]) this.#forgetEnding(name);
+      for (const timer of this.#endings.values()) timer.cancel();
+      this.#endings.clear();
       if (this.#connected === connected) this.#connected = null;
       return agent?.close?.();
     });

@@ -55,8 +55,10 @@ const serve = async (run: McpRun, io: Io): Promise<ExitCode> => {
     stop.asked.addEventListener('abort', () => resolve(), { once: true });
   });
   parent.cancel();
-  const closing = server.close().then(() => loaded.close());
   const late = new AbortController();
+  // A slow reader has a moment, too; one that reads nothing is not waited for any longer.
+  const read = Promise.race([transport.flushed(), pause(CLI_LIMITS.MCP_DRAIN_MS, late.signal, io)]);
+  const closing = server.close().then(() => Promise.all([loaded.close(), read]));
   await Promise.race([closing, pause(CLI_LIMITS.MCP_CLOSE_TIMEOUT_MS, late.signal, io), stop.atOnce]);
   late.abort();
   return EXIT.endedAsAsked;
@@ -69,25 +71,38 @@ interface Loaded {
   close(): Promise<void>;
 }
 
+/** Once it is good: what was not (a config.yml that cannot be read) is tried again with the next call. */
 const loadOnce = (run: McpRun, io: Io, onStop: () => void): Loaded => {
   let loading: Promise<{ host: LocalHost; log: McpLog }> | null = null;
   const load = async () => {
-    const [{ LocalHost }, { openMcpLog }] = await Promise.all([import('./local-host.ts'), import('./mcp-log.ts')]);
-    const log = openMcpLog(run.flags, io);
-    return { host: new LocalHost({ flags: run.flags, allow: run.allow, io, outputs: log.outputs, onStop }), log };
+    const [{ LocalHost }, { openMcpLog }, { faultOf }] = await Promise.all([
+      import('./local-host.ts'),
+      import('./mcp-log.ts'),
+      import('../problem-report.ts'),
+    ]);
+    try {
+      const log = openMcpLog(run.flags, io);
+      return { host: new LocalHost({ flags: run.flags, allow: run.allow, io, outputs: log.outputs, onStop }), log };
+    } catch (error) {
+      loading = null;
+      throw faultOf(error) ?? error;
+    }
   };
   return {
     get: async () => {
       loading ??= load();
       return (await loading).host;
     },
-    tell: (outcome) => void loading?.then(({ log }) => log.toolCalled(outcome)),
+    tell: (outcome) =>
+      void loading?.then(
+        ({ log }) => log.toolCalled(outcome),
+        () => {},
+      ),
     warn: (text) => io.stderr.write(`tunnel: ${text}\n`),
     close: async () => {
-      if (loading === null) return;
-      const { host, log } = await loading;
-      await host.close();
-      log.close();
+      const loaded = await loading?.catch(() => null);
+      await loaded?.host.close();
+      loaded?.log.close();
     },
   };
 };

@@ -112,6 +112,14 @@ describe('calls under way', () => {
     ).toHaveLength(2);
   });
 
+  it('have an id each', async () => {
+    await say(ping(1), ping(1), ping('1'));
+    expect(answers()).toMatchObject([{ id: 1, error: { code: -32_600 } }]);
+    await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
+    await say(ping(1));
+    expect(taken).toMatchObject([{ id: 1 }, { id: '1' }, { id: 1 }]);
+  });
+
   it('whose answers nobody reads keep further ones from being read, until somebody does', async () => {
     isFull = true;
     await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
@@ -125,7 +133,67 @@ describe('calls under way', () => {
   });
 });
 
+describe('a host that does not read', () => {
+  it('has the rest of its lines taken in their order, one answer at a time', async () => {
+    transport.onmessage = (message) => {
+      taken.push(message);
+      void transport.send({ jsonrpc: '2.0', id: (message as { id: number }).id, result: {} });
+    };
+    isFull = true;
+    await say(ping(1) + ping(2) + ping(3).slice(0, 9), ping(3).slice(9) + ping(4));
+    expect(taken).toMatchObject([{ id: 1 }]);
+    onDrain[0]?.();
+    expect(taken).toMatchObject([{ id: 1 }, { id: 2 }]);
+    isFull = false;
+    onDrain[1]?.();
+    await say(ping(5));
+    expect(taken).toMatchObject([{ id: 1 }, { id: 2 }, { id: 3 }, { id: 4 }, { id: 5 }]);
+  });
+
+  it('is not waited for at the end of stdin', async () => {
+    isFull = true;
+    await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
+    await say(ping(2));
+    stdin.end();
+    await transport.ended;
+    expect(taken).toEqual([]);
+  });
+
+  it('has only so much of what it says kept', async () => {
+    isFull = true;
+    await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
+    await say(Buffer.alloc(CLI_LIMITS.MCP_HELD_MAX_BYTES - 1, ' '));
+    expect(stdin.isPaused()).toBe(false);
+    await say('  ');
+    expect(stdin.isPaused()).toBe(true);
+    isFull = false;
+    onDrain[0]?.();
+    await say(`\n${ping(2)}`);
+    expect([taken, stdin.isPaused()]).toMatchObject([[{ id: 2 }], false]);
+  });
+});
+
 describe('the end', () => {
+  it('waits until all that was said has been taken', async () => {
+    const stdout = new PassThrough({ highWaterMark: 10 });
+    const slow = new StdioTransport({ stdin, stdout });
+    await slow.flushed();
+    await slow.send({ jsonrpc: '2.0', id: 1, result: { text: 'x'.repeat(1000) } });
+    await slow.send({ jsonrpc: '2.0', id: 2, result: {} });
+    let isFlushed = false;
+    const flushed = slow.flushed().then(() => {
+      isFlushed = true;
+    });
+    await turn();
+    expect(isFlushed).toBe(false);
+    let read = '';
+    stdout.on('data', (chunk) => {
+      read += chunk;
+    });
+    await flushed;
+    expect(read.split('\n')).toHaveLength(3);
+  });
+
   it('of stdin is told, and leaves no listener behind once it is closed', async () => {
     let isEnded = false;
     void transport.ended.then(() => {

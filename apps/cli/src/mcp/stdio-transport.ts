@@ -21,6 +21,10 @@ export class StdioTransport implements Transport {
   #isSkipping = false;
   /** Ids of requests that were taken and not answered. */
   readonly #underWay = new Set<unknown>();
+  /** Nobody takes our answers: what comes in meanwhile is not looked at. */
+  #isFull = false;
+  #held: Buffer[] = [];
+  #heldBytes = 0;
   #isClosed = false;
   #settleEnded: () => void = () => {};
 
@@ -49,19 +53,52 @@ export class StdioTransport implements Transport {
     this.#stdin.off('data', this.#onData);
     for (const event of ['end', 'close']) this.#stdin.off(event, this.#onEnd);
     this.#stdin.pause();
+    this.#held = [];
     this.onclose?.();
+  }
+
+  /** Settles when all that was said has been taken, or nobody will: a process that ends before loses the rest of a line. */
+  async flushed(): Promise<void> {
+    const stdout = this.#stdout as Partial<Pick<NodeJS.WriteStream, 'writableLength'>> &
+      Pick<NodeJS.WriteStream, 'write'>;
+    if ((stdout.writableLength ?? 0) === 0) return;
+    await new Promise<void>((resolve) => void stdout.write('', () => resolve()));
   }
 
   readonly #onEnd = (): void => this.#settleEnded();
 
   readonly #onData = (chunk: Buffer | string): void => {
-    let rest = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    if (!this.#isFull) return this.#read(bytes);
+    this.#held.push(bytes);
+    this.#heldBytes += bytes.length;
+    // Some is taken in all the same: behind it the end may come, and is not to wait for a host that reads nothing.
+    if (this.#heldBytes >= CLI_LIMITS.MCP_HELD_MAX_BYTES) this.#stdin.pause();
+  };
+
+  #read(bytes: Buffer): void {
+    let rest = bytes;
     for (let end = rest.indexOf(0x0a); end >= 0; end = rest.indexOf(0x0a)) {
       this.#keep(rest.subarray(0, end));
-      this.#onLine();
       rest = rest.subarray(end + 1);
+      this.#onLine();
+      if (!this.#isFull) continue;
+      this.#held.unshift(rest);
+      this.#heldBytes += rest.length;
+      return;
     }
     this.#keep(rest);
+  }
+
+  readonly #onDrain = (): void => {
+    this.#isFull = false;
+    while (!this.#isFull && !this.#isClosed) {
+      const bytes = this.#held.shift();
+      if (bytes === undefined) break;
+      this.#heldBytes -= bytes.length;
+      this.#read(bytes);
+    }
+    if (!this.#isClosed && this.#heldBytes < CLI_LIMITS.MCP_HELD_MAX_BYTES) this.#stdin.resume();
   };
 
   #keep(part: Buffer): void {
@@ -97,6 +134,10 @@ export class StdioTransport implements Transport {
       return this.#refuse(CODE.invalid, 'the line is no message of JSON-RPC 2.0', idOf(json));
     }
     if ('method' in message && 'id' in message) {
+      // Two of one id would count as one, and their answers could not be told apart.
+      if (this.#underWay.has(message.id)) {
+        return this.#refuse(CODE.invalid, 'a call with this id is under way', message.id);
+      }
       if (this.#underWay.size >= CLI_LIMITS.MCP_CALLS_MAX) {
         const reason = `${CLI_LIMITS.MCP_CALLS_MAX} calls are under way; wait for some of them`;
         return this.#refuse(CODE.busy, reason, message.id);
@@ -115,13 +156,13 @@ export class StdioTransport implements Transport {
     this.#write({ jsonrpc: '2.0', id, error: { code, message } });
   }
 
-  /** Who does not read answers is not asked for more questions: else they would pile up here. */
+  /** Who does not read answers has no more of his questions taken: else they would pile up here. */
   #write(message: object): void {
     if (this.#stdout.write(`${JSON.stringify(message)}\n`) !== false) return;
     const stdout = this.#stdout as Partial<Pick<NodeJS.WriteStream, 'once'>>;
-    if (stdout.once === undefined || this.#stdin.isPaused()) return;
-    this.#stdin.pause();
-    stdout.once('drain', () => this.#isClosed || this.#stdin.resume());
+    if (stdout.once === undefined || this.#isFull) return;
+    this.#isFull = true;
+    stdout.once('drain', this.#onDrain);
   }
 }
 

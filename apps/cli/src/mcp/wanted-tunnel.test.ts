@@ -29,6 +29,14 @@ describe('what a model asks to open', () => {
     );
   });
 
+  it('is dialled as it was judged', () => {
+    expect(wanted({ local_host: '[::1]' }).spec.localHost).toBe('::1');
+    expect(wanted({ local_host: 'LOCALHOST.' }).spec.localHost).toBe('localhost');
+    for (const local_host of ['127.0.0.1.', 'localhost..', '[localhost]']) {
+      expect(() => wanted({ local_host })).toThrow(expect.objectContaining({ code: 'MCP_TARGET_NOT_ALLOWED' }));
+    }
+  });
+
   it('is a tunnel as the client takes it', () => {
     const input = { subdomain: 'shop', host_header: 'rewrite', name: 'web' };
     expect(wanted(input)).toEqual({

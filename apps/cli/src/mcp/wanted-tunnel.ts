@@ -5,6 +5,7 @@ import {
   isTargetAllowed,
   localText,
   parseAllowedTarget,
+  plainHost,
   type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
@@ -24,7 +25,8 @@ export const wantedTunnel = (
   allow: readonly string[],
   { env }: Pick<Io, 'env'>,
 ): WantedTunnel => {
-  const { local_host: localHost = '127.0.0.1', local_port: localPort } = input;
+  const { local_host = '127.0.0.1', local_port: localPort } = input;
+  const localHost = plainHost(local_host);
   const target = localText({ localHost, localPort });
   if (!isTargetAllowed(allowedTargets(allow), localHost, localPort)) {
     throw new Fault('MCP_TARGET_NOT_ALLOWED', { target, allowed: allow.join(', ') || 'nothing' });

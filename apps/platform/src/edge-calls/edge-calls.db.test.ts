@@ -278,6 +278,21 @@ describe('asking the edge of a tunnel', () => {
     ]);
   });
 
+  it('asks no other path for a request whose name would lead there', async () => {
+    const asked: string[] = [];
+    const edge = await startEdge('eu', (request, response) => {
+      asked.push(`${request.method} ${request.url}`);
+      json({ request: null, cursor: 'run-1' })(request, response);
+    });
+    const tunnelId = await openAt(edge);
+    for (const id of ['next', '.', '..', '']) {
+      const unknown = { code: 'CAPTURE_UNKNOWN' };
+      await expect(calls().request('eu', tunnelId, id, account.accountId)).rejects.toMatchObject(unknown);
+      await expect(calls().replay('eu', tunnelId, id, account.accountId, {})).rejects.toMatchObject(unknown);
+    }
+    expect(asked).toEqual([]);
+  });
+
   it('whoever goes while it waits lets go of the edge at once, and no edge is called away', async () => {
     let open = 0;
     const edge = await startEdge('eu', (request) => {

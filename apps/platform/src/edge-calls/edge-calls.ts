@@ -118,7 +118,7 @@ const requestCalls = (deps: EdgeCallsDeps): Pick<EdgeCalls, 'requests' | 'reques
 
   request: async (regionId, tunnelId, requestId, accountId) => {
     const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}`;
+    const path = requestPath(tunnelId, requestId);
     return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, capturedRequest);
   },
 
@@ -138,13 +138,19 @@ const requestCalls = (deps: EdgeCallsDeps): Pick<EdgeCalls, 'requests' | 'reques
 
   replay: async (regionId, tunnelId, requestId, accountId, edit) => {
     const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}/replay`;
+    const path = `${requestPath(tunnelId, requestId)}/replay`;
     const question = { method: 'POST', path, accountId, timeoutMs: REPLAY_MS, body: edit } as const;
     return callEdge(deps, edge, question, capturedRequest);
   },
 });
 
 const tunnelPath = (tunnelId: string): string => `/api/tunnels/${encodeURIComponent(tunnelId)}`;
+
+/** A dot or two would lead to another path, and so does the word for the one that comes next: no id is like that. */
+const requestPath = (tunnelId: string, requestId: string): string => {
+  if (/^(?:\.{0,2}|next)$/.test(requestId)) throw new Fault('CAPTURE_UNKNOWN');
+  return `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}`;
+};
 
 const reach = async ({ db }: EdgeCallsDeps, regionId: string, tunnelId: string): Promise<ReachableEdge> => {
   const edge = await edgeOfTunnel(db, regionId, tunnelId);

@@ -24,8 +24,8 @@ export class ListingAnswers {
     if (!LISTINGS.has(method) || (typeof id !== 'string' && !Number.isSafeInteger(id))) return null;
     // Whatever is odd about it is for a server to say.
     if (!Object.keys(message).every((member) => MEMBERS.has(member))) return null;
-    const key = JSON.stringify([[...scopes], HEADERS.map(header), message['jsonrpc'], method, message['params']]);
-    return key.length > LIMITS.MCP_LISTING_KEY_MAX_CHARACTERS ? null : key;
+    const key = wordsOf([[...scopes], HEADERS.map(header), message['jsonrpc'], method, message['params']]);
+    return key === null || key.length > LIMITS.MCP_LISTING_KEY_MAX_CHARACTERS ? null : key;
   }
 
   find(key: string, { id }: McpMessage): Response | null {
@@ -45,6 +45,15 @@ export class ListingAnswers {
     return answerOf(id, kept);
   }
 }
+
+/** null: what the parser takes whatever its depth is too deep to be written down. */
+const wordsOf = (question: readonly unknown[]): string | null => {
+  try {
+    return JSON.stringify(question);
+  } catch {
+    return null;
+  }
+};
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 

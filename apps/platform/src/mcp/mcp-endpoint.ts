@@ -34,6 +34,8 @@ export interface McpHttpCall {
   header(name: string): string | undefined;
   /** The answer is out, or nobody is there for it any more; called once. */
   onOver(run: () => void): void;
+  /** Ends it under way, with its connection. */
+  cut(): void;
 }
 
 const WINDOW_MS = 60_000;
@@ -90,7 +92,11 @@ export class McpEndpoint {
   #begin({ actor }: McpCaller, call: McpHttpCall): void {
     const verdict = this.#limits.begin(actor.userId, this.#deps.clock.monotonic());
     if (verdict.allowed) {
-      call.onOver(() => this.#limits.ended(actor.userId));
+      const tooLong = this.#deps.clock.setTimeout(() => call.cut(), LIMITS.MCP_CALL_MAX_MS);
+      call.onOver(() => {
+        tooLong.cancel();
+        this.#limits.ended(actor.userId);
+      });
       return;
     }
     if (verdict.reason === 'open') {
@@ -133,13 +139,16 @@ const serveLegacy = async (server: McpServer, { request, message, onOver }: McpH
     enableJsonResponse: !asksForProgress(message),
     keepAliveMs: LIMITS.MCP_ALIVE_MS,
   });
+  // Before anything can end it: a server that was closed first would serve all the same, for nobody.
+  await server.connect(transport);
+  let isOver = false;
   // One that is closed under way never answers.
   const gone = new Promise<Response>((resolve) => {
     onOver(() => {
+      isOver = true;
       void server.close();
       resolve(new Response(null, { status: CALLER_GONE }));
     });
   });
-  await server.connect(transport);
-  return Promise.race([transport.handleRequest(request, { parsedBody: message }), gone]);
+  return isOver ? gone : Promise.race([transport.handleRequest(request, { parsedBody: message }), gone]);
 };

@@ -1,6 +1,7 @@
 import { Fault } from '@tunnel/errors';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { LIMITS } from '../../limits.ts';
 import { CALLS_PER_MINUTE, type McpFixture, openMcp, request } from '../../mcp/mcp.fixture.ts';
 import { revokeKey } from '../../services/keys.ts';
 
@@ -170,6 +171,15 @@ describe('429', () => {
     await eventually(async () => expect((await mcp.post(mcp.keys.alice, LIST)).status).toBe(200));
     const signals = mcp.edges.asked.map((question) => (question.at(-1) as { signal: AbortSignal }).signal);
     await eventually(() => expect(signals.every(({ aborted }) => aborted)).toBe(true));
+  });
+
+  it('a call that is never over is cut in the end, and makes room', async () => {
+    mcp.edges.answer = new Promise(() => {});
+    mcp.edges.asked.length = 0;
+    const waiting = waitOn(mcp.keys.alice, new AbortController().signal).catch(() => 'cut');
+    await eventually(() => expect(mcp.edges.asked).toHaveLength(1));
+    await mcp.clock.advance(LIMITS.MCP_CALL_MAX_MS);
+    expect(await waiting).toBe('cut');
   });
 });
 

@@ -35,6 +35,7 @@ export const addMcpRoutes = (app: PlatformApp, deps: McpRouteDeps): void => {
       return await deps.endpoint.answer(caller, {
         ...{ request: context.req.raw, message, onOver: whenOver(context) },
         header: (name) => headerOf(context, name),
+        cut: () => socketOf(context).incoming?.socket.destroy(),
       });
     } catch (error) {
       const challenge = challengeOf(error, { resourceMetadata, isShown: showsBearer(authorization) });
@@ -72,6 +73,6 @@ const whenOver =
   (context: Context<PlatformEnv>) =>
   (run: () => void): void => {
     const { outgoing } = socketOf(context);
-    if (outgoing?.closed === true) run();
+    if (outgoing?.destroyed === true) run();
     else outgoing?.once('close', run);
   };

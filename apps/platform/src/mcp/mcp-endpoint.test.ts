@@ -1,0 +1,119 @@
+import { SCOPES, type ToolHost, type ToolName } from '@tunnel/mcp-tools';
+import { createLogger } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import { describe, expect, it } from 'vitest';
+import { LIMITS } from '../limits.ts';
+import type { McpCaller } from './mcp-caller.ts';
+import { McpEndpoint } from './mcp-endpoint.ts';
+
+const CALLER: McpCaller = {
+  actor: { kind: 'user', userId: 'usr_1' },
+  scopes: new Set(SCOPES),
+  access: { kind: 'api_key', key_id: 'key_1' },
+};
+const REVISION = '2026-07-28';
+const ENVELOPE = {
+  'io.modelcontextprotocol/protocolVersion': REVISION,
+  'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+
+/** Waits for as long as the caller is there, and longer for one that never leaves. */
+const open = () => {
+  const clock = new FakeClock();
+  /** Of calls under way: what is to be done when they are over. */
+  const overs: (() => void)[] = [];
+  const finish = (): void => {
+    for (const over of overs.splice(0)) over();
+  };
+  const waits: AbortSignal[] = [];
+  const host = {
+    tools: new Set<ToolName>(['wait_for_request']),
+    waitForRequest: (_tunnel, _filter, _withinMs, { signal }) => {
+      waits.push(signal);
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+    },
+  } as Partial<ToolHost> as ToolHost;
+  const endpoint = new McpEndpoint({
+    ...{
+      clock,
+      logger: createLogger({ format: 'json', level: 'silent' }),
+      version: '1.0.0',
+      callsPerMinute: 1000,
+    },
+    ...{ hostFor: () => host, onCall: () => {} },
+  });
+  const ask = (method: string, params: object, { leaves = false } = {}): Promise<Response> => {
+    const message = { jsonrpc: '2.0', id: 1, method, params };
+    const headers: Record<string, string> = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...('_meta' in params && 'io.modelcontextprotocol/protocolVersion' in (params._meta as object)
+        ? { 'mcp-protocol-version': REVISION, 'mcp-method': method, 'mcp-name': 'wait_for_request' }
+        : {}),
+    };
+    const gone = new AbortController();
+    if (leaves) gone.abort();
+    const request = new Request('http://127.0.0.1/mcp', {
+      // Read already.
+      ...{ method: 'POST', headers, body: '{}', signal: gone.signal },
+    });
+    const onOver = (run: () => void): void => {
+      if (leaves) run();
+      else overs.push(run);
+    };
+    return endpoint.answer(CALLER, { request, message, header: (name) => headers[name], onOver, cut: finish });
+  };
+  return { ask, waits, clock, finish };
+};
+
+const WAIT = { name: 'wait_for_request', arguments: { tunnel: 'tun_1', timeout_secs: 300 } };
+
+describe('/mcp for a caller that has gone before its message was looked at', () => {
+  it.each([
+    ['of 2025', {}],
+    ['of 2025 that asks for progress', { _meta: { progressToken: 1 } }],
+    ['of 2026', { _meta: ENVELOPE }],
+    ['of 2026 that asks for progress', { _meta: { ...ENVELOPE, progressToken: 1 } }],
+  ])('begins nothing that would go on without it: one %s', async (_, more) => {
+    const { ask, waits } = open();
+    const answer = await ask('tools/call', { ...WAIT, ...more }, { leaves: true });
+    await answer.text();
+    expect(waits.filter((signal) => !signal.aborted)).toEqual([]);
+  });
+});
+
+describe('/mcp for a message that is nested without end', () => {
+  it.each([
+    ['tools/list', {}],
+    ['resources/list', {}],
+    ['tools/list', { _meta: ENVELOPE }],
+  ])('answers %s, or refuses it, by no fault of its own', async (method, more) => {
+    let nested: unknown = 1;
+    for (let depth = 0; depth < 100_000; depth += 1) nested = [nested];
+    const { ask } = open();
+    const answer = await ask(method, { ...more, nested });
+    expect(answer.status).toBeLessThan(500);
+  });
+});
+
+describe('a call at /mcp that is never over', () => {
+  const LISTEN = { notifications: { toolsListChanged: true }, _meta: ENVELOPE };
+
+  it('is cut after a while, as whoever listens was let in with a token that may have ended since', async () => {
+    const { ask, clock } = open();
+    for (let n = 0; n < LIMITS.MCP_OPEN_CALLS_MAX; n += 1) {
+      expect((await ask('subscriptions/listen', LISTEN)).status).toBe(200);
+    }
+    await expect(ask('tools/list', {})).rejects.toMatchObject({ code: 'MCP_CALLS_OPEN' });
+    await clock.advance(LIMITS.MCP_CALL_MAX_MS);
+    expect((await ask('tools/list', {})).status).toBe(200);
+  });
+
+  it('one that is over in time leaves no timer', async () => {
+    const { ask, clock, finish } = open();
+    await ask('tools/list', {});
+    finish();
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
