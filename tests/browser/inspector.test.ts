@@ -75,7 +75,9 @@ it('requests are filtered, copied, replayed and edited; times are those of the r
     `POST /hook?token=s3cret ${secret} {"n":1,"token":"t0ken"}`,
     `POST /again?token=s3cret ${secret} {"n": 2, "token": "t0ken"}`,
   ]);
+  // It is shown for a moment, which may be over before a busy machine begins to look.
+  const copied = page.getByText('Copied').waitFor();
   await page.getByRole('button', { name: 'Copy as cURL' }).click();
-  await page.getByText('Copied').waitFor();
+  await copied;
   expect(await page.evaluate('navigator.clipboard.readText()')).toContain(`curl '${url}/again?token=[redacted]'`);
 });

@@ -13,6 +13,8 @@ import type { Stack } from './stack.fixture.ts';
 import { Harness, it } from './system-test.fixture.ts';
 import type { TunnelProgram } from './tunnel-program.fixture.ts';
 
+const PATIENCE = { timeoutMs: 20_000 };
+
 const shared = new Harness();
 let stack: Stack;
 beforeAll(async () => {
@@ -48,7 +50,9 @@ const publish = async (harness: Harness, server = handWrittenServer()): Promise<
   const flags = ['--json', '--server', stack.control, '--drain-secs', '20'];
   const program = await harness.run(['mcp-publish', ...flags, '--', command, ...args], { env });
   const ready = (await program.ready()) as unknown as Ready;
-  return { program, ready, pid: serverPids(program)[0] ?? 0 };
+  // It comes by another pipe than the event.
+  await eventually(() => expect(serverPids(program)).toHaveLength(1), PATIENCE);
+  return { program, ready, pid: serverPids(program)[0] as number };
 };
 
 interface Ready {

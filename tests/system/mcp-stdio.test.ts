@@ -9,6 +9,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { Client as Client2025 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as Transport2025 } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { isProcessAlive } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ROOT } from '../repo/checkout.fixture.ts';
@@ -74,15 +75,6 @@ const command = () => ({
   stderr: 'pipe' as const,
 });
 
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
-
 /** Settles with the status. */
 const visit = async (publicUrl: unknown, path: string): Promise<number> => {
   const { host, port: publicPort } = new URL(String(publicUrl));
@@ -118,7 +110,7 @@ const session = async (call: CallTool): Promise<void> => {
   expect(await call('close_tunnel', { tunnel: 'web' })).toEqual({ tunnel_id: tunnel['tunnel_id'], closed: true });
   // One is left for the end to close.
   await call('open_tunnel', { protocol: 'tcp', local_port: port });
-  expect(await stack.tunnels()).toHaveLength(1);
+  await eventually(async () => expect(await stack.tunnels()).toHaveLength(1), PATIENCE);
 };
 
 describe('a model’s session', () => {
@@ -134,7 +126,7 @@ describe('a model’s session', () => {
       return result.structuredContent as Record<string, unknown>;
     });
     await client.close();
-    await eventually(() => expect(isAlive(pid ?? 0)).toBe(false), PATIENCE);
+    await eventually(() => expect(isProcessAlive(pid ?? 0)).toBe(false), PATIENCE);
     await eventually(async () => expect(await stack.tunnels()).toEqual([]), PATIENCE);
   });
 
@@ -150,7 +142,7 @@ describe('a model’s session', () => {
       return result['structuredContent'] as Record<string, unknown>;
     });
     await client.close();
-    await eventually(() => expect(isAlive(pid ?? 0)).toBe(false), PATIENCE);
+    await eventually(() => expect(isProcessAlive(pid ?? 0)).toBe(false), PATIENCE);
     await eventually(async () => expect(await stack.tunnels()).toEqual([]), PATIENCE);
   });
 });
@@ -210,7 +202,7 @@ describe('the program', () => {
     const messages = lines().map((line) => JSON.parse(line) as { jsonrpc: string; error?: { code: number } });
     expect(messages.every(({ jsonrpc }) => jsonrpc === '2.0')).toBe(true);
     expect(messages.flatMap(({ error }) => error?.code ?? [])).toEqual([-32_700, -32_700, -32_600]);
-    expect(await stack.tunnels()).toEqual([]);
+    await eventually(async () => expect(await stack.tunnels()).toEqual([]), PATIENCE);
   });
 
   it('goes with the program that started it, however that ends', async () => {
@@ -233,9 +225,9 @@ describe('the program', () => {
     });
     await eventually(() => expect(out).toContain('public_url'), PATIENCE);
     const pid = Number(/^(\d+)$/m.exec(out)?.[1]);
-    expect(isAlive(pid)).toBe(true);
+    expect(isProcessAlive(pid)).toBe(true);
     host.kill('SIGKILL');
-    await eventually(() => expect(isAlive(pid)).toBe(false), PATIENCE);
+    await eventually(() => expect(isProcessAlive(pid)).toBe(false), PATIENCE);
     await eventually(async () => expect(await stack.tunnels()).toEqual([]), PATIENCE);
   });
 
@@ -251,6 +243,6 @@ describe('the program', () => {
     await eventually(() => expect(err).toMatch(/^\d+$/m), PATIENCE);
     const pid = Number(/^(\d+)$/m.exec(err)?.[1]);
     shell.kill('SIGKILL');
-    await eventually(() => expect(isAlive(pid)).toBe(false), PATIENCE);
+    await eventually(() => expect(isProcessAlive(pid)).toBe(false), PATIENCE);
   });
 });

@@ -223,79 +223,6 @@ it('an operator invites beside the running stack, and deletes for good', async (
   expect((await call(stack, '/auth/login', { method: 'POST', body: account })).status).toBe(401);
 });
 
-it('an operator registers an app beside the running stack, and shuts it out again', async ({ stack }) => {
-  const uri = 'https://ide.example.com/cb';
-  const create = ['oauth-client', 'create', '--name', 'Acme IDE', '--redirect-uri', uri, 'http://127.0.0.1/cb'];
-  const [clientId = ''] = await serverCommand(stack, ...create);
-  const { body } = await call<{ resource: string }>(stack, '/.well-known/oauth-protected-resource/mcp');
-  const query = new URLSearchParams({
-    ...{ response_type: 'code', client_id: clientId, redirect_uri: uri, resource: body.resource },
-    ...{ code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM', code_challenge_method: 'S256' },
-  });
-  const ask = () => fetch(`${stack.run.platform_url}/oauth/authorize?${query.toString()}`, { redirect: 'manual' });
-  expect((await ask()).headers.get('location')).toMatch(/^\/app\/consent\?request=\w+$/);
-  const revoked = await serverCommand(stack, 'oauth-client', 'revoke', clientId);
-  expect(revoked).toEqual([`revoked: Acme IDE (${clientId}), 0 grants ended`]);
-  const refused = await ask();
-  expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('nor registered here')]);
-});
-
-it('a model with a key waits for a webhook at the platform, reads it, sends it again and closes the tunnel', async ({
-  harness,
-  stack,
-}) => {
-  const [person, other] = [await Person.signUp(stack, 'model'), await Person.signUp(stack, 'other')];
-  const [key, otherKey] = [await person.newKey(), await other.newKey()];
-  let served = 0;
-  const web = harness.use(
-    await startWeb((_, response) => {
-      served += 1;
-      response.end('thanks');
-    }),
-  );
-  const { tunnel_id: tunnel, public_url } = await (await openWith(harness, stack, key, ['http', web.port])).ready();
-  const useTool = async (name: string, args: object, token = key.token) => {
-    const response = await fetch(`${stack.run.platform_url}/mcp`, {
-      method: 'POST',
-      headers: {
-        ...{ authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-        accept: 'application/json, text/event-stream',
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }),
-    });
-    const { result } = (await response.json()) as { result: ToolTold };
-    return result.structuredContent ?? result.content[0]?.text;
-  };
-  await eventually(async () => {
-    expect(await useTool('list_tunnels', {})).toMatchObject({ tunnels: [{ tunnel_id: tunnel, healthy: true }] });
-  }, SOON);
-  expect(await useTool('get_tunnel', { tunnel }, otherKey.token)).toMatch(/^TUNNEL_UNKNOWN: /);
-
-  // It waits for what finishes after it began: visits go on until one of them has.
-  const waited = { request: { id: '' } };
-  const waiting = useTool('wait_for_request', { tunnel, path_contains: 'hook' }).then((told) =>
-    Object.assign(waited, told),
-  );
-  await eventually(async () => {
-    await askHttp(endpointOf(public_url), { path: '/hook?n=1' });
-    expect(waited.request.id).toMatch(/^req_/);
-  }, SOON);
-  await waiting;
-  const request = { tunnel, request_id: waited.request.id };
-  expect(await useTool('get_request', request)).toMatchObject({
-    ...{ request: { path: '/hook?n=1', status: 200 }, untrusted: true },
-  });
-  const before = served;
-  expect(await useTool('replay_request', request)).toMatchObject({ request: { status: 200 } });
-  expect(served).toBe(before + 1);
-  expect(await useTool('close_tunnel', { tunnel })).toEqual({ tunnel_id: tunnel, closed: true });
-  await eventually(async () => expect((await person.entry(tunnel)).unregistered_at).not.toBeNull(), SOON);
-
-  const metrics = await (await fetch(stack.run.metrics_url)).text();
-  expect(metrics).toContain('tunnel_mcp_calls_total{tool="replay_request",outcome="ok"} 1');
-  expect(metrics).toContain('tunnel_oauth_grants 0');
-});
-
 it('a model on a computer from which the edge shows no REST: its tunnel is waited for, read and closed by way of the platform', async ({
   harness,
   stack,
@@ -338,8 +265,3 @@ const environmentOf = (home: string): Record<string, string> =>
       value === undefined ? [] : [[name, value]],
     ),
   );
-
-interface ToolTold {
-  readonly structuredContent?: Readonly<Record<string, unknown>>;
-  readonly content: readonly { readonly text: string }[];
-}

@@ -210,7 +210,12 @@ describe('a server', () => {
 
   it('that does not end with its stdin is ended, and what it has started with it', async () => {
     const { bridge, clock, said } = await startBridge(shellServer('stubborn'));
-    const pids = [bridge.pid ?? 0, Number(/^helper (\d+)$/m.exec(said.join('\n'))?.[1])];
+    const helper = await eventually(() => {
+      const pid = /^helper (\d+)$/m.exec(said.join('\n'))?.[1];
+      expect(pid).toBeDefined();
+      return Number(pid);
+    });
+    const pids = [bridge.pid ?? 0, helper];
     expect(pids.map(isProcessAlive)).toEqual([true, true]);
     const closed = bridge.close();
     await clock.advance(2 * BRIDGE_LIMITS.STOP_STEP_MS);

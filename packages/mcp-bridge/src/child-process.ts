@@ -212,14 +212,15 @@ export class ChildProcess implements Transport {
   }
 
   /**
-   * One after the other. The SDK takes an answer at once and a notification a moment later: progress that came with the answer in one chunk
-   * would be lost, so each notification has a turn of its own.
+   * One after the other. The SDK takes an answer at once and a notification a moment later: progress that came just before the answer would
+   * be lost, so each notification has a turn of its own. Also the last that was read: what comes while the pipe is paused is given out by
+   * `resume` before that moment.
    */
   readonly #tell = (): void => {
     if (this.#isTelling) return;
     for (let message = this.#unread.shift(); message !== undefined; message = this.#unread.shift()) {
       this.onmessage?.(message);
-      if ('id' in message || this.#unread.length === 0) continue;
+      if ('id' in message) continue;
       this.#isTelling = true;
       this.#child?.stdout?.pause();
       setImmediate(() => {

@@ -1,4 +1,4 @@
-// A server whose database is away, and one whose load balancing was never switched on.
+// A server whose database is away, and one whose load balancing was never switched on, and MCP switched off.
 import { loadServerConfig } from '@tunnel/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
@@ -36,6 +36,7 @@ describe('without a database', () => {
       lost.ask('POST', '/auth/refresh', { cookie: `refresh_token=${'a'.repeat(43)}` }),
       lost.get('/auth/verify-email/x'),
       lost.get('/.well-known/jwks.json'),
+      lost.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' }, `tnl_${'0'.repeat(38)}`),
     ];
     for (const answer of await Promise.all(asked)) {
       expect(refusalOf(answer)).toEqual([503, 'DATABASE_AWAY']);
@@ -45,7 +46,14 @@ describe('without a database', () => {
 });
 
 describe('with load balancing as it is without a word in the file', () => {
-  beforeAll(() => harness.start({ loadBalancing: null }));
+  beforeAll(() => harness.start({ loadBalancing: null, tables: '[platform.mcp]\nenabled = false' }));
+
+  it('there is no /mcp when it is switched off', async () => {
+    expect(refusalOf(await harness.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' }))).toEqual([
+      404,
+      'API_NOT_FOUND',
+    ]);
+  });
 
   it(row('Health', 2), async () => {
     const answer = await harness.get('/health/db');

@@ -287,7 +287,14 @@ describe('a model', () => {
     const cancelled = new Set(sent.filter(() => Math.random() < 0.5));
     for (const id of cancelled) session.cancel(id);
     for (const id of sent) if (!cancelled.has(id)) await session.answerTo(id);
-    await eventually(() => expect({ timers: clock.live(), sockets: sockets() }).toEqual(before), { timeoutMs: 20_000 });
+    await eventually(
+      () => {
+        expect(clock.live()).toBe(before.timers);
+        // Those of before may have gone meanwhile.
+        expect(sockets()).toBeLessThanOrEqual(before.sockets);
+      },
+      { timeoutMs: 20_000 },
+    );
     // Of a cancelled one the answer may have been on its way; of the others there is one each.
     const answered = session.messages.flatMap(({ id }) => (id !== undefined && sent.includes(id) ? [id] : []));
     expect(new Set(answered).size).toBe(answered.length);

@@ -131,7 +131,7 @@ describe('tunnel mcp-publish', () => {
     );
     const [, url = '', token = ''] = shown;
     expect(url).toMatch(/^http:\/\/notes\.localhost:\d+\/mcp$/);
-    expect(io.err()).toMatch(/^server: started \d+$/m);
+    await eventually(() => expect(io.err()).toMatch(/^server: started \d+$/m), { timeoutMs: 20_000 });
     expect(io.err()).toContain('the server has no tool missing (--allow-tool)');
     const list = await post(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' }, bearer(token));
     expect(list.text).toContain('"echo"');
