@@ -129,8 +129,10 @@ it('a request shows its headers and bodies without its secrets; a region that do
   expect(heard.at(-1)).toBe('Bearer of-a-visitor');
 
   await profile.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  // It is shown for a moment: it is looked for before.
+  const copied = page.getByText('Copied').first().waitFor();
   await page.getByRole('button', { name: 'Copy as cURL' }).click();
-  await page.getByText('Copied').first().waitFor();
+  await copied;
   const command = String(await page.evaluate('navigator.clipboard.readText()'));
   expect(command).toContain(`curl '${ready.public_url}/orders?id=8'`);
   expect(command).toContain(`--data-raw '{"item":"coffee"}'`);
