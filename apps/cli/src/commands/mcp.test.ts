@@ -5,12 +5,12 @@ import { createServer, request as httpRequest, type Server } from 'node:http';
 import { type AddressInfo, createConnection } from 'node:net';
 import { join } from 'node:path';
 import type { Edge } from '@tunnel/edge';
-import { type Clock, sha256Hex, systemClock, type Timer } from '@tunnel/runtime';
+import { sha256Hex } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
 import { makeTestIo, type TestIoOptions } from '../io.fixture.ts';
-import { type Called, calledOf, McpSession } from '../mcp/mcp-session.fixture.ts';
+import { type Called, calledOf, countedClock, McpSession } from '../mcp/mcp-session.fixture.ts';
 import { run } from '../run.ts';
 
 const JSON_BODY = { 'content-type': 'application/json' };
@@ -79,32 +79,6 @@ const liveTunnels = async (key = 'alice'): Promise<{ tunnel_id: string; name: st
   const headers = { authorization: `Bearer ${key}` };
   const answer = await fetch(`http://127.0.0.1:${edge.addresses.api.port}/api/tunnels`, { headers });
   return (await answer.json()) as { tunnel_id: string; name: string }[];
-};
-
-/** The system's, and how many timers of it run. */
-const countedClock = (): Clock & { live(): number } => {
-  const running = new Set<object>();
-  const count = (timer: Timer): Timer => {
-    running.add(timer);
-    return {
-      cancel: () => {
-        running.delete(timer);
-        timer.cancel();
-      },
-    };
-  };
-  return {
-    ...systemClock,
-    live: () => running.size,
-    setTimeout: (fn, ms) => {
-      const timer = systemClock.setTimeout(() => {
-        running.delete(timer);
-        fn();
-      }, ms);
-      return count(timer);
-    },
-    setInterval: (fn, ms) => count(systemClock.setInterval(fn, ms)),
-  };
 };
 
 const opened = async (session: McpSession, more: object = {}): Promise<Called['data']> => {

@@ -1,5 +1,6 @@
 // A model's program at the other end of `tunnel mcp` in the same process: asks, and has its answers.
 import { PassThrough } from 'node:stream';
+import { type Clock, systemClock, type Timer } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
 import { run } from '../run.ts';
@@ -93,4 +94,30 @@ export const calledOf = ({ result, error }: Message): Called => {
   const [first] = result['content'] as { text: string }[];
   const isError = result['isError'] === true;
   return { data: (result['structuredContent'] ?? {}) as Called['data'], refusal: isError ? (first?.text ?? '') : null };
+};
+
+/** The system's, and how many timers of it run. */
+export const countedClock = (): Clock & { live(): number } => {
+  const running = new Set<object>();
+  const count = (timer: Timer): Timer => {
+    running.add(timer);
+    return {
+      cancel: () => {
+        running.delete(timer);
+        timer.cancel();
+      },
+    };
+  };
+  return {
+    ...systemClock,
+    live: () => running.size,
+    setTimeout: (fn, ms) => {
+      const timer = systemClock.setTimeout(() => {
+        running.delete(timer);
+        fn();
+      }, ms);
+      return count(timer);
+    },
+    setInterval: (fn, ms) => count(systemClock.setInterval(fn, ms)),
+  };
 };
