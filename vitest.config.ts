@@ -13,7 +13,7 @@ const environments = { __vitest__: { resolve: { conditions } } };
 //   x.test.ts          in a package or app: a unit test; in tests/: a system test
 //   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes): begins first, and is no part of `npm run verify`
 //   x.waiting.test.ts  a system test of half a minute in which next to nothing runs: time limits that are waited for in earnest
-//   x.load.test.ts     a system test that keeps the machine busy for half a minute (thousands of connections, their memory, kills, several servers at once, the bench): no part of `npm test`
+//   x.load.test.ts     a system test that keeps the machine busy for half a minute (thousands of connections, their memory, kills, several servers at once or one after the other, the bench): no part of `npm test`
 //   x.db.test.ts       served by createTestDatabase(): a PostgreSQL is started for them once a run
 const SOURCES = '{packages,apps}/*/src/**';
 const DATABASE = '**/*.db.test.ts';
