@@ -43,7 +43,8 @@ export const plainHost = (host: string): string => {
     const parsed = ipaddr.IPv6.parse(address);
     return parsed.isIPv4MappedAddress() ? parsed.toIPv4Address().toString() : parsed.toString();
   }
-  const name = lower.replace(/(?<=[^.])\.$/, '');
+  // What stands in brackets is no name: without its dot it might be an address.
+  const name = lower.replace(/(?<=[^.\]])\.$/, '');
   return ipaddr.isValid(name) ? lower : name;
 };
 
