@@ -22,7 +22,7 @@ export interface ChildProcessDeps {
 }
 
 /** -32603 of JSON-RPC: what a caller is told whose answer cannot be passed on. */
-const INTERNAL_ERROR = -32603;
+export const INTERNAL_ERROR = -32603;
 const hasGroups = process.platform !== 'win32';
 
 /** In JSON they are characters like any other; servers that read by Node's readline take them for the end of a line. */

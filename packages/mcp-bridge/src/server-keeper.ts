@@ -11,7 +11,7 @@ import {
 } from '@modelcontextprotocol/client';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { ChildProcess, type ServerCommand } from './child-process.ts';
+import { ChildProcess, INTERNAL_ERROR, type ServerCommand } from './child-process.ts';
 import { BRIDGE_LIMITS } from './limits.ts';
 
 /** What the server says of itself, kept while it is away. */
@@ -62,9 +62,6 @@ export type ForwardedMethod =
   | 'prompts/list'
   | 'prompts/get'
   | 'completion/complete';
-
-/** -32603: the caller did nothing wrong, and may ask again. */
-export const INTERNAL_ERROR = -32603;
 
 interface Connection {
   readonly client: Client;

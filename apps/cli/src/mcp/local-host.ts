@@ -31,6 +31,7 @@ import { examinedFields, examineSetup } from '../examine-setup.ts';
 import type { Io } from '../io.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { faultOf } from '../problem-report.ts';
+import { likelierOf, mayFallBack, noPlatform } from './fallback.ts';
 import { hostStatus } from './host-status.ts';
 import { ModelClient, type ModelClientDeps, type ModelClientFlags } from './model-client.ts';
 
@@ -121,6 +122,7 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
       return this.#ask<Awaited<ReturnType<ToolHost['replayRequest']>>>(call, {
         edge: (edge) => edge.replay(id, requestId, call.signal),
         platform: (platform) => platform.replay(id, requestId, call.signal),
+        isOnce: true,
       });
     });
 
@@ -207,23 +209,22 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
    * Of whoever can be reached. The REST of an edge is there on its own machine, or where somebody has named it; from elsewhere the platform
    * knows what it knows, of all regions. A connected client has been told where that is; one that is not connects when nothing else is left.
    */
-  async #ask<T>(call: ToolCall, { edge, platform }: Answerers<T>): Promise<T> {
+  async #ask<T>(call: ToolCall, { edge, platform, isOnce = false }: Answerers<T>): Promise<T> {
     const { isNamed, address, ...holder } = keyHolder(this.#flags, this.#io);
     const askEdge = async (): Promise<T> => edge(new EdgeTunnels({ ...holder, address: address() }));
     if (isNamed) return askEdge();
     const askPlatform = async (): Promise<T> => {
       const url = await this.#client.platformUrl(call);
-      if (url === null) throw new Fault('CLIENT_PLATFORM_UNREACHABLE', NO_PLATFORM);
+      if (url === null) throw noPlatform();
       return platform(new PlatformTools(url, holder));
     };
     const [first, second] = this.#client.running === null ? [askEdge, askPlatform] : [askPlatform, askEdge];
     try {
       return await first();
     } catch (error) {
-      if (call.signal.aborted || !isOutOfReach(error)) throw error;
+      if (call.signal.aborted || !mayFallBack(error, isOnce)) throw error;
       return second().catch((later: unknown) => {
-        // Of two that are out of reach the first was the likelier one, unless nobody could have gone that way at all.
-        throw isOutOfReach(later) && !isNoWay(error) ? error : later;
+        throw likelierOf(error, later);
       });
     }
   }
@@ -249,24 +250,9 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
 interface Answerers<T> {
   readonly edge: (edge: EdgeTunnels) => Promise<T>;
   readonly platform: (platform: PlatformTools) => Promise<T>;
+  /** It must not happen twice: another is asked only when the first cannot have done it. */
+  readonly isOnce?: boolean;
 }
-
-/** Of an edge that belongs to none. */
-const NO_PLATFORM = { url: 'the platform', reason: 'the edge names none' };
-
-const codeOf = (error: unknown): string => (error instanceof Fault ? error.code : '');
-
-/** An edge elsewhere, to which the key would go in clear; an edge without a platform. */
-const isNoWay = (error: unknown): boolean =>
-  codeOf(error) === 'CLIENT_USAGE' || (error instanceof Fault && error.values['url'] === NO_PLATFORM.url);
-
-const OUT_OF_REACH: ReadonlySet<string> = new Set([
-  ...['CLIENT_API_UNREACHABLE', 'CLIENT_NOT_AN_API', 'CLIENT_PLATFORM_UNREACHABLE', 'CLIENT_NOT_A_PLATFORM'],
-  // A server of before, or one that has switched it off.
-  ...['API_NOT_FOUND', 'CLIENT_USAGE'],
-]);
-
-const isOutOfReach = (error: unknown): boolean => OUT_OF_REACH.has(codeOf(error));
 
 const TUNNEL_ID = /^tun_\w+$/;
 

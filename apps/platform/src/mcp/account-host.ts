@@ -1,7 +1,15 @@
 // What the tools of /mcp stand on: the account of the caller, through the services that the REST API calls. Nobody else's tunnel exists here.
 import { CAPTURE_LIST_LIMIT, CHART_DAYS } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import type { HostStatus, HostUsage, ShownTunnel, ToolCall, ToolHost, ToolName } from '@tunnel/mcp-tools';
+import {
+  type HostStatus,
+  type HostUsage,
+  type ShownTunnel,
+  TOOLS,
+  type ToolCall,
+  type ToolHost,
+  type ToolName,
+} from '@tunnel/mcp-tools';
 import { writeAudit } from '../services/audit.ts';
 import type { AuthContext } from '../services/auth/auth-context.ts';
 import { showMe } from '../services/auth/users.ts';
@@ -29,20 +37,10 @@ export interface AccountHostDeps extends ServiceContext {
   readonly version: string;
 }
 
-/** Tunnels are opened where their service is: by a client, not here. */
-const ACCOUNT_TOOLS: ReadonlySet<ToolName> = new Set<ToolName>([
-  'close_tunnel',
-  'get_request',
-  'get_status',
-  'get_tunnel',
-  'get_usage',
-  'list_keys',
-  'list_pools',
-  'list_requests',
-  'list_tunnels',
-  'replay_request',
-  'wait_for_request',
-]);
+/** Tunnels are opened where their service is, by a client: what has no scope is none of the platform's. */
+const ACCOUNT_TOOLS: ReadonlySet<ToolName> = new Set(
+  [...TOOLS.values()].filter(({ scope }) => scope !== null).map(({ name }) => name),
+);
 
 export class AccountHost implements ToolHost {
   readonly tools = ACCOUNT_TOOLS;
