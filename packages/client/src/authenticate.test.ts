@@ -33,9 +33,9 @@ describe('Auth', () => {
 });
 
 describe('Auth of this build', () => {
-  it('offers datagrams and peers', () => {
+  it('offers all that it can do', () => {
     const who = { token, agent: 'tunnel/0.2.0 linux node/24', resume: null };
-    const text = vector('control-capabilities.json', 'Auth, a client that also tells what it dropped');
+    const text = vector('control-capabilities.json', 'Auth, a client that also takes OPEN in its compact form');
     expect(encodeControl(authMessage(who))).toBe(text);
   });
 });

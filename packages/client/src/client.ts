@@ -6,8 +6,8 @@ import type { Timer } from '@tunnel/runtime';
 import { Backoff } from './backoff.ts';
 import { Connection, type Wait } from './connection.ts';
 import { awaitClose } from './control-link.ts';
-import { unreachable } from './dial-faults.ts';
-import { type Inspector, startInspector } from './inspector/inspector.ts';
+import { reasonOf, unreachable } from './dial-faults.ts';
+import type { Inspector } from './inspector/inspector.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import { type ClientSettings, type ConnectOptions, checkOptions } from './options.ts';
 import type { ConnectPeerOptions, PeerConnection } from './peer-types.ts';
@@ -53,7 +53,7 @@ export interface Client {
   onStatus(listener: StatusListener): () => void;
   /** Requests of http tunnels as they pass, on connections that begin from now on; looking costs a little. Returns what ends it. */
   onRequest(listener: RequestListener): () => void;
-  /** A page on 127.0.0.1 with the last requests, to look at and to send again. null: no port of its range is free. */
+  /** A page on 127.0.0.1 with the last requests, to look at and to send again. null: no port of its range is free, or it could not be loaded. */
   openInspector(): Promise<Inspector | null>;
   /** Ends on purpose: no new visitors from now on; those that are there have `drainMs`. Calling it again only shortens that. */
   close(options?: CloseOptions): Promise<void>;
@@ -151,9 +151,20 @@ class TunnelClient implements Client {
 
   /** One per client: its requests are kept once. */
   openInspector(): Promise<Inspector | null> {
-    const { clock, logger } = this.#settings;
-    this.#inspector ??= startInspector({ requests: this.#requests, clock, logger, tunnels: () => this.tunnels });
+    this.#inspector ??= this.#startInspector();
     return this.#inspector;
+  }
+
+  /** Loaded now: most clients run without it. Its file may be gone after an update of the program, which costs no tunnel. */
+  async #startInspector(): Promise<Inspector | null> {
+    const { clock, logger } = this.#settings;
+    try {
+      const { startInspector } = await import('./inspector/inspector.ts');
+      return await startInspector({ requests: this.#requests, clock, logger, tunnels: () => this.tunnels });
+    } catch (error) {
+      logger.warn({ reason: reasonOf(error) }, 'the inspector could not be started');
+      return null;
+    }
   }
 
   /** Settles with the first session; rejects with what made it impossible. */

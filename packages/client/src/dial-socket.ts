@@ -8,6 +8,7 @@ import { isLoopback, type ServerAddress, type TransportSecurity } from './endpoi
 import { CLIENT_LIMITS } from './limits.ts';
 import { dialThrough } from './proxy/dial-through.ts';
 import type { Proxy } from './proxy/proxy-address.ts';
+import { preferredCiphers } from './tls-ciphers.ts';
 
 /** A server: where it is, how it is spoken to, and the way there. */
 export interface Endpoint {
@@ -77,6 +78,7 @@ const startDial = ({ address, security }: Endpoint, way: Socket | null, options:
     ...where,
     ALPNProtocols: [...(options.alpn ?? ALPN_NAMES)],
     minVersion: options.minTlsVersion,
+    ...preferredCiphers(),
     rejectUnauthorized: security.verify,
     // Over a socket of its own node knows the host by nothing else, and checks the certificate against it.
     ...(isIP(host) === 0 ? { servername: host } : { host }),

@@ -17,7 +17,7 @@ import {
   TrustedProxies,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
+import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 
 /** How long a refused connection may take to ask for something and to read why it gets nothing. */
 const REFUSAL_MS = 3000;
@@ -31,9 +31,18 @@ const WARN_AGAIN_BELOW = 0.6;
 const IS_FOUND_AGAIN: ReadonlySet<ConnectionKind> = new Set(['https', 'control', 'rest', 'metrics', 'platform']);
 const WHO: Readonly<Record<ConnectionShare, string>> = { visitors: 'a visitor', control: 'a client', api: 'a caller' };
 
+/** What the gate needs of a connection: a net.Socket has it, and so has one without, which tells its holder of its end itself. */
+interface GatedSocket extends SocketEnds {
+  readonly destroyed: boolean;
+  destroy(): unknown;
+  resetAndDestroy(): unknown;
+  /** Absent in a net.Socket, which has an event for it. */
+  heldBy?(holder: { onClosed(): void; onBecame(socket: Socket): void }): void;
+}
+
 /** One accepted socket, and its place. */
 export class AcceptedConnection implements HeldConnection {
-  readonly socket: Socket;
+  #socket: GatedSocket;
   /** By which it is found again; null: nobody will look. A closed socket does not know them any more. */
   ends: string | null = null;
   #ticket: Ticket;
@@ -42,12 +51,40 @@ export class AcceptedConnection implements HeldConnection {
   served: HeldConnection | null = null;
   #requests = 0;
   #activeAtMs: number;
+  readonly #gate: Pick<ConnectionGate, 'left' | 'became'>;
+  /** Of one that is refused: when it is closed. */
+  deadline: Timer | null = null;
+  /** Who is told beside the gate, while nobody serves it: one function for all connections. */
+  whenClosed: ((accepted: AcceptedConnection) => void) | null = null;
 
-  constructor(ticket: Ticket, socket: Socket, refusal: Fault | null) {
+  constructor(
+    ticket: Ticket,
+    socket: GatedSocket,
+    refusal: Fault | null,
+    gate: Pick<ConnectionGate, 'left' | 'became'>,
+  ) {
     this.#ticket = ticket;
-    this.socket = socket;
+    this.#socket = socket;
     this.#refusal = refusal;
     this.#activeAtMs = ticket.enteredMs;
+    this.#gate = gate;
+  }
+
+  get socket(): GatedSocket {
+    return this.#socket;
+  }
+
+  /** Another protocol needs an ordinary socket, and has one now. */
+  onBecame(socket: Socket): void {
+    this.#socket = socket;
+    this.#gate.became(this);
+  }
+
+  /** Its descriptor is given back. */
+  onClosed(): void {
+    this.deadline?.cancel();
+    this.#gate.left(this);
+    this.whenClosed?.(this);
   }
 
   get ticket(): Ticket {
@@ -69,7 +106,7 @@ export class AcceptedConnection implements HeldConnection {
 
   /** host:port, for people. */
   get peer(): string {
-    return hostPort(this.socket.remoteAddress ?? '', this.socket.remotePort ?? 0);
+    return hostPort(this.#socket.remoteAddress ?? '', this.#socket.remotePort ?? 0);
   }
 
   /** Of a connection whose requests node reads. */
@@ -98,7 +135,7 @@ export class AcceptedConnection implements HeldConnection {
 
   close(): void {
     if (this.served !== null) this.served.close();
-    else this.socket.destroy();
+    else this.#socket.destroy();
   }
 }
 
@@ -128,7 +165,7 @@ export class ConnectionGate {
   }
 
   /** null: it is gone, and so is its socket. */
-  accept(kind: ConnectionKind, socket: Socket): AcceptedConnection | null {
+  accept(kind: ConnectionKind, socket: GatedSocket): AcceptedConnection | null {
     const { remoteAddress } = socket;
     // Gone between the kernel's accept and ours.
     if (remoteAddress === undefined) {
@@ -256,17 +293,27 @@ export class ConnectionGate {
     this.#log.log('warn', 'accept-error', { err: error }, 'a connection could not be accepted');
   }
 
-  #adopt(ticket: Ticket, socket: Socket, refusal: Fault | null): AcceptedConnection {
-    const accepted = new AcceptedConnection(ticket, socket, refusal);
+  #adopt(ticket: Ticket, socket: GatedSocket, refusal: Fault | null): AcceptedConnection {
+    const accepted = new AcceptedConnection(ticket, socket, refusal, this);
     ticket.held = accepted;
-    if (IS_FOUND_AGAIN.has(ticket.kind)) this.#remember(accepted);
+    // One that is no socket of Node's is looked for only when it has become one.
+    if (IS_FOUND_AGAIN.has(ticket.kind) && socket.heldBy === undefined) this.#remember(accepted);
     if (refusal !== null) this.#closeLate(accepted);
-    socket.once('close', () => {
-      this.admission.leave(accepted.ticket);
-      const { ends } = accepted;
-      if (ends !== null && this.#byEnds.get(ends) === accepted) this.#byEnds.delete(ends);
-    });
+    if (socket.heldBy !== undefined) socket.heldBy(accepted);
+    else (socket as Socket).once('close', () => accepted.onClosed());
     return accepted;
+  }
+
+  /** From the connection itself: it has an ordinary socket. */
+  became(accepted: AcceptedConnection): void {
+    if (IS_FOUND_AGAIN.has(accepted.ticket.kind)) this.#remember(accepted);
+  }
+
+  /** From the connection itself, once: its socket is closed. */
+  left(accepted: AcceptedConnection): void {
+    this.admission.leave(accepted.ticket);
+    const { ends } = accepted;
+    if (ends !== null && this.#byEnds.get(ends) === accepted) this.#byEnds.delete(ends);
   }
 
   #remember(accepted: AcceptedConnection): void {
@@ -276,10 +323,9 @@ export class ConnectionGate {
 
   /** One that is still refused by then has had its time to read why. */
   #closeLate(accepted: AcceptedConnection): void {
-    const deadline = this.#clock.setTimeout(() => {
+    accepted.deadline ??= this.#clock.setTimeout(() => {
       if (accepted.refusal !== null) accepted.close();
     }, REFUSAL_MS);
-    accepted.socket.once('close', () => deadline.cancel());
   }
 
   #shed({ held, kind, network }: Ticket): void {
@@ -303,7 +349,13 @@ export class ConnectionGate {
   }
 }
 
-type SocketEnds = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort'>;
+interface SocketEnds {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+  /** These two of a net.Socket only: others are not looked for. */
+  readonly localAddress?: string | undefined;
+  readonly localPort?: number | undefined;
+}
 
 const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: SocketEnds): string =>
   `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;

@@ -1,10 +1,14 @@
-// One suite for every ByteDuplex: sockets and streams, over plain and TLS carriers, with static reads and with ordinary ones.
+// One suite for every ByteDuplex: bare handles, sockets and streams, over plain and TLS carriers, with static reads and with ordinary ones.
 import { deterministicBytes, type EndKind, endPair, eventually, hashOf, RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ByteDuplex } from './byte-duplex.ts';
 import { allowStaticReads } from './node-internals.ts';
 
 const KINDS: { kind: EndKind; reads: 'static' | 'fallback' }[] = [
+  // On handles, and the way back from them.
+  { kind: 'accepted', reads: 'static' },
+  { kind: 'accepted', reads: 'fallback' },
+  { kind: 'accepted-tls', reads: 'static' },
   { kind: 'socket', reads: 'static' },
   { kind: 'socket', reads: 'fallback' },
   { kind: 'socket-tls', reads: 'static' },
@@ -81,7 +85,7 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
   });
 
   // Below TLS there is no reset to be had: the peer sees the connection end.
-  it.skipIf(kind === 'socket-tls')('shows a reset as a reset, not as an end', async () => {
+  it.skipIf(kind === 'socket-tls' || kind === 'accepted-tls')('shows a reset as a reset, not as an end', async () => {
     a.write(Buffer.from('x'), 0, 1, false);
     await eventually(() => expect(atB.bytes).toBe(1));
     a.reset({ code: 'cancelled', text: 'enough' });
@@ -91,7 +95,7 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
   });
 
   // Below TLS there is no reset to be had.
-  it.skipIf(kind === 'socket-tls').each(['open', 'ended'])(
+  it.skipIf(kind === 'socket-tls' || kind === 'accepted-tls').each(['open', 'ended'])(
     'shows a reset right behind the last bytes as a reset, its own direction %s',
     async (own) => {
       atB.stalled = true;

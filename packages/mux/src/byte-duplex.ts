@@ -1,5 +1,6 @@
 // What `splice` joins: one end of a two-way byte pipe, be it a socket or a stream of a session.
 // Back-pressure and half-close are part of the interface, and so is who owns the memory.
+import type { Socket } from 'node:net';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Guarded } from './guard.ts';
 
@@ -35,4 +36,34 @@ export interface ByteDuplex {
   end(onFlushed?: () => void): void;
   /** Both directions at once; the other side sees a reset. Idempotent; the own reader is not told. */
   reset(reason: StreamReason): void;
+}
+
+/** The end of a socket: what waits in it, how far its peer has come, and how it is given away. */
+export interface SocketEnd extends ByteDuplex {
+  /** Bytes written here that the kernel has not taken yet. */
+  readonly queuedBytes: number;
+  /** What the kernel has taken so far, bit by bit: while bytes are queued and this stands still, so does the peer. */
+  readonly takenBytes: number;
+  /** Asked of a peer that is not read: of that one nobody else would tell. */
+  readonly hasLostPeer: boolean;
+  /** The reader stopped, or does so now, and will not drain: who uses what was read may do so for ever; the rest is read into other memory. */
+  leaveMemory(): void;
+  /**
+   * Our direction has ended, and the kernel has all of it: it goes on delivering that without us. A reset would take it away from a peer that has
+   * not read so far. What the peer sends from here on is answered by a reset.
+   */
+  letGo(): void;
+  /**
+   * Another protocol begins: somebody else reads and writes the socket from here on. Not within onData(), and not while bytes wait to be written.
+   * null: it is over already.
+   */
+  release(): Socket | null;
+}
+
+/** Who has to know of the end of a socket, whoever reads it. */
+export interface SocketHolder {
+  /** Its descriptor is given back. Once. */
+  onClosed(): void;
+  /** It was released, and is this from here on. */
+  onBecame(socket: Socket): void;
 }

@@ -2,10 +2,12 @@
 // A busy one borrows a block of its own: then bytes are borrowed, and TLS records (16 KB each) are laid one after another and
 // handed on once a turn, so that eight of them become one write to the public socket.
 import type * as net from 'node:net';
+import { readDirectly } from './direct-reads.ts';
 import type { Guarded } from './guard.ts';
-import { MUX_LIMITS } from './limits.ts';
 import { type ReadPath, readStatically, type StaticReader } from './node-internals.ts';
 import { type ReadBlock, readBuffers, SCRATCH } from './read-buffers.ts';
+import { ReadTurn } from './read-turn.ts';
+import { turnEnd } from './turn-end.ts';
 
 type OnBytes = (bytes: Buffer, start: number, end: number, borrowed: boolean) => boolean;
 
@@ -13,6 +15,11 @@ type OnBytes = (bytes: Buffer, start: number, end: number, borrowed: boolean) =>
 const TLS_RECORD_BYTES = 16 * 1024;
 /** A turn that brought less than this is not bulk. */
 const BULK_AT_LEAST_BYTES = 16 * 1024;
+/**
+ * So many of them in a row are the end of it. A carrier of bulk runs dry hundreds of times a second: if it went back to the scratch buffer each time, the
+ * next bytes would have to be copied into fresh memory, for which Node.js 24 and later collect garbage all the time.
+ */
+const QUIET_TURNS = 4;
 
 export class CarrierReader implements StaticReader {
   readonly socket: net.Socket;
@@ -29,7 +36,8 @@ export class CarrierReader implements StaticReader {
   #held = false;
   #scheduled = false;
   #wantsBlock = false;
-  #turnBytes = 0;
+  #quietTurns = 0;
+  readonly #turn = new ReadTurn();
   #finished = false;
 
   constructor(given: net.Socket, kind: 'plain' | 'tls', head: Buffer | undefined, owner: Guarded) {
@@ -38,6 +46,7 @@ export class CarrierReader implements StaticReader {
     if (head !== undefined && head.length > 0) this.#early.push(head);
     this.socket = given;
     this.readPath = readStatically(given, this);
+    if (this.readPath === 'static') readDirectly(given, this);
   }
 
   start(onBytes: OnBytes): void {
@@ -52,14 +61,18 @@ export class CarrierReader implements StaticReader {
     if (this.#block === null) {
       if (this.#wantsBlock && !this.#finished) this.#block = readBuffers.borrow();
       this.#wantsBlock = false;
-      return this.#block?.view ?? SCRATCH.view;
+      return this.#block === null ? SCRATCH.view : this.#viewOf(this.#block);
     }
     if (this.#fill === 0) {
-      if (this.#wantsBlock) return this.#block.view;
+      if (this.#wantsBlock) return this.#viewOf(this.#block);
       this.#giveBack();
       return SCRATCH.view;
     }
     return this.#block.view.subarray(this.#fill);
+  }
+
+  #viewOf(block: ReadBlock): Buffer {
+    return this.#turn.isShared ? block.shortView : block.view;
   }
 
   onRead(n: number): boolean {
@@ -77,18 +90,17 @@ export class CarrierReader implements StaticReader {
       this.#wantsBlock = n >= (this.#kind === 'tls' ? TLS_RECORD_BYTES : SCRATCH.view.length);
       return true;
     }
+    turnEnd.beforeBulk();
     // A lone small record after all was handed on: the burst is over, and the block can go back.
     const quiet = this.#start === this.#fill && n < TLS_RECORD_BYTES;
     this.#fill += n;
     if (quiet || this.#kind === 'plain' || this.#block.view.length - this.#fill < TLS_RECORD_BYTES) this.#handOnAll();
     else this.#handOnLater();
-    this.#turnBytes += n;
-    return this.#turnBytes < MUX_LIMITS.READ_TURN_BYTES || this.#giveWay();
+    return this.#turn.goesOn(n, performance.now()) || this.#giveWay();
   }
 
   /** As in SocketDuplex: one busy carrier must not keep the loop to itself. */
   #giveWay(): boolean {
-    this.#turnBytes = 0;
     setImmediate(this.#goOn);
     return false;
   }
@@ -152,7 +164,8 @@ export class CarrierReader implements StaticReader {
   /** Hands on, and starts the block (or its successor, when it is held) from the front. Only inside a read callback. */
   #handOnAll(): void {
     const handed = this.#handOn();
-    this.#wantsBlock = handed >= BULK_AT_LEAST_BYTES;
+    this.#quietTurns = handed < BULK_AT_LEAST_BYTES ? this.#quietTurns + 1 : 0;
+    this.#wantsBlock = this.#quietTurns < QUIET_TURNS;
     this.#start = 0;
     this.#fill = 0;
     if (!this.#held || this.#block === null) return;

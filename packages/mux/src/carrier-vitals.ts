@@ -3,6 +3,7 @@ import { RoundTrip } from './flow-control.ts';
 import { MUX_LIMITS } from './limits.ts';
 
 const MIB = 1024 * 1024;
+const BULK_STEP_BYTES = MIB / 8;
 
 export class CarrierVitals {
   readonly roundTrip = new RoundTrip();
@@ -36,15 +37,26 @@ export class CarrierVitals {
     return elapsedMs >= MUX_LIMITS.CARRIER_DEAD_AFTER_MS || this.roundTrip.measured(elapsedMs);
   }
 
-  /** What it carries, in streams that would weigh as much: a MiB a second counts as one. */
-  get bulk(): number {
-    return this.#recentBytes / MIB;
+  /**
+   * What to weigh when a stream is placed, counted in streams: a MiB a second weighs as much as one. On a near path streams share a carrier up to a bound,
+   * as long as it carries little: what they send in one turn then leaves in one write. On a longer one a loss would stop all of them, and what the
+   * kernel has queued of one would lie in front of the others.
+   */
+  loadWith(streams: number, bytesSent: number): number {
+    const shared = this.roundTrip.isNear ? MUX_LIMITS.CARRIER_SHARED_STREAMS : 1;
+    const bytes = Math.max(this.#recentBytes, this.#movedSince(bytesSent));
+    // In steps, or the last frame of one would send the next stream to another.
+    return Math.floor(streams / shared) + (Math.floor(bytes / BULK_STEP_BYTES) * BULK_STEP_BYTES) / MIB;
   }
 
   tick(bytesSent: number): void {
-    const movedBytes = this.#receivedBytes + bytesSent;
-    this.#recentBytes = movedBytes - this.#movedBytes;
-    this.#movedBytes = movedBytes;
+    this.#recentBytes = this.#movedSince(bytesSent);
+    this.#movedBytes += this.#recentBytes;
+  }
+
+  /** The last tick. */
+  #movedSince(bytesSent: number): number {
+    return this.#receivedBytes + bytesSent - this.#movedBytes;
   }
 
   isDead(nowMs: number): boolean {

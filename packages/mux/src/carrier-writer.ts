@@ -5,17 +5,25 @@ import type * as net from 'node:net';
 import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
 import type { Guarded } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
+import { type TurnEndListener, turnEnd } from './turn-end.ts';
 
 /** From this size on a copy costs more than a write of its own. */
 const IN_PLACE_FROM_BYTES = 16 * 1024;
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 const KEPT_FREE_BLOCKS = 16;
+/** Up to this size a loop is quicker than a view and a call into the runtime. */
+const LOOP_UP_TO_BYTES = 96;
 
 /** Blocks of idle carriers wait here for whoever sends next. */
 const freeBlocks: Buffer[] = [];
 const takeBlock = (): Buffer => freeBlocks.pop() ?? Buffer.allocUnsafeSlow(MUX_LIMITS.CARRIER_BATCH_BYTES);
 const giveBlock = (block: Buffer): void => {
   if (freeBlocks.length < KEPT_FREE_BLOCKS) freeBlocks.push(block);
+};
+
+const copy = (from: Uint8Array, start: number, to: Uint8Array, at: number, length: number): void => {
+  if (length > LOOP_UP_TO_BYTES) to.set(from.subarray(start, start + length), at);
+  else for (let i = 0; i < length; i += 1) to[at + i] = from[start + i] as number;
 };
 
 interface Batch {
@@ -29,7 +37,7 @@ export interface WriterEvents extends Guarded {
   onStuck(queuedBytes: number): void;
 }
 
-export class CarrierWriter {
+export class CarrierWriter implements TurnEndListener {
   readonly #socket: net.Socket;
   readonly #events: WriterEvents;
   #batches: Batch[] = [];
@@ -58,8 +66,8 @@ export class CarrierWriter {
     return full;
   }
 
-  send(frame: Uint8Array): void {
-    this.#gather(frame, 0, frame.length);
+  send(frame: Uint8Array, length = frame.length): void {
+    this.#gather(frame, 0, length);
   }
 
   /**
@@ -148,14 +156,14 @@ export class CarrierWriter {
     if (!this.#scheduled) this.flush();
   }
 
-  readonly #onTurn = (): void => {
+  onTurnEnd(): void {
     this.#scheduled = false;
     try {
       this.flush();
     } catch (error) {
       this.#events.abandon(error, 'carrier.written');
     }
-  };
+  }
 
   #gatherFrame(type: FrameType, streamId: number, bytes: Buffer, start: number, end: number): void {
     const tail = this.#tail(HEADER);
@@ -171,7 +179,7 @@ export class CarrierWriter {
     while (at < end) {
       const tail = this.#tail(1);
       const taken = Math.min(end - at, tail.block.length - tail.fill);
-      tail.block.set(bytes.subarray(at, at + taken), tail.fill);
+      copy(bytes, at, tail.block, tail.fill, taken);
       tail.fill += taken;
       at += taken;
     }
@@ -179,7 +187,7 @@ export class CarrierWriter {
     if (this.#gatheredBytes > MUX_LIMITS.CARRIER_SEND_QUEUE_MAX_BYTES) this.#events.onStuck(this.#gatheredBytes);
     else if (!this.#scheduled && !this.#busy) {
       this.#scheduled = true;
-      setImmediate(this.#onTurn);
+      turnEnd.tell(this);
     }
   }
 

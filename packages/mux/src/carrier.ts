@@ -1,13 +1,13 @@
 // One connection that carries frames, below them: bytes in, batches out. Two kinds between edge and client, plain and TLS 1.3; a third
 // between two clients (packages/peer).
 import type * as net from 'node:net';
-import { TLSSocket } from 'node:tls';
 import { BROKEN } from './byte-duplex.ts';
 import { CarrierReader } from './carrier-reader.ts';
 import { CarrierWriter } from './carrier-writer.ts';
 import { type Guarded, guard, type ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import type { ReadPath } from './node-internals.ts';
+import { isSecured } from './tls-handle.ts';
 
 export interface CarrierReceiver {
   /** Bytes have come. With `borrowed` the memory may be kept by reference: true says that some of it is. */
@@ -26,8 +26,8 @@ export interface Carrier {
   readonly queuedBytes: number;
   /** Starts the flow. Once. */
   start(receiver: CarrierReceiver): void;
-  /** A whole small frame, copied and sent with the others of this turn. */
-  send(frame: Uint8Array): void;
+  /** A whole small frame, the first `length` bytes (all, unless told), copied and sent with the others of this turn. */
+  send(frame: Uint8Array, length?: number): void;
   /** One DATA frame. See CarrierWriter for who owns the memory. */
   sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
   /** One DATAGRAM frame, copied and sent with the others of this turn. false: too much waits already, it is dropped. */
@@ -49,7 +49,7 @@ class SocketCarrier implements Carrier, Guarded {
   #closed: string | null = null;
 
   constructor(given: net.Socket, head: Buffer | undefined) {
-    this.kind = given instanceof TLSSocket ? 'tls' : 'plain';
+    this.kind = isSecured(given) ? 'tls' : 'plain';
     given.setNoDelay(true);
     given.setTimeout(0);
     this.#reader = new CarrierReader(given, this.kind, head, this);
@@ -94,8 +94,8 @@ class SocketCarrier implements Carrier, Guarded {
     this.#reader.start((bytes, start, end, borrowed) => receiver.onBytes(bytes, start, end, borrowed));
   }
 
-  send(frame: Uint8Array): void {
-    if (this.#closed === null) this.#writer.send(frame);
+  send(frame: Uint8Array, length = frame.length): void {
+    if (this.#closed === null) this.#writer.send(frame, length);
   }
 
   sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {

@@ -1,6 +1,10 @@
-// Dials a local service, plain or TLS; what comes back is a SocketDuplex like any other.
+// Dials a local service, plain or TLS; what comes back is the end of a socket like any other. Literal addresses and paths are dialled without
+// net.Socket; a name may have several addresses, and which of them is taken is Node's to say.
 import { isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import type { SocketEnd } from './byte-duplex.ts';
+import { dialHandle, type HandleAddress } from './dial-handle.ts';
+import { nodeHandles } from './node-handles.ts';
 import { dialStatically } from './node-internals.ts';
 import { adoptSocket, SocketDuplex } from './socket-duplex.ts';
 
@@ -13,7 +17,22 @@ export type DialOptions = DialAddress & { readonly timeoutMs: number };
 export type TlsDialOptions = DialOptions & { readonly verify: boolean };
 
 /** Rejects with Node's own error (`code` says which). */
-export const connectSocket = ({ timeoutMs, ...address }: DialOptions): Promise<SocketDuplex> => {
+export const connectSocket = ({ timeoutMs, ...address }: DialOptions): Promise<SocketEnd> => {
+  const node = nodeHandles();
+  const literal = node === null ? null : literalOf(address);
+  return node === null || literal === null ? connectByName(address, timeoutMs) : dialHandle(literal, timeoutMs, node);
+};
+
+/** null: a name, or nothing that a handle could be given. */
+const literalOf = (address: DialAddress): HandleAddress | null => {
+  if ('path' in address) return process.platform === 'win32' ? null : { family: 'unix', path: address.path };
+  const { host, port } = address;
+  const family = isIP(host);
+  const isPort = Number.isInteger(port) && port >= 0 && port <= 65_535;
+  return (family === 4 || family === 6) && isPort ? { family, host, port } : null;
+};
+
+const connectByName = (address: DialAddress, timeoutMs: number): Promise<SocketDuplex> => {
   let dialled!: Socket;
   const duplex = new SocketDuplex((reader) => {
     const attached = dialStatically({ ...address, allowHalfOpen: true, noDelay: true }, reader);

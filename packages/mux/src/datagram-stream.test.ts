@@ -252,7 +252,6 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     const second = await opened();
     // Ids are the carrier's: the two flows are neighbours, and nothing else is there.
     expect([first.stream.id, second.stream.id]).toEqual([2, 4]);
-    expect(byteStreams.map(({ id }) => id).sort((a, b) => a - b)).toEqual([2, 2, 4, 4, 6, 6]);
     // The client keeps off the carrier that the edge has chosen, too.
     const own = pair.client.open(HEAD, answer);
     await eventually(() => expect((own as MuxStream).state).toBe('closed'));

@@ -1,4 +1,5 @@
 // One stream in datagram mode, a flow: whole datagrams both ways, no credit, no retransmission, nothing queued.
+import type { ListNode } from '@tunnel/core';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { BROKEN } from './byte-duplex.ts';
 import type { DatagramFlows } from './datagram-flows.ts';
@@ -40,6 +41,7 @@ export class DatagramStream implements FramedStream {
   /** Its number in the session. */
   readonly flow: number;
   readonly openedAtMs: number;
+  unanswered: ListNode<FramedStream> | null = null;
   /** Datagrams that came before read() and did not fit. */
   droppedBeforeRead = 0;
   readonly #connection: DatagramConnection;

@@ -28,7 +28,7 @@ describe('a receive window', () => {
       const half = window.windowBytes / 2;
       expect(window.take(half)).toBe(true);
       expect(window.consume(half)).toBe(true);
-      window.grant({ roundTripMs: 100, shortestMs: 100, liveStreams: 1, nowMs: now });
+      window.grant({ roundTripMs: 100, shortestMs: 100, liveStreams: 1, isShared: false, nowMs: now });
     }
     expect(window.windowBytes).toBe(WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES);
   });
@@ -39,8 +39,29 @@ describe('a receive window', () => {
       const half = window.windowBytes / 2;
       window.take(half);
       window.consume(half);
-      window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, nowMs: now });
+      window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, isShared: false, nowMs: now });
     }
+    expect(window.windowBytes).toBe(MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES);
+  });
+
+  it('gives back what is over a small window while small messages pass, and grows again behind them', () => {
+    const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
+    let now = 0;
+    const pass = (isShared: boolean, shortestMs = 0): void => {
+      for (const until = now + 100; now < until; now++) {
+        const half = window.windowBytes / 2;
+        expect(window.take(half)).toBe(true);
+        window.consume(half);
+        window.grant({ roundTripMs: shortestMs, shortestMs, liveStreams: 2, isShared, nowMs: now });
+      }
+    };
+    pass(false);
+    pass(true);
+    expect(window.windowBytes).toBe(MUX_LIMITS.STREAM_WINDOW_SHARED_BYTES);
+    pass(false);
+    expect(window.windowBytes).toBe(MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES);
+    // Where the path has a length, that much has to be in flight.
+    pass(true, 2);
     expect(window.windowBytes).toBe(MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES);
   });
 
@@ -50,7 +71,7 @@ describe('a receive window', () => {
     for (let now = 1; window.windowBytes === 256 * KiB; now++) {
       window.take(128 * KiB);
       window.consume(128 * KiB);
-      window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, nowMs: now });
+      window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, isShared: false, nowMs: now });
       passed += 128 * KiB;
     }
     expect(passed).toBe(MUX_LIMITS.STREAM_WINDOW_GROWS_AFTER_BYTES + 128 * KiB);
@@ -61,7 +82,7 @@ describe('a receive window', () => {
     const pass = (nowMs: number): void => {
       window.take(128 * KiB);
       window.consume(128 * KiB);
-      window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, nowMs });
+      window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, isShared: false, nowMs });
     };
     // Slowly: it is not used up, so it stays.
     for (let at = 1; at <= 100; at++) pass(at * 1000);
@@ -74,7 +95,9 @@ describe('a receive window', () => {
     const window = new ReceiveWindow(new MemoryBudget(1024 * MiB), 256 * KiB, 0);
     window.take(200 * KiB);
     window.consume(200 * KiB);
-    expect(window.grant({ roundTripMs: 20, shortestMs: 20, liveStreams: 1, nowMs: 1000 })).toBe(200 * KiB);
+    expect(window.grant({ roundTripMs: 20, shortestMs: 20, liveStreams: 1, isShared: false, nowMs: 1000 })).toBe(
+      200 * KiB,
+    );
     expect(window.windowBytes).toBe(256 * KiB);
   });
 
@@ -83,7 +106,9 @@ describe('a receive window', () => {
     const window = new ReceiveWindow(new MemoryBudget(64 * MiB, process), 256 * KiB, 0);
     window.take(128 * KiB);
     window.consume(128 * KiB);
-    expect(window.grant({ roundTripMs: 20, shortestMs: 20, liveStreams: 1, nowMs: 1 })).toBe(128 * KiB);
+    expect(window.grant({ roundTripMs: 20, shortestMs: 20, liveStreams: 1, isShared: false, nowMs: 1 })).toBe(
+      128 * KiB,
+    );
     expect(process.committedBytes).toBe(256 * KiB);
   });
 
@@ -93,7 +118,7 @@ describe('a receive window', () => {
     budget.commit(256 * KiB);
     large.take(512 * KiB);
     large.consume(512 * KiB);
-    expect(large.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 4, nowMs: 1000 })).toBe(0);
+    expect(large.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 4, isShared: false, nowMs: 1000 })).toBe(0);
     expect(large.windowBytes).toBe(512 * KiB);
     expect(budget.exceeded).toBe(false);
   });
@@ -103,6 +128,7 @@ describe('a receive window', () => {
       take: fc.integer({ min: 0, max: 600_000 }),
       pass: fc.integer({ min: 0, max: 600_000 }),
       wait: fc.integer({ min: 0, max: 300 }),
+      isShared: fc.boolean(),
     });
     fc.assert(
       fc.property(
@@ -115,7 +141,7 @@ describe('a receive window', () => {
           let queued = 0;
           let unspoken = 0;
           let now = 0;
-          for (const { take, pass, wait } of steps) {
+          for (const { take, pass, wait, isShared } of steps) {
             now += wait;
             const fits = take <= credit;
             expect(window.take(take)).toBe(fits);
@@ -127,7 +153,13 @@ describe('a receive window', () => {
             queued -= passed;
             unspoken += passed;
             if (window.consume(passed)) {
-              credit += window.grant({ roundTripMs: 10, shortestMs: 10, liveStreams, nowMs: now });
+              credit += window.grant({
+                roundTripMs: 10,
+                shortestMs: isShared ? 0 : 10,
+                liveStreams,
+                isShared,
+                nowMs: now,
+              });
               unspoken = 0;
             }
             expect(credit + queued + unspoken).toBe(window.windowBytes);

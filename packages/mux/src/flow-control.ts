@@ -9,6 +9,8 @@ import { MUX_LIMITS } from './limits.ts';
 const SHORTEST_ROUND_TRIP_MS = 5;
 /** From here on the first window alone is felt: 256 KiB each round trip are 13 MB/s. */
 const LONG_ROUND_TRIP_MS = 20;
+/** Below this there is no path to fill: what is in flight waits in the queues of the two machines. */
+const NO_PATH_MS = 1;
 
 /**
  * The first window of a stream: smaller the more streams a session has, so that their sum stays near a
@@ -28,6 +30,8 @@ export interface PathFacts {
   /** The least that was measured. */
   readonly shortestMs: number;
   readonly liveStreams: number;
+  /** Small messages pass through this process, too. */
+  readonly isShared: boolean;
   readonly nowMs: number;
 }
 
@@ -75,8 +79,10 @@ export class ReceiveWindow {
   /** The credit to send to the peer now; 0 for none. */
   grant(path: PathFacts): number {
     const before = this.#windowBytes;
-    if (this.#budget.exceeded) this.#shrink(path.liveStreams);
-    else if (this.#usedUpFast(path) && this.#isWorthMore(path)) this.#grow(path.roundTripMs);
+    const largest = largestWindow(path);
+    if (this.#budget.exceeded) this.#shrink(Math.floor(this.#budget.limitBytes / Math.max(1, path.liveStreams)));
+    else if (before > largest) this.#shrink(largest);
+    else if (this.#usedUpFast(path) && this.#isWorthMore(path)) this.#grow(largest);
     const credit = this.#consumedBytes + (this.#windowBytes - before);
     this.#grantedAtMs = path.nowMs;
     this.#passedBytes += this.#consumedBytes;
@@ -104,24 +110,28 @@ export class ReceiveWindow {
     return shortestMs >= LONG_ROUND_TRIP_MS || this.#passedBytes >= MUX_LIMITS.STREAM_WINDOW_GROWS_AFTER_BYTES;
   }
 
-  /** A window holds what one round trip carries; on a short path a large one is only a queue. */
-  #grow(roundTripMs: number): void {
-    const isShort = roundTripMs < SHORTEST_ROUND_TRIP_MS;
-    const largest = isShort ? MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES : WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES;
+  #grow(largest: number): void {
     const more = Math.min(this.#windowBytes, largest - this.#windowBytes);
     if (more > 0 && this.#budget.tryCommit(more)) this.#windowBytes += more;
   }
 
   /** Only consumed credit can be kept back: what the peer already has cannot be taken away. */
-  #shrink(liveStreams: number): void {
-    const share = Math.floor(this.#budget.limitBytes / Math.max(1, liveStreams));
-    const target = Math.max(MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES, share);
+  #shrink(to: number): void {
+    const target = Math.max(MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES, to);
     const less = Math.min(this.#windowBytes - target, this.#consumedBytes);
     if (less <= 0) return;
     this.#windowBytes -= less;
     this.#budget.release(less);
   }
 }
+
+/** A window holds what one round trip carries; on a short path a large one is only a queue, which the small messages of others wait behind. */
+const largestWindow = ({ roundTripMs, shortestMs, isShared }: PathFacts): number => {
+  if (isShared && shortestMs < NO_PATH_MS) return MUX_LIMITS.STREAM_WINDOW_SHARED_BYTES;
+  return roundTripMs < SHORTEST_ROUND_TRIP_MS
+    ? MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES
+    : WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES;
+};
 
 // ---- the budget ----
 // How much memory the peers of one session, and of the whole process, may fill at the worst: the sum of all windows given out.
@@ -196,6 +206,11 @@ export class RoundTrip {
   /** What the path takes without what a busy machine adds. 0 until it is known. */
   get shortestMs(): number {
     return this.#isKnown ? this.#leastMs : 0;
+  }
+
+  /** Shorter than CARRIER_NEAR_UNDER_MS, and known well enough to say so. */
+  get isNear(): boolean {
+    return this.#isKnown && this.#leastMs < MUX_LIMITS.CARRIER_NEAR_UNDER_MS;
   }
 
   /** false: that is not enough yet. One alone may say more of a busy machine than of the path. */

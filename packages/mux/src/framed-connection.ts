@@ -1,23 +1,18 @@
 // One carrier inside a session: frames to streams and back, liveness, and the end of all its streams when it goes.
 import {
+  decodeCompactOpen,
   decodeCredit,
   decodeOpen,
   decodeReason,
-  encodeCredit,
-  encodeFin,
-  encodeOpen,
-  encodePing,
-  encodeReason,
   FRAME,
   type FrameHandler,
   FrameParser,
   type FrameTable,
   type FrameType,
-  PING_PAYLOAD_BYTES,
+  type OpenPayload,
   readUint32,
   type StreamHead,
   type StreamReason,
-  writeUint32,
 } from '@tunnel/protocol';
 import { BROKEN } from './byte-duplex.ts';
 import type { Carrier, CarrierReceiver } from './carrier.ts';
@@ -26,10 +21,12 @@ import type { DatagramFlows } from './datagram-flows.ts';
 import { DatagramLane } from './datagram-lane.ts';
 import { type DatagramAnswer, type DatagramConnection, DatagramStream } from './datagram-stream.ts';
 import { firstWindowOf, type MemoryBudget, ReceiveWindow } from './flow-control.ts';
+import { FrameSender } from './frame-sender.ts';
 import type { FramedStream } from './framed-stream.ts';
 import type { ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
 import { MuxStream, type OpenAnswer, type StreamConnection } from './mux-stream.ts';
+import { smallMessages } from './read-turn.ts';
 import { StreamTable } from './stream-table.ts';
 
 export interface FramedConnectionOwner {
@@ -61,6 +58,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   retiring = false;
   readonly #owner: FramedConnectionOwner;
   readonly #carrier: Carrier;
+  readonly #sender: FrameSender;
   readonly #parser: FrameParser;
   readonly vitals: CarrierVitals;
   readonly lane: DatagramLane;
@@ -77,6 +75,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.id = id;
     this.carrierTag = carrierTag;
     this.#carrier = carrier;
+    this.#sender = new FrameSender(carrier, owner.frames);
     this.#parser = new FrameParser(this, owner.frames);
     this.#streams = new StreamTable(owner.role);
     this.vitals = new CarrierVitals(owner.now());
@@ -88,9 +87,8 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#ping(this.#owner.now());
   }
 
-  /** What to weigh when a stream is placed: its streams, and what it carries. */
   get load(): number {
-    return this.#streams.size + this.vitals.bulk;
+    return this.vitals.loadWith(this.#streams.size, this.#carrier.bytesSent);
   }
 
   get takesStreams(): boolean {
@@ -118,7 +116,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #begin(stream: FramedStream, head: StreamHead, windowBytes: number): void {
     this.#streams.addOwn(stream);
     this.#owner.onStreamsChanged(1);
-    this.#carrier.send(encodeOpen(stream.id, head, windowBytes));
+    this.#sender.open(stream.id, head, windowBytes);
   }
 
   // ---- from the carrier ----
@@ -170,13 +168,13 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   onFrame(type: FrameType, streamId: number, payload: Uint8Array): void {
-    if (type === FRAME.OPEN) this.#onOpen(streamId, payload);
+    if (type === FRAME.OPEN_COMPACT) this.#onOpen(streamId, decodeCompactOpen(payload));
+    else if (type === FRAME.OPEN) this.#onOpen(streamId, decodeOpen(payload));
     else if (streamId === 0) this.#onCarrierFrame(type, payload);
     else this.#onStreamFrame(type, streamId, payload);
   }
 
-  #onOpen(streamId: number, payload: Uint8Array): void {
-    const open = decodeOpen(payload);
+  #onOpen(streamId: number, open: OpenPayload | null): void {
     if (open === null) return this.#parser.fail(`OPEN of stream ${streamId} is not readable`);
     if (!this.#streams.takePeerId(streamId)) return this.#parser.fail(`stream ${streamId} was opened before`);
     if (open.head.flow !== undefined) return this.#onOpenDatagrams(streamId, open.head, open.head.flow);
@@ -247,7 +245,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
       else this.#retired(reason);
     } else if (type === FRAME.SEEN) {
       if (!this.lane.onSeen(payload)) this.#parser.fail('SEEN of what was not sent');
-    } else if (type === FRAME.PING) this.#carrier.send(encodePing(FRAME.PONG, payload));
+    } else if (type === FRAME.PING) this.#sender.pong(payload);
     else if (!this.vitals.onPong(readUint32(payload, 4), this.#owner.now())) this.#ping(this.#owner.now());
   }
 
@@ -255,12 +253,12 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   sendOpened(stream: MuxStream): ReceiveWindow {
     const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.byteStreams);
-    this.#carrier.send(encodeCredit(FRAME.OPENED, stream.id, windowBytes));
+    this.#sender.credit(FRAME.OPENED, stream.id, windowBytes);
     return new ReceiveWindow(this.#owner.budget, windowBytes, this.#owner.now());
   }
 
   sendAccepted(stream: DatagramStream): void {
-    this.#carrier.send(encodeCredit(FRAME.OPENED, stream.id, 0));
+    this.#sender.credit(FRAME.OPENED, stream.id, 0);
   }
 
   sendDatagram(stream: DatagramStream, bytes: Buffer, start: number, end: number): 'sent' | 'behind' {
@@ -268,26 +266,23 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   sendRefused(stream: FramedStream, reason: StreamReason): void {
-    this.#carrier.send(encodeReason(FRAME.REFUSED, stream.id, reason));
+    this.#sender.reason(FRAME.REFUSED, stream.id, reason);
   }
 
   sendFin(stream: MuxStream): void {
-    this.#carrier.send(encodeFin(stream.id));
+    this.#sender.fin(stream.id);
   }
 
   sendReset(stream: FramedStream, reason: StreamReason): void {
-    this.#carrier.send(encodeReason(FRAME.RESET, stream.id, reason));
+    this.#sender.reason(FRAME.RESET, stream.id, reason);
   }
 
   sendWindow(stream: MuxStream, window: ReceiveWindow): void {
-    const path = {
-      roundTripMs: this.vitals.roundTrip.latestMs,
-      shortestMs: this.vitals.roundTrip.shortestMs,
-      liveStreams: this.#owner.byteStreams,
-      nowMs: this.#owner.now(),
-    };
-    const credit = window.grant(path);
-    if (credit > 0) this.#carrier.send(encodeCredit(FRAME.WINDOW, stream.id, credit));
+    const nowMs = this.#owner.now();
+    const { latestMs: roundTripMs, shortestMs } = this.vitals.roundTrip;
+    const isShared = smallMessages.areAbout(nowMs);
+    const credit = window.grant({ roundTripMs, shortestMs, liveStreams: this.#owner.byteStreams, isShared, nowMs });
+    if (credit > 0) this.#sender.credit(FRAME.WINDOW, stream.id, credit);
   }
 
   sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
@@ -341,9 +336,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   #ping(nowMs: number): void {
     this.vitals.pinged(nowMs);
-    const payload = new Uint8Array(PING_PAYLOAD_BYTES);
-    writeUint32(payload, 4, nowMs >>> 0);
-    this.#carrier.send(encodePing(FRAME.PING, payload));
+    this.#sender.ping(nowMs);
   }
 
   // ---- the end ----
@@ -357,7 +350,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   /** No new streams in either direction; the carrier goes when the last one has ended. */
   retire(reason: StreamReason): void {
     if (this.#closed) return;
-    this.#carrier.send(encodeReason(FRAME.GO_AWAY, 0, reason));
+    this.#sender.reason(FRAME.GO_AWAY, 0, reason);
     if (!this.retiring) this.#retired(reason);
   }
 
@@ -384,7 +377,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #violated(text: string): void {
     if (this.#closed) return;
     const reason = { code: 'protocol-violation', text } as const;
-    this.#carrier.send(encodeReason(FRAME.GO_AWAY, 0, reason));
+    this.#sender.reason(FRAME.GO_AWAY, 0, reason);
     this.#carrier.end();
     this.#end(text, reason, true);
   }
@@ -394,7 +387,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#closed = true;
     this.lane.close();
     this.#waiters.clear();
-    for (const stream of [...this.#streams.values()]) stream.handleReset(reason);
+    for (const stream of this.#streams.values()) stream.handleReset(reason);
     this.#owner.onClosed(this, text, violation);
   }
 }

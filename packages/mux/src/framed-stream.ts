@@ -1,9 +1,12 @@
 // What a carrier's frames are handed to: a stream of bytes or of datagrams. Each answers false to a frame that does not fit it, which is a violation.
+import type { ListNode } from '@tunnel/core';
 import type { StreamReason } from '@tunnel/protocol';
 
 export interface FramedStream {
   readonly id: number;
   readonly openedAtMs: number;
+  /** Its place among those that the peer has not answered yet. */
+  unanswered: ListNode<FramedStream> | null;
   handleOpened(creditBytes: number): boolean;
   handleRefused(reason: StreamReason): boolean;
   handleData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;

@@ -1,10 +1,13 @@
 // A fault below each guard of the mux: it costs one socket, one stream or one carrier, and is told once.
 import { once } from 'node:events';
+import { type AddressInfo, connect } from 'node:net';
 import { eventually, type SessionPair, sessionPair, socketPair } from '@tunnel/testkit';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { ByteReader } from './byte-duplex.ts';
+import { acceptingServer, endOf } from './accept-sockets.ts';
+import type { ByteReader, SocketEnd } from './byte-duplex.ts';
 import { CarrierWriter } from './carrier-writer.ts';
 import { FramedConnection } from './framed-connection.ts';
+import { HandleDuplex } from './handle-duplex.ts';
 import type { MuxStream, OpenAnswer } from './mux-stream.ts';
 import { adoptSocket } from './socket-duplex.ts';
 import { splice } from './splice.ts';
@@ -91,6 +94,73 @@ describe('a socket', () => {
     end.end(raise);
     await eventually(() => expect(told).toEqual(['socket.drain', 'socket.flushed']));
     dialled.destroy();
+  });
+});
+
+describe('a handle', () => {
+  const start = async (told: string[], method: keyof ByteReader | null) => {
+    let take: (end: SocketEnd) => void = () => {};
+    const accepted = new Promise<SocketEnd>((resolve) => {
+      take = resolve;
+    });
+    const server = acceptingServer({
+      keepAliveMs: 60_000,
+      take: (socket) => take(endOf(socket)),
+      report: (error) => void told.push(String(error)),
+      where: 'test.connection',
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const peer = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+    const end = await accepted;
+    expect(end).toBeInstanceOf(HandleDuplex);
+    cleanups.push(
+      () => server.close(),
+      () => peer.destroy(),
+      () => end.reset({ code: 'cancelled', text: '' }),
+    );
+    const reader = faulty(method, told);
+    return { end, peer, reader };
+  };
+
+  it('whose reader throws on data is abandoned, and lives', async () => {
+    const told: string[] = [];
+    const { end, peer, reader } = await start(told, 'onData');
+    end.read(reader);
+    peer.write('x');
+    await eventually(() => expect(told).toEqual(['socket.data']));
+    end.write(Buffer.from('sorry'), 0, 5, false);
+    expect(String((await once(peer, 'data'))[0])).toBe('sorry');
+  });
+
+  it.each([
+    ['onEnd', 'socket.end', 'end'],
+    ['onReset', 'socket.reset', 'resetAndDestroy'],
+  ] as const)('whose %s throws is abandoned', async (method, where, leave) => {
+    const told: string[] = [];
+    const { end, peer, reader } = await start(told, method);
+    end.read(reader);
+    peer[leave]();
+    await eventually(() => expect(told).toEqual([where]));
+  });
+
+  it('whose reader cannot even let go is destroyed', async () => {
+    const { end, peer, reader } = await start([], 'onData');
+    end.read({ ...reader, abandon: raise });
+    peer.write('x');
+    await eventually(() => expect((end as HandleDuplex).destroyed).toBe(true));
+    await eventually(() => expect(peer.destroyed || peer.readableEnded || end.hasLostPeer).toBe(true));
+  });
+
+  it('whose reader throws at a drain or behind the last byte is abandoned', async () => {
+    const told: string[] = [];
+    const { end, peer, reader } = await start(told, 'onDrain');
+    end.read(reader);
+    const piece = Buffer.alloc(1024 * 1024);
+    while (end.write(piece, 0, piece.length, false));
+    peer.resume();
+    await eventually(() => expect(told).toEqual(['socket.drain']));
+    end.end(raise);
+    await eventually(() => expect(told).toEqual(['socket.drain', 'socket.flushed']));
   });
 });
 

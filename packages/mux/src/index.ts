@@ -1,4 +1,5 @@
-export { BROKEN, type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from './byte-duplex.ts';
+export { type AcceptedSocket, acceptingServer, endOf } from './accept-sockets.ts';
+export { BROKEN, type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES, type SocketEnd } from './byte-duplex.ts';
 export { ByteQueue } from './byte-queue.ts';
 export { type Carrier, type CarrierReceiver, createCarrier } from './carrier.ts';
 export { connectSocket, connectTlsSocket } from './connect-socket.ts';
@@ -11,6 +12,7 @@ export {
 } from './datagram-stream.ts';
 export { MemoryBudget, processBudget } from './flow-control.ts';
 export { type Guarded, guard, type Listener, type ReportInternalError } from './guard.ts';
+export { HandleDuplex } from './handle-duplex.ts';
 export { MUX_LIMITS } from './limits.ts';
 export {
   type MuxHandlers,
@@ -32,8 +34,9 @@ export {
   SealingKey,
 } from './sealed-datagram.ts';
 export { decodePing, decodePong, encodePing, encodePong, type Pong } from './sealed-ping.ts';
-export { adoptSocket, SocketDuplex } from './socket-duplex.ts';
-export { type Splice, type SpliceHandlers, splice } from './splice.ts';
+export { adoptSocket } from './socket-duplex.ts';
+export { type Running, type Splice, type SpliceHandlers, splice } from './splice.ts';
+export { alpnBytes, beginTls, hasTlsHandles, isSecured, type TlsHandshake } from './tls-handle.ts';
 export {
   AnswerBudget,
   DATAGRAMS_OFF,

@@ -15,6 +15,8 @@ export const MUX_LIMITS = {
   STREAM_WINDOW_GROWS_AFTER_BYTES: 8 * MiB,
   /** the largest window while a round trip takes under 5 ms; more would only stand in front of small frames */
   STREAM_WINDOW_SHORT_PATH_BYTES: 4 * MiB,
+  /** the same under 1 ms while small messages pass: what is in flight keeps both processes from them */
+  STREAM_WINDOW_SHARED_BYTES: 512 * KiB,
   /** the local dial and the way there and back; longer than LOCAL_DIAL_TIMEOUT_MS, so that the client says why first */
   STREAM_OPEN_TIMEOUT_MS: 15_000,
   /** visitors of one session that wait for a carrier at once */
@@ -49,6 +51,10 @@ export const MUX_LIMITS = {
   CARRIER_PING_INTERVAL_MS: 10_000,
   /** one after the other at the start: the least of them is the path’s, the others are those of a busy machine */
   CARRIER_FIRST_PINGS: 8,
+  /** a path whose round trip is shorter than this is near: neither a loss nor what a socket holds back lasts there */
+  CARRIER_NEAR_UNDER_MS: 4,
+  /** streams that share a carrier of a near path before the next one is taken */
+  CARRIER_SHARED_STREAMS: 64,
   /** as on the control connection */
   CARRIER_DEAD_AFTER_MS: 25_000,
   /** a carrier that we closed waits this long for the end of the peer */
@@ -93,4 +99,8 @@ export const MUX_LIMITS = {
   SOCKET_BULK_BUFFERS_MAX: 128,
   /** read of one busy socket before the others have their turn */
   READ_TURN_BYTES: 512 * KiB,
+  /** the same, and of one read, while small messages pass */
+  READ_TURN_SHARED_BYTES: 128 * KiB,
+  /** between two small messages of a conversation, and behind its last one: then bulk takes large turns again */
+  SMALL_MESSAGES_FOR_MS: 100,
 } as const;

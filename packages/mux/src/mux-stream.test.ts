@@ -10,7 +10,7 @@ const REASON = { code: 'cancelled', text: 'not needed any more' } as const;
 
 const openedStream = () => {
   const seen = { keptReferences: 0, pins: 0, grantedBytes: 0 };
-  const path = { roundTripMs: 1, shortestMs: 1, liveStreams: 1, nowMs: 0 };
+  const path = { roundTripMs: 1, shortestMs: 1, liveStreams: 1, isShared: false, nowMs: 0 };
   const connection: Partial<StreamConnection> = {
     retiring: false,
     sendReset: () => {},

@@ -1,4 +1,5 @@
 // One stream of a carrier: its life, its two credits, and what waits in between. The connection owns the frames, the stream the rules.
+import type { ListNode } from '@tunnel/core';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { BROKEN, type ByteDuplex, type ByteReader } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
@@ -46,6 +47,7 @@ interface Held {
 export class MuxStream implements ByteDuplex, FramedStream {
   readonly id: number;
   readonly openedAtMs: number;
+  unanswered: ListNode<FramedStream> | null = null;
   readonly #connection: StreamConnection;
   #state: StreamState;
   #answer: OpenAnswer | null;

@@ -44,6 +44,8 @@ export const allowStaticReads = (allowed: boolean): void => {
   staticAllowed = allowed;
 };
 
+export const areStaticReadsAllowed = (): boolean => staticAllowed;
+
 /** From here on the socket reads through `reader`, paused until resume(). */
 export const readStatically = (socket: net.Socket, reader: StaticReader): ReadPath => {
   const inside = socket as SocketInside;
@@ -162,6 +164,11 @@ export const confirmEnd = (socket: net.Socket, onEnd: () => void): void => {
   const handle = (socket as SocketInside)._handle;
   // Whoever has only ended still has an address.
   if (typeof handle?.getpeername !== 'function' || handle.getpeername({}) === 0) return onEnd();
+  // TLS passes nothing on behind an end: whoever asks hears nothing. But while we have not ended, it is over in both directions by a reset alone.
+  if (handle._parent !== undefined && !socket.writableEnded) {
+    socket.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
+    return;
+  }
   if (socket.writableFinished) skipNextDestroy(socket);
   handle.readStart();
   // The answer comes with the next poll: the first turn may be before it, the second is not.

@@ -12,11 +12,14 @@ export interface ReadBlock {
   readonly whole: Buffer;
   /** Where the kernel writes: the whole without its head room. */
   readonly view: Buffer;
+  /** The front of it, for turns that have to be short. */
+  readonly shortView: Buffer;
 }
 
 const blockOf = (size: number): ReadBlock => {
   const whole = Buffer.allocUnsafeSlow(HEAD_ROOM_BYTES + size);
-  return { whole, view: whole.subarray(HEAD_ROOM_BYTES) };
+  const view = whole.subarray(HEAD_ROOM_BYTES);
+  return { whole, view, shortView: view.subarray(0, MUX_LIMITS.READ_TURN_SHARED_BYTES) };
 };
 
 /** Read into and emptied within one callback, hence one for the whole process. */
@@ -45,3 +48,10 @@ class ReadBuffers {
 }
 
 export const readBuffers = new ReadBuffers();
+
+/** Memory of its own for what somebody else will write over. */
+export const copyOf = (bytes: Buffer, start: number, end: number): Buffer => {
+  const copy = Buffer.allocUnsafe(end - start);
+  bytes.copy(copy, 0, start, end);
+  return copy;
+};

@@ -2,10 +2,9 @@
 import type * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { StreamReason } from '@tunnel/protocol';
-import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from './byte-duplex.ts';
+import type { SocketEnd } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { abandonOrDestroy } from './guard.ts';
-import { MUX_LIMITS } from './limits.ts';
 import {
   confirmEnd,
   hasLostPeer,
@@ -17,33 +16,24 @@ import {
   type StaticReader,
   takenBytes,
 } from './node-internals.ts';
-import { type ReadBlock, readBuffers, SCRATCH } from './read-buffers.ts';
+import { PacedReads } from './paced-reads.ts';
+import { SCRATCH } from './read-buffers.ts';
 
-/** A read of less than this goes back to the shared scratch buffer: the stream is not bulk (any more). */
-const BULK_AT_LEAST_BYTES = 16 * 1024;
 const NOTHING = Buffer.alloc(0);
 
-export class SocketDuplex implements ByteDuplex, StaticReader {
+export class SocketDuplex extends PacedReads implements SocketEnd {
   readonly readPath: ReadPath;
   readonly #socket: net.Socket;
   readonly #isTls: boolean;
-  #reader: ByteReader | null = null;
-  #bulk: ReadBlock | null = null;
-  #bulkHeld = false;
-  #lastRead = 0;
-  #turnBytes = 0;
-  /** Bytes that came before the reader did. */
-  #early: ByteQueue | null = null;
-  #earlyEnd = false;
   /** It came, and is being told from a reset. */
   #endUntold = false;
   /** Set while the kernel has not taken all: later writes queue here, in order. */
   #waiting = false;
   #queue: ByteQueue | null = null;
   #endAsked: (() => void) | null = null;
-  #over = false;
 
   constructor(attach: (reader: StaticReader) => { socket: net.Socket; readPath: ReadPath }, head?: Buffer) {
+    super();
     if (head !== undefined && head.length > 0) this.onChunk(head);
     const { socket, readPath } = attach(this);
     this.#socket = socket;
@@ -69,121 +59,32 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
     return hasLostPeer(this.#socket);
   }
 
-  read(reader: ByteReader): void {
-    this.#reader = reader;
-    const early = this.#early;
-    this.#early = null;
-    let goOn = true;
-    while (early !== null && early.length > 0 && !this.#over) {
-      const bytes = early.shift(early.length);
-      goOn = reader.onData(bytes, 0, bytes.length, false);
-    }
-    if (this.#over) return;
-    if (this.#earlyEnd) reader.onEnd();
-    else if (goOn) this.#socket.resume();
-  }
-
   // ---- reading ----
 
-  nextView(): Buffer | null {
-    if (this.#bulk === null) {
-      if (this.#lastRead === SCRATCH.view.length) this.#bulk = readBuffers.borrow();
-      return this.#bulk?.view ?? SCRATCH.view;
-    }
-    if (this.#lastRead < BULK_AT_LEAST_BYTES && !this.#bulkHeld) {
-      readBuffers.giveBack(this.#bulk, true);
-      this.#bulk = null;
-      return SCRATCH.view;
-    }
-    return null;
+  protected goOnReading(): void {
+    this.#socket.resume();
   }
 
-  onRead(n: number): boolean {
-    this.#lastRead = n;
-    if (this.#reader === null || this.#over) return false;
-    const block = this.#bulk;
-    const whole = block === null ? SCRATCH.whole : block.whole;
-    // Until it is known: the end of this connection may come in the midst of it.
-    this.#bulkHeld = block !== null;
-    let goOn: boolean;
-    try {
-      goOn = this.#reader.onData(whole, HEAD_ROOM_BYTES, HEAD_ROOM_BYTES + n, block !== null);
-    } catch (error) {
-      // Nobody knows who has kept a part of the block.
-      this.#abandon(error, 'socket.data');
-      return false;
-    }
-    this.#bulkHeld = block !== null && !goOn;
-    if (!goOn || this.#over) return false;
-    this.#turnBytes += n;
-    return this.#turnBytes < MUX_LIMITS.READ_TURN_BYTES || this.#giveWay();
-  }
-
-  /** libuv would read up to 32 blocks before it looks at another socket: the others' small messages go in between. */
-  #giveWay(): boolean {
-    this.#turnBytes = 0;
-    setImmediate(this.#goOn);
-    return false;
-  }
-
-  readonly #goOn = (): void => {
-    if (!this.#over && !this.#bulkHeld) this.#socket.resume();
-  };
-
-  onChunk(chunk: Buffer): boolean {
-    if (this.#reader !== null) return this.#over || this.#handOn(this.#reader, chunk);
-    this.#early ??= new ByteQueue();
-    this.#early.push(chunk, 0, chunk.length);
-    return false;
-  }
-
-  #handOn(reader: ByteReader, chunk: Buffer): boolean {
-    try {
-      return reader.onData(chunk, 0, chunk.length, false);
-    } catch (error) {
-      this.#abandon(error, 'socket.data');
-      return false;
-    }
-  }
-
-  resume(): void {
-    this.#bulkHeld = false;
-    if (!this.#over) this.#socket.resume();
-  }
-
-  /** The reader stopped, or does so now, and will not drain: who uses what was read may do so for ever; the rest is read into other memory. */
-  leaveMemory(): void {
-    if (this.#over || this.#bulk === null || !this.#bulkHeld) return;
-    readBuffers.giveBack(this.#bulk, false);
-    this.#bulk = null;
-    this.#bulkHeld = false;
-    this.#lastRead = 0;
-    readInto(this.#socket, SCRATCH.view);
+  protected readInto(view: Buffer): void {
+    readInto(this.#socket, view);
   }
 
   readonly #onEnd = (): void => {
-    if (this.#over) return;
+    if (this.isOver) return;
     this.#endUntold = true;
     confirmEnd(this.#socket, this.#tellEnd);
   };
 
   readonly #tellEnd = (): void => {
-    if (this.#over || !this.#endUntold) return;
+    if (this.isOver || !this.#endUntold) return;
     this.#endUntold = false;
-    if (this.#reader === null) this.#earlyEnd = true;
-    else {
-      try {
-        this.#reader.onEnd();
-      } catch (error) {
-        this.#abandon(error, 'socket.end');
-      }
-    }
+    this.tellEnd();
   };
 
   // ---- writing ----
 
   write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
-    if (this.#over) return true;
+    if (this.isOver) return true;
     if (this.#waiting) {
       this.#queue ??= new ByteQueue();
       this.#queue.push(bytes, start, end);
@@ -213,11 +114,11 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
   }
 
   readonly #onFlushed = (): void => {
-    if (this.#over) return;
+    if (this.isOver) return;
     try {
       this.#writeOn();
     } catch (error) {
-      this.#abandon(error, 'socket.drain');
+      this.abandon(error, 'socket.drain');
     }
   };
 
@@ -230,18 +131,18 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
     this.#waiting = false;
     this.#queue = null;
     if (this.#endAsked !== null) this.#socket.end(this.#endAsked);
-    else this.#reader?.onDrain();
+    else this.reader?.onDrain();
   }
 
   end(onFlushed?: () => void): void {
-    if (this.#over || this.#endAsked !== null) return;
+    if (this.isOver || this.#endAsked !== null) return;
     // Node calls the callback of end() with an error, too: only a clean finish counts.
     this.#endAsked = () => {
       if (!this.#socket.writableFinished) return;
       try {
         onFlushed?.();
       } catch (error) {
-        this.#abandon(error, 'socket.flushed');
+        this.abandon(error, 'socket.flushed');
       }
     };
     if (!this.#waiting) this.#socket.end(this.#endAsked);
@@ -250,7 +151,7 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
   // ---- the end ----
 
   reset(_reason: StreamReason): void {
-    if (this.#over) return;
+    if (this.isOver) return;
     this.#finish();
     resetSafely(this.#socket);
   }
@@ -260,7 +161,7 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
    * not read so far. What the peer sends from here on is answered by a reset.
    */
   letGo(): void {
-    if (this.#over) return;
+    if (this.isOver) return;
     this.#finish();
     this.#socket.destroy();
   }
@@ -270,7 +171,7 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
    * null: it is over already.
    */
   release(): net.Socket | null {
-    if (this.#over) return null;
+    if (this.isOver) return null;
     this.#finish();
     const socket = this.#socket;
     // Until its next owner listens; an error without a listener would end the process.
@@ -292,27 +193,23 @@ export class SocketDuplex implements ByteDuplex, StaticReader {
   };
 
   #loseWith(text: string): void {
-    if (this.#over) return;
+    if (this.isOver) return;
     this.#finish();
     try {
-      this.#reader?.onReset({ code: 'peer-reset', text });
+      this.reader?.onReset({ code: 'peer-reset', text });
     } catch (error) {
-      this.#abandon(error, 'socket.reset');
+      this.abandon(error, 'socket.reset');
     }
   }
 
-  /** The reader says what becomes of the connection: it may still have an answer to give. */
-  #abandon(error: unknown, where: string): void {
-    if (this.#reader === null) this.#socket.destroy();
-    else abandonOrDestroy(this.#reader, error, where, this.#socket);
+  protected abandon(error: unknown, where: string): void {
+    if (this.reader === null) this.#socket.destroy();
+    else abandonOrDestroy(this.reader, error, where, this.#socket);
   }
 
   #finish(): void {
-    this.#over = true;
+    this.stopReads();
     this.#queue = null;
-    this.#early = null;
-    if (this.#bulk !== null) readBuffers.giveBack(this.#bulk, !this.#bulkHeld);
-    this.#bulk = null;
   }
 }
 

@@ -1,4 +1,5 @@
 // Joins two ends: what one reads the other writes, with back-pressure, half-close and resets in both directions, and counts.
+import type { ListNode } from '@tunnel/core';
 import type { StreamReason } from '@tunnel/protocol';
 import { BROKEN, type ByteDuplex, type ByteReader } from './byte-duplex.ts';
 import type { Guarded } from './guard.ts';
@@ -16,6 +17,13 @@ export interface SpliceHandlers extends Guarded {
   /** Bytes have passed, in this direction; called while they flow. */
   onBytes?(direction: 'a-to-b' | 'b-to-a', bytes: number): void;
   onDone(result: SpliceResult): void;
+}
+
+/** What has passed so far, for whoever counts it while it runs. */
+export interface Running {
+  readonly bytesAToB: number;
+  readonly bytesBToA: number;
+  amongRunning: ListNode<Running> | null;
 }
 
 /** One direction: reads `from`, writes `to`. */
@@ -67,8 +75,10 @@ class Direction implements ByteReader {
   }
 }
 
-export class Splice {
+export class Splice implements Running {
   readonly handlers: SpliceHandlers;
+  /** Its place among those that somebody counts. */
+  amongRunning: ListNode<Running> | null = null;
   readonly #aToB: Direction;
   readonly #bToA: Direction;
   #done = false;

@@ -1,6 +1,8 @@
 // The streams of one carrier and their ids. Ids belong to the carrier and only rise, so a late frame of a stream that is over is told from one
 // that never was.
+import { LinkedSet } from '@tunnel/core';
 import type { FramedStream } from './framed-stream.ts';
+import { IdTable } from './id-table.ts';
 import { MUX_LIMITS } from './limits.ts';
 
 /** Even ids are opened by the edge, odd ones by the client. */
@@ -10,9 +12,9 @@ const LAST_ID = 0xffff_0000;
 
 export class StreamTable {
   readonly #parity: number;
-  readonly #streams = new Map<number, FramedStream>();
+  readonly #streams = new IdTable<FramedStream>();
   /** Without an answer of the peer, in the order of opening. */
-  readonly #opening = new Set<FramedStream>();
+  readonly #opening = new LinkedSet<FramedStream>();
   #nextId: number;
   #lastPeerId = 0;
 
@@ -42,7 +44,7 @@ export class StreamTable {
     return this.#streams.get(id);
   }
 
-  values(): IterableIterator<FramedStream> {
+  values(): readonly FramedStream[] {
     return this.#streams.values();
   }
 
@@ -60,30 +62,30 @@ export class StreamTable {
 
   addOwn(stream: FramedStream): void {
     this.#nextId += 2;
-    this.#streams.set(stream.id, stream);
-    this.#opening.add(stream);
+    this.#streams.add(stream);
+    stream.unanswered = this.#opening.add(stream);
   }
 
   addPeers(stream: FramedStream): void {
-    this.#streams.set(stream.id, stream);
+    this.#streams.add(stream);
   }
 
   answered(stream: FramedStream): void {
-    this.#opening.delete(stream);
+    this.#opening.delete(stream.unanswered);
   }
 
   /** false: it was not here any more. */
   remove(stream: FramedStream): boolean {
-    this.#opening.delete(stream);
+    this.#opening.delete(stream.unanswered);
     return this.#streams.delete(stream.id);
   }
 
   /** Takes those out whose answer is overdue. */
   *overdue(nowMs: number): Generator<FramedStream> {
-    for (const stream of this.#opening) {
+    for (let stream = this.#opening.first; stream !== null; stream = this.#opening.first) {
       // The first young one ends the look.
       if (nowMs - stream.openedAtMs < MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS) return;
-      this.#opening.delete(stream);
+      this.#opening.delete(stream.unanswered);
       yield stream;
     }
   }

@@ -112,8 +112,8 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     });
   }
 
-  send(frame: Uint8Array): void {
-    this.#writer?.send(frame);
+  send(frame: Uint8Array, length?: number): void {
+    this.#writer?.send(frame, length);
   }
 
   sendMessage(bytes: Buffer): void {

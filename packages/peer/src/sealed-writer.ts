@@ -70,8 +70,8 @@ export class SealedWriter {
     return full;
   }
 
-  send(frame: Uint8Array): void {
-    this.#gather(frame, 0, frame.length);
+  send(frame: Uint8Array, length = frame.length): void {
+    this.#gather(frame, 0, length);
   }
 
   /** A word to the other program, in a record of its own and in order with the frames. */

@@ -31,10 +31,10 @@ describe('FrameParser', () => {
   it('takes a later type only with the table of a session that agreed on it', () => {
     const kinds = {
       ...FRAME_KINDS,
-      13: { min: 2, max: 2, of: 'stream', capability: 'example' },
-      14: { min: 0, max: 0, of: 'carrier', capability: 'example' },
+      20: { min: 2, max: 2, of: 'stream', capability: 'example' },
+      21: { min: 0, max: 0, of: 'carrier', capability: 'example' },
     } as const;
-    const bytes = Buffer.concat([headerOf(14, 0, 0), headerOf(13, 2, 4), Buffer.from('hi')]);
+    const bytes = Buffer.concat([headerOf(21, 0, 0), headerOf(20, 2, 4), Buffer.from('hi')]);
     const outcome = (capabilities: string[]): unknown => {
       const seen: unknown[] = [];
       const onFrame: FrameHandler['onFrame'] = (type, id, payload) => seen.push([type, id, payload.length]);
@@ -43,13 +43,13 @@ describe('FrameParser', () => {
       return parser.failure ?? seen;
     };
     expect(outcome(['example'])).toEqual([
-      [14, 0, 0],
-      [13, 4, 2],
+      [21, 0, 0],
+      [20, 4, 2],
     ]);
-    expect(outcome([])).toBe('unknown frame type 14');
-    expect(outcome(['another'])).toBe('unknown frame type 14');
+    expect(outcome([])).toBe('unknown frame type 21');
+    expect(outcome(['another'])).toBe('unknown frame type 21');
     const misplaced = new FrameParser(silent, frameTable(['example'], kinds));
-    expect(pushAll(misplaced, headerOf(14, 0, 4))).toEqual([false]);
+    expect(pushAll(misplaced, headerOf(21, 0, 4))).toEqual([false]);
   });
 
   it('hands a datagram on whole: in place where it came in one piece, gathered where it was cut, never joined', () => {

@@ -2,7 +2,7 @@
 // and for whom, and the payloads of those that carry no bytes of visitors: written whole with their header, read with every bound checked.
 import { CAPABILITY } from './handshake.ts';
 import { WIRE_LIMITS } from './limits.ts';
-import { cutText, decodeText, decodeTextLoosely, encodeText, encodeTextCut, parseJson } from './text-codec.ts';
+import { decodeTextLoosely, encodeTextCut } from './text-codec.ts';
 
 export const FRAME = {
   DATA: 1,
@@ -17,12 +17,16 @@ export const FRAME = {
   GO_AWAY: 10,
   DATAGRAM: 11,
   SEEN: 12,
+  OPEN_COMPACT: 13,
 } as const;
 
 export type FrameType = (typeof FRAME)[keyof typeof FRAME];
 
 /** PING carries eight bytes of the sender's choice; PONG brings them back. */
 export const PING_PAYLOAD_BYTES = 8;
+
+/** OPENED and WINDOW carry one u32. */
+const CREDIT_PAYLOAD_BYTES = 4;
 
 /** SEEN carries one u64. */
 const SEEN_PAYLOAD_BYTES = 8;
@@ -78,16 +82,17 @@ const REASON_MAX = 4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES;
 export const FRAME_KINDS: Readonly<Record<FrameType, FrameKind>> = {
   [FRAME.DATA]: kind('stream', 0, WIRE_LIMITS.FRAME_DATA_MAX_BYTES),
   [FRAME.OPEN]: kind('stream', 1, WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES),
-  [FRAME.OPENED]: kind('stream', 4),
+  [FRAME.OPENED]: kind('stream', CREDIT_PAYLOAD_BYTES),
   [FRAME.REFUSED]: kind('stream', 4, REASON_MAX),
   [FRAME.FIN]: kind('stream', 0),
   [FRAME.RESET]: kind('stream', 4, REASON_MAX),
-  [FRAME.WINDOW]: kind('stream', 4),
+  [FRAME.WINDOW]: kind('stream', CREDIT_PAYLOAD_BYTES),
   [FRAME.PING]: kind('carrier', PING_PAYLOAD_BYTES),
   [FRAME.PONG]: kind('carrier', PING_PAYLOAD_BYTES),
   [FRAME.GO_AWAY]: kind('carrier', 4, REASON_MAX),
   [FRAME.DATAGRAM]: kind('stream', 0, WIRE_LIMITS.DATAGRAM_MAX_BYTES, CAPABILITY.DATAGRAM),
   [FRAME.SEEN]: kind('carrier', SEEN_PAYLOAD_BYTES, SEEN_PAYLOAD_BYTES, CAPABILITY.DATAGRAM),
+  [FRAME.OPEN_COMPACT]: kind('stream', 5, WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES, CAPABILITY.COMPACT_OPEN),
 };
 
 /** By the first byte of a header: what it must look like, or undefined for a type that this session does not have. */
@@ -106,17 +111,6 @@ export const frameTable = (
 // ---- payloads ----
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
-
-/** What the opener says of a new stream. */
-export interface StreamHead {
-  readonly tunnelId: string;
-  /** host:port of the visitor. */
-  readonly visitor: string;
-  /** The stream is in datagram mode, and this is its number in the session: for datagrams that come by another way than its carrier. */
-  readonly flow?: number;
-  /** To the publisher of a p2p tunnel: whose relay this is. */
-  readonly peerId?: string;
-}
 
 /** Why a stream was refused or reset; the number is on the wire. */
 export const STREAM_CODES = {
@@ -143,76 +137,51 @@ export interface StreamReason {
   readonly text: string;
 }
 
-const frameOf = (type: FrameType, streamId: number, payload: Uint8Array): Uint8Array => {
+export const encodeFrame = (type: FrameType, streamId: number, payload: Uint8Array): Uint8Array => {
   const frame = new Uint8Array(HEADER + payload.length);
   writeFrameHeader(frame, 0, type, payload.length, streamId);
   frame.set(payload, HEADER);
   return frame;
 };
 
-/** A stream in datagram mode has no credit: its window is 0. */
-export const encodeOpen = (streamId: number, head: StreamHead, windowBytes: number): Uint8Array => {
-  const { tunnelId, flow, peerId } = head;
-  const visitor = cutText(head.visitor, WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS);
-  const mode = flow === undefined ? undefined : DATAGRAM_MODE;
-  const fields = { tunnel_id: tunnelId, visitor, window: windowBytes, mode, flow, peer_id: peerId };
-  return frameOf(FRAME.OPEN, streamId, encodeText(JSON.stringify(fields)));
+/** OPENED and WINDOW carry one u32: the first credit, and more of it. Written from the begin of `target`; returns where it ends. */
+export const writeCredit = (
+  target: Uint8Array,
+  type: typeof FRAME.OPENED | typeof FRAME.WINDOW,
+  streamId: number,
+  bytes: number,
+): number => {
+  writeFrameHeader(target, 0, type, CREDIT_PAYLOAD_BYTES, streamId);
+  writeUint32(target, HEADER, bytes);
+  return HEADER + CREDIT_PAYLOAD_BYTES;
 };
 
-const DATAGRAM_MODE = 'datagram';
-
-export interface OpenPayload {
-  readonly head: StreamHead;
-  readonly windowBytes: number;
-}
-
-export const decodeOpen = (payload: Uint8Array): OpenPayload | null => {
-  const text = decodeText(payload);
-  if (text === null) return null;
-  const value = parseJson(text);
-  if (typeof value !== 'object' || value === null) return null;
-  const { tunnel_id, visitor, window, mode, flow, peer_id } = value as Record<string, unknown>;
-  if (!isTunnelId(tunnel_id) || !isVisitor(visitor) || !isWindow(window)) return null;
-  if (peer_id !== undefined && !isPeerId(peer_id)) return null;
-  const head = { tunnelId: tunnel_id, visitor, ...(peer_id !== undefined && { peerId: peer_id }) };
-  if (mode === undefined) return { head, windowBytes: window };
-  if (mode !== DATAGRAM_MODE || !isFlow(flow) || window !== 0) return null;
-  return { head: { ...head, flow }, windowBytes: 0 };
-};
-
-const isTunnelId = (value: unknown): value is string =>
-  typeof value === 'string' && value.length > 0 && value.length <= WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS;
-
-const isPeerId = (value: unknown): value is string =>
-  typeof value === 'string' && value.length > 0 && value.length <= WIRE_LIMITS.OPEN_PEER_ID_MAX_CHARS;
-
-const isVisitor = (value: unknown): value is string =>
-  typeof value === 'string' && value.length <= WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS;
-
-const isWindow = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES;
-
-const isFlow = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff;
-
-/** OPENED and WINDOW carry one u32: the first credit, and more of it. */
 export const encodeCredit = (
   type: typeof FRAME.OPENED | typeof FRAME.WINDOW,
   streamId: number,
   bytes: number,
 ): Uint8Array => {
-  const payload = new Uint8Array(4);
-  writeUint32(payload, 0, bytes);
-  return frameOf(type, streamId, payload);
+  const frame = new Uint8Array(HEADER + CREDIT_PAYLOAD_BYTES);
+  writeCredit(frame, type, streamId, bytes);
+  return frame;
 };
 
 export const decodeCredit = (payload: Uint8Array): number | null => {
-  if (payload.length !== 4) return null;
+  if (payload.length !== CREDIT_PAYLOAD_BYTES) return null;
   const bytes = readUint32(payload, 0);
   return bytes <= WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES ? bytes : null;
 };
 
-export const encodeFin = (streamId: number): Uint8Array => frameOf(FRAME.FIN, streamId, new Uint8Array(0));
+export const writeFin = (target: Uint8Array, streamId: number): number => {
+  writeFrameHeader(target, 0, FRAME.FIN, 0, streamId);
+  return HEADER;
+};
+
+export const encodeFin = (streamId: number): Uint8Array => {
+  const frame = new Uint8Array(HEADER);
+  writeFin(frame, streamId);
+  return frame;
+};
 
 /** REFUSED, RESET and GO_AWAY carry a u32 code and a short text for people. */
 export const encodeReason = (
@@ -224,7 +193,7 @@ export const encodeReason = (
   const payload = new Uint8Array(4 + text.length);
   writeUint32(payload, 0, STREAM_CODES[reason.code]);
   payload.set(text, 4);
-  return frameOf(type, streamId, payload);
+  return encodeFrame(type, streamId, payload);
 };
 
 /** An unknown code is kept as its nearest meaning, so that a newer peer can say more. */
@@ -240,7 +209,7 @@ export const decodeReason = (payload: Uint8Array): StreamReason | null => {
 export const encodePing = (type: typeof FRAME.PING | typeof FRAME.PONG, payload: Uint8Array): Uint8Array => {
   const bytes = new Uint8Array(PING_PAYLOAD_BYTES);
   bytes.set(payload.subarray(0, PING_PAYLOAD_BYTES));
-  return frameOf(type, 0, bytes);
+  return encodeFrame(type, 0, bytes);
 };
 
 /** How many bytes of DATAGRAM frames, headers included, the sender of this has taken on the carrier since its begin. */
@@ -248,7 +217,7 @@ export const encodeSeen = (takenBytes: number): Uint8Array => {
   const payload = new Uint8Array(SEEN_PAYLOAD_BYTES);
   writeUint32(payload, 0, Math.floor(takenBytes / 2 ** 32));
   writeUint32(payload, 4, takenBytes % 2 ** 32);
-  return frameOf(FRAME.SEEN, 0, payload);
+  return encodeFrame(FRAME.SEEN, 0, payload);
 };
 
 /** null: more than any carrier moves. */

@@ -11,6 +11,8 @@ export const CAPABILITY = {
   P2P: 'p2p',
   /** DatagramDrops: what a client could not pass on is counted where people look. */
   DATAGRAM_DROPS: 'datagram-drops',
+  /** OPEN_COMPACT in the place of OPEN. */
+  COMPACT_OPEN: 'compact-open',
 } as const;
 
 /** What this build can do of it. A client offers its list in Auth, the edge answers with what both know; all else stays as version 1 has it. */

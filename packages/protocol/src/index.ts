@@ -17,12 +17,10 @@ export {
 export { type FrameHandler, FrameParser } from './frame-parser.ts';
 export {
   decodeCredit,
-  decodeOpen,
   decodeReason,
   decodeSeen,
   encodeCredit,
   encodeFin,
-  encodeOpen,
   encodePing,
   encodeReason,
   encodeSeen,
@@ -34,8 +32,9 @@ export {
   readUint32,
   STREAM_CODES,
   type StreamCode,
-  type StreamHead,
   type StreamReason,
+  writeCredit,
+  writeFin,
   writeFrameHeader,
   writeUint32,
 } from './frames.ts';
@@ -54,4 +53,12 @@ export {
   SUPPORTED_VERSIONS,
 } from './handshake.ts';
 export { WIRE_LIMITS } from './limits.ts';
+export {
+  decodeCompactOpen,
+  decodeOpen,
+  encodeOpen,
+  type OpenPayload,
+  type StreamHead,
+  writeCompactOpen,
+} from './open.ts';
 export { carrierTagOf, type RequestStream, requestIdOf } from './request-id.ts';

@@ -5,10 +5,8 @@ import { CONTROL_TYPES, type ControlMessageInput, decodeControl, encodeControl }
 import { type FrameHandler, FrameParser } from './frame-parser.ts';
 import {
   decodeCredit,
-  decodeOpen,
   decodeReason,
   decodeSeen,
-  encodeOpen,
   encodeReason,
   encodeSeen,
   FRAME,
@@ -20,6 +18,7 @@ import {
 } from './frames.ts';
 import { CAPABILITIES } from './handshake.ts';
 import { WIRE_LIMITS } from './limits.ts';
+import { decodeCompactOpen, decodeOpen, encodeOpen, writeCompactOpen } from './open.ts';
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 
@@ -47,7 +46,7 @@ const outcomeOf = (bytes: Uint8Array, cuts: readonly number[]): Outcome => {
     },
     onFrame: (type, streamId, payload) => {
       expect(payload.length).toBeLessThanOrEqual(WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES);
-      for (const decode of [decodeOpen, decodeCredit, decodeReason, decodeSeen]) decode(payload);
+      for (const decode of [decodeOpen, decodeCompactOpen, decodeCredit, decodeReason, decodeSeen]) decode(payload);
       events.push({ key: `frame ${type} ${streamId} `, hex: Buffer.from(payload).toString('hex') });
     },
   };
@@ -208,7 +207,7 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('what encodeOpen, encodeSeen and encodeReason write, their decoders read', () => {
+  it('what encodeOpen, writeCompactOpen, encodeSeen and encodeReason write, their decoders read', () => {
     const head = fc.record({
       tunnelId: fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' }).filter((id) => id.length <= 100),
       visitor: fc.string({ maxLength: 50 }),
@@ -223,6 +222,9 @@ export const describeWireFuzz = (numRuns: number): void => {
         const windowBytes = 'flow' in opened ? 0 : granted;
         const payload = encodeOpen(id, opened, windowBytes).subarray(HEADER);
         expect(decodeOpen(payload)).toEqual({ head: opened, windowBytes });
+        const compact = new Uint8Array(HEADER + WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES);
+        const end = writeCompactOpen(compact, id, opened, windowBytes);
+        expect(decodeCompactOpen(compact.subarray(HEADER, end))).toEqual({ head: opened, windowBytes });
       }),
     );
     check(

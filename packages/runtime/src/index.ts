@@ -50,3 +50,5 @@ export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics, 
 export { createServiceNotifier, type ServiceNotifier } from './notify.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
 export { ensureSecretFile, readSecretFile } from './secret-file.ts';
+export { releaseStartMemory } from './start-memory.ts';
+export { unlessAborted } from './unless-aborted.ts';

@@ -5,6 +5,7 @@ export { freePort } from './free-port.ts';
 export { MemoryNetwork } from './memory-network.ts';
 export { monthWithRoom } from './month-with-room.ts';
 export {
+  acceptedPair,
   carrierPair,
   companyCertificate,
   type EndKind,

@@ -3,14 +3,21 @@ import { readFileSync } from 'node:fs';
 import * as net from 'node:net';
 import * as tls from 'node:tls';
 import {
+  acceptingServer,
   adoptSocket,
+  alpnBytes,
   type ByteDuplex,
+  beginTls,
   type Carrier,
+  connectSocket,
   createCarrier,
+  endOf,
+  type HandleDuplex,
   MemoryBudget,
   type MuxHandlers,
   MuxSession,
   type MuxStream,
+  type SocketEnd,
 } from '@tunnel/mux';
 import { rethrow } from './recording-reader.ts';
 
@@ -137,14 +144,77 @@ export const openStream = (pair: SessionPair, accepted: Promise<MuxStream>): Pro
     if (opened === null) reject(new Error('no carrier'));
   });
 
-export type EndKind = 'socket' | 'socket-tls' | 'stream-plain' | 'stream-tls';
+/** [accepted, dialled], neither read yet: on handles where they are to be had, else on sockets of Node's. */
+export const acceptedPair = async (): Promise<[SocketEnd, SocketEnd]> => {
+  let take: (end: SocketEnd) => void = () => {};
+  const accepted = new Promise<SocketEnd>((resolve) => {
+    take = resolve;
+  });
+  const server = acceptingServer({
+    keepAliveMs: 60_000,
+    take: (socket) => take(endOf(socket)),
+    report: rethrow,
+    where: 'pair.connection',
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as net.AddressInfo;
+  const dialled = await connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 });
+  const pair: [SocketEnd, SocketEnd] = [await accepted, dialled];
+  server.close();
+  return pair;
+};
+
+/** [accepted, dialled]: TLS on the bare handle of the accepted one, the handshake done; neither is read yet. */
+const tlsHandlePair = async (): Promise<[SocketEnd, SocketEnd]> => {
+  const context = tls.createSecureContext({ ...testCertificate(), minVersion: 'TLSv1.3' });
+  let secured: (end: SocketEnd) => void = () => {};
+  const accepted = new Promise<SocketEnd>((resolve) => {
+    secured = resolve;
+  });
+  const take = (socket: unknown): void => {
+    const duplex = socket as HandleDuplex;
+    const handshake = { onSecure: () => secured(duplex), onFailed: () => duplex.destroy() };
+    duplex.read({
+      onData: (bytes, start, end) => {
+        beginTls(duplex, context, alpnBytes(['http/1.1']), bytes.subarray(start, end), handshake);
+        return true;
+      },
+      onEnd: () => duplex.destroy(),
+      onReset: () => {},
+      onDrain: () => {},
+      abandon: rethrow,
+    });
+  };
+  const server = acceptingServer({ keepAliveMs: 60_000, take, report: rethrow, where: 'pair.connection' });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as net.AddressInfo;
+  const options = { port, host: '127.0.0.1', ca: testCertificate().cert, allowHalfOpen: true };
+  const dialled = await new Promise<net.Socket>((resolve, reject) => {
+    const socket: net.Socket = tls.connect(options as tls.ConnectionOptions, () => resolve(socket));
+    socket.once('error', reject);
+  });
+  dialled.pause();
+  dialled.removeAllListeners('error');
+  const pair: [SocketEnd, SocketEnd] = [await accepted, adoptSocket(dialled)];
+  server.close();
+  return pair;
+};
+
+export type EndKind = 'accepted' | 'accepted-tls' | 'socket' | 'socket-tls' | 'stream-plain' | 'stream-tls';
+
+type SocketKind = 'accepted' | 'accepted-tls' | 'socket' | 'socket-tls';
+
+const endsOf = async (kind: SocketKind): Promise<[SocketEnd, SocketEnd]> => {
+  if (kind === 'accepted') return acceptedPair();
+  if (kind === 'accepted-tls') return tlsHandlePair();
+  const [accepted, dialled] = await socketPair(kind === 'socket' ? 'plain' : 'tls');
+  return [adoptSocket(accepted), adoptSocket(dialled)];
+};
 
 /** Two ends of one pipe: what is written to one is read at the other. */
 export const endPair = async (kind: EndKind): Promise<{ a: ByteDuplex; b: ByteDuplex; close(): void }> => {
-  if (kind === 'socket' || kind === 'socket-tls') {
-    const [accepted, dialled] = await socketPair(kind === 'socket' ? 'plain' : 'tls');
-    const a = adoptSocket(accepted);
-    const b = adoptSocket(dialled);
+  if (kind !== 'stream-plain' && kind !== 'stream-tls') {
+    const [a, b] = await endsOf(kind);
     const bye = { code: 'cancelled', text: 'test is over' } as const;
     return {
       a,

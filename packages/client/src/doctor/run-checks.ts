@@ -13,8 +13,7 @@ import {
   skippedFor,
   titleOf,
 } from '@tunnel/core';
-import type { Clock } from '@tunnel/runtime';
-import { unlessAborted } from './step.ts';
+import { type Clock, unlessAborted } from '@tunnel/runtime';
 
 /** What one check looks at. A probe that cannot tell throws; it ends when `signal` does. */
 export type Probe = (signal: AbortSignal) => Promise<Finding>;

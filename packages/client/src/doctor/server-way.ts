@@ -23,6 +23,7 @@ import type {
 import { type ErrorCode, Fault } from '@tunnel/errors';
 import type { Carrier } from '@tunnel/mux';
 import { ALPN_NAMES, type ControlMessage, type MessageOf } from '@tunnel/protocol';
+import { unlessAborted } from '@tunnel/runtime';
 import { AttemptFailed, authenticate } from '../authenticate.ts';
 import { dialCarrier } from '../carrier-dialer.ts';
 import { dialControl, explain } from '../control-dialer.ts';
@@ -37,7 +38,7 @@ import { dialThrough } from '../proxy/dial-through.ts';
 import { proxyUnreachable } from '../proxy/proxy-faults.ts';
 import { pingCarrier, pingControl, pingUdp, type UdpAnswers } from './pings.ts';
 import { measureBandwidth } from './speed.ts';
-import { connectTcp, endWith, NoAnswer, unlessAborted, withinStep } from './step.ts';
+import { connectTcp, endWith, NoAnswer, withinStep } from './step.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

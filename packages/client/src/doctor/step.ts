@@ -26,15 +26,6 @@ export const withinStep = async <T>(
   }
 };
 
-/** For what cannot be ended: it is not waited for any longer. */
-export const unlessAborted = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
-
 /** Ends a socket that is being opened with its signal. Returns what is to be called once it is open. */
 export const endWith = (socket: Socket, signal: AbortSignal): (() => void) => {
   const stop = (): void => void socket.destroy(signal.reason as Error);

@@ -1,6 +1,7 @@
 // One visitor of a udp tunnel: its stream of datagrams on one side, on the other a socket of its own that is connected to the local
 // service, so that each answer finds its visitor, and the kernel tells when nobody listens.
 import { createSocket, type Socket } from 'node:dgram';
+import type { ListNode } from '@tunnel/core';
 import {
   askForReceiveBuffer,
   BROKEN,
@@ -8,6 +9,7 @@ import {
   type DatagramStream,
   lookupAtOnce,
   type ReportInternalError,
+  type Running,
 } from '@tunnel/mux';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { codeOf, reasonOf } from '../dial-faults.ts';
@@ -49,6 +51,7 @@ const REFUSED = 'ECONNREFUSED';
 let scratch: Buffer | null = null;
 
 export class LocalFlow implements DatagramReader {
+  amongRunning: ListNode<Running> | null = null;
   /** From the visitor to the service, and back: payloads that were passed. */
   bytesAToB = 0;
   bytesBToA = 0;

@@ -32,15 +32,23 @@ export type DialLocal = (target: LocalTarget) => Promise<ByteDuplex>;
 /** Rejects with DialFailed. */
 export const dialLocal: DialLocal = async (target) => {
   try {
-    if (target.kind === 'files') return await target.folder.dial();
-    const address = dialAddressOf(target);
-    const timeoutMs = CLIENT_LIMITS.LOCAL_DIAL_TIMEOUT_MS;
-    if (target.tls === null) return await connectSocket({ ...address, timeoutMs });
-    return await connectTlsSocket({ ...address, timeoutMs, verify: target.tls.verify });
+    return await connectLocal(target);
   } catch (error) {
-    throw new DialFailed(localFault(target, error), codeOf(error) === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused');
+    throw dialFailed(target, error);
   }
 };
+
+/** Rejects with what Node says. */
+const connectLocal = (target: LocalTarget): Promise<ByteDuplex> => {
+  if (target.kind === 'files') return target.folder.dial();
+  const address = dialAddressOf(target);
+  const timeoutMs = CLIENT_LIMITS.LOCAL_DIAL_TIMEOUT_MS;
+  if (target.tls === null) return connectSocket({ ...address, timeoutMs });
+  return connectTlsSocket({ ...address, timeoutMs, verify: target.tls.verify });
+};
+
+const dialFailed = (target: LocalTarget, error: unknown): DialFailed =>
+  new DialFailed(localFault(target, error), codeOf(error) === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused');
 
 /** As Node's sockets are told it. */
 export const dialAddressOf = (
@@ -81,43 +89,33 @@ export interface ForwardOrder {
   readonly visitorEnd: (stream: MuxStream) => ByteDuplex;
 }
 
-/** One visitor: dial the local service, tell the edge how that went, then join the two. */
+/** One visitor: dial the local service, tell the edge how that went, then join the two. It runs for each connection: no promise but the dial's and its own. */
 export const forwardBytes = async (
   stream: MuxStream,
   { target, traffic, visitorEnd }: ForwardOrder,
   handlers: ForwardHandlers,
 ): Promise<void> => {
   traffic.started();
-  const local = await reachLocal(stream, target, handlers).catch((error: unknown) => {
+  let local: ByteDuplex;
+  try {
+    local = await connectLocal(target);
+  } catch (error) {
     traffic.ended();
-    throw error;
-  });
-  if (local === null) {
-    traffic.ended();
+    const { refusal, fault } = dialFailed(target, error);
+    stream.refuse(refusal);
+    handlers.onDialFailed(fault);
     handlers.onDone();
     return;
   }
-  stream.accept();
-  join(visitorEnd(stream), local, traffic, handlers);
-};
-
-const reachLocal = async (
-  stream: MuxStream,
-  target: LocalTarget,
-  handlers: ForwardHandlers,
-): Promise<ByteDuplex | null> => {
-  try {
-    const local = await dialLocal(target);
-    if (stream.state === 'offered') return local;
-    // The visitor left while we were dialling; the service must not wait for it.
-    local.reset({ code: 'cancelled', text: 'the visitor left' });
-    return null;
-  } catch (error) {
-    if (!(error instanceof DialFailed)) throw error;
-    stream.refuse(error.refusal);
-    handlers.onDialFailed(error.fault);
-    return null;
+  if (stream.state === 'offered') {
+    stream.accept();
+    join(visitorEnd(stream), local, traffic, handlers);
+    return;
   }
+  // The visitor left while we were dialling; the service must not wait for it.
+  traffic.ended();
+  local.reset({ code: 'cancelled', text: 'the visitor left' });
+  handlers.onDone();
 };
 
 const join = (visitor: ByteDuplex, local: ByteDuplex, traffic: Traffic, handlers: ForwardHandlers): void => {

@@ -1,5 +1,6 @@
 // What one tunnel has carried, and carries now.
-import type { DatagramOutcome, Splice } from '@tunnel/mux';
+import { LinkedSet } from '@tunnel/core';
+import type { DatagramOutcome, Running } from '@tunnel/mux';
 
 export interface TrafficCounts {
   /** Visitors since the tunnel was opened. */
@@ -16,9 +17,6 @@ export interface TrafficCounts {
 /** Why a datagram was not passed on. `local`: the machine did not take it for the local service; the others are the stream's words. */
 export type DropReason = Exclude<DatagramOutcome, 'sent'> | 'local';
 
-/** A visitor (a) and the local service (b), and what has passed between them so far. */
-type Joined = Pick<Splice, 'bytesAToB' | 'bytesBToA'>;
-
 /** The live counts of one tunnel. Running connections are summed up when somebody asks, so that counting costs the flow nothing. */
 export class Traffic {
   #connections = 0;
@@ -26,7 +24,8 @@ export class Traffic {
   #requests = 0;
   #bytesIn = 0;
   #bytesOut = 0;
-  readonly #running = new Set<Joined>();
+  /** Of each a visitor is `a`, the local service `b`. */
+  readonly #running = new LinkedSet<Running>();
   readonly #dropped: Partial<Record<DropReason, number>> = {};
 
   started(): void {
@@ -38,14 +37,14 @@ export class Traffic {
     this.#requests += 1;
   }
 
-  joined(joined: Joined): void {
-    this.#running.add(joined);
+  joined(joined: Running): void {
+    joined.amongRunning = this.#running.add(joined);
   }
 
-  ended(joined?: Joined): void {
+  ended(joined?: Running): void {
     this.#open -= 1;
     if (joined === undefined) return;
-    this.#running.delete(joined);
+    this.#running.delete(joined.amongRunning);
     this.#bytesIn += joined.bytesAToB;
     this.#bytesOut += joined.bytesBToA;
   }

@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { type Clock, closeLocalServer, createLocalServer, type Logger, randomToken } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { replay } from '../requests/replay.ts';
-import { type RequestReporter, RequestStore } from '../requests/request-reporter.ts';
+import type { RequestReporter } from '../requests/request-reporter.ts';
+import { RequestStore } from '../requests/request-store.ts';
 import type { Tunnel } from '../tunnel.ts';
 import { answerTo, json, LiveEvents, type RouteDeps } from './routes.ts';
 

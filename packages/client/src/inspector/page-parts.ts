@@ -25,7 +25,7 @@ export const PAGE_PARTS = String.raw`
     return value.toFixed(value < 99.95 ? 1 : 0) + ' ' + units[unit];
   };
   const latencyText = (ms) => {
-    if (ms === null) return '…';
+    if (ms === null) return '\u2026';
     if (ms < 10) return ms.toFixed(1) + ' ms';
     return ms < 1000 ? Math.round(ms) + ' ms' : (ms / 1000).toFixed(2) + ' s';
   };

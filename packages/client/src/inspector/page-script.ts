@@ -221,7 +221,7 @@ const PAGE_LIST = String.raw`
       if (many) item.append(make('span', '', tunnel.name));
       const link = make('a', '', tunnel.public_url);
       if (/^https?:/.test(tunnel.public_url)) { link.href = tunnel.public_url; link.rel = 'noreferrer noopener'; link.target = '_blank'; }
-      item.append(link, copyButton(tunnel.public_url, 'Copy ' + tunnel.public_url), make('span', '', '→ ' + tunnel.local));
+      item.append(link, copyButton(tunnel.public_url, 'Copy ' + tunnel.public_url), make('span', '', '\u2192 ' + tunnel.local));
       return item;
     }));
   };

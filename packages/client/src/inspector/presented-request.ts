@@ -28,22 +28,23 @@ export const presentSummary = (record: RequestRecord) => ({
 });
 
 export const presentDetail = async (record: RequestRecord) => {
-  const headers = headersOf(record.requestHead?.headers);
-  const body = await bodyOf(record.requestHead?.headers, record.requestBody);
+  const { requestHead, responseHead } = record;
+  const headers = headersOf(requestHead?.headers);
+  const body = await bodyOf(requestHead?.headers, record.requestBody);
   // With the mark that an edit may leave in its place.
-  const path = record.requestHead === null ? record.shownPath : redactUrl(record.requestHead.path);
+  const path = requestHead === null ? record.shownPath : redactUrl(requestHead.path);
   return {
     ...presentSummary(record),
     path,
-    request: { version: record.requestHead?.version ?? null, headers, body },
+    request: { version: requestHead?.version ?? null, headers, body },
     response:
-      record.responseHead === null
+      responseHead === null
         ? null
         : {
-            version: record.responseHead.version,
-            reason: record.responseHead.reason,
-            headers: headersOf(record.responseHead.headers),
-            body: await bodyOf(record.responseHead.headers, record.responseBody),
+            version: responseHead.version,
+            reason: responseHead.reason,
+            headers: headersOf(responseHead.headers),
+            body: await bodyOf(responseHead.headers, record.responseBody),
           },
     replay_problem: record.replayProblem,
     curl: curlCommand({ method: record.method, origin: record.tunnel.publicUrl, path, headers, body }),

@@ -7,6 +7,7 @@ import {
   type FlowRules,
   FlowTable,
   hostPort,
+  type ListNode,
   type LoopFacts,
   plainAddress,
 } from '@tunnel/core';
@@ -19,6 +20,7 @@ import {
   type Guarded,
   guard,
   lookupAtOnce,
+  type Running,
 } from '@tunnel/mux';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { isLoopback } from '../endpoint.ts';
@@ -129,6 +131,7 @@ class UdpListener implements PeerListener, Guarded {
 
 /** One local sender. It outlives its streams: one that is lost with its path is followed by another with the next datagram. */
 class PeerFlow implements DatagramAnswer, DatagramReader {
+  amongRunning: ListNode<Running> | null = null;
   bytesAToB = 0;
   bytesBToA = 0;
   readonly #flow: Flow<PeerFlow>;

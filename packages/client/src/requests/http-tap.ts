@@ -1,32 +1,36 @@
 // Reads the HTTP/1.1 messages of one connection as they pass, requests and responses together. It changes and holds nothing:
 // whatever it cannot read only ends its own looking.
-import { type Framing, parseRequestHead, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/core';
+import { NOT_PLAIN } from '@tunnel/core';
 import type { ByteDuplex, ByteReader } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { MessageReader } from './message-reader.ts';
+import { type MessageHandlers, MessageReader } from './message-reader.ts';
+import { type AnsweringHead, type Asked, type OpeningHead, PassingRequest, PassingResponse } from './passing-head.ts';
 
 /** One request and its response, as they are seen. Nothing is called after onEnd. */
 export interface SeenRequest {
   onRequestBody(bytes: Buffer, start: number, end: number): void;
   onRequestEnd(): void;
   /** Interim responses (100, 103) are left out. */
-  onResponseHead(head: ResponseHead): void;
+  onResponseHead(head: AnsweringHead): void;
   onResponseBody(bytes: Buffer, start: number, end: number): void;
   /** `aborted`: the connection ended first, or the rest could not be read. */
   onEnd(how: 'complete' | 'aborted'): void;
 }
 
 /** null: nobody is interested (any more), and the tap lets go of the connection. */
-export type RequestOpener = (head: RequestHead) => SeenRequest | null;
+export type RequestOpener = (head: OpeningHead) => SeenRequest | null;
 
-interface Pending {
-  readonly head: RequestHead;
+/** A request that waits for its answer, or for the end of it. */
+interface Pending extends Asked {
   readonly seen: SeenRequest;
 }
 
 /** Requests that wait for their answers; a visitor's ingress sends one at a time. */
 const PENDING_MAX = 64;
-const NO_BODY: Framing = { kind: 'none' };
+
+/** Of whichever tap is looking: no two of them look at the same time. */
+const passingRequest = new PassingRequest();
+const passingResponse = new PassingResponse();
 
 export class HttpTap {
   readonly #open: RequestOpener;
@@ -41,82 +45,113 @@ export class HttpTap {
 
   constructor(open: RequestOpener) {
     this.#open = open;
-    this.#requests = new MessageReader({
-      onHead: (text) => this.#onRequestHead(text),
-      onBody: (bytes, start, end) => this.#current?.seen.onRequestBody(bytes, start, end),
-      onMessageEnd: () => this.#onRequestEnd(),
-    });
-    this.#responses = new MessageReader({
-      onHead: (text) => this.#onResponseHead(text),
-      onBody: (bytes, start, end) => this.#pending[0]?.seen.onResponseBody(bytes, start, end),
-      onMessageEnd: () => this.#onResponseEnd(),
-    });
+    this.#requests = new MessageReader(this.#requestHandlers());
+    this.#responses = new MessageReader(this.#responseHandlers());
   }
 
   /** From the visitor. */
   request(bytes: Buffer, start: number, end: number): void {
-    if (!this.#requests.isStopped) this.#guard(() => this.#requests.push(bytes, start, end));
+    if (this.#requests.isStopped) return;
+    try {
+      this.#requests.push(bytes, start, end);
+    } catch {
+      this.#giveUp();
+    }
   }
 
   /** From the local service. */
   response(bytes: Buffer, start: number, end: number): void {
-    if (!this.#responses.isStopped) {
-      this.#guard(() => {
-        this.#responses.push(bytes, start, end);
-        // What cannot be read is followed by nothing that can.
-        if (this.#responses.isStopped) this.#abortAll();
-      });
+    if (this.#responses.isStopped) return;
+    try {
+      this.#responses.push(bytes, start, end);
+      // What cannot be read is followed by nothing that can.
+      if (this.#responses.isStopped) this.#abortAll();
+    } catch {
+      this.#giveUp();
     }
   }
 
   /** The local service has finished sending. */
   responseEnded(): void {
-    this.#guard(() => {
+    try {
       this.#responses.close();
       this.#abortAll();
-    });
+    } catch {
+      this.#giveUp();
+    }
   }
 
   /** Both directions are gone. */
   over(): void {
-    this.#guard(() => this.#abortAll());
+    try {
+      this.#abortAll();
+    } catch {
+      this.#giveUp();
+    }
   }
 
-  #onRequestHead(text: string): Framing | null {
-    const head = parseRequestHead(text);
-    if (head.kind === 'problem' || this.#pending.length === PENDING_MAX) return null;
-    const seen = this.#open(head);
+  #requestHandlers(): MessageHandlers {
+    return {
+      onPlainHead: (bytes, start, end) => {
+        const next = passingRequest.scan(bytes, start, end);
+        if (next !== NOT_PLAIN) this.#onRequest();
+        return next;
+      },
+      onHead: (text) => {
+        if (passingRequest.read(text)) this.#onRequest();
+      },
+      onBody: (bytes, start, end) => this.#current?.seen.onRequestBody(bytes, start, end),
+      onMessageEnd: () => {
+        const current = this.#current;
+        this.#current = null;
+        current?.seen.onRequestEnd();
+      },
+    };
+  }
+
+  #responseHandlers(): MessageHandlers {
+    return {
+      onPlainHead: (bytes, start, end) => {
+        const first = this.#pending[0];
+        const next = first === undefined ? NOT_PLAIN : passingResponse.scan(bytes, start, end, first);
+        if (next !== NOT_PLAIN) this.#onResponse();
+        return next;
+      },
+      onHead: (text) => {
+        const first = this.#pending[0];
+        if (first !== undefined && passingResponse.read(text, first)) this.#onResponse();
+      },
+      onBody: (bytes, start, end) => this.#pending[0]?.seen.onResponseBody(bytes, start, end),
+      onMessageEnd: () => {
+        if (!this.#isInterim) this.#finishFirst();
+      },
+    };
+  }
+
+  #onRequest(): void {
+    if (this.#pending.length === PENDING_MAX) return;
+    // Who is told of it may look at other heads before it returns.
+    const { method, upgrade, body } = passingRequest;
+    const seen = this.#open(passingRequest);
+    passingRequest.letGo();
     if (seen === null) {
       if (this.#pending.length === 0) this.#responses.stop();
-      return null;
+      return;
     }
-    this.#current = { head, seen };
+    this.#current = { method, upgrade, seen };
     this.#pending.push(this.#current);
-    return head.framing;
+    this.#requests.expectBody(body);
   }
 
-  #onRequestEnd(): void {
-    const current = this.#current;
-    this.#current = null;
-    current?.seen.onRequestEnd();
-  }
-
-  #onResponseHead(text: string): Framing | null {
-    const [first] = this.#pending;
-    if (first === undefined) return null;
-    const head = parseResponseHead(text, first.head);
-    if (head.kind === 'problem') return null;
-    this.#isInterim = head.interim;
-    if (head.interim) return NO_BODY;
-    first.seen.onResponseHead(head);
-    if (head.status !== 101) return head.framing;
-    // From here on the bytes are another protocol's.
-    this.#finishFirst();
-    return null;
-  }
-
-  #onResponseEnd(): void {
-    if (!this.#isInterim) this.#finishFirst();
+  #onResponse(): void {
+    const { status, body, isInterim } = passingResponse;
+    this.#isInterim = isInterim;
+    if (isInterim) return this.#responses.expectBody(0);
+    this.#pending[0]?.seen.onResponseHead(passingResponse);
+    passingResponse.letGo();
+    // From a 101 on the bytes are another protocol's.
+    if (status === 101) this.#finishFirst();
+    else this.#responses.expectBody(body);
   }
 
   #finishFirst(): void {
@@ -133,15 +168,11 @@ export class HttpTap {
   }
 
   /** A mistake here must cost a line in a list, never a visitor. */
-  #guard(look: () => void): void {
-    try {
-      look();
-    } catch {
-      this.#requests.stop();
-      this.#responses.stop();
-      this.#pending.length = 0;
-      this.#current = null;
-    }
+  #giveUp(): void {
+    this.#requests.stop();
+    this.#responses.stop();
+    this.#pending.length = 0;
+    this.#current = null;
   }
 }
 

@@ -4,39 +4,45 @@ import {
   BODY_INCOMPLETE,
   type BodyScanner,
   type BodySink,
-  type Framing,
+  ChunkedBody,
   findHeadEnd,
   HEAD_INCOMPLETE,
   type HeadSearch,
   HTTP1_BOUNDS,
+  NOT_PLAIN,
   newHeadSearch,
   resetHeadSearch,
-  scannerOf,
 } from '@tunnel/core';
+import { IN_CHUNKS, UNTIL_CLOSE } from './passing-head.ts';
 
 export interface MessageHandlers {
-  /** A whole head, one character a byte. Returns how its body ends; null when it cannot be followed any further. */
-  onHead(text: string): Framing | null;
+  /** A message begins here: the index after its head, when that is plain and whole; else NOT_PLAIN, and `onHead` follows. */
+  onPlainHead(bytes: Buffer, start: number, end: number): number;
+  /** A whole head, one character a byte. */
+  onHead(text: string): void;
   /** Content, without the framing of chunks. Valid during the call only. */
   onBody(bytes: Buffer, start: number, end: number): void;
   onMessageEnd(): void;
 }
 
 type Phase =
-  | { readonly kind: 'head' }
-  | { readonly kind: 'body'; readonly scanner: BodyScanner; readonly untilClose: boolean }
+  | 'head'
+  | 'length'
+  | 'chunks'
+  | 'until-close'
   /** Unreadable, or of no interest: nothing is looked at any more. */
-  | { readonly kind: 'stopped' };
+  | 'stopped';
 
-const HEAD: Phase = { kind: 'head' };
-const STOPPED: Phase = { kind: 'stopped' };
 const NOTHING = Buffer.alloc(0);
 
 export class MessageReader implements BodySink {
   readonly #handlers: MessageHandlers;
   readonly #search: HeadSearch = newHeadSearch();
-  #phase: Phase = HEAD;
-  #kept: Buffer[] = [];
+  #phase: Phase = 'head';
+  /** Of a body with a length. */
+  #remaining = 0;
+  #chunks: BodyScanner | null = null;
+  #kept: Buffer[] | null = null;
   /** What is being pushed, for `forward`. */
   #piece: Buffer = NOTHING;
 
@@ -45,27 +51,40 @@ export class MessageReader implements BodySink {
   }
 
   get isStopped(): boolean {
-    return this.#phase.kind === 'stopped';
+    return this.#phase === 'stopped';
   }
 
   push(bytes: Buffer, start: number, end: number): void {
     let at = start;
-    while (at < end && this.#phase.kind !== 'stopped') {
-      at = this.#phase.kind === 'head' ? this.#readHead(bytes, at, end) : this.#readBody(bytes, at, end);
+    while (at < end && this.#phase !== 'stopped') {
+      at = this.#phase === 'head' ? this.#readHead(bytes, at, end) : this.#readBody(bytes, at, end);
+    }
+  }
+
+  /** For who was shown a head, before it returns: what follows it (`PassingRequest.body`). Without this nothing is followed any further. */
+  expectBody(body: number): void {
+    if (body === IN_CHUNKS) {
+      this.#chunks = new ChunkedBody('data');
+      this.#phase = 'chunks';
+    } else if (body === UNTIL_CLOSE) this.#phase = 'until-close';
+    else {
+      this.#remaining = body;
+      this.#phase = 'length';
     }
   }
 
   /** The direction has ended. Returns whether that is how its last message ends. */
   close(): boolean {
-    const isEnd = this.#phase.kind === 'body' && this.#phase.untilClose;
+    const isEnd = this.#phase === 'until-close';
     this.stop();
     if (isEnd) this.#handlers.onMessageEnd();
     return isEnd;
   }
 
   stop(): void {
-    this.#phase = STOPPED;
-    this.#kept = [];
+    this.#phase = 'stopped';
+    this.#kept = null;
+    this.#chunks = null;
   }
 
   /** BodySink: these bytes are content. */
@@ -76,38 +95,53 @@ export class MessageReader implements BodySink {
   text(): void {}
 
   #readHead(bytes: Buffer, start: number, end: number): number {
+    if (this.#search.seenBytes === 0) {
+      const plainEnd = this.#handlers.onPlainHead(bytes, start, end);
+      if (plainEnd !== NOT_PLAIN) return this.#afterHead(plainEnd);
+    }
     const next = findHeadEnd(bytes, start, end, this.#search, HTTP1_BOUNDS);
     if (next === HEAD_INCOMPLETE) {
+      this.#kept ??= [];
       this.#kept.push(Buffer.from(bytes.subarray(start, end)));
       return end;
     }
-    const framing = next < 0 ? null : this.#handlers.onHead(this.#takeHead(bytes, start, next));
-    // The handler may have had enough of this direction.
-    if (this.isStopped) return end;
-    if (framing === null) this.stop();
-    else this.#beginBody(framing);
-    return next < 0 ? end : next;
+    if (next >= 0) this.#handlers.onHead(this.#takeHead(bytes, start, next));
+    return this.#afterHead(next < 0 ? end : next);
+  }
+
+  #afterHead(next: number): number {
+    // Nobody said what follows.
+    if (this.#phase === 'head') this.stop();
+    else if (this.#phase === 'length' && this.#remaining === 0) this.#endMessage();
+    return next;
   }
 
   #takeHead(bytes: Buffer, start: number, next: number): string {
     const lead = this.#search.leadBytes;
     resetHeadSearch(this.#search);
-    if (this.#kept.length === 0) return bytes.toString('latin1', start + lead, next);
+    if (this.#kept === null) return bytes.toString('latin1', start + lead, next);
     const whole = Buffer.concat([...this.#kept, bytes.subarray(start, next)]);
-    this.#kept = [];
-    return whole.toString('latin1', lead);
-  }
-
-  #beginBody(framing: Framing): void {
-    const scanner = scannerOf(framing, 'data');
-    if (scanner === null) this.#endMessage();
-    else this.#phase = { kind: 'body', scanner, untilClose: framing.kind === 'until-close' };
+    this.#kept = null;
+    return whole.toString('latin1', lead, whole.length);
   }
 
   #readBody(bytes: Buffer, start: number, end: number): number {
-    if (this.#phase.kind !== 'body') return end;
+    if (this.#chunks !== null) return this.#readChunks(this.#chunks, bytes, start, end);
+    if (this.#phase === 'until-close') {
+      this.#handlers.onBody(bytes, start, end);
+      return end;
+    }
+    const stop = Math.min(end, start + this.#remaining);
+    this.#remaining -= stop - start;
+    const isLast = this.#remaining === 0;
+    this.#handlers.onBody(bytes, start, stop);
+    if (isLast) this.#endMessage();
+    return stop;
+  }
+
+  #readChunks(chunks: BodyScanner, bytes: Buffer, start: number, end: number): number {
     this.#piece = bytes;
-    const next = this.#phase.scanner.push(bytes, start, end, this);
+    const next = chunks.push(bytes, start, end, this);
     this.#piece = NOTHING;
     if (next === BODY_BAD) this.stop();
     if (next === BODY_BAD || next === BODY_INCOMPLETE) return end;
@@ -116,7 +150,8 @@ export class MessageReader implements BodySink {
   }
 
   #endMessage(): void {
-    if (!this.isStopped) this.#phase = HEAD;
+    this.#chunks = null;
+    if (!this.isStopped) this.#phase = 'head';
     this.#handlers.onMessageEnd();
   }
 }

@@ -1,9 +1,18 @@
 // One request and its response as they are being seen, and what is told of them: counted always, kept when somebody wants to look.
 import { CapturedBody } from '@tunnel/capture';
-import { fieldValueOf, isTextual, REDACTED, type RequestHead, type ResponseHead, redactUrl } from '@tunnel/core';
+import {
+  isTextual,
+  parseRequestHead,
+  parseResponseHead,
+  REDACTED,
+  type RequestHead,
+  type ResponseHead,
+  redactUrl,
+} from '@tunnel/core';
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { Tunnel, TunnelEntry } from '../tunnel.ts';
 import type { SeenRequest } from './http-tap.ts';
+import type { AnsweringHead, OpeningHead } from './passing-head.ts';
 
 interface RequestFacts {
   readonly id: string;
@@ -37,15 +46,37 @@ export type RequestListener = (event: RequestEvent) => void;
 
 export type RecordState = 'running' | 'complete' | 'aborted';
 
-export interface RecordDeps {
-  readonly monotonic: () => number;
-  /** Headers and bodies are kept, not only counted. */
-  readonly keep: boolean;
-  /** So many more bytes are held. */
-  onGrown(record: RequestRecord, bytes: number): void;
+/** What makes a request one that was sent again. */
+export interface Replay {
+  readonly of: string;
+  readonly isEdited: boolean;
+  onEnd(): void;
+}
+
+/** Who began a record, and hears of its end. */
+export interface RecordOwner {
+  monotonic(): number;
   onEnd(record: RequestRecord): void;
 }
 
+/** Who keeps records for a look, and counts what they hold. */
+export interface RecordKeeper {
+  grow(record: RequestRecord, bytes: number): void;
+}
+
+interface RecordFacts {
+  readonly id: string;
+  readonly tunnel: TunnelEntry;
+  readonly at: number;
+  readonly replay: Replay | null;
+  /** null: it is counted only, and nothing of its heads and bodies is kept. */
+  readonly keeper: RecordKeeper | null;
+}
+
+/** Never taken from: of a message that has no body. */
+const NO_BODY = new CapturedBody({ maxBytes: 0 });
+
+/** Heads are kept as text and read when somebody looks: of most requests nobody ever does. */
 export class RequestRecord implements SeenRequest {
   readonly id: string;
   readonly tunnel: TunnelEntry;
@@ -53,38 +84,44 @@ export class RequestRecord implements SeenRequest {
   /** For people: without secrets. */
   readonly shownPath: string;
   readonly at: number;
-  readonly replayOf: string | null;
-  /** It differs from that one. */
-  readonly isEdited: boolean;
+  readonly replay: Replay | null;
+  /** As its keeper counts; -1: it is not kept, or no longer. */
+  heldBytes = -1;
   /** Whole, secrets included: for a replay. */
-  readonly requestHead: RequestHead | null;
-  readonly requestBody: CapturedBody;
-  responseBody: CapturedBody;
-  readonly #deps: RecordDeps;
+  readonly requestText: string | null;
+  readonly #owner: RecordOwner;
+  readonly #keeper: RecordKeeper | null;
   readonly #startedAt: number;
-  #response: ResponseHead | null = null;
+  #requestBody: CapturedBody | null = null;
+  #responseBody: CapturedBody | null = null;
+  #responseText: string | null = null;
+  #keepsResponse = false;
   #status: number | null = null;
   #state: RecordState = 'running';
   #requestEnded = false;
   #durationMs = 0;
 
-  constructor(
-    facts: Pick<RequestRecord, 'id' | 'tunnel' | 'at' | 'replayOf' | 'isEdited'>,
-    head: RequestHead,
-    deps: RecordDeps,
-  ) {
+  constructor(facts: RecordFacts, head: OpeningHead, owner: RecordOwner) {
     this.id = facts.id;
     this.tunnel = facts.tunnel;
     this.at = facts.at;
-    this.replayOf = facts.replayOf;
-    this.isEdited = facts.isEdited;
+    this.replay = facts.replay;
     this.method = head.method;
-    this.shownPath = redactUrl(head.path).replaceAll(REDACTED, '…');
-    this.requestHead = deps.keep ? head : null;
-    this.requestBody = bodyOf(deps.keep);
-    this.responseBody = bodyOf(false);
-    this.#deps = deps;
-    this.#startedAt = deps.monotonic();
+    this.shownPath = shownPathOf(head.path);
+    this.requestText = facts.keeper === null ? null : head.text;
+    this.#keeper = facts.keeper;
+    this.#owner = owner;
+    this.#startedAt = owner.monotonic();
+  }
+
+  /** The id of the request that was sent again, or null for a visitor's own. */
+  get replayOf(): string | null {
+    return this.replay === null ? null : this.replay.of;
+  }
+
+  /** It differs from that one. */
+  get isEdited(): boolean {
+    return this.replay?.isEdited ?? false;
   }
 
   get state(): RecordState {
@@ -95,53 +132,77 @@ export class RequestRecord implements SeenRequest {
     return this.#status;
   }
 
+  get requestHead(): RequestHead | null {
+    const head = this.requestText === null ? null : parseRequestHead(this.requestText);
+    return head?.kind === 'request' ? head : null;
+  }
+
   get responseHead(): ResponseHead | null {
-    return this.#response;
+    if (this.#responseText === null) return null;
+    const head = parseResponseHead(this.#responseText, {
+      method: this.method,
+      upgrade: this.requestHead?.upgrade ?? null,
+    });
+    return head.kind === 'response' ? head : null;
+  }
+
+  get requestBody(): CapturedBody {
+    return this.#requestBody ?? NO_BODY;
+  }
+
+  get responseBody(): CapturedBody {
+    return this.#responseBody ?? NO_BODY;
   }
 
   /** So far, or in all. */
   get durationMs(): number {
-    return this.#state === 'running' ? this.#deps.monotonic() - this.#startedAt : this.#durationMs;
+    return this.#state === 'running' ? this.#owner.monotonic() - this.#startedAt : this.#durationMs;
   }
 
   /** Why it cannot be sent again; null: it can. */
   get replayProblem(): string | null {
-    if (this.requestHead === null) return 'it was not kept';
-    if (this.requestHead.upgrade !== null) return 'it asked for another protocol';
+    const head = this.requestHead;
+    if (head === null) return 'it was not kept';
+    if (head.upgrade !== null) return 'it asked for another protocol';
     if (!this.#requestEnded) return 'its body did not come to an end';
     return this.requestBody.isWhole ? null : 'its body was too long to be kept whole';
   }
 
   onRequestBody(bytes: Buffer, start: number, end: number): void {
-    this.#grown(this.requestBody.take(bytes, start, end));
+    this.#requestBody ??= bodyOf(this.#keeper !== null);
+    this.#grown(this.#requestBody.take(bytes, start, end));
   }
 
   onRequestEnd(): void {
     this.#requestEnded = true;
   }
 
-  onResponseHead(head: ResponseHead): void {
+  onResponseHead(head: AnsweringHead): void {
     this.#status = head.status;
-    if (!this.#deps.keep) return;
-    this.#response = head;
-    this.responseBody = bodyOf(isTextual(fieldValueOf(head.headers, 'content-type')));
-    this.#grown(head.text.length);
+    if (this.#keeper === null) return;
+    this.#responseText = head.text;
+    this.#keepsResponse = isTextual(head.contentType);
+    this.#grown(this.#responseText.length);
   }
 
   onResponseBody(bytes: Buffer, start: number, end: number): void {
-    this.#grown(this.responseBody.take(bytes, start, end));
+    this.#responseBody ??= bodyOf(this.#keepsResponse);
+    this.#grown(this.#responseBody.take(bytes, start, end));
   }
 
   onEnd(how: 'complete' | 'aborted'): void {
     this.#durationMs = this.durationMs;
     this.#state = how;
-    this.#deps.onEnd(this);
+    this.#owner.onEnd(this);
   }
 
   #grown(bytes: number): void {
-    if (bytes > 0) this.#deps.onGrown(this, bytes);
+    if (bytes > 0) this.#keeper?.grow(this, bytes);
   }
 }
 
 const bodyOf = (isKept: boolean): CapturedBody =>
   new CapturedBody({ maxBytes: isKept ? CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES : 0 });
+
+/** Most paths have no query, and so nothing to hide. */
+const shownPathOf = (path: string): string => (path.includes('?') ? redactUrl(path).replaceAll(REDACTED, '…') : path);

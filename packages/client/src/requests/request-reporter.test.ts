@@ -5,7 +5,8 @@ import { Backoff } from '../backoff.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { TunnelEntry } from '../tunnel.ts';
 import type { RequestRecord } from './request-record.ts';
-import { RequestReporter, RequestStore } from './request-reporter.ts';
+import { RequestReporter } from './request-reporter.ts';
+import { RequestStore } from './request-store.ts';
 
 const clock = new FakeClock();
 const tunnel = new TunnelEntry(

@@ -1,21 +1,20 @@
-// Tells what is seen of the requests, looks only while somebody listens, and keeps the last of them for the inspector.
-import type { RequestHead } from '@tunnel/core';
+// Tells what is seen of the requests, and looks only while somebody listens or keeps them.
 import type { ByteDuplex } from '@tunnel/mux';
 import { type RequestStream, requestIdOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import type { TunnelEntry } from '../tunnel.ts';
 import { HttpTap, TappedDuplex } from './http-tap.ts';
-import { type RequestEvent, type RequestListener, RequestRecord } from './request-record.ts';
+import type { OpeningHead } from './passing-head.ts';
+import {
+  type RecordOwner,
+  type Replay,
+  type RequestEvent,
+  type RequestListener,
+  RequestRecord,
+} from './request-record.ts';
+import type { RequestStore } from './request-store.ts';
 
-/** What makes a request one that was sent again. */
-export interface Replay {
-  readonly of: string;
-  readonly isEdited: boolean;
-  onEnd(): void;
-}
-
-export class RequestReporter {
+export class RequestReporter implements RecordOwner {
   readonly #clock: Clock;
   readonly #listeners = new Set<RequestListener>();
   #store: RequestStore | null = null;
@@ -44,40 +43,35 @@ export class RequestReporter {
     if (!this.isHeard) return visitor;
     // Looked at from its first byte on, or not at all: the edge counts the same.
     let ordinal = 0;
-    const begin = (head: RequestHead): RequestRecord | null => {
+    const begin = (head: OpeningHead): RequestRecord | null => {
       ordinal += 1;
-      return this.#begin(tunnel, head, requestIdOf(stream, ordinal));
+      return this.#begin(tunnel, head, requestIdOf(stream, ordinal), null);
     };
     return new TappedDuplex(visitor, new HttpTap(begin));
   }
 
   /** One that is sent again from here: the edge knows nothing of it, so that its name is ours to choose. null: nobody listens any more. */
-  beginReplay(tunnel: TunnelEntry, head: RequestHead, replay: Replay): RequestRecord | null {
+  beginReplay(tunnel: TunnelEntry, head: OpeningHead, replay: Replay): RequestRecord | null {
     return this.#begin(tunnel, head, randomId('req'), replay);
   }
 
-  #begin(tunnel: TunnelEntry, head: RequestHead, id: string, replay?: Replay): RequestRecord | null {
+  monotonic(): number {
+    return this.#clock.monotonic();
+  }
+
+  /** RecordOwner. */
+  onEnd(record: RequestRecord): void {
+    if (this.#listeners.size > 0) this.#emit(finishedEvent(record));
+    record.replay?.onEnd();
+  }
+
+  #begin(tunnel: TunnelEntry, head: OpeningHead, id: string, replay: Replay | null): RequestRecord | null {
     if (!this.isHeard) return null;
-    const store = tunnel.spec.capture === false ? null : this.#store;
-    const facts = {
-      id,
-      tunnel,
-      at: this.#clock.now(),
-      replayOf: replay?.of ?? null,
-      isEdited: replay?.isEdited ?? false,
-    };
-    const record = new RequestRecord(facts, head, {
-      monotonic: () => this.#clock.monotonic(),
-      keep: store !== null,
-      onGrown: (grown, bytes) => store?.grow(grown, bytes),
-      onEnd: (ended) => {
-        this.#emit(finishedEvent(ended));
-        replay?.onEnd();
-      },
-    });
-    store?.add(record);
+    const keeper = tunnel.spec.capture === false ? null : this.#store;
+    const record = new RequestRecord({ id, tunnel, at: this.#clock.now(), replay, keeper }, head, this);
+    keeper?.add(record);
     tunnel.traffic.requested();
-    this.#emit({ type: 'request-started', ...factsOf(record) });
+    if (this.#listeners.size > 0) this.#emit(startedEvent(record));
     return record;
   }
 
@@ -95,73 +89,28 @@ export class RequestReporter {
   }
 }
 
-const factsOf = ({ id, tunnel, method, shownPath: path, at, replayOf }: RequestRecord) => ({
-  id,
-  tunnel,
-  method,
-  path,
-  at,
-  replayOf,
+// Written out: copying fields from one object to the next costs a busy client more than all else here.
+const startedEvent = (record: RequestRecord): RequestEvent => ({
+  type: 'request-started',
+  id: record.id,
+  tunnel: record.tunnel,
+  method: record.method,
+  path: record.shownPath,
+  at: record.at,
+  replayOf: record.replayOf,
 });
 
 const finishedEvent = (record: RequestRecord): RequestEvent => ({
   type: 'request-finished',
-  ...factsOf(record),
+  id: record.id,
+  tunnel: record.tunnel,
+  method: record.method,
+  path: record.shownPath,
+  at: record.at,
+  replayOf: record.replayOf,
   status: record.status,
   durationMs: record.durationMs,
   requestBytes: record.requestBody.bytes,
   responseBytes: record.responseBody.bytes,
   aborted: record.state === 'aborted',
 });
-
-/** What a record costs beside its texts. */
-const RECORD_BYTES = 512;
-
-/** The last requests of a client, bounded in number and in bytes: the oldest give way. */
-export class RequestStore {
-  /** In the order in which they came, with the bytes each one holds. */
-  readonly #held = new Map<RequestRecord, number>();
-  readonly #byId = new Map<string, RequestRecord>();
-  #bytes = 0;
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /** Newest first. */
-  list(): RequestRecord[] {
-    return [...this.#held.keys()].reverse();
-  }
-
-  get(id: string): RequestRecord | undefined {
-    return this.#byId.get(id);
-  }
-
-  add(record: RequestRecord): void {
-    this.#held.set(record, 0);
-    this.#byId.set(record.id, record);
-    this.grow(record, RECORD_BYTES + (record.requestHead?.text.length ?? 0));
-  }
-
-  /** A record that has given way already costs nothing here: it ends with its connection. */
-  grow(record: RequestRecord, bytes: number): void {
-    const before = this.#held.get(record);
-    if (before === undefined) return;
-    this.#held.set(record, before + bytes);
-    this.#bytes += bytes;
-    this.#trim();
-  }
-
-  #trim(): void {
-    for (const [record, bytes] of this.#held) {
-      if (
-        this.#held.size <= CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX &&
-        this.#bytes <= CLIENT_LIMITS.INSPECTOR_REQUESTS_BYTES
-      )
-        return;
-      this.#held.delete(record);
-      this.#byId.delete(record.id);
-      this.#bytes -= bytes;
-    }
-  }
-}

@@ -1,10 +1,11 @@
 // Whether a connection may come in, asked at every accept, and whose has to give way for it. Counts what is held, from accept to close, whether
 // or not it ever says a word: in shares of the process, by network, and by account once that is known. Says; never does.
 import { CORE_LIMITS } from '../limits.ts';
+import { LinkedSet, type ListNode } from '../linked-set.ts';
 import { ownerKey } from '../owner.ts';
 import { AccountConnections, type ControlRole } from './account-connections.ts';
 import type { ConnectionShare, ShareLimits } from './descriptors.ts';
-import { NetworkHoldings } from './network-holdings.ts';
+import { type Holdable, NetworkHoldings } from './network-holdings.ts';
 import { type ShareRefusal, Shares } from './shares.ts';
 
 const SHARE_OF = {
@@ -40,7 +41,7 @@ export interface ConnectionState {
 }
 
 /** One connection's place, given back exactly once, by leave(). */
-export class Ticket {
+export class Ticket implements Holdable<Ticket> {
   kind: ConnectionKind;
   /** null: a trusted proxy's, which is many visitors'. */
   network: string | null;
@@ -51,6 +52,10 @@ export class Ticket {
   /** null: it was accepted, and nobody has read of it yet. */
   held: HeldConnection | null = null;
   isIn = true;
+  // Its places in the tables below; null: it is not there.
+  entered: ListNode<Ticket> | null = null;
+  amongAll: ListNode<Ticket> | null = null;
+  amongNetwork: ListNode<Ticket> | null = null;
 
   constructor(kind: ConnectionKind, network: string | null, enteredMs: number, isRefused: boolean) {
     this.kind = kind;
@@ -59,6 +64,9 @@ export class Ticket {
     this.isRefused = isRefused;
   }
 }
+
+/** Oldest first; not to be changed while somebody looks at them. */
+type Tickets = Iterable<Ticket> & { readonly size: number };
 
 /** What holds no more, and how many it holds. */
 export interface AdmissionRefusal {
@@ -111,7 +119,7 @@ export class Admission {
   readonly #ports: Shares;
   readonly #spare: number;
   /** In the order of their entry. */
-  readonly #tickets = new Set<Ticket>();
+  readonly #tickets = new LinkedSet<Ticket>();
   #beingTold = 0;
 
   constructor({ limits, perNetwork, spare = 0 }: AdmissionOptions) {
@@ -132,7 +140,7 @@ export class Admission {
   }
 
   /** Oldest first. */
-  get tickets(): ReadonlySet<Ticket> {
+  get tickets(): Tickets {
     return this.#tickets;
   }
 
@@ -161,7 +169,7 @@ export class Admission {
     }
     const ticket = new Ticket(kind, network, nowMs, false);
     this.#used[share] += 1;
-    this.#tickets.add(ticket);
+    ticket.entered = this.#tickets.add(ticket);
     this.#hold(share, ticket);
     return { kind: 'admitted', ticket, shed };
   }
@@ -175,7 +183,7 @@ export class Admission {
     }
     const share = SHARE_OF[ticket.kind];
     this.#used[share] -= 1;
-    this.#tickets.delete(ticket);
+    this.#tickets.delete(ticket.entered);
     if (share !== 'control') this.#holdingsOf(ticket.kind).remove(ticket.network ?? THROUGH_PROXIES, ticket);
     else if (ticket.account === null) this.#removeUnauthenticated(ticket);
     else this.#accounts.give(ticket.account, ticket.kind === 'carrier' ? 'carrier' : 'session');
@@ -344,14 +352,14 @@ export class Admission {
  * Those of the network that holds most. While nobody holds more than a few, all are alike, and the oldest go first: else a client that has just
  * dialled all its connections would be the largest of a hundred strangers, and gone before it could say who it is.
  */
-const firstToGiveWay = ({ largest, all }: NetworkHoldings<Ticket>): ReadonlySet<Ticket> =>
+const firstToGiveWay = ({ largest, all }: NetworkHoldings<Ticket>): Tickets =>
   largest !== null && largest.held.size > CORE_LIMITS.NETWORK_ALLOWANCE ? largest.held : all;
 
 const isIdle = ({ held }: Ticket): boolean => held?.isIdle ?? true;
 const activeAt = ({ held, enteredMs }: Ticket): number => held?.activeAtMs ?? enteredMs;
 
 /** Idle ones first. Of very many only the oldest are looked at: this happens at each accept of a flood. */
-const longestIdleOf = (tickets: ReadonlySet<Ticket>): Ticket | null => {
+const longestIdleOf = (tickets: Tickets): Ticket | null => {
   let found: Ticket | null = null;
   let looks = 0;
   for (const ticket of tickets) {

@@ -33,7 +33,7 @@ export class GroupDirectory<M extends GroupMember> {
   }
 
   at(endpoint: LeasedEndpoint): TunnelGroup<M> | undefined {
-    return this.#groupsLike(endpoint).get(endpointKey(endpoint));
+    return this.#groupsLike(endpoint).get(keyOf(endpoint));
   }
 
   *values(): IterableIterator<TunnelGroup<M>> {
@@ -50,7 +50,7 @@ export class GroupDirectory<M extends GroupMember> {
 
   add(group: TunnelGroup<M>): void {
     const { endpoint, name } = group;
-    this.#groupsLike(endpoint).set(endpointKey(endpoint), group);
+    this.#groupsLike(endpoint).set(keyOf(endpoint), group);
     if (endpoint.kind !== 'port') return;
     const key = namesakeKey(endpoint.transport, name);
     this.#namesakes.set(key, (this.#namesakes.get(key) ?? new Set()).add(group));
@@ -59,7 +59,7 @@ export class GroupDirectory<M extends GroupMember> {
   /** By identity: the late end of an old group cannot remove its successor. */
   remove(group: TunnelGroup<M>): void {
     const { endpoint, name } = group;
-    if (this.at(endpoint) === group) this.#groupsLike(endpoint).delete(endpointKey(endpoint));
+    if (this.at(endpoint) === group) this.#groupsLike(endpoint).delete(keyOf(endpoint));
     if (endpoint.kind !== 'port') return;
     const key = namesakeKey(endpoint.transport, name);
     const namesakes = this.#namesakes.get(key);
@@ -92,6 +92,9 @@ export class GroupDirectory<M extends GroupMember> {
     return kind === 'name' ? this.#atNames : this.#onPorts;
   }
 }
+
+/** Names have a map of their own, in which each is asked for as it is, with each request. */
+const keyOf = (endpoint: LeasedEndpoint): string => (endpoint.kind === 'name' ? endpoint.name : endpointKey(endpoint));
 
 const namesakeKey = (transport: Transport, name: string): string => `${transport} ${name}`;
 

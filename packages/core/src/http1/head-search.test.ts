@@ -60,3 +60,13 @@ it('what lies beside the piece in its buffer does not matter', () => {
   const bytes = latin1Bytes(`\n\n${HEAD.slice(0, -2)}\n\r\n\r\n`);
   expect(findHeadEnd(bytes, 2, HEAD.length, newHeadSearch(), BOUNDS)).toBe(HEAD_INCOMPLETE);
 });
+
+it.each([100, 127, 128, 129, 5000])('a line of %i bytes ends where it ends, and not behind its piece', (bytes) => {
+  const bounds = { headMaxBytes: 10_000, emptyLinesMax: 0 };
+  const head = `GET /${'x'.repeat(bytes - 6)}\n`;
+  const bare = latin1Bytes(head);
+  expect(findHeadEnd(bare, 0, bare.length, newHeadSearch(), bounds)).toBe(HEAD_BAD_LINE);
+  expect(findHeadEnd(bare, 0, bare.length - 1, newHeadSearch(), bounds)).toBe(HEAD_INCOMPLETE);
+  const whole = latin1Bytes(`${head.slice(0, -1)}\r\n\r\n`);
+  expect(findHeadEnd(whole, 0, whole.length, newHeadSearch(), bounds)).toBe(whole.length);
+});

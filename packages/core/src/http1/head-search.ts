@@ -42,7 +42,7 @@ export const findHeadEnd = (
 ): number => {
   const before = search.seenBytes - from;
   let lineStart = from - search.lineBytes;
-  for (let at = bytes.indexOf(LF, from); at !== -1 && at < to; at = bytes.indexOf(LF, at + 1)) {
+  for (let at = nextLf(bytes, from, to); at !== -1; at = nextLf(bytes, at + 1, to)) {
     const hasCr = at > from ? bytes[at - 1] === CR : search.endsInCr;
     if (!hasCr) return HEAD_BAD_LINE;
     const isEmpty = at - lineStart === 1;
@@ -61,4 +61,14 @@ export const findHeadEnd = (
   search.seenBytes = before + to;
   search.lineBytes = to - lineStart;
   return search.seenBytes - search.leadBytes > bounds.headMaxBytes ? HEAD_TOO_LONG : HEAD_INCOMPLETE;
+};
+
+/** Most lines are shorter: a look at each byte costs less than a call out of the engine. A long one, such as a cookie, is worth that call. */
+const NEAR_BYTES = 128;
+
+const nextLf = (bytes: Uint8Array, from: number, to: number): number => {
+  const near = Math.min(to, from + NEAR_BYTES);
+  for (let at = from; at < near; at += 1) if (bytes[at] === LF) return at;
+  const far = near === to ? -1 : bytes.indexOf(LF, near);
+  return far < to ? far : -1;
 };

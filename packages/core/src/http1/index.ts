@@ -7,6 +7,7 @@ export type { HeadProblem } from './field-reader.ts';
 export { fieldValueOf, type HeaderField } from './fields.ts';
 export type { BodyScanner, BodySink, Framing } from './framing.ts';
 export { BODY_BAD, BODY_INCOMPLETE } from './framing.ts';
+export { NOT_PLAIN, newPlainHead, scanRequestHead, scanResponseHead } from './head-scan.ts';
 export {
   findHeadEnd,
   HEAD_BAD_LINE,

@@ -2,6 +2,7 @@
 // What is told about a URL is its host: path and query may be secrets.
 import { isIP } from 'node:net';
 import { RUNTIME_LIMITS } from '../limits.ts';
+import { unlessAborted } from '../unless-aborted.ts';
 import { createNameLookup, type NameLookup } from './name-lookup.ts';
 
 /** Why nothing may be sent to an address ("a private address"), or null. The rule is core's, and handed in. */
@@ -75,11 +76,3 @@ export const addressIn = ({ hostname }: URL): string | null => {
 };
 
 const refuse = (host: string, reason: string): UrlReading => ({ kind: 'refused', host, reason });
-
-const unlessAborted = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(new Error('too slow'));
-    if (signal.aborted) giveUp();
-    signal.addEventListener('abort', giveUp, { once: true });
-    void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
-  });

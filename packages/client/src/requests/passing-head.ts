@@ -1,0 +1,167 @@
+// A head as it passes, in memory that belongs to the connection: what it says is read from there when it is asked for, and nothing is kept.
+import {
+  fieldValueOf,
+  NOT_PLAIN,
+  newPlainHead,
+  parseRequestHead,
+  parseResponseHead,
+  type RequestHead,
+  type ResponseHead,
+  scanRequestHead,
+  scanResponseHead,
+} from '@tunnel/core';
+
+/** A request as whoever looks on is told of it. Valid during that call. */
+export interface OpeningHead {
+  readonly method: string;
+  readonly path: string;
+  /** The whole of it, one character a byte, as a copy. */
+  readonly text: string;
+}
+
+/** A final response. Valid during the call. */
+export interface AnsweringHead {
+  readonly status: number;
+  readonly contentType: string | null;
+  readonly text: string;
+}
+
+/** How its body ends: so many bytes, or one of these. */
+export const IN_CHUNKS = -1;
+export const UNTIL_CLOSE = -2;
+
+const NOTHING: Buffer = Buffer.alloc(0);
+
+/** Written anew by each head that is looked at. */
+const plain = newPlainHead();
+
+const LETTER_G = 0x47;
+const LETTER_E = 0x45;
+const LETTER_T = 0x54;
+
+/** One a tap: the head that passes now, in either direction, plain or read in full. */
+export class PassingRequest implements OpeningHead {
+  method = '';
+  upgrade: string | null = null;
+  body = 0;
+  #bytes: Buffer = NOTHING;
+  #start = 0;
+  #end = 0;
+  #pathFrom = 0;
+  #pathTo = 0;
+  /** Of one that was read in full. */
+  #whole: RequestHead | null = null;
+
+  /** The index after a plain head, or NOT_PLAIN. */
+  scan(bytes: Buffer, start: number, end: number): number {
+    const next = scanRequestHead(bytes, start, end, plain);
+    if (next === NOT_PLAIN) return NOT_PLAIN;
+    this.#whole = null;
+    this.#bytes = bytes;
+    this.#start = start;
+    this.#end = next;
+    this.#pathFrom = plain.targetFrom;
+    this.#pathTo = plain.targetTo;
+    this.method = methodAt(bytes, start, plain.targetFrom - 1);
+    this.upgrade = null;
+    this.body = plain.isChunked ? IN_CHUNKS : Math.max(0, plain.contentLength);
+    return next;
+  }
+
+  /** false: it is none. */
+  read(text: string): boolean {
+    const head = parseRequestHead(text);
+    if (head.kind === 'problem') return false;
+    this.#whole = head;
+    this.method = head.method;
+    this.upgrade = head.upgrade;
+    this.body = bodyOf(head);
+    return true;
+  }
+
+  get path(): string {
+    return this.#whole === null ? this.#bytes.toString('latin1', this.#pathFrom, this.#pathTo) : this.#whole.path;
+  }
+
+  get text(): string {
+    return this.#whole === null ? this.#bytes.toString('latin1', this.#start, this.#end) : this.#whole.text;
+  }
+
+  /** The memory is not ours to hold. */
+  letGo(): void {
+    this.#bytes = NOTHING;
+    this.#whole = null;
+  }
+}
+
+export interface Asked {
+  readonly method: string;
+  readonly upgrade: string | null;
+}
+
+/** The same of responses. */
+export class PassingResponse implements AnsweringHead {
+  status = 0;
+  isInterim = false;
+  body = 0;
+  #bytes: Buffer = NOTHING;
+  #start = 0;
+  #end = 0;
+  #typeFrom = 0;
+  #typeTo = 0;
+  #whole: ResponseHead | null = null;
+
+  scan(bytes: Buffer, start: number, end: number, { method }: Asked): number {
+    const next = scanResponseHead(bytes, start, end, plain);
+    if (next === NOT_PLAIN) return NOT_PLAIN;
+    const { status } = plain;
+    this.#whole = null;
+    this.#bytes = bytes;
+    this.#start = start;
+    this.#end = next;
+    this.#typeFrom = plain.typeFrom;
+    this.#typeTo = plain.typeTo;
+    this.status = status;
+    this.isInterim = false;
+    if (method === 'HEAD' || status === 204 || status === 304) this.body = 0;
+    else if (plain.isChunked) this.body = IN_CHUNKS;
+    else this.body = plain.contentLength === -1 ? UNTIL_CLOSE : plain.contentLength;
+    return next;
+  }
+
+  read(text: string, asked: Asked): boolean {
+    const head = parseResponseHead(text, asked);
+    if (head.kind === 'problem') return false;
+    this.#whole = head;
+    this.status = head.status;
+    this.isInterim = head.interim;
+    this.body = bodyOf(head);
+    return true;
+  }
+
+  get contentType(): string | null {
+    if (this.#whole !== null) return fieldValueOf(this.#whole.headers, 'content-type');
+    return this.#typeTo === 0 ? null : this.#bytes.toString('latin1', this.#typeFrom, this.#typeTo);
+  }
+
+  get text(): string {
+    return this.#whole === null ? this.#bytes.toString('latin1', this.#start, this.#end) : this.#whole.text;
+  }
+
+  letGo(): void {
+    this.#bytes = NOTHING;
+    this.#whole = null;
+  }
+}
+
+const bodyOf = ({ framing }: Pick<RequestHead, 'framing'>): number => {
+  if (framing.kind === 'chunked') return IN_CHUNKS;
+  if (framing.kind === 'until-close') return UNTIL_CLOSE;
+  return framing.kind === 'length' ? framing.length : 0;
+};
+
+const methodAt = (bytes: Buffer, from: number, to: number): string => {
+  const isGet =
+    to - from === 3 && bytes[from] === LETTER_G && bytes[from + 1] === LETTER_E && bytes[from + 2] === LETTER_T;
+  return isGet ? 'GET' : bytes.toString('latin1', from, to);
+};

@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { IdTable } from './id-table.ts';
+
+it('is what a Map is, whatever comes and goes, also where ids meet', () => {
+  // Some of them 64 and 128 slots apart, and odd ones beside even ones.
+  const id = fc.tuple(
+    fc.integer({ min: 0, max: 5 }),
+    fc.constantFrom(0, 128, 256, 1024),
+    fc.integer({ min: 0, max: 1 }),
+  );
+  const step = fc.record({ id: id.map(([low, high, odd]) => low * 2 + high + odd + 2), adds: fc.boolean() });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+      const table = new IdTable<{ id: number }>();
+      const model = new Map<number, { id: number }>();
+      for (const { id: given, adds } of steps) {
+        if (!adds) expect(table.delete(given)).toBe(model.delete(given));
+        else if (!model.has(given)) {
+          const item = { id: given };
+          table.add(item);
+          model.set(given, item);
+        }
+        for (const one of new Set(steps.map((other) => other.id))) expect(table.get(one)).toBe(model.get(one));
+        expect(table.size).toBe(model.size);
+      }
+      expect(table.values().sort((a, b) => a.id - b.id)).toEqual([...model.values()].sort((a, b) => a.id - b.id));
+    }),
+  );
+});
+
+it('grows with a flood and is small again behind it', () => {
+  const table = new IdTable<{ id: number }>();
+  for (let id = 2; id <= 40_000; id += 2) table.add({ id });
+  expect([table.size, table.get(39_998)?.id, table.get(3)]).toEqual([20_000, 39_998, undefined]);
+  for (let id = 2; id < 40_000; id += 2) expect(table.delete(id)).toBe(true);
+  expect([table.size, table.get(40_000)?.id, table.delete(2)]).toEqual([1, 40_000, false]);
+});

@@ -1,0 +1,51 @@
+// Small frames leave once a turn, and never behind a piece of bulk that came after them.
+import { expect, it } from 'vitest';
+import { TurnEnd } from './turn-end.ts';
+
+const turns = () => {
+  const soon: (() => void)[] = [];
+  const told: string[] = [];
+  const turnEnd = new TurnEnd((run) => soon.push(run));
+  return {
+    turnEnd,
+    told,
+    listener: (name: string) => ({ onTurnEnd: () => void told.push(name) }),
+    end: () => {
+      for (const run of soon.splice(0)) run();
+    },
+    get scheduled() {
+      return soon.length;
+    },
+  };
+};
+
+it('tells all that wait at the end of the turn, in order, and each once', () => {
+  const { turnEnd, told, listener, ...loop } = turns();
+  turnEnd.tell(listener('a'));
+  turnEnd.tell(listener('b'));
+  expect(told).toEqual([]);
+  loop.end();
+  loop.end();
+  expect(told).toEqual(['a', 'b']);
+});
+
+it('tells them before bulk, and at the end only those that came behind it', () => {
+  const { turnEnd, told, listener, ...loop } = turns();
+  turnEnd.tell(listener('a'));
+  turnEnd.beforeBulk();
+  expect(told).toEqual(['a']);
+  turnEnd.beforeBulk();
+  turnEnd.tell(listener('b'));
+  expect(told).toEqual(['a']);
+  loop.end();
+  expect(told).toEqual(['a', 'b']);
+});
+
+it('keeps for the next turn who asks while it tells', () => {
+  const loop = turns();
+  loop.turnEnd.tell({ onTurnEnd: () => loop.turnEnd.tell(loop.listener('again')) });
+  loop.end();
+  expect([loop.told, loop.scheduled]).toEqual([[], 1]);
+  loop.end();
+  expect(loop.told).toEqual(['again']);
+});

@@ -1,0 +1,64 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { FRAME, FRAME_KINDS } from './frames.ts';
+import { WIRE_LIMITS } from './limits.ts';
+import { decodeCompactOpen, type StreamHead, writeCompactOpen } from './open.ts';
+
+const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
+
+const compact = (head: StreamHead, windowBytes: number): Uint8Array => {
+  const target = new Uint8Array(HEADER + WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES);
+  return target.slice(HEADER, writeCompactOpen(target, 2, head, windowBytes));
+};
+
+const field = (type: number, value: Uint8Array): Buffer =>
+  Buffer.concat([Buffer.of(type, value.length >> 8, value.length & 0xff), value]);
+
+describe('OPEN_COMPACT', () => {
+  it('fits its frame with the longest fields, whatever they are written in', () => {
+    for (const letter of ['v', '\u0001', 'é', '€']) {
+      const head = {
+        tunnelId: letter.repeat(WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS),
+        visitor: letter.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS),
+        flow: 0xffff_ffff,
+        peerId: letter.repeat(WIRE_LIMITS.OPEN_PEER_ID_MAX_CHARS),
+      };
+      const payload = compact(head, 0);
+      expect(payload.length).toBeLessThanOrEqual(FRAME_KINDS[FRAME.OPEN_COMPACT].max);
+      expect(decodeCompactOpen(payload)).toEqual({ head, windowBytes: 0 });
+    }
+  });
+
+  it('cuts a visitor that the other side would refuse', () => {
+    const payload = compact({ tunnelId: 't', visitor: 'v'.repeat(5000) }, 0);
+    expect(decodeCompactOpen(payload)?.head.visitor).toBe('v'.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS));
+  });
+
+  it('does not mix up tunnels that follow each other', () => {
+    for (const tunnelId of ['tun_1', 'tun_2', 'tun_1', 'tün_1', 'tün_2', 'tun_', 'tun_1']) {
+      expect(decodeCompactOpen(compact({ tunnelId, visitor: '' }, 1))?.head.tunnelId).toBe(tunnelId);
+    }
+  });
+
+  it('passes over fields that it does not know, wherever they stand', () => {
+    const unknown = fc.record({ type: fc.integer({ min: 5, max: 255 }), value: fc.uint8Array({ maxLength: 300 }) });
+    const known = [field(1, Buffer.from('tun_1')), field(2, Buffer.from('[::1]:80')), field(4, Buffer.from('peer_1'))];
+    fc.assert(
+      fc.property(fc.array(unknown, { minLength: 4, maxLength: 4 }), (more) => {
+        const fields = more.flatMap(({ type, value }, index) => [field(type, value), known[index] ?? Buffer.of()]);
+        const open = decodeCompactOpen(Buffer.concat([Buffer.of(0, 0, 1, 0), ...fields]));
+        const head = { tunnelId: 'tun_1', visitor: '[::1]:80', peerId: 'peer_1' };
+        expect(open).toEqual({ head, windowBytes: 256 });
+      }),
+    );
+  });
+
+  it('reads any bytes without throwing, and a frame that was cut as nothing or as less', () => {
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void decodeCompactOpen(bytes)));
+    const payload = compact({ tunnelId: 'tun_1', visitor: '127.0.0.1:80', peerId: 'peer_1' }, 5);
+    for (let length = 0; length < payload.length; length += 1) {
+      const { head } = decodeCompactOpen(payload.subarray(0, length)) ?? { head: null };
+      if (head !== null) expect(head.peerId).toBeUndefined();
+    }
+  });
+});
