@@ -45,6 +45,10 @@ async function bundle({ entry, outfile, isSplit = false }) {
     sourcemap: 'linked',
     sourcesContent: false,
     legalComments: 'none',
+    // V8 keeps the text of what it runs, and two bytes a character where one of them is not Latin-1, as in a comment. Names stay as they
+    // are, and lines stay short: a stack says where.
+    minifyWhitespace: true,
+    lineLimit: 160,
     define: { __TUNNEL_VERSION__: JSON.stringify(version) },
     banner: { js: COMMONJS_NAMES },
     logLevel: 'warning',

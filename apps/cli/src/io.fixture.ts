@@ -57,6 +57,7 @@ export const makeTestIo = (options: TestIoOptions): TestIo => {
       },
     },
     stdoutClosed,
+    beforeCrash: () => {},
     // Also what goes into the temporary folder stays with the test.
     env: { TMPDIR: options.home, ...options.env },
     home: options.home,

@@ -7,6 +7,8 @@ export interface TextOutput {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
+  /** Bytes that are written and that nobody has taken yet. */
+  readonly writableLength?: number | undefined;
 }
 
 export interface TextInput extends NodeJS.ReadableStream {
@@ -19,6 +21,8 @@ export interface Io {
   readonly stderr: TextOutput;
   /** Settles when nobody reads stdout any more. */
   readonly stdoutClosed: Promise<void>;
+  /** `last` is called before the words of a crash are written. */
+  readonly beforeCrash: (last: () => void) => void;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   /** What this computer is called. */

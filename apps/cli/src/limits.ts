@@ -4,6 +4,14 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 
 export const CLI_LIMITS = {
+  // --- output ---
+  /** from one write of request lines to the next, where there is no terminal; the first after a pause is written at once */
+  STDOUT_EVERY_MS: 50,
+  /** what waits for whoever reads stdout slowly; lines of requests beyond it are left out and counted */
+  STDOUT_LAG_MAX_BYTES: 1 * MiB,
+  /** how long the end of a command waits for a slow reader of what it has written */
+  STDOUT_LAST_MS: 1000,
+
   // --- agent ---
   /** the longest path of a Unix socket that every system takes, with room for the longest pid */
   AGENT_SOCKET_PATH_MAX_BYTES: 100,

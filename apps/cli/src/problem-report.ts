@@ -106,5 +106,8 @@ const textOf = (error: unknown): string => {
 /** Control characters, ends of lines and paragraphs, and signs that turn the direction of what follows. */
 const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu;
 
+/** What nearly every text is: nothing in it steers, and no blank stands at its ends. */
+const PLAIN = /^[!-~](?:[ -~]*[!-~])?$/;
+
 /** An edge's message may hold anything; a line of ours stays a line, and moves no cursor. */
-export const oneLine = (text: string): string => text.replace(STEERING, ' ').trim();
+export const oneLine = (text: string): string => (PLAIN.test(text) ? text : text.replace(STEERING, ' ').trim());

@@ -15,7 +15,7 @@ import { type Io, VERSION } from './io.ts';
 import { jsonOutput } from './output/json.ts';
 import { LiveOutput } from './output/live.ts';
 import { fanOut, type Output } from './output/output.ts';
-import { RunLines } from './output/run-lines.ts';
+import { runLines } from './output/run-lines.ts';
 import { type RunningClient, type TunnelRun, TunnelsOfRun } from './running-client.ts';
 import { chooseLogger } from './settings.ts';
 import { listenForStops, type Stop } from './until-stopped.ts';
@@ -186,5 +186,5 @@ const chooseOutput = ({ settings, flags, readyFields }: TunnelRun, io: Io): Outp
   if (flags.json === true) return jsonOutput(io, readyFields);
   // A terminal without a cursor that moves gets lines, as a pipe does.
   const isLive = io.stdout.isTTY === true && io.env['TERM'] !== 'dumb';
-  return isLive ? new LiveOutput(io, settings.server) : new RunLines(io);
+  return isLive ? new LiveOutput(io, settings.server) : runLines(io);
 };

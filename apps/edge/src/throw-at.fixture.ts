@@ -1,4 +1,5 @@
 // Faults raised on purpose, below each guard of the edge, by replacing what the guard calls. Nothing of it is in the product. Used by tests only.
+import { ConnectionGate } from '@tunnel/http-shell';
 import { guard, type Listener } from '@tunnel/mux';
 import { vi } from 'vitest';
 import { TunnelCounters } from './backend/tunnel-counters.ts';
@@ -6,6 +7,7 @@ import { Http1Input } from './ingress/http/http1/http1-input.ts';
 import { Http1Visitor } from './ingress/http/http1/http1-visitor.ts';
 import { Linger } from './ingress/http/http1/visitor-waits.ts';
 import { Http2Request } from './ingress/http/http2/http2-request.ts';
+import { HttpsPort } from './ingress/http/https-port.ts';
 import { UdpFlow } from './ingress/udp/udp-flow.ts';
 import { UdpPort } from './ingress/udp/udp-port.ts';
 import { H2cConnection } from './upstream/h2c/h2c-connections.ts';
@@ -20,9 +22,16 @@ interface Below {
   readonly caller?: string;
   /** Called for everybody in turn: only for one that was not there when the last turn was made. */
   readonly isNew?: true;
+  /** Only with this as its first argument. */
+  readonly first?: string;
 }
 
 const METHODS: readonly Below[] = [
+  { where: 'http.connection', prototype: ConnectionGate.prototype, method: 'accept', first: 'http' },
+  { where: 'https.connection', prototype: ConnectionGate.prototype, method: 'accept', first: 'https' },
+  { where: 'https.handshake', prototype: HttpsPort.prototype, method: 'takesSocket' },
+  { where: 'https.secure', prototype: HttpsPort.prototype, method: 'isSecure' },
+  { where: 'tcp.connection', prototype: ConnectionGate.prototype, method: 'accept', first: 'tcp' },
   { where: 'socket.data', prototype: Http1Visitor.prototype, method: 'onData' },
   { where: 'socket.end', prototype: Http1Visitor.prototype, method: 'onEnd' },
   { where: 'socket.drain', prototype: Http1Visitor.prototype, method: 'onDrain' },
@@ -79,6 +88,7 @@ const replaceMethod = (prototype: object, method: string, points: readonly Below
     const isMeant =
       point !== undefined &&
       !(point.isNew === true && seen.has(this)) &&
+      (point.first === undefined || point.first === given[0]) &&
       (point.caller === undefined || new Error('who calls?').stack?.includes(point.caller) === true);
     if (isMeant) fire(point.where);
     if (point === undefined) seen.add(this);
@@ -92,12 +102,14 @@ const replaceMethod = (prototype: object, method: string, points: readonly Below
 /** From here on, for whatever is made later; the result takes it back. */
 export const allowFaults = (): (() => void) => {
   const { listen, accept } = guard;
-  const faulty =
-    (where: string, act: Listener): Listener =>
-    (a, b, c, d) => {
-      if (armed === where) fire(where);
+  const faulty = (where: string, act: Listener): Listener => {
+    // The client of the stage speaks every second: a fault of the control plane is meant for one that comes later.
+    const isMeant = !where.startsWith('control.') || armed !== null;
+    return (a, b, c, d) => {
+      if (isMeant && armed === where) fire(where);
       act(a, b, c, d);
     };
+  };
   const spies = [
     vi
       .spyOn(guard, 'listen')

@@ -8,6 +8,7 @@ import {
   type Logger,
   type LoggerOptions,
   onSignals,
+  releaseStartMemory,
   Secret,
   type ServerConfig,
   systemClock,
@@ -101,6 +102,7 @@ export const runServer = async (
     };
     host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
     manager.ready();
+    releaseStartMemory();
     const signal = await stop.asked;
     manager.stopping();
     logger.info({ signal, drain_secs: config.server.drain_secs }, 'stopping: open connections may finish');

@@ -108,8 +108,11 @@ describe('the service manager', () => {
   it('is told that a client lives, while it watches', async () => {
     const { env, calls } = environment();
     start(['http', port], { env: { ...env, WATCHDOG_USEC: '400000' } });
-    await eventually(() => expect(calls().filter((call) => call === 'WATCHDOG=1').length).toBeGreaterThan(1));
-    expect(calls()).toContain('READY=1');
+    await eventually(() => {
+      expect(calls().filter((call) => call === 'WATCHDOG=1').length).toBeGreaterThan(1);
+      // A busy machine may need longer to be ready than to be alive.
+      expect(calls()).toContain('READY=1');
+    });
   });
 });
 

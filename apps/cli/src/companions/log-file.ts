@@ -2,7 +2,7 @@
 import { Fault } from '@tunnel/errors';
 import { openLogFile } from '@tunnel/runtime';
 import type { Io } from '../io.ts';
-import { JsonEvents } from '../output/json.ts';
+import { droppedEvent, JsonEvents, jsonLine } from '../output/json.ts';
 import { problemLines } from '../problem-report.ts';
 import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
 
@@ -17,13 +17,12 @@ export const openEventLog = (
   { clock }: Pick<Io, 'clock'>,
   onProblem: (text: string) => void,
 ): EventLog => {
-  const lineOf = (event: object): string => `${JSON.stringify(event)}\n`;
   const file = openLogFile({
     ...{ path, clock },
     onProblem: (reason) => onProblem(problemLines(new Fault('CLIENT_LOG_FILE', { file: path, reason })).join('\n')),
-    droppedLine: (lines) => lineOf({ event: 'log_dropped', at: new Date(clock.now()).toISOString(), lines }),
+    droppedLine: (lines) => jsonLine(droppedEvent(lines, clock)),
   });
-  return { write: (event) => file.write(lineOf(event)), close: () => file.close() };
+  return { write: (event) => file.write(jsonLine(event)), close: () => file.close() };
 };
 
 export const logFile = ({ settings: { logFile: path } }: TunnelRun, io: Io): Companion | null => {

@@ -19,6 +19,7 @@ import type {
   ToolCall,
   ToolHost,
 } from '@tunnel/mcp-tools';
+import { unlessAborted } from '@tunnel/runtime';
 import { edgeSource, keyHolder } from '../api/account-tunnels.ts';
 import { awaitRequest } from '../api/await-request.ts';
 import { readGroups } from '../api/edge-api.ts';
@@ -278,11 +279,3 @@ const inWords = async <T>({ signal }: ToolCall, run: () => Promise<T>): Promise<
     throw faultOf(error) ?? error;
   }
 };
-
-/** What cannot be ended is not waited for. */
-const unlessAborted = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const leave = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', leave, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
-  });

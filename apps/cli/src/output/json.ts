@@ -14,6 +14,7 @@ import type { Clock } from '@tunnel/runtime';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { hintOf } from '../problem-report.ts';
+import { BatchedLines } from './batched-lines.ts';
 import { type FinishedRequest, LineOutput } from './lines.ts';
 import { tunnelPage } from './live-block.ts';
 import { fanOut, type Output, type RemovedTunnel } from './output.ts';
@@ -28,10 +29,25 @@ export interface JsonEvent {
 type ReadyFields = (tunnel: Tunnel) => Readonly<Record<string, unknown>>;
 
 /** `moreOfReady`: what a command has to say besides of a tunnel that is open. */
-export const jsonOutput = (io: Pick<Io, 'stdout' | 'stderr' | 'clock'>, moreOfReady?: ReadyFields): Output => {
-  const print = (event: JsonEvent): unknown => io.stdout.write(`${JSON.stringify(event)}\n`);
-  return fanOut([new ErrorLines(io), new JsonEvents(io.clock, print, moreOfReady)]);
+export const jsonOutput = (
+  io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'beforeCrash'>,
+  moreOfReady?: ReadyFields,
+): Output => {
+  const lines = new BatchedLines(io, { droppedText: (count) => jsonLine(droppedEvent(count, io.clock)) });
+  const print = (event: JsonEvent): unknown =>
+    event.event === 'request' ? lines.add(jsonLine(event)) : lines.stdout.write(jsonLine(event));
+  const events = new JsonEvents(io.clock, print, moreOfReady);
+  return fanOut([new ErrorLines(lines), events, { onEnd: () => lines.close() }]);
 };
+
+export const jsonLine = (event: object): string => `${JSON.stringify(event)}\n`;
+
+/** In the place of lines that could not be written. */
+export const droppedEvent = (lines: number, clock: Pick<Clock, 'now'>): JsonEvent => ({
+  event: 'log_dropped',
+  at: new Date(clock.now()).toISOString(),
+  lines,
+});
 
 /** Errors are for people too, on their own channel. */
 class ErrorLines extends LineOutput {

@@ -18,12 +18,15 @@ import { bytesText, type Colours, counted } from './text.ts';
 
 export class LineOutput implements Output {
   readonly #io: Pick<Io, 'stdout' | 'stderr'>;
+  readonly #printRequest: (line: string) => unknown;
   readonly #names = new Set<string>();
   /** What was said last of each connection to a peer: a refusal that ends the start was said when it came. */
   readonly #refusals = new Map<string, string>();
 
-  constructor(io: Pick<Io, 'stdout' | 'stderr'>) {
+  /** `printRequest`: where the lines of requests go, which come oftener than all others. */
+  constructor(io: Pick<Io, 'stdout' | 'stderr'>, printRequest = (line: string): unknown => io.stdout.write(line)) {
     this.#io = io;
+    this.#printRequest = printRequest;
   }
 
   onClient(_client: Pick<Client, 'session'>): void {}
@@ -41,7 +44,7 @@ export class LineOutput implements Output {
   onRequest(event: RequestEvent): void {
     this.#names.add(event.tunnel.name);
     if (event.type !== 'request-finished') return;
-    this.#io.stdout.write(`${requestLine(event, { named: this.#names.size > 1 })}\n`);
+    this.#printRequest(`${requestLine(event, { named: this.#names.size > 1 })}\n`);
   }
 
   onInspector(url: string | null): void {
@@ -224,29 +227,38 @@ export interface LineShape {
 
 /** One request in one line: when, what, how it went and how long it took. */
 export const requestLine = (event: FinishedRequest, { width, named, untimed, colours }: LineShape): string => {
-  const lead = [
-    ...(untimed === true ? [] : [clockText(event.at)]),
-    ...(named ? [oneLine(event.tunnel.name)] : []),
-  ].join(' ');
-  const marks = [...(event.aborted ? ['aborted'] : []), ...(event.replayOf === null ? [] : ['replay'])];
+  const time = untimed === true ? '' : clockText(event.at);
+  const name = named ? oneLine(event.tunnel.name) : '';
+  const lead = time === '' || name === '' ? time + name : `${time} ${name}`;
+  const tail = `${event.aborted ? ' aborted' : ''}${event.replayOf === null ? '' : ' replay'}`;
   const path = oneLine(event.path);
   const status = paintStatus(event, colours);
   const duration = durationText(event.durationMs);
-  if (width === undefined) return [lead, oneLine(event.method), path, status, duration, ...marks].join(' ');
+  if (width === undefined) return `${lead} ${oneLine(event.method)} ${path} ${status} ${duration}${tail}`;
   const method = oneLine(event.method).slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH);
-  const tail = marks.map((mark) => ` ${mark}`).join('');
   const room = Math.max(PATH_LEAST, width - lead.length - METHOD_WIDTH - DURATION_WIDTH - tail.length - 7);
   const dim = colours?.dim ?? String;
   return `${dim(lead)} ${method} ${cut(path, room).padEnd(room)} ${status} ${duration.padStart(DURATION_WIDTH)}${tail}`;
 };
 
+/** In the place of lines that nobody could have read. */
+export const moreRequestsText = (count: number): string => `… and ${count} more requests`;
+
 /** The end of a path tells more than its middle; of a query, less. */
 const cut = (text: string, room: number): string => (text.length <= room ? text : `${text.slice(0, room - 1)}…`);
 
+let clockSecond = Number.NaN;
+let clockSecondText = '';
+
+/** Most lines are of the same second as the one before. */
 const clockText = (at: number): string => {
+  const second = Math.floor(at / 1000);
+  if (second === clockSecond) return clockSecondText;
   const time = new Date(at);
   const parts = [time.getHours(), time.getMinutes(), time.getSeconds()];
-  return parts.map((part) => String(part).padStart(2, '0')).join(':');
+  clockSecond = second;
+  clockSecondText = parts.map((part) => String(part).padStart(2, '0')).join(':');
+  return clockSecondText;
 };
 
 export const durationText = (ms: number): string => {

@@ -130,6 +130,33 @@ describe('a tunnel of an account', () => {
     expect(screen.lines).toContain('Requests    1 request, 80 B in, 120 B out');
   });
 
+  it('is drawn at most twenty times a second, whatever comes, and what is not shown is counted', async () => {
+    const { screen, clock, output, connect } = show({ rows: 5000 });
+    const tunnel = tunnelOf();
+    connect();
+    output.onStatus({ type: 'tunnel-opened', tunnel });
+    await clock.advance(1000);
+    const request = { id: 'req_1', tunnel, method: 'GET', at: 0, replayOf: null } as const;
+    const outcome = { status: 200, durationMs: 8, requestBytes: 0, responseBytes: 2, aborted: false } as const;
+    const finish = (path: string): void => output.onRequest({ type: 'request-finished', ...request, ...outcome, path });
+    const before = screen.writes;
+    for (let ms = 0; ms < 1000; ms += 1) {
+      for (let at = 0; at < 10; at += 1) finish('/hook');
+      await clock.advance(1);
+    }
+    expect(screen.writes - before).toBeLessThanOrEqual(20);
+    await clock.advance(1000);
+    const shown = screen.lines.filter((line) => line.includes(' /hook ')).length;
+    const counted = screen.lines.flatMap((line) => /^… and (\d+) more requests$/.exec(line)?.[1] ?? []);
+    expect(shown + counted.reduce((sum, count) => sum + Number(count), 0)).toBe(10_000);
+    // At rest every line is shown.
+    for (let at = 0; at < 5; at += 1) {
+      finish(`/rest/${at}`);
+      await clock.advance(250);
+      expect(screen.lines.filter((line) => line.includes(`/rest/${at} `))).toHaveLength(1);
+    }
+  });
+
   it('moves no cursor with what edge and platform call things', async () => {
     const hostile = 'a\u001b[2J\r\nb';
     const session = { ...SESSION, account: hostile, plan: hostile, regionName: hostile, dashboardUrl: hostile };

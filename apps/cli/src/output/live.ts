@@ -13,7 +13,7 @@ import type { Timer } from '@tunnel/runtime';
 import pc from 'picocolors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import { drainText, LineOutput, requestLine } from './lines.ts';
+import { drainText, LineOutput, moreRequestsText, requestLine } from './lines.ts';
 import { type BlockFacts, blockLines, type RunState } from './live-block.ts';
 import type { Output, RemovedTunnel } from './output.ts';
 import { RedrawnLines, widthOf } from './redrawn-lines.ts';
@@ -146,7 +146,7 @@ export class LiveOutput implements Output {
   }
 
   #takeRequests(): string[] {
-    if (this.#unshown > 0) this.#requests.push(`… and ${this.#unshown} more requests`);
+    if (this.#unshown > 0) this.#requests.push(moreRequestsText(this.#unshown));
     this.#unshown = 0;
     return this.#requests.splice(0);
   }

@@ -2,8 +2,16 @@
 import type { Client, StatusEvent } from '@tunnel/client';
 import type { Io } from '../io.ts';
 import { oneLine } from '../problem-report.ts';
-import { inspectorText, LineOutput } from './lines.ts';
+import { BatchedLines } from './batched-lines.ts';
+import { inspectorText, LineOutput, moreRequestsText } from './lines.ts';
 import { tunnelPage } from './live-block.ts';
+import { fanOut, type Output } from './output.ts';
+
+/** Those of requests in batches. */
+export const runLines = (io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'beforeCrash'>): Output => {
+  const lines = new BatchedLines(io, { droppedText: (count) => `${moreRequestsText(count)}\n` });
+  return fanOut([new RunLines(lines, (line) => lines.add(line)), { onEnd: () => lines.close() }]);
+};
 
 export class RunLines extends LineOutput {
   readonly #stdout: Io['stdout'];
@@ -11,8 +19,8 @@ export class RunLines extends LineOutput {
   #inspector: { readonly url: string | null } | null = null;
   #state: 'connecting' | 'held' | 'told' = 'connecting';
 
-  constructor(io: Pick<Io, 'stdout' | 'stderr'>) {
-    super(io);
+  constructor(io: Pick<Io, 'stdout' | 'stderr'>, printRequest?: (line: string) => unknown) {
+    super(io, printRequest);
     this.#stdout = io.stdout;
   }
 

@@ -16,6 +16,7 @@ export class TerminalScreen implements TextOutput {
   readonly rows: number;
   /** Everything that was written, as it was. */
   written = '';
+  writes = 0;
   #grid: Row[] = [{ text: '', isWrapped: false }];
   #row = 0;
   #column = 0;
@@ -33,6 +34,7 @@ export class TerminalScreen implements TextOutput {
 
   write(text: string): void {
     this.written += text;
+    this.writes += 1;
     for (const [token, count, command] of text.matchAll(TOKEN)) {
       if (command !== undefined) this.#command(command, Number(count === '' ? 1 : count));
       else if (token === '\r') this.#column = 0;

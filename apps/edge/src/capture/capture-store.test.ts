@@ -30,6 +30,17 @@ describe('what is kept', () => {
     expect(store.find('tun_web', store.idOf(all[200] as CaptureRecorder))).toBe(all[200]);
   });
 
+  it('the same after many more, also of one that another tunnel serves in the end', () => {
+    const { store } = captureStore();
+    const all = Array.from({ length: 1000 }, () => begin(store));
+    const moved = begin(store);
+    moved.discard();
+    expect(store.list('tun_web', 1000).recorders).toEqual(all.slice(-199).reverse());
+    const last = begin(store);
+    expect(store.list('tun_web', 2).recorders).toEqual([last, all.at(-1)]);
+    expect(store.bytes).toBe(200 * last.keptBytes);
+  });
+
   it('nothing of a request that another tunnel serves', () => {
     const { store } = captureStore();
     const kept = begin(store);

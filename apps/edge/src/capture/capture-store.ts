@@ -220,6 +220,9 @@ export class CaptureStore implements TunnelWatcher {
 /** On the monotonic clock; NaN, which is never later than anything: it is under way. */
 const finishedMs = ({ info, durationMs }: CaptureRecorder): number => info.startedMs + (durationMs ?? Number.NaN);
 
+/** So many may have gone from the front before the others move up: with each request it would be all of them. */
+const GAP_MAX = 256;
+
 /** The last requests of one tunnel, oldest first. */
 class TunnelCaptures implements CaptureBuffer {
   readonly tunnelId: string;
@@ -230,7 +233,10 @@ class TunnelCaptures implements CaptureBuffer {
   /** Older requests were here and had to go. */
   isTruncated = false;
   readonly #store: CaptureStore;
-  readonly #recorders: CaptureRecorder[] = [];
+  /** null: it is gone. */
+  readonly #recorders: (CaptureRecorder | null)[] = [];
+  /** As many of them, the first ones, are gone. */
+  #gap = 0;
 
   constructor(tunnelId: string, owner: Owner, store: CaptureStore) {
     this.tunnelId = tunnelId;
@@ -239,16 +245,20 @@ class TunnelCaptures implements CaptureBuffer {
   }
 
   get size(): number {
-    return this.#recorders.length;
+    return this.#recorders.length - this.#gap;
   }
 
   /** Newest first. */
   newest(limit: number): CaptureRecorder[] {
-    return this.#recorders.slice(-limit).reverse();
+    return this.#kept().slice(-limit).reverse();
   }
 
   find(isIt: (recorder: CaptureRecorder) => boolean): CaptureRecorder | undefined {
-    return this.#recorders.find(isIt);
+    return this.#kept().find(isIt);
+  }
+
+  #kept(): CaptureRecorder[] {
+    return this.#recorders.slice(this.#gap) as CaptureRecorder[];
   }
 
   add(recorder: CaptureRecorder): void {
@@ -276,10 +286,7 @@ class TunnelCaptures implements CaptureBuffer {
   #grow(bytes: number): void {
     this.bytes += bytes;
     this.#store.onChanged(this, bytes);
-    while (
-      this.#recorders.length > EDGE_LIMITS.CAPTURES_PER_TUNNEL ||
-      this.bytes > EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL
-    ) {
+    while (this.size > EDGE_LIMITS.CAPTURES_PER_TUNNEL || this.bytes > EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL) {
       this.dropOldest(1);
     }
   }
@@ -287,11 +294,17 @@ class TunnelCaptures implements CaptureBuffer {
   dropOldest(count: number): void {
     let freed = 0;
     for (let left = count; left > 0; left -= 1) {
-      const recorder = this.#recorders.shift();
-      if (recorder === undefined) break;
+      const recorder = this.#recorders[this.#gap] ?? null;
+      if (recorder === null) break;
+      this.#recorders[this.#gap] = null;
+      this.#gap += 1;
       recorder.buffer = null;
       freed += recorder.keptBytes;
       this.isTruncated = true;
+    }
+    if (this.#gap >= GAP_MAX) {
+      this.#recorders.splice(0, this.#gap);
+      this.#gap = 0;
     }
     this.bytes -= freed;
     this.#store.onChanged(this, -freed);

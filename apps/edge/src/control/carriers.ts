@@ -2,10 +2,16 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
 import { type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Carrier, createCarrier, MuxSession, processBudget, type ReportInternalError } from '@tunnel/mux';
+import {
+  type Carrier,
+  createCarrier,
+  isSecured,
+  MuxSession,
+  processBudget,
+  type ReportInternalError,
+} from '@tunnel/mux';
 import { CARRIER_PROTOCOL, carrierTagOf, type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, type LogLimiter, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
@@ -33,7 +39,7 @@ export const upgradeCarrier = (
     return refuseUpgrade(socket, 426, `this path speaks ${CARRIER_PROTOCOL}`);
   }
   if (request.method !== 'GET') return refuseUpgrade(socket, 400, 'a carrier begins with GET');
-  if (socket instanceof TLSSocket && socket.getProtocol() !== 'TLSv1.3') {
+  if (isSecured(socket) && socket.getProtocol() !== 'TLSv1.3') {
     return refuseUpgrade(socket, 426, 'carriers need TLS 1.3');
   }
   const token = /^Bearer ([\w-]{1,200})$/i.exec(request.headers.authorization ?? '')?.[1];

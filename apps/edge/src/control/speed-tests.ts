@@ -3,11 +3,11 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { type PeerCertificate, TLSSocket } from 'node:tls';
+import type { PeerCertificate } from 'node:tls';
 import { ByteWindow, type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
-import type { ReportInternalError } from '@tunnel/mux';
+import { isSecured, type ReportInternalError } from '@tunnel/mux';
 import type { Clock } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -165,7 +165,7 @@ const refuse = (request: IncomingMessage, response: ServerResponse, fault: Fault
 
 /** By it a client sees that somebody in between opens TLS: the certificate that it was shown has another issuer. */
 const nameIssuer = ({ socket }: IncomingMessage, response: ServerResponse): void => {
-  if (!(socket instanceof TLSSocket)) return;
+  if (!isSecured(socket)) return;
   const { issuer } = (socket.getCertificate() ?? {}) as Partial<PeerCertificate>;
   const name = issuer?.CN ?? issuer?.O;
   if (typeof name === 'string') response.setHeader('tunnel-certificate-issuer', name.replace(/[^\x20-\x7e]/g, '?'));

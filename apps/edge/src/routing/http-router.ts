@@ -61,6 +61,29 @@ export interface HttpRouterOptions {
   readonly takesClients: boolean;
 }
 
+/** A connection asks for one host after the other, and nearly always for the same: its name is cut out once. */
+class VisitorConnection implements VisitorInfo {
+  readonly address: string;
+  readonly scheme: VisitorInfo['scheme'];
+  readonly isProxy: boolean;
+  #host: string | null = null;
+  #name: string | null = null;
+
+  constructor(address: string, scheme: VisitorInfo['scheme'], isProxy: boolean) {
+    this.address = address;
+    this.scheme = scheme;
+    this.isProxy = isProxy;
+  }
+
+  nameOf(host: string, domain: string): string | null {
+    if (host !== this.#host) {
+      this.#host = host;
+      this.#name = subdomainOf(host, domain);
+    }
+    return this.#name;
+  }
+}
+
 const CLIENT_PATHS: ReadonlySet<string | undefined> = new Set([CONTROL_PATH, CARRIER_PATH, SPEED_PATH]);
 
 export class HttpRouter {
@@ -75,7 +98,7 @@ export class HttpRouter {
   /** Of a connection, as the listener knows it. */
   visitorOf(remoteAddress: string, scheme: VisitorInfo['scheme']): VisitorInfo {
     const address = plainAddress(remoteAddress);
-    return { address, scheme, isProxy: this.#proxies.trusts(address) };
+    return new VisitorConnection(address, scheme, this.#proxies.trusts(address));
   }
 
   route(connection: VisitorInfo, head: RequestHead): RouteDecision {
@@ -85,12 +108,17 @@ export class HttpRouter {
     if (redirectPort !== null && isOfDomain(head.host, this.#given.domain)) {
       return { own: redirectToHttps(head, redirectPort) };
     }
-    const name = subdomainOf(head.host, this.#given.domain);
+    const name = this.#nameOf(connection, head.host);
     if (name === null && redirectPort === null && this.#isOfClient(head)) return TO_CONTROL;
     const route = name === null ? undefined : this.#given.tunnels.at({ kind: 'name', name });
     if (route !== undefined) return { route, visitor };
     if (name !== null && this.#given.names.isHeld(name)) return { fault: new Fault('TUNNEL_AWAY') };
     return { fault: new Fault('TUNNEL_NOT_FOUND', { host: head.host === '' ? 'this address' : head.host }) };
+  }
+
+  #nameOf(connection: VisitorInfo, host: string): string | null {
+    const { domain } = this.#given;
+    return connection instanceof VisitorConnection ? connection.nameOf(host, domain) : subdomainOf(host, domain);
   }
 
   /** At a host that no tunnel can have, so that these paths are every service's own. */

@@ -19,7 +19,8 @@ export class Registry {
   readonly groups: GroupDirectory<Tunnel>;
   readonly #watcher: TunnelWatcher | null;
   readonly #byId = new Map<string, Tunnel>();
-  /** Those that stand alone. */
+  /** Those that stand alone: at a name, asked for with each request, and elsewhere. */
+  readonly #byName = new Map<string, Tunnel>();
   readonly #byEndpoint = new Map<string, Tunnel>();
 
   constructor(watcher: TunnelWatcher | null = null, groups = new GroupDirectory<Tunnel>()) {
@@ -51,18 +52,27 @@ export class Registry {
 
   add(tunnel: Tunnel): void {
     this.#byId.set(tunnel.tunnelId, tunnel);
-    if (tunnel.group === null) this.#byEndpoint.set(endpointKey(tunnel.endpoint), tunnel);
+    const { endpoint } = tunnel;
+    if (tunnel.group === null) this.#tunnelsLike(endpoint).set(keyOf(endpoint), tunnel);
     this.#watcher?.tunnelAdded(tunnel);
   }
 
   remove(tunnel: Tunnel): void {
-    if (this.#aloneAt(tunnel.endpoint) === tunnel) this.#byEndpoint.delete(endpointKey(tunnel.endpoint));
+    const { endpoint } = tunnel;
+    if (this.#aloneAt(endpoint) === tunnel) this.#tunnelsLike(endpoint).delete(keyOf(endpoint));
     if (this.#byId.get(tunnel.tunnelId) !== tunnel) return;
     this.#byId.delete(tunnel.tunnelId);
     this.#watcher?.tunnelRemoved(tunnel);
   }
 
   #aloneAt(endpoint: PublicEndpoint): Tunnel | undefined {
-    return this.#byEndpoint.get(endpointKey(endpoint));
+    return this.#tunnelsLike(endpoint).get(keyOf(endpoint));
+  }
+
+  #tunnelsLike({ kind }: PublicEndpoint): Map<string, Tunnel> {
+    return kind === 'name' ? this.#byName : this.#byEndpoint;
   }
 }
+
+/** A name is its own key: one that is put together anew would have to be hashed with each request. */
+const keyOf = (endpoint: PublicEndpoint): string => (endpoint.kind === 'name' ? endpoint.name : endpointKey(endpoint));

@@ -54,7 +54,8 @@ export const hasBodyOf = (framing: Framing): boolean =>
   framing.kind === 'chunked' || (framing.kind === 'length' && framing.length > 0);
 
 /** They change nothing, so that they may be sent again (RFC 9110, 9.2.1). */
-const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+const isSafe = (method: string): boolean =>
+  method === 'GET' || method === 'HEAD' || method === 'OPTIONS' || method === 'TRACE';
 export const ABORTED: StreamReason = { code: 'cancelled', text: 'the visitor left' };
 export const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection cannot be used again' };
 
@@ -120,12 +121,12 @@ export abstract class UpstreamRequest implements Guarded {
   protected abstract letGo(reason: StreamReason): void;
 
   /** From the last byte of the request to now: what the service, and the way to it, takes. */
-  get serviceMs(): number {
-    return this.context.preciseNow() - this.lastProgressMs;
+  serviceMs(nowMs: number): number {
+    return nowMs - this.lastProgressMs;
   }
 
   protected get isRepeatable(): boolean {
-    return !this.request.hasBody && SAFE_METHODS.has(this.request.head.method);
+    return !this.request.hasBody && isSafe(this.request.head.method);
   }
 
   /** Whether the same service is worth a second try: the others of its group are asked sooner than a client is waited for. */

@@ -9,6 +9,7 @@ import {
   type Logger,
   loadServerConfig,
   lockHolder,
+  releaseStartMemory,
   Secret,
   systemClock,
   takeLock,
@@ -98,6 +99,7 @@ const serve = async (part: PartName, { parts, start, parent, logger, counters }:
     return EXIT_UNEXPECTED;
   }
   parent.say(describe(parts));
+  releaseStartMemory();
   const sayCounters = (): void => parent.say({ kind: 'counters', counters: counters() });
   sayCounters();
   const ticking = systemClock.setInterval(sayCounters, PART_BOUNDS.COUNTERS_EVERY_MS);

@@ -1,11 +1,10 @@
 // The public HTTP side: takes over visitors' connections, routes their requests by Host, counts, and knows when the last one
 // has gone. Listening is the listeners' business, so that plain and TLS ports share one ingress.
-import type { Socket } from 'node:net';
 import { totalmem } from 'node:os';
 import type { TLSSocket } from 'node:tls';
-import type { ChunkedForm, RequestHead } from '@tunnel/core';
+import { type ChunkedForm, LinkedSet, type RequestHead } from '@tunnel/core';
 import { type AcceptedConnection, type ConnectionGate, RETRY_AFTER_SECS } from '@tunnel/http-shell';
-import { adoptSocket, type ReportInternalError } from '@tunnel/mux';
+import { type AcceptedSocket, endOf, type ReportInternalError } from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Balancer } from '../../routing/balancer.ts';
@@ -54,7 +53,7 @@ export class HttpIngress implements VisitorOwner {
   readonly clients: ClientIngress | null;
   readonly totals = new HttpTotals();
   readonly #given: HttpIngressOptions;
-  readonly #visitors = new Set<Visitor>();
+  readonly #visitors = new LinkedSet<Visitor>();
   readonly #refused = new RefusedVisitors(this);
   #ticking: Timer | undefined;
   readonly #queuesMaxBytes: number;
@@ -93,8 +92,8 @@ export class HttpIngress implements VisitorOwner {
     this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }
 
-  /** Takes over an accepted, paused socket that speaks HTTP/1.1. */
-  accept(socket: Socket, scheme: 'http' | 'https', accepted: AcceptedConnection): void {
+  /** Takes over an accepted socket that speaks HTTP/1.1, and of which nothing is read yet. */
+  accept(socket: AcceptedSocket, scheme: 'http' | 'https', accepted: AcceptedConnection): void {
     const { remoteAddress } = socket;
     // Gone between the kernel's accept and ours.
     if (remoteAddress === undefined) {
@@ -102,7 +101,7 @@ export class HttpIngress implements VisitorOwner {
       return;
     }
     const info = this.#given.router.visitorOf(remoteAddress, scheme);
-    this.#take(accepted, (owner) => new Http1Visitor(adoptSocket(socket), info, owner, accepted));
+    this.#take(accepted, (owner) => new Http1Visitor(endOf(socket), info, owner, accepted));
   }
 
   /** Takes over a socket whose TLS handshake chose HTTP/2. */
@@ -128,7 +127,7 @@ export class HttpIngress implements VisitorOwner {
     }
     const visitor = make(this);
     accepted.served = visitor;
-    this.#visitors.add(visitor);
+    visitor.amongServed = this.#visitors.add(visitor);
     visitor.start();
     return visitor;
   }
@@ -163,7 +162,7 @@ export class HttpIngress implements VisitorOwner {
   }
 
   onClosed(visitor: Visitor): void {
-    if (!this.#visitors.delete(visitor)) return;
+    if (!this.#visitors.delete(visitor.amongServed)) return;
     this.#given.onStreamEnd?.();
     if (this.#visitors.size > 0) return;
     const waiters = this.#idleWaiters;
@@ -175,7 +174,7 @@ export class HttpIngress implements VisitorOwner {
 
   #tick(): void {
     const nowMs = this.services.now();
-    for (const visitor of this.#visitors) {
+    for (const visitor of [...this.#visitors]) {
       try {
         visitor.tick(nowMs);
       } catch (error) {

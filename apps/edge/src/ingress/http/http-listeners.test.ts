@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { checkServerIdentity, type TLSSocket } from 'node:tls';
+import { allowStaticReads } from '@tunnel/mux';
 import { eventually, renewedCertificate } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
@@ -55,6 +56,17 @@ it.each(['TLSv1.2', 'TLSv1.3'] as const)('speaks %s and HTTP/1.1, with and witho
   expect(await read(named, GET)).toContain('/a over https');
   const both = await secured(dialTls(stand, { ...pinned, ALPNProtocols: ['http/1.1', 'h2'] }));
   expect(both.alpnProtocol).toBe('h2');
+});
+
+it('speaks the same with static reads switched off, when node:tls does every handshake', async () => {
+  allowStaticReads(false);
+  cleanups.push(() => allowStaticReads(true));
+  const { stand } = await start();
+  const plain = await secured(dialTls(stand));
+  expect(await read(plain, GET)).toContain('/a over https');
+  const session = visitHttp2(stand);
+  cleanups.push(() => session.destroy());
+  expect((await ask(session, { ':path': '/b' })).body).toBe('/b over https');
 });
 
 it('shows its certificate to every name, and to none', async () => {

@@ -3,7 +3,7 @@
 import * as net from 'node:net';
 import { ConnectionCounts, MemberHealth } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
-import { connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
+import { acceptingServer, connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
 import { FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
@@ -104,9 +104,14 @@ export const startIngress = async (
     gate,
   });
   ingress.start();
-  const server = net.createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) => {
-    const accepted = gate.accept('http', socket);
-    if (accepted !== null) ingress.accept(socket, 'http', accepted);
+  const server = acceptingServer({
+    keepAliveMs: 60_000,
+    report: rethrow,
+    where: 'http.connection',
+    take: (socket) => {
+      const accepted = gate.accept('http', socket);
+      if (accepted !== null) ingress.accept(socket, 'http', accepted);
+    },
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as net.AddressInfo;

@@ -5,7 +5,7 @@ import { testCertificate } from '@tunnel/testkit';
 import { openGate } from '../gate.fixture.ts';
 import { type HttpStand, startHttpStand } from './http.fixture.ts';
 import type { HttpIngress } from './http-ingress.ts';
-import { HttpsPort } from './http-listeners.ts';
+import { HttpsPort } from './https-port.ts';
 
 type StandOptions = Parameters<typeof startHttpStand>[1];
 

@@ -139,9 +139,10 @@ export class ProxiedRequest {
 
   /** The head of an answer goes out, of the service's or of our own. */
   answered(status: number): void {
-    const wholeMs = this.#owner.services.preciseNow() - this.startedMs;
+    const nowMs = this.#owner.services.preciseNow();
+    const wholeMs = nowMs - this.startedMs;
     // While a body is on its way the time is the visitor's.
-    const serviceMs = this.#body === null ? (this.#upstream?.serviceMs ?? null) : null;
+    const serviceMs = this.#body === null ? (this.#upstream?.serviceMs(nowMs) ?? null) : null;
     this.#owner.onResponse(status, wholeMs, serviceMs === null ? null : wholeMs - serviceMs);
   }
 

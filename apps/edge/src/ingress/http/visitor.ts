@@ -1,6 +1,6 @@
 // What a visitor's connection and the ingress are to each other, whichever version of HTTP is spoken.
 import type { Socket } from 'node:net';
-import type { ChunkedForm, HeldConnection, RequestHead } from '@tunnel/core';
+import type { ChunkedForm, HeldConnection, ListNode, RequestHead } from '@tunnel/core';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { ByteDuplex, Guarded, ReportInternalError } from '@tunnel/mux';
 import type { Balancer } from '../../routing/balancer.ts';
@@ -18,6 +18,8 @@ export interface Visitor extends HeldConnection, Guarded {
   close(): void;
   /** What was written to it and the kernel has not taken. */
   readonly queuedBytes: number;
+  /** Its place among those that are served: its owner's. */
+  amongServed: ListNode<Visitor> | null;
 }
 
 /** A visitor's end of its connection: what waits to be taken, and how far it has come. */

@@ -1,7 +1,7 @@
 // One visitor's connection: opens a stream towards a tunnel's client, waits for its answer, then joins the two. While no client
 // has said that its local service is there, nothing was sent, and another member may be asked.
 // One object per connection takes all callbacks, so that an idle connection costs no closures and no timers.
-import type { ConnectionState, HeldConnection } from '@tunnel/core';
+import type { ConnectionState, HeldConnection, ListNode } from '@tunnel/core';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import {
   BROKEN,
@@ -57,6 +57,8 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
   readonly lease: Lease;
   /** Those that did not take it; null: none. The owner's to set and to read. */
   failed: FailedMembers | null = null;
+  /** Its place among those that live. The owner's, too. */
+  amongLive: ListNode<RelayConnection> | null = null;
   readonly #owner: RelayConnectionOwner;
   readonly #visitor: PreconnectBuffer;
   /** host:port, as the next client is told; nobody needs it once the stream is open. */

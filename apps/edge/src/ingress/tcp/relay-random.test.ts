@@ -55,6 +55,8 @@ const KINDS: readonly Kind[] = ['bytes', 'bytes', 'http', 'ssh', 'silent', 'leav
 
 class Crowd {
   readonly came = new Map<Kind, number>();
+  /** Answers that ended early, and looked like an end. */
+  cutOff = 0;
   readonly #stand: RelayStand;
   readonly #random: () => number;
   #silent: Socket[] = [];
@@ -84,7 +86,9 @@ class Crowd {
     const answer = await heard;
     if (typeof answer === 'string') return expect(['ECONNRESET', 'EPIPE']).toContain(answer);
     if (kind === 'http' && answer.toString().startsWith('HTTP/1.1 502 ')) return;
-    expect(answer.equals(sent)).toBe(true);
+    // A reset right behind some bytes is an end to libuv: what a member's loss has cut off may look complete, but is never other bytes.
+    expect(answer.equals(sent.subarray(0, answer.length))).toBe(true);
+    if (answer.length < sent.length) this.cutOff += 1;
   }
 
   async sendSilentOnesHome(): Promise<void> {
@@ -123,6 +127,8 @@ it(`leaves nothing behind of ${VISITS} connections (seed ${SEED})`, { timeout: 6
   const unserved = [...refused.values()].reduce((sum, count) => sum + count, 0);
   const certain = VISITS - (crowd.came.get('leaver') ?? 0) - (crowd.came.get('silent') ?? 0);
   expect(served).toBe(requests);
+  // Seen once in many runs; more would be a loss of ours.
+  expect(crowd.cutOff).toBeLessThan(VISITS / 100);
   expect(served + unserved).toBeGreaterThanOrEqual(certain);
   expect(served + unserved).toBeLessThanOrEqual(VISITS);
   expect(Math.min(served, refused.get('dial-refused') ?? 0)).toBeGreaterThan(20);

@@ -3,10 +3,10 @@
 import * as net from 'node:net';
 import { ConnectionCounts, MemberHealth, type Owner, TunnelGroup } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
-import { connectSocket, type MuxStream, splice } from '@tunnel/mux';
-import type { StreamHead } from '@tunnel/protocol';
+import { type AcceptedSocket, acceptingServer, connectSocket, type MuxStream, splice } from '@tunnel/mux';
+import { CAPABILITIES, type StreamHead } from '@tunnel/protocol';
 import { createLogger } from '@tunnel/runtime';
-import { eventually, FakeClock, rethrow, type SessionPair, sessionPair, startTcpServer } from '@tunnel/testkit';
+import { eventually, FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
@@ -125,7 +125,7 @@ export class RelayStage {
       onStream(stream);
     };
     const connect = async (): Promise<SessionPair> =>
-      this.kept(await sessionPair({ kind: 'plain', client: { onStream: take } }));
+      this.kept(await sessionPair({ kind: 'plain', capabilities: CAPABILITIES, client: { onStream: take } }));
     const pair = await connect();
     const upstream = new MuxUpstream(pair.edge);
     const tunnel: Tunnel = {
@@ -177,16 +177,17 @@ export class RelayStage {
       report: rethrow,
     });
     const visitorPorts: number[] = [];
-    const accepted: net.Socket[] = [];
-    const accept = (socket: net.Socket): void => {
+    const accepted: AcceptedSocket[] = [];
+    const take = (socket: AcceptedSocket): void => {
       const connection = gate.accept('tcp', socket);
       if (connection === null) return;
       accepted.push(socket);
       visitorPorts.push(socket.remotePort ?? 0);
-      relay.carry(connection, route);
+      relay.carry(socket, connection, route);
     };
-    const server = await startTcpServer(accept, { pauseOnConnect: true });
-    const { port } = this.kept(server);
+    const server = acceptingServer({ keepAliveMs: 60_000, take, report: rethrow, where: 'tcp.connection' });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = this.kept(server).address() as net.AddressInfo;
     const visit = (): net.Socket => {
       const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
       this.#cleanups.push(() => socket.destroy());

@@ -1,9 +1,8 @@
 // All relayed connections of all tunnels: admits a visitor's socket within the limits, counts, and knows when the last one is over.
-import type { Socket } from 'node:net';
-import { hostPort, plainAddress } from '@tunnel/core';
+import { hostPort, LinkedSet, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
-import { adoptSocket, type ByteDuplex, type ReportInternalError } from '@tunnel/mux';
+import { type AcceptedSocket, type ByteDuplex, endOf, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter, readOncePerTurn } from '@tunnel/runtime';
 import { type Balancer, FailedMembers, Lease, type Refusal } from '../../routing/balancer.ts';
@@ -44,7 +43,7 @@ export class Relay implements RelayConnectionOwner {
   readonly #clock: Clock;
   readonly #log: LogLimiter;
   readonly #onStreamEnd: () => void;
-  readonly #live = new Set<RelayConnection>();
+  readonly #live = new LinkedSet<RelayConnection>();
   readonly #unserved = new Set<UnservedVisitor>();
   #isDraining = false;
   #idleWaiters: (() => void)[] = [];
@@ -63,9 +62,8 @@ export class Relay implements RelayConnectionOwner {
     return this.#live.size + this.#unserved.size;
   }
 
-  /** Takes over an accepted, paused socket. */
-  carry(accepted: AcceptedConnection, route: Route): void {
-    const { socket } = accepted;
+  /** Takes over an accepted socket of which nothing is read yet. */
+  carry(socket: AcceptedSocket, accepted: AcceptedConnection, route: Route): void {
     const { remoteAddress, remotePort } = socket;
     // Gone between the kernel's accept and ours.
     if (remoteAddress === undefined || remotePort === undefined) {
@@ -78,27 +76,27 @@ export class Relay implements RelayConnectionOwner {
     if (refusal !== null || lease.member === null) return this.#refuse(socket, route, address, refusal);
     const { member } = lease;
     const given = { accepted, route, lease, member, address, visitorName: hostPort(address, remotePort) };
-    const connection = new RelayConnection(adoptSocket(socket), given, this);
+    const connection = new RelayConnection(endOf(socket), given, this);
     accepted.served = connection;
-    this.#live.add(connection);
+    connection.amongLive = this.#live.add(connection);
     connection.start();
   }
 
-  #refuse(socket: Socket, route: Route, address: string, refusal: Refusal | null): void {
+  #refuse(socket: AcceptedSocket, route: Route, address: string, refusal: Refusal | null): void {
     if (refusal === null) return;
     const { reason, fault } = refusal;
     const fields = { ...fieldsOf(route), visitor: address, ...fault.values };
     if (reason !== 'no-healthy') return this.#turnAway(socket, reason, fields, fault);
     this.#note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
-    this.#answer(adoptSocket(socket), route, fault);
+    this.#answer(endOf(socket), route, fault);
   }
 
   /** A connection to a port whose tunnel has just gone. */
-  turnAway(socket: Socket, port: number): void {
+  turnAway(socket: AcceptedSocket, port: number): void {
     this.#turnAway(socket, 'no-tunnel', { port }, new Fault('TUNNEL_CLOSED'));
   }
 
-  #turnAway(socket: Socket, reason: RefusalReason, fields: object, fault: Fault): void {
+  #turnAway(socket: AcceptedSocket, reason: RefusalReason, fields: object, fault: Fault): void {
     this.#note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
     socket.resetAndDestroy();
   }
@@ -132,7 +130,7 @@ export class Relay implements RelayConnectionOwner {
   /** Ends what a drain did not wait for. */
   resetAll(): void {
     this.drain();
-    for (const connection of this.#live) connection.reset(SHUTTING_DOWN);
+    for (const connection of [...this.#live]) connection.reset(SHUTTING_DOWN);
   }
 
   /** Settles when no connection is left; at once when there is none. */
@@ -169,13 +167,13 @@ export class Relay implements RelayConnectionOwner {
     this.#balancer.release(lease);
     this.#note(counted, fields, `a visitor could not be served: ${reason.text}`);
     this.#answer(visitor, route, faultOfRefusal(reason));
-    this.#live.delete(connection);
+    this.#live.delete(connection.amongLive);
     this.#tellIfIdle();
   }
 
   onOver(connection: RelayConnection): void {
     this.#balancer.release(connection.lease);
-    this.#live.delete(connection);
+    this.#live.delete(connection.amongLive);
     this.#onStreamEnd();
     this.#tellIfIdle();
   }

@@ -1,5 +1,5 @@
-import { connect, type Socket } from 'node:net';
-import type { AcceptedConnection } from '@tunnel/http-shell';
+import { connect, Socket } from 'node:net';
+import { type AcceptedSocket, allowStaticReads } from '@tunnel/mux';
 import { eventually, freePort, rethrow, startTcpServer } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import type { Tunnel } from '../../routing/tunnel.ts';
@@ -14,13 +14,13 @@ afterEach(async () => {
 });
 
 const start = (host = '127.0.0.1', gate = openGate()) => {
-  const carried: Socket[] = [];
+  const carried: AcceptedSocket[] = [];
   const turnedAway: number[] = [];
   const known = new Set<number>();
   const drained = { count: 0 };
   const relay = {
-    carry: ({ socket }: AcceptedConnection) => void carried.push(socket),
-    turnAway: (socket: Socket, port: number) => {
+    carry: (socket: AcceptedSocket) => void carried.push(socket),
+    turnAway: (socket: AcceptedSocket, port: number) => {
       turnedAway.push(port);
       socket.resetAndDestroy();
     },
@@ -52,15 +52,19 @@ const visit = (port: number): Promise<string> =>
     socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));
   });
 
-it('a visitor of a known port is handed over unread, with half-open and no delay', async () => {
+it.each([true, false])('a visitor of a known port is handed over unread (handles of our own: %s)', async (isOwn) => {
+  allowStaticReads(isOwn);
+  cleanups.push(() => allowStaticReads(true));
   const { listeners, carried, known } = start();
   const port = await freePort();
   known.add(port);
   expect(await listeners.listen(port, 'alice')).toBe('listening');
   expect(await visit(port)).toBe('connected');
   await eventually(() => expect(carried).toHaveLength(1));
-  expect(carried[0]).toMatchObject({ allowHalfOpen: true, bytesRead: 0 });
-  expect(carried[0]?.isPaused()).toBe(true);
+  const [visitor] = carried;
+  expect(visitor?.bytesRead).toBe(0);
+  expect(visitor instanceof Socket).toBe(!isOwn);
+  if (visitor instanceof Socket) expect([visitor.allowHalfOpen, visitor.isPaused()]).toEqual([true, true]);
 });
 
 it('a port held by another program, or by ourselves, is taken', async () => {

@@ -1,9 +1,9 @@
 // The public ports of tcp tunnels and groups: one listener each. It accepts and hands over; closing it leaves accepted connections alone.
 import { once } from 'node:events';
-import { createServer, type Server, type Socket } from 'node:net';
+import type { Server } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
-import { guard } from '@tunnel/mux';
+import { acceptingServer } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { Relay } from './relay.ts';
@@ -25,16 +25,6 @@ interface TcpListenersOptions {
   >;
   readonly gate: ConnectionGate;
 }
-
-const SERVER_OPTIONS = {
-  allowHalfOpen: true,
-  noDelay: true,
-  // Nothing is read before the relay has put its own reads in place.
-  pauseOnConnect: true,
-  // A visitor that vanished without a word is found by the kernel; no timer of ours.
-  keepAlive: true,
-  keepAliveInitialDelay: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
-} as const;
 
 export class TcpListeners {
   readonly #options: TcpListenersOptions;
@@ -111,15 +101,18 @@ export class TcpListeners {
 
   #createServer(port: number): Server {
     const { routeOn, relay, gate } = this.#options;
-    const server = createServer(SERVER_OPTIONS);
-    guard.accept(server, 'connection', relay.report, 'tcp', (socket: Socket) => {
-      const accepted = gate.accept('tcp', socket);
-      if (accepted === null) return;
-      const route = routeOn(port);
-      if (route === undefined) relay.turnAway(socket, port);
-      else relay.carry(accepted, route);
+    return acceptingServer({
+      keepAliveMs: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
+      report: relay.report,
+      where: 'tcp.connection',
+      take: (socket) => {
+        const accepted = gate.accept('tcp', socket);
+        if (accepted === null) return;
+        const route = routeOn(port);
+        if (route === undefined) relay.turnAway(socket, port);
+        else relay.carry(socket, accepted, route);
+      },
     });
-    return server;
   }
 }
 

@@ -27,7 +27,8 @@ const MORE: HeadReading = { kind: 'more' };
 export class HeadReader {
   readonly #search: HeadSearch = newHeadSearch();
   readonly #bounds: HeadBounds;
-  #kept: Buffer[] = [];
+  /** null: of this head nothing has come before. */
+  #kept: Buffer[] | null = null;
 
   constructor(bounds: HeadBounds = HTTP1_BOUNDS) {
     this.#bounds = bounds;
@@ -42,6 +43,7 @@ export class HeadReader {
     const next = findHeadEnd(bytes, start, end, this.#search, this.#bounds);
     switch (next) {
       case HEAD_INCOMPLETE:
+        this.#kept ??= [];
         this.#kept.push(Buffer.from(bytes.subarray(start, end)));
         return MORE;
       case HEAD_BAD_LINE:
@@ -56,9 +58,9 @@ export class HeadReader {
   #finish(bytes: Buffer, start: number, next: number): string {
     const lead = this.#search.leadBytes;
     resetHeadSearch(this.#search);
-    if (this.#kept.length === 0) return bytes.toString('latin1', start + lead, next);
+    if (this.#kept === null) return bytes.toString('latin1', start + lead, next);
     const whole = Buffer.concat([...this.#kept, bytes.subarray(start, next)]);
-    this.#kept = [];
+    this.#kept = null;
     return whole.toString('latin1', lead);
   }
 }

@@ -1,5 +1,5 @@
 // One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each taken up when the answer before it has left.
-import { type ConnectionState, parseRequestHead, type RequestHead, scannerOf } from '@tunnel/core';
+import { type ConnectionState, type ListNode, parseRequestHead, type RequestHead, scannerOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { ByteReader, MuxStream, Splice } from '@tunnel/mux';
@@ -27,6 +27,7 @@ const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' }
 
 export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, RespondingVisitor, Visitor, LeaseHolder {
   readonly request: ProxiedRequest;
+  amongServed: ListNode<Visitor> | null = null;
   readonly #info: VisitorInfo;
   readonly #end: VisitorDuplex;
   readonly #owner: VisitorOwner;
@@ -48,7 +49,6 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   #head!: RequestHead;
   readonly #stalls = new Stalls();
   #splice: Splice | null = null;
-  /** In 'lingering'. */
   #linger: Linger | null = null;
   #visitorEnded = false;
   #deadlineMs: number;

@@ -55,7 +55,7 @@ export class Http1Writer implements ChunkWriter {
     const head = this.#pending;
     const joined = Buffer.allocUnsafe(head.length + length);
     joined.write(head, 0, 'latin1');
-    joined.set(bytes.subarray(start, end), head.length);
+    bytes.copy(joined, head.length, start, end);
     // Ours alone, so it may be kept; the memory of `bytes` is free in any case.
     return this.#writePending(joined);
   }

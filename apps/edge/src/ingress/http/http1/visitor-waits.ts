@@ -6,16 +6,19 @@ import type { Http1Input } from './http1-input.ts';
 
 /** A connection on which nothing moves, or that is no more. */
 export class Stalls {
-  readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
-  readonly #uploading = new StallWatch(EDGE_LIMITS.HTTP_STALLED_BODY_MS);
+  // Made when something waits for the first time: of most connections nothing ever does.
+  #sending: StallWatch | null = null;
+  #uploading: StallWatch | null = null;
 
   /** Once a second. An input that is paused is a body of which its service takes no more. */
   isOver(nowMs: number, end: VisitorDuplex, { isPaused, readBytes }: Http1Input): boolean {
     if (isPaused && end.hasLostPeer) return true;
     const isUnread = end.queuedBytes > 0;
     const takenBytes = isUnread || isPaused ? end.takenBytes : 0;
-    const isUnsent = this.#sending.isOver(nowMs, isUnread, takenBytes);
-    return this.#uploading.isOver(nowMs, isPaused, takenBytes + readBytes) || isUnsent;
+    if (isUnread) this.#sending ??= new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
+    if (isPaused) this.#uploading ??= new StallWatch(EDGE_LIMITS.HTTP_STALLED_BODY_MS);
+    const isUnsent = this.#sending?.isOver(nowMs, isUnread, takenBytes) ?? false;
+    return (this.#uploading?.isOver(nowMs, isPaused, takenBytes + readBytes) ?? false) || isUnsent;
   }
 }
 

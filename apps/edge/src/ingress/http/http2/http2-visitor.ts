@@ -1,7 +1,7 @@
 // One HTTP/2 connection of a visitor: requests side by side, each routed by its authority, all within bounds.
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import { type ConnectionState, type RequestHead, StallWatch } from '@tunnel/core';
+import { type ConnectionState, type ListNode, type RequestHead, StallWatch } from '@tunnel/core';
 import { guard, takenBytes, unsentBytes } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import { Lease } from '../../../routing/balancer.ts';
@@ -28,6 +28,7 @@ type Phase = 'open' | 'closing' | 'closed';
 export class Http2Visitor implements Visitor, RequestingVisitor, OutboundSession {
   readonly info: VisitorInfo;
   readonly owner: VisitorOwner;
+  amongServed: ListNode<Visitor> | null = null;
   readonly outbound = new Http2Outbound(this, () => this.#onOverrun());
   readonly #socket: TLSSocket;
   readonly #session: ServerHttp2Session;

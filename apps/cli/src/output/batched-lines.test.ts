@@ -1,0 +1,161 @@
+import type { Tunnel } from '@tunnel/client';
+import { FakeClock } from '@tunnel/testkit';
+import { describe, expect, it } from 'vitest';
+import { CLI_LIMITS } from '../limits.ts';
+import { BatchedLines } from './batched-lines.ts';
+import { jsonOutput } from './json.ts';
+import type { FinishedRequest } from './lines.ts';
+import type { Output } from './output.ts';
+import { runLines } from './run-lines.ts';
+
+/** A stdout whose reader takes nothing while it is `stuck`, and what was written to it and to stderr, in order. */
+const start = () => {
+  const clock = new FakeClock();
+  const writes: string[] = [];
+  const said = { stuck: false, held: 0, crash: (): void => {} };
+  const stdout = {
+    write: (text: string) => {
+      writes.push(text);
+      if (said.stuck) said.held += text.length;
+    },
+    get writableLength() {
+      return said.held;
+    },
+  };
+  const io = {
+    stdout,
+    stderr: { write: (text: string) => void writes.push(text) },
+    clock,
+    beforeCrash: (last: () => void) => {
+      said.crash = last;
+    },
+  };
+  return { io, clock, writes, said, text: () => writes.join('') };
+};
+
+const batch = () => {
+  const started = start();
+  return {
+    ...started,
+    lines: new BatchedLines(started.io, { droppedText: (count) => `dropped ${count}\n` }),
+  };
+};
+
+const numbered = (count: number, from = 0): string[] => Array.from({ length: count }, (_, at) => `line ${from + at}\n`);
+
+describe('lines in batches', () => {
+  it('the first is written at once, those behind it together, and all of them in order', async () => {
+    const { lines, clock, writes } = batch();
+    for (const line of numbered(1000)) lines.add(line);
+    expect(writes).toEqual(['line 0\n']);
+    await clock.advance(CLI_LIMITS.STDOUT_EVERY_MS);
+    expect(writes).toEqual(['line 0\n', numbered(999, 1).join('')]);
+  });
+
+  it('are at most twenty writes a second, whatever the rate', async () => {
+    const { lines, clock, writes, text } = batch();
+    for (let ms = 0; ms < 1000; ms += 1) {
+      for (const line of numbered(25, ms * 25)) lines.add(line);
+      await clock.advance(1);
+    }
+    expect(writes.length).toBeLessThanOrEqual(21);
+    lines.close();
+    expect(text()).toBe(numbered(25_000).join(''));
+  });
+
+  it('at rest each is written at once, and no timer is left', async () => {
+    const { lines, clock, writes } = batch();
+    for (const line of numbered(3)) {
+      lines.add(line);
+      expect(writes.at(-1)).toBe(line);
+      await clock.advance(2 * CLI_LIMITS.STDOUT_EVERY_MS);
+    }
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it.each(['stdout', 'stderr'] as const)('stand before what is written to %s after them', (channel) => {
+    const { lines, text } = batch();
+    for (const line of numbered(3)) lines.add(line);
+    lines[channel].write('words\n');
+    lines.add('line 3\n');
+    lines.close();
+    expect(text()).toBe(`${numbered(3).join('')}words\nline 3\n`);
+  });
+
+  it('are all written before a crash is told', () => {
+    const { lines, said, text } = batch();
+    for (const line of numbered(3)) lines.add(line);
+    said.crash();
+    expect(text()).toBe(numbered(3).join(''));
+  });
+
+  it('at the end nothing waits, and what comes later is written at once', () => {
+    const { lines, clock, text } = batch();
+    for (const line of numbered(3)) lines.add(line);
+    lines.close();
+    lines.add('late\n');
+    expect(text()).toBe(`${numbered(3).join('')}late\n`);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('are left out and counted while nobody reads, and go on behind the count', async () => {
+    const { lines, clock, said, writes, text } = batch();
+    const line = `${'x'.repeat(1023)}\n`;
+    said.stuck = true;
+    for (let round = 0; round < 100; round += 1) {
+      for (let at = 0; at < 100; at += 1) lines.add(line);
+      await clock.advance(CLI_LIMITS.STDOUT_EVERY_MS);
+    }
+    expect(said.held).toBeLessThanOrEqual(CLI_LIMITS.STDOUT_LAG_MAX_BYTES);
+    const kept = said.held / line.length;
+    expect(kept).toBeGreaterThan(1000);
+    Object.assign(said, { stuck: false, held: 0 });
+    await clock.advance(CLI_LIMITS.STDOUT_EVERY_MS);
+    expect(writes.at(-1)).toBe(`dropped ${10_000 - kept}\n`);
+    lines.add('after\n');
+    lines.close();
+    expect(text().endsWith(`dropped ${10_000 - kept}\nafter\n`)).toBe(true);
+  });
+
+  it('that were left out are told at the end, also when still nobody reads', async () => {
+    const { lines, clock, said, writes } = batch();
+    said.stuck = true;
+    said.held = CLI_LIMITS.STDOUT_LAG_MAX_BYTES;
+    for (const line of numbered(5)) lines.add(line);
+    await clock.advance(CLI_LIMITS.STDOUT_EVERY_MS);
+    lines.close();
+    expect(writes).toEqual(['line 0\n', 'dropped 4\n']);
+  });
+});
+
+const finished = (path: string): FinishedRequest => ({
+  ...{ type: 'request-finished', id: 'req_1', tunnel: { name: 'web' } as Tunnel, method: 'GET', path, at: 0 },
+  ...{ replayOf: null, status: 200, durationMs: 3, requestBytes: 0, responseBytes: 2, aborted: false },
+});
+
+const pathsOf = (text: string): string[] => text.match(/\/\d+\b/g) ?? [];
+
+describe.each<[string, (io: ReturnType<typeof start>['io']) => Output]>([
+  ['plain lines', runLines],
+  ['--json', jsonOutput],
+])('%s', (name, make) => {
+  it('have every request, in order, and the end behind them', () => {
+    const { io, text } = start();
+    const output = make(io);
+    const paths = Array.from({ length: 500 }, (_, at) => `/${at}`);
+    for (const path of paths) output.onRequest(finished(path));
+    output.onEnd(0, []);
+    expect(pathsOf(text())).toEqual(paths);
+    if (name === '--json') expect(text().trimEnd().split('\n').at(-1)).toContain('"event":"closed"');
+  });
+
+  it('say how many a slow reader has missed', () => {
+    const { io, said, text } = start();
+    const output = make(io);
+    Object.assign(said, { stuck: true, held: CLI_LIMITS.STDOUT_LAG_MAX_BYTES });
+    for (let at = 0; at < 10; at += 1) output.onRequest(finished('/x'));
+    output.onEnd(0, []);
+    expect(text()).toContain(name === '--json' ? '"event":"log_dropped"' : '… and 9 more requests\n');
+    if (name === '--json') expect(text()).toContain('"lines":9');
+  });
+});

@@ -1,0 +1,121 @@
+// What the https port and its visitors agree on in their handshakes: suites, and sessions that are resumed.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ConnectionOptions } from 'node:tls';
+import { renewedCertificate } from '@tunnel/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { dialTls, type HttpsStand, startHttpsStand } from './https.fixture.ts';
+
+const service = createServer((_request, response) => response.end('from the service'));
+let stand: HttpsStand;
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+  stand = await startHttpsStand((service.address() as AddressInfo).port);
+});
+
+afterAll(() => {
+  stand.stop();
+  service.closeAllConnections();
+  service.close();
+});
+
+const TLS_1_2 = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const;
+
+const agreedOn = async (options: ConnectionOptions): Promise<string> => {
+  const socket = dialTls(stand, options);
+  try {
+    await once(socket, 'secureConnect');
+    return socket.getCipher().name;
+  } finally {
+    socket.destroy();
+  }
+};
+
+it('takes AES of 128 bits, whatever the order of the visitor', async () => {
+  expect(await agreedOn({})).toBe('TLS_AES_128_GCM_SHA256');
+  expect(await agreedOn(TLS_1_2)).toBe('ECDHE-ECDSA-AES128-GCM-SHA256');
+});
+
+it('takes what a visitor has alone, and ChaCha20 from one that names it first', async () => {
+  expect(await agreedOn({ ciphers: 'TLS_AES_256_GCM_SHA384' })).toBe('TLS_AES_256_GCM_SHA384');
+  const telephone = 'TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384';
+  expect(await agreedOn({ ciphers: telephone })).toBe('TLS_CHACHA20_POLY1305_SHA256');
+  const older = 'ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES128-GCM-SHA256';
+  expect(await agreedOn({ ...TLS_1_2, ciphers: older })).toBe('ECDHE-ECDSA-CHACHA20-POLY1305');
+});
+
+it.each(['ECDHE-ECDSA-AES128-SHA', 'ECDHE-ECDSA-AES256-SHA384', 'ECDHE-ECDSA-AES128-CCM', 'DHE-RSA-AES128-GCM-SHA256'])(
+  'does not take %s',
+  async (ciphers) => {
+    await expect(agreedOn({ ...TLS_1_2, ciphers })).rejects.toThrow(/handshake failure/);
+  },
+);
+
+it('does no second handshake on a connection', async () => {
+  const socket = dialTls(stand, TLS_1_2);
+  await once(socket, 'secureConnect');
+  const refused = once(socket, 'error');
+  socket.renegotiate({}, () => {});
+  expect(await refused).toMatchObject([{ code: 'ERR_SSL_NO_RENEGOTIATION' }]);
+});
+
+const GET = 'GET / HTTP/1.1\r\nHost: web.localhost\r\nConnection: close\r\n\r\n';
+
+interface Visit {
+  readonly isReused: boolean;
+  readonly session: Buffer | undefined;
+}
+
+/** Its answer is read to the end: behind it the ticket has come for sure. */
+const visit = async (options: ConnectionOptions): Promise<Visit> => {
+  // Renewals come in between: which certificate it is does not matter here.
+  const socket = dialTls(stand, { ...options, rejectUnauthorized: false });
+  let session: Buffer | undefined;
+  let answer = '';
+  socket.on('session', (ticket: Buffer) => {
+    session = ticket;
+  });
+  socket.on('data', (chunk: Buffer) => {
+    answer += chunk.toString('latin1');
+  });
+  await once(socket, 'secureConnect');
+  const isReused = socket.isSessionReused();
+  socket.write(GET);
+  await once(socket, 'close');
+  expect(answer).toContain('from the service');
+  return { isReused, session };
+};
+
+it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+  'resumes sessions of %s, and goes on with a new one after a renewal',
+  async (version) => {
+    const pinned = { minVersion: version, maxVersion: version };
+    const first = await visit(pinned);
+    expect(first.isReused).toBe(false);
+    const again = await visit({ ...pinned, session: first.session });
+    expect(again.isReused).toBe(true);
+    const { cert, key } = renewedCertificate();
+    stand.port.renew({ cert: Buffer.from(cert), key: Buffer.from(key) });
+    const late = await visit({ ...pinned, session: first.session });
+    expect(late.isReused).toBe(false);
+    const renewed = await visit({ ...pinned, session: late.session });
+    expect(renewed.isReused).toBe(true);
+  },
+);
+
+it('resumes sessions of OpenSSL', async () => {
+  const { port } = stand.port.address;
+  const child = spawn('openssl', ['s_client', '-connect', `127.0.0.1:${port}`, '-tls1_2', '-reconnect'], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  let said = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    said += chunk.toString('latin1');
+    if (said.match(/^Reused, TLSv1\.2/gm)?.length === 5) child.stdin.end('Q\n');
+  });
+  await once(child, 'close');
+  expect(said.match(/^(New|Reused), TLSv1\.2/gm)).toEqual(['New, TLSv1.2', ...Array(5).fill('Reused, TLSv1.2')]);
+});

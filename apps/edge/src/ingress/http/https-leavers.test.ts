@@ -1,0 +1,170 @@
+// Visitors of the https port that do not go on: in their handshake, and behind it.
+import { once } from 'node:events';
+import * as net from 'node:net';
+import { Duplex } from 'node:stream';
+import { type AcceptedSocket, acceptingServer, allowStaticReads, type ByteReader, endOf } from '@tunnel/mux';
+import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { openGate } from '../gate.fixture.ts';
+import { dialTls, type HttpsStand, startHttpsStand } from './https.fixture.ts';
+
+const SWITCHED = Buffer.from('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
+
+let service: net.Server;
+let stand: HttpsStand;
+/** How the service's connections ended. */
+let ends: string[];
+let received: string;
+
+const open = async (options: Parameters<typeof startHttpsStand>[1] = {}): Promise<void> => {
+  ends = [];
+  received = '';
+  const own = ends;
+  const take = (accepted: AcceptedSocket): void => {
+    const end = endOf(accepted);
+    const reader: ByteReader = {
+      onData(bytes, start, to) {
+        if (received === '') end.write(SWITCHED, 0, SWITCHED.length, true);
+        received += bytes.toString('latin1', start, to);
+        return true;
+      },
+      onEnd() {
+        own.push('end');
+        end.end();
+      },
+      onReset: ({ text }) => void own.push(text),
+      onDrain() {},
+      abandon: rethrow,
+    };
+    end.read(reader);
+  };
+  // Sockets of Node's own would take a reset right behind bytes for an end.
+  service = acceptingServer({ keepAliveMs: 60_000, report: rethrow, where: 'service', take });
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+  stand = await startHttpsStand((service.address() as net.AddressInfo).port, options);
+};
+
+const visitors = new Set<net.Socket>();
+
+const dial = async (): Promise<net.Socket> => {
+  const socket = net.connect({ host: '127.0.0.1', port: stand.port.address.port, allowHalfOpen: true });
+  visitors.add(socket);
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  return socket;
+};
+
+afterEach(() => {
+  vi.useRealTimers();
+  allowStaticReads(true);
+  for (const socket of visitors) socket.destroy();
+  visitors.clear();
+  stand.stop();
+  service.close();
+});
+
+describe('in its handshake', () => {
+  /** A record that is announced and does not come, and nothing at all. */
+  const STEPS = [
+    ['silent', Buffer.alloc(0)],
+    ['half a hello', Buffer.from('1603010100010000', 'hex')],
+  ] as const;
+
+  it.each(STEPS)('is given up when its time is over: %s', async (_name, first) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    await open();
+    const early = await dial();
+    early.write(first);
+    await eventuallyIn(() => stand.port.handshakes === 1);
+    vi.advanceTimersByTime(EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS - 1000);
+    const late = await dial();
+    late.write(first);
+    await eventuallyIn(() => stand.port.handshakes === 2);
+    const isClosed = once(early, 'close');
+    early.resume().once('end', () => early.end());
+    vi.advanceTimersByTime(1000);
+    await isClosed;
+    await eventuallyIn(() => stand.port.handshakes === 1);
+    late.resume().once('end', () => late.end());
+    const isLateClosed = once(late, 'close');
+    vi.advanceTimersByTime(EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS);
+    await isLateClosed;
+    await eventuallyIn(() => stand.port.handshakes === 0 && stand.http.gate.admission.used.visitors === 0);
+  });
+
+  it.each(STEPS)('is counted no longer when the gate closes it: %s', async (_name, first) => {
+    const clock = new FakeClock();
+    await open({ gate: openGate({ perNetwork: 1, clock }) });
+    for (const visitor of [await dial(), await dial()]) visitor.write(first);
+    await eventually(() => expect(stand.port.handshakes).toBe(2));
+    // Whoever is over its limit has this long to read why.
+    await clock.advance(3000);
+    expect(stand.http.gate.admission.used.visitors).toBe(1);
+    await eventually(() => expect(stand.port.handshakes).toBe(1));
+  });
+});
+
+/** The fake timers have what `eventually` waits by; the date is not among them. */
+const eventuallyIn = async (isSo: () => boolean): Promise<void> => {
+  const lastMs = Date.now() + 20_000;
+  while (!isSo() && Date.now() < lastMs) await new Promise((resolve) => setImmediate(resolve));
+  expect(isSo()).toBe(true);
+};
+
+describe('behind its handshake', () => {
+  /** TLS over a connection of which the last bytes can be kept back. */
+  class Wire extends Duplex {
+    readonly socket: net.Socket;
+    keptBack = 0;
+
+    constructor(socket: net.Socket) {
+      super({ allowHalfOpen: true });
+      this.socket = socket;
+      socket.on('data', (chunk: Buffer) => this.push(chunk));
+    }
+
+    override _read(): void {}
+
+    override _write(bytes: Buffer, _encoding: string, done: () => void): void {
+      this.socket.write(bytes.subarray(0, bytes.length - this.keptBack));
+      done();
+    }
+  }
+
+  const upgraded = async () => {
+    const wire = new Wire(await dial());
+    const visitor = dialTls(stand, { socket: wire, host: undefined, port: undefined });
+    visitor.on('error', () => {});
+    await once(visitor, 'secureConnect');
+    visitor.write('GET / HTTP/1.1\r\nHost: web.localhost\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
+    await once(visitor, 'data');
+    return { wire, visitor };
+  };
+
+  // In one turn: the edge finds the bytes and the reset behind them in one event.
+  it.each([
+    ['whole bytes', 0, true],
+    ['half a record', 5, true],
+    ['whole bytes, without handles', 0, false],
+    ['half a record, without handles', 5, false],
+  ])('cuts its service off when it is reset right behind %s', async (_name, keptBack, hasHandles) => {
+    allowStaticReads(hasHandles);
+    await open();
+    const { wire, visitor } = await upgraded();
+    wire.keptBack = keptBack;
+    visitor.write('whole');
+    wire.socket.resetAndDestroy();
+    await eventually(() => expect(ends).not.toEqual([]));
+    expect(ends).toEqual(['ECONNRESET']);
+  });
+
+  it('ends what its service reads when it ends', async () => {
+    await open();
+    const { wire, visitor } = await upgraded();
+    visitor.write('whole');
+    wire.socket.end();
+    await eventually(() => expect(ends).toEqual(['end']));
+    expect(received).toContain('whole');
+  });
+});
