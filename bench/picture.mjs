@@ -1,5 +1,5 @@
-// `node bench/picture.mjs`: docs/benchmarks.svg anew from docs/benchmarks.json. A run that writes the record draws it, too.
+// `node bench/picture.mjs`: docs/benchmarks-peers.md and .svg anew from docs/benchmarks-peers.json. A run that writes the record draws them, too.
 import { relative } from 'node:path';
-import { writePicture } from './lib/write-results.mjs';
+import { renderDocs } from './peers/record.mjs';
 
-process.stdout.write(`${relative(process.cwd(), writePicture())}\n`);
+for (const file of renderDocs()) process.stdout.write(`${relative(process.cwd(), file)}\n`);

@@ -17,7 +17,7 @@ const folders = new Set();
 export function startChild({ name, command, args, env = process.env, ipc = false, cwd, onLine }) {
   const stdio = ['pipe', 'pipe', 'pipe', ...(ipc ? ['ipc'] : [])];
   const process_ = spawn(command, args, { env, cwd, stdio, detached: true });
-  const child = { name, process: process_, pid: process_.pid, output: '', exit: null, exited: Promise.resolve() };
+  const child = { name, process: process_, pid: process_.pid, cwd, output: '', exit: null, exited: Promise.resolve() };
   const keep = (chunk) => {
     child.output = (child.output + chunk).slice(-TAIL_CHARS);
   };
@@ -62,6 +62,9 @@ export async function stopChild(child, signal = 'SIGKILL') {
   // A program that ended in order may have left a child behind; its group still has the id.
   if (signal !== 'SIGKILL') signalGroup(child, 'SIGKILL');
 }
+
+/** Those that work in the folder of a measurement: what a path had started before it failed, too. */
+export const childrenIn = (folder) => [...living].filter(({ cwd }) => cwd === folder);
 
 function signalGroup(child, signal) {
   if (child.pid === undefined) return;

@@ -4,11 +4,14 @@ import { USUAL_PATHS } from '../paths/index.mjs';
 import { makeGround } from './ground.mjs';
 import { Stage } from './stage.mjs';
 
-/** @returns {Promise<object[]>} per scenario: { scenario, notes, rounds: [{ [path]: figures }] } */
-export async function runRounds({ scenarios, paths, rounds, quick, node, tools, progress }) {
+/**
+ * `onFailure(scenario, path, error)`: where a failed measurement is no failed run; the round goes on without it, on a renewed ground.
+ * @returns {Promise<object[]>} per scenario: { scenario, notes, rounds: [{ [path]: figures }] }
+ */
+export async function runRounds({ scenarios, paths, rounds, groundOf = makeGround, onFailure, progress, ...settings }) {
   const results = [];
   for (const scenario of scenarios) {
-    const ground = await makeGround(scenario.network);
+    const ground = await groundOf(scenario.network);
     const notes = [];
     if (scenario.network && ground.network.name === 'loopback') {
       notes.push(scenario.withoutNetwork);
@@ -17,14 +20,8 @@ export async function runRounds({ scenarios, paths, rounds, quick, node, tools, 
     const measured = [];
     try {
       for (let round = 1; round <= rounds; round++) {
-        const figures = {};
-        for (const path of pathsOf(scenario, paths)) {
-          const what = `${scenario.name}, ${path.name}, round ${round}`;
-          progress.begin(what);
-          figures[path.name] = await measureOnce({ scenario, path, ground, quick, node, tools, what });
-          progress.end(what, briefly(scenario, figures[path.name]));
-        }
-        measured.push(figures);
+        const chosen = inTurn(pathsOf(scenario, paths), round);
+        measured.push(await runRound({ ...settings, scenario, paths: chosen, round, ground, onFailure, progress }));
       }
     } finally {
       await ground.close();
@@ -34,11 +31,33 @@ export async function runRounds({ scenarios, paths, rounds, quick, node, tools, 
   return results;
 }
 
+async function runRound({ paths, round, onFailure, progress, ...settings }) {
+  const { scenario } = settings;
+  const figures = {};
+  for (const path of paths) {
+    const what = `${scenario.name}, ${path.name}, round ${round}`;
+    progress.begin(what);
+    try {
+      figures[path.name] = await measureOnce({ ...settings, path, what });
+      progress.end(what, briefly(scenario, figures[path.name]));
+    } catch (error) {
+      if (onFailure === undefined) throw error;
+      onFailure(scenario, path, error);
+      await settings.ground.renew();
+      progress.end(what, `failed: ${error.message.split('\n')[0].slice(0, 300)}`);
+    }
+  }
+  return figures;
+}
+
 export const pathsOf = (scenario, paths) =>
   paths.filter(({ name }) => (scenario.paths ?? USUAL_PATHS).includes(name.replace(/^before/, 'ours')));
 
-async function measureOnce({ scenario, path, ground, quick, node, tools, what }) {
-  const stage = new Stage({ ground, path, quick, tools });
+/** Back and forth: nobody is always the one behind the same other. */
+const inTurn = (paths, round) => (round % 2 === 1 ? paths : [...paths].reverse());
+
+async function measureOnce({ scenario, path, node, what, ...settings }) {
+  const stage = new Stage({ ...settings, path });
   try {
     await stage.open({ node, protocol: scenario.protocol });
     const { window: _, ...figures } = await scenario.measure(stage);

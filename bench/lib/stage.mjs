@@ -1,5 +1,5 @@
 // One measurement: a fresh path on the ground, jobs of the load through it, and the meters on its processes.
-import { failAtExit, removeFolder, stopChild, throwAwayFolder } from './children.mjs';
+import { childrenIn, failAtExit, removeFolder, stopChild, throwAwayFolder } from './children.mjs';
 import { cpuSeconds, residentBytes } from './process-table.mjs';
 
 const JOB_TIMEOUT_MS = 120_000;
@@ -9,15 +9,18 @@ export class Stage {
   /** Whether the scenario runs in the network it asked for. */
   ground;
   quick;
+  /** How long a job is measured, where a scenario leaves that open. */
+  seconds;
   /** Programs besides ours, by name. */
   tools;
   #path;
   #folder = throwAwayFolder();
   #way = null;
 
-  constructor({ ground, path, quick, tools }) {
+  constructor({ ground, path, quick, seconds, tools }) {
     this.ground = ground;
     this.quick = quick;
+    this.seconds = seconds;
     this.tools = tools;
     this.#path = path;
   }
@@ -26,8 +29,8 @@ export class Stage {
     this.#way = await this.#path.start({ ...settings, ground: this.ground, folder: this.#folder });
   }
 
-  get pathName() {
-    return this.#path.name;
+  get path() {
+    return this.#path;
   }
 
   /** Whom the path has made to call it with; the platform's do. */
@@ -84,6 +87,7 @@ export class Stage {
   /** With SIGTERM the programs end in order and write what they have to, such as a profile. */
   async close(signal = this.#way?.stopSignal ?? 'SIGKILL') {
     await Promise.all(Object.values(this.#way?.processes ?? {}).map((child) => stopChild(child, signal)));
+    await Promise.all(childrenIn(this.#folder).map((child) => stopChild(child)));
     removeFolder(this.#folder);
   }
 

@@ -4,7 +4,6 @@ import { join, relative, resolve } from 'node:path';
 import { writeAtomically } from '../../scripts/lib/build-state.mjs';
 import { CACHE_DIR, ROOT } from '../../scripts/lib/paths.mjs';
 import { renderMarkdown, replaceFigures } from './markdown.mjs';
-import { renderPicture } from './picture.mjs';
 
 const RECORD = join(ROOT, 'docs/benchmarks.md');
 
@@ -19,15 +18,7 @@ export function writeResults(summary, { full, part, json }) {
   writeAtomically(page, full || part ? replaceFigures(text, renderMarkdown(figures)) : renderMarkdown(figures));
   const files = [page, page.replace(/\.md$/, '.json'), ...(json === undefined ? [] : [resolve(json)])];
   for (const file of files.slice(1)) writeAtomically(file, `${JSON.stringify(figures, null, 1)}\n`);
-  if (page === RECORD) files.push(writePicture());
   return files.map((file) => relative(process.cwd(), file));
-}
-
-/** Of the record as it is on the disk. @returns {string} the file */
-export function writePicture() {
-  const file = RECORD.replace(/\.md$/, '.svg');
-  writeAtomically(file, renderPicture(recorded()));
-  return file;
 }
 
 const recorded = () => JSON.parse(readFileSync(RECORD.replace(/\.md$/, '.json'), 'utf8'));

@@ -18,7 +18,7 @@ export function findWrk() {
 
 /** One thread: it can ask more than two hops on the same machine can answer. */
 export const wrkArgs = (
-  { host, port },
+  { host, port, tls },
   { connections, bytes, keepAlive, seconds, path = `/0/${bytes}`, headers = [], body, name = HTTP_HOST },
 ) => [
   ...['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--script', REPORT],
@@ -26,7 +26,7 @@ export const wrkArgs = (
   ...(name === null ? [] : ['--header', `Host: ${name}`]),
   ...(keepAlive ? [] : ['--header', 'Connection: close']),
   ...headers.flatMap((header) => ['--header', header]),
-  `http://${host}:${port}${path}`,
+  `${tls ? 'https' : 'http'}://${host}:${port}${path}`,
   ...(body === undefined ? [] : ['--', body]),
 ];
 

@@ -1,5 +1,7 @@
 // Connections of visitors: read into one static buffer, and none of them lost from sight before its job is over.
 import { connect as dial } from 'node:net';
+import { connect as dialTls } from 'node:tls';
+import { HTTP_HOST } from '../lib/wrk.mjs';
 
 // Not larger: libuv reads up to 32 times in a row while the buffer is filled, and other visitors of this process wait for that.
 const READ_BYTES = 64 * 1024;
@@ -10,20 +12,10 @@ export const connections = new Set();
 
 /**
  * Connects, says `first`, and hands every piece to `onRead(bytes, length)`. `ended` settles at the peer's end, and rejects at a reset.
- * @param {{ host: string, port: number }} address
+ * @param {{ host: string, port: number, tls?: boolean }} address
  */
 export function openConnection(address, first, onRead) {
-  const socket = dial({
-    ...address,
-    noDelay: true,
-    onread: {
-      buffer: readBuffer,
-      callback: (length, bytes) => {
-        onRead(bytes, length);
-        return true;
-      },
-    },
-  });
+  const socket = address.tls ? openTls(address, onRead) : openPlain(address, onRead);
   connections.add(socket);
   // Before it is connected: then nothing that the caller writes can come first.
   socket.write(first);
@@ -38,6 +30,24 @@ export function openConnection(address, first, onRead) {
   ended.catch(() => {});
   return { socket, ended };
 }
+
+const openPlain = ({ host, port }, onRead) =>
+  dial({
+    ...{ host, port, noDelay: true },
+    onread: {
+      buffer: readBuffer,
+      callback: (length, bytes) => {
+        onRead(bytes, length);
+        return true;
+      },
+    },
+  });
+
+/** Whom the certificate names is not what is measured. */
+const openTls = ({ host, port }, onRead) =>
+  dialTls({ host, port, servername: HTTP_HOST, rejectUnauthorized: false }).on('data', (bytes) =>
+    onRead(bytes, bytes.length),
+  );
 
 /** A visitor who asks for a stream and never reads a byte of it. */
 export function openStalled(address, first) {

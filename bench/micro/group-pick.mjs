@@ -1,6 +1,6 @@
 // Groups: what one public connection costs to find its member, and one member to come, report and go, whatever the numbers.
-import { MemberHealth, TunnelGroup } from '@tunnel/core';
-import { Dispatcher } from '../../apps/edge/src/routing/balancer.ts';
+import { ConnectionCounts, MemberHealth, TunnelGroup } from '@tunnel/core';
+import { Balancer, Lease } from '../../apps/edge/src/routing/balancer.ts';
 import { Registry } from '../../apps/edge/src/routing/registry.ts';
 
 const POOLS = [1, 100, 10_000];
@@ -10,9 +10,11 @@ const FIRST_PORT = 20_000;
 
 const KEY_HASH = 'ab'.repeat(32);
 const OWNER = { kind: 'account', accountId: 'acc_1' };
-const UNTRIED = [];
-const session = { mux: { liveCarriers: 4 } };
-const dispatcher = new Dispatcher({ random: Math.random });
+const upstream = { isConnected: true };
+const balancer = new Balancer({ counts: new ConnectionCounts({ perTunnel: 1000 }), random: Math.random });
+const lease = new Lease();
+
+const endpointAt = (port) => ({ kind: 'port', transport: 'tcp', port });
 
 const groupAt = (port) =>
   new TunnelGroup({
@@ -20,17 +22,19 @@ const groupAt = (port) =>
     protocol: 'tcp',
     name: `pool-${port}`,
     keyHash: KEY_HASH,
-    place: { kind: 'port', port },
+    endpoint: endpointAt(port),
   });
 
 const memberOf = (group, tunnelId) => ({
   tunnelId,
   owner: OWNER,
   group,
-  place: { kind: 'member', groupId: group.groupId },
+  endpoint: { kind: 'member', groupId: group.groupId },
   health: new MemberHealth('tcp'),
   alertWebhook: null,
-  session,
+  http: null,
+  upstream,
+  counters: { openConnections: 0 },
 });
 
 /** As a client does it: the member joins, and its first probe succeeds. */
@@ -65,9 +69,16 @@ function repeating(prepare) {
   };
 }
 
+/** As a connection has its member, from its first byte to its end. */
+function lend(route) {
+  const isLent = balancer.acquire(lease, route) === null;
+  balancer.release(lease);
+  return isLent;
+}
+
 const picking = (count) => () => {
   const group = poolOf(count);
-  return () => dispatcher.choose(group, UNTRIED) !== null;
+  return () => lend(group);
 };
 
 let newcomers = 0;
@@ -91,14 +102,15 @@ const portOf = (done) => FIRST_PORT + ((done * 7919) % GROUPS);
 
 const pickingByPort = () => {
   const table = edgeOf(GROUPS, MEMBERS_EACH);
-  return (done) => dispatcher.choose(table.byPort(portOf(done)), UNTRIED) !== null;
+  return (done) => lend(table.at(endpointAt(portOf(done))));
 };
 
 /** With the decision which group it is, by name and key. */
 const visitingByName = () => {
   const table = edgeOf(GROUPS, MEMBERS_EACH);
   return (done) => {
-    const decision = table.groups.decideTcp(`pool-${portOf(done)}`, KEY_HASH, OWNER);
+    const claim = { protocol: 'tcp', name: `pool-${portOf(done)}`, keyHash: KEY_HASH, endpoint: endpointAt(0) };
+    const decision = table.groups.decide(claim, OWNER);
     return decision.kind === 'join' && visit(decision.group);
   };
 };

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { failAtExit, removeFolder, startChild, throwAwayFolder } from '../lib/children.mjs';
 import { freePort } from '../lib/free-ports.mjs';
+import { CERTIFICATE, KEY } from './certificate.mjs';
 
 const COMMANDS = ['nginx', '/usr/sbin/nginx'];
 const MODULE_FOLDERS = ['/usr/lib/nginx/modules', '/usr/lib64/nginx/modules', '/usr/share/nginx/modules'];
@@ -38,7 +39,8 @@ function accepts(nginx) {
   }
 }
 
-const configOf = (nginx, { listen, target }, protocol) => `
+/** `tls`: the hop that takes TLS from the other is 'accept', the one that speaks it is 'dial'. */
+const configOf = (nginx, ports, protocol, tls) => `
 ${nginx.module ? `load_module ${nginx.module};` : ''}
 daemon off;
 worker_processes 1;
@@ -46,13 +48,19 @@ worker_rlimit_nofile 20000;
 pid nginx.pid;
 error_log stderr error;
 events { worker_connections 16384; }
-${protocol === 'http' ? httpServer({ listen, target }) : streamServer(nginx, { listen, target }, protocol)}
+${protocol === 'http' ? httpServer(ports) : streamServer(nginx, ports, protocol, tls)}
 `;
 
-const streamServer = ({ halfClose }, { listen, target }, protocol) => `
+const TLS_WORDS = {
+  accept: `ssl_certificate ${CERTIFICATE}; ssl_certificate_key ${KEY};`,
+  dial: 'proxy_ssl on; proxy_ssl_session_reuse on;',
+};
+
+const streamServer = ({ halfClose }, { listen, target }, protocol, tls) => `
 stream {
+  ${TLS_WORDS[tls] ?? ''}
   server {
-    listen 127.0.0.1:${listen} ${protocol === 'udp' ? 'udp rcvbuf=4m' : 'backlog=4096'};
+    listen 127.0.0.1:${listen} ${tls === 'accept' ? 'ssl ' : ''}${protocol === 'udp' ? 'udp rcvbuf=4m' : 'backlog=4096'};
     proxy_pass 127.0.0.1:${target};
     proxy_timeout 1h;
     ${halfClose && protocol !== 'udp' ? 'proxy_half_close on;' : ''}
@@ -82,17 +90,17 @@ http {
   }
 }`;
 
-function prepareHop(nginx, { folder, name, ports, protocol = 'tcp' }) {
+function prepareHop(nginx, { folder, name, ports, protocol = 'tcp', tls }) {
   const prefix = join(folder, name);
   mkdirSync(prefix, { recursive: true });
-  writeFileSync(join(prefix, 'nginx.conf'), configOf(nginx, ports, protocol));
+  writeFileSync(join(prefix, 'nginx.conf'), configOf(nginx, ports, protocol, tls));
   return ['-p', prefix, '-c', 'nginx.conf', '-e', 'stderr'];
 }
 
 async function startHop(nginx, hop) {
   const { ground, folder, name } = hop;
   const { command, args } = ground.network.wrap(nginx.command, prepareHop(nginx, hop));
-  const child = startChild({ name: `nginx (${name})`, command, args });
+  const child = startChild({ name: `nginx (${name})`, command, args, cwd: folder });
   // nginx writes the file once it listens.
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (!existsSync(join(folder, name, 'nginx.pid'))) {
@@ -103,14 +111,15 @@ async function startHop(nginx, hop) {
 }
 
 /** `edge` and `client` are the hop near the visitor and the one near the origin: where ours has the processes of these names. */
-export const nginxPath = (nginx) => ({
-  name: 'nginx',
+export const nginxPath = (nginx, { name = 'nginx', tls = false } = {}) => ({
+  name,
   async start({ ground, folder, protocol }) {
     const [outer, inner] = [await freePort(), await freePort()];
     const common = { ground, folder, protocol };
-    const inside = { listen: inner, target: ground.originPort };
-    const client = await startHop(nginx, { ...common, name: 'inner', ports: inside });
-    const edge = await startHop(nginx, { ...common, name: 'outer', ports: { listen: outer, target: inner } });
+    const inside = { ports: { listen: inner, target: ground.originPort }, ...(tls && { tls: 'accept' }) };
+    const client = await startHop(nginx, { ...common, name: 'inner', ...inside });
+    const outside = { ports: { listen: outer, target: inner }, ...(tls && { tls: 'dial' }) };
+    const edge = await startHop(nginx, { ...common, name: 'outer', ...outside });
     return { address: { host: '127.0.0.1', port: outer }, processes: { edge, client } };
   },
 });

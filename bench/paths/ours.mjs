@@ -8,23 +8,22 @@ import { failAtExit, startChild } from '../lib/children.mjs';
 import { freePort } from '../lib/free-ports.mjs';
 import { cleanEnvironment, startServer } from '../lib/server.mjs';
 import { HTTP_NAME } from '../lib/wrk.mjs';
+import { CERTIFICATE, KEY } from './certificate.mjs';
 
 const SERVER = 'apps/server/bin/tunnel-server.mjs';
 const CLI = 'apps/cli/bin/tunnel.mjs';
-const CERTIFICATE = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
-const KEY = join(ROOT, 'packages/testkit/fixtures/tls/key.pem');
 const START_TIMEOUT_MS = 20_000;
 // Without a line for each request, and without the inspector: what a service in production needs.
-const HTTP_TUNNEL = ['--subdomain', HTTP_NAME, '--quiet', '--no-inspect'];
+const SILENT = ['--quiet', '--no-inspect'];
 
 /** The port is the one visitors come to, whichever the protocol. */
-const configOf = ({ protocol, port, tls, captures, sealed }) => `
+const configOf = ({ protocol, port, tls, https, captures, sealed }) => `
 [server]
 control_port = 0
 api_port = 0
 metrics_port = 0
-http_port = ${protocol === 'http' ? port : 0}
-https_port = 0
+http_port = ${protocol === 'http' && !https ? port : 0}
+https_port = ${https ? port : 0}
 plain_http = "proxy"
 [limits]
 tcp_port_range = [${port}, ${port}]
@@ -37,6 +36,21 @@ ${protocol === 'udp' || protocol === 'p2p' ? '[udp]\nports = [0, 0]' : ''}
 ${protocol === 'udp' ? `path = "${sealed ? 'auto' : 'carrier'}"` : ''}
 ${tls ? `[tls]\ncert_path = "${CERTIFICATE}"\nkey_path = "${KEY}"` : ''}
 `;
+
+const clientCommand = ({ root, ground, node, nodeArgs, role, what, more, tls, run }) =>
+  ground.network.wrap(node, [
+    ...(nodeArgs?.[role] ?? []),
+    ...[join(root, CLI), ...what, ...more],
+    ...['--server', run.control, '--token-file', run.admin_token_file],
+    ...(tls ? ['--tls', '--ca-file', CERTIFICATE] : ['--no-tls']),
+  ]);
+
+/** As people run it, with a line for each request and the inspector; the lines go to a file. Nothing says when it is up: whoever asks sees it. */
+function startTalkativeClient({ folder, ...settings }) {
+  const { command, args } = clientCommand({ ...settings, role: 'client', more: [] });
+  const words = ['-c', 'exec "$0" "$@" > lines.txt', command, ...args];
+  return startChild({ name: 'client', command: 'sh', args: words, env: cleanEnvironment(folder), cwd: folder });
+}
 
 async function startEdge({ root, ground, folder, node, nodeArgs, ...settings }) {
   const dataDir = join(folder, 'data');
@@ -53,13 +67,9 @@ async function startEdge({ root, ground, folder, node, nodeArgs, ...settings }) 
 }
 
 /** @returns {Promise<{ child: object, events: object[] }>} once it has told of one that `isUp` takes */
-async function startClient({ root, ground, folder, node, nodeArgs, role = 'client', what, isUp = isReady, tls, run }) {
-  const { command, args } = ground.network.wrap(node, [
-    ...(nodeArgs?.[role] ?? []),
-    ...[join(root, CLI), ...what, '--json'],
-    ...['--server', run.control, '--token-file', run.admin_token_file],
-    ...(tls ? ['--tls', '--ca-file', CERTIFICATE] : ['--no-tls']),
-  ]);
+async function startClient({ role = 'client', isUp = isReady, ...settings }) {
+  const { folder } = settings;
+  const { command, args } = clientCommand({ ...settings, role, more: ['--json'] });
   let opened;
   const ready = new Promise((resolve) => {
     opened = resolve;
@@ -83,22 +93,36 @@ async function lateClient(child) {
   throw new Error(`the ${child.name} did not come up: ${child.output}`);
 }
 
-const tunnelOf = ({ protocol, port, ground }) =>
+const tunnelOf = ({ protocol, port, ground, talkative }) =>
   protocol === 'http'
-    ? ['http', String(ground.originPort), ...HTTP_TUNNEL]
+    ? ['http', String(ground.originPort), '--subdomain', HTTP_NAME, ...(talkative ? [] : SILENT)]
     : [protocol, String(ground.originPort), '--remote-port', String(port)];
 
-/** `root` is the checkout whose build runs. `nodeArgs` are for profiles: { edge: string[], client: string[] }. */
-export const oursPath = ({ name, root = ROOT, tls = false, captures = true, sealed = false }) => ({
+/**
+ * `root` is the checkout whose build runs; `https`: visitors of HTTP speak TLS; `talkative`: the client as people run it.
+ * `nodeArgs` are for profiles: { edge: string[], client: string[] }.
+ */
+export const oursPath = ({
   name,
-  async start({ protocol = 'tcp', ...settings }) {
-    mkdirSync(settings.folder, { recursive: true });
+  root = ROOT,
+  tls = false,
+  captures = true,
+  sealed = false,
+  https = false,
+  talkative = false,
+}) => ({
+  name,
+  async start({ protocol = 'tcp', ...given }) {
+    mkdirSync(given.folder, { recursive: true });
     const port = await freePort();
-    const { child: edge, run } = await startEdge({ ...settings, root, protocol, port, tls, captures, sealed });
-    const what = tunnelOf({ ...settings, protocol, port });
+    const settings = { ...given, root, protocol, port, tls };
+    const { child: edge, run } = await startEdge({ ...settings, https, captures, sealed });
+    const what = tunnelOf({ ...settings, talkative });
     const isUp = sealed ? isSealed : isReady;
-    const { child: client } = await startClient({ ...settings, root, what, isUp, tls, run });
-    return { address: { host: '127.0.0.1', port }, processes: { edge, client } };
+    const client = talkative
+      ? startTalkativeClient({ ...settings, what, run })
+      : (await startClient({ ...settings, what, isUp, run })).child;
+    return { address: { host: '127.0.0.1', port, tls: https }, processes: { edge, client } };
   },
 });
 

@@ -7,7 +7,7 @@ const LARGE_BYTES = 1_000_000;
 const PER_REQUEST = ['requestsPerSecond', 'cpuPerRequestUs', 'edgeCpuPerRequestUs', 'p50Ms', 'p99Ms', ...PEAK_MEMORY];
 
 /** Answers are compared before and after; wrk itself only counts them and their errors. */
-async function measureRequests(stage, { connections, bytes, keepAlive, warmUpRequests }) {
+async function measureRequests(stage, { connections, bytes, keepAlive, warmUpRequests, warmUpRuns }) {
   const probe = async () => (await stage.begin('httpProbe', { bytes, keepAlive })).finish();
   await probe();
   const measured = await stage.measure('wrk', {
@@ -16,10 +16,26 @@ async function measureRequests(stage, { connections, bytes, keepAlive, warmUpReq
     bytes,
     keepAlive,
     warmUpRequests: stage.quick ? warmUpRequests / 10 : warmUpRequests,
-    seconds: stage.quick ? 1 : 4,
+    warmUpRuns,
+    seconds: stage.seconds ?? (stage.quick ? 1 : 4),
   });
   await probe();
   return measured;
+}
+
+/** What a small GET costs. */
+export async function measureSmallRequests(stage, asked) {
+  const measured = await measureRequests(stage, { bytes: SMALL_BYTES, warmUpRequests: 20_000, ...asked });
+  const { requests, seconds, p50Ms, p99Ms, cpu, window } = measured;
+  return {
+    requestsPerSecond: requests / seconds,
+    cpuPerRequestUs: perUnitUs(cpu.both, requests),
+    edgeCpuPerRequestUs: perUnitUs(cpu.edge, requests),
+    p50Ms,
+    p99Ms,
+    ...stage.peakMemory(),
+    window,
+  };
 }
 
 const smallRequests = ({ name, title, connections, keepAlive, ...more }) => ({
@@ -29,24 +45,7 @@ const smallRequests = ({ name, title, connections, keepAlive, ...more }) => ({
   needs: ['wrk'],
   figures: PER_REQUEST,
   ...more,
-  async measure(stage) {
-    const measured = await measureRequests(stage, {
-      connections,
-      bytes: SMALL_BYTES,
-      keepAlive,
-      warmUpRequests: 20_000,
-    });
-    const { requests, seconds, p50Ms, p99Ms, cpu, window } = measured;
-    return {
-      requestsPerSecond: requests / seconds,
-      cpuPerRequestUs: perUnitUs(cpu.both, requests),
-      edgeCpuPerRequestUs: perUnitUs(cpu.edge, requests),
-      p50Ms,
-      p99Ms,
-      ...stage.peakMemory(),
-      window,
-    };
-  },
+  measure: (stage) => measureSmallRequests(stage, { connections, keepAlive }),
 });
 
 const keepAlive = (connections) =>

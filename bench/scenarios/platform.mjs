@@ -38,7 +38,7 @@ const calls = ({ name, path, targets = [] }) => ({
   figures: CALL_FIGURES,
   targets,
   measure: (stage) =>
-    measureCalls(stage, { ...asPerson(stage.account), path: stage.pathName === 'bare-hono' ? '/auth/me' : path }),
+    measureCalls(stage, { ...asPerson(stage.account), path: stage.path.name === 'bare-hono' ? '/auth/me' : path }),
 });
 
 /** As a client of the newest revision asks, whose requests say all of themselves. */
@@ -76,7 +76,7 @@ const mcp = {
   // At least a third of its requests in a second of CPU.
   targets: [{ path: 'platform-mcp', figure: 'cpuPerRequestUs', ratioAtMost: 3 }],
   measure: (stage) =>
-    measureCalls(stage, stage.pathName === 'platform-mcp' ? asModel(stage.account) : asPerson(stage.account)),
+    measureCalls(stage, stage.path.name === 'platform-mcp' ? asModel(stage.account) : asPerson(stage.account)),
 };
 
 const health = {

@@ -9,13 +9,14 @@ const STUCK_AFTER_MS = 20_000;
 const WARM_UP_RUNS_MAX = 12;
 
 /**
- * @param {{ command: string, connections: number, bytes: number, keepAlive: boolean, warmUpRequests: number, seconds: number,
+ * @param {{ command: string, connections: number, bytes: number, keepAlive: boolean, warmUpRequests: number, warmUpRuns?: number, seconds: number,
  *   path?: string, headers?: string[], body?: string, name?: string | null }} parameters `path` where it is not one of the origin; `body`: it is a POST;
  *   `name`: of the host that is asked, null: its address
  */
 export async function wrk(address, parameters, ready) {
   let warm = 0;
-  for (let run = 0; run < WARM_UP_RUNS_MAX && warm < parameters.warmUpRequests; run++) {
+  const runs = parameters.warmUpRuns ?? WARM_UP_RUNS_MAX;
+  for (let run = 0; run < runs && warm < parameters.warmUpRequests; run++) {
     warm += (await once(address, parameters, 1)).requests;
   }
   await ready();

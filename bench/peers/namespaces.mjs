@@ -1,0 +1,52 @@
+// A run has a network and a process table of its own: ports are nobody's, the load stays inside, and nothing outlives it, however it ends.
+import { spawn, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+
+/** Set inside. */
+const MARK = 'BENCH_PEERS_INSIDE';
+const UNSHARE = ['--net', '--pid', '--fork', '--kill-child=SIGKILL', '--mount-proc'];
+const SET_UP = 'ulimit -n "$(ulimit -Hn)"; ip link set lo up && exec "$@"';
+const PATIENCE_MS = 15_000;
+const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
+// Below the ports of free-ports.mjs; more of them than usual, because closed connections keep theirs for a minute.
+const EPHEMERAL_PORTS = '16384 60999';
+
+export const isInside = () => process.env[MARK] !== undefined;
+
+/** null where this user may; else the line that says so. */
+export function whyNoNamespaces() {
+  const { status, error } = spawnSync('unshare', [...UNSHARE, 'ip', 'link', 'set', 'lo', 'up']);
+  if (!error && status === 0) return null;
+  return 'no namespaces of its own (that needs root, unshare and ip): it runs in the network of this machine';
+}
+
+/** Runs this program again inside. @returns {Promise<number>} its exit code */
+export function runInside(args) {
+  const program = [process.execPath, ...process.execArgv, process.argv[1], ...args];
+  // Its standard input is the leash: inside, the end of it is the end of the run.
+  const child = spawn('unshare', [...UNSHARE, 'sh', '-c', SET_UP, 'sh', ...program], {
+    stdio: ['pipe', 'inherit', 'inherit'],
+    env: { ...process.env, [MARK]: 'yes' },
+    detached: true,
+  });
+  child.stdin.on('error', () => {});
+  return new Promise((resolve) => {
+    let code = 1;
+    for (const [signal, exitCode] of Object.entries(EXIT_CODES)) {
+      process.on(signal, () => {
+        code = exitCode;
+        child.stdin.end();
+        setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS).unref();
+      });
+    }
+    child.once('error', () => resolve(1));
+    child.once('exit', (status) => resolve(status ?? code));
+  });
+}
+
+/** Called once, inside, before anything is started. */
+export function settleInside() {
+  process.stdin.resume();
+  process.stdin.once('close', () => process.exit(EXIT_CODES.SIGTERM));
+  writeFileSync('/proc/sys/net/ipv4/ip_local_port_range', EPHEMERAL_PORTS);
+}

@@ -1,0 +1,127 @@
+// Visitors and origin in C (load/), behind the same few words as the workers of bench/load, so that stages and scenarios need not know.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { CACHE_DIR } from '../../scripts/lib/paths.mjs';
+import { failAtExit, startChild, stopChild } from '../lib/children.mjs';
+import { loopback } from '../lib/network.mjs';
+import { Worker } from '../lib/worker.mjs';
+
+const SOURCES = ['load.h', 'origin.c', 'visitors.c'].map((name) =>
+  fileURLToPath(new URL(`load/${name}`, import.meta.url)),
+);
+const PROGRAM = join(CACHE_DIR, 'peers/load');
+const JOB_TIMEOUT_MS = 120_000;
+
+/** @returns {{ missing?: string }} `missing` is the line that says what is */
+export function compileLoad() {
+  const newest = Math.max(...SOURCES.map((file) => statSync(file).mtimeMs));
+  if (existsSync(PROGRAM) && statSync(PROGRAM).mtimeMs >= newest) return {};
+  mkdirSync(join(CACHE_DIR, 'peers'), { recursive: true });
+  const { error, status, stderr } = spawnSync('cc', ['-O2', '-o', PROGRAM, ...SOURCES.slice(1)], { encoding: 'utf8' });
+  if (error) return { missing: 'there is no C compiler for the load (Debian: apt install gcc libc6-dev)' };
+  return status === 0 ? {} : { missing: `the load cannot be compiled: ${stderr.slice(-500)}` };
+}
+
+/** What follows the port on the command line of a job. */
+const ARGUMENTS = {
+  bulk: ({ direction, warmUpSeconds, seconds }) => [direction, warmUpSeconds, seconds],
+  echo: ({ bytes, warmUpSeconds, seconds }) => [bytes, warmUpSeconds, seconds],
+  endless: ({ warmUpSeconds, seconds }) => [warmUpSeconds, seconds],
+  hold: ({ connections }) => [connections],
+};
+
+/** One process a job. */
+class NativeProcess {
+  #child;
+  #inbox = [];
+  #wake = () => {};
+
+  constructor(args) {
+    const onLine = (line) => {
+      this.#inbox.push(JSON.parse(line));
+      this.#wake();
+    };
+    this.#child = startChild({ name: `load ${args[0]}`, command: PROGRAM, args: args.map(String), onLine });
+  }
+
+  send() {
+    this.#child.process.stdin.write('go\n');
+  }
+
+  async next(timeoutMs = JOB_TIMEOUT_MS) {
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`${this.#child.name}: no answer`)), timeoutMs);
+    });
+    const arrived = new Promise((resolve) => {
+      this.#wake = resolve;
+      if (this.#inbox.length > 0) resolve();
+    });
+    // The last line of a process may come after the news of its end.
+    const ended = this.#child.exited.then(() => new Promise((resolve) => setTimeout(resolve, 50)));
+    try {
+      await Promise.race([arrived, late, ended.then(() => (this.#inbox.length > 0 ? null : failAtExit(this.#child)))]);
+    } finally {
+      clearTimeout(timer);
+    }
+    const message = this.#inbox.shift();
+    if (message.type === 'failed') throw new Error(message.message);
+    return message;
+  }
+
+  close() {
+    return stopChild(this.#child);
+  }
+}
+
+/** Takes jobs of the C program itself and hands the others, HTTP's, to the generator of bench/load. */
+class Visitors {
+  #generator = new Worker('generator', loopback);
+  #native = null;
+  #current = this.#generator;
+
+  send(message) {
+    if (message.type === 'go') return this.#current.send(message);
+    const args = ARGUMENTS[message.job];
+    void this.#native?.close();
+    this.#native = args && new NativeProcess([message.job, message.address.port, ...args(message.parameters)]);
+    this.#current = this.#native ?? this.#generator;
+    if (!this.#native) this.#generator.send(message);
+    return undefined;
+  }
+
+  next(timeoutMs) {
+    return this.#current.next(timeoutMs);
+  }
+
+  async close() {
+    await Promise.all([this.#native?.close(), this.#generator.close()]);
+  }
+}
+
+/** The ground of bench/lib with native people on it. */
+export class NativeGround {
+  network = loopback;
+  origin = new NativeProcess(['origin']);
+  generator = new Visitors();
+  crowd = new Visitors();
+  originPort = 0;
+
+  async start() {
+    this.originPort = (await this.origin.next()).port;
+    return this;
+  }
+
+  /** After a failure: what the visitors may still say belongs to a measurement that is over. */
+  async renew() {
+    await Promise.all([this.generator.close(), this.crowd.close()]);
+    this.generator = new Visitors();
+    this.crowd = new Visitors();
+  }
+
+  async close() {
+    await Promise.all([this.origin.close(), this.generator.close(), this.crowd.close()]);
+  }
+}

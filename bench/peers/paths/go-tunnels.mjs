@@ -1,0 +1,101 @@
+// Tunnels written in Go: frp, chisel, piko, gost. Their defaults, with warnings alone in the log.
+import { freePort } from '../../lib/free-ports.mjs';
+import { HTTP_HOST, HTTP_NAME } from '../../lib/wrk.mjs';
+import { CERTIFICATE, KEY } from '../../paths/certificate.mjs';
+import { HOST, startPeer, untilListening, writeFileIn } from '../peer-process.mjs';
+
+const frpServer = ({ control, port, protocol }) => `
+bindAddr = "${HOST}"
+bindPort = ${control}
+proxyBindAddr = "${HOST}"
+${protocol === 'http' ? `vhostHTTPPort = ${port}` : ''}
+auth.token = "bench"
+log.level = "warn"
+`;
+
+const frpClient = ({ control, port, target, protocol, tls }) => `
+serverAddr = "${HOST}"
+serverPort = ${control}
+auth.token = "bench"
+log.level = "warn"
+transport.tls.enable = ${tls}
+[[proxies]]
+name = "bench"
+type = "${protocol}"
+localIP = "${HOST}"
+localPort = ${target}
+${protocol === 'http' ? `customDomains = ["${HTTP_HOST}"]` : `remotePort = ${port}`}
+`;
+
+/** TLS is its default, and without is faster. */
+const frp = ({ name, protocol = 'tcp', tls = true }) => ({
+  ...{ name, protocol, carrier: tls ? 'TLS' : 'plain', programs: ['frps', 'frpc'] },
+  async start({ ground, folder }) {
+    const settings = { control: await freePort(), port: await freePort(), target: ground.originPort, protocol, tls };
+    const server = writeFileIn(folder, 'frps.toml', frpServer(settings));
+    const edge = startPeer({ folder, program: 'frps', args: ['-c', server] });
+    await untilListening(settings.control, edge);
+    const file = writeFileIn(folder, 'frpc.toml', frpClient(settings));
+    const client = startPeer({ folder, program: 'frpc', args: ['-c', file] });
+    return { address: { host: HOST, port: settings.port }, processes: { edge, client } };
+  },
+});
+
+const chisel = {
+  ...{ name: 'chisel', protocol: 'tcp', carrier: 'SSH', programs: ['chisel'] },
+  async start({ ground, folder }) {
+    const [control, port] = [await freePort(), await freePort()];
+    const args = ['server', '--host', HOST, '-p', String(control), '--reverse'];
+    const edge = startPeer({ folder, program: 'chisel', args });
+    await untilListening(control, edge);
+    const remote = `R:${HOST}:${port}:${HOST}:${ground.originPort}`;
+    const client = startPeer({ folder, program: 'chisel', args: ['client', `http://${HOST}:${control}`, remote] });
+    return { address: { host: HOST, port }, processes: { edge, client } };
+  },
+};
+
+/** HTTP alone: for TCP its visitors run a third process. */
+const pikoHttp = {
+  ...{ name: 'piko-http', protocol: 'http', carrier: 'plain', programs: ['piko'] },
+  async start({ ground, folder }) {
+    const [port, control] = [await freePort(), await freePort()];
+    const free = async () => `${HOST}:${await freePort()}`;
+    const quiet = ['--log.level', 'warn'];
+    const server = [
+      ...['server', '--proxy.bind-addr', `${HOST}:${port}`, '--upstream.bind-addr', `${HOST}:${control}`],
+      ...['--admin.bind-addr', await free(), '--cluster.gossip.bind-addr', await free()],
+      ...['--usage.disable', '--proxy.access-log.disable', ...quiet],
+    ];
+    const edge = startPeer({ folder, program: 'piko', args: server });
+    await untilListening(control, edge);
+    const agent = [
+      ...['agent', 'http', HTTP_NAME, `${HOST}:${ground.originPort}`, '--connect.url', `http://${HOST}:${control}`],
+      ...['--server.bind-addr', await free(), '--access-log.disable', ...quiet],
+    ];
+    const client = startPeer({ folder, program: 'piko', args: agent });
+    return { address: { host: HOST, port }, processes: { edge, client } };
+  },
+};
+
+const gost = ({ name, tls = false }) => ({
+  ...{ name, protocol: 'tcp', carrier: tls ? 'TLS' : 'plain', programs: ['gost'] },
+  async start({ ground, folder }) {
+    const [control, port] = [await freePort(), await freePort()];
+    const env = { GOST_LOGGER_LEVEL: 'warn' };
+    const relay = `${tls ? 'relay+tls' : 'relay'}://${HOST}:${control}`;
+    const shown = tls ? `&certFile=${CERTIFICATE}&keyFile=${KEY}` : '';
+    const edge = startPeer({ folder, program: 'gost', args: ['-L', `${relay}?bind=true${shown}`], env });
+    await untilListening(control, edge);
+    const remote = `rtcp://${HOST}:${port}/${HOST}:${ground.originPort}`;
+    const client = startPeer({ folder, program: 'gost', args: ['-L', remote, '-F', relay], env });
+    return { address: { host: HOST, port }, processes: { edge, client } };
+  },
+});
+
+export const goTunnels = [
+  frp({ name: 'frp' }),
+  frp({ name: 'frp-plain', tls: false }),
+  frp({ name: 'frp-http', protocol: 'http' }),
+  frp({ name: 'frp-http-plain', protocol: 'http', tls: false }),
+  ...[chisel, pikoHttp, gost({ name: 'gost' }), gost({ name: 'gost-tls', tls: true })],
+];

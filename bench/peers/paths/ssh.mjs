@@ -1,0 +1,58 @@
+// OpenSSH, the tunnel that every system has: `ssh -R` with its fastest cipher.
+import { spawnSync } from 'node:child_process';
+import { chmodSync, copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { freePort } from '../../lib/free-ports.mjs';
+import { HOST, startPeer, untilListening, writeFileIn } from '../peer-process.mjs';
+
+const SERVER = '/usr/sbin/sshd';
+const CIPHER = 'aes128-gcm@openssh.com';
+
+function makeKey(folder, name) {
+  const file = join(folder, name);
+  const { status } = spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
+  if (status !== 0) throw new Error('ssh-keygen cannot make a key');
+  return file;
+}
+
+const serverConfig = ({ control, hostKey, keys }) => `
+Port ${control}
+ListenAddress ${HOST}
+HostKey ${hostKey}
+AuthorizedKeysFile ${keys}
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+PermitRootLogin yes
+PidFile none
+LogLevel ERROR
+`;
+
+const OPTIONS = [
+  ...['BatchMode=yes', 'IdentitiesOnly=yes', 'StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null'],
+  ...['ExitOnForwardFailure=yes', 'LogLevel=ERROR'],
+].flatMap((option) => ['-o', option]);
+
+export const sshTunnel = {
+  ...{ name: 'ssh', protocol: 'tcp', carrier: 'SSH', programs: [] },
+  missing: () => (existsSync(SERVER) ? null : 'sshd is not installed (Debian: apt install openssh-server)'),
+  async start({ ground, folder }) {
+    const [control, port] = [await freePort(), await freePort()];
+    const [hostKey, key] = [makeKey(folder, 'host'), makeKey(folder, 'visitor')];
+    const keys = join(folder, 'authorized_keys');
+    copyFileSync(`${key}.pub`, keys);
+    chmodSync(keys, 0o600);
+    // Of privilege separation; sshd wants it to be there.
+    mkdirSync('/run/sshd', { recursive: true });
+    const config = writeFileIn(folder, 'sshd_config', serverConfig({ control, hostKey, keys }));
+    const edge = startPeer({ folder, command: SERVER, args: ['-D', '-e', '-f', config] });
+    await untilListening(control, edge);
+    const remote = `${HOST}:${port}:${HOST}:${ground.originPort}`;
+    const args = [
+      ...['-F', 'none', '-N', '-T', '-p', String(control), '-i', key, '-c', CIPHER, ...OPTIONS],
+      ...['-R', remote, `root@${HOST}`],
+    ];
+    const client = startPeer({ folder, command: 'ssh', args });
+    return { address: { host: HOST, port }, processes: { edge, client } };
+  },
+};

@@ -1,0 +1,91 @@
+// What every peer needs to be started: its files, its processes, and proof that a visitor gets through to the origin.
+import { writeFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { get as getByTls } from 'node:https';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { failAtExit, startChild } from '../lib/children.mjs';
+import { cleanEnvironment } from '../lib/server.mjs';
+import { HTTP_HOST } from '../lib/wrk.mjs';
+import { patternPiece } from '../load/pattern.mjs';
+import { encodeRequest, SERVICE } from '../load/request.mjs';
+import { programFile } from './programs.mjs';
+
+const START_TIMEOUT_MS = 20_000;
+const PATIENCE_MS = 2000;
+const EVERY_MS = 50;
+const PROBE_BYTES = 100;
+
+export const HOST = '127.0.0.1';
+
+export function writeFileIn(folder, name, text) {
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  return file;
+}
+
+/** `program` is one of .cache/peers, or a command of the system. */
+export function startPeer({ folder, program, command = programFile(program), args, env }) {
+  const name = program ?? command;
+  const environment = { ...cleanEnvironment(folder), ...env };
+  return startChild({ name, command, args, cwd: folder, env: environment });
+}
+
+/** Tries until it works; the last failure says why it never did. */
+async function until(attempt, children) {
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const said = children.map((child) => `${child.name}: ${child.output.trim().slice(-300)}`).join('; ');
+      if (Date.now() > deadline) throw new Error(`not up: ${error.message}; ${said}`);
+    }
+    await Promise.race([delay(EVERY_MS), ...children.map(failAtExit)]);
+  }
+}
+
+export const untilListening = (port, child) => until(() => once(port, (socket, done) => done()), [child]);
+
+/** All the way to the origin: an echo, or an answer of HTTP. */
+export const untilThrough = ({ address, processes }, protocol) =>
+  until(() => (protocol === 'http' ? ask(address) : echo(address.port)), Object.values(processes));
+
+function once(port, talk) {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: HOST, port });
+    const settle = (then) => (value) => {
+      socket.destroy();
+      then(value);
+    };
+    socket.setTimeout(PATIENCE_MS, () => settle(reject)(new Error(`port ${port} does not answer`)));
+    socket.once('error', settle(reject));
+    socket.once('end', () => settle(reject)(new Error(`port ${port} ends connections`)));
+    socket.once('connect', () => talk(socket, settle(resolve)));
+  });
+}
+
+const echo = (port) =>
+  once(port, (socket, done) => {
+    let got = 0;
+    socket.on('data', (bytes) => {
+      got += bytes.length;
+      if (got === PROBE_BYTES) done();
+    });
+    socket.write(Buffer.concat([encodeRequest(SERVICE.echo), patternPiece(0, PROBE_BYTES)]));
+  });
+
+const ask = ({ host, port, tls }) =>
+  new Promise((resolve, reject) => {
+    const options = { host, port, path: `/0/${PROBE_BYTES}`, agent: false, timeout: PATIENCE_MS };
+    const named = { ...options, headers: { host: HTTP_HOST }, servername: HTTP_HOST, rejectUnauthorized: false };
+    const request = (tls ? getByTls : get)(named, (answer) => {
+      answer.resume();
+      answer.once('end', () =>
+        answer.statusCode === 200 ? resolve() : reject(new Error(`it answers ${answer.statusCode}`)),
+      );
+    });
+    request.once('timeout', () => request.destroy(new Error(`port ${port} does not answer`)));
+    request.once('error', reject);
+  });

@@ -1,0 +1,55 @@
+// docs/benchmarks-peers.svg: what ours and the peers cost, a panel a row, drawn from the record alone.
+import { drawBars } from '../lib/picture.mjs';
+import { FIGURES } from '../scenarios/figures.mjs';
+import { ROWS } from './rows.mjs';
+import { summarizeRow } from './summary.mjs';
+
+/** What people ask first; the page has the rest. */
+const PANELS = [
+  { row: 'tcp-bulk-down', title: 'Bulk download' },
+  { row: 'tcp-keep-alive', title: 'TCP: small requests, connections kept' },
+  { row: 'tcp-connect', title: 'TCP: a connection for each request' },
+  { row: 'tcp-idle', title: 'Memory of an idle connection' },
+  { row: 'http-keep-alive', title: 'HTTP: small GETs, connections kept' },
+  { row: 'http-connect', title: 'HTTP: a connection for each GET' },
+  { row: 'https-keep-alive', title: 'HTTPS: small GETs, connections kept' },
+  { row: 'https-connect', title: 'HTTPS: a connection for each GET' },
+];
+const UNITS = {
+  cpuPerGb: 'CPU seconds per GB, less is better',
+  cpuPerRequestUs: 'CPU µs per request, less is better',
+  kbPerConnection: 'KB, both processes, less is better',
+};
+/** No tunnels: shown for what a machine can do at best. */
+const FLOORS = ['nginx', 'nginx-tls', 'nginx-http', 'bare-tls'];
+
+/** @returns {string} SVG */
+export function renderPicture(record) {
+  const { date, machine, runtimes } = record;
+  return drawBars({
+    title: 'What a tunnel costs: both of its processes together, ours and others',
+    subtitle: 'Medians of one run on one machine. Blue: ours. Pale: nginx in two plain hops, or bare TLS: no tunnels.',
+    foot: `${date.slice(0, 10)}, ${machine.cores} cores, Node.js ${runtimes[0].version}: npm run bench:peers`,
+    panels: PANELS.map((panel) => panelOf(panel, record)).filter(({ bars }) => bars.length > 0),
+  });
+}
+
+function panelOf({ row: name, title }, record) {
+  const row = ROWS.find((one) => one.name === name);
+  const rounds = record.rows.find((one) => one.name === name)?.rounds ?? [];
+  const bars = summarizeRow(row, rounds)
+    // Other runtimes are in the table.
+    .filter(({ path, figures }) => figures[row.rank] !== null && !path.includes('@'))
+    .map(({ path, figures }) => ({
+      label: path,
+      value: figures[row.rank].median,
+      text: figures[row.rank].median.toFixed(FIGURES[row.rank].digits),
+      kind: kindOf(path),
+    }));
+  return { title, unit: UNITS[row.rank], bars };
+}
+
+function kindOf(path) {
+  if (path.startsWith('ours')) return 'ours';
+  return FLOORS.includes(path) ? 'floor' : 'peer';
+}

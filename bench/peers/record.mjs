@@ -1,0 +1,98 @@
+// What a run leaves: its rounds as they were measured. The last run lies in .cache/bench, and `--add` goes on with it.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { hashInputs, writeAtomically } from '../../scripts/lib/build-state.mjs';
+import { CACHE_DIR, ROOT } from '../../scripts/lib/paths.mjs';
+import { renderPage } from './page.mjs';
+import { renderPicture } from './picture.mjs';
+
+const FORMAT = 1;
+const DOCS = join(ROOT, 'docs');
+const CACHE = join(CACHE_DIR, 'bench');
+const NAME = 'benchmarks-peers';
+const LAST = join(CACHE, `${NAME}.json`);
+
+/** Of the build that is measured: what two runs must share to be one. */
+export const buildId = () => hashInputs().slice(0, 16);
+
+/** @returns {object} the record with the rounds of `earlier`, where there is one, before its own */
+export function joinRecords(earlier, record) {
+  if (earlier === null) return record;
+  const why = whyApart(earlier, record);
+  if (why !== null) throw new Error(`--add: the last run was of another ${why}`);
+  const names = [...new Set([...earlier.rows, ...record.rows].map(({ name }) => name))];
+  const roundsOf = ({ rows }, name) => rows.find((row) => row.name === name)?.rounds ?? [];
+  return {
+    ...record,
+    commands: [...new Set([...earlier.commands, ...record.commands])],
+    missing: [...new Set([...earlier.missing, ...record.missing])],
+    runtimes: record.runtimes.length >= earlier.runtimes.length ? record.runtimes : earlier.runtimes,
+    paths: { ...earlier.paths, ...record.paths },
+    rows: names.map((name) => ({ name, rounds: [...roundsOf(earlier, name), ...roundsOf(record, name)] })),
+    failures: [...earlier.failures, ...record.failures],
+  };
+}
+
+/** null where both can be one. */
+function whyApart(earlier, record) {
+  const machine = ({ machine: { model, cores, kernel } }) => [model, cores, kernel].join();
+  const differing = {
+    format: earlier.format !== record.format,
+    build: earlier.build !== record.build,
+    machine: machine(earlier) !== machine(record),
+    length: earlier.seconds !== record.seconds || earlier.quick !== record.quick,
+    'first runtime': earlier.runtimes[0].version !== record.runtimes[0].version,
+  };
+  return Object.keys(differing).find((what) => differing[what]) ?? null;
+}
+
+export const lastRecord = () => (existsSync(LAST) ? JSON.parse(readFileSync(LAST, 'utf8')) : null);
+
+/** @param {object} run all but `format` and `rows`; @param {object[]} results of runRounds */
+export const makeRecord = (run, results) => ({
+  format: FORMAT,
+  ...run,
+  rows: results.map(({ scenario, rounds }) => ({ name: scenario.name, rounds: rounds.map(roundFigures) })),
+});
+
+/** Six digits are more than a clock of 10 ms knows. */
+const roundFigures = (round) =>
+  Object.fromEntries(
+    Object.entries(round).map(([path, figures]) => [
+      path,
+      Object.fromEntries(
+        Object.entries(figures)
+          .filter(([, value]) => Number.isFinite(value))
+          .map(([key, value]) => [key, Number(value.toPrecision(6))]),
+      ),
+    ]),
+  );
+
+/** Whether each of these paths was measured in each row that takes it, or failed there. */
+export const isWhole = (record, rows, paths) =>
+  !record.quick &&
+  rows.every(({ name, takes }) => {
+    const measured = record.rows.find((row) => row.name === name)?.rounds ?? [];
+    const failed = record.failures.filter(({ row }) => row === name).map(({ path }) => path);
+    return paths
+      .filter(takes)
+      .every((path) => measured.some((round) => round[path.name]) || failed.includes(path.name));
+  });
+
+/** @returns {string[]} the files */
+export function writeRecord(record, { whole }) {
+  const text = `${JSON.stringify(record, null, 1)}\n`;
+  writeAtomically(LAST, text);
+  if (whole) writeAtomically(join(DOCS, `${NAME}.json`), text);
+  return [join(whole ? DOCS : CACHE, `${NAME}.json`), ...render(record, whole ? DOCS : CACHE)];
+}
+
+/** What docs/ says of the record that lies there. */
+export const renderDocs = () => render(JSON.parse(readFileSync(join(DOCS, `${NAME}.json`), 'utf8')), DOCS);
+
+function render(record, folder) {
+  const [page, picture] = ['md', 'svg'].map((ending) => join(folder, `${NAME}.${ending}`));
+  writeAtomically(page, renderPage(record));
+  writeAtomically(picture, renderPicture(record));
+  return [page, picture];
+}
