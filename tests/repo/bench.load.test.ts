@@ -129,6 +129,40 @@ it.runIf(HAS_PROC).each(['SIGINT', 'SIGTERM'] as const)(
   },
 );
 
+const PEERS = join(ROOT, 'bench/peers.mjs');
+const HAS_COMPILER = spawnSync('cc', ['--version']).error === undefined;
+
+it.runIf(HAS_PROC && HAS_COMPILER)(
+  'beside peers, a short run measures and leaves the record of docs/ alone',
+  async () => {
+    const record = join(ROOT, 'docs/benchmarks-peers.json');
+    const before = readFileSync(record, 'utf8');
+    const args = ['--quick', '--scenario', 'tcp-beside,tcp-idle', '--path', 'ours,ours-tls'];
+    const { code, stdout, stderr } = await node([PEERS, ...args]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('written: .cache/bench/benchmarks-peers.json')]);
+    expect(stdout).toMatch(/^\| \*\*ours-tls\*\* \| TLS \| \d/m);
+    expect(readFileSync(record, 'utf8')).toBe(before);
+  },
+);
+
+it.runIf(HAS_PROC && HAS_COMPILER)('beside peers, SIGTERM in the middle leaves no process and no file', async () => {
+  const dir = await folder();
+  const program = await spawnProgram({
+    command: process.execPath,
+    args: [PEERS, '--quick', '--scenario', 'tcp-idle', '--path', 'ours', '--rounds', '20'],
+    env: { ...cleanEnv(), TMPDIR: dir.path },
+    cwd: ROOT,
+  });
+  cleanUps.push(() => program.close());
+  // Origin, edge and client at least, and the bench itself where it has a process table of its own.
+  await eventually(() => expect(descendantsOf(program.pid).length).toBeGreaterThan(4), { timeoutMs: 30_000 });
+  const children = descendantsOf(program.pid);
+  program.signal('SIGTERM');
+  expect((await program.waitForExit()).code).toBe(143);
+  await eventually(() => expect(children.filter(isAlive)).toEqual([]));
+  expect(readdirSync(dir.path)).toEqual([]);
+});
+
 const serve = async (onConnection: (socket: Socket) => void): Promise<TcpServer> => {
   const server = await startTcpServer(onConnection);
   cleanUps.push(() => server.close());
@@ -159,4 +193,10 @@ it.each([
   child.send({ type: 'job', job, parameters, address: { host: '127.0.0.1', port: server.port } });
   const [answer] = (await once(child, 'message')) as [{ type: string; message?: string }];
   expect(answer).toEqual({ type: 'failed', message: expect.stringContaining(message) });
+});
+
+it('measures the small pieces: those of groups are put together from more of the edge than others', async () => {
+  const { code, stdout } = await node([join(ROOT, 'bench/micro.mjs'), '2,000 groups']);
+  expect(code).toBe(0);
+  expect(stdout.match(/^groups: .* among 2,000 groups +[\d,]+ +[\d.]+ +[\d.]+$/gm)).toHaveLength(2);
 });

@@ -30,9 +30,8 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   ],
   [`${EDGE}/ingress/http/http-error-fallback.ts`]: [['this.#clock.setTimeout(() => {', OWN_TRY]],
   [`${EDGE}/ingress/http/http-ingress.ts`]: [['clock.setInterval(() => this.#tick()', 'a try for each visitor inside']],
-  [`${EDGE}/ingress/http/http-listeners.ts`]: [
-    ["socket.once('close', () => this.#handshakes.delete(accepted))", NOTHING_OF_OURS],
-  ],
+  [`${EDGE}/ingress/http/https-port.ts`]: [['setTimeout(() => this.#sweep(), ms)', SHARED]],
+  [`${EDGE}/ingress/tls/handle-handshake.ts`]: [['setImmediate(this.#giveAway, ', OWN_TRY]],
   [`${EDGE}/ingress/tcp/tcp-listeners.ts`]: [
     ["server.on('error', (error) =>", 'one line of a server'],
     ['listener.opened.catch(() => {})', 'awaited elsewhere'],
@@ -74,7 +73,6 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ['setImmediate(this.#goOn)', NOTHING_OF_OURS],
     ['setImmediate(this.#run)', OWN_TRY],
   ],
-  [`${MUX}/carrier-writer.ts`]: [['setImmediate(this.#onTurn)', OWN_TRY]],
   [`${MUX}/carrier.ts`]: [
     ['given.setTimeout(0)', NOTHING_OF_OURS],
     ['setImmediate(() => {', OWN_TRY],
@@ -103,7 +101,18 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ["socket.on('end', this.#onEnd)", OWN_TRY],
     ["socket.on('error', this.#onError)", OWN_TRY],
     ["socket.on('close', this.#onClose)", OWN_TRY],
-    ['setImmediate(this.#goOn)', NOTHING_OF_OURS],
+  ],
+  [`${MUX}/paced-reads.ts`]: [['setImmediate(takeNextTurn, this)', NOTHING_OF_OURS]],
+  [`${MUX}/handle-duplex.ts`]: [
+    ['setImmediate(confirmNextTurn, this)', OWN_TRY],
+    ['setImmediate(confirm, duplex)', OWN_TRY],
+    ['process.nextTick(lose, this, error)', OWN_TRY],
+    ["socket.once('close', () => holder.onClosed())", SHARED],
+  ],
+  [`${MUX}/dial-handle.ts`]: [['timer = setTimeout(failLate, ', 'rejects dials']],
+  [`${MUX}/accept-sockets.ts`]: [
+    ["server.on('connection', takeGuarded)", OWN_TRY],
+    ["server.on('listening', () => {", 'one line of a server'],
   ],
 };
 

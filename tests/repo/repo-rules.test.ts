@@ -87,13 +87,14 @@ it('the import tables of ARCHITECTURE.md, of packages and of folders, are the on
   expect(documented(/^\| `([\w/]+)\/` \| ([^|]*) \|/gm)).toEqual(enforced.folders);
 });
 
-const PICTURE = `import { readFileSync } from 'node:fs';
-  import { renderPicture } from './bench/lib/picture.mjs';
-  process.stdout.write(renderPicture(JSON.parse(readFileSync('docs/benchmarks.json', 'utf8'))))`;
-
-it('docs/benchmarks.svg is drawn from the figures of docs/benchmarks.json', async () => {
-  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', PICTURE]);
-  expect(read('docs/benchmarks.svg'), 'node bench/picture.mjs').toBe(stdout);
+it('docs/benchmarks-peers.md and .svg are written from the figures of docs/benchmarks-peers.json', async () => {
+  const record: unknown = JSON.parse(read('docs/benchmarks-peers.json'));
+  const load = async (name: string) =>
+    (await import(join(ROOT, `bench/peers/${name}.mjs`))) as Record<string, (record: unknown) => string>;
+  expect(read('docs/benchmarks-peers.svg'), 'node bench/picture.mjs').toBe(
+    (await load('picture'))['renderPicture']?.(record),
+  );
+  expect(read('docs/benchmarks-peers.md'), 'node bench/picture.mjs').toBe((await load('page'))['renderPage']?.(record));
 });
 
 const PAGES = [

@@ -69,6 +69,8 @@ export interface OpenTunnel {
 }
 
 interface HttpRun {
+  /** Another copy of the program. */
+  readonly bin?: string;
   readonly home?: string;
   readonly server?: string;
 }

@@ -55,6 +55,8 @@ export const becomesDirect = (...programs: readonly TunnelProgram[]): Promise<vo
 export const dial = (harness: Harness, port: number): Socket => {
   const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true });
   socket.on('error', () => {});
+  // A reset right behind the last bytes is an end to libuv, and a half-open socket would stay for ever.
+  socket.on('end', () => socket.end());
   harness.use({
     close: async () => {
       socket.destroy();

@@ -1,4 +1,6 @@
 // The inspector that `tunnel http` opens on this machine: for its own page alone.
+import { cpSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import {
@@ -12,6 +14,7 @@ import {
 } from '../http-tunnels.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
 import { Harness, it } from '../system-test.fixture.ts';
+import { TUNNEL_BIN } from '../tunnel-program.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;
@@ -35,6 +38,9 @@ beforeAll(async () => {
   inspector = endpointOf(String(open.ready['inspect_url']));
 });
 afterAll(() => shared.close());
+
+/** Of the page, and of nothing else in the program. */
+const PAGE_WORDS = 'back to the list';
 
 interface Summary {
   readonly id: string;
@@ -106,5 +112,16 @@ describe.concurrent('the inspector', () => {
     const second = await openHttp(harness, stack, web.port);
     expect(second.ready['inspect_url']).toMatch(/^http:\/\/127\.0\.0\.1:43\d\d\/$/);
     expect(second.ready['inspect_url']).not.toBe(`http://${inspector.host}/`);
+  });
+
+  it('whose file an update of the program has taken away costs no tunnel', async ({ harness }) => {
+    const copy = await harness.folder();
+    const isKept = (path: string): boolean => !path.endsWith('.js') || !readFileSync(path, 'utf8').includes(PAGE_WORDS);
+    for (const part of ['bin', 'dist', 'package.json']) {
+      cpSync(join(dirname(TUNNEL_BIN), '..', part), join(copy, part), { recursive: true, filter: isKept });
+    }
+    const updated = await openHttp(harness, stack, web.port, [], { bin: join(copy, 'bin/tunnel.mjs') });
+    expect(updated.ready['inspect_url']).toBeNull();
+    expect((await askHttp(updated.endpoint, { path: '/updated' })).text).toBe('served');
   });
 });

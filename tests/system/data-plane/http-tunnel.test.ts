@@ -85,6 +85,18 @@ describe.concurrent('a request', () => {
     });
   });
 
+  it('that was answered is told, also when the client is stopped at once', async ({ harness }) => {
+    const { tunnel, endpoint } = await openHttp(harness, stack, mirror.port);
+    const paths = Array.from({ length: 60 }, (_, at) => `/${at}`);
+    await Promise.all(paths.map((path) => askHttp(endpoint, { path })));
+    tunnel.signal('SIGTERM');
+    expect(await tunnel.exitCode()).toBe(0);
+    const told = tunnel.events('request').map(({ path }) => path);
+    expect(told).toHaveLength(paths.length);
+    expect(new Set(told)).toEqual(new Set(paths));
+    expect(tunnel.stdout.at(-1)).toContain('"event":"closed"');
+  });
+
   it('for an unknown name gets 404: a page for people, JSON for programs, and a code', async ({ harness }) => {
     const { endpoint } = await openHttp(harness, stack, mirror.port);
     const nobody = { ...endpoint, host: `nobody.localhost:${endpoint.port}` };
