@@ -6,8 +6,10 @@ import { CACHE_DIR, ROOT } from './paths.mjs';
 
 const REPORTER = fileURLToPath(new URL('unsteady-reporter.mjs', import.meta.url));
 
-/** Tests that may need a second try, with the reason. In CI any other that needs it is failed. */
+/** Tests that may need a second try, with the reason. */
 const LIST = join(ROOT, 'tests/unsteady.json');
+/** Others that may need one in a step of CI: among thousands of tests on a machine that is shared, chance has its part; beyond that they are failed. */
+const UNSTEADY_BORNE = 2;
 
 /**
  * `key` names its files in the cache folder. `more` may have `command`, another Node.js to run it with, `env`, and `unsteadyList`,
@@ -41,13 +43,14 @@ export function testStep(name, key, args, { command, env = {}, unsteadyList = LI
   };
 }
 
-/** A second try is information for whoever works here; in CI, which sets TUNNEL_STEADY_REQUIRED, it is a failure. */
+/** A second try is information for whoever works here; in CI, which sets TUNNEL_STEADY_REQUIRED, more of them than UNSTEADY_BORNE are failures. */
 function judge(found, list) {
-  const isRequired = process.env.TUNNEL_STEADY_REQUIRED === '1';
+  const unknown = found.filter(({ test }) => !list[test]).length;
+  const isFailure = process.env.TUNNEL_STEADY_REQUIRED === '1' && unknown > UNSTEADY_BORNE;
   return found.map(({ test, said }) => {
     const reason = list[test];
     if (reason) return { line: `unsteady, known (${reason}): ${test}: ${said}`, isFailure: false };
-    return { line: `unsteady${isRequired ? ', FAILED' : ''}: ${test}: ${said}`, isFailure: isRequired };
+    return { line: `unsteady${isFailure ? ', FAILED' : ''}: ${test}: ${said}`, isFailure };
   });
 }
 
