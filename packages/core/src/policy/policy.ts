@@ -1,0 +1,175 @@
+// A policy as it travels and as the edge keeps it: one ordered list, one action a rule, every default filled in. Passwords are scrypt lines, tokens SHA-256.
+
+export interface Policy {
+  readonly login: LoginProvider | null;
+  readonly rules: readonly Rule[];
+}
+
+export interface LoginSession {
+  readonly session_secs: number;
+  /** Origins beside the tunnel's own whose requests may use the login cookie. */
+  readonly trusted_origins: readonly string[];
+}
+
+/** One of the operator's, by name, or one of the tunnel's own. */
+export type LoginProvider = LoginSession &
+  (
+    | { readonly provider: string }
+    | {
+        readonly issuer: string;
+        readonly client_id: string;
+        readonly client_secret?: string | undefined;
+        readonly scopes: readonly string[];
+      }
+  );
+
+/** All of its fields are needed; a list has alternatives. */
+export interface Match {
+  readonly method?: readonly string[] | undefined;
+  /** Globs. */
+  readonly path?: readonly string[] | undefined;
+  /** By name in lower case: whether it is there, or globs over its value. */
+  readonly header?: Readonly<Record<string, boolean | readonly string[]>> | undefined;
+  /** Addresses and networks. */
+  readonly address?: readonly string[] | undefined;
+  /** One more match, which must fail. */
+  readonly not?: Match | undefined;
+}
+
+export interface Claims {
+  /** A claim's values are alternatives; several claims are all needed. */
+  readonly [claim: string]: readonly string[];
+}
+
+export interface BasicAuth {
+  readonly realm: string;
+  /** `$scrypt$ln=14,r=8,p=1$salt$hash` by name. */
+  readonly users: Readonly<Record<string, string>>;
+}
+
+export interface TokenAuth {
+  readonly name: string;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
+
+export interface JwtAuth {
+  readonly issuer: string;
+  readonly audience: readonly string[];
+  /** Absent: by discovery at the issuer. */
+  readonly jwks_url?: string | undefined;
+  readonly claims?: Claims | undefined;
+}
+
+/** One of them fits, or `anyone` does. */
+export interface LoginAuth {
+  readonly anyone?: true | undefined;
+  readonly emails?: readonly string[] | undefined;
+  readonly domains?: readonly string[] | undefined;
+  readonly claims?: Claims | undefined;
+}
+
+/** Any one of those named suffices. */
+export interface Auth {
+  readonly basic?: BasicAuth | undefined;
+  readonly tokens?: readonly TokenAuth[] | undefined;
+  /** Lower case. */
+  readonly token_header: string;
+  readonly jwt?: JwtAuth | undefined;
+  readonly login?: LoginAuth | undefined;
+}
+
+export const WEBHOOK_PROVIDERS = ['standard', 'stripe', 'github', 'slack', 'shopify', 'gitlab', 'hmac'] as const;
+
+export interface VerifyWebhook {
+  readonly provider: (typeof WEBHOOK_PROVIDERS)[number];
+  readonly secrets: readonly string[];
+  readonly max_bytes: number;
+  /** Of `hmac`. */
+  readonly header?: string | undefined;
+  readonly algorithm?: 'sha256' | 'sha1' | 'sha512' | undefined;
+  readonly encoding?: 'hex' | 'base64' | undefined;
+  readonly prefix?: string | undefined;
+}
+
+export interface RateLimit {
+  readonly requests: number;
+  readonly per_secs: number;
+  readonly burst: number;
+  /** `address`, `user`, `tunnel` or `header:NAME` with the name in lower case. */
+  readonly by: string;
+}
+
+export interface HeaderChanges {
+  readonly set?: Readonly<Record<string, string>> | undefined;
+  readonly add?: Readonly<Record<string, string>> | undefined;
+  readonly remove?: readonly string[] | undefined;
+}
+
+export interface Cors {
+  readonly origins: readonly string[];
+  readonly methods?: readonly string[] | undefined;
+  readonly headers?: readonly string[] | undefined;
+  readonly expose?: readonly string[] | undefined;
+  readonly credentials: boolean;
+  readonly max_age_secs: number;
+}
+
+/** What each action takes, by its name in the file and on the wire. */
+export interface Actions {
+  readonly allow: true;
+  /** The status. */
+  readonly deny: number;
+  readonly allow_addresses: readonly string[];
+  readonly auth: Auth;
+  readonly verify_webhook: VerifyWebhook;
+  readonly rate_limit: RateLimit;
+  /** Bytes. */
+  readonly max_body: number;
+  readonly redirect: { readonly to: string; readonly status: number };
+  readonly respond: {
+    readonly status: number;
+    readonly body: string;
+    readonly content_type: string;
+    readonly headers?: Readonly<Record<string, string>> | undefined;
+  };
+  readonly rewrite: { readonly strip_prefix?: string | undefined; readonly add_prefix?: string | undefined };
+  readonly route: string;
+  readonly request_headers: HeaderChanges;
+  readonly response_headers: HeaderChanges;
+  readonly cors: Cors;
+  readonly error_page: { readonly body: string };
+}
+
+export type ActionName = keyof Actions;
+
+interface RuleBase {
+  readonly name?: string | undefined;
+  readonly match?: Match | undefined;
+}
+
+/** Exactly one action a rule. */
+export type Rule = { [A in ActionName]: RuleBase & { readonly [K in A]: Actions[A] } }[ActionName];
+
+export const ACTION_NAMES = [
+  'allow',
+  'deny',
+  'allow_addresses',
+  'auth',
+  'verify_webhook',
+  'rate_limit',
+  'max_body',
+  'redirect',
+  'respond',
+  'rewrite',
+  'route',
+  'request_headers',
+  'response_headers',
+  'cors',
+  'error_page',
+] as const satisfies readonly ActionName[];
+
+export const actionOf = (rule: Rule): ActionName => {
+  for (const name of ACTION_NAMES) if (name in rule) return name;
+  throw new Error('a rule without an action: the schema refuses it');
+};
