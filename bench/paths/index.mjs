@@ -4,12 +4,13 @@
 import { direct } from './direct.mjs';
 import { findNginx, nginxPath } from './nginx.mjs';
 import { oursPath, peersPath } from './ours.mjs';
+import { POLICIES } from './policies.mjs';
 import { bareHonoPath, platformMcpPath, platformPath } from './platform.mjs';
 
 /** Where a scenario does not say otherwise. */
 export const USUAL_PATHS = ['direct', 'nginx', 'ours', 'ours-tls'];
 export const PATH_NAMES = [
-  ...[...USUAL_PATHS, 'ours-sealed', 'ours-uncaptured'],
+  ...[...USUAL_PATHS, 'ours-sealed', 'ours-uncaptured', ...Object.keys(POLICIES)],
   ...['ours-relay', 'ours-direct', 'bare-hono', 'platform', 'platform-mcp'],
 ];
 
@@ -26,6 +27,7 @@ export function choosePaths(names = PATH_NAMES, baseline) {
     ...withBaseline({ name: 'ours-tls', tls: true }, baseline),
     ...withBaseline({ name: 'ours-sealed', sealed: true }, baseline),
     ...withBaseline({ name: 'ours-uncaptured', captures: false }, baseline),
+    ...Object.entries(POLICIES).map(([name, policy]) => oursPath({ name, policy })),
     ...withBaseline({ name: 'ours-relay', direct: false }, baseline, peersPath),
     ...withBaseline({ name: 'ours-direct', direct: true }, baseline, peersPath),
     ...[bareHonoPath, platformPath, platformMcpPath],

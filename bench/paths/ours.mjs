@@ -93,13 +93,13 @@ async function lateClient(child) {
   throw new Error(`the ${child.name} did not come up: ${child.output}`);
 }
 
-const tunnelOf = ({ protocol, port, ground, talkative }) =>
+const tunnelOf = ({ protocol, port, ground, talkative, rules }) =>
   protocol === 'http'
-    ? ['http', String(ground.originPort), '--subdomain', HTTP_NAME, ...(talkative ? [] : SILENT)]
+    ? ['http', String(ground.originPort), '--subdomain', HTTP_NAME, ...rules, ...(talkative ? [] : SILENT)]
     : [protocol, String(ground.originPort), '--remote-port', String(port)];
 
 /**
- * `root` is the checkout whose build runs; `https`: visitors of HTTP speak TLS; `talkative`: the client as people run it.
+ * `root` is the checkout whose build runs; `https`: visitors of HTTP speak TLS; `talkative`: the client as people run it; `policy`: of policies.mjs.
  * `nodeArgs` are for profiles: { edge: string[], client: string[] }.
  */
 export const oursPath = ({
@@ -110,6 +110,7 @@ export const oursPath = ({
   sealed = false,
   https = false,
   talkative = false,
+  policy = null,
 }) => ({
   name,
   async start({ protocol = 'tcp', ...given }) {
@@ -117,14 +118,23 @@ export const oursPath = ({
     const port = await freePort();
     const settings = { ...given, root, protocol, port, tls };
     const { child: edge, run } = await startEdge({ ...settings, https, captures, sealed });
-    const what = tunnelOf({ ...settings, talkative });
+    const what = tunnelOf({ ...settings, talkative, rules: await rulesOf(policy, given.folder) });
     const isUp = sealed ? isSealed : isReady;
     const client = talkative
       ? startTalkativeClient({ ...settings, what, run })
       : (await startClient({ ...settings, what, isUp, run })).child;
-    return { address: { host: '127.0.0.1', port, tls: https }, processes: { edge, client } };
+    const address = { host: '127.0.0.1', port, tls: https };
+    const account = policy === null ? {} : { account: { headers: await policy.visitor(address) } };
+    return { address, processes: { edge, client }, ...account };
   },
 });
+
+async function rulesOf(policy, folder) {
+  if (policy === null) return [];
+  const file = join(folder, 'policy.yml');
+  writeFileSync(file, await policy.text(), { mode: 0o600 });
+  return ['--policy', file];
+}
 
 /** The direct path is proven before anything is measured; on the relay the publisher forbids it. */
 export const peersPath = ({ name, root = ROOT, direct }) => ({

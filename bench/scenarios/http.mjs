@@ -4,17 +4,18 @@ import { mbPerSecond, PEAK_MEMORY, perGb, perUnitUs } from './figures.mjs';
 const SMALL_BYTES = 128;
 const LARGE_BYTES = 1_000_000;
 
-const PER_REQUEST = ['requestsPerSecond', 'cpuPerRequestUs', 'edgeCpuPerRequestUs', 'p50Ms', 'p99Ms', ...PEAK_MEMORY];
+export const PER_REQUEST = ['requestsPerSecond', 'cpuPerRequestUs', 'edgeCpuPerRequestUs', 'p50Ms', 'p99Ms', ...PEAK_MEMORY];
 
 /** Answers are compared before and after; wrk itself only counts them and their errors. */
-async function measureRequests(stage, { connections, bytes, keepAlive, warmUpRequests, warmUpRuns }) {
-  const probe = async () => (await stage.begin('httpProbe', { bytes, keepAlive })).finish();
+async function measureRequests(stage, { connections, bytes, keepAlive, headers, warmUpRequests, warmUpRuns }) {
+  const probe = async () => (await stage.begin('httpProbe', { bytes, keepAlive, headers })).finish();
   await probe();
   const measured = await stage.measure('wrk', {
     command: stage.tools.wrk.command,
     connections,
     bytes,
     keepAlive,
+    headers,
     warmUpRequests: stage.quick ? warmUpRequests / 10 : warmUpRequests,
     warmUpRuns,
     seconds: stage.seconds ?? (stage.quick ? 1 : 4),

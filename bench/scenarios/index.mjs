@@ -10,6 +10,7 @@
 //   measure(stage)  runs jobs of bench/load through the stage and returns the figures; `window` is for profiles
 import { UsageError } from '../lib/options.mjs';
 import { httpScenarios } from './http.mjs';
+import { httpPolicyScenarios } from './http-policy.mjs';
 import { p2pScenarios } from './p2p.mjs';
 import { platformScenarios } from './platform.mjs';
 import { tcpBesideBulk } from './tcp-beside-bulk.mjs';
@@ -25,6 +26,7 @@ export const SCENARIOS = [
   ...[tcpEcho, tcpConnect, tcpBesideBulk, tcpIdle, tcpStalled],
   ...udpScenarios,
   ...httpScenarios,
+  ...httpPolicyScenarios,
   ...p2pScenarios,
   ...platformScenarios,
 ];

@@ -6,21 +6,22 @@ import { PatternCheck } from '../pattern.mjs';
 const REQUESTS = 12;
 const HEAD_MAX_BYTES = 4096;
 
-/** @param {{ bytes: number, keepAlive: boolean }} parameters as they are measured */
-export async function httpProbe(address, { bytes, keepAlive }, ready) {
+/** @param {{ bytes: number, keepAlive: boolean, headers?: string[] }} parameters as they are measured */
+export async function httpProbe(address, { bytes, keepAlive, headers = [] }, ready) {
   const asked = Array.from({ length: REQUESTS }, (_, index) => ({ offset: index * 4099, bytes: bytes + index }));
-  if (keepAlive) await probe(address, asked);
-  else for (const one of asked) await probe(address, [one]);
+  if (keepAlive) await probe(address, asked, headers);
+  else for (const one of asked) await probe(address, [one], headers);
   await ready();
   return { requests: REQUESTS };
 }
 
 /** One after the other on one connection, which the last one closes. */
-async function probe(address, asked) {
+async function probe(address, asked, headers) {
   let index = 0;
   let reading = new Answer(asked[0]);
+  const more = headers.map((line) => `${line}\r\n`).join('');
   const textOf = ({ offset, bytes }, isLast) =>
-    `GET /${offset}/${bytes} HTTP/1.1\r\nHost: ${HTTP_HOST}\r\n${isLast ? 'Connection: close\r\n' : ''}\r\n`;
+    `GET /${offset}/${bytes} HTTP/1.1\r\nHost: ${HTTP_HOST}\r\n${more}${isLast ? 'Connection: close\r\n' : ''}\r\n`;
   const ask = () => textOf(asked[index], index === asked.length - 1);
   const onRead = (bytes, length) => {
     try {

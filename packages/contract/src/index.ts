@@ -91,12 +91,25 @@ export {
   tunnelLog,
   tunnelLogEntry,
   tunnelState,
+  type UnguardedTunnels,
   type UsageChartPoint,
   type UsageRegion,
   type UsageSummary,
+  unguardedTunnels,
   usageChart,
   usageChartPoint,
   usageRegion,
   usageRegions,
   usageSummary,
 } from './platform-usage.ts';
+// policy: the rules of a tunnel as they are shown
+export {
+  type CapturePolicy,
+  capturePolicy,
+  isOpenToEveryone,
+  type PolicyBrief,
+  policyBrief,
+  type TunnelPolicy,
+  type TunnelRule,
+  tunnelPolicy,
+} from './policy.ts';

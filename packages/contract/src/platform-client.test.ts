@@ -54,6 +54,8 @@ describe('a call', () => {
     ['GET /usage/tunnels/t/requests?limit=2', (client) => client.requests('t', { limit: 2 })],
     ['POST /usage/tunnels/t/requests/r/replay', (client) => client.replay('t', 'r')],
     ['GET /usage/tunnels/t/health-events', (client) => client.healthEvents('t')],
+    ['GET /usage/tunnels/t/policy', (client) => client.policy('t')],
+    ['GET /usage/unguarded', (client) => client.unguardedTunnels()],
     ['GET /load-balancing/groups', (client) => client.pools()],
     ['GET /billing', (client) => client.billing()],
     ['GET /billing/usage', (client) => client.billingUsage()],

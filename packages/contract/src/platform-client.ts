@@ -70,13 +70,16 @@ import {
   type TunnelLogQuery,
   tunnelLog,
   tunnelLogEntry,
+  type UnguardedTunnels,
   type UsageChartPoint,
   type UsageRegion,
   type UsageSummary,
+  unguardedTunnels,
   usageChart,
   usageRegions,
   usageSummary,
 } from './platform-usage.ts';
+import { type TunnelPolicy, tunnelPolicy } from './policy.ts';
 
 /** `refreshToken` is null in a browser, which keeps the cookie out of reach of scripts. */
 export interface WithRefreshToken<T> {
@@ -225,6 +228,16 @@ export class PlatformClient {
 
   flows(id: string): Promise<EdgeFlows> {
     return this.#get(`${tunnelPath(id)}/flows`, edgeFlows);
+  }
+
+  /** 404 when it has none, or has ended. */
+  policy(id: string): Promise<TunnelPolicy> {
+    return this.#get(`${tunnelPath(id)}/policy`, tunnelPolicy);
+  }
+
+  /** Living tunnels that anybody may visit who has their address. */
+  unguardedTunnels(): Promise<UnguardedTunnels> {
+    return this.#get('/usage/unguarded', unguardedTunnels);
   }
 
   peers(id: string): Promise<EdgePeers> {

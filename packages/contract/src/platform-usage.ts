@@ -109,3 +109,8 @@ export type UsageRegion = z.infer<typeof usageRegion>;
 export const usageRegions = z
   .array(usageRegion)
   .meta({ description: 'Regions whose edge was heard in the last 60 seconds, by their id.' });
+
+export const unguardedTunnels = z
+  .object({ tunnel_ids: z.array(z.string()) })
+  .meta({ id: 'UnguardedTunnels', description: 'Those of an edge that does not answer are missing.' });
+export type UnguardedTunnels = z.infer<typeof unguardedTunnels>;

@@ -25,6 +25,7 @@ const USER_SCOPED = [
   ['GET', '/usage/tunnels/x'],
   ['GET', '/usage/tunnels/x/requests'],
   ['GET', '/usage/regions'],
+  ['GET', '/usage/unguarded'],
   ['GET', '/usage/tunnels/x/health-events'],
   ['GET', '/usage/tunnels/x/flows'],
   ['GET', '/usage/tunnels/x/peers'],

@@ -51,6 +51,7 @@ const METHODS: Readonly<Record<string, string>> = {
   '/usage/tunnels/x': 'GET, HEAD',
   '/usage/tunnels/x/requests': 'GET, HEAD',
   '/usage/regions': 'GET, HEAD',
+  '/usage/unguarded': 'GET, HEAD',
   '/usage/tunnels/x/health-events': 'GET, HEAD',
   '/usage/tunnels/x/flows': 'GET, HEAD',
   '/usage/tunnels/x/peers': 'GET, HEAD',

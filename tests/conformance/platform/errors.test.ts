@@ -15,7 +15,7 @@ const SPECIFIED = [
 ];
 const EXTENSIONS = [
   ...['post /auth/resend-verification', 'patch /auth/me', 'get /auth/sessions', 'delete /auth/sessions/{id}'],
-  ...['get /usage/regions', 'get /billing/usage'],
+  ...['get /usage/regions', 'get /usage/unguarded', 'get /billing/usage'],
   ...['get /usage/tunnels/{id}/health-events', 'post /usage/tunnels/{id}/requests/{request_id}/replay'],
   'get /.well-known/jwks.json',
 ];

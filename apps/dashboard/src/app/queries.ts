@@ -5,7 +5,7 @@ import { useApi } from './app-context.tsx';
 import type { ServerAddress } from './client-commands.ts';
 
 /** How often a page that is looked at asks again. Hidden tabs do not. */
-export const LIVE_MS = { pools: 2000, overview: 5000, tunnels: 5000 } as const;
+export const LIVE_MS = { pools: 2000, overview: 5000, tunnels: 5000, unguarded: 15_000 } as const;
 
 export const ME_KEY = ['me'] as const;
 
@@ -21,6 +21,15 @@ export const useServer = (): ServerAddress | null | undefined => {
   const { data, isPending } = useQuery(regionsQuery(useApi()));
   return isPending ? null : data?.find(({ control }) => control !== '');
 };
+
+/** Which living tunnels are open to everyone. Rules change seldom, and every edge with a tunnel is asked for it. */
+export const unguardedQuery = (api: PlatformClient) =>
+  queryOptions({
+    queryKey: ['unguarded'],
+    queryFn: () => api.unguardedTunnels(),
+    staleTime: LIVE_MS.unguarded,
+    refetchInterval: LIVE_MS.unguarded,
+  });
 
 /** Whether payments are simulated for the public does not change while a page is open. */
 const billingShownQuery = (api: PlatformClient) =>

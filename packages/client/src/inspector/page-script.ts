@@ -101,6 +101,11 @@ const PAGE_LIST = String.raw`
     if (request.duration_ms !== null) facts.append(make('span', '', latencyText(request.duration_ms)));
     facts.append(time(request.at, MOMENT), make('code', '', request.id));
     if (many) facts.append(make('span', '', request.tunnel));
+    if (request.user) {
+      const user = make('span', 'user', 'X-Tunnel-User: ' + request.user);
+      user.title = 'Who the visitor is: the edge says so where a rule asks for it (auth)';
+      facts.append(user);
+    }
     if (request.replay_of) {
       const original = make('span', '', replayText(request) + ' of ');
       original.append(button('link', request.replay_of, () => choose(request.replay_of)));

@@ -57,6 +57,7 @@ kbd { font: 12px var(--mono); border: 1px solid var(--line); border-bottom-width
 .detail { padding: 20px; }
 .detail:focus { outline: none; }
 .detail h2 { margin: 0; font: 400 14px/22px var(--mono); overflow-wrap: anywhere; }
+.facts .user { overflow-wrap: anywhere; }
 .facts { display: flex; flex-wrap: wrap; gap: 4px 12px; align-items: center; margin: 6px 0 0; color: var(--soft); font-size: 13px; }
 code { font-family: var(--mono); }
 .actions, .foot { display: flex; flex-wrap: wrap; gap: 8px; }

@@ -46,6 +46,7 @@ export const presentDetail = async (record: RequestRecord) => {
             headers: headersOf(responseHead.headers),
             body: await bodyOf(responseHead.headers, record.responseBody),
           },
+    user: fieldValueOf(requestHead?.headers ?? [], 'x-tunnel-user'),
     replay_problem: record.replayProblem,
     curl: curlCommand({ method: record.method, origin: record.tunnel.publicUrl, path, headers, body }),
   };
@@ -83,6 +84,7 @@ export interface CurlSource {
 const LEFT_OUT: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'expect'],
   ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto', 'x-real-ip'],
+  ...['x-tunnel-user', 'x-tunnel-auth'],
 ]);
 
 /** It was not kept as text or not whole, or cannot be typed: it has to be a file. */

@@ -8,9 +8,11 @@ import {
   type ShownProtocol,
   shownProtocol,
   type TunnelLogEntry,
+  type TunnelPolicy,
   type TunnelState,
   tunnelState,
 } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
 import { LIVE_MS } from '../../app/queries.ts';
 import { type EndedLog, PAGE_SIZE, withNewest, withOlder } from './ended-log.ts';
 
@@ -88,6 +90,24 @@ export const requestsQuery = (api: PlatformClient, { id, unregistered_at }: Tunn
     queryFn: () => api.requests(id, { limit: REQUESTS_SHOWN }),
     refetchInterval: unregistered_at === null ? VISITS_EVERY_MS : false,
     staleTime: 0,
+  });
+
+const NOT_FOUND = 404;
+
+/** null: it has no rules. Of one that lives alone; its edge forgets them with it. */
+export const policyQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry) =>
+  queryOptions({
+    queryKey: [...TUNNEL_KEY, id, 'policy'],
+    queryFn: async (): Promise<TunnelPolicy | null> => {
+      try {
+        return await api.policy(id);
+      } catch (error) {
+        if (error instanceof Fault && error.status === NOT_FOUND) return null;
+        throw error;
+      }
+    },
+    enabled: unregistered_at === null,
+    refetchInterval: LIVE_MS.tunnels,
   });
 
 export const flowsQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry) =>

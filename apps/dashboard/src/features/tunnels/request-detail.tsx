@@ -64,6 +64,11 @@ export const RequestDetail = ({ entry, request, isNew, onReplayed }: RequestDeta
           <Notice tone="warn">{trouble}</Notice>
         </div>
       )}
+      {request.policy != null && (
+        <Suspense fallback={null}>
+          <PolicyTrace {...{ entry, request }} policy={request.policy} />
+        </Suspense>
+      )}
       <div className="mt-4">
         <Actions entry={entry} request={request} onReplayed={onReplayed} />
       </div>
@@ -165,6 +170,9 @@ const BodyView = ({ label, size, preview: { text, note } }: BodyViewProps) => (
     {note !== null && <p className="mt-1 text-muted text-sm">{note}</p>}
   </div>
 );
+
+/** Loaded with the first request of a tunnel with rules. */
+const PolicyTrace = lazy(async () => ({ default: (await import('./policy-trace.tsx')).PolicyTrace }));
 
 /** Loaded with the first request that is edited. */
 const EditReplayDialog = lazy(async () => ({ default: (await import('./edit-replay-dialog.tsx')).EditReplayDialog }));

@@ -1,5 +1,6 @@
 // Which of the captured requests a page lists: by status, method and text. Pure.
 import type { CapturedRequest } from '@tunnel/contract';
+import { isTurnedAway } from './policy-text.ts';
 
 export const STATUS_CHOICES = [
   { value: 'all', label: 'Any status' },
@@ -8,6 +9,7 @@ export const STATUS_CHOICES = [
   { value: '4', label: '4xx' },
   { value: '5', label: '5xx' },
   { value: 'none', label: 'No answer' },
+  { value: 'turned-away', label: 'Turned away' },
 ] as const;
 
 export type StatusChoice = (typeof STATUS_CHOICES)[number]['value'];
@@ -21,9 +23,9 @@ export interface RequestFilter {
 
 export const NO_FILTER: RequestFilter = { text: '', status: 'all', method: '' };
 
-type Filtered = Pick<CapturedRequest, 'id' | 'method' | 'path' | 'status' | 'replay_of'>;
+type Filtered = Pick<CapturedRequest, 'id' | 'method' | 'path' | 'status' | 'replay_of' | 'policy'>;
 
-/** Every word must be found, each of them in the method, path, status or id. */
+/** Every word must be found, each of them in the method, path, status, id, or who the visitor was. */
 export const filterRequests = <T extends Filtered>(requests: readonly T[], filter: RequestFilter): readonly T[] => {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0 && filter.status === 'all' && filter.method === '') return requests;
@@ -35,13 +37,15 @@ export const filterRequests = <T extends Filtered>(requests: readonly T[], filte
   );
 };
 
-const hasStatus = ({ status }: Filtered, choice: StatusChoice): boolean => {
+const hasStatus = (request: Filtered, choice: StatusChoice): boolean => {
+  const { status } = request;
   if (choice === 'all') return true;
+  if (choice === 'turned-away') return isTurnedAway(request);
   return choice === 'none' ? status === null : status !== null && Math.floor(status / 100) === Number(choice);
 };
 
-const textOf = ({ id, method, path, status, replay_of }: Filtered): string =>
-  `${method} ${path} ${status ?? ''} ${id} ${replay_of === undefined ? '' : 'replay'}`.toLowerCase();
+const textOf = ({ id, method, path, status, replay_of, policy }: Filtered): string =>
+  `${method} ${path} ${status ?? ''} ${id} ${replay_of === undefined ? '' : 'replay'} ${policy?.user ?? ''}`.toLowerCase();
 
 /** Those that came, and the one that is chosen, in their order. */
 export const methodsOf = (requests: readonly Pick<CapturedRequest, 'method'>[], chosen: string): string[] => {

@@ -23,14 +23,17 @@ export const replayedText = (request: CapturedRequest): string => {
 };
 
 /** What went beside the plan; null: nothing. */
-export const troubleText = ({ error, aborted }: CapturedRequest): string | null => {
+export const troubleText = ({ error, aborted, policy }: CapturedRequest): string | null => {
+  // It is told as what the rules did.
+  if ((policy?.answered_by ?? null) !== null) return null;
   if (error !== null) return `The edge answered or cut it off: ${error}.`;
   return aborted ? 'The visitor left early, or the response was cut off.' : null;
 };
 
 /** Why it cannot be sent again; null: it can. */
-export const noReplayText = ({ replayable }: CapturedRequest, isLive: boolean): string | null => {
+export const noReplayText = ({ replayable, policy }: CapturedRequest, isLive: boolean): string | null => {
   if (!isLive) return "The tunnel has ended, so you can't replay this.";
+  if ((policy?.answered_by ?? null) !== null) return "A rule answered this, so you can't replay it.";
   return replayable ? null : "We didn't keep the whole body, so you can't replay this.";
 };
 

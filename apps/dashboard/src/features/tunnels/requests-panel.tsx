@@ -16,6 +16,7 @@ import { useMedia } from '../../ui/hooks.ts';
 import { moved, useKeys } from '../../ui/keyboard.ts';
 import { Time } from '../../ui/values.tsx';
 import { StaleNotice } from './health-panel.tsx';
+import { isTurnedAway } from './policy-text.ts';
 import { requestsQuery } from './queries.ts';
 import { RequestDetail } from './request-detail.tsx';
 import {
@@ -233,6 +234,12 @@ const RequestRow = ({ request, isChosen, onChoose }: RequestRowProps) => (
     <span className="mt-0.5 flex gap-3 text-muted text-sm">
       <Time at={request.at} />
       {request.duration_ms !== null && <span>{latencyText(request.duration_ms)}</span>}
+      {isTurnedAway(request) && <span>Turned away</span>}
+      {request.policy?.user != null && (
+        <span className="min-w-0 truncate" title={request.policy.user}>
+          {request.policy.user}
+        </span>
+      )}
       {request.replay_of !== undefined && <span>{request.edited === true ? 'Edited replay' : 'Replay'}</span>}
     </span>
   </button>

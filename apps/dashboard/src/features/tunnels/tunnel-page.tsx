@@ -62,6 +62,7 @@ const TunnelPanels = ({ entry }: { readonly entry: TunnelLogEntry }) => (
 
 /** Loaded with the first tunnel of its kind. */
 const FlowsPanel = lazy(async () => ({ default: (await import('./flows-panel.tsx')).FlowsPanel }));
+const PolicyPanel = lazy(async () => ({ default: (await import('./policy-panel.tsx')).PolicyPanel }));
 const PeersPanel = lazy(async () => ({ default: (await import('./peers-panel.tsx')).PeersPanel }));
 
 /** udp and p2p tunnels have no health checks. */
@@ -69,14 +70,23 @@ const PANELS: Readonly<Record<ShownProtocol, (entry: TunnelLogEntry) => ReactNod
   http: (entry) => (
     <>
       <RequestsPanel entry={entry} />
+      <AccessPanel entry={entry} />
       <HealthPanel entry={entry} />
     </>
   ),
-  tcp: (entry) => <HealthPanel entry={entry} />,
+  tcp: (entry) => (
+    <>
+      <AccessPanel entry={entry} />
+      <HealthPanel entry={entry} />
+    </>
+  ),
   udp: (entry) => (
-    <LazyPanel>
-      <FlowsPanel entry={entry} />
-    </LazyPanel>
+    <>
+      <LazyPanel>
+        <FlowsPanel entry={entry} />
+      </LazyPanel>
+      <AccessPanel entry={entry} />
+    </>
   ),
   p2p: (entry) => (
     <LazyPanel>
@@ -84,6 +94,16 @@ const PANELS: Readonly<Record<ShownProtocol, (entry: TunnelLogEntry) => ReactNod
     </LazyPanel>
   ),
 };
+
+/** The rules are known while the tunnel lives. */
+const AccessPanel = ({ entry }: { readonly entry: TunnelLogEntry }) =>
+  entry.unregistered_at === null && (
+    <PanelBoundary>
+      <Suspense fallback={<Skeleton className="h-44 w-full" />}>
+        <PolicyPanel entry={entry} />
+      </Suspense>
+    </PanelBoundary>
+  );
 
 const LazyPanel = ({ children }: { readonly children: ReactNode }) => (
   <PanelBoundary>

@@ -1,7 +1,10 @@
 // One tunnel in the list: a line of cells on a wide page, a small card on a phone.
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
 import { memo } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { unguardedQuery } from '../../app/queries.ts';
 import { addressOf, hasAddress, originText, protocolText } from '../../app/tunnel-address.ts';
 import { AddressTools } from '../../ui/address-tools.tsx';
 import { Badge } from '../../ui/badge.tsx';
@@ -49,8 +52,24 @@ const Address = ({ entry }: { readonly entry: TunnelLogEntry }) => {
 const Origin = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const text = originText(entry);
   return text === '' ? null : (
-    <span className="block truncate text-muted text-sm" title={`${text}: name of the tunnel, and its computer`}>
+    <span className="block min-w-0 truncate text-muted text-sm" title={`${text}: name of the tunnel, and its computer`}>
       {text}
+    </span>
+  );
+};
+
+/** Asked for once for all rows; a row is drawn again only when its own answer changes. */
+const OpenMark = ({ entry: { tunnel_id, protocol, unregistered_at } }: { readonly entry: TunnelLogEntry }) => {
+  const isAsked = unregistered_at === null && protocol !== 'p2p';
+  const { data: isOpen } = useQuery({
+    ...unguardedQuery(useApi()),
+    enabled: isAsked,
+    select: ({ tunnel_ids }) => tunnel_ids.includes(tunnel_id),
+  });
+  if (!isAsked || isOpen !== true) return null;
+  return (
+    <span className="shrink-0">
+      <Badge title="No rule keeps anyone out: whoever has the address comes in.">Open to everyone</Badge>
     </span>
   );
 };
@@ -62,7 +81,10 @@ const WideCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
     </span>
     <span role="cell" className="min-w-0">
       <Address entry={entry} />
-      <Origin entry={entry} />
+      <span className="flex min-w-0 items-center gap-2">
+        <Origin entry={entry} />
+        <OpenMark entry={entry} />
+      </span>
     </span>
     <span role="cell" className="text-muted">
       {protocolText(entry.protocol)}
@@ -91,8 +113,9 @@ const NarrowCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
       <Address entry={entry} />
     </span>
     <span role="cell" className="flex h-5 items-center justify-between gap-2">
-      <span className="min-w-0">
+      <span className="flex min-w-0 items-center gap-2">
         <Origin entry={entry} />
+        <OpenMark entry={entry} />
       </span>
       <TunnelState entry={entry} />
     </span>

@@ -211,6 +211,21 @@ describe('GET /usage/regions', () => {
   });
 });
 
+describe('GET /usage/unguarded', () => {
+  it('names the living tunnels that no rule guards, and none that has a secret of its own', async () => {
+    const guarded = { rules: 1, actions: ['auth'], revision: 0, hash_short: '1f3a9c02' };
+    fixture.edges.answer = [
+      { tunnel_id: 'tun_open', protocol: 'http', policy: null },
+      { tunnel_id: 'tun_of_before', protocol: 'tcp' },
+      { tunnel_id: 'tun_guarded', protocol: 'http', policy: guarded },
+      { tunnel_id: 'tun_headers', protocol: 'http', policy: { ...guarded, actions: ['response_headers'] } },
+      { tunnel_id: 'tun_p2p', protocol: 'p2p', policy: null },
+    ];
+    expect(await read('/usage/unguarded')).toEqual({ tunnel_ids: ['tun_open', 'tun_of_before', 'tun_headers'] });
+    expect(fixture.edges.asked.at(-1)).toEqual([fixture.alice.userId]);
+  });
+});
+
 describe('GET /usage/tunnels/{id}', () => {
   it('takes the id of the entry or of the tunnel', async () => {
     const [first] = entries;

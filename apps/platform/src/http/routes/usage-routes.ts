@@ -14,6 +14,7 @@ import {
   tunnelLog,
   tunnelLogEntry,
   tunnelState,
+  unguardedTunnels,
   usageChart,
   usageRegions,
   usageSummary,
@@ -29,6 +30,7 @@ import {
   replayRequest,
   type TunnelEdges,
 } from '../../services/usage/edge-state.ts';
+import { type LivingTunnelEdges, listUnguarded } from '../../services/usage/living-tunnels.ts';
 import { findTunnel, listTunnels } from '../../services/usage/tunnel-log.ts';
 import { chartUsage, summarizeUsage } from '../../services/usage/usage-sums.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
@@ -95,6 +97,15 @@ const regionsRoute = createRoute({
   summary: 'The regions that are there now, and how clients and visitors come to them',
   security: withUser,
   responses: { 200: json(usageRegions, 'By their id.'), ...userRefusals },
+});
+
+const unguardedRoute = createRoute({
+  method: 'get',
+  path: '/usage/unguarded',
+  tags: extensions,
+  summary: 'Your living tunnels that no rule guards: whoever has the address comes in',
+  security: withUser,
+  responses: { 200: json(unguardedTunnels, 'As their edges know them now.'), ...userRefusals },
 });
 
 const showTunnelRoute = createRoute({
@@ -176,7 +187,7 @@ const replayRoute = createRoute({
 
 export interface UsageRouteDeps extends RouteContext {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
-  readonly edges: TunnelEdges;
+  readonly edges: TunnelEdges & Pick<LivingTunnelEdges, 'tunnels'>;
 }
 
 export const addUsageRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => {
@@ -189,6 +200,7 @@ export const addUsageRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => 
     context.json(await listTunnels(deps, context.get('actor'), context.req.valid('query')), 200),
   );
   app.openapi(regionsRoute, async (context) => context.json(await listRegions(deps), 200));
+  app.openapi(unguardedRoute, async (context) => context.json(await listUnguarded(deps, context.get('actor')), 200));
   app.openapi(showTunnelRoute, async (context) =>
     context.json(await findTunnel(deps, context.get('actor'), context.req.valid('param').id), 200),
   );

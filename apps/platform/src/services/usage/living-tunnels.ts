@@ -1,6 +1,6 @@
 // Tunnels that live, as the edges that they live at know them: whether they are healthy, in which group, since when. The log says whose they are; an
 // edge that is away, or knows one no longer, leaves its entry as it is.
-import type { EdgeTunnel, TunnelLogEntry } from '@tunnel/contract';
+import { type EdgeTunnel, isOpenToEveryone, type TunnelLogEntry, type UnguardedTunnels } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { ServiceContext, UserActor } from '../service-context.ts';
 import { findTunnel, listTunnels } from './tunnel-log.ts';
@@ -42,4 +42,14 @@ export const findLivingTunnel = async (
     if (error instanceof Fault && (error.code === 'TUNNEL_UNKNOWN' || error.code === 'EDGE_AWAY')) return entry;
     throw error;
   }
+};
+
+/** Living ones that anybody may visit who has the address. p2p tunnels have their secret. Those of an edge that is away are missing. */
+export const listUnguarded = async (
+  { edges }: { readonly edges: Pick<LivingTunnelEdges, 'tunnels'> },
+  { userId }: UserActor,
+): Promise<UnguardedTunnels> => {
+  const living = await edges.tunnels(userId);
+  const open = living.filter(({ protocol, policy }) => protocol !== 'p2p' && isOpenToEveryone(policy));
+  return { tunnel_ids: open.map(({ tunnel_id }) => tunnel_id) };
 };

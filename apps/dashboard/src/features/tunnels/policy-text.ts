@@ -1,0 +1,63 @@
+// What the rules of a tunnel did with a request, and how people log in, in the words of people. Pure; docs/policy.md says more.
+import type { CapturedRequest, TunnelPolicy, TunnelRule } from '@tunnel/contract';
+
+type Ruled = Pick<CapturedRequest, 'policy' | 'status'>;
+
+/** Actions whose answer is a closed door. The others that answer (redirect, respond, cors) are what the owner wants to be said. */
+const DOORS: ReadonlySet<string> = new Set([
+  ...['allow_addresses', 'auth', 'deny', 'max_body', 'rate_limit', 'verify_webhook'],
+]);
+
+/** A rule answered instead of the service, and did not let the visitor in. */
+export const isTurnedAway = ({ policy, status }: Ruled): boolean => {
+  const rule = policy?.answered_by ?? null;
+  return rule !== null && (DOORS.has(rule.action) || (status ?? 0) >= 400);
+};
+
+/** Rules are known by number, and by name where they have one. */
+export const ruleText = ({ index, name }: { readonly index: number; readonly name: string | null }): string =>
+  name === null ? `rule ${index}` : `rule ${index} (${name})`;
+
+/** Which rule answered; null: none did, and the service saw it. */
+export const answeredText = ({ policy, status }: Ruled): string | null => {
+  const rule = policy?.answered_by ?? null;
+  if (rule === null) return null;
+  const by = ruleText(rule);
+  if (rule.action === 'auth' && status !== null && status >= 300 && status < 400) {
+    return `Sent to the login by ${by}. Your service did not see it.`;
+  }
+  const what = isTurnedAway({ policy, status }) ? 'Turned away' : 'Answered';
+  return `${what} by ${by}, ${rule.action}. Your service did not see it.`;
+};
+
+export interface AppliedRule {
+  readonly index: number;
+  readonly text: string;
+}
+
+/** The rules that a request matched, each in words as far as they are known: the policy may have changed since. */
+export const appliedRules = (
+  policy: NonNullable<CapturedRequest['policy']>,
+  rules: readonly Pick<TunnelRule, 'index' | 'name' | 'summary'>[],
+): readonly AppliedRule[] =>
+  policy.matched.map((index) => {
+    const rule = rules.find((known) => known.index === index);
+    return { index, text: rule === undefined ? 'No longer among the rules' : nameAndSummary(rule) };
+  });
+
+const nameAndSummary = ({ name, summary }: Pick<TunnelRule, 'name' | 'summary'>): string =>
+  name === null ? summary : `${name}: ${summary}`;
+
+/** Who vouches for people; null: nobody logs in. */
+export const loginText = ({ login }: Pick<TunnelPolicy, 'login'>): string | null => {
+  if (login === null) return null;
+  if (login.provider !== undefined) return `${login.provider} (set up by the operator)`;
+  return login.issuer ?? null;
+};
+
+export const operatorText = (count: number): string | null => {
+  if (count === 0) return null;
+  return count === 1
+    ? '1 rule of the operator comes first. It holds for every tunnel of this edge.'
+    : `${count} rules of the operator come first. They hold for every tunnel of this edge.`;
+};

@@ -1,0 +1,80 @@
+// The policies that the bench measures, and with which head lines a visitor gets past them.
+// One has text(): the file, and visitor(address): the head lines, once edge and client are up.
+import { request } from 'node:http';
+import { AUDIENCE, CLIENT_ID, identityProvider } from '../lib/identity-provider.mjs';
+import { HTTP_HOST } from '../lib/wrk.mjs';
+
+const NOBODY = async () => [];
+
+/** Ten rules that a request of the load passes, each with its work: lists, paths, a limit that is not reached, headers, cors. */
+const TEN_RULES = `
+rules:
+  - { match: { address: [203.0.113.0/24, 198.51.100.0/24, "2001:db8::/32"] }, deny: true }
+  - { allow_addresses: [127.0.0.0/8, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, "::1"] }
+  - { match: { path: /admin/** }, deny: 404 }
+  - { match: { path: [/internal/**, /debug/**] }, deny: true }
+  - { match: { path: /old/** }, redirect: { to: "/new{path}" } }
+  - { match: { method: [POST, PUT], path: /upload/** }, max_body: 10MiB }
+  - { rate_limit: { requests: 1000000, per_secs: 1 } }
+  - { request_headers: { set: { X-Env: bench, X-Visitor: "{address}" } } }
+  - { response_headers: { set: { X-Frame-Options: DENY }, remove: [Server] } }
+  - { cors: { origins: ["https://app.example.com"] } }
+`;
+
+const PASSWORD = 'a password of the bench';
+const TOKEN = 'a-token-of-the-bench-for-one-run-alone';
+
+export const POLICIES = {
+  'ours-policy-10': { text: async () => TEN_RULES, visitor: NOBODY },
+  'ours-basic': {
+    text: async () => `rules: [{ auth: { basic: { users: { ann: "${PASSWORD}" } } } }]\n`,
+    visitor: async () => [`Authorization: Basic ${Buffer.from(`ann:${PASSWORD}`).toString('base64')}`],
+  },
+  'ours-token': {
+    text: async () => `rules: [{ auth: { tokens: [{ name: ci, token: "${TOKEN}" }] } }]\n`,
+    visitor: async () => [`X-Tunnel-Token: ${TOKEN}`],
+  },
+  'ours-jwt': {
+    text: async () => {
+      const { issuer } = await identityProvider();
+      const jwt = `{ issuer: "${issuer}", audience: ${AUDIENCE}, jwks_url: "${issuer}/jwks" }`;
+      return `rules: [{ auth: { jwt: ${jwt} } }]\n`;
+    },
+    visitor: async () => [`Authorization: Bearer ${(await identityProvider()).token({ aud: AUDIENCE })}`],
+  },
+  'ours-login': {
+    text: async () => {
+      const { issuer } = await identityProvider();
+      const login = `{ issuer: "${issuer}", client_id: ${CLIENT_ID}, client_secret: a-secret-of-the-bench }`;
+      return `login: ${login}\nrules: [{ auth: { login: { domains: [example.com] } } }]\n`;
+    },
+    visitor: async (address) => [`Cookie: ${await logIn(address)}`],
+  },
+};
+
+/** As a browser does it: to the provider, back with its code, and the cookie that comes of it. */
+async function logIn(address) {
+  const begun = await ask(address, '/', {});
+  const atProvider = await fetch(begun.location, { redirect: 'manual' });
+  const back = new URL(atProvider.headers.get('location'));
+  const finished = await ask(address, back.pathname + back.search, { cookie: cookiesOf(begun) });
+  const session = cookiesOf(finished)
+    .split('; ')
+    .find((cookie) => /^(?:__Host-)?tunnel_login=./.test(cookie));
+  if (session === undefined) throw new Error(`the login gave no cookie: it was answered with ${finished.status}`);
+  return session;
+}
+
+const cookiesOf = ({ setCookies }) => setCookies.map((line) => line.split(';')[0]).join('; ');
+
+function ask({ host, port }, path, headers) {
+  return new Promise((resolve, reject) => {
+    const named = { host: `${HTTP_HOST}:${port}`, accept: 'text/html', ...headers };
+    const sent = request({ host, port, path, headers: named, agent: false }, (response) => {
+      response.resume();
+      const { location, 'set-cookie': setCookies = [] } = response.headers;
+      response.once('end', () => resolve({ status: response.statusCode, location, setCookies }));
+    });
+    sent.once('error', reject).end();
+  });
+}
