@@ -51,10 +51,14 @@ export type TunnelPolicy = z.infer<typeof tunnelPolicy>;
 export const capturePolicy = z
   .object({
     answered_by: z
-      .object({ index: ruleIndex, name: ruleName, action })
+      .object({
+        index: count.meta({ description: 'Of the rule, from 1; 0: one of the operator.' }),
+        name: ruleName,
+        action,
+      })
       .nullable()
       .meta({ description: 'The rule that answered it, so that no service saw it; null: it was passed on.' }),
-    matched: z.array(ruleIndex).meta({ description: 'The rules that it matched.' }),
+    matched: z.array(ruleIndex).meta({ description: 'The rules of the tunnel that it matched.' }),
     user: z.string().nullable().meta({ description: 'Who the visitor is, as X-Tunnel-User says it.' }),
   })
   .meta({ id: 'CapturePolicy' });

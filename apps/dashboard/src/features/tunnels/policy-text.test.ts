@@ -37,6 +37,13 @@ it.each([
   expect(answeredText(request)).toBe(text);
 });
 
+it('a rule of the operator is told apart', () => {
+  const policy = { answered_by: { index: 0, name: null, action: 'deny' }, matched: [], user: null };
+  expect(answeredText({ policy, status: 403 })).toBe(
+    'Turned away by a rule of the operator, deny. Your service did not see it.',
+  );
+});
+
 it('matched rules are told in words, and one that is gone is no other rule', () => {
   const rules = [
     { index: 1, name: null, summary: 'adds a header' },

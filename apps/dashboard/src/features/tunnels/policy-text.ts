@@ -14,9 +14,11 @@ export const isTurnedAway = ({ policy, status }: Ruled): boolean => {
   return rule !== null && (DOORS.has(rule.action) || (status ?? 0) >= 400);
 };
 
-/** Rules are known by number, and by name where they have one. */
-export const ruleText = ({ index, name }: { readonly index: number; readonly name: string | null }): string =>
-  name === null ? `rule ${index}` : `rule ${index} (${name})`;
+/** Rules are known by number, and by name where they have one; 0 is one of the operator's. */
+const ruleText = ({ index, name }: { readonly index: number; readonly name: string | null }): string => {
+  const rule = index === 0 ? 'a rule of the operator' : `rule ${index}`;
+  return name === null ? rule : `${rule} (${name})`;
+};
 
 /** Which rule answered; null: none did, and the service saw it. */
 export const answeredText = ({ policy, status }: Ruled): string | null => {

@@ -1,0 +1,95 @@
+// The recipes of docs/policy.md prove themselves: their files are written as they stand there, each is a good policy, and each `tunnel policy test` line
+// comes out as it says, with the real executable.
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cleanEnv, type Ended, ROOT } from './checkout.fixture.ts';
+
+const TUNNEL = join(ROOT, 'apps/cli/bin/tunnel.mjs');
+const RECIPES = 10;
+
+interface Recipe {
+  readonly title: string;
+  /** By name, as the page has them. */
+  readonly files: ReadonlyMap<string, string>;
+  readonly commands: readonly (readonly string[])[];
+}
+
+/** A block that names a file behind its language is that file. */
+const BLOCK = /^```(\w+)(?: ([\w.-]+))?\n([\s\S]*?)^```$/gm;
+const COMMAND = /^tunnel (policy test .+)$/gm;
+
+/** The words of a line of a shell whose only quotes are single ones. */
+const wordsOf = (line: string): string[] =>
+  [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+
+const readRecipe = (part: string): Recipe => {
+  const blocks = [...part.matchAll(BLOCK)].map(([, language = '', name, text = '']) => ({ language, name, text }));
+  return {
+    title: part.slice(0, part.indexOf('\n')),
+    files: new Map(blocks.flatMap(({ name, text }) => (name === undefined ? [] : [[name, text] as const]))),
+    commands: blocks
+      .filter(({ language }) => language === 'sh')
+      .flatMap(({ text }) => [...text.matchAll(COMMAND)].map(([, words = '']) => wordsOf(words))),
+  };
+};
+
+const page = readFileSync(join(ROOT, 'docs/policy.md'), 'utf8');
+const chapter = page.slice(page.indexOf('\n## Ten recipes\n'), page.indexOf('\n## Match\n'));
+const recipes = chapter
+  .split(/^### \d+\. /m)
+  .slice(1)
+  .map(readRecipe);
+
+let folder: TemporaryDirectory;
+beforeAll(async () => {
+  folder = await temporaryDirectory();
+  for (const { files } of recipes)
+    for (const [name, text] of files) writeFileSync(join(folder.path, name), text, { mode: 0o600 });
+});
+afterAll(() => folder.close());
+
+/** As in a fresh shell of the folder with these files; nothing is asked of any server. */
+const tunnel = (args: readonly string[]): Promise<Ended> =>
+  new Promise((resolve) => {
+    const env = { ...cleanEnv(), HOME: folder.path };
+    execFile(process.execPath, [TUNNEL, ...args], { cwd: folder.path, env, timeout: 60_000 }, (error, stdout, stderr) => {
+      const failed = typeof error?.code === 'number' ? error.code : -1;
+      resolve({ code: error === null ? 0 : failed, stdout, stderr });
+    });
+  });
+
+it(`there are ${RECIPES}, each with a policy and lines that prove it both ways, in files of its own`, () => {
+  expect(recipes).toHaveLength(RECIPES);
+  for (const { title, files, commands } of recipes) {
+    expect([...files.keys()].filter((name) => name.endsWith('.yml')), title).toHaveLength(1);
+    expect(commands.length, title).toBeGreaterThanOrEqual(2);
+    for (const words of commands) expect(words, title).toContain('--expect');
+  }
+  const names = recipes.flatMap(({ files }) => [...files.keys()]);
+  expect(names).toEqual([...new Set(names)]);
+});
+
+describe.each(recipes)('$title', ({ files, commands }) => {
+  it('is a good policy', async () => {
+    const [name = ''] = [...files.keys()].filter((file) => file.endsWith('.yml'));
+    const services = commands.flatMap((words) => (words.includes('--services') ? ['--services', 'api'] : [])).slice(0, 2);
+    const protocol = /tunnel policy check (\S+) --proto (\w+)/.exec(chapter);
+    const flags = protocol?.[1] === name ? ['--proto', protocol[2] ?? ''] : [];
+    const checked = await tunnel(['policy', 'check', name, ...services, ...flags]);
+    expect(checked, checked.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining(`${name} is good`) });
+  });
+
+  it.each(commands.map((words) => [words.slice(2).join(' '), words] as const))('%s', async (_, words) => {
+    const { code, stdout, stderr } = await tunnel(words);
+    expect(code, `${stdout}${stderr}`).toBe(0);
+  });
+});
+
+it('a line that is not met is no proof: the exit code says so', async () => {
+  const [first] = recipes.flatMap(({ commands }) => commands);
+  const words = (first ?? []).map((word, index, all) => (all[index - 1] === '--expect' ? '418' : word));
+  expect((await tunnel(words)).code).toBe(1);
+});
