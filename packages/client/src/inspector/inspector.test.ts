@@ -171,6 +171,15 @@ describe('requests', () => {
     expect(detail.text).toContain('["set-cookie","[redacted]"]');
   });
 
+  it('say who the visitor is as the edge says it, and a copied command leaves that to the edge', async () => {
+    visit('GET /who HTTP/1.1\r\nHost: x\r\nX-Tunnel-User: ann@example.com\r\nX-Tunnel-Auth: login\r\n\r\n');
+    const detail = await ask(`/api/requests/${await newestId(1)}`);
+    expect(detail.json()).toMatchObject({ user: 'ann@example.com' });
+    expect(String(detail.json()['curl'])).not.toMatch(/x-tunnel/i);
+    visit('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect((await ask(`/api/requests/${await newestId(2)}`)).json()).toMatchObject({ user: null });
+  });
+
   it('of a tunnel without capture are not kept', async () => {
     const localPort = tunnel.localPort ?? 0;
     await tunnel.close();

@@ -17,7 +17,7 @@ export const PolicyTrace = ({ entry, request, policy }: PolicyTraceProps) => {
   const answered = answeredText(request);
   const applied = appliedRules(policy, rules ?? []);
   return (
-    <section aria-label="Access and rules" className="mt-4 space-y-2">
+    <section aria-label="What the rules did" className="mt-4 space-y-2">
       {answered !== null && <Notice tone={isTurnedAway(request) ? 'warn' : 'neutral'}>{answered}</Notice>}
       {policy.user !== null && (
         <p>

@@ -33,6 +33,13 @@ it('only what was kept whole of a living tunnel is sent again', () => {
   expect(noReplayText(request(), false)).toContain('ended');
 });
 
+it('what a rule answered is told by the rule, and is not sent again', () => {
+  const policy = { answered_by: { index: 1, name: null, action: 'deny' }, matched: [1], user: null };
+  const answered = request({ policy, status: 403, error: 'POLICY_DENIED', replayable: false });
+  expect(troubleText(answered)).toBeNull();
+  expect(noReplayText(answered, true)).toContain('A rule answered');
+});
+
 it('a replay says what came back, and how soon', () => {
   expect(replayedText(request({ duration_ms: 8.04 }))).toBe('Replayed: 200 in 8.0 ms.');
   expect(replayedText(request({ status: null, duration_ms: null, aborted: true }))).toBe('Replayed: No answer.');
