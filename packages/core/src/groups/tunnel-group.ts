@@ -13,9 +13,11 @@ export interface GroupMember {
   readonly health: MemberHealth;
   /** Where its owner wants to be told that the group is down. */
   readonly alertWebhook: string | null;
+  /** Holds the policy that its visitors meet: the group's, once it is a member. */
+  readonly policy: unknown;
 }
 
-interface GroupFacts {
+interface GroupFacts<M extends GroupMember> {
   readonly groupId: string;
   readonly protocol: GroupProtocol;
   /** The first joiner's. */
@@ -23,6 +25,8 @@ interface GroupFacts {
   /** 64 hex digits of SHA-256. */
   readonly keyHash: string;
   readonly endpoint: LeasedEndpoint;
+  /** One object for the group and all its members: what changes in it changes for all in one step. */
+  readonly policy: M['policy'];
 }
 
 export type GroupEvent<M> =
@@ -66,6 +70,7 @@ export class TunnelGroup<M extends GroupMember> {
   readonly name: string;
   readonly keyHash: string;
   readonly endpoint: LeasedEndpoint;
+  readonly policy: M['policy'];
   readonly #members = new Map<string, M>();
   readonly #healthy = new HealthySet<M>();
   readonly #alertUrls = new AlertUrls();
@@ -74,12 +79,13 @@ export class TunnelGroup<M extends GroupMember> {
   /** Set by the downward edge, taken back when any member becomes healthy. */
   #zeroHealthyAlerted = false;
 
-  constructor({ groupId, protocol, name, keyHash, endpoint }: GroupFacts) {
+  constructor({ groupId, protocol, name, keyHash, endpoint, policy }: GroupFacts<M>) {
     this.groupId = groupId;
     this.protocol = protocol;
     this.name = name;
     this.keyHash = keyHash;
     this.endpoint = endpoint;
+    this.policy = policy;
   }
 
   /** What people call it: the subdomain, or the port. */
