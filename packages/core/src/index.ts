@@ -125,6 +125,13 @@ export {
 } from './flows/flow-table.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
+export {
+  type BroughtStamp,
+  groupPolicyWarning,
+  NO_POLICY_STAMP,
+  type PolicyStamp,
+  SHORT_HASH_CHARS,
+} from './groups/group-policy.ts';
 export { refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
 export {

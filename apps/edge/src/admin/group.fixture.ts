@@ -99,5 +99,7 @@ const memberOf = (
   counters: countersOf(3, 4096),
   health: new MemberHealth(kind),
   alertWebhook: alertWebhook ?? null,
+  policy: group.policy,
+  proxyProtocol: null,
   upstream: new MuxUpstream(),
 });

@@ -14,6 +14,7 @@ import { type Clock, type Logger, LogLimiter, randomId, wholeOrEnd } from '@tunn
 import type { EndpointRegistry } from './endpoints.ts';
 import type { Registry } from './registry.ts';
 import type { ReturningEndpoints } from './returning-endpoints.ts';
+import type { BroughtPolicy, PolicyHolder, PolicyKeeper } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
 
 type Group = TunnelGroup<Tunnel>;
@@ -57,6 +58,7 @@ export interface GroupsOptions {
   readonly logger: Logger;
   readonly endpoints: EndpointRegistry;
   readonly tunnels: Registry;
+  readonly policies: PolicyKeeper;
   /** Absent: nothing is kept across runs. */
   readonly returning?: ReturningEndpoints | undefined;
   readonly watchers: readonly GroupWatcher[];
@@ -65,6 +67,8 @@ export interface GroupsOptions {
 export interface JoinRequest {
   readonly wanted: WantedGroup;
   readonly owner: Owner;
+  /** The group's, when it begins with this member or has a lower revision. */
+  readonly policy: BroughtPolicy;
   /** Its client is still there; asked again after each wait. */
   readonly isCurrent: () => boolean;
   /** Makes the member, once its group is known. */
@@ -94,14 +98,17 @@ export class Groups {
 
   /** Throws a fault when it may not join. */
   async join(request: JoinRequest): Promise<Joined> {
-    const { wanted, owner } = request;
+    const { wanted, owner, policy } = request;
     const { groups } = this.#given.tunnels;
     for (;;) {
       this.#refuseLate(request);
       const { endpoint } = wanted;
-      const decision = groups.decide(wanted, owner);
+      const decision = groups.decide({ ...wanted, policy: policy.stamp }, owner);
       if (decision.kind === 'refused') throw decision.fault;
-      if (decision.kind === 'join') return this.#enter(decision.group, request, false);
+      if (decision.kind === 'join') {
+        if (decision.policy === 'replace') this.#replacePolicy(decision.group, request);
+        return this.#enter(decision.group, request, false);
+      }
       if (endpoint.kind === 'name') return this.#enter(this.#beginAt(request, endpoint.name), request, true);
       const opening = this.#opening.get(openingKey(wanted.name, endpoint));
       if (opening === undefined) return this.#beginOnPort(request, endpoint);
@@ -154,18 +161,22 @@ export class Groups {
   #beginAt(request: JoinRequest, name: string): Group {
     const groupId = randomId('grp');
     this.#given.returning?.claimForGroup(groupId, request.wanted, request.owner);
+    const policy = this.#given.policies.hold(request.policy);
     try {
       this.#given.endpoints.names.open(groupId, { kind: 'exact', name });
     } catch (error) {
+      this.#given.policies.release(policy);
       // The name is a single tunnel's. That it is one is nobody's business.
       throw Fault.from(error).code === 'TUNNEL_SUBDOMAIN_IN_USE' ? new Fault('GROUP_KEY_MISMATCH') : error;
     }
-    return this.#begin(groupId, request, { kind: 'name', name });
+    return this.#begin(groupId, request, { kind: 'name', name }, policy);
   }
 
   async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
-    const { endpoints, returning } = this.#given;
+    const { endpoints, returning, policies } = this.#given;
     const { wanted, owner } = request;
+    // Before the port is: there is no moment at which it is open and this is not in force.
+    const policy = policies.hold(request.policy);
     const groupId = randomId('grp');
     const begunAt = returning?.claimForGroup(groupId, wanted, owner) ?? endpoint;
     const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint, owner);
@@ -183,7 +194,10 @@ export class Groups {
         this.#giveBack(own, groupId);
         throw error;
       }
-      return this.#enter(this.#begin(groupId, request, own), request, true);
+      return this.#enter(this.#begin(groupId, request, own, policy), request, true);
+    } catch (error) {
+      policies.release(policy);
+      throw error;
     } finally {
       this.#opening.delete(key);
     }
@@ -194,13 +208,25 @@ export class Groups {
     if (!isCurrent()) throw new Fault('TUNNEL_CLOSED');
   }
 
-  #begin(groupId: string, { wanted, owner }: JoinRequest, endpoint: LeasedEndpoint): Group {
+  #begin(groupId: string, request: JoinRequest, endpoint: LeasedEndpoint, policy: PolicyHolder): Group {
+    const { wanted, owner } = request;
     const { protocol, name, keyHash } = wanted;
-    const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, endpoint });
+    const { revision, hash } = request.policy.stamp;
+    const policyStamp = { revision, hash };
+    const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, endpoint, policy, policyStamp });
     this.#given.tunnels.groups.add(group);
     this.#log.log('info', `group-begins ${ownerKey(owner)}`, { ...fieldsOf(group), protocol }, 'group begins');
     this.#tell((watcher) => watcher.groupAdded?.(group));
     return group;
+  }
+
+  /** All members are served under it from the next request on, and the answer comes after that. */
+  #replacePolicy(group: Group, { policy, owner }: JoinRequest): void {
+    const { revision, hash } = policy.stamp;
+    this.#given.policies.replace(group.policy, policy);
+    group.policyReplaced({ revision, hash });
+    const fields = { ...fieldsOf(group), revision };
+    this.#log.log('info', `group-policy ${ownerKey(owner)}`, fields, 'the policy of a group is replaced');
   }
 
   #enter(group: Group, { makeMember, onJoined }: JoinRequest, isFirst: boolean): Joined {
