@@ -1,6 +1,7 @@
 // The edge's REST: what `GET /api/...` on the api port answers, and the captured requests that the platform passes on. The OpenAPI
 // document is made from these schemas.
 import * as z from 'zod';
+import { capturedPolicy, policySummary } from './edge-policy.ts';
 
 /** How a tunnel's protocol is shown: a local service that speaks TLS is still an http tunnel to everybody outside. */
 export const shownProtocol = z.enum(['http', 'tcp', 'udp', 'p2p']);
@@ -53,6 +54,10 @@ export const edgeTunnel = z
         'Bytes carried both ways, without framing and TLS; counted while they flow. p2p: relayed ones alone.',
     }),
     connected_since: z.iso.datetime(),
+    policy: policySummary
+      .nullable()
+      .optional()
+      .meta({ description: 'null: open to everyone. Left out: the edge does not know policies.' }),
   })
   .meta({ id: 'Tunnel' });
 export type EdgeTunnel = z.infer<typeof edgeTunnel>;
@@ -99,6 +104,10 @@ export const capturedRequest = z
     replayable: z.boolean().meta({ description: 'It was kept whole, and can be sent again.' }),
     replay_of: z.string().optional().meta({ description: 'It was sent by a replay: the id of the original.' }),
     edited: z.boolean().optional().meta({ description: 'The replay was edited before it was sent.' }),
+    policy: capturedPolicy
+      .nullable()
+      .optional()
+      .meta({ description: 'What the rules of the tunnel did; null: there are none. Left out: the edge does not know policies.' }),
   })
   .meta({ id: 'CapturedRequest' });
 export type CapturedRequest = z.infer<typeof capturedRequest>;

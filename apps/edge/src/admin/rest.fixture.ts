@@ -134,6 +134,7 @@ const dependencies = (
     closed.push({ tunnelId, fault });
     return tunnels.delete(tunnelId);
   },
+  operatorRules: 2,
   captures: new CaptureService({ store: captures, tunnels, replays: { replay } }),
   admission: gate.admission,
   monotonic: options.monotonic ?? (() => systemClock.monotonic()),

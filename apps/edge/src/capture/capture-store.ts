@@ -142,12 +142,16 @@ export class CaptureStore implements TunnelWatcher {
     return (this.#byTunnel.get(tunnelId) ?? this.#remembered.get(tunnelId))?.owner;
   }
 
-  list(tunnelId: string, limit: number): CapturePage {
+  /** `isWanted`: null for all. */
+  list(tunnelId: string, limit: number, isWanted: ((recorder: CaptureRecorder) => boolean) | null = null): CapturePage {
     const captures = this.#byTunnel.get(tunnelId);
     if (captures === undefined) {
       return { recorders: [], truncated: this.#remembered.get(tunnelId)?.isTruncated ?? false };
     }
-    return { recorders: captures.newest(limit), truncated: captures.isTruncated || captures.size > limit };
+    const { isTruncated, size } = captures;
+    if (isWanted === null) return { recorders: captures.newest(limit), truncated: isTruncated || size > limit };
+    const wanted = captures.newest(size).filter(isWanted);
+    return { recorders: wanted.slice(0, limit), truncated: isTruncated || wanted.length > limit };
   }
 
   find(tunnelId: string, requestId: string): CaptureRecorder | undefined {

@@ -1,6 +1,7 @@
 // One captured request, from its head to its end. The hot path calls it, so it keeps strings as they came and counts;
 // whatever a person wants to see is made when somebody looks.
 import { CapturedBody } from '@tunnel/capture';
+import type { CapturedPolicy } from '@tunnel/contract';
 import { type ChunkedForm, fieldValueOf, isTextual, type RequestHead, type ResponseHead } from '@tunnel/core';
 import type { ErrorCode } from '@tunnel/errors';
 import type { RequestStream } from '@tunnel/protocol';
@@ -57,6 +58,10 @@ export class CaptureRecorder implements RequestRecorder {
   durationMs: number | null = null;
   aborted = false;
   fault: ErrorCode | null = null;
+  /** What the rules of its tunnel did; null: there are none, or it was sent by a replay, which runs none. */
+  policy: CapturedPolicy | null = null;
+  /** The path that the visitor asked for; null: it is the one in `requestText`, which no rule has changed. */
+  askedPath: string | null = null;
   /** As the buffer has counted them. */
   keptBytes: number;
   /** null: it was let go, and nothing more is kept. */
