@@ -127,6 +127,7 @@ export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } fro
 export { GroupDirectory } from './groups/group-directory.ts';
 export {
   type BroughtStamp,
+  decideGroupPolicy,
   groupPolicyWarning,
   NO_POLICY_STAMP,
   type PolicyStamp,
@@ -301,3 +302,6 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
+
+// policy: what a registration brings
+export { judgePolicy } from './policy/brought-policy.ts';

@@ -65,6 +65,7 @@ export class GroupStage {
       wanted: { protocol, name: group, keyHash, endpoint } as never,
       owner,
       policy: { policy: null, services: [], stamp: { ...NO_POLICY_STAMP, isReturning: false } },
+      former: null,
       isCurrent: () => true,
       makeMember: (joined) => memberOf(joined, tunnelId, owner, wanted),
       onJoined: (member) => void this.tunnels.set(tunnelId, member),

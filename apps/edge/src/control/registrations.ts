@@ -282,11 +282,12 @@ const standAlone = async (
 };
 
 const joinGroup = (registration: Registration, wanted: WantedGroup): Promise<Registered> => {
-  const { groups, sessions, session, connection, policy } = registration;
+  const { groups, sessions, session, connection, policy, tunnelId } = registration;
   return groups.join({
     wanted,
     owner: session.owner,
     policy,
+    former: policy.stamp.isReturning ? (session.tunnels.get(tunnelId)?.group ?? null) : null,
     isCurrent: () => sessions.of(connection) === session,
     makeMember: (group) => {
       const endpoint = { kind: 'member', groupId: group.groupId } as const;

@@ -1,10 +1,12 @@
 // The driver of the groups: finds or begins the group of a registration, takes members out, passes their reports on, and tells
 // what came of it. Finding and joining happen in one turn, so that two first registrations at once give one group.
 import {
+  decideGroupPolicy,
   type GroupEffect,
   type LeasedEndpoint,
   type Owner,
   ownerKey,
+  type PolicyStamp,
   type ProbeKind,
   TunnelGroup,
   type WantedGroup,
@@ -69,6 +71,8 @@ export interface JoinRequest {
   readonly owner: Owner;
   /** The group's, when it begins with this member or has a lower revision. */
   readonly policy: BroughtPolicy;
+  /** The one that it was in when its session was interrupted; it may have ended since. */
+  readonly former: TunnelGroup<Tunnel> | null;
   /** Its client is still there; asked again after each wait. */
   readonly isCurrent: () => boolean;
   /** Makes the member, once its group is known. */
@@ -161,7 +165,8 @@ export class Groups {
   #beginAt(request: JoinRequest, name: string): Group {
     const groupId = randomId('grp');
     this.#given.returning?.claimForGroup(groupId, request.wanted, request.owner);
-    const policy = this.#given.policies.hold(request.policy);
+    const brought = policyToBegin(request);
+    const policy = this.#given.policies.hold(brought, request.former?.policy);
     try {
       this.#given.endpoints.names.open(groupId, { kind: 'exact', name });
     } catch (error) {
@@ -169,14 +174,15 @@ export class Groups {
       // The name is a single tunnel's. That it is one is nobody's business.
       throw Fault.from(error).code === 'TUNNEL_SUBDOMAIN_IN_USE' ? new Fault('GROUP_KEY_MISMATCH') : error;
     }
-    return this.#begin(groupId, request, { kind: 'name', name }, policy);
+    return this.#begin(groupId, request, { kind: 'name', name }, { policy, stamp: brought.stamp });
   }
 
   async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
     const { endpoints, returning, policies } = this.#given;
     const { wanted, owner } = request;
     // Before the port is: there is no moment at which it is open and this is not in force.
-    const policy = policies.hold(request.policy);
+    const brought = policyToBegin(request);
+    const policy = policies.hold(brought, request.former?.policy);
     const groupId = randomId('grp');
     const begunAt = returning?.claimForGroup(groupId, wanted, owner) ?? endpoint;
     const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint, owner);
@@ -194,7 +200,7 @@ export class Groups {
         this.#giveBack(own, groupId);
         throw error;
       }
-      return this.#enter(this.#begin(groupId, request, own, policy), request, true);
+      return this.#enter(this.#begin(groupId, request, own, { policy, stamp: brought.stamp }), request, true);
     } catch (error) {
       policies.release(policy);
       throw error;
@@ -208,10 +214,13 @@ export class Groups {
     if (!isCurrent()) throw new Fault('TUNNEL_CLOSED');
   }
 
-  #begin(groupId: string, request: JoinRequest, endpoint: LeasedEndpoint, policy: PolicyHolder): Group {
-    const { wanted, owner } = request;
+  #begin(
+    groupId: string,
+    { wanted, owner }: JoinRequest,
+    endpoint: LeasedEndpoint,
+    { policy, stamp: { revision, hash } }: { readonly policy: PolicyHolder; readonly stamp: PolicyStamp },
+  ): Group {
     const { protocol, name, keyHash } = wanted;
-    const { revision, hash } = request.policy.stamp;
     const policyStamp = { revision, hash };
     const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, endpoint, policy, policyStamp });
     this.#given.tunnels.groups.add(group);
@@ -291,6 +300,25 @@ export class Groups {
     for (const watcher of this.#given.watchers) tell(watcher);
   }
 }
+
+/**
+ * A whole group that was away comes back under what it had: the first member to return may be one that still waits for its turn in a
+ * roll, and nobody is served by an older policy again.
+ */
+const policyToBegin = ({ policy, former, wanted }: JoinRequest): BroughtPolicy => {
+  if (former === null || !isOf(former, wanted)) return policy;
+  if (decideGroupPolicy(former.policyStamp, policy.stamp).kind === 'replace') return policy;
+  const { current } = former.policy;
+  const stamp = { ...former.policyStamp, isReturning: true };
+  return { policy: current?.compiled.policy ?? null, services: current?.services ?? [], stamp };
+};
+
+const isOf = ({ name, keyHash, endpoint }: Group, wanted: WantedGroup): boolean => {
+  if (keyHash !== wanted.keyHash || endpoint.kind !== wanted.endpoint.kind) return false;
+  return endpoint.kind === 'name' && wanted.endpoint.kind === 'name'
+    ? endpoint.name === wanted.endpoint.name
+    : name === wanted.name;
+};
 
 const openingKey = (name: string, { transport }: WantedPortOfGroup): string => `${transport} ${name}`;
 
