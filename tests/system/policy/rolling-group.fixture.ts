@@ -9,7 +9,7 @@ import type { Stack } from '../stack.fixture.ts';
 import type { Harness } from '../system-test.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 
-export const GROUP = 'shop';
+const GROUP = 'shop';
 /** What rules say of themselves in every answer, also in those they make. */
 const REVISION_HEADER = 'x-revision';
 
