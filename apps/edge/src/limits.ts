@@ -115,6 +115,14 @@ export const EDGE_LIMITS = {
   HTTP_EARLY_BYTES: 64 * KiB,
   /** how long it may take to find out where a request goes */
   HTTP_ROUTE_TIMEOUT_MS: 10_000,
+  /** how long the rules of a tunnel may take for one request: a password, a key set, a login at its provider, or a body that is held */
+  POLICY_DECISION_TIMEOUT_MS: 60_000,
+  /** a body that is held for a signature: one that is not whole by then is cut off with its visitor */
+  POLICY_HELD_BODY_MS: 30_000,
+  /** bytes of all such bodies of an edge; one that finds no room is answered 503 */
+  POLICY_HELD_BYTES_MAX: 64 * MiB,
+  /** a held body is passed on in pieces of this size, as fast as its service takes them */
+  POLICY_HELD_PIECE_BYTES: 64 * KiB,
   /** a visitor that takes no byte of its answer for so long while bytes wait is reset; the largest gap of a poor mobile network is far below */
   HTTP_SEND_TIMEOUT_MS: 300_000,
   /** an upload that its service does not take: without a byte either way for so long both sides are reset */
@@ -189,6 +197,8 @@ export const EDGE_LIMITS = {
   // --- captured requests ---
   /** the last requests of a tunnel that are kept for a look and a replay */
   CAPTURES_PER_TUNNEL: 200,
+  /** of these that a rule has answered: strangers at the door do not push out those who came in */
+  CAPTURES_ANSWERED_PER_TUNNEL: 50,
   /** of each body, from its beginning: most of what a person reads, and of what can be sent again */
   CAPTURE_BODY_MAX_BYTES: 16 * KiB,
   /** heads and bodies of one tunnel’s kept requests; the oldest go first */

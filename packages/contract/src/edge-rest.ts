@@ -77,17 +77,35 @@ const body = z.string().nullable();
 
 export const CAPTURE_LIST_LIMIT = { default: 50, min: 1, max: 100 } as const;
 
+/** An edge that does not know policies says nothing of them. */
+const capturedPolicy = z
+  .object({
+    answered_by: z
+      .object({
+        index: z.int().min(0).meta({ description: 'Of the rule, from 1; 0: one of the operator.' }),
+        name: z.string().nullable(),
+        action: z.string(),
+      })
+      .nullable()
+      .meta({ description: 'The rule whose answer the visitor got; null: the request went to a service.' }),
+    matched: z.array(z.int().min(1)).meta({ description: 'Rules of the tunnel that matched, from 1.' }),
+    user: z.string().nullable().meta({ description: 'Who the visitor was to the rules; null: nobody had to say.' }),
+  })
+  .nullable()
+  .default(null)
+  .meta({ description: 'What the rules of the tunnel did; null: it has none.' });
+
 export const capturedRequest = z
   .object({
     id: z.string().meta({ examples: ['req_k3b9f200001c'] }),
     tunnel_id: z.string().meta({ description: 'The tunnel that served it: in a group, the member.' }),
     at: z.iso.datetime().meta({ description: 'When its head came.' }),
     method: z.string(),
-    path: z.string().meta({ description: 'With its query; secrets in it are redacted.' }),
+    path: z.string().meta({ description: 'As the visitor asked, with its query; secrets in it are redacted.' }),
     status: z.int().nullable().meta({ description: 'null: no answer yet, or none before the visitor left.' }),
     duration_ms: z.number().min(0).nullable().meta({ description: 'null: it is under way.' }),
     request_headers: headers.meta({ description: 'Names in lower case; secrets are redacted.' }),
-    response_headers: headers.meta({ description: 'Of the local service; empty when the edge itself answered.' }),
+    response_headers: headers.meta({ description: 'Of the local service, or of the rule that answered; empty when there was neither.' }),
     request_size: size.meta({ description: 'Bytes of the body, as far as it came.' }),
     response_size: size.meta({ description: 'Bytes of the body, as far as it came.' }),
     request_body: body.meta({
@@ -97,6 +115,7 @@ export const capturedRequest = z
     aborted: z.boolean().meta({ description: 'The visitor left, or the answer was cut off.' }),
     error: z.string().nullable().meta({ description: 'The code of what went wrong; docs/errors.md lists them.' }),
     replayable: z.boolean().meta({ description: 'It was kept whole, and can be sent again.' }),
+    policy: capturedPolicy,
     replay_of: z.string().optional().meta({ description: 'It was sent by a replay: the id of the original.' }),
     edited: z.boolean().optional().meta({ description: 'The replay was edited before it was sent.' }),
   })

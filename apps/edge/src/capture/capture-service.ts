@@ -2,9 +2,19 @@
 // bodies for its owner only.
 import { type CapturedBody, readableBody } from '@tunnel/capture';
 import type { AwaitedRequest, CapturedRequest, CaptureList } from '@tunnel/contract';
-import { maySee, type Owner, ownerKey, redactFields, redactUrl, type ShownField, sameOwner } from '@tunnel/core';
+import {
+  maySee,
+  type Owner,
+  ownerKey,
+  type RuleRef,
+  redactFields,
+  redactUrl,
+  type ShownField,
+  sameOwner,
+} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Tunnel } from '../routing/tunnel.ts';
+import type { CapturedPolicy } from '../upstream/captured-policy.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
 import type { ReplayRequest, Replays } from './replay.ts';
@@ -122,10 +132,10 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
     id: view.idOf(recorder),
     tunnel_id: view.tunnelId,
     at: new Date(info.at).toISOString(),
-    ...shownLine(request),
+    ...shownLine(request, info.policy),
     status: status === 0 ? null : status,
     duration_ms: durationMs === null ? null : Math.round(durationMs * 1000) / 1000,
-    request_headers: toRecord(request.fields),
+    request_headers: toRecord(request.fields, info.policy?.secretFields),
     response_headers: toRecord(response.fields),
     request_size: requestBody?.bytes ?? 0,
     response_size: responseBody?.bytes ?? 0,
@@ -134,28 +144,47 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
     aborted: recorder.aborted,
     error: recorder.fault,
     replayable: whyNotReplayable(recorder, request) === null,
+    policy: shownPolicy(info.policy),
     ...(info.replayOf === null ? {} : { replay_of: info.replayOf }),
     ...(info.isEdited ? { edited: true } : {}),
   };
 };
 
-const shownLine = ({ first }: HeadLines): { readonly method: string; readonly path: string } => {
+/** With the path that was asked for, where a rule wrote another one for the service. */
+const shownLine = (
+  { first }: HeadLines,
+  policy: CapturedPolicy | null,
+): { readonly method: string; readonly path: string } => {
   const [method = '', target = ''] = first.split(' ');
-  return { method, path: redactUrl(pathOf(target)) };
+  return { method, path: redactUrl(policy?.askedPath ?? pathOf(target)) };
 };
+
+/** Rules count from 1; 0 stands for those of the operator, which are nobody else's to look at. */
+const shownPolicy = (policy: CapturedPolicy | null): CapturedRequest['policy'] => {
+  if (policy === null) return null;
+  const { answeredBy, matched, user } = policy;
+  return {
+    answered_by: answeredBy === null ? null : shownRule(answeredBy),
+    matched: matched.filter(({ list }) => list === 'tunnel').map(({ index }) => index),
+    user,
+  };
+};
+
+const shownRule = ({ list, index, name, action }: RuleRef): { index: number; name: string | null; action: string } =>
+  list === 'operator' ? { index: 0, name: null, action } : { index, name, action };
 
 const wantedBy = ({ method, pathContains = '' }: AwaitOrder): ((recorder: CaptureRecorder) => boolean) => {
   const wanted = method?.toUpperCase();
-  return ({ requestText }) => {
-    const line = shownLine(headLines(requestText));
+  return ({ requestText, info }) => {
+    const line = shownLine(headLines(requestText), info.policy);
     return (wanted === undefined || line.method.toUpperCase() === wanted) && line.path.includes(pathContains);
   };
 };
 
 /** Names in lower case; the values of a repeated field in one, as RFC 9110, 5.3, allows. */
-const toRecord = (fields: readonly ShownField[]): Record<string, string> => {
+const toRecord = (fields: readonly ShownField[], secretFields?: readonly string[]): Record<string, string> => {
   const record = new Map<string, string>();
-  for (const { name, value } of redactFields(fields)) {
+  for (const { name, value } of redactFields(fields, secretFields)) {
     const lower = name.toLowerCase();
     const before = record.get(lower);
     record.set(lower, before === undefined ? value : `${before}, ${value}`);

@@ -1,10 +1,19 @@
 // One captured request, from its head to its end. The hot path calls it, so it keeps strings as they came and counts;
 // whatever a person wants to see is made when somebody looks.
 import { CapturedBody } from '@tunnel/capture';
-import { type ChunkedForm, fieldValueOf, isTextual, type RequestHead, type ResponseHead } from '@tunnel/core';
+import {
+  type ChunkedForm,
+  fieldValueOf,
+  isTextual,
+  type OwnResponse,
+  ownResponseText,
+  type RequestHead,
+  type ResponseHead,
+} from '@tunnel/core';
 import type { ErrorCode } from '@tunnel/errors';
 import type { RequestStream } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../limits.ts';
+import type { CapturedPolicy } from '../upstream/captured-policy.ts';
 import type { RequestEnd, RequestRecorder } from '../upstream/response-handler.ts';
 
 /** Holds requests within its bounds. */
@@ -26,6 +35,10 @@ export interface CaptureInfo {
   /** How a chunked body of the request passes by. */
   readonly bodyForm: ChunkedForm;
   readonly keepsBodies: boolean;
+  /** null: no rules had to do with it. */
+  readonly policy: CapturedPolicy | null;
+  /** The client's service that got it, by name; null: the tunnel's own. */
+  readonly serviceName: string | null;
   /** The id of the request that was sent again. */
   readonly replayOf: string | null;
   /** It differs from that one. */
@@ -37,7 +50,7 @@ const OVERHEAD_BYTES = 512;
 
 export class CaptureRecorder implements RequestRecorder {
   readonly info: CaptureInfo;
-  /** As received. */
+  /** As received, or as the rules changed it for the service. */
   readonly requestText: string;
   /** Where it was put last: by these its client calls it, too. */
   carrierTag = '';
@@ -112,6 +125,19 @@ export class CaptureRecorder implements RequestRecorder {
     if (bytes > 0) this.buffer?.onGrown(this, bytes);
   }
 
+  /** A rule has answered: there is no service, and this is all that comes. */
+  answered(response: OwnResponse, nowMs: number): void {
+    const { status, headers, body } = response;
+    this.status = status;
+    this.responseText = ownResponseText(response, SHOWN);
+    this.fault = (valueOf(headers, 'x-tunnel-error') as ErrorCode | null) ?? null;
+    this.#keepsResponse = this.info.keepsBodies && isTextual(valueOf(headers, 'content-type'));
+    this.#grow(this.responseText.length);
+    const bytes = Buffer.from(body, 'latin1');
+    if (bytes.length > 0) this.onResponseBody(bytes, 0, bytes.length);
+    this.finish(nowMs, 'complete');
+  }
+
   /** Once; a second call changes nothing. */
   finish(nowMs: number, end: RequestEnd): void {
     if (this.durationMs !== null) return;
@@ -135,6 +161,12 @@ export class CaptureRecorder implements RequestRecorder {
     buffer?.onDiscarded(this);
   }
 }
+
+/** The head alone. */
+const SHOWN = { keepAlive: true, visitorVersion: '1.1', isHead: true } as const;
+
+const valueOf = (headers: OwnResponse['headers'], lower: string): string | null =>
+  headers.find(([name]) => name.toLowerCase() === lower)?.[1] ?? null;
 
 const bodyOf = (isKept: boolean, isInChunks: boolean): CapturedBody =>
   new CapturedBody({ maxBytes: isKept ? EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES : 0, isInChunks });

@@ -37,6 +37,7 @@ export const pathOf = (requestTarget: string): string => {
 /** null: it can be sent again exactly as it was. Else why not, for people. */
 export const whyNotReplayable = (recorder: CaptureRecorder, head: HeadLines): string | null => {
   if (recorder.durationMs === null) return 'it is still under way';
+  if (recorder.info.policy?.answeredBy != null) return 'a rule of the policy answered it';
   if (recorder.status === 101) return 'it switched to another protocol';
   if (!hasBody(head)) return null;
   const { requestBody, hasWholeBody, info } = recorder;
