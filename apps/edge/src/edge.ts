@@ -1,6 +1,6 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
-import { ConnectionCounts, callerAddressOf } from '@tunnel/core';
+import { ConnectionCounts, callerAddressOf, compilePolicy } from '@tunnel/core';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import {
   createMetrics,
@@ -28,11 +28,13 @@ import { Replays } from './capture/replay.ts';
 import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import { DatagramPorts } from './control/datagram-ports.ts';
+import { PolicyStore } from './control/policy-store.ts';
 import type { Edge, EdgeDeps } from './edge-interface.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges, switchedOff } from './ingress/kinds.ts';
 import { Certificate, secureOptionsOf } from './ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from './limits.ts';
+import { NODE_DIGESTS } from './policy/node-digests.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups } from './routing/groups.ts';
@@ -60,6 +62,7 @@ class ComposedEdge implements Edge {
   readonly #backend: Backend;
   readonly #failures: AuthFailures;
   readonly #captures: CaptureStore;
+  readonly #policies: PolicyStore;
   readonly #tunnels: Registry;
   readonly #names: NameRegistry;
   readonly #ingress: Ingress;
@@ -98,7 +101,8 @@ class ComposedEdge implements Edge {
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
     // What there is to be reached. Captures see tunnels come and go: theirs go with them.
     this.#captures = new CaptureStore({ ...config.capture, clock, runId: randomInt(36 ** 5).toString(36) });
-    this.#tunnels = new Registry(this.#captures);
+    this.#policies = new PolicyStore({ compile: (policy) => compilePolicy(policy, NODE_DIGESTS) });
+    this.#tunnels = new Registry([this.#captures, this.#policies]);
     this.#names = new NameRegistry({ clock, random: deps.random ?? secureRandom });
     // Where visitors come in.
     this.#ingress = this.#makeIngress();
@@ -269,7 +273,8 @@ class ComposedEdge implements Edge {
     const { server, limits, region, load_balancing } = this.#config;
     const { clock, logger } = this.#deps;
     const [tunnels, endpoints, returning] = [this.#tunnels, this.#endpoints, this.#returning];
-    const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts, this.#lastAlerts)];
+    const policies = this.#policies;
+    const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts, this.#lastAlerts), policies];
     return new ControlPlane({
       host: server.host,
       port: server.control_port,
@@ -285,9 +290,9 @@ class ComposedEdge implements Edge {
       backend: this.#backend,
       failures: this.#failures,
       endpoints,
-      groups: new Groups({ clock, logger, endpoints, tunnels, returning, watchers }),
+      groups: new Groups({ clock, logger, endpoints, tunnels, policies, returning, watchers }),
       ...{ peers: this.#ingress.peers, relays: this.#ingress.relays, udp: this.#ingress.ports.udp },
-      tunnels,
+      ...{ tunnels, policies, loginProviders: this.#deps.loginProviders ?? [] },
       returning,
       loadBalancing: load_balancing.enabled,
       switchedOff: switchedOff(this.#config),

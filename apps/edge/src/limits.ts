@@ -299,6 +299,10 @@ export const EDGE_LIMITS = {
   /** groups whose metrics outlive them; the oldest go first */
   GROUP_SERIES_KEPT_MAX: 10_000,
 
+  // --- policies: what is kept of them ---
+  /** all policies of an edge as JSON, equal ones once; further ones are refused */
+  POLICIES_MAX_BYTES: 128 * MiB,
+
   // --- an edge and its platform ---
   /** a call to the platform that is not answered by then has failed */
   PLATFORM_CALL_TIMEOUT_MS: 5000,

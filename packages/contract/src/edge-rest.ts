@@ -1,6 +1,7 @@
 // The edge's REST: what `GET /api/...` on the api port answers, and the captured requests that the platform passes on. The OpenAPI
 // document is made from these schemas.
 import * as z from 'zod';
+import { capturedPolicy, policySummary } from './edge-policy.ts';
 
 /** How a tunnel's protocol is shown: a local service that speaks TLS is still an http tunnel to everybody outside. */
 export const shownProtocol = z.enum(['http', 'tcp', 'udp', 'p2p']);
@@ -53,6 +54,10 @@ export const edgeTunnel = z
         'Bytes carried both ways, without framing and TLS; counted while they flow. p2p: relayed ones alone.',
     }),
     connected_since: z.iso.datetime(),
+    policy: policySummary
+      .nullable()
+      .optional()
+      .meta({ description: 'null: open to everyone. Left out: the edge does not know policies.' }),
   })
   .meta({ id: 'Tunnel' });
 export type EdgeTunnel = z.infer<typeof edgeTunnel>;
@@ -77,24 +82,6 @@ const body = z.string().nullable();
 
 export const CAPTURE_LIST_LIMIT = { default: 50, min: 1, max: 100 } as const;
 
-/** An edge that does not know policies says nothing of them. */
-const capturedPolicy = z
-  .object({
-    answered_by: z
-      .object({
-        index: z.int().min(0).meta({ description: 'Of the rule, from 1; 0: one of the operator.' }),
-        name: z.string().nullable(),
-        action: z.string(),
-      })
-      .nullable()
-      .meta({ description: 'The rule whose answer the visitor got; null: the request went to a service.' }),
-    matched: z.array(z.int().min(1)).meta({ description: 'Rules of the tunnel that matched, from 1.' }),
-    user: z.string().nullable().meta({ description: 'Who the visitor was to the rules; null: nobody had to say.' }),
-  })
-  .nullable()
-  .default(null)
-  .meta({ description: 'What the rules of the tunnel did; null: it has none.' });
-
 export const capturedRequest = z
   .object({
     id: z.string().meta({ examples: ['req_k3b9f200001c'] }),
@@ -115,9 +102,12 @@ export const capturedRequest = z
     aborted: z.boolean().meta({ description: 'The visitor left, or the answer was cut off.' }),
     error: z.string().nullable().meta({ description: 'The code of what went wrong; docs/errors.md lists them.' }),
     replayable: z.boolean().meta({ description: 'It was kept whole, and can be sent again.' }),
-    policy: capturedPolicy,
     replay_of: z.string().optional().meta({ description: 'It was sent by a replay: the id of the original.' }),
     edited: z.boolean().optional().meta({ description: 'The replay was edited before it was sent.' }),
+    policy: capturedPolicy
+      .nullable()
+      .optional()
+      .meta({ description: 'What the rules of the tunnel did; null: there are none. Left out: the edge does not know policies.' }),
   })
   .meta({ id: 'CapturedRequest' });
 export type CapturedRequest = z.infer<typeof capturedRequest>;

@@ -125,6 +125,14 @@ export {
 } from './flows/flow-table.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
+export {
+  type BroughtStamp,
+  decideGroupPolicy,
+  groupPolicyWarning,
+  NO_POLICY_STAMP,
+  type PolicyStamp,
+  SHORT_HASH_CHARS,
+} from './groups/group-policy.ts';
 export { refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
 export {
@@ -294,3 +302,6 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
+
+// policy: what a registration brings
+export { judgePolicy } from './policy/brought-policy.ts';

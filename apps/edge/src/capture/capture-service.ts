@@ -2,23 +2,21 @@
 // bodies for its owner only.
 import { type CapturedBody, readableBody } from '@tunnel/capture';
 import type { AwaitedRequest, CapturedRequest, CaptureList } from '@tunnel/contract';
-import {
-  maySee,
-  type Owner,
-  ownerKey,
-  type RuleRef,
-  redactFields,
-  redactUrl,
-  type ShownField,
-  sameOwner,
-} from '@tunnel/core';
+import { maySee, type Owner, ownerKey, redactFields, redactUrl, type ShownField, sameOwner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Tunnel } from '../routing/tunnel.ts';
-import type { CapturedPolicy } from '../upstream/captured-policy.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
 import type { ReplayRequest, Replays } from './replay.ts';
-import { BODY_BOUNDS, fieldValue, type HeadLines, headLines, pathOf, whyNotReplayable } from './stored-head.ts';
+import {
+  BODY_BOUNDS,
+  fieldValue,
+  type HeadLines,
+  headLines,
+  isAnsweredByRule,
+  pathOf,
+  whyNotReplayable,
+} from './stored-head.ts';
 
 export interface CaptureServiceOptions {
   readonly store: CaptureStore;
@@ -61,9 +59,11 @@ export class CaptureService {
     this.#replays = replays;
   }
 
-  async list(caller: Owner, tunnelId: string, limit: number): Promise<CaptureList> {
+  /** `isAnswered`: only those that a rule answered, or only those that went on to the service; left out: all. */
+  async list(caller: Owner, tunnelId: string, limit: number, isAnswered?: boolean): Promise<CaptureList> {
     const { view } = this.#accessTo(caller, tunnelId);
-    const { recorders, truncated } = this.#store.list(tunnelId, limit);
+    const isWanted = isAnswered === undefined ? null : (one: CaptureRecorder) => isAnsweredByRule(one) === isAnswered;
+    const { recorders, truncated } = this.#store.list(tunnelId, limit, isWanted);
     const requests: CapturedRequest[] = [];
     // One after the other: unpacking a hundred bodies at once would keep others from the threads that do it.
     for (const recorder of recorders) requests.push(await presentCapture(recorder, view));
@@ -132,10 +132,10 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
     id: view.idOf(recorder),
     tunnel_id: view.tunnelId,
     at: new Date(info.at).toISOString(),
-    ...shownLine(request, info.policy),
+    ...shownLine(request, recorder.askedPath),
     status: status === 0 ? null : status,
     duration_ms: durationMs === null ? null : Math.round(durationMs * 1000) / 1000,
-    request_headers: toRecord(request.fields, info.policy?.secretFields),
+    request_headers: toRecord(request.fields, recorder.secretFields),
     response_headers: toRecord(response.fields),
     request_size: requestBody?.bytes ?? 0,
     response_size: responseBody?.bytes ?? 0,
@@ -144,45 +144,30 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
     aborted: recorder.aborted,
     error: recorder.fault,
     replayable: whyNotReplayable(recorder, request) === null,
-    policy: shownPolicy(info.policy),
     ...(info.replayOf === null ? {} : { replay_of: info.replayOf }),
     ...(info.isEdited ? { edited: true } : {}),
+    policy: recorder.policy,
   };
 };
 
-/** With the path that was asked for, where a rule wrote another one for the service. */
 const shownLine = (
   { first }: HeadLines,
-  policy: CapturedPolicy | null,
+  askedPath: string | null,
 ): { readonly method: string; readonly path: string } => {
   const [method = '', target = ''] = first.split(' ');
-  return { method, path: redactUrl(policy?.askedPath ?? pathOf(target)) };
+  return { method, path: redactUrl(askedPath ?? pathOf(target)) };
 };
-
-/** Rules count from 1; 0 stands for those of the operator, which are nobody else's to look at. */
-const shownPolicy = (policy: CapturedPolicy | null): CapturedRequest['policy'] => {
-  if (policy === null) return null;
-  const { answeredBy, matched, user } = policy;
-  return {
-    answered_by: answeredBy === null ? null : shownRule(answeredBy),
-    matched: matched.filter(({ list }) => list === 'tunnel').map(({ index }) => index),
-    user,
-  };
-};
-
-const shownRule = ({ list, index, name, action }: RuleRef): { index: number; name: string | null; action: string } =>
-  list === 'operator' ? { index: 0, name: null, action } : { index, name, action };
 
 const wantedBy = ({ method, pathContains = '' }: AwaitOrder): ((recorder: CaptureRecorder) => boolean) => {
   const wanted = method?.toUpperCase();
-  return ({ requestText, info }) => {
-    const line = shownLine(headLines(requestText), info.policy);
+  return ({ requestText, askedPath }) => {
+    const line = shownLine(headLines(requestText), askedPath);
     return (wanted === undefined || line.method.toUpperCase() === wanted) && line.path.includes(pathContains);
   };
 };
 
 /** Names in lower case; the values of a repeated field in one, as RFC 9110, 5.3, allows. */
-const toRecord = (fields: readonly ShownField[], secretFields?: readonly string[]): Record<string, string> => {
+const toRecord = (fields: readonly ShownField[], secretFields: readonly string[] = []): Record<string, string> => {
   const record = new Map<string, string>();
   for (const { name, value } of redactFields(fields, secretFields)) {
     const lower = name.toLowerCase();

@@ -5,9 +5,10 @@ import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelWatcher } from '../routing/registry.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
-import type { CapturedPolicy } from '../upstream/captured-policy.ts';
+import type { CapturedRules } from '../upstream/captured-rules.ts';
 import { type CaptureBuffer, CaptureRecorder } from './recorder.ts';
 import { RequestWaits } from './request-waits.ts';
+import { isAnsweredByRule } from './stored-head.ts';
 
 export interface CaptureStoreOptions {
   /** [capture] of server.toml. */
@@ -20,7 +21,7 @@ export interface CaptureStoreOptions {
 
 /** How a request came to its service, beside its head. */
 export interface CaptureDetails {
-  readonly policy?: CapturedPolicy | null;
+  readonly rules?: CapturedRules | null;
   /** null, or absent: the tunnel's own. */
   readonly serviceName?: string | null;
   readonly replay?: ReplaySource | null;
@@ -75,7 +76,7 @@ export class CaptureStore implements TunnelWatcher {
     head: Pick<RequestHead, 'text' | 'framing'>,
     startedMs: number,
     bodyForm: ChunkedForm,
-    { policy = null, serviceName = null, replay = null }: CaptureDetails = NO_DETAILS,
+    { rules = null, serviceName = null, replay = null }: CaptureDetails = NO_DETAILS,
   ): CaptureRecorder | null {
     const { enabled, bodies, clock } = this.#options;
     if (!enabled || tunnel.http?.capture !== true) return null;
@@ -87,12 +88,12 @@ export class CaptureStore implements TunnelWatcher {
       startedMs,
       bodyForm,
       keepsBodies: bodies,
-      policy,
       serviceName,
       replayOf: replay === null ? null : this.idOf(replay.original),
       isEdited: replay?.isEdited ?? false,
     };
     const recorder = new CaptureRecorder(info, head, captures);
+    if (rules !== null) recorder.ruledBy(rules);
     captures.add(recorder);
     return recorder;
   }
@@ -102,10 +103,10 @@ export class CaptureStore implements TunnelWatcher {
     tunnel: Tunnel,
     head: Pick<RequestHead, 'text' | 'framing'>,
     startedMs: number,
-    policy: CapturedPolicy,
+    rules: CapturedRules,
     response: OwnResponse,
   ): void {
-    const recorder = this.begin(tunnel, head, startedMs, 'data', { policy });
+    const recorder = this.begin(tunnel, head, startedMs, 'data', { rules });
     recorder?.answered(response, this.#options.clock.monotonic());
   }
 
@@ -165,12 +166,16 @@ export class CaptureStore implements TunnelWatcher {
     return (this.#byTunnel.get(tunnelId) ?? this.#remembered.get(tunnelId))?.owner;
   }
 
-  list(tunnelId: string, limit: number): CapturePage {
+  /** `isWanted`: null for all. */
+  list(tunnelId: string, limit: number, isWanted: ((recorder: CaptureRecorder) => boolean) | null = null): CapturePage {
     const captures = this.#byTunnel.get(tunnelId);
     if (captures === undefined) {
       return { recorders: [], truncated: this.#remembered.get(tunnelId)?.isTruncated ?? false };
     }
-    return { recorders: captures.newest(limit), truncated: captures.isTruncated || captures.size > limit };
+    const { isTruncated, size } = captures;
+    if (isWanted === null) return { recorders: captures.newest(limit), truncated: isTruncated || size > limit };
+    const wanted = captures.newest(size).filter(isWanted);
+    return { recorders: wanted.slice(0, limit), truncated: isTruncated || wanted.length > limit };
   }
 
   find(tunnelId: string, requestId: string): CaptureRecorder | undefined {
@@ -245,8 +250,6 @@ const NO_DETAILS: CaptureDetails = {};
 /** On the monotonic clock; NaN, which is never later than anything: it is under way. */
 const finishedMs = ({ info, durationMs }: CaptureRecorder): number => info.startedMs + (durationMs ?? Number.NaN);
 
-const isAnswered = ({ info }: CaptureRecorder): boolean => info.policy?.answeredBy != null;
-
 /** So many may have gone from the front before the others move up: with each request it would be all of them. */
 const GAP_MAX = 256;
 
@@ -292,14 +295,14 @@ class TunnelCaptures implements CaptureBuffer {
 
   add(recorder: CaptureRecorder): void {
     this.#recorders.push(recorder);
-    if (isAnswered(recorder)) this.#answered += 1;
+    if (isAnsweredByRule(recorder)) this.#answered += 1;
     this.#grow(recorder.keptBytes);
     if (this.#answered > EDGE_LIMITS.CAPTURES_ANSWERED_PER_TUNNEL) this.#dropOldestAnswered();
   }
 
   /** Strangers at the door do not push out those who came in. */
   #dropOldestAnswered(): void {
-    const oldest = this.#recorders.find((recorder) => recorder !== null && isAnswered(recorder));
+    const oldest = this.#recorders.find((recorder) => recorder !== null && isAnsweredByRule(recorder));
     if (oldest === undefined || oldest === null) return;
     oldest.buffer = null;
     this.isTruncated = true;
@@ -315,7 +318,7 @@ class TunnelCaptures implements CaptureBuffer {
     const at = this.#recorders.lastIndexOf(recorder);
     if (at === -1) return;
     this.#recorders.splice(at, 1);
-    if (isAnswered(recorder)) this.#answered -= 1;
+    if (isAnsweredByRule(recorder)) this.#answered -= 1;
     this.bytes -= recorder.keptBytes;
     this.#store.onChanged(this, -recorder.keptBytes);
   }
@@ -339,7 +342,7 @@ class TunnelCaptures implements CaptureBuffer {
       if (recorder === null) break;
       this.#recorders[this.#gap] = null;
       this.#gap += 1;
-      if (isAnswered(recorder)) this.#answered -= 1;
+      if (isAnsweredByRule(recorder)) this.#answered -= 1;
       recorder.buffer = null;
       freed += recorder.keptBytes;
       this.isTruncated = true;

@@ -1,6 +1,7 @@
 // One captured request, from its head to its end. The hot path calls it, so it keeps strings as they came and counts;
 // whatever a person wants to see is made when somebody looks.
 import { CapturedBody } from '@tunnel/capture';
+import type { CapturedPolicy } from '@tunnel/contract';
 import {
   type ChunkedForm,
   fieldValueOf,
@@ -13,7 +14,7 @@ import {
 import type { ErrorCode } from '@tunnel/errors';
 import type { RequestStream } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { CapturedPolicy } from '../upstream/captured-policy.ts';
+import type { CapturedRules } from '../upstream/captured-rules.ts';
 import type { RequestEnd, RequestRecorder } from '../upstream/response-handler.ts';
 
 /** Holds requests within its bounds. */
@@ -35,8 +36,6 @@ export interface CaptureInfo {
   /** How a chunked body of the request passes by. */
   readonly bodyForm: ChunkedForm;
   readonly keepsBodies: boolean;
-  /** null: no rules had to do with it. */
-  readonly policy: CapturedPolicy | null;
   /** The client's service that got it, by name; null: the tunnel's own. */
   readonly serviceName: string | null;
   /** The id of the request that was sent again. */
@@ -70,6 +69,12 @@ export class CaptureRecorder implements RequestRecorder {
   durationMs: number | null = null;
   aborted = false;
   fault: ErrorCode | null = null;
+  /** What the rules of its tunnel did; null: there are none, or it was sent by a replay, which runs none. */
+  policy: CapturedPolicy | null = null;
+  /** The path that the visitor asked for; null: it is the one in `requestText`, which no rule has changed. */
+  askedPath: string | null = null;
+  /** Fields of the request, in lower case, that carry a token of the rules: shown to nobody. */
+  secretFields: readonly string[] = [];
   /** As the buffer has counted them. */
   keptBytes: number;
   /** null: it was let go, and nothing more is kept. */
@@ -84,6 +89,12 @@ export class CaptureRecorder implements RequestRecorder {
     this.#isRequestInChunks = info.bodyForm === 'chunks' && head.framing.kind === 'chunked';
     this.keptBytes = OVERHEAD_BYTES + head.text.length;
     this.buffer = buffer;
+  }
+
+  ruledBy({ policy, askedPath, secretFields }: CapturedRules): void {
+    this.policy = policy;
+    this.askedPath = askedPath;
+    this.secretFields = secretFields;
   }
 
   onSent({ carrierTag, id }: RequestStream, ordinal: number): void {

@@ -5,6 +5,7 @@ import {
   begin,
   type CompiledPolicy,
   decideConnection,
+  ownerKey,
   type Pass,
   type PolicyEvent,
   type PolicyLists,
@@ -14,9 +15,9 @@ import {
   type RuleRef,
   resume,
 } from '@tunnel/core';
-import type { Route } from '../routing/registry.ts';
+import { isGroup, type Route } from '../routing/registry.ts';
 import { policyOf, type RoutePolicy, type RuleCounts } from '../routing/route-policy.ts';
-import type { PolicyDriver, VisitedRoute } from './policy-driver.ts';
+import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
 
 export type PolicyOutcome = Pass | Answer;
 
@@ -29,7 +30,7 @@ export interface PolicyInForce {
 
 export interface DecidedRequest {
   readonly request: PolicyRequest;
-  readonly route: VisitedRoute;
+  readonly about: NeedAbout;
   /** For as long as its visitor is there. */
   readonly signal: AbortSignal;
   /** All of its body, for a rule that must see it. */
@@ -95,7 +96,7 @@ export class PolicyGate {
 
   #meet(need: PolicyNeed, asked: DecidedRequest): PolicyEvent | Promise<PolicyEvent> {
     if (need.kind === 'hold-body') return asked.holdBody(need.maxBytes);
-    return this.#given.driver.perform(need, asked.route, asked.signal);
+    return this.#given.driver.perform(need, asked.about, asked.signal);
   }
 
   #counted(outcome: PolicyOutcome, { ofRoute }: PolicyInForce): PolicyOutcome {
@@ -132,3 +133,15 @@ export class AnswerCounts {
     return this.#counts.values();
   }
 }
+
+/** The part of what a need is about that the visitor has nothing to do with. */
+export const aboutRoute = (
+  route: Route,
+  { ofRoute, lists }: PolicyInForce,
+): Pick<NeedAbout, 'served' | 'policy' | 'routeKey' | 'owner'> => ({
+  served: ofRoute ?? route,
+  policy: lists.tunnel?.policy ?? null,
+  routeKey: isGroup(route) ? route.groupId : route.tunnelId,
+  // In a group its key: the order in which members come back after a restart does not matter.
+  owner: isGroup(route) ? `group ${route.keyHash}` : ownerKey(route.owner),
+});

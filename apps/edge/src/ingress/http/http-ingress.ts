@@ -13,7 +13,7 @@ import type { Balancer } from '../../routing/balancer.ts';
 import type { HttpRouter, OwnAnswer, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
-import type { CapturedPolicy } from '../../upstream/captured-policy.ts';
+import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder } from '../../upstream/response-handler.ts';
 import { ServiceRequests } from '../../upstream/service-requests.ts';
 import type { Service } from '../../upstream/upstream-request.ts';
@@ -30,14 +30,14 @@ export interface CaptureSink {
     head: RequestHead,
     startedMs: number,
     bodyForm: ChunkedForm,
-    details?: { readonly policy: CapturedPolicy | null; readonly serviceName: string | null },
+    details?: { readonly rules: CapturedRules | null; readonly serviceName: string | null },
   ): RequestRecorder | null;
   /** A rule has answered a request that the tunnel would have been given. */
   answered(
     tunnel: Tunnel,
     head: RequestHead,
     startedMs: number,
-    policy: CapturedPolicy,
+    rules: CapturedRules,
     response: OwnResponse,
   ): void;
 }
@@ -184,18 +184,18 @@ export class HttpIngress implements VisitorOwner {
     if (policy === null) return captures.begin(tunnel, head, startedMs, bodyForm);
     if (policy.isOfLogin || tunnel.http?.capture !== true) return null;
     const { captured, serviceName } = policy;
-    return captures.begin(tunnel, head, startedMs, bodyForm, { policy: captured, serviceName });
+    return captures.begin(tunnel, head, startedMs, bodyForm, { rules: captured, serviceName });
   }
 
   captureAnswered(
     route: Route,
     head: RequestHead,
     startedMs: number,
-    policy: CapturedPolicy,
+    rules: CapturedRules,
     response: OwnResponse,
   ): void {
     for (const tunnel of isGroup(route) ? route.members() : [route]) {
-      this.#given.captures.answered(tunnel, head, startedMs, policy, response);
+      this.#given.captures.answered(tunnel, head, startedMs, rules, response);
     }
   }
 

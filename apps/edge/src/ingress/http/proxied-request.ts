@@ -16,7 +16,7 @@ import {
 } from '../../routing/http-router.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
-import type { CapturedPolicy } from '../../upstream/captured-policy.ts';
+import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
 import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
 import { HeldSource } from './held-source.ts';
@@ -134,8 +134,8 @@ export class ProxiedRequest implements RequestPolicyOwner {
     return this.#owner.services.now();
   }
 
-  onAnswered(route: Route, head: RequestHead, policy: CapturedPolicy, response: OwnResponse): void {
-    this.#owner.captureAnswered(route, head, this.startedMs, policy, response);
+  onAnswered(route: Route, head: RequestHead, rules: CapturedRules, response: OwnResponse): void {
+    this.#owner.captureAnswered(route, head, this.startedMs, rules, response);
   }
 
   /** For answers of our own; null: nothing is to be done to them. */

@@ -4,6 +4,7 @@ import {
   type Answer,
   changedHead,
   fieldValueOf,
+  hostOfAuthority,
   notedOwn,
   type OwnResponse,
   type Pass,
@@ -12,14 +13,21 @@ import {
   type RequestChanges,
   type RequestHead,
   type ResponseNote,
+  type RuleRef,
 } from '@tunnel/core';
 import { randomId } from '@tunnel/runtime';
 import type { HeldBodies, HeldBody } from '../../policy/held-bodies.ts';
-import type { PolicyAbout } from '../../policy/policy-driver.ts';
-import type { DecidedRequest, PolicyGate, PolicyInForce, PolicyOutcome } from '../../policy/policy-gate.ts';
+import type { NeedAbout } from '../../policy/policy-driver.ts';
+import {
+  aboutRoute,
+  type DecidedRequest,
+  type PolicyGate,
+  type PolicyInForce,
+  type PolicyOutcome,
+} from '../../policy/policy-gate.ts';
 import type { RouteDecision, RoutedRequest, VisitorInfo } from '../../routing/http-router.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
-import type { CapturedPolicy } from '../../upstream/captured-policy.ts';
+import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import { renderPolicyAnswer } from './own-answer.ts';
 
 /** Whoever reads the visitor: it writes the request's body there as it comes, and says when it is whole. */
@@ -32,7 +40,7 @@ export interface RequestPolicyOwner {
   /** Monotonic. */
   now(): number;
   /** A rule has answered. */
-  onAnswered(route: Route, head: RequestHead, policy: CapturedPolicy, response: OwnResponse): void;
+  onAnswered(route: Route, head: RequestHead, rules: CapturedRules, response: OwnResponse): void;
 }
 
 /** One request, as it was routed. */
@@ -69,10 +77,16 @@ export class RequestPolicy implements DecidedRequest {
     return outcome instanceof Promise ? outcome.then((made) => this.#ruled(made)) : this.#ruled(outcome);
   }
 
-  get about(): PolicyAbout {
+  /** What a need is about; made when there is one. */
+  get about(): NeedAbout {
     const { routed, inForce } = this.#asked;
-    const { request } = this;
-    return aboutOf(routed.route, inForce, request);
+    const { route, visitor } = routed;
+    const { host, scheme, authority } = this.request;
+    return {
+      ...aboutRoute(route, inForce),
+      ...{ host, scheme, address: visitor.address },
+      publicUrl: publicUrlAt(route, host) ?? `${scheme}://${authority}`,
+    };
   }
 
   get signal(): AbortSignal {
@@ -154,7 +168,7 @@ export class RequestPolicy implements DecidedRequest {
   }
 
   /** null: nothing of it is kept. */
-  get captured(): CapturedPolicy | null {
+  get captured(): CapturedRules | null {
     return this.#pass === null ? null : this.#capturedOf(this.#pass);
   }
 
@@ -169,15 +183,16 @@ export class RequestPolicy implements DecidedRequest {
     return noted(response, this.notes);
   }
 
-  #capturedOf(outcome: PolicyOutcome): CapturedPolicy {
+  #capturedOf(outcome: PolicyOutcome): CapturedRules {
     const { matched, identity } = outcome;
-    return {
-      answeredBy: outcome.kind === 'answer' ? outcome.rule : null,
-      matched,
+    const { path } = this.request;
+    const policy = {
+      answered_by: outcome.kind === 'answer' && outcome.rule !== null ? shownRule(outcome.rule) : null,
+      matched: matched.filter(({ list }) => list === 'tunnel').map(({ index }) => index),
       user: identity?.user ?? null,
-      askedPath: this.request.path,
-      secretFields: tokenFieldsOf(this.#asked.inForce),
     };
+    const { operator, tunnel } = this.#asked.inForce.lists;
+    return { policy, askedPath: path, secretFields: [...(operator?.tokenHeaders ?? []), ...(tunnel?.tokenHeaders ?? [])] };
   }
 
   // ---- the end ----
@@ -202,8 +217,19 @@ export class RequestPolicy implements DecidedRequest {
 
 const LOGIN_PATHS = '/.tunnel/';
 
+/** null: at this host the public reaches it by another name than its own, as with a wildcard. */
+const publicUrlAt = (route: Route, host: string): string | null => {
+  const [tunnel] = isGroup(route) ? route.members() : [route];
+  const url = tunnel?.publicUrl ?? null;
+  return url !== null && hostOfAuthority(url.slice(url.indexOf('//') + 2)) === host ? url : null;
+};
+
 const noted = (response: OwnResponse, notes: readonly ResponseNote[]): OwnResponse =>
   notes.length === 0 ? response : notedOwn(response, notes);
+
+/** 0 stands for those of the operator, which are nobody else's to look at. */
+const shownRule = ({ list, index, name, action }: RuleRef): { index: number; name: string | null; action: string } =>
+  list === 'operator' ? { index: 0, name: null, action } : { index, name, action };
 
 const NO_CHANGES: RequestChanges = {
   path: null,

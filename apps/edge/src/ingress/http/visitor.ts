@@ -9,7 +9,7 @@ import type { Balancer } from '../../routing/balancer.ts';
 import type { OwnAnswer, RouteRequest } from '../../routing/http-router.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
-import type { CapturedPolicy } from '../../upstream/captured-policy.ts';
+import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder } from '../../upstream/response-handler.ts';
 import type { ServiceRequests } from '../../upstream/service-requests.ts';
 
@@ -50,7 +50,7 @@ export interface ClientIngress {
 export interface PassedBy {
   /** A path of the edge itself: nobody looks at it. */
   readonly isOfLogin: boolean;
-  readonly captured: CapturedPolicy | null;
+  readonly captured: CapturedRules | null;
   readonly serviceName: string | null;
 }
 
@@ -81,7 +81,7 @@ export interface VisitorOwner {
     route: Route,
     head: RequestHead,
     startedMs: number,
-    policy: CapturedPolicy,
+    rules: CapturedRules,
     response: OwnResponse,
   ): void;
   /** More was queued for a visitor than its source may: a mistake of ours, which costs this connection. */
