@@ -5,7 +5,6 @@ import {
   begin,
   type CompiledPolicy,
   decideConnection,
-  ownerKey,
   type Pass,
   type PolicyEvent,
   type PolicyLists,
@@ -15,7 +14,7 @@ import {
   type RuleRef,
   resume,
 } from '@tunnel/core';
-import { isGroup, type Route } from '../routing/registry.ts';
+import type { Route } from '../routing/registry.ts';
 import { policyOf, type RoutePolicy, type RuleCounts } from '../routing/route-policy.ts';
 import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
 
@@ -133,15 +132,3 @@ export class AnswerCounts {
     return this.#counts.values();
   }
 }
-
-/** The part of what a need is about that the visitor has nothing to do with. */
-export const aboutRoute = (
-  route: Route,
-  { ofRoute, lists }: PolicyInForce,
-): Pick<NeedAbout, 'served' | 'policy' | 'routeKey' | 'owner'> => ({
-  served: ofRoute ?? route,
-  policy: lists.tunnel?.policy ?? null,
-  routeKey: isGroup(route) ? route.groupId : route.tunnelId,
-  // In a group its key: the order in which members come back after a restart does not matter.
-  owner: isGroup(route) ? `group ${route.keyHash}` : ownerKey(route.owner),
-});

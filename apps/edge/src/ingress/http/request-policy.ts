@@ -4,7 +4,6 @@ import {
   type Answer,
   changedHead,
   fieldValueOf,
-  hostOfAuthority,
   notedOwn,
   type OwnResponse,
   type Pass,
@@ -18,15 +17,10 @@ import {
 import { randomId } from '@tunnel/runtime';
 import type { HeldBodies, HeldBody } from '../../policy/held-bodies.ts';
 import type { NeedAbout } from '../../policy/policy-driver.ts';
-import {
-  aboutRoute,
-  type DecidedRequest,
-  type PolicyGate,
-  type PolicyInForce,
-  type PolicyOutcome,
-} from '../../policy/policy-gate.ts';
+import type { DecidedRequest, PolicyGate, PolicyInForce, PolicyOutcome } from '../../policy/policy-gate.ts';
+import { VisitAbout } from '../../policy/visit-about.ts';
 import type { RouteDecision, RoutedRequest, VisitorInfo } from '../../routing/http-router.ts';
-import { isGroup, type Route } from '../../routing/registry.ts';
+import type { Route } from '../../routing/registry.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import { renderPolicyAnswer } from './own-answer.ts';
 
@@ -58,6 +52,7 @@ export class RequestPolicy implements DecidedRequest {
   readonly request: PolicyRequest;
   readonly #asked: AskedRequest;
   readonly #owner: RequestPolicyOwner;
+  #about: VisitAbout | null = null;
   #abort: AbortController | null = null;
   #held: HeldBody | null = null;
   /** null: it may not pass, or that is not known yet. */
@@ -77,16 +72,10 @@ export class RequestPolicy implements DecidedRequest {
     return outcome instanceof Promise ? outcome.then((made) => this.#ruled(made)) : this.#ruled(outcome);
   }
 
-  /** What a need is about; made when there is one. */
   get about(): NeedAbout {
     const { routed, inForce } = this.#asked;
-    const { route, visitor } = routed;
-    const { host, scheme, authority } = this.request;
-    return {
-      ...aboutRoute(route, inForce),
-      ...{ host, scheme, address: visitor.address },
-      publicUrl: publicUrlAt(route, host) ?? `${scheme}://${authority}`,
-    };
+    this.#about ??= new VisitAbout(routed.route, inForce.ofRoute, this.request);
+    return this.#about;
   }
 
   get signal(): AbortSignal {
@@ -216,13 +205,6 @@ export class RequestPolicy implements DecidedRequest {
 }
 
 const LOGIN_PATHS = '/.tunnel/';
-
-/** null: at this host the public reaches it by another name than its own, as with a wildcard. */
-const publicUrlAt = (route: Route, host: string): string | null => {
-  const [tunnel] = isGroup(route) ? route.members() : [route];
-  const url = tunnel?.publicUrl ?? null;
-  return url !== null && hostOfAuthority(url.slice(url.indexOf('//') + 2)) === host ? url : null;
-};
 
 const noted = (response: OwnResponse, notes: readonly ResponseNote[]): OwnResponse =>
   notes.length === 0 ? response : notedOwn(response, notes);
