@@ -7,13 +7,15 @@ export type TokenNeed = Extract<PolicyNeed, { kind: 'take-token' }>;
 
 const TAKEN: PolicyEvent = { kind: 'token-taken', retryAfterSecs: null };
 
+/** By the rule's index. */
 type Tables = Map<number, RequestLimiter>;
 
 export class LimiterTables {
   readonly #clock: Clock;
   readonly #budget = new LimiterBudget();
-  /** By what a route is served under; the operator's rules have tables of their own, which no change of a tunnel empties. */
+  /** By what a route is served under. */
   readonly #byPolicy = new Map<object, Tables>();
+  /** The operator's rules have tables of their own, which no change of a tunnel's policy empties. */
   readonly #ofOperator: Tables = new Map();
   readonly #sweeping: Timer;
 
@@ -24,26 +26,21 @@ export class LimiterTables {
 
   /** Of all tables. */
   get keys(): number {
-    let keys = 0;
-    for (const tables of [this.#ofOperator, ...this.#byPolicy.values()]) {
-      for (const limiter of tables.values()) keys += limiter.size;
-    }
-    return keys;
+    return this.#budget.size;
   }
 
   take(need: TokenNeed, policy: object, routeKey: string): PolicyEvent {
-    const { rule, key, requests, perSecs, burst } = need;
+    const { rule, key } = need;
     const isOperators = rule.list === 'operator';
     const limiter = this.#limiterOf(isOperators ? this.#ofOperator : this.#tablesOf(policy), rule.index);
     // The operator's rules stand before each tunnel's own as if they were written there: each tunnel is counted by itself.
-    const counted = isOperators ? `${routeKey} ${key}` : key;
-    const wait = limiter.take(counted, { requests, perSecs, burst }, this.#clock.monotonic());
+    const wait = limiter.take(isOperators ? `${routeKey} ${key}` : key, need, this.#clock.monotonic());
     return wait === null ? TAKEN : { kind: 'token-taken', retryAfterSecs: wait };
   }
 
   /** Its tables go, and give back what they held. */
   forget(policy: object): void {
-    for (const limiter of this.#byPolicy.get(policy)?.values() ?? []) limiter.clear();
+    for (const limiter of this.#byPolicy.get(policy)?.values() ?? []) limiter.close();
     this.#byPolicy.delete(policy);
   }
 
@@ -67,20 +64,11 @@ export class LimiterTables {
     return limiter;
   }
 
-  /** A policy that nobody comes to any more leaves nothing behind, whether or not somebody says that it is gone. */
+  /** Whoever leaves without a word, leaves nothing behind: an idle table goes as if it were forgotten. */
   #sweep(): void {
-    const now = this.#clock.monotonic();
+    this.#budget.sweep(this.#clock.monotonic());
     for (const [policy, tables] of this.#byPolicy) {
-      sweepTables(tables, now);
-      if (tables.size === 0) this.#byPolicy.delete(policy);
+      if ([...tables.values()].every(({ size }) => size === 0)) this.forget(policy);
     }
-    sweepTables(this.#ofOperator, now);
   }
 }
-
-const sweepTables = (tables: Tables, now: number): void => {
-  for (const [index, limiter] of tables) {
-    limiter.sweep(now);
-    if (limiter.size === 0) tables.delete(index);
-  }
-};
