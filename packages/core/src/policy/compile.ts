@@ -16,7 +16,7 @@ import {
 } from './policy.ts';
 import type { PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
 import { IDENTITY_FIELDS } from './request-changes.ts';
-import { type CompiledMatch, compileMatch } from './rule-match.ts';
+import { type CompiledMatch, compileMatch, restricts } from './rule-match.ts';
 
 export interface CompiledPolicy {
   readonly policy: Policy;
@@ -31,7 +31,6 @@ export interface CompiledPolicy {
   readonly guarded: readonly string[];
   /** Claims that a login keeps. */
   readonly claims: readonly string[];
-  readonly digests: PolicyDigests;
 }
 
 export interface CompiledRule {
@@ -48,8 +47,8 @@ export type CompiledAction =
   | { readonly kind: 'deny'; readonly status: number }
   | { readonly kind: 'allow_addresses'; readonly networks: NetworkSet }
   | CompiledAuth
-  | { readonly kind: 'verify_webhook'; readonly rule: Actions['verify_webhook'] }
-  | { readonly kind: 'rate_limit'; readonly rule: Actions['rate_limit'] }
+  | { readonly kind: 'verify_webhook'; readonly rule: Actions['verify_webhook']; readonly digests: PolicyDigests }
+  | { readonly kind: 'rate_limit'; readonly rule: Actions['rate_limit']; readonly digests: PolicyDigests }
   | { readonly kind: 'max_body'; readonly bytes: number }
   | { readonly kind: 'redirect'; readonly status: number; readonly to: RedirectTemplate }
   | { readonly kind: 'respond'; readonly rule: Actions['respond'] }
@@ -73,20 +72,6 @@ export interface HeaderTemplates {
   readonly remove: readonly string[];
 }
 
-/** These match when some reading of a path does, all others when every reading does: neither can be got around by another spelling. */
-const RESTRICTING: ReadonlySet<ActionName> = new Set<ActionName>([
-  'deny',
-  'respond',
-  'redirect',
-  'auth',
-  'allow_addresses',
-  'verify_webhook',
-  'rate_limit',
-  'max_body',
-]);
-
-export const restricts = (action: ActionName): boolean => RESTRICTING.has(action);
-
 /** Of a policy that its schema and checks let pass. */
 export const compilePolicy = (
   policy: Policy,
@@ -108,7 +93,6 @@ export const compilePolicy = (
     tokenHeaders,
     guarded: hasAuth ? [...IDENTITY_FIELDS, ...tokenHeaders.map((name) => name.replaceAll('_', '-'))] : [],
     claims: namedClaims(policy),
-    digests,
   };
 };
 
@@ -139,8 +123,8 @@ const compileAction = (rule: Rule, digests: PolicyDigests): CompiledAction => {
   if ('deny' in rule) return { kind: 'deny', status: rule.deny };
   if ('allow_addresses' in rule) return { kind: 'allow_addresses', networks: new NetworkSet(rule.allow_addresses) };
   if ('auth' in rule) return compileAuth(rule.auth, digests);
-  if ('verify_webhook' in rule) return { kind: 'verify_webhook', rule: rule.verify_webhook };
-  if ('rate_limit' in rule) return { kind: 'rate_limit', rule: rule.rate_limit };
+  if ('verify_webhook' in rule) return { kind: 'verify_webhook', rule: rule.verify_webhook, digests };
+  if ('rate_limit' in rule) return { kind: 'rate_limit', rule: rule.rate_limit, digests };
   if ('max_body' in rule) return { kind: 'max_body', bytes: rule.max_body };
   if ('redirect' in rule) {
     return { kind: 'redirect', status: rule.redirect.status, to: redirectTemplateOf(rule.redirect.to) };

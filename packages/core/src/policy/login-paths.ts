@@ -68,14 +68,9 @@ const logOut = (request: PolicyRequest): PolicyAnswer => {
   return loginRedirect(303, '/', [clearedLoginCookie(scheme), ...pending]);
 };
 
-/** null: the event is not what was asked for. */
-export const resumeLoginPath = (
-  event: PolicyEvent,
-  holder: SessionHolder,
-  again: () => PolicyAnswer | PolicyNeed,
-): PolicyAnswer | PolicyNeed | null => {
+/** null: it is known now who is logged in; ask again. */
+export const resumeLoginPath = (event: PolicyEvent, holder: SessionHolder): PolicyAnswer | null => {
   if (event.kind === 'login-finished') return loginRedirect(302, returnPathOf(event.returnPath), event.setCookies);
-  if (event.kind !== 'cookie-opened') return null;
-  holder.session = event.session;
-  return again();
+  if (event.kind === 'cookie-opened') holder.session = event.session;
+  return null;
 };

@@ -2,9 +2,10 @@
 import { Fault, type FaultValues } from '@tunnel/errors';
 import { type OwnResponse, pageText, renderError } from '../http1/own-response.ts';
 import { byteText } from './bytes.ts';
+import { isEdgeSetCookie } from './login-cookies.ts';
 import { LOGOUT_PATH } from './login-machine.ts';
 import type { Actions, Auth } from './policy.ts';
-import type { HeaderPair, PolicyAnswer } from './policy-step.ts';
+import type { HeaderPair, PolicyAnswer, PolicyNeed } from './policy-step.ts';
 
 type PolicyCode =
   | 'POLICY_DENIED'
@@ -34,17 +35,22 @@ export const answerOfFault = (fault: Fault, { status, headers = [], retryAfterSe
   retryAfterSecs,
 });
 
+export const isAnswer = (next: PolicyAnswer | PolicyNeed): next is PolicyAnswer =>
+  next.kind === 'fault' || next.kind === 'own';
+
+/** One of the way through a login. */
+export const setsEdgeCookie = (answer: PolicyAnswer): boolean =>
+  answer.kind === 'own' &&
+  answer.response.headers.some(([name, value]) => name === 'set-cookie' && isEdgeSetCookie(value));
+
 /** As one response: a page, or JSON to whoever would rather read that (`accept`). Notes come after it. */
-export const renderPolicyAnswer = (
-  answer: PolicyAnswer,
-  about: { readonly accept: string | null; readonly requestId?: string | undefined },
-): OwnResponse => {
+export const renderPolicyAnswer = (answer: PolicyAnswer, accept: string | null): OwnResponse => {
   if (answer.kind === 'own') return answer.response;
   const { fault, status, headers, retryAfterSecs } = answer;
   const { code, message, next } = fault;
   // Whoever is signed in as somebody else must find the way out.
   const button = code === 'POLICY_LOGIN_REFUSED' ? { action: LOGOUT_PATH, label: 'Log out' } : undefined;
-  const page = renderError({ code, status, message, next, retryAfterSecs, button, ...about });
+  const page = renderError({ code, status, message, next, accept, retryAfterSecs, button });
   return { status: page.status, headers: [...page.headers, ...headers], body: page.body };
 };
 

@@ -1,6 +1,7 @@
 // What the rules want changed of one request, gathered in their order: a later word about a field overrules an earlier one.
-import type { HeaderPair, Identity, RequestChanges } from './policy-step.ts';
+import type { HeaderField } from '../http1/fields.ts';
 import { fieldText } from './placeholders.ts';
+import type { HeaderPair, Identity, RequestChanges } from './policy-step.ts';
 
 /** Visitors' own of these are nobody's word. */
 export const IDENTITY_FIELDS = ['x-tunnel-user', 'x-tunnel-auth'] as const;
@@ -59,3 +60,25 @@ const identityPairs = ({ user, method }: Identity): readonly HeaderPair[] => [
   ['X-Tunnel-User', fieldText(user)],
   ['X-Tunnel-Auth', method],
 ];
+
+/** Those of the guarded names, with `-` for `_`, that the visitor has brought in whatever spelling. Most bring none. */
+export const guardedIn = (
+  headers: readonly HeaderField[],
+  operators: readonly string[],
+  tunnels: readonly string[],
+): readonly string[] => {
+  let found: string[] | null = null;
+  for (const field of headers) {
+    if (!hasLength(field.nameLength, operators) && !hasLength(field.nameLength, tunnels)) continue;
+    const name = field.lower.replaceAll('_', '-');
+    if ((!operators.includes(name) && !tunnels.includes(name)) || found?.includes(name) === true) continue;
+    found ??= [];
+    found.push(name);
+  }
+  return found ?? NONE;
+};
+
+const hasLength = (length: number, names: readonly string[]): boolean => {
+  for (const name of names) if (name.length === length) return true;
+  return false;
+};
