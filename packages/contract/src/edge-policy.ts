@@ -53,7 +53,11 @@ export type TunnelPolicy = z.infer<typeof tunnelPolicy>;
 export const capturedPolicy = z
   .object({
     answered_by: z
-      .object({ index, name: ruleName, action })
+      .object({
+        index: count.meta({ description: 'Rules count from 1; 0: one of the operator.' }),
+        name: ruleName,
+        action,
+      })
       .nullable()
       .meta({ description: 'The rule that answered; null: it went on to the service.' }),
     matched: z.array(index).meta({ description: 'The rules that it was for, in their order.' }),

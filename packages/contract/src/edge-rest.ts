@@ -88,11 +88,11 @@ export const capturedRequest = z
     tunnel_id: z.string().meta({ description: 'The tunnel that served it: in a group, the member.' }),
     at: z.iso.datetime().meta({ description: 'When its head came.' }),
     method: z.string(),
-    path: z.string().meta({ description: 'With its query; secrets in it are redacted.' }),
+    path: z.string().meta({ description: 'As the visitor asked, with its query; secrets in it are redacted.' }),
     status: z.int().nullable().meta({ description: 'null: no answer yet, or none before the visitor left.' }),
     duration_ms: z.number().min(0).nullable().meta({ description: 'null: it is under way.' }),
     request_headers: headers.meta({ description: 'Names in lower case; secrets are redacted.' }),
-    response_headers: headers.meta({ description: 'Of the local service; empty when the edge itself answered.' }),
+    response_headers: headers.meta({ description: 'Of the local service, or of the rule that answered; empty when there was neither.' }),
     request_size: size.meta({ description: 'Bytes of the body, as far as it came.' }),
     response_size: size.meta({ description: 'Bytes of the body, as far as it came.' }),
     request_body: body.meta({

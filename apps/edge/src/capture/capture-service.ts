@@ -135,7 +135,7 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
     ...shownLine(request, recorder.askedPath),
     status: status === 0 ? null : status,
     duration_ms: durationMs === null ? null : Math.round(durationMs * 1000) / 1000,
-    request_headers: toRecord(request.fields),
+    request_headers: toRecord(request.fields, recorder.secretFields),
     response_headers: toRecord(response.fields),
     request_size: requestBody?.bytes ?? 0,
     response_size: responseBody?.bytes ?? 0,
@@ -167,9 +167,9 @@ const wantedBy = ({ method, pathContains = '' }: AwaitOrder): ((recorder: Captur
 };
 
 /** Names in lower case; the values of a repeated field in one, as RFC 9110, 5.3, allows. */
-const toRecord = (fields: readonly ShownField[]): Record<string, string> => {
+const toRecord = (fields: readonly ShownField[], secretFields: readonly string[] = []): Record<string, string> => {
   const record = new Map<string, string>();
-  for (const { name, value } of redactFields(fields)) {
+  for (const { name, value } of redactFields(fields, secretFields)) {
     const lower = name.toLowerCase();
     const before = record.get(lower);
     record.set(lower, before === undefined ? value : `${before}, ${value}`);
