@@ -52,6 +52,19 @@ export type {
   PublishedPeer,
 } from './peer-types.ts';
 export { checkPeerOptions } from './peers/peers.ts';
+export { hashPassword } from './policy/password-hashes.ts';
+export {
+  type PolicyTestRequest,
+  type PolicyVerdict,
+  type TracedRule,
+  testPolicy,
+} from './policy/test-policy.ts';
+export {
+  type PolicyAbout,
+  type PolicyInput,
+  readPolicyFile,
+  TunnelPolicy,
+} from './policy/tunnel-policy.ts';
 export { dialThrough } from './proxy/dial-through.ts';
 export { type Proxy, type ProxyParseOptions, parseProxy } from './proxy/proxy-address.ts';
 export { type ProxyFor, proxyFor } from './proxy/proxy-for.ts';
@@ -61,6 +74,7 @@ export type { StatusEvent, StatusListener } from './status.ts';
 export type {
   DatagramWay,
   Tunnel,
+  TunnelGuard,
   TunnelHealth,
   TunnelState,
   TunnelTarget,
