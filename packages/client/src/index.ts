@@ -71,12 +71,13 @@ export { type ProxyFor, proxyFor } from './proxy/proxy-for.ts';
 export type { RequestEvent, RequestListener } from './requests/request-record.ts';
 export type { SessionFacts } from './session.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
-export type {
-  DatagramWay,
-  Tunnel,
-  TunnelGuard,
-  TunnelHealth,
-  TunnelState,
-  TunnelTarget,
+export {
+  type DatagramWay,
+  policyToSend,
+  type Tunnel,
+  type TunnelGuard,
+  type TunnelHealth,
+  type TunnelState,
+  type TunnelTarget,
 } from './tunnel.ts';
 export { checkTunnelSpec, type HealthCheck, type TunnelSpec } from './tunnel-spec.ts';

@@ -1,6 +1,6 @@
 // One tunnel as its owner sees it, and as the client holds it across connections, with its live counts.
 import { inspect } from 'node:util';
-import { type HealthReport, isRetarget, type ProbedHealth } from '@tunnel/core';
+import { type HealthReport, hasOtherTarget, isRetarget, isUpdate, type ProbedHealth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
 import type { Backoff } from './backoff.ts';
@@ -284,9 +284,7 @@ export class TunnelEntry implements Tunnel {
     const spec = concealKey({ ...rest, ...target });
     checkTunnelSpec(spec);
     if (!isRetarget(tunnelFields(this.#spec), tunnelFields(spec))) {
-      throw new Fault('CLIENT_USAGE', {
-        reason: `the edge has to know of this change of ${this.name}: the tunnel must be closed and opened anew`,
-      });
+      throw this.#mustReopen();
     }
     this.#target = targetOf(spec);
     this.#spec = spec;
@@ -294,13 +292,20 @@ export class TunnelEntry implements Tunnel {
     await this.#owner.retargeted(this);
   }
 
-  async update(guard: TunnelGuard, target: TunnelTarget = {}): Promise<void> {
+  #mustReopen(): Fault {
+    return new Fault('CLIENT_USAGE', {
+      reason: `the edge has to know of this change of ${this.name}: the tunnel must be closed and opened anew`,
+    });
+  }
+
+  async update(guard: TunnelGuard, target?: TunnelTarget): Promise<void> {
     const { policy: _policy, policyRevision: _revision, services: _services, ...rest } = this.#spec;
     const { localHost: _host, localPort: _port, localSocket: _socket, files: _files, ...targetless } = rest;
-    const isElsewhere = Object.keys(target).length > 0;
-    const spec = concealKey({ ...(isElsewhere ? targetless : rest), ...target, ...guard });
+    const spec = concealKey({ ...(target === undefined ? rest : { ...targetless, ...target }), ...guard });
     checkTunnelSpec(spec);
-    await this.#owner.updated(this, { spec, sent: await sentOf(spec), isElsewhere });
+    const [before, after] = [tunnelFields(this.#spec), tunnelFields(spec)];
+    if (!isUpdate(before, after)) throw this.#mustReopen();
+    await this.#owner.updated(this, { spec, sent: await sentOf(spec), isElsewhere: hasOtherTarget(before, after) });
   }
 
   /** Before it is asked for: its policy as it is sent. */
@@ -373,6 +378,10 @@ const targetOf = (spec: TunnelSpec): LocalTarget => localTargetOf(spec, kindOf(s
 
 const servicesOf = (spec: TunnelSpec): ReadonlyMap<string, LocalTarget> =>
   serviceTargets(spec.services ?? {}, kindOf(spec.protocol).localTls(spec));
+
+/** Of any spec, checked or not: its policy as the edge would be sent it. */
+export const policyToSend = async (spec: TunnelSpec): Promise<SentPolicy['policy'] | null> =>
+  (await sentOf(concealKey(spec)))?.policy ?? null;
 
 const sentOf = async (spec: TunnelSpec): Promise<SentPolicy | null> =>
   (await policyOf(spec)?.sent(groupKeyOf(spec), policyAbout(spec).services)) ?? null;

@@ -251,6 +251,8 @@ export {
   type EntryFields,
   isRetarget,
   outcomeOf,
+  hasOtherTarget,
+  isUpdate,
   planReload,
   type ReloadOutcome,
   type ReloadPlan,

@@ -58,8 +58,16 @@ const stepFor = (before: RunningEntry | undefined, after: WantedEntry): Exclude<
   if (isSame(before.fields, after.fields)) return 'keep';
   if (after.kind !== 'tunnel') return 'reopen';
   if (isRetarget(before.fields, after.fields)) return 'retarget';
-  return isRetarget(withPolicyOf(before.fields, after.fields), after.fields) ? 'update' : 'reopen';
+  return isUpdate(before.fields, after.fields) ? 'update' : 'reopen';
 };
+
+/** Whether the two differ in the policy, the services and the target alone. */
+export const isUpdate = (before: EntryFields, after: EntryFields): boolean =>
+  isRetarget(withPolicyOf(before, after), after);
+
+/** Whether visitors are taken elsewhere, or it is probed otherwise. */
+export const hasOtherTarget = (before: EntryFields, after: EntryFields): boolean =>
+  !isSame(withPolicyOf(before, after), after);
 
 /** What the edge takes anew for a tunnel that it has: who may visit, and what requests may be sent to. */
 const POLICY_KEYS: readonly string[] = ['policy', 'policy_revision', 'services'];
