@@ -296,3 +296,32 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
+// policy: rules at work
+export { claimValues } from './policy/authentication.ts';
+export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
+export { changedHead } from './policy/changed-head.ts';
+export { begin, decideConnection, resume } from './policy/evaluate.ts';
+export {
+  clearedCookies,
+  clearedLoginCookie,
+  loginCookie,
+  pendingCookie,
+} from './policy/login-cookies.ts';
+export {
+  CALLBACK_PATH,
+  type CallbackVerdict,
+  checkCallback,
+  LOGOUT_PATH,
+  namedClaims,
+  type PendingLogin,
+  pendingLogin,
+  queryValues,
+  returnPathOf,
+  sessionFrom,
+  stateOf,
+} from './policy/login-machine.ts';
+export type { OnRule, PolicyLists } from './policy/policy-run.ts';
+export { renderPolicyAnswer } from './policy/policy-answers.ts';
+export { notedHead, notedOwn } from './policy/response-notes.ts';
+export type * from './policy/policy-step.ts';
+export type * from './policy/policy.ts';

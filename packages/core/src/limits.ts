@@ -70,6 +70,14 @@ export const CORE_LIMITS = {
   /** and no longer than that: a redirect URI that was taken back must end */
   OAUTH_DOCUMENT_LIFE_MAX_MS: 24 * 60 * 60_000,
 
+  // --- logins of a tunnel's visitors ---
+  /** how long a login may take from the first redirect to the last; the cookie that carries it lives as long */
+  POLICY_PENDING_LOGIN_SECS: 600,
+  /** logins under way in one browser: each has a cookie, and the oldest is dropped */
+  POLICY_PENDING_LOGINS_MAX: 4,
+  /** a longer path is not come back to with its query, or not at all: it travels in a cookie */
+  POLICY_RETURN_PATH_MAX_CHARS: 2 * KiB,
+
   // --- connections of a process ---
   /** control connections of one network that have not authenticated: an office whose 50 clients all come back brings 250 */
   UNAUTHENTICATED_PER_NETWORK: 256,

@@ -70,6 +70,8 @@ export interface ErrorWords {
   readonly accept: string | null;
   readonly requestId?: string | undefined;
   readonly retryAfterSecs?: number | undefined;
+  /** On the page alone. */
+  readonly button?: PageButton | undefined;
 }
 
 interface RenderedError extends OwnResponse {
@@ -102,7 +104,32 @@ const jsonOf = ({ code, message, next, requestId }: ErrorWords): string => {
 const pageOf = (words: ErrorWords): string => {
   const title = `${words.status} ${reasonOf(words.status)}`.trim();
   const request = words.requestId === undefined ? '' : ` &middot; request ${escaped(words.requestId)}`;
-  return `<!doctype html>
+  return pageText({
+    title,
+    heading: words.message,
+    text: words.next,
+    button: words.button,
+    foot: `${escaped(words.code)}${request}`,
+  });
+};
+
+/** A form of nothing but its button. */
+export interface PageButton {
+  readonly action: string;
+  readonly label: string;
+}
+
+interface PageWords {
+  readonly title: string;
+  readonly heading: string;
+  readonly text: string;
+  readonly button?: PageButton | undefined;
+  /** Markup. */
+  readonly foot?: string | undefined;
+}
+
+/** Every page of the edge: ASCII, small, and it loads nothing. */
+export const pageText = ({ title, heading, text, button, foot }: PageWords): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -113,14 +140,15 @@ const pageOf = (words: ErrorWords): string => {
 <body>
 <main>
 <p class="status">${escaped(title)}</p>
-<h1>${escaped(sentence(words.message))}</h1>
-<p>${withCode(escaped(sentence(words.next)))}</p>
-<p class="code">${escaped(words.code)}${request}</p>
-</main>
+<h1>${escaped(sentence(heading))}</h1>
+<p>${withCode(escaped(sentence(text)))}</p>
+${button === undefined ? '' : buttonMarkup(button)}${foot === undefined ? '' : `<p class="code">${foot}</p>\n`}</main>
 </body>
 </html>
 `;
-};
+
+const buttonMarkup = ({ action, label }: PageButton): string =>
+  `<form method="post" action="${escaped(action)}"><button type="submit">${escaped(label)}</button></form>\n`;
 
 const STYLE = [
   ':root{color-scheme:light dark;--ink:#1c2430;--soft:#5b6675;--paper:#f7f8fa}',
@@ -130,6 +158,7 @@ const STYLE = [
   'h1{font-size:1.4rem;line-height:1.35;margin:0 0 .75rem;overflow-wrap:anywhere}p{margin:0 0 .75rem;overflow-wrap:anywhere}',
   '.status,.code{color:var(--soft);font-size:.875rem}.code{margin-top:1.5rem;font-family:ui-monospace,monospace}',
   'code{font-family:ui-monospace,monospace;font-size:.9em}',
+  'button{font:inherit;color:inherit;background:none;border:1px solid var(--soft);border-radius:.4rem;padding:.4rem 1rem;cursor:pointer}',
 ].join('');
 
 /** Texts of the catalogue begin small and have no full stop, as they also stand after `error: `. */
