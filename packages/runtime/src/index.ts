@@ -9,6 +9,7 @@ export {
 export { readGroupKeyFile, readSecretText } from './config/entry-secret.ts';
 export { readConfigText } from './config/file-layers.ts';
 export { pathFrom } from './config/path-from.ts';
+export { PolicySource, readPolicySource } from './config/policy-source.ts';
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
 export { loadServerConfig } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';
