@@ -38,7 +38,7 @@ let route: RoutePolicy;
 beforeEach(async () => {
   rest = await startRest();
   route = {
-    ...{ id: 1, compiled: compilePolicy(POLICY, NODE_DIGESTS), revision: 3, services: [] },
+    ...{ compiled: compilePolicy(POLICY, NODE_DIGESTS), revision: 3, services: [] },
     hash: policyHash(POLICY, [], sha256Hex),
     counts: { matched: [7, 0, 0, 2], answered: [0, 0, 0, 1] },
   };

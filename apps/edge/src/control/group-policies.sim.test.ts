@@ -16,7 +16,7 @@ import { expect, it } from 'vitest';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
-import { type BroughtPolicy, policyOf, type RoutePolicy } from '../routing/route-policy.ts';
+import { type BroughtPolicy, policyOf } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { PolicyStore } from './policy-store.ts';
 
@@ -50,10 +50,10 @@ const policyFor = ({ hash, revision }: PolicyStamp): Policy | null =>
 
 class Stage {
   readonly directory = new GroupDirectory<Tunnel>();
-  readonly over: RoutePolicy[] = [];
+  readonly over: object[] = [];
   readonly store = new PolicyStore({
     compile: (policy) => ({ policy }) as CompiledPolicy,
-    onOver: (route) => void this.over.push(route),
+    onOver: (served) => void this.over.push(served),
   });
   readonly clients: Client[] = Array.from({ length: MEMBERS }, () => ({ stamp: null, tunnel: null, state: 'gone' }));
   readonly #groups: Groups;

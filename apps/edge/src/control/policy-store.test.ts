@@ -13,7 +13,7 @@ const bring = (name: string | null, revision = 0): BroughtPolicy => ({
 });
 
 let compiled: string[];
-let over: RoutePolicy[];
+let over: object[];
 let store: PolicyStore;
 const compile = (policy: Policy): CompiledPolicy => {
   compiled.push(String(policy.rules[0]?.name));
@@ -22,7 +22,7 @@ const compile = (policy: Policy): CompiledPolicy => {
 
 beforeEach(() => {
   [compiled, over] = [[], []];
-  store = new PolicyStore({ compile, onOver: (route) => void over.push(route) });
+  store = new PolicyStore({ compile, onOver: (served) => void over.push(served) });
 });
 
 it('equal policies are compiled and kept once, with counts of their own', () => {
@@ -32,7 +32,7 @@ it('equal policies are compiled and kept once, with counts of their own', () => 
   const { bytes } = store;
   (a.current as RoutePolicy).counts.matched[0] = 7;
   expect(b.current?.counts).toEqual({ matched: [0, 0], answered: [0, 0] });
-  expect(a.current?.id).not.toBe(b.current?.id);
+  expect(a.current).not.toBe(b.current);
   store.release(a);
   expect([store.size, store.bytes]).toEqual([1, bytes]);
   store.release(b);
@@ -106,10 +106,13 @@ it('a policy that finds no room is refused, and nothing has changed', () => {
 
 it('a tunnel that stands alone frees its policy when it goes, a member does not, and a group does', () => {
   const [alone, shared] = [store.hold(bring('a')), store.hold(bring('b'))];
+  const [ofAlone, ofShared] = [alone.current, shared.current];
   store.tunnelRemoved({ group: {} as never, policy: shared });
-  expect(store.size).toBe(2);
-  store.tunnelRemoved({ group: null, policy: alone });
-  expect(store.size).toBe(1);
-  store.groupRemoved({ policy: shared });
-  expect(store.size).toBe(0);
+  expect([store.size, over]).toEqual([2, []]);
+  const tunnel = { group: null, policy: alone };
+  store.tunnelRemoved(tunnel);
+  expect([store.size, over]).toEqual([1, [ofAlone, tunnel]]);
+  const group = { policy: shared };
+  store.groupRemoved(group);
+  expect([store.size, over.slice(2)]).toEqual([0, [ofShared, group]]);
 });

@@ -17,8 +17,11 @@ interface Kept {
 
 export interface PolicyStoreOptions {
   readonly compile: (policy: Policy) => CompiledPolicy;
-  /** Nobody is served under it any more: what is remembered for it can go. */
-  readonly onOver?: ((policy: RoutePolicy) => void) | undefined;
+  /**
+   * What a route was served under is over, and what is remembered for it can go: its policy, or the route itself, under which the
+   * operator's rules remember.
+   */
+  readonly onOver?: ((served: object) => void) | undefined;
   /** As in the limits unless said otherwise. */
   readonly bytesMax?: number | undefined;
 }
@@ -32,7 +35,6 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   /** Holders of each: a tunnel that registers again has two for a moment. */
   readonly #holders = new Map<RoutePolicy, number>();
   #bytes = 0;
-  #lastId = 0;
 
   constructor(options: PolicyStoreOptions) {
     this.#given = options;
@@ -73,12 +75,17 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
 
   tunnelAdded(): void {}
 
-  tunnelRemoved({ group, policy }: Pick<Tunnel, 'group' | 'policy'>): void {
-    if (group === null) this.release(policy);
+  tunnelRemoved(tunnel: Pick<Tunnel, 'group' | 'policy'>): void {
+    if (tunnel.group === null) this.#routeOver(tunnel);
   }
 
-  groupRemoved({ policy }: { readonly policy: PolicyHolder }): void {
-    this.release(policy);
+  groupRemoved(group: { readonly policy: PolicyHolder }): void {
+    this.#routeOver(group);
+  }
+
+  #routeOver(route: { readonly policy: PolicyHolder }): void {
+    this.release(route.policy);
+    this.#given.onOver?.(route);
   }
 
   // ---- what is kept ----
@@ -109,10 +116,9 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     facts: Pick<RoutePolicy, 'revision' | 'hash' | 'services'>,
     same: RoutePolicy | null,
   ): RoutePolicy {
-    this.#lastId += 1;
     const none = (): number[] => compiled.policy.rules.map(() => 0);
     const counts = same?.counts ?? { matched: none(), answered: none() };
-    return { id: this.#lastId, compiled, ...facts, counts };
+    return { compiled, ...facts, counts };
   }
 
   #put(holder: PolicyHolder, route: RoutePolicy | null): void {

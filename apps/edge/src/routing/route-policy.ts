@@ -8,9 +8,8 @@ export interface RuleCounts {
   readonly answered: number[];
 }
 
+/** By its identity caches and limiters know what they belong to: what is known under one policy of a route is unknown under the next. */
 export interface RoutePolicy {
-  /** Of this run, and never used again: what is known under one policy of a route is unknown under the next. */
-  readonly id: number;
   /** Shared by every route with an equal policy. */
   readonly compiled: CompiledPolicy;
   readonly revision: number;
