@@ -34,7 +34,7 @@ import { Ingress } from './ingress/ingress.ts';
 import { portRanges, switchedOff } from './ingress/kinds.ts';
 import { Certificate, secureOptionsOf } from './ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from './limits.ts';
-import { EdgePolicies } from './policy/edge-policies.ts';
+import { EdgePolicies } from './edge-policies.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups } from './routing/groups.ts';

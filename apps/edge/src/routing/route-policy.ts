@@ -1,6 +1,5 @@
 // The policy that a route is served under: of a tunnel that stands alone, or of a group and all its members.
 import type { BroughtStamp, CompiledPolicy, Policy } from '@tunnel/core';
-import type { Route } from './registry.ts';
 
 /** How often each rule matched and answered, by its index from 0. Of one route: equal policies share what is compiled, never this. */
 export interface RuleCounts {
@@ -46,7 +45,7 @@ export interface PolicyKeeper {
 }
 
 /** null: open to everyone. Asked once a request: what it was decided by stays what it was. */
-export const policyOf = (route: Route): RoutePolicy | null => route.policy.current;
+export const policyOf = (route: { readonly policy: PolicyHolder }): RoutePolicy | null => route.policy.current;
 
 /** Of tunnels that have none. */
 export const NO_POLICY: PolicyHolder = Object.freeze({ current: null });

@@ -1,14 +1,14 @@
 // The policies of an edge in one object: what is kept of them, the rules in the way of visitors, what is done for them, and their figures.
 import { type CompiledPolicy, compilePolicy, type Policy } from '@tunnel/core';
 import type { Clock, ServerConfig } from '@tunnel/runtime';
-import type { PolicyFigures } from '../admin/policy-metrics.ts';
-import { PolicyStore } from '../control/policy-store.ts';
-import type { HttpRouterOptions } from '../routing/http-router.ts';
-import { HeldBodies } from './held-bodies.ts';
-import { NODE_DIGESTS } from './node-digests.ts';
-import type { PolicyDriver } from './policy-driver.ts';
-import { PolicyGate } from './policy-gate.ts';
-import { createPolicyParts, type PolicyPartsDeps } from './policy-parts.ts';
+import type { PolicyFigures } from './admin/policy-metrics.ts';
+import { PolicyStore } from './control/policy-store.ts';
+import type { HttpRouterOptions } from './routing/http-router.ts';
+import { HeldBodies } from './policy/held-bodies.ts';
+import { NODE_DIGESTS } from './policy/node-digests.ts';
+import type { PolicyDriver } from './policy/policy-driver.ts';
+import { PolicyGate } from './policy/policy-gate.ts';
+import { createPolicyParts, type PolicyPartsDeps } from './policy/policy-parts.ts';
 
 export class EdgePolicies {
   readonly store: PolicyStore;
