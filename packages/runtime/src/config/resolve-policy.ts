@@ -1,11 +1,11 @@
 // A policy as it was written becomes one as it is sent: secrets are looked up in their files and variables, tokens hashed, pages read. Passwords are
 // told apart, as hashing them takes its time. What is missing or too large is refused at its line; no refusal repeats a secret.
 import { readFileSync, statSync } from 'node:fs';
-import { CORE_LIMITS } from '@tunnel/core';
-import { readSecretText, Secret, sha256Hex, type PolicySource } from '@tunnel/runtime';
-import { UNMADE_LINE } from './password-hashes.ts';
+import { Secret, sha256Hex } from '../secret.ts';
+import { readSecretText } from './entry-secret.ts';
+import type { PolicySource } from './policy-source.ts';
 
-export type Path = readonly (string | number)[];
+export type PolicyPath = readonly (string | number)[];
 
 type Table = Readonly<Record<string, unknown>>;
 
@@ -24,35 +24,45 @@ export interface ResolvedPolicy {
 }
 
 /** Of a policy whose form was checked. Throws a ConfigProblem. */
-export const resolvePolicy = (login: Table | null, rules: readonly Table[], at: SourcePaths): ResolvedPolicy => {
+export const resolvePolicy = (login: Table | null, rules: readonly Table[], at: PolicyOutline): ResolvedPolicy => {
   const passwords: PlainPassword[] = [];
   const resolved = rules.map((rule, index) => resolveRule(rule, index, at, passwords));
   return { login: login === null ? null : resolveLogin(login, at), rules: resolved, passwords };
 };
 
-/** Where the parts of a policy stand in what was written. */
-export interface SourcePaths {
+/** Where the parts of a policy stand in what was written, and what may come of them. */
+export interface PolicyOutline {
   readonly source: PolicySource;
-  rule(index: number): Path;
+  rule(index: number): PolicyPath;
+  /** Stands for the line of a password that is still to be made. */
+  readonly unmadeLine: string;
+  readonly bounds: PolicyBounds;
 }
 
-const resolveLogin = (login: Table, { source }: SourcePaths): Table => {
+/** Core's, and handed in. */
+export interface PolicyBounds {
+  readonly POLICY_TOKEN_MIN_CHARS: number;
+  readonly POLICY_TOKEN_MAX_CHARS: number;
+  readonly POLICY_BODY_MAX_BYTES: number;
+}
+
+const resolveLogin = (login: Table, { source }: PolicyOutline): Table => {
   const { client_secret: text, client_secret_file: file, client_secret_env: variable, ...rest } = login;
   const given = { name: 'client_secret', word: 'client secret', text, file, variable };
   const secret = readSecret(source, ['login'], given);
   return { ...rest, ...(secret === null ? {} : { client_secret: secret.reveal() }) };
 };
 
-const resolveRule = (rule: Table, index: number, at: SourcePaths, passwords: PlainPassword[]): Table => {
+const resolveRule = (rule: Table, index: number, at: PolicyOutline, passwords: PlainPassword[]): Table => {
   const path = at.rule(index);
   const { source } = at;
   const auth = tableOf(rule['auth']);
-  if (auth !== null) return { ...rule, auth: resolveAuth(auth, [...path, 'auth'], index, source, passwords) };
+  if (auth !== null) return { ...rule, auth: resolveAuth(auth, [...path, 'auth'], index, at, passwords) };
   const webhook = tableOf(rule['verify_webhook']);
   if (webhook !== null) return { ...rule, verify_webhook: resolveWebhook(webhook, [...path, 'verify_webhook'], source) };
   for (const action of ['respond', 'error_page'] as const) {
     const page = tableOf(rule[action]);
-    if (page !== null) return { ...rule, [action]: resolvePage(page, [...path, action], source) };
+    if (page !== null) return { ...rule, [action]: resolvePage(page, [...path, action], at) };
   }
   return rule;
 };
@@ -62,18 +72,18 @@ const tableOf = (value: unknown): Table | null =>
 
 const resolveAuth = (
   auth: Table,
-  path: Path,
+  path: PolicyPath,
   rule: number,
-  source: PolicySource,
+  at: PolicyOutline,
   passwords: PlainPassword[],
 ): Table => {
   const basic = tableOf(auth['basic']);
   const tokens = auth['tokens'];
   return {
     ...auth,
-    ...(basic === null ? {} : { basic: resolveBasic(basic, [...path, 'basic'], rule, source, passwords) }),
+    ...(basic === null ? {} : { basic: resolveBasic(basic, [...path, 'basic'], rule, at, passwords) }),
     ...(Array.isArray(tokens)
-      ? { tokens: tokens.map((token: Table, index) => resolveToken(token, [...path, 'tokens', index], source)) }
+      ? { tokens: tokens.map((token: Table, index) => resolveToken(token, [...path, 'tokens', index], at)) }
       : {}),
   };
 };
@@ -82,11 +92,12 @@ const resolveAuth = (
 
 const resolveBasic = (
   { users, users_file: file, ...rest }: Table,
-  path: Path,
+  path: PolicyPath,
   rule: number,
-  source: PolicySource,
+  at: PolicyOutline,
   passwords: PlainPassword[],
 ): Table => {
+  const { source, unmadeLine } = at;
   const given = Object.entries((users ?? {}) as Readonly<Record<string, string>>);
   const listed = typeof file === 'string' ? readUsers(source, [...path, 'users_file'], file) : [];
   const lines: Record<string, string> = {};
@@ -96,14 +107,14 @@ const resolveBasic = (
     }
     const isMade = password.startsWith('$scrypt$');
     if (!isMade) passwords.push({ rule, user, password: new Secret(password) });
-    Object.defineProperty(lines, user, { value: isMade ? password : UNMADE_LINE, enumerable: true });
+    Object.defineProperty(lines, user, { value: isMade ? password : unmadeLine, enumerable: true });
   }
   if (Object.keys(lines).length === 0) throw source.refuse(path, 'a table with `users` or `users_file`', 'no user');
   return { ...rest, users: lines };
 };
 
 /** Lines `name:password`; empty ones, and those that begin with #, say nothing. */
-const readUsers = (source: PolicySource, path: Path, file: string): [user: string, password: string][] => {
+const readUsers = (source: PolicySource, path: PolicyPath, file: string): [user: string, password: string][] => {
   const expected = 'a file with lines name:password';
   const refuse = (reason: string) => source.refuse(path, expected, `${JSON.stringify(file)}: ${reason}`);
   const answer = readSecretText(source.pathOf(file));
@@ -134,7 +145,7 @@ interface Given {
 }
 
 /** null: none is given. Without the line break that ends a file. */
-const readSecret = (source: PolicySource, path: Path, given: Given): Secret | null => {
+const readSecret = (source: PolicySource, path: PolicyPath, given: Given): Secret | null => {
   const { name, word, text, file, variable } = given;
   const [first, second] = [
     ...(text === undefined ? [] : [name]),
@@ -157,13 +168,13 @@ const readSecret = (source: PolicySource, path: Path, given: Given): Secret | nu
   return typeof text === 'string' ? new Secret(text) : null;
 };
 
-const resolveToken = (written: Table, path: Path, source: PolicySource): Table => {
+const resolveToken = (written: Table, path: PolicyPath, { source, bounds }: PolicyOutline): Table => {
   const { token: text, token_file: file, token_env: variable, sha256, ...rest } = written;
   const token = readSecret(source, path, { name: 'token', word: 'token', text, file, variable });
   if (token === null && sha256 !== undefined) return { ...rest, sha256 };
   if (token === null) throw source.refuse(path, 'a table with `token`, `token_file`, `token_env` or `sha256`');
   if (sha256 !== undefined) throw source.refuse([...path, 'sha256'], 'left out when a token is given', 'both');
-  const { POLICY_TOKEN_MIN_CHARS: least, POLICY_TOKEN_MAX_CHARS: most } = CORE_LIMITS;
+  const { POLICY_TOKEN_MIN_CHARS: least, POLICY_TOKEN_MAX_CHARS: most } = bounds;
   const plain = token.reveal();
   if (!/^[!-~]+$/.test(plain) || plain.length < least || plain.length > most) {
     const key = text === undefined ? (file === undefined ? 'token_env' : 'token_file') : 'token';
@@ -173,7 +184,7 @@ const resolveToken = (written: Table, path: Path, source: PolicySource): Table =
   return { ...rest, sha256: sha256Hex(plain) };
 };
 
-const resolveWebhook = (written: Table, path: Path, source: PolicySource): Table => {
+const resolveWebhook = (written: Table, path: PolicyPath, source: PolicySource): Table => {
   const { secret: text, secret_file: file, secret_env: variable, secrets, ...rest } = written;
   const secret = readSecret(source, path, { name: 'secret', word: 'secret', text, file, variable });
   const others = Array.isArray(secrets) ? (secrets as readonly string[]) : [];
@@ -187,12 +198,12 @@ const resolveWebhook = (written: Table, path: Path, source: PolicySource): Table
 
 // ---- pages ----
 
-const resolvePage = (page: Table, path: Path, source: PolicySource): Table => {
+const resolvePage = (page: Table, path: PolicyPath, { source, bounds }: PolicyOutline): Table => {
   const { body_file: file, ...rest } = page;
   if (typeof file !== 'string') return page;
   const key = [...path, 'body_file'];
   if (rest['body'] !== undefined) throw source.refuse(key, 'left out when `body` is given', 'both');
-  const most = CORE_LIMITS.POLICY_BODY_MAX_BYTES;
+  const most = bounds.POLICY_BODY_MAX_BYTES;
   const answer = readPage(source.pathOf(file), most);
   if ('body' in answer) return { ...rest, body: answer.body };
   const expected = `a file of UTF-8 text of at most ${most} bytes`;
