@@ -24,7 +24,7 @@ export class EdgePolicies {
     const compile = (policy: Policy): CompiledPolicy => compilePolicy(policy, NODE_DIGESTS);
     this.#driver = driver;
     this.operatorRules = operatorPolicy?.rules.length ?? 0;
-    this.store = new PolicyStore({ compile, onOver: (served) => driver.forget(served) });
+    this.store = new PolicyStore({ clock: deps.clock, compile, onOver: (served) => driver.forget(served) });
     this.gate = new PolicyGate({
       operator: operatorPolicy === null ? null : compilePolicy(operatorPolicy, NODE_DIGESTS, 'operator'),
       driver,

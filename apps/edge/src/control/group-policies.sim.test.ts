@@ -51,7 +51,9 @@ const policyFor = ({ hash, revision }: PolicyStamp): Policy | null =>
 class Stage {
   readonly directory = new GroupDirectory<Tunnel>();
   readonly over: object[] = [];
+  readonly clock = new FakeClock();
   readonly store = new PolicyStore({
+    clock: this.clock,
     compile: (policy) => ({ policy }) as CompiledPolicy,
     onOver: (served) => void this.over.push(served),
   });
@@ -66,7 +68,7 @@ class Stage {
       release: () => {},
     } as unknown as EndpointRegistry;
     this.#groups = new Groups({
-      ...{ clock: new FakeClock(), logger: createLogger({ level: 'silent', format: 'json' }), endpoints },
+      ...{ clock: this.clock, logger: createLogger({ level: 'silent', format: 'json' }), endpoints },
       ...{ tunnels: { groups: this.directory } as unknown as Registry, policies: this.store, watchers: [this.store] },
     });
     this.wanted = {

@@ -1,5 +1,7 @@
 import type { CompiledPolicy, Policy } from '@tunnel/core';
+import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { BroughtPolicy, RoutePolicy } from '../routing/route-policy.ts';
 import { PolicyStore } from './policy-store.ts';
 
@@ -14,6 +16,7 @@ const bring = (name: string | null, revision = 0): BroughtPolicy => ({
 
 let compiled: string[];
 let over: object[];
+let clock: FakeClock;
 let store: PolicyStore;
 const compile = (policy: Policy): CompiledPolicy => {
   compiled.push(String(policy.rules[0]?.name));
@@ -22,7 +25,8 @@ const compile = (policy: Policy): CompiledPolicy => {
 
 beforeEach(() => {
   [compiled, over] = [[], []];
-  store = new PolicyStore({ compile, onOver: (served) => void over.push(served) });
+  clock = new FakeClock();
+  store = new PolicyStore({ clock, compile, onOver: (served) => void over.push(served) });
 });
 
 it('equal policies are compiled and kept once, with counts of their own', () => {
@@ -86,9 +90,9 @@ it('a tunnel that registers again with an equal policy goes on counting, and is 
   expect(changed.current).not.toBe(again.current);
 });
 
-it('a policy that finds no room is refused, and nothing has changed', () => {
+it('a policy that finds no room is refused, and nothing has changed', async () => {
   const bytes = JSON.stringify(policyOf('a')).length;
-  store = new PolicyStore({ compile, bytesMax: 2 * bytes });
+  store = new PolicyStore({ clock, compile, bytesMax: 2 * bytes });
   const [a, b] = [store.hold(bring('a')), store.hold(bring('b'))];
   expect(store.bytes).toBe(2 * bytes);
   const busy = expect.objectContaining({ code: 'POLICY_BUSY', status: 503 });
@@ -96,9 +100,11 @@ it('a policy that finds no room is refused, and nothing has changed', () => {
   const { current } = a;
   expect(() => store.replace(a, bring('c', 1))).toThrow(busy);
   expect([a.current, store.size, store.bytes]).toEqual([current, 2, 2 * bytes]);
-  // An equal one costs nothing, and one that goes makes room.
+  // An equal one costs nothing. One that goes makes room once nobody can come back to it.
   store.hold(bring('b'));
   store.release(a);
+  expect(() => store.hold(bring('c'))).toThrow(busy);
+  await clock.advance(EDGE_LIMITS.RESUME_WINDOW_MS);
   expect(store.hold(bring('c')).current?.hash).toBe('c'.padEnd(64, '0'));
   store.release(b);
   expect(store.size).toBe(2);
