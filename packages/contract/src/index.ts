@@ -9,6 +9,13 @@ export {
 } from './api-error.ts';
 export * from './edge-link.ts';
 export {
+  type CapturedPolicy,
+  type PolicySummary,
+  type ShownRule,
+  type TunnelPolicy,
+  tunnelPolicy,
+} from './edge-policy.ts';
+export {
   type AwaitedRequest,
   awaitedRequest,
   CAPTURE_LIST_LIMIT,
@@ -102,14 +109,3 @@ export {
   usageRegions,
   usageSummary,
 } from './platform-usage.ts';
-// policy: the rules of a tunnel as they are shown
-export {
-  type CapturePolicy,
-  capturePolicy,
-  isOpenToEveryone,
-  type PolicyBrief,
-  policyBrief,
-  type TunnelPolicy,
-  type TunnelRule,
-  tunnelPolicy,
-} from './policy.ts';

@@ -1,5 +1,6 @@
 // The platform API as typed calls over a fetch that is given. Tokens are the caller's: to keep, and to renew when they run out.
 import type * as z from 'zod';
+import { type TunnelPolicy, tunnelPolicy } from './edge-policy.ts';
 import {
   type CapturedRequest,
   type CaptureList,
@@ -79,7 +80,6 @@ import {
   usageRegions,
   usageSummary,
 } from './platform-usage.ts';
-import { type TunnelPolicy, tunnelPolicy } from './policy.ts';
 
 /** `refreshToken` is null in a browser, which keeps the cookie out of reach of scripts. */
 export interface WithRefreshToken<T> {
@@ -212,7 +212,7 @@ export class PlatformClient {
     return this.#get(tunnelPath(id), tunnelLogEntry);
   }
 
-  requests(id: string, query: { readonly limit?: number } = {}): Promise<CaptureList> {
+  requests(id: string, query: { readonly limit?: number; readonly answered?: boolean } = {}): Promise<CaptureList> {
     return this.#get(`${tunnelPath(id)}/requests${queryText(query)}`, captureList);
   }
 

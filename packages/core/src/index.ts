@@ -125,6 +125,14 @@ export {
 } from './flows/flow-table.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
+export {
+  type BroughtStamp,
+  decideGroupPolicy,
+  groupPolicyWarning,
+  NO_POLICY_STAMP,
+  type PolicyStamp,
+  SHORT_HASH_CHARS,
+} from './groups/group-policy.ts';
 export { refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
 export {
@@ -175,7 +183,7 @@ export {
   type ProxySources,
   type ProxyTarget,
 } from './net/proxy-choice.ts';
-export { proxyHeader, readHostPort, type SocketAddress } from './net/proxy-header.ts';
+export { proxyHeader, proxyLine, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
 export {
   type AuthorizationOffer,
@@ -251,6 +259,8 @@ export {
   type EntryFields,
   isRetarget,
   outcomeOf,
+  hasOtherTarget,
+  isUpdate,
   planReload,
   type ReloadOutcome,
   type ReloadPlan,
@@ -294,3 +304,35 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
+
+// policy: what a registration brings
+export { judgePolicy } from './policy/brought-policy.ts';
+// policy: rules at work
+export { claimValues } from './policy/authentication.ts';
+export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
+export { changedHead } from './policy/changed-head.ts';
+export { begin, decideConnection, resume } from './policy/evaluate.ts';
+export {
+  clearedCookies,
+  clearedLoginCookie,
+  loginCookie,
+  pendingCookie,
+} from './policy/login-cookies.ts';
+export {
+  CALLBACK_PATH,
+  type CallbackVerdict,
+  checkCallback,
+  LOGOUT_PATH,
+  namedClaims,
+  type PendingLogin,
+  pendingLogin,
+  queryValues,
+  returnPathOf,
+  sessionFrom,
+  stateOf,
+} from './policy/login-machine.ts';
+export type { OnRule, PolicyLists } from './policy/policy-run.ts';
+export { renderPolicyAnswer } from './policy/policy-answers.ts';
+export { notedHead, notedOwn } from './policy/response-notes.ts';
+export type * from './policy/policy-step.ts';
+export type * from './policy/policy.ts';

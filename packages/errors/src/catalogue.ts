@@ -93,8 +93,24 @@ export const CATALOGUE = {
   GROUP_FIELDS_INVALID: entry(400, false, '{reason}', 'Correct `group`, `group_key` or `health_check` of the tunnel.'),
   GROUP_KEY_MISMATCH: entry(409, true, 'group key does not match', 'Give every member of the group the same `group_key`; if the name is not yours, take another one.'),
   GROUP_PROTOCOL_MISMATCH: entry(409, false, 'group protocol does not match', 'Give every member of the group the same `proto`: http and https do not mix.'),
+  GROUP_POLICY_MISMATCH: entry(409, true, 'group policy does not match: the group has revision {group_revision} ({group_hash}), this member brings revision {revision} ({hash})', 'Give every member the same policy and services. To change them for all: a higher `policy_revision`, member by member.'),
   GROUP_UNHEALTHY: entry(502, true, 'no healthy member serves this address right now', 'Try again in a moment. Is it yours? Start the services behind the group; `tunnel pools` shows them.'),
   GROUP_UNKNOWN: entry(404, false, 'no such group', 'List the groups: GET /api/groups.'),
+
+  // --- policies: who may visit a tunnel. Visitors are told that they were turned away, and by no word what the rules are ---
+  POLICY_INVALID: entry(400, false, '{reason}', 'Correct the policy of the tunnel; `tunnel policy check` looks at it without connecting.'),
+  POLICY_UNSUPPORTED: entry(400, false, "this edge does not know policies: tunnel '{name}' was not opened", 'Update the edge, or take the policy away: the tunnel is then open to everyone.'),
+  POLICY_ABSENT: entry(404, false, 'this tunnel has no policy', 'Everyone who knows its address may visit it; docs/policy.md shows how to change that.'),
+  POLICY_DENIED: entry(403, false, 'the rules of this tunnel do not let this request in', 'Ask the owner of the tunnel. Is it yours? `tunnel policy test` shows which rule it was.'),
+  POLICY_UNAUTHENTICATED: entry(401, false, 'this tunnel wants to know who you are', 'Send the password or token that its owner gave you, or sign in with a browser.'),
+  POLICY_RATE_LIMITED: entry(429, true, 'too many requests', 'Wait for the seconds that Retry-After names, then try again.'),
+  POLICY_BODY_TOO_LARGE: entry(413, false, 'the body of the request is larger than this tunnel accepts', 'Send less. Is it yours? The rule is `max_body`, or `max_bytes` of `verify_webhook`.'),
+  POLICY_WEBHOOK_REFUSED: entry(403, false, 'the signature of this webhook is not good', 'Sign it with the secret of this tunnel. Is it yours? Check the secret at the sender, and both clocks.'),
+  POLICY_CROSS_ORIGIN: entry(403, false, 'this request came from a page of another site', 'Open the address itself. Is it yours? `trusted_origins` of the login names the sites that may.'),
+  POLICY_LOGIN_REFUSED: entry(403, false, '{user} may not visit this tunnel', 'Log out and sign in as somebody else, or ask the owner of the tunnel.'),
+  POLICY_LOGIN_STATE: entry(400, false, 'this login was not begun in this browser, or it is over', 'Go back to the address that you wanted, and sign in anew.'),
+  POLICY_PROVIDER_AWAY: entry(502, true, 'the login provider of this tunnel does not answer as it should', 'Try again in a moment. Is it yours? Check the issuer, the client id and its secret.'),
+  POLICY_BUSY: entry(503, true, 'there is too much to check right now', 'Try again in a moment.'),
 
   // --- peers of p2p tunnels: an unknown name, a wrong secret and a key that may not have one answer, so that nobody learns which it was ---
   P2P_NOT_FOUND: entry(404, true, "p2p '{name}' was not found, or the secret does not match", 'Check the name and the secret, and that the publisher runs with a key of the same account (or `p2p_allow: anyone`).'),

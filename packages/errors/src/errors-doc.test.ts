@@ -13,6 +13,7 @@ const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly s
   { title: 'Carriers and streams', prefixes: ['CARRIER', 'STREAM'] },
   { title: 'Tunnels', prefixes: ['TUNNEL', 'CONNECTIONS'] },
   { title: 'Groups', prefixes: ['GROUP'] },
+  { title: 'Policies', prefixes: ['POLICY'] },
   { title: 'Peers', prefixes: ['P2P'] },
   { title: 'HTTP visitors', prefixes: ['LOCAL', 'HTTP'] },
   { title: 'The REST of an edge', prefixes: ['API', 'CAPTURE', 'INTERNAL'] },

@@ -1,12 +1,6 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import {
-  CONTROL_TYPES,
-  type ControlMessage,
-  type ControlMessageInput,
-  decodeControl,
-  encodeControl,
-  type MessageOf,
-} from './control-messages.ts';
+import { decodeControl, encodeControl } from './control-codec.ts';
+import { CONTROL_TYPES, type ControlMessage, type ControlMessageInput, type MessageOf } from './control-messages.ts';
 import { agreeOn, CAPABILITIES, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from './handshake.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
@@ -99,6 +93,13 @@ describe('decodeControl', () => {
     expect(decodeControl(text)).toEqual({ ok: true, message: { type: 'Ping', id: 1 } });
   });
 
+  it('takes deep nesting in a policy, whose reader refuses it', () => {
+    const depth = 30_000;
+    const deep = `${'['.repeat(depth)}${']'.repeat(depth)}`;
+    const text = `{"type":"RegisterTunnel","request_id":"r","name":"n","protocol":"http","policy":${deep}}`;
+    expect(decodeControl(text).ok).toBe(true);
+  });
+
   it('gives messages without a trace of __proto__', () => {
     const decoded = decodeControl('{"type":"Ping","id":1,"__proto__":{"admin":true}}');
     if (!decoded.ok) throw decoded.fault;
@@ -125,5 +126,8 @@ describe('encodeControl', () => {
   it('leaves every other field alone', () => {
     const token = 't'.repeat(2000);
     expect(encodeControl({ type: 'Auth', versions: [1], token })).toContain(token);
+    const policy = { login: null, rules: [{ response_headers: { set: { reason: token, message: token } } }] };
+    const register = { type: 'RegisterTunnel', request_id: 'r', name: 'n', protocol: 'http', policy } as const;
+    expect(decodeControl(encodeControl(register))).toMatchObject({ ok: true, message: { policy } });
   });
 });

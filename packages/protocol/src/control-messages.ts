@@ -1,10 +1,8 @@
-// The control messages: JSON text frames on the WebSocket, and how they are read and written. `type` is the frame's name, all other
-// fields are snake_case. Unknown fields are ignored, so that a newer side can say more.
+// The control messages: JSON text frames on the WebSocket. `type` is the frame's name, all other fields are snake_case. Unknown fields
+// are ignored, so that a newer side can say more.
 
-import { Fault } from '@tunnel/errors';
 import * as z from 'zod';
 import { WIRE_LIMITS } from './limits.ts';
-import { cutText, encodeText, isLongerThan, parseJson } from './text-codec.ts';
 
 const id = z.string().min(1).max(100);
 const requestId = z.string().min(1).max(64);
@@ -34,6 +32,11 @@ const p2pName = z.string().max(300);
 const p2pSecretHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
 /** What stands behind a p2p tunnel; both ends say the same. */
 const p2pService = z.enum(['tcp', 'udp']);
+/** Of one of the client's services: goes into OPEN as it is. */
+const serviceName = z
+  .string()
+  .max(WIRE_LIMITS.OPEN_SERVICE_MAX_CHARS)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'must be letters, digits, `.`, `_` and `-`, a letter or digit first');
 /** Of a client, as the edge sees it. */
 const clientAddr = z.string().max(300);
 
@@ -137,6 +140,14 @@ const registerTunnel = z.object({
   group: z.string().max(300).optional(),
   group_key_hash: z.string().max(100).optional(),
   health_check: healthCheckSpec.optional(),
+  /** The receiver judges it by its own schema, so that a refusal can name the rule; the frame bounds it here. */
+  policy: z.unknown().optional(),
+  /** Groups: a member with a higher one replaces the policy of all. */
+  policy_revision: z.int().min(0).optional(),
+  /** What `route` of the policy may name; where they lead is the client's matter. */
+  services: z.array(serviceName).max(WIRE_LIMITS.REGISTER_SERVICES_MAX).optional(),
+  /** tcp: the client writes such a header, and wants the public address in each OPEN. */
+  proxy_protocol: z.enum(['v1', 'v2']).optional(),
 });
 
 const tunnelRegistered = z.object({
@@ -149,6 +160,11 @@ const tunnelRegistered = z.object({
   public_url: address,
   assigned_port: port.optional(),
   warnings: z.array(textForPeople).max(100).default([]),
+  /** Of the policy and the services that the client sent, as the edge has read them: one that brought a policy and is not answered with its hash takes the tunnel back. */
+  policy_hash: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits')
+    .optional(),
 });
 
 /** Answers a registration (request_id), or ends a living tunnel (tunnel_id alone): the client does not register it again. */
@@ -337,46 +353,3 @@ export type MessageOf<T extends ControlType> = Extract<ControlMessage, { type: T
 export type ControlMessageInput = z.input<typeof controlMessage>;
 
 export const CONTROL_TYPES: readonly ControlType[] = controlMessage.options.map((option) => option.shape.type.value);
-
-// ---- reading and writing ----
-
-export type Decoded =
-  | { readonly ok: true; readonly message: ControlMessage }
-  | { readonly ok: false; readonly fault: Fault };
-
-const KNOWN_TYPES: ReadonlySet<string> = new Set(CONTROL_TYPES);
-
-/** An unknown type is named in the refusal, as far as a line of a log bears it. */
-const UNKNOWN_TYPE_SHOWN_CHARS = 40;
-
-export const decodeControl = (text: string): Decoded => {
-  const limit = WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES;
-  if (isLongerThan(text, limit)) {
-    return refuse(new Fault('CONTROL_FRAME_TOO_LARGE', { bytes: encodeText(text).length, limit }));
-  }
-  const value = parseJson(text);
-  if (value === undefined) return refuseFrame('not JSON');
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuseFrame('not a JSON object');
-  const type: unknown = (value as { type?: unknown }).type;
-  if (typeof type !== 'string') return refuseFrame('`type` is missing');
-  if (!KNOWN_TYPES.has(type)) return refuse(new Fault('CONTROL_UNKNOWN_FRAME', { type: shown(type) }));
-  const parsed = controlMessage.safeParse(value);
-  if (parsed.success) return { ok: true, message: parsed.data };
-  const issue = parsed.error.issues[0];
-  const path = [type, ...(issue?.path ?? [])].join('.');
-  return refuseFrame(`${path}: ${issue?.message ?? 'not valid'}`);
-};
-
-/** Texts for people are cut to what the other side accepts; every other field is the sender's to keep in bounds. */
-export const encodeControl = (message: ControlMessageInput): string => JSON.stringify(message, cutTextsForPeople);
-
-const cutTextsForPeople = (key: string, value: unknown): unknown =>
-  (key === 'message' || key === 'reason') && typeof value === 'string'
-    ? cutText(value, WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS)
-    : value;
-
-const shown = (type: string): string => cutText(type.replace(/[^\x20-\x7e]/g, '?'), UNKNOWN_TYPE_SHOWN_CHARS);
-
-const refuse = (fault: Fault): Decoded => ({ ok: false, fault });
-
-const refuseFrame = (reason: string): Decoded => refuse(new Fault('CONTROL_BAD_FRAME', { reason }));

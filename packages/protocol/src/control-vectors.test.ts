@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { CONTROL_TYPES, type ControlMessage, decodeControl, encodeControl } from './control-messages.ts';
+import { decodeControl, encodeControl } from './control-codec.ts';
+import { CONTROL_TYPES, type ControlMessage } from './control-messages.ts';
 
 type ValidVector = { name: string; text: string; message: ControlMessage; decode_only?: true };
 type InvalidVector = { name: string; parts: { text: string; times: number }[]; code: string };

@@ -37,12 +37,14 @@ const nameOf = (type: FrameType): keyof typeof FRAME =>
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
-const openFields = ({ tunnelId, visitor, flow, peerId }: StreamHead, window: number): Record<string, unknown> => ({
-  tunnel_id: tunnelId,
-  visitor,
+const openFields = (head: StreamHead, window: number): Record<string, unknown> => ({
+  tunnel_id: head.tunnelId,
+  visitor: head.visitor,
   window,
-  ...(flow !== undefined && { mode: 'datagram', flow }),
-  ...(peerId !== undefined && { peer_id: peerId }),
+  ...(head.flow !== undefined && { mode: 'datagram', flow: head.flow }),
+  ...(head.peerId !== undefined && { peer_id: head.peerId }),
+  ...(head.service !== undefined && { service: head.service }),
+  ...(head.publicAddress !== undefined && { public_address: head.publicAddress }),
 });
 
 /** The payload in the vocabulary of the vectors, or null when its bytes are refused. */
@@ -95,18 +97,25 @@ const parse = (
 };
 
 const encode = ({ type, stream_id, payload }: FrameVector): Uint8Array => {
-  const { tunnel_id, visitor, window, flow, peer_id, bytes, code, text } = payload as {
+  const { tunnel_id, visitor, window, flow, peer_id, service, public_address, bytes, code, text } = payload as {
     tunnel_id: string;
     visitor: string;
     window: number;
     flow?: number;
     peer_id?: string;
+    service?: string;
+    public_address?: string;
     bytes: string & number;
     code: StreamCode;
     text: string;
   };
   if (type === 'OPEN' || type === 'OPEN_COMPACT') {
-    const more = { ...(flow !== undefined && { flow }), ...(peer_id !== undefined && { peerId: peer_id }) };
+    const more = {
+      ...(flow !== undefined && { flow }),
+      ...(peer_id !== undefined && { peerId: peer_id }),
+      ...(service !== undefined && { service }),
+      ...(public_address !== undefined && { publicAddress: public_address }),
+    };
     const head = { tunnelId: tunnel_id, visitor, ...more };
     if (type === 'OPEN') return encodeOpen(stream_id, head, window);
     const frame = new Uint8Array(WIRE_LIMITS.FRAME_HEADER_BYTES + WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES);

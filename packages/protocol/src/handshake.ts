@@ -13,6 +13,8 @@ export const CAPABILITY = {
   DATAGRAM_DROPS: 'datagram-drops',
   /** OPEN_COMPACT in the place of OPEN. */
   COMPACT_OPEN: 'compact-open',
+  /** Policies of tunnels: who may visit, and what happens to a request. An edge without it would publish the service to everyone. */
+  POLICY: 'policy',
 } as const;
 
 /** What this build can do of it. A client offers its list in Auth, the edge answers with what both know; all else stays as version 1 has it. */

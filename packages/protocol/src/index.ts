@@ -1,11 +1,10 @@
+export { decodeControl, encodeControl } from './control-codec.ts';
 export {
   type ControlMessage,
   type ControlMessageInput,
   type ControlType,
   type DatagramDrop,
   type DirectOutcome,
-  decodeControl,
-  encodeControl,
   type HealthCheckSpec,
   healthCheckSpec,
   type MessageOf,

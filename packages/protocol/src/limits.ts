@@ -24,6 +24,9 @@ export const WIRE_LIMITS = {
   /** connect, TLS and WebSocket upgrade together, as seen by the client */
   CONTROL_HANDSHAKE_TIMEOUT_MS: 10_000,
 
+  /** names of services in a registration */
+  REGISTER_SERVICES_MAX: 16,
+
   // --- frames ---
   /** type, length and stream id */
   FRAME_HEADER_BYTES: 8,
@@ -44,6 +47,10 @@ export const WIRE_LIMITS = {
   DATAGRAM_DROPS_PER_MESSAGE: 100,
   /** as every id on the control connection; OPEN fits its frame however it is escaped */
   OPEN_PEER_ID_MAX_CHARS: 100,
+  /** a name of the client’s own table, of visible ASCII */
+  OPEN_SERVICE_MAX_CHARS: 32,
+  /** an address and a port, of visible ASCII */
+  OPEN_PUBLIC_ADDRESS_MAX_CHARS: 100,
 
   // --- streams and their windows ---
   /** 1 Gbit/s over a path of 130 ms; more credit than this at once is a violation */

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FRAME, FRAME_KINDS } from './frames.ts';
 import { WIRE_LIMITS } from './limits.ts';
-import { decodeCompactOpen, type StreamHead, writeCompactOpen } from './open.ts';
+import { decodeCompactOpen, decodeOpen, encodeOpen, type StreamHead, writeCompactOpen } from './open.ts';
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 
@@ -15,14 +15,19 @@ const field = (type: number, value: Uint8Array): Buffer =>
   Buffer.concat([Buffer.of(type, value.length >> 8, value.length & 0xff), value]);
 
 describe('OPEN_COMPACT', () => {
-  it('fits its frame with the longest fields, whatever they are written in', () => {
+  it('fits its frame, as OPEN does, with the longest fields, whatever they are written in', () => {
     for (const letter of ['v', '\u0001', 'é', '€']) {
       const head = {
         tunnelId: letter.repeat(WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS),
         visitor: letter.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS),
         flow: 0xffff_ffff,
         peerId: letter.repeat(WIRE_LIMITS.OPEN_PEER_ID_MAX_CHARS),
+        service: '"'.repeat(WIRE_LIMITS.OPEN_SERVICE_MAX_CHARS),
+        publicAddress: '"'.repeat(WIRE_LIMITS.OPEN_PUBLIC_ADDRESS_MAX_CHARS),
       };
+      const asJson = encodeOpen(2, head, 0).subarray(HEADER);
+      expect(asJson.length).toBeLessThanOrEqual(FRAME_KINDS[FRAME.OPEN].max);
+      expect(decodeOpen(asJson)).toEqual({ head, windowBytes: 0 });
       const payload = compact(head, 0);
       expect(payload.length).toBeLessThanOrEqual(FRAME_KINDS[FRAME.OPEN_COMPACT].max);
       expect(decodeCompactOpen(payload)).toEqual({ head, windowBytes: 0 });
@@ -41,7 +46,7 @@ describe('OPEN_COMPACT', () => {
   });
 
   it('passes over fields that it does not know, wherever they stand', () => {
-    const unknown = fc.record({ type: fc.integer({ min: 5, max: 255 }), value: fc.uint8Array({ maxLength: 300 }) });
+    const unknown = fc.record({ type: fc.integer({ min: 7, max: 255 }), value: fc.uint8Array({ maxLength: 300 }) });
     const known = [field(1, Buffer.from('tun_1')), field(2, Buffer.from('[::1]:80')), field(4, Buffer.from('peer_1'))];
     fc.assert(
       fc.property(fc.array(unknown, { minLength: 4, maxLength: 4 }), (more) => {

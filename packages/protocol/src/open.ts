@@ -13,6 +13,10 @@ export interface StreamHead {
   readonly flow?: number;
   /** To the publisher of a p2p tunnel: whose relay this is. */
   readonly peerId?: string;
+  /** The one of the client's services that a policy sends this to; absent: the tunnel's own. */
+  readonly service?: string;
+  /** host:port that the visitor reached: for a client that writes PROXY headers. */
+  readonly publicAddress?: string;
 }
 
 export interface OpenPayload {
@@ -28,10 +32,11 @@ const DATAGRAM_MODE = 'datagram';
 
 /** A stream in datagram mode has no credit: its window is 0. */
 export const encodeOpen = (streamId: number, head: StreamHead, windowBytes: number): Uint8Array => {
-  const { tunnelId, flow, peerId } = head;
+  const { tunnelId, flow, peerId, service, publicAddress } = head;
   const visitor = cutText(head.visitor, WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS);
   const mode = flow === undefined ? undefined : DATAGRAM_MODE;
-  const fields = { tunnel_id: tunnelId, visitor, window: windowBytes, mode, flow, peer_id: peerId };
+  const later = { peer_id: peerId, service, public_address: publicAddress };
+  const fields = { tunnel_id: tunnelId, visitor, window: windowBytes, mode, flow, ...later };
   return encodeFrame(FRAME.OPEN, streamId, encodeText(JSON.stringify(fields)));
 };
 
@@ -40,10 +45,18 @@ export const decodeOpen = (payload: Uint8Array): OpenPayload | null => {
   if (text === null) return null;
   const value = parseJson(text);
   if (typeof value !== 'object' || value === null) return null;
-  const { tunnel_id, visitor, window, mode, flow, peer_id } = value as Record<string, unknown>;
+  const { tunnel_id, visitor, window, mode, flow, peer_id, service, public_address } = value as Record<string, unknown>;
   if (!isTunnelId(tunnel_id) || !isVisitor(visitor) || !isWindow(window)) return null;
   if (peer_id !== undefined && !isPeerId(peer_id)) return null;
-  const head = { tunnelId: tunnel_id, visitor, ...(peer_id !== undefined && { peerId: peer_id }) };
+  if (service !== undefined && !isService(service)) return null;
+  if (public_address !== undefined && !isPublicAddress(public_address)) return null;
+  const head = {
+    tunnelId: tunnel_id,
+    visitor,
+    ...(peer_id !== undefined && { peerId: peer_id }),
+    ...(service !== undefined && { service }),
+    ...(public_address !== undefined && { publicAddress: public_address }),
+  };
   if (mode === undefined) return { head, windowBytes: window };
   if (mode !== DATAGRAM_MODE || !isFlow(flow) || window !== 0) return null;
   return { head: { ...head, flow }, windowBytes: 0 };
@@ -54,6 +67,15 @@ const isTunnelId = (value: unknown): value is string =>
 
 const isPeerId = (value: unknown): value is string =>
   typeof value === 'string' && value.length > 0 && value.length <= WIRE_LIMITS.OPEN_PEER_ID_MAX_CHARS;
+
+/** Both are visible ASCII: OPEN fits its frame however the other fields are escaped. */
+const VISIBLE = /^[!-~]+$/;
+
+const isService = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= WIRE_LIMITS.OPEN_SERVICE_MAX_CHARS && VISIBLE.test(value);
+
+const isPublicAddress = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= WIRE_LIMITS.OPEN_PUBLIC_ADDRESS_MAX_CHARS && VISIBLE.test(value);
 
 const isVisitor = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS;
@@ -67,7 +89,7 @@ const isFlow = (value: unknown): value is number =>
 // ---- compact ----
 // The window as u32, then fields: type u8, length u16, value. Texts are UTF-8. A type that is not known is passed over; a known one comes once.
 
-const FIELD = { TUNNEL_ID: 1, VISITOR: 2, FLOW: 3, PEER_ID: 4 } as const;
+const FIELD = { TUNNEL_ID: 1, VISITOR: 2, FLOW: 3, PEER_ID: 4, SERVICE: 5, PUBLIC_ADDRESS: 6 } as const;
 const FIELD_HEADER = 3;
 const WINDOW_BYTES = 4;
 
@@ -75,7 +97,7 @@ const WINDOW_BYTES = 4;
 export const writeCompactOpen = (
   target: Uint8Array,
   streamId: number,
-  { tunnelId, visitor, flow, peerId }: StreamHead,
+  { tunnelId, visitor, flow, peerId, service, publicAddress }: StreamHead,
   windowBytes: number,
 ): number => {
   let at: number = HEADER;
@@ -90,6 +112,8 @@ export const writeCompactOpen = (
     at += FIELD_HEADER + 4;
   }
   if (peerId !== undefined) at = writeTextField(target, at, FIELD.PEER_ID, peerId);
+  if (service !== undefined) at = writeTextField(target, at, FIELD.SERVICE, service);
+  if (publicAddress !== undefined) at = writeTextField(target, at, FIELD.PUBLIC_ADDRESS, publicAddress);
   writeFrameHeader(target, 0, FRAME.OPEN_COMPACT, at - HEADER, streamId);
   return at;
 };
@@ -122,6 +146,8 @@ export const decodeCompactOpen = (payload: Uint8Array): OpenPayload | null => {
   let visitor: string | null = null;
   let flow: number | undefined;
   let peerId: string | null = null;
+  let service: string | null = null;
+  let publicAddress: string | null = null;
   let at: number = WINDOW_BYTES;
   while (at < payload.length) {
     const from = at + FIELD_HEADER;
@@ -144,18 +170,40 @@ export const decodeCompactOpen = (payload: Uint8Array): OpenPayload | null => {
       if (peerId !== null) return null;
       peerId = readText(payload, from, end);
       if (!isPeerId(peerId)) return null;
+    } else if (type === FIELD.SERVICE) {
+      if (service !== null) return null;
+      service = readText(payload, from, end);
+      if (!isService(service)) return null;
+    } else if (type === FIELD.PUBLIC_ADDRESS) {
+      if (publicAddress !== null) return null;
+      publicAddress = readText(payload, from, end);
+      if (!isPublicAddress(publicAddress)) return null;
     }
     at = end;
   }
   const windowBytes = readUint32(payload, 0);
   if (tunnelId === null || payload.length < WINDOW_BYTES || !isWindow(windowBytes)) return null;
   if (flow !== undefined && windowBytes !== 0) return null;
-  return { head: headOf(tunnelId, visitor ?? '', flow, peerId), windowBytes };
+  return { head: headOf(tunnelId, visitor ?? '', flow, peerId, service, publicAddress), windowBytes };
 };
 
-const headOf = (tunnelId: string, visitor: string, flow: number | undefined, peerId: string | null): StreamHead => {
-  if (flow === undefined && peerId === null) return { tunnelId, visitor };
-  return { tunnelId, visitor, ...(flow !== undefined && { flow }), ...(peerId !== null && { peerId }) };
+const headOf = (
+  tunnelId: string,
+  visitor: string,
+  flow: number | undefined,
+  peerId: string | null,
+  service: string | null,
+  publicAddress: string | null,
+): StreamHead => {
+  if (flow === undefined && peerId === null && service === null && publicAddress === null) return { tunnelId, visitor };
+  return {
+    tunnelId,
+    visitor,
+    ...(flow !== undefined && { flow }),
+    ...(peerId !== null && { peerId }),
+    ...(service !== null && { service }),
+    ...(publicAddress !== null && { publicAddress }),
+  };
 };
 
 /** Most streams of a client are of one tunnel: its name is not made anew for each. */

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { CATALOGUE } from '@tunnel/errors';
 import { SEALED_KIND } from '@tunnel/mux';
 import { describe, expect, it } from 'vitest';
-import { CONTROL_TYPES, controlMessage, decodeControl } from './control-messages.ts';
+import { decodeControl } from './control-codec.ts';
+import { CONTROL_TYPES, controlMessage } from './control-messages.ts';
 import { FRAME, FRAME_KINDS, type FrameType, STREAM_CODES } from './frames.ts';
 import { CAPABILITIES, PROTOCOL_VERSION } from './handshake.ts';
 

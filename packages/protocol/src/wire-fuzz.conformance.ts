@@ -1,7 +1,8 @@
 // Promises the parsers make for any input, as fast-check properties. A short run belongs to the unit tests, a long one to tests/soak.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { CONTROL_TYPES, type ControlMessageInput, decodeControl, encodeControl } from './control-messages.ts';
+import { decodeControl, encodeControl } from './control-codec.ts';
+import { CONTROL_TYPES, type ControlMessageInput } from './control-messages.ts';
 import { type FrameHandler, FrameParser } from './frame-parser.ts';
 import {
   decodeCredit,
@@ -120,6 +121,10 @@ const message: fc.Arbitrary<ControlMessageInput> = fc.oneof(
     host_header: fc.stringMatching(/^[!-~]{1,255}$/),
     local_protocol: fc.constantFrom('http1' as const, 'h2c' as const),
     capture: fc.boolean(),
+    policy: fc.record({ login: fc.constant(null), rules: fc.array(fc.record({ route: fc.string({ unit: 'binary' }) })) }),
+    policy_revision: fc.maxSafeNat(),
+    services: fc.array(fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/), { maxLength: 16 }),
+    proxy_protocol: fc.constantFrom('v1' as const, 'v2' as const),
   }),
   fc.record({
     type: fc.constant('DatagramPath' as const),
@@ -214,11 +219,18 @@ export const describeWireFuzz = (numRuns: number): void => {
     });
     const flow = fc.record({ flow: fc.nat({ max: 0xffffffff }) });
     const peer = fc.record({ peerId: fc.string({ minLength: 1, maxLength: 100 }) });
-    const more = fc.tuple(fc.option(flow, { nil: {} }), fc.option(peer, { nil: {} }));
+    const service = fc.record({ service: fc.stringMatching(/^[!-~]{1,32}$/) });
+    const reached = fc.record({ publicAddress: fc.stringMatching(/^[!-~]{1,100}$/) });
+    const more = fc.tuple(
+      fc.option(flow, { nil: {} }),
+      fc.option(peer, { nil: {} }),
+      fc.option(service, { nil: {} }),
+      fc.option(reached, { nil: {} }),
+    );
     const credit = fc.nat({ max: WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES });
     check(
-      fc.property(streamId, head, more, credit, (id, common, [ofFlow, ofPeer], granted) => {
-        const opened = { ...common, ...ofFlow, ...ofPeer };
+      fc.property(streamId, head, more, credit, (id, common, [ofFlow, ofPeer, toService, reachedAt], granted) => {
+        const opened = { ...common, ...ofFlow, ...ofPeer, ...toService, ...reachedAt };
         const windowBytes = 'flow' in opened ? 0 : granted;
         const payload = encodeOpen(id, opened, windowBytes).subarray(HEADER);
         expect(decodeOpen(payload)).toEqual({ head: opened, windowBytes });

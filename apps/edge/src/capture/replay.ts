@@ -1,4 +1,5 @@
-// Sends a captured request to the local service once more, as it was or edited, and captures that in turn.
+// Sends a captured request to the local service once more, as it was or edited, and captures that in turn. No rule runs: what is kept is what the
+// rules had made of it.
 import { editRequest } from '@tunnel/capture';
 import {
   ownerKey,
@@ -61,7 +62,9 @@ export class Replays {
       const [limit, seconds] = [this.#underWay.of(owner), EDGE_LIMITS.REPLAY_TIMEOUT_MS / 1000];
       throw new Fault('CAPTURE_REPLAYS_BUSY', { limit, seconds });
     }
-    const recorder = store.begin(tunnel, head, clock.monotonic(), 'data', { original, isEdited });
+    const { serviceName } = original.info;
+    const replay = { original, isEdited };
+    const recorder = store.begin(tunnel, head, clock.monotonic(), 'data', { serviceName, replay });
     if (recorder === null) throw refusal('captures are off for its tunnel');
     this.#underWay.take(owner);
     try {
@@ -89,6 +92,7 @@ export class Replays {
           proto: tunnel.publicUrl.startsWith('https:') ? 'https' : 'http',
           hostHeader: hostHeader === null ? 'keep' : { rewrite: hostHeader },
         },
+        serviceName: recorder.info.serviceName,
         hasBody: body.length > 0,
         bodyForm: 'data',
         // It is this service's, or nobody's.

@@ -1,5 +1,6 @@
 // Where an HTTP request goes: by Host to what stands at that name, or to an answer of our own. Says; never does.
 import {
+  CALLBACK_PATH,
   forwardedForOf,
   forwardedProtoOf,
   isEdgeItself,
@@ -59,6 +60,8 @@ export interface HttpRouterOptions {
   readonly redirectPort: () => number | null;
   /** [server] control_on_public. */
   readonly takesClients: boolean;
+  /** Of a login at one of the operator's providers, by path and query: on to the tunnel that it was begun at. Absent: there are none. */
+  readonly bounce?: ((path: string) => OwnAnswer) | undefined;
 }
 
 /** A connection asks for one host after the other, and nearly always for the same: its name is cut out once. */
@@ -110,6 +113,8 @@ export class HttpRouter {
     }
     const name = this.#nameOf(connection, head.host);
     if (name === null && redirectPort === null && this.#isOfClient(head)) return TO_CONTROL;
+    const bounced = name === null ? this.#bounced(head) : null;
+    if (bounced !== null) return bounced;
     const route = name === null ? undefined : this.#given.tunnels.at({ kind: 'name', name });
     if (route !== undefined) return { route, visitor };
     if (name !== null && this.#given.names.isHeld(name)) return { fault: new Fault('TUNNEL_AWAY') };
@@ -125,6 +130,12 @@ export class HttpRouter {
   #isOfClient({ host, path }: RequestHead): boolean {
     const { takesClients, domain } = this.#given;
     return takesClients && CLIENT_PATHS.has(path.split('?', 1)[0]) && isEdgeItself(host, domain);
+  }
+
+  #bounced({ host, path }: RequestHead): OwnAnswer | null {
+    const { bounce, domain } = this.#given;
+    if (bounce === undefined || path.split('?', 1)[0] !== CALLBACK_PATH) return null;
+    return isEdgeItself(host, domain) ? bounce(path) : null;
   }
 
   /** What a proxy says counts when it is one of `trusted_proxies`, and nobody else's word does. */

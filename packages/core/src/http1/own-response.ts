@@ -7,7 +7,7 @@ type OwnHeader = readonly [name: string, value: string];
 export interface OwnResponse {
   readonly status: number;
   readonly headers: readonly OwnHeader[];
-  /** ASCII. */
+  /** One character a byte. */
   readonly body: string;
 }
 
@@ -24,31 +24,57 @@ export const ownResponseText = (response: OwnResponse, options: OwnResponseOptio
   for (const [name, value] of headers) {
     if (isToken(name) && isFieldValue(value)) text += `${name}: ${value}\r\n`;
   }
-  text += `content-length: ${body.length}\r\n`;
+  const isBare = hasNoBody(status);
+  // Without a length they end with their head (RFC 9110, 8.6); 205 has one of 0.
+  if (!isBare) text += `content-length: ${body.length}\r\n`;
+  else if (status === 205) text += 'content-length: 0\r\n';
   if (!options.keepAlive) text += 'connection: close\r\n';
   else if (options.visitorVersion === '1.0') text += 'connection: keep-alive\r\n';
-  return options.isHead ? `${text}\r\n` : `${text}\r\n${body}`;
+  return options.isHead || isBare ? `${text}\r\n` : `${text}\r\n${body}`;
 };
+
+/** Whatever its words: a visitor would take a body for the begin of the next answer. */
+export const hasNoBody = (status: number): boolean => status === 204 || status === 205 || status === 304;
 
 export const reasonOf = (status: number): string => REASONS.get(status) ?? '';
 
 const REASONS: ReadonlyMap<number, string> = new Map([
+  [200, 'OK'],
+  [201, 'Created'],
+  [202, 'Accepted'],
+  [204, 'No Content'],
+  [205, 'Reset Content'],
+  [301, 'Moved Permanently'],
+  [302, 'Found'],
+  [303, 'See Other'],
+  [304, 'Not Modified'],
+  [307, 'Temporary Redirect'],
   [308, 'Permanent Redirect'],
   [400, 'Bad Request'],
+  [401, 'Unauthorized'],
+  [402, 'Payment Required'],
   [403, 'Forbidden'],
   [404, 'Not Found'],
+  [405, 'Method Not Allowed'],
+  [406, 'Not Acceptable'],
   [408, 'Request Timeout'],
+  [409, 'Conflict'],
   [410, 'Gone'],
   [413, 'Content Too Large'],
+  [415, 'Unsupported Media Type'],
+  [418, "I'm a teapot"],
   [421, 'Misdirected Request'],
+  [422, 'Unprocessable Content'],
   [429, 'Too Many Requests'],
   [431, 'Request Header Fields Too Large'],
+  [451, 'Unavailable For Legal Reasons'],
   [500, 'Internal Server Error'],
   [501, 'Not Implemented'],
   [502, 'Bad Gateway'],
   [503, 'Service Unavailable'],
   [504, 'Gateway Timeout'],
   [505, 'HTTP Version Not Supported'],
+  [507, 'Insufficient Storage'],
 ]);
 
 /** `plain_http = "redirect"`: the same request, over TLS. 308 keeps method and body. Host and path come from a parsed head, so neither can end the line or lead elsewhere. */
@@ -70,6 +96,8 @@ export interface ErrorWords {
   readonly accept: string | null;
   readonly requestId?: string | undefined;
   readonly retryAfterSecs?: number | undefined;
+  /** On the page alone. */
+  readonly button?: PageButton | undefined;
 }
 
 interface RenderedError extends OwnResponse {
@@ -102,7 +130,32 @@ const jsonOf = ({ code, message, next, requestId }: ErrorWords): string => {
 const pageOf = (words: ErrorWords): string => {
   const title = `${words.status} ${reasonOf(words.status)}`.trim();
   const request = words.requestId === undefined ? '' : ` &middot; request ${escaped(words.requestId)}`;
-  return `<!doctype html>
+  return pageText({
+    title,
+    heading: words.message,
+    text: words.next,
+    button: words.button,
+    foot: `${escaped(words.code)}${request}`,
+  });
+};
+
+/** A form of nothing but its button. */
+export interface PageButton {
+  readonly action: string;
+  readonly label: string;
+}
+
+interface PageWords {
+  readonly title: string;
+  readonly heading: string;
+  readonly text: string;
+  readonly button?: PageButton | undefined;
+  /** Markup. */
+  readonly foot?: string | undefined;
+}
+
+/** Every page of the edge: ASCII, small, and it loads nothing. */
+export const pageText = ({ title, heading, text, button, foot }: PageWords): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -113,14 +166,15 @@ const pageOf = (words: ErrorWords): string => {
 <body>
 <main>
 <p class="status">${escaped(title)}</p>
-<h1>${escaped(sentence(words.message))}</h1>
-<p>${withCode(escaped(sentence(words.next)))}</p>
-<p class="code">${escaped(words.code)}${request}</p>
-</main>
+<h1>${escaped(sentence(heading))}</h1>
+<p>${withCode(escaped(sentence(text)))}</p>
+${button === undefined ? '' : buttonMarkup(button)}${foot === undefined ? '' : `<p class="code">${foot}</p>\n`}</main>
 </body>
 </html>
 `;
-};
+
+const buttonMarkup = ({ action, label }: PageButton): string =>
+  `<form method="post" action="${escaped(action)}"><button type="submit">${escaped(label)}</button></form>\n`;
 
 const STYLE = [
   ':root{color-scheme:light dark;--ink:#1c2430;--soft:#5b6675;--paper:#f7f8fa}',
@@ -130,6 +184,7 @@ const STYLE = [
   'h1{font-size:1.4rem;line-height:1.35;margin:0 0 .75rem;overflow-wrap:anywhere}p{margin:0 0 .75rem;overflow-wrap:anywhere}',
   '.status,.code{color:var(--soft);font-size:.875rem}.code{margin-top:1.5rem;font-family:ui-monospace,monospace}',
   'code{font-family:ui-monospace,monospace;font-size:.9em}',
+  'button{font:inherit;color:inherit;background:none;border:1px solid var(--soft);border-radius:.4rem;padding:.4rem 1rem;cursor:pointer}',
 ].join('');
 
 /** Texts of the catalogue begin small and have no full stop, as they also stand after `error: `. */

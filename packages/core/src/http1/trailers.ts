@@ -46,7 +46,7 @@ const allowedOf = (given: readonly HeaderField[]): HeaderField[] | HeadProblem =
     if (role === 'length' || role === 'coding' || role === 'host' || role === 'connection') {
       return headProblem(400, 'a trailer that belongs into the head');
     }
-    if (role === 'ordinary' && !NOT_IN_TRAILERS.has(field.lower)) fields.push(field);
+    if (role === 'ordinary' && !NOT_IN_TRAILERS.has(field.lower.replaceAll('_', '-'))) fields.push(field);
   }
   return fields;
 };
@@ -80,4 +80,7 @@ const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([
   'vary',
   'warning',
   'www-authenticate',
+  // Who a visitor is to the rules of a tunnel: only they say so.
+  'x-tunnel-auth',
+  'x-tunnel-user',
 ]);

@@ -1,6 +1,6 @@
 // The rules of a living tunnel: each in plain words, how often it matched and answered, and who logs people in. Loaded when it is looked at.
 import { useQuery } from '@tanstack/react-query';
-import type { ShownProtocol, TunnelLogEntry, TunnelPolicy, TunnelRule } from '@tunnel/contract';
+import type { ShownProtocol, ShownRule, TunnelLogEntry, TunnelPolicy } from '@tunnel/contract';
 import type { ReactNode } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
@@ -65,7 +65,7 @@ const NoRules = ({ protocol }: { readonly protocol: ShownProtocol }) => {
   );
 };
 
-const COLUMNS: readonly Column<TunnelRule>[] = [
+const COLUMNS: readonly Column<ShownRule>[] = [
   { key: 'index', header: 'Rule', cell: ({ index }) => <span className="text-muted">{index}</span>, className: 'sm:w-14' },
   {
     key: 'summary',

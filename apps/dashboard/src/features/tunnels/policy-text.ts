@@ -1,5 +1,5 @@
 // What the rules of a tunnel did with a request, and how people log in, in the words of people. Pure; docs/policy.md says more.
-import type { CapturedRequest, TunnelPolicy, TunnelRule } from '@tunnel/contract';
+import type { CapturedPolicy, CapturedRequest, ShownRule, TunnelPolicy } from '@tunnel/contract';
 
 type Ruled = Pick<CapturedRequest, 'policy' | 'status'>;
 
@@ -39,22 +39,21 @@ export interface AppliedRule {
 
 /** The rules that a request matched, each in words as far as they are known: the policy may have changed since. */
 export const appliedRules = (
-  policy: NonNullable<CapturedRequest['policy']>,
-  rules: readonly Pick<TunnelRule, 'index' | 'name' | 'summary'>[],
+  policy: CapturedPolicy,
+  rules: readonly Pick<ShownRule, 'index' | 'name' | 'summary'>[],
 ): readonly AppliedRule[] =>
   policy.matched.map((index) => {
     const rule = rules.find((known) => known.index === index);
     return { index, text: rule === undefined ? 'No longer among the rules' : nameAndSummary(rule) };
   });
 
-const nameAndSummary = ({ name, summary }: Pick<TunnelRule, 'name' | 'summary'>): string =>
+const nameAndSummary = ({ name, summary }: Pick<ShownRule, 'name' | 'summary'>): string =>
   name === null ? summary : `${name}: ${summary}`;
 
 /** Who vouches for people; null: nobody logs in. */
 export const loginText = ({ login }: Pick<TunnelPolicy, 'login'>): string | null => {
   if (login === null) return null;
-  if (login.provider !== undefined) return `${login.provider} (set up by the operator)`;
-  return login.issuer ?? null;
+  return 'provider' in login ? `${login.provider} (set up by the operator)` : login.issuer;
 };
 
 export const operatorText = (count: number): string | null => {

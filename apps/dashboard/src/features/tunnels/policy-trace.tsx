@@ -1,6 +1,6 @@
 // What the rules did with one request: which of them answered or changed it, and who the visitor was. Loaded with the first that has a policy.
 import { useQuery } from '@tanstack/react-query';
-import type { CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
+import type { CapturedPolicy, CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
 import { useApi } from '../../app/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { answeredText, appliedRules, isTurnedAway } from './policy-text.ts';
@@ -9,7 +9,7 @@ import { policyQuery } from './queries.ts';
 export interface PolicyTraceProps {
   readonly entry: TunnelLogEntry;
   readonly request: CapturedRequest;
-  readonly policy: NonNullable<CapturedRequest['policy']>;
+  readonly policy: CapturedPolicy;
 }
 
 export const PolicyTrace = ({ entry, request, policy }: PolicyTraceProps) => {

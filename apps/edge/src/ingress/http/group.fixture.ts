@@ -5,6 +5,7 @@ import { eventually, FakeClock, type SessionPair, sessionPair } from '@tunnel/te
 import { expect } from 'vitest';
 import { captureStore } from '../../capture/capture.fixture.ts';
 import type { CaptureRecorder } from '../../capture/recorder.ts';
+import { NO_POLICY } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
 import { dialLocal, type IngressOptions, newHttpTunnel, startIngress } from './http.fixture.ts';
@@ -52,7 +53,8 @@ export const startGroupStand = async (
   const clock = new FakeClock();
   const { store } = captureStore();
   const endpoint = { kind: 'name', name: 'web' } as const;
-  const group = new TunnelGroup<Tunnel>({ groupId: 'grp_1', protocol: 'http', name: 'web', keyHash: '', endpoint });
+  const facts = { groupId: 'grp_1', name: 'web', keyHash: '', endpoint, policy: NO_POLICY };
+  const group = new TunnelGroup<Tunnel>({ ...facts, protocol: 'http' });
   const joined: StandMember[] = [];
   let ids = 0;
   const join = async (member: MemberOptions): Promise<StandMember> => {

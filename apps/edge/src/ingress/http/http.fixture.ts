@@ -9,6 +9,7 @@ import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
 import { HttpRouter, type HttpRouterOptions } from '../../routing/http-router.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
+import { NO_POLICY } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
 import { openGate } from '../gate.fixture.ts';
@@ -62,6 +63,8 @@ export const newHttpTunnel = (
   counters: new TunnelCounters(),
   health: new MemberHealth(null),
   alertWebhook: null,
+  policy: NO_POLICY,
+  proxyProtocol: null,
   upstream: new MuxUpstream(mux),
   ...rest,
 });

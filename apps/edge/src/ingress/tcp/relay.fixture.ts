@@ -11,6 +11,7 @@ import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
+import { NO_POLICY } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
 import { openGate } from '../gate.fixture.ts';
@@ -93,6 +94,7 @@ export const newGroup = (): TunnelGroup<Tunnel> =>
     name: 'db',
     keyHash: 'ab'.repeat(32),
     endpoint: { kind: 'port', transport: 'tcp', port: 20_000 },
+    policy: NO_POLICY,
   });
 
 /** How a socket ended, as its owner sees it. */
@@ -147,6 +149,8 @@ export class RelayStage {
       counters: new TunnelCounters(),
       health: new MemberHealth(healthy ? null : 'tcp'),
       alertWebhook: null,
+      policy: NO_POLICY,
+      proxyProtocol: null,
       upstream,
     };
     group?.transition({ kind: 'member-joined', member: tunnel }, 0);

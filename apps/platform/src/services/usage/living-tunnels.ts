@@ -1,6 +1,6 @@
 // Tunnels that live, as the edges that they live at know them: whether they are healthy, in which group, since when. The log says whose they are; an
 // edge that is away, or knows one no longer, leaves its entry as it is.
-import { type EdgeTunnel, isOpenToEveryone, type TunnelLogEntry, type UnguardedTunnels } from '@tunnel/contract';
+import type { EdgeTunnel, TunnelLogEntry, UnguardedTunnels } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { ServiceContext, UserActor } from '../service-context.ts';
 import { findTunnel, listTunnels } from './tunnel-log.ts';
@@ -44,12 +44,18 @@ export const findLivingTunnel = async (
   }
 };
 
-/** Living ones that anybody may visit who has the address. p2p tunnels have their secret. Those of an edge that is away are missing. */
+/** Actions that keep somebody out. A rate limit or headers alone do not. */
+const GUARDS: readonly string[] = ['deny', 'allow_addresses', 'auth', 'verify_webhook'];
+
+/** p2p tunnels have their secret. An edge that says nothing of policies knows none. */
+const isUnguarded = ({ protocol, policy }: EdgeTunnel): boolean =>
+  protocol !== 'p2p' && !(policy?.actions ?? []).some((action) => GUARDS.includes(action));
+
+/** Living ones that anybody may visit who has the address. Those of an edge that is away are missing. */
 export const listUnguarded = async (
   { edges }: { readonly edges: Pick<LivingTunnelEdges, 'tunnels'> },
   { userId }: UserActor,
 ): Promise<UnguardedTunnels> => {
   const living = await edges.tunnels(userId);
-  const open = living.filter(({ protocol, policy }) => protocol !== 'p2p' && isOpenToEveryone(policy));
-  return { tunnel_ids: open.map(({ tunnel_id }) => tunnel_id) };
+  return { tunnel_ids: living.filter(isUnguarded).map(({ tunnel_id }) => tunnel_id) };
 };

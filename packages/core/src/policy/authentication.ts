@@ -1,0 +1,153 @@
+// Who a visitor is: credentials read from the fields of a request, and whether a person or a token is one that the rule names.
+import { eachListItem } from '../http1/characters.ts';
+import { fieldValueOf, type HeaderField } from '../http1/fields.ts';
+import { normalizeAddress } from '../sign-in.ts';
+import { base64Bytes, textOfBytes } from './bytes.ts';
+import type { Auth, Claims, LoginAuth, LoginProvider } from './policy.ts';
+import type { LoggedIn, PolicyDigests, PolicyRequest } from './policy-step.ts';
+
+// ---- programs: tokens and JWTs ----
+
+/** The tokens of one rule. Those that were right are remembered by their text, as a digest costs more than all else: at most one each. */
+export class TokenTable {
+  readonly #names: ReadonlyMap<string, string>;
+  readonly #known = new Map<string, string>();
+  readonly #digests: PolicyDigests;
+
+  constructor(tokens: NonNullable<Auth['tokens']>, digests: PolicyDigests) {
+    this.#names = new Map(tokens.map(({ name, sha256 }) => [sha256, name]));
+    this.#digests = digests;
+  }
+
+  /** The token's name; null: it is none of them. */
+  nameOf(token: string): string | null {
+    const known = this.#known.get(token);
+    if (known !== undefined) return known;
+    const name = this.#names.get(this.#digests.sha256Hex(textOfBytes(token))) ?? null;
+    if (name !== null && this.#known.size < this.#names.size) this.#known.set(token, name);
+    return name;
+  }
+}
+
+const credentialsOf = (headers: readonly HeaderField[], scheme: string): string | null => {
+  const value = fieldValueOf(headers, 'authorization');
+  if (value === null || value.length <= scheme.length || value.charCodeAt(scheme.length) !== SPACE) return null;
+  return value.slice(0, scheme.length).toLowerCase() === scheme ? value.slice(scheme.length + 1).trim() : null;
+};
+
+const SPACE = 0x20;
+
+export const bearerToken = (headers: readonly HeaderField[]): string | null => {
+  const token = credentialsOf(headers, 'bearer');
+  return token === null || token === '' ? null : token;
+};
+
+/** Of `Authorization: Basic`; null: none, or none that can be read. The password may have colons, the name may not (RFC 7617). */
+export const basicCredentials = (
+  headers: readonly HeaderField[],
+): { readonly user: string; readonly password: string } | null => {
+  const given = credentialsOf(headers, 'basic');
+  const bytes = given === null ? null : base64Bytes(given);
+  if (bytes === null) return null;
+  let text = '';
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  const colon = text.indexOf(':');
+  if (colon === -1) return null;
+  return { user: textOfBytes(text.slice(0, colon)), password: textOfBytes(text.slice(colon + 1)) };
+};
+
+// ---- claims ----
+
+/** What a claim says, as texts. `scope` is a list with blanks (RFC 8693, 4.2). */
+export const claimValues = (name: string, value: unknown): readonly string[] => {
+  if (typeof value === 'string') return name === 'scope' ? value.split(' ').filter((one) => one !== '') : [value];
+  if (typeof value === 'number' || typeof value === 'boolean') return [String(value)];
+  return Array.isArray(value) ? value.flatMap((one) => (Array.isArray(one) ? [] : claimValues(name, one))) : [];
+};
+
+/** Each claim has one of its values. `valuesOf` is asked for own claims only. */
+const claimsFit = (wanted: Claims, valuesOf: (claim: string) => readonly string[]): boolean =>
+  Object.entries(wanted).every(([claim, values]) => valuesOf(claim).some((value) => values.includes(value)));
+
+export const jwtFits = (wanted: Claims | undefined, claims: Readonly<Record<string, unknown>>): boolean =>
+  wanted === undefined ||
+  claimsFit(wanted, (claim) => (Object.hasOwn(claims, claim) ? claimValues(claim, claims[claim]) : []));
+
+/** Whom a JWT speaks of; '': it does not say. */
+export const userOfJwt = (claims: Readonly<Record<string, unknown>>): string => {
+  const sub = Object.hasOwn(claims, 'sub') ? claims['sub'] : null;
+  return typeof sub === 'string' ? sub : '';
+};
+
+// ---- people who logged in ----
+
+/** An e-mail that nobody has verified is whatever its owner typed: then `sub` names the person. */
+export const userOfSession = ({ email, emailVerified, sub }: LoggedIn): string =>
+  email !== null && emailVerified ? email : sub;
+
+/** The people of one rule. */
+export class LoginList {
+  readonly #auth: LoginAuth;
+  readonly #emails: ReadonlySet<string>;
+  readonly #domains: ReadonlySet<string>;
+
+  constructor(auth: LoginAuth) {
+    this.#auth = auth;
+    this.#emails = new Set(auth.emails?.map(normalizeAddress));
+    this.#domains = new Set(auth.domains?.map(normalizeAddress));
+  }
+
+  fits(session: LoggedIn): boolean {
+    if (this.#auth.anyone === true) return true;
+    const { claims } = this.#auth;
+    if (claims !== undefined && Object.keys(claims).length > 0) {
+      if (claimsFit(claims, (claim) => (Object.hasOwn(session.claims, claim) ? (session.claims[claim] ?? []) : []))) {
+        return true;
+      }
+    }
+    if (session.email === null || !session.emailVerified) return false;
+    const email = normalizeAddress(session.email);
+    return this.#emails.has(email) || this.#domains.has(email.slice(email.lastIndexOf('@') + 1));
+  }
+}
+
+// ---- what a browser does ----
+
+/** A person who opens an address: only such a request is sent to the provider. Prefetches, programs and scripts read a 401. */
+export const isNavigation = (request: PolicyRequest): boolean => {
+  const { headers, method } = request;
+  if (request.isUpgrade || (method !== 'GET' && method !== 'HEAD')) return false;
+  const mode = fieldValueOf(headers, 'sec-fetch-mode');
+  if (mode !== null && mode.toLowerCase() !== 'navigate') return false;
+  const purpose = fieldValueOf(headers, 'sec-purpose') ?? fieldValueOf(headers, 'purpose');
+  if (purpose !== null && /prefetch|prerender/i.test(purpose)) return false;
+  return takesPage(fieldValueOf(headers, 'accept'));
+};
+
+const takesPage = (accept: string | null): boolean => {
+  let isPage = false;
+  eachListItem(accept?.toLowerCase() ?? '', (range) => {
+    const [type = ''] = range.split(';', 1);
+    isPage ||= type.trim() === 'text/html';
+  });
+  return isPage;
+};
+
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** Tunnels share a site, so SameSite does not keep a sibling's page from using the cookie: the origin does, where something is changed. */
+export const isCrossOrigin = (request: PolicyRequest, login: LoginProvider): boolean => {
+  if (!request.isUpgrade && SAFE_METHODS.has(request.method)) return false;
+  const origin = fieldValueOf(request.headers, 'origin');
+  if (origin === null) return false;
+  return !isOwnOrigin(request, origin) && !login.trusted_origins.some((one) => plainOrigin(one) === plainOrigin(origin));
+};
+
+export const isOwnOrigin = (request: PolicyRequest, origin: string): boolean =>
+  plainOrigin(origin) === plainOrigin(`${request.scheme}://${request.authority}`);
+
+/** As browsers write it: lower case, the usual port left out. */
+const plainOrigin = (origin: string): string => {
+  const lower = origin.toLowerCase();
+  return lower.startsWith('https:') ? lower.replace(/:(?:443)?$/, '') : lower.replace(/:(?:80)?$/, '');
+};

@@ -1,0 +1,170 @@
+// A policy made ready: what can be read, sorted and hashed before a request comes is done here, once for all tunnels with an equal policy.
+import { LoginList, TokenTable } from './authentication.ts';
+import { byteText } from './bytes.ts';
+import { namedClaims } from './login-machine.ts';
+import { NetworkSet } from './network-set.ts';
+import { type RedirectTemplate, redirectTemplateOf, type Template, templateOf } from './placeholders.ts';
+import {
+  type ActionName,
+  type Actions,
+  actionOf,
+  type HeaderChanges,
+  type LoginProvider,
+  type Match,
+  type Policy,
+  type Rule,
+} from './policy.ts';
+import type { PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
+import { IDENTITY_FIELDS } from './request-changes.ts';
+import { type CompiledMatch, compileMatch, restricts } from './rule-match.ts';
+
+export interface CompiledPolicy {
+  readonly policy: Policy;
+  readonly list: RuleRef['list'];
+  readonly login: LoginProvider | null;
+  /** Somebody may be known here: visitors' own words about that are removed. */
+  readonly hasAuth: boolean;
+  readonly rules: readonly CompiledRule[];
+  /** Fields that carry a token of this policy, in lower case: the service never gets them, and people are never shown them. */
+  readonly tokenHeaders: readonly string[];
+  /** Of visitors' fields, with `-` for `_`: none of them reaches the service. */
+  readonly guarded: readonly string[];
+  /** Claims that a login keeps. */
+  readonly claims: readonly string[];
+}
+
+export interface CompiledRule {
+  readonly ref: RuleRef;
+  /** null: every request. */
+  readonly match: CompiledMatch | null;
+  readonly action: CompiledAction;
+  /** Decided by the address alone: it concerns connections, and the edge's own paths, too. */
+  readonly isByAddress: boolean;
+}
+
+export type CompiledAction =
+  | { readonly kind: 'allow' }
+  | { readonly kind: 'deny'; readonly status: number }
+  | { readonly kind: 'allow_addresses'; readonly networks: NetworkSet }
+  | CompiledAuth
+  | { readonly kind: 'verify_webhook'; readonly rule: Actions['verify_webhook']; readonly digests: PolicyDigests }
+  | { readonly kind: 'rate_limit'; readonly rule: Actions['rate_limit']; readonly digests: PolicyDigests }
+  | { readonly kind: 'max_body'; readonly bytes: number }
+  | { readonly kind: 'redirect'; readonly status: number; readonly to: RedirectTemplate }
+  | { readonly kind: 'respond'; readonly rule: Actions['respond'] }
+  | { readonly kind: 'rewrite'; readonly rule: Actions['rewrite'] }
+  | { readonly kind: 'route'; readonly service: string }
+  | { readonly kind: 'request_headers'; readonly changes: HeaderTemplates }
+  | { readonly kind: 'response_headers'; readonly changes: HeaderTemplates; readonly note: ResponseNote | null }
+  | { readonly kind: 'cors'; readonly rule: Actions['cors'] }
+  | { readonly kind: 'error_page'; readonly note: ResponseNote };
+
+export interface CompiledAuth {
+  readonly kind: 'auth';
+  readonly auth: Actions['auth'];
+  readonly tokens: TokenTable | null;
+  readonly people: LoginList | null;
+}
+
+export interface HeaderTemplates {
+  readonly set: readonly (readonly [name: string, value: Template])[];
+  readonly add: readonly (readonly [name: string, value: Template])[];
+  readonly remove: readonly string[];
+}
+
+/** Of a policy that its schema and checks let pass. */
+export const compilePolicy = (
+  policy: Policy,
+  digests: PolicyDigests,
+  list: RuleRef['list'] = 'tunnel',
+): CompiledPolicy => {
+  const rules = policy.rules.map((rule, at) => compileRule(rule, at + 1, list, digests));
+  const auths = policy.rules.flatMap((rule) => ('auth' in rule ? [rule.auth] : []));
+  const tokenHeaders = [
+    ...new Set(auths.flatMap((auth) => (auth.tokens === undefined ? [] : [auth.token_header.toLowerCase()]))),
+  ];
+  const hasAuth = auths.length > 0;
+  return {
+    policy,
+    list,
+    login: policy.login,
+    hasAuth,
+    rules,
+    tokenHeaders,
+    guarded: hasAuth ? [...IDENTITY_FIELDS, ...tokenHeaders.map((name) => name.replaceAll('_', '-'))] : [],
+    claims: namedClaims(policy),
+  };
+};
+
+const compileRule = (rule: Rule, index: number, list: RuleRef['list'], digests: PolicyDigests): CompiledRule => {
+  const action = actionOf(rule);
+  return {
+    ref: { list, index, name: rule.name ?? null, action },
+    match: rule.match === undefined ? null : compileMatch(rule.match, restricts(action)),
+    action: compileAction(rule, digests),
+    isByAddress: CONNECTION_ACTIONS.has(action) && isAddressOnly(rule.match),
+  };
+};
+
+/** What can be decided of a connection before a byte of it was read. */
+const CONNECTION_ACTIONS: ReadonlySet<ActionName> = new Set<ActionName>([
+  'allow',
+  'deny',
+  'allow_addresses',
+  'rate_limit',
+]);
+
+const isAddressOnly = (match: Match | undefined): boolean =>
+  match === undefined ||
+  (match.method === undefined && match.path === undefined && match.header === undefined && isAddressOnly(match.not));
+
+const compileAction = (rule: Rule, digests: PolicyDigests): CompiledAction => {
+  if ('allow' in rule) return { kind: 'allow' };
+  if ('deny' in rule) return { kind: 'deny', status: rule.deny };
+  if ('allow_addresses' in rule) return { kind: 'allow_addresses', networks: new NetworkSet(rule.allow_addresses) };
+  if ('auth' in rule) return compileAuth(rule.auth, digests);
+  if ('verify_webhook' in rule) return { kind: 'verify_webhook', rule: rule.verify_webhook, digests };
+  if ('rate_limit' in rule) return { kind: 'rate_limit', rule: rule.rate_limit, digests };
+  if ('max_body' in rule) return { kind: 'max_body', bytes: rule.max_body };
+  if ('redirect' in rule) {
+    return { kind: 'redirect', status: rule.redirect.status, to: redirectTemplateOf(rule.redirect.to) };
+  }
+  if ('respond' in rule) return { kind: 'respond', rule: rule.respond };
+  if ('rewrite' in rule) return { kind: 'rewrite', rule: rule.rewrite };
+  if ('route' in rule) return { kind: 'route', service: rule.route };
+  if ('request_headers' in rule) return { kind: 'request_headers', changes: headerTemplates(rule.request_headers) };
+  if ('response_headers' in rule) {
+    const changes = headerTemplates(rule.response_headers);
+    return { kind: 'response_headers', changes, note: constantNote(changes) };
+  }
+  if ('cors' in rule) return { kind: 'cors', rule: rule.cors };
+  return { kind: 'error_page', note: { kind: 'error-page', body: rule.error_page.body } };
+};
+
+const compileAuth = (auth: Actions['auth'], digests: PolicyDigests): CompiledAuth => ({
+  kind: 'auth',
+  auth,
+  tokens: auth.tokens === undefined ? null : new TokenTable(auth.tokens, digests),
+  people: auth.login === undefined ? null : new LoginList(auth.login),
+});
+
+const headerTemplates = ({ set = {}, add = {}, remove = [] }: HeaderChanges): HeaderTemplates => ({
+  set: Object.entries(set).map(([name, value]) => [name, templateOf(byteText(value))] as const),
+  add: Object.entries(add).map(([name, value]) => [name, templateOf(byteText(value))] as const),
+  remove: remove.map((name) => name.toLowerCase()),
+});
+
+/** The same for every request; null: it has placeholders. */
+const constantNote = ({ set, add, remove }: HeaderTemplates): ResponseNote | null => {
+  const constant = (pairs: HeaderTemplates['set']): [string, string][] | null => {
+    const texts: [string, string][] = [];
+    for (const [name, value] of pairs) {
+      if (typeof value !== 'string') return null;
+      texts.push([name, value]);
+    }
+    return texts;
+  };
+  const wholeSet = constant(set);
+  const wholeAdd = constant(add);
+  return wholeSet === null || wholeAdd === null ? null : { kind: 'headers', set: wholeSet, add: wholeAdd, remove };
+};

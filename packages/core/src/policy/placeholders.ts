@@ -1,0 +1,96 @@
+// `{address} {host} {path} {query} {user} {request_id}` in values of headers and in the target of a redirect: read once, filled for each request.
+import { isFieldValue } from '../http1/characters.ts';
+import { byteText } from './bytes.ts';
+import type { PolicyRequest } from './policy-step.ts';
+
+const PLACEHOLDERS = ['address', 'host', 'path', 'query', 'user', 'request_id'] as const;
+type Placeholder = (typeof PLACEHOLDERS)[number];
+
+const isPlaceholder = (name: string): name is Placeholder => (PLACEHOLDERS as readonly string[]).includes(name);
+
+/** Texts and placeholders in turn; most have no placeholder and are one text. */
+export type Template = string | readonly (string | { readonly fill: Placeholder })[];
+
+/** What is no placeholder stands for itself: the schema refuses unknown ones before. */
+export const templateOf = (text: string): Template => {
+  const pieces: (string | { readonly fill: Placeholder })[] = [];
+  let from = 0;
+  for (const found of text.matchAll(/\{(\w+)\}/g)) {
+    const name = found[1] ?? '';
+    if (!isPlaceholder(name)) continue;
+    if (found.index > from) pieces.push(text.slice(from, found.index));
+    pieces.push({ fill: name });
+    from = found.index + found[0].length;
+  }
+  if (pieces.length === 0) return text;
+  if (from < text.length) pieces.push(text.slice(from));
+  return pieces;
+};
+
+const valueOf = (name: Placeholder, request: PolicyRequest, user: string): string => {
+  const { path } = request;
+  switch (name) {
+    case 'address':
+      return request.address;
+    case 'host':
+      return request.host;
+    case 'path':
+      return path.includes('?') ? path.slice(0, path.indexOf('?')) : path;
+    case 'query':
+      return path.includes('?') ? path.slice(path.indexOf('?')) : '';
+    case 'user':
+      return user;
+    case 'request_id':
+      return request.requestId;
+  }
+};
+
+const filled = (template: Template, fill: (name: Placeholder) => string): string => {
+  if (typeof template === 'string') return template;
+  let text = '';
+  for (const piece of template) text += typeof piece === 'string' ? piece : fill(piece.fill);
+  return text;
+};
+
+/** As a header's value: one character per byte, and nothing that ends a line. */
+export const headerValue = (template: Template, request: PolicyRequest, user: string): string =>
+  filled(template, (name) => fieldText(valueOf(name, request, user)));
+
+/** A text from outside as a field may have it: UTF-8, without control characters. */
+export const fieldText = (text: string): string => {
+  const bytes = byteText(text);
+  return isFieldValue(bytes) ? bytes : [...bytes].filter((character) => isFieldValue(character)).join('');
+};
+
+export interface RedirectTemplate {
+  /** Scheme and host; null: the same. */
+  readonly origin: Template | null;
+  readonly rest: Template;
+}
+
+/** A host is literal or `{host}`: nothing else that a visitor says can become a part of it. */
+export const redirectTemplateOf = (to: string): RedirectTemplate => {
+  const origin = /^https?:\/\/(?:\{host\}|[^/?#\\{}@%])*/i.exec(to)?.[0] ?? null;
+  return {
+    origin: origin === null ? null : templateOf(origin),
+    rest: templateOf(origin === null ? to : to.slice(origin.length)),
+  };
+};
+
+/**
+ * The target of a redirect. Path and query are as they came; the rest is percent-encoded.
+ * On the same host it begins with one slash: `//x` and `/\x` are other hosts to a browser.
+ */
+export const redirectTarget = ({ origin, rest }: RedirectTemplate, request: PolicyRequest, user: string): string => {
+  const path = filled(rest, (name) => {
+    const value = valueOf(name, request, user);
+    if (name === 'path') return value.startsWith('/') ? value : '/';
+    return name === 'host' || name === 'query' ? value : encodeURIComponent(wellFormed(value));
+  });
+  if (origin === null) return `/${path.replace(/^[/\\]+/, '')}`;
+  const start = filled(origin, (name) => valueOf(name, request, user));
+  return path === '' || /^[/?#]/.test(path) ? `${start}${path}` : `${start}/${path}`;
+};
+
+/** Half a pair of surrogates cannot be percent-encoded. */
+const wellFormed = (text: string): string => text.replace(/[\ud800-\udfff]/gu, '');

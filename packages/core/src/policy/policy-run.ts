@@ -1,0 +1,400 @@
+// The rules read from top to bottom for one request: the operator's list, then the tunnel's. The first answer ends it; what must be found out first is
+// a need, after which it goes on where it stood. A rule that cannot be decided is an answer, never a pass.
+import { Fault } from '@tunnel/errors';
+import { AuthRun, type AuthStep, type SessionHolder } from './auth-run.ts';
+import type { CompiledAction, CompiledPolicy, CompiledRule, HeaderTemplates } from './compile.ts';
+import { corsNote, isPreflight, preflightResponse } from './cors.ts';
+import { cookieForService } from './login-cookies.ts';
+import { limiterKeyOf } from './limiter-key.ts';
+import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
+import { RequestReadings } from './path-readings.ts';
+import { headerValue, redirectTarget } from './placeholders.ts';
+import { answerOfFault, faultAnswer, isAnswer, redirectAnswer, respondAnswer, setsEdgeCookie } from './policy-answers.ts';
+import type {
+  HeaderPair,
+  Identity,
+  LoggedIn,
+  Pass,
+  PolicyAnswer,
+  PolicyEvent,
+  PolicyNeed,
+  PolicyRequest,
+  PolicyState,
+  PolicyStep,
+  RequestChanges,
+  ResponseNote,
+  RuleRef,
+} from './policy-step.ts';
+import { ChangeDraft, guardedIn } from './request-changes.ts';
+import { type PathPrefixes, rewrittenPath } from './rewrite-path.ts';
+import { type WebhookCheck, webhookCheck } from './webhook-signatures.ts';
+
+/** In their order. `allow` ends its own list only, so that a tunnel never loosens the operator's. */
+export interface PolicyLists {
+  readonly operator: CompiledPolicy | null;
+  readonly tunnel: CompiledPolicy | null;
+}
+
+/** Told of each rule that was looked at, for people who want to know why. `note`: what of it did not match, or what it did. */
+export type OnRule = (rule: RuleRef, matched: boolean, note: string) => void;
+
+const NONE: readonly never[] = [];
+const NO_BYTES = new Uint8Array(0);
+const GUARD: ResponseNote = { kind: 'guard-cookies' };
+const GUARD_ALONE: readonly ResponseNote[] = [GUARD];
+const PRIVATE: ResponseNote = { kind: 'private' };
+
+const UNCHANGED: Pass = { kind: 'pass', changes: null, notes: NONE, matched: NONE, identity: null, heldBody: null };
+const UNCHANGED_GUARDED: Pass = { ...UNCHANGED, notes: GUARD_ALONE };
+
+type WebhookAction = Extract<CompiledAction, { kind: 'verify_webhook' }>;
+type LimitAction = Extract<CompiledAction, { kind: 'rate_limit' }>;
+
+/** What became of a rule: an answer or a need, or on to the next one, or to the end of its list. */
+type Outcome = PolicyStep | 'next' | 'list-over';
+
+export class Run implements PolicyState, SessionHolder {
+  waiting: PolicyNeed['kind'] = 'take-token';
+  session: LoggedIn | null | undefined = undefined;
+  readonly #lists: PolicyLists;
+  readonly #request: PolicyRequest;
+  readonly #onRule: OnRule | undefined;
+  /** There is nothing but an address: a rule about more than that is not about this. */
+  readonly #isConnection: boolean;
+  readonly #readings: RequestReadings;
+  /** Where it stands: the list, and the rule in it. */
+  #list: CompiledPolicy | null;
+  #isTunnels = false;
+  #at = 0;
+  /** The edge's own path, which only the rules about addresses stand before. */
+  #loginPath: LoginPath | null = null;
+  #auth: AuthRun | null = null;
+  #webhook: WebhookCheck | null = null;
+  #identity: Identity | null = null;
+  #draft: ChangeDraft | null = null;
+  #notes: ResponseNote[] | null = null;
+  #matched: RuleRef[] | null = null;
+  #heldBody: Uint8Array | null = null;
+
+  constructor(lists: PolicyLists, request: PolicyRequest, onRule: OnRule | undefined, isConnection = false) {
+    this.#lists = lists;
+    this.#request = request;
+    this.#onRule = onRule;
+    this.#isConnection = isConnection;
+    this.#readings = new RequestReadings(request.path);
+    this.#list = lists.operator;
+    if (this.#list === null) this.#enterTunnel();
+  }
+
+  go(nowMs: number): PolicyStep {
+    while (this.#list !== null) {
+      const rule = this.#list.rules[this.#at];
+      if (rule === undefined || this.#isLoginNext(rule)) {
+        if (this.#loginPath !== null) return this.#answerLoginPath(nowMs);
+        this.#leaveList();
+        continue;
+      }
+      const outcome = this.#look(rule, nowMs);
+      if (outcome === 'next') this.#at += 1;
+      else if (outcome === 'list-over') this.#leaveList();
+      else return outcome;
+    }
+    return this.#pass();
+  }
+
+  resume(event: PolicyEvent, nowMs: number): PolicyStep {
+    const rule = this.#list?.rules[this.#at];
+    const isOfPath = this.waiting === 'finish-login' || (this.#loginPath !== null && this.waiting === 'open-cookie');
+    if (event.kind === 'failed') {
+      const { fault, retryAfterSecs } = event;
+      return this.#answer(isOfPath ? undefined : rule, answerOfFault(fault, { retryAfterSecs }));
+    }
+    if (isOfPath) return this.#resumeLoginPath(event, nowMs);
+    const outcome = rule === undefined ? null : this.#resumeRule(rule, event, nowMs);
+    if (outcome === null || outcome === 'list-over') return this.#undecided(rule, event);
+    if (outcome !== 'next') return outcome;
+    this.#at += 1;
+    return this.go(nowMs);
+  }
+
+  // ---- lists ----
+
+  #leaveList(): void {
+    if (this.#isTunnels) this.#list = null;
+    else this.#enterTunnel();
+  }
+
+  #enterTunnel(): void {
+    const { tunnel } = this.#lists;
+    this.#isTunnels = true;
+    this.#list = tunnel;
+    this.#at = 0;
+    if (tunnel !== null && tunnel.login !== null) this.#loginPath = loginPathOf(this.#request.path);
+  }
+
+  /** From here on somebody would have to be logged in, which the path itself is for. */
+  #isLoginNext({ action }: CompiledRule): boolean {
+    return this.#loginPath !== null && action.kind === 'auth' && action.people !== null;
+  }
+
+  // ---- one rule ----
+
+  #look(rule: CompiledRule, nowMs: number): Outcome {
+    if (this.#loginPath !== null && (!rule.isByAddress || rule.action.kind === 'allow')) return 'next';
+    if (this.#isConnection && !rule.isByAddress) return 'next';
+    if (rule.match !== null && !rule.match.matches(this.#request, this.#readings)) {
+      this.#onRule?.(rule.ref, false, rule.match.whyNot(this.#request, this.#readings));
+      return 'next';
+    }
+    this.#matched ??= [];
+    this.#matched.push(rule.ref);
+    return this.#act(rule, nowMs);
+  }
+
+  #act(rule: CompiledRule, nowMs: number): Outcome {
+    const { action } = rule;
+    switch (action.kind) {
+      case 'allow':
+        this.#onRule?.(rule.ref, true, 'lets it through');
+        return 'list-over';
+      case 'deny':
+        return this.#answer(rule, faultAnswer('POLICY_DENIED', { status: action.status }));
+      case 'allow_addresses':
+        if (!action.networks.has(this.#request.address)) return this.#answer(rule, faultAnswer('POLICY_DENIED'));
+        return this.#goOn(rule, 'the address is on the list');
+      case 'auth':
+        this.#auth = new AuthRun(action, this.#list?.login ?? null, this.#request, this);
+        return this.#afterAuth(rule, this.#auth.next(nowMs));
+      case 'verify_webhook':
+        return this.#beginWebhook(rule, action, nowMs);
+      case 'rate_limit':
+        return this.#takeToken(rule, action);
+      case 'max_body':
+        return this.#boundBody(rule, action.bytes);
+      case 'redirect':
+        return this.#answer(rule, redirectAnswer(action.status, redirectTarget(action.to, this.#request, this.#user)));
+      case 'respond':
+        return this.#answer(rule, respondAnswer(action.rule));
+      case 'rewrite':
+        return this.#rewrite(rule, action.rule);
+      case 'route':
+        this.#change().service = action.service;
+        return this.#goOn(rule, `to the service ${action.service}`);
+      case 'request_headers':
+        this.#changeRequest(action.changes);
+        return this.#goOn(rule, 'changes headers of the request');
+      case 'response_headers':
+        this.#note(action.note ?? this.#headersNote(action.changes));
+        return this.#goOn(rule, 'changes headers of the answer');
+      case 'cors':
+        if (isPreflight(this.#request)) {
+          return this.#answer(rule, { kind: 'own', response: preflightResponse(action.rule, this.#request) });
+        }
+        this.#note(corsNote(action.rule, this.#request));
+        return this.#goOn(rule, 'sets the fields of CORS');
+      case 'error_page':
+        this.#note(action.note);
+        return this.#goOn(rule, 'has a page for errors');
+    }
+  }
+
+  /** null: not what was asked for. */
+  #resumeRule(rule: CompiledRule, event: PolicyEvent, nowMs: number): Outcome | null {
+    switch (event.kind) {
+      case 'token-taken': {
+        if (this.waiting !== 'take-token') return null;
+        if (event.retryAfterSecs === null) return this.#goOn(rule, 'within the limit');
+        const retryAfterSecs = Math.max(1, Math.ceil(event.retryAfterSecs));
+        return this.#answer(rule, faultAnswer('POLICY_RATE_LIMITED', { retryAfterSecs }));
+      }
+      case 'body-held':
+        if (this.waiting !== 'hold-body') return null;
+        this.#heldBody = event.body;
+        return this.#checkWebhook(rule);
+      case 'body-too-large':
+        if (this.waiting !== 'hold-body') return null;
+        return this.#answer(rule, faultAnswer('POLICY_BODY_TOO_LARGE'));
+      default: {
+        const step = EVENT_OF[this.waiting] === event.kind ? (this.#auth?.resume(event, nowMs) ?? null) : null;
+        return step === null ? null : this.#afterAuth(rule, step);
+      }
+    }
+  }
+
+  #afterAuth(rule: CompiledRule, step: AuthStep): Outcome {
+    if (step.kind === 'need') return this.#need(step.need);
+    this.#auth = null;
+    if (step.kind === 'out') return this.#answer(rule, step.answer);
+    this.#identity = step.identity;
+    // What was used is not the service's business; a JWT is, as services read it.
+    if (step.identity.method === 'basic') this.#change().removeVisitors('authorization');
+    if (step.identity.method === 'login') this.#note(PRIVATE);
+    return this.#goOn(rule, `${step.identity.user} by ${step.identity.method}`);
+  }
+
+  #beginWebhook(rule: CompiledRule, { rule: webhook, digests }: WebhookAction, nowMs: number): Outcome {
+    const length = this.#heldBody?.length ?? this.#request.bodyLength;
+    if (length !== null && length > webhook.max_bytes) return this.#answer(rule, faultAnswer('POLICY_BODY_TOO_LARGE'));
+    const check = webhookCheck(webhook, this.#request.headers, digests, nowMs);
+    if (check === null) return this.#answer(rule, faultAnswer('POLICY_WEBHOOK_REFUSED'));
+    if (check === 'good') {
+      if (length === null) this.#change().boundBody(webhook.max_bytes);
+      return this.#goOn(rule, 'the secret is right');
+    }
+    this.#webhook = check;
+    if (length === 0 || this.#heldBody !== null) return this.#checkWebhook(rule);
+    return this.#need({ kind: 'hold-body', maxBytes: webhook.max_bytes });
+  }
+
+  #checkWebhook(rule: CompiledRule): Outcome {
+    const isGood = this.#webhook?.(this.#heldBody ?? NO_BYTES) === true;
+    this.#webhook = null;
+    return isGood
+      ? this.#goOn(rule, 'the signature is right')
+      : this.#answer(rule, faultAnswer('POLICY_WEBHOOK_REFUSED'));
+  }
+
+  #takeToken(rule: CompiledRule, { rule: limit, digests }: LimitAction): Outcome {
+    const { requests, per_secs: perSecs, burst, by } = limit;
+    const { address, headers } = this.#request;
+    const subject = { address, headers, user: this.#identity?.user ?? null };
+    const key = limiterKeyOf(by, subject, (text) => digests.sha256Hex(text));
+    return this.#need({ kind: 'take-token', rule: rule.ref, key, requests, perSecs, burst });
+  }
+
+  #boundBody(rule: CompiledRule, bytes: number): Outcome {
+    const length = this.#heldBody?.length ?? this.#request.bodyLength;
+    if (length === null) this.#change().boundBody(bytes);
+    else if (length > bytes) return this.#answer(rule, faultAnswer('POLICY_BODY_TOO_LARGE'));
+    return this.#goOn(rule, 'bounds the body');
+  }
+
+  #rewrite(rule: CompiledRule, prefixes: PathPrefixes): Outcome {
+    const draft = this.#change();
+    const path = rewrittenPath(draft.path ?? this.#request.path, prefixes);
+    // By some reading it would leave the prefix that is put in front.
+    if (path === null) return this.#answer(rule, faultAnswer('POLICY_DENIED', { status: 400 }));
+    draft.path = path;
+    return this.#goOn(rule, `asks for ${path}`);
+  }
+
+  #changeRequest({ set, add, remove }: HeaderTemplates): void {
+    const draft = this.#change();
+    for (const name of remove) draft.remove(name);
+    for (const [name, value] of set) draft.set(name, headerValue(value, this.#request, this.#user));
+    for (const [name, value] of add) draft.add(name, headerValue(value, this.#request, this.#user));
+  }
+
+  #headersNote({ set, add, remove }: HeaderTemplates): ResponseNote {
+    const fill = (pairs: HeaderTemplates['set']): HeaderPair[] =>
+      pairs.map(([name, value]): HeaderPair => [name, headerValue(value, this.#request, this.#user)]);
+    return { kind: 'headers', set: fill(set), add: fill(add), remove };
+  }
+
+  get #user(): string {
+    return this.#identity?.user ?? '';
+  }
+
+  #change(): ChangeDraft {
+    this.#draft ??= new ChangeDraft();
+    return this.#draft;
+  }
+
+  #note(note: ResponseNote): void {
+    this.#notes ??= [];
+    if (note !== PRIVATE || !this.#notes.includes(PRIVATE)) this.#notes.push(note);
+  }
+
+  #goOn(rule: CompiledRule, note: string): 'next' {
+    this.#onRule?.(rule.ref, true, note);
+    return 'next';
+  }
+
+  // ---- the edge's own paths ----
+
+  #answerLoginPath(nowMs: number): PolicyStep {
+    const login = this.#list?.login ?? null;
+    if (login === null || this.#loginPath === null) return this.#answer(undefined, faultAnswer('POLICY_DENIED'));
+    const next = answerLoginPath(this.#loginPath, this.#request, login, this, nowMs);
+    return isAnswer(next) ? this.#answer(undefined, next) : this.#need(next);
+  }
+
+  #resumeLoginPath(event: PolicyEvent, nowMs: number): PolicyStep {
+    if (EVENT_OF[this.waiting] !== event.kind) return this.#undecided(undefined, event);
+    const answer = resumeLoginPath(event, this);
+    return answer === null ? this.#answerLoginPath(nowMs) : this.#answer(undefined, answer);
+  }
+
+  // ---- steps ----
+
+  #need(need: PolicyNeed): PolicyStep {
+    this.waiting = need.kind;
+    return { kind: 'need', need, state: this };
+  }
+
+  #answer(rule: CompiledRule | undefined, answer: PolicyAnswer): PolicyStep {
+    if (rule !== undefined) {
+      const status = answer.kind === 'fault' ? answer.status : answer.response.status;
+      this.#onRule?.(rule.ref, true, `answers ${status}`);
+    }
+    const notes = this.#notes ?? NONE;
+    return {
+      kind: 'answer',
+      answer,
+      rule: rule?.ref ?? null,
+      // An answer that sets the edge's cookies must arrive as it is.
+      notes: setsEdgeCookie(answer) ? notes.filter(({ kind }) => kind === 'cors') : notes,
+      matched: this.#matched ?? NONE,
+      identity: this.#identity,
+    };
+  }
+
+  /** An event that fits no need is a fault of ours: nobody comes in by it. */
+  #undecided(rule: CompiledRule | undefined, event: PolicyEvent): PolicyStep {
+    const internal = `policy: waited for ${this.waiting}, got ${event.kind}`;
+    return this.#answer(rule, answerOfFault(new Fault('INTERNAL', {}, { internal })));
+  }
+
+  #pass(): PolicyStep {
+    const { operator, tunnel } = this.#lists;
+    const hasLogin = tunnel !== null && tunnel.login !== null;
+    const mayBeKnown = hasLogin || tunnel?.hasAuth === true || operator?.hasAuth === true;
+    const changes = this.#changes(mayBeKnown);
+    if (changes === null && this.#matched === null) return hasLogin ? UNCHANGED_GUARDED : UNCHANGED;
+    return {
+      kind: 'pass',
+      changes,
+      notes: this.#notesOfPass(hasLogin),
+      matched: this.#matched ?? NONE,
+      identity: this.#identity,
+      heldBody: this.#heldBody,
+    };
+  }
+
+  #notesOfPass(hasLogin: boolean): readonly ResponseNote[] {
+    if (!hasLogin) return this.#notes ?? NONE;
+    return this.#notes === null ? GUARD_ALONE : [GUARD, ...this.#notes];
+  }
+
+  /** null: it goes on as it came, and no copy of its head is made. */
+  #changes(mayBeKnown: boolean): RequestChanges | null {
+    if (!mayBeKnown) return this.#draft === null ? null : this.#draft.changes(null, NONE, null);
+    const { operator, tunnel } = this.#lists;
+    const { headers } = this.#request;
+    const cookie = cookieForService(headers);
+    const spellings = guardedIn(headers, operator?.guarded ?? NONE, tunnel?.guarded ?? NONE);
+    if (this.#draft === null && cookie === null && spellings.length === 0 && this.#identity === null) return null;
+    return this.#change().changes(cookie, spellings, this.#identity);
+  }
+}
+
+/** What answers which need. */
+const EVENT_OF = {
+  'check-password': 'password-checked',
+  'verify-jwt': 'jwt-verified',
+  'open-cookie': 'cookie-opened',
+  'begin-login': 'login-begun',
+  'finish-login': 'login-finished',
+  'hold-body': 'body-held',
+  'take-token': 'token-taken',
+} as const satisfies Record<PolicyNeed['kind'], PolicyEvent['kind']>;

@@ -1,0 +1,42 @@
+// The path that the service is asked for, where a rule cuts a prefix off or puts one in front.
+
+export interface PathPrefixes {
+  readonly strip_prefix?: string | undefined;
+  readonly add_prefix?: string | undefined;
+}
+
+/** `path` with its query. null: it would climb out of the prefix that is put in front, by some reading: nobody who means well asks so. */
+export const rewrittenPath = (path: string, { strip_prefix, add_prefix }: PathPrefixes): string | null => {
+  if (!path.startsWith('/')) return path;
+  const query = path.indexOf('?');
+  const plain = query === -1 ? path : path.slice(0, query);
+  const rest = query === -1 ? '' : path.slice(query);
+  const stripped = strip_prefix === undefined ? plain : withoutPrefix(plain, withoutLastSlash(strip_prefix));
+  if (add_prefix === undefined) return oneSlash(stripped) + rest;
+  if (climbs(stripped)) return null;
+  return oneSlash(withoutLastSlash(add_prefix) + oneSlash(stripped)) + rest;
+};
+
+const withoutLastSlash = (prefix: string): string => prefix.replace(/\/+$/, '');
+
+/** Whole segments only: `/api` is no prefix of `/apis`. */
+const withoutPrefix = (path: string, prefix: string): string => {
+  if (path === prefix) return '/';
+  return path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path;
+};
+
+/** `//x` would be another host to some readers. */
+const oneSlash = (path: string): string => (/^[/\\]{2}/.test(path) ? `/${path.replace(/^[/\\]+/, '')}` : path);
+
+/** Above its own root, with every separator and dot that some service knows. */
+const climbs = (path: string): boolean => {
+  if (!path.includes('..') && !/%2e/i.test(path)) return false;
+  let depth = 0;
+  for (const segment of path.replace(/%2e/gi, '.').split(/[/\\]|%2f|%5c/i)) {
+    const [name = ''] = segment.split(/;|%3b/i, 1);
+    if (name === '..') depth -= 1;
+    else if (name !== '' && name !== '.') depth += 1;
+    if (depth < 0) return true;
+  }
+  return false;
+};

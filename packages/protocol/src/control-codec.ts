@@ -1,0 +1,49 @@
+// Control messages as text: how they are read and written.
+import { Fault } from '@tunnel/errors';
+import { CONTROL_TYPES, type ControlMessage, type ControlMessageInput, controlMessage } from './control-messages.ts';
+import { WIRE_LIMITS } from './limits.ts';
+import { cutText, encodeText, isLongerThan, parseJson } from './text-codec.ts';
+
+export type Decoded =
+  | { readonly ok: true; readonly message: ControlMessage }
+  | { readonly ok: false; readonly fault: Fault };
+
+const KNOWN_TYPES: ReadonlySet<string> = new Set(CONTROL_TYPES);
+
+/** An unknown type is named in the refusal, as far as a line of a log bears it. */
+const UNKNOWN_TYPE_SHOWN_CHARS = 40;
+
+export const decodeControl = (text: string): Decoded => {
+  const limit = WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES;
+  if (isLongerThan(text, limit)) {
+    return refuse(new Fault('CONTROL_FRAME_TOO_LARGE', { bytes: encodeText(text).length, limit }));
+  }
+  const value = parseJson(text);
+  if (value === undefined) return refuseFrame('not JSON');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuseFrame('not a JSON object');
+  const type: unknown = (value as { type?: unknown }).type;
+  if (typeof type !== 'string') return refuseFrame('`type` is missing');
+  if (!KNOWN_TYPES.has(type)) return refuse(new Fault('CONTROL_UNKNOWN_FRAME', { type: shown(type) }));
+  const parsed = controlMessage.safeParse(value);
+  if (parsed.success) return { ok: true, message: parsed.data };
+  const issue = parsed.error.issues[0];
+  const path = [type, ...(issue?.path ?? [])].join('.');
+  return refuseFrame(`${path}: ${issue?.message ?? 'not valid'}`);
+};
+
+/** Texts for people are cut to what the other side accepts; every other field is the sender's to keep in bounds. */
+export const encodeControl = (message: ControlMessageInput): string => {
+  // Of the message itself alone: a policy may have a header or a claim of that name.
+  const cut: Record<string, unknown> = {};
+  for (const key of ['message', 'reason'] as const) {
+    const text: unknown = (message as Record<string, unknown>)[key];
+    if (typeof text === 'string') cut[key] = cutText(text, WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS);
+  }
+  return JSON.stringify({ ...message, ...cut });
+};
+
+const shown = (type: string): string => cutText(type.replace(/[^\x20-\x7e]/g, '?'), UNKNOWN_TYPE_SHOWN_CHARS);
+
+const refuse = (fault: Fault): Decoded => ({ ok: false, fault });
+
+const refuseFrame = (reason: string): Decoded => refuse(new Fault('CONTROL_BAD_FRAME', { reason }));
