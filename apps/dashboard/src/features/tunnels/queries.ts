@@ -92,6 +92,15 @@ export const requestsQuery = (api: PlatformClient, { id, unregistered_at }: Tunn
     staleTime: 0,
   });
 
+/** Those that rules answered alone: among the newest of all there may be none of them. */
+export const answeredRequestsQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry) =>
+  queryOptions({
+    queryKey: [...requestsKey(id), 'answered'],
+    queryFn: () => api.requests(id, { limit: REQUESTS_SHOWN, answered: true }),
+    refetchInterval: unregistered_at === null ? VISITS_EVERY_MS : false,
+    staleTime: 0,
+  });
+
 const NOT_FOUND = 404;
 
 /** null: it has no rules. Of one that lives alone; its edge forgets them with it. */

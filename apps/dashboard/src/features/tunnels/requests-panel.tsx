@@ -17,7 +17,7 @@ import { moved, useKeys } from '../../ui/keyboard.ts';
 import { Time } from '../../ui/values.tsx';
 import { StaleNotice } from './health-panel.tsx';
 import { isTurnedAway } from './policy-text.ts';
-import { requestsQuery } from './queries.ts';
+import { answeredRequestsQuery, requestsQuery } from './queries.ts';
 import { RequestDetail } from './request-detail.tsx';
 import {
   filterRequests,
@@ -60,13 +60,13 @@ export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => 
   );
 };
 
-const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEntry; list: CaptureList }) => {
+const Requests = ({ entry, list: { requests: newest, truncated } }: { entry: TunnelLogEntry; list: CaptureList }) => {
   const { request: chosen } = useSearch({ from: '/shell/tunnels/$id' });
   const select = useSelect(entry);
   const rows = useRef<HTMLUListElement>(null);
   const detail = useRef<HTMLDivElement>(null);
   const isBelow = useMedia('(width < 64rem)');
-  const { found, filter, setFilter } = useFound(requests);
+  const { requests, found, filter, setFilter } = useFound(entry, newest);
   const [sent, setSent] = useState<string | null>(null);
   const index = found.findIndex(({ id }) => id === chosen);
   const showReplayed = (made: CapturedRequest): void => {
@@ -112,7 +112,7 @@ const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEn
       <div ref={detail} className="min-w-0">
         <Chosen
           entry={entry}
-          request={requests.find(({ id }) => id === chosen)}
+          request={requests.find(({ id }) => id === chosen) ?? newest.find(({ id }) => id === chosen)}
           isAsked={chosen !== undefined}
           isNew={chosen !== undefined && chosen === sent}
           onReplayed={showReplayed}
@@ -122,12 +122,15 @@ const Requests = ({ entry, list: { requests, truncated } }: { entry: TunnelLogEn
   );
 };
 
-const useFound = (requests: readonly CapturedRequest[]) => {
+const useFound = (entry: TunnelLogEntry, newest: readonly CapturedRequest[]) => {
   const [filter, setFilter] = useState(NO_FILTER);
+  const isAnswered = filter.status === 'turned-away';
+  const answered = useQuery({ ...answeredRequestsQuery(useApi(), entry), enabled: isAnswered }).data?.requests;
+  const requests = isAnswered ? (answered ?? newest) : newest;
   // Typing stays quick.
   const wanted = useDeferredValue(filter);
   const found = useMemo(() => filterRequests(requests, wanted), [requests, wanted]);
-  return { found, filter, setFilter };
+  return { requests, found, filter, setFilter };
 };
 
 interface ChosenProps {
