@@ -14,7 +14,8 @@ import {
   type Policy,
   type Rule,
 } from './policy.ts';
-import type { PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
+import { respondAnswer } from './policy-answers.ts';
+import type { PolicyAnswer, PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
 import { IDENTITY_FIELDS } from './request-changes.ts';
 import { type CompiledMatch, compileMatch, restricts } from './rule-match.ts';
 
@@ -51,7 +52,7 @@ export type CompiledAction =
   | { readonly kind: 'rate_limit'; readonly rule: Actions['rate_limit']; readonly digests: PolicyDigests }
   | { readonly kind: 'max_body'; readonly bytes: number }
   | { readonly kind: 'redirect'; readonly status: number; readonly to: RedirectTemplate }
-  | { readonly kind: 'respond'; readonly rule: Actions['respond'] }
+  | { readonly kind: 'respond'; readonly answer: PolicyAnswer }
   | { readonly kind: 'rewrite'; readonly rule: Actions['rewrite'] }
   | { readonly kind: 'route'; readonly service: string }
   | { readonly kind: 'request_headers'; readonly changes: HeaderTemplates }
@@ -129,7 +130,7 @@ const compileAction = (rule: Rule, digests: PolicyDigests): CompiledAction => {
   if ('redirect' in rule) {
     return { kind: 'redirect', status: rule.redirect.status, to: redirectTemplateOf(rule.redirect.to) };
   }
-  if ('respond' in rule) return { kind: 'respond', rule: rule.respond };
+  if ('respond' in rule) return { kind: 'respond', answer: respondAnswer(rule.respond) };
   if ('rewrite' in rule) return { kind: 'rewrite', rule: rule.rewrite };
   if ('route' in rule) return { kind: 'route', service: rule.route };
   if ('request_headers' in rule) return { kind: 'request_headers', changes: headerTemplates(rule.request_headers) };
