@@ -1,7 +1,7 @@
 // A policy made ready: what can be read, sorted and hashed before a request comes is done here, once for all tunnels with an equal policy.
 import { LoginList, TokenTable } from './authentication.ts';
 import { byteText } from './bytes.ts';
-import { namedClaims } from './login-machine.ts';
+import { FieldNames } from './field-names.ts';
 import { NetworkSet } from './network-set.ts';
 import { type RedirectTemplate, redirectTemplateOf, type Template, templateOf } from './placeholders.ts';
 import {
@@ -29,9 +29,7 @@ export interface CompiledPolicy {
   /** Fields that carry a token of this policy, in lower case: the service never gets them, and people are never shown them. */
   readonly tokenHeaders: readonly string[];
   /** Of visitors' fields, with `-` for `_`: none of them reaches the service. */
-  readonly guarded: readonly string[];
-  /** Claims that a login keeps. */
-  readonly claims: readonly string[];
+  readonly guarded: FieldNames;
 }
 
 export interface CompiledRule {
@@ -92,8 +90,9 @@ export const compilePolicy = (
     hasAuth,
     rules,
     tokenHeaders,
-    guarded: hasAuth ? [...IDENTITY_FIELDS, ...tokenHeaders.map((name) => name.replaceAll('_', '-'))] : [],
-    claims: namedClaims(policy),
+    guarded: new FieldNames(
+      hasAuth ? [...IDENTITY_FIELDS, ...tokenHeaders.map((name) => name.replaceAll('_', '-'))] : [],
+    ),
   };
 };
 
