@@ -3,7 +3,7 @@
 //   asked ─► begun ─► (provider) ─► callback ─► go ─► (token request) ─► session ─► returned
 //              │                       └─► a CallbackRefusal                └─► null: the token names nobody
 //              └─► the provider is away
-import { Fault } from '@tunnel/errors';
+import { Fault, type FaultValues } from '@tunnel/errors';
 import { isVisible } from '../http1/characters.ts';
 import { CORE_LIMITS } from '../limits.ts';
 import { claimValues } from './authentication.ts';
@@ -73,7 +73,7 @@ const FAULT_CODES = {
 
 const refused = (why: CallbackRefusal): CallbackVerdict => {
   const code = FAULT_CODES[why];
-  const values = code === 'POLICY_LOGIN_REFUSED' ? { user: 'this visitor' } : {};
+  const values: FaultValues = code === 'POLICY_LOGIN_REFUSED' ? { user: 'this visitor' } : {};
   return { kind: 'refused', why, fault: new Fault(code, values, { internal: `login: ${why}` }) };
 };
 
