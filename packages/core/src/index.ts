@@ -318,3 +318,10 @@ export { renderPolicyAnswer } from './policy/policy-answers.ts';
 export { notedHead, notedOwn } from './policy/response-notes.ts';
 export type * from './policy/policy-step.ts';
 export type * from './policy/policy.ts';
+// policy: globs, path readings, networks, the match of a rule, the limiter
+export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
+export { limiterKeyOf } from './policy/limiter-key.ts';
+export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
+export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
+export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
+export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
