@@ -138,7 +138,7 @@ it.each([
   const refused = await ann.send('GET', '/');
   expect([renderedOf(refused).status, codeOf(refused)]).toEqual([403, 'POLICY_LOGIN_REFUSED']);
   const { body } = renderedOf(refused);
-  expect(body).toContain(claims['email_verified'] === false ? 'u1' : '&#64;');
+  expect(body).toMatch(claims['email_verified'] === false ? /\bu1\b/i : /\bann@/i);
   expect(body).toContain('action="/.tunnel/logout"');
 });
 
@@ -171,7 +171,7 @@ it('logging out is a button on the own page: it ends the session, and no other s
   const ann = new Visitor(ANYONE);
   await ann.logIn();
   const page = renderedOf(await ann.send('GET', '/.tunnel/logout'));
-  expect([page.status, page.body.includes('ann&#64;example.com')]).toEqual([200, true]);
+  expect([page.status, page.body.includes('ann@example.com')]).toEqual([200, true]);
   for (const lines of [[], ['origin: https://evil.example.com'], ['origin: null']]) {
     expect(codeOf(await ann.send('POST', '/.tunnel/logout', lines))).toBe('POLICY_CROSS_ORIGIN');
   }
