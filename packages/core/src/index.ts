@@ -323,5 +323,25 @@ export {
 export type { OnRule, PolicyLists } from './policy/policy-run.ts';
 export { renderPolicyAnswer } from './policy/policy-answers.ts';
 export { notedHead, notedOwn } from './policy/response-notes.ts';
-export type * from './policy/policy-step.ts';
+
+// policy: what one may say, in a file and on the wire; its hash; its rules in words
+export { canonicalJson } from './policy/canonical-json.ts';
+export type {
+  FileAuth,
+  FileLogin,
+  FileMatch,
+  FilePolicy,
+  FilePolicyTable,
+  FileRule,
+  FileToken,
+  FileWebhook,
+  ReadPolicy,
+} from './policy/file-policy.ts';
+export { actionOf } from './policy/policy.ts';
 export type * from './policy/policy.ts';
+export { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy/policy-checks.ts';
+export { policyHash } from './policy/policy-hash.ts';
+export { type PolicyProblem, problemsOfIssues, problemText } from './policy/policy-problems.ts';
+export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
+export type * from './policy/policy-step.ts';
+export { guardWords, summaryOf } from './policy/rule-summary.ts';
