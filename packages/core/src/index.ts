@@ -297,26 +297,21 @@ export {
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
 // policy: rules at work
-export { claimValues } from './policy/authentication.ts';
 export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { changedHead } from './policy/changed-head.ts';
 export { begin, decideConnection, resume } from './policy/evaluate.ts';
 export {
   clearedCookies,
-  clearedLoginCookie,
   loginCookie,
   pendingCookie,
 } from './policy/login-cookies.ts';
 export {
   CALLBACK_PATH,
-  type CallbackVerdict,
   checkCallback,
-  LOGOUT_PATH,
   namedClaims,
   type PendingLogin,
   pendingLogin,
   queryValues,
-  returnPathOf,
   sessionFrom,
   stateOf,
 } from './policy/login-machine.ts';
@@ -345,3 +340,6 @@ export { type PolicyProblem, problemsOfIssues, problemText } from './policy/poli
 export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
 export type * from './policy/policy-step.ts';
 export { guardWords, summaryOf } from './policy/rule-summary.ts';
+
+// policy: what whoever reads one must know of its bounds
+export { CORE_LIMITS } from './limits.ts';
