@@ -4,6 +4,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { homedir } from 'node:os';
 import { inspect } from 'node:util';
 import {
+  CORE_LIMITS,
   canonicalJson,
   type FilePolicy,
   filePolicySchema,

@@ -44,6 +44,7 @@ export interface PolicyBounds {
   readonly POLICY_TOKEN_MIN_CHARS: number;
   readonly POLICY_TOKEN_MAX_CHARS: number;
   readonly POLICY_BODY_MAX_BYTES: number;
+  readonly PASSWORD_MAX_BYTES: number;
 }
 
 const resolveLogin = (login: Table, { source }: PolicyOutline): Table => {
@@ -99,7 +100,7 @@ const resolveBasic = (
 ): Table => {
   const { source, unmadeLine } = at;
   const given = Object.entries((users ?? {}) as Readonly<Record<string, string>>);
-  const listed = typeof file === 'string' ? readUsers(source, [...path, 'users_file'], file) : [];
+  const listed = typeof file === 'string' ? readUsers(at, [...path, 'users_file'], file) : [];
   const lines: Record<string, string> = {};
   for (const [user, password] of [...given, ...listed]) {
     // What every object has, as well.
@@ -114,7 +115,11 @@ const resolveBasic = (
 };
 
 /** Lines `name:password`; empty ones, and those that begin with #, say nothing. */
-const readUsers = (source: PolicySource, path: PolicyPath, file: string): [user: string, password: string][] => {
+const readUsers = (
+  { source, bounds }: PolicyOutline,
+  path: PolicyPath,
+  file: string,
+): [user: string, password: string][] => {
   const expected = 'a file with lines name:password';
   const refuse = (reason: string) => source.refuse(path, expected, `${JSON.stringify(file)}: ${reason}`);
   const answer = readSecretText(source.pathOf(file));
@@ -128,7 +133,7 @@ const readUsers = (source: PolicySource, path: PolicyPath, file: string): [user:
     if (colon < 1 || colon === line.length - 1) throw refuse(`line ${index + 1} is not name:password`);
     if (names.has(user)) throw refuse(`line ${index + 1} names a user once more`);
     const password = line.slice(colon + 1);
-    const most = CORE_LIMITS.PASSWORD_MAX_BYTES;
+    const most = bounds.PASSWORD_MAX_BYTES;
     if (Buffer.byteLength(password) > most) throw refuse(`the password in line ${index + 1} has over ${most} bytes`);
     names.add(user);
     users.push([user, password]);
