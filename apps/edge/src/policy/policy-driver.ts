@@ -6,7 +6,7 @@ import { type Clock, type Logger, LogLimiter, type NameLookup, type Secret } fro
 import { Bounce } from './bounce.ts';
 import { JwtVerifier } from './jwt-verifier.ts';
 import { LimiterTables } from './limiter-tables.ts';
-import { LoginExchange } from './login-exchange.ts';
+import { CodeFlow } from './code-flow.ts';
 import { LoginProviders, type Provider } from './login-providers.ts';
 import { type LoginAbout, Logins } from './logins.ts';
 import { PasswordChecks, type PasswordChecksDeps, type PasswordResult } from './password-checks.ts';
@@ -74,8 +74,8 @@ export class PolicyDriver {
     const documents = new ProviderDocuments(this.#calls, clock);
     this.#jwts = new JwtVerifier(documents, clock);
     this.#providers = new LoginProviders(deps.providers);
-    const exchange = new LoginExchange({ calls: this.#calls, documents, jwts: this.#jwts, clock });
-    this.#logins = new Logins({ seals, bounce: this.bounce, providers: this.#providers, exchange, edgeUrl, clock });
+    const codeFlow = new CodeFlow({ calls: this.#calls, documents, jwts: this.#jwts, clock });
+    this.#logins = new Logins({ seals, bounce: this.bounce, providers: this.#providers, codeFlow, edgeUrl, clock });
     this.#limiters = new LimiterTables(clock);
     this.#log = logger === undefined ? null : new LogLimiter(logger, () => clock.monotonic());
     this.#operatorAuths = new Set(operatorPolicy?.rules.flatMap((rule) => ('auth' in rule ? (rule.auth.jwt ?? []) : [])));
