@@ -368,3 +368,6 @@ export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
 export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
 export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
 export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
+
+// policy: what whoever reads one must know of its bounds
+export { CORE_LIMITS } from './limits.ts';
