@@ -13,6 +13,7 @@ import {
   type RequestHead,
   type ResponseNote,
   type RuleRef,
+  renderPolicyAnswer,
 } from '@tunnel/core';
 import { randomId } from '@tunnel/runtime';
 import type { HeldBodies, HeldBody } from '../../policy/held-bodies.ts';
@@ -22,7 +23,6 @@ import { VisitAbout } from '../../policy/visit-about.ts';
 import type { RouteDecision, RoutedRequest, VisitorInfo } from '../../routing/http-router.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
-import { renderPolicyAnswer } from './own-answer.ts';
 
 /** Whoever reads the visitor: it writes the request's body there as it comes, and says when it is whole. */
 export interface BodyHolder {
