@@ -1,14 +1,23 @@
 // Writes an entry of `tunnels` into config.yml: every other line of the file stays as it is, comments and order included.
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, loadClientConfig } from '@tunnel/runtime';
+import { type ClientConfig, loadClientConfig, PolicySource } from '@tunnel/runtime';
 import { withConfigLock, yamlScalar } from './config-keys.ts';
 import type { Io } from './io.ts';
 import { tryConfig, writePrivateFile } from './private-files.ts';
 
 /** By the keys of config.yml; undefined is left out. */
 export interface EntryKeys {
-  readonly [key: string]: string | number | boolean | EntryKeys | undefined;
+  readonly [key: string]: string | number | boolean | EntryKeys | OneLine | undefined;
+}
+
+/** Written as JSON, which YAML takes too: lists and what is in them. */
+export class OneLine {
+  readonly value: object;
+
+  constructor(value: object) {
+    this.value = value;
+  }
 }
 
 /**
@@ -95,6 +104,7 @@ const entryLines = (name: string, entry: EntryKeys): string[] => [
   `${yamlScalar(name)}:`,
   ...Object.entries(entry).flatMap(([key, value]) => {
     if (value === undefined) return [];
+    if (value instanceof OneLine) return [`${STEP}${key}: ${JSON.stringify(value.value)}`];
     if (typeof value === 'object') return indented(entryLines(key, value), STEP);
     return [`${STEP}${key}: ${yamlScalar(value)}`];
   }),
@@ -104,8 +114,13 @@ const entryLines = (name: string, entry: EntryKeys): string[] => [
 const flow = (entry: EntryKeys): string =>
   `{ ${Object.entries(entry)
     .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => `${yamlScalar(key)}: ${typeof value === 'object' ? flow(value) : yamlScalar(value ?? '')}`)
+    .map(([key, value]) => `${yamlScalar(key)}: ${flowValue(value)}`)
     .join(', ')} }`;
+
+const flowValue = (value: EntryKeys[string]): string => {
+  if (value instanceof OneLine) return JSON.stringify(value.value);
+  return typeof value === 'object' ? flow(value) : yamlScalar(value ?? '');
+};
 
 const isAddition = (before: ClientConfig | null, after: ClientConfig, name: string, entry: EntryKeys): boolean => {
   const { [name]: added, ...tunnels } = after.tunnels;
@@ -118,6 +133,9 @@ const isSaidBy = (said: object, entry: EntryKeys): boolean =>
   Object.entries(entry).every(([key, value]) => {
     const found: unknown = (said as Record<string, unknown>)[key];
     if (value === undefined) return true;
+    if (value instanceof OneLine) {
+      return found instanceof PolicySource && JSON.stringify(found.value) === JSON.stringify(value.value);
+    }
     if (typeof value !== 'object') return found === value;
     return typeof found === 'object' && found !== null && isSaidBy(found, value);
   });

@@ -4,17 +4,37 @@ import {
   type HealthCheck,
   type LocalSpec,
   protocolTraits,
+  TunnelPolicy,
   type TunnelSpec,
 } from '@tunnel/client';
-import type { ClientTunnel } from '@tunnel/runtime';
+import { type ClientTunnel, readPolicySource } from '@tunnel/runtime';
+import type { Io } from './io.ts';
 
 export type NamedTunnel = readonly [name: string, entry: ClientTunnel];
 
-/** What is published, and what others publish. */
-export const planOf = (entries: readonly NamedTunnel[], wait = false) => ({
-  tunnels: entries.filter(([, { p2p_connect }]) => p2p_connect === undefined).map((entry) => specOf(...entry)),
+/** What is published, and what others publish. Policies are read now, and so is what they name. Throws a Fault or a ConfigProblem. */
+export const planOf = (entries: readonly NamedTunnel[], io: Pick<Io, 'env' | 'home'>, wait = false) => ({
+  tunnels: published(entries).map(([name, entry]) => ({ ...specOf(name, entry), ...policyOf(entry, io) })),
   peers: entries.flatMap(([name, entry]) => peerOf(name, entry, wait)),
 });
+
+/** The same without their policies: for whoever looks at what they lead to. */
+export const localPlanOf = (entries: readonly NamedTunnel[]): TunnelSpec[] =>
+  published(entries).map((entry) => specOf(...entry));
+
+const published = (entries: readonly NamedTunnel[]): NamedTunnel[] =>
+  entries.filter(([, { p2p_connect }]) => p2p_connect === undefined);
+
+/** Files that are read besides config.yml: a change of one is a change of its tunnel. */
+export const policyFilesOf = (entries: readonly NamedTunnel[]): string[] => [
+  ...new Set(entries.flatMap(([, { policy }]) => (typeof policy === 'string' ? [policy] : []))),
+];
+
+const policyOf = ({ policy }: ClientTunnel, { env, home }: Pick<Io, 'env' | 'home'>): Pick<TunnelSpec, 'policy'> => {
+  if (policy === undefined) return {};
+  const source = typeof policy === 'string' ? readPolicySource({ file: policy, env, home }) : policy;
+  return { policy: TunnelPolicy.of([source]) };
+};
 
 const peerOf = (name: string, entry: ClientTunnel, wait: boolean): ConnectPeerOptions[] => {
   const { p2p_connect: p2pName, p2p_secret: secret, p2p_service: service, p2p_direct: direct } = entry;
@@ -32,6 +52,8 @@ const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
   ...(entry.idle_secs === undefined ? {} : { idleSecs: entry.idle_secs }),
   ...(entry.proxy_protocol === undefined ? {} : { proxyProtocol: entry.proxy_protocol }),
+  ...(entry.policy_revision === undefined ? {} : { policyRevision: entry.policy_revision }),
+  ...(entry.services === undefined ? {} : { services: entry.services }),
   ...(entry.group === undefined ? {} : { group: entry.group }),
   ...(entry.group_key === undefined ? {} : { groupKey: entry.group_key }),
   ...(entry.health_check === undefined ? {} : { healthCheck: healthCheckOf(entry.health_check) }),

@@ -14,7 +14,7 @@ import { Secret } from '@tunnel/runtime';
 import { LoginFile } from './api/login-file.ts';
 import { PlatformLogin } from './api/platform-login.ts';
 import { defaultConfigPath, type LoadedConfig, loadConfig } from './config-file.ts';
-import { planOf } from './config-plan.ts';
+import { localPlanOf } from './config-plan.ts';
 import type { ServerFlags } from './flags.ts';
 import { type Io, VERSION } from './io.ts';
 import { faultOf } from './problem-report.ts';
@@ -87,7 +87,7 @@ const readKey = (
 const modeOf = (file: string): number | null => (process.platform === 'win32' ? null : statSync(file).mode);
 
 const tunnelsOf = (config: LoadedConfig | null): readonly TunnelSpec[] =>
-  config === null ? [] : planOf(Object.entries(config.values.tunnels)).tunnels;
+  config === null ? [] : localPlanOf(Object.entries(config.values.tunnels));
 
 const askPlatform = async (flags: ServerFlags, io: Io): Promise<PlatformFacts> => {
   const url = new LoginFile(io).read()?.platform.url;

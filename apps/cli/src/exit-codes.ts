@@ -60,7 +60,7 @@ const USAGE: readonly ErrorCode[] = [
 ];
 
 /** Families of codes that say no to a tunnel or to a peer. */
-const REFUSES_TUNNELS: readonly string[] = ['TUNNEL_', 'GROUP_', 'P2P_', 'CLIENT_EDGE_TOO_OLD'];
+const REFUSES_TUNNELS: readonly string[] = ['TUNNEL_', 'GROUP_', 'P2P_', 'POLICY_', 'CLIENT_EDGE_TOO_OLD'];
 
 /** A fault that retrying could have healed only ends a client when its first start was over time. */
 export const exitCodeOf = (fault: Fault): ExitCode => {

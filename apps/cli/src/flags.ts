@@ -28,6 +28,7 @@ export interface ConnectionFlags extends ServerFlags {
 export const FLAG_GROUPS = {
   address: 'Address:',
   service: 'Local service:',
+  access: 'Access:',
   balancing: 'Load balancing:',
   health: 'Health:',
   output: 'Output:',

@@ -13,6 +13,7 @@ import {
   tunnelFields,
   type WantedEntry,
 } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
 import { type ClientConfig, Secret, sha256Hex } from '@tunnel/runtime';
 import { isTunnel, nameOf, type RunningClient, type RunningTunnel } from './running-client.ts';
 
@@ -58,8 +59,9 @@ export class Reloader {
     const wanted = new Map(content.entries.map((entry) => [nameOf(entry), entry]));
     const plan = planReload(running.tunnels.flatMap(runningEntry), [...wanted.values()].map(wantedEntry));
     // All ends before the first beginning: a name or a port may go from one entry to another.
-    const [released] = await Promise.all([
+    const [released, refusals] = await Promise.all([
       Promise.all(plan.reopen.map(async (name) => [name, await running.release(name)] as const)),
+      Promise.all(plan.update.map((name) => updated(running, wanted.get(name) as TunnelSpec))),
       ...plan.retarget.map((name) => running.retarget(wanted.get(name) as TunnelSpec)),
       ...plan.close.map((name) => running.remove(name, 'reloaded')),
     ]);
@@ -67,11 +69,25 @@ export class Reloader {
     for (const name of [...plan.reopen, ...plan.open]) {
       running.begin(wanted.get(name) as TunnelSpec | ConnectPeerOptions, endpoints.get(name) ?? null);
     }
-    for (const name of [...plan.keep, ...plan.retarget]) running.adopt(name);
+    for (const name of [...plan.keep, ...plan.retarget, ...plan.update]) running.adopt(name);
     onApplied?.(content);
+    // All else was carried out; the tunnel goes on with the policy that it had.
+    const refusal = refusals.find((fault) => fault !== null);
+    if (refusal !== undefined && refusal !== null) throw refusal;
     return outcomeOf(plan, restartRequired(comparable(started), comparable(content.values)));
   }
 }
+
+/** null: it was. */
+const updated = async (running: RunningClient, spec: TunnelSpec): Promise<Fault | null> => {
+  try {
+    await running.update(spec);
+    return null;
+  } catch (error) {
+    const { code, message } = Fault.from(error);
+    return Fault.fromWire(code, `${nameOf(spec)}: ${message}`);
+  }
+};
 
 const wantedEntry = (entry: TunnelSpec | ConnectPeerOptions): WantedEntry =>
   isTunnel(entry)

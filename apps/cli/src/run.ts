@@ -15,6 +15,7 @@ import { logsCommand } from './commands/logs.ts';
 import { mcpCommand } from './commands/mcp.ts';
 import { mcpPublishCommand } from './commands/mcp-publish.ts';
 import { p2pCommand } from './commands/p2p.ts';
+import { policyCommand } from './commands/policy.ts';
 import { poolsCommand } from './commands/pools.ts';
 import { readyCommand } from './commands/ready.ts';
 import { replayCommand } from './commands/replay.ts';
@@ -37,7 +38,7 @@ const COMMAND_GROUPS: CommandGroups = [
   ['Models:', [mcpCommand, mcpPublishCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],
-  ['Set up:', [initCommand, checkCommand, serviceCommand, completionCommand]],
+  ['Set up:', [initCommand, checkCommand, policyCommand, serviceCommand, completionCommand]],
 ];
 
 export const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command =>

@@ -68,6 +68,8 @@ export interface RunningClient {
   begin(wanted: TunnelSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void;
   /** The tunnel of that name leads elsewhere from now on. */
   retarget(spec: TunnelSpec): Promise<void>;
+  /** The tunnel of that name has another policy or other services from now on, and maybe another target. Rejects with why it has not. */
+  update(spec: TunnelSpec): Promise<void>;
   /** Closed to be begun again under other terms; nobody is told of an end. Settles with the tunnel that it was. */
   release(name: string): Promise<Tunnel | null>;
   /** The file names it now. */
@@ -148,7 +150,7 @@ export class TunnelsOfRun implements RunningClient {
     const entries = [...this.#entries.values()];
     for (const { wanted } of entries) await this.#watchRequests(client, wanted);
     this.#client = client;
-    for (const entry of this.#entries.values()) void this.#ask(client, entry, null);
+    for (const entry of this.#entries.values()) entry.asked = this.#ask(client, entry, null);
   }
 
   /** A refusal is told by its event. */
@@ -190,7 +192,7 @@ export class TunnelsOfRun implements RunningClient {
   begin(wanted: TunnelSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void {
     const entry = new Entry(wanted, 'file', this.#client === null);
     this.#add(entry);
-    if (this.#client !== null) void this.#ask(this.#client, entry, endpointOf);
+    if (this.#client !== null) entry.asked = this.#ask(this.#client, entry, endpointOf);
   }
 
   async retarget(spec: TunnelSpec): Promise<void> {
@@ -198,6 +200,16 @@ export class TunnelsOfRun implements RunningClient {
     if (entry === undefined) return;
     entry.wanted = spec;
     await this.#client?.find(entry.name)?.retarget(spec);
+  }
+
+  async update(spec: TunnelSpec): Promise<void> {
+    const entry = this.#entries.get(nameOf(spec));
+    if (entry === undefined) return;
+    // Asked for under the terms of before: those come first.
+    await entry.asked;
+    if (!this.#has(entry)) return;
+    await this.#client?.find(entry.name)?.update(spec, spec);
+    entry.wanted = spec;
   }
 
   async release(name: string): Promise<Tunnel | null> {
@@ -307,6 +319,8 @@ class Entry implements RunningTunnel {
   wanted: TunnelSpec | ConnectPeerOptions;
   source: TunnelSource;
   isClosing = false;
+  /** Settles with the edge's first answer, whichever it is; at once before it was asked. */
+  asked: Promise<void> = Promise.resolve();
   tunnel: Tunnel | null = null;
   connection: PeerConnection | null = null;
   lastError: Fault | null = null;

@@ -20,7 +20,7 @@ import { StatusEmitter, type StatusListener } from './status.ts';
 import { StreamHandler } from './stream-handler.ts';
 import { type Tunnel, TunnelEntry } from './tunnel.ts';
 import { TunnelRegistry } from './tunnel-registry.ts';
-import { checkTunnelSpec, type TunnelSpec } from './tunnel-spec.ts';
+import { checkTunnelSpec, concealKey, type TunnelSpec } from './tunnel-spec.ts';
 
 export interface CloseOptions {
   /** How long visitors that are being served may take; 0, the default, cuts them off. */
@@ -193,13 +193,14 @@ class TunnelClient implements Client {
 
   async open(spec: TunnelSpec, { endpointOf }: OpenOptions = {}): Promise<Tunnel> {
     this.#refuseWhenEnding();
-    checkTunnelSpec(spec);
+    const wanted = concealKey(spec);
+    checkTunnelSpec(wanted);
     const { clock, random } = this.#settings;
     const previous = endpointOf instanceof TunnelEntry ? endpointOf.endpoint : {};
-    const tunnel = new TunnelEntry(spec, { backoff: new Backoff(clock, random), owner: this.#registry, previous });
-    if (tunnel.protocol === 'p2p') {
-      await this.#peers.publish(tunnel);
-      // The end may have come while its parts were loaded.
+    const tunnel = new TunnelEntry(wanted, { backoff: new Backoff(clock, random), owner: this.#registry, previous });
+    if (tunnel.protocol === 'p2p' || wanted.policy !== undefined) {
+      await (tunnel.protocol === 'p2p' ? this.#peers.publish(tunnel) : tunnel.makePolicy());
+      // The end may have come while its parts were loaded, or its passwords hashed.
       if (this.#isEnding) tunnel.ended();
       this.#refuseWhenEnding();
     }
@@ -345,7 +346,7 @@ class TunnelClient implements Client {
       clock: this.#settings.clock,
       find: (tunnelId) => this.#registry.find(tunnelId),
       expectsTunnels: () => this.#registry.hasPendingRegistrations,
-      tap: (visitor, tunnel, stream) => this.#requests.tap(visitor, tunnel, stream),
+      tap: (visitor, tunnel, stream, service) => this.#requests.tap(visitor, tunnel, stream, service),
       report: this.#settings.report,
       emit: (event) => this.#status.emit(event),
     });

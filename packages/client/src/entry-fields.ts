@@ -2,9 +2,10 @@
 // filled in, secrets as hashes.
 import type { EntryFields } from '@tunnel/core';
 import { healthCheckSpec } from '@tunnel/protocol';
+import { serviceTexts } from './forward/service-targets.ts';
 import { p2pSecretHash, p2pSecretOf } from './p2p-secret.ts';
 import type { ConnectPeerOptions } from './peer-types.ts';
-import { registrationFields, type TunnelSpec } from './tunnel-spec.ts';
+import { policyOf, registrationFields, type TunnelSpec } from './tunnel-spec.ts';
 
 /** Of a spec that was checked. Its name is not part of it. */
 export const tunnelFields = (spec: TunnelSpec): EntryFields => {
@@ -19,6 +20,9 @@ export const tunnelFields = (spec: TunnelSpec): EntryFields => {
       : { health_check: healthCheckSpec.parse(check) }),
     ...(spec.protocol === 'https' ? { local_tls_verify: spec.localTlsVerify ?? true } : {}),
     ...(spec.proxyProtocol === undefined ? {} : { proxy_protocol: spec.proxyProtocol }),
+    ...(spec.services === undefined ? {} : { services: serviceTexts(spec.services) }),
+    // As it would be sent: with what its files and variables say now.
+    ...(spec.policy === undefined ? {} : { policy: policyOf(spec)?.fingerprint }),
     ...(spec.protocol === 'p2p' ? { p2p_direct: spec.direct ?? true } : {}),
   };
 };

@@ -52,17 +52,32 @@ export type {
   PublishedPeer,
 } from './peer-types.ts';
 export { checkPeerOptions } from './peers/peers.ts';
+export { hashPassword } from './policy/password-hashes.ts';
+export {
+  type PolicyTestRequest,
+  type PolicyVerdict,
+  type TracedRule,
+  testPolicy,
+} from './policy/test-policy.ts';
+export {
+  type PolicyAbout,
+  type PolicyInput,
+  readPolicyFile,
+  TunnelPolicy,
+} from './policy/tunnel-policy.ts';
 export { dialThrough } from './proxy/dial-through.ts';
 export { type Proxy, type ProxyParseOptions, parseProxy } from './proxy/proxy-address.ts';
 export { type ProxyFor, proxyFor } from './proxy/proxy-for.ts';
 export type { RequestEvent, RequestListener } from './requests/request-record.ts';
 export type { SessionFacts } from './session.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
-export type {
-  DatagramWay,
-  Tunnel,
-  TunnelHealth,
-  TunnelState,
-  TunnelTarget,
+export {
+  type DatagramWay,
+  policyToSend,
+  type Tunnel,
+  type TunnelGuard,
+  type TunnelHealth,
+  type TunnelState,
+  type TunnelTarget,
 } from './tunnel.ts';
 export { checkTunnelSpec, type HealthCheck, type TunnelSpec } from './tunnel-spec.ts';

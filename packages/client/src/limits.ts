@@ -113,6 +113,8 @@ export const CLIENT_LIMITS = {
   INSPECTOR_CONNECTIONS_MAX: 64,
   /** events that wait for one open page; a page that reads slower is told to load again */
   INSPECTOR_LAG_MAX_BYTES: 1 * MiB,
+  /** passwords of policies whose hashes are kept, so that a reload makes them once */
+  POLICY_PASSWORD_LINES_MAX: 1000,
   /** all checks of the doctor together */
   DOCTOR_WITHIN_MS: 20_000,
   /** round trips that the doctor takes, on the control connection and on a carrier */

@@ -19,7 +19,7 @@ export interface StreamHandlerDeps {
   /** Of what cost one visitor, and no other. */
   readonly report: ReportInternalError;
   /** The visitor's end with somebody looking at the requests that pass; itself when nobody wants to know. */
-  readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry, stream: RequestStream) => ByteDuplex;
+  readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry, stream: RequestStream, service?: string) => ByteDuplex;
   /** Instead of the one of the tunnel's kind. */
   readonly forward?: Forwarder;
   readonly flows?: OpenFlows;
@@ -54,9 +54,10 @@ export class StreamHandler {
     return this.#served;
   }
 
-  onStream(stream: MuxStream, { tunnelId, peerId }: StreamHead): void {
+  onStream(stream: MuxStream, head: StreamHead): void {
+    const { tunnelId, peerId } = head;
     const serve = (tunnel: TunnelEntry): void => {
-      if (tunnel.published === null) this.#serve(stream, tunnel);
+      if (tunnel.published === null) this.#serve(stream, head, tunnel);
       else if (peerId === undefined) refuseUnknown(stream);
       // No visitor: what comes of it is served when it comes.
       else tunnel.published.accept(stream, peerId);
@@ -66,7 +67,7 @@ export class StreamHandler {
 
   /** Of a peer: taken to the local service as a visitor of a tcp tunnel is. */
   servePeer(stream: MuxStream, tunnel: TunnelEntry): void {
-    this.#serve(stream, tunnel, kindOf('tcp').forward);
+    this.#serve(stream, { tunnelId: tunnel.tunnelId, visitor: '' }, tunnel, kindOf('tcp').forward);
   }
 
   servePeerFlow(stream: DatagramStream, head: StreamHead, tunnel: TunnelEntry): void {
@@ -106,14 +107,20 @@ export class StreamHandler {
     await new Promise<void>((resolve) => this.#idleWaiters.add(resolve));
   }
 
-  #serve(stream: MuxStream, tunnel: TunnelEntry, ofKind = kindOf(tunnel.protocol).forward): void {
+  #serve(
+    stream: MuxStream,
+    head: StreamHead,
+    tunnel: TunnelEntry,
+    ofKind = kindOf(tunnel.protocol).forward,
+  ): void {
     const { tap, report, forward = ofKind } = this.#deps;
     if (forward === null) return refuseUnknown(stream);
     const onDone = this.oneMore();
     forward(stream, tunnel, {
+      head,
       onDialFailed: (fault) => this.#notice(tunnel, () => fault),
       onDone,
-      tap: (visitor) => tap(visitor, tunnel, stream),
+      tap: (visitor) => tap(visitor, tunnel, stream, head.service),
       abandon: report,
     }).catch((error: unknown) => this.#broken(stream, error, 'client.forward', onDone));
   }

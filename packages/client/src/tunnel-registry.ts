@@ -8,13 +8,15 @@ import type { ClientSettings } from './options.ts';
 import { HealthReporter } from './probes/health-reporter.ts';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
-import type { DatagramWay, TunnelEntry } from './tunnel.ts';
+import type { DatagramWay, NextTerms, TunnelEntry } from './tunnel.ts';
 import { localAddress, registrationFields } from './tunnel-spec.ts';
 
 /** The connection on which to ask. */
 export interface RegistryLink {
   /** What client and edge have agreed on. */
   readonly capabilities: readonly string[];
+  /** The edge knew the session, and has its tunnels. */
+  readonly resumed: boolean;
   send(message: ControlMessageInput): void;
   /** The edge does not answer: the connection is worth nothing. */
   drop(fault: Fault): void;
@@ -35,7 +37,9 @@ interface PendingRequest {
   readonly tunnel: TunnelEntry;
   readonly kind: 'register' | 'unregister';
   readonly timer: Timer;
-  readonly onAnswer?: () => void;
+  /** Of a tunnel that lives: what it becomes when the edge takes it. A refusal then leaves it as it is. */
+  readonly next?: NextTerms;
+  readonly onAnswer?: (fault?: Fault) => void;
 }
 
 export class TunnelRegistry {
@@ -112,7 +116,7 @@ export class TunnelRegistry {
     this.#link = null;
     for (const request of this.#pending.values()) {
       request.timer.cancel();
-      request.onAnswer?.();
+      request.onAnswer?.(LOST());
     }
     this.#pending.clear();
     for (const timer of this.#retries.values()) timer.cancel();
@@ -148,8 +152,7 @@ export class TunnelRegistry {
       case 'Registered':
         return this.#deps.settings.logger.debug({ port: message.assigned_port }, 'the port of a group is bound');
       case 'TunnelUnregistered':
-        this.#answered(message.request_id);
-        return;
+        return this.#answered(message.request_id)?.onAnswer?.();
       default:
         return;
     }
@@ -176,7 +179,20 @@ export class TunnelRegistry {
     if (!kindOf(tunnel.protocol).carriesRequests) return;
     // One that is on its way may have said the old things.
     await tunnel.opened.catch(() => {});
-    if (tunnel.state === 'open') await new Promise<void>((resolve) => this.#register(tunnel, resolve));
+    if (tunnel.state === 'open') await new Promise<void>((resolve) => this.#register(tunnel, () => resolve()));
+  }
+
+  /** One that the edge does not have just now brings the new terms when it is back. */
+  async updated(tunnel: TunnelEntry, next: NextTerms): Promise<void> {
+    await tunnel.opened.catch(() => {});
+    if (!this.#tunnels.has(tunnel)) throw new Fault('TUNNEL_CLOSED');
+    if (tunnel.state !== 'open') {
+      tunnel.become(next);
+      return this.#deps.onChanged();
+    }
+    await new Promise<void>((resolve, reject) => {
+      this.#register(tunnel, (fault) => (fault === undefined ? resolve() : reject(fault)), next);
+    });
   }
 
   /** The whole client ends; nobody waits for answers any more. */
@@ -197,30 +213,31 @@ export class TunnelRegistry {
     }
   }
 
-  #register(tunnel: TunnelEntry, onAnswer = (): void => {}): void {
+  #register(tunnel: TunnelEntry, onAnswer: (fault?: Fault) => void = () => {}, next?: NextTerms): void {
     this.#retries.get(tunnel)?.cancel();
     this.#retries.delete(tunnel);
-    if (this.#link === null) return onAnswer();
-    const { capability } = kindOf(tunnel.protocol);
-    // An older edge would read the registration as one of a kind that it knows, or refuse it in words of its own time.
-    if (capability !== null && !this.#link.capabilities.includes(capability)) {
-      this.#refused(tunnel, new Fault('CLIENT_EDGE_TOO_OLD', { protocol: tunnel.protocol }), true);
-      onAnswer();
+    const { spec, sent } = next ?? { spec: tunnel.spec, sent: tunnel.sentPolicy };
+    if (this.#link === null) return onAnswer(LOST());
+    const tooOld = refusalOfAge(tunnel, sent !== null, this.#link.capabilities);
+    if (tooOld !== null) {
+      if (next === undefined) this.#refused(tunnel, tooOld, true);
+      onAnswer(tooOld);
       return this.#deps.onAnswer();
     }
-    this.#ask({ tunnel, kind: 'register', onAnswer }, (requestId) => ({
+    this.#ask({ tunnel, kind: 'register', onAnswer, ...(next === undefined ? {} : { next }) }, (requestId) => ({
       type: 'RegisterTunnel',
       request_id: requestId,
       name: tunnel.name,
       protocol: tunnel.protocol,
-      local_addr: localAddress(tunnel.spec),
-      ...registrationFields(tunnel.spec, tunnel.assignment),
+      local_addr: localAddress(spec),
+      ...registrationFields(spec, tunnel.assignment),
+      ...(sent === null ? {} : { policy: sent.policy }),
     }));
   }
 
   #unregister(tunnel: TunnelEntry, tunnelId: string): Promise<void> {
     return new Promise((resolve) => {
-      this.#ask({ tunnel, kind: 'unregister', onAnswer: resolve }, (requestId) => ({
+      this.#ask({ tunnel, kind: 'unregister', onAnswer: () => resolve() }, (requestId) => ({
         type: 'UnregisterTunnel',
         request_id: requestId,
         tunnel_id: tunnelId,
@@ -245,18 +262,27 @@ export class TunnelRegistry {
     const request = this.#pending.get(requestId);
     this.#pending.delete(requestId);
     request?.timer.cancel();
-    request?.onAnswer?.();
     return request;
   }
 
   #onRegistered(message: MessageOf<'TunnelRegistered'>): void {
-    const tunnel = this.#answered(message.request_id)?.tunnel;
+    const { tunnel, next, onAnswer } = this.#answered(message.request_id) ?? {};
     if (tunnel === undefined) return;
     if (!this.#tunnels.has(tunnel)) {
       // Closed while the request was on its way.
       void this.#unregister(tunnel, message.tunnel_id);
-      return;
+      return onAnswer?.();
     }
+    const { sent } = next ?? { sent: tunnel.sentPolicy };
+    const unguarded = refusalOfHash(tunnel, sent?.hash, message.policy_hash, this.#link?.resumed ?? false);
+    if (unguarded !== null) {
+      // Rather no tunnel than one with other rules, or none.
+      void this.#unregister(tunnel, message.tunnel_id);
+      this.#refused(tunnel, unguarded, true);
+      onAnswer?.(unguarded);
+      return this.#deps.onAnswer();
+    }
+    if (next !== undefined) this.#become(tunnel, next);
     const previousUrl = tunnel.publicUrl;
     this.#byId.delete(tunnel.tunnelId);
     const change = tunnel.registered(message);
@@ -270,15 +296,22 @@ export class TunnelRegistry {
     if (kindOf(tunnel.protocol).forwardFlow !== null) this.#link?.reserveForDatagrams();
     this.#tellDatagrams(tunnel);
     tunnel.published?.reportAll();
+    onAnswer?.();
     this.#deps.onAnswer();
+  }
+
+  #become(tunnel: TunnelEntry, next: NextTerms): void {
+    tunnel.become(next);
+    if (next.isElsewhere) this.#health.retargeted(tunnel);
   }
 
   #onError(message: MessageOf<'TunnelError'>): void {
     const request = message.request_id === undefined ? undefined : this.#answered(message.request_id);
     const tunnel = request?.tunnel ?? this.#byId.get(message.tunnel_id ?? '');
-    // An unregistration that fails has nothing left to end.
-    if (tunnel !== undefined && request?.kind !== 'unregister') {
-      const fault = Fault.fromWire(message.code, message.message);
+    const fault = Fault.fromWire(message.code, message.message);
+    request?.onAnswer?.(fault);
+    // An unregistration that fails has nothing left to end; other terms that are refused leave a tunnel as it was.
+    if (tunnel !== undefined && request?.kind !== 'unregister' && request?.next === undefined) {
       this.#refused(tunnel, fault, request === undefined || !message.retryable);
     }
     this.#deps.onAnswer();
@@ -310,3 +343,36 @@ export class TunnelRegistry {
     this.#retries.delete(tunnel);
   }
 }
+
+const LOST = (): Fault => new Fault('CARRIER_LOST');
+
+/** An older edge would read the registration as one of a kind that it knows, and publish without its rules what has rules. */
+const refusalOfAge = (tunnel: TunnelEntry, hasPolicy: boolean, capabilities: readonly string[]): Fault | null => {
+  const { capability } = kindOf(tunnel.protocol);
+  if (capability !== null && !capabilities.includes(capability)) {
+    return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: tunnel.protocol });
+  }
+  if (!hasPolicy || capabilities.includes(CAPABILITY.POLICY)) return null;
+  return new Fault('POLICY_UNSUPPORTED', { name: tunnel.name });
+};
+
+const HASH_SHOWN_CHARS = 8;
+
+/**
+ * Whether what is in force is what was sent. A member of a group that comes back with its session is let in under the group's policy, which may be a
+ * newer one: there any will do, but none.
+ */
+const refusalOfHash = (
+  { name, group, tunnelId }: TunnelEntry,
+  sent: string | undefined,
+  inForce: string | undefined,
+  isResumed: boolean,
+): Fault | null => {
+  if (sent === undefined || sent === inForce) return null;
+  if (inForce === undefined) return new Fault('POLICY_UNSUPPORTED', { name });
+  if (group !== null && isResumed && tunnelId !== '') return null;
+  const [theirs, ours] = [inForce, sent].map((hash) => hash.slice(0, HASH_SHOWN_CHARS));
+  return new Fault('POLICY_INVALID', {
+    reason: `the edge has another policy (${theirs}) than it was sent (${ours}): tunnel '${name}' was not opened`,
+  });
+};

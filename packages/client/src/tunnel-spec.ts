@@ -13,7 +13,9 @@ import {
 import { Secret, sha256Hex } from '@tunnel/runtime';
 import { type Assignment, KIND_KEYS, type KindSpec, kindOf } from './forward/kinds.ts';
 import { checkLocalSpec, isPort, type LocalSpec, localAuthority } from './forward/local-target.ts';
+import { checkServices } from './forward/service-targets.ts';
 import { checkP2pName, p2pSecretOf } from './p2p-secret.ts';
+import { type PolicyAbout, type PolicyInput, policyFrom, type TunnelPolicy } from './policy/tunnel-policy.ts';
 
 /** How the local service is to be probed. */
 export interface HealthCheck {
@@ -42,7 +44,15 @@ interface GroupSpec {
   readonly healthCheck?: HealthCheck;
 }
 
-export interface TunnelSpec extends GroupSpec, KindSpec, LocalSpec {
+/** Who may visit a tunnel, and what happens to requests on the way. */
+interface GuardSpec {
+  /** A file, the rules, or `{ login, rules }`: docs/policy.md. Passwords leave the process as scrypt, tokens as SHA-256. */
+  readonly policy?: PolicyInput;
+  /** Groups: a member with a higher one replaces the policy of all; 0 when left out. */
+  readonly policyRevision?: number;
+}
+
+export interface TunnelSpec extends GroupSpec, GuardSpec, KindSpec, LocalSpec {
   /** `https`: the local service speaks TLS. */
   readonly protocol: TunnelProtocol;
   /** For people; `<protocol>-<port>`, or after the socket or the folder, when left out. */
@@ -73,11 +83,39 @@ export const checkTunnelSpec = (spec: TunnelSpec): void => {
     throw new Fault('CLIENT_USAGE', { reason: 'the subdomain has more than 63 characters' });
   }
   checkGroupSpec(spec);
+  checkGuard(spec);
   if (protocol === 'p2p') {
     checkP2pName(spec.p2pName);
     p2pSecretOf(spec.secret);
   }
   checkFrame(spec);
+};
+
+/** What a policy is judged with. */
+export const policyAbout = ({ protocol, services = {} }: TunnelSpec): PolicyAbout => ({
+  protocol,
+  services: serviceNames(services),
+});
+
+/** In one order, however they were written: they are part of what the edge answers with. */
+const serviceNames = (services: NonNullable<TunnelSpec['services']>): string[] => Object.keys(services).sort();
+
+const checkGuard = (spec: TunnelSpec): void => {
+  const { policy, policyRevision, services } = spec;
+  if (services !== undefined) checkServices(services);
+  if (policyRevision !== undefined && !(Number.isSafeInteger(policyRevision) && policyRevision >= 0)) {
+    throw new Fault('CLIENT_USAGE', { reason: 'the revision of a policy must be a whole number from 0' });
+  }
+  if (policy !== undefined) policyFrom(policy).check(policyAbout(spec));
+};
+
+/** Of a spec that was concealed: read once. */
+export const policyOf = ({ policy }: TunnelSpec): TunnelPolicy | null =>
+  policy === undefined ? null : policyFrom(policy);
+
+export const groupKeyOf = ({ group, groupKey }: TunnelSpec): Secret | null => {
+  if (group === undefined || groupKey === undefined) return null;
+  return typeof groupKey === 'string' ? new Secret(groupKey) : groupKey;
 };
 
 /** The client serves the folder itself: there is nothing to probe, and nobody who speaks HTTP/2. */
@@ -97,7 +135,10 @@ const checkKeys = (spec: TunnelSpec): void => {
   if (idleSecs !== undefined && !(Number.isInteger(idleSecs) && idleSecs >= 5 && idleSecs <= 3600)) {
     throw refuse('the idle time must be a whole number of seconds from 5 to 3600');
   }
-  if (proxyProtocol !== undefined && proxyProtocol !== 'v2') throw refuse('the PROXY protocol of udp is v2');
+  if (proxyProtocol !== undefined && proxyProtocol !== 'v1' && proxyProtocol !== 'v2') {
+    throw refuse('the PROXY protocol is v1 or v2');
+  }
+  if (protocol === 'udp' && proxyProtocol === 'v1') throw refuse('the PROXY protocol of udp is v2');
 };
 
 /** Whatever else has no words of its own above: better here than as a frame that nobody answers. */
@@ -129,18 +170,26 @@ const checkAddresses = (spec: TunnelSpec): void => {
  */
 export const registrationFields = (spec: TunnelSpec, previous: Assignment): RegistrationFields => ({
   ...groupFields(spec),
+  ...guardFields(spec),
   ...(previous.tunnelId === undefined ? {} : { tunnel_id: previous.tunnelId }),
   ...kindOf(spec.protocol).endpointFields(spec, previous),
+});
+
+/** The policy itself takes its time to be made, and is added by whoever has it. */
+const guardFields = ({ policyRevision, services }: TunnelSpec): RegistrationFields => ({
+  ...(policyRevision === undefined ? {} : { policy_revision: policyRevision }),
+  ...(services === undefined ? {} : { services: serviceNames(services) }),
 });
 
 /** As a Host header would name it: `rewrite` sends exactly this. */
 export const localAddress = (spec: TunnelSpec): string => localAuthority(spec, kindOf(spec.protocol).defaultPort);
 
-/** The same, with keys and secrets that no log, error or inspection shows. */
+/** The same, with keys, secrets and a policy that no log, error or inspection shows. Throws a Fault for a policy that is none. */
 export const concealKey = (spec: TunnelSpec): TunnelSpec => ({
   ...spec,
   ...(typeof spec.groupKey === 'string' ? { groupKey: new Secret(spec.groupKey) } : {}),
   ...(typeof spec.secret === 'string' ? { secret: new Secret(spec.secret) } : {}),
+  ...(spec.policy === undefined ? {} : { policy: policyFrom(spec.policy) }),
 });
 
 /** Throws a Fault. The edge would refuse the same, and not as soon. */

@@ -1,6 +1,6 @@
 // One tunnel as its owner sees it, and as the client holds it across connections, with its live counts.
 import { inspect } from 'node:util';
-import { type HealthReport, isRetarget, type ProbedHealth } from '@tunnel/core';
+import { type HealthReport, hasOtherTarget, isRetarget, isUpdate, type ProbedHealth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MessageOf, TunnelProtocol } from '@tunnel/protocol';
 import type { Backoff } from './backoff.ts';
@@ -9,9 +9,11 @@ import { type Assignment, kindOf } from './forward/kinds.ts';
 import { LocalAddresses } from './forward/local-addresses.ts';
 import { type LocalSpec, type LocalTarget, localLabel, localTargetOf, localText } from './forward/local-target.ts';
 import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
+import { serviceTargets } from './forward/service-targets.ts';
 import { UnreportedDrops } from './forward/unreported-drops.ts';
 import type { PublishedPeer, TunnelPeers } from './peer-types.ts';
-import { checkTunnelSpec, concealKey, type TunnelSpec } from './tunnel-spec.ts';
+import type { SentPolicy } from './policy/tunnel-policy.ts';
+import { checkTunnelSpec, concealKey, groupKeyOf, policyAbout, policyOf, type TunnelSpec } from './tunnel-spec.ts';
 
 /**
  * opening: asked for, never answered yet · open: visitors are served · away: the connection is lost, or the edge
@@ -27,6 +29,9 @@ export interface DatagramWay {
   readonly path: 'udp' | 'carrier';
   readonly reason: string;
 }
+
+/** What guards it, and what requests may be sent to besides: as in a spec. What is left out is left out of the tunnel, too. */
+export type TunnelGuard = Pick<TunnelSpec, 'policy' | 'policyRevision' | 'services'>;
 
 /** Where visitors are taken to: as in a spec. What is left out of the rest of it stays as it was. */
 export type TunnelTarget = LocalSpec & Partial<Pick<TunnelSpec, 'localProtocol' | 'localTlsVerify' | 'healthCheck'>>;
@@ -50,6 +55,8 @@ export interface Tunnel {
   /** The public port or subdomain. */
   readonly label: string;
   readonly warnings: readonly string[];
+  /** What guards it, in a few words; null: it has no policy, and is open to everyone. */
+  readonly guard: string | null;
   /** The group that it asks to join; null: it stands alone. */
   readonly group: string | null;
   /** Of the local service, by its health check. */
@@ -68,6 +75,11 @@ export interface Tunnel {
    * place. Settles when the edge will send no request to the old service any more.
    */
   retarget(target: TunnelTarget): Promise<void>;
+  /**
+   * Another policy, other services, and the target along with them: asked for again under its id, in force from the next request on. Connections
+   * stay. Rejects with the edge's reason when it refuses: then all is as it was.
+   */
+  update(guard: TunnelGuard, target?: TunnelTarget): Promise<void>;
   /** No new visitors; those that are there may finish. */
   close(): Promise<void>;
 }
@@ -76,6 +88,17 @@ export interface TunnelOwner {
   readonly close: (tunnel: TunnelEntry) => Promise<void>;
   /** Its target is another one by now. */
   readonly retargeted: (tunnel: TunnelEntry) => Promise<void>;
+  /** It is to become this; `tunnel.become()` when the edge has taken it. */
+  readonly updated: (tunnel: TunnelEntry, next: NextTerms) => Promise<void>;
+}
+
+/** What a tunnel is to be from some moment on. */
+export interface NextTerms {
+  readonly spec: TunnelSpec;
+  /** null: without a policy. */
+  readonly sent: SentPolicy | null;
+  /** Visitors are taken to another service, too. */
+  readonly isElsewhere: boolean;
 }
 
 type Answer = MessageOf<'TunnelRegistered'>;
@@ -94,6 +117,8 @@ export class TunnelEntry implements Tunnel {
   /** Made once for all visitors until the next change. */
   #target: LocalTarget;
   #addresses: LocalAddresses;
+  #services: ReadonlyMap<string, LocalTarget>;
+  #sent: SentPolicy | null = null;
   #published: TunnelPeers | null = null;
   #onUnpublished: () => void = () => {};
   #state: TunnelState = 'opening';
@@ -112,6 +137,7 @@ export class TunnelEntry implements Tunnel {
     this.#spec = concealKey(spec);
     this.protocol = spec.protocol;
     this.#target = targetOf(spec);
+    this.#services = servicesOf(spec);
     this.#addresses = new LocalAddresses(this.localHost ?? '');
     this.name = spec.name ?? spec.p2pName ?? `${spec.protocol}-${localLabel(spec)}`;
     this.group = spec.group ?? null;
@@ -193,7 +219,25 @@ export class TunnelEntry implements Tunnel {
   }
 
   get warnings(): readonly string[] {
-    return this.#answer?.warnings ?? [];
+    return [...(this.#answer?.warnings ?? []), ...this.#guardWarnings()];
+  }
+
+  get guard(): string | null {
+    return policyOf(this.#spec)?.guard ?? null;
+  }
+
+  /** As the edge was sent it; null: it has none. */
+  get sentPolicy(): SentPolicy | null {
+    return this.#sent;
+  }
+
+  readonly serviceTarget = (name: string): LocalTarget | undefined => this.#services.get(name);
+
+  #guardWarnings(): readonly string[] {
+    const policy = policyOf(this.#spec);
+    if (policy === null) return [];
+    const inClear = policy.hasLogin && this.publicUrl.startsWith('http://');
+    return [...policy.warnings(policyAbout(this.#spec)), ...(inClear ? [LOGIN_IN_CLEAR] : [])];
   }
 
   get counts(): TrafficCounts {
@@ -240,14 +284,42 @@ export class TunnelEntry implements Tunnel {
     const spec = concealKey({ ...rest, ...target });
     checkTunnelSpec(spec);
     if (!isRetarget(tunnelFields(this.#spec), tunnelFields(spec))) {
-      throw new Fault('CLIENT_USAGE', {
-        reason: `the edge has to know of this change of ${this.name}: the tunnel must be closed and opened anew`,
-      });
+      throw this.#mustReopen();
     }
     this.#target = targetOf(spec);
     this.#spec = spec;
     this.#addresses = new LocalAddresses(this.localHost ?? '');
     await this.#owner.retargeted(this);
+  }
+
+  #mustReopen(): Fault {
+    return new Fault('CLIENT_USAGE', {
+      reason: `the edge has to know of this change of ${this.name}: the tunnel must be closed and opened anew`,
+    });
+  }
+
+  async update(guard: TunnelGuard, target?: TunnelTarget): Promise<void> {
+    const { policy: _policy, policyRevision: _revision, services: _services, ...rest } = this.#spec;
+    const { localHost: _host, localPort: _port, localSocket: _socket, files: _files, ...targetless } = rest;
+    const spec = concealKey({ ...(target === undefined ? rest : { ...targetless, ...target }), ...guard });
+    checkTunnelSpec(spec);
+    const [before, after] = [tunnelFields(this.#spec), tunnelFields(spec)];
+    if (!isUpdate(before, after)) throw this.#mustReopen();
+    await this.#owner.updated(this, { spec, sent: await sentOf(spec), isElsewhere: hasOtherTarget(before, after) });
+  }
+
+  /** Before it is asked for: its policy as it is sent. */
+  async makePolicy(): Promise<void> {
+    this.#sent = await sentOf(this.#spec);
+  }
+
+  become({ spec, sent, isElsewhere }: NextTerms): void {
+    this.#spec = spec;
+    this.#sent = sent;
+    this.#services = servicesOf(spec);
+    if (!isElsewhere) return;
+    this.#target = targetOf(spec);
+    this.#addresses = new LocalAddresses(this.localHost ?? '');
   }
 
   /** p2p, before it is asked for: who takes its relay streams. */
@@ -303,3 +375,15 @@ export class TunnelEntry implements Tunnel {
 }
 
 const targetOf = (spec: TunnelSpec): LocalTarget => localTargetOf(spec, kindOf(spec.protocol).localTls(spec));
+
+const servicesOf = (spec: TunnelSpec): ReadonlyMap<string, LocalTarget> =>
+  serviceTargets(spec.services ?? {}, kindOf(spec.protocol).localTls(spec));
+
+/** Of any spec, checked or not: its policy as the edge would be sent it. */
+export const policyToSend = async (spec: TunnelSpec): Promise<SentPolicy['policy'] | null> =>
+  (await sentOf(concealKey(spec)))?.policy ?? null;
+
+const sentOf = async (spec: TunnelSpec): Promise<SentPolicy | null> =>
+  (await policyOf(spec)?.sent(groupKeyOf(spec), policyAbout(spec).services)) ?? null;
+
+const LOGIN_IN_CLEAR = 'the login runs over plain http: whoever is on the way can take it over; give the edge a certificate';

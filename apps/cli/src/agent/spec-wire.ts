@@ -1,5 +1,5 @@
 // A tunnel to be added, on its way from the command that asks for it to the client that opens it: JSON with the names of the library.
-import { checkTunnelSpec, type TunnelSpec } from '@tunnel/client';
+import { checkTunnelSpec, policyToSend, type TunnelSpec } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
 
@@ -27,12 +27,23 @@ const KEYS: Readonly<Partial<Record<keyof TunnelSpec, Kind>>> = {
   group: 'string',
   groupKey: 'string',
   healthCheck: 'object',
+  policy: 'object',
+  policyRevision: 'number',
+  services: 'object',
 };
 
-/** The key of a group goes along: the socket is its owner's alone, and so is the client behind it. */
-export const specToWire = (spec: NamedSpec): object => {
+/**
+ * The key of a group goes along: the socket is its owner's alone, and so is the client behind it. A policy goes as the edge would be sent it: no
+ * password, no token, and no file that would be looked for from another folder.
+ */
+export const specToWire = async (spec: NamedSpec): Promise<object> => {
   const { groupKey } = spec;
-  return { ...spec, ...(groupKey instanceof Secret ? { groupKey: groupKey.reveal() } : {}) };
+  const policy = await policyToSend(spec);
+  return {
+    ...spec,
+    ...(groupKey instanceof Secret ? { groupKey: groupKey.reveal() } : {}),
+    ...(policy === null ? {} : { policy }),
+  };
 };
 
 /** Throws a Fault for what is no tunnel. */

@@ -10,6 +10,7 @@ import type { GroupFlags } from '../flags.ts';
 import type { Io } from '../io.ts';
 import type { TypedTarget } from '../local-target.ts';
 import type { JsonEvent } from '../output/json.ts';
+import { guardEntryOf, type HttpGuardFlags } from '../policy-flags.ts';
 import { oneLine } from '../problem-report.ts';
 import { type FilesTunnelFlags, filesSpecOf, filesTunnelCommand } from './files.ts';
 import { type HttpTunnelFlags, httpSpecOf, httpTunnelCommand } from './http.ts';
@@ -54,20 +55,24 @@ const below = (command: Command): Command =>
     .option('--json', 'Print the `ready` event instead of the public URL')
     .addHelpText('after', EXAMPLES);
 
-const add = async (spec: NamedSpec, flags: AddFlags & Partial<GroupFlags>, io: Io, finish: Finish): Promise<void> => {
+const add = async (
+  spec: NamedSpec,
+  flags: AddFlags & Partial<GroupFlags> & HttpGuardFlags,
+  io: Io,
+  finish: Finish,
+): Promise<void> => {
   const client = await chooseClient(flags, io);
-  const call = { method: 'POST', path: '/tunnels', json: specToWire(spec), isSlow: true } as const;
+  const entry = flags.save === true ? entryOf(spec, flags, io) : null;
+  const call = { method: 'POST', path: '/tunnels', json: await specToWire(spec), isSlow: true } as const;
   const ready = (await client.ask(call)).json as JsonEvent;
   io.stdout.write(`${flags.json === true ? JSON.stringify(ready) : oneLine(String(ready['public_url']))}\n`);
   // Only what the edge has taken is worth a line of the file.
-  if (flags.save === true) {
-    saveTunnelEntry(client.status.config ?? defaultConfigPath(io), spec.name, entryOf(spec, flags, io), io);
-  }
+  if (entry !== null) saveTunnelEntry(client.status.config ?? defaultConfigPath(io), spec.name, entry, io);
   finish(EXIT.endedAsAsked);
 };
 
 /** By the keys of config.yml, without what is so anyway. Secrets stay where they are: their file or variable is named. */
-const entryOf = (spec: NamedSpec, flags: Partial<GroupFlags>, io: Io): EntryKeys => ({
+const entryOf = (spec: NamedSpec, flags: Partial<GroupFlags> & HttpGuardFlags, io: Io): EntryKeys => ({
   proto: spec.protocol,
   local_port: spec.localPort,
   local_host: spec.localHost,
@@ -85,6 +90,7 @@ const entryOf = (spec: NamedSpec, flags: Partial<GroupFlags>, io: Io): EntryKeys
   group_key_file: flags.groupKeyFile === undefined ? undefined : pathFrom(io.cwd, flags.groupKeyFile, io.home),
   group_key_env: flags.groupKeyEnv,
   health_check: healthEntryOf(spec),
+  ...guardEntryOf(flags, io),
 });
 
 const healthEntryOf = ({ healthCheck: check }: NamedSpec): EntryKeys | undefined =>

@@ -19,11 +19,12 @@ import {
 } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { addLocalHostFlag, localSpecOf, type TypedTarget, typedUrl } from '../local-target.ts';
+import { addHttpGuardFlags, guardSpecOf, type HttpGuardFlags } from '../policy-flags.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { resolveSettings } from '../settings.ts';
 
 /** Of every tunnel that has a public name. */
-export interface NamedFlags extends GroupFlags {
+export interface NamedFlags extends GroupFlags, HttpGuardFlags {
   readonly name?: string;
   readonly subdomain?: string;
   readonly hostHeader: string;
@@ -46,6 +47,8 @@ Examples:
   $ tunnel http 3000 --subdomain shop
   $ tunnel http https://localhost:3443
   $ tunnel http unix:/run/app.sock
+  $ tunnel http 3000 --basic-auth-file users.txt --allow-cidr 10.0.0.0/8
+  $ tunnel http 3000 --login company --login-domain example.com
   $ tunnel http 3000 --group shop --group-key-file shop-key --health http:/healthz`;
 
 export const httpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
@@ -80,13 +83,15 @@ export const addNamedFlags = (
   addServiceFlags: (command: Command) => Command,
 ): Command =>
   addGroupFlags(
-    addServiceFlags(
-      command
-        .optionsGroup(FLAG_GROUPS.address)
-        .option('--subdomain <name>', 'Subdomain to use (default: random)')
-        .option('--name <name>', `Name of the tunnel (default: ${name})`)
-        .optionsGroup(FLAG_GROUPS.service),
-    ).option('--host-header <keep|rewrite|name>', 'Host that the service sees: as sent, local, or this name', 'keep'),
+    addHttpGuardFlags(
+      addServiceFlags(
+        command
+          .optionsGroup(FLAG_GROUPS.address)
+          .option('--subdomain <name>', 'Subdomain to use (default: random)')
+          .option('--name <name>', `Name of the tunnel (default: ${name})`)
+          .optionsGroup(FLAG_GROUPS.service),
+      ).option('--host-header <keep|rewrite|name>', 'Host that the service sees: as sent, local, or this name', 'keep'),
+    ),
   )
     .optionsGroup(FLAG_GROUPS.output)
     .option('--no-capture', 'Do not record requests');
@@ -114,6 +119,7 @@ export const namedSpecOf = (flags: NamedFlags, io: Io): Partial<TunnelSpec> => (
   capture: flags.capture,
   ...(flags.subdomain === undefined ? {} : { subdomain: flags.subdomain }),
   ...groupSpecOf(flags, io),
+  ...guardSpecOf(flags, io),
 });
 
 /** The same service under another name, or in another group, is another client. */

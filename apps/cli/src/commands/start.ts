@@ -5,7 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { type ClientConfig, type ClientTunnel, loadClientConfig, readConfigText } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { defaultConfigPath, type LoadedConfig, loadConfig } from '../config-file.ts';
-import { localOf, type NamedTunnel, planOf } from '../config-plan.ts';
+import { localOf, type NamedTunnel, planOf, policyFilesOf } from '../config-plan.ts';
 import { ConfigWatch } from '../config-watch.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import {
@@ -54,7 +54,7 @@ export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       // Two selections from one file are two clients; the same one in another order is not.
       const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
       const from = { config: config.path, source: 'file' as const };
-      const run = { settings, flags, stateKey, ...from, ...planOf(chosen, flags.wait) };
+      const run = { settings, flags, stateKey, ...from, ...planOf(chosen, io, flags.wait) };
       finish(await runTunnels({ ...run, ...reloading(config, names, flags, io) }, io));
     });
 
@@ -66,16 +66,36 @@ const reloading = (
   io: Io,
 ): Pick<TunnelRun, 'reload' | 'companions'> => {
   let running: RunningClient | null = null;
-  const watch = new ConfigWatch({
-    file: config.path,
-    clock: io.clock,
-    // Told by the outputs, good or not.
-    onChange: () => void running?.reload?.().catch(() => {}),
-    onTrouble: ({ code, message }) =>
-      io.stderr.write(`tunnel: Cannot watch ${config.path}: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`),
-  });
-  const watchAsTold = (values: ClientConfig): void =>
-    flags.watch === true || values.watch ? watch.start() : watch.stop();
+  const watchOf = (file: string): ConfigWatch =>
+    new ConfigWatch({
+      file,
+      clock: io.clock,
+      // Told by the outputs, good or not.
+      onChange: () => void running?.reload?.().catch(() => {}),
+      onTrouble: ({ code, message }) =>
+        io.stderr.write(`tunnel: Cannot watch ${file}: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`),
+    });
+  const watch = watchOf(config.path);
+  const policies = new Map<string, ConfigWatch>();
+  const stop = (): void => {
+    for (const one of [watch, ...policies.values()]) one.stop();
+    policies.clear();
+  };
+  const watchAsTold = (values: ClientConfig): void => {
+    if (flags.watch !== true && !values.watch) return stop();
+    watch.start();
+    const files = policyFilesOf(chosenOf(values, names));
+    for (const [file, one] of policies) {
+      if (files.includes(file)) continue;
+      one.stop();
+      policies.delete(file);
+    }
+    for (const file of files) {
+      if (policies.has(file)) continue;
+      policies.set(file, watchOf(file));
+      policies.get(file)?.start();
+    }
+  };
   const reloader = new Reloader({
     started: config.values,
     read: () => {
@@ -90,7 +110,7 @@ const reloading = (
       running = client;
       watchAsTold(config.values);
     },
-    close: async () => watch.stop(),
+    close: async () => stop(),
   };
   return { reload: (client) => reloader.reload(client), companions: [companion] };
 };
@@ -108,12 +128,15 @@ const contentOf = (
   const values = loadClientConfig({ file: path, text, env: io.env, home: io.home });
   // Between an editor's truncating and writing it there is no file to go by.
   if (text.trim() === '') throw new Fault('CLIENT_USAGE', { reason: `${path} is empty` });
-  const chosen = Object.entries(values.tunnels).filter(([name]) => names.length === 0 || names.includes(name));
-  const { tunnels, peers } = planOf(chosen, wait);
+  const chosen = chosenOf(values, names);
+  const { tunnels, peers } = planOf(chosen, io, wait);
   for (const spec of tunnels) checkTunnelSpec(spec);
   for (const peer of peers) checkPeerOptions(peer);
   return { entries: [...tunnels, ...peers], values };
 };
+
+const chosenOf = ({ tunnels }: ClientConfig, names: readonly string[]): NamedTunnel[] =>
+  Object.entries(tunnels).filter(([name]) => names.length === 0 || names.includes(name));
 
 const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[], io: Io): NamedTunnel[] => {
   const shown = shownPath(path, io);
@@ -139,7 +162,7 @@ export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command 
         throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
       }
       const tunnels = Object.entries(config.values.tunnels);
-      const plan = planOf(tunnels);
+      const plan = planOf(tunnels, io);
       for (const spec of plan.tunnels) checkTunnelSpec(spec);
       for (const peer of plan.peers) checkPeerOptions(peer);
       const lines = tunnels.map(([name, entry]) => `  ${name}: ${checkedText(entry)}`);

@@ -1,6 +1,6 @@
 // `tunnel tcp PORT|HOST:PORT|unix:PATH`: publishes one local TCP service.
 import { localLabel, localText } from '@tunnel/client';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import { loadConfig } from '../config-file.ts';
 import type { ExitCode } from '../exit-codes.ts';
@@ -17,13 +17,15 @@ import {
 } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddressOrSocket } from '../local-target.ts';
+import { addGuardFlags, type GuardFlags, guardSpecOf } from '../policy-flags.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { resolveSettings } from '../settings.ts';
 
-export interface TcpTunnelFlags extends GroupFlags {
+export interface TcpTunnelFlags extends GroupFlags, GuardFlags {
   readonly name?: string;
   readonly localHost?: string;
   readonly remotePort?: number;
+  readonly proxyProtocol?: 'v1' | 'v2';
 }
 
 const EXAMPLES = `
@@ -31,6 +33,7 @@ Examples:
   $ tunnel tcp 22
   $ tunnel tcp db.internal:5432 --remote-port 20022
   $ tunnel tcp unix:/var/run/docker.sock
+  $ tunnel tcp 5432 --allow-cidr 203.0.113.0/24 --proxy-protocol v2
   $ tunnel tcp 5432 --group db --group-key-env DB_GROUP_KEY --health tcp`;
 
 export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
@@ -48,14 +51,21 @@ export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
 /** What says which tunnel it is, and nothing about a connection. */
 export const tcpTunnelCommand = (): Command =>
   addGroupFlags(
-    addLocalHostFlag(
-      new Command('tcp')
-        .description('Publish a local TCP service: SSH, a database')
-        .argument('<port>', 'Port or host:port of the local service, or unix:PATH of its socket', typedAddressOrSocket)
-        .optionsGroup(FLAG_GROUPS.address)
-        .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
-        .option('--name <name>', 'Name of the tunnel (default: tcp-<port>)')
-        .optionsGroup(FLAG_GROUPS.service),
+    addGuardFlags(
+      addLocalHostFlag(
+        new Command('tcp')
+          .description('Publish a local TCP service: SSH, a database')
+          .argument('<port>', 'Port or host:port of the local service, or unix:PATH of its socket', typedAddressOrSocket)
+          .optionsGroup(FLAG_GROUPS.address)
+          .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
+          .option('--name <name>', 'Name of the tunnel (default: tcp-<port>)')
+          .optionsGroup(FLAG_GROUPS.service),
+      ).addOption(
+        new Option('--proxy-protocol <version>', 'Tell the service who the visitor is (PROXY protocol)').choices([
+          'v1',
+          'v2',
+        ]),
+      ),
     ),
   );
 
@@ -66,6 +76,8 @@ export const tcpSpecOf = (target: TypedTarget, flags: TcpTunnelFlags, io: Io): N
     name: flags.name ?? `tcp-${localLabel(local)}`,
     ...local,
     ...(flags.remotePort === undefined ? {} : { remotePort: flags.remotePort }),
+    ...(flags.proxyProtocol === undefined ? {} : { proxyProtocol: flags.proxyProtocol }),
     ...groupSpecOf(flags, io),
+    ...guardSpecOf(flags, io),
   };
 };

@@ -7,10 +7,11 @@ import type { ExitCode } from '../exit-codes.ts';
 import { addConnectionFlags, type ConnectionFlags, FLAG_GROUPS, portNumber, wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddress } from '../local-target.ts';
+import { addGuardFlags, type GuardFlags, guardSpecOf } from '../policy-flags.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { resolveSettings } from '../settings.ts';
 
-export interface UdpTunnelFlags {
+export interface UdpTunnelFlags extends GuardFlags {
   readonly name?: string;
   readonly localHost?: string;
   readonly remotePort?: number;
@@ -25,19 +26,21 @@ Examples:
 
 /** What says which tunnel it is, and nothing about a connection. */
 export const udpTunnelCommand = (): Command =>
-  addLocalHostFlag(
-    new Command('udp')
-      .description('Publish a local UDP service: DNS, a game, WireGuard')
-      .argument('<port>', 'Port or host:port of the local service', typedAddress)
-      .optionsGroup(FLAG_GROUPS.address)
-      .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
-      .option('--name <name>', 'Name of the tunnel (default: udp-<port>)')
-      .optionsGroup(FLAG_GROUPS.service),
-  )
-    .option('--idle <seconds>', "Forget a visitor after this silence (default: the edge's)", wholeNumber(5, 3600))
-    .addOption(
-      new Option('--proxy-protocol <version>', 'Tell the service who the visitor is (PROXY protocol)').choices(['v2']),
-    );
+  addGuardFlags(
+    addLocalHostFlag(
+      new Command('udp')
+        .description('Publish a local UDP service: DNS, a game, WireGuard')
+        .argument('<port>', 'Port or host:port of the local service', typedAddress)
+        .optionsGroup(FLAG_GROUPS.address)
+        .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
+        .option('--name <name>', 'Name of the tunnel (default: udp-<port>)')
+        .optionsGroup(FLAG_GROUPS.service),
+    )
+      .option('--idle <seconds>', "Forget a visitor after this silence (default: the edge's)", wholeNumber(5, 3600))
+      .addOption(
+        new Option('--proxy-protocol <version>', 'Tell the service who the visitor is (PROXY protocol)').choices(['v2']),
+      ),
+  );
 
 export const udpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(udpTunnelCommand())
@@ -58,4 +61,5 @@ export const udpSpecOf = (target: TypedTarget, flags: UdpTunnelFlags, io: Io): N
   ...(flags.remotePort === undefined ? {} : { remotePort: flags.remotePort }),
   ...(flags.idle === undefined ? {} : { idleSecs: flags.idle }),
   ...(flags.proxyProtocol === undefined ? {} : { proxyProtocol: flags.proxyProtocol }),
+  ...guardSpecOf(flags, io),
 });

@@ -218,6 +218,7 @@ export const readyFields = (tunnel: Tunnel, session: SessionFacts | null, inspec
   group: tunnel.group,
   health: tunnel.health,
   warnings: tunnel.warnings,
+  ...(tunnel.guard === null ? {} : { guard: tunnel.guard }),
   ...(tunnel.service === null ? {} : { role: 'publish', service: tunnel.service }),
 });
 

@@ -13,6 +13,7 @@ const tunnel = {
   local: '127.0.0.1:3000',
   group: null,
   warnings: [],
+  guard: null,
 } as unknown as Tunnel;
 
 it('an address that the edge made up moves no cursor and begins no line', () => {

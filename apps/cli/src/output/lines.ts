@@ -205,9 +205,13 @@ export const eventLine = (event: StatusEvent): string | undefined => {
   }
 };
 
-/** What the edge has to say about a tunnel that it has opened nevertheless, below the line that says so. */
-const withWarnings = ({ name, warnings }: Tunnel, text: string): string =>
-  [`${name}: ${text}`, ...warnings.map((warning) => `warning: ${oneLine(warning)}`)].join('\n  ');
+/** What guards a tunnel, and what there is to say about one that was opened nevertheless, below the line that says so. */
+const withWarnings = ({ name, guard, warnings }: Tunnel, text: string): string =>
+  [
+    `${name}: ${text}`,
+    ...(guard === null ? [] : [`policy: ${oneLine(guard)}`]),
+    ...warnings.map((warning) => `warning: ${oneLine(warning)}`),
+  ].join('\n  ');
 
 export type FinishedRequest = Extract<RequestEvent, { type: 'request-finished' }>;
 

@@ -104,6 +104,7 @@ const addTunnel = (rows: Rows, tunnel: Tunnel, isNamed: boolean, colours: Colour
   const paint = tunnel.health === 'unhealthy' ? colours.red : colours.bold;
   const target = `-> ${localText(tunnel)}${groupText(tunnel)}${away}`;
   rows.addLink('Forwarding', oneLine(tunnel.publicUrl), { before: name, after: target, paint });
+  if (tunnel.guard !== null) rows.add('Policy', oneLine(tunnel.guard));
   const word = tunnel.datagrams === null ? healthWord(tunnel) : wayText(tunnel.datagrams);
   const label = protocolTraits(tunnel.protocol).carriesRequests ? 'Requests' : 'Traffic';
   rows.add(label, `${word === '' ? '' : `${word}; `}${countsText(tunnel)}`);

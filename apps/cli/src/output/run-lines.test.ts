@@ -11,6 +11,7 @@ const tunnel = {
   local: '127.0.0.1:3000',
   group: null,
   warnings: [],
+  guard: null,
 } as unknown as Tunnel;
 
 const SESSION = {

@@ -31,9 +31,8 @@ export type BeginNeed = Extract<PolicyNeed, { kind: 'begin-login' }>;
 export type FinishNeed = Extract<PolicyNeed, { kind: 'finish-login' }>;
 export type CookieNeed = Extract<PolicyNeed, { kind: 'open-cookie' }>;
 
-/** Of the request, and of the tunnel that it is for. */
+/** Of the request, and of the tunnel that it is for; each is asked for where it is needed, as some of it must be made first. */
 export interface LoginAbout {
-  readonly policyId: number;
   /** For the claims that its rules name; null: none do. */
   readonly policy: Policy | null;
   /** `account …`, `operator`, and of a group its key hash: a name that changes hands takes no session with it. */
@@ -80,11 +79,12 @@ export class Logins {
     this.#deps = deps;
   }
 
-  /** The first of them that opens and is not over. */
-  openCookie({ login, sealed }: CookieNeed, about: LoginAbout): PolicyEvent {
+  /** The first of them that opens and is not over. `policyId`: what is known under one policy is unknown under the next. */
+  openCookie({ login, sealed }: CookieNeed, about: LoginAbout, policyId: number): PolicyEvent {
     const now = this.#deps.clock.now();
+    const { host } = about;
     for (const text of sealed) {
-      const key = `${about.policyId} ${about.host} ${text}`;
+      const key = `${policyId} ${host} ${text}`;
       const known = this.#opened.get(key, now) ?? this.#open(login, text, key, about);
       if (known !== null) return known;
     }

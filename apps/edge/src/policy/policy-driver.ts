@@ -34,20 +34,11 @@ export interface PolicyDriverDeps {
 }
 
 /** What a need is about: the request, and the route that it is for. */
-export interface NeedAbout {
+export interface NeedAbout extends LoginAbout {
   /** What the route is served under: caches and limiters are its own and end with it. One object for each route and revision. */
   readonly served: object;
-  /** The tunnel's own; null: only the operator's list applies. */
-  readonly policy: Policy | null;
   /** Distinct for each route, and the same whatever policy it has. */
   readonly routeKey: string;
-  /** `account …`, `operator`, in a group `group <key hash>`. */
-  readonly owner: string;
-  /** Lower case, without a port. */
-  readonly host: string;
-  readonly scheme: 'http' | 'https';
-  /** Where the public reaches the route at this host, without a path: `https://shop.example.com:8443`. */
-  readonly publicUrl: string;
   /** The visitor's. */
   readonly address: string;
 }
@@ -136,7 +127,7 @@ export class PolicyDriver {
       case 'take-token':
         return this.#limiters.take(need, about.served, about.routeKey);
       case 'open-cookie':
-        return this.#logins.openCookie(need, this.#loginAbout(about));
+        return this.#logins.openCookie(need, about, this.#idOf(about.served));
       case 'check-password': {
         const { routeKey, address } = about;
         return this.#passwords.perform(need, { policyId: this.#idOf(about.served), routeKey, address }, signal);
@@ -147,14 +138,10 @@ export class PolicyDriver {
         return this.#jwts.perform(auth, token, `${this.#idOf(about.served)} ${this.#idOf(auth)}`, trust);
       }
       case 'begin-login':
-        return this.#logins.begin(need, this.#loginAbout(about));
+        return this.#logins.begin(need, about);
       case 'finish-login':
-        return this.#logins.finish(need, this.#loginAbout(about));
+        return this.#logins.finish(need, about);
     }
-  }
-
-  #loginAbout({ served, policy, owner, host, scheme, publicUrl }: NeedAbout): LoginAbout {
-    return { policyId: this.#idOf(served), policy, owner, host, scheme, publicUrl };
   }
 
   /** Caches name what their entries belong to by a number: what is forgotten is never found again under it. */

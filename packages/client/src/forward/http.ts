@@ -1,6 +1,8 @@
 // Tunnels of kind http and https: a public name, and requests that can be looked at as they pass. The edge has read them strictly
 // and puts them on the stream as the service is to get them, so what is forwarded are bytes here too.
-import type { TunnelKind } from './kinds.ts';
+import { Fault } from '@tunnel/errors';
+import type { MuxStream } from '@tunnel/mux';
+import type { ForwardContext, TunnelKind } from './kinds.ts';
 import { forwardBytes } from './local-service.ts';
 
 /** Of http and https. */
@@ -11,6 +13,7 @@ const BOTH_KEYS: TunnelKind['keys'] = [
   'localTlsVerify',
   'capture',
   'localSocket',
+  'services',
 ];
 
 export const httpKind: TunnelKind = {
@@ -32,12 +35,25 @@ export const httpKind: TunnelKind = {
 
   remember: ({ label }) => ({ assignedSubdomain: label }),
 
-  forward: (stream, { target, traffic, spec }, context) => {
+  forward: (stream, tunnel, context) => {
+    const { traffic, spec } = tunnel;
+    const { service } = context.head;
+    // From the owner's own table and nothing else: the edge names, it does not choose where to.
+    const target = service === undefined ? tunnel.target : tunnel.serviceTarget(service);
+    if (target === undefined) return refuseService(stream, service ?? '', context);
     const visitorEnd = (visitor: typeof stream) =>
       // Frames of HTTP/2 are nothing that the tap could read.
       spec.localProtocol === 'h2c' ? visitor : context.tap(visitor);
-    return forwardBytes(stream, { target, traffic, visitorEnd }, context);
+    return forwardBytes(stream, { target, traffic, preface: null, visitorEnd }, context);
   },
+};
+
+const refuseService = async (stream: MuxStream, service: string, context: ForwardContext): Promise<void> => {
+  const reason = 'this client has no service of that name';
+  const fault = new Fault('CLIENT_LOCAL_DIAL', { target: `service '${service}'`, reason });
+  stream.refuse({ code: 'dial-refused', text: fault.message });
+  context.onDialFailed(fault);
+  context.onDone();
 };
 
 /** The local service speaks TLS; visitors see no difference. */

@@ -20,8 +20,10 @@ export interface KindSpec extends Pick<LocalSpec, 'localSocket' | 'files'> {
   readonly remotePort?: number;
   /** udp: seconds of silence, 5 to 3600, after which a visitor's flow is over; as the edge has it when left out. */
   readonly idleSecs?: number;
-  /** udp: a PROXY protocol header before the first datagram of each flow names the visitor to the local service. */
-  readonly proxyProtocol?: 'v2';
+  /** tcp, and udp in `v2`: a PROXY protocol header before the first byte of each visitor, or the first datagram of its flow, says who it is. */
+  readonly proxyProtocol?: 'v1' | 'v2';
+  /** HTTP: other local services, by the names that `route` of a policy has for them: a port, or `host:port`. 16 at most. */
+  readonly services?: Readonly<Record<string, number | string>>;
   /** HTTP: this name or none. */
   readonly subdomain?: string;
   /** HTTP: `keep` the visitor's Host (the default), `rewrite` it to the local address, or send this one. */
@@ -66,6 +68,8 @@ type EndpointFields = Omit<
 >;
 
 export interface ForwardContext extends ForwardHandlers {
+  /** What the edge says of the visitor. */
+  readonly head: StreamHead;
   /** The visitor's end with somebody looking at the requests that pass; itself when nobody wants to know. */
   readonly tap: (visitor: ByteDuplex) => ByteDuplex;
 }
@@ -73,6 +77,8 @@ export interface ForwardContext extends ForwardHandlers {
 /** A tunnel, as whoever takes a stream to its local service sees it. */
 export interface ForwardedTunnel {
   readonly target: LocalTarget;
+  /** Of its `services`; undefined: it has none of that name. */
+  readonly serviceTarget: (name: string) => LocalTarget | undefined;
   readonly traffic: Traffic;
   /** Datagrams that the edge is to hear of. */
   readonly unreported: UnreportedDrops;

@@ -85,6 +85,8 @@ export interface ForwardHandlers extends Guarded {
 export interface ForwardOrder {
   readonly target: LocalTarget;
   readonly traffic: Traffic;
+  /** Written to the service before the visitor's first byte; null: nothing is. */
+  readonly preface: Buffer | null;
   /** What stands for the visitor's end in the joint: itself, or one that looks at what passes. Asked once both are there. */
   readonly visitorEnd: (stream: MuxStream) => ByteDuplex;
 }
@@ -92,7 +94,7 @@ export interface ForwardOrder {
 /** One visitor: dial the local service, tell the edge how that went, then join the two. It runs for each connection: no promise but the dial's and its own. */
 export const forwardBytes = async (
   stream: MuxStream,
-  { target, traffic, visitorEnd }: ForwardOrder,
+  { target, traffic, preface, visitorEnd }: ForwardOrder,
   handlers: ForwardHandlers,
 ): Promise<void> => {
   traffic.started();
@@ -108,6 +110,7 @@ export const forwardBytes = async (
     return;
   }
   if (stream.state === 'offered') {
+    if (preface !== null) local.write(preface, 0, preface.length, false);
     stream.accept();
     join(visitorEnd(stream), local, traffic, handlers);
     return;

@@ -1,5 +1,5 @@
 // Tunnels of kind udp: a public port, and datagrams as they come, each whole and once. A visitor's address and port is a flow.
-import { proxyHeader, readHostPort, type SocketAddress } from '@tunnel/core';
+import { proxyHeader, readHostPort } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { DatagramStream } from '@tunnel/mux';
 import { CAPABILITY, type StreamHead } from '@tunnel/protocol';
@@ -7,7 +7,7 @@ import { CLIENT_LIMITS } from '../limits.ts';
 import type { FlowContext, ForwardedTunnel, TunnelKind } from './kinds.ts';
 import type { LocalAddress } from './local-addresses.ts';
 import { LocalFlow } from './local-flow.ts';
-import { tcpKind } from './tcp.ts';
+import { portFields, reachedAt, tcpKind } from './tcp.ts';
 
 export const udpKind: TunnelKind = {
   ...tcpKind,
@@ -16,7 +16,7 @@ export const udpKind: TunnelKind = {
   forward: null,
 
   endpointFields: (spec, previous) => ({
-    ...tcpKind.endpointFields(spec, previous),
+    ...portFields(spec, previous),
     ...(spec.idleSecs === undefined ? {} : { idle_secs: spec.idleSecs }),
   }),
 
@@ -81,7 +81,3 @@ const startFlow = (
   flows.add(flow, (spec.idleSecs ?? CLIENT_LIMITS.FLOW_IDLE_MAX_SECS) * 1000);
   flow.connect();
 };
-
-/** As the edge knows itself: by its domain, which may be a name. */
-const reachedAt = (publicUrl: string): SocketAddress =>
-  readHostPort(publicUrl.slice(publicUrl.indexOf('://') + 3)) ?? { host: '', port: 0 };

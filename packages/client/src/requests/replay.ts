@@ -6,6 +6,7 @@ import { BROKEN, type ByteDuplex } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import { type DialLocal, dialLocal } from '../forward/local-service.ts';
+import type { LocalTarget } from '../forward/local-target.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { HttpTap } from './http-tap.ts';
 import type { RequestRecord } from './request-record.ts';
@@ -38,8 +39,15 @@ export const replay = async (
     });
   }
   const message = await messageOf(record, head, edit);
-  const local = await dial(record.tunnel.target);
+  const local = await dial(targetOf(record));
   return send(local, record, message, { requests, clock });
+};
+
+/** To the service that had it first. */
+const targetOf = ({ tunnel, service }: RequestRecord): LocalTarget => {
+  const target = service === undefined ? tunnel.target : tunnel.serviceTarget(service);
+  if (target !== undefined) return target;
+  throw new Fault('CLIENT_USAGE', { reason: `the tunnel has no service '${service}' any more` });
 };
 
 const send = (
@@ -55,7 +63,7 @@ const send = (
     queueMicrotask(() => local.reset(DONE));
   };
   const tap = new HttpTap((sent) => {
-    const seen = requests.beginReplay(record.tunnel, sent, { of: record.id, isEdited, onEnd });
+    const seen = requests.beginReplay(record, sent, { of: record.id, isEdited, onEnd });
     id = seen?.id ?? '';
     return seen;
   });

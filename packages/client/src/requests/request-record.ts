@@ -67,6 +67,8 @@ export interface RecordKeeper {
 interface RecordFacts {
   readonly id: string;
   readonly tunnel: TunnelEntry;
+  /** Of the tunnel's `services`, where a policy sent it; undefined: its own. */
+  readonly service: string | undefined;
   readonly at: number;
   readonly replay: Replay | null;
   /** null: it is counted only, and nothing of its heads and bodies is kept. */
@@ -80,6 +82,7 @@ const NO_BODY = new CapturedBody({ maxBytes: 0 });
 export class RequestRecord implements SeenRequest {
   readonly id: string;
   readonly tunnel: TunnelEntry;
+  readonly service: string | undefined;
   readonly method: string;
   /** For people: without secrets. */
   readonly shownPath: string;
@@ -104,6 +107,7 @@ export class RequestRecord implements SeenRequest {
   constructor(facts: RecordFacts, head: OpeningHead, owner: RecordOwner) {
     this.id = facts.id;
     this.tunnel = facts.tunnel;
+    this.service = facts.service;
     this.at = facts.at;
     this.replay = facts.replay;
     this.method = head.method;

@@ -22,7 +22,7 @@ const start = () => {
     const head = parseRequestHead(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n`);
     const record =
       head.kind === 'request'
-        ? reporter.beginReplay(tunnel, head, { isEdited: false, of: 'req_0', onEnd: () => {} })
+        ? reporter.beginReplay({ tunnel, service: undefined }, head, { isEdited: false, of: 'req_0', onEnd: () => {} })
         : null;
     if (record === null) throw new Error('it was not begun');
     return record;

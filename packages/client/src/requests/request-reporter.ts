@@ -39,20 +39,24 @@ export class RequestReporter implements RecordOwner {
   }
 
   /** The visitor's end of a stream with somebody looking on; itself when nobody wants to know. */
-  tap(visitor: ByteDuplex, tunnel: TunnelEntry, stream: RequestStream): ByteDuplex {
+  tap(visitor: ByteDuplex, tunnel: TunnelEntry, stream: RequestStream, service?: string): ByteDuplex {
     if (!this.isHeard) return visitor;
     // Looked at from its first byte on, or not at all: the edge counts the same.
     let ordinal = 0;
     const begin = (head: OpeningHead): RequestRecord | null => {
       ordinal += 1;
-      return this.#begin(tunnel, head, requestIdOf(stream, ordinal), null);
+      return this.#begin({ tunnel, service, id: requestIdOf(stream, ordinal), replay: null }, head);
     };
     return new TappedDuplex(visitor, new HttpTap(begin));
   }
 
   /** One that is sent again from here: the edge knows nothing of it, so that its name is ours to choose. null: nobody listens any more. */
-  beginReplay(tunnel: TunnelEntry, head: OpeningHead, replay: Replay): RequestRecord | null {
-    return this.#begin(tunnel, head, randomId('req'), replay);
+  beginReplay(
+    { tunnel, service }: Pick<RequestRecord, 'tunnel' | 'service'>,
+    head: OpeningHead,
+    replay: Replay,
+  ): RequestRecord | null {
+    return this.#begin({ tunnel, service, id: randomId('req'), replay }, head);
   }
 
   monotonic(): number {
@@ -65,10 +69,13 @@ export class RequestReporter implements RecordOwner {
     record.replay?.onEnd();
   }
 
-  #begin(tunnel: TunnelEntry, head: OpeningHead, id: string, replay: Replay | null): RequestRecord | null {
+  #begin(
+    { tunnel, service, id, replay }: Pick<RequestRecord, 'tunnel' | 'service' | 'id' | 'replay'>,
+    head: OpeningHead,
+  ): RequestRecord | null {
     if (!this.isHeard) return null;
     const keeper = tunnel.spec.capture === false ? null : this.#store;
-    const record = new RequestRecord({ id, tunnel, at: this.#clock.now(), replay, keeper }, head, this);
+    const record = new RequestRecord({ id, tunnel, service, at: this.#clock.now(), replay, keeper }, head, this);
     keeper?.add(record);
     tunnel.traffic.requested();
     if (this.#listeners.size > 0) this.#emit(startedEvent(record));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hostPort } from './caller-address.ts';
-import { proxyHeader, readHostPort } from './proxy-header.ts';
+import { proxyHeader, proxyLine, readHostPort } from './proxy-header.ts';
 
 const SIGNATURE = '0d0a0d0a000d0a515549540a';
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
@@ -48,6 +48,37 @@ describe('the header', () => {
 
   it('names no one where nothing can be read', () => {
     expect(hex(proxyHeader(null, { host: '198.51.100.7', port: 2 }))).toBe(`${SIGNATURE}21000000`);
+  });
+});
+
+describe('the header of a TCP connection', () => {
+  it.each([
+    ['IPv4', '203.0.113.9:50000', '198.51.100.7', '2111000ccb007109c6336407c3504eb9'],
+    [
+      'IPv6',
+      '[2001:db8::9]:50000',
+      '2001:db8::7',
+      '2121002420010db800000000000000000000000920010db8000000000000000000000007c3504eb9',
+    ],
+  ])('names the transport in version 2: %s', (_, visitor, host, bytes) => {
+    expect(hex(proxyHeader(readHostPort(visitor), { host, port: 20_153 }, 'tcp'))).toBe(SIGNATURE + bytes);
+  });
+
+  it.each([
+    ['203.0.113.9:50000', '198.51.100.7', 'PROXY TCP4 203.0.113.9 198.51.100.7 50000 20153'],
+    ['[2001:db8::9]:50000', '2001:db8::7', 'PROXY TCP6 2001:db8::9 2001:db8::7 50000 20153'],
+    ['[2001:db8::9]:1', '198.51.100.7', 'PROXY TCP6 2001:db8::9 ::ffff:c633:6407 1 20153'],
+    ['203.0.113.9:1', 'edge.test', 'PROXY TCP4 203.0.113.9 0.0.0.0 1 20153'],
+    ['[::1]:1', 'localhost', 'PROXY TCP6 ::1 :: 1 20153'],
+    ['somebody:1', '198.51.100.7', 'PROXY UNKNOWN'],
+  ])('is a line in version 1: %s at %s', (visitor, host, line) => {
+    expect(proxyLine(readHostPort(visitor), { host, port: 20_153 })).toBe(`${line}\r\n`);
+  });
+
+  it('stays within the 107 bytes that a receiver must have room for', () => {
+    const longest = 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
+    const line = proxyLine({ host: longest, port: 65_535 }, { host: longest, port: 65_535 });
+    expect(line.length).toBeLessThanOrEqual(107);
   });
 });
 

@@ -1,14 +1,15 @@
-// The header of the PROXY protocol, version 2, for datagrams: who the visitor is and which public address it reached, in bytes that
-// stand before the first payload of a flow (haproxy's proxy-protocol.txt, section 2.2).
+// The header of the PROXY protocol: who the visitor is and which public address it reached, in bytes that stand before the first payload of a
+// connection or a flow (haproxy's proxy-protocol.txt: version 1 in section 2.1, version 2 in 2.2).
 import ipaddr from 'ipaddr.js';
 
 const SIGNATURE = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a];
-/** Version 2, command PROXY: somebody else's datagram is passed on. */
+/** Version 2, command PROXY: what somebody else sent is passed on. */
 const PROXY = 0x21;
-/** Address family and DGRAM in one byte. */
+/** Address family in the upper half of one byte, the transport in the lower. */
 const UNKNOWN = 0x00;
-const OVER_IPV4 = 0x12;
-const OVER_IPV6 = 0x22;
+const OVER_IPV4 = 0x10;
+const OVER_IPV6 = 0x20;
+const TRANSPORT = { tcp: 0x01, udp: 0x02 } as const;
 const IPV4_BYTES = 4;
 const IPV6_BYTES = 16;
 
@@ -26,16 +27,48 @@ export const readHostPort = (text: string): SocketAddress | null => {
   return host === undefined || port > 65_535 ? null : { host, port };
 };
 
-/** `reached` by a name has no address here: its port is told, with an address of zeros. A visitor that cannot be read is told as unknown. */
-export const proxyHeader = (visitor: SocketAddress | null, reached: SocketAddress): Uint8Array => {
+interface Addresses {
+  readonly isIpv4: boolean;
+  readonly source: readonly number[];
+  readonly target: readonly number[];
+  readonly sourcePort: number;
+  readonly targetPort: number;
+}
+
+/** `reached` by a name has no address here: its port is told, with an address of zeros. null: the visitor cannot be read. */
+const addressesOf = (visitor: SocketAddress | null, reached: SocketAddress): Addresses | null => {
   const source = visitor === null ? null : bytesOf(visitor.host);
-  if (visitor === null || source === null) return new Uint8Array([...SIGNATURE, PROXY, UNKNOWN, 0, 0]);
+  if (visitor === null || source === null) return null;
   const target = bytesOf(reached.host) ?? source.map(() => 0);
+  const ports = { sourcePort: visitor.port, targetPort: reached.port };
   // One family for both: an IPv4 address has a form in the other.
   const isIpv4 = source.length === IPV4_BYTES && target.length === IPV4_BYTES;
-  const addresses = isIpv4 ? [...source, ...target] : [...asIpv6(source), ...asIpv6(target)];
-  const body = [...addresses, ...portBytes(visitor.port), ...portBytes(reached.port)];
-  return new Uint8Array([...SIGNATURE, PROXY, isIpv4 ? OVER_IPV4 : OVER_IPV6, 0, body.length, ...body]);
+  return isIpv4
+    ? { isIpv4, source, target, ...ports }
+    : { isIpv4, source: asIpv6(source), target: asIpv6(target), ...ports };
+};
+
+/** Version 2. A visitor that cannot be read is told as unknown. */
+export const proxyHeader = (
+  visitor: SocketAddress | null,
+  reached: SocketAddress,
+  transport: keyof typeof TRANSPORT = 'udp',
+): Uint8Array => {
+  const addresses = addressesOf(visitor, reached);
+  if (addresses === null) return new Uint8Array([...SIGNATURE, PROXY, UNKNOWN, 0, 0]);
+  const { isIpv4, source, target, sourcePort, targetPort } = addresses;
+  const body = [...source, ...target, ...portBytes(sourcePort), ...portBytes(targetPort)];
+  const family = (isIpv4 ? OVER_IPV4 : OVER_IPV6) | TRANSPORT[transport];
+  return new Uint8Array([...SIGNATURE, PROXY, family, 0, body.length, ...body]);
+};
+
+/** Version 1, a line of ASCII: of TCP alone. */
+export const proxyLine = (visitor: SocketAddress | null, reached: SocketAddress): string => {
+  const addresses = addressesOf(visitor, reached);
+  if (addresses === null) return 'PROXY UNKNOWN\r\n';
+  const { isIpv4, source, target, sourcePort, targetPort } = addresses;
+  const text = (bytes: readonly number[]): string => ipaddr.fromByteArray([...bytes]).toString();
+  return `PROXY ${isIpv4 ? 'TCP4' : 'TCP6'} ${text(source)} ${text(target)} ${sourcePort} ${targetPort}\r\n`;
 };
 
 const bytesOf = (host: string): number[] | null => {

@@ -60,11 +60,11 @@ test('keys that are not applied are named, compared with what the client started
 });
 
 test('the outcome counts what stays and names the rest', () => {
-  const plan = { keep: ['a', 'b'], retarget: ['c'], reopen: ['d'], open: ['e'], close: ['f'] };
+  const plan = { keep: ['a', 'b'], retarget: ['c'], update: ['g'], reopen: ['d'], open: ['e'], close: ['f'] };
   expect(outcomeOf(plan, ['server'])).toEqual({
     added: ['e'],
     removed: ['f'],
-    changed: ['c', 'd'],
+    changed: ['c', 'g', 'd'],
     unchanged: 2,
     restart_required: ['server'],
   });
@@ -80,6 +80,9 @@ const fields = fc.record(
     host_header: fc.constantFrom('keep', 'rewrite'),
     files: fc.record({ dir: fc.constantFrom('/a', '/b') }),
     health_check: fc.record({ type: fc.constantFrom('tcp', 'http'), interval_secs: fc.constantFrom(1, 2) }),
+    policy: fc.constantFrom('hash1', 'hash2'),
+    policy_revision: fc.constantFrom(0, 1),
+    services: fc.record({ api: fc.constantFrom('127.0.0.1:1', '127.0.0.1:2') }),
   },
   { requiredKeys: ['protocol'] },
 );
@@ -100,13 +103,17 @@ const text = (value: unknown): string =>
       : part,
   );
 
-/** What the edge is told of an entry, as one text: the naive way to see whether it has to be told anew. */
-const toldToEdge = ({ kind, fields: entry }: WantedEntry): string => {
-  const { local_port, files, health_check, ...rest } = entry as Record<string, unknown> & {
-    health_check?: { type: string };
-  };
+/** What the edge is told of an entry, as texts: the naive way to see whether it has to be told anew, and of what. */
+const toldToEdge = ({ kind, fields: entry }: WantedEntry): { tunnel: string; policy: string } => {
+  const { local_port, files, health_check, policy, policy_revision, services, ...rest } = entry as Record<
+    string,
+    unknown
+  > & { health_check?: { type: string } };
   const address = entry['host_header'] === 'rewrite' ? { local_port, files } : {};
-  return text({ kind, ...rest, ...address, probe: health_check?.type });
+  return {
+    tunnel: text({ kind, ...rest, ...address, probe: health_check?.type }),
+    policy: text({ policy, policy_revision, services }),
+  };
 };
 
 const naive = (before: readonly RunningEntry[], after: readonly WantedEntry[]): Record<string, string> => {
@@ -117,8 +124,8 @@ const naive = (before: readonly RunningEntry[], after: readonly WantedEntry[]): 
     if (old === undefined) steps[name] = 'open';
     else if (now === undefined) steps[name] = old.isOfFile ? 'close' : 'left alone';
     else if (text([old.kind, old.fields]) === text([now.kind, now.fields])) steps[name] = 'keep';
-    else if (now.kind === 'tunnel' && toldToEdge(old) === toldToEdge(now)) steps[name] = 'retarget';
-    else steps[name] = 'reopen';
+    else if (now.kind !== 'tunnel' || toldToEdge(old).tunnel !== toldToEdge(now).tunnel) steps[name] = 'reopen';
+    else steps[name] = toldToEdge(old).policy === toldToEdge(now).policy ? 'retarget' : 'update';
   }
   return steps;
 };
@@ -142,7 +149,8 @@ test('a reload of what runs changes nothing, whatever it is', () => {
   fc.assert(
     fc.property(fc.uniqueArray(running, byName), (entries) => {
       const plan = planReload(entries, structuredClone(entries));
-      expect(plan).toEqual({ keep: entries.map(({ name }) => name), retarget: [], reopen: [], open: [], close: [] });
+      const keep = entries.map(({ name }) => name);
+      expect(plan).toEqual({ keep, retarget: [], update: [], reopen: [], open: [], close: [] });
     }),
   );
 });

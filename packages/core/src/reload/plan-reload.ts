@@ -1,5 +1,5 @@
-// What a changed configuration asks of a client that runs: which of its tunnels and peers stay as they are, which get another target in place,
-// which are closed and opened anew, what comes and what goes. Values in, values out.
+// What a changed configuration asks of a client that runs: which of its tunnels and peers stay as they are, which get another target or another
+// policy in place, which are closed and opened anew, what comes and what goes. Values in, values out.
 
 /** What one entry asks for, by the keys of config.yml, with its defaults filled in and its secrets as hashes: two that ask for the same are equal. */
 export type EntryFields = Readonly<Record<string, unknown>>;
@@ -20,6 +20,8 @@ export interface RunningEntry extends WantedEntry {
 export interface ReloadPlan {
   readonly keep: readonly string[];
   readonly retarget: readonly string[];
+  /** Asked for again under their ids: another policy or other services, and maybe another target too. Their connections stay. */
+  readonly update: readonly string[];
   readonly reopen: readonly string[];
   readonly open: readonly string[];
   readonly close: readonly string[];
@@ -36,7 +38,13 @@ export interface ReloadOutcome {
 
 /** Names are unique in either list. */
 export const planReload = (running: readonly RunningEntry[], wanted: readonly WantedEntry[]): ReloadPlan => {
-  const plan = { keep: [] as string[], retarget: [] as string[], reopen: [] as string[], open: [] as string[] };
+  const plan: Record<Exclude<keyof ReloadPlan, 'close'>, string[]> = {
+    keep: [],
+    retarget: [],
+    update: [],
+    reopen: [],
+    open: [],
+  };
   const before = new Map(running.map((entry) => [entry.name, entry]));
   for (const entry of wanted) plan[stepFor(before.get(entry.name), entry)].push(entry.name);
   const names = new Set(wanted.map(({ name }) => name));
@@ -48,8 +56,26 @@ const stepFor = (before: RunningEntry | undefined, after: WantedEntry): Exclude<
   if (before === undefined) return 'open';
   if (before.kind !== after.kind) return 'reopen';
   if (isSame(before.fields, after.fields)) return 'keep';
-  return after.kind === 'tunnel' && isRetarget(before.fields, after.fields) ? 'retarget' : 'reopen';
+  if (after.kind !== 'tunnel') return 'reopen';
+  if (isRetarget(before.fields, after.fields)) return 'retarget';
+  return isUpdate(before.fields, after.fields) ? 'update' : 'reopen';
 };
+
+/** Whether the two differ in the policy, the services and the target alone. */
+export const isUpdate = (before: EntryFields, after: EntryFields): boolean =>
+  isRetarget(withPolicyOf(before, after), after);
+
+/** Whether visitors are taken elsewhere, or it is probed otherwise. */
+export const hasOtherTarget = (before: EntryFields, after: EntryFields): boolean =>
+  !isSame(withPolicyOf(before, after), after);
+
+/** What the edge takes anew for a tunnel that it has: who may visit, and what requests may be sent to. */
+const POLICY_KEYS: readonly string[] = ['policy', 'policy_revision', 'services'];
+
+const withPolicyOf = (fields: EntryFields, other: EntryFields): EntryFields => ({
+  ...fields,
+  ...Object.fromEntries(POLICY_KEYS.map((key) => [key, other[key]])),
+});
 
 /** Where visitors are taken to, and how: the public sees nothing of it. */
 const TARGET_KEYS: readonly string[] = [
@@ -99,7 +125,7 @@ export const restartRequired = (started: EntryFields, now: EntryFields): string[
 export const outcomeOf = (plan: ReloadPlan, restart_required: readonly string[]): ReloadOutcome => ({
   added: plan.open,
   removed: plan.close,
-  changed: [...plan.retarget, ...plan.reopen],
+  changed: [...plan.retarget, ...plan.update, ...plan.reopen],
   unchanged: plan.keep.length,
   restart_required,
 });

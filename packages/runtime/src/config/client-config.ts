@@ -6,8 +6,9 @@ import * as z from 'zod';
 import { Secret } from '../secret.ts';
 import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak } from './entry-secret.ts';
 import { readConfigText } from './file-layers.ts';
-import { type Layer, type Tree, valueAt } from './layer.ts';
+import { type Layer, pathText, type Tree, valueAt } from './layer.ts';
 import { pathFrom } from './path-from.ts';
+import { PolicySource } from './policy-source.ts';
 import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from './problem.ts';
 import { foreignKeys, localFindings, peerFindings } from './tunnel-keys.ts';
 import {
@@ -18,6 +19,8 @@ import {
   flag,
   listenPort,
   oneOf,
+  policyValue,
+  portOrAddress,
   printableName,
   seconds,
   secretUrl,
@@ -56,6 +59,21 @@ const GROUP = '1 to 100 printable characters without @';
 const P2P_NAME = '1 to 63 letters a-z, digits and inner hyphens';
 const HOST_HEADER = '"keep", "rewrite" or a host name';
 
+const SERVICES = 'a table of at most 16 names, each with its port';
+/** To the letter what goes over the wire. */
+const SERVICE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
+
+/** Where a policy may send requests beside the tunnel's own service. */
+const services = () =>
+  z
+    .record(z.string().regex(SERVICE_NAME), portOrAddress(), {
+      error: (issue) =>
+        issue.code === 'invalid_key'
+          ? 'a name of 1 to 32 letters, digits, `.`, `_` and `-`, a letter or digit first'
+          : SERVICES,
+    })
+    .refine((names) => Object.keys(names).length <= 16, { error: SERVICES });
+
 const p2pName = () => z.string({ error: P2P_NAME }).regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i, { error: P2P_NAME });
 
 const tunnel = table({
@@ -70,7 +88,7 @@ const tunnel = table({
   remote_port: targetPort().optional(),
   /** Absent: the edge's. */
   idle_secs: wholeNumber(5, 3600).optional(),
-  proxy_protocol: oneOf(['v2']).optional(),
+  proxy_protocol: oneOf(['v1', 'v2']).optional(),
   subdomain: filledText().optional(),
   host_header: z
     .string({ error: HOST_HEADER })
@@ -85,6 +103,9 @@ const tunnel = table({
   group_key_env: filledText().optional(),
   group_key_file: filledText().optional(),
   health_check: healthCheck.optional(),
+  policy: policyValue().optional(),
+  policy_revision: wholeNumber(0, Number.MAX_SAFE_INTEGER).optional(),
+  services: services().optional(),
   p2p_publish: p2pName().optional(),
   p2p_connect: p2pName().optional(),
   p2p_secret: filledSecretText().optional(),
@@ -154,7 +175,11 @@ export const clientFileSchema = table({
 type ClientFile = z.output<typeof clientFileSchema>;
 
 /** One entry of `tunnels`, and the line of the file where it begins. `group_key` and `p2p_secret` are set whichever key gave them. */
-export type ClientTunnel = DeepReadonly<z.output<typeof tunnel>> & { readonly line: number };
+export type ClientTunnel = Omit<DeepReadonly<z.output<typeof tunnel>>, 'policy'> & {
+  readonly line: number;
+  /** As it stands there, not read so far: what is wrong with it is no matter of commands that open no tunnel. A text is the path of its file. */
+  readonly policy?: PolicySource | string;
+};
 
 export type ClientConfig = DeepReadonly<Omit<ClientFile, 'tunnels'>> & {
   readonly tunnels: Readonly<Record<string, ClientTunnel>>;
@@ -180,21 +205,27 @@ export const loadClientConfig = (sources: ClientConfigSources): ClientConfig => 
   if (findings[0] !== undefined) throw refuseFinding(source, findings[0]);
   const { file, env, home = homedir() } = sources;
   const pathOf = (path: string): string => pathFrom(dirname(file), path, home);
-  return deepFreeze({ ...parsed.data, tunnels: finishTunnels(parsed.data, layer, source, { env, pathOf }) });
+  const tunnels = finishTunnels(parsed.data, layer, source, { file, home, env, pathOf });
+  return deepFreeze({ ...parsed.data, tunnels });
 };
 
 /** The keys that stand in the file, of those with a default too. */
 export const clientFileKeys = (file: string): readonly string[] =>
   Object.keys(yamlLayer(file, readConfigText(file)).tree);
 
+interface EntrySources extends SecretSources {
+  readonly file: string;
+  readonly home: string;
+}
+
 const finishTunnels = (
   file: ClientFile,
   layer: Layer,
   source: ConfigSource,
-  sources: SecretSources,
+  sources: EntrySources,
 ): Record<string, ClientTunnel> =>
   Object.fromEntries(
-    Object.entries(file.tunnels).map(([name, entry]) => {
+    Object.entries(file.tunnels).map(([name, { policy, ...entry }]) => {
       const path = ['tunnels', name];
       const read = (given: GivenSecret): Secret | undefined => {
         const answer = readEntrySecret(path, given, sources);
@@ -211,28 +242,48 @@ const finishTunnels = (
           ...(groupKey === undefined ? {} : { group_key: groupKeyFrom(entry, groupKey) }),
           // A line break at its end is for whoever uses it to leave out, once.
           ...(secret === undefined ? {} : { p2p_secret: secret }),
+          ...(policy === undefined ? {} : { policy: policyOf(policy, layer, [...path, 'policy'], sources) }),
           line: layer.line(path),
         },
       ];
     }),
   );
 
+const policyOf = (
+  value: unknown,
+  layer: Layer,
+  path: readonly string[],
+  { file, env, home, pathOf }: EntrySources,
+): PolicySource | string => {
+  if (typeof value === 'string') return pathOf(value);
+  return new PolicySource({
+    value,
+    file,
+    line: (inner) => layer.line([...path, ...inner]),
+    key: (inner) => pathText([...path, ...inner]),
+    name: file,
+    folder: dirname(file),
+    env,
+    home,
+  });
+};
+
 /** Seen from the folder of the file, wherever the client runs. */
-const localPathsOf = ({ local_socket, files }: TunnelEntry, pathOf: SecretSources['pathOf']) => ({
+const localPathsOf = ({ local_socket, files }: Pick<TunnelEntry, 'local_socket' | 'files'>, pathOf: SecretSources['pathOf']) => ({
   ...(local_socket === undefined ? {} : { local_socket: pathOf(local_socket) }),
   ...(files === undefined ? {} : { files: { ...files, dir: pathOf(files.dir) } }),
 });
 
-const groupKeyOf = (entry: TunnelEntry): GivenSecret => {
+const groupKeyOf = (entry: Omit<TunnelEntry, 'policy'>): GivenSecret => {
   const { group_key: text, group_key_env: variable, group_key_file: file } = entry;
   return { name: 'group_key', word: 'key', text, variable, file };
 };
 
 /** Of a file only: there a line break at the end is no part of it. */
-const groupKeyFrom = ({ group_key_file }: TunnelEntry, key: Secret): Secret =>
+const groupKeyFrom = ({ group_key_file }: Pick<TunnelEntry, 'group_key_file'>, key: Secret): Secret =>
   group_key_file === undefined ? key : new Secret(withoutLineBreak(key.reveal()));
 
-const p2pSecretOf = (entry: TunnelEntry): GivenSecret => {
+const p2pSecretOf = (entry: Omit<TunnelEntry, 'policy'>): GivenSecret => {
   const { p2p_secret: text, p2p_secret_env: variable, p2p_secret_file: file } = entry;
   return { name: 'p2p_secret', word: 'secret', text, variable, file };
 };
@@ -264,6 +315,10 @@ const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Find
   ...groupFindings(path, entry),
   ...(entry.health_check?.type === 'http' && entry.health_check.path === undefined
     ? [{ path: [...path, 'health_check', 'path'], expected: 'given when `type` is "http"', got: 'nothing' }]
+    : []),
+  // Version 1 is a line of text before a stream of bytes.
+  ...(entry.proto === 'udp' && entry.proxy_protocol === 'v1'
+    ? [{ path: [...path, 'proxy_protocol'], expected: 'one of "v2"' }]
     : []),
   // Over TLS, HTTP/2 is no h2c.
   ...(entry.proto === 'https' && entry.local_protocol === 'h2c'

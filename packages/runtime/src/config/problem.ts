@@ -101,7 +101,7 @@ const whereIs = (source: ConfigSource, path: ConfigPath): string =>
   (layerOf(source.layers, source.merged, path) ?? source.layers.at(-1))?.where(path) ?? 'configuration';
 
 /** A value in words. Of a secret only its kind, and nothing of tables and lists: they may hold secrets. */
-const describeValue = (value: unknown, concealed: boolean): string => {
+export const describeValue = (value: unknown, concealed: boolean): string => {
   if (value === undefined || value === null) return 'nothing';
   if (value === '') return 'an empty string';
   if (value instanceof Date) return 'a date';

@@ -9,6 +9,7 @@ type TunnelKind = 'http' | 'https' | 'tcp' | 'udp' | 'p2p';
 const HTTP: readonly TunnelKind[] = ['http', 'https'];
 const GROUPED: readonly TunnelKind[] = [...HTTP, 'tcp'];
 const PORTED: readonly TunnelKind[] = ['tcp', 'udp'];
+const GUARDED: readonly TunnelKind[] = [...HTTP, ...PORTED];
 
 const ofP2p = (key: string): [string, readonly TunnelKind[]] => [key, ['p2p']];
 
@@ -23,7 +24,10 @@ const KINDS_OF_KEY: ReadonlyMap<string, readonly TunnelKind[]> = new Map<string,
   ['capture', HTTP],
   ['remote_port', PORTED],
   ['idle_secs', ['udp']],
-  ['proxy_protocol', ['udp']],
+  ['proxy_protocol', PORTED],
+  ['policy', GUARDED],
+  ['policy_revision', GROUPED],
+  ['services', HTTP],
   ['group', GROUPED],
   ['group_key', GROUPED],
   ['group_key_env', GROUPED],
@@ -36,6 +40,7 @@ const KINDS_OF_KEY: ReadonlyMap<string, readonly TunnelKind[]> = new Map<string,
 /** To the letter what the edge says of the same. */
 const GROUPS_ONLY = 'left out: groups exist for http and tcp tunnels only';
 const HEALTH_ONLY = 'left out: health_check exists for http and tcp tunnels only';
+const POLICY_ONLY = 'left out: policy is for http, tcp and udp tunnels';
 
 /** `written`: the keys of one tunnel as they stand in the file, without defaults. */
 export const foreignKeys = (path: readonly string[], kind: TunnelKind, written: Tree): Finding[] =>
@@ -47,6 +52,7 @@ export const foreignKeys = (path: readonly string[], kind: TunnelKind, written: 
 
 const expectedOf = (key: string, kinds: readonly TunnelKind[]): string => {
   if (key === 'health_check') return HEALTH_ONLY;
+  if (kinds === GUARDED) return POLICY_ONLY;
   if (kinds === GROUPED && key.startsWith('group')) return GROUPS_ONLY;
   return `left out unless \`proto\` is ${kinds.map((kind) => JSON.stringify(kind)).join(' or ')}`;
 };

@@ -114,6 +114,28 @@ const isAddressOrNetwork = (value: string): boolean => {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 };
 
+/** A file, or what such a file would say: read and judged by whoever knows what a policy is. */
+export const policyValue = () => {
+  const error = 'a file, a list of rules, or a table of `login` and `rules`';
+  const isOne = (value: unknown): boolean =>
+    typeof value === 'string' ? value.trim() !== '' : typeof value === 'object' && value !== null;
+  return withMeta(z.unknown().refine(isOne, { error }), { concealed: true });
+};
+
+const HOST_AND_PORT = /^(?:(?:\[[0-9a-f:.%]+\]|[^\s:/?#@[\]]+):)?(\d{1,5})$/i;
+
+/** Of another local service. */
+export const portOrAddress = () => {
+  const error = 'a port, or "host:port"';
+  return z.union([z.int(), z.string()], { error }).refine(
+    (value) => {
+      const port = Number(typeof value === 'number' ? value : HOST_AND_PORT.exec(value)?.[1]);
+      return port >= 1 && port <= 65_535;
+    },
+    { error },
+  );
+};
+
 /** A secret text; in the finished config it is a `Secret`. */
 export const secretText = () =>
   withMeta(z.string({ error: 'a string' }), { concealed: true }).transform((value) => new Secret(value));

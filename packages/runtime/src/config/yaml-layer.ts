@@ -1,23 +1,41 @@
 // A YAML file as a layer, with the line of each key. Apart from TOML: a server reads none, and need not hold the reader.
 import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml';
-import { type ConfigPath, isTable, type Layer, type Tree } from './layer.ts';
+import { type ConfigPath, isTable, type Layer } from './layer.ts';
 import { ConfigProblem } from './problem.ts';
 
-/** `text` is what the file says. */
+/** What a file says, whatever it is, and where. */
+export interface YamlText {
+  /** null: it says nothing. */
+  readonly value: unknown;
+  line(path: ConfigPath): number;
+}
+
+type Refuse = (line: number, reason: string) => ConfigProblem;
+
+/** `text` is what the file says. A table at its top, as config.yml is. */
 export const yamlLayer = (file: string, text: string): Layer => {
+  const { value, line } = readYaml(file, text);
+  if (value !== null && !isTable(value)) {
+    throw new ConfigProblem('CONFIG_SYNTAX', { file, line: 1, reason: 'the file must be a table of keys and values' });
+  }
+  return { tree: value ?? {}, where: (path) => `${file}:${line(path)}`, line };
+};
+
+export const readYaml = (file: string, text: string): YamlText => {
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' });
   const lineAt = (offset: number): number => Math.max(1, lineCounter.linePos(offset).line);
-  const refuse = (line: number, reason: string): ConfigProblem =>
-    new ConfigProblem('CONFIG_SYNTAX', { file, line, reason });
+  const refuse: Refuse = (line, reason) => new ConfigProblem('CONFIG_SYNTAX', { file, line, reason });
 
   // A warning is a value that was read as something else than its author thought.
   const [error] = [...document.errors, ...document.warnings];
   if (error !== undefined) throw refuse(lineAt(errorOffset(text, error)), yamlReason(error));
   visit(document, {
-    Alias: (_, alias) => {
-      if (alias.resolve(document) === undefined)
-        throw refuse(lineAt(alias.range?.[0] ?? 0), 'an alias cannot be resolved');
+    Alias: (_, alias, parents) => {
+      const node = alias.resolve(document);
+      if (node === undefined) throw refuse(lineAt(alias.range?.[0] ?? 0), 'an alias cannot be resolved');
+      // What holds itself has no end.
+      if (parents.includes(node)) throw refuse(lineAt(alias.range?.[0] ?? 0), 'an alias stands within what it names');
     },
     // The one name that objects do not keep as a key of their own: it would vanish without a word.
     Pair: (_, { key }) => {
@@ -25,21 +43,16 @@ export const yamlLayer = (file: string, text: string): Layer => {
         throw refuse(lineAt(key.range?.[0] ?? 0), '`__proto__` cannot be a name');
     },
   });
-  const line = (path: ConfigPath): number => lineAt(offsetOf(document, path));
-  return { tree: toTree(document, refuse), where: (path) => `${file}:${line(path)}`, line };
+  return { value: toValue(document, refuse), line: (path) => lineAt(offsetOf(document, path)) };
 };
 
-const toTree = (document: Document, refuse: (line: number, reason: string) => ConfigProblem): Tree => {
-  let value: unknown;
+const toValue = (document: Document, refuse: Refuse): unknown => {
   try {
-    value = document.toJS();
+    return (document.toJS() as unknown) ?? null;
   } catch {
     // So many aliases that the parser takes them for an attack.
     throw refuse(1, 'there are too many aliases');
   }
-  if (value === null || value === undefined) return {};
-  if (!isTable(value)) throw refuse(1, 'the file must be a table of keys and values');
-  return value;
 };
 
 /** The parser's messages of these kinds repeat nothing of the text they met, which may be a secret. */

@@ -1,0 +1,211 @@
+// `tunnel policy check|test|hash`: the rules of a tunnel tried without a server. Nothing here connects to anything.
+import { readFileSync } from 'node:fs';
+import { hashPassword, type PolicyVerdict, readPolicyFile, type TracedRule, testPolicy } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import { pathFrom } from '@tunnel/runtime';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
+import { counted } from '../output/text.ts';
+import { oneLine } from '../problem-report.ts';
+import { withPrompt } from '../terminal-prompt.ts';
+
+type Finish = (code: ExitCode) => void;
+
+export const policyCommand = (io: Io, finish: Finish): Command => {
+  const policy = new Command('policy')
+    .description('Try the rules of a tunnel without a server')
+    .addHelpText('after', '\nExamples:\n  $ tunnel policy check shop-policy.yml');
+  for (const command of [checkPolicyCommand, testCommand, hashCommand]) policy.addCommand(command(io, finish));
+  return policy;
+};
+
+const names = (text: string): readonly string[] => text.split(',').map((name) => name.trim());
+
+const servicesOption = (): Option =>
+  new Option('--services <names>', 'What `route` may name, separated by commas').default([], 'none').argParser(names);
+
+// ---- check ----
+
+interface CheckFlags {
+  readonly proto: 'http' | 'tcp' | 'udp';
+  readonly services: readonly string[];
+}
+
+const checkPolicyCommand = (io: Io, finish: Finish): Command =>
+  new Command('check')
+    .description('Check a file of rules')
+    .argument('<file>', 'The file')
+    .addOption(
+      new Option('--proto <protocol>', 'Protocol of the tunnel it is for').choices(['http', 'tcp', 'udp']).default('http'),
+    )
+    .addOption(servicesOption())
+    .addHelpText('after', '\nExamples:\n  $ tunnel policy check shop-policy.yml --services api,admin')
+    .action((file: string, { proto: protocol, services }: CheckFlags) => {
+      const policy = readPolicy(file, io);
+      const about = { protocol, services };
+      policy.check(about);
+      const warnings = policy.warnings(about).map((warning) => `  warning: ${oneLine(warning)}`);
+      const good = `${oneLine(file)} is good: ${counted(policy.ruleCount, 'rule', 'rules')}`;
+      io.stdout.write(`${[good, ...warnings].join('\n')}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+const readPolicy = (file: string, io: Io) =>
+  readPolicyFile(pathFrom(io.cwd, file, io.home), { shown: file, env: io.env, home: io.home });
+
+// ---- test ----
+
+interface TestFlags {
+  readonly request: AskedRequest;
+  readonly header?: readonly string[];
+  readonly address: string;
+  readonly user?: string;
+  readonly bodyFile?: string;
+  readonly services: readonly string[];
+  readonly expect?: 'pass' | number;
+  readonly json?: boolean;
+}
+
+interface AskedRequest {
+  readonly method: string;
+  readonly path: string;
+}
+
+const askedRequest = (text: string): AskedRequest => {
+  const [, method, path] = /^([^\s]+) ([^\s]+)$/.exec(text) ?? [];
+  if (method === undefined || path === undefined) throw new InvalidArgumentError("Use 'METHOD PATH', such as 'GET /'.");
+  return { method, path };
+};
+
+const expected = (text: string): 'pass' | number => {
+  if (text === 'pass') return text;
+  const status = /^[1-5]\d\d$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isNaN(status)) throw new InvalidArgumentError('Use pass, or the status of an answer.');
+  return status;
+};
+
+const TEST_EXAMPLES = `
+Examples:
+  $ tunnel policy test shop-policy.yml --request 'GET /admin' --expect 401
+  $ tunnel policy test shop-policy.yml --request 'GET /' --user anna@example.com --expect pass
+  $ tunnel policy test hooks.yml --request 'POST /hook' --header 'X-Hub-Signature-256: sha256=…' --body-file hook.json
+
+Passwords, tokens and webhook signatures of the request are really checked. --user stands for a
+finished login or a valid JWT. Exit code 1: it did not come out as --expect says.`;
+
+const testCommand = (io: Io, finish: Finish): Command =>
+  new Command('test')
+    .description('Show what becomes of a request, rule by rule')
+    .argument('<file>', 'File with the rules')
+    .addOption(
+      new Option('--request <method path>', "The request, such as 'GET /admin'")
+        .argParser(askedRequest)
+        .makeOptionMandatory(),
+    )
+    .option('--header <name: value>', 'Header of the request (repeatable)', (text: string, before: string[] = []) => [
+      ...before,
+      text,
+    ])
+    .option('--address <ip>', 'Address of the visitor', '192.0.2.1')
+    .option('--user <name>', 'Somebody who has logged in, or sends a valid JWT')
+    .option('--body-file <file>', 'File with the body of the request')
+    .addOption(servicesOption())
+    .option('--expect <pass|status>', 'Exit with 1 unless it comes out so', expected)
+    .option('--json', 'Print the outcome as JSON')
+    .addHelpText('after', TEST_EXAMPLES)
+    .action(async (file: string, flags: TestFlags) => {
+      const verdict = await testPolicy(
+        readPolicy(file, io),
+        { protocol: 'http', services: flags.services },
+        {
+          ...flags.request,
+          headers: (flags.header ?? []).map(headerOf),
+          address: flags.address,
+          user: flags.user,
+          body: flags.bodyFile === undefined ? undefined : readBody(flags.bodyFile, io),
+        },
+        io.clock.now(),
+      );
+      const lines = flags.json === true ? [JSON.stringify(verdict)] : verdictLines(verdict, flags.request);
+      io.stdout.write(`${lines.join('\n')}\n`);
+      const { expect } = flags;
+      if (expect === undefined || expect === (verdict.status ?? 'pass')) return finish(EXIT.endedAsAsked);
+      io.stderr.write(`tunnel: expected ${expect}, got ${verdict.status ?? 'pass'}\n`);
+      finish(EXIT.unexpected);
+    });
+
+/** Not repeated when it is none: it may hold a password. */
+const headerOf = (text: string): readonly [string, string] => {
+  const [, name, value] = /^([^:\s]+):[ \t]*(.*)$/.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw misuse("--header takes 'Name: value'.");
+  return [name, value];
+};
+
+const readBody = (file: string, io: Io): Buffer => {
+  try {
+    return readFileSync(pathFrom(io.cwd, file, io.home));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw misuse(`Cannot read ${file}: ${code === 'ENOENT' ? 'no such file' : (code ?? message)}.`);
+  }
+};
+
+const verdictLines = (verdict: PolicyVerdict, { method }: AskedRequest): string[] => {
+  const widest = Math.max(0, ...verdict.trace.map((rule) => titleOf(rule).length));
+  return [
+    ...verdict.trace.map((rule) => `${titleOf(rule).padEnd(widest)}  ${noteOf(rule)}`),
+    verdict.request === null ? answerText(verdict) : `passes as ${method} ${verdict.request.path}${routeText(verdict)}`,
+  ];
+};
+
+const titleOf = ({ index, name, action }: TracedRule): string => `${index} ${oneLine(name ?? action)}`;
+
+const noteOf = ({ matched, note }: TracedRule): string => {
+  if (matched) return oneLine(note);
+  return note === 'not reached' ? note : `no match: ${oneLine(note)}`;
+};
+
+const routeText = ({ service }: PolicyVerdict): string => (service === null ? '' : ` to ${service}`);
+
+const answerText = ({ status, code, rule, location }: PolicyVerdict): string => {
+  const what = ['answered', status, code, location === null ? null : `to ${oneLine(location)}`].filter((part) => part !== null);
+  if (rule === null) return `${what.join(' ')} by the login`;
+  return `${what.join(' ')} by rule ${rule.index}${rule.name === null ? '' : ` (${oneLine(rule.name)})`}`;
+};
+
+// ---- hash ----
+
+const HASH_EXAMPLES = `
+Examples:
+  $ tunnel policy hash
+  $ tunnel policy hash < password.txt`;
+
+const hashCommand = (io: Io, finish: Finish): Command =>
+  new Command('hash')
+    .description('Hash a password for `users`')
+    .addHelpText('after', HASH_EXAMPLES)
+    .action(async () => {
+      const password = io.stdin.isTTY === true ? await typedPassword(io) : await pipedPassword(io);
+      if (password === '') throw misuse('The password is empty.');
+      io.stdout.write(`${await hashPassword(password)}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+const typedPassword = (io: Io): Promise<string> =>
+  withPrompt(io, 'Pipe the password: tunnel policy hash < password.txt', (prompt) => prompt.askSecret('Password: '));
+
+const PASSWORD_MAX_BYTES = 4096;
+
+const pipedPassword = async (io: Io): Promise<string> => {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of io.stdin) {
+    parts.push(Buffer.from(part));
+    bytes += Buffer.byteLength(part);
+    if (bytes > PASSWORD_MAX_BYTES) throw misuse(`A password has at most ${PASSWORD_MAX_BYTES} bytes.`);
+  }
+  return Buffer.concat(parts).toString('utf8').replace(/\r?\n$/, '');
+};
+
+const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

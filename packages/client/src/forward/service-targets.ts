@@ -1,0 +1,61 @@
+// The other local services of an http tunnel, by the names that its policy has for them: the client's own table, and all that an edge can choose from.
+import { Fault } from '@tunnel/errors';
+import { WIRE_LIMITS } from '@tunnel/protocol';
+import { type DialTarget, isPort, type LocalTls, localText } from './local-target.ts';
+
+/** A port of this machine, or `host:port`. */
+export type ServiceTable = Readonly<Record<string, number | string>>;
+
+interface ServiceAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+const HOST_AND_PORT = /^(?:(\[[0-9a-f:.%]+\]|[^\s:/?#@[\]]+):)?(\d{1,5})$/i;
+const DEFAULT_HOST = '127.0.0.1';
+
+/** null: it is none. */
+const addressOf = (given: unknown): ServiceAddress | null => {
+  if (typeof given === 'number') return isPort(given) ? { host: DEFAULT_HOST, port: given } : null;
+  if (typeof given !== 'string') return null;
+  const [, host = DEFAULT_HOST, digits = ''] = HOST_AND_PORT.exec(given) ?? [];
+  const port = Number(digits);
+  return isPort(port) ? { host: host.replace(/^\[|\]$/g, ''), port } : null;
+};
+
+/** Throws a Fault. Callers of the library may come without a type checker. */
+export const checkServices = (services: ServiceTable): void => {
+  const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
+  const entries = Object.entries(services);
+  if (entries.length > WIRE_LIMITS.REGISTER_SERVICES_MAX) {
+    throw refuse(`a tunnel has at most ${WIRE_LIMITS.REGISTER_SERVICES_MAX} services beside its own`);
+  }
+  for (const [name, given] of entries) {
+    if (!NAME.test(name) || name.length > WIRE_LIMITS.OPEN_SERVICE_MAX_CHARS) {
+      const most = WIRE_LIMITS.OPEN_SERVICE_MAX_CHARS;
+      throw refuse(
+        `'${name}' cannot be the name of a service: it has 1 to ${most} letters, digits, \`.\`, \`_\` and \`-\``,
+      );
+    }
+    if (addressOf(given) === null) throw refuse(`the service '${name}' must be a port, or host:port`);
+  }
+};
+
+/** Of a table that was checked. They speak as the tunnel's own service does. */
+export const serviceTargets = (services: ServiceTable, tls: LocalTls): ReadonlyMap<string, DialTarget> =>
+  new Map(
+    Object.entries(services).flatMap(([name, given]) => {
+      const address = addressOf(given);
+      return address === null ? [] : [[name, { kind: 'address', ...address, tls }]];
+    }),
+  );
+
+/** Two tables that lead to the same are equal, however they were written. */
+export const serviceTexts = (services: ServiceTable): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(services).flatMap(([name, given]) => {
+      const address = addressOf(given);
+      return address === null ? [] : [[name, localText({ localHost: address.host, localPort: address.port })]];
+    }),
+  );

@@ -1,0 +1,42 @@
+import { createHmac } from 'node:crypto';
+import { Secret } from '@tunnel/runtime';
+import { describe, expect, it } from 'vitest';
+import { hashPassword, isPasswordRight, lineOf, UNMADE_LINE } from './password-hashes.ts';
+
+const LINE = /^\$scrypt\$ln=14,r=8,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/;
+
+describe('a password as it is sent', () => {
+  it('opens with itself alone', async () => {
+    const line = await hashPassword('correct horse');
+    expect(line).toMatch(LINE);
+    expect(line).not.toContain('horse');
+    expect(await isPasswordRight(line, 'correct horse')).toBe(true);
+    expect(await isPasswordRight(line, 'correct hors')).toBe(false);
+    expect(await isPasswordRight('no line at all', 'correct horse')).toBe(false);
+  });
+
+  it('has one form for all members of a group, and another for another user, key or password', async () => {
+    const key = new Secret('the key of the group');
+    const password = new Secret('p');
+    const line = await lineOf('anna', password, key);
+    expect(await lineOf('anna', new Secret('p'), new Secret('the key of the group'))).toBe(line);
+    const salt = createHmac('sha256', 'the key of the group').update('basic-auth\0anna').digest().subarray(0, 16);
+    expect(line.split('$')[3]).toBe(salt.toString('base64').replace(/=+$/, ''));
+    const others = await Promise.all([
+      lineOf('bert', password, key),
+      lineOf('anna', password, new Secret('another key')),
+      lineOf('anna', new Secret('q'), key),
+    ]);
+    expect(new Set([line, ...others]).size).toBe(4);
+  });
+
+  it('stays the same while the process lives, so that a reconnect brings the same policy', async () => {
+    const line = await lineOf('anna', new Secret('alone'), null);
+    expect(await lineOf('anna', new Secret('alone'), null)).toBe(line);
+    expect(line).not.toBe(await hashPassword('alone'));
+  });
+
+  it('is as long before it is made as after', () => {
+    expect(UNMADE_LINE).toMatch(LINE);
+  });
+});

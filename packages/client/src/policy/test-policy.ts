@@ -1,0 +1,233 @@
+// One request decided by a policy, offline, with the edge's own rules: what it would be answered, by which rule, and why. Passwords, tokens and
+// webhook signatures of the request are really checked; a finished login and a valid JWT are taken on trust, where a user is named.
+import {
+  begin,
+  type CompiledPolicy,
+  changedHead,
+  compilePolicy,
+  loginCookieName,
+  parseRequestHead,
+  type Policy,
+  type PolicyEvent,
+  type PolicyNeed,
+  type PolicyRequest,
+  type PolicyStep,
+  type RequestHead,
+  type RuleRef,
+  resume,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { policyDigests } from './digests.ts';
+import { isPasswordRight } from './password-hashes.ts';
+import type { PolicyAbout, TunnelPolicy } from './tunnel-policy.ts';
+
+export interface PolicyTestRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** The visitor's. */
+  readonly address: string;
+  /** Somebody who has logged in, or sends a valid JWT. */
+  readonly user?: string | undefined;
+  readonly body?: Uint8Array | undefined;
+}
+
+export interface TracedRule {
+  /** From 1. */
+  readonly index: number;
+  readonly name: string | null;
+  readonly action: string;
+  readonly matched: boolean;
+  /** What did not match, or what the rule did. */
+  readonly note: string;
+}
+
+export interface PolicyVerdict {
+  readonly outcome: 'pass' | 'answer';
+  readonly status: number | null;
+  readonly code: string | null;
+  /** null: no rule, or the edge's own paths of a login. */
+  readonly rule: Pick<TracedRule, 'index' | 'name' | 'action'> | null;
+  readonly location: string | null;
+  /** One of `services`; null: the tunnel's own. */
+  readonly service: string | null;
+  /** What the service gets; null: nothing. */
+  readonly request: {
+    readonly method: string;
+    readonly path: string;
+    readonly headers: Readonly<Record<string, string>>;
+  } | null;
+  readonly trace: readonly TracedRule[];
+}
+
+/** Throws a Fault for a policy that is not good, and for a request that is none. */
+export const testPolicy = async (
+  policy: TunnelPolicy,
+  about: PolicyAbout,
+  asked: PolicyTestRequest,
+  nowMs: number,
+): Promise<PolicyVerdict> => {
+  policy.check(about);
+  const { policy: sent } = await policy.sent(null, about.services);
+  const tested = testedRequest(sent, asked);
+  const compiled = compilePolicy(sent, policyDigests);
+  const seen: TracedRule[] = [];
+  const step = await decide(compiled, tested, nowMs, ({ index, name, action }, matched, note) =>
+    seen.push({ index, name, action, matched, note }),
+  );
+  return verdictOf(step, tested, traceOf(sent, compiled, seen));
+};
+
+/** The one that asks, and what was put into it for a user who is taken on trust. */
+interface TestedRequest {
+  readonly head: RequestHead;
+  readonly request: PolicyRequest;
+  readonly user: string | null;
+  readonly body: Uint8Array;
+  /** Of a header that the visitor did not send; lower case. */
+  readonly madeUp: string | null;
+}
+
+const SCHEME = 'https';
+const HOST = 'tunnel.example';
+/** Looks like a JWT; nobody reads it. */
+const ANY_JWT = 'e30.e30.e30';
+
+const testedRequest = (policy: Policy, asked: PolicyTestRequest): TestedRequest => {
+  const { method, path, address, user = null, body = new Uint8Array(0) } = asked;
+  const has = (name: string): boolean => asked.headers.some(([given]) => given.toLowerCase() === name);
+  const credential = user === null ? null : credentialFor(policy, has('authorization'));
+  const fields = [
+    ...(has('host') ? [] : [['Host', HOST] as const]),
+    ...asked.headers,
+    ...(body.length === 0 || has('content-length') ? [] : [['Content-Length', String(body.length)] as const]),
+    ...(credential === null ? [] : [credential]),
+  ];
+  const text = [`${method} ${path} HTTP/1.1`, ...fields.map(([name, value]) => `${name}: ${value}`), '', ''].join('\r\n');
+  const head = parseRequestHead(Buffer.from(text, 'utf8').toString('latin1'));
+  if (head.kind !== 'request') throw new Fault('CLIENT_USAGE', { reason: `no edge takes such a request: ${head.reason}` });
+  const request: PolicyRequest = {
+    method: head.method,
+    path: head.path,
+    headers: head.headers,
+    host: head.host,
+    authority: head.authority,
+    scheme: SCHEME,
+    address,
+    isUpgrade: head.upgrade !== null,
+    bodyLength: body.length,
+    requestId: 'req_test',
+  };
+  return { head, request, user, body, madeUp: credential?.[0].toLowerCase() ?? null };
+};
+
+/** What a browser after a login would send, or a program with a JWT: by it the rules ask who it is. */
+const credentialFor = (policy: Policy, hasAuthorization: boolean): readonly [string, string] | null => {
+  if (policy.login !== null) return ['Cookie', `${loginCookieName(SCHEME)}=tested`];
+  const takesJwt = policy.rules.some((rule) => 'auth' in rule && rule.auth.jwt !== undefined);
+  return takesJwt && !hasAuthorization ? ['Authorization', `Bearer ${ANY_JWT}`] : null;
+};
+
+type OnRule = (rule: RuleRef, matched: boolean, note: string) => void;
+
+const decide = async (
+  tunnel: CompiledPolicy,
+  tested: TestedRequest,
+  nowMs: number,
+  onRule: OnRule,
+): Promise<Exclude<PolicyStep, { kind: 'need' }>> => {
+  let step = begin({ operator: null, tunnel }, tested.request, nowMs, onRule);
+  while (step.kind === 'need') step = resume(step.state, await perform(step.need, tested, nowMs), nowMs);
+  return step;
+};
+
+/** Each need without a network. */
+const perform = async (
+  need: PolicyNeed,
+  { user, body }: TestedRequest,
+  nowMs: number,
+): Promise<PolicyEvent> => {
+  switch (need.kind) {
+    case 'check-password':
+      return {
+        kind: 'password-checked',
+        isRight: need.hash !== null && (await isPasswordRight(need.hash, need.password)),
+      };
+    case 'verify-jwt': {
+      if (user === null) return { kind: 'jwt-verified', claims: null };
+      const { issuer: iss, audience: aud, claims = {} } = need.auth;
+      return { kind: 'jwt-verified', claims: { ...claims, iss, aud, sub: user } };
+    }
+    case 'open-cookie': {
+      const expiresAt = nowMs / 1000 + need.login.session_secs;
+      const email = user?.includes('@') === true ? user : null;
+      const session = user === null ? null : { sub: user, email, emailVerified: true, claims: {}, expiresAt };
+      return { kind: 'cookie-opened', session };
+    }
+    case 'begin-login':
+      return { kind: 'login-begun', location: providerOf(need.login), setCookies: [] };
+    case 'finish-login':
+      return { kind: 'failed', fault: new Fault('POLICY_LOGIN_STATE') };
+    case 'hold-body':
+      return body.length > need.maxBytes ? { kind: 'body-too-large' } : { kind: 'body-held', body };
+    case 'take-token':
+      // The first request of its kind: a limit lets at least one through.
+      return { kind: 'token-taken', retryAfterSecs: null };
+  }
+};
+
+/** Where exactly is known to whoever asks the provider. */
+const providerOf = (login: NonNullable<Policy['login']>): string =>
+  'issuer' in login ? login.issuer : `login provider ${login.provider}`;
+
+// ---- what came of it ----
+
+const verdictOf = (
+  step: Exclude<PolicyStep, { kind: 'need' }>,
+  tested: TestedRequest,
+  trace: readonly TracedRule[],
+): PolicyVerdict => {
+  if (step.kind === 'pass') {
+    return {
+      outcome: 'pass',
+      ...{ status: null, code: null, rule: null, location: null },
+      service: step.changes?.service ?? null,
+      request: passedRequest(step.changes === null ? tested.head : changedHead(tested.head, step.changes), tested),
+      trace,
+    };
+  }
+  const { answer, rule } = step;
+  const named = rule === null ? null : { index: rule.index, name: rule.name, action: rule.action };
+  const none = { service: null, request: null };
+  if (answer.kind === 'fault') {
+    const { status, fault, headers } = answer;
+    return { outcome: 'answer', status, code: fault.code, rule: named, location: locationIn(headers), ...none, trace };
+  }
+  const { status, headers = [] } = answer.response;
+  return { outcome: 'answer', status, code: null, rule: named, location: locationIn(headers), ...none, trace };
+};
+
+const locationIn = (headers: Iterable<readonly [string, string]>): string | null => {
+  for (const [name, value] of headers) if (name.toLowerCase() === 'location') return value;
+  return null;
+};
+
+const passedRequest = ({ method, path, headers }: RequestHead, { madeUp }: TestedRequest): PolicyVerdict['request'] => {
+  const shown: Record<string, string> = {};
+  for (const { lower, value } of headers) {
+    if (lower === madeUp && (value.includes(ANY_JWT) || value.includes('=tested'))) continue;
+    const before = Object.hasOwn(shown, lower) ? `${shown[lower]}, ` : '';
+    Object.defineProperty(shown, lower, { value: `${before}${value}`, enumerable: true, configurable: true });
+  }
+  return { method, path, headers: shown };
+};
+
+/** One entry a rule, in their order, those that were not looked at too. */
+const traceOf = (policy: Policy, compiled: CompiledPolicy, seen: readonly TracedRule[]): TracedRule[] => {
+  const byIndex = new Map(seen.map((traced) => [traced.index, traced]));
+  return policy.rules.map((rule, at) => {
+    const action = compiled.rules[at]?.ref.action ?? '';
+    const unseen = { index: at + 1, name: rule.name ?? null, action, matched: false, note: 'not reached' };
+    return byIndex.get(at + 1) ?? unseen;
+  });
+};

@@ -1,0 +1,261 @@
+// The policy of one tunnel, read and resolved: what of it can be refused here is refused here, at its line. Held closed: nothing of it is shown but
+// what guards the tunnel, in a few words.
+import { createHmac, randomBytes } from 'node:crypto';
+import { homedir } from 'node:os';
+import { inspect } from 'node:util';
+import {
+  CORE_LIMITS,
+  canonicalJson,
+  type FilePolicy,
+  filePolicySchema,
+  guardWords,
+  type Policy,
+  policyHash,
+  problemsOfPolicy,
+  warningsOfPolicy,
+  wirePolicySchema,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { TunnelProtocol } from '@tunnel/protocol';
+import {
+  ConfigProblem,
+  isShownPolicyKey,
+  type PlainPassword,
+  type PolicyPath,
+  PolicySource,
+  readPolicySource,
+  resolvePolicy,
+  type Secret,
+  sha256Hex,
+} from '@tunnel/runtime';
+import { lineOf, UNMADE_LINE } from './password-hashes.ts';
+
+type Path = PolicyPath;
+
+/** What a policy is judged with: the tunnel that it is for. */
+export interface PolicyAbout {
+  readonly protocol: TunnelProtocol;
+  /** Names that `route` may have. */
+  readonly services: readonly string[];
+}
+
+/** As the edge is sent it. */
+export interface SentPolicy {
+  readonly policy: Policy;
+  /** What the edge has to answer with. */
+  readonly hash: string;
+}
+
+/** What was written, and which of the policy's rules it gave. */
+interface Part {
+  readonly source: PolicySource;
+  readonly hasLogin: boolean;
+  readonly isList: boolean;
+  readonly from: number;
+  readonly to: number;
+}
+
+const FINGERPRINT_KEY = randomBytes(32);
+
+export class TunnelPolicy {
+  readonly #parts: readonly Part[];
+  /** Its passwords are not hashed so far: a line that opens nothing stands for each. */
+  readonly #policy: Policy;
+  readonly #passwords: readonly PlainPassword[];
+  readonly #isPartial: boolean;
+
+  private constructor(parts: readonly Part[], policy: Policy, passwords: readonly PlainPassword[]) {
+    this.#parts = parts;
+    this.#policy = policy;
+    this.#passwords = passwords;
+    this.#isPartial = passwords.length > 0;
+  }
+
+  /** All of their rules in this order; one of them may bring the login. Throws a Fault. */
+  static of(sources: readonly PolicySource[]): TunnelPolicy {
+    return inFaults(() => readParts(sources, (...made) => new TunnelPolicy(...made)));
+  }
+
+  get ruleCount(): number {
+    return this.#policy.rules.length;
+  }
+
+  /** In a few words: `login company, 2 paths open`. */
+  get guard(): string {
+    return guardWords(this.#policy);
+  }
+
+  get hasLogin(): boolean {
+    return this.#policy.login !== null;
+  }
+
+  /** Throws a Fault for what cannot work on that tunnel. */
+  check(about: PolicyAbout): void {
+    const [problem] = problemsOfPolicy(this.#policy, judgedWith(about));
+    if (problem !== undefined) throw this.#refusal(problem);
+    const bytes = Buffer.byteLength(JSON.stringify(this.#policy));
+    const most = CORE_LIMITS.POLICY_WIRE_MAX_BYTES;
+    if (bytes <= most) return;
+    throw this.#refusal({ path: [], message: `the policy has ${bytes} bytes as it is sent, at most ${most} are taken` });
+  }
+
+  warnings(about: PolicyAbout): readonly string[] {
+    return warningsOfPolicy(this.#policy, judgedWith(about)).map(({ message }) => message);
+  }
+
+  /** Two that would be sent as the same are equal in it; says nothing of what is in them. */
+  get fingerprint(): string {
+    const passwords = this.#passwords.map(({ rule, user, password }) => [rule, user, password.reveal()]);
+    return createHmac('sha256', FINGERPRINT_KEY)
+      .update(canonicalJson({ policy: this.#policy, passwords }))
+      .digest('hex');
+  }
+
+  /** With its passwords hashed. */
+  async sent(groupKey: Secret | null, services: readonly string[]): Promise<SentPolicy> {
+    const policy = this.#isPartial ? await this.#hashed(groupKey) : this.#policy;
+    return { policy, hash: policyHash(policy, services, sha256Hex) };
+  }
+
+  /** As it can be written into a file again; passwords as hashes, whatever else is secret as it is. */
+  async #hashed(groupKey: Secret | null): Promise<Policy> {
+    const policy = structuredClone(this.#policy) as { rules: { auth?: { basic?: { users: Record<string, string> } } }[] };
+    for (const { rule, user, password } of this.#passwords) {
+      const users = policy.rules[rule]?.auth?.basic?.users;
+      if (users !== undefined) users[user] = await lineOf(user, password, groupKey);
+    }
+    return policy as unknown as Policy;
+  }
+
+  #refusal({ path, message }: { readonly path: Path; readonly message: string }): Fault {
+    const { source, inner } = this.#sourceOf(path);
+    const position = source.positionOf(inner);
+    if (position === null) return new Fault('CLIENT_USAGE', { reason: message });
+    return new Fault('CONFIG_SYNTAX', { ...position, reason: message });
+  }
+
+  /** Which of the parts a path of the policy is in, and its path there. */
+  #sourceOf([head, index, ...rest]: Path): { readonly source: PolicySource; readonly inner: Path } {
+    const [first] = this.#parts;
+    if (first === undefined) throw new Error('a policy has a part');
+    if (head === 'rules' && typeof index === 'number') {
+      const part = this.#parts.find(({ to }) => index < to) ?? first;
+      const own = index - part.from;
+      return { source: part.source, inner: part.isList ? [own, ...rest] : ['rules', own, ...rest] };
+    }
+    const { source } = (head === 'login' ? this.#parts.find(({ hasLogin }) => hasLogin) : undefined) ?? first;
+    return { source, inner: head === undefined ? [] : [head, ...(index === undefined ? [] : [index]), ...rest] };
+  }
+
+  toJSON(): string {
+    return `[policy: ${this.guard}]`;
+  }
+
+  [inspect.custom](): string {
+    return this.toJSON();
+  }
+}
+
+type Make = (parts: readonly Part[], policy: Policy, passwords: readonly PlainPassword[]) => TunnelPolicy;
+
+const readParts = (sources: readonly PolicySource[], make: Make): TunnelPolicy => {
+  const parts: Part[] = [];
+  const rules: unknown[] = [];
+  const passwords: PlainPassword[] = [];
+  let login: unknown = null;
+  for (const source of sources) {
+    const written = readForm(source);
+    const from = rules.length;
+    const part = { source, hasLogin: written.login !== null, isList: written.isList, from, to: from + written.rules.length };
+    const at = {
+      source,
+      rule: (index: number): Path => (part.isList ? [index] : ['rules', index]),
+      ...{ unmadeLine: UNMADE_LINE, bounds: CORE_LIMITS },
+    };
+    const resolved = resolvePolicy(written.login, written.rules, at);
+    if (resolved.login !== null && login !== null) throw source.refuse(['login'], 'given once', 'two');
+    login ??= resolved.login;
+    rules.push(...resolved.rules);
+    passwords.push(...resolved.passwords.map((password) => ({ ...password, rule: password.rule + from })));
+    parts.push(part);
+  }
+  return make(parts, wirePolicyOf({ login, rules }, parts), passwords);
+};
+
+interface Written {
+  readonly isList: boolean;
+  readonly login: Readonly<Record<string, unknown>> | null;
+  readonly rules: readonly Readonly<Record<string, unknown>>[];
+}
+
+const readForm = (source: PolicySource): Written => {
+  const parsed = filePolicySchema.safeParse(source.value);
+  if (!parsed.success) throw source.refuseIssues(filePolicySchema, parsed.error.issues, isShownPolicyKey);
+  const policy: FilePolicy = parsed.data;
+  const isList = Array.isArray(source.value);
+  const { login = null, rules } = policy as unknown as { login?: Written['login']; rules: Written['rules'] };
+  return { isList, login, rules };
+};
+
+/** Filled with its defaults. What is refused here was good as it was written, and is not with what it names. */
+const wirePolicyOf = (policy: unknown, parts: readonly Part[]): Policy => {
+  const parsed = wirePolicySchema.safeParse(policy);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const [head, index, ...rest] = (issue?.path ?? []) as Path;
+  const part = parts.find(({ to }) => head === 'rules' && Number(index) < to) ?? parts[0];
+  if (part === undefined || issue === undefined) throw new Error('a policy has a part');
+  const own = head === 'rules' ? [...(part.isList ? [] : ['rules']), Number(index) - part.from, ...rest] : [];
+  throw part.source.refuse(own, issue.message);
+};
+
+const judgedWith = ({ protocol, services }: PolicyAbout) => {
+  if (protocol === 'p2p') throw new Fault('CLIENT_USAGE', { reason: 'policy is for http, tcp and udp tunnels' });
+  return { protocol: protocol === 'https' ? ('http' as const) : protocol, services };
+};
+
+/** The same words, as a fault of the catalogue. */
+const inFaults = <T>(read: () => T): T => {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof ConfigProblem) throw new Fault(error.code, error.values);
+    throw error;
+  }
+};
+
+// ---- as whoever opens a tunnel brings it ----
+
+/** A file of rules (seen from the current folder), the rules themselves, or `{ login, rules }`; or what `readPolicyFile` gave. */
+export type PolicyInput = TunnelPolicy | FilePolicy | string;
+
+/** Throws a Fault. */
+export const policyFrom = (given: PolicyInput): TunnelPolicy => {
+  if (given instanceof TunnelPolicy) return given;
+  if (typeof given === 'string') return readPolicyFile(given);
+  return TunnelPolicy.of([policyValue(given)]);
+};
+
+const keyText = (path: Path): string =>
+  path.reduce<string>((text, key) => {
+    if (typeof key === 'number') return `${text}[${key}]`;
+    return text === '' ? key : `${text}.${key}`;
+  }, '');
+
+const policyValue = (value: unknown): PolicySource =>
+  new PolicySource({
+    value,
+    file: null,
+    line: () => 0,
+    key: keyText,
+    name: 'policy',
+    folder: process.cwd(),
+    env: process.env,
+    home: homedir(),
+  });
+
+/** Throws a Fault. */
+export const readPolicyFile = (
+  file: string,
+  { shown = file, env = process.env, home = homedir() }: { shown?: string; env?: NodeJS.ProcessEnv; home?: string } = {},
+): TunnelPolicy => inFaults(() => TunnelPolicy.of([readPolicySource({ file, shown, env, home })]));

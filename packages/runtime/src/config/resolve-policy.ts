@@ -1,0 +1,231 @@
+// A policy as it was written becomes one as it is sent: secrets are looked up in their files and variables, tokens hashed, pages read. Passwords are
+// told apart, as hashing them takes its time. What is missing or too large is refused at its line; no refusal repeats a secret.
+import { readFileSync, statSync } from 'node:fs';
+import { Secret, sha256Hex } from '../secret.ts';
+import { readSecretText } from './entry-secret.ts';
+import type { PolicySource } from './policy-source.ts';
+
+export type PolicyPath = readonly (string | number)[];
+
+type Table = Readonly<Record<string, unknown>>;
+
+/** A password whose line is still to be made. */
+export interface PlainPassword {
+  /** From 0, in the policy as it is sent. */
+  readonly rule: number;
+  readonly user: string;
+  readonly password: Secret;
+}
+
+export interface ResolvedPolicy {
+  readonly login: Table | null;
+  readonly rules: readonly Table[];
+  readonly passwords: readonly PlainPassword[];
+}
+
+/** Of a policy whose form was checked. Throws a ConfigProblem. */
+export const resolvePolicy = (login: Table | null, rules: readonly Table[], at: PolicyOutline): ResolvedPolicy => {
+  const passwords: PlainPassword[] = [];
+  const resolved = rules.map((rule, index) => resolveRule(rule, index, at, passwords));
+  return { login: login === null ? null : resolveLogin(login, at), rules: resolved, passwords };
+};
+
+/** Where the parts of a policy stand in what was written, and what may come of them. */
+export interface PolicyOutline {
+  readonly source: PolicySource;
+  rule(index: number): PolicyPath;
+  /** Stands for the line of a password that is still to be made. */
+  readonly unmadeLine: string;
+  readonly bounds: PolicyBounds;
+}
+
+/** Core's, and handed in. */
+export interface PolicyBounds {
+  readonly POLICY_TOKEN_MIN_CHARS: number;
+  readonly POLICY_TOKEN_MAX_CHARS: number;
+  readonly POLICY_BODY_MAX_BYTES: number;
+}
+
+const resolveLogin = (login: Table, { source }: PolicyOutline): Table => {
+  const { client_secret: text, client_secret_file: file, client_secret_env: variable, ...rest } = login;
+  const given = { name: 'client_secret', word: 'client secret', text, file, variable };
+  const secret = readSecret(source, ['login'], given);
+  return { ...rest, ...(secret === null ? {} : { client_secret: secret.reveal() }) };
+};
+
+const resolveRule = (rule: Table, index: number, at: PolicyOutline, passwords: PlainPassword[]): Table => {
+  const path = at.rule(index);
+  const { source } = at;
+  const auth = tableOf(rule['auth']);
+  if (auth !== null) return { ...rule, auth: resolveAuth(auth, [...path, 'auth'], index, at, passwords) };
+  const webhook = tableOf(rule['verify_webhook']);
+  if (webhook !== null) return { ...rule, verify_webhook: resolveWebhook(webhook, [...path, 'verify_webhook'], source) };
+  for (const action of ['respond', 'error_page'] as const) {
+    const page = tableOf(rule[action]);
+    if (page !== null) return { ...rule, [action]: resolvePage(page, [...path, action], at) };
+  }
+  return rule;
+};
+
+const tableOf = (value: unknown): Table | null =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Table) : null;
+
+const resolveAuth = (
+  auth: Table,
+  path: PolicyPath,
+  rule: number,
+  at: PolicyOutline,
+  passwords: PlainPassword[],
+): Table => {
+  const basic = tableOf(auth['basic']);
+  const tokens = auth['tokens'];
+  return {
+    ...auth,
+    ...(basic === null ? {} : { basic: resolveBasic(basic, [...path, 'basic'], rule, at, passwords) }),
+    ...(Array.isArray(tokens)
+      ? { tokens: tokens.map((token: Table, index) => resolveToken(token, [...path, 'tokens', index], at)) }
+      : {}),
+  };
+};
+
+// ---- users ----
+
+const resolveBasic = (
+  { users, users_file: file, ...rest }: Table,
+  path: PolicyPath,
+  rule: number,
+  at: PolicyOutline,
+  passwords: PlainPassword[],
+): Table => {
+  const { source, unmadeLine } = at;
+  const given = Object.entries((users ?? {}) as Readonly<Record<string, string>>);
+  const listed = typeof file === 'string' ? readUsers(source, [...path, 'users_file'], file) : [];
+  const lines: Record<string, string> = {};
+  for (const [user, password] of [...given, ...listed]) {
+    if (Object.hasOwn(lines, user)) {
+      throw source.refuse([...path, 'users_file'], 'a file whose names are not in `users` too', JSON.stringify(user));
+    }
+    const isMade = password.startsWith('$scrypt$');
+    if (!isMade) passwords.push({ rule, user, password: new Secret(password) });
+    Object.defineProperty(lines, user, { value: isMade ? password : unmadeLine, enumerable: true });
+  }
+  if (Object.keys(lines).length === 0) throw source.refuse(path, 'a table with `users` or `users_file`', 'no user');
+  return { ...rest, users: lines };
+};
+
+/** Lines `name:password`; empty ones, and those that begin with #, say nothing. */
+const readUsers = (source: PolicySource, path: PolicyPath, file: string): [user: string, password: string][] => {
+  const expected = 'a file with lines name:password';
+  const refuse = (reason: string) => source.refuse(path, expected, `${JSON.stringify(file)}: ${reason}`);
+  const answer = readSecretText(source.pathOf(file));
+  if ('reason' in answer) throw refuse(answer.reason);
+  const names = new Set<string>();
+  const users: [string, string][] = [];
+  for (const [index, line] of answer.secret.reveal().split(/\r?\n/).entries()) {
+    if (line.trim() === '' || line.startsWith('#')) continue;
+    const colon = line.indexOf(':');
+    const user = line.slice(0, colon);
+    if (colon < 1 || colon === line.length - 1) throw refuse(`line ${index + 1} is not name:password`);
+    if (names.has(user)) throw refuse(`line ${index + 1} names a user once more`);
+    names.add(user);
+    users.push([user, line.slice(colon + 1)]);
+  }
+  if (users.length === 0) throw refuse('it has no such line');
+  return users;
+};
+
+// ---- secrets ----
+
+interface Given {
+  readonly name: string;
+  readonly word: string;
+  readonly text: unknown;
+  readonly file: unknown;
+  readonly variable: unknown;
+}
+
+/** null: none is given. Without the line break that ends a file. */
+const readSecret = (source: PolicySource, path: PolicyPath, given: Given): Secret | null => {
+  const { name, word, text, file, variable } = given;
+  const [first, second] = [
+    ...(text === undefined ? [] : [name]),
+    ...(file === undefined ? [] : [`${name}_file`]),
+    ...(variable === undefined ? [] : [`${name}_env`]),
+  ];
+  if (second !== undefined) throw source.refuse([...path, second], `left out when \`${first}\` is given`, 'both');
+  if (typeof variable === 'string') {
+    const value = source.env[variable] ?? '';
+    if (value !== '') return new Secret(value);
+    const got = `${JSON.stringify(variable)}, which is not set`;
+    throw source.refuse([...path, `${name}_env`], `the name of a variable that holds the ${word}`, got);
+  }
+  if (typeof file === 'string') {
+    const answer = readSecretText(source.pathOf(file));
+    if ('secret' in answer) return new Secret(answer.secret.reveal().replace(/\r?\n$/, ''));
+    const got = `${JSON.stringify(file)}: ${answer.reason}`;
+    throw source.refuse([...path, `${name}_file`], `a file that holds the ${word}`, got);
+  }
+  return typeof text === 'string' ? new Secret(text) : null;
+};
+
+const resolveToken = (written: Table, path: PolicyPath, { source, bounds }: PolicyOutline): Table => {
+  const { token: text, token_file: file, token_env: variable, sha256, ...rest } = written;
+  const token = readSecret(source, path, { name: 'token', word: 'token', text, file, variable });
+  if (token === null && sha256 !== undefined) return { ...rest, sha256 };
+  if (token === null) throw source.refuse(path, 'a table with `token`, `token_file`, `token_env` or `sha256`');
+  if (sha256 !== undefined) throw source.refuse([...path, 'sha256'], 'left out when a token is given', 'both');
+  const { POLICY_TOKEN_MIN_CHARS: least, POLICY_TOKEN_MAX_CHARS: most } = bounds;
+  const plain = token.reveal();
+  if (!/^[!-~]+$/.test(plain) || plain.length < least || plain.length > most) {
+    const key = text === undefined ? (file === undefined ? 'token_env' : 'token_file') : 'token';
+    const got = /^[!-~]*$/.test(plain) ? `one of ${plain.length}` : 'another one';
+    throw source.refuse([...path, key], `a token of ${least} to ${most} visible ASCII characters`, got);
+  }
+  return { ...rest, sha256: sha256Hex(plain) };
+};
+
+const resolveWebhook = (written: Table, path: PolicyPath, source: PolicySource): Table => {
+  const { secret: text, secret_file: file, secret_env: variable, secrets, ...rest } = written;
+  const secret = readSecret(source, path, { name: 'secret', word: 'secret', text, file, variable });
+  const others = Array.isArray(secrets) ? (secrets as readonly string[]) : [];
+  if (secret !== null && others.length > 0) {
+    throw source.refuse([...path, 'secrets'], 'left out when `secret` is given', 'both');
+  }
+  const all = secret === null ? others : [secret.reveal()];
+  if (all.length === 0) throw source.refuse(path, 'a table with `secret`, `secret_file`, `secret_env` or `secrets`');
+  return { ...rest, secrets: all };
+};
+
+// ---- pages ----
+
+const resolvePage = (page: Table, path: PolicyPath, { source, bounds }: PolicyOutline): Table => {
+  const { body_file: file, ...rest } = page;
+  if (typeof file !== 'string') return page;
+  const key = [...path, 'body_file'];
+  if (rest['body'] !== undefined) throw source.refuse(key, 'left out when `body` is given', 'both');
+  const most = bounds.POLICY_BODY_MAX_BYTES;
+  const answer = readPage(source.pathOf(file), most);
+  if ('body' in answer) return { ...rest, body: answer.body };
+  const expected = `a file of UTF-8 text of at most ${most} bytes`;
+  throw source.refuse(key, expected, `${JSON.stringify(file)}: ${answer.reason}`);
+};
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a directory',
+  ENOTDIR: 'a part of the path is not a directory',
+  ERR_ENCODING_INVALID_ENCODED_DATA: 'it is not UTF-8 text',
+};
+
+const readPage = (file: string, most: number): { readonly body: string } | { readonly reason: string } => {
+  try {
+    const { size } = statSync(file);
+    // Looked at before it is read: a log of gigabytes is no page.
+    if (size > most) return { reason: `it has ${size} bytes` };
+    return { body: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)) };
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    return { reason: REASONS[code] ?? message };
+  }
+};
