@@ -1,6 +1,6 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
-import { ConnectionCounts, callerAddressOf, compilePolicy } from '@tunnel/core';
+import { ConnectionCounts, callerAddressOf } from '@tunnel/core';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import {
   createMetrics,
@@ -28,13 +28,13 @@ import { Replays } from './capture/replay.ts';
 import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import { DatagramPorts } from './control/datagram-ports.ts';
-import { PolicyStore } from './control/policy-store.ts';
 import type { Edge, EdgeDeps } from './edge-interface.ts';
+import { httpUrl } from './ingress/http/http-listeners.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges, switchedOff } from './ingress/kinds.ts';
 import { Certificate, secureOptionsOf } from './ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from './limits.ts';
-import { NODE_DIGESTS } from './policy/node-digests.ts';
+import { EdgePolicies } from './edge-policies.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups } from './routing/groups.ts';
@@ -62,7 +62,7 @@ class ComposedEdge implements Edge {
   readonly #backend: Backend;
   readonly #failures: AuthFailures;
   readonly #captures: CaptureStore;
-  readonly #policies: PolicyStore;
+  readonly #policies: EdgePolicies;
   readonly #tunnels: Registry;
   readonly #names: NameRegistry;
   readonly #ingress: Ingress;
@@ -101,8 +101,9 @@ class ComposedEdge implements Edge {
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
     // What there is to be reached. Captures see tunnels come and go: theirs go with them.
     this.#captures = new CaptureStore({ ...config.capture, clock, runId: randomInt(36 ** 5).toString(36) });
-    this.#policies = new PolicyStore({ compile: (policy) => compilePolicy(policy, NODE_DIGESTS) });
-    this.#tunnels = new Registry([this.#captures, this.#policies]);
+    const edgeUrl = () => httpUrl(this.#ingress.httpListeners.publicHttp, `edge.${config.server.domain}`);
+    this.#policies = new EdgePolicies(config, { clock, dataDir: deps.dataDir, edgeUrl });
+    this.#tunnels = new Registry([this.#captures, this.#policies.store]);
     this.#names = new NameRegistry({ clock, random: deps.random ?? secureRandom });
     // Where visitors come in.
     this.#ingress = this.#makeIngress();
@@ -215,6 +216,7 @@ class ComposedEdge implements Edge {
     await this.#ingress.drain(this.#drainMs);
     await this.#control.end();
     this.#alerts.close();
+    this.#policies.close();
   }
 
   // ---- the parts ----
@@ -249,6 +251,9 @@ class ComposedEdge implements Edge {
       clients: { takeOver: (...connection) => this.#control.takeOver(...connection) },
       gate: this.#connections.gate,
       captures: this.#captures,
+      policies: this.#policies.gate,
+      heldBodies: this.#policies.heldBodies,
+      bounce: this.#policies.bounce,
       clock,
       logger,
       report: this.#internalErrors.report,
@@ -273,7 +278,7 @@ class ComposedEdge implements Edge {
     const { server, limits, region, load_balancing } = this.#config;
     const { clock, logger } = this.#deps;
     const [tunnels, endpoints, returning] = [this.#tunnels, this.#endpoints, this.#returning];
-    const policies = this.#policies;
+    const { store: policies, loginProviders } = this.#policies;
     const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts, this.#lastAlerts), policies];
     return new ControlPlane({
       host: server.host,
@@ -292,7 +297,7 @@ class ComposedEdge implements Edge {
       endpoints,
       groups: new Groups({ clock, logger, endpoints, tunnels, policies, returning, watchers }),
       ...{ peers: this.#ingress.peers, relays: this.#ingress.relays, udp: this.#ingress.ports.udp },
-      ...{ tunnels, policies, loginProviders: this.#deps.loginProviders ?? [] },
+      ...{ tunnels, policies, loginProviders },
       returning,
       loadBalancing: load_balancing.enabled,
       switchedOff: switchedOff(this.#config),
@@ -325,6 +330,7 @@ class ComposedEdge implements Edge {
       restarts: this.#deps.restarts ?? null,
       platformSeries: platform === undefined ? null : platformSeriesOf(platform),
       sseConsumers: () => this.#feed.consumers,
+      policy: this.#policies.figures,
       loadBalancing: load_balancing.enabled
         ? { groups: this.#groupMetrics, alerts: this.#alerts.totals, droppedAlerts: this.#alerts.dropped }
         : null,
@@ -357,6 +363,7 @@ class ComposedEdge implements Edge {
         peers: this.#ingress.peers,
         datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),
         closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
+        operatorRules: this.#policies.operatorRules,
         captures: new CaptureService({ store, tunnels, replays }),
         status: () => ({
           sessions: control.figures.sessions,

@@ -300,7 +300,7 @@ export const EDGE_LIMITS = {
   GROUP_SERIES_KEPT_MAX: 10_000,
 
   // --- policies: what is kept of them ---
-  /** all policies of an edge as JSON, equal ones once; further ones are refused */
+  /** all policies of an edge as JSON, equal ones once, with those that a lost client may come back to; further ones are refused */
   POLICIES_MAX_BYTES: 128 * MiB,
   // --- policies: passwords, logins and providers ---
   /** passwords checked at once: the thread pool has four threads, and names are looked up with the same */

@@ -9,7 +9,7 @@ import {
   REQUEST_WAIT_SECS,
   replayEdit,
 } from '@tunnel/contract';
-import { boundedInteger, emptyBodyIsNone } from '@tunnel/http-shell';
+import { boundedInteger, choiceParameter, emptyBodyIsNone } from '@tunnel/http-shell';
 import {
   json,
   keyRefusals,
@@ -40,12 +40,11 @@ const listCapturesRoute = createRoute({
         default: whenAbsent,
         description: 'How many at most.',
       }),
-      answered: z
-        .enum(['true', 'false'])
-        .optional()
-        .openapi({
-          description: 'true: only those that a rule of the tunnel answered. false: only those that its service got.',
-        }),
+      answered: choiceParameter(
+        'answered',
+        ['true', 'false'],
+        'true: only those that a rule of the tunnel answered. false: only those that its service got.',
+      ),
     }),
   },
   responses: {

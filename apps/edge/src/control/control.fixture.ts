@@ -150,7 +150,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const gate = openGate({ clock, ...options.gate });
   const backend = new ScriptedBackend();
   const compile = (policy: Policy): CompiledPolicy => compilePolicy(policy, NODE_DIGESTS);
-  const policies = new PolicyStore({ compile, bytesMax: options.policyBytesMax });
+  const policies = new PolicyStore({ clock, compile, bytesMax: options.policyBytesMax });
   const tunnels = new Registry([policies]);
   const counts = new ConnectionCounts({ perTunnel: options.connectionsPerTunnel ?? 100 });
   const balancer = new Balancer({ counts, random: Math.random });

@@ -1,5 +1,7 @@
 import type { CompiledPolicy, Policy } from '@tunnel/core';
+import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { BroughtPolicy, RoutePolicy } from '../routing/route-policy.ts';
 import { PolicyStore } from './policy-store.ts';
 
@@ -13,7 +15,8 @@ const bring = (name: string | null, revision = 0): BroughtPolicy => ({
 });
 
 let compiled: string[];
-let over: RoutePolicy[];
+let over: object[];
+let clock: FakeClock;
 let store: PolicyStore;
 const compile = (policy: Policy): CompiledPolicy => {
   compiled.push(String(policy.rules[0]?.name));
@@ -22,7 +25,8 @@ const compile = (policy: Policy): CompiledPolicy => {
 
 beforeEach(() => {
   [compiled, over] = [[], []];
-  store = new PolicyStore({ compile, onOver: (route) => void over.push(route) });
+  clock = new FakeClock();
+  store = new PolicyStore({ clock, compile, onOver: (served) => void over.push(served) });
 });
 
 it('equal policies are compiled and kept once, with counts of their own', () => {
@@ -32,7 +36,7 @@ it('equal policies are compiled and kept once, with counts of their own', () => 
   const { bytes } = store;
   (a.current as RoutePolicy).counts.matched[0] = 7;
   expect(b.current?.counts).toEqual({ matched: [0, 0], answered: [0, 0] });
-  expect(a.current?.id).not.toBe(b.current?.id);
+  expect(a.current).not.toBe(b.current);
   store.release(a);
   expect([store.size, store.bytes]).toEqual([1, bytes]);
   store.release(b);
@@ -86,9 +90,9 @@ it('a tunnel that registers again with an equal policy goes on counting, and is 
   expect(changed.current).not.toBe(again.current);
 });
 
-it('a policy that finds no room is refused, and nothing has changed', () => {
+it('a policy that finds no room is refused, and nothing has changed', async () => {
   const bytes = JSON.stringify(policyOf('a')).length;
-  store = new PolicyStore({ compile, bytesMax: 2 * bytes });
+  store = new PolicyStore({ clock, compile, bytesMax: 2 * bytes });
   const [a, b] = [store.hold(bring('a')), store.hold(bring('b'))];
   expect(store.bytes).toBe(2 * bytes);
   const busy = expect.objectContaining({ code: 'POLICY_BUSY', status: 503 });
@@ -96,9 +100,11 @@ it('a policy that finds no room is refused, and nothing has changed', () => {
   const { current } = a;
   expect(() => store.replace(a, bring('c', 1))).toThrow(busy);
   expect([a.current, store.size, store.bytes]).toEqual([current, 2, 2 * bytes]);
-  // An equal one costs nothing, and one that goes makes room.
+  // An equal one costs nothing. One that goes makes room once nobody can come back to it.
   store.hold(bring('b'));
   store.release(a);
+  expect(() => store.hold(bring('c'))).toThrow(busy);
+  await clock.advance(EDGE_LIMITS.RESUME_WINDOW_MS);
   expect(store.hold(bring('c')).current?.hash).toBe('c'.padEnd(64, '0'));
   store.release(b);
   expect(store.size).toBe(2);
@@ -106,10 +112,13 @@ it('a policy that finds no room is refused, and nothing has changed', () => {
 
 it('a tunnel that stands alone frees its policy when it goes, a member does not, and a group does', () => {
   const [alone, shared] = [store.hold(bring('a')), store.hold(bring('b'))];
+  const [ofAlone, ofShared] = [alone.current, shared.current];
   store.tunnelRemoved({ group: {} as never, policy: shared });
-  expect(store.size).toBe(2);
-  store.tunnelRemoved({ group: null, policy: alone });
-  expect(store.size).toBe(1);
-  store.groupRemoved({ policy: shared });
-  expect(store.size).toBe(0);
+  expect([store.size, over]).toEqual([2, []]);
+  const tunnel = { group: null, policy: alone };
+  store.tunnelRemoved(tunnel);
+  expect([store.size, over]).toEqual([1, [ofAlone, tunnel]]);
+  const group = { policy: shared };
+  store.groupRemoved(group);
+  expect([store.size, over.slice(2)]).toEqual([0, [ofShared, group]]);
 });

@@ -2,6 +2,7 @@
 // together are bounded; what finds no room is refused, never left out.
 import { type CompiledPolicy, canonicalJson, type Policy } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { GroupWatcher } from '../routing/groups.ts';
 import type { TunnelWatcher } from '../routing/registry.ts';
@@ -16,11 +17,21 @@ interface Kept {
 }
 
 export interface PolicyStoreOptions {
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly compile: (policy: Policy) => CompiledPolicy;
-  /** Nobody is served under it any more: what is remembered for it can go. */
-  readonly onOver?: ((policy: RoutePolicy) => void) | undefined;
+  /**
+   * What a route was served under is over, and what is remembered for it can go: its policy, or the route itself, under which the
+   * operator's rules remember.
+   */
+  readonly onOver?: ((served: object) => void) | undefined;
   /** As in the limits unless said otherwise. */
   readonly bytesMax?: number | undefined;
+}
+
+/** Nobody is served under it, but a client that was lost may come back to it: until then it takes its room. */
+interface Lingering {
+  readonly bytes: number;
+  readonly untilMs: number;
 }
 
 export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
@@ -32,7 +43,9 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   /** Holders of each: a tunnel that registers again has two for a moment. */
   readonly #holders = new Map<RoutePolicy, number>();
   #bytes = 0;
-  #lastId = 0;
+  /** The first to go first. */
+  #lingering: Lingering[] = [];
+  #lingeringBytes = 0;
 
   constructor(options: PolicyStoreOptions) {
     this.#given = options;
@@ -73,12 +86,17 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
 
   tunnelAdded(): void {}
 
-  tunnelRemoved({ group, policy }: Pick<Tunnel, 'group' | 'policy'>): void {
-    if (group === null) this.release(policy);
+  tunnelRemoved(tunnel: Pick<Tunnel, 'group' | 'policy'>): void {
+    if (tunnel.group === null) this.#routeOver(tunnel);
   }
 
-  groupRemoved({ policy }: { readonly policy: PolicyHolder }): void {
-    this.release(policy);
+  groupRemoved(group: { readonly policy: PolicyHolder }): void {
+    this.#routeOver(group);
+  }
+
+  #routeOver(route: { readonly policy: PolicyHolder }): void {
+    this.release(route.policy);
+    this.#given.onOver?.(route);
   }
 
   // ---- what is kept ----
@@ -97,7 +115,9 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
 
   #keep(hash: string, policy: Policy, compiledBefore: CompiledPolicy | undefined): Kept {
     const bytes = Buffer.byteLength(canonicalJson(policy));
-    if (this.#bytes + bytes > (this.#given.bytesMax ?? EDGE_LIMITS.POLICIES_MAX_BYTES)) throw new Fault('POLICY_BUSY');
+    this.#letGo();
+    const taken = this.#bytes + this.#lingeringBytes;
+    if (taken + bytes > (this.#given.bytesMax ?? EDGE_LIMITS.POLICIES_MAX_BYTES)) throw new Fault('POLICY_BUSY');
     const kept: Kept = { compiled: compiledBefore ?? this.#given.compile(policy), bytes, users: 0 };
     this.#kept.set(hash, kept);
     this.#bytes += bytes;
@@ -109,10 +129,9 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     facts: Pick<RoutePolicy, 'revision' | 'hash' | 'services'>,
     same: RoutePolicy | null,
   ): RoutePolicy {
-    this.#lastId += 1;
     const none = (): number[] => compiled.policy.rules.map(() => 0);
     const counts = same?.counts ?? { matched: none(), answered: none() };
-    return { id: this.#lastId, compiled, ...facts, counts };
+    return { compiled, ...facts, counts };
   }
 
   #put(holder: PolicyHolder, route: RoutePolicy | null): void {
@@ -127,6 +146,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
       if (kept.users === 0) {
         this.#kept.delete(route.hash);
         this.#bytes -= kept.bytes;
+        this.#linger(kept.bytes);
       }
     }
     const holders = (this.#holders.get(route) ?? 0) - 1;
@@ -136,5 +156,19 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     }
     this.#holders.delete(route);
     this.#given.onOver?.(route);
+  }
+
+  #linger(bytes: number): void {
+    this.#letGo();
+    const untilMs = this.#given.clock.monotonic() + EDGE_LIMITS.RESUME_WINDOW_MS;
+    this.#lingering.push({ bytes, untilMs });
+    this.#lingeringBytes += bytes;
+  }
+
+  #letGo(): void {
+    const now = this.#given.clock.monotonic();
+    const stay = this.#lingering.findIndex(({ untilMs }) => untilMs > now);
+    const gone = this.#lingering.splice(0, stay === -1 ? this.#lingering.length : stay);
+    for (const { bytes } of gone) this.#lingeringBytes -= bytes;
   }
 }

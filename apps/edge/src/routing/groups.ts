@@ -163,14 +163,15 @@ export class Groups {
   // ---- the beginning ----
 
   #beginAt(request: JoinRequest, name: string): Group {
+    const { endpoints, returning, policies } = this.#given;
+    const { brought, before } = policyToBegin(request);
+    const policy = policies.hold(brought, before);
     const groupId = randomId('grp');
-    this.#given.returning?.claimForGroup(groupId, request.wanted, request.owner);
-    const brought = policyToBegin(request);
-    const policy = this.#given.policies.hold(brought, request.former?.policy);
+    returning?.claimForGroup(groupId, request.wanted, request.owner);
     try {
-      this.#given.endpoints.names.open(groupId, { kind: 'exact', name });
+      endpoints.names.open(groupId, { kind: 'exact', name });
     } catch (error) {
-      this.#given.policies.release(policy);
+      policies.release(policy);
       // The name is a single tunnel's. That it is one is nobody's business.
       throw Fault.from(error).code === 'TUNNEL_SUBDOMAIN_IN_USE' ? new Fault('GROUP_KEY_MISMATCH') : error;
     }
@@ -181,8 +182,8 @@ export class Groups {
     const { endpoints, returning, policies } = this.#given;
     const { wanted, owner } = request;
     // Before the port is: there is no moment at which it is open and this is not in force.
-    const brought = policyToBegin(request);
-    const policy = policies.hold(brought, request.former?.policy);
+    const { brought, before } = policyToBegin(request);
+    const policy = policies.hold(brought, before);
     const groupId = randomId('grp');
     const begunAt = returning?.claimForGroup(groupId, wanted, owner) ?? endpoint;
     const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint, owner);
@@ -305,12 +306,20 @@ export class Groups {
  * A whole group that was away comes back under what it had: the first member to return may be one that still waits for its turn in a
  * roll, and nobody is served by an older policy again.
  */
-const policyToBegin = ({ policy, former, wanted }: JoinRequest): BroughtPolicy => {
-  if (former === null || !isOf(former, wanted)) return policy;
-  if (decideGroupPolicy(former.policyStamp, policy.stamp).kind === 'replace') return policy;
-  const { current } = former.policy;
+const policyToBegin = ({
+  policy,
+  former,
+  wanted,
+}: JoinRequest): { readonly brought: BroughtPolicy; readonly before: PolicyHolder | null } => {
+  if (former === null || !isOf(former, wanted)) return { brought: policy, before: null };
+  const before = former.policy;
+  if (decideGroupPolicy(former.policyStamp, policy.stamp).kind === 'replace') return { brought: policy, before };
+  const { current } = before;
   const stamp = { ...former.policyStamp, isReturning: true };
-  return { policy: current?.compiled.policy ?? null, services: current?.services ?? [], stamp };
+  return {
+    brought: { policy: current?.compiled.policy ?? null, services: current?.services ?? [], stamp },
+    before,
+  };
 };
 
 const isOf = ({ name, keyHash, endpoint }: Group, wanted: WantedGroup): boolean => {

@@ -1,6 +1,5 @@
 // The policy that a route is served under: of a tunnel that stands alone, or of a group and all its members.
 import type { BroughtStamp, CompiledPolicy, Policy } from '@tunnel/core';
-import type { Route } from './registry.ts';
 
 /** How often each rule matched and answered, by its index from 0. Of one route: equal policies share what is compiled, never this. */
 export interface RuleCounts {
@@ -8,9 +7,8 @@ export interface RuleCounts {
   readonly answered: number[];
 }
 
+/** By its identity caches and limiters know what they belong to: what is known under one policy of a route is unknown under the next. */
 export interface RoutePolicy {
-  /** Of this run, and never used again: what is known under one policy of a route is unknown under the next. */
-  readonly id: number;
   /** Shared by every route with an equal policy. */
   readonly compiled: CompiledPolicy;
   readonly revision: number;
@@ -47,7 +45,7 @@ export interface PolicyKeeper {
 }
 
 /** null: open to everyone. Asked once a request: what it was decided by stays what it was. */
-export const policyOf = (route: Route): RoutePolicy | null => route.policy.current;
+export const policyOf = (route: { readonly policy: PolicyHolder }): RoutePolicy | null => route.policy.current;
 
 /** Of tunnels that have none. */
 export const NO_POLICY: PolicyHolder = Object.freeze({ current: null });
