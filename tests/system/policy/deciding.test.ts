@@ -108,6 +108,6 @@ describe.concurrent('while rules wait', () => {
     await idle;
     socket.end();
     expect(bodies).toEqual([BODY]);
-    expect((await stack.program.exited).code).toBe(0);
+    expect((await stack.program.waitForExit()).code).toBe(0);
   });
 });

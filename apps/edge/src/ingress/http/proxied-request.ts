@@ -134,6 +134,10 @@ export class ProxiedRequest implements RequestPolicyOwner {
     return this.#owner.services.now();
   }
 
+  onDecisionFailed(error: unknown): void {
+    this.#owner.report(error, 'policy.decide');
+  }
+
   onAnswered(route: Route, head: RequestHead, rules: CapturedRules, response: OwnResponse): void {
     this.#owner.captureAnswered(route, head, this.startedMs, rules, response);
   }

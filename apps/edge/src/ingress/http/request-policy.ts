@@ -15,6 +15,7 @@ import {
   type RuleRef,
   renderPolicyAnswer,
 } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
 import { randomId } from '@tunnel/runtime';
 import type { HeldBodies, HeldBody } from '../../policy/held-bodies.ts';
 import type { NeedAbout } from '../../policy/policy-driver.ts';
@@ -33,6 +34,8 @@ export interface RequestPolicyOwner {
   readonly heldBodies: HeldBodies;
   /** Monotonic. */
   now(): number;
+  /** Something of ours threw: nobody passes. */
+  onDecisionFailed(error: unknown): void;
   /** A rule has answered. */
   onAnswered(route: Route, head: RequestHead, rules: CapturedRules, response: OwnResponse): void;
 }
@@ -69,7 +72,17 @@ export class RequestPolicy implements DecidedRequest {
 
   decide(gate: PolicyGate): RouteDecision | Promise<RouteDecision> {
     const outcome = gate.decide(this.#asked.inForce, this);
-    return outcome instanceof Promise ? outcome.then((made) => this.#ruled(made)) : this.#ruled(outcome);
+    return outcome instanceof Promise ? this.#awaited(outcome) : this.#ruled(outcome);
+  }
+
+  async #awaited(outcome: Promise<PolicyOutcome>): Promise<RouteDecision> {
+    try {
+      return this.#ruled(await outcome);
+    } catch (error) {
+      // Of one whose visitor has left nobody wants to know.
+      if (!this.#isOver) this.#owner.onDecisionFailed(error);
+      throw error;
+    }
   }
 
   get about(): NeedAbout {
@@ -102,13 +115,19 @@ export class RequestPolicy implements DecidedRequest {
   #ruled(outcome: PolicyOutcome): RouteDecision {
     if (outcome.kind === 'pass') {
       this.#pass = outcome;
-      return this.#asked.routed;
+      return this.#isHeldTooLarge() ? { fault: new Fault('POLICY_BODY_TOO_LARGE') } : this.#asked.routed;
     }
     this.#freeBody();
     const response = this.#responseOf(outcome);
     // The visitor may have left meanwhile.
     if (!this.#isOver && this.#isShown(outcome)) this.#tell(outcome, response);
     return { own: response };
+  }
+
+  /** Its length was not known when a rule bounded it. */
+  #isHeldTooLarge(): boolean {
+    const body = this.#held?.body ?? null;
+    return body !== null && this.maxBody !== null && body.length > this.maxBody;
   }
 
   #responseOf({ answer, notes }: Answer): OwnResponse {

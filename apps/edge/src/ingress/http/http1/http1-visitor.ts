@@ -160,7 +160,6 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
     this.input.takeEarly();
   }
 
-
   onDecided(decision: RouteDecision): void {
     this.#pending = null;
     this.#decided(decision);
@@ -217,7 +216,9 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
   /** What cannot be read ends the connection: nobody knows where the next request would begin. */
   #refuse(status: number, reason: string, end: number): number {
     this.request.abort();
-    this.#answerUnread(new Fault(refusalCodeOf(status), { reason }));
+    // Half of an answer is out: another one behind it would be taken for its rest.
+    if (this.#response?.isOut) this.close();
+    else this.#answerUnread(new Fault(refusalCodeOf(status), { reason }));
     return end;
   }
 
