@@ -223,6 +223,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
   }
 
   #answerUnread(fault: Fault): void {
+    this.#out.drop();
     this.#body.drop();
     this.#response = new Http1Response(this, this.#out, null);
     this.#response.answer({ fault });
@@ -314,7 +315,6 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
       const isOut = this.#response?.isOut ?? false;
       if (isFirst && awaitsAnswer(this.#phase, where, this.#heads.begun, isOut)) {
         // As to one whose head could not be read: nobody knows what the next request would meet.
-        this.#out.drop();
         this.#answerUnread(new Fault('INTERNAL'));
       } else this.close();
     } catch {
