@@ -158,6 +158,9 @@ it('a webhook is held, looked at, and passed on to the byte', () => {
   expect(verdictOf(drive(policyOf([GITHUB, { max_body: 2 }]), request(hex, null), () => ({ kind: 'body-held', body })))).toBe(
     '413 POLICY_BODY_TOO_LARGE',
   );
+  expect(drive(policyOf([{ max_body: 2 }, GITHUB]), request(hex, null), () => ({ kind: 'body-too-large' })).needs).toEqual([
+    { kind: 'hold-body', maxBytes: 2 },
+  ]);
   expect(drive(policyOf([GITHUB]), requestOf({ method: 'POST', bodyLength: null })).needs).toEqual([]);
 });
 

@@ -8,7 +8,7 @@ import type { Provider } from './login-providers.ts';
 import { ProviderAway, type ProviderCalls } from './provider-calls.ts';
 import type { ProviderDocuments } from './provider-documents.ts';
 
-export interface LoginExchangeDeps {
+export interface CodeFlowDeps {
   readonly calls: ProviderCalls;
   readonly documents: ProviderDocuments;
   readonly jwts: JwtVerifier;
@@ -31,10 +31,10 @@ export interface CodeFields extends AuthorizeFields {
 
 type IdClaims = Readonly<Record<string, unknown>>;
 
-export class LoginExchange {
-  readonly #deps: LoginExchangeDeps;
+export class CodeFlow {
+  readonly #deps: CodeFlowDeps;
 
-  constructor(deps: LoginExchangeDeps) {
+  constructor(deps: CodeFlowDeps) {
     this.#deps = deps;
   }
 
@@ -62,13 +62,13 @@ export class LoginExchange {
   async claimsOf(provider: Provider, fields: CodeFields, names: readonly string[]): Promise<IdClaims> {
     const server = await this.#metadataOf(provider);
     try {
-      return await this.#exchange(provider, server, fields, names);
+      return await this.#redeem(provider, server, fields, names);
     } catch (error) {
       throw faultOf(error);
     }
   }
 
-  async #exchange(
+  async #redeem(
     provider: Provider,
     server: oauth.AuthorizationServer,
     fields: CodeFields,
