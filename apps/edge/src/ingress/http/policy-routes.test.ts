@@ -1,9 +1,11 @@
 // Rules and what stands behind them: groups, services by name, upgrades, and addresses that are counted before anything else.
+import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
 import type { Rule } from '@tunnel/core';
 import type { StreamHead } from '@tunnel/protocol';
-import { eventually } from '@tunnel/testkit';
+import { eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
+import { HeldBodies } from '../../policy/held-bodies.ts';
 import { basicAuth, holderOf, policyOfRules, testGate } from '../../policy/policy.fixture.ts';
 import { openGate } from '../gate.fixture.ts';
 import { startGroupStand } from './group.fixture.ts';
@@ -22,6 +24,7 @@ const kept = <T extends { stop(): unknown }>(stand: T): T => {
   return stand;
 };
 
+const SECRET = 'whsec of the sender';
 const HEADERS = { host: 'web.edge.test' };
 
 it('a group with no healthy member runs its rules first: strangers read 401, not that it is down', async () => {
@@ -56,6 +59,24 @@ it('a group of three: what is turned away reaches no member, is counted for none
     );
   }
   expect((await visitHttp1(stand.port, '/open')).status).toBe(200);
+});
+
+it('a held body goes whole to the next member when the first does not take it', async () => {
+  const services = await Promise.all(['a', 'b'].map((name) => startRecordingService(name)));
+  cleanups.push(...services.map((service) => () => service.close()));
+  const heldBodies = new HeldBodies();
+  const policy = holderOf({ verify_webhook: { provider: 'github', secrets: [SECRET], max_bytes: 1024 * 1024 } });
+  const members = services.map(({ port }) => ({ localPort: port }));
+  const stand = kept(await startGroupStand(members, { policies: testGate(), policy, heldBodies }));
+  stand.members[0]?.refuse();
+  const body = 'webhook '.repeat(100_000);
+  const signature = createHmac('sha256', SECRET).update(body).digest('hex');
+  for (let n = 0; n < 6; n += 1) {
+    const headers = { ...HEADERS, 'x-hub-signature-256': `sha256=${signature}` };
+    expect((await visitHttp1(stand.port, '/', { method: 'POST', body, headers })).status).toBe(200);
+  }
+  expect(new Set(services[1]?.asked.map(({ bodyHash }) => bodyHash))).toEqual(new Set([hashOf(Buffer.from(body))]));
+  expect([services[0]?.asked, services[1]?.asked.length, heldBodies.bytes]).toEqual([[], 6, 0]);
 });
 
 it('a policy that is replaced is in force with the next request of a connection that is open', async () => {
