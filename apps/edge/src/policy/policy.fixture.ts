@@ -1,11 +1,11 @@
 // The policy of a route made from rules, and a gate whose needs are met by the test. Used by tests only.
 import {
   compilePolicy,
+  LimiterBudget,
   type Policy,
   type PolicyEvent,
   type PolicyNeed,
   RequestLimiter,
-  LimiterBudget,
   type Rule,
 } from '@tunnel/core';
 import type { PolicyHolder, RoutePolicy } from '../routing/route-policy.ts';
@@ -59,9 +59,12 @@ const neverAsked: Perform = (need) => {
 };
 
 /** `auth` by passwords, which the test checks. */
-export const basicAuth: Rule = {
-  auth: { token_header: 'x-tunnel-token', basic: { realm: 'tunnel', users: { me: '$scrypt$ln=14,r=8,p=1$c2FsdA$aGFzaA' } } },
-};
+export const basicAuth = {
+  auth: {
+    token_header: 'x-tunnel-token',
+    basic: { realm: 'tunnel', users: { me: '$scrypt$ln=14,r=8,p=1$c2FsdA$aGFzaA' } },
+  },
+} satisfies Rule;
 
 export const basic = (user: string, password: string): string =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;

@@ -15,12 +15,12 @@ afterEach(async () => {
 
 const TOKEN = 'a-token-of-twenty-characters';
 const SECRET = 'whsec of the sender';
-const tokenAuth: Rule = {
+const tokenAuth = {
   auth: {
     token_header: 'x-tunnel-token',
     tokens: [{ name: 'ci', sha256: createHash('sha256').update(TOKEN).digest('hex') }],
   },
-};
+} satisfies Rule;
 const github: Rule = { verify_webhook: { provider: 'github', secrets: [SECRET], max_bytes: 1024 } };
 const signed = (body: string, secret = SECRET): Record<string, string> => ({
   'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
@@ -78,7 +78,7 @@ describe.each(VERSIONS)('%s', (version) => {
   });
 
   it('auth: a password or a token lets in, is not passed on, and the service is told who it is', async () => {
-    const stand = await start([{ auth: { ...basicAuth.auth, ...tokenAuth.auth } } as Rule]);
+    const stand = await start([{ auth: { ...basicAuth.auth, ...tokenAuth.auth } }]);
     const byPassword = await stand.visit(version, '/', {
       headers: { authorization: basic('me', 'right'), 'x-tunnel-user': 'root', 'x_tunnel-user': 'root' },
     });
