@@ -58,7 +58,7 @@ describe.each(VERSIONS)('%s', (version) => {
     ['deny with a status', [{ deny: 451 }], '/', 451, 'POLICY_DENIED'],
     ['allow_addresses', [{ allow_addresses: ['192.0.2.0/24'] }], '/', 403, 'POLICY_DENIED'],
     ['auth', [basicAuth], '/', 401, 'POLICY_UNAUTHENTICATED'],
-    ['rate_limit', [{ rate_limit: { requests: 1, per_secs: 60, burst: 0, by: 'tunnel' } }, { deny: 403 }], '/', 429, null],
+    ['rate_limit', [{ rate_limit: { requests: 1, per_secs: 60, burst: 1, by: 'tunnel' } }, { deny: 403 }], '/', 429, null],
     ['redirect', [{ redirect: { to: 'https://{host}/new{path}', status: 308 } }], '/a?b=1', 308, null],
     ['respond', [{ respond: { status: 503, body: 'later', content_type: 'text/plain' } }], '/', 503, null],
     ['respond without a body', [{ respond: { status: 204, body: '', content_type: 'text/plain' } }], '/', 204, null],

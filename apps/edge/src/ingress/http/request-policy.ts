@@ -15,7 +15,6 @@ import {
   type RuleRef,
   renderPolicyAnswer,
 } from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
 import { randomId } from '@tunnel/runtime';
 import type { HeldBodies, HeldBody } from '../../policy/held-bodies.ts';
 import type { NeedAbout } from '../../policy/policy-driver.ts';
@@ -115,19 +114,13 @@ export class RequestPolicy implements DecidedRequest {
   #ruled(outcome: PolicyOutcome): RouteDecision {
     if (outcome.kind === 'pass') {
       this.#pass = outcome;
-      return this.#isHeldTooLarge() ? { fault: new Fault('POLICY_BODY_TOO_LARGE') } : this.#asked.routed;
+      return this.#asked.routed;
     }
     this.#freeBody();
     const response = this.#responseOf(outcome);
     // The visitor may have left meanwhile.
     if (!this.#isOver && this.#isShown(outcome)) this.#tell(outcome, response);
     return { own: response };
-  }
-
-  /** Its length was not known when a rule bounded it. */
-  #isHeldTooLarge(): boolean {
-    const body = this.#held?.body ?? null;
-    return body !== null && this.maxBody !== null && body.length > this.maxBody;
   }
 
   #responseOf({ answer, notes }: Answer): OwnResponse {
