@@ -258,3 +258,12 @@ it('HTTP/1.1: a body over max_body is cut once its answer has begun', async () =
   expect(text).toMatch(/^HTTP\/1\.1 200 /);
   expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
 });
+
+it('two rules that must see the body see the same one, and it is held once', async () => {
+  const stand = await start([github, { verify_webhook: { provider: 'hmac', secrets: [SECRET], max_bytes: 1024 * 1024, header: 'x-sign', algorithm: 'sha256', encoding: 'hex', prefix: '' } }]);
+  const body = 'twice signed';
+  const headers = { 'x-hub-signature-256': signatureOf(body), 'x-sign': signatureOf(body).slice('sha256='.length) };
+  expect((await stand.visit('HTTP/1.1', '/', { method: 'POST', body, isChunked: true, headers })).status).toBe(200);
+  expect(stand.service.asked[0]?.bodyHash).toBe(hashOf(Buffer.from(body)));
+  expect(stand.heldBodies.bytes).toBe(0);
+});

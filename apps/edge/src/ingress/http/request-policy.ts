@@ -96,15 +96,10 @@ export class RequestPolicy implements DecidedRequest {
     return this.#abort.signal;
   }
 
+  /** Once: the rules keep what they were given. */
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent> {
-    const { bodyLength } = this.request;
-    if (bodyLength === 0) return { kind: 'body-held', body: EMPTY };
-    if (bodyLength !== null && bodyLength > maxBytes) return { kind: 'body-too-large' };
-    const whole = this.#held?.body;
-    if (whole != null) {
-      return whole.length > maxBytes ? { kind: 'body-too-large' } : { kind: 'body-held', body: whole };
-    }
-    this.#held?.release();
+    // There is nothing to wait for.
+    if (this.request.bodyLength === 0) return { kind: 'body-held', body: EMPTY };
     const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now());
     this.#held = held;
     this.#asked.holder.hold(held);
