@@ -340,6 +340,7 @@ export { PathReadings, RequestReadings, readingsOf } from './policy/path-reading
 export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
 export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
 
+
 // policy: what one may say, in a file and on the wire; its hash; its rules in words
 export { canonicalJson } from './policy/canonical-json.ts';
 export type {
@@ -361,6 +362,9 @@ export { type PolicyProblem, problemsOfIssues, problemText } from './policy/poli
 export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
 export type * from './policy/policy-step.ts';
 export { guardWords, summaryOf } from './policy/rule-summary.ts';
+
+// policy: what whoever reads one must know of its bounds
+export { CORE_LIMITS } from './limits.ts';
 // policy: globs, path readings, networks, the match of a rule, the limiter
 export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
 export { limiterKeyOf } from './policy/limiter-key.ts';
