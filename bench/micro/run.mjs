@@ -4,10 +4,12 @@ import { frameParser } from './frame-parser.mjs';
 import { groupPick } from './group-pick.mjs';
 import { http1 } from './http1.mjs';
 import { measureOperation } from './measure.mjs';
+import { policyMatch } from './policy-match.mjs';
 import { policyRequest } from './policy-request.mjs';
 
 const words = process.argv.slice(2);
-const chosen = [...frameParser, ...carrierWriter, ...http1, ...groupPick, ...policyRequest].filter(
+const all = [...frameParser, ...carrierWriter, ...http1, ...groupPick, ...policyMatch, ...policyRequest];
+const chosen = all.filter(
   ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
 );
 

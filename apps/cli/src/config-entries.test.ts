@@ -13,7 +13,7 @@ import { loadClientConfig } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
-import { type EntryKeys, saveTunnelEntry } from './config-entries.ts';
+import { type EntryKeys, OneLine, saveTunnelEntry } from './config-entries.ts';
 
 let folder: TemporaryDirectory;
 let file: string;
@@ -32,6 +32,14 @@ const save = (name = 'web', entry: EntryKeys = WEB): string => {
 };
 
 const LINES = '  web:\n    proto: http\n    local_port: 3000\n';
+
+test('a policy of rules is one line, and said already when it is there', () => {
+  const policy = new OneLine({ rules: [{ allow_addresses: ['10.0.0.0/8'] }, { auth: { basic: { users_file: '/u: x' } } }] });
+  const text = save('web', { ...WEB, policy, services: { api: '4000' } });
+  expect(text).toContain('    policy: {"rules":[{"allow_addresses":["10.0.0.0/8"]}');
+  expect(save('web', { ...WEB, policy, services: { api: '4000' } })).toBe(text);
+  expect(() => save('web', { ...WEB, policy: new OneLine({ rules: [] }) })).toThrow("already has a tunnel 'web'");
+});
 
 describe('where the lines go', () => {
   it.each([

@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createSecureServer, type ServerOptions as SecureServerOptions } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { type Policy, policyHash } from '@tunnel/core';
 import { createCarrier, type MuxHandlers, MuxSession, processBudget } from '@tunnel/mux';
 import {
   CAPABILITIES,
@@ -68,6 +69,9 @@ export class ScriptedEdge {
   shown: Partial<Pick<MessageOf<'AuthOk'>, 'account' | 'plan' | 'region' | 'dashboard_url'>> = {};
   /** For streams that clients open. */
   onStream: MuxHandlers['onStream'];
+  /** What it says is in force; unless told, what it was sent. */
+  policyHash: (request: MessageOf<'RegisterTunnel'>) => string | undefined = ({ policy, services = [] }) =>
+    policy === undefined ? undefined : policyHash(policy as Policy, services, sha256Hex);
   readonly sessions: ScriptedSession[] = [];
   readonly #http: Server;
   readonly #webSockets = new WebSocketServer({ noServer: true });
@@ -143,8 +147,9 @@ export class ScriptedEdge {
 
   registered(
     session: ScriptedSession,
-    { request_id, name, protocol, ...request }: MessageOf<'RegisterTunnel'>,
+    message: MessageOf<'RegisterTunnel'>,
   ): string {
+    const { request_id, name, protocol, ...request } = message;
     this.#tunnelCount += 1;
     const tunnelId = request.tunnel_id ?? `tun_${this.#tunnelCount}`;
     const port = request.remote_port ?? request.preferred_port ?? 20_000 + this.#tunnelCount;
@@ -156,7 +161,9 @@ export class ScriptedEdge {
       p2p: { label: request.p2p_name ?? '', public_url: `p2p://${request.p2p_name}` },
     };
     const endpoint = endpoints[protocol] ?? ported;
-    session.send({ type: 'TunnelRegistered', request_id, tunnel_id: tunnelId, name, protocol, ...endpoint });
+    const hash = this.policyHash(message);
+    const guard = hash === undefined ? {} : { policy_hash: hash };
+    session.send({ type: 'TunnelRegistered', request_id, tunnel_id: tunnelId, name, protocol, ...endpoint, ...guard });
     return tunnelId;
   }
 

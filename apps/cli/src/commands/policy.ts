@@ -1,5 +1,6 @@
 // `tunnel policy check|test|hash`: the rules of a tunnel tried without a server. Nothing here connects to anything.
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { hashPassword, type PolicyVerdict, readPolicyFile, type TracedRule, testPolicy } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
@@ -78,6 +79,12 @@ const askedRequest = (text: string): AskedRequest => {
   return { method, path };
 };
 
+/** Over IPv6 an address of IPv4 is that address. */
+const visitorAddress = (text: string): string => {
+  if (isIP(text) === 0) throw new InvalidArgumentError('Use an IP address.');
+  return text.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '');
+};
+
 const expected = (text: string): 'pass' | number => {
   if (text === 'pass') return text;
   const status = /^[1-5]\d\d$/.test(text) ? Number(text) : Number.NaN;
@@ -107,7 +114,7 @@ const testCommand = (io: Io, finish: Finish): Command =>
       ...before,
       text,
     ])
-    .option('--address <ip>', 'Address of the visitor', '192.0.2.1')
+    .option('--address <ip>', 'Address of the visitor', visitorAddress, '192.0.2.1')
     .option('--user <name>', 'Somebody who has logged in, or sends a valid JWT')
     .option('--body-file <file>', 'File with the body of the request')
     .addOption(servicesOption())

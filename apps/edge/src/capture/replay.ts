@@ -7,6 +7,7 @@ import {
   type RequestEdit,
   type RequestHead,
   type ResponseHead,
+  redactUrl,
   Shares,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
@@ -56,7 +57,7 @@ export class Replays {
     const reason =
       tunnel === undefined ? 'its tunnel has ended' : whyNotReplayable(original, headLines(original.requestText));
     if (tunnel === undefined || reason !== null) throw refusal(reason ?? '');
-    const { head, body, isEdited } = await messageOf(original, edit);
+    const { head, body, isEdited } = await messageOf(original, ownEditOf(original, edit));
     const owner = ownerKey(tunnel.owner);
     if (this.#underWay.refusal(owner) !== null) {
       const [limit, seconds] = [this.#underWay.of(owner), EDGE_LIMITS.REPLAY_TIMEOUT_MS / 1000];
@@ -109,6 +110,12 @@ export class Replays {
     await handler.done;
   }
 }
+
+/** A path that was left as it is shown is no edit, where the service got another one. */
+const ownEditOf = ({ askedPath }: CaptureRecorder, edit: RequestEdit): RequestEdit => {
+  const { path, ...others } = edit;
+  return askedPath !== null && path === redactUrl(askedPath) ? others : edit;
+};
 
 const refusal = (reason: string): Fault => new Fault('CAPTURE_NOT_REPLAYABLE', { reason });
 

@@ -1,5 +1,5 @@
-import { FakeClock } from '@tunnel/testkit';
 import { Secret } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { Bounce } from './bounce.ts';
 import { SealedTexts } from './sealed-texts.ts';

@@ -54,7 +54,6 @@ export class JwtVerifier {
   /** null: not a good one. Rejects with `ProviderAway` when that cannot be known. */
   async verify(token: string, wanted: WantedToken): Promise<JWTPayload | null> {
     const { provider, issuer, audience, algorithms } = wanted;
-    const url = await this.#documents.keyUrlOf(provider, wanted.keysUrl);
     const options: JWTVerifyOptions = {
       issuer,
       audience: [...audience],
@@ -65,6 +64,7 @@ export class JwtVerifier {
     };
     // A token that could never be good has nobody asked.
     if (!isTried(token, options)) return null;
+    const url = await this.#documents.keyUrlOf(provider, wanted.keysUrl);
     try {
       return await verifyBy(await this.#documents.keysAt(provider, url), token, options);
     } catch (error) {

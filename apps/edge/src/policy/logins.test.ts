@@ -1,6 +1,6 @@
 // Logins against a provider that is good until a test says otherwise. What must not happen has a test by its name.
-import { FakeClock } from '@tunnel/testkit';
 import { Secret } from '@tunnel/runtime';
+import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import { Browser, driverOf, EDGE_URL, loginAt, operatorsAt, policyWith, SHOP_URL } from './driver.fixture.ts';
@@ -244,7 +244,7 @@ describe('no login by', () => {
     const ann = browser();
     const begun = ann.begin();
     if (odd === 'late') {
-      await expect.poll(() => provider.asked.metadata).toBe(1);
+      await eventually(() => expect(provider.asked.metadata).toBe(1));
       await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
     }
     expect(await begun).toMatchObject(AWAY);
@@ -254,7 +254,7 @@ describe('no login by', () => {
     provider.odd.token = odd;
     const finished = ann.finish(query);
     if (odd === 'late') {
-      await expect.poll(() => provider.asked.token).toBe(1);
+      await eventually(() => expect(provider.asked.token).toBe(1));
       await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
     }
     const event = await finished;

@@ -23,7 +23,7 @@ import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Bounce } from './bounce.ts';
 import { BoundedCache } from './bounded-cache.ts';
-import type { LoginExchange } from './login-exchange.ts';
+import type { CodeFlow } from './code-flow.ts';
 import type { LoginProviders, Provider } from './login-providers.ts';
 import type { SealBinding, SealedTexts, SealPurpose } from './sealed-texts.ts';
 
@@ -48,7 +48,7 @@ export interface LoginsDeps {
   readonly seals: SealedTexts;
   readonly bounce: Bounce;
   readonly providers: LoginProviders;
-  readonly exchange: LoginExchange;
+  readonly codeFlow: CodeFlow;
   /** Of the edge itself, for the operator's providers: `https://edge.example.com:8443`. */
   readonly edgeUrl: () => string;
   readonly clock: Pick<Clock, 'now'>;
@@ -92,7 +92,7 @@ export class Logins {
   }
 
   async begin({ login, returnPath }: BeginNeed, about: LoginAbout): Promise<PolicyEvent> {
-    const { providers, bounce, exchange, seals, edgeUrl, clock } = this.#deps;
+    const { providers, bounce, codeFlow, seals, edgeUrl, clock } = this.#deps;
     const provider = providers.find(login);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
     const { scheme, publicUrl } = about;
@@ -112,7 +112,7 @@ export class Logins {
     const state = isBounced ? bounce.stateFor(own, target) : own;
     const { nonce, verifier } = pending;
     try {
-      const location = await exchange.authorizeUrl(provider, { redirectUri, state, nonce, verifier });
+      const location = await codeFlow.authorizeUrl(provider, { redirectUri, state, nonce, verifier });
       const sealed = seals.seal(bindingOf('pending', provider, about), JSON.stringify({ ...pending, redirectUri }));
       return { kind: 'login-begun', location, setCookies: [pendingCookie(scheme, pending.id, sealed)] };
     } catch (error) {
@@ -121,7 +121,7 @@ export class Logins {
   }
 
   async finish({ login, query, pending }: FinishNeed, about: LoginAbout): Promise<PolicyEvent> {
-    const { providers, exchange, clock } = this.#deps;
+    const { providers, codeFlow, clock } = this.#deps;
     const provider = providers.find(login);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
     const opened = this.#openPending(pending, provider, about);
@@ -135,7 +135,7 @@ export class Logins {
     const names = about.policy === null ? [] : namedClaims(about.policy);
     try {
       const fields = { redirectUri, state: stateOf(begun), nonce, verifier, code, issuer };
-      const token = await exchange.claimsOf(provider, fields, names);
+      const token = await codeFlow.claimsOf(provider, fields, names);
       const session = sessionFrom(token, { claims: names, sessionSecs: login.session_secs, nowMs: clock.now() });
       const cookie = session === null ? null : this.#cookieOf(session, login, provider, about);
       if (cookie === null) return { kind: 'failed', fault: new Fault('POLICY_PROVIDER_AWAY') };

@@ -2,7 +2,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 
 type Endpoint = 'metadata' | 'keys' | 'token' | 'userinfo';
 
@@ -167,7 +167,7 @@ const part = (value: object): string => Buffer.from(JSON.stringify(value)).toStr
 const newKey = async (alg: string): Promise<SigningKey> => {
   const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
   const kid = randomBytes(4).toString('hex');
-  return { kid, alg, privateKey: privateKey as CryptoKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
+  return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
 };
 
 const textOf = async (request: IncomingMessage): Promise<string> => {

@@ -19,9 +19,9 @@ export const readOperatorPolicy = (file: string): Policy | null => {
   if (file === '') return null;
   const source = readPolicySource({ file, env: process.env, home: homedir() });
   const parsed = filePolicySchema.safeParse(source.value);
-  if (!parsed.success) throw source.refuseIssues(filePolicySchema, parsed.error.issues, isShownPolicyKey);
-  const { login = null, rules } = parsed.data as unknown as Written;
-  if (login !== null) throw problemAt(source, ['login'], '`login` is for the policies of tunnels');
+  if (!parsed.success) throw source.refuseIssues(parsed.error.issues, isShownPolicyKey);
+  const { login, rules } = parsed.data as unknown as Written;
+  if (login !== null) throw problemAt(source, ['login'], "the operator's rules have no `login`");
   const policy = wirePolicyOf(source, rules);
   const [problem] = problemsOfPolicy(policy, ABOUT);
   if (problem !== undefined) throw problemAt(source, pathIn(source, problem.path), problem.message);
@@ -31,7 +31,7 @@ export const readOperatorPolicy = (file: string): Policy | null => {
 type Table = Readonly<Record<string, unknown>>;
 
 interface Written {
-  readonly login?: Table | null;
+  readonly login: Table | null;
   readonly rules: readonly Table[];
 }
 

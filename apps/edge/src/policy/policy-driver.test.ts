@@ -1,5 +1,7 @@
 // The driver as the gate sees it: each need has its event, at once where it can be; nothing it does rejects, and nothing lets anybody in by failing.
+import { PassThrough } from 'node:stream';
 import type { JwtAuth, PolicyEvent, PolicyNeed } from '@tunnel/core';
+import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { driverOf, policyWith } from './driver.fixture.ts';
@@ -106,6 +108,22 @@ it('whatever goes wrong is an answer, and never a way in', async () => {
     expect([need.kind, event.kind]).toEqual([need.kind, 'failed']);
     expect(JSON.stringify(event)).not.toContain('s3cret');
   }
+});
+
+it('the operator reads why a provider failed, and nothing of what it said', async () => {
+  provider = await OddProvider.start({ now: () => clock.now() });
+  provider.odd.metadata = 'broken';
+  driver.close();
+  const stream = new PassThrough();
+  const logger = createLogger({ format: 'json', stream });
+  driver = driverOf(clock, { logger });
+  const auth = { issuer: provider.issuer, audience: ['api'] };
+  const exp = Math.floor(clock.now() / 1000) + 60;
+  await perform({ kind: 'verify-jwt', auth, token: await provider.token({ exp }) });
+  await logger.flush();
+  const lines = String(stream.read());
+  expect(lines).toContain('it answered 500');
+  expect(lines).not.toContain('s3cret');
 });
 
 it('10,000 wrong passwords from 1,000 addresses: ten each are checked at most, and whoever is known is served at once', async () => {

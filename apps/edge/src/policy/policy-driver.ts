@@ -2,11 +2,11 @@
 // rule; what it answers synchronously costs a request no turn of the event loop.
 import type { Policy, PolicyEvent, PolicyNeed } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { Clock, NameLookup, Secret } from '@tunnel/runtime';
+import { type Clock, type Logger, LogLimiter, type NameLookup, type Secret } from '@tunnel/runtime';
 import { Bounce } from './bounce.ts';
 import { JwtVerifier } from './jwt-verifier.ts';
 import { LimiterTables } from './limiter-tables.ts';
-import { LoginExchange } from './login-exchange.ts';
+import { CodeFlow } from './code-flow.ts';
 import { LoginProviders, type Provider } from './login-providers.ts';
 import { type LoginAbout, Logins } from './logins.ts';
 import { PasswordChecks, type PasswordChecksDeps, type PasswordResult } from './password-checks.ts';
@@ -16,6 +16,8 @@ import { SealedTexts } from './sealed-texts.ts';
 
 export interface PolicyDriverDeps {
   readonly clock: Clock;
+  /** Told of providers that fail: their tunnels' visitors read only that they do. */
+  readonly logger?: Logger | undefined;
   /** The first one seals, all of them open. */
   readonly loginSecrets: readonly Secret[];
   /** `[[policy.login]]`, by name. */
@@ -59,11 +61,12 @@ export class PolicyDriver {
   readonly #logins: Logins;
   readonly #limiters: LimiterTables;
   readonly #operatorAuths: ReadonlySet<object>;
+  readonly #log: LogLimiter | null;
   readonly #ids = new WeakMap<object, number>();
   #lastId = 0;
 
   constructor(deps: PolicyDriverDeps) {
-    const { clock, loginSecrets, edgeUrl, operatorPolicy } = deps;
+    const { clock, loginSecrets, edgeUrl, operatorPolicy, logger } = deps;
     const seals = new SealedTexts(loginSecrets);
     this.bounce = new Bounce(seals, clock);
     this.#passwords = new PasswordChecks({ clock, ...(deps.checkPassword && { check: deps.checkPassword }) });
@@ -71,9 +74,10 @@ export class PolicyDriver {
     const documents = new ProviderDocuments(this.#calls, clock);
     this.#jwts = new JwtVerifier(documents, clock);
     this.#providers = new LoginProviders(deps.providers);
-    const exchange = new LoginExchange({ calls: this.#calls, documents, jwts: this.#jwts, clock });
-    this.#logins = new Logins({ seals, bounce: this.bounce, providers: this.#providers, exchange, edgeUrl, clock });
+    const codeFlow = new CodeFlow({ calls: this.#calls, documents, jwts: this.#jwts, clock });
+    this.#logins = new Logins({ seals, bounce: this.bounce, providers: this.#providers, codeFlow, edgeUrl, clock });
     this.#limiters = new LimiterTables(clock);
+    this.#log = logger === undefined ? null : new LogLimiter(logger, () => clock.monotonic());
     this.#operatorAuths = new Set(operatorPolicy?.rules.flatMap((rule) => ('auth' in rule ? (rule.auth.jwt ?? []) : [])));
   }
 
@@ -101,7 +105,7 @@ export class PolicyDriver {
   ): PolicyEvent | Promise<PolicyEvent> {
     try {
       const event = this.#perform(need, about, signal);
-      return event instanceof Promise ? event.catch(failedBy) : event;
+      return event instanceof Promise ? event.catch(failedBy).then((met) => this.#noted(met, about)) : event;
     } catch (error) {
       return failedBy(error);
     }
@@ -142,6 +146,14 @@ export class PolicyDriver {
       case 'finish-login':
         return this.#logins.finish(need, about);
     }
+  }
+
+  #noted(event: PolicyEvent, { host }: NeedAbout): PolicyEvent {
+    if (event.kind !== 'failed' || event.fault.code !== 'POLICY_PROVIDER_AWAY') return event;
+    const { code, internal, cause } = event.fault;
+    const reason = internal ?? (cause instanceof Error ? cause.message : 'unknown');
+    this.#log?.log('warn', `${code} ${host}`, { code, host, reason }, 'a provider of logins or keys failed');
+    return event;
   }
 
   /** Caches name what their entries belong to by a number: what is forgotten is never found again under it. */

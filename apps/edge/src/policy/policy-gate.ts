@@ -17,6 +17,7 @@ import {
 import type { Route } from '../routing/registry.ts';
 import { policyOf, type RoutePolicy, type RuleCounts } from '../routing/route-policy.ts';
 import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
+import { VisitAbout } from './visit-about.ts';
 
 export type PolicyOutcome = Pass | Answer;
 
@@ -43,6 +44,10 @@ export interface PolicyGateOptions {
   /** Milliseconds since the epoch: signatures and sessions speak of it. */
   readonly now: () => number;
 }
+
+/** Of a connection: nobody waits, so nobody leaves meanwhile. */
+const NEVER = new AbortController().signal;
+const NO_HOST = { host: '', authority: '', scheme: 'http' } as const;
 
 export class PolicyGate {
   /** Of the operator's rules, as a route has them of its own. */
@@ -74,6 +79,21 @@ export class PolicyGate {
       step = resume(step.state, event, this.#given.now());
     }
     return this.#counted(step, inForce);
+  }
+
+  /** A connection of tcp, or a new flow of udp: decided by its address, and at once. */
+  admits(route: Route, address: string): boolean {
+    const inForce = this.inForceAt(route);
+    if (inForce === null) return true;
+    let step = decideConnection(inForce.lists, address, this.#given.now());
+    while (step.kind === 'need') {
+      const about = new VisitAbout(route, inForce.ofRoute, { ...NO_HOST, address });
+      const event = step.need.kind === 'hold-body' ? null : this.#given.driver.perform(step.need, about, NEVER);
+      // Nothing that an address decides has to be waited for.
+      if (event === null || event instanceof Promise) throw new Error(`a connection cannot wait for ${step.need.kind}`);
+      step = resume(step.state, event, this.#given.now());
+    }
+    return this.#counted(step, inForce).kind === 'pass';
   }
 
   async #goOn(

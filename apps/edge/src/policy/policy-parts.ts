@@ -1,6 +1,6 @@
 // What `[policy]` of server.toml makes: the operator's rules, and the driver with the operator's providers and secrets.
 import { decidePrivateAlerts, type Policy } from '@tunnel/core';
-import type { Clock, ServerConfig } from '@tunnel/runtime';
+import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
 import { readOperatorProviders } from './login-providers.ts';
 import { loadLoginSecrets, readLoginSecretFile } from './login-secrets.ts';
 import { readOperatorPolicy } from './operator-policy.ts';
@@ -8,6 +8,7 @@ import { PolicyDriver } from './policy-driver.ts';
 
 export interface PolicyPartsDeps {
   readonly clock: Clock;
+  readonly logger: Logger;
   /** Where a login secret is kept that nobody has given; absent: for this run alone. */
   readonly dataDir?: string | undefined;
   /** Where the public reaches the edge itself: `https://edge.example.com:8443`. Asked when somebody logs in. */
@@ -21,10 +22,13 @@ export interface PolicyParts {
 }
 
 /** Throws a ConfigProblem for a file that cannot be used. */
-export const createPolicyParts = (config: ServerConfig, { clock, dataDir, edgeUrl }: PolicyPartsDeps): PolicyParts => {
+export const createPolicyParts = (
+  config: ServerConfig,
+  { clock, logger, dataDir, edgeUrl }: PolicyPartsDeps,
+): PolicyParts => {
   const operatorPolicy = readOperatorPolicy(config.policy.file);
   const driver = new PolicyDriver({
-    ...{ clock, edgeUrl, operatorPolicy },
+    ...{ clock, logger, edgeUrl, operatorPolicy },
     loginSecrets: loadLoginSecrets(config.policy.login_secret_file, dataDir),
     providers: readOperatorProviders(config.policy),
     allowPrivate: arePrivateProvidersAllowed(config),

@@ -152,7 +152,7 @@ const discoveryUrlOf = (issuer: string): string => `${issuer.replace(/\/$/, '')}
 
 /** It must be its own issuer's: another one's document at this URL is refused. */
 const readMetadata = (provider: ProviderRef, body: Buffer): Promise<oauth.AuthorizationServer> => {
-  const response = new Response(body, { status: 200, headers: { 'content-type': 'application/json' } });
+  const response = new Response(new Uint8Array(body), { status: 200, headers: { 'content-type': 'application/json' } });
   return oauth.processDiscoveryResponse(new URL(provider.issuer), response);
 };
 

@@ -87,6 +87,8 @@ class VisitorConnection implements VisitorInfo {
   }
 }
 
+/** Of the edge itself below its domain: reserved, so that no tunnel has it. */
+const EDGE_NAME = 'edge';
 const CLIENT_PATHS: ReadonlySet<string | undefined> = new Set([CONTROL_PATH, CARRIER_PATH, SPEED_PATH]);
 
 export class HttpRouter {
@@ -113,7 +115,7 @@ export class HttpRouter {
     }
     const name = this.#nameOf(connection, head.host);
     if (name === null && redirectPort === null && this.#isOfClient(head)) return TO_CONTROL;
-    const bounced = name === null ? this.#bounced(head) : null;
+    const bounced = name === EDGE_NAME ? this.#bounced(head) : null;
     if (bounced !== null) return bounced;
     const route = name === null ? undefined : this.#given.tunnels.at({ kind: 'name', name });
     if (route !== undefined) return { route, visitor };
@@ -132,10 +134,9 @@ export class HttpRouter {
     return takesClients && CLIENT_PATHS.has(path.split('?', 1)[0]) && isEdgeItself(host, domain);
   }
 
-  #bounced({ host, path }: RequestHead): OwnAnswer | null {
-    const { bounce, domain } = this.#given;
-    if (bounce === undefined || path.split('?', 1)[0] !== CALLBACK_PATH) return null;
-    return isEdgeItself(host, domain) ? bounce(path) : null;
+  #bounced({ path }: RequestHead): OwnAnswer | null {
+    const { bounce } = this.#given;
+    return bounce === undefined || path.split('?', 1)[0] !== CALLBACK_PATH ? null : bounce(path);
   }
 
   /** What a proxy says counts when it is one of `trusted_proxies`, and nobody else's word does. */

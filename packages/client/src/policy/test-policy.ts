@@ -5,7 +5,7 @@ import {
   type CompiledPolicy,
   changedHead,
   compilePolicy,
-  loginCookieName,
+  loginCookie,
   parseRequestHead,
   type Policy,
   type PolicyEvent,
@@ -123,7 +123,7 @@ const testedRequest = (policy: Policy, asked: PolicyTestRequest): TestedRequest 
 
 /** What a browser after a login would send, or a program with a JWT: by it the rules ask who it is. */
 const credentialFor = (policy: Policy, hasAuthorization: boolean): readonly [string, string] | null => {
-  if (policy.login !== null) return ['Cookie', `${loginCookieName(SCHEME)}=tested`];
+  if (policy.login !== null) return ['Cookie', loginCookie(SCHEME, 'tested', 60).split(';')[0] ?? ''];
   const takesJwt = policy.rules.some((rule) => 'auth' in rule && rule.auth.jwt !== undefined);
   return takesJwt && !hasAuthorization ? ['Authorization', `Bearer ${ANY_JWT}`] : null;
 };

@@ -10,7 +10,9 @@ import {
   filePolicySchema,
   guardWords,
   type Policy,
+  type PolicyProblem,
   policyHash,
+  problemText,
   problemsOfPolicy,
   warningsOfPolicy,
   wirePolicySchema,
@@ -93,10 +95,6 @@ export class TunnelPolicy {
   check(about: PolicyAbout): void {
     const [problem] = problemsOfPolicy(this.#policy, judgedWith(about));
     if (problem !== undefined) throw this.#refusal(problem);
-    const bytes = Buffer.byteLength(JSON.stringify(this.#policy));
-    const most = CORE_LIMITS.POLICY_WIRE_MAX_BYTES;
-    if (bytes <= most) return;
-    throw this.#refusal({ path: [], message: `the policy has ${bytes} bytes as it is sent, at most ${most} are taken` });
   }
 
   warnings(about: PolicyAbout): readonly string[] {
@@ -127,11 +125,12 @@ export class TunnelPolicy {
     return policy as unknown as Policy;
   }
 
-  #refusal({ path, message }: { readonly path: Path; readonly message: string }): Fault {
-    const { source, inner } = this.#sourceOf(path);
+  /** At the line of the file; where there is none, by the number of the rule. */
+  #refusal(problem: PolicyProblem): Fault {
+    const { source, inner } = this.#sourceOf(problem.path);
     const position = source.positionOf(inner);
-    if (position === null) return new Fault('CLIENT_USAGE', { reason: message });
-    return new Fault('CONFIG_SYNTAX', { ...position, reason: message });
+    if (position === null) return new Fault('CLIENT_USAGE', { reason: problemText(problem) });
+    return new Fault('CONFIG_SYNTAX', { ...position, reason: problem.message });
   }
 
   /** Which of the parts a path of the policy is in, and its path there. */
@@ -190,11 +189,9 @@ interface Written {
 
 const readForm = (source: PolicySource): Written => {
   const parsed = filePolicySchema.safeParse(source.value);
-  if (!parsed.success) throw source.refuseIssues(filePolicySchema, parsed.error.issues, isShownPolicyKey);
-  const policy: FilePolicy = parsed.data;
-  const isList = Array.isArray(source.value);
-  const { login = null, rules } = policy as unknown as { login?: Written['login']; rules: Written['rules'] };
-  return { isList, login, rules };
+  if (!parsed.success) throw source.refuseIssues(parsed.error.issues, isShownPolicyKey);
+  const { login, rules } = parsed.data as unknown as Omit<Written, 'isList'>;
+  return { isList: Array.isArray(source.value), login, rules };
 };
 
 /** Filled with its defaults. What is refused here was good as it was written, and is not with what it names. */

@@ -2,6 +2,7 @@
 import { eachListItem } from '../http1/characters.ts';
 import { type HeaderField, linesOf, PartField, roleOf } from '../http1/fields.ts';
 import type { RequestHead } from '../http1/request-head.ts';
+import { FieldNames, isField } from './field-names.ts';
 import type { HeaderPair, RequestChanges } from './policy-step.ts';
 
 /**
@@ -45,20 +46,19 @@ const changesHead = ({ path, remove, removeSpellings, cookie, set, add }: Reques
 
 /** All parts: the text that lines are cut out of still has what goes. */
 const changedFields = (head: RequestHead, changes: RequestChanges): PartField[] => {
-  const { removeSpellings, cookie, set, add } = changes;
-  const gone = new Set(changes.remove);
-  for (const [name] of set) gone.add(name.toLowerCase());
+  const { cookie, set, add } = changes;
+  const gone = new FieldNames([...changes.remove, ...set.map(([name]) => name.toLowerCase())]);
+  const spellings = new FieldNames(changes.removeSpellings);
   const fields: PartField[] = [];
   // A target that names another host overrules Host, and the target is a path from here on.
   const isAbsolute = !head.target.startsWith('/') && head.target !== '*';
   if (isAbsolute) fields.push(new PartField('Host', head.authority, 'host'));
   let isCookieDone = false;
   for (const field of head.headers) {
-    const { lower } = field;
-    if (gone.has(lower) || isSpelled(lower, removeSpellings) || isNamed(field, head)) continue;
+    if (gone.has(field) || spellings.spelled(field) !== null || isNamed(field, head)) continue;
     if (field.role === 'host' && isAbsolute) continue;
     if (field.role === 'connection') pushConnection(field, fields);
-    else if (lower !== 'cookie' || cookie === null) fields.push(partOf(field));
+    else if (cookie === null || !isField(field, 'cookie')) fields.push(partOf(field));
     else if (!isCookieDone) {
       isCookieDone = true;
       if (cookie !== '') fields.push(new PartField(field.name, cookie, field.role));
@@ -71,10 +71,6 @@ const changedFields = (head: RequestHead, changes: RequestChanges): PartField[] 
 
 const partOf = (field: HeaderField): PartField =>
   field instanceof PartField ? field : new PartField(field.name, field.value, field.role);
-
-/** `X_Tunnel-User` is the same variable as ours to a CGI, WSGI or PHP service. */
-const isSpelled = (lower: string, spellings: readonly string[]): boolean =>
-  spellings.length > 0 && spellings.includes(lower.replaceAll('_', '-'));
 
 const isNamed = (field: HeaderField, { connectionNames }: RequestHead): boolean =>
   connectionNames !== null && field.role === 'ordinary' && connectionNames.includes(field.lower);

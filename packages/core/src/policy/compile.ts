@@ -1,7 +1,7 @@
 // A policy made ready: what can be read, sorted and hashed before a request comes is done here, once for all tunnels with an equal policy.
 import { LoginList, TokenTable } from './authentication.ts';
 import { byteText } from './bytes.ts';
-import { namedClaims } from './login-machine.ts';
+import { FieldNames } from './field-names.ts';
 import { NetworkSet } from './network-set.ts';
 import { type RedirectTemplate, redirectTemplateOf, type Template, templateOf } from './placeholders.ts';
 import {
@@ -14,7 +14,8 @@ import {
   type Policy,
   type Rule,
 } from './policy.ts';
-import type { PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
+import { respondAnswer } from './policy-answers.ts';
+import type { PolicyAnswer, PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
 import { IDENTITY_FIELDS } from './request-changes.ts';
 import { type CompiledMatch, compileMatch, restricts } from './rule-match.ts';
 
@@ -28,9 +29,7 @@ export interface CompiledPolicy {
   /** Fields that carry a token of this policy, in lower case: the service never gets them, and people are never shown them. */
   readonly tokenHeaders: readonly string[];
   /** Of visitors' fields, with `-` for `_`: none of them reaches the service. */
-  readonly guarded: readonly string[];
-  /** Claims that a login keeps. */
-  readonly claims: readonly string[];
+  readonly guarded: FieldNames;
 }
 
 export interface CompiledRule {
@@ -51,7 +50,7 @@ export type CompiledAction =
   | { readonly kind: 'rate_limit'; readonly rule: Actions['rate_limit']; readonly digests: PolicyDigests }
   | { readonly kind: 'max_body'; readonly bytes: number }
   | { readonly kind: 'redirect'; readonly status: number; readonly to: RedirectTemplate }
-  | { readonly kind: 'respond'; readonly rule: Actions['respond'] }
+  | { readonly kind: 'respond'; readonly answer: PolicyAnswer }
   | { readonly kind: 'rewrite'; readonly rule: Actions['rewrite'] }
   | { readonly kind: 'route'; readonly service: string }
   | { readonly kind: 'request_headers'; readonly changes: HeaderTemplates }
@@ -91,8 +90,9 @@ export const compilePolicy = (
     hasAuth,
     rules,
     tokenHeaders,
-    guarded: hasAuth ? [...IDENTITY_FIELDS, ...tokenHeaders.map((name) => name.replaceAll('_', '-'))] : [],
-    claims: namedClaims(policy),
+    guarded: new FieldNames(
+      hasAuth ? [...IDENTITY_FIELDS, ...tokenHeaders.map((name) => name.replaceAll('_', '-'))] : [],
+    ),
   };
 };
 
@@ -129,7 +129,7 @@ const compileAction = (rule: Rule, digests: PolicyDigests): CompiledAction => {
   if ('redirect' in rule) {
     return { kind: 'redirect', status: rule.redirect.status, to: redirectTemplateOf(rule.redirect.to) };
   }
-  if ('respond' in rule) return { kind: 'respond', rule: rule.respond };
+  if ('respond' in rule) return { kind: 'respond', answer: respondAnswer(rule.respond) };
   if ('rewrite' in rule) return { kind: 'rewrite', rule: rule.rewrite };
   if ('route' in rule) return { kind: 'route', service: rule.route };
   if ('request_headers' in rule) return { kind: 'request_headers', changes: headerTemplates(rule.request_headers) };

@@ -1,9 +1,9 @@
 // A login from its first redirect to the session, as values: what is remembered meanwhile, what a callback must bring, and every way out by its name.
 //
 //   asked ─► begun ─► (provider) ─► callback ─► go ─► (token request) ─► session ─► returned
-//              │                       └─► one of CALLBACK_REFUSALS          └─► one of SESSION_REFUSALS
-//              └─► provider-away
-import { Fault } from '@tunnel/errors';
+//              │                       └─► a CallbackRefusal                └─► null: the token names nobody
+//              └─► the provider is away
+import { Fault, type FaultValues } from '@tunnel/errors';
 import { isVisible } from '../http1/characters.ts';
 import { CORE_LIMITS } from '../limits.ts';
 import { claimValues } from './authentication.ts';
@@ -29,7 +29,7 @@ export interface PendingLogin {
 }
 
 /** Hex or base64url, as chance gave it; `id` 8 hex digits. */
-export interface LoginChances {
+interface LoginChances {
   readonly id: string;
   readonly secret: string;
   readonly nonce: string;
@@ -45,20 +45,18 @@ export const pendingLogin = (chances: LoginChances, path: string, nowMs: number)
 /** The `state` of the authorization request, before an operator's provider has the tunnel's address sealed around it. */
 export const stateOf = ({ id, secret }: PendingLogin): string => `${id}.${secret}`;
 
-export const CALLBACK_REFUSALS = [
-  'query-unclear',
-  'state-missing',
+type CallbackRefusal =
+  | 'query-unclear'
+  | 'state-missing'
   /** Of another browser, another tunnel, another secret of the edge, or used already: there is no cookie that opens. */
-  'state-unknown',
-  'state-foreign',
-  'state-expired',
-  'provider-refused',
-  'provider-failed',
-  'code-missing',
-] as const;
-export type CallbackRefusal = (typeof CALLBACK_REFUSALS)[number];
+  | 'state-unknown'
+  | 'state-foreign'
+  | 'state-expired'
+  | 'provider-refused'
+  | 'provider-failed'
+  | 'code-missing';
 
-export type CallbackVerdict =
+type CallbackVerdict =
   | { readonly kind: 'go'; readonly pending: PendingLogin; readonly code: string; readonly issuer: string | null }
   | { readonly kind: 'refused'; readonly why: CallbackRefusal; readonly fault: Fault };
 
@@ -75,7 +73,7 @@ const FAULT_CODES = {
 
 const refused = (why: CallbackRefusal): CallbackVerdict => {
   const code = FAULT_CODES[why];
-  const values = code === 'POLICY_LOGIN_REFUSED' ? { user: 'this visitor' } : {};
+  const values: FaultValues = code === 'POLICY_LOGIN_REFUSED' ? { user: 'this visitor' } : {};
   return { kind: 'refused', why, fault: new Fault(code, values, { internal: `login: ${why}` }) };
 };
 
@@ -168,7 +166,7 @@ export const namedClaims = ({ rules }: Policy): readonly string[] => {
   return [...names].sort();
 };
 
-export interface SessionRules {
+interface SessionRules {
   readonly claims: readonly string[];
   readonly sessionSecs: number;
   readonly nowMs: number;

@@ -25,7 +25,16 @@ export interface AnswerExtras {
 }
 
 export const faultAnswer = (code: PolicyCode, extras: AnswerExtras = {}): PolicyAnswer =>
-  answerOfFault(new Fault(code, extras.values), extras);
+  answerOfFault(extras.values === undefined ? sharedFault(code) : new Fault(code, extras.values), extras);
+
+/** Strangers come in floods, and a fault takes a trace of the stack: those that say the same to everybody are made once. */
+const FAULTS = new Map<PolicyCode, Fault>();
+
+const sharedFault = (code: PolicyCode): Fault => {
+  const known = FAULTS.get(code) ?? new Fault(code);
+  FAULTS.set(code, known);
+  return known;
+};
 
 export const answerOfFault = (fault: Fault, { status, headers = [], retryAfterSecs }: AnswerExtras = {}): PolicyAnswer => ({
   kind: 'fault',

@@ -6,10 +6,11 @@ import type { CompiledAction, CompiledPolicy, CompiledRule, HeaderTemplates } fr
 import { corsNote, isPreflight, preflightResponse } from './cors.ts';
 import { cookieForService } from './login-cookies.ts';
 import { limiterKeyOf } from './limiter-key.ts';
+import { isAnswerTo } from './need-events.ts';
 import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
 import { RequestReadings } from './path-readings.ts';
 import { headerValue, redirectTarget } from './placeholders.ts';
-import { answerOfFault, faultAnswer, isAnswer, redirectAnswer, respondAnswer, setsEdgeCookie } from './policy-answers.ts';
+import { answerOfFault, faultAnswer, isAnswer, redirectAnswer, setsEdgeCookie } from './policy-answers.ts';
 import type {
   HeaderPair,
   Identity,
@@ -174,7 +175,7 @@ export class Run implements PolicyState, SessionHolder {
       case 'redirect':
         return this.#answer(rule, redirectAnswer(action.status, redirectTarget(action.to, this.#request, this.#user)));
       case 'respond':
-        return this.#answer(rule, respondAnswer(action.rule));
+        return this.#answer(rule, action.answer);
       case 'rewrite':
         return this.#rewrite(rule, action.rule);
       case 'route':
@@ -215,7 +216,7 @@ export class Run implements PolicyState, SessionHolder {
         if (this.waiting !== 'hold-body') return null;
         return this.#answer(rule, faultAnswer('POLICY_BODY_TOO_LARGE'));
       default: {
-        const step = EVENT_OF[this.waiting] === event.kind ? (this.#auth?.resume(event, nowMs) ?? null) : null;
+        const step = isAnswerTo(event, this.waiting) ? (this.#auth?.resume(event, nowMs) ?? null) : null;
         return step === null ? null : this.#afterAuth(rule, step);
       }
     }
@@ -233,7 +234,7 @@ export class Run implements PolicyState, SessionHolder {
   }
 
   #beginWebhook(rule: CompiledRule, { rule: webhook, digests }: WebhookAction, nowMs: number): Outcome {
-    const length = this.#heldBody?.length ?? this.#request.bodyLength;
+    const length = this.#bodyLength;
     if (length !== null && length > webhook.max_bytes) return this.#answer(rule, faultAnswer('POLICY_BODY_TOO_LARGE'));
     const check = webhookCheck(webhook, this.#request.headers, digests, nowMs);
     if (check === null) return this.#answer(rule, faultAnswer('POLICY_WEBHOOK_REFUSED'));
@@ -243,7 +244,8 @@ export class Run implements PolicyState, SessionHolder {
     }
     this.#webhook = check;
     if (length === 0 || this.#heldBody !== null) return this.#checkWebhook(rule);
-    return this.#need({ kind: 'hold-body', maxBytes: webhook.max_bytes });
+    // Neither this rule nor a `max_body` before it is passed by holding first.
+    return this.#need({ kind: 'hold-body', maxBytes: Math.min(webhook.max_bytes, this.#draft?.maxBody ?? Infinity) });
   }
 
   #checkWebhook(rule: CompiledRule): Outcome {
@@ -263,7 +265,7 @@ export class Run implements PolicyState, SessionHolder {
   }
 
   #boundBody(rule: CompiledRule, bytes: number): Outcome {
-    const length = this.#heldBody?.length ?? this.#request.bodyLength;
+    const length = this.#bodyLength;
     if (length === null) this.#change().boundBody(bytes);
     else if (length > bytes) return this.#answer(rule, faultAnswer('POLICY_BODY_TOO_LARGE'));
     return this.#goOn(rule, 'bounds the body');
@@ -289,6 +291,11 @@ export class Run implements PolicyState, SessionHolder {
     const fill = (pairs: HeaderTemplates['set']): HeaderPair[] =>
       pairs.map(([name, value]): HeaderPair => [name, headerValue(value, this.#request, this.#user)]);
     return { kind: 'headers', set: fill(set), add: fill(add), remove };
+  }
+
+  /** null: not known yet. */
+  get #bodyLength(): number | null {
+    return this.#heldBody?.length ?? this.#request.bodyLength;
   }
 
   get #user(): string {
@@ -320,7 +327,7 @@ export class Run implements PolicyState, SessionHolder {
   }
 
   #resumeLoginPath(event: PolicyEvent, nowMs: number): PolicyStep {
-    if (EVENT_OF[this.waiting] !== event.kind) return this.#undecided(undefined, event);
+    if (!isAnswerTo(event, this.waiting)) return this.#undecided(undefined, event);
     const answer = resumeLoginPath(event, this);
     return answer === null ? this.#answerLoginPath(nowMs) : this.#answer(undefined, answer);
   }
@@ -382,19 +389,8 @@ export class Run implements PolicyState, SessionHolder {
     const { operator, tunnel } = this.#lists;
     const { headers } = this.#request;
     const cookie = cookieForService(headers);
-    const spellings = guardedIn(headers, operator?.guarded ?? NONE, tunnel?.guarded ?? NONE);
+    const spellings = guardedIn(headers, operator?.guarded, tunnel?.guarded);
     if (this.#draft === null && cookie === null && spellings.length === 0 && this.#identity === null) return null;
     return this.#change().changes(cookie, spellings, this.#identity);
   }
 }
-
-/** What answers which need. */
-const EVENT_OF = {
-  'check-password': 'password-checked',
-  'verify-jwt': 'jwt-verified',
-  'open-cookie': 'cookie-opened',
-  'begin-login': 'login-begun',
-  'finish-login': 'login-finished',
-  'hold-body': 'body-held',
-  'take-token': 'token-taken',
-} as const satisfies Record<PolicyNeed['kind'], PolicyEvent['kind']>;

@@ -1,5 +1,6 @@
 // What the rules want changed of one request, gathered in their order: a later word about a field overrules an earlier one.
 import type { HeaderField } from '../http1/fields.ts';
+import { FieldNames } from './field-names.ts';
 import { fieldText } from './placeholders.ts';
 import type { HeaderPair, Identity, RequestChanges } from './policy-step.ts';
 
@@ -61,24 +62,20 @@ const identityPairs = ({ user, method }: Identity): readonly HeaderPair[] => [
   ['X-Tunnel-Auth', method],
 ];
 
-/** Those of the guarded names, with `-` for `_`, that the visitor has brought in whatever spelling. Most bring none. */
+const NO_NAMES = new FieldNames(NONE);
+
+/** Those of the guarded names that the visitor has brought, in whatever spelling. Most bring none. */
 export const guardedIn = (
   headers: readonly HeaderField[],
-  operators: readonly string[],
-  tunnels: readonly string[],
+  operators: FieldNames = NO_NAMES,
+  tunnels: FieldNames = NO_NAMES,
 ): readonly string[] => {
   let found: string[] | null = null;
   for (const field of headers) {
-    if (!hasLength(field.nameLength, operators) && !hasLength(field.nameLength, tunnels)) continue;
-    const name = field.lower.replaceAll('_', '-');
-    if ((!operators.includes(name) && !tunnels.includes(name)) || found?.includes(name) === true) continue;
+    const name = operators.spelled(field) ?? tunnels.spelled(field);
+    if (name === null || found?.includes(name) === true) continue;
     found ??= [];
     found.push(name);
   }
   return found ?? NONE;
-};
-
-const hasLength = (length: number, names: readonly string[]): boolean => {
-  for (const name of names) if (name.length === length) return true;
-  return false;
 };

@@ -4,6 +4,7 @@ import { type HeaderField, linesOf, PartField, roleOf } from '../http1/fields.ts
 import type { OwnResponse } from '../http1/own-response.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
 import { byteText } from './bytes.ts';
+import { FieldNames, isField } from './field-names.ts';
 import { isEdgeSetCookie } from './login-cookies.ts';
 import type { HeaderPair, ResponseNote } from './policy-step.ts';
 
@@ -43,16 +44,11 @@ const concerns = (note: ResponseNote, fields: readonly HeaderField[]): boolean =
     case 'error-page':
       return false;
     case 'private':
-      return !fields.some(isNamed('cache-control'));
+      return !fields.some((field) => isField(field, 'cache-control'));
     case 'guard-cookies':
-      return fields.some((field) => isNamed('set-cookie')(field) && isEdgeSetCookie(field.value));
+      return fields.some((field) => isField(field, 'set-cookie') && isEdgeSetCookie(field.value));
   }
 };
-
-const isNamed =
-  (lower: string) =>
-  (field: HeaderField): boolean =>
-    field.nameLength === lower.length && field.lower === lower;
 
 const partOf = (field: HeaderField): PartField =>
   field instanceof PartField ? field : new PartField(field.name, field.value, field.role);
@@ -65,25 +61,25 @@ const made = ([name, value]: HeaderPair): PartField => new PartField(name, value
 const notedFields = (fields: readonly HeaderField[], note: ResponseNote): readonly HeaderField[] => {
   switch (note.kind) {
     case 'headers': {
-      const gone = new Set(note.remove.map((name) => name.toLowerCase()));
-      for (const [name] of note.set) gone.add(name.toLowerCase());
-      const kept = gone.size === 0 ? fields : fields.filter(({ lower }) => !gone.has(lower));
+      const gone = new FieldNames([...note.remove, ...note.set.map(([name]) => name)].map((name) => name.toLowerCase()));
+      const kept = fields.filter((field) => !gone.has(field));
       return [...kept, ...note.set.map(made), ...note.add.map(made)];
     }
     case 'cors': {
-      const others = fields.filter(({ lower }) => !lower.startsWith('access-control-'));
-      const vary = others.some((field) => field.lower === 'vary' && variesByOrigin(field.value)) ? [] : [VARY];
+      const others = fields.filter((field) => field.nameLength <= CORS.length || !field.lower.startsWith(CORS));
+      const vary = others.some((field) => isField(field, 'vary') && variesByOrigin(field.value)) ? [] : [VARY];
       return [...others, ...note.fields.map(made), ...vary.map(made)];
     }
     case 'private':
-      return fields.some(isNamed('cache-control')) ? fields : [...fields, made(['cache-control', 'private'])];
+      return fields.some((field) => isField(field, 'cache-control')) ? fields : [...fields, made(['cache-control', 'private'])];
     case 'guard-cookies':
-      return fields.filter((field) => field.lower !== 'set-cookie' || !isEdgeSetCookie(field.value));
+      return fields.filter((field) => !isField(field, 'set-cookie') || !isEdgeSetCookie(field.value));
     case 'error-page':
       return fields;
   }
 };
 
+const CORS = 'access-control-';
 const VARY: HeaderPair = ['vary', 'Origin'];
 
 const variesByOrigin = (value: string): boolean => {

@@ -6,8 +6,7 @@ import type * as z from 'zod';
 import { readConfigText } from './file-layers.ts';
 import { type ConfigPath, pathText, valueAt } from './layer.ts';
 import { pathFrom } from './path-from.ts';
-import { ConfigProblem, describeValue, nearestWord } from './problem.ts';
-import { keysAt } from './schema-walk.ts';
+import { ConfigProblem, describeValue } from './problem.ts';
 import { readYaml } from './yaml-layer.ts';
 
 export interface PolicyOrigin {
@@ -50,7 +49,8 @@ export class PolicySource {
   refuse(path: ConfigPath, expected: string, got?: string): ConfigProblem {
     return new ConfigProblem('CONFIG_WRONG_VALUE', {
       where: this.#where(path),
-      key: this.#origin.key(path),
+      // Of the whole there is no key.
+      key: this.#origin.key(path) || 'policy',
       expected,
       got: got ?? describeValue(valueAt(this.value, path), true),
     });
@@ -63,11 +63,7 @@ export class PolicySource {
   }
 
   /** Unknown keys first: a misspelt one is also a missing one. Then from the top down. `isShown`: whether the value at a path may be repeated. */
-  refuseIssues(
-    schema: z.ZodType,
-    issues: readonly z.core.$ZodIssue[],
-    isShown: (path: ConfigPath) => boolean,
-  ): ConfigProblem {
+  refuseIssues(issues: readonly z.core.$ZodIssue[], isShown: (path: ConfigPath) => boolean): ConfigProblem {
     const found = issues.flatMap(nearestIssues).map((issue) => {
       const unknown = issue.code === 'unrecognized_keys' ? (issue.keys[0] ?? '') : undefined;
       const path = [...issue.path, ...(unknown === undefined ? [] : [unknown])] as ConfigPath;
@@ -75,18 +71,24 @@ export class PolicySource {
     });
     const [first] = found.sort((a, b) => Number(b.isUnknown) - Number(a.isUnknown) || a.line - b.line);
     if (first === undefined) throw new Error('a refusal needs an issue');
-    if (first.isUnknown) return this.#refuseUnknown(schema, first.path);
-    const value = valueAt(this.value, first.path);
-    return this.refuse(first.path, first.issue.message, describeValue(value, !isShown(first.path)));
+    if (first.isUnknown) return this.#refuseUnknown(first.path, first.issue.message);
+    const path = this.#written(first.path);
+    return this.refuse(path, first.issue.message, describeValue(valueAt(this.value, path), !isShown(path)));
   }
 
-  #refuseUnknown(schema: z.ZodType, path: ConfigPath): ConfigProblem {
-    const known = keysAt(schema, path.slice(0, -1));
-    const near = nearestWord(String(path.at(-1)), known);
+  /** One value may stand for a list of it: then the first of the list is that value. */
+  #written(path: ConfigPath): ConfigPath {
+    const isOfNoList = typeof path.at(-1) === 'number' && !Array.isArray(valueAt(this.value, path.slice(0, -1)));
+    return isOfNoList ? path.slice(0, -1) : path;
+  }
+
+  /** `message` of a schema that knows its keys: `unknown key …; did you mean …?` */
+  #refuseUnknown(path: ConfigPath, message: string): ConfigProblem {
+    const [, help = ''] = /^unknown key[^;]*(; .*)$/.exec(message) ?? [];
     return new ConfigProblem('CONFIG_UNKNOWN_KEY', {
       where: this.#where(path),
       key: this.#origin.key(path),
-      suggestion: near === undefined ? `; known here: ${known.join(', ')}` : `; did you mean \`${near}\`?`,
+      suggestion: help,
     });
   }
 

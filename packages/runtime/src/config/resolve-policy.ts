@@ -44,6 +44,7 @@ export interface PolicyBounds {
   readonly POLICY_TOKEN_MIN_CHARS: number;
   readonly POLICY_TOKEN_MAX_CHARS: number;
   readonly POLICY_BODY_MAX_BYTES: number;
+  readonly PASSWORD_MAX_BYTES: number;
 }
 
 const resolveLogin = (login: Table, { source }: PolicyOutline): Table => {
@@ -99,22 +100,26 @@ const resolveBasic = (
 ): Table => {
   const { source, unmadeLine } = at;
   const given = Object.entries((users ?? {}) as Readonly<Record<string, string>>);
-  const listed = typeof file === 'string' ? readUsers(source, [...path, 'users_file'], file) : [];
+  const listed = typeof file === 'string' ? readUsers(at, [...path, 'users_file'], file) : [];
   const lines: Record<string, string> = {};
   for (const [user, password] of [...given, ...listed]) {
-    if (Object.hasOwn(lines, user)) {
+    // What every object has, as well.
+    if (user in lines) {
       throw source.refuse([...path, 'users_file'], 'a file whose names are not in `users` too', JSON.stringify(user));
     }
     const isMade = password.startsWith('$scrypt$');
     if (!isMade) passwords.push({ rule, user, password: new Secret(password) });
-    Object.defineProperty(lines, user, { value: isMade ? password : unmadeLine, enumerable: true });
+    lines[user] = isMade ? password : unmadeLine;
   }
-  if (Object.keys(lines).length === 0) throw source.refuse(path, 'a table with `users` or `users_file`', 'no user');
   return { ...rest, users: lines };
 };
 
 /** Lines `name:password`; empty ones, and those that begin with #, say nothing. */
-const readUsers = (source: PolicySource, path: PolicyPath, file: string): [user: string, password: string][] => {
+const readUsers = (
+  { source, bounds }: PolicyOutline,
+  path: PolicyPath,
+  file: string,
+): [user: string, password: string][] => {
   const expected = 'a file with lines name:password';
   const refuse = (reason: string) => source.refuse(path, expected, `${JSON.stringify(file)}: ${reason}`);
   const answer = readSecretText(source.pathOf(file));
@@ -127,8 +132,11 @@ const readUsers = (source: PolicySource, path: PolicyPath, file: string): [user:
     const user = line.slice(0, colon);
     if (colon < 1 || colon === line.length - 1) throw refuse(`line ${index + 1} is not name:password`);
     if (names.has(user)) throw refuse(`line ${index + 1} names a user once more`);
+    const password = line.slice(colon + 1);
+    const most = bounds.PASSWORD_MAX_BYTES;
+    if (Buffer.byteLength(password) > most) throw refuse(`the password in line ${index + 1} has over ${most} bytes`);
     names.add(user);
-    users.push([user, line.slice(colon + 1)]);
+    users.push([user, password]);
   }
   if (users.length === 0) throw refuse('it has no such line');
   return users;
@@ -144,15 +152,9 @@ interface Given {
   readonly variable: unknown;
 }
 
-/** null: none is given. Without the line break that ends a file. */
+/** At most one of them is given; null: none is. Without the line break that ends a file. */
 const readSecret = (source: PolicySource, path: PolicyPath, given: Given): Secret | null => {
   const { name, word, text, file, variable } = given;
-  const [first, second] = [
-    ...(text === undefined ? [] : [name]),
-    ...(file === undefined ? [] : [`${name}_file`]),
-    ...(variable === undefined ? [] : [`${name}_env`]),
-  ];
-  if (second !== undefined) throw source.refuse([...path, second], `left out when \`${first}\` is given`, 'both');
   if (typeof variable === 'string') {
     const value = source.env[variable] ?? '';
     if (value !== '') return new Secret(value);
@@ -171,9 +173,7 @@ const readSecret = (source: PolicySource, path: PolicyPath, given: Given): Secre
 const resolveToken = (written: Table, path: PolicyPath, { source, bounds }: PolicyOutline): Table => {
   const { token: text, token_file: file, token_env: variable, sha256, ...rest } = written;
   const token = readSecret(source, path, { name: 'token', word: 'token', text, file, variable });
-  if (token === null && sha256 !== undefined) return { ...rest, sha256 };
-  if (token === null) throw source.refuse(path, 'a table with `token`, `token_file`, `token_env` or `sha256`');
-  if (sha256 !== undefined) throw source.refuse([...path, 'sha256'], 'left out when a token is given', 'both');
+  if (token === null) return { ...rest, sha256 };
   const { POLICY_TOKEN_MIN_CHARS: least, POLICY_TOKEN_MAX_CHARS: most } = bounds;
   const plain = token.reveal();
   if (!/^[!-~]+$/.test(plain) || plain.length < least || plain.length > most) {
@@ -187,13 +187,7 @@ const resolveToken = (written: Table, path: PolicyPath, { source, bounds }: Poli
 const resolveWebhook = (written: Table, path: PolicyPath, source: PolicySource): Table => {
   const { secret: text, secret_file: file, secret_env: variable, secrets, ...rest } = written;
   const secret = readSecret(source, path, { name: 'secret', word: 'secret', text, file, variable });
-  const others = Array.isArray(secrets) ? (secrets as readonly string[]) : [];
-  if (secret !== null && others.length > 0) {
-    throw source.refuse([...path, 'secrets'], 'left out when `secret` is given', 'both');
-  }
-  const all = secret === null ? others : [secret.reveal()];
-  if (all.length === 0) throw source.refuse(path, 'a table with `secret`, `secret_file`, `secret_env` or `secrets`');
-  return { ...rest, secrets: all };
+  return { ...rest, secrets: secret === null ? secrets : [secret.reveal()] };
 };
 
 // ---- pages ----
@@ -202,7 +196,6 @@ const resolvePage = (page: Table, path: PolicyPath, { source, bounds }: PolicyOu
   const { body_file: file, ...rest } = page;
   if (typeof file !== 'string') return page;
   const key = [...path, 'body_file'];
-  if (rest['body'] !== undefined) throw source.refuse(key, 'left out when `body` is given', 'both');
   const most = bounds.POLICY_BODY_MAX_BYTES;
   const answer = readPage(source.pathOf(file), most);
   if ('body' in answer) return { ...rest, body: answer.body };

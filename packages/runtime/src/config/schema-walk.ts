@@ -13,16 +13,7 @@ const unwrap = (schema: z.core.$ZodType): z.core.$ZodType => {
   ) {
     return unwrap(schema.def.innerType);
   }
-  if (schema instanceof z.ZodLazy) return unwrap(schema.def.getter());
-  if (!(schema instanceof z.ZodPipe)) return schema;
-  // What comes before a check says what is written; a step that only prepares says nothing.
-  return unwrap(schema.def.in instanceof z.ZodTransform ? schema.def.out : schema.def.in);
-};
-
-/** All that it may be. */
-const alternatives = (schema: z.core.$ZodType): z.core.$ZodType[] => {
-  const inner = unwrap(schema);
-  return inner instanceof z.ZodUnion ? inner.def.options.flatMap(alternatives) : [inner];
+  return schema instanceof z.ZodPipe ? unwrap(schema.def.in) : schema;
 };
 
 const shapeOf = (schema: z.ZodObject): Record<string, z.core.$ZodType> => schema.def.shape;
@@ -42,31 +33,28 @@ const child = (schema: z.core.$ZodType, key: string | number): z.core.$ZodType |
   return schema instanceof z.ZodTuple ? schema.def.items[Number(key)] : undefined;
 };
 
-const schemasAt = (schema: z.core.$ZodType, path: ConfigPath): z.core.$ZodType[] =>
-  path.reduce<z.core.$ZodType[]>(
-    (at, key) =>
-      at.flatMap((one) => {
-        const next = child(one, key);
-        return next === undefined ? [] : alternatives(next);
-      }),
-    alternatives(schema),
-  );
+const schemaAt = (schema: z.core.$ZodType, path: ConfigPath): z.core.$ZodType | undefined =>
+  path.reduce<z.core.$ZodType | undefined>((at, key) => {
+    const next = at === undefined ? undefined : child(at, key);
+    return next === undefined ? undefined : unwrap(next);
+  }, unwrap(schema));
 
-export const metaAt = (schema: z.core.$ZodType, path: ConfigPath): KeyMeta =>
-  schemasAt(schema, path).reduce<KeyMeta>((meta, found) => ({ ...meta, ...keyMetaOf(found) }), {});
+export const metaAt = (schema: z.core.$ZodType, path: ConfigPath): KeyMeta => {
+  const found = schemaAt(schema, path);
+  return found === undefined ? {} : (keyMetaOf(found) ?? {});
+};
 
 /** True for a key that holds a value of its own, not a table of further keys. */
 export const isValueKey = (schema: z.core.$ZodType, path: ConfigPath): boolean => {
-  const found = schemasAt(schema, path);
-  return found.length > 0 && !found.some(isTableSchema);
+  const found = schemaAt(schema, path);
+  return found !== undefined && !isTableSchema(found);
 };
 
 /** The names that may stand in the table at a path. */
-export const keysAt = (schema: z.core.$ZodType, path: ConfigPath): string[] => [
-  ...new Set(
-    schemasAt(schema, path).flatMap((found) => (found instanceof z.ZodObject ? Object.keys(shapeOf(found)) : [])),
-  ),
-];
+export const keysAt = (schema: z.core.$ZodType, path: ConfigPath): string[] => {
+  const found = schemaAt(schema, path);
+  return found instanceof z.ZodObject ? Object.keys(shapeOf(found)) : [];
+};
 
 /** Every key that holds a value. `*` stands for a name of one's own, `[]` for an entry of a list of tables. */
 export const valueKeys = (schema: z.core.$ZodType, prefix = ''): string[] => {

@@ -1,12 +1,5 @@
-// Answers that the edge gives by itself, written out: an error page, the way to https, or what a rule says.
-import {
-  fieldValueOf,
-  type OwnResponse,
-  ownResponseText,
-  type PolicyAnswer,
-  type RequestHead,
-  renderError,
-} from '@tunnel/core';
+// Answers that the edge gives by itself, written out: an error page, or the way to https.
+import { fieldValueOf, type OwnResponse, ownResponseText, type RequestHead, renderError } from '@tunnel/core';
 import type { ErrorCode } from '@tunnel/errors';
 import type { OwnAnswer } from '../../routing/http-router.ts';
 
@@ -22,15 +15,6 @@ export const renderAnswer = (answer: OwnAnswer, accept: string | null, notes: Ow
   const { code, status, message, next } = fault;
   const response = renderError({ code, status, message, next, accept, retryAfterSecs });
   return notes === null ? response : notes.noted(response);
-};
-
-/** A page of ours with the status and the fields of the rule, or the owner's own words. */
-export const renderPolicyAnswer = (answer: PolicyAnswer, accept: string | null): OwnResponse => {
-  if (answer.kind === 'own') return answer.response;
-  const { fault, status, headers, retryAfterSecs } = answer;
-  const { code, message, next } = fault;
-  const page = renderError({ code, status, message, next, accept, retryAfterSecs });
-  return headers.length === 0 ? page : { ...page, headers: [...page.headers, ...headers] };
 };
 
 export interface Asked {

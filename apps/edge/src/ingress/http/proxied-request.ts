@@ -4,7 +4,6 @@ import type { ChunkedForm, OwnResponse, RequestHead } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { EDGE_LIMITS } from '../../limits.ts';
-import type { HeldBody } from '../../policy/held-bodies.ts';
 import { FailedMembers, type Lease, type Refusal } from '../../routing/balancer.ts';
 import {
   isOwnAnswer,
@@ -51,7 +50,13 @@ export class OneLease implements LeaseHolder {
 export interface BodySource {
   readonly form: ChunkedForm;
   /** Who gets it now. */
-  taker: Pick<UpstreamRequest | HeldBody, 'writeBody'> | null;
+  taker: BodyTaker | null;
+}
+
+/** A service, or what holds the body before. */
+export interface BodyTaker {
+  /** Same rule as ByteDuplex.write. */
+  writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
 }
 
 export class ProxiedRequest implements RequestPolicyOwner {
@@ -132,6 +137,10 @@ export class ProxiedRequest implements RequestPolicyOwner {
 
   now(): number {
     return this.#owner.services.now();
+  }
+
+  onDecisionFailed(error: unknown): void {
+    this.#owner.report(error, 'policy.decide');
   }
 
   onAnswered(route: Route, head: RequestHead, rules: CapturedRules, response: OwnResponse): void {

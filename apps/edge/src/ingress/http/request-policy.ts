@@ -13,6 +13,7 @@ import {
   type RequestHead,
   type ResponseNote,
   type RuleRef,
+  renderPolicyAnswer,
 } from '@tunnel/core';
 import { randomId } from '@tunnel/runtime';
 import type { HeldBodies, HeldBody } from '../../policy/held-bodies.ts';
@@ -22,7 +23,6 @@ import { VisitAbout } from '../../policy/visit-about.ts';
 import type { RouteDecision, RoutedRequest, VisitorInfo } from '../../routing/http-router.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
-import { renderPolicyAnswer } from './own-answer.ts';
 
 /** Whoever reads the visitor: it writes the request's body there as it comes, and says when it is whole. */
 export interface BodyHolder {
@@ -33,6 +33,8 @@ export interface RequestPolicyOwner {
   readonly heldBodies: HeldBodies;
   /** Monotonic. */
   now(): number;
+  /** Something of ours threw: nobody passes. */
+  onDecisionFailed(error: unknown): void;
   /** A rule has answered. */
   onAnswered(route: Route, head: RequestHead, rules: CapturedRules, response: OwnResponse): void;
 }
@@ -69,7 +71,17 @@ export class RequestPolicy implements DecidedRequest {
 
   decide(gate: PolicyGate): RouteDecision | Promise<RouteDecision> {
     const outcome = gate.decide(this.#asked.inForce, this);
-    return outcome instanceof Promise ? outcome.then((made) => this.#ruled(made)) : this.#ruled(outcome);
+    return outcome instanceof Promise ? this.#awaited(outcome) : this.#ruled(outcome);
+  }
+
+  async #awaited(outcome: Promise<PolicyOutcome>): Promise<RouteDecision> {
+    try {
+      return this.#ruled(await outcome);
+    } catch (error) {
+      // Of one whose visitor has left nobody wants to know.
+      if (!this.#isOver) this.#owner.onDecisionFailed(error);
+      throw error;
+    }
   }
 
   get about(): NeedAbout {
@@ -84,15 +96,10 @@ export class RequestPolicy implements DecidedRequest {
     return this.#abort.signal;
   }
 
+  /** Once: the rules keep what they were given. */
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent> {
-    const { bodyLength } = this.request;
-    if (bodyLength === 0) return { kind: 'body-held', body: EMPTY };
-    if (bodyLength !== null && bodyLength > maxBytes) return { kind: 'body-too-large' };
-    const whole = this.#held?.body;
-    if (whole != null) {
-      return whole.length > maxBytes ? { kind: 'body-too-large' } : { kind: 'body-held', body: whole };
-    }
-    this.#held?.release();
+    // There is nothing to wait for.
+    if (this.request.bodyLength === 0) return { kind: 'body-held', body: EMPTY };
     const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now());
     this.#held = held;
     this.#asked.holder.hold(held);

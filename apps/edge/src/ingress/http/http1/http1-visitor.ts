@@ -160,7 +160,6 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
     this.input.takeEarly();
   }
 
-
   onDecided(decision: RouteDecision): void {
     this.#pending = null;
     this.#decided(decision);
@@ -217,11 +216,14 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
   /** What cannot be read ends the connection: nobody knows where the next request would begin. */
   #refuse(status: number, reason: string, end: number): number {
     this.request.abort();
-    this.#answerUnread(new Fault(refusalCodeOf(status), { reason }));
+    // Half of an answer is out: another one behind it would be taken for its rest.
+    if (this.#response?.isOut) this.close();
+    else this.#answerUnread(new Fault(refusalCodeOf(status), { reason }));
     return end;
   }
 
   #answerUnread(fault: Fault): void {
+    this.#out.drop();
     this.#body.drop();
     this.#response = new Http1Response(this, this.#out, null);
     this.#response.answer({ fault });
@@ -313,7 +315,6 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
       const isOut = this.#response?.isOut ?? false;
       if (isFirst && awaitsAnswer(this.#phase, where, this.#heads.begun, isOut)) {
         // As to one whose head could not be read: nobody knows what the next request would meet.
-        this.#out.drop();
         this.#answerUnread(new Fault('INTERNAL'));
       } else this.close();
     } catch {

@@ -87,9 +87,9 @@ export class Http2Response {
   }
 
   /** false: nobody is there to read it. */
-  own(answer: OwnAnswer, accept: string | null, policy: OwnNotes | null): boolean {
+  own(answer: OwnAnswer, accept: string | null, notes: OwnNotes | null): boolean {
     if (!this.#isWritable()) return false;
-    const response = renderAnswer(answer, accept, policy);
+    const response = renderAnswer(answer, accept, notes);
     this.#begin(response.status);
     const body = hasNoBody(response.status) ? '' : response.body;
     this.#outbound.add(this.#share, OWN_HEAD_BYTES + body.length);

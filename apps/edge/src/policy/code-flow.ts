@@ -8,7 +8,7 @@ import type { Provider } from './login-providers.ts';
 import { ProviderAway, type ProviderCalls } from './provider-calls.ts';
 import type { ProviderDocuments } from './provider-documents.ts';
 
-export interface LoginExchangeDeps {
+export interface CodeFlowDeps {
   readonly calls: ProviderCalls;
   readonly documents: ProviderDocuments;
   readonly jwts: JwtVerifier;
@@ -31,10 +31,10 @@ export interface CodeFields extends AuthorizeFields {
 
 type IdClaims = Readonly<Record<string, unknown>>;
 
-export class LoginExchange {
-  readonly #deps: LoginExchangeDeps;
+export class CodeFlow {
+  readonly #deps: CodeFlowDeps;
 
-  constructor(deps: LoginExchangeDeps) {
+  constructor(deps: CodeFlowDeps) {
     this.#deps = deps;
   }
 
@@ -62,13 +62,13 @@ export class LoginExchange {
   async claimsOf(provider: Provider, fields: CodeFields, names: readonly string[]): Promise<IdClaims> {
     const server = await this.#metadataOf(provider);
     try {
-      return await this.#exchange(provider, server, fields, names);
+      return await this.#redeem(provider, server, fields, names);
     } catch (error) {
       throw faultOf(error);
     }
   }
 
-  async #exchange(
+  async #redeem(
     provider: Provider,
     server: oauth.AuthorizationServer,
     fields: CodeFields,
@@ -83,10 +83,10 @@ export class LoginExchange {
     const options = this.#requestOptions(provider);
     const { code, state, issuer, redirectUri, verifier, nonce } = fields;
     const callback = new URLSearchParams({ code, state, ...(issuer === null ? {} : { iss: issuer }) });
-    const response = await oauth.authorizationCodeGrantRequest(
-      ...([server, client, clientAuthOf(provider, server)] as const),
-      ...([oauth.validateAuthResponse(server, client, callback, state), redirectUri, verifier, options] as const),
-    );
+    const auth = clientAuthOf(provider, server);
+    const good = oauth.validateAuthResponse(server, client, callback, state);
+    const ask = oauth.authorizationCodeGrantRequest;
+    const response = await ask(server, client, auth, good, redirectUri, verifier, options);
     const tokens = await oauth.processAuthorizationCodeResponse(server, client, response, {
       expectedNonce: nonce,
       requireIdToken: true,
@@ -131,10 +131,10 @@ export class LoginExchange {
       ) => {
         const sent = body === undefined ? undefined : Buffer.from(body.toString(), 'utf8');
         const answer = await calls.send(ref, { url, headers, body: sent });
-        // A redirect is no answer to any of these, and nobody follows it.
-        if (answer.status >= 300 && answer.status < 400) throw new ProviderAway('status', `it answered ${answer.status}`);
+        // A redirect is no answer to any of these, and nobody follows it; nor is one without a body.
+        if (answer.status < 200 || answer.status === 204 || (answer.status >= 300 && answer.status < 400)) throw new ProviderAway('status', `it answered ${answer.status}`);
         const fields = answer.contentType === '' ? {} : { 'content-type': answer.contentType };
-        return new Response(answer.body.length === 0 ? null : answer.body, { status: answer.status, headers: fields });
+        return new Response(new Uint8Array(answer.body), { status: answer.status, headers: fields });
       },
       [oauth.allowInsecureRequests]: calls.mayBePlain(ref.trust),
     };

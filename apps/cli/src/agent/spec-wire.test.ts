@@ -1,0 +1,56 @@
+import { TunnelPolicy } from '@tunnel/client';
+import { PolicySource, Secret } from '@tunnel/runtime';
+import { describe, expect, it } from 'vitest';
+import { type NamedSpec, specFromWire, specToWire } from './spec-wire.ts';
+
+const policyOf = (value: unknown): TunnelPolicy =>
+  TunnelPolicy.of([
+    new PolicySource({
+      ...{ value, file: null, line: () => 0, key: String, name: 'test', folder: '/', env: {}, home: '/' },
+    }),
+  ]);
+
+const spec: NamedSpec = {
+  protocol: 'http',
+  name: 'shop',
+  localPort: 3000,
+  group: 'shop',
+  groupKey: new Secret('the key of the group'),
+  policyRevision: 3,
+  services: { api: 4000 },
+  policy: policyOf({
+    login: { issuer: 'https://id.example.com', client_id: 'x', client_secret: 'of the provider' },
+    rules: [
+      {
+        name: 'people',
+        auth: {
+          basic: { users: { anna: 'planted918273645' } },
+          tokens: [{ name: 'ci', token: 'planted918273645-long-enough' }],
+          login: { domains: 'example.com' },
+        },
+      },
+      { match: { path: '/hook' }, verify_webhook: { provider: 'github', secret: 'of the webhook' } },
+      { match: { path: '/api/**' }, route: 'api' },
+      { max_body: '10MiB' },
+      { deny: true },
+    ],
+  }),
+};
+
+describe('a tunnel on its way to a running client', () => {
+  it('arrives as it was meant, and its passwords and tokens do not travel', async () => {
+    const text = JSON.stringify(await specToWire(spec));
+    expect(text).not.toContain('918273645');
+    const arrived = specFromWire(JSON.parse(text));
+    expect(arrived).toMatchObject({ name: 'shop', policyRevision: 3, services: { api: 4000 } });
+    const again = JSON.stringify(await specToWire(arrived));
+    expect(again).toBe(text);
+  });
+
+  it('is refused for a policy that is none, and for one of another kind of tunnel', () => {
+    const plain = { protocol: 'http', name: 'a', localPort: 1 };
+    expect(() => specFromWire({ ...plain, policy: { rules: [{ dny: true }] } })).toThrow('did you mean `deny`?');
+    expect(() => specFromWire({ ...plain, policy: 'file.yml' })).toThrow('must be of the kind object');
+    expect(() => specFromWire({ ...plain, protocol: 'tcp', policy: { rules: [{ max_body: 1 }] } })).toThrow('is for http');
+  });
+});

@@ -1,0 +1,32 @@
+import { Buffer } from 'node:buffer';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { base64Bytes, byteText, hexBytes, textOfBytes, utf8Bytes } from './bytes.ts';
+
+it('texts are the bytes that Node makes of them, and back', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      expect(Buffer.from(utf8Bytes(text)).equals(Buffer.from(text))).toBe(true);
+      expect(byteText(text)).toBe(Buffer.from(text).toString('latin1'));
+      expect(textOfBytes(byteText(text))).toBe(text);
+    }),
+  );
+});
+
+it('bytes that are no UTF-8 stand for themselves', () => {
+  expect(textOfBytes('caf\xe9%')).toBe('caf\xe9%');
+});
+
+it('base64 and hex are read as Node reads them, and what is neither is nothing', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 70 }), (bytes) => {
+      const given = Buffer.from(bytes);
+      expect(base64Bytes(given.toString('base64'))).toEqual(bytes);
+      expect(base64Bytes(given.toString('base64').replace(/=+$/, ''))).toEqual(bytes);
+      expect(hexBytes(given.toString('hex'))).toEqual(bytes);
+      expect(hexBytes(given.toString('hex').toUpperCase())).toEqual(bytes);
+    }),
+  );
+  for (const text of ['a', 'ab-_', 'a b=', '=a', 'abc====']) expect(base64Bytes(text)).toBeNull();
+  for (const text of ['a', '0g', '0x', ' 00']) expect(hexBytes(text)).toBeNull();
+});

@@ -1,0 +1,54 @@
+import { expect, it } from 'vitest';
+import {
+  clearedCookies,
+  clearedLoginCookie,
+  cookieForService,
+  loginCookie,
+  pendingCookie,
+  pendingLogins,
+  sealedLogins,
+} from './login-cookies.ts';
+import { requestOf } from './policy.fixture.ts';
+
+const cookies = (...values: string[]) => requestOf({ headers: values.map((value) => ['Cookie', value] as const) }).headers;
+
+it('a login cookie is for this host alone, and no script reads it', () => {
+  expect(loginCookie('https', 'abc', 60)).toBe(
+    '__Host-tunnel_login=abc; Path=/; Max-Age=60; HttpOnly; SameSite=Lax; Secure',
+  );
+  expect(loginCookie('http', 'abc', 60)).toBe('tunnel_login=abc; Path=/; Max-Age=60; HttpOnly; SameSite=Lax');
+  expect(pendingCookie('https', '0a1b2c3d', 'x')).toMatch(/^__Host-tunnel_login_0a1b2c3d=x; Path=\/; Max-Age=600; /);
+  expect(clearedLoginCookie('http')).toMatch(/^tunnel_login=; Path=\/; Max-Age=0/);
+  expect(clearedCookies('https', ['0a1b2c3d'])).toEqual([
+    '__Host-tunnel_login_0a1b2c3d=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax; Secure',
+  ]);
+});
+
+it('over https only the name counts that no sibling can set', () => {
+  const both = cookies('tunnel_login=planted; __Host-tunnel_login="good"');
+  expect(sealedLogins(both, 'https')).toEqual(['good']);
+  expect(sealedLogins(both, 'http')).toEqual(['planted']);
+  expect(sealedLogins(cookies('a=1', 'b=tunnel_login=2'), 'http')).toEqual([]);
+  expect(sealedLogins(cookies('__host-tunnel_login=x'), 'https')).toEqual([]);
+});
+
+it('of many login cookies only a few are opened', () => {
+  const many = cookies(Array.from({ length: 50 }, (_, at) => `tunnel_login=v${at}`).join('; '));
+  expect(sealedLogins(many, 'http')).toEqual(['v0', 'v1', 'v2', 'v3']);
+});
+
+it('logins under way are found by their ids, the oldest first', () => {
+  const headers = cookies('__Host-tunnel_login_0000000b=2; x=1', '__Host-tunnel_login_0000000a=1; __Host-tunnel_login_zz=3; tunnel_login_0000000c=4');
+  expect([...pendingLogins(headers, 'https')]).toEqual([
+    ['0000000b', '2'],
+    ['0000000a', '1'],
+  ]);
+});
+
+it("the service gets every cookie but the edge's, and no field where none is left", () => {
+  expect(cookieForService(cookies('a=1; __Host-tunnel_login=x; b="2"'))).toBe('a=1; b="2"');
+  expect(cookieForService(cookies('__Host-tunnel_login=x', 'TUNNEL_LOGIN_0a1b2c3d=y;tunnel_login=z'))).toBe('');
+  expect(cookieForService(cookies('a=1', 'tunnel_login=x', 'c'))).toBe('a=1; c');
+  expect(cookieForService(cookies('a=1; tunnel_logins=2; b=__Host-tunnel_login=x'))).toBeNull();
+  expect(cookieForService(cookies('a=1'))).toBeNull();
+});

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import { headerValue, redirectTarget, redirectTemplateOf, templateOf } from './placeholders.ts';
+import { requestOf } from './policy.fixture.ts';
+
+const target = (to: string, path: string, user = ''): string =>
+  redirectTarget(redirectTemplateOf(to), requestOf({ path }), user);
+
+it('each placeholder is what its name says', () => {
+  const all = templateOf('{address} {host} {path} {query} {user} {request_id} {other}');
+  expect(headerValue(all, requestOf({ path: '/a/b?x=1?y' }), 'anna')).toBe(
+    '192.0.2.1 shop.example.com /a/b ?x=1?y anna req_1 {other}',
+  );
+  expect(headerValue(templateOf('[{query}{user}]'), requestOf({ path: '/a' }), '')).toBe('[]');
+});
+
+it('no value of a visitor ends a line of a header', () => {
+  expect(headerValue(templateOf('{user}'), requestOf(), 'a\r\nSet-Cookie: x\0')).toBe('aSet-Cookie: x');
+  expect(headerValue(templateOf('{user}'), requestOf(), 'ü')).toBe('\xc3\xbc');
+});
+
+it.each([
+  ['https://{host}{path}{query}', '/a?b=1', 'https://shop.example.com/a?b=1'],
+  ['https://example.org', '/a', 'https://example.org'],
+  ['https://example.org{query}', '/a?b', 'https://example.org?b'],
+  ['/new{path}', '/a', '/new/a'],
+  ['/new{path}', '*', '/new/'],
+])('%s of %s leads to %s', (to, path, wanted) => {
+  expect(target(to, path)).toBe(wanted);
+});
+
+it.each([
+  ['/{path}', '/evil.example', '/evil.example'],
+  ['/{path}', '/\\evil.example', '/evil.example'],
+  ['{path}', '//evil.example', '/evil.example'],
+  ['/{path}', '/\\/\\evil.example', '/evil.example'],
+])('%s of %s stays on this host', (to, path, wanted) => {
+  expect(target(to, path)).toBe(wanted);
+});
+
+it('nobody becomes a part of the host by a name', () => {
+  expect(target('https://example.org{user}', '/', '.evil.example')).toBe('https://example.org/.evil.example');
+  expect(target('https://example.org{user}', '/', '@evil.example')).toBe('https://example.org/%40evil.example');
+  expect(target('/u/{user}', '/', '../\r\nx\ud800')).toBe('/u/..%2F%0D%0Ax');
+});

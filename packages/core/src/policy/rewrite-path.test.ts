@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest';
+import { rewrittenPath } from './rewrite-path.ts';
+
+it.each([
+  ['/api/v1/x?q=1', { strip_prefix: '/api' }, '/v1/x?q=1'],
+  ['/api', { strip_prefix: '/api' }, '/'],
+  ['/api?x', { strip_prefix: '/api/' }, '/?x'],
+  ['/apis/x', { strip_prefix: '/api' }, '/apis/x'],
+  ['/x', { add_prefix: '/v2/' }, '/v2/x'],
+  ['/', { add_prefix: '/v2' }, '/v2/'],
+  ['/api/x', { strip_prefix: '/api', add_prefix: '/v2' }, '/v2/x'],
+  ['/api//evil.example/x', { strip_prefix: '/api' }, '/evil.example/x'],
+  ['/api/\\evil', { strip_prefix: '/api' }, '/evil'],
+  ['/a%2Fb', { add_prefix: '/v2' }, '/v2/a%2Fb'],
+  ['/a/../b', { add_prefix: '/v2' }, '/v2/a/../b'],
+  ['/..a/b..', { add_prefix: '/v2' }, '/v2/..a/b..'],
+  ['*', { add_prefix: '/v2' }, '*'],
+])('%s by %j is %s', (path, prefixes, wanted) => {
+  expect(rewrittenPath(path, prefixes)).toBe(wanted);
+});
+
+it.each(['/../x', '/a/../../x', '/%2e%2e/x', '/..%2fx', '/a\\..\\..\\x', '/..;v=1/x', '/a%5c..%5C..', '/.%2E'])(
+  '%s does not climb out of the prefix that is put in front',
+  (path) => {
+    expect(rewrittenPath(path, { add_prefix: '/public' })).toBeNull();
+  },
+);
+
+it('what climbs only once its own prefix is gone is refused, too', () => {
+  expect(rewrittenPath('/api/../x', { strip_prefix: '/api', add_prefix: '/v1' })).toBeNull();
+  expect(rewrittenPath('/api/../x', { strip_prefix: '/api' })).toBe('/../x');
+});

@@ -1,0 +1,41 @@
+// An edge that does not guard a tunnel never publishes it: the client sees to that, whatever the edge says.
+import { CAPABILITIES } from '@tunnel/protocol';
+import { eventually } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { it } from '../system-test.fixture.ts';
+import { ClientTrial } from './client.fixture.ts';
+
+const OLD = CAPABILITIES.filter((name) => name !== 'policy');
+
+describe.concurrent('a tunnel that has a policy', () => {
+  it('is not even asked for at an edge that does not know policies: exit 4', async ({ harness }) => {
+    const trial = await ClientTrial.begin(harness);
+    trial.edge.capabilities = OLD;
+    const where = ['--server', trial.edge.address, '--token', 'tnl_test', '--no-inspect'];
+    const { code, err } = await trial.ask('http', '3000', '--name', 'shop', '--allow-cidr', '10.0.0.0/8', ...where);
+    expect(code).toBe(4);
+    expect(err).toContain("this edge does not know policies: tunnel 'shop' was not opened");
+    expect(trial.edge.session.all('RegisterTunnel')).toEqual([]);
+  });
+
+  it('is taken back from an edge that says nothing of it: exit 4', async ({ harness }) => {
+    const trial = await ClientTrial.begin(harness);
+    trial.edge.policyHash = () => undefined;
+    const where = ['--server', trial.edge.address, '--token', 'tnl_test', '--no-inspect', '--json'];
+    const { code, out } = await trial.ask('tcp', '5432', '--name', 'db', '--deny-cidr', '10.0.0.0/8', ...where);
+    expect(code).toBe(4);
+    expect(out).not.toContain('"event":"ready"');
+    expect(trial.edge.session.all('UnregisterTunnel')).toHaveLength(1);
+  });
+
+  it('leaves the others of its client alone', async ({ harness }) => {
+    const trial = await ClientTrial.begin(harness);
+    trial.edge.capabilities = OLD;
+    trial.config(['open: { proto: http, local_port: 3000 }', 'shop: { proto: http, local_port: 3001, policy: [{ deny: true }] }']);
+    const program = await trial.start();
+    expect((await program.ready()).name).toBe('open');
+    await eventually(() => expect(program.events('error')).toMatchObject([{ code: 'POLICY_UNSUPPORTED', name: 'shop' }]));
+    expect(trial.edge.session.all('RegisterTunnel').map(({ name }) => name)).toEqual(['open']);
+    expect(program.exit).toBeNull();
+  });
+});

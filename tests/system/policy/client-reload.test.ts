@@ -1,0 +1,98 @@
+// Policies of a client that runs: what a reload does with one that changed, and with one that the edge refuses.
+import { writeFileSync } from 'node:fs';
+import { eventually } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { it } from '../system-test.fixture.ts';
+import { ClientTrial } from './client.fixture.ts';
+
+const SHOP = ['shop: { proto: http, local_port: 3000, policy: shop.yml }', 'db: { proto: tcp, local_port: 5432 }'];
+
+const started = async (trial: ClientTrial, ...flags: string[]) => {
+  const program = await trial.start(...flags);
+  await program.ready(2);
+  const [shop] = trial.edge.session.all('RegisterTunnel').filter(({ name }) => name === 'shop');
+  return { program, shop, id: program.events('ready').find(({ name }) => name === 'shop')?.['tunnel_id'] };
+};
+
+const ofShop = (trial: ClientTrial) => trial.edge.session.all('RegisterTunnel').filter(({ name }) => name === 'shop');
+
+describe.concurrent('a reload', () => {
+  it('brings a policy that changed under the same id, and nothing else is touched', async ({ harness }) => {
+    const trial = await ClientTrial.begin(harness);
+    trial.write('shop.yml', '- deny: 403\n');
+    trial.config(SHOP);
+    const { id } = await started(trial);
+    trial.write('shop.yml', '- deny: 404\n');
+    const { code, out } = await trial.ask('reload');
+    expect([code, out]).toEqual([0, 'added 0, removed 0, changed 1, unchanged 1']);
+    const [, second, ...more] = ofShop(trial);
+    expect([second?.tunnel_id, second?.policy, more]).toEqual([id, { login: null, rules: [{ deny: 404 }] }, []]);
+    expect(trial.edge.session.all('UnregisterTunnel')).toEqual([]);
+  });
+
+  it('sees that a secret in a file has changed, and that a policy has not', async ({ harness }) => {
+    const trial = await ClientTrial.begin(harness);
+    trial.write('users', 'anna:one\n');
+    trial.write('shop.yml', '- auth: { basic: { users_file: users } }\n');
+    trial.config(SHOP);
+    await started(trial);
+    expect((await trial.ask('reload')).out).toContain('changed 0, unchanged 2');
+    expect(ofShop(trial)).toHaveLength(1);
+    trial.write('users', 'anna:two\n');
+    expect((await trial.ask('reload')).out).toContain('changed 1, unchanged 1');
+    expect(ofShop(trial)).toHaveLength(2);
+  });
+
+  it('of a policy that the edge refuses keeps the old one, says why, and ends with 4', async ({ harness }) => {
+    const trial = await ClientTrial.begin(harness);
+    trial.write('shop.yml', '- deny: 403\n');
+    trial.config(SHOP);
+    const { program, shop } = await started(trial);
+    trial.edge.script = {
+      RegisterTunnel: ({ request_id, name }, session) => {
+        if (name !== 'shop') return false;
+        const message = "policy login: provider 'x' is not known to this edge";
+        session.send({ type: 'TunnelError', request_id, code: 'POLICY_INVALID', message, retryable: false });
+        return true;
+      },
+    };
+    trial.write('shop.yml', 'login: { provider: x }\nrules: [{ auth: { login: { anyone: true } } }]\n');
+    const { code, err } = await trial.ask('reload');
+    expect(code).toBe(4);
+    expect(err).toContain("shop: policy login: provider 'x' is not known to this edge");
+    const [status] = JSON.parse((await trial.ask('status', '--json')).out) as { tunnels: { state: string }[] }[];
+    expect(status?.tunnels.map(({ state }) => state)).toEqual(['open', 'open']);
+    // After a loss it is asked for as it is in force.
+    trial.edge.script = {};
+    trial.edge.session.cut();
+    await program.waitFor('reconnected');
+    expect(ofShop(trial)[0]?.policy).toEqual(shop?.policy);
+  });
+
+  it('of a policy that is not good changes nothing, and ends with 2', async ({ harness }) => {
+    const trial = await ClientTrial.begin(harness);
+    const file = trial.write('shop.yml', '- deny: 403\n');
+    trial.config(SHOP);
+    await started(trial);
+    trial.write('shop.yml', '- deny: 403\n- dny: true\n');
+    const { code, err } = await trial.ask('reload');
+    expect(code).toBe(2);
+    expect(err).toContain(`${file}:2: unknown key \`[1].dny\`; did you mean \`deny\`?`);
+    expect(ofShop(trial)).toHaveLength(1);
+  });
+
+  it('comes by itself when a policy file is watched', async ({ harness }) => {
+    const trial = await ClientTrial.begin(harness);
+    const file = trial.write('shop.yml', '- deny: 403\n');
+    trial.config(SHOP);
+    const { program } = await started(trial, '--watch');
+    // Written until it is seen: the watch begins when it begins.
+    let status = 404;
+    await eventually(() => {
+      writeFileSync(file, `- deny: ${status}\n`);
+      status += 1;
+      expect(program.events('reloaded').length).toBeGreaterThan(0);
+    }, { intervalMs: 1000 });
+    await eventually(() => expect(ofShop(trial).length).toBeGreaterThan(1));
+  });
+});

@@ -1,0 +1,91 @@
+// Secrets of a policy: planted in every form that it may have, and looked for in all that a client writes, says and sends.
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { it } from '../system-test.fixture.ts';
+import { ClientTrial } from './client.fixture.ts';
+
+/** In each of them, so that one look finds any. */
+const PLANTED = 'hidden918273645';
+const OURS = new Set(['shop.yml', 'users', 'token', 'hook', 'config.yml']);
+
+const POLICY = [
+  `login: { issuer: "https://id.example.com", client_id: shop, client_secret: ${PLANTED}-client }`,
+  'rules:',
+  '  - auth:',
+  `      basic: { users: { anna: ${PLANTED}-one }, users_file: users }`,
+  `      tokens: [{ name: a, token: ${PLANTED}-of-programs }, { name: b, token_file: token }, { name: c, token_env: TOKEN }]`,
+  '      login: { anyone: true }',
+  '  - match: { path: /hook }',
+  '    verify_webhook: { provider: github, secret_file: hook }',
+  '',
+].join('\n');
+
+/** All files below, but those that were planted. */
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name);
+    const stat = statSync(path);
+    if (stat.isDirectory()) return filesIn(path);
+    return stat.isFile() && !OURS.has(name) ? [path] : [];
+  });
+
+describe.concurrent('secrets of a policy', () => {
+  it('are in no log, event, state file or answer, and only those travel that must', async ({ harness }) => {
+    const trial = await ClientTrial.begin(harness);
+    trial.write('shop.yml', POLICY);
+    trial.write('users', `bert:${PLANTED}-two\n`);
+    trial.write('token', `${PLANTED}-in-a-file\n`);
+    trial.write('hook', `${PLANTED}-hook\n`);
+    trial.config(['shop: { proto: http, local_port: 3000, policy: shop.yml }'], ['log_file: client.log']);
+    const env = { TOKEN: `${PLANTED}-in-a-variable`, TUNNEL_DEBUG: '1' };
+    const program = await trial.run(['start', '--config', trial.file, '--json', '--no-inspect'], env);
+    await program.ready();
+    const asked = [
+      await trial.ask('status', '--json'),
+      await trial.ask('status'),
+      await trial.ask('logs', '--json'),
+      await trial.ask('reload', '--json'),
+    ];
+    // A resume secret is on the disk by now, and so is the log.
+    await eventually(() => expect(filesIn(trial.home).length).toBeGreaterThan(1));
+    const said = [...program.stdout, ...program.stderr, ...asked.flatMap(({ out, err }) => [out, err])];
+    const written = filesIn(trial.home).map((file) => readFileSync(file, 'latin1'));
+    for (const text of [...said, ...written]) expect(text).not.toContain(PLANTED);
+    const [sent] = trial.edge.session.all('RegisterTunnel');
+    // The provider's secret and the webhook's: nobody could check a code or a signature by their digests.
+    expect(JSON.stringify(sent).match(/hidden918273645-[a-z]+/g)?.sort()).toEqual([
+      `${PLANTED}-client`,
+      `${PLANTED}-hook`,
+    ]);
+  });
+
+  it('are not repeated by a refusal', async ({ harness }) => {
+    const trial = await ClientTrial.begin(harness);
+    const wrong = [
+      `- auth: { basic: { users: { anna: [${PLANTED}] } } }`,
+      `- auth: { basic: ${PLANTED} }`,
+      `- auth: ${PLANTED}`,
+      `- ${PLANTED}`,
+      PLANTED,
+      `- auth: { tokens: [${PLANTED}] }`,
+      `- auth: { tokens: [{ name: a, token: ${PLANTED} }] }`,
+      `- auth: { tokens: [{ name: a, sha256: ${PLANTED} }] }`,
+      `- verify_webhook: { provider: standard, secret: "${PLANTED} " }`,
+      `- verify_webhook: { provider: github, secret: { a: ${PLANTED} } }`,
+      `- request_headers: { set: { Host: ${PLANTED} } }`,
+      `- request_headers: { set: { Authorization: "Bearer {${PLANTED}}" } }`,
+      `login: { issuer: ${PLANTED}, client_id: x, client_secret: ${PLANTED} }\nrules: []`,
+      `- auth: { basic: { users: { anna: "${PLANTED}`,
+    ];
+    for (const [index, text] of wrong.entries()) {
+      trial.write('shop.yml', text);
+      const { code, out, err } = await trial.ask('policy', 'check', join('.tunnel', 'shop.yml'));
+      expect([index, code]).toEqual([index, 2]);
+      // Names of keys may be: a password is no name. Of a value nothing is.
+      expect(err.replace(/\{hidden918273645\}/g, '')).not.toContain(PLANTED);
+      expect(out).toBe('');
+    }
+  });
+});
