@@ -9,9 +9,7 @@ import { policyRequest } from './policy-request.mjs';
 
 const words = process.argv.slice(2);
 const all = [...frameParser, ...carrierWriter, ...http1, ...groupPick, ...policyMatch, ...policyRequest];
-const chosen = all.filter(
-  ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
-);
+const chosen = all.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
 
 console.log(`node ${process.version}`);
 console.log(

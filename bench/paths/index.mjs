@@ -4,8 +4,8 @@
 import { direct } from './direct.mjs';
 import { findNginx, nginxPath } from './nginx.mjs';
 import { oursPath, peersPath } from './ours.mjs';
-import { POLICIES } from './policies.mjs';
 import { bareHonoPath, platformMcpPath, platformPath } from './platform.mjs';
+import { POLICIES } from './policies.mjs';
 
 /** Where a scenario does not say otherwise. */
 export const USUAL_PATHS = ['direct', 'nginx', 'ours', 'ours-tls'];

@@ -4,7 +4,14 @@ import { mbPerSecond, PEAK_MEMORY, perGb, perUnitUs } from './figures.mjs';
 const SMALL_BYTES = 128;
 const LARGE_BYTES = 1_000_000;
 
-export const PER_REQUEST = ['requestsPerSecond', 'cpuPerRequestUs', 'edgeCpuPerRequestUs', 'p50Ms', 'p99Ms', ...PEAK_MEMORY];
+export const PER_REQUEST = [
+  'requestsPerSecond',
+  'cpuPerRequestUs',
+  'edgeCpuPerRequestUs',
+  'p50Ms',
+  'p99Ms',
+  ...PEAK_MEMORY,
+];
 
 /** Answers are compared before and after; wrk itself only counts them and their errors. */
 async function measureRequests(stage, { connections, bytes, keepAlive, headers, warmUpRequests, warmUpRuns }) {

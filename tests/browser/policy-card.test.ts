@@ -57,9 +57,16 @@ it('a tunnel shows its rules and their counts, a request which rule answered it 
   await card.getByText('3 rules.').waitFor();
   const countsOf = async (rule: number): Promise<string[]> =>
     (await card.getByRole('row').nth(rule).getByRole('cell').allInnerTexts()).slice(-2);
-  await eventually(async () => expect([await countsOf(1), await countsOf(3)]).toEqual([['1', '1'], ['2', '1']]), {
-    timeoutMs: 30_000,
-  });
+  await eventually(
+    async () =>
+      expect([await countsOf(1), await countsOf(3)]).toEqual([
+        ['1', '1'],
+        ['2', '1'],
+      ]),
+    {
+      timeoutMs: 30_000,
+    },
+  );
   await card.getByText('no admin').waitFor();
 
   const rows = page.locator('[data-request]');

@@ -55,16 +55,24 @@ afterAll(() => folder.close());
 const tunnel = (args: readonly string[]): Promise<Ended> =>
   new Promise((resolve) => {
     const env = { ...cleanEnv(), HOME: folder.path };
-    execFile(process.execPath, [TUNNEL, ...args], { cwd: folder.path, env, timeout: 60_000 }, (error, stdout, stderr) => {
-      const failed = typeof error?.code === 'number' ? error.code : -1;
-      resolve({ code: error === null ? 0 : failed, stdout, stderr });
-    });
+    execFile(
+      process.execPath,
+      [TUNNEL, ...args],
+      { cwd: folder.path, env, timeout: 60_000 },
+      (error, stdout, stderr) => {
+        const failed = typeof error?.code === 'number' ? error.code : -1;
+        resolve({ code: error === null ? 0 : failed, stdout, stderr });
+      },
+    );
   });
 
 it(`there are ${RECIPES}, each with a policy and lines that prove it both ways, in files of its own`, () => {
   expect(recipes).toHaveLength(RECIPES);
   for (const { title, files, commands } of recipes) {
-    expect([...files.keys()].filter((name) => name.endsWith('.yml')), title).toHaveLength(1);
+    expect(
+      [...files.keys()].filter((name) => name.endsWith('.yml')),
+      title,
+    ).toHaveLength(1);
     expect(commands.length, title).toBeGreaterThanOrEqual(2);
     for (const words of commands) expect(words, title).toContain('--expect');
   }
@@ -75,7 +83,9 @@ it(`there are ${RECIPES}, each with a policy and lines that prove it both ways, 
 describe.each(recipes)('$title', ({ files, commands }) => {
   it('is a good policy', async () => {
     const [name = ''] = [...files.keys()].filter((file) => file.endsWith('.yml'));
-    const services = commands.flatMap((words) => (words.includes('--services') ? ['--services', 'api'] : [])).slice(0, 2);
+    const services = commands
+      .flatMap((words) => (words.includes('--services') ? ['--services', 'api'] : []))
+      .slice(0, 2);
     const protocol = /tunnel policy check (\S+) --proto (\w+)/.exec(chapter);
     const flags = protocol?.[1] === name ? ['--proto', protocol[2] ?? ''] : [];
     const checked = await tunnel(['policy', 'check', name, ...services, ...flags]);

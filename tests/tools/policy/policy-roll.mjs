@@ -189,7 +189,10 @@ async function roll(name, { revisions, visitors, publishers, check }) {
       await publisher.change(revision);
       visitors.answered = revision;
       const before = visitors.served;
-      await until('the change has served', () => visitors.served - before >= REQUESTS_BETWEEN || visitors.wrong.length > 0);
+      await until(
+        'the change has served',
+        () => visitors.served - before >= REQUESTS_BETWEEN || visitors.wrong.length > 0,
+      );
     }
   }
   await visitors.stop();

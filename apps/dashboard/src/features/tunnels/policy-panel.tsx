@@ -66,7 +66,12 @@ const NoRules = ({ protocol }: { readonly protocol: ShownProtocol }) => {
 };
 
 const COLUMNS: readonly Column<ShownRule>[] = [
-  { key: 'index', header: 'Rule', cell: ({ index }) => <span className="text-muted">{index}</span>, className: 'sm:w-14' },
+  {
+    key: 'index',
+    header: 'Rule',
+    cell: ({ index }) => <span className="text-muted">{index}</span>,
+    className: 'sm:w-14',
+  },
   {
     key: 'summary',
     header: 'What it does',
@@ -97,7 +102,8 @@ const Rules = ({ policy }: { readonly policy: TunnelPolicy }) => {
       </dl>
       <Table caption="Rules, in their order" columns={COLUMNS} rows={policy.rules} rowKey={({ index }) => `${index}`} />
       <p role="status" className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">
-        {plural(policy.rules.length, 'rule')}. Counts begin anew when the rules change. What a rule answers is never billed.
+        {plural(policy.rules.length, 'rule')}. Counts begin anew when the rules change. What a rule answers is never
+        billed.
       </p>
     </>
   );

@@ -17,14 +17,24 @@ it.each([
     true,
     'Turned away by rule 2 (office), deny. Your service did not see it.',
   ],
-  ['to the login', { policy: by('auth'), status: 302 }, true, 'Sent to the login by rule 2. Your service did not see it.'],
+  [
+    'to the login',
+    { policy: by('auth'), status: 302 },
+    true,
+    'Sent to the login by rule 2. Your service did not see it.',
+  ],
   [
     'a wrong password',
     { policy: by('auth'), status: 401 },
     true,
     'Turned away by rule 2, auth. Your service did not see it.',
   ],
-  ['a redirect', { policy: by('redirect'), status: 301 }, false, 'Answered by rule 2, redirect. Your service did not see it.'],
+  [
+    'a redirect',
+    { policy: by('redirect'), status: 301 },
+    false,
+    'Answered by rule 2, redirect. Your service did not see it.',
+  ],
   ['a preflight', { policy: by('cors'), status: 204 }, false, 'Answered by rule 2, cors. Your service did not see it.'],
   [
     'maintenance',
