@@ -77,6 +77,7 @@ it('a tunnel shows its rules and their counts, a request which rule answered it 
   await page.getByText('Turned away by rule 1 (no admin), deny. Your service did not see it.').waitFor();
   expect(await page.getByRole('button', { name: 'Replay', exact: true }).isDisabled()).toBe(true);
   await page.getByLabel('Status').selectOption('2xx');
+  await eventually(async () => expect(await rows.count()).toBe(1));
   await rows.filter({ hasText: '/shop' }).click();
   await page.getByText('Rules that matched').waitFor();
   await page.getByText('Visitor ann').waitFor();

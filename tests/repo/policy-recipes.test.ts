@@ -92,7 +92,7 @@ describe.each(recipes)('$title', ({ files, commands }) => {
     expect(checked, checked.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining(`${name} is good`) });
   });
 
-  it.each(commands.map((words) => [words.slice(2).join(' '), words] as const))('%s', async (_, words) => {
+  it.concurrent.each(commands.map((words) => [words.slice(2).join(' '), words] as const))('%s', async (_, words) => {
     const { code, stdout, stderr } = await tunnel(words);
     expect(code, `${stdout}${stderr}`).toBe(0);
   });

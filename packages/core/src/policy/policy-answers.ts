@@ -121,8 +121,9 @@ export const logoutPage = (user: string | null): PolicyAnswer => {
       ['content-type', 'text/html; charset=utf-8'],
       ['cache-control', 'no-store'],
       ['x-content-type-options', 'nosniff'],
-      // In no frame of another site: a click on the button must be meant.
-      ['content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"],
+      // In no frame of another site: a click on the button must be meant. No `form-action`: browsers hold it against redirects, too, and the way from here
+      // leads to `/`, which sends on to the provider.
+      ['content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"],
     ],
     pageText({ title: 'Log out', ...words }),
   );
