@@ -175,7 +175,7 @@ export {
   type ProxySources,
   type ProxyTarget,
 } from './net/proxy-choice.ts';
-export { proxyHeader, proxyLine, readHostPort, type SocketAddress } from './net/proxy-header.ts';
+export { proxyHeader, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
 export {
   type AuthorizationOffer,
@@ -251,8 +251,6 @@ export {
   type EntryFields,
   isRetarget,
   outcomeOf,
-  hasOtherTarget,
-  isUpdate,
   planReload,
   type ReloadOutcome,
   type ReloadPlan,
@@ -296,9 +294,10 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
+
 // policy: rules at work
-export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { changedHead } from './policy/changed-head.ts';
+export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { begin, decideConnection, resume } from './policy/evaluate.ts';
 export {
   clearedCookies,
@@ -318,6 +317,14 @@ export {
 export type { OnRule, PolicyLists } from './policy/policy-run.ts';
 export { renderPolicyAnswer } from './policy/policy-answers.ts';
 export { notedHead, notedOwn } from './policy/response-notes.ts';
+
+// policy: globs, path readings, networks, the match of a rule, the limiter
+export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
+export { limiterKeyOf } from './policy/limiter-key.ts';
+export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
+export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
+export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
+export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
 
 // policy: what one may say, in a file and on the wire; its hash; its rules in words
 export { canonicalJson } from './policy/canonical-json.ts';
