@@ -17,7 +17,7 @@ export interface PlainPassword {
   readonly password: Secret;
 }
 
-export interface ResolvedPolicy {
+interface ResolvedPolicy {
   readonly login: Table | null;
   readonly rules: readonly Table[];
   readonly passwords: readonly PlainPassword[];
@@ -31,7 +31,7 @@ export const resolvePolicy = (login: Table | null, rules: readonly Table[], at: 
 };
 
 /** Where the parts of a policy stand in what was written. */
-export interface SourcePaths {
+interface SourcePaths {
   readonly source: PolicySource;
   rule(index: number): Path;
 }
