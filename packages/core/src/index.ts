@@ -296,9 +296,10 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
+
 // policy: rules at work
-export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { changedHead } from './policy/changed-head.ts';
+export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { begin, decideConnection, resume } from './policy/evaluate.ts';
 export {
   clearedCookies,
@@ -318,6 +319,14 @@ export {
 export type { OnRule, PolicyLists } from './policy/policy-run.ts';
 export { renderPolicyAnswer } from './policy/policy-answers.ts';
 export { notedHead, notedOwn } from './policy/response-notes.ts';
+
+// policy: globs, path readings, networks, the match of a rule, the limiter
+export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
+export { limiterKeyOf } from './policy/limiter-key.ts';
+export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
+export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
+export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
+export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
 
 // policy: what one may say, in a file and on the wire; its hash; its rules in words
 export { canonicalJson } from './policy/canonical-json.ts';

@@ -5,7 +5,7 @@ const MiB = 1024 * KiB;
 
 export const WIRE_LIMITS = {
   // --- control connection ---
-  /** the largest honest control message is a few KiB; a stranger cannot make us hold more */
+  /** a policy has 48 KiB, all other honest messages a few; a stranger cannot make us hold more */
   CONTROL_FRAME_MAX_BYTES: 64 * KiB,
   /** a message or reason for people; a longer one is cut by its sender */
   CONTROL_TEXT_MAX_CHARS: 1000,

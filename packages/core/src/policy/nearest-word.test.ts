@@ -1,0 +1,19 @@
+import { describe, expect, it } from 'vitest';
+import { nearestWord } from './nearest-word.ts';
+
+const KNOWN = ['allow', 'deny', 'allow_addresses', 'rate_limit', 'request_headers', 'response_headers'];
+
+describe('the word that was meant', () => {
+  it.each([
+    ['dney', 'deny'],
+    ['rate-limit', 'rate_limit'],
+    ['Allow', 'allow'],
+    ['allow_adresses', 'allow_addresses'],
+    ['response_header', 'response_headers'],
+    ['zzz', undefined],
+    ['', undefined],
+    ['d'.repeat(10_000), undefined],
+  ])('%j: %s', (word, meant) => {
+    expect(nearestWord(word, KNOWN)).toBe(meant);
+  });
+});
