@@ -175,7 +175,7 @@ export {
   type ProxySources,
   type ProxyTarget,
 } from './net/proxy-choice.ts';
-export { proxyHeader, readHostPort, type SocketAddress } from './net/proxy-header.ts';
+export { proxyHeader, proxyLine, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
 export {
   type AuthorizationOffer,
@@ -251,6 +251,8 @@ export {
   type EntryFields,
   isRetarget,
   outcomeOf,
+  hasOtherTarget,
+  isUpdate,
   planReload,
   type ReloadOutcome,
   type ReloadPlan,
