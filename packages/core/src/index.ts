@@ -308,8 +308,8 @@ export {
 // policy: what a registration brings
 export { judgePolicy } from './policy/brought-policy.ts';
 // policy: rules at work
-export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { changedHead } from './policy/changed-head.ts';
+export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { begin, decideConnection, resume } from './policy/evaluate.ts';
 export {
   clearedCookies,
@@ -329,6 +329,14 @@ export {
 export type { OnRule, PolicyLists } from './policy/policy-run.ts';
 export { renderPolicyAnswer } from './policy/policy-answers.ts';
 export { notedHead, notedOwn } from './policy/response-notes.ts';
+
+// policy: globs, path readings, networks, the match of a rule, the limiter
+export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
+export { limiterKeyOf } from './policy/limiter-key.ts';
+export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
+export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
+export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
+export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
 
 // policy: what one may say, in a file and on the wire; its hash; its rules in words
 export { canonicalJson } from './policy/canonical-json.ts';
@@ -354,10 +362,3 @@ export { guardWords, summaryOf } from './policy/rule-summary.ts';
 
 // policy: what whoever reads one must know of its bounds
 export { CORE_LIMITS } from './limits.ts';
-// policy: globs, path readings, networks, the match of a rule, the limiter
-export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
-export { limiterKeyOf } from './policy/limiter-key.ts';
-export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
-export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
-export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
-export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
