@@ -307,15 +307,12 @@ export {
 
 // policy: what a registration brings
 export { judgePolicy } from './policy/brought-policy.ts';
+
 // policy: rules at work
 export { changedHead } from './policy/changed-head.ts';
 export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { begin, decideConnection, resume } from './policy/evaluate.ts';
-export {
-  clearedCookies,
-  loginCookie,
-  pendingCookie,
-} from './policy/login-cookies.ts';
+export { clearedCookies, loginCookie, pendingCookie } from './policy/login-cookies.ts';
 export {
   CALLBACK_PATH,
   checkCallback,
@@ -326,8 +323,8 @@ export {
   sessionFrom,
   stateOf,
 } from './policy/login-machine.ts';
-export type { OnRule, PolicyLists } from './policy/policy-run.ts';
 export { renderPolicyAnswer } from './policy/policy-answers.ts';
+export type { OnRule, PolicyLists } from './policy/policy-run.ts';
 export { notedHead, notedOwn } from './policy/response-notes.ts';
 
 // policy: globs, path readings, networks, the match of a rule, the limiter
@@ -351,8 +348,8 @@ export type {
   FileWebhook,
   ReadPolicy,
 } from './policy/file-policy.ts';
-export { actionOf } from './policy/policy.ts';
 export type * from './policy/policy.ts';
+export { actionOf } from './policy/policy.ts';
 export { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy/policy-checks.ts';
 export { policyHash } from './policy/policy-hash.ts';
 export { type PolicyProblem, problemsOfIssues, problemText } from './policy/policy-problems.ts';
