@@ -71,7 +71,9 @@ describe.concurrent('a group under load', () => {
   });
 });
 
-it('each rule shows what it matched and answered, and what it answers is no request of a member', async ({ harness }) => {
+it('each rule shows what it matched and answered, and what it answers is no request of a member', async ({
+  harness,
+}) => {
   const stack = await harness.stack();
   const member = await RollingMember.start(harness, stack, { revision: 0, closed: () => {} });
   const { tunnel_id } = await member.program.ready();

@@ -93,11 +93,7 @@ export class ProxiedRequest implements RequestPolicyOwner {
   // ---- where it goes ----
 
   /** By its host, then by the rules of what stands there: at once, unless something must be asked first. */
-  decide(
-    connection: VisitorInfo,
-    head: RequestHead,
-    bodyHolder: BodyHolder,
-  ): RouteDecision | Promise<RouteDecision> {
+  decide(connection: VisitorInfo, head: RequestHead, bodyHolder: BodyHolder): RouteDecision | Promise<RouteDecision> {
     const routed = this.#owner.route(connection, head);
     if (!(routed instanceof Promise)) return this.#judge(routed, head, bodyHolder);
     const turn = this.#turn;
