@@ -25,7 +25,7 @@ export class WholeProvider {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const whole = new WholeProvider(server);
-    const { privateKey } = await generateKeyPair('RS256', { extractable: true });
+    const { privateKey } = await generateKeyPair('ES256', { extractable: true });
     const provider = new Provider(whole.issuer, {
       clients: [
         {
@@ -35,7 +35,8 @@ export class WholeProvider {
           grant_types: ['authorization_code'],
         },
       ],
-      jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid: 'first' }] },
+      jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'ES256', use: 'sig', kid: 'first' }] },
+      clientDefaults: { id_token_signed_response_alg: 'ES256' },
       cookies: { keys: [randomBytes(16).toString('hex')] },
       claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
       pkce: { required: () => true },
