@@ -228,13 +228,6 @@ export {
   transitionPath,
   wantsUse,
 } from './path/path-machine.ts';
-// policy: globs, path readings, networks, the match of a rule, the limiter
-export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
-export { limiterKeyOf } from './policy/limiter-key.ts';
-export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
-export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
-export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
-export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
@@ -301,3 +294,11 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
+
+// policy: globs, path readings, networks, the match of a rule, the limiter
+export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
+export { limiterKeyOf } from './policy/limiter-key.ts';
+export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
+export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
+export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
+export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
