@@ -294,7 +294,6 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
-
 // policy: globs, path readings, networks, the match of a rule, the limiter
 export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
 export { limiterKeyOf } from './policy/limiter-key.ts';
