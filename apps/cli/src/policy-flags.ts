@@ -79,11 +79,11 @@ export const guardSpecOf = (flags: HttpGuardFlags, io: PolicyIo): Pick<TunnelSpe
 
 const policySourcesOf = (flags: HttpGuardFlags, io: PolicyIo): PolicySource[] => {
   const made = flagRules(flags, io);
+  const { env, home } = io;
+  const { policy: shown } = flags;
   return [
     ...(made.rules.length === 0 ? [] : [flagSource(flags, made, io)]),
-    ...(flags.policy === undefined
-      ? []
-      : [readPolicySource({ file: pathFrom(io.cwd, flags.policy, io.home), shown: flags.policy, ...io })]),
+    ...(shown === undefined ? [] : [readPolicySource({ file: pathFrom(io.cwd, shown, home), shown, env, home })]),
   ];
 };
 

@@ -102,7 +102,7 @@ class ComposedEdge implements Edge {
     // What there is to be reached. Captures see tunnels come and go: theirs go with them.
     this.#captures = new CaptureStore({ ...config.capture, clock, runId: randomInt(36 ** 5).toString(36) });
     const edgeUrl = () => httpUrl(this.#ingress.httpListeners.publicHttp, `edge.${config.server.domain}`);
-    this.#policies = new EdgePolicies(config, { clock, dataDir: deps.dataDir, edgeUrl });
+    this.#policies = new EdgePolicies(config, { ...deps, edgeUrl });
     this.#tunnels = new Registry([this.#captures, this.#policies.store]);
     this.#names = new NameRegistry({ clock, random: deps.random ?? secureRandom });
     // Where visitors come in.

@@ -14,7 +14,6 @@ import type { NeedAbout } from './policy-driver.ts';
 import { PolicyGate } from './policy-gate.ts';
 
 export const policyOfRules = (rules: readonly Rule[], more: Partial<RoutePolicy & Policy> = {}): RoutePolicy => ({
-  id: 1,
   compiled: compilePolicy({ login: more.login ?? null, rules }, NODE_DIGESTS),
   revision: 0,
   hash: '0'.repeat(64),
@@ -47,8 +46,7 @@ export const testGate = ({ operator, perform = neverAsked }: TestGateOptions = {
   return new PolicyGate({
     operator: operator === undefined ? null : compilePolicy({ login: null, rules: operator }, NODE_DIGESTS, 'operator'),
     driver: {
-      perform: (need, about, signal) =>
-        need.kind === 'take-token' ? take(need, about) : perform(need, about, signal),
+      perform: (need, about, signal) => (need.kind === 'take-token' ? take(need, about) : perform(need, about, signal)),
     },
     now: () => Date.now(),
   });

@@ -9,6 +9,7 @@ import type { ForwardHandlers } from './local-service.ts';
 import type { LocalSpec, LocalTarget, LocalTls } from './local-target.ts';
 import type { OpenFlows } from './open-flows.ts';
 import { p2pKind } from './p2p.ts';
+import type { ServiceTable } from './service-targets.ts';
 import { tcpKind } from './tcp.ts';
 import type { Traffic } from './traffic.ts';
 import { udpKind } from './udp.ts';
@@ -23,7 +24,7 @@ export interface KindSpec extends Pick<LocalSpec, 'localSocket' | 'files'> {
   /** tcp, and udp in `v2`: a PROXY protocol header before the first byte of each visitor, or the first datagram of its flow, says who it is. */
   readonly proxyProtocol?: 'v1' | 'v2';
   /** HTTP: other local services, by the names that `route` of a policy has for them: a port, or `host:port`. 16 at most. */
-  readonly services?: Readonly<Record<string, number | string>>;
+  readonly services?: ServiceTable;
   /** HTTP: this name or none. */
   readonly subdomain?: string;
   /** HTTP: `keep` the visitor's Host (the default), `rewrite` it to the local address, or send this one. */

@@ -20,7 +20,7 @@ it('no policy is none, an empty one is one, and what is good comes out as it wen
 
 describe('a refusal names the rule, counted from 1, and its name', () => {
   it('where the schema refuses it', () => {
-    expect(said(rules({ deny: 403 }, { name: 'office', deny: 200 }))).toMatch(/^policy rule 2 \(office\): deny/);
+    expect(said(rules({ deny: 403 }, { name: 'office', deny: 200 }))).toMatch(/^policy rule 2 \(office\): `deny` must be /);
     expect(said(rules({ name: 'x', deny: 403, surprise: 1 }))).toMatch(/^policy rule 1 \(x\): /);
     expect(said(rules({ deny: 403 }, 7))).toMatch(/^policy rule 2: /);
     expect(said(rules({ name: 'broken\nline', deny: 'no' }))).toMatch(/^policy rule 1 \(broken\?line\): /);

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PartField } from '../http1/fields.ts';
 import { RequestReadings } from './path-readings.ts';
-import type { Match } from './policy.ts';
-import { ACTION_NAMES } from './policy.ts';
+import { ACTION_NAMES, type Match } from './policy.ts';
 import { compileMatch, restricts } from './rule-match.ts';
 
 type Headers = readonly (readonly [name: string, value: string])[];
@@ -124,7 +123,10 @@ describe('readings of the path', () => {
     expect([matches({ path: globs }, true, line), matches({ path: globs }, false, line)]).toEqual([true, false]);
     const long: Headers = [['x', 'a'.repeat(30_000)]];
     const header = { x: Array.from({ length: 100 }, (_, index) => `*b${index}*c*`) };
-    expect([matches({ header }, true, 'GET /', long), matches({ header }, false, 'GET /', long)]).toEqual([true, false]);
+    expect([matches({ header }, true, 'GET /', long), matches({ header }, false, 'GET /', long)]).toEqual([
+      true,
+      false,
+    ]);
     expect(performance.now() - begun).toBeLessThan(1000);
   });
 });

@@ -9,7 +9,7 @@ import { pathFrom } from './path-from.ts';
 import { ConfigProblem, describeValue } from './problem.ts';
 import { readYaml } from './yaml-layer.ts';
 
-export interface PolicyOrigin {
+interface PolicyOrigin {
   readonly value: unknown;
   /** null: it stands in no file, and has no lines. */
   readonly file: string | null;

@@ -17,7 +17,7 @@ export interface PlainPassword {
   readonly password: Secret;
 }
 
-export interface ResolvedPolicy {
+interface ResolvedPolicy {
   readonly login: Table | null;
   readonly rules: readonly Table[];
   readonly passwords: readonly PlainPassword[];
@@ -31,7 +31,7 @@ export const resolvePolicy = (login: Table | null, rules: readonly Table[], at: 
 };
 
 /** Where the parts of a policy stand in what was written, and what may come of them. */
-export interface PolicyOutline {
+interface PolicyOutline {
   readonly source: PolicySource;
   rule(index: number): PolicyPath;
   /** Stands for the line of a password that is still to be made. */
@@ -40,7 +40,7 @@ export interface PolicyOutline {
 }
 
 /** Core's, and handed in. */
-export interface PolicyBounds {
+interface PolicyBounds {
   readonly POLICY_TOKEN_MIN_CHARS: number;
   readonly POLICY_TOKEN_MAX_CHARS: number;
   readonly POLICY_BODY_MAX_BYTES: number;

@@ -4,7 +4,7 @@ import { type ConfigPath, isTable, type Layer } from './layer.ts';
 import { ConfigProblem } from './problem.ts';
 
 /** What a file says, whatever it is, and where. */
-export interface YamlText {
+interface YamlText {
   /** null: it says nothing. */
   readonly value: unknown;
   line(path: ConfigPath): number;
