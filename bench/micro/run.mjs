@@ -4,9 +4,10 @@ import { frameParser } from './frame-parser.mjs';
 import { groupPick } from './group-pick.mjs';
 import { http1 } from './http1.mjs';
 import { measureOperation } from './measure.mjs';
+import { policyMatch } from './policy-match.mjs';
 
 const words = process.argv.slice(2);
-const chosen = [...frameParser, ...carrierWriter, ...http1, ...groupPick].filter(
+const chosen = [...frameParser, ...carrierWriter, ...http1, ...groupPick, ...policyMatch].filter(
   ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
 );
 

@@ -228,6 +228,24 @@ export {
   transitionPath,
   wantsUse,
 } from './path/path-machine.ts';
+// policy: what one may say, in a file and on the wire; its hash; its rules in words
+export { canonicalJson } from './policy/canonical-json.ts';
+export type { FilePolicy, FileRule, ReadPolicy } from './policy/file-policy.ts';
+// policy: globs, path readings, networks, the match of a rule, the limiter
+export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
+export { limiterKeyOf } from './policy/limiter-key.ts';
+export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
+export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
+export type * from './policy/policy.ts';
+export { actionOf } from './policy/policy.ts';
+export { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy/policy-checks.ts';
+export { policyHash } from './policy/policy-hash.ts';
+export { type PolicyProblem, problemsOfIssues, problemText } from './policy/policy-problems.ts';
+export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
+export type * from './policy/policy-step.ts';
+export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
+export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
+export { guardWords, summaryOf } from './policy/rule-summary.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
@@ -294,25 +312,3 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
-
-// policy: what one may say, in a file and on the wire; its hash; its rules in words
-export { canonicalJson } from './policy/canonical-json.ts';
-export type {
-  FileAuth,
-  FileLogin,
-  FileMatch,
-  FilePolicy,
-  FilePolicyTable,
-  FileRule,
-  FileToken,
-  FileWebhook,
-  ReadPolicy,
-} from './policy/file-policy.ts';
-export { actionOf } from './policy/policy.ts';
-export type * from './policy/policy.ts';
-export { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy/policy-checks.ts';
-export { policyHash } from './policy/policy-hash.ts';
-export { type PolicyProblem, problemsOfIssues, problemText } from './policy/policy-problems.ts';
-export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
-export type * from './policy/policy-step.ts';
-export { guardWords, summaryOf } from './policy/rule-summary.ts';

@@ -177,18 +177,6 @@ export const CORE_LIMITS = {
   POLICY_LIST_MAX: 100,
   /** `not` within `not`: more says nothing that fewer do not say */
   POLICY_NOT_DEPTH_MAX: 8,
-  /** of one glob: longer than any path that a person writes down */
-  POLICY_GLOB_MAX_CHARS: 1024,
-  /** runs of `*` in one glob: each may look through the whole text */
-  POLICY_GLOB_WILDCARDS_MAX: 16,
-  /** four forms of a path, each with and without case */
-  POLICY_READINGS_MAX: 8,
-  /** keys that one rate limit tells apart; further ones share a bucket */
-  POLICY_LIMITER_KEYS_PER_RULE: 10_000,
-  /** the same of all rate limits of a process */
-  POLICY_LIMITER_KEYS: 200_000,
-  /** a header’s value that is longer is told apart by its SHA-256 */
-  POLICY_HEADER_KEY_MAX_CHARS: 64,
   /** requests that a rate limit may let through, and its burst */
   POLICY_RATE_REQUESTS_MAX: 1_000_000,
   /** a day: longer is a quota, which must outlive a restart */
@@ -219,6 +207,30 @@ export const CORE_LIMITS = {
   // --- health ---
   /** transitions of one tunnel’s health that are kept, the oldest go first */
   HEALTH_HISTORY_MAX: 50,
+
+  // --- matching of policies ---
+  /** of one glob: longer than any path that a person writes down */
+  POLICY_GLOB_MAX_CHARS: 1024,
+  /** runs of `*` in one glob: each may look through the whole text */
+  POLICY_GLOB_WILDCARDS_MAX: 16,
+  /** texts that one path is compared as; what has more matches every rule that restricts, and no other */
+  POLICY_READINGS_MAX: 8,
+  /** of all readings together where there are more than two: a path may have all of a head, and its readings are made in one turn */
+  POLICY_READINGS_MAX_CHARS: 64 * KiB,
+  /** characters that the globs of one request look at, which is some milliseconds; beyond it what restricts matches, and nothing else does */
+  POLICY_MATCH_STEPS_MAX: 4_000_000,
+
+  // --- rate limits of policies ---
+  /** of one rule at an edge; those that find no room share one bucket */
+  LIMITER_KEYS_PER_RULE: 10_000,
+  /** of all rules of an edge: some 15 MB */
+  LIMITER_KEYS_MAX: 200_000,
+  /** of a user or a header’s value; a longer one is counted by its SHA-256 */
+  LIMITER_KEY_MAX_CHARS: 64,
+  /** that one look of the timer goes through: well under a millisecond */
+  LIMITER_SWEEP_KEYS: 5000,
+  /** that a request goes through which finds a full table */
+  LIMITER_SWEEP_KEYS_PER_TAKE: 64,
 
   // --- the doctor ---
   /** certificates and sessions forgive this much */

@@ -1,0 +1,220 @@
+// Addresses and networks of a rule: sorted ranges and a binary search, so that a thousand networks cost what one does. v4-mapped ones are v4.
+
+/** The eight groups of the address that was read last; of an IPv4 one the last two. Reading allocates nothing. */
+const groups = new Uint16Array(8);
+
+const NOT_AN_ADDRESS = 0;
+const V4 = 4;
+const V6 = 6;
+type Family = typeof NOT_AN_ADDRESS | typeof V4 | typeof V6;
+
+const DOT = 0x2e;
+const COLON = 0x3a;
+const ZERO = 0x30;
+
+export class NetworkSet {
+  /** Pairs of first and last, ascending, none touching the next. */
+  readonly #v4: Uint32Array;
+  /** The same, four words a number. */
+  readonly #v6: Uint32Array;
+
+  /** Of entries that `problemOfNetwork` finds good; others hold nobody. */
+  constructor(networks: readonly string[]) {
+    const ranges = networks.flatMap((text) => rangeOf(text) ?? []);
+    this.#v4 = wordsOf(ranges.filter(({ family }) => family === V4));
+    this.#v6 = wordsOf(ranges.filter(({ family }) => family === V6));
+  }
+
+  /** What is no address is in no network. */
+  has(address: string): boolean {
+    const family = readAddress(address);
+    if (family === V4) return hasV4(this.#v4, wordAt(6));
+    return family === V6 && hasV6(this.#v6);
+  }
+}
+
+/** null: an address, or a network. */
+export const problemOfNetwork = (text: string): string | null => {
+  const slash = text.indexOf('/');
+  const family = readAddress(slash === -1 ? text : text.slice(0, slash));
+  if (text.includes('%')) return 'an address has no zone here';
+  if (family === NOT_AN_ADDRESS) return 'not an address or a network: 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32 would be';
+  if (slash === -1) return null;
+  const isMapped = family === V4 && text.includes(':');
+  const [from, to] = boundsOf(family, isMapped);
+  const bits = bitsOf(text, slash, from, to);
+  if (bits !== null) return null;
+  return isMapped
+    ? 'the prefix of a v4-mapped network is 96 to 128'
+    : `the prefix of an IPv${family} network is 0 to ${to}`;
+};
+
+const boundsOf = (family: Family, isMapped: boolean): readonly [number, number] => {
+  if (isMapped) return [96, 128];
+  return family === V4 ? [0, 32] : [0, 128];
+};
+
+/** Digits without a sign, a blank or a zero in front: what programs read in one way only. */
+const bitsOf = (text: string, slash: number, from: number, to: number): number | null => {
+  const digits = text.slice(slash + 1);
+  const bits = /^(?:0|[1-9]\d{0,2})$/.test(digits) ? Number(digits) : Number.NaN;
+  return bits >= from && bits <= to ? bits : null;
+};
+
+// ---- ranges ----
+
+interface Range {
+  readonly family: typeof V4 | typeof V6;
+  readonly first: bigint;
+  readonly last: bigint;
+}
+
+const rangeOf = (text: string): Range | null => {
+  if (problemOfNetwork(text) !== null) return null;
+  const slash = text.indexOf('/');
+  const family = readAddress(slash === -1 ? text : text.slice(0, slash)) === V4 ? V4 : V6;
+  const isMapped = family === V4 && text.includes(':');
+  const width = family === V4 ? 32n : 128n;
+  let value = 0n;
+  for (let index = family === V4 ? 6 : 0; index < 8; index += 1)
+    value = (value << 16n) | BigInt(groups[index] as number);
+  const bits = slash === -1 ? width : BigInt(Number(text.slice(slash + 1)) - (isMapped ? 96 : 0));
+  const hosts = (1n << (width - bits)) - 1n;
+  return { family, first: value & ~hosts, last: value | hosts };
+};
+
+const wordsOf = (ranges: readonly Range[]): Uint32Array => {
+  const merged: { first: bigint; last: bigint }[] = [];
+  for (const { first, last } of ranges.toSorted((a, b) => (a.first < b.first ? -1 : Number(a.first > b.first)))) {
+    const before = merged.at(-1);
+    if (before === undefined || first > before.last + 1n) merged.push({ first, last });
+    else if (last > before.last) before.last = last;
+  }
+  const width = ranges[0]?.family === V6 ? 4 : 1;
+  return Uint32Array.from(merged.flatMap(({ first, last }) => [...inWords(first, width), ...inWords(last, width)]));
+};
+
+const inWords = (value: bigint, width: number): number[] =>
+  Array.from({ length: width }, (_, index) => Number((value >> BigInt(32 * (width - 1 - index))) & 0xffffffffn));
+
+/** Two groups of what was read. */
+const wordAt = (group: number): number => (groups[group] as number) * 0x10000 + (groups[group + 1] as number);
+
+/** The last range that begins at or before it is the only one that may hold it. */
+const hasV4 = (ranges: Uint32Array, address: number): boolean => {
+  let low = 0;
+  let high = ranges.length / 2;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((ranges[middle * 2] as number) <= address) low = middle + 1;
+    else high = middle;
+  }
+  return low > 0 && address <= (ranges[low * 2 - 1] as number);
+};
+
+const hasV6 = (ranges: Uint32Array): boolean => {
+  let low = 0;
+  let high = ranges.length / 8;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compareRead(ranges, middle * 8) >= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low > 0 && compareRead(ranges, low * 8 - 4) <= 0;
+};
+
+/** The address that was read against the number at `at`: below, at or above zero. */
+const compareRead = (ranges: Uint32Array, at: number): number => {
+  for (let word = 0; word < 4; word += 1) {
+    const difference = wordAt(word * 2) - (ranges[at + word] as number);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+};
+
+// ---- addresses ----
+
+/** Into `groups`. A zone is passed over: it says which wire, not who. */
+const readAddress = (address: string): Family => {
+  const zone = address.indexOf('%');
+  const end = zone === -1 ? address.length : zone;
+  if (!address.includes(':')) return zone === -1 && readV4(address, 0, end, 6) ? V4 : NOT_AN_ADDRESS;
+  if (!readV6(address, end)) return NOT_AN_ADDRESS;
+  for (let index = 0; index < 5; index += 1) if (groups[index] !== 0) return V6;
+  return groups[5] === 0xffff ? V4 : V6;
+};
+
+/** Four decimal numbers, none with a zero in front, which others read as octal. */
+const readV4 = (text: string, from: number, end: number, into: number): boolean => {
+  let at = from;
+  for (let part = 0; part < 4; part += 1) {
+    const begin = at;
+    let value = 0;
+    for (let code = text.charCodeAt(at); at < end && code >= ZERO && code <= 0x39; code = text.charCodeAt(at)) {
+      value = value * 10 + code - ZERO;
+      at += 1;
+      if (at - begin > 3) return false;
+    }
+    if (at === begin || value > 255 || (text.charCodeAt(begin) === ZERO && at - begin > 1)) return false;
+    if (part < 3 && (at >= end || text.charCodeAt(at) !== DOT)) return false;
+    if (part < 3) at += 1;
+    const group = into + (part >> 1);
+    groups[group] = part % 2 === 0 ? value << 8 : (groups[group] as number) | value;
+  }
+  return at === end;
+};
+
+/** Eight groups, or fewer with one `::`; the last two may be written as an IPv4 address. */
+const readV6 = (text: string, end: number): boolean => {
+  let at = 0;
+  let count = 0;
+  let gap = -1;
+  if (text.startsWith('::')) {
+    gap = 0;
+    at = 2;
+  }
+  while (at < end) {
+    if (count === 8) return false;
+    const next = groupEnd(text, at, end);
+    if (next < end && text.charCodeAt(next) === DOT) {
+      if (count > 6 || !readV4(text, at, end, count)) return false;
+      count += 2;
+      at = end;
+      break;
+    }
+    if (next === at || next - at > 4) return false;
+    groups[count] = Number.parseInt(text.slice(at, next), 16);
+    count += 1;
+    at = next;
+    if (at === end) break;
+    if (text.charCodeAt(at) !== COLON) return false;
+    at += 1;
+    if (at < end && text.charCodeAt(at) === COLON) {
+      if (gap !== -1) return false;
+      gap = count;
+      at += 1;
+    } else if (at === end) return false;
+  }
+  return spread(count, gap);
+};
+
+const groupEnd = (text: string, from: number, end: number): number => {
+  let at = from;
+  while (at < end) {
+    const code = text.charCodeAt(at);
+    const isHex = (code >= ZERO && code <= 0x39) || ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x66);
+    if (!isHex) break;
+    at += 1;
+  }
+  return at;
+};
+
+/** Zeros where `::` stands. */
+const spread = (count: number, gap: number): boolean => {
+  if (gap === -1) return count === 8;
+  if (count === 8) return false;
+  const missing = 8 - count;
+  for (let index = count - 1; index >= gap; index -= 1) groups[index + missing] = groups[index] as number;
+  groups.fill(0, gap, gap + missing);
+  return true;
+};

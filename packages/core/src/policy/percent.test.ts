@@ -1,0 +1,46 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { decodeOnce } from './percent.ts';
+
+describe('percent-encoding', () => {
+  it.each([
+    ['/a%20b', '/a b'],
+    ['/%61dmin', '/admin'],
+    ['/%2561dmin', '/%61dmin'],
+    ['/a%2Fb%5Cc', '/a%2fb%5cc'],
+    ['/caf%C3%a9/%F0%9F%98%80', '/café/😀'],
+    ['/%', '/%'],
+    ['/%2', '/%2'],
+    ['/%zz%41', '/%zzA'],
+    ['/%%41', '/%A'],
+    ['/%c0%ae%c0%af', '/%c0%ae%c0%af'],
+    ['/%e0%80%af', '/%e0%80%af'],
+    ['/%ed%a0%80', '/%ed%a0%80'],
+    ['/%f4%90%80%80', '/%f4%90%80%80'],
+    ['/%C3A', '/%C3A'],
+    ['/%C3%41', '/%C3A'],
+    ['/%00', '/\0'],
+  ])('%s is %j', (text, decoded) => {
+    expect(decodeOnce(text)).toBe(decoded);
+  });
+
+  it('is that of decodeURIComponent, but for encoded separators', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 20 }), (text) => {
+        const encoded = encodeURIComponent(text);
+        expect(decodeOnce(encoded)).toBe(text.replaceAll('/', '%2f').replaceAll('\\', '%5c'));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('never makes a separator', () => {
+    const part = fc.constantFrom('%', '2', 'f', 'F', '5', 'c', 'C', '%2f', '%5C', '%25', 'a', '%c0%af', '%e2%88%95');
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 12 }), (parts) => {
+        expect(decodeOnce(parts.join(''))).not.toMatch(/[/\\]/);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+});
