@@ -90,7 +90,7 @@ const wrongOf = ({ status, body }, { target, path, must }, policy, isHttp2) => {
 
 /** And one of each service that is open to everyone: what the rules have to hold. */
 const tunnelsOf = (services) =>
-  [...Object.entries(POLICIES), ['open', { rules: null }]].flatMap(([kind, { rules }]) =>
+  Object.entries({ ...POLICIES, open: { rules: null } }).flatMap(([kind, { rules }]) =>
     services.map(({ name, port }) => ({ name: `${kind}-${name}`, port, policy: rules })),
   );
 
