@@ -238,7 +238,7 @@ export const CORE_LIMITS = {
   /** that one look of the timer goes through: well under a millisecond */
   LIMITER_SWEEP_KEYS: 5000,
   /** that a request goes through which finds a full table */
-  LIMITER_SWEEP_KEYS_PER_TAKE: 64,
+  LIMITER_SWEEP_KEYS_PER_TAKE: 16,
 
   // --- the doctor ---
   /** certificates and sessions forgive this much */

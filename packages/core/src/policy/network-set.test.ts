@@ -113,7 +113,7 @@ describe('a network as it is written', () => {
     },
   );
 
-  it.each([
+  it.each<[text: string, problem: string]>([
     ['10.0.0.0/33', 'the prefix of an IPv4 network is 0 to 32'],
     ['10.0.0.0/', 'the prefix of an IPv4 network is 0 to 32'],
     ['10.0.0.0/08', 'the prefix of an IPv4 network is 0 to 32'],
@@ -123,7 +123,10 @@ describe('a network as it is written', () => {
     ['::ffff:10.0.0.0/8', 'the prefix of a v4-mapped network is 96 to 128'],
     ['fe80::1%eth0', 'an address has no zone here'],
     ...['', 'office', '10.0.0', '010.0.0.0/8', '10.0.0.0-10.0.0.9', '2001:db8:/32', '[::1]'].map(
-      (text) => [text, 'not an address or a network: 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32 would be'] as const,
+      (text): [string, string] => [
+        text,
+        'not an address or a network: 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32 would be',
+      ],
     ),
   ])('%s: %s', (text, problem) => {
     expect(problemOfNetwork(text)).toBe(problem);

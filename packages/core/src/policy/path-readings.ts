@@ -5,6 +5,16 @@ import { decodeOnce, foldCase } from './percent.ts';
 
 const NONE: readonly string[] = [];
 
+interface About {
+  readonly hasUpper: boolean;
+  readonly isUnclear: boolean;
+}
+
+/** Shared by all: a path costs no object but its own. */
+const PLAIN: About = { hasUpper: false, isUnclear: false };
+const CASED: About = { hasUpper: true, isUnclear: false };
+const UNCLEAR: About = { hasUpper: false, isUnclear: true };
+
 export class PathReadings {
   /** As most services read it: decoded once, dot segments, empty segments and the last `/` resolved. */
   readonly plain: string;
@@ -16,11 +26,11 @@ export class PathReadings {
   readonly hasUpper: boolean;
   #folded: readonly string[] | null = null;
 
-  constructor(plain: string, others: readonly string[], { hasUpper = false, isUnclear = false } = {}) {
+  constructor(plain: string, others: readonly string[], about: About) {
     this.plain = plain;
     this.others = others;
-    this.hasUpper = hasUpper;
-    this.isUnclear = isUnclear;
+    this.hasUpper = about.hasUpper;
+    this.isUnclear = about.isUnclear;
   }
 
   /** All of them in lower case, for globs in lower case; each once. */
@@ -67,16 +77,13 @@ export const readingsOf = (pathWithQuery: string): PathReadings => {
   const query = pathWithQuery.indexOf('?');
   const end = query === -1 ? pathWithQuery.length : query;
   // `OPTIONS *` is about the server as a whole.
-  if (pathWithQuery.charCodeAt(0) !== SLASH) return new PathReadings('/', NONE);
+  if (pathWithQuery.charCodeAt(0) !== SLASH) return new PathReadings('/', NONE, PLAIN);
   const seen = look(pathWithQuery, end);
   if (seen === ODD) return oddReadings(pathWithQuery.slice(0, end));
   const hasLastSlash = end > 1 && pathWithQuery.charCodeAt(end - 1) === SLASH;
   const plain = pathWithQuery.slice(0, hasLastSlash ? end - 1 : end);
-  return new PathReadings(plain, NONE, seen === UPPER ? CASED : undefined);
+  return new PathReadings(plain, NONE, seen === UPPER ? CASED : PLAIN);
 };
-
-const CASED = { hasUpper: true };
-const UNCLEAR = { isUnclear: true };
 
 const UPPER = 1;
 /** May mean more than it says. */
@@ -174,7 +181,7 @@ const oddReadings = (path: string): PathReadings => {
   }
   const [plain = '/', ...others] = texts;
   const hasUpper = [...texts].some((text) => foldCase(text) !== text);
-  const readings = new PathReadings(plain, others, { hasUpper });
+  const readings = new PathReadings(plain, others, hasUpper ? CASED : PLAIN);
   return readings.all.length > CORE_LIMITS.POLICY_READINGS_MAX ? new PathReadings(plain, NONE, UNCLEAR) : readings;
 };
 
