@@ -7,7 +7,7 @@ import type { HeaderPair, Identity, RequestChanges } from './policy-step.ts';
 /** Visitors' own of these are nobody's word. */
 export const IDENTITY_FIELDS = ['x-tunnel-user', 'x-tunnel-auth'] as const;
 
-const NONE: readonly never[] = [];
+const NONE: readonly string[] = [];
 
 export class ChangeDraft {
   path: string | null = null;
@@ -51,7 +51,7 @@ export class ChangeDraft {
 
   changes(cookie: string | null, spellings: readonly string[], identity: Identity | null): RequestChanges {
     const { path, service, maxBody } = this;
-    const known = identity === null ? NONE : identityPairs(identity);
+    const known = identity === null ? [] : identityPairs(identity);
     const set = [...this.#set, ...known];
     return { path, service, remove: this.#removed, removeSpellings: spellings, cookie, set, add: this.#added, maxBody };
   }
@@ -70,12 +70,10 @@ export const guardedIn = (
   operators: FieldNames = NO_NAMES,
   tunnels: FieldNames = NO_NAMES,
 ): readonly string[] => {
-  let found: string[] | null = null;
+  let found = NONE;
   for (const field of headers) {
     const name = operators.spelled(field) ?? tunnels.spelled(field);
-    if (name === null || found?.includes(name) === true) continue;
-    found ??= [];
-    found.push(name);
+    if (name !== null && !found.includes(name)) found = [...found, name];
   }
-  return found ?? NONE;
+  return found;
 };

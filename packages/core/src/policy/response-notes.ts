@@ -61,7 +61,9 @@ const made = ([name, value]: HeaderPair): PartField => new PartField(name, value
 const notedFields = (fields: readonly HeaderField[], note: ResponseNote): readonly HeaderField[] => {
   switch (note.kind) {
     case 'headers': {
-      const gone = new FieldNames([...note.remove, ...note.set.map(([name]) => name)].map((name) => name.toLowerCase()));
+      const gone = new FieldNames(
+        [...note.remove, ...note.set.map(([name]) => name)].map((name) => name.toLowerCase()),
+      );
       const kept = fields.filter((field) => !gone.has(field));
       return [...kept, ...note.set.map(made), ...note.add.map(made)];
     }
@@ -71,7 +73,9 @@ const notedFields = (fields: readonly HeaderField[], note: ResponseNote): readon
       return [...others, ...note.fields.map(made), ...vary.map(made)];
     }
     case 'private':
-      return fields.some((field) => isField(field, 'cache-control')) ? fields : [...fields, made(['cache-control', 'private'])];
+      return fields.some((field) => isField(field, 'cache-control'))
+        ? fields
+        : [...fields, made(['cache-control', 'private'])];
     case 'guard-cookies':
       return fields.filter((field) => !isField(field, 'set-cookie') || !isEdgeSetCookie(field.value));
     case 'error-page':
