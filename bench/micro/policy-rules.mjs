@@ -61,9 +61,16 @@ const TEN = compiled([
   { response_headers: { set: { 'X-Frame-Options': 'DENY' }, remove: ['server'] } },
   { cors: { origins: ['https://app.example'], credentials: false, max_age_secs: 600 } },
 ]);
-const OTHERS = compiled(Array.from({ length: 10 }, (_, index) => ({ match: { path: [`/part-${index}/**`] }, deny: 404 })));
+const OTHERS = compiled(
+  Array.from({ length: 10 }, (_, index) => ({ match: { path: [`/part-${index}/**`] }, deny: 404 })),
+);
 const TOKEN = compiled([
-  { auth: { token_header: 'x-tunnel-token', tokens: [{ name: 'ci', sha256: digests.sha256Hex('0123456789abcdef0123456789abcdef') }] } },
+  {
+    auth: {
+      token_header: 'x-tunnel-token',
+      tokens: [{ name: 'ci', sha256: digests.sha256Hex('0123456789abcdef0123456789abcdef') }],
+    },
+  },
 ]);
 
 const limiter = new RequestLimiter(new LimiterBudget());

@@ -43,8 +43,8 @@ it('fields go, come and are replaced, and the path is another one', () => {
     set: [['X-A', 'ours']],
     add: [['Accept', 'text/html']],
   });
-  expect(seen(changed)).toEqual(['GET /new?q HTTP/1.1', 'Accept: */*', 'X-A: ours', 'Accept: text/html']);
-  expect(changed.text).toBe('GET /new?q HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nX-A: ours\r\nAccept: text/html\r\n\r\n');
+  expect(seen(changed)).toEqual(['GET /new?q HTTP/1.1', 'Accept:*/*', 'X-A: ours', 'Accept: text/html']);
+  expect(changed.text).toBe('GET /new?q HTTP/1.1\r\nHost: a\r\nAccept:*/*\r\nX-A: ours\r\nAccept: text/html\r\n\r\n');
 });
 
 it("a visitor's own word about who it is goes in every spelling", () => {

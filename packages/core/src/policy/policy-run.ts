@@ -26,7 +26,7 @@ import type {
   ResponseNote,
   RuleRef,
 } from './policy-step.ts';
-import { ChangeDraft, guardedIn } from './request-changes.ts';
+import { ChangeDraft, type FieldChanges, guardedIn } from './request-changes.ts';
 import { type PathPrefixes, rewrittenPath } from './rewrite-path.ts';
 import { type WebhookCheck, webhookCheck } from './webhook-signatures.ts';
 
@@ -182,10 +182,10 @@ export class Run implements PolicyState, SessionHolder {
         this.#change().service = action.service;
         return this.#goOn(rule, `to the service ${action.service}`);
       case 'request_headers':
-        this.#changeRequest(action.changes);
+        this.#change().change(action.constant ?? this.#filled(action.changes));
         return this.#goOn(rule, 'changes headers of the request');
       case 'response_headers':
-        this.#note(action.note ?? this.#headersNote(action.changes));
+        this.#note(action.note ?? { kind: 'headers', ...this.#filled(action.changes) });
         return this.#goOn(rule, 'changes headers of the answer');
       case 'cors':
         if (isPreflight(this.#request)) {
@@ -280,17 +280,10 @@ export class Run implements PolicyState, SessionHolder {
     return this.#goOn(rule, `asks for ${path}`);
   }
 
-  #changeRequest({ set, add, remove }: HeaderTemplates): void {
-    const draft = this.#change();
-    for (const name of remove) draft.remove(name);
-    for (const [name, value] of set) draft.set(name, headerValue(value, this.#request, this.#user));
-    for (const [name, value] of add) draft.add(name, headerValue(value, this.#request, this.#user));
-  }
-
-  #headersNote({ set, add, remove }: HeaderTemplates): ResponseNote {
+  #filled({ set, add, remove }: HeaderTemplates): FieldChanges {
     const fill = (pairs: HeaderTemplates['set']): HeaderPair[] =>
       pairs.map(([name, value]): HeaderPair => [name, headerValue(value, this.#request, this.#user)]);
-    return { kind: 'headers', set: fill(set), add: fill(add), remove };
+    return { remove, set: fill(set), add: fill(add) };
   }
 
   /** null: not known yet. */
