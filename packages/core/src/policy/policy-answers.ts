@@ -17,7 +17,7 @@ type PolicyCode =
   | 'POLICY_LOGIN_REFUSED'
   | 'POLICY_LOGIN_STATE';
 
-export interface AnswerExtras {
+interface AnswerExtras {
   readonly values?: FaultValues;
   readonly status?: number;
   readonly headers?: readonly HeaderPair[];

@@ -112,7 +112,7 @@ export class Run implements PolicyState, SessionHolder {
     }
     if (isOfPath) return this.#resumeLoginPath(event, nowMs);
     const outcome = rule === undefined ? null : this.#resumeRule(rule, event, nowMs);
-    if (outcome === null || outcome === 'list-over') return this.#undecided(rule, event);
+    if (outcome === null || outcome === 'list-over') return this.#misfit(rule, event);
     if (outcome !== 'next') return outcome;
     this.#at += 1;
     return this.go(nowMs);
@@ -320,7 +320,7 @@ export class Run implements PolicyState, SessionHolder {
   }
 
   #resumeLoginPath(event: PolicyEvent, nowMs: number): PolicyStep {
-    if (!isAnswerTo(event, this.waiting)) return this.#undecided(undefined, event);
+    if (!isAnswerTo(event, this.waiting)) return this.#misfit(undefined, event);
     const answer = resumeLoginPath(event, this);
     return answer === null ? this.#answerLoginPath(nowMs) : this.#answer(undefined, answer);
   }
@@ -350,7 +350,7 @@ export class Run implements PolicyState, SessionHolder {
   }
 
   /** An event that fits no need is a fault of ours: nobody comes in by it. */
-  #undecided(rule: CompiledRule | undefined, event: PolicyEvent): PolicyStep {
+  #misfit(rule: CompiledRule | undefined, event: PolicyEvent): PolicyStep {
     const internal = `policy: waited for ${this.waiting}, got ${event.kind}`;
     return this.#answer(rule, answerOfFault(new Fault('INTERNAL', {}, { internal })));
   }
