@@ -234,17 +234,7 @@ export { canonicalJson } from './policy/canonical-json.ts';
 export { changedHead } from './policy/changed-head.ts';
 export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { begin, decideConnection, resume } from './policy/evaluate.ts';
-export type {
-  FileAuth,
-  FileLogin,
-  FileMatch,
-  FilePolicy,
-  FilePolicyTable,
-  FileRule,
-  FileToken,
-  FileWebhook,
-  ReadPolicy,
-} from './policy/file-policy.ts';
+export type { FilePolicy, FileRule, ReadPolicy } from './policy/file-policy.ts';
 // policy: globs, path readings, networks, the match of a rule, the limiter
 export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
 export { limiterKeyOf } from './policy/limiter-key.ts';

@@ -1,4 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { Webhook } from 'standardwebhooks';
+import Stripe from 'stripe';
 import { expect, it } from 'vitest';
 import { utf8Bytes } from './bytes.ts';
 import { NOW, requestOf } from './policy.fixture.ts';
@@ -103,4 +105,18 @@ it('the head alone refuses what cannot be good, so that nothing is held for it',
 
 it('an empty token is no token of GitLab', () => {
   expect(isGood({ provider: 'gitlab', secrets: [''] }, [['x-gitlab-token', '']])).toBe(false);
+});
+
+it("what Stripe's and Standard Webhooks' own libraries sign is good", () => {
+  const stripe = new Stripe('sk_test_0').webhooks.generateTestHeaderString({
+    payload: BODY,
+    secret: NEW,
+    timestamp: SECS,
+  });
+  expect(isGood({ provider: 'stripe', secrets: [OLD, NEW] }, [['stripe-signature', stripe]])).toBe(true);
+  expect(isGood({ provider: 'stripe', secrets: [OLD] }, [['stripe-signature', stripe]])).toBe(false);
+  const standard = new Webhook(NEW).sign('msg_1', new Date(SECS * 1000), BODY);
+  const [id, time] = SIGNED.standard(NEW, SECS) as [HeaderPair, HeaderPair];
+  expect(isGood({ provider: 'standard', secrets: [OLD, NEW] }, [id, time, ['webhook-signature', standard]])).toBe(true);
+  expect(isGood({ provider: 'standard', secrets: [OLD] }, [id, time, ['webhook-signature', standard]])).toBe(false);
 });
