@@ -5,11 +5,12 @@ import { groupPick } from './group-pick.mjs';
 import { http1 } from './http1.mjs';
 import { measureOperation } from './measure.mjs';
 import { policyMatch } from './policy-match.mjs';
-import { policyRequest } from './policy-request.mjs';
+import { policyRules } from './policy-rules.mjs';
 
 const words = process.argv.slice(2);
-const all = [...frameParser, ...carrierWriter, ...http1, ...groupPick, ...policyMatch, ...policyRequest];
-const chosen = all.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
+const chosen = [...frameParser, ...carrierWriter, ...http1, ...groupPick, ...policyMatch, ...policyRules].filter(
+  ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
+);
 
 console.log(`node ${process.version}`);
 console.log(
