@@ -20,7 +20,7 @@ afterEach(() => rest.stop());
 /** A request that was answered. */
 const serve = (path: string, tunnel = web, replay: ReplaySource | null = null): CaptureRecorder => {
   const head = requestHead(`POST ${path}`, 'Authorization: Bearer hunter2', JSON_TYPE, 'Content-Length: 2');
-  const recorder = rest.captures.begin(tunnel, head, 100, 'chunks', replay) as CaptureRecorder;
+  const recorder = rest.captures.begin(tunnel, head, 100, 'chunks', { replay }) as CaptureRecorder;
   recorder.onRequestBody(Buffer.from('{}'), 0, 2);
   recorder.onRequestEnd();
   recorder.onResponseHead(responseHead(201, JSON_TYPE, 'Content-Length: 4'), 'chunks');

@@ -14,7 +14,6 @@ import type { NeedAbout } from './policy-driver.ts';
 import { PolicyGate } from './policy-gate.ts';
 
 export const policyOfRules = (rules: readonly Rule[], more: Partial<RoutePolicy & Policy> = {}): RoutePolicy => ({
-  id: 1,
   compiled: compilePolicy({ login: more.login ?? null, rules }, NODE_DIGESTS),
   revision: 0,
   hash: '0'.repeat(64),
