@@ -9,6 +9,8 @@ import type { Visitor, VisitorOwner } from './visitor.ts';
 class RefusingOwner implements VisitorOwner {
   /** No further request is read. */
   readonly isDraining = true;
+  /** It is answered before any rule. */
+  readonly policies = null;
   readonly #ingress: VisitorOwner;
   readonly #answer: OwnAnswer;
   readonly #visitors: Set<Visitor>;
@@ -25,6 +27,10 @@ class RefusingOwner implements VisitorOwner {
 
   get services(): VisitorOwner['services'] {
     return this.#ingress.services;
+  }
+
+  get heldBodies(): VisitorOwner['heldBodies'] {
+    return this.#ingress.heldBodies;
   }
 
   get headTimeoutMs(): number {
@@ -57,6 +63,8 @@ class RefusingOwner implements VisitorOwner {
 
   // Nothing of it is given to a tunnel.
   countRequest(): void {}
+
+  captureAnswered(): void {}
 
   countVisitor(): OwnAnswer {
     return this.#answer;
