@@ -4,11 +4,11 @@ import {
   LimiterBudget,
   limiterKeyOf,
   NetworkSet,
-  partFieldsOf,
   RequestLimiter,
   RequestReadings,
   readingsOf,
 } from '@tunnel/core';
+import { partFieldsOf } from '../../packages/core/src/http1/fields.ts';
 
 const NOW = 1_800_000_000_000;
 const NETWORKS = 1000;

@@ -125,6 +125,14 @@ export {
 } from './flows/flow-table.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { GroupDirectory } from './groups/group-directory.ts';
+export {
+  type BroughtStamp,
+  decideGroupPolicy,
+  groupPolicyWarning,
+  NO_POLICY_STAMP,
+  type PolicyStamp,
+  SHORT_HASH_CHARS,
+} from './groups/group-policy.ts';
 export { refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
 export {
@@ -253,6 +261,8 @@ export {
   outcomeOf,
   hasOtherTarget,
   isUpdate,
+  hasOtherTarget,
+  isUpdate,
   planReload,
   type ReloadOutcome,
   type ReloadPlan,
@@ -297,15 +307,14 @@ export {
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
 
+// policy: what a registration brings
+export { judgePolicy } from './policy/brought-policy.ts';
+
 // policy: rules at work
 export { changedHead } from './policy/changed-head.ts';
 export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { begin, decideConnection, resume } from './policy/evaluate.ts';
-export {
-  clearedCookies,
-  loginCookie,
-  pendingCookie,
-} from './policy/login-cookies.ts';
+export { clearedCookies, loginCookie, pendingCookie } from './policy/login-cookies.ts';
 export {
   CALLBACK_PATH,
   checkCallback,
@@ -316,8 +325,8 @@ export {
   sessionFrom,
   stateOf,
 } from './policy/login-machine.ts';
-export type { OnRule, PolicyLists } from './policy/policy-run.ts';
 export { renderPolicyAnswer } from './policy/policy-answers.ts';
+export type { OnRule, PolicyLists } from './policy/policy-run.ts';
 export { notedHead, notedOwn } from './policy/response-notes.ts';
 
 // policy: globs, path readings, networks, the match of a rule, the limiter
@@ -341,11 +350,14 @@ export type {
   FileWebhook,
   ReadPolicy,
 } from './policy/file-policy.ts';
-export { actionOf } from './policy/policy.ts';
 export type * from './policy/policy.ts';
+export { actionOf } from './policy/policy.ts';
 export { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy/policy-checks.ts';
 export { policyHash } from './policy/policy-hash.ts';
 export { type PolicyProblem, problemsOfIssues, problemText } from './policy/policy-problems.ts';
 export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
 export type * from './policy/policy-step.ts';
 export { guardWords, summaryOf } from './policy/rule-summary.ts';
+
+// policy: what whoever reads one must know of its bounds
+export { CORE_LIMITS } from './limits.ts';

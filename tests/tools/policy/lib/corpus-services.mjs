@@ -1,0 +1,100 @@
+// Services that read a path each in their own way, and say which part of theirs it is: `admin`, `public` or `other`.
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join, posix } from 'node:path';
+import express from 'express';
+import { throwAwayFolder } from '../../../../bench/lib/children.mjs';
+
+const PARTS = ['admin', 'public'];
+
+const partOf = (path) => PARTS.find((part) => path === `/${part}` || path.startsWith(`/${part}/`)) ?? 'other';
+const pathOf = ({ url }) => url.split('?', 1)[0];
+
+/** A request that cannot be read is nobody's part. */
+const guarded = (read) => (request) => {
+  try {
+    return read(request);
+  } catch {
+    return 'other';
+  }
+};
+
+/** As Tomcat and Spring do: parameters of segments are cut off, then it is decoded, then resolved. */
+const cutting = guarded((request) => {
+  const cut = pathOf(request)
+    .split('/')
+    .map((segment) => segment.split(';', 1)[0])
+    .join('/');
+  return partOf(posix.normalize(decodeURIComponent(cut)));
+});
+
+/** The other order: decoded, then cut, and without case. */
+const cuttingLate = guarded((request) => {
+  const decoded = decodeURIComponent(pathOf(request)).toLowerCase();
+  const cut = decoded.split('/').map((segment) => segment.split(';', 1)[0]);
+  return partOf(posix.normalize(cut.join('/')));
+});
+
+/** As many programs do it: against a base, where `\` is `/`, `%2e` is `.` and `//x` is a host. */
+const byUrl = guarded((request) => partOf(decodeURIComponent(new URL(request.url, 'http://service.invalid').pathname)));
+
+/** Resolved, never decoded. */
+const undecoded = guarded((request) => partOf(posix.normalize(pathOf(request))));
+
+/** Real files below a real folder; `\` separates where files do so. */
+const files = (isWindows) => {
+  const root = throwAwayFolder();
+  for (const part of [...PARTS, 'other']) {
+    mkdirSync(join(root, part), { recursive: true });
+    writeFileSync(join(root, part, 'part'), part);
+  }
+  return guarded((request) => {
+    const decoded = decodeURIComponent(pathOf(request));
+    const path = posix.normalize(isWindows ? decoded.replaceAll('\\', '/').toLowerCase() : decoded);
+    const [, folder = ''] = path.split('/');
+    return folder === '' || folder === '..' ? 'other' : readFileSync(join(root, folder, 'part'), 'utf8');
+  });
+};
+
+const answer = (response, part, target) => {
+  const body = JSON.stringify({ part, target });
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body);
+};
+
+/** Express as it is used: parts of a site as middleware. */
+const expressApp = (seen) => {
+  const app = express();
+  for (const part of PARTS) app.use(`/${part}`, (request, response) => seen(request, response, part));
+  app.use((request, response) => seen(request, response, 'other'));
+  app.use((_error, request, response, _next) => seen(request, response, 'other'));
+  return app;
+};
+
+const READERS = {
+  cutting,
+  'cutting-late': cuttingLate,
+  url: byUrl,
+  undecoded,
+  files: files(false),
+  'files-windows': files(true),
+};
+
+export const SERVICES = ['express', ...Object.keys(READERS)];
+
+/** `visits`: what came, and for which part it was taken. */
+export async function startService(name) {
+  const visits = [];
+  const seen = (request, response, part) => {
+    const target = request.originalUrl ?? request.url;
+    visits.push({ part, target, auth: request.headers['x-tunnel-auth'] ?? null });
+    answer(response, part, target);
+  };
+  const reader = READERS[name];
+  const server = createServer(
+    name === 'express' ? expressApp(seen) : (request, response) => seen(request, response, reader(request)),
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { name, visits, port: server.address().port };
+}

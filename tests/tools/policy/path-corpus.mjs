@@ -1,0 +1,151 @@
+// Every spelling of /admin of the corpus (packages/core/src/policy/path-corpus.json) against deny, auth and allow rules, over HTTP/1.1 and HTTP/2, in
+// front of services that read paths each in their own way, a real Express among them. None may reach the admin part, and whatever passes
+// arrives to the byte.
+import { readFileSync } from 'node:fs';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { ROOT } from '../../../scripts/lib/paths.mjs';
+import { startEdge } from '../groups/lib/edge.mjs';
+import { inParallel } from '../groups/lib/in-parallel.mjs';
+import { runScript } from '../groups/lib/script.mjs';
+import { SERVICES, startService } from './lib/corpus-services.mjs';
+import { startTunnels } from './lib/policy-client.mjs';
+
+const USAGE = `usage: node tests/tools/policy/path-corpus.mjs [--at-once N]
+Each spelling at each rule and service, 16 at a time (--at-once).`;
+
+const CORPUS = JSON.parse(readFileSync(join(ROOT, 'packages/core/src/policy/path-corpus.json'), 'utf8'));
+const CERT = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
+const KEY = join(ROOT, 'packages/testkit/fixtures/tls/key.pem');
+const TOKEN = 'a-token-of-more-than-20-characters';
+const TIMEOUT_MS = 20_000;
+const WRONG_SHOWN = 10;
+
+const auth = { tokens: [{ name: 'ci', token: TOKEN }] };
+/** `statusOf`: of a spelling by what it must do; 200: the service answers. */
+const POLICIES = {
+  deny: {
+    rules: [{ match: { path: ['/admin/**'] }, deny: true }],
+    statusOf: { hide: 403, pass: 200, allow: 200, refuse: 400 },
+  },
+  auth: {
+    rules: [{ match: { path: ['/admin/**'] }, auth }],
+    statusOf: { hide: 401, pass: 200, allow: 200, refuse: 400 },
+  },
+  allow: {
+    rules: [{ match: { path: ['/public/**'] }, allow: true }, { auth }],
+    statusOf: { hide: 401, pass: 401, allow: 200, refuse: 400 },
+  },
+};
+
+/** By hand: a library would tidy the target up. `{ status, body }`. */
+const askHttp1 = (port, host, target, headers = {}) =>
+  new Promise((resolve, reject) => {
+    const lines = Object.entries({ host, connection: 'close', ...headers }).map(([name, value]) => `${name}: ${value}`);
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.write(`GET ${target.replace('{host}', host)} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1');
+    });
+    let text = '';
+    socket.setEncoding('latin1').on('data', (part) => {
+      text += part;
+    });
+    socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error(`no answer to ${target}`)));
+    socket.on('error', reject);
+    socket.on('end', () => {
+      const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);
+      resolve({ status, body: text.slice(text.indexOf('\r\n\r\n') + 4) });
+      socket.destroy();
+    });
+  });
+
+/** A reset is status 0: nothing was served. */
+const askHttp2 = (session, host, target) =>
+  new Promise((resolve) => {
+    const stream = session.request({ ':path': target, ':authority': host });
+    let status = 0;
+    let body = '';
+    stream.setEncoding('utf8');
+    stream.on('response', (head) => {
+      status = head[':status'];
+    });
+    stream.on('data', (part) => {
+      body += part;
+    });
+    stream.setTimeout(TIMEOUT_MS, () => stream.close());
+    stream.on('error', () => {});
+    stream.on('close', () => resolve({ status, body }));
+    stream.end();
+  });
+
+/** Why the answer is wrong, or null. */
+const wrongOf = ({ status, body }, { target, path, must }, policy, isHttp2) => {
+  const wanted = policy.statusOf[must];
+  if (isHttp2 && must === 'refuse') return status === 0 || status === 400 ? null : `${target}: ${status}`;
+  if (status !== wanted) return `${target}: ${status} instead of ${wanted}`;
+  if (wanted !== 200) return null;
+  const got = JSON.parse(body).target;
+  return got === path ? null : `${target} arrived as ${got}`;
+};
+
+const tunnelsOf = (services) =>
+  Object.entries(POLICIES).flatMap(([kind, { rules }]) =>
+    services.map(({ name, port }) => ({ name: `${kind}-${name}`, port, policy: rules })),
+  );
+
+async function tryTunnel({ edge, host, policy, atOnce }) {
+  const wrong = [];
+  await inParallel(CORPUS.length, atOnce, async (index) => {
+    const spelling = CORPUS[index];
+    const problem = wrongOf(await askHttp1(edge.httpPort, host, spelling.target), spelling, policy, false);
+    if (problem !== null) wrong.push(problem);
+  });
+  const session = connectHttp2(`https://localhost:${new URL(edge.run.https_url).port}`, { ca: readFileSync(CERT) });
+  session.on('error', () => {});
+  // What is no request at all may end the connection: those go last.
+  const ordered = CORPUS.filter(({ target }) => !target.includes('{host}')).toSorted(
+    (a, b) => Number(a.must === 'refuse') - Number(b.must === 'refuse'),
+  );
+  for (const spelling of ordered) {
+    if (session.destroyed) break;
+    const problem = wrongOf(await askHttp2(session, host, spelling.target), spelling, policy, true);
+    if (problem !== null) wrong.push(`HTTP/2 ${problem}`);
+  }
+  session.destroy();
+  return wrong;
+}
+
+await runScript(
+  { name: 'path-corpus', usage: USAGE, options: { 'at-once': 16 }, limitSecs: () => 300 },
+  async ({ values, say, check }) => {
+    const tables = `[tls]\ncert_path = "${CERT}"\nkey_path = "${KEY}"`;
+    const edge = await startEdge({ serverLines: 'plain_http = "proxy"', tables });
+    const services = await Promise.all(SERVICES.map(startService));
+    const tunnels = tunnelsOf(services);
+    const client = await startTunnels(edge, tunnels, ['tls: true', `ca_file: ${CERT}`]);
+    const hidden = CORPUS.filter(({ must }) => must === 'hide').length;
+    say(`${CORPUS.length} spellings, ${hidden} of /admin, at ${tunnels.length} tunnels`);
+
+    for (const service of services) {
+      const host = client.hostOf(`auth-${service.name}`);
+      const { status, body } = await askHttp1(edge.httpPort, host, '/admin', { 'x-tunnel-token': TOKEN });
+      check(status === 200 && JSON.parse(body).part === 'admin', `${service.name} has an admin part, for those with the token`);
+      service.visits.length = 0;
+    }
+    for (const [kind, policy] of Object.entries(POLICIES)) {
+      for (const service of services) {
+        const host = client.hostOf(`${kind}-${service.name}`);
+        const wrong = await tryTunnel({ edge, host, policy, atOnce: values['at-once'] });
+        for (const line of wrong.slice(0, WRONG_SHOWN)) say(`${kind}, ${service.name}: ${line}`);
+        check(wrong.length === 0, `${kind} before ${service.name}: ${wrong.length} wrong answers`);
+        const reached = service.visits.filter(({ part }) => part === 'admin');
+        for (const { target } of reached.slice(0, WRONG_SHOWN)) say(`${kind}, ${service.name}: reached by ${target}`);
+        check(reached.length === 0, `${kind} before ${service.name}: ${reached.length} reached the admin part`);
+        service.visits.length = 0;
+      }
+    }
+    await client.stop();
+    await edge.close();
+    return `none of ${hidden} spellings got through at ${tunnels.length} tunnels, over HTTP/1.1 and HTTP/2`;
+  },
+);
