@@ -35,16 +35,18 @@ export const ENTRY = /^(?:index|main|stack-main|complete-main)\.tsx?$/;
  */
 export const FOLDER_MAY_IMPORT = {
   edge: {
-    admin: ['control', 'ingress', 'routing', 'upstream', 'capture', 'backend'],
+    admin: ['control', 'ingress', 'policy', 'routing', 'upstream', 'capture', 'backend'],
     alerts: ['control', 'ingress', 'routing', 'upstream', 'capture', 'backend'],
-    control: ['ingress', 'routing', 'upstream', 'backend'],
+    control: ['ingress', 'policy', 'routing', 'upstream', 'backend'],
     // The table of the kinds of tunnels, above their folders.
-    ingress: ['routing', 'upstream', 'backend'],
-    'ingress/tcp': ['ingress/tls', 'routing', 'upstream', 'backend'],
-    'ingress/udp': ['routing', 'upstream', 'backend'],
+    ingress: ['policy', 'routing', 'upstream', 'backend'],
+    'ingress/tcp': ['ingress/tls', 'policy', 'routing', 'upstream', 'backend'],
+    'ingress/udp': ['policy', 'routing', 'upstream', 'backend'],
     'ingress/p2p': ['routing', 'upstream', 'backend'],
-    'ingress/http': ['ingress/tls', 'routing', 'upstream', 'backend'],
+    'ingress/http': ['ingress/tls', 'policy', 'routing', 'upstream', 'backend'],
     'ingress/tls': ['routing', 'upstream', 'backend'],
+    // The rules run here for a route, and know nothing of who reads the visitor.
+    policy: ['routing', 'upstream', 'backend'],
     routing: ['upstream', 'backend'],
     upstream: ['backend'],
     // It is fed through an interface of upstream's: nothing on the way of a request knows that it is there.

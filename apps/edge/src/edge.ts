@@ -29,10 +29,12 @@ import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import { DatagramPorts } from './control/datagram-ports.ts';
 import type { Edge, EdgeDeps } from './edge-interface.ts';
+import { httpUrl } from './ingress/http/http-listeners.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges, switchedOff } from './ingress/kinds.ts';
 import { Certificate, secureOptionsOf } from './ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from './limits.ts';
+import { EdgePolicies } from './edge-policies.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups } from './routing/groups.ts';
@@ -60,6 +62,7 @@ class ComposedEdge implements Edge {
   readonly #backend: Backend;
   readonly #failures: AuthFailures;
   readonly #captures: CaptureStore;
+  readonly #policies: EdgePolicies;
   readonly #tunnels: Registry;
   readonly #names: NameRegistry;
   readonly #ingress: Ingress;
@@ -98,7 +101,9 @@ class ComposedEdge implements Edge {
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
     // What there is to be reached. Captures see tunnels come and go: theirs go with them.
     this.#captures = new CaptureStore({ ...config.capture, clock, runId: randomInt(36 ** 5).toString(36) });
-    this.#tunnels = new Registry(this.#captures);
+    const edgeUrl = () => httpUrl(this.#ingress.httpListeners.publicHttp, `edge.${config.server.domain}`);
+    this.#policies = new EdgePolicies(config, { ...deps, edgeUrl });
+    this.#tunnels = new Registry([this.#captures, this.#policies.store]);
     this.#names = new NameRegistry({ clock, random: deps.random ?? secureRandom });
     // Where visitors come in.
     this.#ingress = this.#makeIngress();
@@ -211,6 +216,7 @@ class ComposedEdge implements Edge {
     await this.#ingress.drain(this.#drainMs);
     await this.#control.end();
     this.#alerts.close();
+    this.#policies.close();
   }
 
   // ---- the parts ----
@@ -245,6 +251,9 @@ class ComposedEdge implements Edge {
       clients: { takeOver: (...connection) => this.#control.takeOver(...connection) },
       gate: this.#connections.gate,
       captures: this.#captures,
+      policies: this.#policies.gate,
+      heldBodies: this.#policies.heldBodies,
+      bounce: this.#policies.bounce,
       clock,
       logger,
       report: this.#internalErrors.report,
@@ -269,7 +278,8 @@ class ComposedEdge implements Edge {
     const { server, limits, region, load_balancing } = this.#config;
     const { clock, logger } = this.#deps;
     const [tunnels, endpoints, returning] = [this.#tunnels, this.#endpoints, this.#returning];
-    const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts, this.#lastAlerts)];
+    const { store: policies, loginProviders } = this.#policies;
+    const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts, this.#lastAlerts), policies];
     return new ControlPlane({
       host: server.host,
       port: server.control_port,
@@ -285,9 +295,9 @@ class ComposedEdge implements Edge {
       backend: this.#backend,
       failures: this.#failures,
       endpoints,
-      groups: new Groups({ clock, logger, endpoints, tunnels, returning, watchers }),
+      groups: new Groups({ clock, logger, endpoints, tunnels, policies, returning, watchers }),
       ...{ peers: this.#ingress.peers, relays: this.#ingress.relays, udp: this.#ingress.ports.udp },
-      tunnels,
+      ...{ tunnels, policies, loginProviders },
       returning,
       loadBalancing: load_balancing.enabled,
       switchedOff: switchedOff(this.#config),
@@ -320,6 +330,7 @@ class ComposedEdge implements Edge {
       restarts: this.#deps.restarts ?? null,
       platformSeries: platform === undefined ? null : platformSeriesOf(platform),
       sseConsumers: () => this.#feed.consumers,
+      policy: this.#policies.figures,
       loadBalancing: load_balancing.enabled
         ? { groups: this.#groupMetrics, alerts: this.#alerts.totals, droppedAlerts: this.#alerts.dropped }
         : null,
@@ -352,6 +363,7 @@ class ComposedEdge implements Edge {
         peers: this.#ingress.peers,
         datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),
         closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
+        operatorRules: this.#policies.operatorRules,
         captures: new CaptureService({ store, tunnels, replays }),
         status: () => ({
           sessions: control.figures.sessions,

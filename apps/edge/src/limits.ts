@@ -115,6 +115,14 @@ export const EDGE_LIMITS = {
   HTTP_EARLY_BYTES: 64 * KiB,
   /** how long it may take to find out where a request goes */
   HTTP_ROUTE_TIMEOUT_MS: 10_000,
+  /** how long the rules of a tunnel may take for one request: a password, a key set, a login at its provider, or a body that is held */
+  POLICY_DECISION_TIMEOUT_MS: 60_000,
+  /** a body that is held for a signature: one that is not whole by then is cut off with its visitor */
+  POLICY_HELD_BODY_MS: 30_000,
+  /** bytes of all such bodies of an edge; one that finds no room is answered 503 */
+  POLICY_HELD_BYTES_MAX: 64 * MiB,
+  /** a held body is passed on in pieces of this size, as fast as its service takes them */
+  POLICY_HELD_PIECE_BYTES: 64 * KiB,
   /** a visitor that takes no byte of its answer for so long while bytes wait is reset; the largest gap of a poor mobile network is far below */
   HTTP_SEND_TIMEOUT_MS: 300_000,
   /** an upload that its service does not take: without a byte either way for so long both sides are reset */
@@ -189,6 +197,8 @@ export const EDGE_LIMITS = {
   // --- captured requests ---
   /** the last requests of a tunnel that are kept for a look and a replay */
   CAPTURES_PER_TUNNEL: 200,
+  /** of these that a rule has answered: strangers at the door do not push out those who came in */
+  CAPTURES_ANSWERED_PER_TUNNEL: 50,
   /** of each body, from its beginning: most of what a person reads, and of what can be sent again */
   CAPTURE_BODY_MAX_BYTES: 16 * KiB,
   /** heads and bodies of one tunnel’s kept requests; the oldest go first */
@@ -288,6 +298,67 @@ export const EDGE_LIMITS = {
   GROUP_SERIES_KEPT_MS: 300_000,
   /** groups whose metrics outlive them; the oldest go first */
   GROUP_SERIES_KEPT_MAX: 10_000,
+
+  // --- policies: what is kept of them ---
+  /** all policies of an edge as JSON, equal ones once, with those that a lost client may come back to; further ones are refused */
+  POLICIES_MAX_BYTES: 128 * MiB,
+  // --- policies: passwords, logins and providers ---
+  /** passwords checked at once: the thread pool has four threads, and names are looked up with the same */
+  PASSWORD_CHECKS_AT_ONCE: 2,
+  /** passwords that wait for that; further ones are told to come again */
+  PASSWORD_CHECKS_WAITING_MAX: 64,
+  /** after which they are told to */
+  PASSWORD_BUSY_RETRY_SECS: 2,
+  /** a password that was right is not checked again before this */
+  PASSWORD_KNOWN_MS: 600_000,
+  /** wrong passwords of one address at one tunnel within a minute; then nobody unknown is checked for it */
+  PASSWORD_FAILURES_PER_MINUTE: 10,
+  /** addresses, each at a tunnel, whose wrong passwords are remembered; the oldest is forgotten first */
+  PASSWORD_FAILURES_KEPT_MAX: 100_000,
+  /** entries of each cache of policies: known passwords, opened login cookies, verified tokens; the least used go first */
+  POLICY_CACHE_ENTRIES_MAX: 10_000,
+  /** characters that the entries of one such cache may hold together */
+  POLICY_CACHE_CHARS_MAX: 16 * MiB,
+  /** an opened login cookie is not opened again before this */
+  LOGIN_COOKIE_KNOWN_MS: 600_000,
+  /** a sealed cookie with its name: browsers keep no longer one */
+  LOGIN_COOKIE_MAX_BYTES: 4 * KiB,
+  /** logins that have ended, kept so that none ends twice; the oldest is forgotten first */
+  LOGINS_USED_KEPT_MAX: 10_000,
+  /** keys that were derived from the login secrets: one for each host, owner and provider; the least used go first */
+  LOGIN_KEYS_KEPT_MAX: 10_000,
+  /** a verified token is not verified again before this */
+  JWT_KNOWN_MS: 300_000,
+  /** a longer token is not looked at */
+  JWT_MAX_CHARS: 8 * KiB,
+  /** keys of a set that are tried for a token that names none of them */
+  JWT_KEYS_TRIED_MAX: 8,
+  /** how far the clocks of a provider and of the edge may differ */
+  JWT_SKEW_SECS: 30,
+  /** a call to a provider that is not answered by then has failed, its wait for others included */
+  PROVIDER_CALL_MS: 5000,
+  /** no answer of a provider is longer */
+  PROVIDER_ANSWER_MAX_BYTES: 256 * KiB,
+  /** calls to one provider at once */
+  PROVIDER_CALLS_AT_ONCE: 4,
+  /** calls that wait for that; further ones fail at once */
+  PROVIDER_CALLS_WAITING_MAX: 64,
+  /** calls to all providers at once, each with a socket */
+  PROVIDER_CALLS_TOTAL_MAX: 128,
+  /** what a provider says of itself is asked for again after this */
+  PROVIDER_METADATA_FRESH_MS: 3600 * 1000,
+  /** its keys are asked for again after this */
+  PROVIDER_KEYS_FRESH_MS: 600_000,
+  /** both are good for this long while it is away */
+  PROVIDER_STALE_MS: 24 * 3600 * 1000,
+  /** a token that names an unknown key has the keys asked for again, but not more often than this; nor is a provider that is away asked more often while old answers are good */
+  PROVIDER_KEYS_AGAIN_MS: 10_000,
+  /** one that is away and of which nothing is known is not asked again before this */
+  PROVIDER_RETRY_MS: 1000,
+  /** documents of providers that are kept; the least used go first */
+  PROVIDER_DOCUMENTS_MAX: 1000,
+  /** how often limiters are looked through for keys that are idle */
+  LIMITER_SWEEP_MS: 30_000,
 
   // --- an edge and its platform ---
   /** a call to the platform that is not answered by then has failed */

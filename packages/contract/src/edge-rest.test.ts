@@ -17,6 +17,7 @@ const tunnel = {
   request_count: 0,
   bytes_proxied: 0,
   connected_since: '2026-01-02T03:04:05.678Z',
+  policy: { rules: 2, actions: ['auth'], revision: 0, hash_short: '1f3a9c02' },
 };
 
 it('a tunnel has exactly the fields of the contract', () => {

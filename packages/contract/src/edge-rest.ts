@@ -1,6 +1,7 @@
 // The edge's REST: what `GET /api/...` on the api port answers, and the captured requests that the platform passes on. The OpenAPI
 // document is made from these schemas.
 import * as z from 'zod';
+import { capturedPolicy, policySummary } from './edge-policy.ts';
 
 /** How a tunnel's protocol is shown: a local service that speaks TLS is still an http tunnel to everybody outside. */
 export const shownProtocol = z.enum(['http', 'tcp', 'udp', 'p2p']);
@@ -53,6 +54,10 @@ export const edgeTunnel = z
         'Bytes carried both ways, without framing and TLS; counted while they flow. p2p: relayed ones alone.',
     }),
     connected_since: z.iso.datetime(),
+    policy: policySummary
+      .nullable()
+      .optional()
+      .meta({ description: 'null: open to everyone. Left out: the edge does not know policies.' }),
   })
   .meta({ id: 'Tunnel' });
 export type EdgeTunnel = z.infer<typeof edgeTunnel>;
@@ -83,11 +88,11 @@ export const capturedRequest = z
     tunnel_id: z.string().meta({ description: 'The tunnel that served it: in a group, the member.' }),
     at: z.iso.datetime().meta({ description: 'When its head came.' }),
     method: z.string(),
-    path: z.string().meta({ description: 'With its query; secrets in it are redacted.' }),
+    path: z.string().meta({ description: 'As the visitor asked, with its query; secrets in it are redacted.' }),
     status: z.int().nullable().meta({ description: 'null: no answer yet, or none before the visitor left.' }),
     duration_ms: z.number().min(0).nullable().meta({ description: 'null: it is under way.' }),
     request_headers: headers.meta({ description: 'Names in lower case; secrets are redacted.' }),
-    response_headers: headers.meta({ description: 'Of the local service; empty when the edge itself answered.' }),
+    response_headers: headers.meta({ description: 'Of the local service, or of the rule that answered; empty when there was neither.' }),
     request_size: size.meta({ description: 'Bytes of the body, as far as it came.' }),
     response_size: size.meta({ description: 'Bytes of the body, as far as it came.' }),
     request_body: body.meta({
@@ -99,6 +104,10 @@ export const capturedRequest = z
     replayable: z.boolean().meta({ description: 'It was kept whole, and can be sent again.' }),
     replay_of: z.string().optional().meta({ description: 'It was sent by a replay: the id of the original.' }),
     edited: z.boolean().optional().meta({ description: 'The replay was edited before it was sent.' }),
+    policy: capturedPolicy
+      .nullable()
+      .optional()
+      .meta({ description: 'What the rules of the tunnel did; null: there are none. Left out: the edge does not know policies.' }),
   })
   .meta({ id: 'CapturedRequest' });
 export type CapturedRequest = z.infer<typeof capturedRequest>;

@@ -9,6 +9,13 @@ export {
 } from './api-error.ts';
 export * from './edge-link.ts';
 export {
+  type CapturedPolicy,
+  type PolicySummary,
+  type ShownRule,
+  type TunnelPolicy,
+  tunnelPolicy,
+} from './edge-policy.ts';
+export {
   type AwaitedRequest,
   awaitedRequest,
   CAPTURE_LIST_LIMIT,

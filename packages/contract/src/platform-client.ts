@@ -1,5 +1,6 @@
 // The platform API as typed calls over a fetch that is given. Tokens are the caller's: to keep, and to renew when they run out.
 import type * as z from 'zod';
+import { type TunnelPolicy, tunnelPolicy } from './edge-policy.ts';
 import {
   type CapturedRequest,
   type CaptureList,
@@ -209,7 +210,7 @@ export class PlatformClient {
     return this.#get(tunnelPath(id), tunnelLogEntry);
   }
 
-  requests(id: string, query: { readonly limit?: number } = {}): Promise<CaptureList> {
+  requests(id: string, query: { readonly limit?: number; readonly answered?: boolean } = {}): Promise<CaptureList> {
     return this.#get(`${tunnelPath(id)}/requests${queryText(query)}`, captureList);
   }
 
@@ -221,6 +222,10 @@ export class PlatformClient {
 
   healthEvents(id: string): Promise<HealthEvent[]> {
     return this.#get(`${tunnelPath(id)}/health-events`, healthEvents);
+  }
+
+  policy(id: string): Promise<TunnelPolicy> {
+    return this.#get(`${tunnelPath(id)}/policy`, tunnelPolicy);
   }
 
   flows(id: string): Promise<EdgeFlows> {

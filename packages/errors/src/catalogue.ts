@@ -100,6 +100,7 @@ export const CATALOGUE = {
   // --- policies: who may visit a tunnel. Visitors are told that they were turned away, and by no word what the rules are ---
   POLICY_INVALID: entry(400, false, '{reason}', 'Correct the policy of the tunnel; `tunnel policy check` looks at it without connecting.'),
   POLICY_UNSUPPORTED: entry(400, false, "this edge does not know policies: tunnel '{name}' was not opened", 'Update the edge, or take the policy away: the tunnel is then open to everyone.'),
+  POLICY_ABSENT: entry(404, false, 'this tunnel has no policy', 'Everyone who knows its address may visit it; docs/policy.md shows how to change that.'),
   POLICY_DENIED: entry(403, false, 'the rules of this tunnel do not let this request in', 'Ask the owner of the tunnel. Is it yours? `tunnel policy test` shows which rule it was.'),
   POLICY_UNAUTHENTICATED: entry(401, false, 'this tunnel wants to know who you are', 'Send the password or token that its owner gave you, or sign in with a browser.'),
   POLICY_RATE_LIMITED: entry(429, true, 'too many requests', 'Wait for the seconds that Retry-After names, then try again.'),

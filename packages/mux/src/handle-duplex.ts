@@ -77,6 +77,22 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     return this.#peerName().port;
   }
 
+  /** What the peer reached; undefined: it is gone already. */
+  get localAddress(): string | undefined {
+    return this.#ownName().address;
+  }
+
+  get localPort(): number | undefined {
+    return this.#ownName().port;
+  }
+
+  /** Few ask, and each at most once. */
+  #ownName(): PeerName {
+    const name: PeerName = {};
+    if (!this.#isClosed) this.wire.getsockname?.(name);
+    return name;
+  }
+
   /** Asked of the kernel once. */
   #peerName(): PeerName {
     if (this.#peer === null) {

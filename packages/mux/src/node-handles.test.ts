@@ -101,13 +101,14 @@ describe('findHandles', () => {
 });
 
 describe('accepting', () => {
-  it('knows whose each is, over IPv4 and IPv6', async () => {
+  it('knows whose each is and what it reached, over IPv4 and IPv6', async () => {
     for (const host of ['127.0.0.1', '::1']) {
       const { port, accepted } = await listen(host);
       const peer = net.connect({ host, port });
       cleanups.push(() => peer.destroy());
       await eventually(() => expect([accepted.length, peer.connecting]).toEqual([1, false]));
       expect([accepted[0]?.remoteAddress, accepted[0]?.remotePort]).toEqual([host, peer.localPort]);
+      expect([accepted[0]?.localAddress, accepted[0]?.localPort]).toEqual([host, port]);
     }
   });
 

@@ -160,7 +160,7 @@ const tunnelRegistered = z.object({
   public_url: address,
   assigned_port: port.optional(),
   warnings: z.array(textForPeople).max(100).default([]),
-  /** Of the policy and the services that are in force: a client that brought a policy and is not answered with its hash takes the tunnel back. */
+  /** Of the policy and the services that the client sent, as the edge has read them: one that brought a policy and is not answered with its hash takes the tunnel back. */
   policy_hash: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits')

@@ -11,6 +11,7 @@ export { readConfigText } from './config/file-layers.ts';
 export { pathFrom } from './config/path-from.ts';
 export { PolicySource, readPolicySource } from './config/policy-source.ts';
 export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
+export { type PlainPassword, type PolicyPath, resolvePolicy } from './config/resolve-policy.ts';
 export { loadServerConfig } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';
 export {
@@ -20,6 +21,7 @@ export {
   isPublic,
   likelyParts,
 } from './config/server-warnings.ts';
+export { isShownPolicyKey } from './config/shown-policy-keys.ts';
 export { tunnelNames } from './config/tunnel-names.ts';
 export { descriptorLimit } from './descriptor-limit.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';

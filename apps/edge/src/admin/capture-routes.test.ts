@@ -88,6 +88,25 @@ describe('GET requests, 200', () => {
     expect((await list('', ADMIN_TOKEN)).requests[0]?.request_body).toBe('{}');
   });
 
+  it('tells those that a rule answered from those that the service got, and shows either alone', async () => {
+    serve('/open').policy = { answered_by: null, matched: [2], user: 'ann@example.com' };
+    const denied = serve('/admin');
+    denied.policy = { answered_by: { index: 1, name: 'office', action: 'deny' }, matched: [1], user: null };
+    serve('/rewritten').askedPath = '/v1/rewritten?token=hunter2';
+    const paths = async (query: string) => (await list(query)).requests.map(({ path }) => path);
+    expect(await paths('')).toEqual(['/v1/rewritten?token=[redacted]', '/admin', '/open']);
+    expect(await paths('?answered=false')).toEqual(['/v1/rewritten?token=[redacted]', '/open']);
+    const { requests, truncated } = await list('?answered=true&limit=1');
+    expect([requests, truncated]).toEqual([
+      [expect.objectContaining({ path: '/admin', replayable: false, policy: denied.policy })],
+      false,
+    ]);
+    expect((await list('?answered=false&limit=1')).truncated).toBe(true);
+    expect((await list()).requests.map(({ policy }) => policy?.user)).toEqual([undefined, null, 'ann@example.com']);
+    const bad = await rest.request('/api/tunnels/tun_web/requests?answered=maybe', { token: ALICE_KEY });
+    expect(await expectError(bad, 400, 'API_BAD_REQUEST')).toContain("answered must be one of true, false, got 'maybe'");
+  });
+
   it('works after the tunnel’s end, for its owner', async () => {
     serve('/last');
     rest.tunnels.delete('tun_web');

@@ -9,7 +9,7 @@ import {
   REQUEST_WAIT_SECS,
   replayEdit,
 } from '@tunnel/contract';
-import { boundedInteger, emptyBodyIsNone } from '@tunnel/http-shell';
+import { boundedInteger, choiceParameter, emptyBodyIsNone } from '@tunnel/http-shell';
 import {
   json,
   keyRefusals,
@@ -40,6 +40,11 @@ const listCapturesRoute = createRoute({
         default: whenAbsent,
         description: 'How many at most.',
       }),
+      answered: choiceParameter(
+        'answered',
+        ['true', 'false'],
+        'true: only those that a rule of the tunnel answered. false: only those that its service got.',
+      ),
     }),
   },
   responses: {
@@ -136,8 +141,11 @@ export const addCaptureRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependenci
   app.use(replay, emptyBodyIsNone);
 
   app.openapi(listCapturesRoute, async (context) => {
-    const limit = boundedInteger('limit', context.req.valid('query').limit, CAPTURE_LIST_LIMIT);
-    return context.json(await captures.list(context.get('caller'), context.req.valid('param').id, limit), 200);
+    const { limit, answered } = context.req.valid('query');
+    const most = boundedInteger('limit', limit, CAPTURE_LIST_LIMIT);
+    const isAnswered = answered === undefined ? undefined : answered === 'true';
+    const { id } = context.req.valid('param');
+    return context.json(await captures.list(context.get('caller'), id, most, isAnswered), 200);
   });
   // Before the one with an id in the same place.
   app.openapi(awaitRoute, async (context) => {

@@ -39,6 +39,10 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     platformSeries: null,
     sseConsumers: () => 0,
     admission: openGate().admission,
+    policy: {
+      ...{ answers: () => [], passwordChecks: () => ({}), providerRequests: () => ({}) },
+      ...{ limiterKeys: () => 0, heldBytes: () => 0 },
+    },
     loadBalancing: groups === null ? null : { groups, alerts, droppedAlerts: { group: 0, account: 2 } },
   });
 

@@ -1,17 +1,27 @@
 // Groups for tests of what people see of them: the real driver and machine, without ports, names and clients behind them.
 
-import { GroupDirectory, MemberHealth, type Owner, type ProbeKind, type TunnelGroup } from '@tunnel/core';
+import {
+  GroupDirectory,
+  MemberHealth,
+  NO_POLICY_STAMP,
+  type Owner,
+  type ProbeKind,
+  type TunnelGroup,
+} from '@tunnel/core';
 import { type Clock, createLogger } from '@tunnel/runtime';
 import { countersOf } from '../backend/tunnel-counters.fixture.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import { Groups, type GroupWatcher } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
+import { NO_POLICY, type PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 
 export const OPERATOR: Owner = { kind: 'operator' };
 export const ALICE: Owner = { kind: 'account', accountId: 'alice' };
 export const BOB: Owner = { kind: 'account', accountId: 'bob' };
+
+const OPEN_TO_ALL: PolicyKeeper = { hold: () => NO_POLICY, replace: () => {}, release: () => {} };
 
 export const KEY_HASH = '0123abcd'.repeat(8);
 
@@ -42,7 +52,7 @@ export class GroupStage {
     } as unknown as EndpointRegistry;
     const logger = createLogger({ level: 'silent', format: 'json' });
     const table = { groups: this.directory } as unknown as Registry;
-    this.#groups = new Groups({ clock, logger, endpoints, tunnels: table, watchers });
+    this.#groups = new Groups({ clock, logger, endpoints, tunnels: table, policies: OPEN_TO_ALL, watchers });
   }
 
   async join(tunnelId: string, owner: Owner, wanted: MemberOptions = {}): Promise<Tunnel> {
@@ -54,6 +64,8 @@ export class GroupStage {
     const { tunnel } = await this.#groups.join({
       wanted: { protocol, name: group, keyHash, endpoint } as never,
       owner,
+      policy: { policy: null, services: [], stamp: { ...NO_POLICY_STAMP, isReturning: false } },
+      former: null,
       isCurrent: () => true,
       makeMember: (joined) => memberOf(joined, tunnelId, owner, wanted),
       onJoined: (member) => void this.tunnels.set(tunnelId, member),
@@ -99,5 +111,7 @@ const memberOf = (
   counters: countersOf(3, 4096),
   health: new MemberHealth(kind),
   alertWebhook: alertWebhook ?? null,
+  policy: group.policy,
+  proxyProtocol: null,
   upstream: new MuxUpstream(),
 });

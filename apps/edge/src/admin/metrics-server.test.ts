@@ -8,6 +8,7 @@ import { PeerTotals } from '../ingress/p2p/peer-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
 import { type DropCounts, noDrops, UdpTotals } from '../ingress/udp/udp-totals.ts';
 import { EdgeMetrics, MetricsServer } from './metrics-server.ts';
+import type { PolicyAnswers } from './policy-metrics.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 let totals: RelayTotals;
@@ -18,6 +19,7 @@ let peers: PeerTotals;
 let sessions: () => number;
 let server: MetricsServer;
 let gate: ConnectionGate;
+let answers: PolicyAnswers[];
 
 beforeEach(async () => {
   totals = new RelayTotals();
@@ -26,6 +28,7 @@ beforeEach(async () => {
   dropped = noDrops();
   peers = new PeerTotals();
   sessions = () => 2;
+  answers = [];
   gate = openGate({ perNetwork: 1 });
   const figures = {
     regionId: 'local',
@@ -46,6 +49,13 @@ beforeEach(async () => {
     admission: gate.admission,
     restarts: () => ({ edge: 2, platform: 0 }),
     platformSeries: async () => '# TYPE tunnel_oauth_grants gauge\ntunnel_oauth_grants 4\n',
+    policy: {
+      answers: () => answers,
+      passwordChecks: () => ({ ok: 1, wrong: 2, cached: 30, busy: 0 }),
+      providerRequests: () => ({ ok: 4 }),
+      limiterKeys: () => 12,
+      heldBytes: () => 4096,
+    },
     loadBalancing: null,
   };
   server = new MetricsServer({ host: '127.0.0.1', port: 0 }, gate, new EdgeMetrics(createMetrics(), figures), logger);
@@ -116,6 +126,13 @@ it('every series is there from the first scrape', async () => {
     'tunnel_udp_datagrams_total{direction="in"}': 0,
     'tunnel_udp_datagrams_total{direction="out"}': 0,
     ...Object.fromEntries(DROP_REASONS.map((reason) => [`tunnel_udp_dropped_total{reason="${reason}"}`, 0])),
+    'tunnel_policy_password_checks_total{result="ok"}': 1,
+    'tunnel_policy_password_checks_total{result="wrong"}': 2,
+    'tunnel_policy_password_checks_total{result="cached"}': 30,
+    'tunnel_policy_password_checks_total{result="busy"}': 0,
+    'tunnel_policy_provider_requests_total{result="ok"}': 4,
+    tunnel_policy_limiter_keys: 12,
+    tunnel_policy_held_bytes: 4096,
     tunnel_auth_failures_total: 1,
     tunnel_clients_held_back_total: 3,
     tunnel_journal_full_total: 2,
@@ -141,6 +158,19 @@ it('counters follow what the relay counted, once', async () => {
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="in"}': 100,
     'tunnel_bytes_proxied_total{protocol="tcp",region="local",direction="out"}': 5_000_000_000,
     'tunnel_connections_refused_total{reason="tunnel-limit"}': 2,
+  });
+});
+
+it('what rules answer is counted by action and status, from the first answer on', async () => {
+  answers = [{ action: 'auth', status: 401, count: 3 }];
+  await scrape();
+  answers = [
+    { action: 'auth', status: 401, count: 5 },
+    { action: 'deny', status: 403, count: 1 },
+  ];
+  expect(await scrape()).toMatchObject({
+    'tunnel_policy_answers_total{action="auth",status="401"}': 5,
+    'tunnel_policy_answers_total{action="deny",status="403"}': 1,
   });
 });
 

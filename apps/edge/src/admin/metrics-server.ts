@@ -13,6 +13,7 @@ import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { GroupMetrics } from './group-metrics.ts';
+import { addPolicySeries, type PolicyFigures } from './policy-metrics.ts';
 import { API_BOUNDS } from './rest-server.ts';
 
 export class MetricsServer extends HttpListener {
@@ -88,6 +89,7 @@ export interface EdgeFigures {
   readonly restarts: (() => Readonly<Record<string, number>>) | null;
   /** Of the platform of the same stack, as text; empty while it does not answer. null: there is none. */
   readonly platformSeries: (() => Promise<string>) | null;
+  readonly policy: PolicyFigures;
   /** null while load balancing is off: there are no such series then. */
   readonly loadBalancing: {
     readonly groups: GroupMetrics;
@@ -112,6 +114,7 @@ export class EdgeMetrics {
     addGroupSeries(metrics, figures);
     addUdpSeries(metrics, figures);
     addPeerSeries(metrics, figures);
+    addPolicySeries(metrics, figures.policy);
     metrics.seriesOf(
       'tunnel_internal_errors_total',
       'Errors of the edge itself, each at the cost of one connection',

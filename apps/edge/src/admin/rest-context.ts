@@ -44,6 +44,8 @@ export interface RestDependencies {
   /** false: it was gone already. */
   readonly closeTunnel: (tunnelId: string, fault: Fault) => boolean;
   readonly captures: CaptureService;
+  /** How many rules of the operator come before a tunnel's own. */
+  readonly operatorRules: number;
   readonly admission: Pick<Admission, 'tickets' | 'used' | 'limits'>;
   /** Of the clock that the admission is asked by. */
   readonly monotonic: () => number;

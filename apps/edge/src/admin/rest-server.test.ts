@@ -69,6 +69,7 @@ describe('200', () => {
       request_count: 3,
       bytes_proxied: 4096,
       connected_since: '2030-01-01T00:00:00.000Z',
+      policy: null,
     });
   });
 

@@ -23,6 +23,7 @@ import { addConnectionRoutes } from './connection-routes.ts';
 import { addFlowRoutes } from './flow-routes.ts';
 import { addGroupRoutes } from './group-routes.ts';
 import { addPeerRoutes } from './peer-routes.ts';
+import { addPolicyRoutes } from './policy-routes.ts';
 import { json, keyRefusals, type RestDependencies, type RestEnv, requireKey, withKey } from './rest-context.ts';
 import { addTunnelRoutes } from './tunnel-routes.ts';
 
@@ -108,6 +109,7 @@ const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   addTunnelRoutes(app, deps);
   addFlowRoutes(app, deps);
   addPeerRoutes(app, deps);
+  addPolicyRoutes(app, deps);
   addRegionRoutes(app, deps);
   addCaptureRoutes(app, deps);
   addGroupRoutes(app, deps);

@@ -12,6 +12,7 @@ import type { CaptureRecorder } from '../capture/recorder.ts';
 import type { ReplayRequest } from '../capture/replay.ts';
 import { AuthFailures } from '../control/authentication.ts';
 import { type GateOptions, openGate } from '../ingress/gate.fixture.ts';
+import { NO_POLICY } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 import { ALICE, BOB, GroupStage, OPERATOR } from './group.fixture.ts';
@@ -42,6 +43,8 @@ export const someTunnel = (tunnelId: string, owner: Owner, port = 20_000): Tunne
   counters: countersOf(3, 4096, 1),
   health: new MemberHealth(null),
   alertWebhook: null,
+  policy: NO_POLICY,
+  proxyProtocol: null,
   upstream: new MuxUpstream(),
 });
 
@@ -131,6 +134,7 @@ const dependencies = (
     closed.push({ tunnelId, fault });
     return tunnels.delete(tunnelId);
   },
+  operatorRules: 2,
   captures: new CaptureService({ store: captures, tunnels, replays: { replay } }),
   admission: gate.admission,
   monotonic: options.monotonic ?? (() => systemClock.monotonic()),

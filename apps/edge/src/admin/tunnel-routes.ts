@@ -4,6 +4,7 @@ import { type EdgeTunnel, edgeTunnel, edgeTunnels, showProtocol } from '@tunnel/
 import { maySee } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { presentSummary } from './policy-routes.ts';
 import {
   findTunnel,
   json,
@@ -91,4 +92,5 @@ const presentTunnel = (tunnel: Tunnel, regionId: string): EdgeTunnel => ({
   request_count: tunnel.counters.requests,
   bytes_proxied: tunnel.counters.bytes,
   connected_since: new Date(tunnel.connectedSince).toISOString(),
+  policy: presentSummary(tunnel.policy.current),
 });

@@ -8,7 +8,15 @@ import type { Tunnel } from '../routing/tunnel.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
 import type { ReplayRequest, Replays } from './replay.ts';
-import { BODY_BOUNDS, fieldValue, type HeadLines, headLines, pathOf, whyNotReplayable } from './stored-head.ts';
+import {
+  BODY_BOUNDS,
+  fieldValue,
+  type HeadLines,
+  headLines,
+  isAnsweredByRule,
+  pathOf,
+  whyNotReplayable,
+} from './stored-head.ts';
 
 export interface CaptureServiceOptions {
   readonly store: CaptureStore;
@@ -51,9 +59,11 @@ export class CaptureService {
     this.#replays = replays;
   }
 
-  async list(caller: Owner, tunnelId: string, limit: number): Promise<CaptureList> {
+  /** `isAnswered`: only those that a rule answered, or only those that went on to the service; left out: all. */
+  async list(caller: Owner, tunnelId: string, limit: number, isAnswered?: boolean): Promise<CaptureList> {
     const { view } = this.#accessTo(caller, tunnelId);
-    const { recorders, truncated } = this.#store.list(tunnelId, limit);
+    const isWanted = isAnswered === undefined ? null : (one: CaptureRecorder) => isAnsweredByRule(one) === isAnswered;
+    const { recorders, truncated } = this.#store.list(tunnelId, limit, isWanted);
     const requests: CapturedRequest[] = [];
     // One after the other: unpacking a hundred bodies at once would keep others from the threads that do it.
     for (const recorder of recorders) requests.push(await presentCapture(recorder, view));
@@ -122,10 +132,10 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
     id: view.idOf(recorder),
     tunnel_id: view.tunnelId,
     at: new Date(info.at).toISOString(),
-    ...shownLine(request),
+    ...shownLine(request, recorder.askedPath),
     status: status === 0 ? null : status,
     duration_ms: durationMs === null ? null : Math.round(durationMs * 1000) / 1000,
-    request_headers: toRecord(request.fields),
+    request_headers: toRecord(request.fields, recorder.secretFields),
     response_headers: toRecord(response.fields),
     request_size: requestBody?.bytes ?? 0,
     response_size: responseBody?.bytes ?? 0,
@@ -136,26 +146,30 @@ export const presentCapture = async (recorder: CaptureRecorder, view: CaptureVie
     replayable: whyNotReplayable(recorder, request) === null,
     ...(info.replayOf === null ? {} : { replay_of: info.replayOf }),
     ...(info.isEdited ? { edited: true } : {}),
+    policy: recorder.policy,
   };
 };
 
-const shownLine = ({ first }: HeadLines): { readonly method: string; readonly path: string } => {
+const shownLine = (
+  { first }: HeadLines,
+  askedPath: string | null,
+): { readonly method: string; readonly path: string } => {
   const [method = '', target = ''] = first.split(' ');
-  return { method, path: redactUrl(pathOf(target)) };
+  return { method, path: redactUrl(askedPath ?? pathOf(target)) };
 };
 
 const wantedBy = ({ method, pathContains = '' }: AwaitOrder): ((recorder: CaptureRecorder) => boolean) => {
   const wanted = method?.toUpperCase();
-  return ({ requestText }) => {
-    const line = shownLine(headLines(requestText));
+  return ({ requestText, askedPath }) => {
+    const line = shownLine(headLines(requestText), askedPath);
     return (wanted === undefined || line.method.toUpperCase() === wanted) && line.path.includes(pathContains);
   };
 };
 
 /** Names in lower case; the values of a repeated field in one, as RFC 9110, 5.3, allows. */
-const toRecord = (fields: readonly ShownField[]): Record<string, string> => {
+const toRecord = (fields: readonly ShownField[], secretFields: readonly string[] = []): Record<string, string> => {
   const record = new Map<string, string>();
-  for (const { name, value } of redactFields(fields)) {
+  for (const { name, value } of redactFields(fields, secretFields)) {
     const lower = name.toLowerCase();
     const before = record.get(lower);
     record.set(lower, before === undefined ? value : `${before}, ${value}`);

@@ -164,3 +164,40 @@ describe('after the tunnel', () => {
     expect(store.bytes).toBe(0);
   });
 });
+
+describe('what rules answered', () => {
+  const rules = {
+    policy: { answered_by: { index: 2, name: 'office', action: 'deny' }, matched: [2], user: null },
+    askedPath: '/admin',
+    secretFields: ['x-ci-key'],
+  };
+  const denied = { status: 403, headers: [['x-tunnel-error', 'POLICY_DENIED']], body: 'no' } as const;
+  const turnAway = (store: CaptureStore): void => store.answered(web, GET, 0, rules, denied);
+
+  it('is kept with its status and its words, finished', () => {
+    const { store } = captureStore();
+    turnAway(store);
+    const [one] = store.list('tun_web', 10).recorders;
+    expect(one).toMatchObject({ status: 403, fault: 'POLICY_DENIED', askedPath: '/admin', policy: rules.policy });
+    expect(one?.durationMs).not.toBeNull();
+    expect(one?.responseText).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
+  });
+
+  it('never takes more than 50 of the 200: strangers do not push out those who came in', () => {
+    const { store } = captureStore();
+    const served = Array.from({ length: 150 }, () => begin(store));
+    for (let n = 0; n < 1000; n += 1) turnAway(store);
+    const { recorders, truncated } = store.list('tun_web', 1000);
+    expect(recorders).toHaveLength(200);
+    expect(recorders.filter(({ policy }) => policy !== null)).toHaveLength(50);
+    expect(recorders.slice(50)).toEqual([...served].reverse());
+    expect(truncated).toBe(true);
+    // Those who come in push out whatever is oldest, and the room of strangers is counted on.
+    for (let n = 0; n < 200; n += 1) begin(store);
+    expect(sizeOf(store, 'tun_web')).toBe(200);
+    for (let n = 0; n < 60; n += 1) turnAway(store);
+    expect(store.list('tun_web', 1000).recorders.filter(({ policy }) => policy !== null)).toHaveLength(50);
+    const bytes = store.list('tun_web', 1000).recorders.reduce((sum, { keptBytes }) => sum + keptBytes, 0);
+    expect(store.bytes).toBe(bytes);
+  });
+});

@@ -1,12 +1,14 @@
 // The captured requests of all tunnels, in memory: bounded in number and bytes, kept for an hour after a tunnel's end.
-import type { ChunkedForm, Owner, RequestHead } from '@tunnel/core';
+import type { ChunkedForm, OwnResponse, Owner, RequestHead } from '@tunnel/core';
 import { requestIdOf } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelWatcher } from '../routing/registry.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import type { CapturedRules } from '../upstream/captured-rules.ts';
 import { type CaptureBuffer, CaptureRecorder } from './recorder.ts';
 import { RequestWaits } from './request-waits.ts';
+import { isAnsweredByRule } from './stored-head.ts';
 
 export interface CaptureStoreOptions {
   /** [capture] of server.toml. */
@@ -15,6 +17,14 @@ export interface CaptureStoreOptions {
   readonly clock: Clock;
   /** Makes the ids of this run differ from those of the last one. */
   readonly runId: string;
+}
+
+/** How a request came to its service, beside its head. */
+export interface CaptureDetails {
+  readonly rules?: CapturedRules | null;
+  /** null, or absent: the tunnel's own. */
+  readonly serviceName?: string | null;
+  readonly replay?: ReplaySource | null;
 }
 
 /** What makes a request one that was sent again. */
@@ -66,7 +76,7 @@ export class CaptureStore implements TunnelWatcher {
     head: Pick<RequestHead, 'text' | 'framing'>,
     startedMs: number,
     bodyForm: ChunkedForm,
-    replay: ReplaySource | null = null,
+    { rules = null, serviceName = null, replay = null }: CaptureDetails = NO_DETAILS,
   ): CaptureRecorder | null {
     const { enabled, bodies, clock } = this.#options;
     if (!enabled || tunnel.http?.capture !== true) return null;
@@ -78,12 +88,26 @@ export class CaptureStore implements TunnelWatcher {
       startedMs,
       bodyForm,
       keepsBodies: bodies,
+      serviceName,
       replayOf: replay === null ? null : this.idOf(replay.original),
       isEdited: replay?.isEdited ?? false,
     };
     const recorder = new CaptureRecorder(info, head, captures);
+    if (rules !== null) recorder.ruledBy(rules);
     captures.add(recorder);
     return recorder;
+  }
+
+  /** A rule has answered a request that the tunnel would have been given. */
+  answered(
+    tunnel: Tunnel,
+    head: Pick<RequestHead, 'text' | 'framing'>,
+    startedMs: number,
+    rules: CapturedRules,
+    response: OwnResponse,
+  ): void {
+    const recorder = this.begin(tunnel, head, startedMs, 'data', { rules });
+    recorder?.answered(response, this.#options.clock.monotonic());
   }
 
   #add({ tunnelId, owner }: Tunnel): TunnelCaptures {
@@ -142,12 +166,16 @@ export class CaptureStore implements TunnelWatcher {
     return (this.#byTunnel.get(tunnelId) ?? this.#remembered.get(tunnelId))?.owner;
   }
 
-  list(tunnelId: string, limit: number): CapturePage {
+  /** `isWanted`: null for all. */
+  list(tunnelId: string, limit: number, isWanted: ((recorder: CaptureRecorder) => boolean) | null = null): CapturePage {
     const captures = this.#byTunnel.get(tunnelId);
     if (captures === undefined) {
       return { recorders: [], truncated: this.#remembered.get(tunnelId)?.isTruncated ?? false };
     }
-    return { recorders: captures.newest(limit), truncated: captures.isTruncated || captures.size > limit };
+    const { isTruncated, size } = captures;
+    if (isWanted === null) return { recorders: captures.newest(limit), truncated: isTruncated || size > limit };
+    const wanted = captures.newest(size).filter(isWanted);
+    return { recorders: wanted.slice(0, limit), truncated: isTruncated || wanted.length > limit };
   }
 
   find(tunnelId: string, requestId: string): CaptureRecorder | undefined {
@@ -217,6 +245,8 @@ export class CaptureStore implements TunnelWatcher {
   }
 }
 
+const NO_DETAILS: CaptureDetails = {};
+
 /** On the monotonic clock; NaN, which is never later than anything: it is under way. */
 const finishedMs = ({ info, durationMs }: CaptureRecorder): number => info.startedMs + (durationMs ?? Number.NaN);
 
@@ -237,6 +267,8 @@ class TunnelCaptures implements CaptureBuffer {
   readonly #recorders: (CaptureRecorder | null)[] = [];
   /** As many of them, the first ones, are gone. */
   #gap = 0;
+  /** Of these a rule has answered. */
+  #answered = 0;
 
   constructor(tunnelId: string, owner: Owner, store: CaptureStore) {
     this.tunnelId = tunnelId;
@@ -263,7 +295,18 @@ class TunnelCaptures implements CaptureBuffer {
 
   add(recorder: CaptureRecorder): void {
     this.#recorders.push(recorder);
+    if (isAnsweredByRule(recorder)) this.#answered += 1;
     this.#grow(recorder.keptBytes);
+    if (this.#answered > EDGE_LIMITS.CAPTURES_ANSWERED_PER_TUNNEL) this.#dropOldestAnswered();
+  }
+
+  /** Strangers at the door do not push out those who came in. */
+  #dropOldestAnswered(): void {
+    const oldest = this.#recorders.find((recorder) => recorder !== null && isAnsweredByRule(recorder));
+    if (oldest === undefined || oldest === null) return;
+    oldest.buffer = null;
+    this.isTruncated = true;
+    this.onDiscarded(oldest);
   }
 
   onGrown(recorder: CaptureRecorder, bytes: number): void {
@@ -275,6 +318,7 @@ class TunnelCaptures implements CaptureBuffer {
     const at = this.#recorders.lastIndexOf(recorder);
     if (at === -1) return;
     this.#recorders.splice(at, 1);
+    if (isAnsweredByRule(recorder)) this.#answered -= 1;
     this.bytes -= recorder.keptBytes;
     this.#store.onChanged(this, -recorder.keptBytes);
   }
@@ -298,6 +342,7 @@ class TunnelCaptures implements CaptureBuffer {
       if (recorder === null) break;
       this.#recorders[this.#gap] = null;
       this.#gap += 1;
+      if (isAnsweredByRule(recorder)) this.#answered -= 1;
       recorder.buffer = null;
       freed += recorder.keptBytes;
       this.isTruncated = true;

@@ -1,10 +1,20 @@
 // One captured request, from its head to its end. The hot path calls it, so it keeps strings as they came and counts;
 // whatever a person wants to see is made when somebody looks.
 import { CapturedBody } from '@tunnel/capture';
-import { type ChunkedForm, fieldValueOf, isTextual, type RequestHead, type ResponseHead } from '@tunnel/core';
+import type { CapturedPolicy } from '@tunnel/contract';
+import {
+  type ChunkedForm,
+  fieldValueOf,
+  isTextual,
+  type OwnResponse,
+  ownResponseText,
+  type RequestHead,
+  type ResponseHead,
+} from '@tunnel/core';
 import type { ErrorCode } from '@tunnel/errors';
 import type { RequestStream } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../limits.ts';
+import type { CapturedRules } from '../upstream/captured-rules.ts';
 import type { RequestEnd, RequestRecorder } from '../upstream/response-handler.ts';
 
 /** Holds requests within its bounds. */
@@ -26,6 +36,8 @@ export interface CaptureInfo {
   /** How a chunked body of the request passes by. */
   readonly bodyForm: ChunkedForm;
   readonly keepsBodies: boolean;
+  /** The client's service that got it, by name; null: the tunnel's own. */
+  readonly serviceName: string | null;
   /** The id of the request that was sent again. */
   readonly replayOf: string | null;
   /** It differs from that one. */
@@ -37,7 +49,7 @@ const OVERHEAD_BYTES = 512;
 
 export class CaptureRecorder implements RequestRecorder {
   readonly info: CaptureInfo;
-  /** As received. */
+  /** As received, or as the rules changed it for the service. */
   readonly requestText: string;
   /** Where it was put last: by these its client calls it, too. */
   carrierTag = '';
@@ -57,6 +69,12 @@ export class CaptureRecorder implements RequestRecorder {
   durationMs: number | null = null;
   aborted = false;
   fault: ErrorCode | null = null;
+  /** What the rules of its tunnel did; null: there are none, or it was sent by a replay, which runs none. */
+  policy: CapturedPolicy | null = null;
+  /** The path that the visitor asked for; null: it is the one in `requestText`, which no rule has changed. */
+  askedPath: string | null = null;
+  /** Fields of the request, in lower case, that carry a token of the rules: shown to nobody. */
+  secretFields: readonly string[] = [];
   /** As the buffer has counted them. */
   keptBytes: number;
   /** null: it was let go, and nothing more is kept. */
@@ -71,6 +89,12 @@ export class CaptureRecorder implements RequestRecorder {
     this.#isRequestInChunks = info.bodyForm === 'chunks' && head.framing.kind === 'chunked';
     this.keptBytes = OVERHEAD_BYTES + head.text.length;
     this.buffer = buffer;
+  }
+
+  ruledBy({ policy, askedPath, secretFields }: CapturedRules): void {
+    this.policy = policy;
+    this.askedPath = askedPath;
+    this.secretFields = secretFields;
   }
 
   onSent({ carrierTag, id }: RequestStream, ordinal: number): void {
@@ -112,6 +136,19 @@ export class CaptureRecorder implements RequestRecorder {
     if (bytes > 0) this.buffer?.onGrown(this, bytes);
   }
 
+  /** A rule has answered: there is no service, and this is all that comes. */
+  answered(response: OwnResponse, nowMs: number): void {
+    const { status, headers, body } = response;
+    this.status = status;
+    this.responseText = ownResponseText(response, SHOWN);
+    this.fault = (valueOf(headers, 'x-tunnel-error') as ErrorCode | null) ?? null;
+    this.#keepsResponse = this.info.keepsBodies && isTextual(valueOf(headers, 'content-type'));
+    this.#grow(this.responseText.length);
+    const bytes = Buffer.from(body, 'latin1');
+    if (bytes.length > 0) this.onResponseBody(bytes, 0, bytes.length);
+    this.finish(nowMs, 'complete');
+  }
+
   /** Once; a second call changes nothing. */
   finish(nowMs: number, end: RequestEnd): void {
     if (this.durationMs !== null) return;
@@ -135,6 +172,12 @@ export class CaptureRecorder implements RequestRecorder {
     buffer?.onDiscarded(this);
   }
 }
+
+/** The head alone. */
+const SHOWN = { keepAlive: true, visitorVersion: '1.1', isHead: true } as const;
+
+const valueOf = (headers: OwnResponse['headers'], lower: string): string | null =>
+  headers.find(([name]) => name.toLowerCase() === lower)?.[1] ?? null;
 
 const bodyOf = (isKept: boolean, isInChunks: boolean): CapturedBody =>
   new CapturedBody({ maxBytes: isKept ? EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES : 0, isInChunks });

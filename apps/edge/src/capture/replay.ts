@@ -1,4 +1,5 @@
-// Sends a captured request to the local service once more, as it was or edited, and captures that in turn.
+// Sends a captured request to the local service once more, as it was or edited, and captures that in turn. No rule runs: what is kept is what the
+// rules had made of it.
 import { editRequest } from '@tunnel/capture';
 import {
   ownerKey,
@@ -6,6 +7,7 @@ import {
   type RequestEdit,
   type RequestHead,
   type ResponseHead,
+  redactUrl,
   Shares,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
@@ -55,13 +57,15 @@ export class Replays {
     const reason =
       tunnel === undefined ? 'its tunnel has ended' : whyNotReplayable(original, headLines(original.requestText));
     if (tunnel === undefined || reason !== null) throw refusal(reason ?? '');
-    const { head, body, isEdited } = await messageOf(original, edit);
+    const { head, body, isEdited } = await messageOf(original, ownEditOf(original, edit));
     const owner = ownerKey(tunnel.owner);
     if (this.#underWay.refusal(owner) !== null) {
       const [limit, seconds] = [this.#underWay.of(owner), EDGE_LIMITS.REPLAY_TIMEOUT_MS / 1000];
       throw new Fault('CAPTURE_REPLAYS_BUSY', { limit, seconds });
     }
-    const recorder = store.begin(tunnel, head, clock.monotonic(), 'data', { original, isEdited });
+    const { serviceName } = original.info;
+    const replay = { original, isEdited };
+    const recorder = store.begin(tunnel, head, clock.monotonic(), 'data', { serviceName, replay });
     if (recorder === null) throw refusal('captures are off for its tunnel');
     this.#underWay.take(owner);
     try {
@@ -89,6 +93,7 @@ export class Replays {
           proto: tunnel.publicUrl.startsWith('https:') ? 'https' : 'http',
           hostHeader: hostHeader === null ? 'keep' : { rewrite: hostHeader },
         },
+        serviceName: recorder.info.serviceName,
         hasBody: body.length > 0,
         bodyForm: 'data',
         // It is this service's, or nobody's.
@@ -105,6 +110,12 @@ export class Replays {
     await handler.done;
   }
 }
+
+/** A path that was left as it is shown is no edit, where the service got another one. */
+const ownEditOf = ({ askedPath }: CaptureRecorder, edit: RequestEdit): RequestEdit => {
+  const { path, ...others } = edit;
+  return askedPath !== null && path === redactUrl(askedPath) ? others : edit;
+};
 
 const refusal = (reason: string): Fault => new Fault('CAPTURE_NOT_REPLAYABLE', { reason });
 

@@ -34,9 +34,14 @@ export const pathOf = (requestTarget: string): string => {
   return path === '' || path.startsWith('?') ? `/${path}` : path;
 };
 
+/** It was turned away, redirected or answered at the edge. */
+export const isAnsweredByRule = ({ policy }: Pick<CaptureRecorder, 'policy'>): boolean =>
+  (policy?.answered_by ?? null) !== null;
+
 /** null: it can be sent again exactly as it was. Else why not, for people. */
 export const whyNotReplayable = (recorder: CaptureRecorder, head: HeadLines): string | null => {
   if (recorder.durationMs === null) return 'it is still under way';
+  if (isAnsweredByRule(recorder)) return 'a rule of the tunnel answered it, and its service never saw it';
   if (recorder.status === 101) return 'it switched to another protocol';
   if (!hasBody(head)) return null;
   const { requestBody, hasWholeBody, info } = recorder;

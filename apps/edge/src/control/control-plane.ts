@@ -32,6 +32,7 @@ import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
 import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
+import type { PolicyKeeper } from '../routing/route-policy.ts';
 import { type AuthFailures, authenticate } from './authentication.ts';
 import { SessionMuxes, upgradeCarrier } from './carriers.ts';
 import { ControlConnection, type ControlPeer } from './control-connection.ts';
@@ -60,6 +61,9 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly relays: PeerRelays;
   readonly udp: Pick<UdpListeners, 'reported'>;
   readonly tunnels: Registry;
+  readonly policies: PolicyKeeper;
+  /** [[policy.login]]: names that a tunnel's policy may use. */
+  readonly loginProviders: readonly string[];
   /** Absent: nothing is kept across runs. */
   readonly returning?: ReturningEndpoints | undefined;
   /** [load_balancing] enabled. */

@@ -5,9 +5,12 @@ import { createServer, type Server } from 'node:net';
 import {
   AccountBuckets,
   ConnectionCounts,
+  type CompiledPolicy,
+  compilePolicy,
   FramePace,
   type FramePaceRules,
   type Owner,
+  type Policy,
   type TunnelProtocol,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
@@ -22,6 +25,7 @@ import { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import { PeerRelays } from '../ingress/p2p/peer-relays.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import { EDGE_LIMITS } from '../limits.ts';
+import { NODE_DIGESTS } from '../policy/node-digests.ts';
 import { Balancer } from '../routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from '../routing/endpoints.ts';
 import { Groups, type GroupWatcher } from '../routing/groups.ts';
@@ -29,6 +33,7 @@ import { Registry } from '../routing/registry.ts';
 import { AuthFailures } from './authentication.ts';
 import { ControlPlane } from './control-plane.ts';
 import { DatagramPorts } from './datagram-ports.ts';
+import { PolicyStore } from './policy-store.ts';
 import type { SessionLimits } from './sessions.ts';
 
 const HOST = '127.0.0.1';
@@ -93,6 +98,7 @@ export interface ControlFixture {
   readonly control: ControlPlane;
   readonly backend: ScriptedBackend;
   readonly tunnels: Registry;
+  readonly policies: PolicyStore;
   readonly listeners: PortIngress;
   readonly udp: UdpListeners;
   readonly peers: PeerJoins;
@@ -113,6 +119,8 @@ export interface ControlFixtureOptions {
   readonly failuresPerMinute?: number;
   readonly loadBalancing?: boolean;
   readonly switchedOff?: readonly TunnelProtocol[];
+  readonly loginProviders?: readonly string[];
+  readonly policyBytesMax?: number;
   /** `[udp] path` and `[p2p] direct`: both off unless said; the ports are any free ones. */
   readonly datagrams?: { readonly path?: 'auto' | 'carrier'; readonly direct?: boolean };
   readonly capabilities?: readonly string[];
@@ -141,7 +149,9 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const { trustedProxies = [] } = options.gate ?? {};
   const gate = openGate({ clock, ...options.gate });
   const backend = new ScriptedBackend();
-  const tunnels = new Registry();
+  const compile = (policy: Policy): CompiledPolicy => compilePolicy(policy, NODE_DIGESTS);
+  const policies = new PolicyStore({ clock, compile, bytesMax: options.policyBytesMax });
+  const tunnels = new Registry([policies]);
   const counts = new ConnectionCounts({ perTunnel: options.connectionsPerTunnel ?? 100 });
   const balancer = new Balancer({ counts, random: Math.random });
   const flowBalancer = new Balancer({ counts: new ConnectionCounts({ perTunnel: 100 }), random: Math.random });
@@ -168,7 +178,8 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     clock,
     random: () => 0,
   });
-  const groups = new Groups({ clock, logger, endpoints, tunnels, watchers: options.watchers ?? [] });
+  const watchers = [...(options.watchers ?? []), policies];
+  const groups = new Groups({ clock, logger, endpoints, tunnels, policies, watchers });
   const { path = 'carrier', direct = false } = options.datagrams ?? {};
   const datagramPorts = new DatagramPorts(
     {
@@ -201,6 +212,8 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     relays,
     udp: ingresses.udp,
     tunnels,
+    policies,
+    loginProviders: options.loginProviders ?? [],
     loadBalancing: options.loadBalancing ?? true,
     switchedOff: options.switchedOff ?? [],
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
@@ -219,7 +232,8 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     guard.close();
   };
   const { port } = control.address;
-  return { control, gate, backend, tunnels, listeners, udp: ingresses.udp, peers, relays, port, range, stop };
+  const parts = { control, gate, backend, tunnels, policies, listeners, udp: ingresses.udp, peers, relays };
+  return { ...parts, port, range, stop };
 };
 
 const refuseByName = async (url: string): Promise<string | null> =>

@@ -28,8 +28,10 @@ import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
+import type { PolicyHolder, PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
+import { policyHashField, policyWarnings, type RegisteredPolicy, readPolicy } from './registered-policy.ts';
 import type { Session, Sessions } from './sessions.ts';
 
 export interface RegisterContext extends PublicAddress {
@@ -39,6 +41,9 @@ export interface RegisterContext extends PublicAddress {
   readonly endpoints: EndpointRegistry;
   readonly groups: Groups;
   readonly peers: PeerJoins;
+  readonly policies: PolicyKeeper;
+  /** The operator's, that a tunnel may name. */
+  readonly loginProviders: readonly string[];
   readonly returning?: ReturningEndpoints | undefined;
   /** The kill switch. */
   readonly loadBalancing: boolean;
@@ -61,6 +66,7 @@ interface Registration extends RegisterContext {
   /** The same tunnel before. */
   readonly known: SessionTunnel | undefined;
   readonly tunnelId: string;
+  readonly policy: RegisteredPolicy;
 }
 
 interface Registered {
@@ -97,7 +103,8 @@ const answerTo = async (
   try {
     if (context.isDraining()) throw new Fault('EDGE_SHUTTING_DOWN');
     const warnings = await warningsOf(context, session, request);
-    const { tunnel, isFirst } = await openTunnel(context, session, connection, request);
+    const { registered, policy } = await openTunnel(context, session, connection, request);
+    const { tunnel, isFirst } = registered;
     const assigned = tunnel.assignedPort === null ? {} : { assigned_port: tunnel.assignedPort };
     const answer: ControlMessageInput = {
       type: 'TunnelRegistered',
@@ -108,7 +115,8 @@ const answerTo = async (
       label: tunnel.label,
       public_url: tunnel.publicUrl,
       ...assigned,
-      warnings: [...warnings, ...portWarning(tunnel, request)],
+      warnings: [...warnings, ...portWarning(tunnel, request), ...policyWarnings(tunnel, policy)],
+      ...policyHashField(policy),
     };
     // The first member of a group on a port is told that the listener is bound; who stands alone, or comes later, is not.
     if (!isFirst || tunnel.assignedPort === null) return { answers: [answer], tunnel };
@@ -158,28 +166,30 @@ const openTunnel = async (
   session: Session,
   connection: ControlConnection,
   request: Request,
-): Promise<Registered> => {
+): Promise<{ readonly registered: Registered; readonly policy: RegisteredPolicy }> => {
   // An id of another session is no id here: the tunnel is new, and gets its own.
   let known = request.tunnel_id === undefined ? undefined : findTunnel(session.state, request.tunnel_id);
   const decision = admit(context, session, request, known);
   if (decision.kind === 'refused') throw decision.fault;
   const { wanted } = decision;
+  // The decision let no other pass.
+  const protocol = request.protocol as TunnelProtocol;
+  // Before anything changes: where it is refused, what was before stays.
+  const policy = readPolicy(request, protocol, context.loginProviders, known);
   if (known !== undefined && (known.endpoint.kind === 'member') !== (wanted.kind === 'group')) {
     // It joins a group now, or leaves one to stand alone: another tunnel, and the old one may hold the very name it wants.
     context.sessions.endTunnel(session, known.tunnelId);
     known = undefined;
   }
-  // The decision let no other pass.
-  const protocol = request.protocol as TunnelProtocol;
   const tunnelId = known?.tunnelId ?? randomId('tun');
-  const registration = { ...context, session, connection, request, protocol, known, tunnelId };
+  const registration = { ...context, session, connection, request, protocol, known, tunnelId, policy };
   // A tunnel that comes back was admitted when it came first.
-  if (known !== undefined) return assignEndpoint(registration, wanted);
+  if (known !== undefined) return { registered: await assignEndpoint(registration, wanted), policy };
   try {
     const refusal = await context.backend.admitTunnel(backendQuestion(registration, wanted));
     if (refusal !== null) throw refusal;
     if (context.sessions.of(connection) !== session) throw new Fault('TUNNEL_CLOSED');
-    return await assignEndpoint(registration, wanted);
+    return { registered: await assignEndpoint(registration, wanted), policy };
   } finally {
     context.backend.admissionEnded(tunnelId);
   }
@@ -244,11 +254,27 @@ const isCustomName = (wanted: WantedEndpoint): boolean =>
 
 const assignEndpoint = async (registration: Registration, wanted: WantedEndpoint): Promise<Registered> => {
   if (wanted.kind === 'group') return joinGroup(registration, wanted.wanted);
+  const { session, tunnelId, policies } = registration;
+  // Before the endpoint is: for want of room nothing is opened, and nothing is ever open without it.
+  const policy = policies.hold(registration.policy, session.tunnels.get(tunnelId)?.policy);
+  try {
+    return await standAlone(registration, wanted, policy);
+  } catch (error) {
+    policies.release(policy);
+    throw error;
+  }
+};
+
+const standAlone = async (
+  registration: Registration,
+  wanted: WantedLease,
+  policy: PolicyHolder,
+): Promise<Registered> => {
   const { sessions, session, connection, known } = registration;
   // An endpoint that is open already stays open: the session only changed its connection.
   const stays = known?.kind === 'live' && known.endpoint.kind !== 'member' && isWanted(known.endpoint, wanted);
   const endpoint = stays ? (known.endpoint as LeasedEndpoint) : await openEndpoint(registration, wanted);
-  const tunnel = describeTunnel(registration, { endpoint, reachedAt: endpoint, group: null });
+  const tunnel = describeTunnel(registration, { endpoint, reachedAt: endpoint, group: null, policy });
   if (!sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
   // Bulk must never stand in front of datagrams.
   if (tunnel.protocol === 'udp') session.upstream.mux?.reserveForDatagrams();
@@ -256,14 +282,16 @@ const assignEndpoint = async (registration: Registration, wanted: WantedEndpoint
 };
 
 const joinGroup = (registration: Registration, wanted: WantedGroup): Promise<Registered> => {
-  const { groups, sessions, session, connection } = registration;
+  const { groups, sessions, session, connection, policy, tunnelId } = registration;
   return groups.join({
     wanted,
     owner: session.owner,
+    policy,
+    former: policy.stamp.isReturning ? (session.tunnels.get(tunnelId)?.group ?? null) : null,
     isCurrent: () => sessions.of(connection) === session,
     makeMember: (group) => {
       const endpoint = { kind: 'member', groupId: group.groupId } as const;
-      return describeTunnel(registration, { endpoint, reachedAt: group.endpoint, group });
+      return describeTunnel(registration, { endpoint, reachedAt: group.endpoint, group, policy: group.policy });
     },
     onJoined: (tunnel) => void sessions.list(session, connection, tunnel),
   });
@@ -295,9 +323,12 @@ interface AssignedEndpoint {
   /** Its own endpoint, or its group's. */
   readonly reachedAt: LeasedEndpoint;
   readonly group: TunnelGroup<Tunnel> | null;
+  /** Its own, or its group's. */
+  readonly policy: PolicyHolder;
 }
 
-const describeTunnel = (registration: Registration, { endpoint, reachedAt, group }: AssignedEndpoint): Tunnel => {
+const describeTunnel = (registration: Registration, assigned: AssignedEndpoint): Tunnel => {
+  const { endpoint, reachedAt, group, policy } = assigned;
   const { tunnelId, session, connection, request, protocol, clock, loadBalancing } = registration;
   const kind = kindOf(protocol);
   const label = endpointLabel(reachedAt);
@@ -322,6 +353,8 @@ const describeTunnel = (registration: Registration, { endpoint, reachedAt, group
     counters: before?.counters ?? new TunnelCounters(),
     health: healthOf(registration, endpoint, before),
     alertWebhook: (loadBalancing ? request.health_check?.alert_webhook : null) ?? null,
+    policy,
+    proxyProtocol: request.proxy_protocol ?? null,
     upstream: session.upstream,
   };
 };

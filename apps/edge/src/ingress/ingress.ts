@@ -2,9 +2,11 @@
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import type { HeldBodies } from '../policy/held-bodies.ts';
+import type { PolicyGate } from '../policy/policy-gate.ts';
 import type { Balancer } from '../routing/balancer.ts';
 import type { NameRegistry } from '../routing/endpoints.ts';
-import { HttpRouter } from '../routing/http-router.ts';
+import { HttpRouter, type HttpRouterOptions } from '../routing/http-router.ts';
 import type { Registry } from '../routing/registry.ts';
 import { type CaptureSink, HttpIngress } from './http/http-ingress.ts';
 import { HttpListeners } from './http/http-listeners.ts';
@@ -26,6 +28,10 @@ export interface IngressOptions {
   readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;
   readonly captures: CaptureSink;
+  readonly policies: PolicyGate;
+  readonly heldBodies: HeldBodies;
+  /** Where logins at the operator's providers come back to. */
+  readonly bounce: HttpRouterOptions['bounce'];
   readonly clock: Clock;
   readonly logger: Logger;
   readonly report: ReportInternalError;
@@ -61,6 +67,7 @@ export class Ingress {
         trustedProxies: server.trusted_proxies,
         redirectPort: () => this.httpListeners.redirectPort,
         takesClients: server.control_on_public,
+        bounce: options.bounce,
       }),
       isListed: (service) => tunnels.has(service),
       headTimeoutMs: server.head_timeout_secs * 1000,

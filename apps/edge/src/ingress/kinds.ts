@@ -6,6 +6,7 @@ import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
 import { type Clock, type Logger, readOncePerTurn, type ServerConfig } from '@tunnel/runtime';
+import type { PolicyGate } from '../policy/policy-gate.ts';
 import type { Balancer } from '../routing/balancer.ts';
 import type { PortListeners, PortRange } from '../routing/endpoints.ts';
 import type { Registry } from '../routing/registry.ts';
@@ -97,6 +98,8 @@ export interface PortIngressParts {
   readonly balancer: Balancer;
   /** It counts flows alone. */
   readonly flowBalancer: Balancer;
+  /** Absent: nobody has rules here. */
+  readonly policies?: PolicyGate | undefined;
   readonly config: Pick<ServerConfig, 'udp' | 'limits'>;
   /** The two of the path between client and edge. */
   readonly pathPorts: () => readonly number[];
@@ -143,7 +146,7 @@ const makeUdpListeners = (parts: PortIngressParts): UdpListeners => {
       unconfirmedReplyBytes: udp.unconfirmed_reply_bytes,
     },
     addresses: new FlowAddresses({ perAddress: limits.connections_per_address }),
-    decide: () => 'allow',
+    decide: (visitor, tunnel) => (parts.policies?.admits(tunnel, visitor) === false ? 'deny' : 'allow'),
     totals: new UdpTotals(),
     now: readOncePerTurn(clock),
   });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { Balancer, FailedMembers, Lease } from './balancer.ts';
+import { NO_POLICY } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
 
 const newGroup = () =>
@@ -12,6 +13,7 @@ const newGroup = () =>
     name: 'db',
     keyHash: '',
     endpoint: { kind: 'port', transport: 'tcp', port: 1 },
+    policy: NO_POLICY,
   });
 
 type Given = Partial<Pick<Tunnel, 'http' | 'group'>> & { readonly isConnected?: boolean };

@@ -1,10 +1,12 @@
 // The driver of the groups: finds or begins the group of a registration, takes members out, passes their reports on, and tells
 // what came of it. Finding and joining happen in one turn, so that two first registrations at once give one group.
 import {
+  decideGroupPolicy,
   type GroupEffect,
   type LeasedEndpoint,
   type Owner,
   ownerKey,
+  type PolicyStamp,
   type ProbeKind,
   TunnelGroup,
   type WantedGroup,
@@ -14,6 +16,7 @@ import { type Clock, type Logger, LogLimiter, randomId, wholeOrEnd } from '@tunn
 import type { EndpointRegistry } from './endpoints.ts';
 import type { Registry } from './registry.ts';
 import type { ReturningEndpoints } from './returning-endpoints.ts';
+import type { BroughtPolicy, PolicyHolder, PolicyKeeper } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
 
 type Group = TunnelGroup<Tunnel>;
@@ -57,6 +60,7 @@ export interface GroupsOptions {
   readonly logger: Logger;
   readonly endpoints: EndpointRegistry;
   readonly tunnels: Registry;
+  readonly policies: PolicyKeeper;
   /** Absent: nothing is kept across runs. */
   readonly returning?: ReturningEndpoints | undefined;
   readonly watchers: readonly GroupWatcher[];
@@ -65,6 +69,10 @@ export interface GroupsOptions {
 export interface JoinRequest {
   readonly wanted: WantedGroup;
   readonly owner: Owner;
+  /** The group's, when it begins with this member or has a lower revision. */
+  readonly policy: BroughtPolicy;
+  /** The one that it was in when its session was interrupted; it may have ended since. */
+  readonly former: TunnelGroup<Tunnel> | null;
   /** Its client is still there; asked again after each wait. */
   readonly isCurrent: () => boolean;
   /** Makes the member, once its group is known. */
@@ -94,14 +102,17 @@ export class Groups {
 
   /** Throws a fault when it may not join. */
   async join(request: JoinRequest): Promise<Joined> {
-    const { wanted, owner } = request;
+    const { wanted, owner, policy } = request;
     const { groups } = this.#given.tunnels;
     for (;;) {
       this.#refuseLate(request);
       const { endpoint } = wanted;
-      const decision = groups.decide(wanted, owner);
+      const decision = groups.decide({ ...wanted, policy: policy.stamp }, owner);
       if (decision.kind === 'refused') throw decision.fault;
-      if (decision.kind === 'join') return this.#enter(decision.group, request, false);
+      if (decision.kind === 'join') {
+        if (decision.policy === 'replace') this.#replacePolicy(decision.group, request);
+        return this.#enter(decision.group, request, false);
+      }
       if (endpoint.kind === 'name') return this.#enter(this.#beginAt(request, endpoint.name), request, true);
       const opening = this.#opening.get(openingKey(wanted.name, endpoint));
       if (opening === undefined) return this.#beginOnPort(request, endpoint);
@@ -152,20 +163,27 @@ export class Groups {
   // ---- the beginning ----
 
   #beginAt(request: JoinRequest, name: string): Group {
+    const { endpoints, returning, policies } = this.#given;
+    const { brought, before } = policyToBegin(request);
+    const policy = policies.hold(brought, before);
     const groupId = randomId('grp');
-    this.#given.returning?.claimForGroup(groupId, request.wanted, request.owner);
+    returning?.claimForGroup(groupId, request.wanted, request.owner);
     try {
-      this.#given.endpoints.names.open(groupId, { kind: 'exact', name });
+      endpoints.names.open(groupId, { kind: 'exact', name });
     } catch (error) {
+      policies.release(policy);
       // The name is a single tunnel's. That it is one is nobody's business.
       throw Fault.from(error).code === 'TUNNEL_SUBDOMAIN_IN_USE' ? new Fault('GROUP_KEY_MISMATCH') : error;
     }
-    return this.#begin(groupId, request, { kind: 'name', name });
+    return this.#begin(groupId, request, { kind: 'name', name }, { policy, stamp: brought.stamp });
   }
 
   async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
-    const { endpoints, returning } = this.#given;
+    const { endpoints, returning, policies } = this.#given;
     const { wanted, owner } = request;
+    // Before the port is: there is no moment at which it is open and this is not in force.
+    const { brought, before } = policyToBegin(request);
+    const policy = policies.hold(brought, before);
     const groupId = randomId('grp');
     const begunAt = returning?.claimForGroup(groupId, wanted, owner) ?? endpoint;
     const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint, owner);
@@ -183,7 +201,10 @@ export class Groups {
         this.#giveBack(own, groupId);
         throw error;
       }
-      return this.#enter(this.#begin(groupId, request, own), request, true);
+      return this.#enter(this.#begin(groupId, request, own, { policy, stamp: brought.stamp }), request, true);
+    } catch (error) {
+      policies.release(policy);
+      throw error;
     } finally {
       this.#opening.delete(key);
     }
@@ -194,13 +215,28 @@ export class Groups {
     if (!isCurrent()) throw new Fault('TUNNEL_CLOSED');
   }
 
-  #begin(groupId: string, { wanted, owner }: JoinRequest, endpoint: LeasedEndpoint): Group {
+  #begin(
+    groupId: string,
+    { wanted, owner }: JoinRequest,
+    endpoint: LeasedEndpoint,
+    { policy, stamp: { revision, hash } }: { readonly policy: PolicyHolder; readonly stamp: PolicyStamp },
+  ): Group {
     const { protocol, name, keyHash } = wanted;
-    const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, endpoint });
+    const policyStamp = { revision, hash };
+    const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, endpoint, policy, policyStamp });
     this.#given.tunnels.groups.add(group);
     this.#log.log('info', `group-begins ${ownerKey(owner)}`, { ...fieldsOf(group), protocol }, 'group begins');
     this.#tell((watcher) => watcher.groupAdded?.(group));
     return group;
+  }
+
+  /** All members are served under it from the next request on, and the answer comes after that. */
+  #replacePolicy(group: Group, { policy, owner }: JoinRequest): void {
+    const { revision, hash } = policy.stamp;
+    this.#given.policies.replace(group.policy, policy);
+    group.policyReplaced({ revision, hash });
+    const fields = { ...fieldsOf(group), revision };
+    this.#log.log('info', `group-policy ${ownerKey(owner)}`, fields, 'the policy of a group is replaced');
   }
 
   #enter(group: Group, { makeMember, onJoined }: JoinRequest, isFirst: boolean): Joined {
@@ -265,6 +301,33 @@ export class Groups {
     for (const watcher of this.#given.watchers) tell(watcher);
   }
 }
+
+/**
+ * A whole group that was away comes back under what it had: the first member to return may be one that still waits for its turn in a
+ * roll, and nobody is served by an older policy again.
+ */
+const policyToBegin = ({
+  policy,
+  former,
+  wanted,
+}: JoinRequest): { readonly brought: BroughtPolicy; readonly before: PolicyHolder | null } => {
+  if (former === null || !isOf(former, wanted)) return { brought: policy, before: null };
+  const before = former.policy;
+  if (decideGroupPolicy(former.policyStamp, policy.stamp).kind === 'replace') return { brought: policy, before };
+  const { current } = before;
+  const stamp = { ...former.policyStamp, isReturning: true };
+  return {
+    brought: { policy: current?.compiled.policy ?? null, services: current?.services ?? [], stamp },
+    before,
+  };
+};
+
+const isOf = ({ name, keyHash, endpoint }: Group, wanted: WantedGroup): boolean => {
+  if (keyHash !== wanted.keyHash || endpoint.kind !== wanted.endpoint.kind) return false;
+  return endpoint.kind === 'name' && wanted.endpoint.kind === 'name'
+    ? endpoint.name === wanted.endpoint.name
+    : name === wanted.name;
+};
 
 const openingKey = (name: string, { transport }: WantedPortOfGroup): string => `${transport} ${name}`;
 

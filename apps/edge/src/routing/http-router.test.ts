@@ -3,8 +3,8 @@ import { expect, it } from 'vitest';
 import { HttpRouter } from './http-router.ts';
 import type { Route } from './registry.ts';
 
-const headFor = (host: string): RequestHead => {
-  const head = parseRequestHead(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+const headFor = (host: string, path = '/'): RequestHead => {
+  const head = parseRequestHead(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
   if (head.kind === 'problem') throw new Error(head.reason);
   return head;
 };
@@ -40,4 +40,33 @@ it('each request of a connection goes where its own Host says, whatever the one 
   // It is asked anew each time, also by the same name.
   routes.delete('two');
   expect(routeOf(other, 'two.edge.test')).toBe('none');
+});
+
+it('logins at the providers of the operator come back to the edge itself, at one path of one host', () => {
+  const bounced: string[] = [];
+  const router = new HttpRouter({
+    domain: 'edge.test',
+    tunnels: { at: () => undefined },
+    names: { isHeld: () => false },
+    trustedProxies: [],
+    redirectPort: () => null,
+    takesClients: true,
+    bounce: (path) => {
+      bounced.push(path);
+      return { own: { status: 302, headers: [['location', 'https://shop.edge.test/.tunnel/callback']], body: '' } };
+    },
+  });
+  const connection = router.visitorOf('203.0.113.7', 'https');
+  expect(router.route(connection, headFor('edge.edge.test:8443', '/.tunnel/callback?state=1'))).toMatchObject({
+    own: { status: 302 },
+  });
+  expect(bounced).toEqual(['/.tunnel/callback?state=1']);
+  for (const [host, path] of [
+    ['edge.edge.test', '/'],
+    ['shop.edge.test', '/.tunnel/callback?state=1'],
+    ['edge.test', '/.tunnel/callback?state=1'],
+  ] as const) {
+    expect(router.route(connection, headFor(host, path))).toMatchObject({ fault: { code: 'TUNNEL_NOT_FOUND' } });
+  }
+  expect(bounced).toHaveLength(1);
 });

@@ -1,5 +1,6 @@
 // Where an HTTP request goes: by Host to what stands at that name, or to an answer of our own. Says; never does.
 import {
+  CALLBACK_PATH,
   forwardedForOf,
   forwardedProtoOf,
   isEdgeItself,
@@ -59,6 +60,8 @@ export interface HttpRouterOptions {
   readonly redirectPort: () => number | null;
   /** [server] control_on_public. */
   readonly takesClients: boolean;
+  /** Of a login at one of the operator's providers, by path and query: on to the tunnel that it was begun at. Absent: there are none. */
+  readonly bounce?: ((path: string) => OwnAnswer) | undefined;
 }
 
 /** A connection asks for one host after the other, and nearly always for the same: its name is cut out once. */
@@ -84,6 +87,8 @@ class VisitorConnection implements VisitorInfo {
   }
 }
 
+/** Of the edge itself below its domain: reserved, so that no tunnel has it. */
+const EDGE_NAME = 'edge';
 const CLIENT_PATHS: ReadonlySet<string | undefined> = new Set([CONTROL_PATH, CARRIER_PATH, SPEED_PATH]);
 
 export class HttpRouter {
@@ -110,6 +115,8 @@ export class HttpRouter {
     }
     const name = this.#nameOf(connection, head.host);
     if (name === null && redirectPort === null && this.#isOfClient(head)) return TO_CONTROL;
+    const bounced = name === EDGE_NAME ? this.#bounced(head) : null;
+    if (bounced !== null) return bounced;
     const route = name === null ? undefined : this.#given.tunnels.at({ kind: 'name', name });
     if (route !== undefined) return { route, visitor };
     if (name !== null && this.#given.names.isHeld(name)) return { fault: new Fault('TUNNEL_AWAY') };
@@ -125,6 +132,11 @@ export class HttpRouter {
   #isOfClient({ host, path }: RequestHead): boolean {
     const { takesClients, domain } = this.#given;
     return takesClients && CLIENT_PATHS.has(path.split('?', 1)[0]) && isEdgeItself(host, domain);
+  }
+
+  #bounced({ path }: RequestHead): OwnAnswer | null {
+    const { bounce } = this.#given;
+    return bounce === undefined || path.split('?', 1)[0] !== CALLBACK_PATH ? null : bounce(path);
   }
 
   /** What a proxy says counts when it is one of `trusted_proxies`, and nobody else's word does. */

@@ -1,6 +1,7 @@
 import { MemberHealth, TunnelGroup } from '@tunnel/core';
 import { expect, it } from 'vitest';
 import { Registry } from './registry.ts';
+import { NO_POLICY } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
 
 const tunnel = (tunnelId: string, assignedPort: number): Tunnel =>
@@ -46,10 +47,11 @@ it('keeps the successor when its predecessor is removed late', () => {
 
 it('tells when an id begins and ends, and nothing when a successor has it', () => {
   const told: string[] = [];
-  const table = new Registry({
-    tunnelAdded: ({ tunnelId }) => void told.push(`+${tunnelId}`),
-    tunnelRemoved: ({ tunnelId }) => void told.push(`-${tunnelId}`),
-  });
+  const watcher = {
+    tunnelAdded: ({ tunnelId }: Tunnel) => void told.push(`+${tunnelId}`),
+    tunnelRemoved: ({ tunnelId }: Tunnel) => void told.push(`-${tunnelId}`),
+  };
+  const table = new Registry([watcher]);
   const [before, after] = [tunnel('a', 1), tunnel('a', 1)];
   table.add(before);
   table.add(after);
@@ -66,6 +68,7 @@ it('finds a group at its endpoint, and its members by id alone', () => {
     name: 'db',
     keyHash: '',
     endpoint: { kind: 'port', transport: 'tcp', port: 2 },
+    policy: NO_POLICY,
   } as const;
   const group = new TunnelGroup<Tunnel>(facts);
   const member = {

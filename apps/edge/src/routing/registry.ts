@@ -17,14 +17,14 @@ export interface TunnelWatcher {
 
 export class Registry {
   readonly groups: GroupDirectory<Tunnel>;
-  readonly #watcher: TunnelWatcher | null;
+  readonly #watchers: readonly TunnelWatcher[];
   readonly #byId = new Map<string, Tunnel>();
   /** Those that stand alone: at a name, asked for with each request, and elsewhere. */
   readonly #byName = new Map<string, Tunnel>();
   readonly #byEndpoint = new Map<string, Tunnel>();
 
-  constructor(watcher: TunnelWatcher | null = null, groups = new GroupDirectory<Tunnel>()) {
-    this.#watcher = watcher;
+  constructor(watchers: readonly TunnelWatcher[] = [], groups = new GroupDirectory<Tunnel>()) {
+    this.#watchers = watchers;
     this.groups = groups;
   }
 
@@ -54,7 +54,7 @@ export class Registry {
     this.#byId.set(tunnel.tunnelId, tunnel);
     const { endpoint } = tunnel;
     if (tunnel.group === null) this.#tunnelsLike(endpoint).set(keyOf(endpoint), tunnel);
-    this.#watcher?.tunnelAdded(tunnel);
+    for (const watcher of this.#watchers) watcher.tunnelAdded(tunnel);
   }
 
   remove(tunnel: Tunnel): void {
@@ -62,7 +62,7 @@ export class Registry {
     if (this.#aloneAt(endpoint) === tunnel) this.#tunnelsLike(endpoint).delete(keyOf(endpoint));
     if (this.#byId.get(tunnel.tunnelId) !== tunnel) return;
     this.#byId.delete(tunnel.tunnelId);
-    this.#watcher?.tunnelRemoved(tunnel);
+    for (const watcher of this.#watchers) watcher.tunnelRemoved(tunnel);
   }
 
   #aloneAt(endpoint: PublicEndpoint): Tunnel | undefined {

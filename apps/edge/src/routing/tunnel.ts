@@ -1,6 +1,7 @@
 // One registered, living tunnel, as ingress, relay and the REST see it.
 import type { GroupMember, MemberHealth, Owner, PublicEndpoint, TunnelGroup, TunnelProtocol } from '@tunnel/core';
 import type { Service } from '../upstream/upstream-request.ts';
+import type { PolicyHolder } from './route-policy.ts';
 
 export interface Tunnel extends GroupMember, Service {
   readonly sessionId: string;
@@ -25,4 +26,8 @@ export interface Tunnel extends GroupMember, Service {
   /** What its client reports. It concerns only members: a tunnel that stands alone is served whatever its health. */
   readonly health: MemberHealth;
   readonly alertWebhook: string | null;
+  /** What its visitors meet first; a member has its group's. Read it through `policyOf(route)`. */
+  readonly policy: PolicyHolder;
+  /** Of a tcp tunnel whose client writes the PROXY protocol: it wants to know the public address that a visitor reached. */
+  readonly proxyProtocol: 'v1' | 'v2' | null;
 }

@@ -2,7 +2,7 @@
 import type { ChunkedForm, Framing, HeaderField, RequestHead, ServiceRequestOptions } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { ByteQueue, type Guarded, type ReportInternalError } from '@tunnel/mux';
-import type { StreamReason } from '@tunnel/protocol';
+import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import type { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from './response-handler.ts';
@@ -30,6 +30,8 @@ export interface ServiceRequest {
   readonly head: RequestHead;
   /** What becomes of the head on its way. */
   readonly options: ServiceRequestOptions;
+  /** One of the client's services by name, which a rule chose; null: the tunnel's own. */
+  readonly serviceName: string | null;
   readonly hasBody: boolean;
   /** How a chunked body is written: as its chunks came, which only a service of HTTP/1.1 takes, or as data. */
   readonly bodyForm: ChunkedForm;
@@ -38,6 +40,14 @@ export interface ServiceRequest {
   /** null: nothing is kept of it. */
   readonly recorder: RequestRecorder | null;
 }
+
+/** What a stream to a service is opened with; its visitors are named in the heads, as it outlives each of them. */
+export const streamHeadOf = ({ tunnelId }: Service, serviceName: string | null): StreamHead =>
+  serviceName === null ? { tunnelId, visitor: '' } : { tunnelId, visitor: '', service: serviceName };
+
+/** What is kept open to a service is kept for that one: no name of a service has a blank in it. */
+export const serviceKeyOf = ({ tunnelId }: Service, serviceName: string | null): string =>
+  serviceName === null ? tunnelId : `${tunnelId} ${serviceName}`;
 
 export interface UpstreamContext {
   /** Read once a turn: for what is waited for. */
@@ -185,6 +195,11 @@ export abstract class UpstreamRequest implements Guarded {
 
   protected fail(fault: Fault): void {
     if (!this.isOver) this.#end(fault, this.#unsent());
+  }
+
+  /** Whoever asked must not: the fault is the answer, and nobody else is asked. */
+  refuse(fault: Fault): void {
+    if (!this.isOver) this.#end(fault, null);
   }
 
   #end(fault: Fault, unsent: UnsentRequest | null): void {

@@ -222,13 +222,15 @@ describe('asking the edge of a tunnel', () => {
     });
     await startEdge('eu', silent);
     const tunnelId = await openAt(edge);
-    expect(await calls().requests('eu', tunnelId, account.accountId, 7)).toEqual(list('tun_1'));
+    expect(await calls().requests('eu', tunnelId, account.accountId, { limit: 7 })).toEqual(list('tun_1'));
+    await calls().requests('eu', tunnelId, account.accountId, { limit: 7, answered: true });
     expect(await calls().healthEvents('eu', tunnelId, account.accountId)).toEqual([]);
     await expect(calls().replay('eu', tunnelId, 'req/1', account.accountId, { body: 'x' })).rejects.toMatchObject({
       code: 'EDGE_AWAY',
     });
     expect(urls).toEqual([
       `GET /edge/api/tunnels/${tunnelId}/requests?limit=7`,
+      `GET /edge/api/tunnels/${tunnelId}/requests?limit=7&answered=true`,
       `GET /edge/api/tunnels/${tunnelId}/health-events`,
       `POST /edge/api/tunnels/${tunnelId}/requests/req%2F1/replay`,
     ]);
@@ -250,6 +252,21 @@ describe('asking the edge of a tunnel', () => {
     await calls().dismissPeer('eu', tunnelId, 'peer/1', account.accountId);
     const base = `/edge/api/tunnels/${tunnelId}`;
     expect(asked).toEqual([`GET ${base}/flows`, `GET ${base}/peers`, `DELETE ${base}/peers/peer%2F1`]);
+  });
+
+  it('asks for the rules of a tunnel; an answer that is none is an edge that is away', async () => {
+    const asked: string[] = [];
+    const policy = { revision: 0, hash_short: '1f3a9c02', login: null, rules: [], operator_rules: 1 };
+    let answer: object = policy;
+    const edge = await startEdge('eu', (request, response) => {
+      asked.push(`${request.method} ${request.url}`);
+      json(answer)(request, response);
+    });
+    const tunnelId = await openAt(edge);
+    expect(await calls().policy('eu', tunnelId, account.accountId)).toEqual(policy);
+    expect(asked).toEqual([`GET /edge/api/tunnels/${tunnelId}/policy`]);
+    answer = { ...policy, rules: 'none' };
+    await expect(calls().policy('eu', tunnelId, account.accountId)).rejects.toMatchObject({ code: 'EDGE_AWAY' });
   });
 
   it('asks for one request, waits for the next one, and closes the tunnel', async () => {
@@ -330,17 +347,17 @@ describe('asking the edge of a tunnel', () => {
     const trouble = { error: 'x', code: 'INTERNAL', request_id: 'r' };
     for (const answer of [json(trouble, 500), json(trouble, 401), json('?', 404)]) {
       const tunnelId = await openAt(await startEdge('eu', answer));
-      await expect(calls().requests('eu', tunnelId, account.accountId, 1)).rejects.toMatchObject({ code: 'EDGE_AWAY' });
+      await expect(calls().requests('eu', tunnelId, account.accountId, { limit: 1 })).rejects.toMatchObject({ code: 'EDGE_AWAY' });
     }
     const quiet = await openAt(await startEdge('eu', silent));
     const began = performance.now();
-    await expect(calls().requests('eu', quiet, account.accountId, 1)).rejects.toMatchObject({
+    await expect(calls().requests('eu', quiet, account.accountId, { limit: 1 })).rejects.toMatchObject({
       code: 'EDGE_AWAY',
       status: 502,
       message: 'region eu does not answer',
     });
     expect(performance.now() - began).toBeGreaterThan(4900);
-    await expect(calls().requests('nowhere', 'tun_none', account.accountId, 1)).rejects.toMatchObject({
+    await expect(calls().requests('nowhere', 'tun_none', account.accountId, { limit: 1 })).rejects.toMatchObject({
       code: 'EDGE_AWAY',
     });
   });
@@ -356,7 +373,7 @@ describe('asking the edge of a tunnel', () => {
       more();
     };
     const tunnelId = await openAt(await startEdge('eu', flood));
-    await expect(calls().requests('eu', tunnelId, account.accountId, 1)).rejects.toMatchObject({
+    await expect(calls().requests('eu', tunnelId, account.accountId, { limit: 1 })).rejects.toMatchObject({
       code: 'EDGE_AWAY',
       internal: expect.stringContaining('over'),
     });

@@ -10,6 +10,7 @@ import {
   type GroupSummary,
   groupSummaries,
   healthEvents,
+  tunnelPolicy,
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
@@ -89,6 +90,12 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
     return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, healthEvents);
   },
 
+  policy: async (regionId, tunnelId, accountId) => {
+    const edge = await reach(deps, regionId, tunnelId);
+    const path = `${tunnelPath(tunnelId)}/policy`;
+    return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, tunnelPolicy);
+  },
+
   flows: async (regionId, tunnelId, accountId) => {
     const edge = await reach(deps, regionId, tunnelId);
     const path = `${tunnelPath(tunnelId)}/flows`;
@@ -110,9 +117,10 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
 
 /** Of http tunnels: what was captured, what comes next, and once more. */
 const requestCalls = (deps: EdgeCallsDeps): Pick<EdgeCalls, 'requests' | 'request' | 'nextRequest' | 'replay'> => ({
-  requests: async (regionId, tunnelId, accountId, limit) => {
+  requests: async (regionId, tunnelId, accountId, { limit, answered }) => {
     const edge = await reach(deps, regionId, tunnelId);
-    const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}`;
+    const only = answered === undefined ? '' : `&answered=${answered}`;
+    const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}${only}`;
     return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
   },
 

@@ -8,6 +8,7 @@ import type {
   EdgeTunnel,
   HealthEvent,
   PlatformPools,
+  TunnelPolicy,
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { createLogger, loadServerConfig } from '@tunnel/runtime';
@@ -49,6 +50,9 @@ export class ScriptedEdges {
   }
   async healthEvents(...question: unknown[]): Promise<HealthEvent[]> {
     return (await this.#ask(question)) as HealthEvent[];
+  }
+  async policy(...question: unknown[]): Promise<TunnelPolicy> {
+    return (await this.#ask(question)) as TunnelPolicy;
   }
   async flows(...question: unknown[]): Promise<EdgeFlows> {
     return (await this.#ask(question)) as EdgeFlows;

@@ -76,7 +76,7 @@ export class AccountHost implements ToolHost {
   }
 
   listRequests(tunnel: string) {
-    return listRequests(this.#deps, this.#actor, tunnel, CAPTURE_LIST_LIMIT.max);
+    return listRequests(this.#deps, this.#actor, tunnel, { limit: CAPTURE_LIST_LIMIT.max });
   }
 
   getRequest(tunnel: string, requestId: string) {

@@ -129,3 +129,48 @@ it('says of a certificate that cannot be loaded which file it is', async () => {
   expect(verdict.json).toMatchObject({ ok: false, code: 'CONFIG_TLS_FILES' });
   expect(verdict.text).toContain('/nowhere/cert.pem');
 });
+
+describe('[policy]', () => {
+  const file = (name: string, text: string): string => {
+    const path = join(dir, name);
+    writeFileSync(path, text);
+    return path;
+  };
+
+  it('is good when the files that it names are', async () => {
+    const config = write(`
+[policy]
+file = "${file('rules.yml', '- name: abuse\n  match: { address: 203.0.113.0/24 }\n  deny: true\n- rate_limit: { requests: 100, per_secs: 1 }\n')}"
+login_secret_file = "${file('secrets', `${'s'.repeat(43)}\n`)}"
+[[policy.login]]
+name = "company"
+issuer = "https://login.example.com"
+client_id = "edge"
+client_secret_file = "${file('client', 'c\n')}"
+`);
+    expect(await judgeConfig({ config }, {})).toMatchObject({ exitCode: 0, text: `ok: ${config}` });
+  });
+
+  it.each([
+    ['rules that are none', 'file', '- deny: nobody\n', /rules\.yml:1: /],
+    ['an unknown action', 'file', '- match: { method: GET }\n  denny: true\n', /did you mean `deny`\?/],
+    ['a login of its own', 'file', 'login: { provider: x }\nrules: []\n', /rules\.yml:1: .*login/],
+    ['a way to a service', 'file', '- deny: true\n- route: api\n', /rules\.yml:2: .*route/],
+    ['a short secret', 'login_secret_file', 'short\n', /secret 1 is shorter than 32 characters/],
+  ])('is not with %s', async (_what, key, text, words) => {
+    const config = write(`[policy]\n${key} = "${file('rules.yml', text)}"\n`);
+    const verdict = await judgeConfig({ config }, {});
+    expect(verdict).toMatchObject({ exitCode: 2, json: { ok: false } });
+    expect(verdict.text).toMatch(words);
+    // A platform alone reads none of it.
+    expect(await judgeConfig({ config, for: 'platform' }, {})).toMatchObject({ exitCode: 0 });
+  });
+
+  it('is not with a file that is not there', async () => {
+    for (const key of ['file', 'login_secret_file']) {
+      const config = write(`[policy]\n${key} = "${join(dir, 'nothing')}"\n`);
+      const { exitCode, text } = await judgeConfig({ config }, {});
+      expect([exitCode, text]).toEqual([2, expect.stringContaining(`cannot read ${join(dir, 'nothing')}: no such file`)]);
+    }
+  });
+});

@@ -92,8 +92,9 @@ interface Verdict {
 export const judgeConfig = async (flags: CheckFlags, env: NodeJS.ProcessEnv): Promise<Verdict> => {
   try {
     const { config, parts } = configToCheck(flags, env);
-    const { checkTls } = await import('@tunnel/edge');
+    const { checkPolicyConfig, checkTls } = await import('@tunnel/edge');
     await checkTls(config);
+    if (parts !== 'platform') checkPolicyConfig(config);
     const warnings = configWarnings(config, parts);
     const failing = warnings.filter(({ key }) => flags.allow?.includes(key) !== true);
     const ok = flags.strict !== true || failing.length === 0;

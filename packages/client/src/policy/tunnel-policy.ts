@@ -4,6 +4,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { homedir } from 'node:os';
 import { inspect } from 'node:util';
 import {
+  CORE_LIMITS,
   canonicalJson,
   type FilePolicy,
   filePolicySchema,
@@ -18,10 +19,20 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { TunnelProtocol } from '@tunnel/protocol';
-import { ConfigProblem, PolicySource, readPolicySource, type Secret, sha256Hex } from '@tunnel/runtime';
-import { lineOf } from './password-hashes.ts';
-import { type Path, type PlainPassword, resolvePolicy } from './resolve-policy.ts';
-import { isShownKey } from './shown-keys.ts';
+import {
+  ConfigProblem,
+  isShownPolicyKey,
+  type PlainPassword,
+  type PolicyPath,
+  PolicySource,
+  readPolicySource,
+  resolvePolicy,
+  type Secret,
+  sha256Hex,
+} from '@tunnel/runtime';
+import { lineOf, UNMADE_LINE } from './password-hashes.ts';
+
+type Path = PolicyPath;
 
 /** What a policy is judged with: the tunnel that it is for. */
 export interface PolicyAbout {
@@ -155,7 +166,11 @@ const readParts = (sources: readonly PolicySource[], make: Make): TunnelPolicy =
     const written = readForm(source);
     const from = rules.length;
     const part = { source, hasLogin: written.login !== null, isList: written.isList, from, to: from + written.rules.length };
-    const at = { source, rule: (index: number): Path => (part.isList ? [index] : ['rules', index]) };
+    const at = {
+      source,
+      rule: (index: number): Path => (part.isList ? [index] : ['rules', index]),
+      ...{ unmadeLine: UNMADE_LINE, bounds: CORE_LIMITS },
+    };
     const resolved = resolvePolicy(written.login, written.rules, at);
     if (resolved.login !== null && login !== null) throw source.refuse(['login'], 'given once', 'two');
     login ??= resolved.login;
@@ -174,7 +189,7 @@ interface Written {
 
 const readForm = (source: PolicySource): Written => {
   const parsed = filePolicySchema.safeParse(source.value);
-  if (!parsed.success) throw source.refuseIssues(parsed.error.issues, isShownKey);
+  if (!parsed.success) throw source.refuseIssues(parsed.error.issues, isShownPolicyKey);
   const { login, rules } = parsed.data as unknown as Omit<Written, 'isList'>;
   return { isList: Array.isArray(source.value), login, rules };
 };

@@ -4,6 +4,7 @@ import { Fault } from '@tunnel/errors';
 import type { Owner } from '../owner.ts';
 import { endpointKey, type LeasedEndpoint } from '../public-endpoint.ts';
 import type { GroupProtocol, Transport } from '../tunnel-protocols.ts';
+import { type BroughtStamp, decideGroupPolicy } from './group-policy.ts';
 import type { GroupMember, TunnelGroup } from './tunnel-group.ts';
 
 /** What a registration says of the group it wants to be in. */
@@ -14,10 +15,12 @@ interface GroupClaim {
   readonly endpoint:
     | { readonly kind: 'port'; readonly transport: Transport }
     | { readonly kind: 'name'; readonly name: string };
+  readonly policy: BroughtStamp;
 }
 
 type GroupDecision<M extends GroupMember> =
-  | { readonly kind: 'join'; readonly group: TunnelGroup<M> }
+  /** `policy`: whether the group's stays, or this member's takes its place in the same turn. */
+  | { readonly kind: 'join'; readonly group: TunnelGroup<M>; readonly policy: 'keep' | 'replace' }
   /** There is none; who owns the name or has the ports decides whether there can be one. */
   | { readonly kind: 'create' }
   | { readonly kind: 'refused'; readonly fault: Fault };
@@ -42,10 +45,8 @@ export class GroupDirectory<M extends GroupMember> {
   }
 
   decide(claim: GroupClaim, owner: Owner): GroupDecision<M> {
-    const { endpoint, name, keyHash, protocol } = claim;
-    return endpoint.kind === 'name'
-      ? this.#decideAt(endpoint, keyHash, protocol)
-      : this.#decideOnPort(endpoint.transport, name, keyHash, owner);
+    const { endpoint } = claim;
+    return endpoint.kind === 'name' ? this.#decideAt(endpoint, claim) : this.#decideOnPort(endpoint.transport, claim, owner);
   }
 
   add(group: TunnelGroup<M>): void {
@@ -67,24 +68,24 @@ export class GroupDirectory<M extends GroupMember> {
     if (namesakes?.size === 0) this.#namesakes.delete(key);
   }
 
-  #decideAt(endpoint: LeasedEndpoint, keyHash: string, protocol: GroupProtocol): GroupDecision<M> {
+  #decideAt(endpoint: LeasedEndpoint, { keyHash, protocol, policy }: GroupClaim): GroupDecision<M> {
     const group = this.at(endpoint);
     if (group === undefined) return { kind: 'create' };
     // Before anything of the group is told.
     if (!sameHash(group.keyHash, keyHash)) return refuse(new Fault('GROUP_KEY_MISMATCH'));
     if (group.protocol !== protocol) return refuse(new Fault('GROUP_PROTOCOL_MISMATCH'));
-    return { kind: 'join', group };
+    return joinUnder(group, policy);
   }
 
   /** A name that only others use is no secret of theirs: the same name begins a pool of one's own. */
-  #decideOnPort(transport: Transport, name: string, keyHash: string, owner: Owner): GroupDecision<M> {
+  #decideOnPort(transport: Transport, { name, keyHash, policy }: GroupClaim, owner: Owner): GroupDecision<M> {
     let isOwn = false;
     let joined: TunnelGroup<M> | null = null;
     for (const group of this.#namesakes.get(namesakeKey(transport, name)) ?? []) {
       if (sameHash(group.keyHash, keyHash)) joined = group;
       else if (group.hasMemberOf(owner)) isOwn = true;
     }
-    if (joined !== null) return { kind: 'join', group: joined };
+    if (joined !== null) return joinUnder(joined, policy);
     return isOwn ? refuse(new Fault('GROUP_KEY_MISMATCH')) : { kind: 'create' };
   }
 
@@ -97,6 +98,12 @@ export class GroupDirectory<M extends GroupMember> {
 const keyOf = (endpoint: LeasedEndpoint): string => (endpoint.kind === 'name' ? endpoint.name : endpointKey(endpoint));
 
 const namesakeKey = (transport: Transport, name: string): string => `${transport} ${name}`;
+
+/** Last: whoever hears of a revision has the key. */
+const joinUnder = <M extends GroupMember>(group: TunnelGroup<M>, brought: BroughtStamp): GroupDecision<M> => {
+  const decision = decideGroupPolicy(group.policyStamp, brought);
+  return decision.kind === 'refused' ? decision : { kind: 'join', group, policy: decision.kind };
+};
 
 const refuse = (fault: Fault): { kind: 'refused'; fault: Fault } => ({ kind: 'refused', fault });
 

@@ -85,6 +85,7 @@ it('agrees with the model after every event, and alerts once per downward edge',
             owner,
             health: new MemberHealth(what.kind),
             alertWebhook: what.url,
+            policy: null,
           };
           effects = group.transition({ kind: 'member-joined', member }, now);
           model.members.push({ id, kind: what.kind, url: what.url, owner, healthy: what.kind === null });
@@ -143,7 +144,7 @@ it('gives each healthy member that was not tried yet exactly one turn, then none
       const group = newGroup();
       const members = Array.from({ length: size }, (_, at): GroupMember => {
         const health = new MemberHealth(down.includes(at) ? 'tcp' : null);
-        return { tunnelId: `t${at}`, owner: { kind: 'operator' }, health, alertWebhook: null };
+        return { tunnelId: `t${at}`, owner: { kind: 'operator' }, health, alertWebhook: null, policy: null };
       });
       for (const member of members) group.transition({ kind: 'member-joined', member }, 0);
       const random = randomOf(seed);
@@ -174,6 +175,7 @@ const newGroup = () =>
     name: 'web',
     keyHash: 'ab'.repeat(32),
     endpoint: { kind: 'name', name: 'web' },
+    policy: null,
   });
 
 const compareEffects = (

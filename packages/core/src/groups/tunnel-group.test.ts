@@ -15,6 +15,7 @@ const newGroup = () =>
     name: 'db',
     keyHash: '0123456789abcdef'.repeat(4),
     endpoint: { kind: 'port', transport: 'tcp', port: 20_001 },
+    policy: null,
   });
 
 const join = (
@@ -23,7 +24,8 @@ const join = (
   kind: ProbeKind | null = null,
   owner: Owner = ALICE,
 ): GroupMember => {
-  const member = { tunnelId, owner, health: new MemberHealth(kind), alertWebhook: `https://${tunnelId}.test/` };
+  const alertWebhook = `https://${tunnelId}.test/`;
+  const member = { tunnelId, owner, health: new MemberHealth(kind), alertWebhook, policy: null };
   group.transition({ kind: 'member-joined', member }, 0);
   return member;
 };

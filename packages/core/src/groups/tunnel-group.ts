@@ -5,6 +5,7 @@ import type { MemberHealth } from '../health.ts';
 import { type Owner, ownerKey } from '../owner.ts';
 import { endpointLabel, type LeasedEndpoint } from '../public-endpoint.ts';
 import type { GroupProtocol } from '../tunnel-protocols.ts';
+import { NO_POLICY_STAMP, type PolicyStamp } from './group-policy.ts';
 import { AlertUrls, HealthySet } from './member-index.ts';
 
 export interface GroupMember {
@@ -13,9 +14,11 @@ export interface GroupMember {
   readonly health: MemberHealth;
   /** Where its owner wants to be told that the group is down. */
   readonly alertWebhook: string | null;
+  /** Holds the policy that its visitors meet, which is the group's. */
+  readonly policy: unknown;
 }
 
-interface GroupFacts {
+interface GroupFacts<M extends GroupMember> {
   readonly groupId: string;
   readonly protocol: GroupProtocol;
   /** The first joiner's. */
@@ -23,6 +26,10 @@ interface GroupFacts {
   /** 64 hex digits of SHA-256. */
   readonly keyHash: string;
   readonly endpoint: LeasedEndpoint;
+  /** One object for the group and all its members: what changes in it changes for all in one step. */
+  readonly policy: M['policy'];
+  /** Of that policy; absent: there is none. */
+  readonly policyStamp?: PolicyStamp | undefined;
 }
 
 export type GroupEvent<M> =
@@ -66,20 +73,24 @@ export class TunnelGroup<M extends GroupMember> {
   readonly name: string;
   readonly keyHash: string;
   readonly endpoint: LeasedEndpoint;
+  readonly policy: M['policy'];
   readonly #members = new Map<string, M>();
   readonly #healthy = new HealthySet<M>();
   readonly #alertUrls = new AlertUrls();
   readonly #all = new OwnerTally();
   readonly #byOwner = new Map<string, OwnerTally>();
+  #policyStamp: PolicyStamp;
   /** Set by the downward edge, taken back when any member becomes healthy. */
   #zeroHealthyAlerted = false;
 
-  constructor({ groupId, protocol, name, keyHash, endpoint }: GroupFacts) {
+  constructor({ groupId, protocol, name, keyHash, endpoint, policy, policyStamp }: GroupFacts<M>) {
     this.groupId = groupId;
     this.protocol = protocol;
     this.name = name;
     this.keyHash = keyHash;
     this.endpoint = endpoint;
+    this.policy = policy;
+    this.#policyStamp = policyStamp ?? NO_POLICY_STAMP;
   }
 
   /** What people call it: the subdomain, or the port. */
@@ -89,6 +100,10 @@ export class TunnelGroup<M extends GroupMember> {
 
   get keyHashShort(): string {
     return this.keyHash.slice(0, 8);
+  }
+
+  get policyStamp(): PolicyStamp {
+    return this.#policyStamp;
   }
 
   get memberCount(): number {
@@ -147,6 +162,11 @@ export class TunnelGroup<M extends GroupMember> {
   moved(from: M, to: M): void {
     this.#tallyOf(from).totalDispatches -= 1;
     this.#tallyOf(to).totalDispatches += 1;
+  }
+
+  /** In the turn in which what `policy` holds was replaced. */
+  policyReplaced(stamp: PolicyStamp): void {
+    this.#policyStamp = stamp;
   }
 
   /** `now` in milliseconds since the epoch. What concerns a member that is not in the group (any more) changes nothing. */

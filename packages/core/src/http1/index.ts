@@ -6,7 +6,7 @@ export { type EditProblem, editedHead, isEdit, markProblem, type RequestEdit } f
 export type { HeadProblem } from './field-reader.ts';
 export { fieldValueOf, type HeaderField } from './fields.ts';
 export type { BodyScanner, BodySink, Framing } from './framing.ts';
-export { BODY_BAD, BODY_INCOMPLETE } from './framing.ts';
+export { BODY_BAD, BODY_INCOMPLETE, NO_BODY } from './framing.ts';
 export { NOT_PLAIN, newPlainHead, scanRequestHead, scanResponseHead } from './head-scan.ts';
 export {
   findHeadEnd,
@@ -17,7 +17,14 @@ export {
   newHeadSearch,
   resetHeadSearch,
 } from './head-search.ts';
-export { type OwnResponse, ownResponseText, reasonOf, redirectToHttps, renderError } from './own-response.ts';
+export {
+  hasNoBody,
+  type OwnResponse,
+  ownResponseText,
+  reasonOf,
+  redirectToHttps,
+  renderError,
+} from './own-response.ts';
 export { putBackInBody } from './put-back.ts';
 export { isTextual, REDACTED, redactBody, redactFields, redactJson, redactUrl, type ShownField } from './redact.ts';
 export { type HttpVersion, parseRequestHead, type RequestHead, requestHeadFromParts } from './request-head.ts';

@@ -93,3 +93,16 @@ describe('the way to https', () => {
     expect(redirectToHttps({ host, path }, port)).toEqual({ status: 308, headers: [['location', location]], body: '' });
   });
 });
+
+describe('a response of a rule', () => {
+  const options = { keepAlive: true, visitorVersion: '1.1', isHead: false } as const;
+
+  it.each([
+    [204, 'HTTP/1.1 204 No Content\r\nx-a: 1\r\n\r\n'],
+    [205, 'HTTP/1.1 205 Reset Content\r\nx-a: 1\r\ncontent-length: 0\r\n\r\n'],
+    [304, 'HTTP/1.1 304 Not Modified\r\nx-a: 1\r\n\r\n'],
+    [200, 'HTTP/1.1 200 OK\r\nx-a: 1\r\ncontent-length: 5\r\n\r\nwords'],
+  ])('with %i never begins the next answer by its words', (status, text) => {
+    expect(ownResponseText({ status, headers: [['x-a', '1']], body: 'words' }, options)).toBe(text);
+  });
+});

@@ -7,7 +7,7 @@ type OwnHeader = readonly [name: string, value: string];
 export interface OwnResponse {
   readonly status: number;
   readonly headers: readonly OwnHeader[];
-  /** ASCII. */
+  /** One character a byte. */
   readonly body: string;
 }
 
@@ -24,31 +24,57 @@ export const ownResponseText = (response: OwnResponse, options: OwnResponseOptio
   for (const [name, value] of headers) {
     if (isToken(name) && isFieldValue(value)) text += `${name}: ${value}\r\n`;
   }
-  text += `content-length: ${body.length}\r\n`;
+  const isBare = hasNoBody(status);
+  // Without a length they end with their head (RFC 9110, 8.6); 205 has one of 0.
+  if (!isBare) text += `content-length: ${body.length}\r\n`;
+  else if (status === 205) text += 'content-length: 0\r\n';
   if (!options.keepAlive) text += 'connection: close\r\n';
   else if (options.visitorVersion === '1.0') text += 'connection: keep-alive\r\n';
-  return options.isHead ? `${text}\r\n` : `${text}\r\n${body}`;
+  return options.isHead || isBare ? `${text}\r\n` : `${text}\r\n${body}`;
 };
+
+/** Whatever its words: a visitor would take a body for the begin of the next answer. */
+export const hasNoBody = (status: number): boolean => status === 204 || status === 205 || status === 304;
 
 export const reasonOf = (status: number): string => REASONS.get(status) ?? '';
 
 const REASONS: ReadonlyMap<number, string> = new Map([
+  [200, 'OK'],
+  [201, 'Created'],
+  [202, 'Accepted'],
+  [204, 'No Content'],
+  [205, 'Reset Content'],
+  [301, 'Moved Permanently'],
+  [302, 'Found'],
+  [303, 'See Other'],
+  [304, 'Not Modified'],
+  [307, 'Temporary Redirect'],
   [308, 'Permanent Redirect'],
   [400, 'Bad Request'],
+  [401, 'Unauthorized'],
+  [402, 'Payment Required'],
   [403, 'Forbidden'],
   [404, 'Not Found'],
+  [405, 'Method Not Allowed'],
+  [406, 'Not Acceptable'],
   [408, 'Request Timeout'],
+  [409, 'Conflict'],
   [410, 'Gone'],
   [413, 'Content Too Large'],
+  [415, 'Unsupported Media Type'],
+  [418, "I'm a teapot"],
   [421, 'Misdirected Request'],
+  [422, 'Unprocessable Content'],
   [429, 'Too Many Requests'],
   [431, 'Request Header Fields Too Large'],
+  [451, 'Unavailable For Legal Reasons'],
   [500, 'Internal Server Error'],
   [501, 'Not Implemented'],
   [502, 'Bad Gateway'],
   [503, 'Service Unavailable'],
   [504, 'Gateway Timeout'],
   [505, 'HTTP Version Not Supported'],
+  [507, 'Insufficient Storage'],
 ]);
 
 /** `plain_http = "redirect"`: the same request, over TLS. 308 keeps method and body. Host and path come from a parsed head, so neither can end the line or lead elsewhere. */

@@ -10,10 +10,20 @@ describe('a captured request shows', () => {
     ]);
   });
 
+  it('no token of the rules, in the usual fields or in those that they name', () => {
+    const names = ['X-Tunnel-Token', 'X-Gitlab-Token', 'X-Ci-Key', 'X-Other'];
+    const shown = redactFields(
+      names.map((name) => ({ name, value: 'v' })),
+      ['x-ci-key'],
+    );
+    expect(shown.map(({ value }) => value)).toEqual(['[redacted]', '[redacted]', '[redacted]', 'v']);
+    expect([isSecretName('state'), isSecretName('estate')]).toEqual([true, false]);
+  });
+
   it('no secret in a URL of its fields', () => {
     const value = 'https://app.example/back?state=1&code=abc#access_token=def&x=y';
     expect(redactFields([{ name: 'Location', value }])[0]?.value).toBe(
-      'https://app.example/back?state=1&code=[redacted]#access_token=[redacted]&x=y',
+      'https://app.example/back?state=[redacted]&code=[redacted]#access_token=[redacted]&x=y',
     );
     expect(redactFields([{ name: 'X-Text', value }])[0]?.value).toBe(value);
   });

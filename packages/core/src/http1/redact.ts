@@ -14,6 +14,8 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'set-cookie',
   'proxy-authorization',
   'x-api-key',
+  'x-tunnel-token',
+  'x-gitlab-token',
 ]);
 
 /** Fields whose value is a URL: a sign-in's way back carries its code there. */
@@ -22,15 +24,19 @@ const URL_FIELDS: ReadonlySet<string> = new Set(['location', 'content-location',
 /** Anywhere in a name: `access_token`, `apiKey`, `client-secret`, `new_password`. Rather too much than too little. */
 const SECRET_WORDS = ['token', 'key', 'secret', 'password', 'passwd', 'code'] as const;
 
+/** Whole names: `state` of a sign-in is a secret, `estate` is not. */
+const SECRET_NAMES: ReadonlySet<string> = new Set(['state']);
+
 export const isSecretName = (name: string): boolean => {
   const lower = name.toLowerCase();
-  return SECRET_WORDS.some((word) => lower.includes(word));
+  return SECRET_NAMES.has(lower) || SECRET_WORDS.some((word) => lower.includes(word));
 };
 
-export const redactFields = (fields: Iterable<ShownField>): ShownField[] =>
+/** `others`: further fields whose value is a secret, in lower case. */
+export const redactFields = (fields: Iterable<ShownField>, others: readonly string[] = []): ShownField[] =>
   Array.from(fields, ({ name, value }) => {
     const lower = name.toLowerCase();
-    if (SECRET_FIELDS.has(lower)) return { name, value: REDACTED };
+    if (SECRET_FIELDS.has(lower) || others.includes(lower)) return { name, value: REDACTED };
     return { name, value: isUrlField(lower) ? redactUrl(value) : value };
   });
 

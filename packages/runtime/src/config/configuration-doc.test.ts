@@ -27,7 +27,10 @@ const KINDS = [
     schema: serverFileSchema as z.ZodType,
     // A list entry or a name of one's own has no default to look at: one of each is made up.
     example: { platform: { plans: { '<name>': {} } } },
-    required: ['auth.keys[].account', 'auth.keys[].sha256'],
+    required: [
+      ...['auth.keys[].account', 'auth.keys[].sha256'],
+      ...['policy.login[].name', 'policy.login[].issuer', 'policy.login[].client_id'],
+    ],
   },
   {
     name: 'config.yml',

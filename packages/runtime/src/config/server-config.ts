@@ -43,6 +43,7 @@ const serverFindings = (config: ServerConfig): Finding[] => [
   ...tlsFindings(config),
   ...platformFindings(config),
   ...keyFindings(config),
+  ...loginFindings(config),
   ...clearTextFindings(config),
 ];
 
@@ -82,5 +83,15 @@ const keyFindings = ({ auth }: ServerConfig): Finding[] =>
     if (first === index) return [];
     return [
       { path: ['auth', 'keys', index, 'sha256'], expected: 'a key of its own', got: `that of auth.keys[${first}]` },
+    ];
+  });
+
+/** One name cannot be two providers. */
+const loginFindings = ({ policy }: ServerConfig): Finding[] =>
+  policy.login.flatMap((provider, index) => {
+    const first = policy.login.findIndex(({ name }) => name === provider.name);
+    if (first === index) return [];
+    return [
+      { path: ['policy', 'login', index, 'name'], expected: 'a name of its own', got: `that of policy.login[${first}]` },
     ];
   });

@@ -21,7 +21,7 @@ import {
   wholeNumber,
 } from './values.ts';
 
-// The tables of the edge: [server] [region] [auth] [tls] [limits] [capture] [load_balancing] [udp] [p2p].
+// The tables of the edge: [server] [region] [auth] [tls] [limits] [capture] [load_balancing] [udp] [p2p] [policy].
 
 const DAY_SECS = 86_400;
 const HOUR_SECS = 3600;
@@ -123,6 +123,26 @@ const p2pSchema = section({
   peers_per_tunnel: wholeNumber(1, MOST_CONNECTIONS).default(100),
 });
 
+const LOGIN_NAME = '1 to 32 of a-z, 0-9, - and _';
+
+const policySchema = section({
+  file: text().default(''),
+  login_secret_file: text().default(''),
+  allow_private: oneOf(['auto', true, false]).default('auto'),
+  login: z
+    .array(
+      table({
+        name: z.string({ error: LOGIN_NAME }).regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, { error: LOGIN_NAME }),
+        issuer: url({ orEmpty: false, maxCharacters: 2000 }),
+        client_id: filledText(),
+        /** Empty: a public client, which has none. */
+        client_secret_file: text().default(''),
+      }),
+      { error: 'a list of tables [[policy.login]]' },
+    )
+    .default([]),
+});
+
 // [platform] and its tables: the API, mail, billing, limits and plans.
 
 const MOST_CENTS = 1_000_000_000;
@@ -205,6 +225,7 @@ export const serverFileSchema = table({
   load_balancing: loadBalancingSchema,
   udp: udpSchema,
   p2p: p2pSchema,
+  policy: policySchema,
 });
 
 /** Keys are those of the file, to the letter; every key has its value or its default. */

@@ -5,6 +5,7 @@ import { eventually, FakeClock, type SessionPair, sessionPair } from '@tunnel/te
 import { expect } from 'vitest';
 import { captureStore } from '../../capture/capture.fixture.ts';
 import type { CaptureRecorder } from '../../capture/recorder.ts';
+import { NO_POLICY, type PolicyHolder } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
 import { dialLocal, type IngressOptions, newHttpTunnel, startIngress } from './http.fixture.ts';
@@ -47,12 +48,13 @@ export interface GroupStand {
 
 export const startGroupStand = async (
   members: readonly MemberOptions[],
-  options: Partial<IngressOptions> = {},
+  { policy = NO_POLICY, ...options }: Partial<IngressOptions> & { readonly policy?: PolicyHolder } = {},
 ): Promise<GroupStand> => {
   const clock = new FakeClock();
   const { store } = captureStore();
   const endpoint = { kind: 'name', name: 'web' } as const;
-  const group = new TunnelGroup<Tunnel>({ groupId: 'grp_1', protocol: 'http', name: 'web', keyHash: '', endpoint });
+  const facts = { groupId: 'grp_1', name: 'web', keyHash: '', endpoint, policy };
+  const group = new TunnelGroup<Tunnel>({ ...facts, protocol: 'http' });
   const joined: StandMember[] = [];
   let ids = 0;
   const join = async (member: MemberOptions): Promise<StandMember> => {
@@ -98,6 +100,7 @@ const joinMember = async (
     endpoint: { kind: 'member', groupId: group.groupId },
     owner: { kind: 'account', accountId },
     health: new MemberHealth('http'),
+    policy: group.policy,
   });
   group.transition({ kind: 'member-joined', member: tunnel }, 0);
   group.transition({ kind: 'reported-healthy', member: tunnel }, 0);

@@ -96,7 +96,7 @@ export class HttpErrorFallback implements ByteReader {
   #answer(head: NonNullable<Asked['head']>): void {
     this.#phase = 'lingering';
     this.#wait(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS, () => this.reset(UNSERVED));
-    const { text } = ownAnswerText({ fault: this.#fault }, { head, keepAlive: false });
+    const { text } = ownAnswerText({ fault: this.#fault }, { head, keepAlive: false, notes: null });
     const bytes = Buffer.from(text, 'latin1');
     this.#end.write(bytes, 0, bytes.length, true);
     this.#end.end(() => {

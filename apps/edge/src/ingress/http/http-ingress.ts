@@ -2,14 +2,18 @@
 // has gone. Listening is the listeners' business, so that plain and TLS ports share one ingress.
 import { totalmem } from 'node:os';
 import type { TLSSocket } from 'node:tls';
-import { type ChunkedForm, LinkedSet, type RequestHead } from '@tunnel/core';
+import { type ChunkedForm, LinkedSet, type OwnResponse, type RequestHead } from '@tunnel/core';
 import { type AcceptedConnection, type ConnectionGate, RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { type AcceptedSocket, endOf, type ReportInternalError } from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
+import { HeldBodies } from '../../policy/held-bodies.ts';
+import type { PolicyGate } from '../../policy/policy-gate.ts';
 import type { Balancer } from '../../routing/balancer.ts';
 import type { HttpRouter, OwnAnswer, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
+import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
+import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder } from '../../upstream/response-handler.ts';
 import { ServiceRequests } from '../../upstream/service-requests.ts';
 import type { Service } from '../../upstream/upstream-request.ts';
@@ -17,11 +21,25 @@ import { HttpTotals } from './http-totals.ts';
 import { Http1Visitor } from './http1/http1-visitor.ts';
 import { Http2Visitor } from './http2/http2-visitor.ts';
 import { RefusedVisitors } from './refused-visitors.ts';
-import type { ClientIngress, Visitor, VisitorOwner } from './visitor.ts';
+import type { ClientIngress, PassedBy, Visitor, VisitorOwner } from './visitor.ts';
 
 /** Who keeps captures. */
 export interface CaptureSink {
-  begin(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): RequestRecorder | null;
+  begin(
+    tunnel: Tunnel,
+    head: RequestHead,
+    startedMs: number,
+    bodyForm: ChunkedForm,
+    details?: { readonly rules: CapturedRules | null; readonly serviceName: string | null },
+  ): RequestRecorder | null;
+  /** A rule has answered a request that the tunnel would have been given. */
+  answered(
+    tunnel: Tunnel,
+    head: RequestHead,
+    startedMs: number,
+    rules: CapturedRules,
+    response: OwnResponse,
+  ): void;
 }
 
 export interface HttpIngressOptions {
@@ -30,6 +48,9 @@ export interface HttpIngressOptions {
     route(connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision>;
   };
   readonly balancer: Balancer;
+  /** Absent: nobody has rules here. */
+  readonly policies?: PolicyGate | undefined;
+  readonly heldBodies?: HeldBodies | undefined;
   readonly gate: Pick<ConnectionGate, 'countVisitor' | 'uncountVisitor'>;
   readonly firstByteTimeoutMs: number;
   /** Whether this very tunnel lives, and no successor of it. */
@@ -47,6 +68,8 @@ export interface HttpIngressOptions {
 
 export class HttpIngress implements VisitorOwner {
   readonly balancer: Balancer;
+  readonly policies: PolicyGate | null;
+  readonly heldBodies: HeldBodies;
   readonly services: ServiceRequests;
   readonly headTimeoutMs: number;
   readonly report: ReportInternalError;
@@ -63,6 +86,8 @@ export class HttpIngress implements VisitorOwner {
   constructor(options: HttpIngressOptions) {
     this.#given = options;
     this.balancer = options.balancer;
+    this.policies = options.policies ?? null;
+    this.heldBodies = options.heldBodies ?? new HeldBodies();
     this.services = new ServiceRequests({ ...options, totals: this.totals });
     this.headTimeoutMs = options.headTimeoutMs;
     this.report = options.report;
@@ -148,8 +173,30 @@ export class HttpIngress implements VisitorOwner {
     this.#given.gate.uncountVisitor(address);
   }
 
-  capture(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): RequestRecorder | null {
-    return this.#given.captures.begin(tunnel, head, startedMs, bodyForm);
+  capture(
+    tunnel: Tunnel,
+    head: RequestHead,
+    startedMs: number,
+    bodyForm: ChunkedForm,
+    policy: PassedBy | null,
+  ): RequestRecorder | null {
+    const { captures } = this.#given;
+    if (policy === null) return captures.begin(tunnel, head, startedMs, bodyForm);
+    if (policy.isOfLogin || tunnel.http?.capture !== true) return null;
+    const { captured, serviceName } = policy;
+    return captures.begin(tunnel, head, startedMs, bodyForm, { rules: captured, serviceName });
+  }
+
+  captureAnswered(
+    route: Route,
+    head: RequestHead,
+    startedMs: number,
+    rules: CapturedRules,
+    response: OwnResponse,
+  ): void {
+    for (const tunnel of isGroup(route) ? route.members() : [route]) {
+      this.#given.captures.answered(tunnel, head, startedMs, rules, response);
+    }
   }
 
   onOverrun(): void {

@@ -4,11 +4,13 @@ import * as net from 'node:net';
 import { ConnectionCounts, MemberHealth } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { acceptingServer, connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
+import type { StreamHead } from '@tunnel/protocol';
 import { FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
 import { HttpRouter, type HttpRouterOptions } from '../../routing/http-router.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
+import { NO_POLICY, type PolicyHolder } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
 import { openGate } from '../gate.fixture.ts';
@@ -62,6 +64,8 @@ export const newHttpTunnel = (
   counters: new TunnelCounters(),
   health: new MemberHealth(null),
   alertWebhook: null,
+  policy: NO_POLICY,
+  proxyProtocol: null,
   upstream: new MuxUpstream(mux),
   ...rest,
 });
@@ -96,7 +100,7 @@ export const startIngress = async (
       ...options,
     }),
     isListed: (service) => (isGroup(route) ? route.get(service.tunnelId) === service : route === service),
-    captures: { begin: () => null },
+    captures: { begin: () => null, answered: () => {} },
     headTimeoutMs: 15_000,
     firstByteTimeoutMs: 60_000,
     report: rethrow,
@@ -126,24 +130,26 @@ export const startHttpStand = async (
   localPort: number,
   {
     http,
+    policy = NO_POLICY,
     onStream: take,
     ...options
   }: Partial<IngressOptions> & {
     readonly http?: Partial<Tunnel['http']>;
+    readonly policy?: PolicyHolder;
     /** What the client does with a stream; it dials the service unless told. */
-    readonly onStream?: (stream: MuxStream) => void;
+    readonly onStream?: (stream: MuxStream, head: StreamHead) => void;
   } = {},
 ): Promise<HttpStand> => {
   const clock = new FakeClock();
   let dials = 0;
   const stand = { localPort };
-  const onStream = (stream: MuxStream): void => {
+  const onStream = (stream: MuxStream, head: StreamHead): void => {
     dials += 1;
     if (take === undefined) dialLocal(stream, stand.localPort);
-    else take(stream);
+    else take(stream, head);
   };
   const pair = await sessionPair({ kind: 'plain', carriers: 2, client: { onStream } });
-  const tunnel = newHttpTunnel(pair.edge, { http });
+  const tunnel = newHttpTunnel(pair.edge, { http, policy });
   const { ingress, gate, port, held, stop: close } = await startIngress(tunnel, { clock, ...options });
   const stop = (): void => {
     close();

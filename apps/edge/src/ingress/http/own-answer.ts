@@ -3,22 +3,32 @@ import { fieldValueOf, type OwnResponse, ownResponseText, type RequestHead, rend
 import type { ErrorCode } from '@tunnel/errors';
 import type { OwnAnswer } from '../../routing/http-router.ts';
 
-/** `accept` of the request; null: none, or there was no head that could be read. */
-export const renderAnswer = (answer: OwnAnswer, accept: string | null): OwnResponse => {
+/** What rules have noted for whatever answer comes to a request that passed. */
+export interface OwnNotes {
+  noted(response: OwnResponse): OwnResponse;
+}
+
+/** `accept` of the request; null: none, or there was no head that could be read. `notes` null: there is nothing to be done. */
+export const renderAnswer = (answer: OwnAnswer, accept: string | null, notes: OwnNotes | null): OwnResponse => {
   if ('own' in answer) return answer.own;
   const { fault, retryAfterSecs } = answer;
   const { code, status, message, next } = fault;
-  return renderError({ code, status, message, next, accept, retryAfterSecs });
+  const response = renderError({ code, status, message, next, accept, retryAfterSecs });
+  return notes === null ? response : notes.noted(response);
 };
 
 export interface Asked {
   readonly head: Pick<RequestHead, 'method' | 'version' | 'headers'> | null;
   readonly keepAlive: boolean;
+  readonly notes: OwnNotes | null;
 }
 
 /** As one HTTP/1.1 message. */
-export const ownAnswerText = (answer: OwnAnswer, { head, keepAlive }: Asked): { status: number; text: string } => {
-  const response = renderAnswer(answer, head === null ? null : fieldValueOf(head.headers, 'accept'));
+export const ownAnswerText = (
+  answer: OwnAnswer,
+  { head, keepAlive, notes }: Asked,
+): { status: number; text: string } => {
+  const response = renderAnswer(answer, head === null ? null : fieldValueOf(head.headers, 'accept'), notes);
   const options = { keepAlive, visitorVersion: head?.version ?? '1.1', isHead: head?.method === 'HEAD' } as const;
   return { status: response.status, text: ownResponseText(response, options) };
 };

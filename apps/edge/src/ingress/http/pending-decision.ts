@@ -1,7 +1,6 @@
-// Where a request goes, while that is not known yet: it is told once, be it by the router or because the time is over.
+// Where a request goes, and whether, while that is not known yet: it is told once, be it by router and rules or because the time is over.
 import { Fault } from '@tunnel/errors';
 import type { Guarded } from '@tunnel/mux';
-import { EDGE_LIMITS } from '../../limits.ts';
 import type { RouteDecision } from '../../routing/http-router.ts';
 
 export interface DecisionTaker extends Guarded {
@@ -10,12 +9,14 @@ export interface DecisionTaker extends Guarded {
 
 export class PendingDecision {
   readonly #taker: DecisionTaker;
+  readonly #timeoutMs: number;
   readonly #deadlineMs: number;
   #isOver = false;
 
-  constructor(decision: Promise<RouteDecision>, taker: DecisionTaker, nowMs: number) {
+  constructor(decision: Promise<RouteDecision>, taker: DecisionTaker, nowMs: number, timeoutMs: number) {
     this.#taker = taker;
-    this.#deadlineMs = nowMs + EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS;
+    this.#timeoutMs = timeoutMs;
+    this.#deadlineMs = nowMs + timeoutMs;
     const decided = (made: RouteDecision): void => {
       try {
         this.#tell(made);
@@ -28,7 +29,7 @@ export class PendingDecision {
 
   tick(nowMs: number): void {
     if (nowMs < this.#deadlineMs) return;
-    const fault = new Fault('HTTP_ROUTE_TIMEOUT', { seconds: EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS / 1000 });
+    const fault = new Fault('HTTP_ROUTE_TIMEOUT', { seconds: this.#timeoutMs / 1000 });
     this.#tell({ fault, retryAfterSecs: 1 });
   }
 

@@ -1,12 +1,27 @@
-// One visitor's request on its way: leased to a member of its route, put to that one's service, and to the next member's while nothing has
-// reached a service. Requests of one HTTP/1.1 connection follow each other, so one object serves them all.
-import type { ChunkedForm, RequestHead } from '@tunnel/core';
+// One visitor's request on its way: routed, judged by the rules of its route, leased to a member of it, put to that one's service, and to the next
+// member's while nothing has reached a service. Requests of one HTTP/1.1 connection follow each other, so one object serves them all.
+import type { ChunkedForm, OwnResponse, RequestHead } from '@tunnel/core';
+import type { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
+import { EDGE_LIMITS } from '../../limits.ts';
 import { FailedMembers, type Lease, type Refusal } from '../../routing/balancer.ts';
-import type { OwnAnswer, RoutedRequest, VisitorInfo } from '../../routing/http-router.ts';
+import {
+  isOwnAnswer,
+  isToControl,
+  type OwnAnswer,
+  type RouteDecision,
+  type RoutedRequest,
+  type VisitorInfo,
+} from '../../routing/http-router.ts';
+import type { Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
+import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
 import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
+import { HeldSource } from './held-source.ts';
+import { NotedResponse } from './noted-response.ts';
+import type { OwnNotes } from './own-answer.ts';
+import { type BodyHolder, RequestPolicy, type RequestPolicyOwner } from './request-policy.ts';
 import type { VisitorOwner } from './visitor.ts';
 
 /** Whose lease a request goes by: that of the connection, or with HTTP/2 that of its authority. */
@@ -16,21 +31,46 @@ export interface LeaseHolder {
   onLeased(head: RequestHead, lease: Lease): void;
 }
 
+/** Of a connection whose requests follow each other. */
+export class OneLease implements LeaseHolder {
+  readonly #lease: Lease;
+
+  constructor(lease: Lease) {
+    this.#lease = lease;
+  }
+
+  leaseFor(): Lease {
+    return this.#lease;
+  }
+
+  onLeased(): void {}
+}
+
 /** The request's body on its way in. */
 export interface BodySource {
   readonly form: ChunkedForm;
   /** Who gets it now. */
-  taker: Pick<UpstreamRequest, 'writeBody'> | null;
+  taker: BodyTaker | null;
 }
 
-export class ProxiedRequest {
+/** A service, or what holds the body before. */
+export interface BodyTaker {
+  /** Same rule as ByteDuplex.write. */
+  writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
+}
+
+export class ProxiedRequest implements RequestPolicyOwner {
   /** The first byte of its head has come. */
   startedMs = 0;
   readonly #owner: VisitorOwner;
   readonly #holder: LeaseHolder;
+  /** Rises with each request that is over: what was asked for an earlier one comes too late. */
+  #turn = 0;
   #visitor: VisitorInfo | null = null;
   /** Of a request that came through a proxy and counts for its visitor by itself. */
   #countedAddress: string | null = null;
+  /** null: there are no rules for it. */
+  #policy: RequestPolicy | null = null;
   // Set by begin().
   #head!: RequestHead;
   #handler!: ResponseHandler;
@@ -50,19 +90,36 @@ export class ProxiedRequest {
     return this.#upstream !== null;
   }
 
-  /** The member that serves it, and counts it, or why there is none. */
-  lease({ route, visitor }: RoutedRequest, head: RequestHead): Tunnel | OwnAnswer {
-    const { balancer } = this.#owner;
-    this.#visitor = visitor;
-    const overLimit = this.#countVisitor(visitor);
+  // ---- where it goes ----
+
+  /** By its host, then by the rules of what stands there: at once, unless something must be asked first. */
+  decide(
+    connection: VisitorInfo,
+    head: RequestHead,
+    bodyHolder: BodyHolder,
+  ): RouteDecision | Promise<RouteDecision> {
+    const routed = this.#owner.route(connection, head);
+    if (!(routed instanceof Promise)) return this.#judge(routed, head, bodyHolder);
+    const turn = this.#turn;
+    return routed.then((made) => (turn === this.#turn ? this.#judge(made, head, bodyHolder) : made));
+  }
+
+  /** Whoever is turned away counts for an address, and for nobody's tunnel. */
+  #judge(decision: RouteDecision, head: RequestHead, holder: BodyHolder): RouteDecision | Promise<RouteDecision> {
+    if (isToControl(decision) || isOwnAnswer(decision)) return decision;
+    this.#visitor = decision.visitor;
+    const overLimit = this.#countVisitor(decision.visitor);
     if (overLimit !== null) return overLimit;
-    const lease = this.#holder.leaseFor(head);
-    const unserved = balancer.acquire(lease, route);
-    this.#holder.onLeased(head, lease);
-    if (unserved !== null) return answerOf(unserved);
-    const member = lease.member as Tunnel;
-    this.#owner.countRequest(member);
-    return member;
+    const { policies } = this.#owner;
+    const inForce = policies === null ? null : policies.inForceAt(decision.route);
+    if (policies === null || inForce === null) return decision;
+    this.#policy = new RequestPolicy({ routed: decision, inForce, head, holder }, this);
+    return this.#policy.decide(policies);
+  }
+
+  /** How long that may take. */
+  get decisionTimeoutMs(): number {
+    return this.#policy === null ? EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS : EDGE_LIMITS.POLICY_DECISION_TIMEOUT_MS;
   }
 
   #countVisitor({ isProxy, address }: VisitorInfo): OwnAnswer | null {
@@ -72,12 +129,82 @@ export class ProxiedRequest {
     return overLimit;
   }
 
+  // ---- what its rules need, and have noted ----
+
+  get heldBodies(): RequestPolicyOwner['heldBodies'] {
+    return this.#owner.heldBodies;
+  }
+
+  now(): number {
+    return this.#owner.services.now();
+  }
+
+  onDecisionFailed(error: unknown): void {
+    this.#owner.report(error, 'policy.decide');
+  }
+
+  onAnswered(route: Route, head: RequestHead, rules: CapturedRules, response: OwnResponse): void {
+    this.#owner.captureAnswered(route, head, this.startedMs, rules, response);
+  }
+
+  /** For answers of our own; null: nothing is to be done to them. */
+  get notes(): OwnNotes | null {
+    return this.#policy;
+  }
+
+  /** Bytes that its body may have. */
+  get maxBody(): number | null {
+    return this.#policy?.maxBody ?? null;
+  }
+
+  /** Its visitor takes too long with a body that is held. */
+  isOverdue(nowMs: number): boolean {
+    return this.#policy?.isOverdue(nowMs) ?? false;
+  }
+
+  // ---- who serves it ----
+
+  /** The member that serves it, and counts it, or why there is none. */
+  lease({ route }: RoutedRequest, head: RequestHead): Tunnel | OwnAnswer {
+    const { balancer } = this.#owner;
+    const lease = this.#holder.leaseFor(head);
+    const unserved = balancer.acquire(lease, route);
+    this.#holder.onLeased(head, lease);
+    if (unserved !== null) return answerOf(unserved);
+    const member = lease.member as Tunnel;
+    this.#owner.countRequest(member);
+    return member;
+  }
+
+  /** `body` null: there is none, or it was held. */
   begin(member: Tunnel, head: RequestHead, handler: ResponseHandler, body: BodySource | null): void {
-    this.#head = head;
-    this.#handler = handler;
-    this.#body = body;
+    const policy = this.#policy;
     this.#failed = null;
+    if (policy === null) {
+      this.#head = head;
+      this.#handler = handler;
+      this.#body = body;
+    } else this.#beginBy(policy, handler, body);
     this.#send(member).start();
+    this.#passHeld();
+  }
+
+  /** As the rules changed it. */
+  #beginBy(policy: RequestPolicy, handler: ResponseHandler, body: BodySource | null): void {
+    const { held, notes } = policy;
+    this.#head = policy.head;
+    this.#body = held === null ? body : new HeldSource(held);
+    const isAsItCame = held === null && notes.length === 0;
+    this.#handler = isAsItCame ? handler : new NotedResponse(handler, notes, () => this.#onRequestDrain(handler));
+  }
+
+  #onRequestDrain(visitor: ResponseHandler): void {
+    if (this.#body instanceof HeldSource) this.#passHeld();
+    else visitor.onRequestDrain();
+  }
+
+  #passHeld(): void {
+    if (this.#body instanceof HeldSource) this.#body.pass((trailers) => this.#upstream?.endBody(trailers));
   }
 
   #send(member: Tunnel): UpstreamRequest {
@@ -86,9 +213,10 @@ export class ProxiedRequest {
     const visitor = this.#visitor as VisitorInfo;
     const rewrite = member.http?.hostHeader ?? null;
     const bodyForm = this.#body?.form ?? 'data';
+    const serviceName = this.#policy?.serviceName ?? null;
     const { group } = member;
     this.#member = member;
-    this.#recorder = this.#owner.capture(member, head, this.startedMs, bodyForm);
+    this.#recorder = this.#owner.capture(member, head, this.startedMs, bodyForm, this.#policy);
     const upstream = services.create(
       member,
       {
@@ -99,6 +227,7 @@ export class ProxiedRequest {
           proto: visitor.scheme,
           hostHeader: rewrite === null ? 'keep' : { rewrite },
         },
+        serviceName,
         hasBody: this.#body !== null,
         bodyForm,
         hasOthers: group === null ? null : () => group.healthyCount > (group.isHealthy(member) ? 1 : 0),
@@ -134,6 +263,7 @@ export class ProxiedRequest {
     }
     if (this.#body !== null && requestDone) upstream.endBody(trailers);
     upstream.start();
+    this.#passHeld();
     return true;
   }
 
@@ -148,6 +278,13 @@ export class ProxiedRequest {
 
   endBody(trailers: UnsentRequest['trailers']): void {
     this.#upstream?.endBody(trailers);
+  }
+
+  /** What came of it must not pass: the fault is the answer, or a cut where one has begun. */
+  refuse(fault: Fault): void {
+    const upstream = this.#upstream;
+    this.#upstream = null;
+    upstream?.refuse(fault);
   }
 
   /** The visitor has taken what was written. */
@@ -168,10 +305,19 @@ export class ProxiedRequest {
   /** It is over, and counts for nobody's address any more. */
   done(): void {
     this.detach();
+    this.#turn += 1;
+    this.#endPolicy();
     const address = this.#countedAddress;
     if (address === null) return;
     this.#countedAddress = null;
     this.#owner.uncountVisitor(address);
+  }
+
+  #endPolicy(): void {
+    const policy = this.#policy;
+    if (policy === null) return;
+    this.#policy = null;
+    policy.end();
   }
 
   /** Something of ours threw: the service is left, and nobody is told by it. */

@@ -1,11 +1,15 @@
 // What a visitor's connection and the ingress are to each other, whichever version of HTTP is spoken.
 import type { Socket } from 'node:net';
-import type { ChunkedForm, HeldConnection, ListNode, RequestHead } from '@tunnel/core';
+import type { ChunkedForm, HeldConnection, ListNode, OwnResponse, RequestHead } from '@tunnel/core';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { ByteDuplex, Guarded, ReportInternalError } from '@tunnel/mux';
+import type { HeldBodies } from '../../policy/held-bodies.ts';
+import type { PolicyGate } from '../../policy/policy-gate.ts';
 import type { Balancer } from '../../routing/balancer.ts';
 import type { OwnAnswer, RouteRequest } from '../../routing/http-router.ts';
+import type { Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
+import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder } from '../../upstream/response-handler.ts';
 import type { ServiceRequests } from '../../upstream/service-requests.ts';
 
@@ -42,10 +46,21 @@ export interface ClientIngress {
   takeOver(socket: Socket, accepted: AcceptedConnection, first: Buffer | null): void;
 }
 
+/** The rules that let a request pass, as captures see them. */
+export interface PassedBy {
+  /** A path of the edge itself: nobody looks at it. */
+  readonly isOfLogin: boolean;
+  readonly captured: CapturedRules | null;
+  readonly serviceName: string | null;
+}
+
 export interface VisitorOwner {
   readonly balancer: Balancer;
   readonly services: ServiceRequests;
   readonly route: RouteRequest;
+  /** null: nobody has rules here. */
+  readonly policies: PolicyGate | null;
+  readonly heldBodies: HeldBodies;
   readonly headTimeoutMs: number;
   /** No further request on any connection: the edge is shutting down. */
   readonly isDraining: boolean;
@@ -53,8 +68,22 @@ export interface VisitorOwner {
   /** A request through a trusted proxy counts for its visitor's address. null: it does, and one uncountVisitor() is owed. */
   countVisitor(address: string): OwnAnswer | null;
   uncountVisitor(address: string): void;
-  /** A request begins; null: it is not captured. A chunked body will pass by in that form. */
-  capture(tunnel: Tunnel, head: RequestHead, startedMs: number, bodyForm: ChunkedForm): RequestRecorder | null;
+  /** A request begins; null: it is not captured. A chunked body will pass by in that form. `policy`: what its rules did. */
+  capture(
+    tunnel: Tunnel,
+    head: RequestHead,
+    startedMs: number,
+    bodyForm: ChunkedForm,
+    policy: PassedBy | null,
+  ): RequestRecorder | null;
+  /** A rule has answered it: no member had it, and each of them shows it. */
+  captureAnswered(
+    route: Route,
+    head: RequestHead,
+    startedMs: number,
+    rules: CapturedRules,
+    response: OwnResponse,
+  ): void;
   /** More was queued for a visitor than its source may: a mistake of ours, which costs this connection. */
   onOverrun(): void;
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void;

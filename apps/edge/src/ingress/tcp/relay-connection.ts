@@ -14,7 +14,7 @@ import {
   type SpliceHandlers,
   splice,
 } from '@tunnel/mux';
-import type { StreamReason } from '@tunnel/protocol';
+import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import type { FailedMembers, Lease } from '../../routing/balancer.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
@@ -47,6 +47,8 @@ export interface RelayConnectionOptions {
   readonly member: Tunnel;
   readonly address: string;
   readonly visitorName: string;
+  /** host:port that it reached; empty: nobody wants to know. */
+  readonly publicAddress: string;
 }
 
 export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, SpliceHandlers, HeldConnection {
@@ -63,6 +65,7 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
   readonly #visitor: PreconnectBuffer;
   /** host:port, as the next client is told; nobody needs it once the stream is open. */
   #visitorName: string;
+  #publicAddress: string;
   #state: State = 'opening';
   #member: Tunnel;
   #opening: PendingStream | null = null;
@@ -75,6 +78,7 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
     this.address = given.address;
     this.lease = given.lease;
     this.#visitorName = given.visitorName;
+    this.#publicAddress = given.publicAddress;
     this.#member = given.member;
     this.#owner = owner;
     this.#activeAtMs = owner.now();
@@ -126,7 +130,7 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
   #open(): void {
     for (;;) {
       const member = this.#member;
-      const opening = member.upstream.open({ tunnelId: member.tunnelId, visitor: this.#visitorName }, this);
+      const opening = member.upstream.open(this.#headFor(member), this);
       // A carrier that breaks under this very stream answers within the call.
       if (this.#state !== 'opening' || this.#member !== member) return;
       if (opening !== null) {
@@ -135,6 +139,11 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
       }
       if (!this.#moveOn('no-carrier', NO_CARRIER)) return;
     }
+  }
+
+  #headFor({ tunnelId, proxyProtocol }: Tunnel): StreamHead {
+    const [visitor, publicAddress] = [this.#visitorName, this.#publicAddress];
+    return proxyProtocol === null || publicAddress === '' ? { tunnelId, visitor } : { tunnelId, visitor, publicAddress };
   }
 
   #moveOn(counted: RefusalReason, reason: StreamReason): boolean {
@@ -153,6 +162,7 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
     this.#state = 'joined';
     this.failed = null;
     this.#visitorName = '';
+    this.#publicAddress = '';
     this.#owner.onServed(this);
     const joined = splice(this.#visitor, stream, this);
     // What was held may have been all there is: then it is done already.

@@ -2,7 +2,7 @@
 import type { StreamCode } from '@tunnel/protocol';
 
 /** Why a visitor was turned away: before the stream was asked for, or by what the client answered. */
-export type RefusalReason = 'tunnel-limit' | 'no-tunnel' | 'no-healthy' | 'no-carrier' | StreamCode;
+export type RefusalReason = 'policy' | 'tunnel-limit' | 'no-tunnel' | 'no-healthy' | 'no-carrier' | StreamCode;
 
 /** Plain numbers, because they change with every chunk; metrics read them. */
 export class RelayTotals {

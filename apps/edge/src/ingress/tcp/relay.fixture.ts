@@ -11,6 +11,8 @@ import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
+import type { PolicyGate } from '../../policy/policy-gate.ts';
+import { NO_POLICY } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
 import { openGate } from '../gate.fixture.ts';
@@ -39,6 +41,7 @@ export interface MemberOptions {
   readonly group?: TunnelGroup<Tunnel>;
   readonly owner?: Owner;
   readonly healthy?: boolean;
+  readonly proxyProtocol?: Tunnel['proxyProtocol'];
 }
 
 export interface RelayStand {
@@ -93,6 +96,7 @@ export const newGroup = (): TunnelGroup<Tunnel> =>
     name: 'db',
     keyHash: 'ab'.repeat(32),
     endpoint: { kind: 'port', transport: 'tcp', port: 20_000 },
+    policy: NO_POLICY,
   });
 
 /** How a socket ended, as its owner sees it. */
@@ -118,7 +122,7 @@ export class RelayStage {
 
   /** Without a group it stands alone. */
   async startMember(onStream: OnStream, options: MemberOptions = {}): Promise<Member> {
-    const { tunnelId = 'tun_1', group = null, owner = { kind: 'operator' }, healthy = true } = options;
+    const { tunnelId = 'tun_1', group = null, owner = { kind: 'operator' }, healthy = true, proxyProtocol = null } = options;
     const heads: StreamHead[] = [];
     const take = (stream: MuxStream, head: StreamHead): void => {
       heads.push(head);
@@ -147,6 +151,8 @@ export class RelayStage {
       counters: new TunnelCounters(),
       health: new MemberHealth(healthy ? null : 'tcp'),
       alertWebhook: null,
+      policy: NO_POLICY,
+      proxyProtocol,
       upstream,
     };
     group?.transition({ kind: 'member-joined', member: tunnel }, 0);
@@ -163,14 +169,19 @@ export class RelayStage {
   /** `random` as a rule picks the members in the order in which they joined. */
   async startRelay(
     route: Route,
-    options: { readonly limits?: PathLimits; readonly random?: () => number } = {},
+    options: {
+      readonly limits?: PathLimits;
+      readonly random?: () => number;
+      readonly policies?: Pick<PolicyGate, 'admits'>;
+    } = {},
   ): Promise<RelayStand> {
-    const { limits = { perTunnel: 100, perAddress: 100 }, random = () => 0 } = options;
+    const { limits = { perTunnel: 100, perAddress: 100 }, random = () => 0, policies } = options;
     const counts = new ConnectionCounts(limits);
     const clock = new FakeClock();
     const gate = openGate({ perNetwork: limits.perAddress });
     const relay = new Relay({
       balancer: new Balancer({ counts, random }),
+      policies,
       answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, rethrow, onOver),
       logger,
       clock,

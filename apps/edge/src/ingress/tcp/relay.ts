@@ -1,10 +1,12 @@
-// All relayed connections of all tunnels: admits a visitor's socket within the limits, counts, and knows when the last one is over.
+// All relayed connections of all tunnels: admits a visitor's socket by the rules of its route and within the limits, counts, and knows when the last one
+// is over.
 import { hostPort, LinkedSet, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import { type AcceptedSocket, type ByteDuplex, endOf, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { type Clock, type Logger, LogLimiter, readOncePerTurn } from '@tunnel/runtime';
+import type { PolicyGate } from '../../policy/policy-gate.ts';
 import { type Balancer, FailedMembers, Lease, type Refusal } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
@@ -23,6 +25,8 @@ export type AnswerUnserved = (visitor: ByteDuplex, fault: Fault, onOver: () => v
 
 export interface RelayOptions {
   readonly balancer: Balancer;
+  /** Absent: nobody has rules here. */
+  readonly policies?: Pick<PolicyGate, 'admits'> | undefined;
   readonly answerUnserved: AnswerUnserved;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -39,6 +43,7 @@ export class Relay implements RelayConnectionOwner {
   readonly now: () => number;
   readonly report: ReportInternalError;
   readonly #balancer: Balancer;
+  readonly #policies: Pick<PolicyGate, 'admits'> | undefined;
   readonly #answerUnserved: AnswerUnserved;
   readonly #clock: Clock;
   readonly #log: LogLimiter;
@@ -48,9 +53,10 @@ export class Relay implements RelayConnectionOwner {
   #isDraining = false;
   #idleWaiters: (() => void)[] = [];
 
-  constructor({ balancer, answerUnserved, logger, clock, report, onStreamEnd = () => {} }: RelayOptions) {
+  constructor({ balancer, policies, answerUnserved, logger, clock, report, onStreamEnd = () => {} }: RelayOptions) {
     this.report = report;
     this.#balancer = balancer;
+    this.#policies = policies;
     this.#answerUnserved = answerUnserved;
     this.#clock = clock;
     this.now = readOncePerTurn(clock);
@@ -71,15 +77,22 @@ export class Relay implements RelayConnectionOwner {
       return;
     }
     const address = plainAddress(remoteAddress);
+    // Whoever is turned away counts for nobody's tunnel, and learns nothing.
+    if (this.#policies?.admits(route, address) === false) return this.#deny(socket, route, address);
     const lease = new Lease();
     const refusal = this.#balancer.acquire(lease, route);
     if (refusal !== null || lease.member === null) return this.#refuse(socket, route, address, refusal);
     const { member } = lease;
-    const given = { accepted, route, lease, member, address, visitorName: hostPort(address, remotePort) };
+    const visitorName = hostPort(address, remotePort);
+    const given = { accepted, route, lease, member, address, visitorName, publicAddress: publicAddressOf(socket, member) };
     const connection = new RelayConnection(endOf(socket), given, this);
     accepted.served = connection;
     connection.amongLive = this.#live.add(connection);
     connection.start();
+  }
+
+  #deny(socket: AcceptedSocket, route: Route, address: string): void {
+    this.#turnAway(socket, 'policy', { ...fieldsOf(route), visitor: address }, new Fault('POLICY_DENIED'));
   }
 
   #refuse(socket: AcceptedSocket, route: Route, address: string, refusal: Refusal | null): void {
@@ -185,6 +198,13 @@ export class Relay implements RelayConnectionOwner {
     for (const resolve of waiters) resolve();
   }
 }
+
+/** host:port that the visitor reached, for clients that write it to their service; any member of a group may be asked next. Empty: none does. */
+const publicAddressOf = (socket: AcceptedSocket, { proxyProtocol, group }: Tunnel): string => {
+  if (proxyProtocol === null && group === null) return '';
+  const { localAddress, localPort } = socket;
+  return localAddress === undefined || localPort === undefined ? '' : hostPort(plainAddress(localAddress), localPort);
+};
 
 const fieldsOf = (route: Route): object =>
   isGroup(route) ? { group: route.name, label: route.label } : { tunnel_id: route.tunnelId };

@@ -10,6 +10,7 @@ import { eventually, FakeClock, freePort, rethrow, type SessionPair, sessionPair
 import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
+import { NO_POLICY } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
 import { openGate } from '../gate.fixture.ts';
@@ -138,6 +139,8 @@ export const tunnelOn = (upstream: MuxUpstream, tunnelId = 'tun_1'): Tunnel => (
   counters: new TunnelCounters(),
   health: new MemberHealth(null),
   alertWebhook: null,
+  policy: NO_POLICY,
+  proxyProtocol: null,
   upstream,
 });
 

@@ -13,7 +13,7 @@ import { BROKEN, type Guarded, guard, type MuxStream, type OpenAnswer, type Repo
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { faultOfRefusal } from '../upstream.ts';
-import type { Service, UpstreamContext } from '../upstream-request.ts';
+import { type Service, serviceKeyOf, streamHeadOf, type UpstreamContext } from '../upstream-request.ts';
 import { StreamDuplex } from './stream-duplex.ts';
 
 /** Who waits for a connection; one of both is told. */
@@ -24,6 +24,8 @@ export interface H2cWaiter extends Guarded {
 
 export interface H2cConnectionOptions {
   readonly service: Service;
+  /** One of the client's services by name; null: the tunnel's own. */
+  readonly serviceName: string | null;
   readonly now: () => number;
   readonly onBytes: (toClient: number, toVisitor: number) => void;
   /** It has less room than was thought. */
@@ -116,9 +118,8 @@ export class H2cConnection implements OpenAnswer {
   }
 
   start(): void {
-    const { service } = this.#given;
-    // The visitors' addresses are in the heads; this stream is for all of them.
-    const opening = service.upstream.open({ tunnelId: service.tunnelId, visitor: '' }, this);
+    const { service, serviceName } = this.#given;
+    const opening = service.upstream.open(streamHeadOf(service, serviceName), this);
     if (opening === null) this.#refuse(new Fault('TUNNEL_AWAY'));
   }
 
@@ -264,51 +265,50 @@ export class H2cConnection implements OpenAnswer {
 
 type H2cContext = Pick<UpstreamContext, 'now' | 'onBytes' | 'report'>;
 
-/** Of all tunnels. */
+/** Of all tunnels, by the service that they lead to. */
 export class H2cConnections {
   readonly #context: H2cContext;
-  readonly #byTunnel = new Map<string, H2cConnection[]>();
+  readonly #byService = new Map<string, H2cConnection[]>();
 
   constructor(context: H2cContext) {
     this.#context = context;
   }
 
   /** Exactly one of the waiter's answers comes, at once or later. */
-  take(service: Service, waiter: H2cWaiter): void {
-    const usable = this.#of(service).filter((connection) => connection.takesCalls && connection.isTo(service));
+  take(service: Service, serviceName: string | null, waiter: H2cWaiter): void {
+    const connections = this.#byService.get(serviceKeyOf(service, serviceName)) ?? [];
+    const usable = connections.filter((connection) => connection.takesCalls && connection.isTo(service));
     const free = leastLoaded(usable.filter((connection) => connection.hasRoom));
     if (free !== null) free.take(waiter);
-    else if (usable.length < EDGE_LIMITS.H2C_SESSIONS_PER_TUNNEL) this.#open(service, waiter);
+    else if (usable.length < EDGE_LIMITS.H2C_SESSIONS_PER_TUNNEL) this.#open(service, serviceName, waiter);
     // node lets what is over the service's bound wait for its turn.
     else leastLoaded(usable)?.take(waiter);
   }
 
-  #of({ tunnelId }: Service): H2cConnection[] {
-    return this.#byTunnel.get(tunnelId) ?? [];
-  }
-
-  #open(service: Service, waiter: H2cWaiter): void {
+  #open(service: Service, serviceName: string | null, waiter: H2cWaiter): void {
     const connection = new H2cConnection({
       service,
+      serviceName,
       now: this.#context.now,
       report: this.#context.report,
       onBytes: (toClient, toVisitor) => {
         service.counters.addBytes(toClient + toVisitor);
         this.#context.onBytes(toClient, toVisitor);
       },
-      onExcess: (excess) => this.take(service, excess),
+      onExcess: (excess) => this.take(service, serviceName, excess),
     });
-    this.#byTunnel.set(service.tunnelId, [...this.#of(service), connection]);
+    const key = serviceKeyOf(service, serviceName);
+    this.#byService.set(key, [...(this.#byService.get(key) ?? []), connection]);
     connection.take(waiter);
     connection.start();
   }
 
   /** Once a second. */
   sweep(nowMs: number): void {
-    for (const [tunnelId, connections] of this.#byTunnel) {
+    for (const [key, connections] of this.#byService) {
       const kept = connections.filter((connection) => this.#isKept(connection, nowMs));
-      if (kept.length > 0) this.#byTunnel.set(tunnelId, kept);
-      else this.#byTunnel.delete(tunnelId);
+      if (kept.length > 0) this.#byService.set(key, kept);
+      else this.#byService.delete(key);
     }
   }
 
@@ -322,8 +322,8 @@ export class H2cConnections {
   }
 
   close(): void {
-    for (const connections of this.#byTunnel.values()) for (const connection of connections) connection.close();
-    this.#byTunnel.clear();
+    for (const connections of this.#byService.values()) for (const connection of connections) connection.close();
+    this.#byService.clear();
   }
 }
 

@@ -52,7 +52,7 @@ export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
   }
 
   start(): void {
-    this.#connections.take(this.service, this);
+    this.#connections.take(this.service, this.request.serviceName, this);
   }
 
   onNotConnected(fault: Fault): void {

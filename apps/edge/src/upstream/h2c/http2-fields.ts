@@ -4,6 +4,7 @@ import {
   endToEndFields,
   type HeaderField,
   type HeadProblem,
+  hasNoBody,
   type OwnResponse,
   type RequestHead,
   type ResponseHead,
@@ -69,8 +70,8 @@ export const responseFieldsOf = (head: ResponseHead): OutgoingHttpHeaders => {
 
 export const ownFieldsOf = ({ status, headers, body }: OwnResponse): OutgoingHttpHeaders => {
   const fields = noFields();
-  for (const [name, value] of headers) fields[name] = value;
-  fields['content-length'] = String(body.length);
+  for (const [name, value] of headers) addField(fields, name.toLowerCase(), value);
+  if (!hasNoBody(status)) fields['content-length'] = String(body.length);
   fields[':status'] = status;
   return fields;
 };
@@ -123,13 +124,16 @@ const fieldsIn = (raw: RawFields): [name: string, value: string][] => {
 
 const outgoing = (given: readonly HeaderField[]): OutgoingHttpHeaders => {
   const fields = noFields();
-  for (const { lower, value } of given) {
-    const before = fields[lower];
-    if (before === undefined) fields[lower] = value;
-    else if (LISTS_IN_ONE.has(lower)) fields[lower] = `${String(before)}, ${value}`;
-    else if (!SINGLE.has(lower)) fields[lower] = Array.isArray(before) ? [...before, value] : [String(before), value];
-  }
+  for (const { lower, value } of given) addField(fields, lower, value);
   return fields;
+};
+
+/** One more, which may be repeated: Set-Cookie is. */
+const addField = (fields: OutgoingHttpHeaders, lower: string, value: string): void => {
+  const before = fields[lower];
+  if (before === undefined) fields[lower] = value;
+  else if (LISTS_IN_ONE.has(lower)) fields[lower] = `${String(before)}, ${value}`;
+  else if (!SINGLE.has(lower)) fields[lower] = Array.isArray(before) ? [...before, value] : [String(before), value];
 };
 
 /** Without a prototype: a field may have any name. */

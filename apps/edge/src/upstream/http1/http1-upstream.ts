@@ -10,6 +10,7 @@ import {
   ABORTED,
   type Service,
   type ServiceRequest,
+  streamHeadOf,
   UNUSABLE,
   type UpstreamContext,
   UpstreamRequest,
@@ -49,7 +50,8 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
   start(): void {
     const maxIdleMs = this.isRepeatable ? EDGE_LIMITS.HTTP_IDLE_STREAM_MS : EDGE_LIMITS.HTTP_IDLE_STREAM_UNSAFE_MS;
     const isUpgrade = this.request.head.upgrade !== null;
-    const idle = isUpgrade ? null : this.#idle.take(this.service, this.context.now(), maxIdleMs);
+    const { serviceName } = this.request;
+    const idle = isUpgrade ? null : this.#idle.take(this.service, serviceName, this.context.now(), maxIdleMs);
     if (idle === null) {
       this.#openAnew();
       return;
@@ -60,8 +62,8 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
   }
 
   #openAnew(): void {
-    // The visitor's address is in the head; the stream outlives this visitor.
-    const opening = this.service.upstream.open({ tunnelId: this.service.tunnelId, visitor: '' }, this);
+    const { service, request } = this;
+    const opening = service.upstream.open(streamHeadOf(service, request.serviceName), this);
     if (opening === null) this.fail(new Fault('TUNNEL_AWAY'));
     else if (this.#stream === null && !this.isOver) this.#opening = opening;
   }
@@ -218,11 +220,17 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
     this.isOver = true;
     if (stream !== null) {
       if (!isClean || !this.requestDone) stream.reset(UNUSABLE);
-      else if (this.#response.head?.keepAlive) this.#idle.give(this.service, stream, this.#ordinal, nowMs);
-      else this.#idle.letClose(this.service, stream, this.#ordinal, nowMs);
+      else this.#keep(stream, nowMs);
     }
     this.request.recorder?.finish(nowMs, 'complete');
     this.handler.onEnd(this.requestDone);
+  }
+
+  #keep(stream: MuxStream, nowMs: number): void {
+    const { service, request } = this;
+    const kept = { service, serviceName: request.serviceName, stream, requests: this.#ordinal, sinceMs: nowMs };
+    if (this.#response.head?.keepAlive) this.#idle.give(kept);
+    else this.#idle.letClose(kept);
   }
 
   protected letGo(reason: StreamReason): void {

@@ -1,23 +1,32 @@
-// Streams whose local connection is open and free: the next request of the same tunnel takes the youngest one.
+// Streams whose local connection is open and free: the next request to the same service of a tunnel takes the youngest one.
 // One that says anything meanwhile, or is too old, is closed: its service is about to hang up.
 import { BROKEN, type ByteReader, type MuxStream, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
-import type { Service } from '../upstream-request.ts';
+import { type Service, serviceKeyOf } from '../upstream-request.ts';
 
 const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
 const UNASKED: StreamReason = { code: 'cancelled', text: 'bytes that nobody asked for' };
+
+export interface KeptStream {
+  readonly service: Service;
+  /** null: the tunnel's own. */
+  readonly serviceName: string | null;
+  readonly stream: MuxStream;
+  /** That it has carried. */
+  readonly requests: number;
+  readonly sinceMs: number;
+}
 
 /** Watches one idle stream. */
 class IdleStream implements ByteReader {
   readonly service: Service;
   readonly stream: MuxStream;
-  /** That it has carried. */
   readonly requests: number;
   readonly sinceMs: number;
   readonly #report: ReportInternalError;
 
-  constructor(service: Service, stream: MuxStream, requests: number, sinceMs: number, report: ReportInternalError) {
+  constructor({ service, stream, requests, sinceMs }: KeptStream, report: ReportInternalError) {
     this.#report = report;
     this.service = service;
     this.stream = stream;
@@ -46,7 +55,8 @@ class IdleStream implements ByteReader {
 }
 
 export class IdleStreams {
-  readonly #byTunnel = new Map<string, IdleStream[]>();
+  /** By tunnel, and by the name of the service where it is not the tunnel's own. */
+  readonly #byService = new Map<string, IdleStream[]>();
   /** Their service said that it closes after this response. */
   #closing: IdleStream[] = [];
   readonly #report: ReportInternalError;
@@ -59,8 +69,8 @@ export class IdleStreams {
    * `maxIdleMs`: a request that cannot be sent again takes only a stream that was in use just now. A tunnel that was registered anew may lead
    * to another service since: what was kept of it before is of no use.
    */
-  take(service: Service, nowMs: number, maxIdleMs: number): IdleStream | null {
-    const idle = this.#byTunnel.get(service.tunnelId);
+  take(service: Service, serviceName: string | null, nowMs: number, maxIdleMs: number): IdleStream | null {
+    const idle = this.#byService.get(serviceKeyOf(service, serviceName));
     for (let one = idle?.pop(); one !== undefined; one = idle?.pop()) {
       const isFresh = nowMs - one.sinceMs <= maxIdleMs;
       const isUsable = one.service === service && one.stream.state === 'open' && !one.stream.isRetiring;
@@ -72,22 +82,24 @@ export class IdleStreams {
     return null;
   }
 
-  give(service: Service, stream: MuxStream, requests: number, nowMs: number): void {
+  give(kept: KeptStream): void {
+    const { stream } = kept;
     // The next visitor may be one that never reads: the large window was for the last one.
-    if (stream.hasGrown) return this.letClose(service, stream, requests, nowMs);
-    const idle = this.#byTunnel.get(service.tunnelId) ?? [];
+    if (stream.hasGrown) return this.letClose(kept);
+    const key = serviceKeyOf(kept.service, kept.serviceName);
+    const idle = this.#byService.get(key) ?? [];
     if (idle.length >= EDGE_LIMITS.HTTP_IDLE_STREAMS_PER_TUNNEL || stream.isRetiring) {
       stream.reset(UNUSED);
       return;
     }
-    idle.push(new IdleStream(service, stream, requests, nowMs, this.#report));
-    this.#byTunnel.set(service.tunnelId, idle);
+    idle.push(new IdleStream(kept, this.#report));
+    this.#byService.set(key, idle);
   }
 
   /** Not to be used again: it ends when the service hangs up, or by the sweep. */
-  letClose(service: Service, stream: MuxStream, requests: number, nowMs: number): void {
-    this.#closing.push(new IdleStream(service, stream, requests, nowMs, this.#report));
-    stream.end();
+  letClose(kept: KeptStream): void {
+    this.#closing.push(new IdleStream(kept, this.#report));
+    kept.stream.end();
   }
 
   /** Once a second. A tunnel that has ended needs none: its client waits for the last stream before it stops. */
@@ -99,16 +111,16 @@ export class IdleStreams {
       return isGood;
     };
     this.#closing = this.#closing.filter(isKept);
-    for (const [tunnelId, idle] of this.#byTunnel) {
+    for (const [key, idle] of this.#byService) {
       const kept = idle.filter(isKept);
-      if (kept.length > 0) this.#byTunnel.set(tunnelId, kept);
-      else this.#byTunnel.delete(tunnelId);
+      if (kept.length > 0) this.#byService.set(key, kept);
+      else this.#byService.delete(key);
     }
   }
 
   close(): void {
-    for (const one of [...this.#byTunnel.values(), this.#closing].flat()) one.stream.reset(UNUSED);
-    this.#byTunnel.clear();
+    for (const one of [...this.#byService.values(), this.#closing].flat()) one.stream.reset(UNUSED);
+    this.#byService.clear();
     this.#closing = [];
   }
 }

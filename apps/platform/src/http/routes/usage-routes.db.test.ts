@@ -258,7 +258,9 @@ describe('what the edge of a tunnel knows', () => {
   it('is passed on: requests, health and replays', async () => {
     fixture.edges.answer = { tunnel_id: http()?.tunnel_id, requests: [], truncated: true };
     expect(await read(`/usage/tunnels/${http()?.id}/requests?limit=7`)).toEqual(fixture.edges.answer);
-    expect(fixture.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, fixture.alice.userId, 7]);
+    expect(fixture.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, fixture.alice.userId, { limit: 7 }]);
+    await read(`/usage/tunnels/${http()?.id}/requests?limit=7&answered=true`);
+    expect(fixture.edges.asked.at(-1)?.at(-1)).toEqual({ limit: 7, answered: true });
     fixture.edges.answer = [{ at: '2030-01-01T00:00:00.000Z', healthy: true, reason: 'probe succeeded' }];
     expect(await read(`/usage/tunnels/${tcp()?.id}/health-events`)).toEqual(fixture.edges.answer);
     const replay = await fixture.ask(

@@ -43,6 +43,7 @@ import {
   withUser,
 } from '../route-parts.ts';
 import { addTunnelPeerRoutes } from './tunnel-peer-routes.ts';
+import { addTunnelPolicyRoutes } from './tunnel-policy-routes.ts';
 
 const tags = ['usage'];
 const extensions = ['usage', EXTENSIONS];
@@ -115,7 +116,14 @@ const listRequestsRoute = createRoute({
   security: withUser,
   request: {
     params: tunnelIdParam,
-    query: z.object({ limit: integerParameter('limit', CAPTURE_LIST_LIMIT, 'How many at most.') }),
+    query: z.object({
+      limit: integerParameter('limit', CAPTURE_LIST_LIMIT, 'How many at most.'),
+      answered: choiceParameter(
+        'answered',
+        ['true', 'false'],
+        'true: only those that a rule of the tunnel answered. false: only those that its service got.',
+      ),
+    }),
   },
   responses: {
     200: json(
@@ -194,12 +202,15 @@ export const addUsageRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => 
   );
   addEdgeRoutes(app, deps);
   addTunnelPeerRoutes(app, deps);
+  addTunnelPolicyRoutes(app, deps);
 };
 
 const addEdgeRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => {
   app.openapi(listRequestsRoute, async (context) => {
     const { id } = context.req.valid('param');
-    return context.json(await listRequests(deps, context.get('actor'), id, context.req.valid('query').limit), 200);
+    const { limit, answered } = context.req.valid('query');
+    const wanted = { limit, ...(answered === undefined ? {} : { answered: answered === 'true' }) };
+    return context.json(await listRequests(deps, context.get('actor'), id, wanted), 200);
   });
   app.openapi(healthEventsRoute, async (context) =>
     context.json(await listHealthEvents(deps, context.get('actor'), context.req.valid('param').id), 200),

@@ -71,7 +71,7 @@ const pollList = async (context: AwaitRequestContext, wait: Wait): Promise<Captu
   const { edges, clock } = context;
   const { regionId, tunnelId, accountId, signal, untilMs } = wait;
   const finished = async (): Promise<CapturedRequest[]> => {
-    const { requests } = await edges.requests(regionId, tunnelId, accountId, CAPTURE_LIST_LIMIT.max);
+    const { requests } = await edges.requests(regionId, tunnelId, accountId, { limit: CAPTURE_LIST_LIMIT.max });
     // Newest first: the one that came first is told first.
     return requests.filter((request) => request.duration_ms !== null).reverse();
   };

@@ -13,6 +13,7 @@ import {
   type ReplayEdit,
   type ShownProtocol,
   type TunnelLogEntry,
+  type TunnelPolicy,
   type UsageRegion,
 } from '@tunnel/contract';
 import { type ErrorCode, Fault } from '@tunnel/errors';
@@ -24,7 +25,7 @@ import { findTunnel } from './tunnel-log.ts';
 
 /** The edges, by region, asked on behalf of an account. */
 export interface TunnelEdges {
-  requests(regionId: string, tunnelId: string, accountId: string, limit: number): Promise<CaptureList>;
+  requests(regionId: string, tunnelId: string, accountId: string, wanted: WantedRequests): Promise<CaptureList>;
   request(regionId: string, tunnelId: string, requestId: string, accountId: string): Promise<CapturedRequest>;
   /** One long poll. */
   nextRequest(regionId: string, tunnelId: string, accountId: string, filter: NextRequest): Promise<AwaitedRequest>;
@@ -37,9 +38,16 @@ export interface TunnelEdges {
     edit: ReplayEdit,
   ): Promise<CapturedRequest>;
   healthEvents(regionId: string, tunnelId: string, accountId: string): Promise<HealthEvent[]>;
+  policy(regionId: string, tunnelId: string, accountId: string): Promise<TunnelPolicy>;
   flows(regionId: string, tunnelId: string, accountId: string): Promise<EdgeFlows>;
   peers(regionId: string, tunnelId: string, accountId: string): Promise<EdgePeers>;
   dismissPeer(regionId: string, tunnelId: string, peerId: string, accountId: string): Promise<void>;
+}
+
+export interface WantedRequests {
+  readonly limit: number;
+  /** Only those that a rule of the tunnel answered, or only those that its service got; left out: all. */
+  readonly answered?: boolean | undefined;
 }
 
 /** Which request one long poll is for. */
@@ -63,12 +71,12 @@ export const listRequests = async (
   context: TunnelEdgeContext,
   actor: UserActor,
   id: string,
-  limit: number,
+  wanted: WantedRequests,
 ): Promise<CaptureList> => {
   const { tunnel_id: tunnelId, region_id: regionId } = await findOfProtocol(context, actor, id, 'http');
   const nothing: CaptureList = { tunnel_id: tunnelId, requests: [], truncated: false };
   if (regionId === null) return nothing;
-  return orWhenForgotten(context.edges.requests(regionId, tunnelId, actor.userId, limit), nothing);
+  return orWhenForgotten(context.edges.requests(regionId, tunnelId, actor.userId, wanted), nothing);
 };
 
 /** One captured request, for as long as its edge keeps it. */
@@ -87,7 +95,7 @@ export const findRequest = async (
     if (error.code === 'TUNNEL_UNKNOWN') throw new Fault('CAPTURE_UNKNOWN');
     // An edge of before: there is no such path, and the list has what it keeps.
     if (error.code !== 'API_NOT_FOUND') throw error;
-    const { requests } = await listRequests(context, actor, id, CAPTURE_LIST_LIMIT.max);
+    const { requests } = await listRequests(context, actor, id, { limit: CAPTURE_LIST_LIMIT.max });
     const found = requests.find((request) => request.id === requestId);
     if (found === undefined) throw new Fault('CAPTURE_UNKNOWN');
     return found;
@@ -133,6 +141,20 @@ export const listHealthEvents = async (
   const regionId = livingRegion(entry);
   if (regionId === null) return [];
   return orWhenForgotten(context.edges.healthEvents(regionId, entry.tunnel_id, actor.userId), []);
+};
+
+/** POLICY_ABSENT: everyone may visit it. TUNNEL_UNKNOWN: it has ended, and nothing is kept of its rules. */
+export const showPolicy = async (context: TunnelEdgeContext, actor: UserActor, id: string): Promise<TunnelPolicy> => {
+  const entry = await findTunnel(context, actor, id);
+  const regionId = livingRegion(entry);
+  if (regionId === null) throw new Fault('TUNNEL_UNKNOWN');
+  try {
+    return await context.edges.policy(regionId, entry.tunnel_id, actor.userId);
+  } catch (error) {
+    // An edge of before knows no policies, so that its tunnels have none.
+    if (error instanceof Fault && error.code === 'API_NOT_FOUND') throw new Fault('POLICY_ABSENT');
+    throw error;
+  }
 };
 
 export const listFlows = async (context: TunnelEdgeContext, actor: UserActor, id: string): Promise<EdgeFlows> => {

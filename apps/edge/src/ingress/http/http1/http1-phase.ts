@@ -4,8 +4,10 @@ import type { ConnectionState } from '@tunnel/core';
 export type Phase =
   /** Waits for a head, or reads one. */
   | 'head'
-  /** Where the request goes is being asked. */
+  /** Where the request goes, and whether, is being asked. */
   | 'deciding'
+  /** The same, and its body is held until it is known. */
+  | 'holding'
   /** Passes the request's body on. */
   | 'body'
   /** The request is complete, its response is not. */
@@ -25,6 +27,7 @@ export type Phase =
 const WAITS_FOR: Readonly<Record<Phase, string>> = {
   head: 'a request of the visitor',
   deciding: 'a decision where the request goes',
+  holding: 'the body of the visitor',
   body: 'the body of the visitor',
   answering: 'the service',
   sending: 'the visitor to read',
@@ -47,6 +50,8 @@ export const describePhase = (
   return { phase, waitsFor: isUnread ? WAITS_FOR.sending : WAITS_FOR[phase] };
 };
 
+export const isDeciding = (phase: Phase): boolean => phase === 'deciding' || phase === 'holding';
+
 /**
  * Something of ours threw at `where`: does the visitor wait for an answer, of which nothing is out? An idle connection has asked for nothing: an
  * answer now would be taken for that to its next request.
@@ -55,5 +60,5 @@ export const awaitsAnswer = (phase: Phase, where: string, isHeadBegun: boolean, 
   // Nobody is there any more.
   if (where === 'socket.reset') return false;
   if (phase === 'head') return isHeadBegun || where === 'socket.data';
-  return !isAnswerOut && (phase === 'deciding' || phase === 'body' || phase === 'answering');
+  return !isAnswerOut && (isDeciding(phase) || phase === 'body' || phase === 'answering');
 };

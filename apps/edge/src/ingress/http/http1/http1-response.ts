@@ -16,15 +16,16 @@ import type { OwnAnswer } from '../../../routing/http-router.ts';
 import type { ChunkWriter, ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
 import { ownAnswerText } from '../own-answer.ts';
 import type { ProxiedRequest } from '../proxied-request.ts';
+import type { Http1Input } from './http1-input.ts';
 import type { Http1Writer } from './http1-writer.ts';
 
 /** The visitor's connection, as its answers see it. */
 export interface RespondingVisitor extends Guarded {
-  readonly request: Pick<ProxiedRequest, 'answered' | 'retryOnNextMember'>;
+  readonly request: Pick<ProxiedRequest, 'answered' | 'retryOnNextMember' | 'notes'>;
   /** No further request is taken up: the edge is shutting down, or more came behind this one than is kept. */
   readonly endsAfterAnswer: boolean;
-  /** Of what came behind this request a part was thrown away. */
-  readonly hasLostBytes: boolean;
+  /** Of what came behind this request a part may have been thrown away. */
+  readonly input: Pick<Http1Input, 'hasLostBytes'>;
   /** The request's last byte has come. */
   readonly requestDone: boolean;
   /** A service has answered on this connection. */
@@ -125,7 +126,7 @@ export class Http1Response implements ResponseHandler {
   }
 
   onUpgrade(head: ResponseHead, stream: MuxStream, bytes: Buffer, start: number, end: number): void {
-    if (this.#visitor.hasLostBytes) {
+    if (this.#visitor.input.hasLostBytes) {
       stream.reset(TOO_EARLY);
       return this.answer({ fault: new Fault('HTTP_BAD_REQUEST', { reason: TOO_EARLY.text }) });
     }
@@ -147,7 +148,9 @@ export class Http1Response implements ResponseHandler {
 
   answer(answer: OwnAnswer): void {
     this.#decideKeepAlive();
-    const { status, text } = ownAnswerText(answer, { head: this.#head, keepAlive: this.#keepAlive });
+    const { request } = this.#visitor;
+    const asked = { head: this.#head, keepAlive: this.#keepAlive, notes: request.notes };
+    const { status, text } = ownAnswerText(answer, asked);
     this.#begin(status, text);
     this.#out.flush();
     this.#visitor.onResponded(this.#keepAlive);

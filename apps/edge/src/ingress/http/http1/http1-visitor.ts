@@ -1,48 +1,48 @@
-// One HTTP/1.1 connection of a visitor: requests one after the other, each routed anew, each taken up when the answer before it has left.
-import { type ConnectionState, type ListNode, parseRequestHead, type RequestHead, scannerOf } from '@tunnel/core';
+// One HTTP/1.1 connection of a visitor: requests one after the other, each routed and judged anew, each taken up when the answer before it has left.
+import { type ConnectionState, type ListNode, parseRequestHead, type RequestHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { ByteReader, MuxStream, Splice } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
+import type { HeldBody } from '../../../policy/held-bodies.ts';
 import { Lease } from '../../../routing/balancer.ts';
 import { isOwnAnswer, isToControl, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
 import type { Tunnel } from '../../../routing/tunnel.ts';
 import { HeadReader } from '../../../upstream/http1/head-reader.ts';
-import { hasBodyOf } from '../../../upstream/upstream-request.ts';
 import { refusalCodeOf } from '../own-answer.ts';
 import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
-import { type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
+import { OneLease, ProxiedRequest } from '../proxied-request.ts';
+import type { BodyHolder } from '../request-policy.ts';
 import type { Visitor, VisitorDuplex, VisitorOwner } from '../visitor.ts';
 import { handOverNextTurn } from './hand-over.ts';
 import { Http1Input, type InputTaker } from './http1-input.ts';
 import { awaitsAnswer, describePhase, type Phase } from './http1-phase.ts';
 import { Http1Response, type RespondingVisitor } from './http1-response.ts';
 import { Http1Writer } from './http1-writer.ts';
+import { IncomingBody } from './incoming-body.ts';
 import { joinUpgraded } from './join-upgraded.ts';
-import { RequestBody } from './request-body.ts';
 import { Linger, Stalls } from './visitor-waits.ts';
 
 const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
 
-export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, RespondingVisitor, Visitor, LeaseHolder {
+export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, BodyHolder, RespondingVisitor, Visitor {
   readonly request: ProxiedRequest;
+  readonly input: Http1Input;
   amongServed: ListNode<Visitor> | null = null;
   readonly #info: VisitorInfo;
   readonly #end: VisitorDuplex;
   readonly #owner: VisitorOwner;
   readonly #accepted: AcceptedConnection | undefined;
-  readonly #input: Http1Input;
   readonly #out: Http1Writer;
   /** Of the whole connection. */
-  readonly #lease: Lease;
+  readonly #lease = new Lease();
   readonly #heads = new HeadReader();
   #phase: Phase = 'head';
-  #body: RequestBody | null = null;
+  readonly #body = new IncomingBody();
   /** Of the request that is being answered. */
   #response: Http1Response | null = null;
   #isAbandoned = false;
-  #hasBody = false;
   /** In 'deciding', where it takes its time. */
   #pending: PendingDecision | null = null;
   /** Of the request that is being taken up. */
@@ -60,13 +60,12 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
     this.#info = info;
     this.#owner = owner;
     this.#accepted = accepted;
-    this.#input = new Http1Input(end, this);
+    this.input = new Http1Input(end, this);
     this.#out = new Http1Writer(end, () => {
       owner.onOverrun();
       this.close();
     });
-    this.#lease = new Lease();
-    this.request = new ProxiedRequest(owner, this);
+    this.request = new ProxiedRequest(owner, new OneLease(this.#lease));
     this.#activeAtMs = this.#now();
     this.#deadlineMs = this.#activeAtMs + owner.headTimeoutMs;
   }
@@ -82,7 +81,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   }
 
   describe(): ConnectionState {
-    const state = describePhase(this.#phase, this.#heads.begun, this.#input.isPaused, this.queuedBytes);
+    const state = describePhase(this.#phase, this.#heads.begun, this.input.isPaused, this.queuedBytes);
     return { ...state, tunnelId: this.#lease.member?.tunnelId ?? null };
   }
 
@@ -91,22 +90,12 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   }
 
   get endsAfterAnswer(): boolean {
-    return this.#owner.isDraining || this.hasLostBytes;
-  }
-
-  get hasLostBytes(): boolean {
-    return this.#input.hasLostBytes;
+    return this.#owner.isDraining || this.input.hasLostBytes;
   }
 
   get queuedBytes(): number {
     return this.#end.queuedBytes;
   }
-
-  leaseFor(): Lease {
-    return this.#lease;
-  }
-
-  onLeased(): void {}
 
   start(): void {
     this.#end.read(this);
@@ -120,18 +109,18 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
 
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#linger !== null) this.#linger.onBytes(this.#now());
-    return this.#input.onData(bytes, start, end, borrowed);
+    return this.input.onData(bytes, start, end, borrowed);
   }
 
   get isBodyWaiting(): boolean {
-    return (this.#phase === 'deciding' && this.#hasBody) || this.#phase === 'leaving';
+    return (this.#phase === 'deciding' && !this.#body.isWhole) || this.#phase === 'leaving';
   }
 
   take(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
     let at = start;
     while (at < end) {
       if (this.#phase === 'head') at = this.#takeHead(bytes, at, end);
-      else if (this.#phase === 'body') at = this.#takeBody(bytes, at, end, borrowed);
+      else if (this.#phase === 'body' || this.#phase === 'holding') at = this.#takeBody(bytes, at, end, borrowed);
       else return at;
     }
     return at;
@@ -154,24 +143,34 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   #begin(head: RequestHead): void {
     this.#phase = 'deciding';
     this.#head = head;
-    this.#hasBody = hasBodyOf(head.framing);
+    this.#body.begin(head.framing);
     this.#deadlineMs = Number.POSITIVE_INFINITY;
     this.#activeAtMs = this.request.startedMs;
-    const decision = this.#owner.route(this.#info, head);
-    if (decision instanceof Promise) this.#pending = new PendingDecision(decision, this, this.#now());
-    else this.#decided(decision);
+    const { request } = this;
+    const decision = request.decide(this.#info, head, this);
+    if (!(decision instanceof Promise)) this.#decided(decision);
+    else this.#pending = new PendingDecision(decision, this, this.#now(), request.decisionTimeoutMs);
+  }
+
+  /** Its body is waited for before anybody is asked: a visitor that asks whether to send it is told to. */
+  hold(held: HeldBody): void {
+    this.#phase = 'holding';
+    this.#body.holdIn(held);
+    if (this.#head.expectContinue) this.#out.sayContinue();
+    this.input.takeEarly();
   }
 
   onDecided(decision: RouteDecision): void {
     this.#pending = null;
     this.#decided(decision);
-    this.#input.takeEarly();
+    this.input.takeEarly();
   }
 
   #decided(decision: RouteDecision): void {
     if (isToControl(decision)) return this.#leave();
     const head = this.#head;
-    this.#phase = this.#hasBody ? 'body' : 'answering';
+    this.#phase = this.#body.isWhole ? 'answering' : 'body';
+    this.#body.drop();
     const response = new Http1Response(this, this.#out, head);
     this.#response = response;
     const leased = isOwnAnswer(decision) ? decision : this.request.lease(decision, head);
@@ -180,24 +179,23 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   }
 
   #ask(member: Tunnel, head: RequestHead, response: Http1Response): void {
-    // Chunks pass as they came where the service speaks HTTP/1.1, too.
-    const form = member.http?.localProtocol === 'h2c' ? 'data' : 'chunks';
-    const scanner = scannerOf(head.framing, form);
-    this.#body = scanner === null ? null : new RequestBody(scanner, form);
-    this.request.begin(member, head, response, this.#body);
+    const { maxBody } = this.request;
+    // Chunks pass as they came where the service speaks HTTP/1.1, too, and nobody counts what is in them.
+    const form = member.http?.localProtocol === 'h2c' || maxBody !== null ? 'data' : 'chunks';
+    this.request.begin(member, head, response, this.#body.passOn(form, maxBody));
   }
 
   #takeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
-    const body = this.#body;
-    // Nobody wants it.
-    if (body === null) return end;
-    const step = body.push(bytes, start, end, borrowed);
-    if (!step.goOn) this.#input.holdBack();
+    const step = this.#body.take(bytes, start, end, borrowed);
+    if (!step.goOn) this.input.holdBack();
     if (step.kind === 'bad') return this.#refuse(400, step.reason, end);
-    if (step.kind === 'more') return end;
-    if (this.#phase === 'body') {
+    if (step.kind === 'over') this.request.refuse(new Fault('POLICY_BODY_TOO_LARGE'));
+    if (step.kind === 'stopped') this.#phase = 'deciding';
+    if (step.kind !== 'done') return end;
+    if (this.#phase === 'holding') this.#phase = 'deciding';
+    else if (this.#phase === 'body') {
       this.#phase = 'answering';
-      this.request.endBody(body.trailers);
+      this.request.endBody(step.trailers);
     }
     return step.next;
   }
@@ -210,7 +208,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
 
   #handOver(): void {
     if (this.#isClosed()) return;
-    const [first, socket] = [this.#input.takeAll(Buffer.from(this.#head.text, 'latin1')), this.#end.release()];
+    const [first, socket] = [this.input.takeAll(Buffer.from(this.#head.text, 'latin1')), this.#end.release()];
     this.#closed();
     if (socket !== null && this.#accepted) this.#owner.clients?.takeOver(socket, this.#accepted, first);
   }
@@ -218,12 +216,15 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   /** What cannot be read ends the connection: nobody knows where the next request would begin. */
   #refuse(status: number, reason: string, end: number): number {
     this.request.abort();
-    this.#answerUnread(new Fault(refusalCodeOf(status), { reason }));
+    // Half of an answer is out: another one behind it would be taken for its rest.
+    if (this.#response?.isOut) this.close();
+    else this.#answerUnread(new Fault(refusalCodeOf(status), { reason }));
     return end;
   }
 
   #answerUnread(fault: Fault): void {
-    this.#body = null;
+    this.#out.drop();
+    this.#body.drop();
     this.#response = new Http1Response(this, this.#out, null);
     this.#response.answer({ fault });
   }
@@ -236,11 +237,11 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
 
   onResponded(keepAlive: boolean): void {
     if (this.#isClosed()) return;
-    this.#body = null;
+    this.#body.drop();
     this.#response = null;
     this.request.done();
     // What its service has not taken of a body may still lie in the memory that the next request would be read into.
-    if (!keepAlive || this.#input.isPaused) this.#lastWord();
+    if (!keepAlive || this.input.isPaused) this.#lastWord();
     else if (this.#out.isFree) this.#next();
     else this.#phase = 'sending';
   }
@@ -249,35 +250,35 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
     if (!looksWhole) return this.close();
     this.request.abort();
     this.#phase = 'cutting';
-    this.#input.discard();
+    this.input.discard();
     this.#deadlineMs = this.#now() + EDGE_LIMITS.HTTP_CUT_DELAY_MS;
-    this.#input.resume();
+    this.input.resume();
   }
 
   /** After 101: bytes both ways between the visitor and the local service, until both have ended. */
   onUpgraded(stream: MuxStream): void {
     const { member } = this.#lease;
-    this.#body = null;
+    this.#body.drop();
     this.request.detach();
     this.#phase = 'upgraded';
-    this.#input.handOver(stream);
+    this.input.handOver(stream);
     const joined = joinUpgraded(this.#end, stream, member, this.#owner.services, this, () => this.#closed());
     if (!this.#isClosed()) this.#splice = joined;
   }
 
   onRequestDrain(): void {
-    if (this.#phase === 'body' || this.#phase === 'answering') this.#input.resume();
+    if (this.#phase === 'body' || this.#phase === 'answering') this.input.resume();
   }
 
   /** The next request, which may have come already. */
   #next(): void {
     // Nobody is waited for when the edge shuts down; what was asked already is still answered.
-    const isLast = this.#owner.isDraining && this.#input.waitingBytes === 0;
-    if (isLast || this.hasLostBytes) return this.#lastWord();
+    const isLast = this.#owner.isDraining && this.input.waitingBytes === 0;
+    if (isLast || this.input.hasLostBytes) return this.#lastWord();
     this.#phase = 'head';
     this.#activeAtMs = this.#now();
     this.#deadlineMs = this.#activeAtMs + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
-    this.#input.takeEarly();
+    this.input.takeEarly();
   }
 
   // ---- the visitor ----
@@ -314,7 +315,6 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
       const isOut = this.#response?.isOut ?? false;
       if (isFirst && awaitsAnswer(this.#phase, where, this.#heads.begun, isOut)) {
         // As to one whose head could not be read: nobody knows what the next request would meet.
-        this.#out.drop();
         this.#answerUnread(new Fault('INTERNAL'));
       } else this.close();
     } catch {
@@ -329,7 +329,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   tick(nowMs: number): void {
     this.request.tick(nowMs);
     this.#pending?.tick(nowMs);
-    if (this.#linger?.isOver(nowMs) || this.#isStalled(nowMs)) this.close();
+    if (this.#linger?.isOver(nowMs) || this.request.isOverdue(nowMs) || this.#isStalled(nowMs)) this.close();
     else if (nowMs >= this.#deadlineMs) this.#onDeadline(nowMs);
   }
 
@@ -346,7 +346,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   /** Not after 101: a terminal that stands still for an hour is no fault there. */
   #isStalled(nowMs: number): boolean {
     if (this.#phase === 'upgraded' || this.#isClosed()) return false;
-    return this.#stalls.isOver(nowMs, this.#end, this.#input);
+    return this.#stalls.isOver(nowMs, this.#end, this.input);
   }
 
   /** The edge is shutting down: an idle connection ends now, a busy one after its response. */
@@ -359,14 +359,11 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
     if (this.#isClosed()) return;
     this.#phase = 'lingering';
     this.#pending?.cancel();
-    this.#input.discard();
-    const linger = new Linger();
-    this.#linger = linger;
-    this.#end.end(() => {
-      linger.onSaidAll(this.#now());
+    this.input.discard();
+    this.#linger = Linger.behind(this.#end, this.#owner.services, () => {
       if (this.#visitorEnded) this.#closed();
     });
-    this.#input.resume();
+    this.input.resume();
   }
 
   /** Cuts the connection off, whatever it is doing. */
@@ -382,8 +379,8 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Resp
   #closed(): void {
     if (this.#isClosed()) return;
     this.#phase = 'closed';
-    this.#body = null;
-    this.#input.discard();
+    this.#body.drop();
+    this.input.discard();
     this.#pending?.cancel();
     // Whatever goes wrong on the way, nobody stays counted.
     try {

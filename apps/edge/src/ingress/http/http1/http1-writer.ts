@@ -39,6 +39,12 @@ export class Http1Writer implements ChunkWriter {
     this.#pendingOwnBytes += text.length;
   }
 
+  /** The visitor has asked whether to send its body. */
+  sayContinue(): void {
+    this.message('HTTP/1.1 100 Continue\r\n\r\n');
+    this.flush();
+  }
+
   /** Latin1, around a service's data and bounded as that is: a chunk line. */
   text(piece: string): void {
     this.#pending += piece;

@@ -24,6 +24,16 @@ export class Stalls {
 
 /** Who is still sending after our last word has not read it, and would lose it with a reset. */
 export class Linger {
+  /** Ends our direction. `onSaidAll`: all of it is out. */
+  static behind(end: VisitorDuplex, { now }: { readonly now: () => number }, onSaidAll: () => void): Linger {
+    const linger = new Linger();
+    end.end(() => {
+      linger.onSaidAll(now());
+      onSaidAll();
+    });
+    return linger;
+  }
+
   #untilMs = Number.POSITIVE_INFINITY;
   #endMs = Number.POSITIVE_INFINITY;
   #saidAll = false;

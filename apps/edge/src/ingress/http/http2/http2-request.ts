@@ -1,10 +1,11 @@
 // One request of an HTTP/2 visitor: where it goes, its body, and what becomes of it.
 import type { ServerHttp2Stream } from 'node:http2';
-import { type Framing, type HeaderField, type RequestHead, type ResponseHead, StallWatch } from '@tunnel/core';
+import { type HeaderField, type RequestHead, type ResponseHead, StallWatch } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type Guarded, guard, type MuxStream } from '@tunnel/mux';
+import { guard, type MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
+import type { HeldBody } from '../../../policy/held-bodies.ts';
 import {
   isOwnAnswer,
   isToControl,
@@ -12,13 +13,15 @@ import {
   type RouteDecision,
   type VisitorInfo,
 } from '../../../routing/http-router.ts';
-import { type RawFields, requestHeadOf, trailersOf, valueIn } from '../../../upstream/h2c/http2-fields.ts';
+import { type RawFields, requestHeadOf, valueIn } from '../../../upstream/h2c/http2-fields.ts';
 import type { ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
 import { refusalCodeOf } from '../own-answer.ts';
 import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
-import { type BodySource, type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
+import { type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
+import type { BodyHolder } from '../request-policy.ts';
 import type { VisitorOwner } from '../visitor.ts';
+import { type BodyOwner, Http2Body } from './http2-body.ts';
 import type { Http2Outbound } from './http2-outbound.ts';
 import { Http2Response } from './http2-response.ts';
 
@@ -38,7 +41,7 @@ export interface RequestingVisitor extends LeaseHolder {
 /** Of what node tells of a request's stream. */
 const SCOPE = 'http2.stream';
 
-export class Http2Request implements ResponseHandler, DecisionTaker, BodyOwner {
+export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder, BodyOwner {
   readonly #visitor: RequestingVisitor;
   readonly #stream: ServerHttp2Stream;
   readonly #request: ProxiedRequest;
@@ -47,6 +50,8 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyOwner {
   #head!: RequestHead;
   #accept: string | null = null;
   #body: Http2Body | null = null;
+  /** While its body is held until it is known whether it may pass. */
+  #held: HeldBody | null = null;
   /** Those that came before it was decided where the body goes. */
   #earlyTrailers: RawFields | null = null;
   /** While it is being asked where the request goes. */
@@ -92,7 +97,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyOwner {
     }
     this.#head = head;
     // Nothing is read of the body meanwhile: the visitor's window fills.
-    const decision = this.#visitor.owner.route(this.#visitor.info, head);
+    const decision = this.#request.decide(this.#visitor.info, head, this);
     if (decision instanceof Promise) this.#await(decision);
     else this.#decided(decision);
   }
@@ -102,7 +107,17 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyOwner {
     guard.listen(this.#stream, 'trailers', this, SCOPE, (_trailers, _flags, raw: RawFields) => {
       this.#earlyTrailers = raw;
     });
-    this.#pending = new PendingDecision(decision, this, this.#visitor.owner.services.now());
+    const { services } = this.#visitor.owner;
+    this.#pending = new PendingDecision(decision, this, services.now(), this.#request.decisionTimeoutMs);
+  }
+
+  hold(held: HeldBody): void {
+    this.#held = held;
+    const body = new Http2Body(this.#stream, this.#head.framing, this);
+    body.taker = held;
+    this.#body = body;
+    if (this.#head.expectContinue) this.#stream.additionalHeaders({ ':status': 100 });
+    body.start(this.#earlyTrailers);
   }
 
   onDecided(decision: RouteDecision): void {
@@ -120,7 +135,9 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyOwner {
       return;
     }
     const { framing } = this.#head;
-    this.#body = hasBodyOf(framing) ? new Http2Body(this.#stream, framing, this) : null;
+    const isHeld = this.#body !== null;
+    this.#body = hasBodyOf(framing) && !isHeld ? new Http2Body(this.#stream, framing, this) : null;
+    if (this.#body !== null) this.#body.maxBytes = this.#request.maxBody ?? Number.POSITIVE_INFINITY;
     this.#request.begin(member, this.#head, this, this.#body);
     if (this.#body === null) this.#stream.resume();
     // An answer of our own may be out already.
@@ -129,7 +146,13 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyOwner {
   }
 
   onBodyEnd(trailers: readonly HeaderField[]): void {
-    this.#request.endBody(trailers);
+    if (this.#held === null) this.#request.endBody(trailers);
+    else this.#held.end(trailers);
+    this.#held = null;
+  }
+
+  onBodyTooLarge(): void {
+    this.#request.refuse(new Fault('POLICY_BODY_TOO_LARGE'));
   }
 
   onBadBody(reason: string): void {
@@ -189,7 +212,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyOwner {
 
   #answer(answer: OwnAnswer): void {
     const isWhole = this.#stream.endAfterHeaders;
-    if (this.#response.own(answer, this.#accept)) this.#end(isWhole);
+    if (this.#response.own(answer, this.#accept, this.#request.notes)) this.#end(isWhole);
   }
 
   #fail(fault: Fault): void {
@@ -209,7 +232,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyOwner {
   tick(nowMs: number): void {
     this.#request.tick(nowMs);
     this.#pending?.tick(nowMs);
-    if (this.#isStalled(nowMs)) {
+    if (this.#request.isOverdue(nowMs) || this.#isStalled(nowMs)) {
       this.#request.abort();
       this.#response.cut();
     }
@@ -247,92 +270,5 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyOwner {
       this.#request.done();
       this.#visitor.onOver(this, isTakenBack);
     }
-  }
-}
-
-interface BodyOwner extends Guarded {
-  onBodyEnd(trailers: readonly HeaderField[]): void;
-  onBadBody(reason: string): void;
-}
-
-/** Its body on its way to the service: only as fast as it is taken. */
-class Http2Body implements BodySource {
-  readonly form = 'data';
-  taker: BodySource['taker'] = null;
-  receivedBytes = 0;
-  readonly #stream: ServerHttp2Stream;
-  readonly #owner: BodyOwner;
-  /** Of a body with a length. */
-  #leftBytes: number;
-  #trailers: readonly HeaderField[] = [];
-  #isPaused = false;
-  #isOver = false;
-
-  constructor(stream: ServerHttp2Stream, framing: Framing, owner: BodyOwner) {
-    this.#stream = stream;
-    this.#leftBytes = framing.kind === 'length' ? framing.length : Number.POSITIVE_INFINITY;
-    this.#owner = owner;
-  }
-
-  start(earlyTrailers: RawFields | null): void {
-    if (earlyTrailers !== null) this.#onTrailers(earlyTrailers);
-    guard.listen(this.#stream, 'trailers', this.#owner, SCOPE, (_trailers, _flags, raw: RawFields) =>
-      this.#onTrailers(raw),
-    );
-    guard.listen(this.#stream, 'data', this.#owner, SCOPE, (chunk: Buffer) => this.#onData(chunk));
-    guard.listen(this.#stream, 'end', this.#owner, SCOPE, () => this.#onEnd());
-  }
-
-  /** The service takes no more of it for now. */
-  get isPaused(): boolean {
-    return this.#isPaused && !this.#isOver;
-  }
-
-  /** The service takes more. */
-  resume(): void {
-    this.#isPaused = false;
-    this.#stream.resume();
-  }
-
-  /** Nobody wants the rest: it is thrown away as it comes. */
-  drop(): void {
-    this.#isOver = true;
-    this.#stream.resume();
-  }
-
-  #onData(chunk: Buffer): void {
-    if (this.#isOver || chunk.length === 0) return;
-    this.receivedBytes += chunk.length;
-    this.#leftBytes -= chunk.length;
-    // node has compared them already; a service that would read on into the next request must not depend on it.
-    if (this.#leftBytes < 0) {
-      this.#fail('the body is longer than its Content-Length');
-      return;
-    }
-    if (this.taker?.writeBody(chunk, 0, chunk.length, true) !== false) return;
-    this.#isPaused = true;
-    this.#stream.pause();
-  }
-
-  #onTrailers(raw: RawFields): void {
-    const trailers = trailersOf(raw);
-    if (trailers === null) this.#fail('its trailers are malformed');
-    else this.#trailers = trailers;
-  }
-
-  #onEnd(): void {
-    // A stream that was cut off ends, too.
-    if (this.#isOver || this.#stream.aborted || this.#stream.destroyed) return;
-    this.#isOver = true;
-    if (Number.isFinite(this.#leftBytes) && this.#leftBytes > 0) {
-      this.#fail('the body is shorter than its Content-Length');
-      return;
-    }
-    this.#owner.onBodyEnd(this.#trailers);
-  }
-
-  #fail(reason: string): void {
-    this.#isOver = true;
-    this.#owner.onBadBody(reason);
   }
 }

@@ -1,10 +1,10 @@
 // The answer to one request of an HTTP/2 visitor, as it is written: the service's, or one of our own.
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import type { HeaderField, ResponseHead } from '@tunnel/core';
+import { type HeaderField, hasNoBody, type ResponseHead } from '@tunnel/core';
 import { type Guarded, guard } from '@tunnel/mux';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import { ownFieldsOf, responseFieldsOf, trailerFieldsOf } from '../../../upstream/h2c/http2-fields.ts';
-import { renderAnswer } from '../own-answer.ts';
+import { type OwnNotes, renderAnswer } from '../own-answer.ts';
 import { type Http2Outbound, OutboundShare } from './http2-outbound.ts';
 
 const { NGHTTP2_HTTP_1_1_REQUIRED, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
@@ -87,15 +87,16 @@ export class Http2Response {
   }
 
   /** false: nobody is there to read it. */
-  own(answer: OwnAnswer, accept: string | null): boolean {
+  own(answer: OwnAnswer, accept: string | null, notes: OwnNotes | null): boolean {
     if (!this.#isWritable()) return false;
-    const response = renderAnswer(answer, accept);
+    const response = renderAnswer(answer, accept, notes);
     this.#begin(response.status);
-    this.#outbound.add(this.#share, OWN_HEAD_BYTES + response.body.length);
+    const body = hasNoBody(response.status) ? '' : response.body;
+    this.#outbound.add(this.#share, OWN_HEAD_BYTES + body.length);
     if (!this.#isWritable()) return false;
-    this.#writtenBytes += response.body.length;
-    this.#stream.respond(ownFieldsOf(response), { endStream: response.body === '', ...NO_DATE });
-    if (this.#isWritable()) this.#stream.write(response.body, 'latin1');
+    this.#writtenBytes += body.length;
+    this.#stream.respond(ownFieldsOf(response), { endStream: body === '', ...NO_DATE });
+    if (this.#isWritable()) this.#stream.write(body, 'latin1');
     return true;
   }
 

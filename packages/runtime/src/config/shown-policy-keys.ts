@@ -36,7 +36,7 @@ const SHOWN: ReadonlySet<string> = new Set([
 const CLOSED: ReadonlySet<string> = new Set(['users', 'header', 'headers', 'set', 'add', 'claims', 'secrets']);
 
 /** `path`: of a value in a policy as it was written. */
-export const isShownKey = (path: readonly (string | number)[]): boolean => {
+export const isShownPolicyKey = (path: readonly (string | number)[]): boolean => {
   const names = path.filter((key) => typeof key === 'string');
   return SHOWN.has(names.at(-1) ?? '') && !names.some((name) => CLOSED.has(name));
 };

@@ -1,11 +1,11 @@
 // A policy as it was written becomes one as it is sent: secrets are looked up in their files and variables, tokens hashed, pages read. Passwords are
 // told apart, as hashing them takes its time. What is missing or too large is refused at its line; no refusal repeats a secret.
 import { readFileSync, statSync } from 'node:fs';
-import { CORE_LIMITS } from '@tunnel/core';
-import { readSecretText, Secret, sha256Hex, type PolicySource } from '@tunnel/runtime';
-import { UNMADE_LINE } from './password-hashes.ts';
+import { Secret, sha256Hex } from '../secret.ts';
+import { readSecretText } from './entry-secret.ts';
+import type { PolicySource } from './policy-source.ts';
 
-export type Path = readonly (string | number)[];
+export type PolicyPath = readonly (string | number)[];
 
 type Table = Readonly<Record<string, unknown>>;
 
@@ -24,35 +24,46 @@ interface ResolvedPolicy {
 }
 
 /** Of a policy whose form was checked. Throws a ConfigProblem. */
-export const resolvePolicy = (login: Table | null, rules: readonly Table[], at: SourcePaths): ResolvedPolicy => {
+export const resolvePolicy = (login: Table | null, rules: readonly Table[], at: PolicyOutline): ResolvedPolicy => {
   const passwords: PlainPassword[] = [];
   const resolved = rules.map((rule, index) => resolveRule(rule, index, at, passwords));
   return { login: login === null ? null : resolveLogin(login, at), rules: resolved, passwords };
 };
 
-/** Where the parts of a policy stand in what was written. */
-interface SourcePaths {
+/** Where the parts of a policy stand in what was written, and what may come of them. */
+interface PolicyOutline {
   readonly source: PolicySource;
-  rule(index: number): Path;
+  rule(index: number): PolicyPath;
+  /** Stands for the line of a password that is still to be made. */
+  readonly unmadeLine: string;
+  readonly bounds: PolicyBounds;
 }
 
-const resolveLogin = (login: Table, { source }: SourcePaths): Table => {
+/** Core's, and handed in. */
+interface PolicyBounds {
+  readonly POLICY_TOKEN_MIN_CHARS: number;
+  readonly POLICY_TOKEN_MAX_CHARS: number;
+  readonly POLICY_BODY_MAX_BYTES: number;
+  readonly PASSWORD_MAX_BYTES: number;
+}
+
+const resolveLogin = (login: Table, { source }: PolicyOutline): Table => {
   const { client_secret: text, client_secret_file: file, client_secret_env: variable, ...rest } = login;
   const given = { name: 'client_secret', word: 'client secret', text, file, variable };
   const secret = readSecret(source, ['login'], given);
   return { ...rest, ...(secret === null ? {} : { client_secret: secret.reveal() }) };
 };
 
-const resolveRule = (rule: Table, index: number, at: SourcePaths, passwords: PlainPassword[]): Table => {
+const resolveRule = (rule: Table, index: number, at: PolicyOutline, passwords: PlainPassword[]): Table => {
   const path = at.rule(index);
   const { source } = at;
   const auth = tableOf(rule['auth']);
-  if (auth !== null) return { ...rule, auth: resolveAuth(auth, [...path, 'auth'], index, source, passwords) };
+  if (auth !== null) return { ...rule, auth: resolveAuth(auth, [...path, 'auth'], index, at, passwords) };
   const webhook = tableOf(rule['verify_webhook']);
   if (webhook !== null) return { ...rule, verify_webhook: resolveWebhook(webhook, [...path, 'verify_webhook'], source) };
   for (const action of ['respond', 'error_page'] as const) {
     const page = tableOf(rule[action]);
-    if (page !== null) return { ...rule, [action]: resolvePage(page, [...path, action], source) };
+    if (page !== null) return { ...rule, [action]: resolvePage(page, [...path, action], at) };
   }
   return rule;
 };
@@ -62,18 +73,18 @@ const tableOf = (value: unknown): Table | null =>
 
 const resolveAuth = (
   auth: Table,
-  path: Path,
+  path: PolicyPath,
   rule: number,
-  source: PolicySource,
+  at: PolicyOutline,
   passwords: PlainPassword[],
 ): Table => {
   const basic = tableOf(auth['basic']);
   const tokens = auth['tokens'];
   return {
     ...auth,
-    ...(basic === null ? {} : { basic: resolveBasic(basic, [...path, 'basic'], rule, source, passwords) }),
+    ...(basic === null ? {} : { basic: resolveBasic(basic, [...path, 'basic'], rule, at, passwords) }),
     ...(Array.isArray(tokens)
-      ? { tokens: tokens.map((token: Table, index) => resolveToken(token, [...path, 'tokens', index], source)) }
+      ? { tokens: tokens.map((token: Table, index) => resolveToken(token, [...path, 'tokens', index], at)) }
       : {}),
   };
 };
@@ -82,13 +93,14 @@ const resolveAuth = (
 
 const resolveBasic = (
   { users, users_file: file, ...rest }: Table,
-  path: Path,
+  path: PolicyPath,
   rule: number,
-  source: PolicySource,
+  at: PolicyOutline,
   passwords: PlainPassword[],
 ): Table => {
+  const { source, unmadeLine } = at;
   const given = Object.entries((users ?? {}) as Readonly<Record<string, string>>);
-  const listed = typeof file === 'string' ? readUsers(source, [...path, 'users_file'], file) : [];
+  const listed = typeof file === 'string' ? readUsers(at, [...path, 'users_file'], file) : [];
   const lines: Record<string, string> = {};
   for (const [user, password] of [...given, ...listed]) {
     // What every object has, as well.
@@ -97,13 +109,17 @@ const resolveBasic = (
     }
     const isMade = password.startsWith('$scrypt$');
     if (!isMade) passwords.push({ rule, user, password: new Secret(password) });
-    lines[user] = isMade ? password : UNMADE_LINE;
+    lines[user] = isMade ? password : unmadeLine;
   }
   return { ...rest, users: lines };
 };
 
 /** Lines `name:password`; empty ones, and those that begin with #, say nothing. */
-const readUsers = (source: PolicySource, path: Path, file: string): [user: string, password: string][] => {
+const readUsers = (
+  { source, bounds }: PolicyOutline,
+  path: PolicyPath,
+  file: string,
+): [user: string, password: string][] => {
   const expected = 'a file with lines name:password';
   const refuse = (reason: string) => source.refuse(path, expected, `${JSON.stringify(file)}: ${reason}`);
   const answer = readSecretText(source.pathOf(file));
@@ -117,7 +133,7 @@ const readUsers = (source: PolicySource, path: Path, file: string): [user: strin
     if (colon < 1 || colon === line.length - 1) throw refuse(`line ${index + 1} is not name:password`);
     if (names.has(user)) throw refuse(`line ${index + 1} names a user once more`);
     const password = line.slice(colon + 1);
-    const most = CORE_LIMITS.PASSWORD_MAX_BYTES;
+    const most = bounds.PASSWORD_MAX_BYTES;
     if (Buffer.byteLength(password) > most) throw refuse(`the password in line ${index + 1} has over ${most} bytes`);
     names.add(user);
     users.push([user, password]);
@@ -137,7 +153,7 @@ interface Given {
 }
 
 /** At most one of them is given; null: none is. Without the line break that ends a file. */
-const readSecret = (source: PolicySource, path: Path, given: Given): Secret | null => {
+const readSecret = (source: PolicySource, path: PolicyPath, given: Given): Secret | null => {
   const { name, word, text, file, variable } = given;
   if (typeof variable === 'string') {
     const value = source.env[variable] ?? '';
@@ -154,11 +170,11 @@ const readSecret = (source: PolicySource, path: Path, given: Given): Secret | nu
   return typeof text === 'string' ? new Secret(text) : null;
 };
 
-const resolveToken = (written: Table, path: Path, source: PolicySource): Table => {
+const resolveToken = (written: Table, path: PolicyPath, { source, bounds }: PolicyOutline): Table => {
   const { token: text, token_file: file, token_env: variable, sha256, ...rest } = written;
   const token = readSecret(source, path, { name: 'token', word: 'token', text, file, variable });
   if (token === null) return { ...rest, sha256 };
-  const { POLICY_TOKEN_MIN_CHARS: least, POLICY_TOKEN_MAX_CHARS: most } = CORE_LIMITS;
+  const { POLICY_TOKEN_MIN_CHARS: least, POLICY_TOKEN_MAX_CHARS: most } = bounds;
   const plain = token.reveal();
   if (!/^[!-~]+$/.test(plain) || plain.length < least || plain.length > most) {
     const key = text === undefined ? (file === undefined ? 'token_env' : 'token_file') : 'token';
@@ -168,7 +184,7 @@ const resolveToken = (written: Table, path: Path, source: PolicySource): Table =
   return { ...rest, sha256: sha256Hex(plain) };
 };
 
-const resolveWebhook = (written: Table, path: Path, source: PolicySource): Table => {
+const resolveWebhook = (written: Table, path: PolicyPath, source: PolicySource): Table => {
   const { secret: text, secret_file: file, secret_env: variable, secrets, ...rest } = written;
   const secret = readSecret(source, path, { name: 'secret', word: 'secret', text, file, variable });
   return { ...rest, secrets: secret === null ? secrets : [secret.reveal()] };
@@ -176,11 +192,11 @@ const resolveWebhook = (written: Table, path: Path, source: PolicySource): Table
 
 // ---- pages ----
 
-const resolvePage = (page: Table, path: Path, source: PolicySource): Table => {
+const resolvePage = (page: Table, path: PolicyPath, { source, bounds }: PolicyOutline): Table => {
   const { body_file: file, ...rest } = page;
   if (typeof file !== 'string') return page;
   const key = [...path, 'body_file'];
-  const most = CORE_LIMITS.POLICY_BODY_MAX_BYTES;
+  const most = bounds.POLICY_BODY_MAX_BYTES;
   const answer = readPage(source.pathOf(file), most);
   if ('body' in answer) return { ...rest, body: answer.body };
   const expected = `a file of UTF-8 text of at most ${most} bytes`;

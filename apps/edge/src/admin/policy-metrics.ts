@@ -1,0 +1,45 @@
+// The series of policies: what rules answered, what was checked for them, and what is remembered and held for them right now.
+import type { Metrics } from '@tunnel/runtime';
+
+/** Of one action and status: how often. */
+export interface PolicyAnswers {
+  readonly action: string;
+  readonly status: number;
+  readonly count: number;
+}
+
+export interface PolicyFigures {
+  /** Of requests, connections and flows. */
+  readonly answers: () => Iterable<PolicyAnswers>;
+  /** By result. */
+  readonly passwordChecks: () => Readonly<Record<string, number>>;
+  /** By result. */
+  readonly providerRequests: () => Readonly<Record<string, number>>;
+  readonly limiterKeys: () => number;
+  readonly heldBytes: () => number;
+}
+
+export const addPolicySeries = (metrics: Metrics, policy: PolicyFigures): void => {
+  metrics.seriesOf('tunnel_policy_answers_total', 'Answers of rules, by action and status', 'counter', () =>
+    Array.from(policy.answers(), ({ action, status, count }) => ({
+      labels: { action, status: String(status) },
+      value: count,
+    })),
+  );
+  const byResult = (name: string, help: string, counts: () => Readonly<Record<string, number>>): void =>
+    metrics.seriesOf(name, help, 'counter', () =>
+      Object.entries(counts()).map(([result, value]) => ({ labels: { result }, value })),
+    );
+  byResult(
+    'tunnel_policy_password_checks_total',
+    'Passwords of visitors, by what came of them; cached: known already',
+    policy.passwordChecks,
+  );
+  byResult(
+    'tunnel_policy_provider_requests_total',
+    'Calls to login providers and for their keys, by what came of them',
+    policy.providerRequests,
+  );
+  metrics.gauge('tunnel_policy_limiter_keys', 'Visitors that rate limits tell apart', [], policy.limiterKeys);
+  metrics.gauge('tunnel_policy_held_bytes', 'Bytes of webhooks whose signature is not checked yet', [], policy.heldBytes);
+};

@@ -1,0 +1,90 @@
+// The policy of a tunnel over the REST: what its rules are, in words, and how often each one acted. No secret, hash or salt leaves the edge.
+import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
+import { type PolicySummary, type ShownRule, type TunnelPolicy, tunnelPolicy } from '@tunnel/contract';
+import {
+  actionOf,
+  type LoginProvider,
+  type Match,
+  type Rule,
+  redactFields,
+  SHORT_HASH_CHARS,
+  summaryOf,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { RoutePolicy, RuleCounts } from '../routing/route-policy.ts';
+import {
+  findTunnel,
+  json,
+  keyRefusals,
+  type RestDependencies,
+  type RestEnv,
+  refused,
+  requireKey,
+  tunnelIdParam,
+  withKey,
+} from './rest-context.ts';
+
+const showPolicyRoute = createRoute({
+  method: 'get',
+  path: '/api/tunnels/{id}/policy',
+  summary: 'The rules of a tunnel in words, and how often each one matched and answered',
+  security: withKey,
+  request: { params: tunnelIdParam },
+  responses: {
+    200: json(tunnelPolicy, 'As it is in force now; in a group it is that of all members.'),
+    ...keyRefusals,
+    404: refused('No such tunnel, not yours, or it has no policy.'),
+  },
+});
+
+export const addPolicyRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
+  app.use(showPolicyRoute.getRoutingPath(), requireKey(deps));
+  app.openapi(showPolicyRoute, (context) => {
+    const { policy } = findTunnel(deps, context.get('caller'), context.req.valid('param').id);
+    if (policy.current === null) throw new Fault('POLICY_ABSENT');
+    return context.json(presentPolicy(policy.current, deps.operatorRules), 200);
+  });
+};
+
+export const presentSummary = (route: RoutePolicy | null): PolicySummary | null => {
+  if (route === null) return null;
+  const { rules } = route.compiled.policy;
+  return { rules: rules.length, actions: [...new Set(rules.map(actionOf))], ...stampOf(route) };
+};
+
+const presentPolicy = (route: RoutePolicy, operatorRules: number): TunnelPolicy => {
+  const { login, rules } = route.compiled.policy;
+  return {
+    ...stampOf(route),
+    login: login === null ? null : presentLogin(login),
+    rules: rules.map((rule, at) => presentRule(rule, at, route.counts)),
+    operator_rules: operatorRules,
+  };
+};
+
+const stampOf = ({ revision, hash }: RoutePolicy) => ({ revision, hash_short: hash.slice(0, SHORT_HASH_CHARS) });
+
+const presentLogin = (login: LoginProvider): TunnelPolicy['login'] =>
+  'provider' in login ? { provider: login.provider } : { issuer: login.issuer, client_id: login.client_id };
+
+const presentRule = (rule: Rule, at: number, { matched, answered }: RuleCounts): ShownRule => ({
+  index: at + 1,
+  name: rule.name ?? null,
+  match: rule.match === undefined ? null : presentMatch(rule.match),
+  action: actionOf(rule),
+  summary: summaryOf(rule),
+  matched: matched[at] ?? 0,
+  answered: answered[at] ?? 0,
+});
+
+/** A glob over a header may be the secret itself. */
+const presentMatch = ({ header, not, ...rest }: Match): Record<string, unknown> => ({
+  ...rest,
+  ...(header === undefined ? {} : { header: Object.fromEntries(Object.entries(header).map(withoutSecrets)) }),
+  ...(not === undefined ? {} : { not: presentMatch(not) }),
+});
+
+const withoutSecrets = ([name, wanted]: [string, boolean | readonly string[]]): [string, unknown] =>
+  typeof wanted === 'boolean'
+    ? [name, wanted]
+    : [name, redactFields(wanted.map((value) => ({ name, value }))).map(({ value }) => value)];

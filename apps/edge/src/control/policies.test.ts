@@ -1,0 +1,285 @@
+// Policies over the real control port: what is taken and refused, what a group is served under, and that nothing is ever open in between.
+import { policyHash } from '@tunnel/core';
+import { CAPABILITY } from '@tunnel/protocol';
+import { sha256Hex } from '@tunnel/runtime';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { policyOf } from '../routing/route-policy.ts';
+import { type ControlFixture, type ControlFixtureOptions, startControl, WINDOW_MS } from './control.fixture.ts';
+import { RawClient } from './raw-client.fixture.ts';
+
+const WEB = { protocol: 'http', subdomain: 'web' };
+const GROUP = { ...WEB, group: 'pool', group_key_hash: '1'.repeat(64) };
+
+/** Each status another policy. */
+const deny = (status: number) => ({ login: null, rules: [{ name: `deny ${status}`, deny: status }] });
+const hashOf = (policy: ReturnType<typeof deny>, services: string[] = []): string =>
+  policyHash(policy as never, services, sha256Hex);
+const short = (policy: ReturnType<typeof deny>): string => hashOf(policy).slice(0, 8);
+
+let clock: FakeClock;
+let fixture: ControlFixture;
+
+const start = async (options: Partial<ControlFixtureOptions> = {}): Promise<void> => {
+  clock = new FakeClock();
+  fixture = await startControl({ clock, ports: 3, tunnelsPerSession: 5, ...options });
+};
+beforeEach(() => start());
+afterEach(() => fixture.stop());
+
+const enter = async (token = 'alice', resume?: { session_id: string; secret: string }) => {
+  const { client, welcome } = await RawClient.enter(fixture.port, token, resume, [CAPABILITY.POLICY]);
+  return { client, welcome, claim: { session_id: welcome.session_id, secret: welcome.resume_secret } };
+};
+
+const member = async (fields: object) => {
+  const { client, claim } = await enter();
+  return { client, claim, tunnel: await client.registered({ ...GROUP, ...fields }) };
+};
+
+const at = (name: string) => fixture.tunnels.at({ kind: 'name', name });
+/** What a visitor of that name meets now: the status of the one rule, or null when everyone is let in. */
+const served = (name = 'web'): number | null => {
+  const route = at(name);
+  if (route === undefined) throw new Error(`nothing at ${name}`);
+  const rule = policyOf(route)?.compiled.policy.rules[0];
+  return rule === undefined || !('deny' in rule) ? null : rule.deny;
+};
+
+describe('a tunnel that stands alone', () => {
+  it('client and edge agree on the capability, and the answer has the hash of policy and services', async () => {
+    const { client, welcome } = await enter();
+    expect(welcome.capabilities).toEqual([CAPABILITY.POLICY]);
+    const services = ['api', 'admin'];
+    const answer = await client.registered({ ...WEB, policy: deny(403), services, policy_revision: 4 });
+    expect(answer.policy_hash).toBe(hashOf(deny(403), services));
+    expect(policyOf(at('web') as never)).toMatchObject({ revision: 4, services, hash: answer.policy_hash });
+    expect((await client.registered({ protocol: 'http', subdomain: 'open' })).policy_hash).toBeUndefined();
+    expect(served('open')).toBeNull();
+  });
+
+  it('a policy that is not good opens nothing, and the refusal is final', async () => {
+    const { client } = await enter();
+    const policy = { login: null, rules: [{ allow: true }, { name: 'office', deny: 99 }] };
+    const refusal = await client.refused({ ...WEB, policy });
+    expect(refusal).toMatchObject({ code: 'POLICY_INVALID', retryable: false });
+    expect(refusal.message).toMatch(/^policy rule 2 \(office\): /);
+    expect(at('web')).toBeUndefined();
+    expect([fixture.policies.size, fixture.backend.asked]).toEqual([0, []]);
+    const p2p = { protocol: 'p2p', p2p_name: 'n', p2p_secret_hash: '1'.repeat(64) };
+    expect((await client.refused({ ...WEB, policy, protocol: 'https', services: ['a', 'a'] })).message).toBe(
+      "services: 'a' is there twice",
+    );
+    expect((await client.refused({ ...p2p, policy: deny(403) })).code).toMatch(/^(POLICY_INVALID|TUNNEL_PROTOCOL_)/);
+  });
+
+  it('that registers again brings its policy anew; one that is refused leaves the old one in force', async () => {
+    const { client } = await enter();
+    const { tunnel_id } = await client.registered({ ...WEB, policy: deny(403) });
+    const again = { ...WEB, tunnel_id };
+    expect((await client.registered({ ...again, policy: deny(404) })).tunnel_id).toBe(tunnel_id);
+    expect([served(), fixture.policies.size]).toEqual([404, 1]);
+    await client.refused({ ...again, policy: deny(7) });
+    expect(served()).toBe(404);
+    await client.registered(again);
+    expect([served(), fixture.policies.size]).toEqual([null, 0]);
+  });
+
+  it('that was away brings it again, and goes on counting', async () => {
+    const { client, claim } = await enter();
+    const fields = { ...WEB, policy: deny(403) };
+    const { tunnel_id } = await client.registered(fields);
+    const counts = policyOf(at('web') as never)?.counts;
+    if (counts !== undefined) counts.answered[0] = 5;
+    client.ws.terminate();
+    await eventually(() => expect([at('web'), fixture.policies.size]).toEqual([undefined, 0]));
+    const back = await enter('alice', claim);
+    await back.client.registered({ ...fields, tunnel_id });
+    expect([served(), policyOf(at('web') as never)?.counts.answered, fixture.policies.size]).toEqual([403, [5], 1]);
+  });
+
+  it('frees its policy when it ends, however it ends', async () => {
+    const { client, claim } = await enter();
+    const { tunnel_id } = await client.registered({ ...WEB, policy: deny(403) });
+    await client.registered({ protocol: 'http', subdomain: 'b', policy: deny(404) });
+    await client.registered({ policy: deny(405) });
+    client.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id });
+    await client.next('TunnelUnregistered');
+    expect(fixture.policies.size).toBe(2);
+    client.ws.terminate();
+    await eventually(() => expect(fixture.policies.size).toBe(0));
+    const back = await enter('alice', claim);
+    await clock.advance(WINDOW_MS);
+    await back.client.settle();
+    expect([fixture.policies.size, fixture.policies.bytes]).toEqual([0, 0]);
+  });
+
+  it('opens nothing when the edge has no room for one more policy; those who are there stay', async () => {
+    await fixture.stop();
+    await start({ policyBytesMax: 100 });
+    const { client } = await enter();
+    await client.registered({ ...WEB, policy: deny(403) });
+    const other = { protocol: 'http', subdomain: 'b', policy: deny(404) };
+    for (const fields of [other, { policy: deny(405) }, { ...GROUP, subdomain: 'c', policy: deny(406) }]) {
+      expect(await client.refused(fields)).toMatchObject({ code: 'POLICY_BUSY', retryable: true });
+    }
+    expect([at('b'), at('c'), served(), fixture.tunnels.size]).toEqual([undefined, undefined, 403, 1]);
+    expect((await client.registered({ ...other, policy: deny(403) })).policy_hash).toBe(hashOf(deny(403)));
+  });
+
+  it('may name a login provider of this edge, and no other', async () => {
+    await fixture.stop();
+    await start({ loginProviders: ['company'] });
+    const { client } = await enter();
+    const policy = (provider: string) => ({
+      login: { provider, session_secs: 600, trusted_origins: [] },
+      rules: [{ auth: { token_header: 'x-tunnel-token', login: { anyone: true } } }],
+    });
+    await client.registered({ ...WEB, policy: policy('company') });
+    expect((await client.refused({ ...WEB, subdomain: 'b', policy: policy('x') })).message).toBe(
+      "policy login: provider 'x' is not known to this edge",
+    );
+  });
+
+  it('on a tcp port says which PROXY protocol its client writes', async () => {
+    const { client } = await enter();
+    const { tunnel_id } = await client.registered({ policy: deny(403), proxy_protocol: 'v2' });
+    expect(fixture.tunnels.get(tunnel_id)).toMatchObject({ proxyProtocol: 'v2' });
+    const refusal = await client.refused({ policy: { login: null, rules: [{ max_body: 10 }] } });
+    expect(refusal.message).toBe('policy rule 1: `max_body` is for http tunnels');
+  });
+});
+
+describe('a group', () => {
+  it.each([
+    ['http', GROUP],
+    ['tcp', { group: 'pool', group_key_hash: '1'.repeat(64) }],
+  ])('of %s has the policy of its first member, which all others must bring', async (_, fields) => {
+    const first = await enter();
+    const { tunnel_id } = await first.client.registered({ ...fields, policy: deny(403) });
+    const second = await enter('bob');
+    const joined = await second.client.registered({ ...fields, policy: deny(403) });
+    expect(joined).toMatchObject({ policy_hash: hashOf(deny(403)), warnings: [] });
+    const [one, two] = [tunnel_id, joined.tunnel_id].map((id) => fixture.tunnels.get(id));
+    expect(one?.policy).toBe(two?.policy);
+    expect(one?.policy).toBe(one?.group?.policy);
+    const { client } = await enter();
+    const refusal = await client.refused({ ...fields, policy: deny(404) });
+    expect(refusal).toMatchObject({
+      code: 'GROUP_POLICY_MISMATCH',
+      message: `group policy does not match: the group has revision 0 (${short(deny(403))}), this member brings revision 0 (${short(deny(404))})`,
+    });
+    expect((await client.refused(fields)).message).toContain('this member brings revision 0 (none)');
+    expect(one?.group?.memberCount).toBe(2);
+  });
+
+  it('a higher revision replaces policy and services for all in one step, and lower ones are refused from then on', async () => {
+    const first = await member({ policy: deny(403), policy_revision: 2 });
+    const group = fixture.tunnels.get(first.tunnel.tunnel_id)?.group;
+    await member({ policy: deny(404), policy_revision: 3, services: ['api'] });
+    expect([served(), group?.memberCount, fixture.policies.size]).toEqual([404, 2, 1]);
+    expect(policyOf(group as never)).toMatchObject({ revision: 3, services: ['api'] });
+    // The first one is where it was, and follows when its turn comes.
+    const { client, tunnel } = first;
+    const refusal = await client.refused({ ...GROUP, tunnel_id: tunnel.tunnel_id, policy: deny(403), policy_revision: 2 });
+    const [had, brought] = [hashOf(deny(404), ['api']).slice(0, 8), short(deny(403))];
+    expect(refusal.message).toBe(
+      `group policy does not match: the group has revision 3 (${had}), this member brings revision 2 (${brought})`,
+    );
+    expect([served(), group?.memberCount]).toEqual([404, 2]);
+    const rolled = { ...GROUP, tunnel_id: tunnel.tunnel_id, policy: deny(404), policy_revision: 3, services: ['api'] };
+    expect((await client.registered(rolled)).warnings).toEqual([]);
+    expect([served(), group?.memberCount]).toEqual([404, 2]);
+  });
+
+  it('a member that registers again with a higher revision replaces it under its id', async () => {
+    const { client, tunnel } = await member({ policy: deny(403) });
+    await member({ policy: deny(403) });
+    const { tunnel_id } = tunnel;
+    await client.registered({ ...GROUP, tunnel_id, policy: deny(404), policy_revision: 1 });
+    expect(served()).toBe(404);
+    await client.registered({ ...GROUP, tunnel_id, policy_revision: 2 });
+    expect([served(), fixture.policies.size]).toEqual([null, 0]);
+    await client.refused({ ...GROUP, tunnel_id, policy: deny(404), policy_revision: 1 });
+    expect(served()).toBeNull();
+  });
+
+  it('a member whose session resumes is let in under the group’s policy, whatever it brings, and is told', async () => {
+    const waiting = await member({ policy: deny(403), policy_revision: 1 });
+    const rolled = await member({ policy: deny(404), policy_revision: 2 });
+    waiting.client.ws.terminate();
+    const group = fixture.tunnels.get(rolled.tunnel.tunnel_id)?.group;
+    await eventually(() => expect(group?.memberCount).toBe(1));
+    const back = await enter('alice', waiting.claim);
+    const { tunnel_id } = waiting.tunnel;
+    const answer = await back.client.registered({ ...GROUP, tunnel_id, policy: deny(403), policy_revision: 1 });
+    expect([served(), group?.memberCount]).toEqual([404, 2]);
+    // The hash is that of what was sent: the client knows that all of it was read.
+    expect(answer.policy_hash).toBe(hashOf(deny(403)));
+    expect(answer.warnings).toEqual([
+      `policy: this member brings revision 1 (${short(deny(403))}) and is served under the group's, revision 2 (${short(deny(404))})`,
+    ]);
+    // Once it is back, it is a member like any other.
+    await back.client.refused({ ...GROUP, tunnel_id, policy: deny(403), policy_revision: 1 });
+  });
+
+  it('the same for a session that only changed its connection', async () => {
+    const waiting = await member({ policy: deny(403), policy_revision: 1 });
+    await member({ policy: deny(404), policy_revision: 2 });
+    const back = await enter('alice', waiting.claim);
+    await back.client.registered({
+      ...{ ...GROUP, tunnel_id: waiting.tunnel.tunnel_id },
+      ...{ policy: deny(403), policy_revision: 1 },
+    });
+    expect(served()).toBe(404);
+  });
+
+  it('that was away as a whole comes back under what it had, also when a member that waits comes first', async () => {
+    const waiting = await member({ policy: deny(403), policy_revision: 1 });
+    const rolled = await member({ policy: deny(404), policy_revision: 2 });
+    for (const { client } of [waiting, rolled]) client.ws.terminate();
+    await eventually(() => expect([at('web'), fixture.policies.size]).toEqual([undefined, 0]));
+    const back = await enter('alice', waiting.claim);
+    const older = { policy: deny(403), policy_revision: 1, tunnel_id: waiting.tunnel.tunnel_id };
+    await back.client.registered({ ...GROUP, ...older });
+    expect(served()).toBe(404);
+    const other = await enter('alice', rolled.claim);
+    const newer = { policy: deny(404), policy_revision: 2, tunnel_id: rolled.tunnel.tunnel_id };
+    expect((await other.client.registered({ ...GROUP, ...newer })).warnings).toEqual([]);
+    expect([served(), fixture.policies.size]).toEqual([404, 1]);
+  });
+
+  it('a stranger to the group, and one with another protocol, hear nothing of its policy', async () => {
+    await member({ policy: deny(403), policy_revision: 3 });
+    const { client } = await enter();
+    const fields = { ...GROUP, policy: deny(404), policy_revision: 9 };
+    expect((await client.refused({ ...fields, group_key_hash: '2'.repeat(64) })).message).toBe(
+      'group key does not match',
+    );
+    expect((await client.refused({ ...fields, protocol: 'https' })).message).toBe('group protocol does not match');
+    expect(served()).toBe(403);
+  });
+
+  it('frees its policy with its last member', async () => {
+    const members = [await member({ policy: deny(403) }), await member({ policy: deny(403) })];
+    for (const { client } of members) {
+      expect(fixture.policies.size).toBe(1);
+      client.send({ type: 'ShuttingDown', reason: 'done' });
+      await client.settle();
+    }
+    expect(fixture.policies.size).toBe(0);
+  });
+
+  it('ten first registrations with ten revisions at once give one group under the highest', async () => {
+    const clients = await Promise.all(Array.from({ length: 10 }, () => enter()));
+    const answers = await Promise.all(
+      clients.map(async ({ client }, revision) => {
+        client.register({ ...GROUP, policy: deny(400 + revision), policy_revision: revision });
+        await eventually(() => expect(client.heard.length).toBeGreaterThan(0));
+        return client.heard[0]?.type;
+      }),
+    );
+    expect([served(), fixture.policies.size]).toEqual([409, 1]);
+    expect(answers[9]).toBe('TunnelRegistered');
+  });
+});

@@ -1,0 +1,124 @@
+import type { CompiledPolicy, Policy } from '@tunnel/core';
+import { FakeClock } from '@tunnel/testkit';
+import { beforeEach, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import type { BroughtPolicy, RoutePolicy } from '../routing/route-policy.ts';
+import { PolicyStore } from './policy-store.ts';
+
+/** Its `name` makes it another one; about 100 bytes of JSON. */
+const policyOf = (name: string): Policy => ({ login: null, rules: [{ name, deny: 403 }, { allow: true }] });
+
+const bring = (name: string | null, revision = 0): BroughtPolicy => ({
+  policy: name === null ? null : policyOf(name),
+  services: ['api'],
+  stamp: { revision, hash: name === null ? null : name.padEnd(64, '0'), isReturning: false },
+});
+
+let compiled: string[];
+let over: object[];
+let clock: FakeClock;
+let store: PolicyStore;
+const compile = (policy: Policy): CompiledPolicy => {
+  compiled.push(String(policy.rules[0]?.name));
+  return { policy } as CompiledPolicy;
+};
+
+beforeEach(() => {
+  [compiled, over] = [[], []];
+  clock = new FakeClock();
+  store = new PolicyStore({ clock, compile, onOver: (served) => void over.push(served) });
+});
+
+it('equal policies are compiled and kept once, with counts of their own', () => {
+  const [a, b] = [store.hold(bring('a')), store.hold(bring('a'))];
+  expect(a.current?.compiled).toBe(b.current?.compiled);
+  expect([compiled, store.size]).toEqual([['a'], 1]);
+  const { bytes } = store;
+  (a.current as RoutePolicy).counts.matched[0] = 7;
+  expect(b.current?.counts).toEqual({ matched: [0, 0], answered: [0, 0] });
+  expect(a.current).not.toBe(b.current);
+  store.release(a);
+  expect([store.size, store.bytes]).toEqual([1, bytes]);
+  store.release(b);
+  expect([store.size, store.bytes, over.length]).toEqual([0, 0, 2]);
+});
+
+it('the same revision with other services is another policy, and what is held says which', () => {
+  const holder = store.hold({ ...bring('a', 3), services: ['api', 'admin'] });
+  expect(holder.current).toMatchObject({ revision: 3, services: ['api', 'admin'], hash: 'a'.padEnd(64, '0') });
+});
+
+it('without a policy nothing is kept', () => {
+  const holder = store.hold(bring(null));
+  expect([holder.current, store.size, store.bytes]).toEqual([null, 0, 0]);
+  store.release(holder);
+  expect(over).toEqual([]);
+});
+
+it('a replacement is one step for all who share the holder, and the old one is over', () => {
+  const holder = store.hold(bring('a'));
+  const before = holder.current;
+  store.replace(holder, bring('b', 1));
+  expect([holder.current?.revision, store.size, over]).toEqual([1, 1, [before]]);
+  store.replace(holder, bring(null, 2));
+  expect([holder.current, store.size, store.bytes]).toEqual([null, 0, 0]);
+  store.replace(holder, bring('c', 3));
+  expect([holder.current?.revision, store.size]).toEqual([3, 1]);
+});
+
+it('what is held is never taken away from whoever still has the route', () => {
+  const holder = store.hold(bring('a'));
+  const { current } = holder;
+  store.release(holder);
+  store.release(holder);
+  expect([holder.current, store.size, over]).toEqual([current, 0, [current]]);
+});
+
+it('a tunnel that registers again with an equal policy goes on counting, and is not compiled anew', () => {
+  const before = store.hold(bring('a', 2));
+  const after = store.hold(bring('a', 2), before);
+  store.release(before);
+  expect(after.current).toBe(before.current);
+  expect([over, store.size]).toEqual([[], 1]);
+  store.release(after);
+  expect(over).toEqual([before.current]);
+  // It was away, and comes back.
+  const again = store.hold(bring('a', 2), after);
+  expect([again.current, compiled]).toEqual([before.current, ['a']]);
+  const changed = store.hold(bring('b', 2), again);
+  expect(changed.current?.counts).toEqual({ matched: [0, 0], answered: [0, 0] });
+  expect(changed.current).not.toBe(again.current);
+});
+
+it('a policy that finds no room is refused, and nothing has changed', async () => {
+  const bytes = JSON.stringify(policyOf('a')).length;
+  store = new PolicyStore({ clock, compile, bytesMax: 2 * bytes });
+  const [a, b] = [store.hold(bring('a')), store.hold(bring('b'))];
+  expect(store.bytes).toBe(2 * bytes);
+  const busy = expect.objectContaining({ code: 'POLICY_BUSY', status: 503 });
+  expect(() => store.hold(bring('c'))).toThrow(busy);
+  const { current } = a;
+  expect(() => store.replace(a, bring('c', 1))).toThrow(busy);
+  expect([a.current, store.size, store.bytes]).toEqual([current, 2, 2 * bytes]);
+  // An equal one costs nothing. One that goes makes room once nobody can come back to it.
+  store.hold(bring('b'));
+  store.release(a);
+  expect(() => store.hold(bring('c'))).toThrow(busy);
+  await clock.advance(EDGE_LIMITS.RESUME_WINDOW_MS);
+  expect(store.hold(bring('c')).current?.hash).toBe('c'.padEnd(64, '0'));
+  store.release(b);
+  expect(store.size).toBe(2);
+});
+
+it('a tunnel that stands alone frees its policy when it goes, a member does not, and a group does', () => {
+  const [alone, shared] = [store.hold(bring('a')), store.hold(bring('b'))];
+  const [ofAlone, ofShared] = [alone.current, shared.current];
+  store.tunnelRemoved({ group: {} as never, policy: shared });
+  expect([store.size, over]).toEqual([2, []]);
+  const tunnel = { group: null, policy: alone };
+  store.tunnelRemoved(tunnel);
+  expect([store.size, over]).toEqual([1, [ofAlone, tunnel]]);
+  const group = { policy: shared };
+  store.groupRemoved(group);
+  expect([store.size, over.slice(2)]).toEqual([0, [ofShared, group]]);
+});

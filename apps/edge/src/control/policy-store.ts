@@ -1,0 +1,174 @@
+// The policies of an edge: each distinct one is compiled and kept once, as long as a tunnel or a group is served under it. All of them
+// together are bounded; what finds no room is refused, never left out.
+import { type CompiledPolicy, canonicalJson, type Policy } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
+import type { GroupWatcher } from '../routing/groups.ts';
+import type { TunnelWatcher } from '../routing/registry.ts';
+import type { BroughtPolicy, PolicyHolder, PolicyKeeper, RoutePolicy } from '../routing/route-policy.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+
+interface Kept {
+  readonly compiled: CompiledPolicy;
+  readonly bytes: number;
+  /** Holders that are served under it. */
+  users: number;
+}
+
+export interface PolicyStoreOptions {
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly compile: (policy: Policy) => CompiledPolicy;
+  /**
+   * What a route was served under is over, and what is remembered for it can go: its policy, or the route itself, under which the
+   * operator's rules remember.
+   */
+  readonly onOver?: ((served: object) => void) | undefined;
+  /** As in the limits unless said otherwise. */
+  readonly bytesMax?: number | undefined;
+}
+
+/** Nobody is served under it, but a client that was lost may come back to it: until then it takes its room. */
+interface Lingering {
+  readonly bytes: number;
+  readonly untilMs: number;
+}
+
+export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
+  readonly #given: PolicyStoreOptions;
+  /** By hash. */
+  readonly #kept = new Map<string, Kept>();
+  /** What each holder counts for; those without a policy are not here. */
+  readonly #held = new Map<PolicyHolder, RoutePolicy>();
+  /** Holders of each: a tunnel that registers again has two for a moment. */
+  readonly #holders = new Map<RoutePolicy, number>();
+  #bytes = 0;
+  /** The first to go first. */
+  #lingering: Lingering[] = [];
+  #lingeringBytes = 0;
+
+  constructor(options: PolicyStoreOptions) {
+    this.#given = options;
+  }
+
+  /** Distinct ones, as JSON. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Distinct ones. */
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  hold(brought: BroughtPolicy, before: PolicyHolder | null = null): PolicyHolder {
+    const holder: PolicyHolder = { current: null };
+    this.#put(holder, this.#use(brought, before?.current ?? null));
+    return holder;
+  }
+
+  replace(holder: PolicyHolder, brought: BroughtPolicy): void {
+    const next = this.#use(brought, holder.current);
+    const before = this.#held.get(holder);
+    this.#held.delete(holder);
+    this.#put(holder, next);
+    if (before !== undefined) this.#give(before);
+  }
+
+  release(holder: PolicyHolder): void {
+    const held = this.#held.get(holder);
+    if (held === undefined) return;
+    this.#held.delete(holder);
+    this.#give(held);
+  }
+
+  // ---- the life of routes ----
+
+  tunnelAdded(): void {}
+
+  tunnelRemoved(tunnel: Pick<Tunnel, 'group' | 'policy'>): void {
+    if (tunnel.group === null) this.#routeOver(tunnel);
+  }
+
+  groupRemoved(group: { readonly policy: PolicyHolder }): void {
+    this.#routeOver(group);
+  }
+
+  #routeOver(route: { readonly policy: PolicyHolder }): void {
+    this.release(route.policy);
+    this.#given.onOver?.(route);
+  }
+
+  // ---- what is kept ----
+
+  #use({ policy, services, stamp }: BroughtPolicy, before: RoutePolicy | null): RoutePolicy | null {
+    const { revision, hash } = stamp;
+    if (policy === null || hash === null) return null;
+    const same = before?.hash === hash && before.revision === revision ? before : null;
+    const kept = this.#kept.get(hash) ?? this.#keep(hash, policy, same?.compiled);
+    kept.users += 1;
+    const { compiled } = kept;
+    const route = same?.compiled === compiled ? same : this.#route(compiled, { revision, hash, services }, same);
+    this.#holders.set(route, (this.#holders.get(route) ?? 0) + 1);
+    return route;
+  }
+
+  #keep(hash: string, policy: Policy, compiledBefore: CompiledPolicy | undefined): Kept {
+    const bytes = Buffer.byteLength(canonicalJson(policy));
+    this.#letGo();
+    const taken = this.#bytes + this.#lingeringBytes;
+    if (taken + bytes > (this.#given.bytesMax ?? EDGE_LIMITS.POLICIES_MAX_BYTES)) throw new Fault('POLICY_BUSY');
+    const kept: Kept = { compiled: compiledBefore ?? this.#given.compile(policy), bytes, users: 0 };
+    this.#kept.set(hash, kept);
+    this.#bytes += bytes;
+    return kept;
+  }
+
+  #route(
+    compiled: CompiledPolicy,
+    facts: Pick<RoutePolicy, 'revision' | 'hash' | 'services'>,
+    same: RoutePolicy | null,
+  ): RoutePolicy {
+    const none = (): number[] => compiled.policy.rules.map(() => 0);
+    const counts = same?.counts ?? { matched: none(), answered: none() };
+    return { compiled, ...facts, counts };
+  }
+
+  #put(holder: PolicyHolder, route: RoutePolicy | null): void {
+    holder.current = route;
+    if (route !== null) this.#held.set(holder, route);
+  }
+
+  #give(route: RoutePolicy): void {
+    const kept = this.#kept.get(route.hash);
+    if (kept !== undefined) {
+      kept.users -= 1;
+      if (kept.users === 0) {
+        this.#kept.delete(route.hash);
+        this.#bytes -= kept.bytes;
+        this.#linger(kept.bytes);
+      }
+    }
+    const holders = (this.#holders.get(route) ?? 0) - 1;
+    if (holders > 0) {
+      this.#holders.set(route, holders);
+      return;
+    }
+    this.#holders.delete(route);
+    this.#given.onOver?.(route);
+  }
+
+  #linger(bytes: number): void {
+    this.#letGo();
+    const untilMs = this.#given.clock.monotonic() + EDGE_LIMITS.RESUME_WINDOW_MS;
+    this.#lingering.push({ bytes, untilMs });
+    this.#lingeringBytes += bytes;
+  }
+
+  #letGo(): void {
+    const now = this.#given.clock.monotonic();
+    const stay = this.#lingering.findIndex(({ untilMs }) => untilMs > now);
+    const gone = this.#lingering.splice(0, stay === -1 ? this.#lingering.length : stay);
+    for (const { bytes } of gone) this.#lingeringBytes -= bytes;
+  }
+}

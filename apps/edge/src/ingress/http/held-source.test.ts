@@ -1,0 +1,66 @@
+// A held body on its way: only as fast as it is taken, each byte once, whoever takes the rest.
+import type { HeaderField } from '@tunnel/core';
+import { expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { HeldBodies } from '../../policy/held-bodies.ts';
+import { HeldSource } from './held-source.ts';
+
+const PIECE = EDGE_LIMITS.POLICY_HELD_PIECE_BYTES;
+
+class Taker {
+  readonly got: Buffer[] = [];
+  goesOn = true;
+
+  writeBody(bytes: Buffer, start: number, end: number): boolean {
+    this.got.push(Buffer.from(bytes.subarray(start, end)));
+    return this.goesOn;
+  }
+}
+
+const hold = (bodies: HeldBodies, text: string) => {
+  const held = bodies.hold(10 * PIECE, 0);
+  held.writeBody(Buffer.from(text), 0, text.length);
+  held.end([]);
+  return held;
+};
+
+it('stops when its taker does, goes on when it drains, and is counted until the last of it is out', () => {
+  const bodies = new HeldBodies();
+  const body = 'abcd'.repeat(PIECE);
+  const source = new HeldSource(hold(bodies, body));
+  const taker = new Taker();
+  source.taker = taker;
+  const ends: (readonly HeaderField[])[] = [];
+  const pass = (): void => source.pass((trailers) => ends.push(trailers));
+  taker.goesOn = false;
+  for (let n = 1; n <= 3; n += 1) {
+    pass();
+    expect([taker.got.length, ends.length, bodies.bytes]).toEqual([n, 0, body.length]);
+  }
+  taker.goesOn = true;
+  pass();
+  expect([Buffer.concat(taker.got).toString() === body, ends.length, bodies.bytes]).toEqual([true, 1, 0]);
+  pass();
+  expect(ends).toHaveLength(1);
+});
+
+it('what the next member is given is what the one before was not', () => {
+  const bodies = new HeldBodies();
+  const body = 'wxyz'.repeat(PIECE / 2);
+  const source = new HeldSource(hold(bodies, body));
+  const [first, second] = [new Taker(), new Taker()];
+  first.goesOn = false;
+  source.taker = first;
+  source.pass(() => {});
+  source.taker = second;
+  source.pass(() => {});
+  expect(Buffer.concat([...first.got, ...second.got]).toString()).toBe(body);
+});
+
+it('an empty body ends at once', () => {
+  const source = new HeldSource(hold(new HeldBodies(), ''));
+  let ends = 0;
+  source.taker = new Taker();
+  source.pass(() => (ends += 1));
+  expect(ends).toBe(1);
+});

@@ -1,0 +1,37 @@
+// A body that was held, on its way to the service: to the byte, in pieces, as fast as they are taken.
+import type { HeaderField } from '@tunnel/core';
+import { EDGE_LIMITS } from '../../limits.ts';
+import type { HeldBody } from '../../policy/held-bodies.ts';
+import type { BodySource } from './proxied-request.ts';
+
+export class HeldSource implements BodySource {
+  /** Its chunks are gone: a service that must have some gets others. */
+  readonly form = 'data';
+  taker: BodySource['taker'] = null;
+  readonly #held: HeldBody;
+  #at = 0;
+  #isPassing = false;
+
+  constructor(held: HeldBody) {
+    this.#held = held;
+  }
+
+  /** All that its taker takes now; `onEnd` behind the last of it. The taker may change in between, and is given what follows. */
+  pass(onEnd: (trailers: readonly HeaderField[]) => void): void {
+    const { body, trailers } = this.#held;
+    // One that drains at once would call again.
+    if (body === null || this.#isPassing) return;
+    this.#isPassing = true;
+    let goesOn = true;
+    while (goesOn && this.#at < body.length) {
+      const from = this.#at;
+      this.#at = Math.min(from + EDGE_LIMITS.POLICY_HELD_PIECE_BYTES, body.length);
+      // A copy where it must wait: the bytes before it may be waiting, too, and borrowed memory is written in front of.
+      goesOn = this.taker?.writeBody(body, from, this.#at, false) ?? false;
+    }
+    this.#isPassing = false;
+    if (this.#at < body.length) return;
+    this.#held.release();
+    onEnd(trailers);
+  }
+}

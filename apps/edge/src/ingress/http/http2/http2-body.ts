@@ -1,0 +1,104 @@
+// The body of one request of an HTTP/2 visitor on its way to the service, or to what holds it: only as fast as it is taken.
+import type { ServerHttp2Stream } from 'node:http2';
+import type { Framing, HeaderField } from '@tunnel/core';
+import { type Guarded, guard } from '@tunnel/mux';
+import { type RawFields, trailersOf } from '../../../upstream/h2c/http2-fields.ts';
+import type { BodySource } from '../proxied-request.ts';
+
+/** Of what node tells of a request's stream. */
+const SCOPE = 'http2.stream';
+
+export interface BodyOwner extends Guarded {
+  onBodyEnd(trailers: readonly HeaderField[]): void;
+  onBadBody(reason: string): void;
+  /** It has more bytes than it may. */
+  onBodyTooLarge(): void;
+}
+
+export class Http2Body implements BodySource {
+  readonly form = 'data';
+  taker: BodySource['taker'] = null;
+  receivedBytes = 0;
+  /** That the rules let pass. */
+  maxBytes = Number.POSITIVE_INFINITY;
+  readonly #stream: ServerHttp2Stream;
+  readonly #owner: BodyOwner;
+  /** Of a body with a length. */
+  #leftBytes: number;
+  #trailers: readonly HeaderField[] = [];
+  #isPaused = false;
+  #isOver = false;
+
+  constructor(stream: ServerHttp2Stream, framing: Framing, owner: BodyOwner) {
+    this.#stream = stream;
+    this.#leftBytes = framing.kind === 'length' ? framing.length : Number.POSITIVE_INFINITY;
+    this.#owner = owner;
+  }
+
+  start(earlyTrailers: RawFields | null): void {
+    if (earlyTrailers !== null) this.#onTrailers(earlyTrailers);
+    guard.listen(this.#stream, 'trailers', this.#owner, SCOPE, (_trailers, _flags, raw: RawFields) =>
+      this.#onTrailers(raw),
+    );
+    guard.listen(this.#stream, 'data', this.#owner, SCOPE, (chunk: Buffer) => this.#onData(chunk));
+    guard.listen(this.#stream, 'end', this.#owner, SCOPE, () => this.#onEnd());
+  }
+
+  /** The service takes no more of it for now. */
+  get isPaused(): boolean {
+    return this.#isPaused && !this.#isOver;
+  }
+
+  /** The service takes more. */
+  resume(): void {
+    this.#isPaused = false;
+    this.#stream.resume();
+  }
+
+  /** Nobody wants the rest: it is thrown away as it comes. */
+  drop(): void {
+    this.#isOver = true;
+    this.#stream.resume();
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.#isOver || chunk.length === 0) return;
+    this.receivedBytes += chunk.length;
+    this.#leftBytes -= chunk.length;
+    // node has compared them already; a service that would read on into the next request must not depend on it.
+    if (this.#leftBytes < 0) {
+      this.#fail('the body is longer than its Content-Length');
+      return;
+    }
+    if (this.receivedBytes > this.maxBytes) {
+      this.#isOver = true;
+      this.#owner.onBodyTooLarge();
+      return;
+    }
+    if (this.taker?.writeBody(chunk, 0, chunk.length, true) !== false) return;
+    this.#isPaused = true;
+    this.#stream.pause();
+  }
+
+  #onTrailers(raw: RawFields): void {
+    const trailers = trailersOf(raw);
+    if (trailers === null) this.#fail('its trailers are malformed');
+    else this.#trailers = trailers;
+  }
+
+  #onEnd(): void {
+    // A stream that was cut off ends, too.
+    if (this.#isOver || this.#stream.aborted || this.#stream.destroyed) return;
+    this.#isOver = true;
+    if (Number.isFinite(this.#leftBytes) && this.#leftBytes > 0) {
+      this.#fail('the body is shorter than its Content-Length');
+      return;
+    }
+    this.#owner.onBodyEnd(this.#trailers);
+  }
+
+  #fail(reason: string): void {
+    this.#isOver = true;
+    this.#owner.onBadBody(reason);
+  }
+}

@@ -1,0 +1,269 @@
+// Requests whose rules must wait for something: order is kept, what leaves is forgotten, what is held is freed, and a drain waits for the answer.
+import { createHmac } from 'node:crypto';
+import * as net from 'node:net';
+import type { Rule } from '@tunnel/core';
+import { eventually, hashOf } from '@tunnel/testkit';
+import { afterEach, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { basic, basicAuth, SlowPasswords } from '../../policy/policy.fixture.ts';
+import { talk } from './http.fixture.ts';
+import { visitHttp2 } from './https.fixture.ts';
+import { askHttp2, type PolicyStand, startPolicyStand } from './policy-stand.fixture.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const SECRET = 'whsec of the sender';
+const github: Rule = { verify_webhook: { provider: 'github', secrets: [SECRET], max_bytes: 1024 * 1024 } };
+const signatureOf = (body: string): string => `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`;
+
+const start = async (
+  rules: readonly Rule[],
+  more: Parameters<typeof startPolicyStand>[1] = {},
+): Promise<PolicyStand & { readonly passwords: SlowPasswords }> => {
+  const passwords = new SlowPasswords();
+  const stand = await startPolicyStand(rules, { perform: passwords.perform, ...more });
+  cleanups.push(() => stand.stop());
+  return { ...stand, passwords };
+};
+
+const get = (path: string, ...fields: string[]): string =>
+  [`GET ${path} HTTP/1.1`, 'Host: web.localhost', ...fields, '', ''].join('\r\n');
+const AUTHORIZED = `Authorization: ${basic('me', 'right')}`;
+/** Paths below /slow need a password; others nothing. */
+const slowPaths: Rule = { ...basicAuth, match: { path: ['/slow/**'] } };
+
+const dial = (stand: PolicyStand): net.Socket => {
+  const socket = net.connect({ port: stand.http.port, host: '127.0.0.1' });
+  socket.on('error', () => {});
+  cleanups.push(() => socket.destroy());
+  return socket;
+};
+
+const asked = async ({ passwords }: { readonly passwords: SlowPasswords }, count = 1): Promise<SlowPasswords['asked']> => {
+  await eventually(() => expect(passwords.asked).toHaveLength(count));
+  return passwords.asked;
+};
+
+it('HTTP/1.1: one slow decision in the middle of a pipeline keeps the order, and those behind it wait', async () => {
+  const stand = await start([slowPaths]);
+  const requests = get('/one') + get('/slow/two', AUTHORIZED) + get('/three') + get('/four', 'Connection: close');
+  const talking = talk(stand.http.port, requests);
+  const [slow] = await asked(stand);
+  await eventually(() => expect(stand.service.asked.map(({ url }) => url)).toEqual(['/one']));
+  slow?.answer(true);
+  expect((await talking).match(/HTTP\/1\.1 200/g)).toHaveLength(4);
+  expect(stand.service.asked.map(({ url }) => url)).toEqual(['/one', '/slow/two', '/three', '/four']);
+});
+
+it('HTTP/1.1: a slow refusal in the middle of a pipeline is answered in its turn, and the next one is served', async () => {
+  const stand = await start([slowPaths]);
+  const talking = talk(stand.http.port, get('/slow/one', AUTHORIZED) + get('/two', 'Connection: close'));
+  const [slow] = await asked(stand);
+  slow?.answer(false);
+  expect((await talking).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401', 'HTTP/1.1 200']);
+  expect(stand.service.asked.map(({ url }) => url)).toEqual(['/two']);
+});
+
+it('HTTP/2: a slow decision holds up its own stream and no other', async () => {
+  const stand = await start([slowPaths]);
+  const session = visitHttp2(stand.https);
+  cleanups.push(() => session.destroy());
+  const slow = askHttp2(session, '/slow', { headers: { authorization: basic('me', 'right') } });
+  const [pending] = await asked(stand);
+  expect((await askHttp2(session, '/fast')).status).toBe(200);
+  pending?.answer(true);
+  expect((await slow).status).toBe(200);
+});
+
+it('HTTP/1.1: a visitor that leaves while it is decided cancels what was to be found out, and leaves nothing behind', async () => {
+  const stand = await start([basicAuth]);
+  const socket = dial(stand);
+  socket.write(get('/', AUTHORIZED));
+  const [pending] = await asked(stand);
+  expect(pending?.signal.aborted).toBe(false);
+  socket.destroy();
+  await eventually(() => expect(pending?.signal.aborted).toBe(true));
+  pending?.answer(true);
+  await eventually(() => expect(stand.http.ingress.connections).toBe(0));
+  expect([stand.service.asked.length, stand.http.tunnel.counters.requests, stand.http.dials]).toEqual([0, 0, 0]);
+});
+
+it('HTTP/2: a stream that is reset while it is decided cancels its own need', async () => {
+  const stand = await start([basicAuth]);
+  const session = visitHttp2(stand.https);
+  cleanups.push(() => session.destroy());
+  const headers = { ':path': '/', authorization: basic('me', 'right') };
+  const stream = session.request(headers);
+  stream.on('error', () => {});
+  const other = askHttp2(session, '/other', { headers: { authorization: basic('me', 'right') } });
+  const [first, second] = await asked(stand, 2);
+  stream.close(8);
+  await eventually(() => expect(first?.signal.aborted).toBe(true));
+  expect(second?.signal.aborted).toBe(false);
+  second?.answer(true);
+  expect((await other).status).toBe(200);
+  expect(stand.service.asked.map(({ url }) => url)).toEqual(['/other']);
+});
+
+it('a drain waits for a request that is being decided, answers it, and closes behind it', async () => {
+  const stand = await start([basicAuth]);
+  const talking = talk(stand.http.port, get('/', AUTHORIZED));
+  const [pending] = await asked(stand);
+  stand.http.ingress.drain();
+  pending?.answer(true);
+  expect(await talking).toMatch(/^HTTP\/1\.1 200 [^]*Connection: close/i);
+  await stand.http.ingress.whenIdle();
+});
+
+it('rules that find no end within their time are an answer, not a pass, and what was asked for is cancelled', async () => {
+  const stand = await start([basicAuth]);
+  const talking = talk(stand.http.port, get('/', AUTHORIZED, 'Connection: close'));
+  const [pending] = await asked(stand);
+  await stand.http.clock.advance(EDGE_LIMITS.POLICY_DECISION_TIMEOUT_MS + 1000);
+  expect(await talking).toMatch(/^HTTP\/1\.1 503 /);
+  expect(pending?.signal.aborted).toBe(true);
+  expect(stand.service.asked).toEqual([]);
+});
+
+it('a password in front of an upload: nothing of the body is lost while it is decided', async () => {
+  const stand = await start([basicAuth]);
+  const body = 'x'.repeat(300_000);
+  const visiting = stand.visit('HTTP/1.1', '/', { method: 'POST', body, headers: { authorization: basic('me', 'right') } });
+  const [pending] = await asked(stand);
+  pending?.answer(true);
+  expect((await visiting).status).toBe(200);
+  expect(stand.service.asked[0]?.bodyHash).toBe(hashOf(Buffer.from(body)));
+});
+
+// ---- held bodies ----
+
+it('HTTP/1.1: who asks whether to send a body that is held is told so here, once, and the service is not asked again', async () => {
+  const expects: (string | undefined)[] = [];
+  const stand = await start([github], {
+    listener: (request, response) => {
+      expects.push(request.headers.expect);
+      response.end('served');
+    },
+  });
+  const body = '{"a":1}';
+  const socket = dial(stand);
+  let text = '';
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+  const head = ['POST / HTTP/1.1', 'Host: web.localhost', `Content-Length: ${body.length}`, 'Expect: 100-continue'];
+  socket.write([...head, `X-Hub-Signature-256: ${signatureOf(body)}`, 'Connection: close', '', ''].join('\r\n'));
+  await eventually(() => expect(text).toBe('HTTP/1.1 100 Continue\r\n\r\n'));
+  expect(stand.http.dials).toBe(0);
+  socket.write(body);
+  await eventually(() => expect(text).toContain('served'));
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 100', 'HTTP/1.1 200']);
+  expect(expects).toEqual([undefined]);
+});
+
+it('HTTP/1.1: a held body and a request right behind it are two, in any pieces', async () => {
+  const body = 'hello webhook';
+  const post = ['POST /hook HTTP/1.1', 'Host: web.localhost', 'Transfer-Encoding: chunked'];
+  const chunks = `5\r\n${body.slice(0, 5)}\r\n8\r\n${body.slice(5)}\r\n0\r\n\r\n`;
+  const whole = `${[...post, `X-Hub-Signature-256: ${signatureOf(body)}`, '', ''].join('\r\n')}${chunks}`;
+  const next = get('/next', `X-Hub-Signature-256: ${signatureOf('')}`, 'Connection: close');
+  for (const size of [1, 7, 4096]) {
+    const stand = await start([github]);
+    const socket = dial(stand);
+    let text = '';
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+    const bytes = whole + next;
+    for (let at = 0; at < bytes.length; at += size) {
+      socket.write(bytes.slice(at, at + size));
+      if (size < 100 && at % (size * 16) === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    await eventually(() => expect(text.match(/HTTP\/1\.1 200/g)).toHaveLength(2));
+    expect(stand.service.asked.map(({ url, bodyHash }) => [url, bodyHash])).toEqual([
+      ['/hook', hashOf(Buffer.from(body))],
+      ['/next', hashOf(Buffer.alloc(0))],
+    ]);
+  }
+});
+
+it('HTTP/1.1: a visitor that leaves, and one that stalls, free what was held of their body', async () => {
+  const stand = await start([github]);
+  const head = 'POST / HTTP/1.1\r\nHost: web.localhost\r\nContent-Length: 1000\r\n\r\n';
+  const leaving = dial(stand);
+  leaving.write(`${head}${'x'.repeat(400)}`);
+  await eventually(() => expect(stand.heldBodies.bytes).toBe(400));
+  leaving.destroy();
+  await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
+  const stalled = dial(stand);
+  const closed = new Promise((resolve) => stalled.on('close', resolve));
+  stalled.write(`${head}${'x'.repeat(500)}`);
+  await eventually(() => expect(stand.heldBodies.bytes).toBe(500));
+  await stand.http.clock.advance(EDGE_LIMITS.POLICY_HELD_BODY_MS + 1000);
+  await closed;
+  expect([stand.heldBodies.bytes, stand.http.dials]).toEqual([0, 0]);
+  await eventually(() => expect(stand.http.ingress.connections).toBe(0));
+});
+
+it('HTTP/2: a stream that is reset, and one that stalls, free what was held of their body', async () => {
+  const stand = await start([github]);
+  const session = visitHttp2(stand.https);
+  cleanups.push(() => session.destroy());
+  const open = (): ReturnType<typeof session.request> => {
+    const stream = session.request({ ':method': 'POST', ':path': '/', 'content-length': '1000' });
+    stream.on('error', () => {});
+    stream.write('x'.repeat(400));
+    return stream;
+  };
+  const leaving = open();
+  await eventually(() => expect(stand.heldBodies.bytes).toBe(400));
+  leaving.close(8);
+  await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
+  const stalled = open();
+  await eventually(() => expect(stand.heldBodies.bytes).toBe(400));
+  await stand.http.clock.advance(EDGE_LIMITS.POLICY_HELD_BODY_MS + 1000);
+  await eventually(() => expect(stalled.closed).toBe(true));
+  expect([stand.heldBodies.bytes, stand.http.dials]).toEqual([0, 0]);
+});
+
+it('HTTP/1.1: a held body that is malformed ends the connection, and frees what was held', async () => {
+  const stand = await start([github]);
+  const head = 'POST / HTTP/1.1\r\nHost: web.localhost\r\nTransfer-Encoding: chunked\r\n\r\n';
+  expect(await talk(stand.http.port, `${head}5\r\nhello\r\nzz\r\n`)).toMatch(/^HTTP\/1\.1 400 /);
+  expect([stand.heldBodies.bytes, stand.http.dials]).toEqual([0, 0]);
+});
+
+it('HTTP/1.1: a body over max_body is cut once its answer has begun', async () => {
+  const stand = await start([{ max_body: 1000 }], {
+    onStream: (stream) => {
+      stream.accept();
+      stream.read({
+        onData: () => true,
+        onDrain: () => {},
+        onEnd: () => {},
+        onReset: () => {},
+        abandon: () => {},
+      });
+      const early = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nearly');
+      stream.write(early, 0, early.length, false);
+    },
+  });
+  const socket = dial(stand);
+  let text = '';
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+  const closed = new Promise((resolve) => socket.on('close', resolve));
+  socket.write('POST / HTTP/1.1\r\nHost: web.localhost\r\nTransfer-Encoding: chunked\r\n\r\n');
+  await eventually(() => expect(text).toContain('early'));
+  socket.write(`${(2000).toString(16)}\r\n${'x'.repeat(2000)}\r\n`);
+  await closed;
+  expect(text).toMatch(/^HTTP\/1\.1 200 /);
+  expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+});
+
+it('two rules that must see the body see the same one, and it is held once', async () => {
+  const stand = await start([github, { verify_webhook: { provider: 'hmac', secrets: [SECRET], max_bytes: 1024 * 1024, header: 'x-sign', algorithm: 'sha256', encoding: 'hex', prefix: '' } }]);
+  const body = 'twice signed';
+  const headers = { 'x-hub-signature-256': signatureOf(body), 'x-sign': signatureOf(body).slice('sha256='.length) };
+  expect((await stand.visit('HTTP/1.1', '/', { method: 'POST', body, isChunked: true, headers })).status).toBe(200);
+  expect(stand.service.asked[0]?.bodyHash).toBe(hashOf(Buffer.from(body)));
+  expect(stand.heldBodies.bytes).toBe(0);
+});

@@ -1,0 +1,274 @@
+// What the rules say of one request, from the question to the end of its answer: where it goes, as what, with whose body, and what is done to the
+// response. A request of a tunnel without rules has none of these.
+import {
+  type Answer,
+  changedHead,
+  fieldValueOf,
+  notedOwn,
+  type OwnResponse,
+  type Pass,
+  type PolicyEvent,
+  type PolicyRequest,
+  type RequestChanges,
+  type RequestHead,
+  type ResponseNote,
+  type RuleRef,
+  renderPolicyAnswer,
+} from '@tunnel/core';
+import { randomId } from '@tunnel/runtime';
+import type { HeldBodies, HeldBody } from '../../policy/held-bodies.ts';
+import type { NeedAbout } from '../../policy/policy-driver.ts';
+import type { DecidedRequest, PolicyGate, PolicyInForce, PolicyOutcome } from '../../policy/policy-gate.ts';
+import { VisitAbout } from '../../policy/visit-about.ts';
+import type { RouteDecision, RoutedRequest, VisitorInfo } from '../../routing/http-router.ts';
+import type { Route } from '../../routing/registry.ts';
+import type { CapturedRules } from '../../upstream/captured-rules.ts';
+
+/** Whoever reads the visitor: it writes the request's body there as it comes, and says when it is whole. */
+export interface BodyHolder {
+  hold(held: HeldBody): void;
+}
+
+export interface RequestPolicyOwner {
+  readonly heldBodies: HeldBodies;
+  /** Monotonic. */
+  now(): number;
+  /** Something of ours threw: nobody passes. */
+  onDecisionFailed(error: unknown): void;
+  /** A rule has answered. */
+  onAnswered(route: Route, head: RequestHead, rules: CapturedRules, response: OwnResponse): void;
+}
+
+/** One request, as it was routed. */
+export interface AskedRequest {
+  readonly routed: RoutedRequest;
+  readonly inForce: PolicyInForce;
+  readonly head: RequestHead;
+  readonly holder: BodyHolder;
+}
+
+const NO_NOTES: readonly ResponseNote[] = [];
+const EMPTY = Buffer.alloc(0);
+
+export class RequestPolicy implements DecidedRequest {
+  readonly request: PolicyRequest;
+  readonly #asked: AskedRequest;
+  readonly #owner: RequestPolicyOwner;
+  #about: VisitAbout | null = null;
+  #abort: AbortController | null = null;
+  #held: HeldBody | null = null;
+  /** null: it may not pass, or that is not known yet. */
+  #pass: Pass | null = null;
+  #isOver = false;
+
+  constructor(asked: AskedRequest, owner: RequestPolicyOwner) {
+    this.#asked = asked;
+    this.#owner = owner;
+    this.request = new VisitorsRequest(asked.head, asked.routed.visitor);
+  }
+
+  // ---- the question ----
+
+  decide(gate: PolicyGate): RouteDecision | Promise<RouteDecision> {
+    const outcome = gate.decide(this.#asked.inForce, this);
+    return outcome instanceof Promise ? this.#awaited(outcome) : this.#ruled(outcome);
+  }
+
+  async #awaited(outcome: Promise<PolicyOutcome>): Promise<RouteDecision> {
+    try {
+      return this.#ruled(await outcome);
+    } catch (error) {
+      // Of one whose visitor has left nobody wants to know.
+      if (!this.#isOver) this.#owner.onDecisionFailed(error);
+      throw error;
+    }
+  }
+
+  get about(): NeedAbout {
+    const { routed, inForce } = this.#asked;
+    this.#about ??= new VisitAbout(routed.route, inForce.ofRoute, this.request);
+    return this.#about;
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#isOver) this.#abort.abort();
+    return this.#abort.signal;
+  }
+
+  /** Once: the rules keep what they were given. */
+  holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent> {
+    // There is nothing to wait for.
+    if (this.request.bodyLength === 0) return { kind: 'body-held', body: EMPTY };
+    const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now());
+    this.#held = held;
+    this.#asked.holder.hold(held);
+    return held.done;
+  }
+
+  #ruled(outcome: PolicyOutcome): RouteDecision {
+    if (outcome.kind === 'pass') {
+      this.#pass = outcome;
+      return this.#asked.routed;
+    }
+    this.#freeBody();
+    const response = this.#responseOf(outcome);
+    // The visitor may have left meanwhile.
+    if (!this.#isOver && this.#isShown(outcome)) this.#tell(outcome, response);
+    return { own: response };
+  }
+
+  #responseOf({ answer, notes }: Answer): OwnResponse {
+    const accept = fieldValueOf(this.request.headers, 'accept');
+    return noted(renderPolicyAnswer(answer, accept), notes);
+  }
+
+  /** What the edge answers on its own paths of a login is nobody's request. */
+  #isShown({ rule }: Answer): boolean {
+    return rule !== null && !this.isOfLogin;
+  }
+
+  #tell(outcome: Answer, response: OwnResponse): void {
+    const { routed, head } = this.#asked;
+    this.#owner.onAnswered(routed.route, head, this.#capturedOf(outcome), response);
+  }
+
+  // ---- what passes ----
+
+  /** As its service gets it. */
+  get head(): RequestHead {
+    const { head } = this.#asked;
+    const changes = this.#pass?.changes ?? null;
+    // The edge has asked for the body itself: the service gets it whole.
+    if (this.#held !== null && head.expectContinue) return changedHead(head, withoutExpect(changes));
+    return changes === null ? head : changedHead(head, changes);
+  }
+
+  /** By the name that the client's own table has; null: the tunnel's own. */
+  get serviceName(): string | null {
+    return this.#pass?.changes?.service ?? null;
+  }
+
+  get notes(): readonly ResponseNote[] {
+    return this.#pass?.notes ?? NO_NOTES;
+  }
+
+  /** Bytes that its body may have. */
+  get maxBody(): number | null {
+    return this.#pass?.changes?.maxBody ?? null;
+  }
+
+  /** null: it is not held, or was passed on. */
+  get held(): HeldBody | null {
+    return this.#held;
+  }
+
+  /** null: nothing of it is kept. */
+  get captured(): CapturedRules | null {
+    return this.#pass === null ? null : this.#capturedOf(this.#pass);
+  }
+
+  /** Paths of the edge itself: what is asked there is nobody's to look at. */
+  get isOfLogin(): boolean {
+    const { lists } = this.#asked.inForce;
+    return lists.tunnel?.login != null && this.request.path.startsWith(LOGIN_PATHS);
+  }
+
+  /** For an answer of our own to a request that passed. */
+  noted(response: OwnResponse): OwnResponse {
+    return noted(response, this.notes);
+  }
+
+  #capturedOf(outcome: PolicyOutcome): CapturedRules {
+    const { matched, identity } = outcome;
+    const { path } = this.request;
+    const policy = {
+      answered_by: outcome.kind === 'answer' && outcome.rule !== null ? shownRule(outcome.rule) : null,
+      matched: matched.filter(({ list }) => list === 'tunnel').map(({ index }) => index),
+      user: identity?.user ?? null,
+    };
+    const { operator, tunnel } = this.#asked.inForce.lists;
+    return { policy, askedPath: path, secretFields: [...(operator?.tokenHeaders ?? []), ...(tunnel?.tokenHeaders ?? [])] };
+  }
+
+  // ---- the end ----
+
+  /** Its visitor takes too long with a body that is held. */
+  isOverdue(nowMs: number): boolean {
+    return this.#held?.isOverdue(nowMs) ?? false;
+  }
+
+  /** The request is over, or its visitor has left: nothing is found out for it any more. */
+  end(): void {
+    this.#isOver = true;
+    this.#abort?.abort();
+    this.#freeBody();
+  }
+
+  #freeBody(): void {
+    this.#held?.release();
+    this.#held = null;
+  }
+}
+
+const LOGIN_PATHS = '/.tunnel/';
+
+const noted = (response: OwnResponse, notes: readonly ResponseNote[]): OwnResponse =>
+  notes.length === 0 ? response : notedOwn(response, notes);
+
+/** 0 stands for those of the operator, which are nobody else's to look at. */
+const shownRule = ({ list, index, name, action }: RuleRef): { index: number; name: string | null; action: string } =>
+  list === 'operator' ? { index: 0, name: null, action } : { index, name, action };
+
+const NO_CHANGES: RequestChanges = {
+  path: null,
+  service: null,
+  remove: [],
+  removeSpellings: [],
+  cookie: null,
+  set: [],
+  add: [],
+  maxBody: null,
+};
+
+const withoutExpect = (changes: RequestChanges | null): RequestChanges => {
+  const given = changes ?? NO_CHANGES;
+  return { ...given, remove: [...given.remove, 'expect'] };
+};
+
+/** A visitor's request as rules see it: nothing is copied. */
+class VisitorsRequest implements PolicyRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: RequestHead['headers'];
+  readonly host: string;
+  readonly authority: string;
+  readonly scheme: 'http' | 'https';
+  readonly address: string;
+  readonly isUpgrade: boolean;
+  readonly bodyLength: number | null;
+  #requestId: string | null = null;
+
+  constructor(head: RequestHead, visitor: VisitorInfo) {
+    this.method = head.method;
+    this.path = head.path;
+    this.headers = head.headers;
+    this.host = head.host;
+    this.authority = head.authority;
+    this.scheme = visitor.scheme;
+    this.address = visitor.address;
+    this.isUpgrade = head.upgrade !== null;
+    this.bodyLength = bodyLengthOf(head);
+  }
+
+  /** Most rules never name it. */
+  get requestId(): string {
+    this.#requestId ??= randomId('req');
+    return this.#requestId;
+  }
+}
+
+const bodyLengthOf = ({ framing }: RequestHead): number | null => {
+  if (framing.kind === 'length') return framing.length;
+  return framing.kind === 'none' ? 0 : null;
+};

@@ -1,0 +1,56 @@
+import { Secret } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import { Bounce } from './bounce.ts';
+import { SealedTexts } from './sealed-texts.ts';
+
+const clock = new FakeClock();
+const bounceOf = (secret = 's'.repeat(43)): Bounce => new Bounce(new SealedTexts([new Secret(secret)]), clock);
+const TARGET = { origin: 'https://shop.example.com:8443', until: clock.now() + 600_000 };
+const refused = { fault: { code: 'POLICY_LOGIN_STATE' } };
+
+const locationOf = (answer: ReturnType<Bounce['answer']>): string | undefined =>
+  'own' in answer ? answer.own.headers.find(([name]) => name === 'location')?.[1] : undefined;
+
+it('sends on to the tunnel that is sealed into the state, with all that the provider said', () => {
+  const bounce = bounceOf();
+  const state = bounce.stateFor('0a1b2c3d.secret', TARGET);
+  const query = new URLSearchParams({ code: 'c o&d=e', state, iss: 'https://login.example' });
+  const answer = bounce.answer(`/.tunnel/callback?${query.toString()}`);
+  const location = new URL(locationOf(answer) ?? '');
+  expect(location.origin + location.pathname).toBe('https://shop.example.com:8443/.tunnel/callback');
+  expect(Object.fromEntries(location.searchParams)).toEqual({
+    ...{ code: 'c o&d=e', state: '0a1b2c3d.secret', iss: 'https://login.example' },
+  });
+  expect(answer).toMatchObject({ own: { status: 302, headers: expect.arrayContaining([['cache-control', 'no-store']]) } });
+});
+
+it('sends nobody to where a stranger wants: no state, a made-up one, another edge’s, one for another login, two of them', () => {
+  const bounce = bounceOf();
+  const state = bounce.stateFor('0a1b2c3d.secret', TARGET);
+  const foreign = bounceOf('t'.repeat(43)).stateFor('0a1b2c3d.secret', { ...TARGET, origin: 'https://evil.example' });
+  const moved = `ffffffff.secret.${state.slice(state.lastIndexOf('.') + 1)}`;
+  for (const path of [
+    ...['/.tunnel/callback', '/.tunnel/callback?', '/.tunnel/callback?code=1', '/.tunnel/callback?state='],
+    ...['https://evil.example', 'a.b.c', '.', foreign, moved].map((text) => `/.tunnel/callback?state=${text}`),
+    `/.tunnel/callback?state=${state}&state=${state}`,
+    `/.tunnel/callback?state=${state}&code=%ff`,
+  ]) {
+    expect([path, bounce.answer(path)]).toMatchObject([path, refused]);
+  }
+});
+
+it('a line break in what the provider says does not end the line', () => {
+  const bounce = bounceOf();
+  const state = bounce.stateFor('0a1b2c3d.secret', TARGET);
+  const answer = bounce.answer(`/.tunnel/callback?state=${state}&code=%0d%0aSet-Cookie:x=y`);
+  expect(locationOf(answer)).not.toMatch(/[\r\n]/);
+  expect(locationOf(answer)).toContain('code=%0D%0ASet-Cookie');
+});
+
+it('a state is good for as long as its login', async () => {
+  const bounce = bounceOf();
+  const state = bounce.stateFor('0a1b2c3d.secret', TARGET);
+  await clock.advance(600_000);
+  expect(bounce.answer(`/.tunnel/callback?state=${state}`)).toMatchObject(refused);
+});

@@ -1,0 +1,51 @@
+// Bodies that are held: within their bounds, counted as long as they are there, and given back in every way they can end.
+import { expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { HeldBodies } from './held-bodies.ts';
+
+const piece = (text: string): [Buffer, number, number] => [Buffer.from(`..${text}..`), 2, 2 + text.length];
+
+it('gives the body whole, to the byte, with its trailers, and counts it until it is let go', async () => {
+  const bodies = new HeldBodies();
+  const held = bodies.hold(100, 0);
+  expect(held.writeBody(...piece('one '))).toBe(true);
+  expect(held.writeBody(...piece('two'))).toBe(true);
+  held.end([]);
+  expect(await held.done).toEqual({ kind: 'body-held', body: Buffer.from('one two') });
+  expect([held.body?.toString(), bodies.bytes]).toEqual(['one two', 7]);
+  held.release();
+  expect([held.body, bodies.bytes]).toEqual([null, 0]);
+  held.release();
+  expect(bodies.bytes).toBe(0);
+});
+
+it('stops at its bound, and holds nothing of what is too large', async () => {
+  const bodies = new HeldBodies();
+  const held = bodies.hold(5, 0);
+  expect(held.writeBody(...piece('12345'))).toBe(true);
+  expect(held.writeBody(...piece('6'))).toBe(false);
+  expect(await held.done).toEqual({ kind: 'body-too-large' });
+  expect([held.isSettled, held.writeBody(...piece('7')), bodies.bytes]).toEqual([true, false, 0]);
+});
+
+it('an edge that holds all it may answers 503 to the next one, and serves on when there is room', async () => {
+  const bodies = new HeldBodies(10);
+  const first = bodies.hold(10, 0);
+  first.writeBody(...piece('12345678'));
+  const second = bodies.hold(10, 0);
+  expect(second.writeBody(...piece('123'))).toBe(false);
+  expect(await second.done).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY', status: 503 } });
+  expect(bodies.bytes).toBe(8);
+  first.release();
+  const third = bodies.hold(10, 0);
+  expect([third.writeBody(...piece('1234567890')), bodies.bytes]).toEqual([true, 10]);
+});
+
+it('a visitor that takes too long is overdue until its body is whole', () => {
+  const bodies = new HeldBodies();
+  const held = bodies.hold(10, 1000);
+  expect(held.isOverdue(1000 + EDGE_LIMITS.POLICY_HELD_BODY_MS - 1)).toBe(false);
+  expect(held.isOverdue(1000 + EDGE_LIMITS.POLICY_HELD_BODY_MS)).toBe(true);
+  held.end([]);
+  expect(held.isOverdue(Number.MAX_SAFE_INTEGER)).toBe(false);
+});

@@ -1,0 +1,113 @@
+// Bodies that are held until it is known whether they may pass: few, small, and within one bound for the whole edge. What is held is counted until it
+// has been passed on or is let go.
+import type { HeaderField, PolicyEvent } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { ByteQueue } from '@tunnel/mux';
+import { EDGE_LIMITS } from '../limits.ts';
+
+const NO_TRAILERS: readonly HeaderField[] = [];
+/** After which one that found no room is told to come again. */
+const BUSY_RETRY_SECS = 5;
+
+export class HeldBodies {
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(maxBytes: number = EDGE_LIMITS.POLICY_HELD_BYTES_MAX) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Of all bodies that are held now. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  hold(maxBytes: number, nowMs: number): HeldBody {
+    return new HeldBody(this, maxBytes, nowMs);
+  }
+
+  /** false: there is no room. */
+  take(bytes: number): boolean {
+    if (this.#bytes + bytes > this.#maxBytes) return false;
+    this.#bytes += bytes;
+    return true;
+  }
+
+  give(bytes: number): void {
+    this.#bytes -= bytes;
+  }
+}
+
+/** One body on its way in, as data. Whoever reads the visitor writes it here, and stops when it is told so. */
+export class HeldBody {
+  /** Settles when it is known what became of it; never once it was let go. */
+  readonly done: Promise<PolicyEvent>;
+  /** null: it is not whole, or was let go. */
+  body: Buffer | null = null;
+  trailers: readonly HeaderField[] = NO_TRAILERS;
+  readonly #bodies: HeldBodies;
+  readonly #maxBytes: number;
+  readonly #deadlineMs: number;
+  readonly #queue = new ByteQueue();
+  #heldBytes = 0;
+  #isSettled = false;
+  #settle: (event: PolicyEvent) => void = () => {};
+
+  constructor(bodies: HeldBodies, maxBytes: number, nowMs: number) {
+    this.#bodies = bodies;
+    this.#maxBytes = maxBytes;
+    this.#deadlineMs = nowMs + EDGE_LIMITS.POLICY_HELD_BODY_MS;
+    this.done = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+  }
+
+  /** No more of it is wanted: it is whole, too large, or nobody waits for it. */
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  /** Its visitor takes too long. */
+  isOverdue(nowMs: number): boolean {
+    return !this.#isSettled && nowMs >= this.#deadlineMs;
+  }
+
+  /** Same rule as ByteDuplex.write; it never drains after a false. */
+  writeBody(bytes: Buffer, start: number, end: number): boolean {
+    if (this.#isSettled) return false;
+    const size = end - start;
+    if (this.#heldBytes + size > this.#maxBytes) this.#fail({ kind: 'body-too-large' });
+    else if (!this.#bodies.take(size)) {
+      this.#fail({ kind: 'failed', fault: new Fault('POLICY_BUSY'), retryAfterSecs: BUSY_RETRY_SECS });
+    } else {
+      this.#heldBytes += size;
+      this.#queue.push(bytes, start, end);
+    }
+    return !this.#isSettled;
+  }
+
+  /** Its last byte has come. */
+  end(trailers: readonly HeaderField[]): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.trailers = trailers;
+    const pieces: Buffer[] = [];
+    while (this.#queue.length > 0) pieces.push(this.#queue.shift(this.#queue.length));
+    this.body = Buffer.concat(pieces);
+    this.#settle({ kind: 'body-held', body: this.body });
+  }
+
+  #fail(event: PolicyEvent): void {
+    this.release();
+    this.#settle(event);
+  }
+
+  /** It was passed on, or nobody wants it: its memory is counted no more. */
+  release(): void {
+    this.#isSettled = true;
+    this.body = null;
+    this.#queue.clear();
+    this.#bodies.give(this.#heldBytes);
+    this.#heldBytes = 0;
+  }
+}

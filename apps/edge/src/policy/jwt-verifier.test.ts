@@ -1,0 +1,141 @@
+// Bearer tokens of a provider over real sockets: which are good, which are not, and how seldom anybody is asked.
+import { createHmac } from 'node:crypto';
+import type { JwtAuth, PolicyEvent } from '@tunnel/core';
+import { FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { JwtVerifier } from './jwt-verifier.ts';
+import { OddProvider } from './odd-provider.fixture.ts';
+import { ProviderCalls } from './provider-calls.ts';
+import { ProviderDocuments } from './provider-documents.ts';
+
+let clock: FakeClock;
+let provider: OddProvider;
+let calls: ProviderCalls;
+let verifier: JwtVerifier;
+let auth: JwtAuth;
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  provider = await OddProvider.start({ now: () => clock.now() });
+  calls = new ProviderCalls({ clock, allowPrivate: true });
+  verifier = new JwtVerifier(new ProviderDocuments(calls, clock), clock);
+  auth = { issuer: provider.issuer, audience: ['api'] };
+});
+
+afterEach(async () => {
+  calls.close();
+  await provider.stop();
+});
+
+const nowSecs = (): number => Math.floor(clock.now() / 1000);
+const good = (): Record<string, unknown> => ({ iss: provider.issuer, aud: 'api', sub: 'bot', exp: nowSecs() + 3600 });
+const perform = (token: string, policyId = '1'): PolicyEvent | Promise<PolicyEvent> =>
+  verifier.perform(auth, token, policyId, 'tenant');
+const NOT_GOOD = { kind: 'jwt-verified', claims: null };
+
+it.each(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'])(
+  'a token of %s is good, and known at once the next time',
+  async (alg) => {
+    await provider.changeKeys([alg]);
+    const token = await provider.token(good());
+    expect(await perform(token)).toMatchObject({ kind: 'jwt-verified', claims: { sub: 'bot' } });
+    expect(perform(token)).toMatchObject({ claims: { sub: 'bot' } });
+    expect(provider.asked).toMatchObject({ metadata: 1, keys: 1 });
+    // What is known under one policy is unknown under the next.
+    expect(perform(token, '2')).toBeInstanceOf(Promise);
+  },
+);
+
+it('a key set by its own URL needs no discovery', async () => {
+  auth = { ...auth, jwks_url: `${provider.issuer}/keys` };
+  expect(await perform(await provider.token(good()))).toMatchObject({ claims: { sub: 'bot' } });
+  expect(provider.asked).toMatchObject({ metadata: 0, keys: 1 });
+});
+
+it.each([
+  ['of another issuer', { iss: 'https://evil.example' }],
+  ['for another audience', { aud: 'other' }],
+  ['without an audience', { aud: undefined }],
+  ['without an end', { exp: undefined }],
+  ['that is over by more than the skew', { exp: -31 }],
+  ['that is not good yet', { nbf: 31 }],
+] as [string, Record<string, unknown>][])('a token %s is not good', async (_what, change) => {
+  const times = Object.fromEntries(
+    Object.entries(change).map(([name, value]) => [name, typeof value === 'number' ? nowSecs() + value : value]),
+  );
+  expect(await perform(await provider.token({ ...good(), ...times }))).toEqual(NOT_GOOD);
+});
+
+it('clocks may differ by half a minute', async () => {
+  const early = await provider.token({ ...good(), nbf: nowSecs() + 29 });
+  expect(await perform(early)).toMatchObject({ claims: { sub: 'bot' } });
+  const late = await provider.token({ ...good(), exp: nowSecs() - 29 });
+  expect(await perform(late)).toMatchObject({ claims: { sub: 'bot' } });
+});
+
+it('none and shared secrets are no signatures, and nobody is asked for a key', async () => {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const body = part(good());
+  const hmac = (key: string): string => {
+    const text = `${part({ alg: 'HS256' })}.${body}`;
+    return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
+  };
+  for (const token of [
+    ...[`${part({ alg: 'none' })}.${body}.`, `${part({ alg: 'None' })}.${body}.`, hmac('guess'), hmac('')],
+    ...[`${part({})}.${body}.x`, 'x', '..', '', 'a.b.c.d.e', `${part({ alg: 'RS256' })}.${body}.${'A'.repeat(9000)}`],
+  ]) {
+    expect([token.slice(0, 40), await perform(token)]).toEqual([token.slice(0, 40), NOT_GOOD]);
+  }
+  expect(provider.asked).toMatchObject({ metadata: 0, keys: 0 });
+});
+
+it('a signature of somebody else by the name of a published key is not good', async () => {
+  const [head = ''] = (await provider.token(good())).split('.');
+  const { kid } = JSON.parse(Buffer.from(head, 'base64url').toString()) as { kid: string };
+  const stranger = await OddProvider.start({ now: () => clock.now() });
+  try {
+    expect(await perform(await stranger.token(good(), { kid }))).toEqual(NOT_GOOD);
+  } finally {
+    await stranger.stop();
+  }
+});
+
+it('a provider that changes its keys is asked for them, but not more than every ten seconds', async () => {
+  await perform(await provider.token(good()));
+  await provider.changeKeys();
+  const token = await provider.token(good());
+  expect(await perform(token)).toEqual(NOT_GOOD);
+  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS);
+  expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
+  expect(provider.asked.keys).toBe(2);
+  // Made-up names of keys make no calls.
+  for (let at = 0; at < 20; at += 1) {
+    expect(await perform(await provider.token({ ...good(), at }, { kid: `made-up-${at}` }))).toEqual(NOT_GOOD);
+  }
+  expect(provider.asked.keys).toBe(2);
+});
+
+it('a token that names no key is tried with those it could mean', async () => {
+  await provider.changeKeys(['RS256', 'RS256', 'RS256']);
+  const token = await provider.token(good(), { kid: undefined }, 2);
+  expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
+});
+
+it('it is known for five minutes, and never beyond its end', async () => {
+  const long = await provider.token(good());
+  const short = await provider.token({ ...good(), exp: nowSecs() + 60 });
+  await perform(long);
+  await perform(short);
+  await clock.advance(61_000 + EDGE_LIMITS.JWT_SKEW_SECS * 1000);
+  expect(perform(long)).not.toBeInstanceOf(Promise);
+  expect(await perform(short)).toEqual(NOT_GOOD);
+  await clock.advance(EDGE_LIMITS.JWT_KNOWN_MS);
+  expect(perform(long)).toBeInstanceOf(Promise);
+});
+
+it('a provider that is away lets nobody in whom it has not vouched for', async () => {
+  provider.odd.keys = 'broken';
+  const event = await perform(await provider.token(good()));
+  expect(event).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_PROVIDER_AWAY' } });
+});

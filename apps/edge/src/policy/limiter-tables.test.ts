@@ -1,0 +1,58 @@
+import { FakeClock } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { LimiterTables, type TokenNeed } from './limiter-tables.ts';
+
+const needOf = (key: string, list: 'operator' | 'tunnel' = 'tunnel', index = 1): TokenNeed => ({
+  ...{ kind: 'take-token', rule: { list, index, name: null, action: 'rate_limit' } },
+  ...{ key, requests: 2, perSecs: 10, burst: 2 },
+});
+
+const isTaken = (event: ReturnType<LimiterTables['take']>): boolean =>
+  event.kind === 'token-taken' && event.retryAfterSecs === null;
+
+it('each route counts for itself, though their policies are equal; each rule, too', () => {
+  const tables = new LimiterTables(new FakeClock());
+  const [a, b] = [{}, {}];
+  expect([1, 2, 3].map(() => isTaken(tables.take(needOf('x'), a, 'a')))).toEqual([true, true, false]);
+  expect(isTaken(tables.take(needOf('x'), b, 'b'))).toBe(true);
+  expect(isTaken(tables.take(needOf('x', 'tunnel', 2), a, 'a'))).toBe(true);
+  expect(isTaken(tables.take(needOf('y'), a, 'a'))).toBe(true);
+});
+
+it('who is limited is told how long to wait', async () => {
+  const clock = new FakeClock();
+  const tables = new LimiterTables(clock);
+  const served = {};
+  for (let at = 0; at < 2; at += 1) tables.take(needOf('x'), served, 'a');
+  expect(tables.take(needOf('x'), served, 'a')).toEqual({ kind: 'token-taken', retryAfterSecs: 5 });
+  await clock.advance(5000);
+  expect(isTaken(tables.take(needOf('x'), served, 'a'))).toBe(true);
+});
+
+it('a tunnel that brings another policy begins anew with its own limits, never with the operator’s', () => {
+  const tables = new LimiterTables(new FakeClock());
+  const [old, next] = [{}, {}];
+  for (const list of ['operator', 'tunnel'] as const) {
+    for (let at = 0; at < 2; at += 1) tables.take(needOf('x', list), old, 'shop');
+  }
+  tables.forget(old);
+  expect(isTaken(tables.take(needOf('x'), next, 'shop'))).toBe(true);
+  expect(isTaken(tables.take(needOf('x', 'operator'), next, 'shop'))).toBe(false);
+  expect(isTaken(tables.take(needOf('x', 'operator'), next, 'other'))).toBe(true);
+});
+
+it('what is forgotten, and what is idle, holds no keys', async () => {
+  const clock = new FakeClock();
+  const tables = new LimiterTables(clock);
+  const served = {};
+  for (let at = 0; at < 100; at += 1) tables.take(needOf(`x${at}`), served, 'a');
+  expect(tables.keys).toBe(100);
+  tables.forget(served);
+  expect(tables.keys).toBe(0);
+  for (let at = 0; at < 100; at += 1) tables.take(needOf(`x${at}`), served, 'a');
+  await clock.advance(EDGE_LIMITS.LIMITER_SWEEP_MS);
+  expect(tables.keys).toBe(0);
+  tables.close();
+  expect(clock.pendingTimers).toBe(0);
+});

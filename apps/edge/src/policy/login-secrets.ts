@@ -1,0 +1,41 @@
+// The secrets that seal logins: those of `login_secret_file`, or one that is generated once into the data directory.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigProblem, ensureSecretFile, randomToken, readSecretText, Secret } from '@tunnel/runtime';
+
+/** A key is derived from each: a short one could be guessed from a cookie at home. */
+const LEAST_CHARACTERS = 32;
+
+/** Of the file that the operator names: one a line, the first seals, all open. Throws a ConfigProblem. */
+export const readLoginSecretFile = (file: string): readonly Secret[] => {
+  const answer = readSecretText(file);
+  if ('reason' in answer) throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: answer.reason });
+  const lines = linesOf(answer.secret.reveal());
+  if (lines.length === 0) throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: 'it holds no secret' });
+  const short = lines.findIndex((line) => line.length < LEAST_CHARACTERS);
+  if (short === -1) return lines.map((line) => new Secret(line));
+  const reason = `secret ${short + 1} is shorter than ${LEAST_CHARACTERS} characters`;
+  throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason });
+};
+
+/** `dataDir` undefined: for this run alone, as nothing is kept of it. */
+export const loadLoginSecrets = (configured: string, dataDir: string | undefined): readonly Secret[] => {
+  if (configured !== '') return readLoginSecretFile(configured);
+  if (dataDir === undefined) return [new Secret(randomToken())];
+  const file = join(dataDir, 'login-secret');
+  try {
+    ensureSecretFile(file);
+    const lines = linesOf(readFileSync(file, 'utf8'));
+    if (lines.length > 0) return lines.map((line) => new Secret(line));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: code ?? String(error) });
+  }
+  throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: 'it is empty' });
+};
+
+const linesOf = (text: string): string[] =>
+  text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '');

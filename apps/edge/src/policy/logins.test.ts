@@ -1,0 +1,346 @@
+// Logins against a provider that is good until a test says otherwise. What must not happen has a test by its name.
+import { Secret } from '@tunnel/runtime';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { Browser, driverOf, EDGE_URL, loginAt, operatorsAt, policyWith, SHOP_URL } from './driver.fixture.ts';
+import { OddProvider } from './odd-provider.fixture.ts';
+import type { PolicyDriver, PolicyDriverDeps } from './policy-driver.ts';
+
+let clock: FakeClock;
+let provider: OddProvider;
+const drivers: PolicyDriver[] = [];
+
+const driver = (more: Partial<PolicyDriverDeps> = {}): PolicyDriver => {
+  drivers.push(driverOf(clock, more));
+  return drivers.at(-1) as PolicyDriver;
+};
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  provider = await OddProvider.start({ now: () => clock.now() });
+});
+
+afterEach(async () => {
+  for (const one of drivers.splice(0)) one.close();
+  await provider.stop();
+});
+
+const browser = (more: Partial<PolicyDriverDeps> = {}): Browser => new Browser(driver(more), loginAt(provider));
+const ANN = { sub: 'u1', email: 'ann@example.com', emailVerified: true };
+const failedWith = (code: string): object => ({ kind: 'failed', fault: { code } });
+const STATE = failedWith('POLICY_LOGIN_STATE');
+const AWAY = failedWith('POLICY_PROVIDER_AWAY');
+
+describe('a login', () => {
+  it('leads to the provider and back to the path first asked for, and is known again', async () => {
+    const ann = browser();
+    const location = new URL(await ann.locationOf('/deep?x=1'));
+    expect(location.origin + location.pathname).toBe(`${provider.issuer}/authorize`);
+    expect(Object.fromEntries(location.searchParams)).toMatchObject({
+      ...{ from: 'edge', client_id: 'edge', response_type: 'code', scope: 'openid email' },
+      ...{ redirect_uri: `${SHOP_URL}/.tunnel/callback`, code_challenge_method: 'S256' },
+      state: expect.stringMatching(/^[0-9a-f]{8}\.[\w-]{22}$/),
+      nonce: expect.stringMatching(/^[\w-]{32}$/),
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+    });
+    expect(ann.setCookies[0]).toMatch(
+      /^__Host-tunnel_login_[0-9a-f]{8}=[\w-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/,
+    );
+    const { query } = provider.signIn(location.href);
+    expect(await ann.finish(query)).toMatchObject({ kind: 'login-finished', returnPath: '/deep?x=1' });
+    expect(ann.pending.size).toBe(0);
+    expect(ann.setCookies[1]).toMatch(
+      /^__Host-tunnel_login=[\w-]+; Path=\/; Max-Age=3600; HttpOnly; SameSite=Lax; Secure$/,
+    );
+    expect(await ann.session()).toMatchObject({ ...ANN, expiresAt: Math.floor(clock.now() / 1000) + 3600 });
+  });
+
+  it('of two tabs at once ends in both', async () => {
+    const ann = browser();
+    const [first, second] = [await ann.locationOf('/one'), await ann.locationOf('/two')];
+    expect(ann.pending.size).toBe(2);
+    expect(await ann.finish(provider.signIn(second).query)).toMatchObject({ returnPath: '/two' });
+    expect(await ann.finish(provider.signIn(first).query)).toMatchObject({ returnPath: '/one' });
+  });
+
+  it('keeps of the claims those that rules name, and asks for them where the token has them not', async () => {
+    const login = loginAt(provider);
+    const policy = policyWith(login, { groups: ['staff'] });
+    const ann = new Browser(driver(), login, { policy });
+    provider.metadata = { userinfo_endpoint: `${provider.issuer}/userinfo` };
+    provider.userInfo = { sub: 'u1', groups: ['staff', 'board'], phone: '1', email: 'other@example.com', email_verified: true };
+    await ann.finish(provider.signIn(await ann.locationOf()).query);
+    // Its e-mail stays that of the token.
+    expect(await ann.session()).toMatchObject({ ...ANN, claims: { groups: ['staff', 'board'] } });
+  });
+
+  it('fits a cookie, in however many groups somebody is', async () => {
+    const login = loginAt(provider);
+    const ann = new Browser(driver(), login, { policy: policyWith(login, { groups: ['staff'] }) });
+    provider.claims = { groups: ['staff', ...Array.from({ length: 1000 }, (_, at) => `group-${at}`)] };
+    await ann.finish(provider.signIn(await ann.locationOf()).query);
+    for (const line of ann.setCookies) expect(line.length).toBeLessThanOrEqual(EDGE_LIMITS.LOGIN_COOKIE_MAX_BYTES + 100);
+    expect(await ann.session()).toMatchObject({ claims: { groups: ['staff'] } });
+  });
+
+  it('of a public client sends no secret', async () => {
+    const { session_secs, trusted_origins } = loginAt(provider);
+    const login = { issuer: provider.issuer, client_id: 'edge', scopes: [], session_secs, trusted_origins };
+    const ann = new Browser(driver(), login);
+    const location = await ann.locationOf();
+    expect(new URL(location).searchParams.get('scope')).toBe('openid');
+    expect(await ann.finish(provider.signIn(location).query)).toMatchObject({ kind: 'login-finished' });
+  });
+
+  it('over http where the tunnel has https begins at its https address', async () => {
+    const ann = new Browser(driver(), loginAt(provider), { scheme: 'http' });
+    expect(await ann.begin('/x')).toEqual({ kind: 'login-begun', location: `${SHOP_URL}/x`, setCookies: [] });
+  });
+});
+
+describe('the operator’s provider', () => {
+  const LOGIN = { provider: 'company', session_secs: 3600, trusted_origins: [] };
+
+  it('is told one address for all tunnels, which sends on to the one that the login is for', async () => {
+    const here = driver({ providers: operatorsAt(provider), allowPrivate: false });
+    expect(here.loginProviders).toEqual(['company']);
+    const ann = new Browser(here, LOGIN);
+    const { redirectUri, query } = provider.signIn(await ann.locationOf());
+    expect(redirectUri).toBe(`${EDGE_URL}/.tunnel/callback`);
+    // The callback of the tunnel itself does not take what was for the other.
+    expect(await ann.finish(query)).toMatchObject(STATE);
+    const answer = here.bounce.answer(`/.tunnel/callback${query}`);
+    const [, location = ''] = ('own' in answer && answer.own.headers.find(([name]) => name === 'location')) || [];
+    expect(location).toMatch(/^https:\/\/shop\.example\.com:8443\/\.tunnel\/callback\?/);
+    expect(await ann.finish(new URL(location).search)).toMatchObject({ kind: 'login-finished' });
+    expect(await ann.session()).toMatchObject(ANN);
+  });
+
+  it('that is there no more lets nobody in', async () => {
+    const ann = new Browser(driver(), LOGIN);
+    expect(await ann.begin()).toMatchObject(AWAY);
+    expect(await ann.finish('?state=a.b&code=c')).toMatchObject(AWAY);
+    expect(await ann.session(['x'])).toBeNull();
+  });
+});
+
+describe('no login by', () => {
+  it('the state of another browser', async () => {
+    const shared = driver();
+    const [ann, eve] = [new Browser(shared, loginAt(provider)), new Browser(shared, loginAt(provider))];
+    const { query } = provider.signIn(await eve.locationOf());
+    await ann.begin();
+    expect(await ann.finish(query)).toMatchObject(STATE);
+    expect(await ann.finish(query, new Map())).toMatchObject(STATE);
+  });
+
+  it('a cookie of another login under this one’s name', async () => {
+    const ann = browser();
+    const { query } = provider.signIn(await ann.locationOf());
+    const [id = ''] = ann.pending.keys();
+    await ann.begin();
+    const [, other = ''] = [...ann.pending].find(([name]) => name !== id) ?? [];
+    expect(await ann.finish(query, new Map([[id, other]]))).toMatchObject(STATE);
+  });
+
+  it('a state that was used, by whoever kept its cookie', async () => {
+    const ann = browser();
+    const { query } = provider.signIn(await ann.locationOf());
+    const kept = new Map(ann.pending);
+    expect(await ann.finish(query, kept)).toMatchObject({ kind: 'login-finished' });
+    expect(await ann.finish(query)).toMatchObject(STATE);
+    expect(await ann.finish(query, kept)).toMatchObject(STATE);
+    expect(provider.asked.token).toBe(1);
+  });
+
+  it('a code that was used', async () => {
+    const [ann, eve] = [browser(), browser()];
+    const { query } = provider.signIn(await ann.locationOf());
+    await ann.finish(query);
+    const mine = new URLSearchParams(provider.signIn(await eve.locationOf()).query);
+    mine.set('code', new URLSearchParams(query).get('code') ?? '');
+    expect(await eve.finish(`?${mine.toString()}`)).toMatchObject(STATE);
+  });
+
+  it('a state that is too old', async () => {
+    const ann = browser();
+    const { query } = provider.signIn(await ann.locationOf());
+    await clock.advance(600_000);
+    expect(await ann.finish(query)).toMatchObject(STATE);
+    expect(provider.asked.token).toBe(0);
+  });
+
+  it('a state of another tunnel, or of the same name under another owner', async () => {
+    const shared = driver();
+    for (const about of [{ host: 'other.example.com' }, { owner: 'account 2' }]) {
+      const ann = new Browser(shared, loginAt(provider));
+      const { query } = provider.signIn(await ann.locationOf());
+      const there = new Browser(shared, loginAt(provider), about);
+      expect(await there.finish(query, ann.pending)).toMatchObject(STATE);
+    }
+  });
+
+  it('a state of another edge’s secret', async () => {
+    const ann = browser();
+    const { query } = provider.signIn(await ann.locationOf());
+    const elsewhere = browser({ loginSecrets: [new Secret('z'.repeat(43))] });
+    expect(await elsewhere.finish(query, ann.pending)).toMatchObject(STATE);
+  });
+
+  it('a code of another login of the same browser: PKCE and nonce are each login’s own', async () => {
+    const ann = browser();
+    const [first, second] = [provider.signIn(await ann.locationOf()), provider.signIn(await ann.locationOf())];
+    const swapped = new URLSearchParams(first.query);
+    swapped.set('code', new URLSearchParams(second.query).get('code') ?? '');
+    expect(await ann.finish(`?${swapped.toString()}`)).toMatchObject(STATE);
+    expect(ann.logins).toEqual([]);
+  });
+
+  it('an answer in the name of another issuer (mix-up)', async () => {
+    const ann = browser();
+    const { query } = provider.signIn(await ann.locationOf());
+    expect(await ann.finish(`${query}&iss=https%3A%2F%2Fevil.example`)).toMatchObject(AWAY);
+    expect(provider.asked.token).toBe(0);
+  });
+
+  it.each([
+    ['another nonce', { nonce: 'n' }],
+    ['no nonce', { nonce: undefined }],
+    ['another audience', { aud: 'other' }],
+    ['two audiences and no party', { aud: ['edge', 'other'] }],
+    ['another party', { azp: 'other' }],
+    ['another issuer', { iss: 'https://evil.example' }],
+    ['no subject', { sub: undefined }],
+    ['no end', { exp: undefined }],
+    ['no beginning', { iat: undefined }],
+    ['an end in the past', { exp: 1 }],
+  ])('an ID token with %s', async (_what, claims) => {
+    provider.claims = claims;
+    const ann = browser();
+    expect(await ann.finish(provider.signIn(await ann.locationOf()).query)).toMatchObject(AWAY);
+    expect(ann.logins).toEqual([]);
+  });
+
+  it.each(['none', 'hmac', 'unpublished-key'] as const)('an ID token that is signed by: %s', async (signing) => {
+    provider.signing = signing;
+    // Not even where the provider says that it signs so.
+    provider.metadata = { id_token_signing_alg_values_supported: ['RS256', 'none', 'HS256'] };
+    const ann = browser();
+    expect(await ann.finish(provider.signIn(await ann.locationOf()).query)).toMatchObject(AWAY);
+    expect(ann.logins).toEqual([]);
+  });
+
+  it('the user info of somebody else', async () => {
+    provider.metadata = { userinfo_endpoint: `${provider.issuer}/userinfo` };
+    provider.claims = { email: undefined };
+    provider.userInfo = { sub: 'u2', email: 'boss@example.com', email_verified: true };
+    const ann = browser();
+    expect(await ann.finish(provider.signIn(await ann.locationOf()).query)).toMatchObject(AWAY);
+  });
+
+  it.each(['late', 'huge', 'redirect', 'broken', 'not-json'] as const)('a provider whose answers are %s', async (odd) => {
+    provider.odd.metadata = odd;
+    const ann = browser();
+    const begun = ann.begin();
+    if (odd === 'late') {
+      await eventually(() => expect(provider.asked.metadata).toBe(1));
+      await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+    }
+    expect(await begun).toMatchObject(AWAY);
+    delete provider.odd.metadata;
+    await clock.advance(EDGE_LIMITS.PROVIDER_RETRY_MS);
+    const { query } = provider.signIn(await ann.locationOf());
+    provider.odd.token = odd;
+    const finished = ann.finish(query);
+    if (odd === 'late') {
+      await eventually(() => expect(provider.asked.token).toBe(1));
+      await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+    }
+    const event = await finished;
+    expect(event).toMatchObject(AWAY);
+    // The kind of failure is told, never what came.
+    expect(JSON.stringify(event)).not.toContain('s3cret');
+    expect(ann.logins).toEqual([]);
+  });
+});
+
+describe('an e-mail that nobody has verified', () => {
+  it.each([{ email_verified: false }, { email_verified: 'true' }, { email_verified: undefined }])(
+    'is not taken for a verified one: %j',
+    async (claims) => {
+      provider.claims = claims;
+      const ann = browser();
+      await ann.finish(provider.signIn(await ann.locationOf()).query);
+      expect(await ann.session()).toMatchObject({ emailVerified: false });
+    },
+  );
+
+  it('is not verified by what the user info says of another one', async () => {
+    provider.metadata = { userinfo_endpoint: `${provider.issuer}/userinfo` };
+    provider.claims = { email: 'boss@example.com', email_verified: undefined, groups: undefined };
+    provider.userInfo = { sub: 'u1', email: 'ann@example.com', email_verified: true, groups: ['staff'] };
+    const login = loginAt(provider);
+    const ann = new Browser(driver(), login, { policy: policyWith(login, { groups: ['staff'] }) });
+    await ann.finish(provider.signIn(await ann.locationOf()).query);
+    expect(await ann.session()).toMatchObject({ email: 'boss@example.com', emailVerified: false });
+  });
+});
+
+describe('after a login no return to', () => {
+  it.each([
+    ['//evil.example', '/evil.example'],
+    ['/\\evil.example', '/evil.example'],
+    ['\\\\evil.example', '/'],
+    ['https://evil.example', '/'],
+    ['/\r\nSet-Cookie:x=y', '/'],
+    ['/%0d%0aSet-Cookie:x=y', '/%0d%0aSet-Cookie:x=y'],
+    [`/${'x'.repeat(5000)}`, '/'],
+  ])('another host, nor into another field: %j', async (path, returnPath) => {
+    const ann = browser();
+    expect(await ann.finish(provider.signIn(await ann.locationOf(path)).query)).toMatchObject({ returnPath });
+  });
+});
+
+describe('a session', () => {
+  const loggedIn = async (more: Partial<PolicyDriverDeps> = {}): Promise<Browser> => {
+    const ann = browser(more);
+    await ann.finish(provider.signIn(await ann.locationOf()).query);
+    return ann;
+  };
+
+  it('opens nothing at another host, under another owner, or for another provider', async () => {
+    const ann = await loggedIn();
+    expect(await ann.session(ann.logins, { host: 'other.example.com' })).toBeNull();
+    expect(await ann.session(ann.logins, { served: {}, owner: 'account 2' })).toBeNull();
+    const login = { ...loginAt(provider), client_id: 'other' };
+    expect(await new Browser(drivers[0] as PolicyDriver, login).session(ann.logins)).toBeNull();
+  });
+
+  it('ends at its end, though it is known', async () => {
+    const ann = await loggedIn();
+    await clock.advance(3_599_000);
+    expect(await ann.session()).toMatchObject(ANN);
+    await clock.advance(1000);
+    expect(await ann.session()).toBeNull();
+  });
+
+  it('outlives a restart, and a change of secrets; not the end of its secret', async () => {
+    const [old, next] = [new Secret('o'.repeat(43)), new Secret('n'.repeat(43))];
+    const ann = await loggedIn({ loginSecrets: [old] });
+    expect(await browser({ loginSecrets: [old] }).session(ann.logins)).toMatchObject(ANN);
+    expect(await browser({ loginSecrets: [next, old] }).session(ann.logins)).toMatchObject(ANN);
+    expect(await browser({ loginSecrets: [next] }).session(ann.logins)).toBeNull();
+  });
+
+  it('is found beside what a sibling of the domain has set in its way', async () => {
+    const ann = await loggedIn();
+    expect(await ann.session(['x', '', 'A'.repeat(4000), ...ann.logins])).toMatchObject(ANN);
+    expect(await ann.session(['x', 'y'])).toBeNull();
+  });
+
+  it('is opened once, not for each request', async () => {
+    const ann = await loggedIn();
+    expect(await ann.session()).toBe(await ann.session());
+  });
+});

@@ -1,0 +1,216 @@
+// Logins of visitors: begun, ended, and known again by a sealed cookie. The rules of a login are core's machine; nothing is kept here of
+// anybody who is logged in, so restarts and other edges with the same secret know them, too.
+import { randomBytes } from 'node:crypto';
+import {
+  CALLBACK_PATH,
+  checkCallback,
+  clearedCookies,
+  type LoggedIn,
+  type LoginProvider,
+  loginCookie,
+  namedClaims,
+  type PendingLogin,
+  type Policy,
+  type PolicyEvent,
+  type PolicyNeed,
+  pendingCookie,
+  pendingLogin,
+  sessionFrom,
+  stateOf,
+} from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
+import type { Bounce } from './bounce.ts';
+import { BoundedCache } from './bounded-cache.ts';
+import type { CodeFlow } from './code-flow.ts';
+import type { LoginProviders, Provider } from './login-providers.ts';
+import type { SealBinding, SealedTexts, SealPurpose } from './sealed-texts.ts';
+
+export type BeginNeed = Extract<PolicyNeed, { kind: 'begin-login' }>;
+export type FinishNeed = Extract<PolicyNeed, { kind: 'finish-login' }>;
+export type CookieNeed = Extract<PolicyNeed, { kind: 'open-cookie' }>;
+
+/** Of the request, and of the tunnel that it is for; each is asked for where it is needed, as some of it must be made first. */
+export interface LoginAbout {
+  /** For the claims that its rules name; null: none do. */
+  readonly policy: Policy | null;
+  /** `account …`, `operator`, and of a group its key hash: a name that changes hands takes no session with it. */
+  readonly owner: string;
+  /** Lower case, without a port. */
+  readonly host: string;
+  readonly scheme: 'http' | 'https';
+  /** Where the public reaches the tunnel at this host, without a path: `https://shop.example.com:8443`. */
+  readonly publicUrl: string;
+}
+
+export interface LoginsDeps {
+  readonly seals: SealedTexts;
+  readonly bounce: Bounce;
+  readonly providers: LoginProviders;
+  readonly codeFlow: CodeFlow;
+  /** Of the edge itself, for the operator's providers: `https://edge.example.com:8443`. */
+  readonly edgeUrl: () => string;
+  readonly clock: Pick<Clock, 'now'>;
+}
+
+/** As it is sealed: with what the provider must be told again. */
+interface Pending extends PendingLogin {
+  readonly redirectUri: string;
+}
+
+const NOBODY: PolicyEvent = { kind: 'cookie-opened', session: null };
+/** Of `__Host-tunnel_login=`, and some to spare. */
+const NAME_BYTES = 64;
+
+export class Logins {
+  readonly #deps: LoginsDeps;
+  readonly #opened = new BoundedCache<PolicyEvent>({
+    entriesMax: EDGE_LIMITS.POLICY_CACHE_ENTRIES_MAX,
+    charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
+  });
+  /** By the secret of their state. */
+  readonly #used = new BoundedCache<true>({
+    entriesMax: EDGE_LIMITS.LOGINS_USED_KEPT_MAX,
+    charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
+  });
+
+  constructor(deps: LoginsDeps) {
+    this.#deps = deps;
+  }
+
+  /** The first of them that opens and is not over. `policyId`: what is known under one policy is unknown under the next. */
+  openCookie({ login, sealed }: CookieNeed, about: LoginAbout, policyId: number): PolicyEvent {
+    const now = this.#deps.clock.now();
+    const { host } = about;
+    for (const text of sealed) {
+      const key = `${policyId} ${host} ${text}`;
+      const known = this.#opened.get(key, now) ?? this.#open(login, text, key, about);
+      if (known !== null) return known;
+    }
+    return NOBODY;
+  }
+
+  async begin({ login, returnPath }: BeginNeed, about: LoginAbout): Promise<PolicyEvent> {
+    const { providers, bounce, codeFlow, seals, edgeUrl, clock } = this.#deps;
+    const provider = providers.find(login);
+    if (provider === null) return { kind: 'failed', fault: unknownProvider() };
+    const { scheme, publicUrl } = about;
+    // The cookie of a login has another name over http: who came that way begins anew where the provider sends people to.
+    if (!publicUrl.startsWith(`${scheme}:`)) return { kind: 'login-begun', location: publicUrl + returnPath, setCookies: [] };
+    const chances = {
+      id: randomBytes(4).toString('hex'),
+      secret: randomBytes(16).toString('base64url'),
+      nonce: randomBytes(24).toString('base64url'),
+      verifier: randomBytes(32).toString('base64url'),
+    };
+    const pending = pendingLogin(chances, returnPath, clock.now());
+    const own = stateOf(pending);
+    const isBounced = provider.ref.trust === 'operator';
+    const redirectUri = (isBounced ? edgeUrl() : publicUrl) + CALLBACK_PATH;
+    const target = { origin: publicUrl, until: pending.expiresAt * 1000 };
+    const state = isBounced ? bounce.stateFor(own, target) : own;
+    const { nonce, verifier } = pending;
+    try {
+      const location = await codeFlow.authorizeUrl(provider, { redirectUri, state, nonce, verifier });
+      const sealed = seals.seal(bindingOf('pending', provider, about), JSON.stringify({ ...pending, redirectUri }));
+      return { kind: 'login-begun', location, setCookies: [pendingCookie(scheme, pending.id, sealed)] };
+    } catch (error) {
+      return { kind: 'failed', fault: Fault.from(error) };
+    }
+  }
+
+  async finish({ login, query, pending }: FinishNeed, about: LoginAbout): Promise<PolicyEvent> {
+    const { providers, codeFlow, clock } = this.#deps;
+    const provider = providers.find(login);
+    if (provider === null) return { kind: 'failed', fault: unknownProvider() };
+    const opened = this.#openPending(pending, provider, about);
+    const verdict = checkCallback(query, opened, clock.now());
+    if (verdict.kind === 'refused') return { kind: 'failed', fault: verdict.fault };
+    const begun = verdict.pending as Pending;
+    if (this.#used.get(begun.secret, clock.now()) === true) return { kind: 'failed', fault: stateOver() };
+    this.#used.set(begun.secret, true, begun.expiresAt * 1000);
+    const { redirectUri, nonce, verifier, returnPath } = begun;
+    const { code, issuer } = verdict;
+    const names = about.policy === null ? [] : namedClaims(about.policy);
+    try {
+      const fields = { redirectUri, state: stateOf(begun), nonce, verifier, code, issuer };
+      const token = await codeFlow.claimsOf(provider, fields, names);
+      const session = sessionFrom(token, { claims: names, sessionSecs: login.session_secs, nowMs: clock.now() });
+      const cookie = session === null ? null : this.#cookieOf(session, login, provider, about);
+      if (cookie === null) return { kind: 'failed', fault: new Fault('POLICY_PROVIDER_AWAY') };
+      const setCookies = [cookie, ...clearedCookies(about.scheme, [begun.id])];
+      return { kind: 'login-finished', returnPath, setCookies };
+    } catch (error) {
+      const fault = Fault.from(error);
+      // Nobody took the code: the same callback may be tried again while the provider comes back.
+      if (fault.code === 'POLICY_PROVIDER_AWAY') this.#used.delete(begun.secret);
+      return { kind: 'failed', fault };
+    }
+  }
+
+  #open(login: LoginProvider, text: string, key: string, about: LoginAbout): PolicyEvent | null {
+    const { providers, seals, clock } = this.#deps;
+    const provider = providers.find(login);
+    const plain = provider === null ? null : seals.open(bindingOf('login', provider, about), text);
+    if (plain === null) return null;
+    const session = JSON.parse(plain) as LoggedIn;
+    const now = clock.now();
+    const until = Math.min(session.expiresAt * 1000, now + EDGE_LIMITS.LOGIN_COOKIE_KNOWN_MS);
+    if (until <= now) return null;
+    const event: PolicyEvent = { kind: 'cookie-opened', session };
+    this.#opened.set(key, event, until, text.length);
+    return event;
+  }
+
+  #openPending(
+    sealedById: ReadonlyMap<string, string>,
+    provider: Provider,
+    about: LoginAbout,
+  ): ReadonlyMap<string, Pending> {
+    const opened = new Map<string, Pending>();
+    for (const [id, sealed] of sealedById) {
+      const text = this.#deps.seals.open(bindingOf('pending', provider, about), sealed);
+      const pending = text === null ? null : (JSON.parse(text) as Pending);
+      // The name of a cookie is whatever its browser says.
+      if (pending?.id === id) opened.set(id, pending);
+    }
+    return opened;
+  }
+
+  /** null: it would not fit a cookie, whatever is left out. */
+  #cookieOf(session: LoggedIn, login: LoginProvider, provider: Provider, about: LoginAbout): string | null {
+    const { scheme, policy } = about;
+    // First of all groups that somebody is in, then of those that rules name, then of none: who is left out is let in nowhere by them.
+    for (const claims of [session.claims, valuesOfRules(session.claims, policy), {}]) {
+      const sealed = this.#deps.seals.seal(
+        bindingOf('login', provider, about),
+        JSON.stringify({ ...session, claims } satisfies LoggedIn),
+      );
+      if (sealed.length + NAME_BYTES <= EDGE_LIMITS.LOGIN_COOKIE_MAX_BYTES) {
+        return loginCookie(scheme, sealed, login.session_secs);
+      }
+    }
+    return null;
+  }
+}
+
+const bindingOf = (purpose: SealPurpose, { ref, clientId }: Provider, { host, owner }: LoginAbout): SealBinding => ({
+  purpose,
+  parts: [host, owner, ref.issuer, clientId],
+});
+
+const valuesOfRules = (claims: LoggedIn['claims'], policy: Policy | null): LoggedIn['claims'] => {
+  const named = new Set<string>();
+  for (const rule of policy?.rules ?? []) {
+    if (!('auth' in rule)) continue;
+    for (const values of Object.values(rule.auth.login?.claims ?? {})) for (const value of values) named.add(value);
+  }
+  const kept = Object.entries(claims).map(([name, values]) => [name, values.filter((value) => named.has(value))]);
+  return Object.fromEntries(kept) as LoggedIn['claims'];
+};
+
+const unknownProvider = (): Fault =>
+  new Fault('POLICY_PROVIDER_AWAY', {}, { internal: 'the operator has no provider of that name' });
+
+const stateOver = (): Fault => new Fault('POLICY_LOGIN_STATE', {}, { internal: 'login: used already' });

@@ -1,0 +1,177 @@
+// A provider made by hand that misbehaves on demand: late, huge, elsewhere, with tokens that are wrong in one point each.
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+
+type Endpoint = 'metadata' | 'keys' | 'token' | 'userinfo';
+
+interface SigningKey {
+  readonly kid: string;
+  readonly alg: string;
+  readonly privateKey: CryptoKey;
+  readonly jwk: JWK;
+}
+
+/** A code that a browser was given, and what it was given for. */
+interface IssuedCode {
+  readonly challenge: string;
+  readonly nonce: string;
+  readonly redirectUri: string;
+}
+
+export interface OddProviderOptions {
+  readonly now: () => number;
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+}
+
+const PATHS: Readonly<Record<string, Endpoint>> = {
+  '/.well-known/openid-configuration': 'metadata',
+  '/keys': 'keys',
+  '/token': 'token',
+  '/userinfo': 'userinfo',
+};
+
+export class OddProvider {
+  /** How often each was asked. */
+  readonly asked: Record<Endpoint, number> = { metadata: 0, keys: 0, token: 0, userinfo: 0 };
+  /** Instead of a good answer. */
+  readonly odd: Partial<Record<Endpoint, 'late' | 'huge' | 'redirect' | 'broken' | 'not-json'>> = {};
+  /** Laid over what it would say. */
+  metadata: Record<string, unknown> = {};
+  claims: Record<string, unknown> = {};
+  userInfo: Record<string, unknown> = {};
+  /** Of the ID token. */
+  signing: 'good' | 'none' | 'hmac' | 'unpublished-key' = 'good';
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly #now: () => number;
+  readonly #codes = new Map<string, IssuedCode>();
+  readonly #server: Server;
+  readonly #held = new Set<ServerResponse>();
+  #keys: SigningKey[] = [];
+
+  private constructor({ now, clientId = 'edge', clientSecret = 'client-secret-of-the-edge' }: OddProviderOptions) {
+    this.#now = now;
+    this.clientId = clientId;
+    this.clientSecret = clientSecret;
+    this.#server = createServer((request, response) => void this.#answer(request, response));
+  }
+
+  static async start(options: OddProviderOptions): Promise<OddProvider> {
+    const provider = new OddProvider(options);
+    await provider.changeKeys();
+    await new Promise<void>((resolve) => provider.#server.listen(0, '127.0.0.1', resolve));
+    return provider;
+  }
+
+  get issuer(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** The published keys are these from now on, and tokens are signed by the first. */
+  async changeKeys(algorithms: readonly string[] = ['RS256']): Promise<void> {
+    this.#keys = await Promise.all(algorithms.map(newKey));
+  }
+
+  /** As a browser that signs in: what the provider would send it back with. */
+  signIn(location: string): { readonly redirectUri: string; readonly query: string } {
+    const { searchParams } = new URL(location);
+    const value = (name: string): string => searchParams.get(name) ?? '';
+    const code = randomBytes(8).toString('hex');
+    const redirectUri = value('redirect_uri');
+    this.#codes.set(code, { challenge: value('code_challenge'), nonce: value('nonce'), redirectUri });
+    return { redirectUri, query: `?${new URLSearchParams({ code, state: value('state') }).toString()}` };
+  }
+
+  /** A token for programs, by the first key unless told. */
+  async token(claims: Record<string, unknown>, header: Record<string, unknown> = {}, at = 0): Promise<string> {
+    const key = this.#keys[at];
+    if (key === undefined) throw new Error('no such key');
+    return new SignJWT(claims).setProtectedHeader({ alg: key.alg, kid: key.kid, ...header }).sign(key.privateKey);
+  }
+
+  async stop(): Promise<void> {
+    for (const response of this.#held) response.destroy();
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const endpoint = PATHS[request.url ?? ''];
+    if (endpoint === undefined) return void response.writeHead(404).end();
+    this.asked[endpoint] += 1;
+    const body = await textOf(request);
+    const odd = this.odd[endpoint];
+    if (odd === 'late') return void this.#held.add(response);
+    if (odd === 'huge') return void response.writeHead(200, JSON_TYPE).end(Buffer.alloc(5_000_000, 0x20));
+    if (odd === 'redirect') return void response.writeHead(302, { location: `${this.issuer}/elsewhere` }).end();
+    if (odd === 'broken') return void response.writeHead(500).end('s3cret of the provider');
+    if (odd === 'not-json') return void response.writeHead(200, JSON_TYPE).end('<html>');
+    const [status, answer] = await this.#wordsOf(endpoint, body);
+    response.writeHead(status, JSON_TYPE).end(JSON.stringify(answer));
+  }
+
+  async #wordsOf(endpoint: Endpoint, body: string): Promise<readonly [number, object]> {
+    const { issuer } = this;
+    switch (endpoint) {
+      case 'metadata': {
+        const at = (path: string): string => `${issuer}${path}`;
+        const endpoints = { authorization_endpoint: at('/authorize?from=edge'), token_endpoint: at('/token'), jwks_uri: at('/keys') };
+        return [200, { issuer, ...endpoints, id_token_signing_alg_values_supported: ['RS256', 'ES256'], ...this.metadata }];
+      }
+      case 'keys':
+        return [200, { keys: this.#keys.map(({ jwk }) => jwk) }];
+      case 'token':
+        return this.#tokenFor(new URLSearchParams(body));
+      case 'userinfo':
+        return [200, this.userInfo];
+    }
+  }
+
+  async #tokenFor(form: URLSearchParams): Promise<readonly [number, object]> {
+    const code = form.get('code') ?? '';
+    const issued = this.#codes.get(code);
+    this.#codes.delete(code);
+    const challenge = createHash('sha256').update(form.get('code_verifier') ?? '').digest('base64url');
+    if (issued === undefined || issued.challenge !== challenge || issued.redirectUri !== form.get('redirect_uri')) {
+      return [400, { error: 'invalid_grant' }];
+    }
+    return [200, { access_token: 'access', token_type: 'Bearer', id_token: await this.#idToken(issued.nonce) }];
+  }
+
+  async #idToken(nonce: string): Promise<string> {
+    const now = Math.floor(this.#now() / 1000);
+    const usual = { iss: this.issuer, aud: this.clientId, sub: 'u1', email: 'ann@example.com', email_verified: true };
+    const claims = { ...usual, nonce, iat: now, exp: now + 300, ...this.claims };
+    if (this.signing === 'none') return `${part({ alg: 'none' })}.${part(claims)}.`;
+    if (this.signing === 'hmac') {
+      const text = `${part({ alg: 'HS256' })}.${part(claims)}`;
+      return `${text}.${createHmac('sha256', this.clientSecret).update(text).digest('base64url')}`;
+    }
+    if (this.signing === 'unpublished-key') {
+      const stranger = await newKey('RS256');
+      const kid = this.#keys[0]?.kid ?? '';
+      return new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid }).sign(stranger.privateKey);
+    }
+    return this.token(claims);
+  }
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+const newKey = async (alg: string): Promise<SigningKey> => {
+  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
+  const kid = randomBytes(4).toString('hex');
+  return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
+};
+
+const textOf = async (request: IncomingMessage): Promise<string> => {
+  let text = '';
+  for await (const chunk of request) text += String(chunk);
+  return text;
+};

@@ -1,0 +1,69 @@
+// The operator's rules for every tunnel of this edge: a file as tunnels have them, without what is a tunnel's own.
+import { homedir } from 'node:os';
+import { type Auth, CORE_LIMITS, filePolicySchema, type Policy, problemsOfPolicy, wirePolicySchema } from '@tunnel/core';
+import {
+  ConfigProblem,
+  isShownPolicyKey,
+  type PolicyPath,
+  type PolicySource,
+  readPolicySource,
+  resolvePolicy,
+} from '@tunnel/runtime';
+import { hashPassword } from './password-hash.ts';
+
+/** What a file of the operator is judged with: it stands before tunnels of all kinds, and knows no service of any. */
+const ABOUT = { protocol: 'http', services: [], isOperator: true } as const;
+
+/** '': there is none. Throws a ConfigProblem that names the line. */
+export const readOperatorPolicy = (file: string): Policy | null => {
+  if (file === '') return null;
+  const source = readPolicySource({ file, env: process.env, home: homedir() });
+  const parsed = filePolicySchema.safeParse(source.value);
+  if (!parsed.success) throw source.refuseIssues(parsed.error.issues, isShownPolicyKey);
+  const { login, rules } = parsed.data as unknown as Written;
+  if (login !== null) throw problemAt(source, ['login'], "the operator's rules have no `login`");
+  const policy = wirePolicyOf(source, rules);
+  const [problem] = problemsOfPolicy(policy, ABOUT);
+  if (problem !== undefined) throw problemAt(source, pathIn(source, problem.path), problem.message);
+  return policy;
+};
+
+type Table = Readonly<Record<string, unknown>>;
+
+interface Written {
+  readonly login: Table | null;
+  readonly rules: readonly Table[];
+}
+
+/** As long as every line, and of no password: stands for one until it is made. */
+const UNMADE_LINE = `$scrypt$ln=14,r=8,p=1$${'A'.repeat(22)}$${'A'.repeat(43)}`;
+
+/** Its secrets looked up, its passwords hashed, its defaults filled in. */
+const wirePolicyOf = (source: PolicySource, rules: readonly Table[]): Policy => {
+  const outline = {
+    source,
+    rule: (index: number): PolicyPath => pathIn(source, ['rules', index]),
+    ...{ unmadeLine: UNMADE_LINE, bounds: CORE_LIMITS },
+  };
+  const { rules: resolved, passwords } = resolvePolicy(null, rules, outline);
+  const parsed = wirePolicySchema.safeParse({ login: null, rules: resolved });
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw source.refuse(pathIn(source, (issue?.path ?? []) as PolicyPath), issue?.message ?? 'a policy');
+  }
+  const policy = structuredClone(parsed.data) as Policy;
+  for (const { rule, user, password } of passwords) {
+    const { auth } = policy.rules[rule] as { readonly auth: Auth };
+    Object.assign(auth.basic?.users ?? {}, { [user]: hashPassword(password.reveal()) });
+  }
+  return policy;
+};
+
+/** A file may be the list of rules alone: then a rule's path has no name in front. */
+const pathIn = ({ value }: PolicySource, path: PolicyPath): PolicyPath =>
+  Array.isArray(value) && path[0] === 'rules' ? path.slice(1) : path;
+
+const problemAt = (source: PolicySource, path: PolicyPath, reason: string): ConfigProblem => {
+  const { file, line } = source.positionOf(path) ?? { file: '', line: 0 };
+  return new ConfigProblem('CONFIG_SYNTAX', { file, line, reason });
+};

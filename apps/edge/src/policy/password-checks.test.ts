@@ -1,0 +1,170 @@
+import { scryptSync } from 'node:crypto';
+import type { PolicyEvent } from '@tunnel/core';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { PasswordChecks, type PasswordNeed } from './password-checks.ts';
+import { hashPassword, isPassword } from './password-hash.ts';
+
+const HASH = '$scrypt$ln=14,r=8,p=1$c2FsdA$aGFzaA';
+const RIGHT = { kind: 'password-checked', isRight: true };
+const WRONG = { kind: 'password-checked', isRight: false };
+
+const needOf = (password: string, user = 'ann', hash: string | null = HASH): PasswordNeed => ({
+  ...{ kind: 'check-password', auth: { realm: 'tunnel', users: { ann: HASH } } },
+  ...{ user, password, hash },
+});
+
+const ABOUT = { policyId: 1, routeKey: 'shop', address: '192.0.2.1' };
+const forever = new AbortController().signal;
+
+/** A check that the test ends by hand, unless it is told what is right. */
+class Stage {
+  readonly clock = new FakeClock();
+  readonly begun: string[] = [];
+  readonly waiting: ((isRight: boolean) => void)[] = [];
+  readonly checks: PasswordChecks;
+
+  constructor(right?: string) {
+    this.checks = new PasswordChecks({
+      clock: this.clock,
+      check: (password, hash) => {
+        this.begun.push(password);
+        if (right !== undefined) return Promise.resolve(password === right && hash !== null);
+        return new Promise((resolve) => this.waiting.push(resolve));
+      },
+    });
+  }
+
+  perform(password: string, about: Partial<typeof ABOUT> = {}, signal = forever): PolicyEvent | Promise<PolicyEvent> {
+    return this.checks.perform(needOf(password), { ...ABOUT, ...about }, signal);
+  }
+}
+
+it('the hash is scrypt of these parameters and no other, compared whole', async () => {
+  const salt = Buffer.from('0123456789abcdef');
+  const derived = scryptSync('pässword', salt, 32, { N: 2 ** 14, r: 8, p: 1 });
+  const line = (cost: string): string => `$scrypt$${cost}$${salt.toString('base64').replace(/=/g, '')}$${derived.toString('base64').replace(/=/g, '')}`;
+  expect(await isPassword('pässword', line('ln=14,r=8,p=1'))).toBe(true);
+  expect(await isPassword('password', line('ln=14,r=8,p=1'))).toBe(false);
+  expect(await isPassword('pässword', line('ln=4,r=8,p=1'))).toBe(false);
+  expect(await isPassword('pässword', null)).toBe(false);
+  expect(await isPassword('x', hashPassword('x'))).toBe(true);
+});
+
+it('a known password is right at once, for ten minutes, and is kept nowhere in plain text', async () => {
+  const stage = new Stage('open');
+  expect(await stage.perform('open')).toEqual(RIGHT);
+  expect(stage.perform('open')).toEqual(RIGHT);
+  await stage.clock.advance(EDGE_LIMITS.PASSWORD_KNOWN_MS);
+  const again = stage.perform('open');
+  expect(again).toBeInstanceOf(Promise);
+  expect(await again).toEqual(RIGHT);
+  expect(stage.begun).toHaveLength(2);
+  expect(stage.checks.results).toMatchObject({ ok: 2, cached: 1, wrong: 0 });
+});
+
+it('what is known under one policy is unknown under the next', async () => {
+  const stage = new Stage('open');
+  await stage.perform('open');
+  expect(stage.perform('open', { policyId: 2 })).toBeInstanceOf(Promise);
+});
+
+it('an unknown user is checked as a known one is, and is never right', async () => {
+  const stage = new Stage('open');
+  expect(await stage.checks.perform(needOf('open', 'nobody', null), ABOUT, forever)).toEqual(WRONG);
+  expect(stage.begun).toEqual(['open']);
+});
+
+it('a wrong password is not remembered as wrong', async () => {
+  const stage = new Stage('open');
+  await stage.perform('shut');
+  await stage.perform('shut');
+  expect(stage.begun).toEqual(['shut', 'shut']);
+});
+
+it('two are checked at a time and 64 wait; the next is told to come again, and whoever is known is served', async () => {
+  const stage = new Stage();
+  const known = stage.perform('open', { address: '192.0.2.9' });
+  await eventually(() => expect(stage.waiting).toHaveLength(1));
+  stage.waiting.shift()?.(true);
+  expect(await known).toEqual(RIGHT);
+  const many = EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE + EDGE_LIMITS.PASSWORD_CHECKS_WAITING_MAX;
+  const checks = Array.from({ length: many }, (_, at) => stage.perform(`p${at}`, { address: `10.0.0.${at}` }));
+  await eventually(() => expect(stage.waiting).toHaveLength(EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE));
+  const refused = stage.perform('late', { address: '10.0.1.1' });
+  expect(refused).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY' }, retryAfterSecs: 2 });
+  expect(stage.perform('open', { address: '10.0.1.1' })).toEqual(RIGHT);
+  expect(stage.checks.results.busy).toBe(1);
+  for (let ended = 0; ended < many; ended += 1) {
+    await eventually(() => expect(stage.waiting).not.toHaveLength(0));
+    expect(stage.waiting.length).toBeLessThanOrEqual(EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE);
+    stage.waiting.shift()?.(false);
+  }
+  expect(await Promise.all(checks)).toEqual(checks.map(() => WRONG));
+});
+
+it('after ten wrong ones an address is checked no more for a minute at this tunnel; it is at others, and so are others here', async () => {
+  const stage = new Stage('open');
+  for (let at = 0; at < 10; at += 1) expect(await stage.perform(`wrong ${at}`)).toEqual(WRONG);
+  const refused = { kind: 'failed', fault: { code: 'POLICY_RATE_LIMITED' }, retryAfterSecs: 60 };
+  expect(stage.perform('open')).toMatchObject(refused);
+  expect(await stage.perform('open', { routeKey: 'other' })).toEqual(RIGHT);
+  expect(await stage.perform('open', { address: '192.0.2.2' })).toEqual(RIGHT);
+  // Known by now: the guesses of somebody at the same address do not shut it out.
+  expect(stage.perform('open')).toEqual(RIGHT);
+  await stage.clock.advance(60_000);
+  expect(await stage.perform('wrong again')).toEqual(WRONG);
+});
+
+it('addresses of one IPv6 network are one', async () => {
+  const stage = new Stage('open');
+  for (let at = 0; at < 10; at += 1) await stage.perform('wrong', { address: `2001:db8::${at}` });
+  expect(stage.perform('open', { address: '2001:db8::ffff' })).toMatchObject({ fault: { code: 'POLICY_RATE_LIMITED' } });
+});
+
+it('guesses that are sent all at once are no more than ten', async () => {
+  const stage = new Stage('open');
+  const events = await Promise.all(Array.from({ length: 40 }, (_, at) => stage.perform(`wrong ${at}`)));
+  expect(events.filter(({ kind }) => kind === 'failed')).toHaveLength(30);
+  expect(stage.begun).toHaveLength(10);
+});
+
+it('right passwords count as no failures, however many', async () => {
+  const stage = new Stage('open');
+  for (let policyId = 0; policyId < 30; policyId += 1) expect(await stage.perform('open', { policyId })).toEqual(RIGHT);
+});
+
+it('the same password of a page and its pictures is checked once', async () => {
+  const stage = new Stage();
+  const events = [stage.perform('open'), stage.perform('open'), stage.perform('open')];
+  await eventually(() => expect(stage.waiting).toHaveLength(1));
+  stage.waiting.shift()?.(true);
+  expect(await Promise.all(events)).toEqual([RIGHT, RIGHT, RIGHT]);
+  expect(stage.begun).toHaveLength(1);
+});
+
+it('a visitor that leaves gives up its turn, and is blamed for nothing', async () => {
+  const stage = new Stage();
+  const first = [stage.perform('a', { address: '10.0.0.1' }), stage.perform('b', { address: '10.0.0.2' })];
+  await eventually(() => expect(stage.waiting).toHaveLength(2));
+  for (let at = 0; at < 20; at += 1) {
+    const visitor = new AbortController();
+    const left = stage.perform(`c${at}`, {}, visitor.signal);
+    expect(stage.checks.waiting).toBe(1);
+    visitor.abort();
+    await left;
+    expect(stage.checks.waiting).toBe(0);
+  }
+  for (const end of stage.waiting.splice(0)) end(false);
+  await Promise.all(first);
+  expect(stage.begun).toEqual(['a', 'b']);
+});
+
+it('a thread pool without memory lets nobody in, and counts nobody as a guesser', async () => {
+  const checks = new PasswordChecks({ clock: new FakeClock(), check: () => Promise.reject(new Error('out of memory')) });
+  for (let at = 0; at < 20; at += 1) {
+    const event = await checks.perform(needOf(`p${at}`), ABOUT, forever);
+    expect(event).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY' } });
+  }
+});

@@ -1,0 +1,141 @@
+// The driver as the gate sees it: each need has its event, at once where it can be; nothing it does rejects, and nothing lets anybody in by failing.
+import { PassThrough } from 'node:stream';
+import type { JwtAuth, PolicyEvent, PolicyNeed } from '@tunnel/core';
+import { createLogger } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { driverOf, policyWith } from './driver.fixture.ts';
+import { OddProvider } from './odd-provider.fixture.ts';
+import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
+
+type DriverNeed = Exclude<PolicyNeed, { kind: 'hold-body' }>;
+
+const LOGIN = { provider: 'nobody', session_secs: 3600, trusted_origins: [] };
+const ABOUT: NeedAbout = {
+  ...{ served: {}, policy: policyWith(LOGIN), routeKey: 'shop', owner: 'operator', host: 'shop.example.com' },
+  ...{ scheme: 'https', publicUrl: 'https://shop.example.com', address: '192.0.2.1' },
+};
+const forever = new AbortController().signal;
+
+let clock: FakeClock;
+let driver: PolicyDriver;
+let provider: OddProvider | undefined;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  driver = driverOf(clock, { checkPassword: (password, hash) => Promise.resolve(password === 'open' && hash !== null) });
+});
+
+afterEach(async () => {
+  driver.close();
+  expect(clock.pendingTimers).toBe(0);
+  await provider?.stop();
+  provider = undefined;
+});
+
+const perform = (need: DriverNeed, about: Partial<NeedAbout> = {}): PolicyEvent | Promise<PolicyEvent> =>
+  driver.perform(need, { ...ABOUT, ...about }, forever);
+
+const password = (text: string): DriverNeed => ({
+  ...{ kind: 'check-password', auth: { realm: 'tunnel', users: {} } },
+  ...{ user: 'ann', password: text, hash: '$scrypt$' },
+});
+
+const token = (): DriverNeed => ({
+  ...{ kind: 'take-token', rule: { list: 'tunnel', index: 1, name: null, action: 'rate_limit' } },
+  ...{ key: 'x', requests: 1, perSecs: 60, burst: 1 },
+});
+
+it('a limit is counted at once', () => {
+  expect(perform(token())).toEqual({ kind: 'token-taken', retryAfterSecs: null });
+  expect(perform(token())).toEqual({ kind: 'token-taken', retryAfterSecs: 60 });
+  expect(driver.metrics.limiterKeys).toBe(1);
+});
+
+it('what is known dies with the policy it was known under', async () => {
+  expect(await perform(password('open'))).toEqual({ kind: 'password-checked', isRight: true });
+  expect(perform(password('open'))).not.toBeInstanceOf(Promise);
+  perform(token());
+  driver.forget(ABOUT.served);
+  expect(driver.metrics.limiterKeys).toBe(0);
+  expect(perform(password('open'))).toBeInstanceOf(Promise);
+  expect(perform(token())).toEqual({ kind: 'token-taken', retryAfterSecs: null });
+});
+
+it('a policy that replaces another begins with nothing, also when nobody says that the old one is over', async () => {
+  await perform(password('open'));
+  expect(perform(password('open'), { served: {} })).toBeInstanceOf(Promise);
+});
+
+it('counts password checks by their results', async () => {
+  await perform(password('open'));
+  await perform(password('open'));
+  await perform(password('wrong'));
+  expect(driver.metrics.passwordChecks).toEqual({ ok: 1, wrong: 1, cached: 1, busy: 0 });
+});
+
+it('a token is verified by the keys of its issuer; the operator’s issuers may be at private addresses, tenants’ may not', async () => {
+  provider = await OddProvider.start({ now: () => clock.now() });
+  const auth: JwtAuth = { issuer: provider.issuer, audience: ['api'] };
+  const exp = Math.floor(clock.now() / 1000) + 60;
+  const text = await provider.token({ iss: provider.issuer, aud: 'api', sub: 'bot', exp });
+  driver.close();
+  const rule = { auth: { token_header: 'x-tunnel-token', jwt: auth } };
+  driver = driverOf(clock, { allowPrivate: false, operatorPolicy: { login: null, rules: [rule] } });
+  expect(await perform({ kind: 'verify-jwt', auth, token: text })).toMatchObject({ claims: { sub: 'bot' } });
+  expect(perform({ kind: 'verify-jwt', auth, token: text })).not.toBeInstanceOf(Promise);
+  const refused = await perform({ kind: 'verify-jwt', auth: { ...auth }, token: text });
+  expect(refused).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_PROVIDER_AWAY' } });
+  expect(driver.metrics.providerRequests).toMatchObject({ ok: 2, refused: 1 });
+});
+
+it('whatever goes wrong is an answer, and never a way in', async () => {
+  const broken: NeedAbout = Object.defineProperty({ ...ABOUT }, 'served', {
+    get: () => {
+      throw new Error('s3cret');
+    },
+  });
+  const needs: DriverNeed[] = [
+    token(),
+    password('open'),
+    { kind: 'verify-jwt', auth: { issuer: 'not a URL', audience: [] }, token: 'x.y.z' },
+    { kind: 'open-cookie', login: LOGIN, sealed: ['x'] },
+    { kind: 'begin-login', login: LOGIN, returnPath: '/' },
+    { kind: 'finish-login', login: LOGIN, query: '?state=x', pending: new Map() },
+  ];
+  for (const need of needs) {
+    const event = await driver.perform(need, broken, forever);
+    expect([need.kind, event.kind]).toEqual([need.kind, 'failed']);
+    expect(JSON.stringify(event)).not.toContain('s3cret');
+  }
+});
+
+it('the operator reads why a provider failed, and nothing of what it said', async () => {
+  provider = await OddProvider.start({ now: () => clock.now() });
+  provider.odd.metadata = 'broken';
+  driver.close();
+  const stream = new PassThrough();
+  const logger = createLogger({ format: 'json', stream });
+  driver = driverOf(clock, { logger });
+  const auth = { issuer: provider.issuer, audience: ['api'] };
+  const exp = Math.floor(clock.now() / 1000) + 60;
+  await perform({ kind: 'verify-jwt', auth, token: await provider.token({ exp }) });
+  await logger.flush();
+  const lines = String(stream.read());
+  expect(lines).toContain('it answered 500');
+  expect(lines).not.toContain('s3cret');
+});
+
+it('10,000 wrong passwords from 1,000 addresses: ten each are checked at most, and whoever is known is served at once', async () => {
+  await perform(password('open'));
+  for (let round = 0; round < 10; round += 1) {
+    const wrong = Array.from({ length: 1000 }, (_, at) =>
+      perform(password(`wrong ${round}`), { address: `10.0.${at >> 8}.${at & 255}` }),
+    );
+    expect(perform(password('open'))).toEqual({ kind: 'password-checked', isRight: true });
+    await Promise.all(wrong);
+  }
+  const { ok, wrong, cached, busy } = driver.metrics.passwordChecks;
+  expect({ ok, cached }).toEqual({ ok: 1, cached: 10 });
+  expect(wrong + busy).toBe(10_000);
+});

@@ -1,0 +1,169 @@
+// Does what rules need done before they can go on: checks passwords and tokens, opens cookies, leads logins, counts requests. It holds no
+// rule; what it answers synchronously costs a request no turn of the event loop.
+import type { Policy, PolicyEvent, PolicyNeed } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { type Clock, type Logger, LogLimiter, type NameLookup, type Secret } from '@tunnel/runtime';
+import { Bounce } from './bounce.ts';
+import { JwtVerifier } from './jwt-verifier.ts';
+import { LimiterTables } from './limiter-tables.ts';
+import { CodeFlow } from './code-flow.ts';
+import { LoginProviders, type Provider } from './login-providers.ts';
+import { type LoginAbout, Logins } from './logins.ts';
+import { PasswordChecks, type PasswordChecksDeps, type PasswordResult } from './password-checks.ts';
+import { ProviderCalls, type ProviderResult } from './provider-calls.ts';
+import { ProviderDocuments } from './provider-documents.ts';
+import { SealedTexts } from './sealed-texts.ts';
+
+export interface PolicyDriverDeps {
+  readonly clock: Clock;
+  /** Told of providers that fail: their tunnels' visitors read only that they do. */
+  readonly logger?: Logger | undefined;
+  /** The first one seals, all of them open. */
+  readonly loginSecrets: readonly Secret[];
+  /** `[[policy.login]]`, by name. */
+  readonly providers: ReadonlyMap<string, Provider>;
+  /** The operator's list: its own issuers are trusted as its providers are. */
+  readonly operatorPolicy: Policy | null;
+  /** Tenants' providers at private addresses, and over http. */
+  readonly allowPrivate: boolean;
+  /** Where the public reaches the edge itself: `https://edge.example.com:8443`. */
+  readonly edgeUrl: () => string;
+  readonly lookup?: NameLookup | undefined;
+  /** Certificates to trust instead of the usual authorities'. */
+  readonly ca?: string | undefined;
+  /** The check of one password, for tests that count. */
+  readonly checkPassword?: PasswordChecksDeps['check'];
+}
+
+/** What a need is about: the request, and the route that it is for. */
+export interface NeedAbout extends LoginAbout {
+  /** What the route is served under: caches and limiters are its own and end with it. One object for each route and revision. */
+  readonly served: object;
+  /** Distinct for each route, and the same whatever policy it has. */
+  readonly routeKey: string;
+  /** The visitor's. */
+  readonly address: string;
+}
+
+export interface PolicyDriverMetrics {
+  readonly passwordChecks: Readonly<Record<PasswordResult, number>>;
+  readonly providerRequests: Readonly<Record<ProviderResult, number>>;
+  readonly limiterKeys: number;
+}
+
+export class PolicyDriver {
+  /** For `edge.<domain>/.tunnel/callback`. */
+  readonly bounce: Bounce;
+  readonly #passwords: PasswordChecks;
+  readonly #calls: ProviderCalls;
+  readonly #jwts: JwtVerifier;
+  readonly #providers: LoginProviders;
+  readonly #logins: Logins;
+  readonly #limiters: LimiterTables;
+  readonly #operatorAuths: ReadonlySet<object>;
+  readonly #log: LogLimiter | null;
+  readonly #ids = new WeakMap<object, number>();
+  #lastId = 0;
+
+  constructor(deps: PolicyDriverDeps) {
+    const { clock, loginSecrets, edgeUrl, operatorPolicy, logger } = deps;
+    const seals = new SealedTexts(loginSecrets);
+    this.bounce = new Bounce(seals, clock);
+    this.#passwords = new PasswordChecks({ clock, ...(deps.checkPassword && { check: deps.checkPassword }) });
+    this.#calls = new ProviderCalls(deps);
+    const documents = new ProviderDocuments(this.#calls, clock);
+    this.#jwts = new JwtVerifier(documents, clock);
+    this.#providers = new LoginProviders(deps.providers);
+    const codeFlow = new CodeFlow({ calls: this.#calls, documents, jwts: this.#jwts, clock });
+    this.#logins = new Logins({ seals, bounce: this.bounce, providers: this.#providers, codeFlow, edgeUrl, clock });
+    this.#limiters = new LimiterTables(clock);
+    this.#log = logger === undefined ? null : new LogLimiter(logger, () => clock.monotonic());
+    this.#operatorAuths = new Set(operatorPolicy?.rules.flatMap((rule) => ('auth' in rule ? (rule.auth.jwt ?? []) : [])));
+  }
+
+  /** The operator's, which a policy may name. */
+  get loginProviders(): readonly string[] {
+    return this.#providers.names;
+  }
+
+  get metrics(): PolicyDriverMetrics {
+    return {
+      passwordChecks: this.#passwords.results,
+      providerRequests: this.#calls.results,
+      limiterKeys: this.#limiters.keys,
+    };
+  }
+
+  /**
+   * Everything but a body, which whoever reads the request holds. Never rejects: what fails is an answer that lets nobody in.
+   * `signal`: the visitor has left.
+   */
+  perform(
+    need: Exclude<PolicyNeed, { kind: 'hold-body' }>,
+    about: NeedAbout,
+    signal: AbortSignal,
+  ): PolicyEvent | Promise<PolicyEvent> {
+    try {
+      const event = this.#perform(need, about, signal);
+      return event instanceof Promise ? event.catch(failedBy).then((met) => this.#noted(met, about)) : event;
+    } catch (error) {
+      return failedBy(error);
+    }
+  }
+
+  /** A route's policy has been replaced or has ended. */
+  forget(served: object): void {
+    this.#ids.delete(served);
+    this.#limiters.forget(served);
+  }
+
+  close(): void {
+    this.#calls.close();
+    this.#limiters.close();
+  }
+
+  #perform(
+    need: Exclude<PolicyNeed, { kind: 'hold-body' }>,
+    about: NeedAbout,
+    signal: AbortSignal,
+  ): PolicyEvent | Promise<PolicyEvent> {
+    switch (need.kind) {
+      case 'take-token':
+        return this.#limiters.take(need, about.served, about.routeKey);
+      case 'open-cookie':
+        return this.#logins.openCookie(need, about, this.#idOf(about.served));
+      case 'check-password': {
+        const { routeKey, address } = about;
+        return this.#passwords.perform(need, { policyId: this.#idOf(about.served), routeKey, address }, signal);
+      }
+      case 'verify-jwt': {
+        const { auth, token } = need;
+        const trust = this.#operatorAuths.has(auth) ? 'operator' : 'tenant';
+        return this.#jwts.perform(auth, token, `${this.#idOf(about.served)} ${this.#idOf(auth)}`, trust);
+      }
+      case 'begin-login':
+        return this.#logins.begin(need, about);
+      case 'finish-login':
+        return this.#logins.finish(need, about);
+    }
+  }
+
+  #noted(event: PolicyEvent, { host }: NeedAbout): PolicyEvent {
+    if (event.kind !== 'failed' || event.fault.code !== 'POLICY_PROVIDER_AWAY') return event;
+    const { code, internal, cause } = event.fault;
+    const reason = internal ?? (cause instanceof Error ? cause.message : 'unknown');
+    this.#log?.log('warn', `${code} ${host}`, { code, host, reason }, 'a provider of logins or keys failed');
+    return event;
+  }
+
+  /** Caches name what their entries belong to by a number: what is forgotten is never found again under it. */
+  #idOf(owner: object): number {
+    const known = this.#ids.get(owner);
+    if (known !== undefined) return known;
+    this.#lastId += 1;
+    this.#ids.set(owner, this.#lastId);
+    return this.#lastId;
+  }
+}
+
+const failedBy = (error: unknown): PolicyEvent => ({ kind: 'failed', fault: Fault.from(error) });

@@ -1,0 +1,154 @@
+// The rules in the way of visitors: the operator's list and that of a route, run for one request or one connection. Needs are met by the driver, or by
+// whoever reads the visitor; what comes out is counted here, and done elsewhere.
+import {
+  type Answer,
+  begin,
+  type CompiledPolicy,
+  decideConnection,
+  type Pass,
+  type PolicyEvent,
+  type PolicyLists,
+  type PolicyNeed,
+  type PolicyRequest,
+  type PolicyState,
+  type RuleRef,
+  resume,
+} from '@tunnel/core';
+import type { Route } from '../routing/registry.ts';
+import { policyOf, type RoutePolicy, type RuleCounts } from '../routing/route-policy.ts';
+import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
+import { VisitAbout } from './visit-about.ts';
+
+export type PolicyOutcome = Pass | Answer;
+
+/** What a request, or a connection, is decided by. It stays what it was, whatever the route gets meanwhile. */
+export interface PolicyInForce {
+  readonly lists: PolicyLists;
+  /** null: it is the operator's list alone. */
+  readonly ofRoute: RoutePolicy | null;
+}
+
+export interface DecidedRequest {
+  readonly request: PolicyRequest;
+  readonly about: NeedAbout;
+  /** For as long as its visitor is there. */
+  readonly signal: AbortSignal;
+  /** All of its body, for a rule that must see it. */
+  holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent>;
+}
+
+export interface PolicyGateOptions {
+  /** The list of the operator; null: there is none. */
+  readonly operator: CompiledPolicy | null;
+  readonly driver: Pick<PolicyDriver, 'perform'>;
+  /** Milliseconds since the epoch: signatures and sessions speak of it. */
+  readonly now: () => number;
+}
+
+/** Of a connection: nobody waits, so nobody leaves meanwhile. */
+const NEVER = new AbortController().signal;
+const NO_HOST = { host: '', authority: '', scheme: 'http' } as const;
+
+export class PolicyGate {
+  /** Of the operator's rules, as a route has them of its own. */
+  readonly operatorCounts: RuleCounts = { matched: [], answered: [] };
+  /** Answers of rules since the start, by action and status. */
+  readonly answers = new AnswerCounts();
+  readonly #given: PolicyGateOptions;
+  readonly #operatorAlone: PolicyInForce | null;
+
+  constructor(options: PolicyGateOptions) {
+    this.#given = options;
+    const { operator } = options;
+    this.#operatorAlone = operator === null ? null : { lists: { operator, tunnel: null }, ofRoute: null };
+  }
+
+  /** null: everybody may come, and nothing is to be done. */
+  inForceAt(route: Route): PolicyInForce | null {
+    const ofRoute = policyOf(route);
+    if (ofRoute === null) return this.#operatorAlone;
+    return { lists: { operator: this.#given.operator, tunnel: ofRoute.compiled }, ofRoute };
+  }
+
+  /** At once, unless something must be found out first. */
+  decide(inForce: PolicyInForce, asked: DecidedRequest): PolicyOutcome | Promise<PolicyOutcome> {
+    let step = begin(inForce.lists, asked.request, this.#given.now());
+    while (step.kind === 'need') {
+      const event = this.#meet(step.need, asked);
+      if (event instanceof Promise) return this.#goOn(inForce, asked, step.state, event);
+      step = resume(step.state, event, this.#given.now());
+    }
+    return this.#counted(step, inForce);
+  }
+
+  /** A connection of tcp, or a new flow of udp: decided by its address, and at once. */
+  admits(route: Route, address: string): boolean {
+    const inForce = this.inForceAt(route);
+    if (inForce === null) return true;
+    let step = decideConnection(inForce.lists, address, this.#given.now());
+    while (step.kind === 'need') {
+      const about = new VisitAbout(route, inForce.ofRoute, { ...NO_HOST, address });
+      const event = step.need.kind === 'hold-body' ? null : this.#given.driver.perform(step.need, about, NEVER);
+      // Nothing that an address decides has to be waited for.
+      if (event === null || event instanceof Promise) throw new Error(`a connection cannot wait for ${step.need.kind}`);
+      step = resume(step.state, event, this.#given.now());
+    }
+    return this.#counted(step, inForce).kind === 'pass';
+  }
+
+  async #goOn(
+    inForce: PolicyInForce,
+    asked: DecidedRequest,
+    state: PolicyState,
+    event: Promise<PolicyEvent>,
+  ): Promise<PolicyOutcome> {
+    const met = await event;
+    asked.signal.throwIfAborted();
+    let step = resume(state, met, this.#given.now());
+    while (step.kind === 'need') {
+      const next = await this.#meet(step.need, asked);
+      asked.signal.throwIfAborted();
+      step = resume(step.state, next, this.#given.now());
+    }
+    return this.#counted(step, inForce);
+  }
+
+  #meet(need: PolicyNeed, asked: DecidedRequest): PolicyEvent | Promise<PolicyEvent> {
+    if (need.kind === 'hold-body') return asked.holdBody(need.maxBytes);
+    return this.#given.driver.perform(need, asked.about, asked.signal);
+  }
+
+  #counted(outcome: PolicyOutcome, { ofRoute }: PolicyInForce): PolicyOutcome {
+    for (const rule of outcome.matched) count(this.#countsOf(rule, ofRoute)?.matched, rule);
+    if (outcome.kind === 'pass') return outcome;
+    const { rule, answer } = outcome;
+    if (rule !== null) count(this.#countsOf(rule, ofRoute)?.answered, rule);
+    this.answers.add(rule?.action ?? 'login', answer.kind === 'own' ? answer.response.status : answer.status);
+    return outcome;
+  }
+
+  #countsOf({ list }: RuleRef, ofRoute: RoutePolicy | null): RuleCounts | undefined {
+    return list === 'operator' ? this.operatorCounts : ofRoute?.counts;
+  }
+}
+
+/** Rules count from 1. */
+const count = (counts: number[] | undefined, { index }: RuleRef): void => {
+  if (counts !== undefined) counts[index - 1] = (counts[index - 1] ?? 0) + 1;
+};
+
+/** Plain numbers; metrics read them. */
+export class AnswerCounts {
+  readonly #counts = new Map<string, { readonly action: string; readonly status: number; count: number }>();
+
+  add(action: string, status: number): void {
+    const key = `${action} ${status}`;
+    const known = this.#counts.get(key);
+    if (known === undefined) this.#counts.set(key, { action, status, count: 1 });
+    else known.count += 1;
+  }
+
+  values(): Iterable<{ readonly action: string; readonly status: number; readonly count: number }> {
+    return this.#counts.values();
+  }
+}

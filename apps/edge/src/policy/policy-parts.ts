@@ -1,0 +1,53 @@
+// What `[policy]` of server.toml makes: the operator's rules, and the driver with the operator's providers and secrets.
+import { decidePrivateAlerts, type Policy } from '@tunnel/core';
+import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import { readOperatorProviders } from './login-providers.ts';
+import { loadLoginSecrets, readLoginSecretFile } from './login-secrets.ts';
+import { readOperatorPolicy } from './operator-policy.ts';
+import { PolicyDriver } from './policy-driver.ts';
+
+export interface PolicyPartsDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Where a login secret is kept that nobody has given; absent: for this run alone. */
+  readonly dataDir?: string | undefined;
+  /** Where the public reaches the edge itself: `https://edge.example.com:8443`. Asked when somebody logs in. */
+  readonly edgeUrl: () => string;
+}
+
+export interface PolicyParts {
+  readonly driver: PolicyDriver;
+  /** Before the list of each tunnel; null: there is none. */
+  readonly operatorPolicy: Policy | null;
+}
+
+/** Throws a ConfigProblem for a file that cannot be used. */
+export const createPolicyParts = (
+  config: ServerConfig,
+  { clock, logger, dataDir, edgeUrl }: PolicyPartsDeps,
+): PolicyParts => {
+  const operatorPolicy = readOperatorPolicy(config.policy.file);
+  const driver = new PolicyDriver({
+    ...{ clock, logger, edgeUrl, operatorPolicy },
+    loginSecrets: loadLoginSecrets(config.policy.login_secret_file, dataDir),
+    providers: readOperatorProviders(config.policy),
+    allowPrivate: arePrivateProvidersAllowed(config),
+  });
+  return { driver, operatorPolicy };
+};
+
+/** For whoever only wants to know whether an edge would start: reads each file and writes none. Throws a ConfigProblem. */
+export const checkPolicyConfig = ({ policy }: ServerConfig): void => {
+  readOperatorPolicy(policy.file);
+  readOperatorProviders(policy);
+  if (policy.login_secret_file !== '') readLoginSecretFile(policy.login_secret_file);
+};
+
+/** "auto" means what it means for alerts: while everything says that the edge is for this machine only. */
+const arePrivateProvidersAllowed = ({ server, platform, policy }: ServerConfig): boolean =>
+  decidePrivateAlerts(policy.allow_private, {
+    host: server.host,
+    domain: server.domain,
+    publicHost: new URL(platform.public_url).hostname,
+    trustedProxies: [...server.trusted_proxies, ...platform.trusted_proxies],
+  }).allowed;

@@ -1,0 +1,83 @@
+// The policy of a route made from rules, and a gate whose needs are met by the test. Used by tests only.
+import {
+  compilePolicy,
+  LimiterBudget,
+  type Policy,
+  type PolicyEvent,
+  type PolicyNeed,
+  RequestLimiter,
+  type Rule,
+} from '@tunnel/core';
+import type { PolicyHolder, RoutePolicy } from '../routing/route-policy.ts';
+import { NODE_DIGESTS } from './node-digests.ts';
+import type { NeedAbout } from './policy-driver.ts';
+import { PolicyGate } from './policy-gate.ts';
+
+export const policyOfRules = (rules: readonly Rule[], more: Partial<RoutePolicy & Policy> = {}): RoutePolicy => ({
+  id: 1,
+  compiled: compilePolicy({ login: more.login ?? null, rules }, NODE_DIGESTS),
+  revision: 0,
+  hash: '0'.repeat(64),
+  services: [],
+  counts: { matched: [], answered: [] },
+  ...more,
+});
+
+/** As a tunnel or a group has it. */
+export const holderOf = (...rules: readonly Rule[]): PolicyHolder => ({ current: policyOfRules(rules) });
+
+type Perform = (need: PolicyNeed, about: NeedAbout, signal: AbortSignal) => PolicyEvent | Promise<PolicyEvent>;
+
+export interface TestGateOptions {
+  readonly operator?: readonly Rule[];
+  /** What is not a rate limit. */
+  readonly perform?: Perform;
+}
+
+/** Rate limits are counted for real; all else is the test's. */
+export const testGate = ({ operator, perform = neverAsked }: TestGateOptions = {}): PolicyGate => {
+  const limiters = new Map<string, RequestLimiter>();
+  const budget = new LimiterBudget();
+  const take = (need: Extract<PolicyNeed, { kind: 'take-token' }>, about: NeedAbout): PolicyEvent => {
+    const table = `${need.rule.list} ${need.rule.index} ${about.routeKey}`;
+    const limiter = limiters.get(table) ?? new RequestLimiter(budget);
+    limiters.set(table, limiter);
+    return { kind: 'token-taken', retryAfterSecs: limiter.take(need.key, need, Date.now()) };
+  };
+  return new PolicyGate({
+    operator: operator === undefined ? null : compilePolicy({ login: null, rules: operator }, NODE_DIGESTS, 'operator'),
+    driver: {
+      perform: (need, about, signal) =>
+        need.kind === 'take-token' ? take(need, about) : perform(need, about, signal),
+    },
+    now: () => Date.now(),
+  });
+};
+
+const neverAsked: Perform = (need) => {
+  throw new Error(`nobody meets ${need.kind} here`);
+};
+
+/** `auth` by passwords, which the test checks. */
+export const basicAuth = {
+  auth: {
+    token_header: 'x-tunnel-token',
+    basic: { realm: 'tunnel', users: { me: '$scrypt$ln=14,r=8,p=1$c2FsdA$aGFzaA' } },
+  },
+} satisfies Rule;
+
+export const basic = (user: string, password: string): string =>
+  `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+
+/** A password whose check the test ends. */
+export class SlowPasswords {
+  readonly asked: { readonly password: string; readonly signal: AbortSignal; answer(isRight: boolean): void }[] = [];
+
+  readonly perform: Perform = (need, _about, signal) => {
+    if (need.kind !== 'check-password') throw new Error(`nobody meets ${need.kind} here`);
+    return new Promise((resolve) => {
+      const answer = (isRight: boolean): void => resolve({ kind: 'password-checked', isRight });
+      this.asked.push({ password: need.password, signal, answer });
+    });
+  };
+}

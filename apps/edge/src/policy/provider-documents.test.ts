@@ -1,0 +1,146 @@
+// What providers publish, over real sockets and a clock of the test's own: how long it is kept, and what becomes of bad answers.
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { OddProvider } from './odd-provider.fixture.ts';
+import { ProviderCalls, type ProviderRef } from './provider-calls.ts';
+import { ProviderDocuments } from './provider-documents.ts';
+
+let clock: FakeClock;
+let provider: OddProvider;
+let calls: ProviderCalls;
+let documents: ProviderDocuments;
+let ref: ProviderRef;
+
+const startWith = (allowPrivate: boolean): void => {
+  calls = new ProviderCalls({ clock, allowPrivate });
+  documents = new ProviderDocuments(calls, clock);
+};
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  provider = await OddProvider.start({ now: () => clock.now() });
+  ref = { trust: 'tenant', issuer: provider.issuer };
+  startWith(true);
+});
+
+afterEach(async () => {
+  calls.close();
+  await provider.stop();
+});
+
+const keys = (): Promise<unknown> => documents.keysAt(ref, `${provider.issuer}/keys`);
+
+it('all who want the same at once share one call', async () => {
+  const found = await Promise.all(Array.from({ length: 20 }, keys));
+  expect(new Set(found).size).toBe(1);
+  expect(provider.asked.keys).toBe(1);
+});
+
+it('metadata is asked for once an hour, keys every ten minutes', async () => {
+  await documents.metadataOf(ref);
+  await keys();
+  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS - 1);
+  await Promise.all([documents.metadataOf(ref), keys()]);
+  expect(provider.asked).toMatchObject({ metadata: 1, keys: 1 });
+  await clock.advance(1);
+  await Promise.all([documents.metadataOf(ref), keys()]);
+  expect(provider.asked).toMatchObject({ metadata: 1, keys: 2 });
+  await clock.advance(EDGE_LIMITS.PROVIDER_METADATA_FRESH_MS);
+  await documents.metadataOf(ref);
+  expect(provider.asked).toMatchObject({ metadata: 2 });
+});
+
+it('while it is away what it said is good for a day, and no longer; it is asked again every ten seconds', async () => {
+  const found = await keys();
+  provider.odd.keys = 'broken';
+  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS);
+  expect(await keys()).toBe(found);
+  expect(await keys()).toBe(found);
+  expect(provider.asked.keys).toBe(2);
+  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS);
+  expect(await keys()).toBe(found);
+  expect(provider.asked.keys).toBe(3);
+  await clock.advance(EDGE_LIMITS.PROVIDER_STALE_MS);
+  await expect(keys()).rejects.toThrow('it answered 500');
+});
+
+it('one of which nothing is known is asked at most once a second', async () => {
+  provider.odd.keys = 'broken';
+  await expect(keys()).rejects.toThrow('it answered 500');
+  await expect(keys()).rejects.toThrow('it answered 500');
+  expect(provider.asked.keys).toBe(1);
+  delete provider.odd.keys;
+  await clock.advance(EDGE_LIMITS.PROVIDER_RETRY_MS);
+  await keys();
+});
+
+it('newer keys are had at most every ten seconds', async () => {
+  await keys();
+  const again = (): Promise<unknown> => documents.newerKeysAt(ref, `${provider.issuer}/keys`);
+  expect(await again()).toBeNull();
+  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS);
+  const newer = await Promise.all([again(), again(), again()]);
+  expect(newer[0]).not.toBeNull();
+  expect(await again()).toBeNull();
+  expect(provider.asked.keys).toBe(2);
+});
+
+it.each(['redirect', 'huge', 'broken', 'not-json'] as const)('an answer that is %s is none', async (odd) => {
+  provider.odd.metadata = odd;
+  await expect(documents.metadataOf(ref)).rejects.toMatchObject({ name: 'ProviderAway' });
+  expect(provider.asked).toEqual({ metadata: 1, keys: 0, token: 0, userinfo: 0 });
+  const failure: Error = await documents.metadataOf(ref).then(
+    () => new Error('it was taken'),
+    (error: Error) => error,
+  );
+  expect(failure.message).not.toContain('s3cret');
+});
+
+it('metadata of another issuer is not taken for this one’s', async () => {
+  provider.metadata = { issuer: 'https://evil.example' };
+  await expect(documents.metadataOf(ref)).rejects.toMatchObject({ name: 'ProviderAway' });
+});
+
+it('one that is silent is given up after five seconds', async () => {
+  provider.odd.keys = 'late';
+  const asked = keys();
+  asked.catch(() => {});
+  await eventually(() => expect(provider.asked.keys).toBe(1));
+  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await expect(asked).rejects.toMatchObject({ result: 'timeout' });
+  expect(calls.results.timeout).toBe(1);
+});
+
+it('four calls to one provider at a time; the fifth waits, and gives up within the same five seconds', async () => {
+  provider.odd.metadata = 'late';
+  const url = `${provider.issuer}/.well-known/openid-configuration`;
+  const all = Array.from({ length: 6 }, () => calls.send(ref, { url }));
+  for (const call of all) call.catch(() => {});
+  await eventually(() => expect(provider.asked.metadata).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+  // Another provider is not held up.
+  const other = await OddProvider.start({ now: () => clock.now() });
+  try {
+    const answer = await calls.send({ trust: 'tenant', issuer: other.issuer }, { url: `${other.issuer}/keys` });
+    expect(answer.status).toBe(200);
+  } finally {
+    await other.stop();
+  }
+  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  const ends = await Promise.allSettled(all);
+  expect(ends.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 'rejected'));
+  expect(provider.asked.metadata).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE);
+  await keys();
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it('tenants’ providers are asked neither at private addresses nor in plain text, unless the operator allows it', async () => {
+  startWith(false);
+  await expect(keys()).rejects.toMatchObject({ result: 'refused' });
+  const tls = { trust: 'tenant', issuer: 'https://127.0.0.1:1' } as const;
+  await expect(documents.keysAt(tls, 'https://127.0.0.1:1/keys')).rejects.toMatchObject({ result: 'refused' });
+  expect(provider.asked.keys).toBe(0);
+  // The operator's own is the operator's own business.
+  await documents.keysAt({ ...ref, trust: 'operator' }, `${provider.issuer}/keys`);
+  expect(provider.asked.keys).toBe(1);
+});

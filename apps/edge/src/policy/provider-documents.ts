@@ -1,0 +1,160 @@
+// What providers publish: their metadata and their keys. Kept while they are fresh; kept on while the provider is away; one call for all
+// who want the same at once.
+import { createLocalJWKSet, type JSONWebKeySet } from 'jose';
+import * as oauth from 'oauth4webapi';
+import type { Clock } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
+import { BoundedCache } from './bounded-cache.ts';
+import { ProviderAway, type ProviderCalls, type ProviderRef } from './provider-calls.ts';
+
+export type KeySet = ReturnType<typeof createLocalJWKSet>;
+
+interface Kept<T> {
+  readonly value: T;
+  readonly fetchedAt: number;
+  /** Of the last attempt that failed; -Infinity: none. */
+  readonly failedAt: number;
+  readonly chars: number;
+}
+
+interface DocumentRules<T> {
+  readonly freshMs: number;
+  /** Throws what is no such document. */
+  readonly read: (provider: ProviderRef, body: Buffer) => Promise<T> | T;
+}
+
+const NEVER = Number.NEGATIVE_INFINITY;
+
+/** Documents of one kind, by provider and URL. */
+class Documents<T> {
+  readonly #calls: ProviderCalls;
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #rules: DocumentRules<T>;
+  readonly #kept = new BoundedCache<Kept<T>>({
+    entriesMax: EDGE_LIMITS.PROVIDER_DOCUMENTS_MAX,
+    charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
+  });
+  /** Those of which nothing is known, and when they failed. */
+  readonly #failed = new BoundedCache<ProviderAway>({
+    entriesMax: EDGE_LIMITS.PROVIDER_DOCUMENTS_MAX,
+    charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
+  });
+  readonly #underWay = new Map<string, Promise<T>>();
+
+  constructor(calls: ProviderCalls, clock: Pick<Clock, 'monotonic'>, rules: DocumentRules<T>) {
+    this.#calls = calls;
+    this.#clock = clock;
+    this.#rules = rules;
+  }
+
+  /** Rejects with `ProviderAway`. */
+  async get(provider: ProviderRef, url: string): Promise<T> {
+    const now = this.#clock.monotonic();
+    const key = keyOf(provider, url);
+    const kept = this.#kept.get(key, now);
+    if (kept === undefined) return this.#fetch(provider, url);
+    const isFresh = now - kept.fetchedAt < this.#rules.freshMs;
+    if (isFresh || now - kept.failedAt < EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS) return kept.value;
+    return this.#fetch(provider, url).catch(() => kept.value);
+  }
+
+  /** Anew, unless it is new already or was just asked for; null: there is nothing newer. */
+  async getAgain(provider: ProviderRef, url: string): Promise<T | null> {
+    const now = this.#clock.monotonic();
+    const kept = this.#kept.get(keyOf(provider, url), now);
+    const last = Math.max(kept?.fetchedAt ?? NEVER, kept?.failedAt ?? NEVER);
+    if (now - last < EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS) return null;
+    return this.#fetch(provider, url).catch(() => null);
+  }
+
+  #fetch(provider: ProviderRef, url: string): Promise<T> {
+    const key = keyOf(provider, url);
+    const same = this.#underWay.get(key);
+    if (same !== undefined) return same;
+    const failure = this.#failed.get(key, this.#clock.monotonic());
+    if (failure !== undefined) return Promise.reject(failure);
+    const fetching = this.#fetchNow(provider, url, key).finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, fetching);
+    return fetching;
+  }
+
+  async #fetchNow(provider: ProviderRef, url: string, key: string): Promise<T> {
+    try {
+      const { status, body } = await this.#calls.send(provider, { url, headers: { accept: 'application/json' } });
+      if (status !== 200) throw new ProviderAway('status', `it answered ${status}`);
+      const value = await this.#read(provider, body);
+      const now = this.#clock.monotonic();
+      this.#keep(key, { value, fetchedAt: now, failedAt: NEVER, chars: body.length });
+      return value;
+    } catch (error) {
+      const away = error as ProviderAway;
+      const now = this.#clock.monotonic();
+      const kept = this.#kept.get(key, now);
+      if (kept === undefined) this.#failed.set(key, away, now + EDGE_LIMITS.PROVIDER_RETRY_MS);
+      else this.#keep(key, { ...kept, failedAt: now });
+      throw away;
+    }
+  }
+
+  /** Until its end since it was fetched: to fail does not make it younger. */
+  #keep(key: string, kept: Kept<T>): void {
+    this.#kept.set(key, kept, kept.fetchedAt + EDGE_LIMITS.PROVIDER_STALE_MS, kept.chars);
+  }
+
+  async #read(provider: ProviderRef, body: Buffer): Promise<T> {
+    try {
+      return await this.#rules.read(provider, body);
+    } catch {
+      throw new ProviderAway('failed', 'its answer is not what it should be');
+    }
+  }
+}
+
+const keyOf = ({ trust }: ProviderRef, url: string): string => `${trust} ${url}`;
+
+export class ProviderDocuments {
+  readonly #metadata: Documents<oauth.AuthorizationServer>;
+  readonly #keys: Documents<KeySet>;
+
+  constructor(calls: ProviderCalls, clock: Pick<Clock, 'monotonic'>) {
+    this.#metadata = new Documents(calls, clock, {
+      freshMs: EDGE_LIMITS.PROVIDER_METADATA_FRESH_MS,
+      read: readMetadata,
+    });
+    this.#keys = new Documents(calls, clock, { freshMs: EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS, read: readKeySet });
+  }
+
+  /** By discovery at the issuer. Rejects with `ProviderAway`, as the others do. */
+  metadataOf(provider: ProviderRef): Promise<oauth.AuthorizationServer> {
+    return this.#metadata.get(provider, discoveryUrlOf(provider.issuer));
+  }
+
+  /** `url` null: as its metadata says. */
+  async keyUrlOf(provider: ProviderRef, url: string | null): Promise<string> {
+    if (url !== null) return url;
+    const { jwks_uri } = await this.metadataOf(provider);
+    if (jwks_uri === undefined) throw new ProviderAway('failed', 'it names no keys');
+    return jwks_uri;
+  }
+
+  keysAt(provider: ProviderRef, url: string): Promise<KeySet> {
+    return this.#keys.get(provider, url);
+  }
+
+  /** For a token that names a key which is not among them; null: none newer may be had now. */
+  newerKeysAt(provider: ProviderRef, url: string): Promise<KeySet | null> {
+    return this.#keys.getAgain(provider, url);
+  }
+}
+
+/** OpenID Connect Discovery 1.0, 4: below whatever path the issuer has. */
+const discoveryUrlOf = (issuer: string): string => `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+
+/** It must be its own issuer's: another one's document at this URL is refused. */
+const readMetadata = (provider: ProviderRef, body: Buffer): Promise<oauth.AuthorizationServer> => {
+  const response = new Response(new Uint8Array(body), { status: 200, headers: { 'content-type': 'application/json' } });
+  return oauth.processDiscoveryResponse(new URL(provider.issuer), response);
+};
+
+const readKeySet = (_provider: ProviderRef, body: Buffer): KeySet =>
+  createLocalJWKSet(JSON.parse(body.toString('utf8')) as JSONWebKeySet);

@@ -1,0 +1,60 @@
+// What a need is about: the route that a visitor came to, and how. Made where there is a need, and nothing of it before it is asked for.
+import { hostOfAuthority, ownerKey, type Policy, type PolicyRequest } from '@tunnel/core';
+import { isGroup, type Route } from '../routing/registry.ts';
+import type { RoutePolicy } from '../routing/route-policy.ts';
+import type { NeedAbout } from './policy-driver.ts';
+
+/** Of a request, or of a connection that nothing is known of but its address. */
+export type Visit = Pick<PolicyRequest, 'host' | 'authority' | 'scheme' | 'address'>;
+
+export class VisitAbout implements NeedAbout {
+  readonly #route: Route;
+  readonly #ofRoute: RoutePolicy | null;
+  readonly #visit: Visit;
+
+  constructor(route: Route, ofRoute: RoutePolicy | null, visit: Visit) {
+    this.#route = route;
+    this.#ofRoute = ofRoute;
+    this.#visit = visit;
+  }
+
+  get served(): object {
+    return this.#ofRoute ?? this.#route;
+  }
+
+  get policy(): Policy | null {
+    return this.#ofRoute?.compiled.policy ?? null;
+  }
+
+  get routeKey(): string {
+    const route = this.#route;
+    return isGroup(route) ? route.groupId : route.tunnelId;
+  }
+
+  /** In a group its key: the order in which members come back after a restart does not matter. */
+  get owner(): string {
+    const route = this.#route;
+    return isGroup(route) ? `group ${route.keyHash}` : ownerKey(route.owner);
+  }
+
+  get host(): string {
+    return this.#visit.host;
+  }
+
+  get scheme(): 'http' | 'https' {
+    return this.#visit.scheme;
+  }
+
+  get address(): string {
+    return this.#visit.address;
+  }
+
+  /** Its own, as its client was told it; under another name, as with a wildcard, the one that the visitor came by. */
+  get publicUrl(): string {
+    const route = this.#route;
+    const { host, scheme, authority } = this.#visit;
+    const [tunnel] = isGroup(route) ? route.members() : [route];
+    const own = tunnel?.publicUrl ?? '';
+    return hostOfAuthority(own.slice(own.indexOf('//') + 2)) === host ? own : `${scheme}://${authority}`;
+  }
+}

@@ -1,0 +1,79 @@
+// A roll that is interrupted: sessions are cut in the middle of it, or the edge is killed there. Every member is back, and nobody was served
+// without the rules or by older ones than were in force.
+import { eventually, startRelay } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { askHttp } from '../http-tunnels.fixture.ts';
+import { it } from '../system-test.fixture.ts';
+import { RollingMember, RollVisitors, revisionOf } from './rolling-group.fixture.ts';
+
+const TIMEOUT_MS = 180_000;
+
+it('sessions cut in the middle of a roll: members that wait for their turn come back under the new policy', {
+  timeout: TIMEOUT_MS,
+}, async ({ harness }) => {
+  const stack = await harness.stack();
+  const reached: string[] = [];
+  const closed = (url: string): void => void reached.push(url);
+  const relays = [];
+  const members: RollingMember[] = [];
+  for (let n = 0; n < 3; n += 1) {
+    const relay = harness.use(await startRelay({ target: { port: stack.controlPort } }));
+    relays.push(relay);
+    const server = `127.0.0.1:${relay.port}`;
+    members.push(await RollingMember.start(harness, stack, { revision: 1, closed, server }));
+    await members[n]?.program.ready();
+  }
+  const [first, ...waiting] = members as [RollingMember, ...RollingMember[]];
+  const visitors = harness.use(new RollVisitors(await first.endpoint(), { floor: 1, mayFail: true }));
+  await visitors.more(5);
+  await first.roll(2);
+  visitors.floor = 2;
+  // All of them at once: the group itself is away for a moment, and whoever comes first begins it again.
+  for (let round = 1; round <= 3; round += 1) {
+    for (const relay of relays) relay.resetAll();
+    for (const { program } of members) {
+      expect(await program.waitFor('reconnected', { nth: round })).toMatchObject({ resumed: true });
+    }
+    await eventually(async () => expect(await stack.tunnels()).toHaveLength(3), { timeoutMs: 30_000 });
+    await visitors.more(5);
+  }
+  for (const member of waiting) await member.roll(2);
+  await visitors.more(5);
+  await visitors.close();
+  expect([visitors.problems, reached]).toEqual([[], []]);
+  for (const { program } of members) expect([program.exit, program.events('error')]).toEqual([null, []]);
+});
+
+it('the edge killed in the middle of a roll: no client ends, and nobody is served without a policy', {
+  timeout: TIMEOUT_MS,
+}, async ({ harness }) => {
+  const stack = await harness.stack({ fixedPorts: true });
+  const reached: string[] = [];
+  const closed = (url: string): void => void reached.push(url);
+  const members: RollingMember[] = [];
+  for (let n = 0; n < 3; n += 1) {
+    members.push(await RollingMember.start(harness, stack, { revision: 1, closed }));
+    await members[n]?.program.ready();
+  }
+  const [first, ...waiting] = members as [RollingMember, ...RollingMember[]];
+  const endpoint = await first.endpoint();
+  // An edge that starts anew knows nothing of what was: the older revision may be the first to come back.
+  const visitors = harness.use(new RollVisitors(endpoint, { floor: 1, mayFail: true }));
+  await visitors.more(5);
+  await first.roll(2);
+  await stack.kill();
+  await stack.start();
+  await eventually(async () => expect(revisionOf(await askHttp(endpoint))).toBe(2), { timeoutMs: 60_000 });
+  visitors.floor = 2;
+  await visitors.more(5);
+  // They may be back already, or be refused and try again: their turn comes now.
+  for (const member of waiting) {
+    member.write(2);
+    member.program.signal('SIGHUP');
+  }
+  await eventually(async () => expect(await stack.tunnels()).toHaveLength(3), { timeoutMs: 60_000 });
+  await visitors.more(5);
+  await visitors.close();
+  expect([visitors.problems, reached]).toEqual([[], []]);
+  for (const { program } of members) expect(program.exit).toBeNull();
+});

@@ -1,0 +1,92 @@
+// The policy of a running group changes member by member: no visitor notices, and nobody is served by an older one again.
+import { describe, expect } from 'vitest';
+import { askHttp, endpointOf, startWeb } from '../http-tunnels.fixture.ts';
+import { it } from '../system-test.fixture.ts';
+import { RollingMember, RollVisitors, revisionOf } from './rolling-group.fixture.ts';
+
+const ROLLS = 5;
+const TIMEOUT_MS = 120_000;
+
+describe.concurrent('a group under load', () => {
+  it('follows the highest revision in one step, five times, and no request fails or reaches a closed path', {
+    timeout: TIMEOUT_MS,
+  }, async ({ harness }) => {
+    const stack = await harness.stack();
+    const reached: string[] = [];
+    const closed = (url: string): void => void reached.push(url);
+    const members: RollingMember[] = [];
+    for (let n = 0; n < 3; n += 1) {
+      members.push(await RollingMember.start(harness, stack, { revision: 1, closed }));
+      await members[n]?.program.ready();
+    }
+    const [first] = members as [RollingMember, ...RollingMember[]];
+    const visitors = harness.use(new RollVisitors(await first.endpoint(), { floor: 1 }));
+    await visitors.more(10);
+    for (let revision = 2; revision <= ROLLS + 1; revision += 1) {
+      for (const member of members) {
+        await member.roll(revision);
+        // From the first answer on it is everybody's.
+        visitors.floor = revision;
+        await visitors.more(3);
+      }
+    }
+    await visitors.close();
+    expect([visitors.problems, reached]).toEqual([[], []]);
+    expect(visitors.seen).toEqual(new Set(Array.from({ length: ROLLS + 1 }, (_, at) => at + 1)));
+    for (const { program } of members) expect(program.events('error')).toEqual([]);
+    const tunnels = await stack.tunnels();
+    expect(tunnels.map((row) => (row as unknown as { policy: object }).policy)).toEqual(
+      members.map(() => expect.objectContaining({ rules: 2, revision: ROLLS + 1 })),
+    );
+  });
+
+  it('refuses a member that begins with an older one, which ends with the reason', async ({ harness }) => {
+    const stack = await harness.stack();
+    const closed = (): void => {};
+    const member = await RollingMember.start(harness, stack, { revision: 3, closed });
+    const endpoint = await member.endpoint();
+    const late = await RollingMember.start(harness, stack, { revision: 2, closed });
+    expect(await late.program.exitCode()).not.toBe(0);
+    const said = [...late.program.stdout, ...late.program.stderr].join('\n');
+    expect(said).toMatch(
+      /group policy does not match: the group has revision 3 \([0-9a-f]{8}\), this member brings revision 2 \([0-9a-f]{8}\)/,
+    );
+    expect(revisionOf(await askHttp(endpoint))).toBe(3);
+  });
+
+  it('runs its policy first when none of its members can serve', async ({ harness }) => {
+    const stack = await harness.stack();
+    const dead = await startWeb(() => {});
+    const { port } = dead;
+    await dead.close();
+    // Nobody is healthy: strangers are turned away all the same, and learn nothing of it.
+    const flags = ['--group', 'dead', '--group-key-env', 'GROUP_KEY', '--health', 'tcp', '--deny-cidr', '127.0.0.0/8'];
+    const where = ['--server', stack.control, '--token-file', stack.tokenFile];
+    const program = await harness.run(['http', String(port), '--json', ...where, ...flags], {
+      env: { GROUP_KEY: 'a key of its own' },
+    });
+    const { public_url } = await program.ready();
+    const answer = await askHttp(endpointOf(public_url));
+    expect([answer.status, answer.headers['x-tunnel-error']]).toEqual([403, 'POLICY_DENIED']);
+  });
+});
+
+it('each rule shows what it matched and answered, and what it answers is no request of a member', async ({ harness }) => {
+  const stack = await harness.stack();
+  const member = await RollingMember.start(harness, stack, { revision: 0, closed: () => {} });
+  const { tunnel_id } = await member.program.ready();
+  const policy = (await (await stack.api(`/api/tunnels/${tunnel_id}/policy`)).json()) as {
+    rules: { index: number; name: string; matched: number; answered: number }[];
+  };
+  expect(policy).toMatchObject({ revision: 0, login: null, operator_rules: 0 });
+  const endpoint = await member.endpoint();
+  await askHttp(endpoint);
+  await askHttp(endpoint, { path: '/closed/door' });
+  const shown = (await (await stack.api(`/api/tunnels/${tunnel_id}/policy`)).json()) as typeof policy;
+  expect(shown.rules.map(({ index, name, matched, answered }) => [index, name, matched, answered])).toEqual([
+    [1, 'says 0', 2, 0],
+    [2, 'closed', 1, 1],
+  ]);
+  // What a rule answered is no request of the member.
+  expect((await stack.tunnel(tunnel_id))?.request_count).toBe(1);
+});

@@ -1,0 +1,156 @@
+// A group of real clients whose policy rises by revision, and visitors who see under which one each answer was made.
+import { renameSync, writeFileSync } from 'node:fs';
+import { Agent } from 'node:http';
+import { join } from 'node:path';
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { type Answer, askHttp, endpointOf, type PublicEndpoint, startWeb } from '../http-tunnels.fixture.ts';
+import type { Stack } from '../stack.fixture.ts';
+import type { Harness } from '../system-test.fixture.ts';
+import type { TunnelProgram } from '../tunnel-program.fixture.ts';
+
+const GROUP = 'shop';
+/** What rules say of themselves in every answer, also in those they make. */
+const REVISION_HEADER = 'x-revision';
+
+export class RollingMember {
+  readonly program: TunnelProgram;
+  readonly #write: (revision: number) => void;
+
+  private constructor(program: TunnelProgram, write: (revision: number) => void) {
+    this.program = program;
+    this.#write = write;
+  }
+
+  /** `closed`: called for each request that reached the service although the rules deny it. */
+  static async start(
+    harness: Harness,
+    stack: Stack,
+    { revision, closed, server = stack.control }: { revision: number; closed: (url: string) => void; server?: string },
+  ): Promise<RollingMember> {
+    const service = harness.use(
+      await startWeb((request, response) => {
+        if (request.url?.startsWith('/closed') === true) closed(request.url);
+        request.resume().on('end', () => response.end('served'));
+      }),
+    );
+    const home = await harness.folder();
+    const file = join(home, 'tunnel.yml');
+    const write = (next: number): void => {
+      // Whole at once: half a file would be refused.
+      writeFileSync(`${file}.new`, configOf(stack, server, service.port, next));
+      renameSync(`${file}.new`, file);
+    };
+    write(revision);
+    const args = ['start', '--config', file, '--json', '--quiet', '--no-inspect'];
+    return new RollingMember(await harness.run(args, { home }), write);
+  }
+
+  /** Its file says so from now on; the running client does not know it yet. */
+  write(revision: number): void {
+    this.#write(revision);
+  }
+
+  /** Its client has read it anew, registered it and been answered. */
+  async roll(revision: number): Promise<void> {
+    const before = this.program.events('reloaded').length;
+    this.#write(revision);
+    this.program.signal('SIGHUP');
+    expect(await this.program.waitFor('reloaded', { nth: before + 1 })).toMatchObject({ changed: [GROUP] });
+  }
+
+  async endpoint(): Promise<PublicEndpoint> {
+    return endpointOf((await this.program.ready()).public_url);
+  }
+}
+
+const configOf = (stack: Stack, server: string, port: number, revision: number): string =>
+  `server: ${server}
+auth_token_file: ${stack.tokenFile}
+tunnels:
+  ${GROUP}:
+    proto: http
+    local_port: ${port}
+    group: ${GROUP}
+    group_key: a key that all members share
+    policy_revision: ${revision}
+    policy:
+      - name: says ${revision}
+        response_headers: { set: { ${REVISION_HEADER}: "${revision}" } }
+      - name: closed
+        match: { path: ["/closed/**"] }
+        deny: true
+`;
+
+export const revisionOf = ({ headers }: Answer): number => Number(headers[REVISION_HEADER] ?? Number.NaN);
+
+/** Visitors without a pause; every answer is looked at. */
+export class RollVisitors {
+  /** What must never be served again is below this. */
+  floor: number;
+  /** What went wrong, in words. */
+  readonly problems: string[] = [];
+  readonly seen = new Set<number>();
+  served = 0;
+  denied = 0;
+  readonly #endpoint: PublicEndpoint;
+  readonly #mayFail: boolean;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 8 });
+  readonly #loops: Promise<void>[];
+  #isOver = false;
+
+  /** `mayFail`: members and edges are being killed, so that some get no answer at all, or a page of the edge. */
+  constructor(endpoint: PublicEndpoint, options: { readonly floor: number; readonly mayFail?: boolean }) {
+    this.#endpoint = endpoint;
+    this.floor = options.floor;
+    this.#mayFail = options.mayFail ?? false;
+    this.#loops = Array.from({ length: 4 }, (_, at) => this.#loop(at));
+  }
+
+  async #loop(at: number): Promise<void> {
+    for (let n = at; !this.#isOver; n += 1) {
+      const isClosed = n % 4 === 0;
+      const { floor } = this;
+      try {
+        this.#judge(await this.#ask(isClosed ? '/closed/door' : '/'), isClosed, floor);
+      } catch (error) {
+        if (!this.#mayFail) this.problems.push(`no answer: ${(error as Error).message}`);
+      }
+    }
+  }
+
+  #ask(path: string): Promise<Answer> {
+    return askHttp(this.#endpoint, { path, agent: this.#agent });
+  }
+
+  #judge(answer: Answer, isClosed: boolean, floor: number): void {
+    const { status, text } = answer;
+    // Where nothing is served: the tunnel is not there, or none of its members is.
+    if (this.#mayFail && [404, 502, 503].includes(status)) return;
+    const revision = revisionOf(answer);
+    if (!(revision >= floor)) this.problems.push(`revision ${revision} after ${floor} was answered`);
+    this.seen.add(revision);
+    const isRight = isClosed ? status === 403 : status === 200 && text === 'served';
+    if (!isRight) this.problems.push(`${isClosed ? 'closed' : 'open'}: ${status} ${text.slice(0, 80)}`);
+    if (isClosed) this.denied += 1;
+    else this.served += 1;
+  }
+
+  /** So many more were served and turned away. */
+  async more(count: number): Promise<void> {
+    const [served, denied] = [this.served + count, this.denied + count];
+    await eventually(
+      () => {
+        expect(this.served).toBeGreaterThanOrEqual(served);
+        expect(this.denied).toBeGreaterThanOrEqual(denied);
+      },
+      { timeoutMs: 60_000 },
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#loops);
+    this.#agent.destroy();
+  }
+}
