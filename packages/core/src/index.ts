@@ -261,6 +261,8 @@ export {
   outcomeOf,
   hasOtherTarget,
   isUpdate,
+  hasOtherTarget,
+  isUpdate,
   planReload,
   type ReloadOutcome,
   type ReloadPlan,

@@ -2,7 +2,7 @@
 import { describe, expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from '../http-tunnels.fixture.ts';
 import { it } from '../system-test.fixture.ts';
-import { RollingMember, RollVisitors, revisionOf } from './rolling-group.fixture.ts';
+import { GROUPS_ON, RollingMember, RollVisitors, revisionOf } from './rolling-group.fixture.ts';
 
 const ROLLS = 5;
 const TIMEOUT_MS = 120_000;
@@ -11,7 +11,7 @@ describe.concurrent('a group under load', () => {
   it('follows the highest revision in one step, five times, and no request fails or reaches a closed path', {
     timeout: TIMEOUT_MS,
   }, async ({ harness }) => {
-    const stack = await harness.stack();
+    const stack = await harness.stack(GROUPS_ON);
     const reached: string[] = [];
     const closed = (url: string): void => void reached.push(url);
     const members: RollingMember[] = [];
@@ -41,7 +41,7 @@ describe.concurrent('a group under load', () => {
   });
 
   it('refuses a member that begins with an older one, which ends with the reason', async ({ harness }) => {
-    const stack = await harness.stack();
+    const stack = await harness.stack(GROUPS_ON);
     const closed = (): void => {};
     const member = await RollingMember.start(harness, stack, { revision: 3, closed });
     const endpoint = await member.endpoint();
@@ -55,7 +55,7 @@ describe.concurrent('a group under load', () => {
   });
 
   it('runs its policy first when none of its members can serve', async ({ harness }) => {
-    const stack = await harness.stack();
+    const stack = await harness.stack(GROUPS_ON);
     const dead = await startWeb(() => {});
     const { port } = dead;
     await dead.close();
@@ -71,8 +71,10 @@ describe.concurrent('a group under load', () => {
   });
 });
 
-it('each rule shows what it matched and answered, and what it answers is no request of a member', async ({ harness }) => {
-  const stack = await harness.stack();
+it('each rule shows what it matched and answered, and what it answers is no request of a member', async ({
+  harness,
+}) => {
+  const stack = await harness.stack(GROUPS_ON);
   const member = await RollingMember.start(harness, stack, { revision: 0, closed: () => {} });
   const { tunnel_id } = await member.program.ready();
   const policy = (await (await stack.api(`/api/tunnels/${tunnel_id}/policy`)).json()) as {

@@ -179,7 +179,12 @@ describe('a group', () => {
     expect(policyOf(group as never)).toMatchObject({ revision: 3, services: ['api'] });
     // The first one is where it was, and follows when its turn comes.
     const { client, tunnel } = first;
-    const refusal = await client.refused({ ...GROUP, tunnel_id: tunnel.tunnel_id, policy: deny(403), policy_revision: 2 });
+    const refusal = await client.refused({
+      ...GROUP,
+      tunnel_id: tunnel.tunnel_id,
+      policy: deny(403),
+      policy_revision: 2,
+    });
     const [had, brought] = [hashOf(deny(404), ['api']).slice(0, 8), short(deny(403))];
     expect(refusal.message).toBe(
       `group policy does not match: the group has revision 3 (${had}), this member brings revision 2 (${brought})`,

@@ -76,7 +76,8 @@ const rangeOf = (text: string): Range | null => {
   const isMapped = family === V4 && text.includes(':');
   const width = family === V4 ? 32n : 128n;
   let value = 0n;
-  for (let index = family === V4 ? 6 : 0; index < 8; index += 1) value = (value << 16n) | BigInt(groups[index] as number);
+  for (let index = family === V4 ? 6 : 0; index < 8; index += 1)
+    value = (value << 16n) | BigInt(groups[index] as number);
   const bits = slash === -1 ? width : BigInt(Number(text.slice(slash + 1)) - (isMapped ? 96 : 0));
   const hosts = (1n << (width - bits)) - 1n;
   return { family, first: value & ~hosts, last: value | hosts };

@@ -15,7 +15,15 @@ export interface Spelling {
 }
 
 const HIDDEN: Readonly<Record<string, readonly string[]>> = {
-  plain: ['/admin', '/admin/', '/admin/users', '/admin?x=1', '/admin/?x', '/admin?/../public/a', '/admin/users?next=/public/a'],
+  plain: [
+    '/admin',
+    '/admin/',
+    '/admin/users',
+    '/admin?x=1',
+    '/admin/?x',
+    '/admin?/../public/a',
+    '/admin/users?next=/public/a',
+  ],
   dots: [
     ...['/./admin', '/admin/.', '/admin/./users', '/x/../admin', '/../admin', '/../../admin', '/x/y/../../admin'],
     ...['/admin/x/..', '/public/../admin', '/public/./../admin', '/public/a/../../admin/users', '/x/../admin?y'],
@@ -29,28 +37,81 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
   ],
   encoded: [
     ...['/%61dmin', '/%61%64%6d%69%6e', '/%61%64%6D%69%6E/users', '/adm%69n', '/admi%6E?x', '/%2e/admin'],
-    ...['/x/%2e%2e/admin', '/x/%2E%2E/admin', '/x/.%2e/admin', '/x/%2e./admin', '/%2e%2e/admin', '/public/%2e%2e/admin'],
+    ...[
+      '/x/%2e%2e/admin',
+      '/x/%2E%2E/admin',
+      '/x/.%2e/admin',
+      '/x/%2e./admin',
+      '/%2e%2e/admin',
+      '/public/%2e%2e/admin',
+    ],
     ...['/admin/%2e', '/y/../admin/%2e%2e/x', '/public/%2e%2e/%61dmin/users'],
   ],
   separators: [
-    ...['/admin%2f', '/admin%2Fusers', '/%2fadmin', '/%2Fadmin%2F', '/x%2f..%2fadmin', '/x/..%2fadmin', '/x/%2e%2e%2fadmin'],
+    ...[
+      '/admin%2f',
+      '/admin%2Fusers',
+      '/%2fadmin',
+      '/%2Fadmin%2F',
+      '/x%2f..%2fadmin',
+      '/x/..%2fadmin',
+      '/x/%2e%2e%2fadmin',
+    ],
     ...['/public%2f..%2fadmin', '/public/..%2fadmin', '/public/..%2Fadmin/users', '/public/%2e%2e%2Fadmin'],
-    ...['/\\admin', '/x\\..\\admin', '/admin\\users', '/admin\\', '/x/..\\admin', '/public\\..\\admin', '/public/..\\admin'],
+    ...[
+      '/\\admin',
+      '/x\\..\\admin',
+      '/admin\\users',
+      '/admin\\',
+      '/x/..\\admin',
+      '/public\\..\\admin',
+      '/public/..\\admin',
+    ],
     ...['/%5cadmin', '/x%5c..%5cadmin', '/admin%5Cusers', '/public%5C..%5Cadmin', '/public/..%5cadmin', '/\\x/admin'],
   ],
   semicolons: [
-    ...['/admin;', '/admin;x=1', '/admin;x/users', '/admin/;x', '/;/admin', '/;x=1/admin', '/x/..;/admin', '/x/..;a=b/admin'],
-    ...['/public/..;/admin', '/public/;/../admin', '/public/..;x/admin/users', '/x/%2e%2e;/admin', '/public/%2e%2e;x/admin'],
+    ...[
+      '/admin;',
+      '/admin;x=1',
+      '/admin;x/users',
+      '/admin/;x',
+      '/;/admin',
+      '/;x=1/admin',
+      '/x/..;/admin',
+      '/x/..;a=b/admin',
+    ],
+    ...[
+      '/public/..;/admin',
+      '/public/;/../admin',
+      '/public/..;x/admin/users',
+      '/x/%2e%2e;/admin',
+      '/public/%2e%2e;x/admin',
+    ],
     ...['/admin%3b', '/admin%3Bx/users', '/x/..%3b/admin', '/public/..%3Bx/admin'],
   ],
   case: [
-    ...['/ADMIN', '/Admin', '/Admin/Users', '/aDmIn?x', '/%41DMIN', '/%41dmin/users', '/ADMIN;x', '/x/../ADMIN', '/ADMIN%2fusers'],
+    ...[
+      '/ADMIN',
+      '/Admin',
+      '/Admin/Users',
+      '/aDmIn?x',
+      '/%41DMIN',
+      '/%41dmin/users',
+      '/ADMIN;x',
+      '/x/../ADMIN',
+      '/ADMIN%2fusers',
+    ],
     ...['/public/../ADMIN', '/PUBLIC/..;/Admin', '/\\ADMIN'],
   ],
   mixed: [
     // Each is the admin part for a service that takes one of the two oddities for what it is, and the other for text.
     ...['/admin\\..%2f..%2fx/../users', '/admin;a/..%3b/../users', '/admin%5c..%2f..%2fx/../users'],
-    ...['/public/x\\..\\..\\admin/..%2fpublic', '/x/..%2f..%5cadmin;y', '/public/..;%2f..\\admin%3b', '/x/..;/%2e%2e%2f%41dmin'],
+    ...[
+      '/public/x\\..\\..\\admin/..%2fpublic',
+      '/x/..%2f..%5cadmin;y',
+      '/public/..;%2f..\\admin%3b',
+      '/x/..;/%2e%2e%2f%41dmin',
+    ],
   ],
 };
 
@@ -67,7 +128,15 @@ const PASSING: Readonly<Record<string, readonly string[]>> = {
   plain: ['/', '/x', '/administrator', '/admins/x', '/admin.html', '/adminx', '/x/admin', '/x/admin/users', '/-admin'],
   query: ['/?/admin', '/x?p=/admin', '/x?/../admin', '/?x=%2fadmin', '/x?;/admin', '/publi?c/admin'],
   // Decoded once, and never twice.
-  encoded: ['/%2561dmin', '/x/%252e%252e/admin', '/x%252fadmin', '/%25%36%31dmin', '/%c0%ae%c0%ae/admin', '/admin%', '/%00admin'],
+  encoded: [
+    '/%2561dmin',
+    '/x/%252e%252e/admin',
+    '/x%252fadmin',
+    '/%25%36%31dmin',
+    '/%c0%ae%c0%ae/admin',
+    '/admin%',
+    '/%00admin',
+  ],
   // Of GitLab, of npm, of Matrix, and of a program that names a file of Windows.
   separators: [
     ...['/api/v4/projects/group%2Fsub%2Fproject/repository', '/@scope%2fname', '/_matrix/client/v3/rooms/!a:b.c/x%2Fy'],
@@ -78,7 +147,15 @@ const PASSING: Readonly<Record<string, readonly string[]>> = {
 };
 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  plain: ['/public', '/public/', '/public/a', '/public/a?next=/admin', '/public/admin', '/public?/../admin', '/publi%63/a'],
+  plain: [
+    '/public',
+    '/public/',
+    '/public/a',
+    '/public/a?next=/admin',
+    '/public/admin',
+    '/public?/../admin',
+    '/publi%63/a',
+  ],
   dots: ['/public/./a', '/public/a/../b', '/public/.well-known/x', '/public/a/..b'],
   empty: ['/public//a', '/public///'],
   encoded: ['/public/a%20b', '/public/caf%C3%A9', '/public/100%25', '/public/%2561dmin'],

@@ -54,7 +54,25 @@ describe('readings of a path', () => {
   });
 
   const piece = fc.constantFrom(
-    ...['/', '/', '/', '\\', '%2f', '%5C', ';', '%3b', '.', '..', '%2e', '%2E.', 'admin', 'public', 'ADMIN', 'x', '%61dmin'],
+    ...[
+      '/',
+      '/',
+      '/',
+      '\\',
+      '%2f',
+      '%5C',
+      ';',
+      '%3b',
+      '.',
+      '..',
+      '%2e',
+      '%2E.',
+      'admin',
+      'public',
+      'ADMIN',
+      'x',
+      '%61dmin',
+    ],
     ...['?', '%', '%25', ';x', '/..', '/../', '/admin', '/public', '//'],
   );
   const path = fc.array(piece, { maxLength: 12 }).map((pieces) => `/${pieces.join('')}`);
@@ -106,7 +124,8 @@ describe('readings of a path', () => {
   const seenBy = (text: string, how: Service): string => {
     let path_ = text.split('?')[0]!;
     if (how.isBase && /^\/[/\\]/.test(path_)) path_ = `/${path_.replace(/^[/\\]+[^/\\]*[/\\]?/, '')}`;
-    for (const separator of how.separators) path_ = path_.split(new RegExp(separator.replace('\\', '\\\\'), 'i')).join('/');
+    for (const separator of how.separators)
+      path_ = path_.split(new RegExp(separator.replace('\\', '\\\\'), 'i')).join('/');
     let segments = path_.split('/').slice(1);
     for (const cut of how.cuts) segments = segments.map((segment) => segment.split(new RegExp(cut, 'i'))[0]!);
     if (how.areEmptyFirst) segments = segments.filter((segment) => segment !== '');
@@ -117,7 +136,11 @@ describe('readings of a path', () => {
       else if (name === '..') found.pop();
     }
     const joined = found.filter((segment) => segment !== '').join('/');
-    const decoded = how.decodes ? joined.replaceAll(/%(?!2f|5c)([0-7][0-9a-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex as string, 16))) : joined;
+    const decoded = how.decodes
+      ? joined.replaceAll(/%(?!2f|5c)([0-7][0-9a-f])/gi, (_, hex) =>
+          String.fromCharCode(Number.parseInt(hex as string, 16)),
+        )
+      : joined;
     return `/${how.folds ? decoded.toLowerCase() : decoded}`;
   };
 

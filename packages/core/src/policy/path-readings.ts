@@ -163,7 +163,10 @@ const findDots = (path: string, found: Set<Doubt>): void => {
 const oddReadings = (path: string): PathReadings => {
   const doubts = doubtsOf(path);
   const forms = 2 ** doubts.length;
-  if (forms > CORE_LIMITS.POLICY_READINGS_MAX || (forms > 2 && forms * path.length > CORE_LIMITS.POLICY_READINGS_MAX_CHARS))
+  if (
+    forms > CORE_LIMITS.POLICY_READINGS_MAX ||
+    (forms > 2 && forms * path.length > CORE_LIMITS.POLICY_READINGS_MAX_CHARS)
+  )
     return new PathReadings(formOf(path, new Set()), NONE, UNCLEAR);
   const texts = new Set<string>();
   for (let bits = 0; bits < forms; bits += 1) {

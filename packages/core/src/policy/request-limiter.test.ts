@@ -45,7 +45,9 @@ describe('a limiter', () => {
   it('thirds of a second are exact: the whole burst, and not one more', () => {
     const { limiter } = limiterOf();
     const rates = { requests: 3, perSecs: 1, burst: 1000 };
-    const allowed = Array.from({ length: 1100 }, () => limiter.take('a', rates, NOW + 12_345)).filter((wait) => wait === null);
+    const allowed = Array.from({ length: 1100 }, () => limiter.take('a', rates, NOW + 12_345)).filter(
+      (wait) => wait === null,
+    );
     expect(allowed).toHaveLength(1000);
   });
 
@@ -54,10 +56,13 @@ describe('a limiter', () => {
     perSecs: fc.constantFrom(1, 7, 60),
     burst: fc.integer({ min: 1, max: 20 }),
   });
-  const calls = fc.array(fc.record({ key: fc.constantFrom(...'abcdefg'), waitMs: fc.constantFrom(0, 0, 0, 1, 20, 300, 5000) }), {
-    minLength: 1,
-    maxLength: 120,
-  });
+  const calls = fc.array(
+    fc.record({ key: fc.constantFrom(...'abcdefg'), waitMs: fc.constantFrom(0, 0, 0, 1, 20, 300, 5000) }),
+    {
+      minLength: 1,
+      maxLength: 120,
+    },
+  );
 
   it('of no key more than burst and rate allow come in any window, whether there is room for it or not', () => {
     fc.assert(
@@ -87,7 +92,8 @@ describe('a limiter', () => {
       fc.property(rates, fc.integer({ min: 1, max: 100 }), (rate, count) => {
         const { limiter } = limiterOf();
         const everyMs = Math.ceil((rate.perSecs * 1000) / rate.requests);
-        for (let index = 0; index < count; index += 1) expect(limiter.take('a', rate, NOW + index * everyMs)).toBeNull();
+        for (let index = 0; index < count; index += 1)
+          expect(limiter.take('a', rate, NOW + index * everyMs)).toBeNull();
       }),
       { numRuns: 300 },
     );
@@ -123,7 +129,11 @@ describe('a full table', () => {
     const { limiter } = limiterOf(1);
     const one = { requests: 1, perSecs: 10, burst: 2 };
     limiter.take('first', one, NOW);
-    expect([limiter.take('a', one, NOW), limiter.take('a', one, NOW), limiter.take('a', one, NOW)]).toEqual([null, null, 10]);
+    expect([limiter.take('a', one, NOW), limiter.take('a', one, NOW), limiter.take('a', one, NOW)]).toEqual([
+      null,
+      null,
+      10,
+    ]);
     // `first` has its request back, and gives way.
     expect([limiter.take('a', one, NOW + 10_000), limiter.take('a', one, NOW + 10_000)]).toEqual([null, 10]);
   });
@@ -155,7 +165,8 @@ describe('a full table', () => {
     const budget = new LimiterBudget();
     const limiters = Array.from({ length: 7 }, () => new RequestLimiter(budget));
     for (const limiter of limiters)
-      for (let index = 0; index < 3000; index += 1) limiter.take(`key ${index}`, TEN_A_MINUTE, NOW + (index % 2) * 60_000);
+      for (let index = 0; index < 3000; index += 1)
+        limiter.take(`key ${index}`, TEN_A_MINUTE, NOW + (index % 2) * 60_000);
     expect(budget.size).toBe(21_000);
     const before = budget.size;
     budget.sweep(NOW + 60_000);
@@ -175,7 +186,9 @@ describe('the key of a request', () => {
 
   it('by address: an IPv6 one by its /64', () => {
     expect(keyOf('address')).toBe('192.0.2.1');
-    expect(keyOf('address', { address: '2001:db8:1:2:3::4' })).toBe(keyOf('address', { address: '2001:db8:1:2:ffff::' }));
+    expect(keyOf('address', { address: '2001:db8:1:2:3::4' })).toBe(
+      keyOf('address', { address: '2001:db8:1:2:ffff::' }),
+    );
     expect(keyOf('address', { address: '2001:db8:1:2::1' })).not.toBe(keyOf('address', { address: '2001:db8:1:3::1' }));
   });
 

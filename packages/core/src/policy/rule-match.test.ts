@@ -124,7 +124,10 @@ describe('readings of the path', () => {
     expect([matches({ path: globs }, true, line), matches({ path: globs }, false, line)]).toEqual([true, false]);
     const long: Headers = [['x', 'a'.repeat(30_000)]];
     const header = { x: Array.from({ length: 100 }, (_, index) => `*b${index}*c*`) };
-    expect([matches({ header }, true, 'GET /', long), matches({ header }, false, 'GET /', long)]).toEqual([true, false]);
+    expect([matches({ header }, true, 'GET /', long), matches({ header }, false, 'GET /', long)]).toEqual([
+      true,
+      false,
+    ]);
     expect(performance.now() - begun).toBeLessThan(1000);
   });
 });
