@@ -1,5 +1,5 @@
 // `verify_webhook` in both forms: whose signatures, with which secrets.
-import * as z from 'zod';
+import type * as z from 'zod';
 import { CORE_LIMITS } from '../limits.ts';
 import { WEBHOOK_PROVIDERS } from './policy.ts';
 import { variableName } from './policy-auth.ts';
