@@ -20,7 +20,10 @@ const request = {
   address: '203.0.113.7',
   headers: partFieldsOf([
     ['host', 'web.localhost:8000'],
-    ['user-agent', 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36'],
+    [
+      'user-agent',
+      'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36',
+    ],
     ['accept', 'text/html,application/xhtml+xml,*/*;q=0.8'],
     ['accept-language', 'en-US,en;q=0.9'],
     ['cookie', 'sid=abcdef0123456789abcdef0123456789'],
@@ -61,7 +64,10 @@ export const policyMatch = [
   { name: 'policy: the readings of an ordinary path', run: repeating(() => readingsOf(request.path)) },
   { name: 'policy: the readings of a path with %2F', run: repeating(() => readingsOf('/api/v4/projects/a%2Fb/raw')) },
   { name: 'policy: the readings of a hostile path', run: repeating(() => readingsOf('/x/..;/%2e%2e%2fadmin')) },
-  { name: 'policy: an IPv4 address in 1,000 networks', run: repeating((done) => networks.has(addresses[done % 10_000])) },
+  {
+    name: 'policy: an IPv4 address in 1,000 networks',
+    run: repeating((done) => networks.has(addresses[done % 10_000])),
+  },
   { name: 'policy: an IPv6 address in 1,000 networks', run: repeating(() => networks.has('2001:db8:1f3:2::17')) },
   {
     name: 'policy: the limiter, one of 10,000 known keys',

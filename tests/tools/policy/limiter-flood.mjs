@@ -134,7 +134,8 @@ function watchNeighbour(port, host) {
 }
 
 /** The largest number of keys that the metric had. */
-const keysHeld = async (edge) => [...(await edge.series('tunnel_policy_limiter_keys')).values()].reduce((a, b) => a + b, 0);
+const keysHeld = async (edge) =>
+  [...(await edge.series('tunnel_policy_limiter_keys')).values()].reduce((a, b) => a + b, 0);
 
 const heldMb = async (edge) => (await edge.memory()).heldBytes / MB;
 
@@ -192,7 +193,10 @@ await runScript(
     const room = Math.min(keys, KEYS_PER_RULE - 2);
     const addresses = await flood(port, keys, addressHead);
     say(`${keys} addresses: ${JSON.stringify(addresses)}`);
-    check(isWithin(addresses[200], room), `${addresses[200]} of ${keys} new addresses pass: one each while there is room`);
+    check(
+      isWithin(addresses[200], room),
+      `${addresses[200]} of ${keys} new addresses pass: one each while there is room`,
+    );
     const headers = await flood(port, keys, headerHead);
     say(`${keys} values of a header: ${JSON.stringify(headers)}`);
     check(isWithin(headers[200], room), `${headers[200]} of ${keys} new values pass`);
@@ -210,7 +214,10 @@ await runScript(
     check(growth < GROWTH_MAX_MB, `the edge holds ${growth.toFixed(1)} MB more than before`);
     check(worstTurn <= TURN_MAX_MS, `the longest turn took ${worstTurn.toFixed(1)} ms of CPU`);
     const p99 = times[Math.floor(times.length * 0.99)];
-    check(times.length > 0 && Number.isFinite(times.at(-1)), `a neighbour got all ${times.length} answers, p99 ${p99?.toFixed(1)} ms`);
+    check(
+      times.length > 0 && Number.isFinite(times.at(-1)),
+      `a neighbour got all ${times.length} answers, p99 ${p99?.toFixed(1)} ms`,
+    );
     await client.stop();
     await edge.close();
     return `${3 * keys} requests of ${2 * keys} keys: ${held} keys held, ${growth.toFixed(1)} MB, longest turn ${worstTurn.toFixed(1)} ms`;

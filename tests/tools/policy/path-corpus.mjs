@@ -129,7 +129,10 @@ await runScript(
     for (const service of services) {
       const host = client.hostOf(`auth-${service.name}`);
       const { status, body } = await askHttp1(edge.httpPort, host, '/admin', { 'x-tunnel-token': TOKEN });
-      check(status === 200 && JSON.parse(body).part === 'admin', `${service.name} has an admin part, for those with the token`);
+      check(
+        status === 200 && JSON.parse(body).part === 'admin',
+        `${service.name} has an admin part, for those with the token`,
+      );
       service.visits.length = 0;
     }
     for (const [kind, policy] of Object.entries(POLICIES)) {

@@ -76,12 +76,12 @@ describe('a glob of paths', () => {
           .replace(/(.)\/$/, '$1');
         expect(matches(pattern, path)).toBe(naive(simple, path, 'path'));
       }),
-      { numRuns: 20_000 },
+      { numRuns: 5000 },
     );
   });
 
   it('in lower case it matches the lower case of whatever it matched', () => {
-    const word = fc.array(fc.constantFrom('A', 'b', 'É', 'Σ', 'ß', 'İ', 'K', '/'), { maxLength: 5 });
+    const word = fc.array(fc.constantFrom('A', 'b', 'É', 'Σ', 'ß', 'İ', 'K'), { maxLength: 5 });
     fc.assert(
       fc.property(word, word, word, (before, inside, after) => {
         const glob = `/${before.join('')}**${after.join('')}`;
@@ -125,7 +125,7 @@ describe('a glob of values', () => {
       fc.property(letters(['*', '*']), letters([]), (glob, text) => {
         expect(compileGlob(glob, 'value')(text)).toBe(naive(glob, text, 'value'));
       }),
-      { numRuns: 10_000 },
+      { numRuns: 3000 },
     );
   });
 });
@@ -141,9 +141,14 @@ describe('a glob that could never match is refused', () => {
     ['/a/../b', 'a path is matched with its . and .. resolved: leave them out'],
     ['/./a', 'a path is matched with its . and .. resolved: leave them out'],
     ['/a\nb', 'a glob has no control characters'],
-    [`/${'a'.repeat(1024)}`, 'a glob has at most 1024 characters'],
     [`/${'*a'.repeat(17)}`, 'a glob has at most 16 wildcards'],
   ])('%j: %s', (glob, problem) => {
     expect(problemOfGlob(glob, 'path')).toBe(problem);
+  });
+
+  it('of paths and of values, when it is too long', () => {
+    const glob = `/${'a'.repeat(1024)}`;
+    expect(problemOfGlob(glob, 'path')).toBe('a glob has at most 1024 characters');
+    expect(problemOfGlob(glob, 'value')).toBe('a glob has at most 1024 characters');
   });
 });

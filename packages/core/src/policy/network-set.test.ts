@@ -42,11 +42,12 @@ const isCompatible = (text: string): boolean => /^::\d+\./.test(text);
 describe('a set of networks', () => {
   it('has what one of its networks has', () => {
     fc.assert(
-      fc.property(fc.array(network, { maxLength: 8 }), address, (networks, visitor) => {
+      fc.property(fc.array(network, { maxLength: 8 }), address, (written, visitor) => {
         fc.pre(!isCompatible(visitor));
+        const networks = written.filter((one) => problemOfNetwork(one) === null);
         expect(new NetworkSet(networks).has(visitor)).toBe(networks.some((one) => isIn(one, visitor)));
       }),
-      { numRuns: 10_000 },
+      { numRuns: 3000 },
     );
   });
 
@@ -138,7 +139,7 @@ describe('a network as it is written', () => {
         if (isGood) expect(isAddress).toBe(true);
         if (isAddress && bits === undefined && !base.includes('.')) expect(isGood).toBe(true);
       }),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     );
   });
 });

@@ -83,7 +83,7 @@ describe('a limiter', () => {
           });
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: 500 },
     );
   });
 
@@ -95,7 +95,7 @@ describe('a limiter', () => {
         for (let index = 0; index < count; index += 1)
           expect(limiter.take('a', rate, NOW + index * everyMs)).toBeNull();
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 });
@@ -138,6 +138,14 @@ describe('a full table', () => {
     expect([limiter.take('a', one, NOW + 10_000), limiter.take('a', one, NOW + 10_000)]).toEqual([null, 10]);
   });
 
+  it('is idle once nothing is held against anybody: not while the shared bucket is', () => {
+    const { limiter } = limiterOf(1);
+    expect(limiter.isIdle(NOW)).toBe(true);
+    for (const key of ['a', 'b', 'c', 'd']) limiter.take(key, TEN_A_MINUTE, NOW);
+    limiter.sweep(NOW + 6000);
+    expect([limiter.size, limiter.isIdle(NOW + 6000), limiter.isIdle(NOW + 18_000)]).toEqual([0, false, true]);
+  });
+
   it('the bound of the edge holds for all limiters together, and closing one makes room', () => {
     const budget = new LimiterBudget(20);
     const [one, other] = [new RequestLimiter(budget, 15), new RequestLimiter(budget, 15)] as const;
@@ -149,7 +157,7 @@ describe('a full table', () => {
     const kept = other.size;
     one.close();
     expect(budget.size).toBe(kept);
-    for (let index = 0; index < 50; index += 1) other.take(`key ${index}`, TEN_A_MINUTE, NOW);
+    for (let index = 0; index < 50; index += 1) other.take(`key ${index}`, TEN_A_MINUTE, NOW + 60_000);
     expect([other.size, budget.size]).toEqual([15, 15]);
   });
 

@@ -86,6 +86,11 @@ export class RequestLimiter {
     return this.#times.size;
   }
 
+  /** Nothing would be lost with it: no key, and the shared bucket is whole again. */
+  isIdle(nowMs: number): boolean {
+    return this.#times.size === 0 && this.#sharedTime <= (nowMs - (this.#epochMs ?? nowMs)) * this.#parts;
+  }
+
   /** null: go on, and it is counted. Else the whole seconds after which one may come, and nothing is counted. */
   take(key: string, { requests, perSecs, burst }: LimiterRates, nowMs: number): number | null {
     this.#epochMs ??= nowMs;

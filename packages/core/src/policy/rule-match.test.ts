@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PartField } from '../http1/fields.ts';
 import { RequestReadings } from './path-readings.ts';
-import type { Match } from './policy.ts';
-import { ACTION_NAMES } from './policy.ts';
+import { ACTION_NAMES, type Match } from './policy.ts';
 import { compileMatch, restricts } from './rule-match.ts';
 
 type Headers = readonly (readonly [name: string, value: string])[];
