@@ -5,7 +5,8 @@ import { CORE_LIMITS } from '../limits.ts';
 export type Scheme = 'http' | 'https';
 
 /** Over https no sibling of the domain can set a cookie of this name (`__Host-`): there no other name counts. */
-export const loginCookieName = (scheme: Scheme): string => (scheme === 'https' ? '__Host-tunnel_login' : 'tunnel_login');
+export const loginCookieName = (scheme: Scheme): string =>
+  scheme === 'https' ? '__Host-tunnel_login' : 'tunnel_login';
 
 /** Of one login under way; `id` has 8 hex digits. */
 const pendingCookieName = (scheme: Scheme, id: string): string => `${loginCookieName(scheme)}_${id}`;

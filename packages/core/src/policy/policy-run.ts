@@ -4,10 +4,10 @@ import { Fault } from '@tunnel/errors';
 import { AuthRun, type AuthStep, type SessionHolder } from './auth-run.ts';
 import type { CompiledAction, CompiledPolicy, CompiledRule, HeaderTemplates } from './compile.ts';
 import { corsNote, isPreflight, preflightResponse } from './cors.ts';
-import { cookieForService } from './login-cookies.ts';
 import { limiterKeyOf } from './limiter-key.ts';
-import { isAnswerTo } from './need-events.ts';
+import { cookieForService } from './login-cookies.ts';
 import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
+import { isAnswerTo } from './need-events.ts';
 import { RequestReadings } from './path-readings.ts';
 import { headerValue, redirectTarget } from './placeholders.ts';
 import { answerOfFault, faultAnswer, isAnswer, redirectAnswer, setsEdgeCookie } from './policy-answers.ts';
@@ -26,7 +26,7 @@ import type {
   ResponseNote,
   RuleRef,
 } from './policy-step.ts';
-import { ChangeDraft, guardedIn } from './request-changes.ts';
+import { ChangeDraft, type FieldChanges, guardedIn } from './request-changes.ts';
 import { type PathPrefixes, rewrittenPath } from './rewrite-path.ts';
 import { type WebhookCheck, webhookCheck } from './webhook-signatures.ts';
 
@@ -182,10 +182,10 @@ export class Run implements PolicyState, SessionHolder {
         this.#change().service = action.service;
         return this.#goOn(rule, `to the service ${action.service}`);
       case 'request_headers':
-        this.#changeRequest(action.changes);
+        this.#change().change(action.constant ?? this.#filled(action.changes));
         return this.#goOn(rule, 'changes headers of the request');
       case 'response_headers':
-        this.#note(action.note ?? this.#headersNote(action.changes));
+        this.#note(action.note ?? { kind: 'headers', ...this.#filled(action.changes) });
         return this.#goOn(rule, 'changes headers of the answer');
       case 'cors':
         if (isPreflight(this.#request)) {
@@ -280,17 +280,10 @@ export class Run implements PolicyState, SessionHolder {
     return this.#goOn(rule, `asks for ${path}`);
   }
 
-  #changeRequest({ set, add, remove }: HeaderTemplates): void {
-    const draft = this.#change();
-    for (const name of remove) draft.remove(name);
-    for (const [name, value] of set) draft.set(name, headerValue(value, this.#request, this.#user));
-    for (const [name, value] of add) draft.add(name, headerValue(value, this.#request, this.#user));
-  }
-
-  #headersNote({ set, add, remove }: HeaderTemplates): ResponseNote {
+  #filled({ set, add, remove }: HeaderTemplates): FieldChanges {
     const fill = (pairs: HeaderTemplates['set']): HeaderPair[] =>
       pairs.map(([name, value]): HeaderPair => [name, headerValue(value, this.#request, this.#user)]);
-    return { kind: 'headers', set: fill(set), add: fill(add), remove };
+    return { remove, set: fill(set), add: fill(add) };
   }
 
   /** null: not known yet. */
