@@ -44,7 +44,8 @@ class Stage {
 it('the hash is scrypt of these parameters and no other, compared whole', async () => {
   const salt = Buffer.from('0123456789abcdef');
   const derived = scryptSync('pässword', salt, 32, { N: 2 ** 14, r: 8, p: 1 });
-  const line = (cost: string): string => `$scrypt$${cost}$${salt.toString('base64').replace(/=/g, '')}$${derived.toString('base64').replace(/=/g, '')}`;
+  const line = (cost: string): string =>
+    `$scrypt$${cost}$${salt.toString('base64').replace(/=/g, '')}$${derived.toString('base64').replace(/=/g, '')}`;
   expect(await isPassword('pässword', line('ln=14,r=8,p=1'))).toBe(true);
   expect(await isPassword('password', line('ln=14,r=8,p=1'))).toBe(false);
   expect(await isPassword('pässword', line('ln=4,r=8,p=1'))).toBe(false);
@@ -120,7 +121,9 @@ it('after ten wrong ones an address is checked no more for a minute at this tunn
 it('addresses of one IPv6 network are one', async () => {
   const stage = new Stage('open');
   for (let at = 0; at < 10; at += 1) await stage.perform('wrong', { address: `2001:db8::${at}` });
-  expect(stage.perform('open', { address: '2001:db8::ffff' })).toMatchObject({ fault: { code: 'POLICY_RATE_LIMITED' } });
+  expect(stage.perform('open', { address: '2001:db8::ffff' })).toMatchObject({
+    fault: { code: 'POLICY_RATE_LIMITED' },
+  });
 });
 
 it('guesses that are sent all at once are no more than ten', async () => {
@@ -162,7 +165,10 @@ it('a visitor that leaves gives up its turn, and is blamed for nothing', async (
 });
 
 it('a thread pool without memory lets nobody in, and counts nobody as a guesser', async () => {
-  const checks = new PasswordChecks({ clock: new FakeClock(), check: () => Promise.reject(new Error('out of memory')) });
+  const checks = new PasswordChecks({
+    clock: new FakeClock(),
+    check: () => Promise.reject(new Error('out of memory')),
+  });
   for (let at = 0; at < 20; at += 1) {
     const event = await checks.perform(needOf(`p${at}`), ABOUT, forever);
     expect(event).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY' } });

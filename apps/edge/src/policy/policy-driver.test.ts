@@ -23,7 +23,9 @@ let provider: OddProvider | undefined;
 
 beforeEach(() => {
   clock = new FakeClock();
-  driver = driverOf(clock, { checkPassword: (password, hash) => Promise.resolve(password === 'open' && hash !== null) });
+  driver = driverOf(clock, {
+    checkPassword: (password, hash) => Promise.resolve(password === 'open' && hash !== null),
+  });
 });
 
 afterEach(async () => {

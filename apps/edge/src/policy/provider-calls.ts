@@ -7,7 +7,16 @@ import { EDGE_LIMITS } from '../limits.ts';
 /** Whose URL it is: a tenant's, or one that the operator has written into server.toml. */
 export type ProviderTrust = 'tenant' | 'operator';
 
-export const PROVIDER_RESULTS = ['ok', 'status', 'refused', 'unresolved', 'timeout', 'too_long', 'failed', 'busy'] as const;
+export const PROVIDER_RESULTS = [
+  'ok',
+  'status',
+  'refused',
+  'unresolved',
+  'timeout',
+  'too_long',
+  'failed',
+  'busy',
+] as const;
 
 export type ProviderResult = (typeof PROVIDER_RESULTS)[number];
 
@@ -57,7 +66,10 @@ interface Lane {
 }
 
 export class ProviderCalls {
-  readonly results = Object.fromEntries(PROVIDER_RESULTS.map((result) => [result, 0])) as Record<ProviderResult, number>;
+  readonly results = Object.fromEntries(PROVIDER_RESULTS.map((result) => [result, 0])) as Record<
+    ProviderResult,
+    number
+  >;
   readonly #clock: Clock;
   readonly #allowPrivate: boolean;
   readonly #fetches: Readonly<Record<ProviderTrust, GuardedFetch>>;

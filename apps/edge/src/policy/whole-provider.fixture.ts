@@ -25,12 +25,18 @@ export class WholeProvider {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const whole = new WholeProvider(server);
-    const { privateKey } = await generateKeyPair('RS256', { extractable: true });
+    const { privateKey } = await generateKeyPair('ES256', { extractable: true });
     const provider = new Provider(whole.issuer, {
       clients: [
-        { client_id: whole.clientId, client_secret: whole.clientSecret, redirect_uris: redirectUris, grant_types: ['authorization_code'] },
+        {
+          client_id: whole.clientId,
+          client_secret: whole.clientSecret,
+          redirect_uris: redirectUris,
+          grant_types: ['authorization_code'],
+        },
       ],
-      jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid: 'first' }] },
+      jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'ES256', use: 'sig', kid: 'first' }] },
+      clientDefaults: { id_token_signed_response_alg: 'ES256' },
       cookies: { keys: [randomBytes(16).toString('hex')] },
       claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
       pkce: { required: () => true },
@@ -51,7 +57,11 @@ export class WholeProvider {
     for (let step = 0; step < STEPS_MAX; step += 1) {
       const cookie = [...cookies].map((pair) => pair.join('=')).join('; ');
       const sent: RequestInit = form === null ? {} : { method: 'POST', body: form.toString() };
-      const response = await fetch(next, { ...sent, redirect: 'manual', headers: { ...(form === null ? {} : FORM), cookie } });
+      const response = await fetch(next, {
+        ...sent,
+        redirect: 'manual',
+        headers: { ...(form === null ? {} : FORM), cookie },
+      });
       for (const line of response.headers.getSetCookie()) {
         const [, key = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
         cookies.set(key, value);

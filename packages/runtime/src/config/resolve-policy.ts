@@ -60,7 +60,8 @@ const resolveRule = (rule: Table, index: number, at: PolicyOutline, passwords: P
   const auth = tableOf(rule['auth']);
   if (auth !== null) return { ...rule, auth: resolveAuth(auth, [...path, 'auth'], index, at, passwords) };
   const webhook = tableOf(rule['verify_webhook']);
-  if (webhook !== null) return { ...rule, verify_webhook: resolveWebhook(webhook, [...path, 'verify_webhook'], source) };
+  if (webhook !== null)
+    return { ...rule, verify_webhook: resolveWebhook(webhook, [...path, 'verify_webhook'], source) };
   for (const action of ['respond', 'error_page'] as const) {
     const page = tableOf(rule[action]);
     if (page !== null) return { ...rule, [action]: resolvePage(page, [...path, action], at) };
