@@ -138,6 +138,8 @@ export class CodeFlow {
         const fields = answer.contentType === '' ? {} : { 'content-type': answer.contentType };
         return new Response(new Uint8Array(answer.body), { status: answer.status, headers: fields });
       },
+      // Marked so that nobody uses it by chance: http is for where private addresses are allowed, and for the operator's own.
+      // oxlint-disable-next-line typescript/no-deprecated
       [oauth.allowInsecureRequests]: calls.mayBePlain(ref.trust),
     };
   }

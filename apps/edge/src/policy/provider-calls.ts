@@ -1,5 +1,6 @@
 // Calls to providers of logins and of keys: by the guarded fetch, bounded in time, bytes and number. Tenants name these URLs; what comes
 // back of a failure is its kind, never a body.
+import { setMaxListeners } from 'node:events';
 import { problemOfAddress } from '@tunnel/core';
 import { type Clock, createGuardedFetch, type GuardedFetch, type NameLookup } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -78,6 +79,8 @@ export class ProviderCalls {
   #running = 0;
 
   constructor({ clock, allowPrivate, lookup, ca }: ProviderCallsDeps) {
+    // One listener a call.
+    setMaxListeners(EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX, this.#closed.signal);
     this.#clock = clock;
     this.#allowPrivate = allowPrivate;
     const fetchOf = (isPrivateAllowed: boolean): GuardedFetch =>

@@ -178,7 +178,8 @@ const resolveToken = (written: Table, path: PolicyPath, { source, bounds }: Poli
   const { POLICY_TOKEN_MIN_CHARS: least, POLICY_TOKEN_MAX_CHARS: most } = bounds;
   const plain = token.reveal();
   if (!/^[!-~]+$/.test(plain) || plain.length < least || plain.length > most) {
-    const key = text === undefined ? (file === undefined ? 'token_env' : 'token_file') : 'token';
+    const [key = 'token'] =
+      Object.entries({ token_file: file, token_env: variable }).find(([, one]) => one !== undefined) ?? [];
     const got = /^[!-~]*$/.test(plain) ? `one of ${plain.length}` : 'another one';
     throw source.refuse([...path, key], `a token of ${least} to ${most} visible ASCII characters`, got);
   }
