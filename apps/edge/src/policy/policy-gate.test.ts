@@ -9,7 +9,12 @@ import type { DecidedRequest, PolicyGate, PolicyInForce } from './policy-gate.ts
 import { VisitAbout } from './visit-about.ts';
 
 const routeWith = (policy: PolicyHolder): Route =>
-  ({ tunnelId: 'tun_1', owner: { kind: 'operator' }, publicUrl: 'http://web.edge.test:8000', policy }) as unknown as Route;
+  ({
+    tunnelId: 'tun_1',
+    owner: { kind: 'operator' },
+    publicUrl: 'http://web.edge.test:8000',
+    policy,
+  }) as unknown as Route;
 
 const field = (name: string, value: string): PolicyRequest['headers'][number] => ({
   ...{ role: 'ordinary', name, lower: name.toLowerCase(), value, nameLength: name.length },

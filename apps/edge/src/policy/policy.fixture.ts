@@ -46,8 +46,7 @@ export const testGate = ({ operator, perform = neverAsked }: TestGateOptions = {
   return new PolicyGate({
     operator: operator === undefined ? null : compilePolicy({ login: null, rules: operator }, NODE_DIGESTS, 'operator'),
     driver: {
-      perform: (need, about, signal) =>
-        need.kind === 'take-token' ? take(need, about) : perform(need, about, signal),
+      perform: (need, about, signal) => (need.kind === 'take-token' ? take(need, about) : perform(need, about, signal)),
     },
     now: () => Date.now(),
   });

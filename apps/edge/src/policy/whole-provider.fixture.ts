@@ -1,9 +1,12 @@
 // oidc-provider in this process, and a browser that posts its forms: a whole provider as others run it.
 import { randomBytes } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair } from 'jose';
-import Provider from 'oidc-provider';
+// @ts-expect-error It brings no types; below stands what we use of it.
+import UntypedProvider from 'oidc-provider';
+
+const Provider = UntypedProvider as new (issuer: string, configuration: object) => { callback(): RequestListener };
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 /** Login, consent, and a redirect after each. */
@@ -25,12 +28,18 @@ export class WholeProvider {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const whole = new WholeProvider(server);
-    const { privateKey } = await generateKeyPair('RS256', { extractable: true });
+    const { privateKey } = await generateKeyPair('ES256', { extractable: true });
     const provider = new Provider(whole.issuer, {
       clients: [
-        { client_id: whole.clientId, client_secret: whole.clientSecret, redirect_uris: redirectUris, grant_types: ['authorization_code'] },
+        {
+          client_id: whole.clientId,
+          client_secret: whole.clientSecret,
+          redirect_uris: redirectUris,
+          grant_types: ['authorization_code'],
+        },
       ],
-      jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid: 'first' }] },
+      jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'ES256', use: 'sig', kid: 'first' }] },
+      clientDefaults: { id_token_signed_response_alg: 'ES256' },
       cookies: { keys: [randomBytes(16).toString('hex')] },
       claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
       pkce: { required: () => true },
@@ -51,7 +60,11 @@ export class WholeProvider {
     for (let step = 0; step < STEPS_MAX; step += 1) {
       const cookie = [...cookies].map((pair) => pair.join('=')).join('; ');
       const sent: RequestInit = form === null ? {} : { method: 'POST', body: form.toString() };
-      const response = await fetch(next, { ...sent, redirect: 'manual', headers: { ...(form === null ? {} : FORM), cookie } });
+      const response = await fetch(next, {
+        ...sent,
+        redirect: 'manual',
+        headers: { ...(form === null ? {} : FORM), cookie },
+      });
       for (const line of response.headers.getSetCookie()) {
         const [, key = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
         cookies.set(key, value);
