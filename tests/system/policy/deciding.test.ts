@@ -6,7 +6,15 @@ import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { WebSocket } from 'ws';
-import { echoSockets, openHttp, type OpenTunnel, readUntil, sendRaw, startWeb, wholeBody } from '../http-tunnels.fixture.ts';
+import {
+  echoSockets,
+  type OpenTunnel,
+  openHttp,
+  readUntil,
+  sendRaw,
+  startWeb,
+  wholeBody,
+} from '../http-tunnels.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
 import { type Harness, it } from '../system-test.fixture.ts';
 
@@ -46,14 +54,21 @@ const start = async (harness: Harness): Promise<Deciding> => {
 
 const get = (path: string, ...fields: string[]): string =>
   [`GET ${path} HTTP/1.1`, 'Host: {host}', ...fields, '', ''].join('\r\n');
-const POST_HOOK = ['POST /hook HTTP/1.1', 'Host: {host}', `Content-Length: ${BODY.length}`, `X-Hub-Signature-256: ${SIGNATURE}`];
+const POST_HOOK = [
+  'POST /hook HTTP/1.1',
+  'Host: {host}',
+  `Content-Length: ${BODY.length}`,
+  `X-Hub-Signature-256: ${SIGNATURE}`,
+];
 
 describe.concurrent('while rules wait', () => {
   it('a pipeline with a slow decision in its middle is answered in its order', async ({ harness }) => {
     const { endpoint, urls } = await start(harness);
     const requests = get('/1') + get('/slow/2', AUTHORIZATION) + get('/3') + get('/slow/4') + get('/5');
     const heard = await readUntil(await sendRaw(endpoint, requests), /served \/5/);
-    expect(heard.match(/HTTP\/1\.1 \d+/g)).toEqual(['200', '200', '200', '401', '200'].map((status) => `HTTP/1.1 ${status}`));
+    expect(heard.match(/HTTP\/1\.1 \d+/g)).toEqual(
+      ['200', '200', '200', '401', '200'].map((status) => `HTTP/1.1 ${status}`),
+    );
     expect(urls).toEqual(['/1', '/slow/2', '/3', '/5']);
   });
 
@@ -71,7 +86,9 @@ describe.concurrent('while rules wait', () => {
     expect([heard.slice(0, 12), urls]).toEqual(['HTTP/1.1 200', ['/open']]);
   });
 
-  it('who asks whether to send a webhook is told so by the edge, once, and its body arrives to the byte', async ({ harness }) => {
+  it('who asks whether to send a webhook is told so by the edge, once, and its body arrives to the byte', async ({
+    harness,
+  }) => {
     const { endpoint, urls, bodies } = await start(harness);
     const socket = await sendRaw(endpoint, [...POST_HOOK, 'Expect: 100-continue', '', ''].join('\r\n'));
     await readUntil(socket, /^HTTP\/1\.1 100 Continue\r\n\r\n$/);

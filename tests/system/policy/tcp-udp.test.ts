@@ -22,7 +22,9 @@ describe.concurrent('rules of ports', () => {
     const { assigned_port: port, tunnel_id: id } = await closed.ready();
     for (let n = 0; n < 5; n += 1) expect(await fateOf(port)).toBe('ECONNRESET');
     expect(await stack.tunnel(id)).toMatchObject({ request_count: 0, bytes_proxied: 0 });
-    const open = await harness.tcp(stack, echo.port, { flags: ['--allow-cidr', '127.0.0.0/8', '--deny-cidr', '192.0.2.0/24'] });
+    const open = await harness.tcp(stack, echo.port, {
+      flags: ['--allow-cidr', '127.0.0.0/8', '--deny-cidr', '192.0.2.0/24'],
+    });
     const socket = await visit((await open.ready()).assigned_port);
     expect(await ask(socket, 'hello')).toBe('hello');
     socket.destroy();

@@ -1,5 +1,5 @@
 // The captured requests of all tunnels, in memory: bounded in number and bytes, kept for an hour after a tunnel's end.
-import type { ChunkedForm, OwnResponse, Owner, RequestHead } from '@tunnel/core';
+import type { ChunkedForm, Owner, OwnResponse, RequestHead } from '@tunnel/core';
 import { requestIdOf } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -296,8 +296,8 @@ class TunnelCaptures implements CaptureBuffer {
   add(recorder: CaptureRecorder): void {
     this.#recorders.push(recorder);
     if (isAnsweredByRule(recorder)) this.#answered += 1;
-    this.#grow(recorder.keptBytes);
     if (this.#answered > EDGE_LIMITS.CAPTURES_ANSWERED_PER_TUNNEL) this.#dropOldestAnswered();
+    this.#grow(recorder.keptBytes);
   }
 
   /** Strangers at the door do not push out those who came in. */

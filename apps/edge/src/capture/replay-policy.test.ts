@@ -45,12 +45,18 @@ const start = async (): Promise<ReplayStand> => {
   const replays = new Replays({ store: stand.captures, clock, http });
   const captured = (): CaptureRecorder => stand.captures.list('tun_1', 1).recorders[0] as CaptureRecorder;
   const replay = (original: CaptureRecorder, path?: string): Promise<CaptureRecorder> =>
-    replays.replay({ tunnel, original, visitorAddress: '192.0.2.1', ...(path === undefined ? {} : { edit: { path } }) });
+    replays.replay({
+      tunnel,
+      original,
+      visitorAddress: '192.0.2.1',
+      ...(path === undefined ? {} : { edit: { path } }),
+    });
   return { ...stand, heads, seen, captured, replay };
 };
 
 const shownPath = async (stand: ReplayStand, recorder: CaptureRecorder): Promise<string> =>
-  (await presentCapture(recorder, { tunnelId: 'tun_1', withBodies: true, idOf: (one) => stand.captures.idOf(one) })).path;
+  (await presentCapture(recorder, { tunnelId: 'tun_1', withBodies: true, idOf: (one) => stand.captures.idOf(one) }))
+    .path;
 
 it('is the same request to the same service, again and again, and runs no rule', async () => {
   const stand = await start();

@@ -33,13 +33,7 @@ export interface CaptureSink {
     details?: { readonly rules: CapturedRules | null; readonly serviceName: string | null },
   ): RequestRecorder | null;
   /** A rule has answered a request that the tunnel would have been given. */
-  answered(
-    tunnel: Tunnel,
-    head: RequestHead,
-    startedMs: number,
-    rules: CapturedRules,
-    response: OwnResponse,
-  ): void;
+  answered(tunnel: Tunnel, head: RequestHead, startedMs: number, rules: CapturedRules, response: OwnResponse): void;
 }
 
 export interface HttpIngressOptions {

@@ -29,7 +29,10 @@ const signed = (body: string, secret = SECRET): Record<string, string> => ({
 /** What the service saw of the last request. */
 const seen: { headers: IncomingMessage['headers'] } = { headers: {} };
 
-const start = async (rules: readonly Rule[], more: Parameters<typeof startPolicyStand>[1] = {}): Promise<PolicyStand> => {
+const start = async (
+  rules: readonly Rule[],
+  more: Parameters<typeof startPolicyStand>[1] = {},
+): Promise<PolicyStand> => {
   const stand = await startPolicyStand(rules, {
     listener: (request, response) => {
       seen.headers = request.headers;
@@ -58,7 +61,13 @@ describe.each(VERSIONS)('%s', (version) => {
     ['deny with a status', [{ deny: 451 }], '/', 451, 'POLICY_DENIED'],
     ['allow_addresses', [{ allow_addresses: ['192.0.2.0/24'] }], '/', 403, 'POLICY_DENIED'],
     ['auth', [basicAuth], '/', 401, 'POLICY_UNAUTHENTICATED'],
-    ['rate_limit', [{ rate_limit: { requests: 1, per_secs: 60, burst: 1, by: 'tunnel' } }, { deny: 403 }], '/', 429, null],
+    [
+      'rate_limit',
+      [{ rate_limit: { requests: 1, per_secs: 60, burst: 1, by: 'tunnel' } }, { deny: 403 }],
+      '/',
+      429,
+      null,
+    ],
     ['redirect', [{ redirect: { to: 'https://{host}/new{path}', status: 308 } }], '/a?b=1', 308, null],
     ['respond', [{ respond: { status: 503, body: 'later', content_type: 'text/plain' } }], '/', 503, null],
     ['respond without a body', [{ respond: { status: 204, body: '', content_type: 'text/plain' } }], '/', 204, null],
@@ -130,11 +139,18 @@ describe.each(VERSIONS)('%s', (version) => {
       method: 'OPTIONS',
       headers: { origin, 'access-control-request-method': 'PUT' },
     });
-    expect([preflight.status, preflight.headers['access-control-allow-origin'], preflight.body]).toEqual([204, origin, '']);
+    expect([preflight.status, preflight.headers['access-control-allow-origin'], preflight.body]).toEqual([
+      204,
+      origin,
+      '',
+    ]);
     expect(preflight.headers).not.toHaveProperty('content-length');
     expectUntouched(stand);
     const passed = await stand.visit(version, '/', { headers: { origin } });
-    expect(passed.headers).toMatchObject({ 'access-control-allow-origin': origin, vary: expect.stringContaining('Origin') });
+    expect(passed.headers).toMatchObject({
+      'access-control-allow-origin': origin,
+      vary: expect.stringContaining('Origin'),
+    });
   });
 
   it('verify_webhook: a good body is passed on to the byte, with or without a length; a bad or a large one is not', async () => {
@@ -148,15 +164,25 @@ describe.each(VERSIONS)('%s', (version) => {
     expect([wrong.status, wrong.headers['x-tunnel-error']]).toEqual([403, 'POLICY_WEBHOOK_REFUSED']);
     const large = 'x'.repeat(1025);
     for (const isChunked of [false, true]) {
-      const refused = await stand.visit(version, '/hook', { method: 'POST', body: large, isChunked, headers: signed(large) });
+      const refused = await stand.visit(version, '/hook', {
+        method: 'POST',
+        body: large,
+        isChunked,
+        headers: signed(large),
+      });
       expect([refused.status, refused.headers['x-tunnel-error']]).toEqual([413, 'POLICY_BODY_TOO_LARGE']);
     }
-    expect(stand.service.asked.map(({ bodyHash }) => bodyHash)).toEqual([hashOf(Buffer.from(body)), hashOf(Buffer.from(body))]);
+    expect(stand.service.asked.map(({ bodyHash }) => bodyHash)).toEqual([
+      hashOf(Buffer.from(body)),
+      hashOf(Buffer.from(body)),
+    ]);
     expect(stand.heldBodies.bytes).toBe(0);
   });
 
   it('a held body of many pieces reaches its service whole', async () => {
-    const stand = await start([{ verify_webhook: { provider: 'github', secrets: [SECRET], max_bytes: 4 * 1024 * 1024 } }]);
+    const stand = await start([
+      { verify_webhook: { provider: 'github', secrets: [SECRET], max_bytes: 4 * 1024 * 1024 } },
+    ]);
     const body = 'abcdefgh'.repeat(400_000);
     const answer = await stand.visit(version, '/', { method: 'POST', body, headers: signed(body) });
     expect([answer.status, stand.service.asked[0]?.bodyHash]).toEqual([200, hashOf(Buffer.from(body))]);

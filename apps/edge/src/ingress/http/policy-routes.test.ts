@@ -92,28 +92,31 @@ it('a policy that is replaced is in force with the next request of a connection 
 
 const routed: readonly Rule[] = [{ match: { path: ['/api/**'] }, route: 'api' }];
 
-it.each(VERSIONS)('%s: OPEN names the service that a rule chose, and idle streams are kept for each by itself', async (version) => {
-  const [own, api] = [await startRecordingService('own'), await startRecordingService('api')];
-  cleanups.push(
-    () => own.close(),
-    () => api.close(),
-  );
-  const heads: StreamHead[] = [];
-  const stand = kept(
-    await startPolicyStand(routed, {
-      onStream: (stream, head) => {
-        heads.push(head);
-        dialLocal(stream, head.service === 'api' ? api.port : own.port);
-      },
-    }),
-  );
-  for (const path of ['/', '/api/x', '/', '/api/y']) {
-    const answer = await stand.visit(version, path);
-    expect(answer.body).toBe(path === '/' ? 'own' : 'api');
-    await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(0));
-  }
-  expect(heads.map(({ service }) => service)).toEqual([undefined, 'api']);
-});
+it.each(VERSIONS)(
+  '%s: OPEN names the service that a rule chose, and idle streams are kept for each by itself',
+  async (version) => {
+    const [own, api] = [await startRecordingService('own'), await startRecordingService('api')];
+    cleanups.push(
+      () => own.close(),
+      () => api.close(),
+    );
+    const heads: StreamHead[] = [];
+    const stand = kept(
+      await startPolicyStand(routed, {
+        onStream: (stream, head) => {
+          heads.push(head);
+          dialLocal(stream, head.service === 'api' ? api.port : own.port);
+        },
+      }),
+    );
+    for (const path of ['/', '/api/x', '/', '/api/y']) {
+      const answer = await stand.visit(version, path);
+      expect(answer.body).toBe(path === '/' ? 'own' : 'api');
+      await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(0));
+    }
+    expect(heads.map(({ service }) => service)).toEqual([undefined, 'api']);
+  },
+);
 
 it('a service of HTTP/2 has connections of its own, too', async () => {
   const [own, api] = [await startRecordingH2c('own'), await startRecordingH2c('api')];
@@ -158,7 +161,10 @@ const startUpgrading = async (rules: readonly Rule[], heads: string[]): Promise<
 
 it('an upgrade is judged as any request, and goes on as bytes both ways', async () => {
   const heads: string[] = [];
-  const stand = await startUpgrading([{ request_headers: { set: { 'x-by': 'rule' } } }, { response_headers: { set: { 'x-note': 'yes' } } }], heads);
+  const stand = await startUpgrading(
+    [{ request_headers: { set: { 'x-by': 'rule' } } }, { response_headers: { set: { 'x-note': 'yes' } } }],
+    heads,
+  );
   const socket = net.connect({ port: stand.http.port, host: '127.0.0.1' });
   cleanups.push(() => socket.destroy());
   let text = '';

@@ -73,7 +73,8 @@ export const startPolicyStand = async (
 
 export const visitHttp1 = (port: number, path: string, { method = 'GET', headers, body, isChunked }: Visit = {}) =>
   new Promise<VisitAnswer>((resolve, reject) => {
-    const length = body === undefined || isChunked === true ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+    const length =
+      body === undefined || isChunked === true ? {} : { 'content-length': String(Buffer.byteLength(body)) };
     const request = http.request({
       ...{ host: '127.0.0.1', port, path, method, agent: false },
       headers: { host: 'web.localhost', ...length, ...headers },
@@ -94,6 +95,10 @@ export const askHttp2 = async (
   { method = 'GET', headers, body, isChunked }: Visit = {},
 ): Promise<VisitAnswer> => {
   const length = body === undefined || isChunked === true ? {} : { 'content-length': String(Buffer.byteLength(body)) };
-  const { status, headers: fields, body: text } = await ask(session, { ':method': method, ':path': path, ...length, ...headers }, body);
+  const {
+    status,
+    headers: fields,
+    body: text,
+  } = await ask(session, { ':method': method, ':path': path, ...length, ...headers }, body);
   return { status, headers: fields as http.IncomingHttpHeaders, body: text };
 };

@@ -93,15 +93,20 @@ export class ProxiedRequest implements RequestPolicyOwner {
   // ---- where it goes ----
 
   /** By its host, then by the rules of what stands there: at once, unless something must be asked first. */
-  decide(
-    connection: VisitorInfo,
-    head: RequestHead,
-    bodyHolder: BodyHolder,
-  ): RouteDecision | Promise<RouteDecision> {
+  decide(connection: VisitorInfo, head: RequestHead, bodyHolder: BodyHolder): RouteDecision | Promise<RouteDecision> {
     const routed = this.#owner.route(connection, head);
     if (!(routed instanceof Promise)) return this.#judge(routed, head, bodyHolder);
     const turn = this.#turn;
-    return routed.then((made) => (turn === this.#turn ? this.#judge(made, head, bodyHolder) : made));
+    return routed.then((made) => {
+      // Its visitor has left meanwhile.
+      if (turn !== this.#turn) return made;
+      try {
+        return this.#judge(made, head, bodyHolder);
+      } catch (error) {
+        this.#owner.report(error, 'visitor.decided');
+        throw error;
+      }
+    });
   }
 
   /** Whoever is turned away counts for an address, and for nobody's tunnel. */

@@ -188,7 +188,11 @@ export class RequestPolicy implements DecidedRequest {
       user: identity?.user ?? null,
     };
     const { operator, tunnel } = this.#asked.inForce.lists;
-    return { policy, askedPath: path, secretFields: [...(operator?.tokenHeaders ?? []), ...(tunnel?.tokenHeaders ?? [])] };
+    return {
+      policy,
+      askedPath: path,
+      secretFields: [...(operator?.tokenHeaders ?? []), ...(tunnel?.tokenHeaders ?? [])],
+    };
   }
 
   // ---- the end ----

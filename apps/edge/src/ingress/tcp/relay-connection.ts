@@ -143,7 +143,9 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
 
   #headFor({ tunnelId, proxyProtocol }: Tunnel): StreamHead {
     const [visitor, publicAddress] = [this.#visitorName, this.#publicAddress];
-    return proxyProtocol === null || publicAddress === '' ? { tunnelId, visitor } : { tunnelId, visitor, publicAddress };
+    return proxyProtocol === null || publicAddress === ''
+      ? { tunnelId, visitor }
+      : { tunnelId, visitor, publicAddress };
   }
 
   #moveOn(counted: RefusalReason, reason: StreamReason): boolean {

@@ -9,9 +9,9 @@ import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
+import type { PolicyGate } from '../../policy/policy-gate.ts';
 import { Balancer } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
-import type { PolicyGate } from '../../policy/policy-gate.ts';
 import { NO_POLICY } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
@@ -122,7 +122,13 @@ export class RelayStage {
 
   /** Without a group it stands alone. */
   async startMember(onStream: OnStream, options: MemberOptions = {}): Promise<Member> {
-    const { tunnelId = 'tun_1', group = null, owner = { kind: 'operator' }, healthy = true, proxyProtocol = null } = options;
+    const {
+      tunnelId = 'tun_1',
+      group = null,
+      owner = { kind: 'operator' },
+      healthy = true,
+      proxyProtocol = null,
+    } = options;
     const heads: StreamHead[] = [];
     const take = (stream: MuxStream, head: StreamHead): void => {
       heads.push(head);

@@ -84,7 +84,15 @@ export class Relay implements RelayConnectionOwner {
     if (refusal !== null || lease.member === null) return this.#refuse(socket, route, address, refusal);
     const { member } = lease;
     const visitorName = hostPort(address, remotePort);
-    const given = { accepted, route, lease, member, address, visitorName, publicAddress: publicAddressOf(socket, member) };
+    const given = {
+      accepted,
+      route,
+      lease,
+      member,
+      address,
+      visitorName,
+      publicAddress: publicAddressOf(socket, member),
+    };
     const connection = new RelayConnection(endOf(socket), given, this);
     accepted.served = connection;
     connection.amongLive = this.#live.add(connection);
