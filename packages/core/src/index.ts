@@ -150,6 +150,7 @@ export {
   ProbeStreak,
 } from './health.ts';
 export * from './http1/index.ts';
+export { CORE_LIMITS } from './limits.ts';
 export { LinkedSet, type ListNode } from './linked-set.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
