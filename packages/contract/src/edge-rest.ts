@@ -106,13 +106,9 @@ export const capturedRequest = z
     replayable: z.boolean().meta({ description: 'It was kept whole, and can be sent again.' }),
     replay_of: z.string().optional().meta({ description: 'It was sent by a replay: the id of the original.' }),
     edited: z.boolean().optional().meta({ description: 'The replay was edited before it was sent.' }),
-    policy: capturedPolicy
-      .nullable()
-      .optional()
-      .meta({
-        description:
-          'What the rules of the tunnel did; null: there are none. Left out: the edge does not know policies.',
-      }),
+    policy: capturedPolicy.nullable().optional().meta({
+      description: 'What the rules of the tunnel did; null: there are none. Left out: the edge does not know policies.',
+    }),
   })
   .meta({ id: 'CapturedRequest' });
 export type CapturedRequest = z.infer<typeof capturedRequest>;
