@@ -236,49 +236,6 @@ export {
   transitionPath,
   wantsUse,
 } from './path/path-machine.ts';
-<<<<<<< HEAD
-=======
-// policy: what one may say, in a file and on the wire; its hash; its rules in words
-export { canonicalJson } from './policy/canonical-json.ts';
-// policy: rules at work
-export { changedHead } from './policy/changed-head.ts';
-export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
-export { begin, decideConnection, resume } from './policy/evaluate.ts';
-export type { FilePolicy, FileRule, ReadPolicy } from './policy/file-policy.ts';
-// policy: globs, path readings, networks, the match of a rule, the limiter
-export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
-export { limiterKeyOf } from './policy/limiter-key.ts';
-export {
-  clearedCookies,
-  loginCookie,
-  pendingCookie,
-} from './policy/login-cookies.ts';
-export {
-  CALLBACK_PATH,
-  checkCallback,
-  namedClaims,
-  type PendingLogin,
-  pendingLogin,
-  queryValues,
-  sessionFrom,
-  stateOf,
-} from './policy/login-machine.ts';
-export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
-export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
-export type * from './policy/policy.ts';
-export { actionOf } from './policy/policy.ts';
-export { renderPolicyAnswer } from './policy/policy-answers.ts';
-export { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy/policy-checks.ts';
-export { policyHash } from './policy/policy-hash.ts';
-export { type PolicyProblem, problemsOfIssues, problemText } from './policy/policy-problems.ts';
-export type { OnRule, PolicyLists } from './policy/policy-run.ts';
-export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
-export type * from './policy/policy-step.ts';
-export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
-export { notedHead, notedOwn } from './policy/response-notes.ts';
-export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
-export { guardWords, summaryOf } from './policy/rule-summary.ts';
->>>>>>> peval
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
@@ -347,7 +304,6 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
-<<<<<<< HEAD
 
 // policy: what a registration brings
 export { judgePolicy } from './policy/brought-policy.ts';
@@ -403,5 +359,3 @@ export { guardWords, summaryOf } from './policy/rule-summary.ts';
 
 // policy: what whoever reads one must know of its bounds
 export { CORE_LIMITS } from './limits.ts';
-=======
->>>>>>> peval
