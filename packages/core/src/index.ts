@@ -135,12 +135,7 @@ export {
 } from './groups/group-policy.ts';
 export { refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
 export { GroupSeries, type GroupSeriesValues } from './groups/group-series.ts';
-export {
-  type GroupEffect,
-  type GroupEvent,
-  type GroupMember,
-  TunnelGroup,
-} from './groups/tunnel-group.ts';
+export { type GroupEffect, type GroupEvent, type GroupMember, TunnelGroup } from './groups/tunnel-group.ts';
 export {
   type HealthEvent,
   type HealthReport,
@@ -153,20 +148,10 @@ export * from './http1/index.ts';
 export { LinkedSet, type ListNode } from './linked-set.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
-export {
-  ALLOWED_BY_DEFAULT,
-  type AllowedTarget,
-  isTargetAllowed,
-  parseAllowedTarget,
-  plainHost,
-} from './mcp-allow.ts';
+export { ALLOWED_BY_DEFAULT, type AllowedTarget, isTargetAllowed, parseAllowedTarget, plainHost } from './mcp-allow.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
 export { generateName, isEdgeItself, isOfDomain, problemOfText, shownText, subdomainOf } from './names.ts';
-export {
-  decidePrivateAlerts,
-  isLoopbackHost,
-  problemOfAddress,
-} from './net/address-guard.ts';
+export { decidePrivateAlerts, isLoopbackHost, problemOfAddress } from './net/address-guard.ts';
 export {
   type CallerAddress,
   callerAddressOf,
@@ -216,13 +201,7 @@ export {
 } from './oauth/grant-life.ts';
 export { hostOfUri, problemOfRedirectUri, withAnswer } from './oauth/redirect-uri.ts';
 export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
-export {
-  type P2pAudience,
-  type P2pOffer,
-  type P2pService,
-  p2pNameOf,
-  refuseP2pSecret,
-} from './p2p/p2p-offer.ts';
+export { type P2pAudience, type P2pOffer, type P2pService, p2pNameOf, refuseP2pSecret } from './p2p/p2p-offer.ts';
 export { type JoinDecision, P2pRegistry, type P2pRules, type Peer, type PeerRequest } from './p2p/p2p-registry.ts';
 export {
   isPathUsed,
@@ -236,6 +215,44 @@ export {
   transitionPath,
   wantsUse,
 } from './path/path-machine.ts';
+// policy: what a registration brings
+export { judgePolicy } from './policy/brought-policy.ts';
+// policy: what one may say, in a file and on the wire; its hash; its rules in words
+export { canonicalJson } from './policy/canonical-json.ts';
+// policy: rules at work
+export { changedHead } from './policy/changed-head.ts';
+export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
+export { begin, decideConnection, resume } from './policy/evaluate.ts';
+export type { FilePolicy, FileRule, ReadPolicy } from './policy/file-policy.ts';
+// policy: globs, path readings, networks, the match of a rule, the limiter
+export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
+export { limiterKeyOf } from './policy/limiter-key.ts';
+export { clearedCookies, loginCookie, pendingCookie } from './policy/login-cookies.ts';
+export {
+  CALLBACK_PATH,
+  checkCallback,
+  namedClaims,
+  type PendingLogin,
+  pendingLogin,
+  queryValues,
+  sessionFrom,
+  stateOf,
+} from './policy/login-machine.ts';
+export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
+export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
+export type * from './policy/policy.ts';
+export { actionOf } from './policy/policy.ts';
+export { renderPolicyAnswer } from './policy/policy-answers.ts';
+export { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy/policy-checks.ts';
+export { policyHash } from './policy/policy-hash.ts';
+export { type PolicyProblem, problemsOfIssues, problemText } from './policy/policy-problems.ts';
+export type { OnRule, PolicyLists } from './policy/policy-run.ts';
+export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
+export type * from './policy/policy-step.ts';
+export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
+export { notedHead, notedOwn } from './policy/response-notes.ts';
+export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
+export { guardWords, summaryOf } from './policy/rule-summary.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
@@ -257,10 +274,10 @@ export {
 } from './registration.ts';
 export {
   type EntryFields,
-  isRetarget,
-  outcomeOf,
   hasOtherTarget,
+  isRetarget,
   isUpdate,
+  outcomeOf,
   planReload,
   type ReloadOutcome,
   type ReloadPlan,
@@ -305,57 +322,9 @@ export {
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
 
-// policy: what a registration brings
-export { judgePolicy } from './policy/brought-policy.ts';
-
-// policy: rules at work
-export { changedHead } from './policy/changed-head.ts';
-export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
-export { begin, decideConnection, resume } from './policy/evaluate.ts';
-export { clearedCookies, loginCookie, pendingCookie } from './policy/login-cookies.ts';
-export {
-  CALLBACK_PATH,
-  checkCallback,
-  namedClaims,
-  type PendingLogin,
-  pendingLogin,
-  queryValues,
-  sessionFrom,
-  stateOf,
-} from './policy/login-machine.ts';
-export { renderPolicyAnswer } from './policy/policy-answers.ts';
-export type { OnRule, PolicyLists } from './policy/policy-run.ts';
-export { notedHead, notedOwn } from './policy/response-notes.ts';
-
 // policy: globs, path readings, networks, the match of a rule, the limiter
-export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
-export { limiterKeyOf } from './policy/limiter-key.ts';
-export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
-export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
-export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
-export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
-
-// policy: what one may say, in a file and on the wire; its hash; its rules in words
-export { canonicalJson } from './policy/canonical-json.ts';
-export type {
-  FileAuth,
-  FileLogin,
-  FileMatch,
-  FilePolicy,
-  FilePolicyTable,
-  FileRule,
-  FileToken,
-  FileWebhook,
-  ReadPolicy,
-} from './policy/file-policy.ts';
-export type * from './policy/policy.ts';
-export { actionOf } from './policy/policy.ts';
-export { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy/policy-checks.ts';
-export { policyHash } from './policy/policy-hash.ts';
-export { type PolicyProblem, problemsOfIssues, problemText } from './policy/policy-problems.ts';
-export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
-export type * from './policy/policy-step.ts';
-export { guardWords, summaryOf } from './policy/rule-summary.ts';
 
 // policy: what whoever reads one must know of its bounds
 export { CORE_LIMITS } from './limits.ts';
+// policy: what one may say, in a file and on the wire; its hash; its rules in words
+export type { FileAuth, FileLogin, FileMatch, FilePolicyTable, FileToken, FileWebhook } from './policy/file-policy.ts';

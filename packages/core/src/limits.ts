@@ -185,18 +185,6 @@ export const CORE_LIMITS = {
   POLICY_LIST_MAX: 100,
   /** `not` within `not`: more says nothing that fewer do not say */
   POLICY_NOT_DEPTH_MAX: 8,
-  /** of one glob: longer than any path that a person writes down */
-  POLICY_GLOB_MAX_CHARS: 1024,
-  /** runs of `*` in one glob: each may look through the whole text */
-  POLICY_GLOB_WILDCARDS_MAX: 16,
-  /** four forms of a path, each with and without case */
-  POLICY_READINGS_MAX: 8,
-  /** keys that one rate limit tells apart; further ones share a bucket */
-  POLICY_LIMITER_KEYS_PER_RULE: 10_000,
-  /** the same of all rate limits of a process */
-  POLICY_LIMITER_KEYS: 200_000,
-  /** a header’s value that is longer is told apart by its SHA-256 */
-  POLICY_HEADER_KEY_MAX_CHARS: 64,
   /** requests that a rate limit may let through, and its burst */
   POLICY_RATE_REQUESTS_MAX: 1_000_000,
   /** a day: longer is a quota, which must outlive a restart */

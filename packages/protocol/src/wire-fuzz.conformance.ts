@@ -121,7 +121,10 @@ const message: fc.Arbitrary<ControlMessageInput> = fc.oneof(
     host_header: fc.stringMatching(/^[!-~]{1,255}$/),
     local_protocol: fc.constantFrom('http1' as const, 'h2c' as const),
     capture: fc.boolean(),
-    policy: fc.record({ login: fc.constant(null), rules: fc.array(fc.record({ route: fc.string({ unit: 'binary' }) })) }),
+    policy: fc.record({
+      login: fc.constant(null),
+      rules: fc.array(fc.record({ route: fc.string({ unit: 'binary' }) })),
+    }),
     policy_revision: fc.maxSafeNat(),
     services: fc.array(fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/), { maxLength: 16 }),
     proxy_protocol: fc.constantFrom('v1' as const, 'v2' as const),

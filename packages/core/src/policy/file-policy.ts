@@ -144,4 +144,6 @@ interface FileRuleBase {
 }
 
 /** Exactly one action a rule. */
-export type FileRule = { [A in keyof FileActions]: FileRuleBase & { readonly [K in A]: FileActions[A] } }[keyof FileActions];
+export type FileRule = {
+  [A in keyof FileActions]: FileRuleBase & { readonly [K in A]: FileActions[A] };
+}[keyof FileActions];

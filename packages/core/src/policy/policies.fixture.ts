@@ -10,7 +10,10 @@ export const RULES: readonly (readonly [written: FileRule, sent: Rule])[] = [
   [{ allow: true }, { allow: true }],
   [{ deny: true }, { deny: 403 }],
   [{ deny: 404 }, { deny: 404 }],
-  [{ name: 'office', allow_addresses: '10.0.0.0/8' }, { name: 'office', allow_addresses: ['10.0.0.0/8'] }],
+  [
+    { name: 'office', allow_addresses: '10.0.0.0/8' },
+    { name: 'office', allow_addresses: ['10.0.0.0/8'] },
+  ],
   [
     { match: { path: '/admin/**' }, allow_addresses: ['192.0.2.7', '2001:db8::/32'] },
     { match: { path: ['/admin/**'] }, allow_addresses: ['192.0.2.7', '2001:db8::/32'] },
@@ -46,7 +49,9 @@ export const RULES: readonly (readonly [written: FileRule, sent: Rule])[] = [
     { auth: { tokens: [{ name: 'ci', sha256: SHA256 }], token_header: 'x-api-key' } },
   ],
   [
-    { auth: { jwt: { issuer: 'https://id.example.com/', audience: 'api', claims: { admin: true, scope: ['a', 'b'] } } } },
+    {
+      auth: { jwt: { issuer: 'https://id.example.com/', audience: 'api', claims: { admin: true, scope: ['a', 'b'] } } },
+    },
     {
       auth: {
         jwt: { issuer: 'https://id.example.com/', audience: ['api'], claims: { admin: ['true'], scope: ['a', 'b'] } },
@@ -92,7 +97,10 @@ export const RULES: readonly (readonly [written: FileRule, sent: Rule])[] = [
   ],
   [{ max_body: '10MiB' }, { max_body: 10_485_760 }],
   [{ max_body: 0 }, { max_body: 0 }],
-  [{ redirect: { to: 'https://{host}{path}{query}' } }, { redirect: { to: 'https://{host}{path}{query}', status: 302 } }],
+  [
+    { redirect: { to: 'https://{host}{path}{query}' } },
+    { redirect: { to: 'https://{host}{path}{query}', status: 302 } },
+  ],
   [{ redirect: { to: '/new?for={user}', status: 308 } }, { redirect: { to: '/new?for={user}', status: 308 } }],
   [
     { respond: { status: 503, body: 'back soon', headers: { 'Retry-After': '600' } } },

@@ -63,7 +63,10 @@ const users = (dialect: Dialect): z.ZodType<Readonly<Record<string, string>>> =>
   return z.preprocess((written, context) => {
     // The name is not repeated: `name:password` may stand there.
     if (isTable(written) && !Object.keys(written).every(isUser)) {
-      context.addIssue({ code: 'custom', message: `${USERS} (a name has 1 to 100 printable characters, and no colon)` });
+      context.addIssue({
+        code: 'custom',
+        message: `${USERS} (a name has 1 to 100 printable characters, and no colon)`,
+      });
     }
     return written;
   }, named);
@@ -155,7 +158,11 @@ const claims = (dialect: Dialect): z.ZodType<Readonly<Record<string, readonly st
 const jwt = (dialect: Dialect): z.ZodType =>
   table({
     issuer: url(),
-    audience: list(dialect, text('a text', (value) => value !== ''), { what: 'a text', max: 20 }),
+    audience: list(
+      dialect,
+      text('a text', (value) => value !== ''),
+      { what: 'a text', max: 20 },
+    ),
     jwks_url: url().optional(),
     claims: claims(dialect).optional(),
   });
@@ -178,10 +185,17 @@ const loginRule = (dialect: Dialect): z.ZodType => {
     const { anyone, emails, domains } = rule;
     const isLimited = emails !== undefined || domains !== undefined || rule.claims !== undefined;
     if (anyone === undefined && !isLimited) {
-      context.addIssue({ code: 'custom', message: 'a table with `emails`, `domains` or `claims`, or with `anyone: true`' });
+      context.addIssue({
+        code: 'custom',
+        message: 'a table with `emails`, `domains` or `claims`, or with `anyone: true`',
+      });
     }
     if (anyone === true && isLimited) {
-      context.addIssue({ code: 'custom', path: ['anyone'], message: 'left out beside `emails`, `domains` and `claims`' });
+      context.addIssue({
+        code: 'custom',
+        path: ['anyone'],
+        message: 'left out beside `emails`, `domains` and `claims`',
+      });
     }
   });
 };
@@ -192,10 +206,11 @@ const SCOPES = ['openid', 'email', 'profile'] as const;
 const OF_OWN_PROVIDER = ['issuer', 'client_id', 'client_secret', 'client_secret_file', 'client_secret_env', 'scopes'];
 
 const scopes = (dialect: Dialect): z.ZodType<readonly string[]> =>
-  list(dialect, text('a scope', (value) => /^[!#-[\]-~]+$/.test(value), 200), { what: 'a scope', max: 20 }).refine(
-    (names) => names.includes('openid'),
-    { error: 'a list with `openid`' },
-  );
+  list(
+    dialect,
+    text('a scope', (value) => /^[!#-[\]-~]+$/.test(value), 200),
+    { what: 'a scope', max: 20 },
+  ).refine((names) => names.includes('openid'), { error: 'a list with `openid`' });
 
 /** One of the operator's by name, or one of the tunnel's own. */
 export const loginSchema = (dialect: Dialect): z.ZodType => {
@@ -205,7 +220,10 @@ export const loginSchema = (dialect: Dialect): z.ZodType => {
     issuer: url().optional(),
     client_id: text('a text that is not empty', (value) => value !== '', 500).optional(),
     client_secret: secret.optional(),
-    ...(dialect === 'file' && { client_secret_file: fileName().optional(), client_secret_env: variableName().optional() }),
+    ...(dialect === 'file' && {
+      client_secret_file: fileName().optional(),
+      client_secret_env: variableName().optional(),
+    }),
     scopes: scopes(dialect).optional(),
     session_secs: wholeNumber(CORE_LIMITS.POLICY_SESSION_MIN_SECS, CORE_LIMITS.POLICY_SESSION_MAX_SECS).default(
       CORE_LIMITS.POLICY_SESSION_DEFAULT_SECS,

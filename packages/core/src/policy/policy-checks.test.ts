@@ -56,7 +56,9 @@ describe.each(['tcp', 'udp'] as const)('a policy for a %s tunnel', (protocol) =>
   });
 
   it('looks at addresses alone, in `not` too', () => {
-    expect(textsOf(policyOf({ match: { address: ['10.0.0.0/8'], not: { address: ['10.1.0.0/16'] } }, deny: 403 }), about)).toEqual([]);
+    expect(
+      textsOf(policyOf({ match: { address: ['10.0.0.0/8'], not: { address: ['10.1.0.0/16'] } }, deny: 403 }), about),
+    ).toEqual([]);
     const policy = policyOf({ match: { path: ['/a'], not: { method: ['GET'], header: { a: true } } }, deny: 403 });
     expect(textsOf(policy, about)).toEqual([
       'policy rule 1: `match.path` is for http tunnels',
@@ -80,7 +82,11 @@ describe.each(['tcp', 'udp'] as const)('a policy for a %s tunnel', (protocol) =>
 describe("the operator's policy", () => {
   it('has neither login nor route', () => {
     const about = { protocol: 'http', services: ['api'], isOperator: true } as const;
-    const rules: Rule[] = [{ route: 'api' }, { auth: { login: { anyone: true }, token_header: 'x-tunnel-token' } }, { deny: 403 }];
+    const rules: Rule[] = [
+      { route: 'api' },
+      { auth: { login: { anyone: true }, token_header: 'x-tunnel-token' } },
+      { deny: 403 },
+    ];
     expect(textsOf({ login: LOGIN, rules }, about)).toEqual([
       "policy login: the operator's rules have no `login`",
       "policy rule 1: the operator's rules have no `route`",
@@ -92,7 +98,9 @@ describe("the operator's policy", () => {
 
 describe('bounds of a whole policy', () => {
   it('count all rules together, and name the one that is too much', () => {
-    const networks = (count: number): Rule => ({ allow_addresses: Array.from({ length: count }, (_, n) => `10.0.${n >> 8}.${n & 255}`) });
+    const networks = (count: number): Rule => ({
+      allow_addresses: Array.from({ length: count }, (_, n) => `10.0.${n >> 8}.${n & 255}`),
+    });
     const inNot: Rule = { match: { not: { address: ['::1'] } }, deny: 403 };
     expect(textsOf(policyOf(networks(600), networks(399), inNot), HTTP)).toEqual([]);
     expect(textsOf(policyOf(networks(600), networks(400), inNot), HTTP)).toEqual([
@@ -100,18 +108,29 @@ describe('bounds of a whole policy', () => {
     ]);
     const users = (from: number, count: number): Rule => ({
       auth: {
-        basic: { realm: 'r', users: Object.fromEntries(Array.from({ length: count }, (_, n) => [`u${from + n}`, SCRYPT])) },
+        basic: {
+          realm: 'r',
+          users: Object.fromEntries(Array.from({ length: count }, (_, n) => [`u${from + n}`, SCRYPT])),
+        },
         token_header: 'x-tunnel-token',
       },
     });
     expect(textsOf(policyOf(users(0, 60), users(60, 40)), HTTP)).toEqual([]);
-    expect(textsOf(policyOf(users(0, 60), users(60, 41)), HTTP)).toEqual(['policy rule 2: a policy has at most 100 users']);
+    expect(textsOf(policyOf(users(0, 60), users(60, 41)), HTTP)).toEqual([
+      'policy rule 2: a policy has at most 100 users',
+    ]);
     const tokens = (count: number): Rule => ({
-      auth: { tokens: Array.from({ length: count }, (_, n) => ({ name: `t${n}`, sha256: SHA256 })), token_header: 'x-tunnel-token' },
+      auth: {
+        tokens: Array.from({ length: count }, (_, n) => ({ name: `t${n}`, sha256: SHA256 })),
+        token_header: 'x-tunnel-token',
+      },
     });
     expect(textsOf(policyOf(tokens(50), tokens(51)), HTTP)).toEqual(['policy rule 2: a policy has at most 100 tokens']);
     const people = (count: number): Rule => ({
-      auth: { login: { domains: Array.from({ length: count }, (_, n) => `d${n}.example`), emails: ['a@b.example'] }, token_header: 'x-tunnel-token' },
+      auth: {
+        login: { domains: Array.from({ length: count }, (_, n) => `d${n}.example`), emails: ['a@b.example'] },
+        token_header: 'x-tunnel-token',
+      },
     });
     expect(textsOf({ login: LOGIN, rules: [people(499)] }, HTTP)).toEqual([]);
     expect(textsOf({ login: LOGIN, rules: [people(250), people(250)] }, HTTP)).toEqual([
@@ -121,11 +140,15 @@ describe('bounds of a whole policy', () => {
 
   it('take 48 KiB as it is sent', () => {
     const page = (bytes: number): Rule => ({ error_page: { body: 'x'.repeat(bytes) } });
-    const empty = '{"login":null,"rules":[{"error_page":{"body":""}},{"error_page":{"body":""}},{"error_page":{"body":""}}]}'.length;
+    const empty =
+      '{"login":null,"rules":[{"error_page":{"body":""}},{"error_page":{"body":""}},{"error_page":{"body":""}}]}'
+        .length;
     const most = CORE_LIMITS.POLICY_WIRE_MAX_BYTES - empty;
     const pages = (last: number): Policy => policyOf(page(16_000), page(16_000), page(last));
     expect(textsOf(pages(most - 32_000), HTTP)).toEqual([]);
-    expect(textsOf(pages(most - 31_999), HTTP)).toEqual(['policy: it has 49153 bytes as it is sent; at most 49152 are taken']);
+    expect(textsOf(pages(most - 31_999), HTTP)).toEqual([
+      'policy: it has 49153 bytes as it is sent; at most 49152 are taken',
+    ]);
   });
 });
 
@@ -146,7 +169,8 @@ describe('warnings', () => {
   });
 
   it('tell of `cors` behind an `auth` that the same requests meet', () => {
-    const text = 'policy rule 2: `cors` stands behind the `auth` of rule 1: preflights of browsers carry no login; put it above';
+    const text =
+      'policy rule 2: `cors` stands behind the `auth` of rule 1: preflights of browsers carry no login; put it above';
     expect(warningsFor(policyOf(AUTH, CORS))).toEqual([text]);
     expect(warningsFor(policyOf({ ...path('/api/**'), ...AUTH }, { ...path('/api/**'), ...CORS }))).toEqual([text]);
     expect(warningsFor(policyOf({ ...path('/admin/**'), ...AUTH }, { ...path('/api/**'), ...CORS }))).toEqual([]);

@@ -83,7 +83,9 @@ const knownServices = (services: readonly string[]): string =>
 const loginRuleProblems = (policy: Policy, path: Path, about: PolicyAbout, refuse: Refuse): PolicyProblem[] => {
   const at = [...path, 'auth', 'login'];
   if (about.isOperator === true) return [refuse(at, "the operator's rules have no `auth.login`")];
-  return policy.login === null ? [refuse(at, '`auth.login` needs a `login` beside `rules`: who vouches for people?')] : [];
+  return policy.login === null
+    ? [refuse(at, '`auth.login` needs a `login` beside `rules`: who vouches for people?')]
+    : [];
 };
 
 // ---- how much of it there may be ----
@@ -138,7 +140,9 @@ export const warningsOfPolicy = (policy: Policy, about: PolicyAbout): readonly P
   const { rules, login } = policy;
   const asksForLogin = rules.some((rule) => 'auth' in rule && rule.auth.login !== undefined);
   return [
-    ...(rules.length === 0 && about.isOperator !== true ? [warn(['rules'], 'there is no rule: everyone may visit')] : []),
+    ...(rules.length === 0 && about.isOperator !== true
+      ? [warn(['rules'], 'there is no rule: everyone may visit')]
+      : []),
     ...(login !== null && !asksForLogin ? [warn(['login'], 'there is a `login`, and no rule asks for it')] : []),
     ...rules.flatMap((rule, index) => ruleWarnings(rules, rule, index, warn)),
   ];
@@ -159,7 +163,9 @@ const ruleWarnings = (rules: readonly Rule[], rule: Rule, index: number, warn: R
     return [warn(['rules', index, 'cors'], message)];
   }
   if ('rate_limit' in rule && rule.rate_limit.by === 'user' && !before.some((earlier) => 'auth' in earlier)) {
-    return [warn(['rules', index, 'rate_limit', 'by'], 'nobody is known here: without an `auth` above it counts by address')];
+    return [
+      warn(['rules', index, 'rate_limit', 'by'], 'nobody is known here: without an `auth` above it counts by address'),
+    ];
   }
   return [];
 };

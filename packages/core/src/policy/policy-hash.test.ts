@@ -21,7 +21,11 @@ const EXAMPLE_HASH = 'dcc71c0611f7bf1246303d685aad3694201b105f238e49d813e665bf12
 const turned = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(turned);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, turned(inner)] as const).toReversed());
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([key, inner]) => [key, turned(inner)] as const)
+      .toReversed(),
+  );
 };
 
 describe('canonical JSON', () => {

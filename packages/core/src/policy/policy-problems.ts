@@ -41,11 +41,7 @@ const problemOfIssue = (written: unknown, issue: z.core.$ZodIssue): PolicyProble
 };
 
 /** `path` in a list of rules, or in a table of `login` and `rules`. */
-export const problemAt = (
-  written: unknown,
-  path: readonly (string | number)[],
-  message: string,
-): PolicyProblem => {
+export const problemAt = (written: unknown, path: readonly (string | number)[], message: string): PolicyProblem => {
   const index = ruleIndexOf(path);
   return { rule: index === null ? null : index + 1, ruleName: nameOfRule(written, index), path, message };
 };

@@ -27,19 +27,29 @@ const policyLike = fc.letrec<{ value: unknown }>((tie) => ({
     fc.array(tie('value'), { maxLength: 3 }),
     fc
       .uniqueArray(fc.tuple(fc.constantFrom(...KEYS), tie('value')), { maxLength: 4, selector: ([key]) => key })
-      .map((entries) => JSON.parse(`{${entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`) as unknown),
+      .map(
+        (entries) =>
+          JSON.parse(
+            `{${entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`,
+          ) as unknown,
+      ),
   ),
 })).value;
 
 describe('any value', () => {
   it('is taken, or refused in words: never a throw', () => {
-    const rules = fc.oneof(policyLike, fc.record({ rules: fc.array(policyLike, { maxLength: 3 }) }), fc.array(policyLike));
+    const rules = fc.oneof(
+      policyLike,
+      fc.record({ rules: fc.array(policyLike, { maxLength: 3 }) }),
+      fc.array(policyLike),
+    );
     fc.assert(
       fc.property(rules, (value) => {
         for (const schema of [wirePolicySchema, filePolicySchema]) {
           const parsed = schema.safeParse(value);
           if (parsed.success) continue;
-          for (const problem of problemsOfIssues(value, parsed.error.issues)) expect(problemText(problem)).toMatch(/^policy.*: \S/);
+          for (const problem of problemsOfIssues(value, parsed.error.issues))
+            expect(problemText(problem)).toMatch(/^policy.*: \S/);
         }
       }),
       { numRuns: 1000 },
@@ -48,7 +58,9 @@ describe('any value', () => {
 });
 
 describe('a good policy', () => {
-  const written: fc.Arbitrary<FileRule[]> = fc.array(fc.constantFrom(...RULES.map(([rule]) => rule)), { maxLength: 12 });
+  const written: fc.Arbitrary<FileRule[]> = fc.array(fc.constantFrom(...RULES.map(([rule]) => rule)), {
+    maxLength: 12,
+  });
 
   it('is the same after the wire as before, with the same hash, and can be told in words', () => {
     fc.assert(

@@ -13,11 +13,13 @@ const optionals = (shapes: Readonly<Record<string, z.ZodType>>): Record<string, 
 
 // ---- match ----
 
-/** As deep as it may be, and no deeper: what came from a stranger is never followed without an end. */
+/** As deep as it may be, and no deeper: what came from a stranger is never followed without an end. Each level is made when it is needed. */
 const match = (dialect: Dialect, depth: number): z.ZodType => {
   const most = CORE_LIMITS.POLICY_NOT_DEPTH_MAX;
   const inner =
-    depth === most ? z.never({ error: `left out: \`not\` within \`not\` ${most} times is enough` }) : match(dialect, depth + 1);
+    depth === most
+      ? z.never({ error: `left out: \`not\` within \`not\` ${most} times is enough` })
+      : z.lazy(() => match(dialect, depth + 1));
   const fields = table({
     method: list(dialect, method(), { what: 'a method' }).optional(),
     path: list(dialect, pathGlob(), { what: 'a glob over paths' }).optional(),
@@ -41,7 +43,8 @@ const rule = (dialect: Dialect): z.ZodType =>
   }).superRefine((value, context) => {
     const given = ACTION_NAMES.filter((name) => (value as Readonly<Record<string, unknown>>)[name] !== undefined);
     if (given.length === 1) return;
-    const has = given.length === 0 ? `: ${ACTION_NAMES.join(', ')}` : `, not ${given.map((name) => `\`${name}\``).join(' and ')}`;
+    const has =
+      given.length === 0 ? `: ${ACTION_NAMES.join(', ')}` : `, not ${given.map((name) => `\`${name}\``).join(' and ')}`;
     context.addIssue({ code: 'custom', message: `a rule with exactly one action${has}` });
   });
 

@@ -1,7 +1,7 @@
 // The kinds of values that a policy has. Each says in words what it expects: those words complete "must be" in a refusal, and repeat nothing of the value.
 import * as z from 'zod';
-import { CORE_LIMITS } from '../limits.ts';
 import { isToken } from '../http1/characters.ts';
+import { CORE_LIMITS } from '../limits.ts';
 import { problemOfText } from '../names.ts';
 import { problemOfGlob } from './glob.ts';
 import { nearestWord } from './nearest-word.ts';
@@ -10,7 +10,7 @@ import { problemOfNetwork } from './network-set.ts';
 /** `file`: as people write it. `wire`: as it is sent, with every single value in a list, and no secret that can be a digest. */
 export type Dialect = 'file' | 'wire';
 
-const TEXT_MAX = CORE_LIMITS.POLICY_TEXT_MAX_CHARS;
+const TEXT_MAX: number = CORE_LIMITS.POLICY_TEXT_MAX_CHARS;
 
 // ---- forms ----
 
@@ -36,7 +36,10 @@ export const list = <T extends z.ZodType>(
   { max = CORE_LIMITS.POLICY_LIST_MAX, what }: { readonly max?: number; readonly what: string },
 ): z.ZodType<readonly z.output<T>[]> => {
   const error = dialect === 'file' ? `${what}, or a list of them` : `a list: ${what}`;
-  const many = z.array(item, { error }).min(1, { error: `${error}, not empty` }).max(max, { error: `at most ${max}` });
+  const many = z
+    .array(item, { error })
+    .min(1, { error: `${error}, not empty` })
+    .max(max, { error: `at most ${max}` });
   if (dialect === 'wire') return many;
   return z.preprocess((value) => (Array.isArray(value) || value === undefined ? value : [value]), many) as never;
 };
@@ -49,10 +52,12 @@ export const wholeNumber = (from: number, to: number): z.ZodNumber => {
 export const flag = (): z.ZodBoolean => z.boolean({ error: 'true or false' });
 
 export const oneOf = <const T extends string>(names: readonly T[]): z.ZodType<T> =>
-  z.enum(names as unknown as Readonly<Record<string, T>> & readonly T[], { error: `one of ${names.join(', ')}` }) as never;
+  z.enum(names as unknown as Readonly<Record<string, T>> & readonly T[], {
+    error: `one of ${names.join(', ')}`,
+  }) as never;
 
 /** A text that a test decides on. */
-export const text = (expected: string, isGood: (value: string) => boolean, max = TEXT_MAX): z.ZodString =>
+export const text = (expected: string, isGood: (value: string) => boolean, max: number = TEXT_MAX): z.ZodString =>
   z
     .string({ error: expected })
     .max(max, { error: `at most ${max} characters` })
@@ -105,9 +110,7 @@ export const utf8Length = (value: string): number => {
 
 export const body = (): z.ZodString => {
   const error = `a text of at most ${CORE_LIMITS.POLICY_BODY_MAX_BYTES} bytes`;
-  return z
-    .string({ error })
-    .refine((value) => utf8Length(value) <= CORE_LIMITS.POLICY_BODY_MAX_BYTES, { error });
+  return z.string({ error }).refine((value) => utf8Length(value) <= CORE_LIMITS.POLICY_BODY_MAX_BYTES, { error });
 };
 
 export const fileName = (): z.ZodString => text('the name of a file', (value) => value.trim() !== '');

@@ -1,5 +1,5 @@
 // `verify_webhook` in both forms: whose signatures, with which secrets.
-import * as z from 'zod';
+import type * as z from 'zod';
 import { CORE_LIMITS } from '../limits.ts';
 import { WEBHOOK_PROVIDERS } from './policy.ts';
 import { variableName } from './policy-auth.ts';
@@ -57,7 +57,11 @@ const check = (value: object, context: z.core.$RefinementCtx): void => {
   }
   refuseBoth(given, GIVEN_AS, context);
   if (given.provider === 'hmac' && given.header === undefined) {
-    context.addIssue({ code: 'custom', path: ['header'], message: 'given with `provider: hmac`: where the signature is' });
+    context.addIssue({
+      code: 'custom',
+      path: ['header'],
+      message: 'given with `provider: hmac`: where the signature is',
+    });
   }
   const foreign = given.provider === 'hmac' ? undefined : OF_HMAC.find((name) => given[name] !== undefined);
   if (foreign !== undefined) {
@@ -65,7 +69,8 @@ const check = (value: object, context: z.core.$RefinementCtx): void => {
   }
   if (given.provider !== 'standard') return;
   // Another text would never verify anything; said here, it is found before the first webhook.
-  const [key, known] = given.secret === undefined ? (['secrets', given.secrets ?? []] as const) : (['secret', [given.secret]] as const);
+  const [key, known] =
+    given.secret === undefined ? (['secrets', given.secrets ?? []] as const) : (['secret', [given.secret]] as const);
   if (!known.every(isStandardSecret)) context.addIssue({ code: 'custom', path: [key], message: STANDARD });
 };
 

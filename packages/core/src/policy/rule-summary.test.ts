@@ -12,7 +12,10 @@ describe('a rule in plain words', () => {
     [{ allow: true }, 'Everyone: pass, and no later rule is read'],
     [{ match: { path: ['/admin/**'] }, deny: 403 }, 'Requests to /admin/**: turned away with 403'],
     [
-      { match: { method: ['GET', 'HEAD'], path: ['/a', '/b', '/c', '/d'], not: { address: ['::1'] } }, allow_addresses: ['10.0.0.0/8'] },
+      {
+        match: { method: ['GET', 'HEAD'], path: ['/a', '/b', '/c', '/d'], not: { address: ['::1'] } },
+        allow_addresses: ['10.0.0.0/8'],
+      },
       'Requests with GET or HEAD to /a, /b or 2 more but not those from ::1: only from 10.0.0.0/8',
     ],
     [
@@ -72,16 +75,36 @@ describe('what guards a tunnel, in a few words', () => {
     [
       'login accounts.example.com',
       [LOGIN],
-      { issuer: 'https://accounts.example.com', client_id: 'c', scopes: ['openid'], session_secs: 1, trusted_origins: [] },
+      {
+        issuer: 'https://accounts.example.com',
+        client_id: 'c',
+        scopes: ['openid'],
+        session_secs: 1,
+        trusted_origins: [],
+      },
     ],
     [
       'password or token',
       [{ auth: { basic: { realm: 'r', users: { a: SCRYPT } }, tokens: [{ name: 'a', sha256: SHA256 }], ...HEADER } }],
       null,
     ],
-    ['2 networks, rate limit', [{ allow_addresses: ['::1', '10.0.0.0/8'] }, { rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'address' } }], null],
+    [
+      '2 networks, rate limit',
+      [
+        { allow_addresses: ['::1', '10.0.0.0/8'] },
+        { rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'address' } },
+      ],
+      null,
+    ],
     ['1 network, 1 exception', [{ match: { header: { a: true } }, allow: true }, { allow_addresses: ['::1'] }], null],
-    ['stripe webhooks, some requests denied', [{ verify_webhook: { provider: 'stripe', secrets: ['s'], max_bytes: 1 } }, { match: { not: { path: ['/h'] } }, deny: 404 }], null],
+    [
+      'stripe webhooks, some requests denied',
+      [
+        { verify_webhook: { provider: 'stripe', secrets: ['s'], max_bytes: 1 } },
+        { match: { not: { path: ['/h'] } }, deny: 404 },
+      ],
+      null,
+    ],
     ['closed', [{ deny: 403 }], null],
   ])('%s', (words, rules, login) => {
     expect(guardWords({ ...policyOf(...rules), login })).toBe(words);

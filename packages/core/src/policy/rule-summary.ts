@@ -1,10 +1,10 @@
 // Rules in plain words, for people who look at a tunnel: what is asked of whom. Never a secret, a digest or a salt; names of users and people are counted.
 import { hostOfUri } from '../oauth/redirect-uri.ts';
 import {
-  type Actions,
-  actionOf,
   type ActionName,
+  type Actions,
   type Auth,
+  actionOf,
   type Claims,
   type HeaderChanges,
   type LoginAuth,
@@ -93,7 +93,9 @@ const authWords = ({ basic, tokens, jwt, login }: Auth): string =>
     ...(login === undefined ? [] : [`a login (${loginWords(login)})`]),
     ...(basic === undefined ? [] : [`a password (${count(Object.keys(basic.users).length, 'user')})`]),
     ...(tokens === undefined ? [] : [`a token (${anyOf(tokens.map(({ name }) => name))})`]),
-    ...(jwt === undefined ? [] : [`a JWT of ${hostOfUri(jwt.issuer)}${jwt.claims === undefined ? '' : claimWords(jwt.claims)}`]),
+    ...(jwt === undefined
+      ? []
+      : [`a JWT of ${hostOfUri(jwt.issuer)}${jwt.claims === undefined ? '' : claimWords(jwt.claims)}`]),
   ].join(', or ');
 
 const loginWords = ({ anyone, emails, domains, claims }: LoginAuth): string => {
@@ -167,5 +169,4 @@ const methodWords = (auth: Auth, login: LoginProvider | null): string =>
     ...(auth.jwt === undefined ? [] : ['JWT']),
   ].join(' or ');
 
-const providerName = (login: LoginProvider): string =>
-  'provider' in login ? login.provider : hostOfUri(login.issuer);
+const providerName = (login: LoginProvider): string => ('provider' in login ? login.provider : hostOfUri(login.issuer));
