@@ -5,9 +5,10 @@ import { groupPick } from './group-pick.mjs';
 import { http1 } from './http1.mjs';
 import { measureOperation } from './measure.mjs';
 import { policyMatch } from './policy-match.mjs';
+import { policyRules } from './policy-rules.mjs';
 
 const words = process.argv.slice(2);
-const chosen = [...frameParser, ...carrierWriter, ...http1, ...groupPick, ...policyMatch].filter(
+const chosen = [...frameParser, ...carrierWriter, ...http1, ...groupPick, ...policyMatch, ...policyRules].filter(
   ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
 );
 

@@ -137,6 +137,9 @@ function watchNeighbour(port, host) {
 const keysHeld = async (edge) =>
   [...(await edge.series('tunnel_policy_limiter_keys')).values()].reduce((a, b) => a + b, 0);
 
+/** As watched-edge.mjs writes it. */
+const readTurns = (file) => JSON.parse(readFileSync(file, 'utf8') || '{"begun":0}');
+
 const heldMb = async (edge) => (await edge.memory()).heldBytes / MB;
 
 /** 200s of a flood of new keys: a burst's first request of each that found room, and what the shared bucket gave. */
@@ -187,7 +190,7 @@ await runScript(
     const before = await heldMb(edge);
     // The collections for that figure are no turn of the flood's.
     process.kill(edge.child.pid, 'SIGUSR2');
-    await until('the watch began anew', () => readFileSync(turnsFile, 'utf8') === '0');
+    await until('the watch began anew', () => readTurns(turnsFile).begun === 2);
     const neighbour = watchNeighbour(port, client.hostOf('neighbour'));
 
     const room = Math.min(keys, KEYS_PER_RULE - 2);
@@ -203,7 +206,7 @@ await runScript(
     const again = await flood(port, keys, addressHead);
     say(`the addresses once more: ${JSON.stringify(again)}`);
     check(again[200] <= room + SLACK, `${again[200]} pass the second time: those that have room, and no others`);
-    const worstTurn = Number(readFileSync(turnsFile, 'utf8'));
+    const { worstMs: worstTurn } = readTurns(turnsFile);
     const times = await neighbour();
 
     await tryKnown(port, knownAddress, check, 'an address');

@@ -88,10 +88,20 @@ const wrongOf = ({ status, body }, { target, path, must }, policy, isHttp2) => {
   return got === path ? null : `${target} arrived as ${got}`;
 };
 
+/** And one of each service that is open to everyone: what the rules have to hold. */
 const tunnelsOf = (services) =>
-  Object.entries(POLICIES).flatMap(([kind, { rules }]) =>
+  [...Object.entries(POLICIES), ['open', { rules: null }]].flatMap(([kind, { rules }]) =>
     services.map(({ name, port }) => ({ name: `${kind}-${name}`, port, policy: rules })),
   );
+
+/** How many spellings are the admin part to a service; its tunnel has no policy. */
+async function reachable(edge, host, service, atOnce) {
+  const targets = CORPUS.filter(({ must }) => must !== 'refuse').map(({ target }) => target);
+  await inParallel(targets.length, atOnce, (index) => askHttp1(edge.httpPort, host, targets[index]));
+  const count = service.visits.filter(({ part }) => part === 'admin').length;
+  service.visits.length = 0;
+  return count;
+}
 
 async function tryTunnel({ edge, host, policy, atOnce }) {
   const wrong = [];
@@ -107,7 +117,10 @@ async function tryTunnel({ edge, host, policy, atOnce }) {
     (a, b) => Number(a.must === 'refuse') - Number(b.must === 'refuse'),
   );
   for (const spelling of ordered) {
-    if (session.destroyed) break;
+    if (session.destroyed) {
+      if (spelling.must !== 'refuse') wrong.push(`HTTP/2 ${spelling.target}: the connection has ended`);
+      continue;
+    }
     const problem = wrongOf(await askHttp2(session, host, spelling.target), spelling, policy, true);
     if (problem !== null) wrong.push(`HTTP/2 ${problem}`);
   }
@@ -134,6 +147,8 @@ await runScript(
         `${service.name} has an admin part, for those with the token`,
       );
       service.visits.length = 0;
+      const count = await reachable(edge, client.hostOf(`open-${service.name}`), service, values['at-once']);
+      check(count > 1, `${count} spellings are ${service.name}'s admin part when there is no policy`);
     }
     for (const [kind, policy] of Object.entries(POLICIES)) {
       for (const service of services) {

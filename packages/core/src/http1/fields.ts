@@ -34,6 +34,11 @@ export class LineField implements HeaderField {
     this.role = role;
   }
 
+  /** What `from` and `to` are offsets in. */
+  get source(): string {
+    return this.#text;
+  }
+
   get nameLength(): number {
     return this.#colon - this.from;
   }

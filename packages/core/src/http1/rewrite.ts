@@ -1,7 +1,7 @@
 // What passes on of a head, and what is written anew: the request for the local service, the response for the visitor.
 import { eachListItem, isFieldValue } from './characters.ts';
 import type { ChunkedForm } from './chunked-body.ts';
-import { type FieldRole, type HeaderField, LineField, linesOf, PartField } from './fields.ts';
+import { type FieldRole, type HeaderField, LineField, PartField } from './fields.ts';
 import { type Framing, UNTIL_CLOSE } from './framing.ts';
 import type { HttpVersion, RequestHead } from './request-head.ts';
 import type { ResponseHead } from './response-head.ts';
@@ -176,32 +176,34 @@ const responseConnectionLines = (head: ResponseHead, keepAlive: boolean, isOld: 
 // ---- what passes on unchanged ----
 
 interface ReadHead {
-  readonly text: string;
   readonly headers: readonly HeaderField[];
   readonly connectionNames: readonly string[] | null;
 }
 
-/** The field lines that pass on unchanged, cut out of the text in as few pieces as there are gaps. */
+/** The field lines that pass on unchanged, cut out of the text that they stand in, in as few pieces as there are gaps; parts are written. */
 const keptLines = (head: ReadHead, isKept: (role: FieldRole) => boolean): string => {
-  if (!isOfLines(head.headers)) return linesOf(keptFields(head, isKept));
-  const { text } = head;
   let lines = '';
+  let source = '';
   let from = -1;
   let to = -1;
   for (const field of head.headers) {
-    if (isKept(field.role) && !isNamed(field, head.connectionNames)) {
-      if (from === -1) from = field.from;
-      to = field.to;
-    } else if (from !== -1) {
-      lines += text.slice(from, to);
+    const passes = isKept(field.role) && !isNamed(field, head.connectionNames);
+    const isLine = passes && field instanceof LineField;
+    // A field that a rule took away is a gap, too.
+    if (from !== -1 && (!isLine || field.from !== to)) {
+      lines += source.slice(from, to);
       from = -1;
     }
+    if (isLine) {
+      if (from === -1) {
+        source = field.source;
+        from = field.from;
+      }
+      to = field.to;
+    } else if (passes) lines += field.line;
   }
-  return from === -1 ? lines : lines + text.slice(from, to);
+  return from === -1 ? lines : lines + source.slice(from, to);
 };
-
-/** A head is all lines of one text, or all parts. */
-const isOfLines = (headers: readonly HeaderField[]): headers is readonly LineField[] => headers[0] instanceof LineField;
 
 /** The fields that keptLines keeps, one by one: for HTTP/2, which has no lines. */
 const keptFields = (head: ReadHead, isKept: (role: FieldRole) => boolean): HeaderField[] =>

@@ -15,7 +15,15 @@ import { clearedCookies, pendingLogins, sealedLogins } from './login-cookies.ts'
 import { returnPathOf } from './login-machine.ts';
 import type { LoginProvider } from './policy.ts';
 import { challengeOf, faultAnswer, loginRedirect } from './policy-answers.ts';
-import type { AuthMethod, Identity, LoggedIn, PolicyAnswer, PolicyEvent, PolicyNeed, PolicyRequest } from './policy-step.ts';
+import type {
+  AuthMethod,
+  Identity,
+  LoggedIn,
+  PolicyAnswer,
+  PolicyEvent,
+  PolicyNeed,
+  PolicyRequest,
+} from './policy-step.ts';
 
 export type AuthStep =
   | { readonly kind: 'need'; readonly need: PolicyNeed }
@@ -128,7 +136,9 @@ export class AuthRun {
   #tryJwt(): AuthStep | null {
     const { jwt } = this.#rule.auth;
     const token = jwt === undefined ? null : bearerToken(this.#request.headers);
-    return jwt === undefined || token === null ? null : { kind: 'need', need: { kind: 'verify-jwt', auth: jwt, token } };
+    return jwt === undefined || token === null
+      ? null
+      : { kind: 'need', need: { kind: 'verify-jwt', auth: jwt, token } };
   }
 
   #tryBasic(): AuthStep | null {

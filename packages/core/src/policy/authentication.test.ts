@@ -3,15 +3,14 @@ import { Fault } from '@tunnel/errors';
 import { expect, it } from 'vitest';
 import { TokenTable } from './authentication.ts';
 import { changedHead } from './changed-head.ts';
-import type { Auth, LoginAuth, Rule } from './policy.ts';
 import {
   type Asked,
   authOf,
   DIGESTS,
   type Driven,
   drive,
-  headOf,
   headerOf,
+  headOf,
   LOGIN,
   type Meet,
   NAVIGATION,
@@ -21,22 +20,27 @@ import {
   sessionOf,
   verdictOf,
 } from './policy.fixture.ts';
+import type { Auth, LoginAuth, Rule } from './policy.ts';
 import type { HeaderPair, LoggedIn } from './policy-step.ts';
 
 const TOKEN = 'token-of-ci-0123456789';
 const TOKENS: Partial<Auth> = { tokens: [{ name: 'ci', sha256: DIGESTS.sha256Hex(TOKEN) }] };
-const BASIC: Partial<Auth> = { basic: { realm: 'tunnel', users: { anna: '$scrypt$1', 'bjørn': '$scrypt$2' } } };
+const BASIC: Partial<Auth> = { basic: { realm: 'tunnel', users: { anna: '$scrypt$1', bjørn: '$scrypt$2' } } };
 const JWT: Partial<Auth> = { jwt: { issuer: 'https://i', audience: ['api'] } };
 const ANYONE: Partial<Auth> = { login: { anyone: true } };
 
 const basic = (text: string): HeaderPair => ['Authorization', `Basic ${Buffer.from(text).toString('base64')}`];
 const COOKIE: HeaderPair = ['Cookie', 'a=1; __Host-tunnel_login=sealed'];
 
-const rightIf = (isRight: boolean): Meet => () => ({ kind: 'password-checked', isRight });
-const opens = (session: LoggedIn | null): Meet => (need) =>
-  need.kind === 'begin-login'
-    ? { kind: 'login-begun', location: 'https://login', setCookies: ['__Host-tunnel_login_0a1b2c3d=x'] }
-    : { kind: 'cookie-opened', session };
+const rightIf =
+  (isRight: boolean): Meet =>
+  () => ({ kind: 'password-checked', isRight });
+const opens =
+  (session: LoggedIn | null): Meet =>
+  (need) =>
+    need.kind === 'begin-login'
+      ? { kind: 'login-begun', location: 'https://login', setCookies: ['__Host-tunnel_login_0a1b2c3d=x'] }
+      : { kind: 'cookie-opened', session };
 
 const ask = (auth: Partial<Auth>, asked: Asked, meet?: Meet, more: readonly Rule[] = []): Driven =>
   drive(policyOf([authOf(auth), ...more], auth.login === undefined ? null : LOGIN), requestOf(asked), meet);
@@ -84,10 +88,13 @@ it('names and passwords are UTF-8', () => {
   expect(seen(driven, asked)).toContain('x-tunnel-user: bj\xc3\xb8rn');
 });
 
-it.each(['Basic', 'Basic !!!', 'Basic YQ', 'Digest x', 'Basicx YTpi', ''])('%s is no password, and nothing is checked', (value) => {
-  const driven = ask(BASIC, { headers: [['Authorization', value]] });
-  expect([verdictOf(driven), driven.needs.length]).toEqual(['401 POLICY_UNAUTHENTICATED', 0]);
-});
+it.each(['Basic', 'Basic !!!', 'Basic YQ', 'Digest x', 'Basicx YTpi', ''])(
+  '%s is no password, and nothing is checked',
+  (value) => {
+    const driven = ask(BASIC, { headers: [['Authorization', value]] });
+    expect([verdictOf(driven), driven.needs.length]).toEqual(['401 POLICY_UNAUTHENTICATED', 0]);
+  },
+);
 
 it('what keeps a password from being checked is the answer', () => {
   const fault = new Fault('POLICY_RATE_LIMITED');
@@ -98,7 +105,13 @@ it('what keeps a password from being checked is the answer', () => {
 // ---- tokens ----
 
 it('a token opens by its digest, and the service never sees it', () => {
-  const asked = { headers: [['X-Tunnel-Token', TOKEN], ['x_tunnel_token', TOKEN], ['authorization', 'Basic b3du']] as const };
+  const asked = {
+    headers: [
+      ['X-Tunnel-Token', TOKEN],
+      ['x_tunnel_token', TOKEN],
+      ['authorization', 'Basic b3du'],
+    ] as const,
+  };
   const driven = ask({ ...TOKENS, ...BASIC }, asked);
   expect(seen(driven, asked)).toEqual(['authorization: Basic b3du', 'x-tunnel-user: ci', 'x-tunnel-auth: token']);
   for (const value of ['', `${TOKEN}x`, 'ci', DIGESTS.sha256Hex(TOKEN)]) {
@@ -110,13 +123,25 @@ it('a token that is right is digested once', () => {
   let count = 0;
   const digests = { ...DIGESTS, sha256Hex: (text: string) => (count++, DIGESTS.sha256Hex(text)) };
   const table = new TokenTable(TOKENS.tokens ?? [], digests);
-  expect([table.nameOf(TOKEN), table.nameOf(TOKEN), table.nameOf('x'), table.nameOf('x')]).toEqual(['ci', 'ci', null, null]);
+  expect([table.nameOf(TOKEN), table.nameOf(TOKEN), table.nameOf('x'), table.nameOf('x')]).toEqual([
+    'ci',
+    'ci',
+    null,
+    null,
+  ]);
   expect(count).toBe(3);
 });
 
 it('the token header goes also where another rule let the request through', () => {
   const policy = policyOf([{ match: { path: ['/open'] }, allow: true }, authOf(TOKENS)]);
-  const asked = { path: '/open', headers: [['x-tunnel-token', TOKEN], ['X_Tunnel-User', 'root'], ['x-a', '1']] as const };
+  const asked = {
+    path: '/open',
+    headers: [
+      ['x-tunnel-token', TOKEN],
+      ['X_Tunnel-User', 'root'],
+      ['x-a', '1'],
+    ] as const,
+  };
   expect(seen(drive(policy, requestOf(asked)), asked)).toEqual(['x-a: 1']);
 });
 
@@ -192,7 +217,12 @@ it('a stranger who opens the address is sent to the provider, and every other on
     { headers: NAVIGATION, method: 'POST' },
     { headers: NAVIGATION, isUpgrade: true },
     { headers: [['accept', 'application/json']] },
-    { headers: [['accept', 'text/html'], ['sec-fetch-mode', 'cors']] },
+    {
+      headers: [
+        ['accept', 'text/html'],
+        ['sec-fetch-mode', 'cors'],
+      ],
+    },
     { headers: [...NAVIGATION, ['sec-purpose', 'prefetch;prerender']] },
   ] as Asked[]) {
     expect(begins(asked)).toBe('401 POLICY_UNAUTHENTICATED');
@@ -208,7 +238,11 @@ it('the way back is kept, and of many logins under way the oldest go', () => {
   const { headers } = outcome.answer.response;
   expect(headerOf(headers, 'cache-control')).toBe('no-store');
   const set = headers.filter(([name]) => name === 'set-cookie').map(([, value]) => value.split(';')[0]);
-  expect(set).toEqual(['__Host-tunnel_login_00000001=', '__Host-tunnel_login_00000002=', '__Host-tunnel_login_0a1b2c3d=x']);
+  expect(set).toEqual([
+    '__Host-tunnel_login_00000001=',
+    '__Host-tunnel_login_00000002=',
+    '__Host-tunnel_login_0a1b2c3d=x',
+  ]);
 });
 
 it('a session that is over, or does not open, is nobody', () => {
@@ -252,6 +286,9 @@ it.each(ORIGINS)('with the cookie, %j: %s', (asked, wanted) => {
 });
 
 it('a program with a token is not asked where it comes from', () => {
-  const asked = { method: 'POST', headers: [COOKIE, ['x-tunnel-token', TOKEN], ['origin', 'https://evil.example']] as const };
+  const asked = {
+    method: 'POST',
+    headers: [COOKIE, ['x-tunnel-token', TOKEN], ['origin', 'https://evil.example']] as const,
+  };
   expect(verdictOf(ask({ ...ANYONE, ...TOKENS }, asked))).toBe('pass');
 });

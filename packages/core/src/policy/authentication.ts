@@ -140,7 +140,9 @@ export const isCrossOrigin = (request: PolicyRequest, login: LoginProvider): boo
   if (!request.isUpgrade && SAFE_METHODS.has(request.method)) return false;
   const origin = fieldValueOf(request.headers, 'origin');
   if (origin === null) return false;
-  return !isOwnOrigin(request, origin) && !login.trusted_origins.some((one) => plainOrigin(one) === plainOrigin(origin));
+  return (
+    !isOwnOrigin(request, origin) && !login.trusted_origins.some((one) => plainOrigin(one) === plainOrigin(origin))
+  );
 };
 
 export const isOwnOrigin = (request: PolicyRequest, origin: string): boolean =>

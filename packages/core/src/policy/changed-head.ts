@@ -2,39 +2,54 @@
 import { eachListItem } from '../http1/characters.ts';
 import { type HeaderField, linesOf, PartField, roleOf } from '../http1/fields.ts';
 import type { RequestHead } from '../http1/request-head.ts';
-import { FieldNames, isField } from './field-names.ts';
+import { isOneOf, isOneOfPairs, isSameField } from './field-names.ts';
 import type { HeaderPair, RequestChanges } from './policy-step.ts';
 
 /**
  * The same head where nothing of it changes. Fields that `Connection` names are left out here already, and the names with them: later they
  * could take away what a rule has set, or what says who the visitor is.
  */
-export const changedHead = (head: RequestHead, changes: RequestChanges): RequestHead => {
-  if (!changesHead(changes)) return head;
-  const path = changes.path ?? head.path;
-  const headers = changedFields(head, changes);
-  let text: string | null = null;
-  return {
-    kind: 'request',
-    get text(): string {
-      text ??= `${head.method} ${path} HTTP/${head.version}\r\n${linesOf(headers)}\r\n`;
-      return text;
-    },
-    method: head.method,
-    target: path,
-    path,
-    version: head.version,
-    headers,
-    host: head.host,
-    authority: head.authority,
-    framing: head.framing,
-    keepAlive: head.keepAlive,
-    upgrade: head.upgrade,
-    expectContinue: head.expectContinue,
-    teTrailers: head.teTrailers,
-    connectionNames: null,
-  };
-};
+export const changedHead = (head: RequestHead, changes: RequestChanges): RequestHead =>
+  changesHead(changes) ? new ChangedHead(head, changes.path ?? head.path, changedFields(head, changes)) : head;
+
+/** A class, as a getter of each head's own would give each a shape of its own, and make all that reads it slow. */
+class ChangedHead implements RequestHead {
+  readonly kind = 'request';
+  readonly method: string;
+  readonly target: string;
+  readonly path: string;
+  readonly version: RequestHead['version'];
+  readonly headers: readonly HeaderField[];
+  readonly host: string;
+  readonly authority: string;
+  readonly framing: RequestHead['framing'];
+  readonly keepAlive: boolean;
+  readonly upgrade: string | null;
+  readonly expectContinue: boolean;
+  readonly teTrailers: boolean;
+  readonly connectionNames: readonly string[] | null = null;
+  #text: string | null = null;
+
+  constructor(head: RequestHead, path: string, headers: readonly HeaderField[]) {
+    this.method = head.method;
+    this.target = path;
+    this.path = path;
+    this.version = head.version;
+    this.headers = headers;
+    this.host = head.host;
+    this.authority = head.authority;
+    this.framing = head.framing;
+    this.keepAlive = head.keepAlive;
+    this.upgrade = head.upgrade;
+    this.expectContinue = head.expectContinue;
+    this.teTrailers = head.teTrailers;
+  }
+
+  get text(): string {
+    this.#text ??= `${this.method} ${this.path} HTTP/${this.version}\r\n${linesOf(this.headers)}\r\n`;
+    return this.#text;
+  }
+}
 
 const changesHead = ({ path, remove, removeSpellings, cookie, set, add }: RequestChanges): boolean =>
   path !== null ||
@@ -44,21 +59,19 @@ const changesHead = ({ path, remove, removeSpellings, cookie, set, add }: Reques
   set.length > 0 ||
   add.length > 0;
 
-/** All parts: the text that lines are cut out of still has what goes. */
-const changedFields = (head: RequestHead, changes: RequestChanges): PartField[] => {
+/** Lines that stay are those that were read: nothing of them is copied. */
+const changedFields = (head: RequestHead, changes: RequestChanges): HeaderField[] => {
   const { cookie, set, add } = changes;
-  const gone = new FieldNames([...changes.remove, ...set.map(([name]) => name.toLowerCase())]);
-  const spellings = new FieldNames(changes.removeSpellings);
-  const fields: PartField[] = [];
+  const fields: HeaderField[] = [];
   // A target that names another host overrules Host, and the target is a path from here on.
   const isAbsolute = !head.target.startsWith('/') && head.target !== '*';
   if (isAbsolute) fields.push(new PartField('Host', head.authority, 'host'));
   let isCookieDone = false;
   for (const field of head.headers) {
-    if (gone.has(field) || spellings.spelled(field) !== null || isNamed(field, head)) continue;
+    if (isGone(field, changes) || isNamed(field, head)) continue;
     if (field.role === 'host' && isAbsolute) continue;
     if (field.role === 'connection') pushConnection(field, fields);
-    else if (cookie === null || !isField(field, 'cookie')) fields.push(partOf(field));
+    else if (cookie === null || !isSameField(field, 'cookie')) fields.push(field);
     else if (!isCookieDone) {
       isCookieDone = true;
       if (cookie !== '') fields.push(new PartField(field.name, cookie, field.role));
@@ -69,8 +82,13 @@ const changedFields = (head: RequestHead, changes: RequestChanges): PartField[] 
   return fields;
 };
 
-const partOf = (field: HeaderField): PartField =>
-  field instanceof PartField ? field : new PartField(field.name, field.value, field.role);
+const isGone = (field: HeaderField, { remove, set, removeSpellings }: RequestChanges): boolean => {
+  if (isOneOf(field, remove) || isOneOfPairs(field, set)) return true;
+  for (const name of removeSpellings) {
+    if (field.nameLength === name.length && field.lower.replaceAll('_', '-') === name) return true;
+  }
+  return false;
+};
 
 const isNamed = (field: HeaderField, { connectionNames }: RequestHead): boolean =>
   connectionNames !== null && field.role === 'ordinary' && connectionNames.includes(field.lower);
@@ -78,7 +96,7 @@ const isNamed = (field: HeaderField, { connectionNames }: RequestHead): boolean 
 const CONNECTION_OPTIONS: ReadonlySet<string> = new Set(['close', 'keep-alive', 'upgrade', 'te']);
 
 /** What it says of the connection itself stays. */
-const pushConnection = (field: HeaderField, fields: PartField[]): void => {
+const pushConnection = (field: HeaderField, fields: HeaderField[]): void => {
   const kept: string[] = [];
   eachListItem(field.value, (option) => {
     if (CONNECTION_OPTIONS.has(option.toLowerCase())) kept.push(option);

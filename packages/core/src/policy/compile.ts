@@ -15,8 +15,8 @@ import {
   type Rule,
 } from './policy.ts';
 import { respondAnswer } from './policy-answers.ts';
-import type { PolicyAnswer, PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
-import { IDENTITY_FIELDS } from './request-changes.ts';
+import type { HeaderPair, PolicyAnswer, PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
+import { type FieldChanges, IDENTITY_FIELDS } from './request-changes.ts';
 import { type CompiledMatch, compileMatch, restricts } from './rule-match.ts';
 
 export interface CompiledPolicy {
@@ -53,7 +53,7 @@ export type CompiledAction =
   | { readonly kind: 'respond'; readonly answer: PolicyAnswer }
   | { readonly kind: 'rewrite'; readonly rule: Actions['rewrite'] }
   | { readonly kind: 'route'; readonly service: string }
-  | { readonly kind: 'request_headers'; readonly changes: HeaderTemplates }
+  | { readonly kind: 'request_headers'; readonly changes: HeaderTemplates; readonly constant: FieldChanges | null }
   | { readonly kind: 'response_headers'; readonly changes: HeaderTemplates; readonly note: ResponseNote | null }
   | { readonly kind: 'cors'; readonly rule: Actions['cors'] }
   | { readonly kind: 'error_page'; readonly note: ResponseNote };
@@ -132,10 +132,14 @@ const compileAction = (rule: Rule, digests: PolicyDigests): CompiledAction => {
   if ('respond' in rule) return { kind: 'respond', answer: respondAnswer(rule.respond) };
   if ('rewrite' in rule) return { kind: 'rewrite', rule: rule.rewrite };
   if ('route' in rule) return { kind: 'route', service: rule.route };
-  if ('request_headers' in rule) return { kind: 'request_headers', changes: headerTemplates(rule.request_headers) };
+  if ('request_headers' in rule) {
+    const changes = headerTemplates(rule.request_headers);
+    return { kind: 'request_headers', changes, constant: constantOf(changes) };
+  }
   if ('response_headers' in rule) {
     const changes = headerTemplates(rule.response_headers);
-    return { kind: 'response_headers', changes, note: constantNote(changes) };
+    const constant = constantOf(changes);
+    return { kind: 'response_headers', changes, note: constant === null ? null : { kind: 'headers', ...constant } };
   }
   if ('cors' in rule) return { kind: 'cors', rule: rule.cors };
   return { kind: 'error_page', note: { kind: 'error-page', body: rule.error_page.body } };
@@ -155,16 +159,17 @@ const headerTemplates = ({ set = {}, add = {}, remove = [] }: HeaderChanges): He
 });
 
 /** The same for every request; null: it has placeholders. */
-const constantNote = ({ set, add, remove }: HeaderTemplates): ResponseNote | null => {
-  const constant = (pairs: HeaderTemplates['set']): [string, string][] | null => {
-    const texts: [string, string][] = [];
-    for (const [name, value] of pairs) {
-      if (typeof value !== 'string') return null;
-      texts.push([name, value]);
-    }
-    return texts;
-  };
-  const wholeSet = constant(set);
-  const wholeAdd = constant(add);
-  return wholeSet === null || wholeAdd === null ? null : { kind: 'headers', set: wholeSet, add: wholeAdd, remove };
+const constantOf = ({ set, add, remove }: HeaderTemplates): FieldChanges | null => {
+  const wholeSet = textsOf(set);
+  const wholeAdd = textsOf(add);
+  return wholeSet === null || wholeAdd === null ? null : { remove, set: wholeSet, add: wholeAdd };
+};
+
+const textsOf = (pairs: HeaderTemplates['set']): HeaderPair[] | null => {
+  const texts: HeaderPair[] = [];
+  for (const [name, value] of pairs) {
+    if (typeof value !== 'string') return null;
+    texts.push([name, value]);
+  }
+  return texts;
 };

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { corsNote, isPreflight, preflightResponse } from './cors.ts';
-import type { Cors } from './policy.ts';
 import { headerOf, requestOf } from './policy.fixture.ts';
+import type { Cors } from './policy.ts';
 import type { HeaderPair } from './policy-step.ts';
 
 const RULE: Cors = { origins: ['https://app.example'], credentials: true, max_age_secs: 600 };
@@ -51,7 +51,8 @@ it('only OPTIONS with an origin and a method to come is a preflight', () => {
 });
 
 it('an answer to a known origin says so, one to any other says nothing', () => {
-  const note = (origin: string) => corsNote({ ...RULE, expose: ['x-total'] }, requestOf({ headers: [['origin', origin]] }));
+  const note = (origin: string) =>
+    corsNote({ ...RULE, expose: ['x-total'] }, requestOf({ headers: [['origin', origin]] }));
   expect(note('https://app.example')).toEqual({
     kind: 'cors',
     fields: [

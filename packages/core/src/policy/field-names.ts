@@ -13,10 +13,6 @@ export class FieldNames {
     this.#lengths = lengths;
   }
 
-  has(field: HeaderField): boolean {
-    return this.#mayHave(field) && this.#names.includes(field.lower);
-  }
-
   /** With `-` for `_`: to a CGI, WSGI or PHP service these are one name. null: none of them. */
   spelled(field: HeaderField): string | null {
     if (!this.#mayHave(field)) return null;
@@ -29,5 +25,19 @@ export class FieldNames {
   }
 }
 
-export const isField = (field: HeaderField, lower: string): boolean =>
-  field.nameLength === lower.length && field.lower === lower;
+/** `name` in any case, compared only where it is as long. */
+export const isSameField = (field: HeaderField, name: string): boolean =>
+  field.nameLength === name.length && field.lower === name.toLowerCase();
+
+export const isOneOf = (field: HeaderField, names: readonly string[]): boolean => {
+  for (const name of names) if (isSameField(field, name)) return true;
+  return false;
+};
+
+export const isOneOfPairs = (
+  field: HeaderField,
+  pairs: readonly (readonly [name: string, value: string])[],
+): boolean => {
+  for (const [name] of pairs) if (isSameField(field, name)) return true;
+  return false;
+};

@@ -10,7 +10,8 @@ import {
 } from './login-cookies.ts';
 import { requestOf } from './policy.fixture.ts';
 
-const cookies = (...values: string[]) => requestOf({ headers: values.map((value) => ['Cookie', value] as const) }).headers;
+const cookies = (...values: string[]) =>
+  requestOf({ headers: values.map((value) => ['Cookie', value] as const) }).headers;
 
 it('a login cookie is for this host alone, and no script reads it', () => {
   expect(loginCookie('https', 'abc', 60)).toBe(
@@ -38,7 +39,10 @@ it('of many login cookies only a few are opened', () => {
 });
 
 it('logins under way are found by their ids, the oldest first', () => {
-  const headers = cookies('__Host-tunnel_login_0000000b=2; x=1', '__Host-tunnel_login_0000000a=1; __Host-tunnel_login_zz=3; tunnel_login_0000000c=4');
+  const headers = cookies(
+    '__Host-tunnel_login_0000000b=2; x=1',
+    '__Host-tunnel_login_0000000a=1; __Host-tunnel_login_zz=3; tunnel_login_0000000c=4',
+  );
   expect([...pendingLogins(headers, 'https')]).toEqual([
     ['0000000b', '2'],
     ['0000000a', '1'],

@@ -2,10 +2,10 @@
 import type { HeaderField } from '../http1/fields.ts';
 import { CORE_LIMITS } from '../limits.ts';
 
-export type Scheme = 'http' | 'https';
+type Scheme = 'http' | 'https';
 
 /** Over https no sibling of the domain can set a cookie of this name (`__Host-`): there no other name counts. */
-export const loginCookieName = (scheme: Scheme): string => (scheme === 'https' ? '__Host-tunnel_login' : 'tunnel_login');
+const loginCookieName = (scheme: Scheme): string => (scheme === 'https' ? '__Host-tunnel_login' : 'tunnel_login');
 
 /** Of one login under way; `id` has 8 hex digits. */
 const pendingCookieName = (scheme: Scheme, id: string): string => `${loginCookieName(scheme)}_${id}`;
@@ -13,7 +13,7 @@ const pendingCookieName = (scheme: Scheme, id: string): string => `${loginCookie
 /** All that the edge sets, in any case: a service might not tell it. */
 const EDGE_COOKIE = /^(?:__host-)?tunnel_login(?:_[0-9a-f]{8})?$/i;
 
-export const isEdgeCookie = (name: string): boolean => EDGE_COOKIE.test(name);
+const isEdgeCookie = (name: string): boolean => EDGE_COOKIE.test(name);
 
 const attributes = (scheme: Scheme, maxAgeSecs: number): string =>
   `Path=/; Max-Age=${maxAgeSecs}; HttpOnly; SameSite=Lax${scheme === 'https' ? '; Secure' : ''}`;

@@ -91,14 +91,20 @@ it.each([
 
 it('a way back is always on the same host and in one line', () => {
   fc.assert(
-    fc.property(fc.string({ unit: fc.constantFrom('/', '\\', 'a', '.', ':', '\r', '\n', '\t', '%', '?', '@', 'ü') }), (text) => {
-      expect(returnPathOf(text)).toMatch(/^\/(?![/\\])[!-~]*$/);
-    }),
+    fc.property(
+      fc.string({ unit: fc.constantFrom('/', '\\', 'a', '.', ':', '\r', '\n', '\t', '%', '?', '@', 'ü') }),
+      (text) => {
+        expect(returnPathOf(text)).toMatch(/^\/(?![/\\])[!-~]*$/);
+      },
+    ),
   );
 });
 
 it('a session keeps the claims that rules name, and nothing else', () => {
-  const policy = policyOf([authOf({ login: { claims: { role: ['x'] } } }), authOf({ login: { claims: { groups: ['y'], role: [] } } })]);
+  const policy = policyOf([
+    authOf({ login: { claims: { role: ['x'] } } }),
+    authOf({ login: { claims: { groups: ['y'], role: [] } } }),
+  ]);
   expect(namedClaims(policy)).toEqual(['groups', 'role']);
   const token = { sub: 's', email: 'A@b.c', email_verified: true, role: 'dev', groups: ['a', 7, { x: 1 }], phone: '1' };
   const rules = { claims: namedClaims(policy), sessionSecs: 60, nowMs: NOW };

@@ -1,7 +1,7 @@
 // The edge's own two paths on a tunnel with a login: where the provider sends people back to, and where they log out.
 import { fieldValueOf } from '../http1/fields.ts';
-import { isOwnOrigin, userOfSession } from './authentication.ts';
 import type { SessionHolder } from './auth-run.ts';
+import { isOwnOrigin, userOfSession } from './authentication.ts';
 import { clearedCookies, clearedLoginCookie, pendingLogins, sealedLogins } from './login-cookies.ts';
 import { CALLBACK_PATH, LOGOUT_PATH, returnPathOf } from './login-machine.ts';
 import type { LoginProvider } from './policy.ts';

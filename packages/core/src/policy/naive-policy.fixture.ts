@@ -2,7 +2,7 @@
 // compared with.
 import { limiterKeyOf } from './limiter-key.ts';
 import { readingsOf } from './path-readings.ts';
-import { actionOf, type Auth, type Match, type Policy, type Rule } from './policy.ts';
+import { type Auth, actionOf, type Match, type Policy, type Rule } from './policy.ts';
 import type { AuthMethod, LoggedIn, PolicyRequest } from './policy-step.ts';
 
 /** What drivers would find out. */
@@ -32,7 +32,16 @@ interface Field {
   readonly isVisitors: boolean;
 }
 
-const RESTRICTING = ['deny', 'respond', 'redirect', 'auth', 'allow_addresses', 'verify_webhook', 'rate_limit', 'max_body'];
+const RESTRICTING = [
+  'deny',
+  'respond',
+  'redirect',
+  'auth',
+  'allow_addresses',
+  'verify_webhook',
+  'rate_limit',
+  'max_body',
+];
 
 // ---- match ----
 
@@ -124,7 +133,9 @@ const personFits = (auth: NonNullable<Auth['login']>, session: LoggedIn): boolea
   if (email !== null && auth.emails?.some((one) => one.toLowerCase() === email) === true) return true;
   if (email !== null && auth.domains?.some((one) => email.endsWith(`@${one.toLowerCase()}`)) === true) return true;
   const claims = Object.entries(auth.claims ?? {});
-  return claims.length > 0 && claims.every(([name, values]) => session.claims[name]?.some((one) => values.includes(one)));
+  return (
+    claims.length > 0 && claims.every(([name, values]) => session.claims[name]?.some((one) => values.includes(one)))
+  );
 };
 
 const isNavigation = (request: PolicyRequest): boolean =>
@@ -149,7 +160,8 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
     if (session !== null && personFits(auth.login, session)) {
       const origin = headerIn(request, 'origin');
       const isUnsafe = request.isUpgrade || !['GET', 'HEAD', 'OPTIONS'].includes(request.method);
-      const isOwn = origin === `${request.scheme}://${request.authority}` || policy.login.trusted_origins.includes(origin ?? '');
+      const isOwn =
+        origin === `${request.scheme}://${request.authority}` || policy.login.trusted_origins.includes(origin ?? '');
       if (isUnsafe && origin !== null && !isOwn) return '403 POLICY_CROSS_ORIGIN';
       return { user: session.emailVerified && session.email !== null ? session.email : session.sub, method: 'login' };
     }
@@ -233,25 +245,43 @@ class NaiveRun {
     return null;
   }
 
-  #changeFields({ set = {}, add = {}, remove = [] }: { readonly set?: object | undefined; readonly add?: object | undefined; readonly remove?: readonly string[] | undefined }): void {
-    const fill = (text: string): string => text.replace('{user}', this.user?.user ?? '').replace('{address}', this.request.address);
+  #changeFields({
+    set = {},
+    add = {},
+    remove = [],
+  }: {
+    readonly set?: object | undefined;
+    readonly add?: object | undefined;
+    readonly remove?: readonly string[] | undefined;
+  }): void {
+    const fill = (text: string): string =>
+      text.replace('{user}', this.user?.user ?? '').replace('{address}', this.request.address);
     for (const name of remove) this.#drop((field) => field.name === name);
     for (const [name, value] of Object.entries(set)) {
       this.#drop((field) => field.name === name);
-      this.fields.push({ name, value: fill(String(value)), isVisitors: false });
+      this.fields.push({ name, value: fill(String(value)).trim(), isVisitors: false });
     }
     for (const [name, value] of Object.entries(add)) {
-      this.fields.push({ name, value: fill(String(value)), isVisitors: false });
+      this.fields.push({ name, value: fill(String(value)).trim(), isVisitors: false });
     }
   }
 
-  #rewrite({ strip_prefix: strip, add_prefix: add = '' }: { readonly strip_prefix?: string | undefined; readonly add_prefix?: string | undefined }): string | null {
+  #rewrite({
+    strip_prefix: strip,
+    add_prefix: add = '',
+  }: {
+    readonly strip_prefix?: string | undefined;
+    readonly add_prefix?: string | undefined;
+  }): string | null {
     const [plain = '', ...query] = this.path.split('?');
     let path = plain;
     if (strip !== undefined && (path === strip || path.startsWith(`${strip}/`))) path = path.slice(strip.length) || '/';
     if (add !== '' && /(^|[/\\])\.\.([/\\;]|$)/.test(path.replace(/%2e/gi, '.').replace(/%2f|%5c/gi, '/'))) {
       let depth = 0;
-      for (const part of path.replace(/%2e/gi, '.').split(/[/\\]|%2f|%5c/i).map((one) => one.split(';')[0])) {
+      for (const part of path
+        .replace(/%2e/gi, '.')
+        .split(/[/\\]|%2f|%5c/i)
+        .map((one) => one.split(';')[0])) {
         if (part === '..') depth -= 1;
         else if (part !== '' && part !== '.') depth += 1;
         if (depth < 0) return '400 POLICY_DENIED';

@@ -17,7 +17,7 @@ type PolicyCode =
   | 'POLICY_LOGIN_REFUSED'
   | 'POLICY_LOGIN_STATE';
 
-export interface AnswerExtras {
+interface AnswerExtras {
   readonly values?: FaultValues;
   readonly status?: number;
   readonly headers?: readonly HeaderPair[];
@@ -36,7 +36,10 @@ const sharedFault = (code: PolicyCode): Fault => {
   return known;
 };
 
-export const answerOfFault = (fault: Fault, { status, headers = [], retryAfterSecs }: AnswerExtras = {}): PolicyAnswer => ({
+export const answerOfFault = (
+  fault: Fault,
+  { status, headers = [], retryAfterSecs }: AnswerExtras = {},
+): PolicyAnswer => ({
   kind: 'fault',
   fault,
   status: status ?? fault.status,
@@ -109,7 +112,10 @@ export const loginRedirect = (status: 302 | 303, location: string, setCookies: r
 export const logoutPage = (user: string | null): PolicyAnswer => {
   const words =
     user === null
-      ? { heading: 'you are not signed in here', text: 'Open the address that you want: you are asked to sign in where it is needed.' }
+      ? {
+          heading: 'you are not signed in here',
+          text: 'Open the address that you want: you are asked to sign in where it is needed.',
+        }
       : {
           heading: `you are signed in as ${user}`,
           text: 'Logging out ends this on this address only; at your login provider you stay signed in.',
@@ -122,7 +128,10 @@ export const logoutPage = (user: string | null): PolicyAnswer => {
       ['cache-control', 'no-store'],
       ['x-content-type-options', 'nosniff'],
       // In no frame of another site: a click on the button must be meant.
-      ['content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"],
+      [
+        'content-security-policy',
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
+      ],
     ],
     pageText({ title: 'Log out', ...words }),
   );

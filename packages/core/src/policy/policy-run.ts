@@ -4,10 +4,10 @@ import { Fault } from '@tunnel/errors';
 import { AuthRun, type AuthStep, type SessionHolder } from './auth-run.ts';
 import type { CompiledAction, CompiledPolicy, CompiledRule, HeaderTemplates } from './compile.ts';
 import { corsNote, isPreflight, preflightResponse } from './cors.ts';
-import { cookieForService } from './login-cookies.ts';
 import { limiterKeyOf } from './limiter-key.ts';
-import { isAnswerTo } from './need-events.ts';
+import { cookieForService } from './login-cookies.ts';
 import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
+import { isAnswerTo } from './need-events.ts';
 import { RequestReadings } from './path-readings.ts';
 import { headerValue, redirectTarget } from './placeholders.ts';
 import { answerOfFault, faultAnswer, isAnswer, redirectAnswer, setsEdgeCookie } from './policy-answers.ts';
@@ -26,7 +26,7 @@ import type {
   ResponseNote,
   RuleRef,
 } from './policy-step.ts';
-import { ChangeDraft, guardedIn } from './request-changes.ts';
+import { ChangeDraft, type FieldChanges, guardedIn } from './request-changes.ts';
 import { type PathPrefixes, rewrittenPath } from './rewrite-path.ts';
 import { type WebhookCheck, webhookCheck } from './webhook-signatures.ts';
 
@@ -112,7 +112,7 @@ export class Run implements PolicyState, SessionHolder {
     }
     if (isOfPath) return this.#resumeLoginPath(event, nowMs);
     const outcome = rule === undefined ? null : this.#resumeRule(rule, event, nowMs);
-    if (outcome === null || outcome === 'list-over') return this.#undecided(rule, event);
+    if (outcome === null || outcome === 'list-over') return this.#misfit(rule, event);
     if (outcome !== 'next') return outcome;
     this.#at += 1;
     return this.go(nowMs);
@@ -182,10 +182,10 @@ export class Run implements PolicyState, SessionHolder {
         this.#change().service = action.service;
         return this.#goOn(rule, `to the service ${action.service}`);
       case 'request_headers':
-        this.#changeRequest(action.changes);
+        this.#change().change(action.constant ?? this.#filled(action.changes));
         return this.#goOn(rule, 'changes headers of the request');
       case 'response_headers':
-        this.#note(action.note ?? this.#headersNote(action.changes));
+        this.#note(action.note ?? { kind: 'headers', ...this.#filled(action.changes) });
         return this.#goOn(rule, 'changes headers of the answer');
       case 'cors':
         if (isPreflight(this.#request)) {
@@ -280,17 +280,10 @@ export class Run implements PolicyState, SessionHolder {
     return this.#goOn(rule, `asks for ${path}`);
   }
 
-  #changeRequest({ set, add, remove }: HeaderTemplates): void {
-    const draft = this.#change();
-    for (const name of remove) draft.remove(name);
-    for (const [name, value] of set) draft.set(name, headerValue(value, this.#request, this.#user));
-    for (const [name, value] of add) draft.add(name, headerValue(value, this.#request, this.#user));
-  }
-
-  #headersNote({ set, add, remove }: HeaderTemplates): ResponseNote {
+  #filled({ set, add, remove }: HeaderTemplates): FieldChanges {
     const fill = (pairs: HeaderTemplates['set']): HeaderPair[] =>
       pairs.map(([name, value]): HeaderPair => [name, headerValue(value, this.#request, this.#user)]);
-    return { kind: 'headers', set: fill(set), add: fill(add), remove };
+    return { remove, set: fill(set), add: fill(add) };
   }
 
   /** null: not known yet. */
@@ -327,7 +320,7 @@ export class Run implements PolicyState, SessionHolder {
   }
 
   #resumeLoginPath(event: PolicyEvent, nowMs: number): PolicyStep {
-    if (!isAnswerTo(event, this.waiting)) return this.#undecided(undefined, event);
+    if (!isAnswerTo(event, this.waiting)) return this.#misfit(undefined, event);
     const answer = resumeLoginPath(event, this);
     return answer === null ? this.#answerLoginPath(nowMs) : this.#answer(undefined, answer);
   }
@@ -357,7 +350,7 @@ export class Run implements PolicyState, SessionHolder {
   }
 
   /** An event that fits no need is a fault of ours: nobody comes in by it. */
-  #undecided(rule: CompiledRule | undefined, event: PolicyEvent): PolicyStep {
+  #misfit(rule: CompiledRule | undefined, event: PolicyEvent): PolicyStep {
     const internal = `policy: waited for ${this.waiting}, got ${event.kind}`;
     return this.#answer(rule, answerOfFault(new Fault('INTERNAL', {}, { internal })));
   }

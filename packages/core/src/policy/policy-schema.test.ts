@@ -151,6 +151,10 @@ describe('a refusal', () => {
         'policy rule 1: it must be a rule with exactly one action, not `allow` and `deny`',
       ],
       [ofRule(7), 'policy rule 1: it must be a table'],
+      [
+        ofRule({ request_headers: { set: { 'X-Who': '{usr}' } } }),
+        'policy rule 1: `request_headers.set.X-Who` must be a text whose placeholders are known (did you mean {user}?)',
+      ],
       [{ rules: {} }, 'policy: `rules` must be a list of rules'],
       [[], 'policy: it must be a table'],
     ];

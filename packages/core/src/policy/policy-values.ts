@@ -248,7 +248,11 @@ const problemOfPlaceholders = (value: string): string | null => {
 
 /** A header's value, with placeholders. */
 export const headerTemplate = (): z.ZodString =>
-  explained(HEADER_VALUE, (value) => (isHeaderValue(value) ? problemOfPlaceholders(value) : 'it has others'));
+  headerValue().superRefine((value, context) => {
+    const problem = problemOfPlaceholders(value);
+    if (problem !== null)
+      context.addIssue({ code: 'custom', message: `a text whose placeholders are known (${problem})` });
+  });
 
 const REDIRECT = 'a path, or a URL that begins with http:// or https://';
 /** Nothing that a visitor says can become a part of the host, but the host itself. */

@@ -7,53 +7,55 @@ import type { HeaderPair, Identity, RequestChanges } from './policy-step.ts';
 /** Visitors' own of these are nobody's word. */
 export const IDENTITY_FIELDS = ['x-tunnel-user', 'x-tunnel-auth'] as const;
 
-const NONE: readonly never[] = [];
+const NONE: readonly string[] = [];
 
+export interface FieldChanges {
+  /** Lower case. */
+  readonly remove: readonly string[];
+  readonly set: readonly HeaderPair[];
+  readonly add: readonly HeaderPair[];
+}
+
+const NO_FIELDS: FieldChanges = { remove: [], set: [], add: [] };
+
+/** Nothing that a rule brought is copied before a second one has a word about fields. */
 export class ChangeDraft {
   path: string | null = null;
   service: string | null = null;
   maxBody: number | null = null;
-  #removed: string[] = [];
-  #set: HeaderPair[] = [];
-  #added: HeaderPair[] = [];
+  #fields = NO_FIELDS;
 
-  /** The visitor's, and what rules before this one have set. */
-  remove(name: string): void {
-    this.#forget(name);
-    this.removeVisitors(name);
+  /** What is removed and set goes of the visitor's, and of what rules before this one have set. */
+  change(changes: FieldChanges): void {
+    if (this.#fields === NO_FIELDS) {
+      this.#fields = changes;
+      return;
+    }
+    const { remove, set, add } = this.#fields;
+    const again = new Set([...changes.remove, ...changes.set.map(([name]) => name.toLowerCase())]);
+    const stays = ([name]: HeaderPair): boolean => !again.has(name.toLowerCase());
+    this.#fields = {
+      remove: [...new Set([...remove, ...changes.remove])],
+      set: [...set.filter(stays), ...changes.set],
+      add: [...add.filter(stays), ...changes.add],
+    };
   }
 
-  /** The visitor's alone: a credential that was used. What a rule has set is for the service. */
+  /** The visitor's alone, in lower case: a credential that was used. What a rule has set is for the service. */
   removeVisitors(name: string): void {
-    const lower = name.toLowerCase();
-    if (!this.#removed.includes(lower)) this.#removed.push(lower);
-  }
-
-  set(name: string, value: string): void {
-    this.#forget(name);
-    this.#set.push([name, value]);
-  }
-
-  add(name: string, value: string): void {
-    this.#added.push([name, value]);
+    const { remove, set, add } = this.#fields;
+    if (!remove.includes(name)) this.#fields = { remove: [...remove, name], set, add };
   }
 
   boundBody(bytes: number): void {
     this.maxBody = this.maxBody === null ? bytes : Math.min(this.maxBody, bytes);
   }
 
-  #forget(name: string): void {
-    const lower = name.toLowerCase();
-    const isOther = ([given]: HeaderPair): boolean => given.toLowerCase() !== lower;
-    this.#set = this.#set.filter(isOther);
-    this.#added = this.#added.filter(isOther);
-  }
-
   changes(cookie: string | null, spellings: readonly string[], identity: Identity | null): RequestChanges {
     const { path, service, maxBody } = this;
-    const known = identity === null ? NONE : identityPairs(identity);
-    const set = [...this.#set, ...known];
-    return { path, service, remove: this.#removed, removeSpellings: spellings, cookie, set, add: this.#added, maxBody };
+    const { remove, add } = this.#fields;
+    const set = identity === null ? this.#fields.set : [...this.#fields.set, ...identityPairs(identity)];
+    return { path, service, remove, removeSpellings: spellings, cookie, set, add, maxBody };
   }
 }
 
@@ -70,12 +72,10 @@ export const guardedIn = (
   operators: FieldNames = NO_NAMES,
   tunnels: FieldNames = NO_NAMES,
 ): readonly string[] => {
-  let found: string[] | null = null;
+  let found = NONE;
   for (const field of headers) {
     const name = operators.spelled(field) ?? tunnels.spelled(field);
-    if (name === null || found?.includes(name) === true) continue;
-    found ??= [];
-    found.push(name);
+    if (name !== null && !found.includes(name)) found = [...found, name];
   }
-  return found ?? NONE;
+  return found;
 };

@@ -32,7 +32,10 @@ const headers = (note: Partial<Extract<ResponseNote, { kind: 'headers' }>>): Res
 
 it('rules change the fields of a response in their order', () => {
   const head = parsed(200, 'Content-Length: 3', 'X-A: 1', 'X-B: 2', 'Server: old');
-  const notes = [headers({ set: [['X-A', 'ours']], remove: ['server'] }), headers({ add: [['X-A', 'more']], remove: ['x-b'] })];
+  const notes = [
+    headers({ set: [['X-A', 'ours']], remove: ['server'] }),
+    headers({ add: [['X-A', 'more']], remove: ['x-b'] }),
+  ];
   const noted = notedHead(head, notes);
   expect(seen(noted)).toEqual(['X-A: ours', 'X-A: more']);
   expect(noted).toMatchObject({ contentLength: 3, framing: { kind: 'length', length: 3 }, keepAlive: true });
@@ -45,7 +48,13 @@ it("what the service's Connection names does not take ours away", () => {
 });
 
 it("the service's own fields of CORS go, whether others come or not", () => {
-  const head = parsed(200, 'Content-Length: 0', 'Access-Control-Allow-Origin: *', 'access-control-expose-headers: a', 'Vary: Accept');
+  const head = parsed(
+    200,
+    'Content-Length: 0',
+    'Access-Control-Allow-Origin: *',
+    'access-control-expose-headers: a',
+    'Vary: Accept',
+  );
   expect(seen(notedHead(head, [{ kind: 'cors', fields: [] }]))).toEqual(['Vary: Accept', 'vary: Origin']);
   const fields = [['access-control-allow-origin', 'https://a']] as const;
   const varied = parsed(200, 'Content-Length: 0', 'Vary: accept, ORIGIN');
@@ -72,7 +81,10 @@ it("a service cannot set the edge's cookies, in no spelling", () => {
     'Set-Cookie: sid=1; x=tunnel_login=2',
   );
   const guard: ResponseNote[] = [{ kind: 'guard-cookies' }];
-  expect(seen(notedHead(head, guard))).toEqual(['Set-Cookie: tunnel_login_2=fine', 'Set-Cookie: sid=1; x=tunnel_login=2']);
+  expect(seen(notedHead(head, guard))).toEqual([
+    'Set-Cookie: tunnel_login_2=fine',
+    'Set-Cookie: sid=1; x=tunnel_login=2',
+  ]);
   const plain = parsed(200, 'Content-Length: 0', 'Set-Cookie: sid=1');
   expect(notedHead(plain, guard)).toBe(plain);
 });
@@ -99,8 +111,19 @@ it("the owner's page stands for the edge's own to browsers; JSON and the code st
 });
 
 it("answers of the edge's own get what rules have noted, and keep its cookies", () => {
-  const own = { status: 302, headers: [['set-cookie', '__Host-tunnel_login=x'], ['server', 'a']] as const, body: '' };
-  const noted = notedOwn(own, [{ kind: 'guard-cookies' }, headers({ set: [['X-Frame-Options', 'DENY']], remove: ['server'] }), { kind: 'private' }]);
+  const own = {
+    status: 302,
+    headers: [
+      ['set-cookie', '__Host-tunnel_login=x'],
+      ['server', 'a'],
+    ] as const,
+    body: '',
+  };
+  const noted = notedOwn(own, [
+    { kind: 'guard-cookies' },
+    headers({ set: [['X-Frame-Options', 'DENY']], remove: ['server'] }),
+    { kind: 'private' },
+  ]);
   expect(noted.headers).toEqual([
     ['set-cookie', '__Host-tunnel_login=x'],
     ['x-frame-options', 'DENY'],

@@ -4,36 +4,54 @@ import { type HeaderField, linesOf, PartField, roleOf } from '../http1/fields.ts
 import type { OwnResponse } from '../http1/own-response.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
 import { byteText } from './bytes.ts';
-import { FieldNames, isField } from './field-names.ts';
+import { isOneOf, isOneOfPairs, isSameField } from './field-names.ts';
 import { isEdgeSetCookie } from './login-cookies.ts';
 import type { HeaderPair, ResponseNote } from './policy-step.ts';
 
 /** The same head where nothing of it changes. Interim ones are not the answer yet. */
 export const notedHead = (head: ResponseHead, notes: readonly ResponseNote[]): ResponseHead => {
   if (head.interim || !notes.some((note) => concerns(note, head.headers))) return head;
+  const fields: HeaderField[] = [];
   // What the service's `Connection` takes away goes now: later it would take ours of the same name.
-  let fields: readonly HeaderField[] = head.headers.filter((field) => !isOfConnection(field, head)).map(partOf);
-  for (const note of notes) fields = notedFields(fields, note);
-  let text: string | null = null;
-  return {
-    kind: 'response',
-    get text(): string {
-      text ??= `HTTP/${head.version} ${head.status} ${head.reason}\r\n${linesOf(fields)}\r\n`;
-      return text;
-    },
-    status: head.status,
-    reason: head.reason,
-    version: head.version,
-    headers: fields,
-    framing: head.framing,
-    contentLength: head.contentLength,
-    isChunked: head.isChunked,
-    interim: head.interim,
-    keepAlive: head.keepAlive,
-    upgrade: head.upgrade,
-    connectionNames: null,
-  };
+  for (const field of head.headers) if (!isOfConnection(field, head)) fields.push(field);
+  for (const note of notes) doNote(fields, note);
+  return new NotedHead(head, fields);
 };
+
+/** A class, as a getter of each head's own would give each a shape of its own, and make all that reads it slow. */
+class NotedHead implements ResponseHead {
+  readonly kind = 'response';
+  readonly status: number;
+  readonly reason: string;
+  readonly version: ResponseHead['version'];
+  readonly headers: readonly HeaderField[];
+  readonly framing: ResponseHead['framing'];
+  readonly contentLength: number | null;
+  readonly isChunked: boolean;
+  readonly interim: boolean;
+  readonly keepAlive: boolean;
+  readonly upgrade: string | null;
+  readonly connectionNames: readonly string[] | null = null;
+  #text: string | null = null;
+
+  constructor(head: ResponseHead, headers: readonly HeaderField[]) {
+    this.status = head.status;
+    this.reason = head.reason;
+    this.version = head.version;
+    this.headers = headers;
+    this.framing = head.framing;
+    this.contentLength = head.contentLength;
+    this.isChunked = head.isChunked;
+    this.interim = head.interim;
+    this.keepAlive = head.keepAlive;
+    this.upgrade = head.upgrade;
+  }
+
+  get text(): string {
+    this.#text ??= `HTTP/${this.version} ${this.status} ${this.reason}\r\n${linesOf(this.headers)}\r\n`;
+    return this.#text;
+  }
+}
 
 /** Most responses set no cookie of ours and say themselves how they are cached: their head stays as it is. */
 const concerns = (note: ResponseNote, fields: readonly HeaderField[]): boolean => {
@@ -44,40 +62,51 @@ const concerns = (note: ResponseNote, fields: readonly HeaderField[]): boolean =
     case 'error-page':
       return false;
     case 'private':
-      return !fields.some((field) => isField(field, 'cache-control'));
+      return !fields.some((field) => isSameField(field, 'cache-control'));
     case 'guard-cookies':
-      return fields.some((field) => isField(field, 'set-cookie') && isEdgeSetCookie(field.value));
+      return fields.some((field) => isSameField(field, 'set-cookie') && isEdgeSetCookie(field.value));
   }
 };
-
-const partOf = (field: HeaderField): PartField =>
-  field instanceof PartField ? field : new PartField(field.name, field.value, field.role);
 
 const isOfConnection = (field: HeaderField, { connectionNames }: ResponseHead): boolean =>
   connectionNames !== null && field.role === 'ordinary' && connectionNames.includes(field.lower);
 
 const made = ([name, value]: HeaderPair): PartField => new PartField(name, value, roleOf(name));
 
-const notedFields = (fields: readonly HeaderField[], note: ResponseNote): readonly HeaderField[] => {
+const doNote = (fields: HeaderField[], note: ResponseNote): void => {
   switch (note.kind) {
-    case 'headers': {
-      const gone = new FieldNames([...note.remove, ...note.set.map(([name]) => name)].map((name) => name.toLowerCase()));
-      const kept = fields.filter((field) => !gone.has(field));
-      return [...kept, ...note.set.map(made), ...note.add.map(made)];
-    }
-    case 'cors': {
-      const others = fields.filter((field) => field.nameLength <= CORS.length || !field.lower.startsWith(CORS));
-      const vary = others.some((field) => isField(field, 'vary') && variesByOrigin(field.value)) ? [] : [VARY];
-      return [...others, ...note.fields.map(made), ...vary.map(made)];
-    }
+    case 'headers':
+      drop(fields, (field) => isOneOf(field, note.remove) || isOneOfPairs(field, note.set));
+      for (const pair of note.set) fields.push(made(pair));
+      for (const pair of note.add) fields.push(made(pair));
+      return;
+    case 'cors':
+      drop(fields, isOfCors);
+      for (const pair of note.fields) fields.push(made(pair));
+      if (!fields.some((field) => isSameField(field, 'vary') && variesByOrigin(field.value))) fields.push(made(VARY));
+      return;
     case 'private':
-      return fields.some((field) => isField(field, 'cache-control')) ? fields : [...fields, made(['cache-control', 'private'])];
+      if (!fields.some((field) => isSameField(field, 'cache-control'))) fields.push(made(['cache-control', 'private']));
+      return;
     case 'guard-cookies':
-      return fields.filter((field) => !isField(field, 'set-cookie') || !isEdgeSetCookie(field.value));
+      drop(fields, (field) => isSameField(field, 'set-cookie') && isEdgeSetCookie(field.value));
+      return;
     case 'error-page':
-      return fields;
+      return;
   }
 };
+
+const drop = (fields: HeaderField[], isGone: (field: HeaderField) => boolean): void => {
+  let kept = 0;
+  for (const field of fields) {
+    if (isGone(field)) continue;
+    fields[kept] = field;
+    kept += 1;
+  }
+  fields.length = kept;
+};
+
+const isOfCors = (field: HeaderField): boolean => field.nameLength > CORS.length && field.lower.startsWith(CORS);
 
 const CORS = 'access-control-';
 const VARY: HeaderPair = ['vary', 'Origin'];
@@ -101,8 +130,9 @@ export const notedOwn = (response: OwnResponse, notes: readonly ResponseNote[]):
         headers = headers.filter(([name]) => name.toLowerCase() !== 'content-security-policy');
       }
     } else if (note.kind !== 'guard-cookies') {
-      const fields = headers.map(made);
-      headers = notedFields(fields, note).map(({ lower, value }): HeaderPair => [lower, value]);
+      const fields: HeaderField[] = headers.map(made);
+      doNote(fields, note);
+      headers = fields.map(({ lower, value }): HeaderPair => [lower, value]);
     }
   }
   return headers === response.headers && body === response.body ? response : { status: response.status, headers, body };

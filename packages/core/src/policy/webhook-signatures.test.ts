@@ -1,8 +1,10 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { Webhook } from 'standardwebhooks';
+import Stripe from 'stripe';
 import { expect, it } from 'vitest';
 import { utf8Bytes } from './bytes.ts';
-import type { VerifyWebhook } from './policy.ts';
 import { NOW, requestOf } from './policy.fixture.ts';
+import type { VerifyWebhook } from './policy.ts';
 import type { HeaderPair, PolicyDigests } from './policy-step.ts';
 import { webhookCheck } from './webhook-signatures.ts';
 
@@ -33,9 +35,12 @@ const SIGNED: Readonly<Record<VerifyWebhook['provider'], (secret: string, secs: 
   standard: (secret, secs) => [
     ['webhook-id', 'msg_1'],
     ['webhook-timestamp', `${secs}`],
-    ['webhook-signature', `v1,${hmac(Buffer.from(secret.replace('whsec_', ''), 'base64'), `msg_1.${secs}.${BODY}`, 'base64')}`],
+    [
+      'webhook-signature',
+      `v1,${hmac(Buffer.from(secret.replace('whsec_', ''), 'base64'), `msg_1.${secs}.${BODY}`, 'base64')}`,
+    ],
   ],
-  stripe: (secret, secs) => [['Stripe-Signature', `t=${secs},v1=${hmac(secret, `${secs}.${BODY}`, 'hex')},v0=6ffb`]],
+  stripe: (secret, secs) => [['Stripe-Signature', `v0=6ffb,t=${secs},v1=${hmac(secret, `${secs}.${BODY}`, 'hex')}`]],
   github: (secret) => [['X-Hub-Signature-256', `sha256=${hmac(secret, BODY, 'hex')}`]],
   slack: (secret, secs) => [
     ['X-Slack-Request-Timestamp', `${secs}`],
@@ -50,22 +55,30 @@ const OWN = { header: 'x-signature', algorithm: 'sha512', encoding: 'base64', pr
 const OLD = 'whsec_b2xkLW9sZC1vbGQ=';
 const NEW = 'whsec_bmV3LW5ldy1uZXc=';
 
-it.each(Object.keys(SIGNED) as VerifyWebhook['provider'][])('%s: a webhook of the sender passes, any other does not', (provider) => {
-  const rule = { provider, ...(provider === 'hmac' ? OWN : {}) };
-  const signed = SIGNED[provider];
-  expect(isGood({ ...rule, secrets: [NEW] }, signed(NEW, SECS))).toBe(true);
-  expect(isGood({ ...rule, secrets: [NEW, OLD] }, signed(OLD, SECS))).toBe(true);
-  expect(isGood({ ...rule, secrets: [NEW] }, signed(OLD, SECS))).toBe(false);
-  expect(isGood({ ...rule, secrets: [NEW] }, [])).toBe(false);
-  if (provider !== 'gitlab') expect(isGood({ ...rule, secrets: [NEW] }, signed(NEW, SECS), `${BODY} `)).toBe(false);
-  for (const [name] of signed(NEW, SECS)) {
-    const cut = signed(NEW, SECS).map(([given, value]): HeaderPair => [given, given === name ? `${value}x` : value]);
-    expect(isGood({ ...rule, secrets: [NEW] }, cut), name).toBe(false);
-  }
-});
+it.each(Object.keys(SIGNED) as VerifyWebhook['provider'][])(
+  '%s: a webhook of the sender passes, any other does not',
+  (provider) => {
+    const rule = { provider, ...(provider === 'hmac' ? OWN : {}) };
+    const signed = SIGNED[provider];
+    expect(isGood({ ...rule, secrets: [NEW] }, signed(NEW, SECS))).toBe(true);
+    expect(isGood({ ...rule, secrets: [NEW, OLD] }, signed(OLD, SECS))).toBe(true);
+    expect(isGood({ ...rule, secrets: [NEW] }, signed(OLD, SECS))).toBe(false);
+    expect(isGood({ ...rule, secrets: [NEW] }, [])).toBe(false);
+    if (provider !== 'gitlab') expect(isGood({ ...rule, secrets: [NEW] }, signed(NEW, SECS), `${BODY} `)).toBe(false);
+    for (const [name] of signed(NEW, SECS)) {
+      const cut = signed(NEW, SECS).map(([given, value]): HeaderPair => [given, given === name ? `${value}x` : value]);
+      expect(isGood({ ...rule, secrets: [NEW] }, cut), name).toBe(false);
+    }
+  },
+);
 
 it.each(['standard', 'stripe', 'slack'] as const)('%s: a time over 300 s away is refused, either way', (provider) => {
-  for (const [secs, wanted] of [[-301, false], [-300, true], [300, true], [301, false]] as const) {
+  for (const [secs, wanted] of [
+    [-301, false],
+    [-300, true],
+    [300, true],
+    [301, false],
+  ] as const) {
     expect(isGood({ provider, secrets: [NEW] }, SIGNED[provider](NEW, SECS + secs)), `${secs}`).toBe(wanted);
   }
 });
@@ -92,4 +105,18 @@ it('the head alone refuses what cannot be good, so that nothing is held for it',
 
 it('an empty token is no token of GitLab', () => {
   expect(isGood({ provider: 'gitlab', secrets: [''] }, [['x-gitlab-token', '']])).toBe(false);
+});
+
+it("what Stripe's and Standard Webhooks' own libraries sign is good", () => {
+  const stripe = new Stripe('sk_test_0').webhooks.generateTestHeaderString({
+    payload: BODY,
+    secret: NEW,
+    timestamp: SECS,
+  });
+  expect(isGood({ provider: 'stripe', secrets: [OLD, NEW] }, [['stripe-signature', stripe]])).toBe(true);
+  expect(isGood({ provider: 'stripe', secrets: [OLD] }, [['stripe-signature', stripe]])).toBe(false);
+  const standard = new Webhook(NEW).sign('msg_1', new Date(SECS * 1000), BODY);
+  const [id, time] = SIGNED.standard(NEW, SECS) as [HeaderPair, HeaderPair];
+  expect(isGood({ provider: 'standard', secrets: [OLD, NEW] }, [id, time, ['webhook-signature', standard]])).toBe(true);
+  expect(isGood({ provider: 'standard', secrets: [OLD] }, [id, time, ['webhook-signature', standard]])).toBe(false);
 });

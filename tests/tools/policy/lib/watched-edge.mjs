@@ -15,9 +15,13 @@ const FRESH_MS = 1;
 const cpuMs = () => Number(readFileSync(SCHEDULE, 'latin1').split(' ', 1)[0]) / 1e6;
 
 let worstMs = 0;
+let begun = 0;
 let turnAt = performance.now();
 let readAt = turnAt;
 let cpuAtRead = cpuMs();
+
+/** How often it was begun, and the longest turn since. */
+const tell = () => writeFileSync(process.env.TURNS_FILE, JSON.stringify({ begun, worstMs }));
 
 const nextTurn = () => {
   const now = performance.now();
@@ -25,7 +29,7 @@ const nextTurn = () => {
     const took = cpuMs() - cpuAtRead;
     if (took > worstMs) {
       worstMs = took;
-      writeFileSync(process.env.TURNS_FILE, `${worstMs}`);
+      tell();
     }
   }
   if (now - readAt > FRESH_MS) {
@@ -36,12 +40,15 @@ const nextTurn = () => {
   setImmediate(nextTurn).unref();
 };
 
-/** From now on: what the start took is nobody's waiting. SIGUSR2 begins anew. */
-process.on('SIGUSR2', () => {
+const begin = () => {
   worstMs = 0;
-  writeFileSync(process.env.TURNS_FILE, '0');
-});
-writeFileSync(process.env.TURNS_FILE, '0');
+  begun += 1;
+  tell();
+};
+
+// What the start took is nobody's waiting: whoever measures begins anew.
+process.on('SIGUSR2', begin);
+begin();
 nextTurn();
 
 process.argv[1] = SERVER;
