@@ -22,7 +22,9 @@ it('sends on to the tunnel that is sealed into the state, with all that the prov
   expect(Object.fromEntries(location.searchParams)).toEqual({
     ...{ code: 'c o&d=e', state: '0a1b2c3d.secret', iss: 'https://login.example' },
   });
-  expect(answer).toMatchObject({ own: { status: 302, headers: expect.arrayContaining([['cache-control', 'no-store']]) } });
+  expect(answer).toMatchObject({
+    own: { status: 302, headers: expect.arrayContaining([['cache-control', 'no-store']]) },
+  });
 });
 
 it('sends nobody to where a stranger wants: no state, a made-up one, another edge’s, one for another login, two of them', () => {

@@ -127,15 +127,19 @@ export class CodeFlow {
     return {
       [oauth.customFetch]: async (
         url: string,
-        { headers, body }: { headers: Record<string, string>; body?: URLSearchParams | undefined },
+        { headers, body }: { headers: Record<string, string>; body?: URLSearchParams | null | undefined },
       ) => {
-        const sent = body === undefined ? undefined : Buffer.from(body.toString(), 'utf8');
+        // A GET comes with null.
+        const sent = body ? Buffer.from(body.toString(), 'utf8') : undefined;
         const answer = await calls.send(ref, { url, headers, body: sent });
         // A redirect is no answer to any of these, and nobody follows it; nor is one without a body.
-        if (answer.status < 200 || answer.status === 204 || (answer.status >= 300 && answer.status < 400)) throw new ProviderAway('status', `it answered ${answer.status}`);
+        if (answer.status < 200 || answer.status === 204 || (answer.status >= 300 && answer.status < 400))
+          throw new ProviderAway('status', `it answered ${answer.status}`);
         const fields = answer.contentType === '' ? {} : { 'content-type': answer.contentType };
         return new Response(new Uint8Array(answer.body), { status: answer.status, headers: fields });
       },
+      // Marked so that nobody uses it by chance: http is for where private addresses are allowed, and for the operator's own.
+      // oxlint-disable-next-line typescript/no-deprecated
       [oauth.allowInsecureRequests]: calls.mayBePlain(ref.trust),
     };
   }
@@ -168,6 +172,7 @@ const faultOf = (error: unknown): Fault => {
   if (error instanceof Fault) return error;
   const isCodeOver = error instanceof oauth.ResponseBodyError && error.error === 'invalid_grant';
   // The kind of failure, never what came: it may hold tokens.
-  const internal = error instanceof Error ? `${error.name}: ${String((error as NodeJS.ErrnoException).code ?? error.message)}` : '';
+  const internal =
+    error instanceof Error ? `${error.name}: ${String((error as NodeJS.ErrnoException).code ?? error.message)}` : '';
   return new Fault(isCodeOver ? 'POLICY_LOGIN_STATE' : 'POLICY_PROVIDER_AWAY', {}, { internal });
 };

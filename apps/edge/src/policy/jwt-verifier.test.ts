@@ -117,7 +117,7 @@ it('a provider that changes its keys is asked for them, but not more than every 
 });
 
 it('a token that names no key is tried with those it could mean', async () => {
-  await provider.changeKeys(['RS256', 'RS256', 'RS256']);
+  await provider.changeKeys(['ES256', 'ES256', 'ES256']);
   const token = await provider.token(good(), { kid: undefined }, 2);
   expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
 });

@@ -7,9 +7,9 @@ import {
   compilePolicy,
   type LoginAuth,
   type Pass,
-  parseRequestHead,
   type PolicyDigests,
   type PolicyRequest,
+  parseRequestHead,
   renderPolicyAnswer,
   resume,
 } from '@tunnel/core';
@@ -97,7 +97,7 @@ class Visitor {
 }
 
 const renderedOf = (step: Pass | Answer) =>
-  step.kind === 'pass' ? { status: 0, headers: [], body: '' } : renderPolicyAnswer(step.answer, { accept: 'text/html' });
+  step.kind === 'pass' ? { status: 0, headers: [], body: '' } : renderPolicyAnswer(step.answer, 'text/html');
 const fieldsOf = (step: Pass | Answer): readonly (readonly [string, string])[] => renderedOf(step).headers;
 const locationOf = (step: Pass | Answer): string => fieldsOf(step).find(([name]) => name === 'location')?.[1] ?? '';
 const codeOf = (step: Pass | Answer): string | undefined =>
@@ -131,16 +131,19 @@ it.each([
   ['an e-mail that nobody has verified', { emails: ['ann@example.com'] }, { email_verified: false }],
   ['an e-mail with two @', { domains: ['evil.example'] }, { email: 'ann@evil.example@example.com' }],
   ['another group', { claims: { groups: ['board'] } }, { groups: ['staff'] }],
-] as [string, LoginAuth, Record<string, unknown>][])('nobody passes by %s; the page says who is signed in, and has a way out', async (_what, people, claims) => {
-  provider.claims = claims;
-  const ann = new Visitor(people);
-  expect(renderedOf(await ann.logIn()).status).toBe(302);
-  const refused = await ann.send('GET', '/');
-  expect([renderedOf(refused).status, codeOf(refused)]).toEqual([403, 'POLICY_LOGIN_REFUSED']);
-  const { body } = renderedOf(refused);
-  expect(body).toMatch(claims['email_verified'] === false ? /\bu1\b/i : /\bann@/i);
-  expect(body).toContain('action="/.tunnel/logout"');
-});
+] as [string, LoginAuth, Record<string, unknown>][])(
+  'nobody passes by %s; the page says who is signed in, and has a way out',
+  async (_what, people, claims) => {
+    provider.claims = claims;
+    const ann = new Visitor(people);
+    expect(renderedOf(await ann.logIn()).status).toBe(302);
+    const refused = await ann.send('GET', '/');
+    expect([renderedOf(refused).status, codeOf(refused)]).toEqual([403, 'POLICY_LOGIN_REFUSED']);
+    const { body } = renderedOf(refused);
+    expect(body).toMatch(claims['email_verified'] === false ? /\bu1\b/i : /\bann@/i);
+    expect(body).toContain('action="/.tunnel/logout"');
+  },
+);
 
 it('a sibling’s page changes nothing with the visitor’s cookie, and opens no WebSocket with it', async () => {
   const ann = new Visitor(ANYONE);
@@ -161,7 +164,10 @@ it('a cookie that a sibling sets for the whole domain is nobody’s', async () =
   const eve = new Visitor(ANYONE, 'evil.example.com');
   await eve.logIn();
   const mallory = new Visitor(ANYONE);
-  for (const [name, value] of [...eve.cookies, ['tunnel_login', ann.cookies.get('__Host-tunnel_login') ?? '']] as const) {
+  for (const [name, value] of [
+    ...eve.cookies,
+    ['tunnel_login', ann.cookies.get('__Host-tunnel_login') ?? ''],
+  ] as const) {
     mallory.cookies.set(name, value);
   }
   expect(codeOf(await mallory.send('GET', '/', ['accept: */*']))).toBe('POLICY_UNAUTHENTICATED');

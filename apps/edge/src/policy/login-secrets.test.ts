@@ -41,9 +41,12 @@ it.each([
   ['that is empty', '\n\n', 'it holds no secret'],
   ['with a short secret', `${'a'.repeat(32)}\ns3cret\n`, 'secret 2 is shorter than 32 characters'],
   ['that is no text', Buffer.from([0xff, 0xfe]), 'it is not UTF-8 text'],
-] as [string, string | Buffer | null, string][])('a file %s is refused, and nothing of it is said', (_what, text, reason) => {
-  const file = join(dir.path, 'secrets');
-  if (text !== null) writeFileSync(file, text);
-  expect(() => loadLoginSecrets(file, dir.path)).toThrow(`cannot read ${file}: ${reason}`);
-  expect(() => loadLoginSecrets(file, dir.path)).not.toThrow('s3cret');
-});
+] as [string, string | Buffer | null, string][])(
+  'a file %s is refused, and nothing of it is said',
+  (_what, text, reason) => {
+    const file = join(dir.path, 'secrets');
+    if (text !== null) writeFileSync(file, text);
+    expect(() => loadLoginSecrets(file, dir.path)).toThrow(`cannot read ${file}: ${reason}`);
+    expect(() => loadLoginSecrets(file, dir.path)).not.toThrow('s3cret');
+  },
+);

@@ -97,7 +97,8 @@ export class Logins {
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
     const { scheme, publicUrl } = about;
     // The cookie of a login has another name over http: who came that way begins anew where the provider sends people to.
-    if (!publicUrl.startsWith(`${scheme}:`)) return { kind: 'login-begun', location: publicUrl + returnPath, setCookies: [] };
+    if (!publicUrl.startsWith(`${scheme}:`))
+      return { kind: 'login-begun', location: publicUrl + returnPath, setCookies: [] };
     const chances = {
       id: randomBytes(4).toString('hex'),
       secret: randomBytes(16).toString('base64url'),

@@ -71,7 +71,7 @@ export class OddProvider {
   }
 
   /** The published keys are these from now on, and tokens are signed by the first. */
-  async changeKeys(algorithms: readonly string[] = ['RS256']): Promise<void> {
+  async changeKeys(algorithms: readonly string[] = ['ES256']): Promise<void> {
     this.#keys = await Promise.all(algorithms.map(newKey));
   }
 
@@ -119,8 +119,15 @@ export class OddProvider {
     switch (endpoint) {
       case 'metadata': {
         const at = (path: string): string => `${issuer}${path}`;
-        const endpoints = { authorization_endpoint: at('/authorize?from=edge'), token_endpoint: at('/token'), jwks_uri: at('/keys') };
-        return [200, { issuer, ...endpoints, id_token_signing_alg_values_supported: ['RS256', 'ES256'], ...this.metadata }];
+        const endpoints = {
+          authorization_endpoint: at('/authorize?from=edge'),
+          token_endpoint: at('/token'),
+          jwks_uri: at('/keys'),
+        };
+        return [
+          200,
+          { issuer, ...endpoints, id_token_signing_alg_values_supported: ['RS256', 'ES256'], ...this.metadata },
+        ];
       }
       case 'keys':
         return [200, { keys: this.#keys.map(({ jwk }) => jwk) }];
@@ -135,7 +142,9 @@ export class OddProvider {
     const code = form.get('code') ?? '';
     const issued = this.#codes.get(code);
     this.#codes.delete(code);
-    const challenge = createHash('sha256').update(form.get('code_verifier') ?? '').digest('base64url');
+    const challenge = createHash('sha256')
+      .update(form.get('code_verifier') ?? '')
+      .digest('base64url');
     if (issued === undefined || issued.challenge !== challenge || issued.redirectUri !== form.get('redirect_uri')) {
       return [400, { error: 'invalid_grant' }];
     }
@@ -152,9 +161,9 @@ export class OddProvider {
       return `${text}.${createHmac('sha256', this.clientSecret).update(text).digest('base64url')}`;
     }
     if (this.signing === 'unpublished-key') {
-      const stranger = await newKey('RS256');
+      const stranger = await newKey('ES256');
       const kid = this.#keys[0]?.kid ?? '';
-      return new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid }).sign(stranger.privateKey);
+      return new SignJWT(claims).setProtectedHeader({ alg: 'ES256', kid }).sign(stranger.privateKey);
     }
     return this.token(claims);
   }

@@ -24,9 +24,12 @@ it('there is none where no file is named', () => {
   expect(readOperatorPolicy('')).toBeNull();
 });
 
-it.each(['- deny: true\n', 'rules:\n  - deny: true\n'])('a file holds the list, or the list by its name: %j', (text) => {
-  expect(readOperatorPolicy(write(text))).toMatchObject({ login: null, rules: [{ deny: 403 }] });
-});
+it.each(['- deny: true\n', 'rules:\n  - deny: true\n'])(
+  'a file holds the list, or the list by its name: %j',
+  (text) => {
+    expect(readOperatorPolicy(write(text))).toMatchObject({ login: null, rules: [{ deny: 403 }] });
+  },
+);
 
 it('its secrets are looked up beside it, its passwords are hashed', async () => {
   write('a-token-of-this-company\n', 'token');
@@ -44,7 +47,7 @@ it('its secrets are looked up beside it, its passwords are hashed', async () => 
 it.each([
   ['login: { provider: company }\nrules:\n  - deny: true\n', 'rules.yml:1: '],
   ['- deny: true\n- route: api\n', 'rules.yml:2: '],
-  ['- auth:\n    login: { anyone: true }\n', 'rules.yml:1: '],
+  ['- auth:\n    login: { anyone: true }\n', 'rules.yml:2: '],
   ['- deny: 200\n', 'rules.yml:1: '],
   ['- denied: true\n', 'rules.yml:1: '],
   ['- deny: [\n', 'rules.yml:'],

@@ -1,6 +1,13 @@
 // The operator's rules for every tunnel of this edge: a file as tunnels have them, without what is a tunnel's own.
 import { homedir } from 'node:os';
-import { type Auth, CORE_LIMITS, filePolicySchema, type Policy, problemsOfPolicy, wirePolicySchema } from '@tunnel/core';
+import {
+  type Auth,
+  CORE_LIMITS,
+  filePolicySchema,
+  type Policy,
+  problemsOfPolicy,
+  wirePolicySchema,
+} from '@tunnel/core';
 import {
   ConfigProblem,
   isShownPolicyKey,

@@ -4,9 +4,9 @@ import type { Policy, PolicyEvent, PolicyNeed } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, LogLimiter, type NameLookup, type Secret } from '@tunnel/runtime';
 import { Bounce } from './bounce.ts';
+import { CodeFlow } from './code-flow.ts';
 import { JwtVerifier } from './jwt-verifier.ts';
 import { LimiterTables } from './limiter-tables.ts';
-import { CodeFlow } from './code-flow.ts';
 import { LoginProviders, type Provider } from './login-providers.ts';
 import { type LoginAbout, Logins } from './logins.ts';
 import { PasswordChecks, type PasswordChecksDeps, type PasswordResult } from './password-checks.ts';
@@ -78,7 +78,9 @@ export class PolicyDriver {
     this.#logins = new Logins({ seals, bounce: this.bounce, providers: this.#providers, codeFlow, edgeUrl, clock });
     this.#limiters = new LimiterTables(clock);
     this.#log = logger === undefined ? null : new LogLimiter(logger, () => clock.monotonic());
-    this.#operatorAuths = new Set(operatorPolicy?.rules.flatMap((rule) => ('auth' in rule ? (rule.auth.jwt ?? []) : [])));
+    this.#operatorAuths = new Set(
+      operatorPolicy?.rules.flatMap((rule) => ('auth' in rule ? (rule.auth.jwt ?? []) : [])),
+    );
   }
 
   /** The operator's, which a policy may name. */

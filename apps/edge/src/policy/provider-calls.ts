@@ -1,5 +1,6 @@
 // Calls to providers of logins and of keys: by the guarded fetch, bounded in time, bytes and number. Tenants name these URLs; what comes
 // back of a failure is its kind, never a body.
+import { setMaxListeners } from 'node:events';
 import { problemOfAddress } from '@tunnel/core';
 import { type Clock, createGuardedFetch, type GuardedFetch, type NameLookup } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -7,7 +8,16 @@ import { EDGE_LIMITS } from '../limits.ts';
 /** Whose URL it is: a tenant's, or one that the operator has written into server.toml. */
 export type ProviderTrust = 'tenant' | 'operator';
 
-export const PROVIDER_RESULTS = ['ok', 'status', 'refused', 'unresolved', 'timeout', 'too_long', 'failed', 'busy'] as const;
+export const PROVIDER_RESULTS = [
+  'ok',
+  'status',
+  'refused',
+  'unresolved',
+  'timeout',
+  'too_long',
+  'failed',
+  'busy',
+] as const;
 
 export type ProviderResult = (typeof PROVIDER_RESULTS)[number];
 
@@ -57,7 +67,10 @@ interface Lane {
 }
 
 export class ProviderCalls {
-  readonly results = Object.fromEntries(PROVIDER_RESULTS.map((result) => [result, 0])) as Record<ProviderResult, number>;
+  readonly results = Object.fromEntries(PROVIDER_RESULTS.map((result) => [result, 0])) as Record<
+    ProviderResult,
+    number
+  >;
   readonly #clock: Clock;
   readonly #allowPrivate: boolean;
   readonly #fetches: Readonly<Record<ProviderTrust, GuardedFetch>>;
@@ -66,6 +79,8 @@ export class ProviderCalls {
   #running = 0;
 
   constructor({ clock, allowPrivate, lookup, ca }: ProviderCallsDeps) {
+    // One listener a call.
+    setMaxListeners(EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX, this.#closed.signal);
     this.#clock = clock;
     this.#allowPrivate = allowPrivate;
     const fetchOf = (isPrivateAllowed: boolean): GuardedFetch =>

@@ -1,8 +1,9 @@
 // What providers publish: their metadata and their keys. Kept while they are fresh; kept on while the provider is away; one call for all
 // who want the same at once.
+
+import type { Clock } from '@tunnel/runtime';
 import { createLocalJWKSet, type JSONWebKeySet } from 'jose';
 import * as oauth from 'oauth4webapi';
-import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { BoundedCache } from './bounded-cache.ts';
 import { ProviderAway, type ProviderCalls, type ProviderRef } from './provider-calls.ts';

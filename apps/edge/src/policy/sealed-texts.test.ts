@@ -4,7 +4,10 @@ import { type SealBinding, SealedTexts } from './sealed-texts.ts';
 
 const A = new Secret('a'.repeat(43));
 const B = new Secret('b'.repeat(43));
-const HERE: SealBinding = { purpose: 'login', parts: ['shop.example.com', 'account 1', 'https://login.example', 'edge'] };
+const HERE: SealBinding = {
+  purpose: 'login',
+  parts: ['shop.example.com', 'account 1', 'https://login.example', 'edge'],
+};
 
 const changed = (parts: Readonly<Record<number, string>>): SealBinding => ({
   ...HERE,

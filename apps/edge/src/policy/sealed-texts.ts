@@ -58,9 +58,7 @@ export class SealedTexts {
     const known = this.#keys.get(bound, 0);
     if (known !== undefined) return known;
     const info = `tunnel ${hash('sha256', bound)}`;
-    const keys = this.#secrets.map((secret) =>
-      Buffer.from(hkdfSync('sha256', secret.reveal(), '', info, KEY_BYTES)),
-    );
+    const keys = this.#secrets.map((secret) => Buffer.from(hkdfSync('sha256', secret.reveal(), '', info, KEY_BYTES)));
     this.#keys.set(bound, keys, Number.POSITIVE_INFINITY);
     return keys;
   }

@@ -1,9 +1,12 @@
 // oidc-provider in this process, and a browser that posts its forms: a whole provider as others run it.
 import { randomBytes } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair } from 'jose';
-import Provider from 'oidc-provider';
+// @ts-expect-error It brings no types; below stands what we use of it.
+import UntypedProvider from 'oidc-provider';
+
+const Provider = UntypedProvider as new (issuer: string, configuration: object) => { callback(): RequestListener };
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 /** Login, consent, and a redirect after each. */

@@ -170,7 +170,10 @@ client_secret_file = "${file('client', 'c\n')}"
     for (const key of ['file', 'login_secret_file']) {
       const config = write(`[policy]\n${key} = "${join(dir, 'nothing')}"\n`);
       const { exitCode, text } = await judgeConfig({ config }, {});
-      expect([exitCode, text]).toEqual([2, expect.stringContaining(`cannot read ${join(dir, 'nothing')}: no such file`)]);
+      expect([exitCode, text]).toEqual([
+        2,
+        expect.stringContaining(`cannot read ${join(dir, 'nothing')}: no such file`),
+      ]);
     }
   });
 });

@@ -12,8 +12,8 @@ import {
   type Policy,
   type PolicyProblem,
   policyHash,
-  problemText,
   problemsOfPolicy,
+  problemText,
   warningsOfPolicy,
   wirePolicySchema,
 } from '@tunnel/core';
@@ -117,7 +117,9 @@ export class TunnelPolicy {
 
   /** As it can be written into a file again; passwords as hashes, whatever else is secret as it is. */
   async #hashed(groupKey: Secret | null): Promise<Policy> {
-    const policy = structuredClone(this.#policy) as { rules: { auth?: { basic?: { users: Record<string, string> } } }[] };
+    const policy = structuredClone(this.#policy) as {
+      rules: { auth?: { basic?: { users: Record<string, string> } } }[];
+    };
     for (const { rule, user, password } of this.#passwords) {
       const users = policy.rules[rule]?.auth?.basic?.users;
       if (users !== undefined) users[user] = await lineOf(user, password, groupKey);
@@ -165,7 +167,13 @@ const readParts = (sources: readonly PolicySource[], make: Make): TunnelPolicy =
   for (const source of sources) {
     const written = readForm(source);
     const from = rules.length;
-    const part = { source, hasLogin: written.login !== null, isList: written.isList, from, to: from + written.rules.length };
+    const part = {
+      source,
+      hasLogin: written.login !== null,
+      isList: written.isList,
+      from,
+      to: from + written.rules.length,
+    };
     const at = {
       source,
       rule: (index: number): Path => (part.isList ? [index] : ['rules', index]),
@@ -254,5 +262,9 @@ const policyValue = (value: unknown): PolicySource =>
 /** Throws a Fault. */
 export const readPolicyFile = (
   file: string,
-  { shown = file, env = process.env, home = homedir() }: { shown?: string; env?: NodeJS.ProcessEnv; home?: string } = {},
+  {
+    shown = file,
+    env = process.env,
+    home = homedir(),
+  }: { shown?: string; env?: NodeJS.ProcessEnv; home?: string } = {},
 ): TunnelPolicy => inFaults(() => TunnelPolicy.of([readPolicySource({ file, shown, env, home })]));

@@ -92,6 +92,10 @@ const loginFindings = ({ policy }: ServerConfig): Finding[] =>
     const first = policy.login.findIndex(({ name }) => name === provider.name);
     if (first === index) return [];
     return [
-      { path: ['policy', 'login', index, 'name'], expected: 'a name of its own', got: `that of policy.login[${first}]` },
+      {
+        path: ['policy', 'login', index, 'name'],
+        expected: 'a name of its own',
+        got: `that of policy.login[${first}]`,
+      },
     ];
   });

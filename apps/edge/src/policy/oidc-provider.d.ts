@@ -1,9 +1,0 @@
-// What tests use of oidc-provider, which brings no types of its own.
-declare module 'oidc-provider' {
-  import type { IncomingMessage, ServerResponse } from 'node:http';
-
-  export default class Provider {
-    constructor(issuer: string, configuration: object);
-    callback(): (request: IncomingMessage, response: ServerResponse) => void;
-  }
-}
