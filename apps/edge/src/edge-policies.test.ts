@@ -32,7 +32,7 @@ const startEdge = async (operatorRules?: string): Promise<void> => {
   const file = join(folder.path, 'operator.yml');
   if (operatorRules !== undefined) writeFileSync(file, operatorRules);
   const policy = operatorRules === undefined ? {} : { policy: { file } };
-  const config = loadServerConfig({ env: {}, overrides: { server, ...policy } });
+  const config = loadServerConfig({ env: {}, overrides: { server, load_balancing: { enabled: true }, ...policy } });
   edge = createEdge(config, {
     ...{ clock: systemClock, logger, adminToken: new Secret('admin'), dataDir: folder.path },
   });

@@ -3,12 +3,12 @@ import { type CompiledPolicy, compilePolicy, type Policy } from '@tunnel/core';
 import type { Clock, ServerConfig } from '@tunnel/runtime';
 import type { PolicyFigures } from './admin/policy-metrics.ts';
 import { PolicyStore } from './control/policy-store.ts';
-import type { HttpRouterOptions } from './routing/http-router.ts';
 import { HeldBodies } from './policy/held-bodies.ts';
 import { NODE_DIGESTS } from './policy/node-digests.ts';
 import type { PolicyDriver } from './policy/policy-driver.ts';
 import { PolicyGate } from './policy/policy-gate.ts';
 import { createPolicyParts, type PolicyPartsDeps } from './policy/policy-parts.ts';
+import type { HttpRouterOptions } from './routing/http-router.ts';
 
 export class EdgePolicies {
   readonly store: PolicyStore;

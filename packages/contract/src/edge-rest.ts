@@ -92,7 +92,9 @@ export const capturedRequest = z
     status: z.int().nullable().meta({ description: 'null: no answer yet, or none before the visitor left.' }),
     duration_ms: z.number().min(0).nullable().meta({ description: 'null: it is under way.' }),
     request_headers: headers.meta({ description: 'Names in lower case; secrets are redacted.' }),
-    response_headers: headers.meta({ description: 'Of the local service, or of the rule that answered; empty when there was neither.' }),
+    response_headers: headers.meta({
+      description: 'Of the local service, or of the rule that answered; empty when there was neither.',
+    }),
     request_size: size.meta({ description: 'Bytes of the body, as far as it came.' }),
     response_size: size.meta({ description: 'Bytes of the body, as far as it came.' }),
     request_body: body.meta({
@@ -107,7 +109,10 @@ export const capturedRequest = z
     policy: capturedPolicy
       .nullable()
       .optional()
-      .meta({ description: 'What the rules of the tunnel did; null: there are none. Left out: the edge does not know policies.' }),
+      .meta({
+        description:
+          'What the rules of the tunnel did; null: there are none. Left out: the edge does not know policies.',
+      }),
   })
   .meta({ id: 'CapturedRequest' });
 export type CapturedRequest = z.infer<typeof capturedRequest>;

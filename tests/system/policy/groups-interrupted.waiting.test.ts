@@ -4,14 +4,14 @@ import { eventually, startRelay } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { askHttp } from '../http-tunnels.fixture.ts';
 import { it } from '../system-test.fixture.ts';
-import { RollingMember, RollVisitors, revisionOf } from './rolling-group.fixture.ts';
+import { GROUPS_ON, RollingMember, RollVisitors, revisionOf } from './rolling-group.fixture.ts';
 
 const TIMEOUT_MS = 180_000;
 
 it('sessions cut in the middle of a roll: members that wait for their turn come back under the new policy', {
   timeout: TIMEOUT_MS,
 }, async ({ harness }) => {
-  const stack = await harness.stack();
+  const stack = await harness.stack(GROUPS_ON);
   const reached: string[] = [];
   const closed = (url: string): void => void reached.push(url);
   const relays = [];
@@ -47,7 +47,7 @@ it('sessions cut in the middle of a roll: members that wait for their turn come 
 it('the edge killed in the middle of a roll: no client ends, and nobody is served without a policy', {
   timeout: TIMEOUT_MS,
 }, async ({ harness }) => {
-  const stack = await harness.stack({ fixedPorts: true });
+  const stack = await harness.stack({ ...GROUPS_ON, fixedPorts: true });
   const reached: string[] = [];
   const closed = (url: string): void => void reached.push(url);
   const members: RollingMember[] = [];

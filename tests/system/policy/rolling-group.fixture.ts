@@ -9,6 +9,9 @@ import type { Stack } from '../stack.fixture.ts';
 import type { Harness } from '../system-test.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 
+/** What a stack needs for groups. */
+export const GROUPS_ON = { tables: '[load_balancing]\nenabled = true' };
+
 const GROUP = 'shop';
 /** What rules say of themselves in every answer, also in those they make. */
 const REVISION_HEADER = 'x-revision';

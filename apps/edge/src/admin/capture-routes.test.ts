@@ -20,7 +20,7 @@ afterEach(() => rest.stop());
 /** A request that was answered. */
 const serve = (path: string, tunnel = web, replay: ReplaySource | null = null): CaptureRecorder => {
   const head = requestHead(`POST ${path}`, 'Authorization: Bearer hunter2', JSON_TYPE, 'Content-Length: 2');
-  const recorder = rest.captures.begin(tunnel, head, 100, 'chunks', replay) as CaptureRecorder;
+  const recorder = rest.captures.begin(tunnel, head, 100, 'chunks', { replay }) as CaptureRecorder;
   recorder.onRequestBody(Buffer.from('{}'), 0, 2);
   recorder.onRequestEnd();
   recorder.onResponseHead(responseHead(201, JSON_TYPE, 'Content-Length: 4'), 'chunks');
@@ -104,7 +104,9 @@ describe('GET requests, 200', () => {
     expect((await list('?answered=false&limit=1')).truncated).toBe(true);
     expect((await list()).requests.map(({ policy }) => policy?.user)).toEqual([undefined, null, 'ann@example.com']);
     const bad = await rest.request('/api/tunnels/tun_web/requests?answered=maybe', { token: ALICE_KEY });
-    expect(await expectError(bad, 400, 'API_BAD_REQUEST')).toContain("answered must be one of true, false, got 'maybe'");
+    expect(await expectError(bad, 400, 'API_BAD_REQUEST')).toContain(
+      "answered must be one of true, false, got 'maybe'",
+    );
   });
 
   it('works after the tunnel’s end, for its owner', async () => {

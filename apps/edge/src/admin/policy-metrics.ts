@@ -41,5 +41,10 @@ export const addPolicySeries = (metrics: Metrics, policy: PolicyFigures): void =
     policy.providerRequests,
   );
   metrics.gauge('tunnel_policy_limiter_keys', 'Visitors that rate limits tell apart', [], policy.limiterKeys);
-  metrics.gauge('tunnel_policy_held_bytes', 'Bytes of webhooks whose signature is not checked yet', [], policy.heldBytes);
+  metrics.gauge(
+    'tunnel_policy_held_bytes',
+    'Bytes of webhooks whose signature is not checked yet',
+    [],
+    policy.heldBytes,
+  );
 };

@@ -16,7 +16,11 @@ const POLICY: Policy = {
     ...{ session_secs: 600, trusted_origins: [] },
   },
   rules: [
-    { name: 'hooks', match: { path: ['/hooks/**'], not: { header: { authorization: [`Bearer ${PLANTED}`] } } }, allow: true },
+    {
+      name: 'hooks',
+      match: { path: ['/hooks/**'], not: { header: { authorization: [`Bearer ${PLANTED}`] } } },
+      allow: true,
+    },
     {
       auth: {
         token_header: 'x-tunnel-token',
@@ -89,7 +93,10 @@ it('has no secret, no hash and no salt in it, for nobody', async () => {
 it('an operator’s provider is shown by its name', async () => {
   const login = { provider: 'company', session_secs: 600, trusted_origins: [] };
   const compiled = compilePolicy({ ...POLICY, login }, NODE_DIGESTS);
-  rest.tunnels.set('tun_web', { ...(rest.tunnels.get('tun_web') as never as object), policy: { current: { ...route, compiled } } } as never);
+  rest.tunnels.set('tun_web', {
+    ...(rest.tunnels.get('tun_web') as never as object),
+    policy: { current: { ...route, compiled } },
+  } as never);
   expect(JSON.parse((await ask('tun_web')).text)).toMatchObject({ login: { provider: 'company' } });
 });
 

@@ -29,6 +29,7 @@ describe('200', () => {
       '/api/tunnels/{id}/flows',
       '/api/tunnels/{id}/peers',
       '/api/tunnels/{id}/peers/{peer_id}',
+      '/api/tunnels/{id}/policy',
       '/api/regions',
       '/api/tunnels/{id}/requests',
       '/api/tunnels/{id}/requests/next',

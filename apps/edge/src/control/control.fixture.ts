@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import {
   AccountBuckets,
-  ConnectionCounts,
   type CompiledPolicy,
+  ConnectionCounts,
   compilePolicy,
   FramePace,
   type FramePaceRules,

@@ -121,6 +121,7 @@ it.each(['name', 'port'] as const)('whatever happens to the members of a group a
       const stage = new Stage(kind);
       for (const what of moves) {
         const client = stage.clients[what.id] as Client;
+        stage.over.length = 0;
         const before = stage.group;
         const stampBefore = before?.policyStamp;
         if (what.do === 'leave') stage.leave(what.id, 'gone');
@@ -155,6 +156,7 @@ it.each(['name', 'port'] as const)('whatever happens to the members of a group a
         if (current !== null) {
           expect(current).toMatchObject({ revision, hash });
           expect(current.compiled.policy).toEqual(policyFor(group.policyStamp));
+          // What is in force is not forgotten.
           expect(stage.over).not.toContain(current);
         }
         // Never an older one than was answered to anybody of this group.

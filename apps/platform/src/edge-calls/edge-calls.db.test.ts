@@ -347,7 +347,9 @@ describe('asking the edge of a tunnel', () => {
     const trouble = { error: 'x', code: 'INTERNAL', request_id: 'r' };
     for (const answer of [json(trouble, 500), json(trouble, 401), json('?', 404)]) {
       const tunnelId = await openAt(await startEdge('eu', answer));
-      await expect(calls().requests('eu', tunnelId, account.accountId, { limit: 1 })).rejects.toMatchObject({ code: 'EDGE_AWAY' });
+      await expect(calls().requests('eu', tunnelId, account.accountId, { limit: 1 })).rejects.toMatchObject({
+        code: 'EDGE_AWAY',
+      });
     }
     const quiet = await openAt(await startEdge('eu', silent));
     const began = performance.now();

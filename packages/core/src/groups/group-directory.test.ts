@@ -42,7 +42,10 @@ const atName = (
 ) => directory.decide({ protocol, name: 'any', keyHash, endpoint: { kind: 'name', name }, policy }, BOB);
 
 const onPort = (directory: GroupDirectory<GroupMember>, name: string, keyHash: string, owner: Owner) =>
-  directory.decide({ protocol: 'tcp', name, keyHash, endpoint: { kind: 'port', transport: 'tcp' }, policy: NONE }, owner);
+  directory.decide(
+    { protocol: 'tcp', name, keyHash, endpoint: { kind: 'port', transport: 'tcp' }, policy: NONE },
+    owner,
+  );
 
 const said = (decision: ReturnType<GroupDirectory<GroupMember>['decide']>): string =>
   decision.kind === 'refused' ? decision.fault.message : decision.kind;

@@ -46,7 +46,9 @@ export class GroupDirectory<M extends GroupMember> {
 
   decide(claim: GroupClaim, owner: Owner): GroupDecision<M> {
     const { endpoint } = claim;
-    return endpoint.kind === 'name' ? this.#decideAt(endpoint, claim) : this.#decideOnPort(endpoint.transport, claim, owner);
+    return endpoint.kind === 'name'
+      ? this.#decideAt(endpoint, claim)
+      : this.#decideOnPort(endpoint.transport, claim, owner);
   }
 
   add(group: TunnelGroup<M>): void {

@@ -20,16 +20,18 @@ it('no policy is none, an empty one is one, and what is good comes out as it wen
 
 describe('a refusal names the rule, counted from 1, and its name', () => {
   it('where the schema refuses it', () => {
-    expect(said(rules({ deny: 403 }, { name: 'office', deny: 200 }))).toMatch(/^policy rule 2 \(office\): `deny` must be /);
+    expect(said(rules({ deny: 403 }, { name: 'office', deny: 200 }))).toMatch(
+      /^policy rule 2 \(office\): `deny` must be /,
+    );
     expect(said(rules({ name: 'x', deny: 403, surprise: 1 }))).toMatch(/^policy rule 1 \(x\): /);
     expect(said(rules({ deny: 403 }, 7))).toMatch(/^policy rule 2: /);
     expect(said(rules({ name: 'broken\nline', deny: 'no' }))).toMatch(/^policy rule 1 \(broken\?line\): /);
   });
 
   it('where only the whole of it is wrong', () => {
-    expect(said({ ...rules({ name: 'office', allow: true }, { name: 'door', auth: auth() }) }, { protocol: 'tcp' })).toBe(
-      'policy rule 2 (door): `auth` is for http tunnels',
-    );
+    expect(
+      said({ ...rules({ name: 'office', allow: true }, { name: 'door', auth: auth() }) }, { protocol: 'tcp' }),
+    ).toBe('policy rule 2 (door): `auth` is for http tunnels');
     expect(said({ ...rules({ route: 'admin' }), services: ['api'] })).toMatch(/^policy rule 1: /);
   });
 
@@ -47,7 +49,13 @@ it('a provider is one of the operator’s, or the tunnel’s own', () => {
   expect(said({ policy: { login: login('x'), rules: [rule] } })).toBe(
     "policy login: provider 'x' is not known to this edge",
   );
-  const own = { issuer: 'https://id.example', client_id: 'c', scopes: ['openid'], session_secs: 600, trusted_origins: [] };
+  const own = {
+    issuer: 'https://id.example',
+    client_id: 'c',
+    scopes: ['openid'],
+    session_secs: 600,
+    trusted_origins: [],
+  };
   expect(said({ policy: { login: own, rules: [rule] } }, { loginProviders: [] })).toBe('good');
 });
 

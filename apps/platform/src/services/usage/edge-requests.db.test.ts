@@ -33,7 +33,7 @@ let edges: TunnelEdges;
 beforeEach(() => {
   edges = {
     ...{ requests: never, request: never, nextRequest: never, closeTunnel: never, replay: never },
-    ...{ healthEvents: never, flows: never, peers: never, dismissPeer: never },
+    ...{ healthEvents: never, policy: never, flows: never, peers: never, dismissPeer: never },
   };
 });
 const context = () => ({ ...fixture.deps, edges });
