@@ -261,8 +261,6 @@ export {
   outcomeOf,
   hasOtherTarget,
   isUpdate,
-  hasOtherTarget,
-  isUpdate,
   planReload,
   type ReloadOutcome,
   type ReloadPlan,

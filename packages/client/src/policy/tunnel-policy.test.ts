@@ -61,7 +61,7 @@ describe('a file of rules', () => {
     );
     policy.check(HTTP);
     const sent = await sentOf(policy);
-    const auth = sent.rules[0] as { auth: { basic: { users: Record<string, string> }; tokens: object[] } };
+    const auth = sent.rules[0] as unknown as { auth: { basic: { users: Record<string, string> }; tokens: object[] } };
     expect(sent.login).toMatchObject({ client_secret: 'client secret' });
     expect(Object.keys(auth.auth.basic.users)).toEqual(['anna', 'bert']);
     expect(await isPasswordRight(auth.auth.basic.users['anna'] ?? '', PLANTED)).toBe(true);
