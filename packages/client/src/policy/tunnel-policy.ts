@@ -12,8 +12,8 @@ import {
   type Policy,
   type PolicyProblem,
   policyHash,
-  problemText,
   problemsOfPolicy,
+  problemText,
   warningsOfPolicy,
   wirePolicySchema,
 } from '@tunnel/core';
@@ -170,7 +170,13 @@ const readParts = (sources: readonly PolicySource[], make: Make): TunnelPolicy =
   for (const source of sources) {
     const written = readForm(source);
     const from = rules.length;
-    const part = { source, hasLogin: written.login !== null, isList: written.isList, from, to: from + written.rules.length };
+    const part = {
+      source,
+      hasLogin: written.login !== null,
+      isList: written.isList,
+      from,
+      to: from + written.rules.length,
+    };
     const at = {
       source,
       rule: (index: number): Path => (part.isList ? [index] : ['rules', index]),
@@ -259,5 +265,9 @@ const policyValue = (value: unknown): PolicySource =>
 /** Throws a Fault. */
 export const readPolicyFile = (
   file: string,
-  { shown = file, env = process.env, home = homedir() }: { shown?: string; env?: NodeJS.ProcessEnv; home?: string } = {},
+  {
+    shown = file,
+    env = process.env,
+    home = homedir(),
+  }: { shown?: string; env?: NodeJS.ProcessEnv; home?: string } = {},
 ): TunnelPolicy => inFaults(() => TunnelPolicy.of([readPolicySource({ file, shown, env, home })]));

@@ -275,7 +275,10 @@ const policyOf = (
 };
 
 /** Seen from the folder of the file, wherever the client runs. */
-const localPathsOf = ({ local_socket, files }: Pick<TunnelEntry, 'local_socket' | 'files'>, pathOf: SecretSources['pathOf']) => ({
+const localPathsOf = (
+  { local_socket, files }: Pick<TunnelEntry, 'local_socket' | 'files'>,
+  pathOf: SecretSources['pathOf'],
+) => ({
   ...(local_socket === undefined ? {} : { local_socket: pathOf(local_socket) }),
   ...(files === undefined ? {} : { files: { ...files, dir: pathOf(files.dir) } }),
 });

@@ -45,7 +45,9 @@ describe('a policy in a file', () => {
   });
 
   it('does not repeat what may be a secret', () => {
-    expect(refusal(sourceOf('- deny: hunter2\n'), false)).toBe('rules.yml:1: `[0].deny` must be a status, got a string');
+    expect(refusal(sourceOf('- deny: hunter2\n'), false)).toBe(
+      'rules.yml:1: `[0].deny` must be a status, got a string',
+    );
   });
 
   it('tells one value that stands for a list by its own key', () => {
