@@ -145,6 +145,8 @@ export {
   ProbeStreak,
 } from './health.ts';
 export * from './http1/index.ts';
+// policy: what whoever reads one must know of its bounds
+export { CORE_LIMITS } from './limits.ts';
 export { LinkedSet, type ListNode } from './linked-set.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
@@ -225,7 +227,17 @@ export { canonicalJson } from './policy/canonical-json.ts';
 export { changedHead } from './policy/changed-head.ts';
 export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { begin, decideConnection, resume } from './policy/evaluate.ts';
-export type { FilePolicy, FileRule, ReadPolicy } from './policy/file-policy.ts';
+export type {
+  FileAuth,
+  FileLogin,
+  FileMatch,
+  FilePolicy,
+  FilePolicyTable,
+  FileRule,
+  FileToken,
+  FileWebhook,
+  ReadPolicy,
+} from './policy/file-policy.ts';
 // policy: globs, path readings, networks, the match of a rule, the limiter
 export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
 export { limiterKeyOf } from './policy/limiter-key.ts';
@@ -327,6 +339,4 @@ export {
 // policy: globs, path readings, networks, the match of a rule, the limiter
 
 // policy: what whoever reads one must know of its bounds
-export { CORE_LIMITS } from './limits.ts';
 // policy: what one may say, in a file and on the wire; its hash; its rules in words
-export type { FileAuth, FileLogin, FileMatch, FilePolicyTable, FileToken, FileWebhook } from './policy/file-policy.ts';
