@@ -34,7 +34,9 @@ const save = (name = 'web', entry: EntryKeys = WEB): string => {
 const LINES = '  web:\n    proto: http\n    local_port: 3000\n';
 
 test('a policy of rules is one line, and said already when it is there', () => {
-  const policy = new OneLine({ rules: [{ allow_addresses: ['10.0.0.0/8'] }, { auth: { basic: { users_file: '/u: x' } } }] });
+  const policy = new OneLine({
+    rules: [{ allow_addresses: ['10.0.0.0/8'] }, { auth: { basic: { users_file: '/u: x' } } }],
+  });
   const text = save('web', { ...WEB, policy, services: { api: '4000' } });
   expect(text).toContain('    policy: {"rules":[{"allow_addresses":["10.0.0.0/8"]}');
   expect(save('web', { ...WEB, policy, services: { api: '4000' } })).toBe(text);

@@ -203,6 +203,7 @@ describe('what is shown', () => {
       group: 'shop',
       health,
       warnings,
+      guard: null,
       counts: { connections: 0, open: 0, requests: 0, bytesIn: 0, bytesOut: 0 },
       dropped: {},
       datagrams: null,

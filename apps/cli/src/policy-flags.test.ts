@@ -97,7 +97,9 @@ describe('what is wrong is told by the name of the flag', () => {
 
   it('a second login', () => {
     writeFileSync(join(home.path, 'policy.yml'), 'login: { provider: other }\nrules: []\n');
-    expect(() => specOf({ login: 'company', policy: 'policy.yml' })).toThrow('policy.yml:1: `login` must be given once');
+    expect(() => specOf({ login: 'company', policy: 'policy.yml' })).toThrow(
+      'policy.yml:1: `login` must be given once',
+    );
   });
 });
 

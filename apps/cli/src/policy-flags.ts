@@ -121,9 +121,7 @@ const authOf = (flags: HttpGuardFlags, io: PolicyIo): object | null => {
   const people = emails === undefined && domains === undefined ? { anyone: true } : { emails, domains };
   const auth = {
     ...(basicAuthFile === undefined ? {} : { basic: { users_file: pathOf(basicAuthFile) } }),
-    ...(serviceTokenFile === undefined
-      ? {}
-      : { tokens: [{ name: 'service', token_file: pathOf(serviceTokenFile) }] }),
+    ...(serviceTokenFile === undefined ? {} : { tokens: [{ name: 'service', token_file: pathOf(serviceTokenFile) }] }),
     ...(login === undefined ? {} : { login: withoutNothing(people) }),
   };
   return Object.keys(auth).length === 0 ? null : auth;

@@ -145,10 +145,7 @@ export class ScriptedEdge {
     });
   }
 
-  registered(
-    session: ScriptedSession,
-    message: MessageOf<'RegisterTunnel'>,
-  ): string {
+  registered(session: ScriptedSession, message: MessageOf<'RegisterTunnel'>): string {
     const { request_id, name, protocol, ...request } = message;
     this.#tunnelCount += 1;
     const tunnelId = request.tunnel_id ?? `tun_${this.#tunnelCount}`;

@@ -107,12 +107,7 @@ export class StreamHandler {
     await new Promise<void>((resolve) => this.#idleWaiters.add(resolve));
   }
 
-  #serve(
-    stream: MuxStream,
-    head: StreamHead,
-    tunnel: TunnelEntry,
-    ofKind = kindOf(tunnel.protocol).forward,
-  ): void {
+  #serve(stream: MuxStream, head: StreamHead, tunnel: TunnelEntry, ofKind = kindOf(tunnel.protocol).forward): void {
     const { tap, report, forward = ofKind } = this.#deps;
     if (forward === null) return refuseUnknown(stream);
     const onDone = this.oneMore();

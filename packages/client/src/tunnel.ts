@@ -8,8 +8,8 @@ import { tunnelFields } from './entry-fields.ts';
 import { type Assignment, kindOf } from './forward/kinds.ts';
 import { LocalAddresses } from './forward/local-addresses.ts';
 import { type LocalSpec, type LocalTarget, localLabel, localTargetOf, localText } from './forward/local-target.ts';
-import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
 import { serviceTargets } from './forward/service-targets.ts';
+import { type DropReason, Traffic, type TrafficCounts } from './forward/traffic.ts';
 import { UnreportedDrops } from './forward/unreported-drops.ts';
 import type { PublishedPeer, TunnelPeers } from './peer-types.ts';
 import type { SentPolicy } from './policy/tunnel-policy.ts';
@@ -386,4 +386,5 @@ export const policyToSend = async (spec: TunnelSpec): Promise<SentPolicy['policy
 const sentOf = async (spec: TunnelSpec): Promise<SentPolicy | null> =>
   (await policyOf(spec)?.sent(groupKeyOf(spec), policyAbout(spec).services)) ?? null;
 
-const LOGIN_IN_CLEAR = 'the login runs over plain http: whoever is on the way can take it over; give the edge a certificate';
+const LOGIN_IN_CLEAR =
+  'the login runs over plain http: whoever is on the way can take it over; give the edge a certificate';

@@ -31,10 +31,15 @@ describe.concurrent('a tunnel that has a policy', () => {
   it('leaves the others of its client alone', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     trial.edge.capabilities = OLD;
-    trial.config(['open: { proto: http, local_port: 3000 }', 'shop: { proto: http, local_port: 3001, policy: [{ deny: true }] }']);
+    trial.config([
+      'open: { proto: http, local_port: 3000 }',
+      'shop: { proto: http, local_port: 3001, policy: [{ deny: true }] }',
+    ]);
     const program = await trial.start();
     expect((await program.ready()).name).toBe('open');
-    await eventually(() => expect(program.events('error')).toMatchObject([{ code: 'POLICY_UNSUPPORTED', name: 'shop' }]));
+    await eventually(() =>
+      expect(program.events('error')).toMatchObject([{ code: 'POLICY_UNSUPPORTED', name: 'shop' }]),
+    );
     expect(trial.edge.session.all('RegisterTunnel').map(({ name }) => name)).toEqual(['open']);
     expect(program.exit).toBeNull();
   });

@@ -35,7 +35,9 @@ const visit = async (harness: Harness, version: 'v1' | 'v2') => {
 describe.concurrent('a tcp tunnel with --proxy-protocol', () => {
   it('v1 tells address and port of the visitor, and the port that it reached', async ({ harness }) => {
     const { heard, port, from } = await visit(harness, 'v1');
-    expect(heard.toString('latin1')).toMatch(new RegExp(`^PROXY TCP[46] \\S*127\\.0\\.0\\.1 \\S+ ${from} ${port}\\r\\nhello$`));
+    expect(heard.toString('latin1')).toMatch(
+      new RegExp(`^PROXY TCP[46] \\S*127\\.0\\.0\\.1 \\S+ ${from} ${port}\\r\\nhello$`),
+    );
   });
 
   it('v2 tells the same in bytes', async ({ harness }) => {

@@ -88,11 +88,14 @@ describe.concurrent('a reload', () => {
     const { program } = await started(trial, '--watch');
     // Written until it is seen: the watch begins when it begins.
     let status = 404;
-    await eventually(() => {
-      writeFileSync(file, `- deny: ${status}\n`);
-      status += 1;
-      expect(program.events('reloaded').length).toBeGreaterThan(0);
-    }, { intervalMs: 1000 });
+    await eventually(
+      () => {
+        writeFileSync(file, `- deny: ${status}\n`);
+        status += 1;
+        expect(program.events('reloaded').length).toBeGreaterThan(0);
+      },
+      { intervalMs: 1000 },
+    );
     await eventually(() => expect(ofShop(trial).length).toBeGreaterThan(1));
   });
 });

@@ -55,10 +55,11 @@ describe.concurrent('secrets of a policy', () => {
     for (const text of [...said, ...written]) expect(text).not.toContain(PLANTED);
     const [sent] = trial.edge.session.all('RegisterTunnel');
     // The provider's secret and the webhook's: nobody could check a code or a signature by their digests.
-    expect(JSON.stringify(sent).match(/hidden918273645-[a-z]+/g)?.sort()).toEqual([
-      `${PLANTED}-client`,
-      `${PLANTED}-hook`,
-    ]);
+    expect(
+      JSON.stringify(sent)
+        .match(/hidden918273645-[a-z]+/g)
+        ?.sort(),
+    ).toEqual([`${PLANTED}-client`, `${PLANTED}-hook`]);
   });
 
   it('are not repeated by a refusal', async ({ harness }) => {

@@ -1,6 +1,7 @@
 // One list with every action below a path of its own, in front of services that note what reaches them: alone, or in a group of three.
 import { writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpStatusHeader } from 'node:http2';
 import { request as secureRequest } from 'node:https';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -126,7 +127,7 @@ export const visitorOf = (harness: Harness, endpoint: PublicEndpoint, version: (
   return (path, { method = 'GET', headers, body } = {}) =>
     new Promise((resolve, reject) => {
       const stream = session.request({ ':path': path, ':method': method, ...headers });
-      let told: IncomingHttpHeaders & { ':status'?: number } = {};
+      let told: IncomingHttpHeaders & IncomingHttpStatusHeader = {};
       let text = '';
       stream.on('response', (given) => (told = given));
       stream.on('data', (piece: Buffer) => (text += piece.toString('latin1')));

@@ -51,6 +51,8 @@ describe('a tunnel on its way to a running client', () => {
     const plain = { protocol: 'http', name: 'a', localPort: 1 };
     expect(() => specFromWire({ ...plain, policy: { rules: [{ dny: true }] } })).toThrow('did you mean `deny`?');
     expect(() => specFromWire({ ...plain, policy: 'file.yml' })).toThrow('must be of the kind object');
-    expect(() => specFromWire({ ...plain, protocol: 'tcp', policy: { rules: [{ max_body: 1 }] } })).toThrow('is for http');
+    expect(() => specFromWire({ ...plain, protocol: 'tcp', policy: { rules: [{ max_body: 1 }] } })).toThrow(
+      'is for http',
+    );
   });
 });

@@ -44,12 +44,19 @@ describe('tunnel policy check', () => {
       '- auth: { basic: { users: { a: b } } }\n- cors: { origins: "https://a.example" }\n',
     );
     const { code, out } = await type(['check', 'cors.yml']);
-    expect([code, out]).toEqual([0, expect.stringMatching(/^cors\.yml is good: 2 rules\n {2}warning: `cors` stands behind/)]);
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/^cors\.yml is good: 2 rules\n {2}warning: `cors` stands behind/),
+    ]);
   });
 
   it.each<[string, string[], RegExp]>([
     ['a route without its service', ['shop.yml'], /shop\.yml:6: `route` names 'api'/],
-    ['another kind of tunnel', ['shop.yml', '--proto', 'tcp', '--services', 'api'], /shop\.yml:6: `route` is for http tunnels/],
+    [
+      'another kind of tunnel',
+      ['shop.yml', '--proto', 'tcp', '--services', 'api'],
+      /shop\.yml:6: `route` is for http tunnels/,
+    ],
     ['a file that is not there', ['nowhere.yml'], /cannot read nowhere\.yml: no such file/],
     ['no file', [], /Which file\?/],
     ['a protocol that is none', ['shop.yml', '--proto', 'p2p'], /Use http, tcp, udp/],

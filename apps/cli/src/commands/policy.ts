@@ -38,7 +38,9 @@ const checkPolicyCommand = (io: Io, finish: Finish): Command =>
     .description('Check a file of rules')
     .argument('<file>', 'The file')
     .addOption(
-      new Option('--proto <protocol>', 'Protocol of the tunnel it is for').choices(['http', 'tcp', 'udp']).default('http'),
+      new Option('--proto <protocol>', 'Protocol of the tunnel it is for')
+        .choices(['http', 'tcp', 'udp'])
+        .default('http'),
     )
     .addOption(servicesOption())
     .addHelpText('after', '\nExamples:\n  $ tunnel policy check shop-policy.yml --services api,admin')
@@ -176,7 +178,9 @@ const noteOf = ({ matched, note }: TracedRule): string => {
 const routeText = ({ service }: PolicyVerdict): string => (service === null ? '' : ` to ${service}`);
 
 const answerText = ({ status, code, rule, location }: PolicyVerdict): string => {
-  const what = ['answered', status, code, location === null ? null : `to ${oneLine(location)}`].filter((part) => part !== null);
+  const what = ['answered', status, code, location === null ? null : `to ${oneLine(location)}`].filter(
+    (part) => part !== null,
+  );
   if (rule === null) return `${what.join(' ')} by the login`;
   return `${what.join(' ')} by rule ${rule.index}${rule.name === null ? '' : ` (${oneLine(rule.name)})`}`;
 };
@@ -212,7 +216,9 @@ const pipedPassword = async (io: Io): Promise<string> => {
     bytes += Buffer.byteLength(part);
     if (bytes > PASSWORD_MAX_BYTES) throw misuse(`A password has at most ${PASSWORD_MAX_BYTES} bytes.`);
   }
-  return Buffer.concat(parts).toString('utf8').replace(/\r?\n$/, '');
+  return Buffer.concat(parts)
+    .toString('utf8')
+    .replace(/\r?\n$/, '');
 };
 
 const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

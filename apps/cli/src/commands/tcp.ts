@@ -55,7 +55,11 @@ export const tcpTunnelCommand = (): Command =>
       addLocalHostFlag(
         new Command('tcp')
           .description('Publish a local TCP service: SSH, a database')
-          .argument('<port>', 'Port or host:port of the local service, or unix:PATH of its socket', typedAddressOrSocket)
+          .argument(
+            '<port>',
+            'Port or host:port of the local service, or unix:PATH of its socket',
+            typedAddressOrSocket,
+          )
           .optionsGroup(FLAG_GROUPS.address)
           .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
           .option('--name <name>', 'Name of the tunnel (default: tcp-<port>)')

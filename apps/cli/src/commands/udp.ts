@@ -38,7 +38,9 @@ export const udpTunnelCommand = (): Command =>
     )
       .option('--idle <seconds>', "Forget a visitor after this silence (default: the edge's)", wholeNumber(5, 3600))
       .addOption(
-        new Option('--proxy-protocol <version>', 'Tell the service who the visitor is (PROXY protocol)').choices(['v2']),
+        new Option('--proxy-protocol <version>', 'Tell the service who the visitor is (PROXY protocol)').choices([
+          'v2',
+        ]),
       ),
   );
 

@@ -31,7 +31,7 @@ const tunnelOf = (fields: Partial<Tunnel> = {}): Shown =>
     group: null,
     health: 'none',
     warnings: [],
-  guard: null,
+    guard: null,
     counts: { connections: 0, open: 0, requests: 0, bytesIn: 0, bytesOut: 0 },
     dropped: {},
     datagrams: null,

@@ -6,12 +6,12 @@ import {
   changedHead,
   compilePolicy,
   loginCookie,
-  parseRequestHead,
   type Policy,
   type PolicyEvent,
   type PolicyNeed,
   type PolicyRequest,
   type PolicyStep,
+  parseRequestHead,
   type RequestHead,
   type RuleRef,
   resume,
@@ -103,9 +103,12 @@ const testedRequest = (policy: Policy, asked: PolicyTestRequest): TestedRequest 
     ...(body.length === 0 || has('content-length') ? [] : [['Content-Length', String(body.length)] as const]),
     ...(credential === null ? [] : [credential]),
   ];
-  const text = [`${method} ${path} HTTP/1.1`, ...fields.map(([name, value]) => `${name}: ${value}`), '', ''].join('\r\n');
+  const text = [`${method} ${path} HTTP/1.1`, ...fields.map(([name, value]) => `${name}: ${value}`), '', ''].join(
+    '\r\n',
+  );
   const head = parseRequestHead(Buffer.from(text, 'utf8').toString('latin1'));
-  if (head.kind !== 'request') throw new Fault('CLIENT_USAGE', { reason: `no edge takes such a request: ${head.reason}` });
+  if (head.kind !== 'request')
+    throw new Fault('CLIENT_USAGE', { reason: `no edge takes such a request: ${head.reason}` });
   const request: PolicyRequest = {
     method: head.method,
     path: head.path,
@@ -142,11 +145,7 @@ const decide = async (
 };
 
 /** Each need without a network. */
-const perform = async (
-  need: PolicyNeed,
-  { user, body }: TestedRequest,
-  nowMs: number,
-): Promise<PolicyEvent> => {
+const perform = async (need: PolicyNeed, { user, body }: TestedRequest, nowMs: number): Promise<PolicyEvent> => {
   switch (need.kind) {
     case 'check-password':
       return {
@@ -203,7 +202,7 @@ const verdictOf = (
     const { status, fault, headers } = answer;
     return { outcome: 'answer', status, code: fault.code, rule: named, location: locationIn(headers), ...none, trace };
   }
-  const { status, headers = [] } = answer.response;
+  const { status, headers } = answer.response;
   return { outcome: 'answer', status, code: null, rule: named, location: locationIn(headers), ...none, trace };
 };
 

@@ -61,7 +61,7 @@ describe('a file of rules', () => {
     );
     policy.check(HTTP);
     const sent = await sentOf(policy);
-    const auth = sent.rules[0] as { auth: { basic: { users: Record<string, string> }; tokens: object[] } };
+    const auth = sent.rules[0] as unknown as { auth: { basic: { users: Record<string, string> }; tokens: object[] } };
     expect(sent.login).toMatchObject({ client_secret: 'client secret' });
     expect(Object.keys(auth.auth.basic.users)).toEqual(['anna', 'bert']);
     expect(await isPasswordRight(auth.auth.basic.users['anna'] ?? '', PLANTED)).toBe(true);
@@ -114,23 +114,59 @@ describe('what is wrong is refused in one line that says where, and repeats no s
     ['no UTF-8', Buffer.from([0x2d, 0x20, 0xff, 0xfe]), /cannot read policy\.yml: it is not UTF-8 text/],
     ['a huge file', `# ${'x'.repeat(1_100_000)}`, /cannot read policy\.yml: it is larger than/],
     ['an alias of itself', '- &a [*a]\n', /policy\.yml:1: an alias stands within what it names/],
-    ['an unknown key', 'rules:\n  - mach: {}\n    deny: true\n', /policy\.yml:2: unknown key `rules\[0\]\.mach`; did you mean `match`\?/],
-    ['an unknown key in a match', '- deny: true\n  match: { pth: / }\n', /:2: unknown key `\[0\]\.match\.pth`; did you mean `path`\?/],
+    [
+      'an unknown key',
+      'rules:\n  - mach: {}\n    deny: true\n',
+      /policy\.yml:2: unknown key `rules\[0\]\.mach`; did you mean `match`\?/,
+    ],
+    [
+      'an unknown key in a match',
+      '- deny: true\n  match: { pth: / }\n',
+      /:2: unknown key `\[0\]\.match\.pth`; did you mean `path`\?/,
+    ],
     ['an unknown key at the top', 'rulez: []\nrules: []\n', /:1: unknown key `rulez`; did you mean `rules`\?/],
     ['two actions', '- deny: true\n  allow: true\n', /:1: `\[0\]` must be a rule with exactly one action/],
     ['no action', '- name: x\n', /:1: `\[0\]` must be a rule with exactly one action/],
-    ['a number out of range', '- allow: true\n- deny: 200\n', /:2: `\[1\]\.deny` must be true, or a status from 400 to 599, got 200/],
-    ['a network', '- allow_addresses:\n    - 10.0.0.0/8\n    - 10.0.0.0/33\n', /:3: `\[0\]\.allow_addresses\[1\]` must be an address or a network.*got "10\.0\.0\.0\/33"/],
-    ['a network that stands alone', '- allow_addresses: 10.0.0.0/33\n', /:1: `\[0\]\.allow_addresses` must be.*got "10\.0\.0\.0\/33"/],
+    [
+      'a number out of range',
+      '- allow: true\n- deny: 200\n',
+      /:2: `\[1\]\.deny` must be true, or a status from 400 to 599, got 200/,
+    ],
+    [
+      'a network',
+      '- allow_addresses:\n    - 10.0.0.0/8\n    - 10.0.0.0/33\n',
+      /:3: `\[0\]\.allow_addresses\[1\]` must be an address or a network.*got "10\.0\.0\.0\/33"/,
+    ],
+    [
+      'a network that stands alone',
+      '- allow_addresses: 10.0.0.0/33\n',
+      /:1: `\[0\]\.allow_addresses` must be.*got "10\.0\.0\.0\/33"/,
+    ],
     ['a header that breaks lines', '- request_headers: { set: { X-A: "a\\r\\nb" } }\n', /:1: /],
     ['a header of ours', '- request_headers: { set: { X-Tunnel-User: me } }\n', /:1: /],
     ['an unknown placeholder', '- response_headers: { set: { X-A: "{usr}" } }\n', /did you mean \{user\}\?/],
     ['a password that is a number', `- auth: { basic: { users: { anna: ${PLANTED} } } }\n`, /:1: .*got a number/],
-    ['a password where a table is', `- auth: { basic: "${PLANTED}" }\n`, /:1: `\[0\]\.auth\.basic` must be a table, got a string/],
-    ['a secret under a wrong name', `- verify_webhook: { provider: github, secrt: "${PLANTED}" }\n`, /unknown key .*did you mean `secret`\?/],
+    [
+      'a password where a table is',
+      `- auth: { basic: "${PLANTED}" }\n`,
+      /:1: `\[0\]\.auth\.basic` must be a table, got a string/,
+    ],
+    [
+      'a secret under a wrong name',
+      `- verify_webhook: { provider: github, secrt: "${PLANTED}" }\n`,
+      /unknown key .*did you mean `secret`\?/,
+    ],
     ['a short token', `- auth: { tokens: [{ name: ci, token: "${PLANTED}" }] }\n`, /:1: .*at least|20 to/],
-    ['a file that is not there', '- auth: { basic: { users_file: nowhere } }\n', /:1: `\[0\]\.auth\.basic\.users_file` must be a file with lines name:password, got "nowhere": no such file/],
-    ['a variable that is not set', '- auth: { tokens: [{ name: ci, token_env: NOT_SET }] }\n', /:1: .*"NOT_SET", which is not set/],
+    [
+      'a file that is not there',
+      '- auth: { basic: { users_file: nowhere } }\n',
+      /:1: `\[0\]\.auth\.basic\.users_file` must be a file with lines name:password, got "nowhere": no such file/,
+    ],
+    [
+      'a variable that is not set',
+      '- auth: { tokens: [{ name: ci, token_env: NOT_SET }] }\n',
+      /:1: .*"NOT_SET", which is not set/,
+    ],
     ['a page that is not there', '- error_page: { body_file: nowhere.html }\n', /:1: .*"nowhere\.html": no such file/],
   ])('%s', (_what, text, says) => {
     expect(refusal(() => read(text).check(HTTP))).toMatch(says);
@@ -176,7 +212,11 @@ describe('what is wrong is refused in one line that says where, and repeats no s
   });
 
   it.each<[string, PolicyAbout, RegExp]>([
-    ['- auth: { login: { anyone: true } }', { protocol: 'tcp', services: [] }, /policy\.yml:1: .*`auth` is for http tunnels/],
+    [
+      '- auth: { login: { anyone: true } }',
+      { protocol: 'tcp', services: [] },
+      /policy\.yml:1: .*`auth` is for http tunnels/,
+    ],
     ['- allow: true\n- route: nowhere', HTTP, /policy\.yml:2: /],
     ['- deny: true', { protocol: 'p2p', services: [] }, /policy is for http, tcp and udp tunnels/],
   ])('%s on the wrong tunnel', (text, about, says) => {

@@ -57,6 +57,11 @@ interface Part {
   readonly to: number;
 }
 
+/** Of a policy what hashes go into. */
+interface Hashable {
+  readonly rules: readonly { readonly auth?: { readonly basic?: { readonly users: Record<string, string> } } }[];
+}
+
 const FINGERPRINT_KEY = randomBytes(32);
 
 export class TunnelPolicy {
@@ -117,9 +122,7 @@ export class TunnelPolicy {
 
   /** As it can be written into a file again; passwords as hashes, whatever else is secret as it is. */
   async #hashed(groupKey: Secret | null): Promise<Policy> {
-    const policy = structuredClone(this.#policy) as {
-      rules: { auth?: { basic?: { users: Record<string, string> } } }[];
-    };
+    const policy = structuredClone(this.#policy) as unknown as Hashable;
     for (const { rule, user, password } of this.#passwords) {
       const users = policy.rules[rule]?.auth?.basic?.users;
       if (users !== undefined) users[user] = await lineOf(user, password, groupKey);

@@ -206,12 +206,18 @@ export const loadClientConfig = (sources: ClientConfigSources): ClientConfig => 
   const { file, env, home = homedir() } = sources;
   const pathOf = (path: string): string => pathFrom(dirname(file), path, home);
   const tunnels = finishTunnels(parsed.data, layer, source, { file, home, env, pathOf });
-  return deepFreeze({ ...parsed.data, tunnels });
+  return { ...deepFreeze(parsed.data), tunnels: frozenTunnels(tunnels) };
 };
 
 /** The keys that stand in the file, of those with a default too. */
 export const clientFileKeys = (file: string): readonly string[] =>
   Object.keys(yamlLayer(file, readConfigText(file)).tree);
+
+/** A source of a policy is closed anyway. */
+const frozenTunnels = (tunnels: Record<string, ClientTunnel>): Readonly<Record<string, ClientTunnel>> => {
+  deepFreeze(tunnels);
+  return tunnels;
+};
 
 interface EntrySources extends SecretSources {
   readonly file: string;

@@ -52,8 +52,8 @@ describe('a policy in a file', () => {
 
   it('tells one value that stands for a list by its own key', () => {
     const source = sourceOf('- names: 5\n');
-    const issues = [{ code: 'custom', path: [0, 'names', 0], message: 'a name', input: 5 }] as const;
-    expect(source.refuseIssues([...issues], () => true).message).toBe('rules.yml:1: `[0].names` must be a name, got 5');
+    const issue: z.core.$ZodIssue = { code: 'custom', path: [0, 'names', 0], message: 'a name', input: 5 };
+    expect(source.refuseIssues([issue], () => true).message).toBe('rules.yml:1: `[0].names` must be a name, got 5');
   });
 
   it('names files that are seen from its folder, or from home', () => {
