@@ -145,7 +145,6 @@ export {
   ProbeStreak,
 } from './health.ts';
 export * from './http1/index.ts';
-// policy: what whoever reads one must know of its bounds
 export { CORE_LIMITS } from './limits.ts';
 export { LinkedSet, type ListNode } from './linked-set.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
