@@ -60,7 +60,8 @@ const resolveRule = (rule: Table, index: number, at: PolicyOutline, passwords: P
   const auth = tableOf(rule['auth']);
   if (auth !== null) return { ...rule, auth: resolveAuth(auth, [...path, 'auth'], index, at, passwords) };
   const webhook = tableOf(rule['verify_webhook']);
-  if (webhook !== null) return { ...rule, verify_webhook: resolveWebhook(webhook, [...path, 'verify_webhook'], source) };
+  if (webhook !== null)
+    return { ...rule, verify_webhook: resolveWebhook(webhook, [...path, 'verify_webhook'], source) };
   for (const action of ['respond', 'error_page'] as const) {
     const page = tableOf(rule[action]);
     if (page !== null) return { ...rule, [action]: resolvePage(page, [...path, action], at) };
@@ -177,7 +178,7 @@ const resolveToken = (written: Table, path: PolicyPath, { source, bounds }: Poli
   const { POLICY_TOKEN_MIN_CHARS: least, POLICY_TOKEN_MAX_CHARS: most } = bounds;
   const plain = token.reveal();
   if (!/^[!-~]+$/.test(plain) || plain.length < least || plain.length > most) {
-    const key = text === undefined ? (file === undefined ? 'token_env' : 'token_file') : 'token';
+    const key = ['token', 'token_file', 'token_env'].find((name) => written[name] !== undefined) ?? 'token';
     const got = /^[!-~]*$/.test(plain) ? `one of ${plain.length}` : 'another one';
     throw source.refuse([...path, key], `a token of ${least} to ${most} visible ASCII characters`, got);
   }
