@@ -77,7 +77,7 @@ it('a command with many flags has them in groups', async () => {
   const help = await helpOf({ words: ['http'], group: '' });
   const headings = help.split('\n').filter((line) => /^\S.*:$/.test(line));
   expect(headings).toEqual([
-    ...['Arguments:', 'Address:', 'Local service:', 'Load balancing:', 'Health:', 'Output:', 'Connection:'],
+    ...['Arguments:', 'Address:', 'Local service:', 'Access:', 'Load balancing:', 'Health:', 'Output:', 'Connection:'],
     ...['Options:', 'Examples:'],
   ]);
 });

@@ -39,7 +39,7 @@ const several = (text: string, before: readonly string[] = []): readonly string[
 ];
 
 /** Given again it says more; a comma is part of it. */
-const repeated = (text: string, before: readonly string[] = []): readonly string[] => [...before, text];
+export const repeated = (text: string, before: readonly string[] = []): readonly string[] => [...before, text];
 
 const rate = (text: string): RateFlag => {
   const [whole, requests, seconds] = /^(\d{1,7})\/(\d{1,5})$/.exec(text) ?? [];

@@ -8,6 +8,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { counted } from '../output/text.ts';
+import { repeated } from '../policy-flags.ts';
 import { oneLine } from '../problem-report.ts';
 import { withPrompt } from '../terminal-prompt.ts';
 
@@ -98,7 +99,7 @@ const TEST_EXAMPLES = `
 Examples:
   $ tunnel policy test shop-policy.yml --request 'GET /admin' --expect 401
   $ tunnel policy test shop-policy.yml --request 'GET /' --user anna@example.com --expect pass
-  $ tunnel policy test hooks.yml --request 'POST /hook' --header 'X-Hub-Signature-256: sha256=…' --body-file hook.json
+  $ tunnel policy test hooks.yml --request 'POST /hook' --body-file hook.json --expect 403
 
 Passwords, tokens and webhook signatures of the request are really checked. --user stands for a
 finished login or a valid JWT. Exit code 1: it did not come out as --expect says.`;
@@ -112,10 +113,7 @@ const testCommand = (io: Io, finish: Finish): Command =>
         .argParser(askedRequest)
         .makeOptionMandatory(),
     )
-    .option('--header <name: value>', 'Header of the request (repeatable)', (text: string, before: string[] = []) => [
-      ...before,
-      text,
-    ])
+    .option('--header <name: value>', 'Header of the request (repeatable)', repeated)
     .option('--address <ip>', 'Address of the visitor', visitorAddress, '192.0.2.1')
     .option('--user <name>', 'Somebody who has logged in, or sends a valid JWT')
     .option('--body-file <file>', 'File with the body of the request')

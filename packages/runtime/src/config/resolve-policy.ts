@@ -178,8 +178,7 @@ const resolveToken = (written: Table, path: PolicyPath, { source, bounds }: Poli
   const { POLICY_TOKEN_MIN_CHARS: least, POLICY_TOKEN_MAX_CHARS: most } = bounds;
   const plain = token.reveal();
   if (!/^[!-~]+$/.test(plain) || plain.length < least || plain.length > most) {
-    const [key = 'token'] =
-      Object.entries({ token_file: file, token_env: variable }).find(([, one]) => one !== undefined) ?? [];
+    const key = ['token', 'token_file', 'token_env'].find((name) => written[name] !== undefined) ?? 'token';
     const got = /^[!-~]*$/.test(plain) ? `one of ${plain.length}` : 'another one';
     throw source.refuse([...path, key], `a token of ${least} to ${most} visible ASCII characters`, got);
   }
