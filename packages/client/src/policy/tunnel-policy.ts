@@ -122,13 +122,7 @@ export class TunnelPolicy {
 
   /** As it can be written into a file again; passwords as hashes, whatever else is secret as it is. */
   async #hashed(groupKey: Secret | null): Promise<Policy> {
-<<<<<<< HEAD
-    const policy = structuredClone(this.#policy) as {
-      rules: { auth?: { basic?: { users: Record<string, string> } } }[];
-    };
-=======
     const policy = structuredClone(this.#policy) as unknown as Hashable;
->>>>>>> pclient
     for (const { rule, user, password } of this.#passwords) {
       const users = policy.rules[rule]?.auth?.basic?.users;
       if (users !== undefined) users[user] = await lineOf(user, password, groupKey);
