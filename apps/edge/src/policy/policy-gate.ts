@@ -45,7 +45,7 @@ export interface PolicyGateOptions {
   readonly now: () => number;
 }
 
-/** Of a connection: nobody waits, so nobody leaves meanwhile. */
+/** Of what is answered at once: nobody waits, so nobody leaves meanwhile. */
 const NEVER = new AbortController().signal;
 const NO_HOST = { host: '', authority: '', scheme: 'http' } as const;
 
@@ -115,7 +115,8 @@ export class PolicyGate {
 
   #meet(need: PolicyNeed, asked: DecidedRequest): PolicyEvent | Promise<PolicyEvent> {
     if (need.kind === 'hold-body') return asked.holdBody(need.maxBytes);
-    return this.#given.driver.perform(need, asked.about, asked.signal);
+    // A limiter answers at once: a signal for each request would cost more than its table.
+    return this.#given.driver.perform(need, asked.about, need.kind === 'take-token' ? NEVER : asked.signal);
   }
 
   #counted(outcome: PolicyOutcome, { ofRoute }: PolicyInForce): PolicyOutcome {
