@@ -150,6 +150,8 @@ export {
   ProbeStreak,
 } from './health.ts';
 export * from './http1/index.ts';
+// policy: what whoever reads one must know of its bounds
+export { CORE_LIMITS } from './limits.ts';
 export { LinkedSet, type ListNode } from './linked-set.ts';
 export { type LoginAttempt, LoginAttempts } from './login-attempts.ts';
 export { type MailQuotaRules, takeMail } from './mail-quota.ts';
@@ -236,6 +238,54 @@ export {
   transitionPath,
   wantsUse,
 } from './path/path-machine.ts';
+// policy: what a registration brings
+export { judgePolicy } from './policy/brought-policy.ts';
+// policy: what one may say, in a file and on the wire; its hash; its rules in words
+export { canonicalJson } from './policy/canonical-json.ts';
+// policy: rules at work
+export { changedHead } from './policy/changed-head.ts';
+export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
+export { begin, decideConnection, resume } from './policy/evaluate.ts';
+export type {
+  FileAuth,
+  FileLogin,
+  FileMatch,
+  FilePolicy,
+  FilePolicyTable,
+  FileRule,
+  FileToken,
+  FileWebhook,
+  ReadPolicy,
+} from './policy/file-policy.ts';
+// policy: globs, path readings, networks, the match of a rule, the limiter
+export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
+export { limiterKeyOf } from './policy/limiter-key.ts';
+export { clearedCookies, loginCookie, pendingCookie } from './policy/login-cookies.ts';
+export {
+  CALLBACK_PATH,
+  checkCallback,
+  namedClaims,
+  type PendingLogin,
+  pendingLogin,
+  queryValues,
+  sessionFrom,
+  stateOf,
+} from './policy/login-machine.ts';
+export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
+export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
+export type * from './policy/policy.ts';
+export { actionOf } from './policy/policy.ts';
+export { renderPolicyAnswer } from './policy/policy-answers.ts';
+export { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy/policy-checks.ts';
+export { policyHash } from './policy/policy-hash.ts';
+export { type PolicyProblem, problemsOfIssues, problemText } from './policy/policy-problems.ts';
+export type { OnRule, PolicyLists } from './policy/policy-run.ts';
+export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
+export type * from './policy/policy-step.ts';
+export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
+export { notedHead, notedOwn } from './policy/response-notes.ts';
+export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
+export { guardWords, summaryOf } from './policy/rule-summary.ts';
 export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
@@ -257,10 +307,10 @@ export {
 } from './registration.ts';
 export {
   type EntryFields,
-  isRetarget,
-  outcomeOf,
   hasOtherTarget,
+  isRetarget,
   isUpdate,
+  outcomeOf,
   planReload,
   type ReloadOutcome,
   type ReloadPlan,
@@ -304,58 +354,3 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
-
-// policy: what a registration brings
-export { judgePolicy } from './policy/brought-policy.ts';
-
-// policy: rules at work
-export { changedHead } from './policy/changed-head.ts';
-export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
-export { begin, decideConnection, resume } from './policy/evaluate.ts';
-export { clearedCookies, loginCookie, pendingCookie } from './policy/login-cookies.ts';
-export {
-  CALLBACK_PATH,
-  checkCallback,
-  namedClaims,
-  type PendingLogin,
-  pendingLogin,
-  queryValues,
-  sessionFrom,
-  stateOf,
-} from './policy/login-machine.ts';
-export { renderPolicyAnswer } from './policy/policy-answers.ts';
-export type { OnRule, PolicyLists } from './policy/policy-run.ts';
-export { notedHead, notedOwn } from './policy/response-notes.ts';
-
-// policy: globs, path readings, networks, the match of a rule, the limiter
-export { compileGlob, type GlobKind, problemOfGlob } from './policy/glob.ts';
-export { limiterKeyOf } from './policy/limiter-key.ts';
-export { NetworkSet, problemOfNetwork } from './policy/network-set.ts';
-export { PathReadings, RequestReadings, readingsOf } from './policy/path-readings.ts';
-export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
-export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
-
-// policy: what one may say, in a file and on the wire; its hash; its rules in words
-export { canonicalJson } from './policy/canonical-json.ts';
-export type {
-  FileAuth,
-  FileLogin,
-  FileMatch,
-  FilePolicy,
-  FilePolicyTable,
-  FileRule,
-  FileToken,
-  FileWebhook,
-  ReadPolicy,
-} from './policy/file-policy.ts';
-export type * from './policy/policy.ts';
-export { actionOf } from './policy/policy.ts';
-export { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy/policy-checks.ts';
-export { policyHash } from './policy/policy-hash.ts';
-export { type PolicyProblem, problemsOfIssues, problemText } from './policy/policy-problems.ts';
-export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
-export type * from './policy/policy-step.ts';
-export { guardWords, summaryOf } from './policy/rule-summary.ts';
-
-// policy: what whoever reads one must know of its bounds
-export { CORE_LIMITS } from './limits.ts';

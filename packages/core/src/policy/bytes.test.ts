@@ -5,11 +5,14 @@ import { base64Bytes, byteText, hexBytes, textOfBytes, utf8Bytes } from './bytes
 
 it('texts are the bytes that Node makes of them, and back', () => {
   fc.assert(
-    fc.property(fc.string({ unit: fc.constantFrom('a', '%', '\n', '\x7f', '\xe9', '\u20ac', '\u{1f600}', '\uffff') }), (text) => {
-      expect(Buffer.from(utf8Bytes(text)).equals(Buffer.from(text))).toBe(true);
-      expect(byteText(text)).toBe(Buffer.from(text).toString('latin1'));
-      expect(textOfBytes(byteText(text))).toBe(text);
-    }),
+    fc.property(
+      fc.string({ unit: fc.constantFrom('a', '%', '\n', '\x7f', '\xe9', '\u20ac', '\u{1f600}', '\uffff') }),
+      (text) => {
+        expect(Buffer.from(utf8Bytes(text)).equals(Buffer.from(text))).toBe(true);
+        expect(byteText(text)).toBe(Buffer.from(text).toString('latin1'));
+        expect(textOfBytes(byteText(text))).toBe(text);
+      },
+    ),
   );
 });
 

@@ -36,7 +36,10 @@ const sharedFault = (code: PolicyCode): Fault => {
   return known;
 };
 
-export const answerOfFault = (fault: Fault, { status, headers = [], retryAfterSecs }: AnswerExtras = {}): PolicyAnswer => ({
+export const answerOfFault = (
+  fault: Fault,
+  { status, headers = [], retryAfterSecs }: AnswerExtras = {},
+): PolicyAnswer => ({
   kind: 'fault',
   fault,
   status: status ?? fault.status,
@@ -109,7 +112,10 @@ export const loginRedirect = (status: 302 | 303, location: string, setCookies: r
 export const logoutPage = (user: string | null): PolicyAnswer => {
   const words =
     user === null
-      ? { heading: 'you are not signed in here', text: 'Open the address that you want: you are asked to sign in where it is needed.' }
+      ? {
+          heading: 'you are not signed in here',
+          text: 'Open the address that you want: you are asked to sign in where it is needed.',
+        }
       : {
           heading: `you are signed in as ${user}`,
           text: 'Logging out ends this on this address only; at your login provider you stay signed in.',
