@@ -21,7 +21,7 @@ describe.concurrent('a tunnel that has a policy', () => {
   it('is taken back from an edge that says nothing of it: exit 4', async ({ harness }) => {
     const trial = await ClientTrial.begin(harness);
     trial.edge.policyHash = () => undefined;
-    const where = ['--server', trial.edge.address, '--token', 'tnl_test', '--no-inspect', '--json'];
+    const where = ['--server', trial.edge.address, '--token', 'tnl_test', '--json'];
     const { code, out } = await trial.ask('tcp', '5432', '--name', 'db', '--deny-cidr', '10.0.0.0/8', ...where);
     expect(code).toBe(4);
     expect(out).not.toContain('"event":"ready"');

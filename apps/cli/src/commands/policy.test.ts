@@ -68,6 +68,31 @@ describe('tunnel policy check', () => {
   });
 });
 
+const PLANTED = 'hidden918273645';
+
+it.each([
+  `- auth: { basic: { users: { anna: [${PLANTED}] } } }`,
+  `- auth: { basic: ${PLANTED} }`,
+  `- auth: ${PLANTED}`,
+  `- ${PLANTED}`,
+  PLANTED,
+  `- auth: { tokens: [${PLANTED}] }`,
+  `- auth: { tokens: [{ name: a, token: ${PLANTED} }] }`,
+  `- auth: { tokens: [{ name: a, sha256: ${PLANTED} }] }`,
+  `- verify_webhook: { provider: standard, secret: "${PLANTED} " }`,
+  `- verify_webhook: { provider: github, secret: { a: ${PLANTED} } }`,
+  `- request_headers: { set: { Host: ${PLANTED} } }`,
+  `- request_headers: { set: { Authorization: "Bearer {${PLANTED}}" } }`,
+  `login: { issuer: ${PLANTED}, client_id: x, client_secret: ${PLANTED} }\nrules: []`,
+  `- auth: { basic: { users: { anna: "${PLANTED}`,
+])('no refusal repeats a secret, wherever it stands: %s', async (text) => {
+  writeFileSync(join(home.path, 'wrong.yml'), text);
+  const { code, out, err } = await type(['check', 'wrong.yml']);
+  expect([code, out]).toEqual([2, '']);
+  expect(err).toContain('wrong.yml:1: ');
+  expect(err).not.toContain(PLANTED);
+});
+
 describe('tunnel policy test', () => {
   const test = (...args: string[]) => type(['test', 'shop.yml', '--services', 'api', '--request', ...args]);
 

@@ -12,8 +12,6 @@ const SHOWN: ReadonlySet<string> = new Set([
   'credentials',
   'deny',
   'encoding',
-  'issuer',
-  'jwks_url',
   'max_age_secs',
   'max_body',
   'max_bytes',
