@@ -49,6 +49,7 @@ const PARTS = [
   { title: 'The rules', file: 'packages/core/src/limits.ts', values: CORE_LIMITS },
   { title: 'Requests to strangers', file: 'packages/runtime/src/limits.ts', values: RUNTIME_LIMITS },
   { title: 'The edge', file: 'apps/edge/src/limits.ts', values: EDGE_LIMITS },
+  { title: 'Policies at the edge', file: 'apps/edge/src/policy-limits.ts', values: EDGE_LIMITS },
   { title: 'The platform', file: 'apps/platform/src/limits.ts', values: PLATFORM_LIMITS },
   { title: 'Peers', file: 'packages/peer/src/limits.ts', values: PEER_LIMITS },
   { title: 'The client', file: 'packages/client/src/limits.ts', values: CLIENT_LIMITS },

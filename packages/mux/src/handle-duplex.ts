@@ -6,29 +6,27 @@ import type { StreamReason } from '@tunnel/protocol';
 import type { SocketEnd, SocketHolder } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { abandonOrDestroy } from './guard.ts';
+import { NamedHandle } from './named-handle.ts';
 import {
   type HandleRequest,
   type NodeHandles,
-  type PeerName,
   type StreamHandle,
   socketOf,
   UV_EOF,
   type WriteRequest,
 } from './node-handles.ts';
-import { PacedReads } from './paced-reads.ts';
 import { copyOf, SCRATCH } from './read-buffers.ts';
 import { RESET_BY_PEER, securedSocketOf, type TlsHandle } from './tls-handle.ts';
 
 const nobodyWaits = (): void => {};
 
-export class HandleDuplex extends PacedReads implements SocketEnd {
+export class HandleDuplex extends NamedHandle implements SocketEnd {
   /** What is read and written: the connection itself, or TLS on it. */
   #handle: StreamHandle;
   /** The connection itself. */
   readonly wire: StreamHandle;
   readonly #node: NodeHandles;
   #holder: SocketHolder | null = null;
-  #peer: PeerName | null = null;
   #isReading = false;
   #hasMemory = false;
   #input: 'open' | 'doubted' | 'ended' = 'open';
@@ -37,7 +35,6 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   #isWaiting = false;
   #queue: ByteQueue | null = null;
   #endAsked: (() => void) | null = null;
-  #isClosed = false;
 
   constructor(handle: StreamHandle, node: NodeHandles) {
     super();
@@ -64,42 +61,6 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
 
   get hasLostPeer(): boolean {
     return this.wire.getpeername !== undefined && this.wire.getpeername({}) !== 0;
-  }
-
-  // ---- whose it is ----
-
-  /** undefined: it is gone already. */
-  get remoteAddress(): string | undefined {
-    return this.#peerName().address;
-  }
-
-  get remotePort(): number | undefined {
-    return this.#peerName().port;
-  }
-
-  /** What the peer reached; undefined: it is gone already. */
-  get localAddress(): string | undefined {
-    return this.#ownName().address;
-  }
-
-  get localPort(): number | undefined {
-    return this.#ownName().port;
-  }
-
-  /** Few ask, and each at most once. */
-  #ownName(): PeerName {
-    const name: PeerName = {};
-    if (!this.#isClosed) this.wire.getsockname?.(name);
-    return name;
-  }
-
-  /** Asked of the kernel once. */
-  #peerName(): PeerName {
-    if (this.#peer === null) {
-      this.#peer = {};
-      if (!this.#isClosed) this.wire.getpeername?.(this.#peer);
-    }
-    return this.#peer;
   }
 
   get bytesRead(): number {
@@ -290,7 +251,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   }
 
   #cutOff(): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     // While its end is on its way libuv refuses a reset; that takes one turn of the loop, whatever the peer does. Below TLS it may take for ever.
     if (this.#output === 'ending' && this.#handle === this.wire) return;
     // A Unix socket has no reset, and neither has TLS.
@@ -317,7 +278,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     this.#stopReading();
     this.#stop();
     // From here on it is closed by its next owner.
-    this.#isClosed = true;
+    this.isClosed = true;
     this.#handle.duplex = null;
     const socket = this.#handle === this.wire ? socketOf(this.wire) : securedSocketOf(this.#handle as TlsHandle);
     // Until its next owner listens; an error without a listener would end the process.
@@ -368,13 +329,13 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   }
 
   #close(): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     this.#handle.close();
     this.#closed();
   }
 
   #closed(): void {
-    this.#isClosed = true;
+    this.isClosed = true;
     const holder = this.#holder;
     this.#holder = null;
     holder?.onClosed();

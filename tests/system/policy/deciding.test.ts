@@ -45,7 +45,7 @@ const start = async (harness: Harness): Promise<Deciding> => {
     }),
   );
   const sockets = echoSockets(web);
-  harness.use({ close: async () => void sockets.close() });
+  harness.use({ close: async () => sockets.close() });
   const stack = await harness.stack();
   const file = join(await harness.folder(), 'policy.yml');
   writeFileSync(file, POLICY);

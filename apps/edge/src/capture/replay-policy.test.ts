@@ -31,7 +31,7 @@ const start = async (): Promise<ReplayStand> => {
     ],
     {
       listener: (request, response) => {
-        seen.push(`${request.url} ${request.headers['x-by']}`);
+        seen.push(`${request.url} ${String(request.headers['x-by'])}`);
         response.end('served');
       },
       onStream: (stream, head) => {
