@@ -10,7 +10,7 @@ it('a password from a file lets in, and rules of a file send requests to another
 }) => {
   const stack = await harness.stack();
   const own = harness.use(
-    await startWeb((request, response) => void response.end(`own ${request.headers['x-tunnel-user']}`)),
+    await startWeb((request, response) => void response.end(`own ${String(request.headers['x-tunnel-user'])}`)),
   );
   const api = harness.use(await startWeb((request, response) => void response.end(`api ${request.url}`)));
   const home = await harness.folder();
