@@ -47,6 +47,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   ],
   [`${EDGE}/ingress/http/http1/hand-over.ts`]: [['setImmediate(() => {', OWN_TRY]],
   [`${EDGE}/ingress/http/pending-decision.ts`]: [['decision.then(decided, ', OWN_TRY]],
+  [`${EDGE}/ingress/http/proxied-request.ts`]: [['return routed.then((made) => {', OWN_TRY]],
   [`${EDGE}/control/control-connection.ts`]: [
     ["ws.on('close', () => resolve())", NOTHING_OF_OURS],
     ['return this.#clock.setTimeout(() => {', OWN_TRY],
@@ -124,6 +125,7 @@ const RAISING = [
   `${EDGE}/control/speed-tests.test.ts`,
   `${EDGE}/ingress/http/deciding.test.ts`,
   `${EDGE}/ingress/http/http-error-fallback.test.ts`,
+  `${EDGE}/ingress/http/policy-deciding.test.ts`,
   `${EDGE}/ingress/udp/udp-guard.test.ts`,
   `${EDGE}/upstream/h2c/stream-duplex.test.ts`,
   `${MUX}/datagram-guard.test.ts`,

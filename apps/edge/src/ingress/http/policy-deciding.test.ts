@@ -8,7 +8,7 @@ import { EDGE_LIMITS } from '../../limits.ts';
 import { basic, basicAuth, SlowPasswords } from '../../policy/policy.fixture.ts';
 import { talk } from './http.fixture.ts';
 import { visitHttp2 } from './https.fixture.ts';
-import { askHttp2, type PolicyStand, startPolicyStand } from './policy-stand.fixture.ts';
+import { askHttp2, type PolicyStand, startPolicyStand, VERSIONS } from './policy-stand.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -292,4 +292,16 @@ it('two rules that must see the body see the same one, and it is held once', asy
   expect((await stand.visit('HTTP/1.1', '/', { method: 'POST', body, isChunked: true, headers })).status).toBe(200);
   expect(stand.service.asked[0]?.bodyHash).toBe(hashOf(Buffer.from(body)));
   expect(stand.heldBodies.bytes).toBe(0);
+});
+
+it.each(VERSIONS)('%s: what throws while rules wait lets nobody in, and is reported', async (version) => {
+  const reports: string[] = [];
+  const stand = await start([basicAuth], {
+    perform: () => Promise.reject(new Error('a mistake of ours')),
+    report: (_error, where) => void reports.push(where),
+  });
+  const { status } = await stand.visit(version, '/', { headers: { authorization: basic('me', 'right') } });
+  expect(status).toBe(500);
+  expect(reports).toEqual(['policy.decide']);
+  expect(stand.service.asked).toEqual([]);
 });
