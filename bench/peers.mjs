@@ -14,7 +14,7 @@ import { readPeersOptions, runtimesOf, USAGE } from './peers/options.mjs';
 import { renderPage } from './peers/page.mjs';
 import { choosePeerPaths, PATH_NAMES, programsOf } from './peers/paths/index.mjs';
 import { obtainPeers, peerVersions, systemVersions } from './peers/programs.mjs';
-import { buildId, isWhole, joinRecords, lastRecord, makeRecord, writeRecord } from './peers/record.mjs';
+import { buildId, isWhole, joinRecords, keepRecord, lastRecord, makeRecord, writeRecord } from './peers/record.mjs';
 import { ROWS } from './peers/rows.mjs';
 
 const say = (line) => process.stderr.write(`${line}\n`);
@@ -55,6 +55,8 @@ async function measure(options, command) {
       progress,
     },
     groundOf: () => new NativeGround().start(),
+    // A run that is cut off goes on with `--add --scenario` for the rows that it did not come to.
+    onScenario: (soFar) => keepRecord(joinRecords(earlier, makeRecord(run, soFar))),
     onFailure: ({ name }, path, error) =>
       run.failures.push({ row: name, path: path.name, message: error.message.split('\n')[0].slice(0, 200) }),
   });

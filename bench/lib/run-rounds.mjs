@@ -6,9 +6,19 @@ import { Stage } from './stage.mjs';
 
 /**
  * `onFailure(scenario, path, error)`: where a failed measurement is no failed run; the round goes on without it, on a renewed ground.
+ * `onScenario(results)`: after each scenario, with all so far: what takes an hour may be cut off.
  * @returns {Promise<object[]>} per scenario: { scenario, notes, rounds: [{ [path]: figures }] }
  */
-export async function runRounds({ scenarios, paths, rounds, groundOf = makeGround, onFailure, progress, ...settings }) {
+export async function runRounds({
+  scenarios,
+  paths,
+  rounds,
+  groundOf = makeGround,
+  onFailure,
+  onScenario,
+  progress,
+  ...settings
+}) {
   const results = [];
   for (const scenario of scenarios) {
     const ground = await groundOf(scenario.network);
@@ -27,6 +37,7 @@ export async function runRounds({ scenarios, paths, rounds, groundOf = makeGroun
       await ground.close();
     }
     results.push({ scenario, notes, rounds: measured });
+    onScenario?.(results);
   }
   return results;
 }

@@ -79,11 +79,15 @@ export const isWhole = (record, rows, paths) =>
       .every((path) => measured.some((round) => round[path.name]) || failed.includes(path.name));
   });
 
+const textOf = (record) => `${JSON.stringify(record, null, 1)}\n`;
+
+/** What `--add` goes on with. */
+export const keepRecord = (record) => writeAtomically(LAST, textOf(record));
+
 /** @returns {string[]} the files */
 export function writeRecord(record, { whole }) {
-  const text = `${JSON.stringify(record, null, 1)}\n`;
-  writeAtomically(LAST, text);
-  if (whole) writeAtomically(join(DOCS, `${NAME}.json`), text);
+  keepRecord(record);
+  if (whole) writeAtomically(join(DOCS, `${NAME}.json`), textOf(record));
   return [join(whole ? DOCS : CACHE, `${NAME}.json`), ...render(record, whole ? DOCS : CACHE)];
 }
 
