@@ -105,11 +105,14 @@ const pickingByPort = () => {
   return (done) => lend(table.at(endpointAt(portOf(done))));
 };
 
+const NO_POLICY = { revision: 0, hash: null, isReturning: false };
+
 /** With the decision which group it is, by name and key. */
 const visitingByName = () => {
   const table = edgeOf(GROUPS, MEMBERS_EACH);
   return (done) => {
-    const claim = { protocol: 'tcp', name: `pool-${portOf(done)}`, keyHash: KEY_HASH, endpoint: endpointAt(0) };
+    const name = `pool-${portOf(done)}`;
+    const claim = { protocol: 'tcp', name, keyHash: KEY_HASH, endpoint: endpointAt(0), policy: NO_POLICY };
     const decision = table.groups.decide(claim, OWNER);
     return decision.kind === 'join' && visit(decision.group);
   };
