@@ -1,5 +1,5 @@
 // Bearer tokens of a provider over real sockets: which are good, which are not, and how seldom anybody is asked.
-import { createHmac } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
 import type { JwtAuth, PolicyEvent } from '@tunnel/core';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -46,6 +46,14 @@ it.each(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384',
     expect(perform(token, '2')).toBeInstanceOf(Promise);
   },
 );
+
+it('the digest of a long token that is known is no token', async () => {
+  const token = await provider.token({ ...good(), pad: 'x'.repeat(1100) });
+  expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
+  expect(perform(token)).toMatchObject({ claims: { sub: 'bot' } });
+  const digest = hash('sha256', token, 'base64url');
+  for (const text of [digest, `#${digest}`]) expect(await perform(text)).toEqual(NOT_GOOD);
+});
 
 it('a key set by its own URL needs no discovery', async () => {
   auth = { ...auth, jwks_url: `${provider.issuer}/keys` };
