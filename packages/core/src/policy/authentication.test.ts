@@ -155,6 +155,17 @@ it('a JWT is verified, and stays for the service', () => {
   expect(verdictOf(ask(JWT, asked, () => ({ kind: 'jwt-verified', claims: null })))).toBe('401 POLICY_UNAUTHENTICATED');
 });
 
+it('of two Authorization fields none counts: the service could read the one that was not verified', () => {
+  const pairs: HeaderPair[] = [
+    ['authorization', 'Bearer good'],
+    ['Authorization', 'Bearer made-up'],
+  ];
+  for (const headers of [pairs, [basic('anna:x'), ...pairs.slice(1)]]) {
+    const driven = ask({ ...JWT, ...BASIC }, { headers });
+    expect([verdictOf(driven), driven.needs]).toEqual(['401 POLICY_UNAUTHENTICATED', []]);
+  }
+});
+
 it.each([
   [{ sub: 's', scope: 'read write', role: ['a', 'b'] }, true],
   [{ sub: 's', scope: 'reads', role: ['a'] }, false],

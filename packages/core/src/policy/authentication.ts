@@ -1,6 +1,6 @@
 // Who a visitor is: credentials read from the fields of a request, and whether a person or a token is one that the rule names.
 import { eachListItem } from '../http1/characters.ts';
-import { fieldValueOf, type HeaderField } from '../http1/fields.ts';
+import { fieldValueOf, type HeaderField, onlyValueOf } from '../http1/fields.ts';
 import { normalizeAddress } from '../sign-in.ts';
 import { base64Bytes, textOfBytes } from './bytes.ts';
 import type { Auth, Claims, LoginAuth, LoginProvider } from './policy.ts';
@@ -29,8 +29,9 @@ export class TokenTable {
   }
 }
 
+/** Of two there is none: a JWT stays in the request, and a service might read the one that nobody has verified. */
 const credentialsOf = (headers: readonly HeaderField[], scheme: string): string | null => {
-  const value = fieldValueOf(headers, 'authorization');
+  const value = onlyValueOf(headers, 'authorization');
   if (value === null || value.length <= scheme.length || value.charCodeAt(scheme.length) !== SPACE) return null;
   return value.slice(0, scheme.length).toLowerCase() === scheme ? value.slice(scheme.length + 1).trim() : null;
 };

@@ -167,7 +167,8 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
     }
     refused = session !== null;
   }
-  const [, scheme = '', credentials = ''] = /^(\S+) (.*)$/.exec(headerIn(request, 'authorization') ?? '') ?? [];
+  const [given, ...more] = request.headers.filter(({ lower }) => lower === 'authorization');
+  const [, scheme = '', credentials = ''] = /^(\S+) (.*)$/.exec(more.length > 0 ? '' : (given?.value ?? '')) ?? [];
   if (auth.jwt !== undefined && scheme.toLowerCase() === 'bearer') {
     const claims = facts.claimsOf(credentials);
     const wanted = Object.entries(auth.jwt.claims ?? {});
