@@ -102,6 +102,17 @@ it('metadata of another issuer is not taken for this one’s', async () => {
   await expect(documents.metadataOf(ref)).rejects.toMatchObject({ name: 'ProviderAway' });
 });
 
+it('somebody who names an issuer in another spelling, and fails, fails alone', async () => {
+  const wrong = { ...ref, issuer: `${provider.issuer}/tenant/` };
+  const right = { ...ref, issuer: `${provider.issuer}/tenant` };
+  provider.metadata = { issuer: right.issuer };
+  provider.folder = '/tenant';
+  await expect(documents.metadataOf(wrong)).rejects.toMatchObject({ name: 'ProviderAway' });
+  const both = [documents.metadataOf(wrong), documents.metadataOf(right)] as const;
+  await expect(both[0]).rejects.toMatchObject({ name: 'ProviderAway' });
+  expect(await both[1]).toMatchObject({ issuer: right.issuer });
+});
+
 it('one that is silent is given up after five seconds', async () => {
   provider.odd.keys = 'late';
   const asked = keys();
