@@ -82,7 +82,8 @@ export class JwtVerifier {
 
   async #verifyAndKeep(auth: JwtAuth, token: string, key: string, trust: ProviderTrust): Promise<PolicyEvent> {
     const { issuer, audience, jwks_url = null } = auth;
-    const provider = { trust, issuer };
+    // Whoever is asked is who counts: an issuer that a rule merely names must not wait for keys that are slow to come from elsewhere.
+    const provider = { trust, issuer: jwks_url ?? issuer };
     try {
       const algorithms = SIGNATURE_ALGORITHMS;
       const claims = await this.verify(token, { provider, keysUrl: jwks_url, issuer, audience, algorithms });
