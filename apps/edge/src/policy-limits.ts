@@ -48,7 +48,7 @@ export const POLICY_LIMITS = {
   PROVIDER_CALLS_AT_ONCE: 4,
   /** calls that wait for that; further ones fail at once */
   PROVIDER_CALLS_WAITING_MAX: 64,
-  /** calls to all providers at once, each with a socket */
+  /** calls to all providers of tenants at once, and as many to the operator's, each with a socket */
   PROVIDER_CALLS_TOTAL_MAX: 128,
   /** what a provider says of itself is asked for again after this */
   PROVIDER_METADATA_FRESH_MS: 3600 * 1000,

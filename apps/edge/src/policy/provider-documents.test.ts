@@ -145,6 +145,21 @@ it('four calls to one provider at a time; the fifth waits, and gives up within t
   expect(clock.pendingTimers).toBe(0);
 });
 
+it('tenants’ providers that are silent, however many, do not keep the operator’s from being asked', async () => {
+  provider.odd.keys = 'late';
+  const url = `${provider.issuer}/keys`;
+  const all = Array.from({ length: EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX }, (_, at) =>
+    calls.send({ trust: 'tenant', issuer: `https://${at}.example` }, { url }),
+  );
+  for (const call of all) call.catch(() => {});
+  await eventually(() => expect(provider.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX));
+  await expect(calls.send(ref, { url })).rejects.toMatchObject({ result: 'busy' });
+  expect(await documents.metadataOf({ ...ref, trust: 'operator' })).toMatchObject({ issuer: provider.issuer });
+  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await Promise.allSettled(all);
+  expect(await documents.metadataOf(ref)).toMatchObject({ issuer: provider.issuer });
+});
+
 it('tenants’ providers are asked neither at private addresses nor in plain text, unless the operator allows it', async () => {
   startWith(false);
   await expect(keys()).rejects.toMatchObject({ result: 'refused' });
