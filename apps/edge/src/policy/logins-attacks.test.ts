@@ -1,9 +1,10 @@
 // What somebody who runs a tunnel, or a program for a browser, must not reach by a login of somebody else.
 import { FakeClock } from '@tunnel/testkit';
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { Browser, driverOf, operatorsAt } from './driver.fixture.ts';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { Browser, driverOf, loginAt, operatorsAt } from './driver.fixture.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
 import type { PolicyDriver } from './policy-driver.ts';
+import { SealedTexts } from './sealed-texts.ts';
 
 let clock: FakeClock;
 let provider: OddProvider;
@@ -51,4 +52,15 @@ it('a code that another tunnel has caught opens nothing: not by the state of one
   }
   expect(eve.logins).toEqual([]);
   expect(provider.asked.token).toBe(0);
+});
+
+it('a callback with as many logins under way as fit a head has one of them opened', async () => {
+  const ann = new Browser(driver, loginAt(provider));
+  const { query } = provider.signIn(await ann.locationOf());
+  const junk = Array.from({ length: 900 }, (_, at) => [at.toString(16).padStart(8, '0'), 'A'.repeat(40)] as const);
+  const open = vi.spyOn(SealedTexts.prototype, 'open');
+  const event = await ann.finish(query, new Map([...junk, ...ann.pending]));
+  const { length } = open.mock.calls;
+  open.mockRestore();
+  expect([event, length]).toMatchObject([{ kind: 'login-finished' }, 1]);
 });

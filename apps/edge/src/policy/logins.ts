@@ -15,6 +15,7 @@ import {
   type PolicyNeed,
   pendingCookie,
   pendingLogin,
+  queryValues,
   sessionFrom,
   stateOf,
 } from '@tunnel/core';
@@ -125,7 +126,7 @@ export class Logins {
     const { providers, bounce, codeFlow, clock } = this.#deps;
     const provider = providers.find(login);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
-    const opened = this.#openPending(pending, provider, about);
+    const opened = this.#openPending(query, pending, provider, about);
     const verdict = checkCallback(query, opened, clock.now());
     if (verdict.kind === 'refused') return { kind: 'failed', fault: verdict.fault };
     const begun = verdict.pending as Pending;
@@ -167,18 +168,20 @@ export class Logins {
     return event;
   }
 
+  /** The one that the callback names alone: a head has room for a thousand of them, and each would be a key to try. */
   #openPending(
+    query: string,
     sealedById: ReadonlyMap<string, string>,
     provider: Provider,
     about: LoginAbout,
   ): ReadonlyMap<string, Pending> {
+    const [id = ''] = (queryValues(query)?.get('state') ?? '').split('.', 1);
+    const sealed = sealedById.get(id);
+    const text = sealed === undefined ? null : this.#deps.seals.open(bindingOf('pending', provider, about), sealed);
+    const pending = text === null ? null : (JSON.parse(text) as Pending);
     const opened = new Map<string, Pending>();
-    for (const [id, sealed] of sealedById) {
-      const text = this.#deps.seals.open(bindingOf('pending', provider, about), sealed);
-      const pending = text === null ? null : (JSON.parse(text) as Pending);
-      // The name of a cookie is whatever its browser says.
-      if (pending?.id === id) opened.set(id, pending);
-    }
+    // The name of a cookie is whatever its browser says.
+    if (pending?.id === id) opened.set(id, pending);
     return opened;
   }
 
