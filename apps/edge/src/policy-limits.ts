@@ -14,7 +14,7 @@ export const POLICY_LIMITS = {
   PASSWORD_CHECKS_WAITING_MAX: 64,
   /** after which they are told to */
   PASSWORD_BUSY_RETRY_SECS: 2,
-  /** a password that was right is not checked again before this */
+  /** a password that was right is not checked again before this, counted from its last use */
   PASSWORD_KNOWN_MS: 600_000,
   /** wrong passwords of one address at one tunnel within a minute; then nobody unknown is checked for it */
   PASSWORD_FAILURES_PER_MINUTE: 10,
