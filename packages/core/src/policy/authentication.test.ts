@@ -199,6 +199,8 @@ it.each<[LoginAuth, Partial<LoggedIn>, string]>([
   [{ domains: ['example.com'] }, { email: 'a@example.com@evil.org' }, REFUSED],
   [{ domains: ['evil.org'] }, { email: 'a@example.com@evil.org' }, 'pass'],
   [{ domains: ['example.com'] }, { email: 'a@sub.example.com' }, REFUSED],
+  [{ domains: ['example.com'] }, { email: 'example.com' }, REFUSED],
+  [{ domains: ['example.com'] }, { email: '@example.com' }, REFUSED],
   [{ domains: ['example.com'] }, { emailVerified: false }, REFUSED],
   [{ emails: ['anna@example.com'] }, { emailVerified: false }, REFUSED],
   [{ emails: ['anna@example.com'] }, { email: null }, REFUSED],

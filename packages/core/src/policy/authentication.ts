@@ -108,7 +108,8 @@ export class LoginList {
     }
     if (session.email === null || !session.emailVerified) return false;
     const email = normalizeAddress(session.email);
-    return this.#emails.has(email) || this.#domains.has(email.slice(email.lastIndexOf('@') + 1));
+    const at = email.lastIndexOf('@');
+    return this.#emails.has(email) || (at > 0 && this.#domains.has(email.slice(at + 1)));
   }
 }
 
