@@ -279,6 +279,11 @@ it('two auth rules are both needed, and the cookie is opened once', () => {
 
 // ---- other sites ----
 
+const hidden = (site: string): readonly HeaderPair[] => [
+  ['origin', 'null'],
+  ['sec-fetch-site', site],
+];
+
 const ORIGINS: readonly (readonly [Asked, string])[] = [
   [{ method: 'POST' }, 'pass'],
   [{ method: 'POST', headers: [['origin', 'https://shop.example.com']] }, 'pass'],
@@ -288,6 +293,14 @@ const ORIGINS: readonly (readonly [Asked, string])[] = [
   [{ method: 'POST', headers: [['origin', 'http://shop.example.com']] }, '403 POLICY_CROSS_ORIGIN'],
   [{ method: 'POST', headers: [['origin', 'https://shop.example.com:8443']] }, '403 POLICY_CROSS_ORIGIN'],
   [{ method: 'DELETE', headers: [['origin', 'null']] }, '403 POLICY_CROSS_ORIGIN'],
+  // A form of a page that tells nobody where it is.
+  [{ method: 'POST', headers: hidden('same-origin') }, 'pass'],
+  [{ method: 'POST', headers: hidden('same-site') }, '403 POLICY_CROSS_ORIGIN'],
+  [{ method: 'POST', headers: [...hidden('same-origin'), ...hidden('cross-site').slice(1)] }, '403 POLICY_CROSS_ORIGIN'],
+  [
+    { method: 'POST', headers: [['origin', 'https://evil.example.com'], ...hidden('same-origin').slice(1)] },
+    '403 POLICY_CROSS_ORIGIN',
+  ],
   [{ isUpgrade: true, headers: [['origin', 'https://evil.example.com']] }, '403 POLICY_CROSS_ORIGIN'],
   [{ headers: [['origin', 'https://evil.example.com']] }, 'pass'],
 ];

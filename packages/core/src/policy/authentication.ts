@@ -147,8 +147,14 @@ export const isCrossOrigin = (request: PolicyRequest, login: LoginProvider): boo
   );
 };
 
+/**
+ * A page with `Referrer-Policy: no-referrer`, which many services and operators set, posts its own forms with `Origin: null`. Then the
+ * browser's own word counts: no page can write a `Sec-Fetch-` field, and of one in a sandbox or behind a redirect it says another.
+ */
 export const isOwnOrigin = (request: PolicyRequest, origin: string): boolean =>
-  plainOrigin(origin) === plainOrigin(`${request.scheme}://${request.authority}`);
+  origin === 'null'
+    ? onlyValueOf(request.headers, 'sec-fetch-site') === 'same-origin'
+    : plainOrigin(origin) === plainOrigin(`${request.scheme}://${request.authority}`);
 
 /** As browsers write it: lower case, the usual port left out. */
 const plainOrigin = (origin: string): string => {
