@@ -33,13 +33,19 @@ export interface TunnelRegistryDeps {
   readonly onAnswer: () => void;
 }
 
-interface PendingRequest {
+interface AskedRequest {
   readonly tunnel: TunnelEntry;
   readonly kind: 'register' | 'unregister';
-  readonly timer: Timer;
   /** Of a tunnel that lives: what it becomes when the edge takes it. A refusal then leaves it as it is. */
   readonly next?: NextTerms;
   readonly onAnswer?: (fault?: Fault) => void;
+}
+
+interface PendingRequest extends AskedRequest {
+  readonly timer: Timer;
+  /** Settles with the answer, or when there will be none. */
+  readonly over: Promise<void>;
+  readonly settle: () => void;
 }
 
 export class TunnelRegistry {
@@ -116,6 +122,7 @@ export class TunnelRegistry {
     this.#link = null;
     for (const request of this.#pending.values()) {
       request.timer.cancel();
+      request.settle();
       request.onAnswer?.(LOST());
     }
     this.#pending.clear();
@@ -178,13 +185,14 @@ export class TunnelRegistry {
     this.#deps.onChanged();
     if (!kindOf(tunnel.protocol).carriesRequests) return;
     // One that is on its way may have said the old things.
-    await tunnel.opened.catch(() => {});
+    await this.#whenAnswered(tunnel);
     if (tunnel.state === 'open') await new Promise<void>((resolve) => this.#register(tunnel, () => resolve()));
   }
 
   /** One that the edge does not have just now brings the new terms when it is back. */
   async updated(tunnel: TunnelEntry, next: NextTerms): Promise<void> {
-    await tunnel.opened.catch(() => {});
+    // What is on its way brings the terms of before, and is answered with their hash.
+    await this.#whenAnswered(tunnel);
     if (!this.#tunnels.has(tunnel)) throw new Fault('TUNNEL_CLOSED');
     if (tunnel.state !== 'open') {
       tunnel.become(next);
@@ -193,6 +201,14 @@ export class TunnelRegistry {
     await new Promise<void>((resolve, reject) => {
       this.#register(tunnel, (fault) => (fault === undefined ? resolve() : reject(fault)), next);
     });
+  }
+
+  /** No registration of it is on its way, and its first one was answered. */
+  async #whenAnswered(tunnel: TunnelEntry): Promise<void> {
+    await tunnel.opened.catch(() => {});
+    const onItsWay = (): PendingRequest | undefined =>
+      [...this.#pending.values()].find((request) => request.tunnel === tunnel && request.kind === 'register');
+    for (let request = onItsWay(); request !== undefined; request = onItsWay()) await request.over;
   }
 
   /** The whole client ends; nobody waits for answers any more. */
@@ -246,7 +262,7 @@ export class TunnelRegistry {
     });
   }
 
-  #ask(request: Omit<PendingRequest, 'timer'>, message: (requestId: string) => ControlMessageInput): void {
+  #ask(request: AskedRequest, message: (requestId: string) => ControlMessageInput): void {
     const link = this.#link;
     if (link === null) return;
     this.#lastRequest += 1;
@@ -254,7 +270,11 @@ export class TunnelRegistry {
     const timer = this.#deps.settings.clock.setTimeout(() => {
       link.drop(new Fault('CONTROL_DEAD', { seconds: CLIENT_LIMITS.REGISTER_TIMEOUT_MS / 1000 }));
     }, CLIENT_LIMITS.REGISTER_TIMEOUT_MS);
-    this.#pending.set(requestId, { ...request, timer });
+    let settle = (): void => {};
+    const over = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    this.#pending.set(requestId, { ...request, timer, over, settle });
     link.send(message(requestId));
   }
 
@@ -262,6 +282,7 @@ export class TunnelRegistry {
     const request = this.#pending.get(requestId);
     this.#pending.delete(requestId);
     request?.timer.cancel();
+    request?.settle();
     return request;
   }
 
@@ -274,7 +295,8 @@ export class TunnelRegistry {
       return onAnswer?.();
     }
     const { sent } = next ?? { sent: tunnel.sentPolicy };
-    const unguarded = refusalOfHash(tunnel, sent?.hash, message.policy_hash, this.#link?.resumed ?? false);
+    const isBack = next === undefined && this.#link?.resumed === true;
+    const unguarded = refusalOfHash(tunnel, sent?.hash, message.policy_hash, isBack);
     if (unguarded !== null) {
       // Rather no tunnel than one with other rules, or none.
       void this.#unregister(tunnel, message.tunnel_id);
@@ -366,11 +388,11 @@ const refusalOfHash = (
   { name, group, tunnelId }: TunnelEntry,
   sent: string | undefined,
   inForce: string | undefined,
-  isResumed: boolean,
+  isBack: boolean,
 ): Fault | null => {
   if (sent === undefined || sent === inForce) return null;
   if (inForce === undefined) return new Fault('POLICY_UNSUPPORTED', { name });
-  if (group !== null && isResumed && tunnelId !== '') return null;
+  if (group !== null && isBack && tunnelId !== '') return null;
   const [theirs, ours] = [inForce, sent].map((hash) => hash.slice(0, HASH_SHOWN_CHARS));
   return new Fault('POLICY_INVALID', {
     reason: `the edge has another policy (${theirs}) than it was sent (${ours}): tunnel '${name}' was not opened`,
