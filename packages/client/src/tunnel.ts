@@ -287,6 +287,8 @@ export class TunnelEntry implements Tunnel {
       throw this.#mustReopen();
     }
     this.#target = targetOf(spec);
+    // They speak as the tunnel's own service does, and are trusted as it is.
+    this.#services = servicesOf(spec);
     this.#spec = spec;
     this.#addresses = new LocalAddresses(this.localHost ?? '');
     await this.#owner.retargeted(this);
