@@ -85,11 +85,10 @@ const presentRule = (
 });
 
 /** A glob over a header may be the secret itself: `x-shared-secret: …` keeps strangers out as a token does. */
-const presentMatch = (
-  { header, not, ...rest }: Match,
-  tokenHeaders: readonly string[],
-): Record<string, unknown> => {
-  const tests = Object.entries(header ?? {}).map(([name, wanted]) => [name, presentTest(name, wanted, tokenHeaders)]);
+const presentMatch = ({ header, not, ...rest }: Match, tokenHeaders: readonly string[]): Record<string, unknown> => {
+  const tests = Object.entries(header ?? {}).map(
+    ([name, wanted]) => [name, presentTest(name, wanted, tokenHeaders)] as const,
+  );
   return {
     ...rest,
     ...(header === undefined ? {} : { header: Object.fromEntries(tests) }),
