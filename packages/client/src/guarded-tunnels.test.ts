@@ -212,6 +212,19 @@ describe('another policy for a tunnel that is open', () => {
     expect(registrations().map(rulesOf)).toEqual([[{ deny: 403 }]]);
   });
 
+  it('is what the tunnel comes back with when the connection is lost before the answer: the edge may have it', async () => {
+    const tunnel = await open();
+    edge.script = { RegisterTunnel: () => true };
+    const updated = tunnel.update({ policy: [{ deny: true }] });
+    await eventually(() => expect(registrations()).toHaveLength(2));
+    edge.script = {};
+    edge.session.cut();
+    await updated;
+    await eventually(() => expect(edge.sessions).toHaveLength(2));
+    await eventually(() => expect(tunnel.state).toBe('open'));
+    expect(registrations().map(rulesOf)).toEqual([[{ deny: 403 }]]);
+  });
+
   it('is checked before anybody hears of it', async () => {
     const tunnel = await open();
     await expect(tunnel.update({ policy: [{ route: 'nowhere' }] })).rejects.toThrow();

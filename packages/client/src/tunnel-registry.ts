@@ -6,6 +6,7 @@ import { kindOf } from './forward/kinds.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { ClientSettings } from './options.ts';
 import { HealthReporter } from './probes/health-reporter.ts';
+import { refusalOfAge, refusalOfHash } from './registration-refusals.ts';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
 import type { DatagramWay, NextTerms, TunnelEntry } from './tunnel.ts';
@@ -195,11 +196,17 @@ export class TunnelRegistry {
     await this.#whenAnswered(tunnel);
     if (!this.#tunnels.has(tunnel)) throw new Fault('TUNNEL_CLOSED');
     if (tunnel.state !== 'open') {
-      tunnel.become(next);
+      this.#become(tunnel, next);
       return this.#deps.onChanged();
     }
     await new Promise<void>((resolve, reject) => {
-      this.#register(tunnel, (fault) => (fault === undefined ? resolve() : reject(fault)), next);
+      const onAnswer = (fault?: Fault): void => {
+        if (fault !== undefined && !isLost(fault)) return reject(fault);
+        // The edge may have taken them before it was lost: with those of before, an older policy would be in force again.
+        if (fault !== undefined) this.#become(tunnel, next);
+        resolve();
+      };
+      this.#register(tunnel, onAnswer, next);
     });
   }
 
@@ -367,34 +374,4 @@ export class TunnelRegistry {
 }
 
 const LOST = (): Fault => new Fault('CARRIER_LOST');
-
-/** An older edge would read the registration as one of a kind that it knows, and publish without its rules what has rules. */
-const refusalOfAge = (tunnel: TunnelEntry, hasPolicy: boolean, capabilities: readonly string[]): Fault | null => {
-  const { capability } = kindOf(tunnel.protocol);
-  if (capability !== null && !capabilities.includes(capability)) {
-    return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: tunnel.protocol });
-  }
-  if (!hasPolicy || capabilities.includes(CAPABILITY.POLICY)) return null;
-  return new Fault('POLICY_UNSUPPORTED', { name: tunnel.name });
-};
-
-const HASH_SHOWN_CHARS = 8;
-
-/**
- * Whether what is in force is what was sent. A member of a group that comes back with its session is let in under the group's policy, which may be a
- * newer one: there any will do, but none.
- */
-const refusalOfHash = (
-  { name, group, tunnelId }: TunnelEntry,
-  sent: string | undefined,
-  inForce: string | undefined,
-  isBack: boolean,
-): Fault | null => {
-  if (sent === undefined || sent === inForce) return null;
-  if (inForce === undefined) return new Fault('POLICY_UNSUPPORTED', { name });
-  if (group !== null && isBack && tunnelId !== '') return null;
-  const [theirs, ours] = [inForce, sent].map((hash) => hash.slice(0, HASH_SHOWN_CHARS));
-  return new Fault('POLICY_INVALID', {
-    reason: `the edge has another policy (${theirs}) than it was sent (${ours}): tunnel '${name}' was not opened`,
-  });
-};
+const isLost = ({ code }: Fault): boolean => code === LOST().code;
