@@ -186,6 +186,23 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
     : '401 POLICY_UNAUTHENTICATED';
 };
 
+// ---- rewrite ----
+
+/** Every `..` that somebody sees is one up, and of what stands between two slashes one name is all that everybody sees. */
+const naiveClimbs = (path: string): boolean => {
+  let depth = 0;
+  return path.split('/').some((piece) => {
+    const plain = piece.replace(/%2e/gi, '.').replace(/%2f|%5c/gi, '\\').replace(/%3b/gi, ';');
+    const ups = plain.split('\\').filter((name) => /^\.\.(;|$)/.test(name));
+    const isName = plain
+      .replace(/;.*$/, '')
+      .split('\\')
+      .some((name) => !['', '.'].includes(name));
+    depth += ups.length > 0 ? -ups.length : Number(isName);
+    return depth < 0;
+  });
+};
+
 // ---- the lists ----
 
 class NaiveRun {
@@ -277,17 +294,7 @@ class NaiveRun {
     const [plain = '', ...query] = this.path.split('?');
     let path = plain;
     if (strip !== undefined && (path === strip || path.startsWith(`${strip}/`))) path = path.slice(strip.length) || '/';
-    if (add !== '' && /(^|[/\\])\.\.([/\\;]|$)/.test(path.replace(/%2e/gi, '.').replace(/%2f|%5c/gi, '/'))) {
-      let depth = 0;
-      for (const part of path
-        .replace(/%2e/gi, '.')
-        .split(/[/\\]|%2f|%5c/i)
-        .map((one) => one.split(';')[0])) {
-        if (part === '..') depth -= 1;
-        else if (part !== '' && part !== '.') depth += 1;
-        if (depth < 0) return '400 POLICY_DENIED';
-      }
-    }
+    if (add !== '' && naiveClimbs(path)) return '400 POLICY_DENIED';
     const whole = add + path.replace(/^[/\\]{2,}/, '/');
     this.path = [whole.replace(/^[/\\]{2,}/, '/'), ...query].join('?');
     return null;
