@@ -1,6 +1,7 @@
 // Whether a rule is about a request. What restricts matches when some reading of the path does, everything else when every reading does;
 // where nothing matches, nothing is allocated beyond the request's readings.
 import type { HeaderField } from '../http1/fields.ts';
+import { byteText } from './bytes.ts';
 import { compileGlob, stepsOfGlob } from './glob.ts';
 import { NetworkSet } from './network-set.ts';
 import type { RequestReadings } from './path-readings.ts';
@@ -201,7 +202,9 @@ const hasLower = (text: string): boolean => {
 const headerTest = (name: string, wanted: boolean | readonly string[]): HeaderTest => {
   const lower = name.toLowerCase();
   if (typeof wanted === 'boolean') return { name: lower, wanted, steps: 0 };
-  return { name: lower, wanted: wanted.map((glob) => compileGlob(glob, 'value')), steps: sum(wanted.map(stepsOfGlob)) };
+  // A field's value has one character a byte: `ü` in a glob is the two that it is on the wire.
+  const tests = wanted.map((glob) => compileGlob(byteText(glob), 'value'));
+  return { name: lower, wanted: tests, steps: sum(wanted.map(stepsOfGlob)) };
 };
 
 const pathTests = (globs: readonly string[]): PathTests => {
