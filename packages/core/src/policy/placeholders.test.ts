@@ -14,8 +14,14 @@ it('each placeholder is what its name says', () => {
 });
 
 it('no value of a visitor ends a line of a header', () => {
-  expect(headerValue(templateOf('{user}'), requestOf(), 'a\r\nSet-Cookie: x\0')).toBe('aSet-Cookie: x');
+  expect(headerValue(templateOf('{user}'), requestOf(), 'a\r\nSet-Cookie: x\0')).toBe('a%0D%0ASet-Cookie: x%00');
   expect(headerValue(templateOf('{user}'), requestOf(), 'ü')).toBe('\xc3\xbc');
+});
+
+it('nobody is called like somebody else by characters that a field leaves out', () => {
+  const all = ['anna', ' anna', 'anna ', 'an\0na', '\tanna', 'anna\u00a0'];
+  const names = all.map((user) => requestOf({ headers: [['x', headerValue(templateOf('{user}'), requestOf(), user)]] }));
+  expect(new Set(names.map(({ headers }) => headers[0]?.value)).size).toBe(all.length);
 });
 
 it.each([

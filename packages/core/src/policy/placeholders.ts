@@ -54,10 +54,18 @@ const filled = (template: Template, fill: (name: Placeholder) => string): string
 
 /** As a header's value: one character per byte, and nothing that ends a line. */
 export const headerValue = (template: Template, request: PolicyRequest, user: string): string =>
-  filled(template, (name) => fieldText(valueOf(name, request, user)));
+  filled(template, (name) => (name === 'user' ? userText(user) : fieldText(valueOf(name, request, user))));
+
+/** Nobody becomes somebody else by what a field cannot hold: control characters, and blanks at its ends, are percent-encoded. */
+export const userText = (user: string): string => {
+  const bare = user.trim();
+  const at = user.indexOf(bare);
+  const inner = bare.replace(/[\u0000-\u001f\u007f]/g, encodeURIComponent);
+  return fieldText(`${encodeURIComponent(user.slice(0, at))}${inner}${encodeURIComponent(user.slice(at + bare.length))}`);
+};
 
 /** A text from outside as a field may have it: UTF-8, without control characters. */
-export const fieldText = (text: string): string => {
+const fieldText = (text: string): string => {
   const bytes = byteText(text);
   return isFieldValue(bytes) ? bytes : [...bytes].filter((character) => isFieldValue(character)).join('');
 };
