@@ -162,8 +162,9 @@ export class ProxiedRequest implements RequestPolicyOwner {
     return this.#policy?.maxBody ?? null;
   }
 
-  /** Its visitor takes too long with a body that is held. */
+  /** Its visitor takes too long with a body that is held, or its service does. */
   isOverdue(nowMs: number): boolean {
+    if (this.#body instanceof HeldSource && this.#body.isStalled(nowMs)) return true;
     return this.#policy?.isOverdue(nowMs) ?? false;
   }
 
@@ -304,6 +305,8 @@ export class ProxiedRequest implements RequestPolicyOwner {
   /** It has become a pair of byte streams, or its answer is out; what still comes of the body goes nowhere. */
   detach(): void {
     this.#upstream = null;
+    // An upgraded connection may live for days: what its service did not take of a held body does not.
+    if (this.#body instanceof HeldSource) this.#body.drop();
     this.#body = null;
   }
 
