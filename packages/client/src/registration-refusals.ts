@@ -5,7 +5,11 @@ import { kindOf } from './forward/kinds.ts';
 import type { TunnelEntry } from './tunnel.ts';
 
 /** An older edge would read the registration as one of a kind that it knows, and publish without its rules what has rules. */
-export const refusalOfAge = (tunnel: TunnelEntry, hasPolicy: boolean, capabilities: readonly string[]): Fault | null => {
+export const refusalOfAge = (
+  tunnel: TunnelEntry,
+  hasPolicy: boolean,
+  capabilities: readonly string[],
+): Fault | null => {
   const { capability } = kindOf(tunnel.protocol);
   if (capability !== null && !capabilities.includes(capability)) {
     return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: tunnel.protocol });

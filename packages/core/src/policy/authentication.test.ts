@@ -296,7 +296,10 @@ const ORIGINS: readonly (readonly [Asked, string])[] = [
   // A form of a page that tells nobody where it is.
   [{ method: 'POST', headers: hidden('same-origin') }, 'pass'],
   [{ method: 'POST', headers: hidden('same-site') }, '403 POLICY_CROSS_ORIGIN'],
-  [{ method: 'POST', headers: [...hidden('same-origin'), ...hidden('cross-site').slice(1)] }, '403 POLICY_CROSS_ORIGIN'],
+  [
+    { method: 'POST', headers: [...hidden('same-origin'), ...hidden('cross-site').slice(1)] },
+    '403 POLICY_CROSS_ORIGIN',
+  ],
   [
     { method: 'POST', headers: [['origin', 'https://evil.example.com'], ...hidden('same-origin').slice(1)] },
     '403 POLICY_CROSS_ORIGIN',

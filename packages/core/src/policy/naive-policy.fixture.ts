@@ -192,7 +192,10 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
 const naiveClimbs = (path: string): boolean => {
   let depth = 0;
   return path.split('/').some((piece) => {
-    const plain = piece.replace(/%2e/gi, '.').replace(/%2f|%5c/gi, '\\').replace(/%3b/gi, ';');
+    const plain = piece
+      .replace(/%2e/gi, '.')
+      .replace(/%2f|%5c/gi, '\\')
+      .replace(/%3b/gi, ';');
     const ups = plain.split('\\').filter((name) => /^\.\.(;|$)/.test(name));
     const isName = plain
       .replace(/;.*$/, '')

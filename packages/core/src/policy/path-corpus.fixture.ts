@@ -171,7 +171,15 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   separators: ['/public/@scope%2fname', '/public/group%2Fproject/raw', '/public/a%5cb'],
   semicolons: ['/public/a;v=1', '/public/a;v=1/b', '/public/a%3Bb'],
   case: ['/public/ADMIN', '/public/A%2FB;c'],
-  names: ['/public/Inc.', '/public/a%20', '/public/a%3Fb', '/public/%23x', '/public/a:b', '/public/$x', '/public/a.b/c'],
+  names: [
+    '/public/Inc.',
+    '/public/a%20',
+    '/public/a%3Fb',
+    '/public/%23x',
+    '/public/a:b',
+    '/public/$x',
+    '/public/a.b/c',
+  ],
 };
 
 /** `#` would be cut off by some, kept by others; what does not begin with `/` is no path. */

@@ -16,13 +16,17 @@ it('each placeholder is what its name says', () => {
 });
 
 it('no value of a visitor ends a line of a header', () => {
-  expect(headerValue(templateOf('{user}'), requestOf(), 'a\r\nSet-Cookie: x\0', room())).toBe('a%0D%0ASet-Cookie: x%00');
+  expect(headerValue(templateOf('{user}'), requestOf(), 'a\r\nSet-Cookie: x\0', room())).toBe(
+    'a%0D%0ASet-Cookie: x%00',
+  );
   expect(headerValue(templateOf('{user}'), requestOf(), 'ü', room())).toBe('\xc3\xbc');
 });
 
 it('nobody is called like somebody else by characters that a field leaves out', () => {
   const all = ['anna', ' anna', 'anna ', 'an\0na', '\tanna', 'anna\u00a0'];
-  const names = all.map((user) => requestOf({ headers: [['x', headerValue(templateOf('{user}'), requestOf(), user, room()) ?? '']] }));
+  const names = all.map((user) =>
+    requestOf({ headers: [['x', headerValue(templateOf('{user}'), requestOf(), user, room()) ?? '']] }),
+  );
   expect(new Set(names.map(({ headers }) => headers[0]?.value)).size).toBe(all.length);
 });
 

@@ -75,7 +75,9 @@ export const userText = (user: string): string => {
   const bare = user.trim();
   const at = user.indexOf(bare);
   const inner = bare.replace(/[\u0000-\u001f\u007f]/g, encodeURIComponent);
-  return fieldText(`${encodeURIComponent(user.slice(0, at))}${inner}${encodeURIComponent(user.slice(at + bare.length))}`);
+  return fieldText(
+    `${encodeURIComponent(user.slice(0, at))}${inner}${encodeURIComponent(user.slice(at + bare.length))}`,
+  );
 };
 
 /** null: there is no room for all of them. */
