@@ -65,14 +65,5 @@ export const decodeOnce = (text: string): string => {
   return decoded + text.slice(from);
 };
 
-/**
- * Without case, and without the forms that file systems overlook: on a Mac `ſecret` is `secret`, and `é` is `e` with its accent. In lower case by
- * way of upper case, as some letters have only that in common; JavaScript writes a sigma at a word's end otherwise. Each character by itself, as
- * a wildcard may stand on either side of it.
- */
-export const foldCase = (text: string): string =>
-  BEYOND_ASCII.test(text)
-    ? text.normalize('NFKD').toUpperCase().toLowerCase().normalize('NFKD').replaceAll('ς', 'σ')
-    : text.toLowerCase();
-
-const BEYOND_ASCII = /[^\u0000-\u007f]/;
+/** In lower case, each character by itself: a wildcard may stand on either side of it. JavaScript writes a sigma at a word's end otherwise. */
+export const foldCase = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');
