@@ -101,7 +101,8 @@ it('what a header has to be is hidden where it lets somebody in: in the header o
   rest.tunnels.set('tun_web', { ...tunnel, policy: { current: { ...route, compiled } } } as never);
   const { text } = await ask('tun_web');
   expect(text).not.toContain(PLANTED);
-  expect(JSON.parse(text).rules[0].match.header['x-env']).toEqual(['test']);
+  const { rules } = JSON.parse(text) as { rules: { match: { header: Record<string, unknown> } }[] };
+  expect(rules[0]?.match.header['x-env']).toEqual(['test']);
 });
 
 it('an operator’s provider is shown by its name', async () => {
