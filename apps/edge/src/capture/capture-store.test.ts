@@ -170,6 +170,7 @@ describe('what rules answered', () => {
     policy: { answered_by: { index: 2, name: 'office', action: 'deny' }, matched: [2], user: null },
     askedPath: '/admin',
     secretFields: ['x-ci-key'],
+    changes: null,
   };
   const denied = { status: 403, headers: [['x-tunnel-error', 'POLICY_DENIED']], body: 'no' } as const;
   const turnAway = (store: CaptureStore, head = GET): void => store.answered(web, head, 0, rules, denied);
