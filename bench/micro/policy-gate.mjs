@@ -47,7 +47,9 @@ const deciding = (route, ...lines) => {
   return () => gate.decide(gate.inForceAt(route), asked);
 };
 
-const ten = deciding(routeWith(TEN_RULES));
+// A loop is faster than the limit of any policy.
+const unlimited = { rate_limit: { requests: 1e9, per_secs: 1, burst: 1e9, by: 'address' } };
+const ten = deciding(routeWith(TEN_RULES.map((rule) => ('rate_limit' in rule ? unlimited : rule))));
 const known = deciding(
   routeWith([
     { auth: { token_header: 'x-tunnel-token', basic: { realm: 'tunnel', users: { ann: hashPassword(PASSWORD) } } } },

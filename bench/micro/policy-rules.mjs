@@ -57,7 +57,7 @@ export const TEN_RULES = [
   { match: { path: ['/old/**'] }, redirect: { to: '/new', status: 301 } },
   { match: { path: ['/api/**'] }, rewrite: { strip_prefix: '/api' } },
   { rate_limit: { requests: 1e6, per_secs: 1, burst: 1e6, by: 'address' } },
-  { request_headers: { set: { 'X-Env': 'live' }, remove: ['x-debug'] } },
+  { request_headers: { set: { 'X-Env': 'live', 'X-Visitor': '{address}' }, remove: ['x-debug'] } },
   { response_headers: { set: { 'X-Frame-Options': 'DENY' }, remove: ['server'] } },
   { cors: { origins: ['https://app.example'], credentials: false, max_age_secs: 600 } },
 ];
