@@ -100,6 +100,8 @@ interface HeaderTest {
   readonly steps: number;
 }
 
+const NONE: readonly never[] = [];
+
 class Conditions {
   readonly #methods: ReadonlySet<string> | null;
   readonly #networks: NetworkSet | null;
@@ -112,20 +114,20 @@ class Conditions {
   readonly pathSteps: number;
   /** Of a glob for paths. */
   readonly hasUpper: boolean;
-  readonly #fields: readonly string[];
+  readonly #match: Match;
 
   constructor(match: Match, isEager: boolean) {
     const { method, address, header, path, not } = match;
+    this.#match = match;
     this.#isEager = isEager;
     this.#methods = method === undefined ? null : new Set(method);
     this.#networks = address === undefined ? null : new NetworkSet(address);
-    this.#headers = Object.entries(header ?? {}).map(([name, wanted]) => headerTest(name, wanted));
+    this.#headers = header === undefined ? NONE : Object.entries(header).map((entry) => headerTest(...entry));
     this.#paths = path === undefined ? null : pathTests(path);
     this.#not = not === undefined ? null : new Conditions(not, !isEager);
     this.isAboutPath = path !== undefined || (this.#not?.isAboutPath ?? false);
     this.pathSteps = sum((path ?? []).map(stepsOfGlob)) + (this.#not?.pathSteps ?? 0);
     this.hasUpper = (path ?? []).some(hasCase) || (this.#not?.hasUpper ?? false);
-    this.#fields = ['address', 'method', 'header', 'path'].filter((field) => field in match);
   }
 
   /** The first of what has nothing to do with the path that fails. Cheap ones first. */
@@ -156,6 +158,10 @@ class Conditions {
   matchesAddress(address: string): boolean {
     if (this.#networks !== null && !this.#networks.has(address)) return false;
     return this.#not === null || !this.#not.matchesAddress(address);
+  }
+
+  get #fields(): readonly string[] {
+    return ['address', 'method', 'header', 'path'].filter((field) => field in this.#match);
   }
 
   get exception(): string {
