@@ -49,7 +49,7 @@ const response = parseResponseHead(
 
 const NETWORKS = Array.from({ length: 50 }, (_, index) => `10.${index}.0.0/16`);
 /** As the scenario `http-policy-10` of npm run bench. */
-const TEN = compiled([
+export const TEN_RULES = [
   { match: { address: NETWORKS }, deny: 403 },
   { allow_addresses: ['0.0.0.0/0', '::/0'] },
   { match: { path: ['/admin/**'] }, deny: 404 },
@@ -57,10 +57,11 @@ const TEN = compiled([
   { match: { path: ['/old/**'] }, redirect: { to: '/new', status: 301 } },
   { match: { path: ['/api/**'] }, rewrite: { strip_prefix: '/api' } },
   { rate_limit: { requests: 1e6, per_secs: 1, burst: 1e6, by: 'address' } },
-  { request_headers: { set: { 'X-Env': 'live' }, remove: ['x-debug'] } },
+  { request_headers: { set: { 'X-Env': 'live', 'X-Visitor': '{address}' }, remove: ['x-debug'] } },
   { response_headers: { set: { 'X-Frame-Options': 'DENY' }, remove: ['server'] } },
   { cors: { origins: ['https://app.example'], credentials: false, max_age_secs: 600 } },
-]);
+];
+const TEN = compiled(TEN_RULES);
 const OTHERS = compiled(
   Array.from({ length: 10 }, (_, index) => ({ match: { path: [`/part-${index}/**`] }, deny: 404 })),
 );

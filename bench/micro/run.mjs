@@ -4,11 +4,12 @@ import { frameParser } from './frame-parser.mjs';
 import { groupPick } from './group-pick.mjs';
 import { http1 } from './http1.mjs';
 import { measureOperation } from './measure.mjs';
+import { policyGate } from './policy-gate.mjs';
 import { policyMatch } from './policy-match.mjs';
 import { policyRules } from './policy-rules.mjs';
 
 const words = process.argv.slice(2);
-const chosen = [...frameParser, ...carrierWriter, ...http1, ...groupPick, ...policyMatch, ...policyRules].filter(
+const chosen = [...frameParser, ...carrierWriter, ...http1, ...groupPick, ...policyMatch, ...policyRules, ...policyGate].filter(
   ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
 );
 

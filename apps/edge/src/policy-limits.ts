@@ -14,7 +14,7 @@ export const POLICY_LIMITS = {
   PASSWORD_CHECKS_WAITING_MAX: 64,
   /** after which they are told to */
   PASSWORD_BUSY_RETRY_SECS: 2,
-  /** a password that was right is not checked again before this */
+  /** a password that was right is not checked again before this, counted from its last use */
   PASSWORD_KNOWN_MS: 600_000,
   /** wrong passwords of one address at one tunnel within a minute; then nobody unknown is checked for it */
   PASSWORD_FAILURES_PER_MINUTE: 10,
@@ -48,7 +48,7 @@ export const POLICY_LIMITS = {
   PROVIDER_CALLS_AT_ONCE: 4,
   /** calls that wait for that; further ones fail at once */
   PROVIDER_CALLS_WAITING_MAX: 64,
-  /** calls to all providers at once, each with a socket */
+  /** calls to all providers of tenants at once, and as many to the operator's, each with a socket */
   PROVIDER_CALLS_TOTAL_MAX: 128,
   /** what a provider says of itself is asked for again after this */
   PROVIDER_METADATA_FRESH_MS: 3600 * 1000,

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Client, connect } from './client.ts';
 import { ScriptedEdge } from './scripted-edge.fixture.ts';
 import type { StatusEvent } from './status.ts';
+import type { Tunnel } from './tunnel.ts';
 import type { TunnelSpec } from './tunnel-spec.ts';
 
 const PASSWORD = 'planted-password-918273645';
@@ -169,6 +170,59 @@ describe('another policy for a tunnel that is open', () => {
     await eventually(() => expect(edge.sessions).toHaveLength(2));
     await eventually(() => expect(registrations()).toHaveLength(1));
     expect(registrations()[0]?.policy).toEqual(first?.policy);
+  });
+
+  /** After a loss it is asked for again, and that is not answered yet. */
+  const askedAgain = async (tunnel: Tunnel): Promise<() => void> => {
+    let answer: () => void = () => {};
+    edge.script = {
+      RegisterTunnel: (message, session) => {
+        answer = () => void edge.registered(session, message);
+        return true;
+      },
+    };
+    edge.session.cut();
+    await eventually(() => expect(edge.sessions).toHaveLength(2));
+    await eventually(() => expect(registrations()).toHaveLength(1));
+    expect(tunnel.state).toBe('away');
+    edge.script = {};
+    return answer;
+  };
+
+  it('that comes while the old one is asked for again after a loss is asked for behind it, and costs no tunnel', async () => {
+    const tunnel = await open();
+    const answer = await askedAgain(tunnel);
+    const updated = tunnel.update({ policy: [{ deny: true }] });
+    answer();
+    await updated;
+    const [, second] = registrations();
+    expect([tunnel.state, second?.tunnel_id]).toEqual(['open', tunnel.tunnelId]);
+    expect(second === undefined ? [] : rulesOf(second)).toEqual([{ deny: 403 }]);
+    expect(edge.session.all('UnregisterTunnel')).toEqual([]);
+  });
+
+  it('that comes then, when the connection is lost once more, is what the next one brings', async () => {
+    const tunnel = await open();
+    await askedAgain(tunnel);
+    const updated = tunnel.update({ policy: [{ deny: true }] });
+    edge.session.cut();
+    await updated;
+    await eventually(() => expect(edge.sessions).toHaveLength(3));
+    await eventually(() => expect(tunnel.state).toBe('open'));
+    expect(registrations().map(rulesOf)).toEqual([[{ deny: 403 }]]);
+  });
+
+  it('is what the tunnel comes back with when the connection is lost before the answer: the edge may have it', async () => {
+    const tunnel = await open();
+    edge.script = { RegisterTunnel: () => true };
+    const updated = tunnel.update({ policy: [{ deny: true }] });
+    await eventually(() => expect(registrations()).toHaveLength(2));
+    edge.script = {};
+    edge.session.cut();
+    await updated;
+    await eventually(() => expect(edge.sessions).toHaveLength(2));
+    await eventually(() => expect(tunnel.state).toBe('open'));
+    expect(registrations().map(rulesOf)).toEqual([[{ deny: 403 }]]);
   });
 
   it('is checked before anybody hears of it', async () => {

@@ -77,6 +77,43 @@ describe('a service by name', () => {
   });
 });
 
+describe('a service that comes with another policy', () => {
+  const policy = [{ match: { path: '/beta/**' }, route: 'beta' }];
+
+  it('serves a visitor who is there before the answer of the edge is', async () => {
+    const [own, beta] = [await listening(), await listening()];
+    const tunnel = await client.open({ protocol: 'http', localPort: own.port });
+    let answer: () => void = () => {};
+    edge.script = {
+      RegisterTunnel: (message, session) => {
+        answer = () => void edge.registered(session, message);
+        return true;
+      },
+    };
+    const updated = tunnel.update({ policy, services: { beta: beta.port } });
+    await eventually(() => expect(edge.session.all('RegisterTunnel')).toHaveLength(2));
+    await say({ tunnelId: tunnel.tunnelId, visitor, service: 'beta' }, 'early');
+    await eventually(() => expect(beta.heard()).toBe('early'));
+    answer();
+    await updated;
+  });
+
+  it('and is refused is dialled for nobody', async () => {
+    const [own, beta] = [await listening(), await listening()];
+    const tunnel = await client.open({ protocol: 'http', localPort: own.port });
+    edge.script = {
+      RegisterTunnel: ({ request_id }, session) => {
+        session.send({ type: 'TunnelError', request_id, code: 'POLICY_INVALID', message: 'no', retryable: false });
+        return true;
+      },
+    };
+    await expect(tunnel.update({ policy, services: { beta: beta.port } })).rejects.toThrow('no');
+    const head = { tunnelId: tunnel.tunnelId, visitor, service: 'beta' };
+    expect(await open(head)).toMatchObject({ code: 'dial-refused' });
+    expect(beta.connections()).toBe(0);
+  });
+});
+
 const SIGNATURE = '\r\n\r\n\0\r\nQUIT\n';
 
 describe('the PROXY protocol', () => {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Client, connect } from './client.ts';
 import { ScriptedEdge } from './scripted-edge.fixture.ts';
 import type { StatusEvent } from './status.ts';
-import type { TunnelTarget } from './tunnel.ts';
+import type { TunnelEntry, TunnelTarget } from './tunnel.ts';
 import type { TunnelSpec } from './tunnel-spec.ts';
 
 let edge: ScriptedEdge;
@@ -127,6 +127,17 @@ describe('retarget', () => {
     welcome();
     await eventually(() => expect(tunnel.state).toBe('open'));
     expect(registrations().map(({ local_addr }) => local_addr)).toEqual([`127.0.0.1:${old.port}`]);
+  });
+
+  it('that looks at certificates again does so for its services by name, too', async () => {
+    const spec = { protocol: 'https', name: 'web', localPort: old.port, services: { api: other.port } } as const;
+    const tunnel = (await client.open({ ...spec, localTlsVerify: false })) as TunnelEntry;
+    expect(tunnel.serviceTarget('api')).toMatchObject({ tls: { verify: false } });
+    await tunnel.retarget({ localPort: old.port, localTlsVerify: true });
+    expect([tunnel.target, tunnel.serviceTarget('api')]).toMatchObject([
+      { tls: { verify: true } },
+      { tls: { verify: true } },
+    ]);
   });
 
   it('has the new service probed by the new rules', async () => {

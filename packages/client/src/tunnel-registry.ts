@@ -6,6 +6,7 @@ import { kindOf } from './forward/kinds.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { ClientSettings } from './options.ts';
 import { HealthReporter } from './probes/health-reporter.ts';
+import { refusalOfAge, refusalOfHash } from './registration-refusals.ts';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
 import type { DatagramWay, NextTerms, TunnelEntry } from './tunnel.ts';
@@ -33,13 +34,19 @@ export interface TunnelRegistryDeps {
   readonly onAnswer: () => void;
 }
 
-interface PendingRequest {
+interface AskedRequest {
   readonly tunnel: TunnelEntry;
   readonly kind: 'register' | 'unregister';
-  readonly timer: Timer;
   /** Of a tunnel that lives: what it becomes when the edge takes it. A refusal then leaves it as it is. */
   readonly next?: NextTerms;
   readonly onAnswer?: (fault?: Fault) => void;
+}
+
+interface PendingRequest extends AskedRequest {
+  readonly timer: Timer;
+  /** Settles with the answer, or when there will be none. */
+  readonly over: Promise<void>;
+  readonly settle: () => void;
 }
 
 export class TunnelRegistry {
@@ -116,6 +123,7 @@ export class TunnelRegistry {
     this.#link = null;
     for (const request of this.#pending.values()) {
       request.timer.cancel();
+      request.settle();
       request.onAnswer?.(LOST());
     }
     this.#pending.clear();
@@ -178,21 +186,36 @@ export class TunnelRegistry {
     this.#deps.onChanged();
     if (!kindOf(tunnel.protocol).carriesRequests) return;
     // One that is on its way may have said the old things.
-    await tunnel.opened.catch(() => {});
+    await this.#whenAnswered(tunnel);
     if (tunnel.state === 'open') await new Promise<void>((resolve) => this.#register(tunnel, () => resolve()));
   }
 
   /** One that the edge does not have just now brings the new terms when it is back. */
   async updated(tunnel: TunnelEntry, next: NextTerms): Promise<void> {
-    await tunnel.opened.catch(() => {});
+    // What is on its way brings the terms of before, and is answered with their hash.
+    await this.#whenAnswered(tunnel);
     if (!this.#tunnels.has(tunnel)) throw new Fault('TUNNEL_CLOSED');
     if (tunnel.state !== 'open') {
-      tunnel.become(next);
+      this.#become(tunnel, next);
       return this.#deps.onChanged();
     }
     await new Promise<void>((resolve, reject) => {
-      this.#register(tunnel, (fault) => (fault === undefined ? resolve() : reject(fault)), next);
+      const onAnswer = (fault?: Fault): void => {
+        if (fault !== undefined && !isLost(fault)) return reject(fault);
+        // The edge may have taken them before it was lost: with those of before, an older policy would be in force again.
+        if (fault !== undefined) this.#become(tunnel, next);
+        resolve();
+      };
+      this.#register(tunnel, onAnswer, next);
     });
+  }
+
+  /** No registration of it is on its way, and its first one was answered. */
+  async #whenAnswered(tunnel: TunnelEntry): Promise<void> {
+    await tunnel.opened.catch(() => {});
+    const onItsWay = (): PendingRequest | undefined =>
+      [...this.#pending.values()].find((request) => request.tunnel === tunnel && request.kind === 'register');
+    for (let request = onItsWay(); request !== undefined; request = onItsWay()) await request.over;
   }
 
   /** The whole client ends; nobody waits for answers any more. */
@@ -246,7 +269,7 @@ export class TunnelRegistry {
     });
   }
 
-  #ask(request: Omit<PendingRequest, 'timer'>, message: (requestId: string) => ControlMessageInput): void {
+  #ask(request: AskedRequest, message: (requestId: string) => ControlMessageInput): void {
     const link = this.#link;
     if (link === null) return;
     this.#lastRequest += 1;
@@ -254,7 +277,11 @@ export class TunnelRegistry {
     const timer = this.#deps.settings.clock.setTimeout(() => {
       link.drop(new Fault('CONTROL_DEAD', { seconds: CLIENT_LIMITS.REGISTER_TIMEOUT_MS / 1000 }));
     }, CLIENT_LIMITS.REGISTER_TIMEOUT_MS);
-    this.#pending.set(requestId, { ...request, timer });
+    let settle = (): void => {};
+    const over = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    this.#pending.set(requestId, { ...request, timer, over, settle });
     link.send(message(requestId));
   }
 
@@ -262,6 +289,7 @@ export class TunnelRegistry {
     const request = this.#pending.get(requestId);
     this.#pending.delete(requestId);
     request?.timer.cancel();
+    request?.settle();
     return request;
   }
 
@@ -274,7 +302,8 @@ export class TunnelRegistry {
       return onAnswer?.();
     }
     const { sent } = next ?? { sent: tunnel.sentPolicy };
-    const unguarded = refusalOfHash(tunnel, sent?.hash, message.policy_hash, this.#link?.resumed ?? false);
+    const isBack = next === undefined && this.#link?.resumed === true;
+    const unguarded = refusalOfHash(tunnel, sent?.hash, message.policy_hash, isBack);
     if (unguarded !== null) {
       // Rather no tunnel than one with other rules, or none.
       void this.#unregister(tunnel, message.tunnel_id);
@@ -345,34 +374,4 @@ export class TunnelRegistry {
 }
 
 const LOST = (): Fault => new Fault('CARRIER_LOST');
-
-/** An older edge would read the registration as one of a kind that it knows, and publish without its rules what has rules. */
-const refusalOfAge = (tunnel: TunnelEntry, hasPolicy: boolean, capabilities: readonly string[]): Fault | null => {
-  const { capability } = kindOf(tunnel.protocol);
-  if (capability !== null && !capabilities.includes(capability)) {
-    return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: tunnel.protocol });
-  }
-  if (!hasPolicy || capabilities.includes(CAPABILITY.POLICY)) return null;
-  return new Fault('POLICY_UNSUPPORTED', { name: tunnel.name });
-};
-
-const HASH_SHOWN_CHARS = 8;
-
-/**
- * Whether what is in force is what was sent. A member of a group that comes back with its session is let in under the group's policy, which may be a
- * newer one: there any will do, but none.
- */
-const refusalOfHash = (
-  { name, group, tunnelId }: TunnelEntry,
-  sent: string | undefined,
-  inForce: string | undefined,
-  isResumed: boolean,
-): Fault | null => {
-  if (sent === undefined || sent === inForce) return null;
-  if (inForce === undefined) return new Fault('POLICY_UNSUPPORTED', { name });
-  if (group !== null && isResumed && tunnelId !== '') return null;
-  const [theirs, ours] = [inForce, sent].map((hash) => hash.slice(0, HASH_SHOWN_CHARS));
-  return new Fault('POLICY_INVALID', {
-    reason: `the edge has another policy (${theirs}) than it was sent (${ours}): tunnel '${name}' was not opened`,
-  });
-};
+const isLost = ({ code }: Fault): boolean => code === LOST().code;

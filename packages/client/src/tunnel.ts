@@ -118,6 +118,8 @@ export class TunnelEntry implements Tunnel {
   #target: LocalTarget;
   #addresses: LocalAddresses;
   #services: ReadonlyMap<string, LocalTarget>;
+  /** Of terms that the edge is being asked for: a visitor may be quicker on a carrier than the answer on the control connection. */
+  #nextServices: ReadonlyMap<string, LocalTarget> = new Map();
   #sent: SentPolicy | null = null;
   #published: TunnelPeers | null = null;
   #onUnpublished: () => void = () => {};
@@ -231,7 +233,8 @@ export class TunnelEntry implements Tunnel {
     return this.#sent;
   }
 
-  readonly serviceTarget = (name: string): LocalTarget | undefined => this.#services.get(name);
+  readonly serviceTarget = (name: string): LocalTarget | undefined =>
+    this.#services.get(name) ?? this.#nextServices.get(name);
 
   #guardWarnings(): readonly string[] {
     const policy = policyOf(this.#spec);
@@ -287,6 +290,8 @@ export class TunnelEntry implements Tunnel {
       throw this.#mustReopen();
     }
     this.#target = targetOf(spec);
+    // They speak as the tunnel's own service does, and are trusted as it is.
+    this.#services = servicesOf(spec);
     this.#spec = spec;
     this.#addresses = new LocalAddresses(this.localHost ?? '');
     await this.#owner.retargeted(this);
@@ -305,7 +310,11 @@ export class TunnelEntry implements Tunnel {
     checkTunnelSpec(spec);
     const [before, after] = [tunnelFields(this.#spec), tunnelFields(spec)];
     if (!isUpdate(before, after)) throw this.#mustReopen();
-    await this.#owner.updated(this, { spec, sent: await sentOf(spec), isElsewhere: hasOtherTarget(before, after) });
+    const next = { spec, sent: await sentOf(spec), isElsewhere: hasOtherTarget(before, after) };
+    this.#nextServices = servicesOf(spec);
+    await this.#owner.updated(this, next).finally(() => {
+      this.#nextServices = new Map();
+    });
   }
 
   /** Before it is asked for: its policy as it is sent. */

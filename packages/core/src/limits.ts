@@ -227,6 +227,8 @@ export const CORE_LIMITS = {
   POLICY_READINGS_MAX_CHARS: 64 * KiB,
   /** characters that the globs of one request look at, which is some milliseconds; beyond it what restricts matches, and nothing else does */
   POLICY_MATCH_STEPS_MAX: 4_000_000,
+  /** characters that placeholders may become in one request, all rules together; with more it is answered 431 */
+  POLICY_FILLED_MAX_CHARS: 64 * KiB,
 
   // --- rate limits of policies ---
   /** of one rule at an edge; those that find no room share one bucket */

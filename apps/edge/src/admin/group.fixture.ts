@@ -21,7 +21,9 @@ export const OPERATOR: Owner = { kind: 'operator' };
 export const ALICE: Owner = { kind: 'account', accountId: 'alice' };
 export const BOB: Owner = { kind: 'account', accountId: 'bob' };
 
-const OPEN_TO_ALL: PolicyKeeper = { hold: () => NO_POLICY, replace: () => {}, release: () => {} };
+const OPEN_TO_ALL: PolicyKeeper = {
+  ...{ hold: () => NO_POLICY, replace: () => {}, release: () => {}, forget: () => {} },
+};
 
 export const KEY_HASH = '0123abcd'.repeat(8);
 

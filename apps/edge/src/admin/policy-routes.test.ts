@@ -90,6 +90,21 @@ it('has no secret, no hash and no salt in it, for nobody', async () => {
   }
 });
 
+it('what a header has to be is hidden where it lets somebody in: in the header of tokens, and by its name', async () => {
+  const header = { 'x-ci': [`${PLANTED}*`], 'x-shared-secret': [PLANTED], 'x-env': ['test'] };
+  const auth = { token_header: 'x-ci', tokens: [{ name: 'ci', sha256: 'ab'.repeat(32) }] };
+  const compiled = compilePolicy(
+    { login: null, rules: [{ match: { header, not: { header } }, allow: true }, { auth }] },
+    NODE_DIGESTS,
+  );
+  const tunnel = rest.tunnels.get('tun_web') as object;
+  rest.tunnels.set('tun_web', { ...tunnel, policy: { current: { ...route, compiled } } } as never);
+  const { text } = await ask('tun_web');
+  expect(text).not.toContain(PLANTED);
+  const { rules } = JSON.parse(text) as { rules: { match: { header: Record<string, unknown> } }[] };
+  expect(rules[0]?.match.header['x-env']).toEqual(['test']);
+});
+
 it('an operator’s provider is shown by its name', async () => {
   const login = { provider: 'company', session_secs: 600, trusted_origins: [] };
   const compiled = compilePolicy({ ...POLICY, login }, NODE_DIGESTS);

@@ -3,6 +3,7 @@ import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
 import { type PolicySummary, type ShownRule, type TunnelPolicy, tunnelPolicy } from '@tunnel/contract';
 import {
   actionOf,
+  isSecretName,
   type LoginProvider,
   type Match,
   type Rule,
@@ -53,11 +54,12 @@ export const presentSummary = (route: RoutePolicy | null): PolicySummary | null 
 };
 
 const presentPolicy = (route: RoutePolicy, operatorRules: number): TunnelPolicy => {
-  const { login, rules } = route.compiled.policy;
+  const { policy, tokenHeaders } = route.compiled;
+  const { login, rules } = policy;
   return {
     ...stampOf(route),
     login: login === null ? null : presentLogin(login),
-    rules: rules.map((rule, at) => presentRule(rule, at, route.counts)),
+    rules: rules.map((rule, at) => presentRule(rule, at, route.counts, tokenHeaders)),
     operator_rules: operatorRules,
   };
 };
@@ -67,24 +69,38 @@ const stampOf = ({ revision, hash }: RoutePolicy) => ({ revision, hash_short: ha
 const presentLogin = (login: LoginProvider): TunnelPolicy['login'] =>
   'provider' in login ? { provider: login.provider } : { issuer: login.issuer, client_id: login.client_id };
 
-const presentRule = (rule: Rule, at: number, { matched, answered }: RuleCounts): ShownRule => ({
+const presentRule = (
+  rule: Rule,
+  at: number,
+  { matched, answered }: RuleCounts,
+  tokenHeaders: readonly string[],
+): ShownRule => ({
   index: at + 1,
   name: rule.name ?? null,
-  match: rule.match === undefined ? null : presentMatch(rule.match),
+  match: rule.match === undefined ? null : presentMatch(rule.match, tokenHeaders),
   action: actionOf(rule),
   summary: summaryOf(rule),
   matched: matched[at] ?? 0,
   answered: answered[at] ?? 0,
 });
 
-/** A glob over a header may be the secret itself. */
-const presentMatch = ({ header, not, ...rest }: Match): Record<string, unknown> => ({
-  ...rest,
-  ...(header === undefined ? {} : { header: Object.fromEntries(Object.entries(header).map(withoutSecrets)) }),
-  ...(not === undefined ? {} : { not: presentMatch(not) }),
-});
+/** A glob over a header may be the secret itself: `x-shared-secret: …` keeps strangers out as a token does. */
+const presentMatch = ({ header, not, ...rest }: Match, tokenHeaders: readonly string[]): Record<string, unknown> => {
+  const tests = Object.entries(header ?? {}).map(
+    ([name, wanted]) => [name, presentTest(name, wanted, tokenHeaders)] as const,
+  );
+  return {
+    ...rest,
+    ...(header === undefined ? {} : { header: Object.fromEntries(tests) }),
+    ...(not === undefined ? {} : { not: presentMatch(not, tokenHeaders) }),
+  };
+};
 
-const withoutSecrets = ([name, wanted]: [string, boolean | readonly string[]]): [string, unknown] =>
-  typeof wanted === 'boolean'
-    ? [name, wanted]
-    : [name, redactFields(wanted.map((value) => ({ name, value }))).map(({ value }) => value)];
+const presentTest = (name: string, wanted: boolean | readonly string[], tokenHeaders: readonly string[]): unknown => {
+  if (typeof wanted === 'boolean') return wanted;
+  const hidden = isSecretName(name) ? [name] : tokenHeaders;
+  return redactFields(
+    wanted.map((value) => ({ name, value })),
+    hidden,
+  ).map(({ value }) => value);
+};

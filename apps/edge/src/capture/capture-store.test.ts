@@ -170,9 +170,10 @@ describe('what rules answered', () => {
     policy: { answered_by: { index: 2, name: 'office', action: 'deny' }, matched: [2], user: null },
     askedPath: '/admin',
     secretFields: ['x-ci-key'],
+    changes: null,
   };
   const denied = { status: 403, headers: [['x-tunnel-error', 'POLICY_DENIED']], body: 'no' } as const;
-  const turnAway = (store: CaptureStore): void => store.answered(web, GET, 0, rules, denied);
+  const turnAway = (store: CaptureStore, head = GET): void => store.answered(web, head, 0, rules, denied);
 
   it('is kept with its status and its words, finished', () => {
     const { store } = captureStore();
@@ -199,5 +200,29 @@ describe('what rules answered', () => {
     expect(store.list('tun_web', 1000).recorders.filter(({ policy }) => policy !== null)).toHaveLength(50);
     const bytes = store.list('tun_web', 1000).recorders.reduce((sum, { keptBytes }) => sum + keptBytes, 0);
     expect(store.bytes).toBe(bytes);
+  });
+
+  it('nor more than a quarter of the bytes, however large the heads of strangers are', () => {
+    const { store } = captureStore();
+    const served = Array.from({ length: 140 }, () => begin(store, web, large(21_000)));
+    for (let n = 0; n < 300; n += 1) turnAway(store, large(30_000));
+    const kept = store.list('tun_web', 1000).recorders;
+    expect(kept.filter(({ policy }) => policy === null)).toEqual([...served].reverse());
+    expect(kept.length).toBeGreaterThan(140);
+    expect(store.bytes).toBe(kept.reduce((sum, { keptBytes }) => sum + keptBytes, 0));
+    expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL);
+  });
+
+  it('on an edge that keeps all it may strangers make room for one another, and cost no neighbour', () => {
+    const { store } = captureStore();
+    const head = large(16_000);
+    const neighbours = Array.from({ length: 1011 }, (_, n) => captureTunnel(`tun_${n}`));
+    for (const neighbour of neighbours) for (let n = 0; n < 4; n += 1) begin(store, neighbour, head);
+    const served = Array.from({ length: 3 }, () => begin(store, web, large(15_000)));
+    for (let n = 0; n < 300; n += 1) turnAway(store, large(2000));
+    expect(store.bytes).toBeGreaterThan(EDGE_LIMITS.CAPTURE_BYTES_MAX * 0.99);
+    const { recorders } = store.list('tun_web', 1000);
+    expect(recorders.filter(({ policy }) => policy === null)).toEqual([...served].reverse());
+    expect(neighbours.every(({ tunnelId }) => sizeOf(store, tunnelId) === 4)).toBe(true);
   });
 });

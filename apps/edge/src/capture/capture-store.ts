@@ -222,7 +222,7 @@ export class CaptureStore implements TunnelWatcher {
     while (this.#bytes > EDGE_LIMITS.CAPTURE_BYTES_MAX && this.#byTunnel.size > 0) {
       // Whoever has more than an even share makes room itself, so that a busy tunnel does not push out the quiet ones.
       const isGreedy = writer.bytes > EDGE_LIMITS.CAPTURE_BYTES_MAX / this.#byTunnel.size;
-      if (isGreedy) writer.dropOldest(1);
+      if (isGreedy) writer.giveWay();
       else this.#dropHalfOfNext();
     }
   }
@@ -267,8 +267,9 @@ class TunnelCaptures implements CaptureBuffer {
   readonly #recorders: (CaptureRecorder | null)[] = [];
   /** As many of them, the first ones, are gone. */
   #gap = 0;
-  /** Of these a rule has answered. */
+  /** Of these a rule has answered; and their bytes. */
   #answered = 0;
+  #answeredBytes = 0;
 
   constructor(tunnelId: string, owner: Owner, store: CaptureStore) {
     this.tunnelId = tunnelId;
@@ -295,9 +296,21 @@ class TunnelCaptures implements CaptureBuffer {
 
   add(recorder: CaptureRecorder): void {
     this.#recorders.push(recorder);
-    if (isAnsweredByRule(recorder)) this.#answered += 1;
+    this.#countAnswered(recorder, 1, recorder.keptBytes);
     if (this.#answered > EDGE_LIMITS.CAPTURES_ANSWERED_PER_TUNNEL) this.#dropOldestAnswered();
     this.#grow(recorder.keptBytes);
+  }
+
+  #countAnswered(recorder: CaptureRecorder, count: number, bytes: number): void {
+    if (!isAnsweredByRule(recorder)) return;
+    this.#answered += count;
+    this.#answeredBytes += bytes;
+  }
+
+  /** One of them goes: the oldest, but of strangers at the door while these have more than a quarter, which is their share of the number, too. */
+  giveWay(): void {
+    if (this.#answeredBytes * 4 > this.bytes) this.#dropOldestAnswered();
+    else this.dropOldest(1);
   }
 
   /** Strangers at the door do not push out those who came in. */
@@ -311,6 +324,7 @@ class TunnelCaptures implements CaptureBuffer {
 
   onGrown(recorder: CaptureRecorder, bytes: number): void {
     recorder.keptBytes += bytes;
+    this.#countAnswered(recorder, 0, bytes);
     this.#grow(bytes);
   }
 
@@ -318,7 +332,7 @@ class TunnelCaptures implements CaptureBuffer {
     const at = this.#recorders.lastIndexOf(recorder);
     if (at === -1) return;
     this.#recorders.splice(at, 1);
-    if (isAnsweredByRule(recorder)) this.#answered -= 1;
+    this.#countAnswered(recorder, -1, -recorder.keptBytes);
     this.bytes -= recorder.keptBytes;
     this.#store.onChanged(this, -recorder.keptBytes);
   }
@@ -330,9 +344,8 @@ class TunnelCaptures implements CaptureBuffer {
   #grow(bytes: number): void {
     this.bytes += bytes;
     this.#store.onChanged(this, bytes);
-    while (this.size > EDGE_LIMITS.CAPTURES_PER_TUNNEL || this.bytes > EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL) {
-      this.dropOldest(1);
-    }
+    while (this.size > EDGE_LIMITS.CAPTURES_PER_TUNNEL) this.dropOldest(1);
+    while (this.bytes > EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL) this.giveWay();
   }
 
   dropOldest(count: number): void {
@@ -342,7 +355,7 @@ class TunnelCaptures implements CaptureBuffer {
       if (recorder === null) break;
       this.#recorders[this.#gap] = null;
       this.#gap += 1;
-      if (isAnsweredByRule(recorder)) this.#answered -= 1;
+      this.#countAnswered(recorder, -1, -recorder.keptBytes);
       recorder.buffer = null;
       freed += recorder.keptBytes;
       this.isTruncated = true;

@@ -8,6 +8,7 @@ import {
   isTextual,
   type OwnResponse,
   ownResponseText,
+  type RequestChanges,
   type RequestHead,
   type ResponseHead,
 } from '@tunnel/core';
@@ -16,6 +17,7 @@ import type { RequestStream } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { CapturedRules } from '../upstream/captured-rules.ts';
 import type { RequestEnd, RequestRecorder } from '../upstream/response-handler.ts';
+import { charsOfChanges, servedText } from './served-text.ts';
 
 /** Holds requests within its bounds. */
 export interface CaptureBuffer {
@@ -44,13 +46,13 @@ export interface CaptureInfo {
   readonly isEdited: boolean;
 }
 
+const NO_NAMES: readonly string[] = [];
+
 /** What an object of this costs beside its strings, roughly. */
 const OVERHEAD_BYTES = 512;
 
 export class CaptureRecorder implements RequestRecorder {
   readonly info: CaptureInfo;
-  /** As received, or as the rules changed it for the service. */
-  readonly requestText: string;
   /** Where it was put last: by these its client calls it, too. */
   carrierTag = '';
   streamId = 0;
@@ -74,27 +76,39 @@ export class CaptureRecorder implements RequestRecorder {
   /** The path that the visitor asked for; null: it is the one in `requestText`, which no rule has changed. */
   askedPath: string | null = null;
   /** Fields of the request, in lower case, that carry a token of the rules: shown to nobody. */
-  secretFields: readonly string[] = [];
+  secretFields: readonly string[] = NO_NAMES;
   /** As the buffer has counted them. */
   keptBytes: number;
   /** null: it was let go, and nothing more is kept. */
   buffer: CaptureBuffer | null;
+  /** As received. */
+  readonly #visitorsText: string;
+  /** What rules changed of it for the service; null: nothing. */
+  #changes: RequestChanges | null = null;
   readonly #isRequestInChunks: boolean;
   #isResponseInChunks = false;
   #keepsResponse = false;
 
   constructor(info: CaptureInfo, head: Pick<RequestHead, 'text' | 'framing'>, buffer: CaptureBuffer) {
     this.info = info;
-    this.requestText = head.text;
+    this.#visitorsText = head.text;
     this.#isRequestInChunks = info.bodyForm === 'chunks' && head.framing.kind === 'chunked';
     this.keptBytes = OVERHEAD_BYTES + head.text.length;
     this.buffer = buffer;
   }
 
-  ruledBy({ policy, askedPath, secretFields }: CapturedRules): void {
+  /** As received, or as the rules changed it for the service. */
+  get requestText(): string {
+    return this.#changes === null ? this.#visitorsText : servedText(this.#visitorsText, this.#changes);
+  }
+
+  /** Before it is put among the others, which count what it holds. */
+  ruledBy({ policy, askedPath, secretFields, changes }: CapturedRules): void {
     this.policy = policy;
     this.askedPath = askedPath;
     this.secretFields = secretFields;
+    this.#changes = changes;
+    if (changes !== null) this.keptBytes += charsOfChanges(changes);
   }
 
   onSent({ carrierTag, id }: RequestStream, ordinal: number): void {

@@ -119,6 +119,7 @@ export class ControlPlane {
     this.#muxes = new SessionMuxes({ clock, log: this.#log, report, paths: this.#paths, relays, onViolation });
     this.#sessions = new Sessions({
       ...{ clock, log: this.#log, backend, endpoints, groups, peers, tunnels, returning },
+      policies: options.policies,
       muxes: this.#muxes,
       sessionLimits: options.sessionLimits,
     });

@@ -102,7 +102,7 @@ it('a policy that finds no room is refused, and nothing has changed', async () =
   expect([a.current, store.size, store.bytes]).toEqual([current, 2, 2 * bytes]);
   // An equal one costs nothing. One that goes makes room once nobody can come back to it.
   store.hold(bring('b'));
-  store.release(a);
+  store.tunnelRemoved({ group: null, policy: a });
   expect(() => store.hold(bring('c'))).toThrow(busy);
   await clock.advance(EDGE_LIMITS.RESUME_WINDOW_MS);
   expect(store.hold(bring('c')).current?.hash).toBe('c'.padEnd(64, '0'));
@@ -121,4 +121,49 @@ it('a tunnel that stands alone frees its policy when it goes, a member does not,
   const group = { policy: shared };
   store.groupRemoved(group);
   expect([store.size, over.slice(2)]).toEqual([0, [ofShared, group]]);
+});
+
+it('whoever was lost finds room for what it had, as often as it comes and goes', () => {
+  const bytes = JSON.stringify(policyOf('a')).length;
+  store = new PolicyStore({ clock, compile, bytesMax: 2 * bytes });
+  let tunnels = ['a', 'b'].map((name) => ({ group: null, policy: store.hold(bring(name)) }));
+  for (let times = 0; times < 3; times += 1) {
+    for (const tunnel of tunnels) store.tunnelRemoved(tunnel);
+    tunnels = tunnels.map(({ policy }, at) => {
+      const back = { group: null, policy: store.hold(bring(['a', 'b'][at] ?? ''), policy) };
+      store.tunnelAdded(back);
+      return back;
+    });
+  }
+  expect([store.size, store.bytes, compiled]).toEqual([2, 2 * bytes, ['a', 'b']]);
+});
+
+it('what is replaced, given up or never served makes room at once', () => {
+  const bytes = JSON.stringify(policyOf('a')).length;
+  store = new PolicyStore({ clock, compile, bytesMax: 2 * bytes });
+  let tunnel = { group: null, policy: store.hold(bring('a')) };
+  for (const name of ['b', 'c', 'd', 'e']) {
+    const next = { group: null, policy: store.hold(bring(name), tunnel.policy) };
+    store.tunnelRemoved(tunnel);
+    store.tunnelAdded(next);
+    tunnel = next;
+  }
+  for (const name of ['f', 'g']) store.release(store.hold(bring(name), tunnel.policy));
+  for (const [at, name] of ['h', 'i', 'j'].entries()) store.replace(tunnel.policy, bring(name, at + 1));
+  store.tunnelRemoved(tunnel);
+  store.forget(tunnel.policy);
+  for (const name of ['k', 'l']) store.hold(bring(name));
+  expect([store.size, store.bytes]).toEqual([2, 2 * bytes]);
+});
+
+it('what the members of a group may come back to takes its room until their time is over, once', async () => {
+  const bytes = JSON.stringify(policyOf('a')).length;
+  store = new PolicyStore({ clock, compile, bytesMax: 2 * bytes });
+  const group = { policy: store.hold(bring('a')) };
+  store.groupRemoved(group);
+  const begun = store.hold(bring('b', 1), group.policy);
+  store.tunnelAdded({ group: {} as never, policy: begun });
+  expect(() => store.hold(bring('c'))).toThrow('too much');
+  await clock.advance(EDGE_LIMITS.RESUME_WINDOW_MS);
+  expect(store.hold(bring('c')).current?.hash).toBe('c'.padEnd(64, '0'));
 });

@@ -14,6 +14,8 @@ interface Kept {
   readonly bytes: number;
   /** Holders that are served under it. */
   users: number;
+  /** Holders whose route is over, and to which a client that was lost may come back: until then it takes its room. */
+  awaited: number;
 }
 
 export interface PolicyStoreOptions {
@@ -28,9 +30,9 @@ export interface PolicyStoreOptions {
   readonly bytesMax?: number | undefined;
 }
 
-/** Nobody is served under it, but a client that was lost may come back to it: until then it takes its room. */
-interface Lingering {
-  readonly bytes: number;
+/** Of a holder whose route is over. */
+interface Awaited {
+  readonly hash: string;
   readonly untilMs: number;
 }
 
@@ -42,28 +44,34 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   readonly #held = new Map<PolicyHolder, RoutePolicy>();
   /** Holders of each: a tunnel that registers again has two for a moment. */
   readonly #holders = new Map<RoutePolicy, number>();
-  #bytes = 0;
   /** The first to go first. */
-  #lingering: Lingering[] = [];
-  #lingeringBytes = 0;
+  readonly #awaited = new Map<PolicyHolder, Awaited>();
+  /** Whose place one takes, until it has it. */
+  readonly #before = new WeakMap<PolicyHolder, PolicyHolder>();
+  /** Of those that tunnels are served under. */
+  #bytes = 0;
+  #size = 0;
+  /** Of all that are kept. */
+  #taken = 0;
 
   constructor(options: PolicyStoreOptions) {
     this.#given = options;
   }
 
-  /** Distinct ones, as JSON. */
+  /** Distinct ones that something is served under, as JSON. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Distinct ones. */
+  /** The same, how many. */
   get size(): number {
-    return this.#kept.size;
+    return this.#size;
   }
 
   hold(brought: BroughtPolicy, before: PolicyHolder | null = null): PolicyHolder {
     const holder: PolicyHolder = { current: null };
     this.#put(holder, this.#use(brought, before?.current ?? null));
+    if (before !== null) this.#before.set(holder, before);
     return holder;
   }
 
@@ -82,9 +90,25 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     this.#give(held);
   }
 
+  forget(holder: PolicyHolder): void {
+    const awaited = this.#awaited.get(holder);
+    if (awaited === undefined) return;
+    this.#awaited.delete(holder);
+    const kept = this.#kept.get(awaited.hash);
+    if (kept === undefined) return;
+    kept.awaited -= 1;
+    this.#dropUnused(awaited.hash, kept);
+  }
+
   // ---- the life of routes ----
 
-  tunnelAdded(): void {}
+  /** What it takes the place of is nobody's any more. Members that are still lost may come back to their former group. */
+  tunnelAdded({ group, policy }: Pick<Tunnel, 'group' | 'policy'>): void {
+    const before = this.#before.get(policy);
+    this.#before.delete(policy);
+    if (group === null && before !== undefined) this.forget(before);
+    this.#letGo();
+  }
 
   tunnelRemoved(tunnel: Pick<Tunnel, 'group' | 'policy'>): void {
     if (tunnel.group === null) this.#routeOver(tunnel);
@@ -95,8 +119,18 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   }
 
   #routeOver(route: { readonly policy: PolicyHolder }): void {
+    this.#letGo();
+    this.#await(route.policy);
     this.release(route.policy);
     this.#given.onOver?.(route);
+  }
+
+  #await(holder: PolicyHolder): void {
+    const hash = this.#held.get(holder)?.hash ?? '';
+    const kept = this.#kept.get(hash);
+    if (kept === undefined) return;
+    kept.awaited += 1;
+    this.#awaited.set(holder, { hash, untilMs: this.#given.clock.monotonic() + EDGE_LIMITS.RESUME_WINDOW_MS });
   }
 
   // ---- what is kept ----
@@ -106,6 +140,10 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     if (policy === null || hash === null) return null;
     const same = before?.hash === hash && before.revision === revision ? before : null;
     const kept = this.#kept.get(hash) ?? this.#keep(hash, policy, same?.compiled);
+    if (kept.users === 0) {
+      this.#bytes += kept.bytes;
+      this.#size += 1;
+    }
     kept.users += 1;
     const { compiled } = kept;
     const route = same?.compiled === compiled ? same : this.#route(compiled, { revision, hash, services }, same);
@@ -116,11 +154,11 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   #keep(hash: string, policy: Policy, compiledBefore: CompiledPolicy | undefined): Kept {
     const bytes = Buffer.byteLength(canonicalJson(policy));
     this.#letGo();
-    const taken = this.#bytes + this.#lingeringBytes;
-    if (taken + bytes > (this.#given.bytesMax ?? EDGE_LIMITS.POLICIES_MAX_BYTES)) throw new Fault('POLICY_BUSY');
-    const kept: Kept = { compiled: compiledBefore ?? this.#given.compile(policy), bytes, users: 0 };
+    const most = this.#given.bytesMax ?? EDGE_LIMITS.POLICIES_MAX_BYTES;
+    if (this.#taken + bytes > most) throw new Fault('POLICY_BUSY');
+    const kept: Kept = { compiled: compiledBefore ?? this.#given.compile(policy), bytes, users: 0, awaited: 0 };
     this.#kept.set(hash, kept);
-    this.#bytes += bytes;
+    this.#taken += bytes;
     return kept;
   }
 
@@ -144,10 +182,10 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     if (kept !== undefined) {
       kept.users -= 1;
       if (kept.users === 0) {
-        this.#kept.delete(route.hash);
         this.#bytes -= kept.bytes;
-        this.#linger(kept.bytes);
+        this.#size -= 1;
       }
+      this.#dropUnused(route.hash, kept);
     }
     const holders = (this.#holders.get(route) ?? 0) - 1;
     if (holders > 0) {
@@ -158,17 +196,18 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     this.#given.onOver?.(route);
   }
 
-  #linger(bytes: number): void {
-    this.#letGo();
-    const untilMs = this.#given.clock.monotonic() + EDGE_LIMITS.RESUME_WINDOW_MS;
-    this.#lingering.push({ bytes, untilMs });
-    this.#lingeringBytes += bytes;
+  #dropUnused(hash: string, { users, awaited, bytes }: Kept): void {
+    if (users + awaited > 0) return;
+    this.#kept.delete(hash);
+    this.#taken -= bytes;
   }
 
+  /** Those whose time is over. */
   #letGo(): void {
     const now = this.#given.clock.monotonic();
-    const stay = this.#lingering.findIndex(({ untilMs }) => untilMs > now);
-    const gone = this.#lingering.splice(0, stay === -1 ? this.#lingering.length : stay);
-    for (const { bytes } of gone) this.#lingeringBytes -= bytes;
+    for (const [holder, { untilMs }] of this.#awaited) {
+      if (untilMs > now) return;
+      this.forget(holder);
+    }
   }
 }

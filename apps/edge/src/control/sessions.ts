@@ -31,6 +31,7 @@ import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
 import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
+import type { PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 import type { SessionMuxes } from './carriers.ts';
@@ -112,6 +113,7 @@ interface SessionsOptions {
   /** Joins end with the session of their subscriber. */
   readonly peers: Pick<PeerJoins, 'sessionOver'>;
   readonly tunnels: Registry;
+  readonly policies: Pick<PolicyKeeper, 'forget'>;
   /** Absent: nothing is kept across runs. */
   readonly returning?: ReturningEndpoints | undefined;
   readonly muxes: SessionMuxes;
@@ -346,6 +348,7 @@ export class Sessions {
     const tunnel = session.tunnels.get(tunnelId);
     session.tunnels.delete(tunnelId);
     if (tunnel === undefined) return;
+    if (tunnel.group === null) this.#given.policies.forget(tunnel.policy);
     const { requests, bytes } = tunnel.counters;
     const fields = { tunnel_id: tunnelId, session_id: session.sessionId, name: tunnel.name };
     this.#given.log.log('info', `tunnel-closed ${ownerKey(tunnel.owner)}`, fields, 'tunnel closed');

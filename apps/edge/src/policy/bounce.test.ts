@@ -19,12 +19,26 @@ it('sends on to the tunnel that is sealed into the state, with all that the prov
   const answer = bounce.answer(`/.tunnel/callback?${query.toString()}`);
   const location = new URL(locationOf(answer) ?? '');
   expect(location.origin + location.pathname).toBe('https://shop.example.com:8443/.tunnel/callback');
-  expect(Object.fromEntries(location.searchParams)).toEqual({
-    ...{ code: 'c o&d=e', state: '0a1b2c3d.secret', iss: 'https://login.example' },
-  });
+  const { code = '', ...rest } = Object.fromEntries(location.searchParams);
+  expect(rest).toEqual({ state: '0a1b2c3d.secret', iss: 'https://login.example' });
+  expect(bounce.codeOf('0a1b2c3d.secret', code)).toBe('c o&d=e');
   expect(answer).toMatchObject({
     own: { status: 302, headers: expect.arrayContaining([['cache-control', 'no-store']]) },
   });
+});
+
+it('a code goes on sealed for its login: nobody on the way reads it, and no other login takes it', () => {
+  const bounce = bounceOf();
+  const state = bounce.stateFor('0a1b2c3d.secret', TARGET);
+  const answer = bounce.answer(`/.tunnel/callback?code=the-code&state=${state}`);
+  const code = new URL(locationOf(answer) ?? '').searchParams.get('code') ?? '';
+  expect(Buffer.from(code, 'base64url').toString('latin1')).not.toContain('the-code');
+  expect(bounce.codeOf('0a1b2c3d.secret', code)).toBe('the-code');
+  expect(bounce.codeOf('ffffffff.secret', code)).toBeNull();
+  expect(bounceOf('t'.repeat(43)).codeOf('0a1b2c3d.secret', code)).toBeNull();
+  for (const other of ['the-code', '', state.slice(state.lastIndexOf('.') + 1)]) {
+    expect(bounce.codeOf('0a1b2c3d.secret', other)).toBeNull();
+  }
 });
 
 it('sends nobody to where a stranger wants: no state, a made-up one, another edge’s, one for another login, two of them', () => {
@@ -45,9 +59,9 @@ it('sends nobody to where a stranger wants: no state, a made-up one, another edg
 it('a line break in what the provider says does not end the line', () => {
   const bounce = bounceOf();
   const state = bounce.stateFor('0a1b2c3d.secret', TARGET);
-  const answer = bounce.answer(`/.tunnel/callback?state=${state}&code=%0d%0aSet-Cookie:x=y`);
+  const answer = bounce.answer(`/.tunnel/callback?state=${state}&error=%0d%0aSet-Cookie:x=y`);
   expect(locationOf(answer)).not.toMatch(/[\r\n]/);
-  expect(locationOf(answer)).toContain('code=%0D%0ASet-Cookie');
+  expect(locationOf(answer)).toContain('error=%0D%0ASet-Cookie');
 });
 
 it('a state is good for as long as its login', async () => {

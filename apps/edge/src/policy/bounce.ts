@@ -1,11 +1,13 @@
 // The callback of the operator's providers, at `edge.<domain>/.tunnel/callback`: one address for all tunnels at the provider. It sends on
-// to the tunnel that is sealed into the state, and does nothing else: the code is worth nothing without what that browser holds.
+// to the tunnel that is sealed into the state, and does nothing else. The code goes sealed for the login that its state is of: whoever leads
+// somebody to the provider with the state of one tunnel and the challenge of another must not catch a code that the other takes.
 import { CALLBACK_PATH, type OwnResponse, queryValues } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import type { SealBinding, SealedTexts } from './sealed-texts.ts';
 
 const STATE: SealBinding = { purpose: 'state', parts: [] };
+const CODE: SealBinding = { purpose: 'code', parts: [] };
 
 /** Whoever is sent on leaves nothing behind of where from, and no cache keeps where to. */
 const HEADERS = [
@@ -43,9 +45,16 @@ export class Bounce {
     const origin = this.#originIn(own, state.slice(own.length + 1));
     if (values === null || origin === null) return { fault: new Fault('POLICY_LOGIN_STATE') };
     // Written anew, so that nothing in it can end the line; and the tunnel is told its own state.
-    const query = new URLSearchParams([...new Map([...values, ['state', own]])]);
-    const location = `${origin}${CALLBACK_PATH}?${query.toString()}`;
+    const told = new Map(values).set('state', own);
+    const code = values.get('code') ?? '';
+    if (code !== '') told.set('code', this.#seals.seal(CODE, code, own));
+    const location = `${origin}${CALLBACK_PATH}?${new URLSearchParams([...told]).toString()}`;
     return { own: { status: 302, headers: [['location', location], ...HEADERS], body: '' } };
+  }
+
+  /** What the provider gave for the login of this state; null: it did not come by here, or was for another login. */
+  codeOf(own: string, sealed: string): string | null {
+    return this.#seals.open(CODE, sealed, own);
   }
 
   #originIn(own: string, sealed: string): string | null {

@@ -7,7 +7,7 @@ const piece = (text: string): [Buffer, number, number] => [Buffer.from(`..${text
 
 it('gives the body whole, to the byte, with its trailers, and counts it until it is let go', async () => {
   const bodies = new HeldBodies();
-  const held = bodies.hold(100, 0);
+  const held = bodies.hold(100, 0, 'account a');
   expect(held.writeBody(...piece('one '))).toBe(true);
   expect(held.writeBody(...piece('two'))).toBe(true);
   held.end([]);
@@ -21,7 +21,7 @@ it('gives the body whole, to the byte, with its trailers, and counts it until it
 
 it('stops at its bound, and holds nothing of what is too large', async () => {
   const bodies = new HeldBodies();
-  const held = bodies.hold(5, 0);
+  const held = bodies.hold(5, 0, 'account a');
   expect(held.writeBody(...piece('12345'))).toBe(true);
   expect(held.writeBody(...piece('6'))).toBe(false);
   expect(await held.done).toEqual({ kind: 'body-too-large' });
@@ -30,20 +30,38 @@ it('stops at its bound, and holds nothing of what is too large', async () => {
 
 it('an edge that holds all it may answers 503 to the next one, and serves on when there is room', async () => {
   const bodies = new HeldBodies(10);
-  const first = bodies.hold(10, 0);
+  const first = bodies.hold(10, 0, 'account a');
   first.writeBody(...piece('12345678'));
-  const second = bodies.hold(10, 0);
+  const second = bodies.hold(10, 0, 'account a');
   expect(second.writeBody(...piece('123'))).toBe(false);
   expect(await second.done).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY', status: 503 } });
   expect(bodies.bytes).toBe(8);
   first.release();
-  const third = bodies.hold(10, 0);
+  const third = bodies.hold(10, 0, 'account a');
   expect([third.writeBody(...piece('1234567890')), bodies.bytes]).toEqual([true, 10]);
+});
+
+it('whoever floods one tunnel takes the share of its owner, and the webhooks of others are held as before', async () => {
+  const bodies = new HeldBodies(100, 25);
+  const held = Array.from({ length: 3 }, () => bodies.hold(20, 0, 'account a'));
+  expect(held.map((one) => one.writeBody(...piece('1234567890')))).toEqual([true, true, false]);
+  expect(await held[2]?.done).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY', status: 503 } });
+  expect(bodies.hold(20, 0, 'group b').writeBody(...piece('1234567890'))).toBe(true);
+  expect(bodies.bytes).toBe(30);
+  held[0]?.release();
+  held[0]?.release();
+  expect(bodies.hold(20, 0, 'account a').writeBody(...piece('1234567890'))).toBe(true);
+  expect(bodies.bytes).toBe(30);
+});
+
+it('an operator whose edge it is may hold more than a share', () => {
+  const bodies = new HeldBodies(100, 25);
+  expect(bodies.hold(50, 0, 'operator').writeBody(...piece('1'.repeat(50)))).toBe(true);
 });
 
 it('a visitor that takes too long is overdue until its body is whole', () => {
   const bodies = new HeldBodies();
-  const held = bodies.hold(10, 1000);
+  const held = bodies.hold(10, 1000, 'account a');
   expect(held.isOverdue(1000 + EDGE_LIMITS.POLICY_HELD_BODY_MS - 1)).toBe(false);
   expect(held.isOverdue(1000 + EDGE_LIMITS.POLICY_HELD_BODY_MS)).toBe(true);
   held.end([]);

@@ -1,6 +1,6 @@
-// Bodies that are held until it is known whether they may pass: few, small, and within one bound for the whole edge. What is held is counted until it
-// has been passed on or is let go.
-import type { HeaderField, PolicyEvent } from '@tunnel/core';
+// Bodies that are held until it is known whether they may pass: few, small, and within one bound for the whole edge, of which no owner has more than
+// its share. What is held is counted until it has been passed on or is let go.
+import { type HeaderField, ownerKey, type PolicyEvent, Shares } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { ByteQueue } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -10,31 +10,35 @@ const NO_TRAILERS: readonly HeaderField[] = [];
 const BUSY_RETRY_SECS = 5;
 
 export class HeldBodies {
-  readonly #maxBytes: number;
-  #bytes = 0;
+  readonly #shares: Shares;
 
-  constructor(maxBytes: number = EDGE_LIMITS.POLICY_HELD_BYTES_MAX) {
-    this.#maxBytes = maxBytes;
+  constructor(
+    maxBytes: number = EDGE_LIMITS.POLICY_HELD_BYTES_MAX,
+    perOwner: number = EDGE_LIMITS.POLICY_HELD_BYTES_PER_OWNER,
+  ) {
+    const unlimited = ownerKey({ kind: 'operator' });
+    this.#shares = new Shares({ limit: maxBytes, perHolder: perOwner, unlimited });
   }
 
   /** Of all bodies that are held now. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#shares.taken;
   }
 
-  hold(maxBytes: number, nowMs: number): HeldBody {
-    return new HeldBody(this, maxBytes, nowMs);
+  /** `owner`: of the route that it came to. Anybody can send a body that is held: whoever floods one tunnel takes the room of its owner alone. */
+  hold(maxBytes: number, nowMs: number, owner: string): HeldBody {
+    return new HeldBody(this, maxBytes, nowMs, owner);
   }
 
   /** false: there is no room. */
-  take(bytes: number): boolean {
-    if (this.#bytes + bytes > this.#maxBytes) return false;
-    this.#bytes += bytes;
+  take(bytes: number, owner: string): boolean {
+    if (this.#shares.refusal(owner, bytes) !== null) return false;
+    this.#shares.take(owner, bytes);
     return true;
   }
 
-  give(bytes: number): void {
-    this.#bytes -= bytes;
+  give(bytes: number, owner: string): void {
+    this.#shares.give(owner, bytes);
   }
 }
 
@@ -48,15 +52,17 @@ export class HeldBody {
   readonly #bodies: HeldBodies;
   readonly #maxBytes: number;
   readonly #deadlineMs: number;
+  readonly #owner: string;
   readonly #queue = new ByteQueue();
   #heldBytes = 0;
   #isSettled = false;
   #settle: (event: PolicyEvent) => void = () => {};
 
-  constructor(bodies: HeldBodies, maxBytes: number, nowMs: number) {
+  constructor(bodies: HeldBodies, maxBytes: number, nowMs: number, owner: string) {
     this.#bodies = bodies;
     this.#maxBytes = maxBytes;
     this.#deadlineMs = nowMs + EDGE_LIMITS.POLICY_HELD_BODY_MS;
+    this.#owner = owner;
     this.done = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -77,7 +83,7 @@ export class HeldBody {
     if (this.#isSettled) return false;
     const size = end - start;
     if (this.#heldBytes + size > this.#maxBytes) this.#fail({ kind: 'body-too-large' });
-    else if (!this.#bodies.take(size)) {
+    else if (!this.#bodies.take(size, this.#owner)) {
       this.#fail({ kind: 'failed', fault: new Fault('POLICY_BUSY'), retryAfterSecs: BUSY_RETRY_SECS });
     } else {
       this.#heldBytes += size;
@@ -107,7 +113,7 @@ export class HeldBody {
     this.#isSettled = true;
     this.body = null;
     this.#queue.clear();
-    this.#bodies.give(this.#heldBytes);
+    this.#bodies.give(this.#heldBytes, this.#owner);
     this.#heldBytes = 0;
   }
 }

@@ -1,7 +1,7 @@
 // Bearer tokens of a provider over real sockets: which are good, which are not, and how seldom anybody is asked.
-import { createHmac } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
 import type { JwtAuth, PolicyEvent } from '@tunnel/core';
-import { FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import { JwtVerifier } from './jwt-verifier.ts';
@@ -47,10 +47,38 @@ it.each(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384',
   },
 );
 
+it('the digest of a long token that is known is no token', async () => {
+  const token = await provider.token({ ...good(), pad: 'x'.repeat(1100) });
+  expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
+  expect(perform(token)).toMatchObject({ claims: { sub: 'bot' } });
+  const digest = hash('sha256', token, 'base64url');
+  for (const text of [digest, `#${digest}`]) expect(await perform(text)).toEqual(NOT_GOOD);
+});
+
 it('a key set by its own URL needs no discovery', async () => {
   auth = { ...auth, jwks_url: `${provider.issuer}/keys` };
   expect(await perform(await provider.token(good()))).toMatchObject({ claims: { sub: 'bot' } });
   expect(provider.asked).toMatchObject({ metadata: 0, keys: 1 });
+});
+
+it('key sets that are slow hold up nobody whose issuer their rules merely name', async () => {
+  const slow = await OddProvider.start({ now: () => clock.now() });
+  slow.odd.keys = 'late';
+  const token = await provider.token(good());
+  const held: (PolicyEvent | Promise<PolicyEvent>)[] = [];
+  try {
+    // The fixture knows one path of keys; what follows a `#` makes another URL of it, and is not sent.
+    for (let at = 0; at < EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE; at += 1) {
+      const jwks_url = `${slow.issuer}/keys#${at}`;
+      held.push(verifier.perform({ ...auth, jwks_url }, token, `slow ${at}`, 'tenant'));
+    }
+    await eventually(() => expect(slow.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+    expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
+    await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+    for (const event of held) expect(await event).toMatchObject({ fault: { code: 'POLICY_PROVIDER_AWAY' } });
+  } finally {
+    await slow.stop();
+  }
 });
 
 it.each([

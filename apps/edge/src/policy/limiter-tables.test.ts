@@ -1,3 +1,4 @@
+import { LimiterBudget } from '@tunnel/core';
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -55,4 +56,17 @@ it('what is forgotten, and what is idle, holds no keys', async () => {
   expect(tables.keys).toBe(0);
   tables.close();
   expect(clock.pendingTimers).toBe(0);
+});
+
+it('on an edge that is full a limit is not begun anew with each sweep', async () => {
+  const clock = new FakeClock();
+  const tables = new LimiterTables(clock, new LimiterBudget(1));
+  const slow = (key: string): TokenNeed => ({ ...needOf(key), perSecs: 3600 });
+  const [other, served] = [{}, {}];
+  // All the room there is: from here on keys share the bucket of their rule.
+  tables.take(slow('x'), other, 'a');
+  expect([1, 2, 3].map((at) => isTaken(tables.take(slow(`y${at}`), served, 'b')))).toEqual([true, true, false]);
+  await clock.advance(2 * EDGE_LIMITS.LIMITER_SWEEP_MS);
+  expect(isTaken(tables.take(slow('y4'), served, 'b'))).toBe(false);
+  tables.close();
 });

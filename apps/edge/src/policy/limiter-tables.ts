@@ -12,15 +12,16 @@ type Tables = Map<number, RequestLimiter>;
 
 export class LimiterTables {
   readonly #clock: Clock;
-  readonly #budget = new LimiterBudget();
+  readonly #budget: LimiterBudget;
   /** By what a route is served under. */
   readonly #byPolicy = new Map<object, Tables>();
   /** The operator's rules have tables of their own, which no change of a tunnel's policy empties. */
   readonly #ofOperator: Tables = new Map();
   readonly #sweeping: Timer;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, budget = new LimiterBudget()) {
     this.#clock = clock;
+    this.#budget = budget;
     this.#sweeping = clock.setInterval(() => this.#sweep(), EDGE_LIMITS.LIMITER_SWEEP_MS);
   }
 
@@ -64,11 +65,12 @@ export class LimiterTables {
     return limiter;
   }
 
-  /** Whoever leaves without a word, leaves nothing behind: an idle table goes as if it were forgotten. */
+  /** Whoever leaves without a word, leaves nothing behind: an idle table goes as if it were forgotten. One whose shared bucket is used is not idle. */
   #sweep(): void {
-    this.#budget.sweep(this.#clock.monotonic());
+    const now = this.#clock.monotonic();
+    this.#budget.sweep(now);
     for (const [policy, tables] of this.#byPolicy) {
-      if ([...tables.values()].every(({ size }) => size === 0)) this.forget(policy);
+      if ([...tables.values()].every((limiter) => limiter.isIdle(now))) this.forget(policy);
     }
   }
 }

@@ -15,6 +15,7 @@ import {
   type PolicyNeed,
   pendingCookie,
   pendingLogin,
+  queryValues,
   sessionFrom,
   stateOf,
 } from '@tunnel/core';
@@ -122,20 +123,23 @@ export class Logins {
   }
 
   async finish({ login, query, pending }: FinishNeed, about: LoginAbout): Promise<PolicyEvent> {
-    const { providers, codeFlow, clock } = this.#deps;
+    const { providers, bounce, codeFlow, clock } = this.#deps;
     const provider = providers.find(login);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
-    const opened = this.#openPending(pending, provider, about);
+    const opened = this.#openPending(query, pending, provider, about);
     const verdict = checkCallback(query, opened, clock.now());
     if (verdict.kind === 'refused') return { kind: 'failed', fault: verdict.fault };
     const begun = verdict.pending as Pending;
+    const state = stateOf(begun);
+    const code = provider.ref.trust === 'operator' ? bounce.codeOf(state, verdict.code) : verdict.code;
+    if (code === null) return { kind: 'failed', fault: codeForeign() };
     if (this.#used.get(begun.secret, clock.now()) === true) return { kind: 'failed', fault: stateOver() };
     this.#used.set(begun.secret, true, begun.expiresAt * 1000);
     const { redirectUri, nonce, verifier, returnPath } = begun;
-    const { code, issuer } = verdict;
+    const { issuer } = verdict;
     const names = about.policy === null ? [] : namedClaims(about.policy);
     try {
-      const fields = { redirectUri, state: stateOf(begun), nonce, verifier, code, issuer };
+      const fields = { redirectUri, state, nonce, verifier, code, issuer };
       const token = await codeFlow.claimsOf(provider, fields, names);
       const session = sessionFrom(token, { claims: names, sessionSecs: login.session_secs, nowMs: clock.now() });
       const cookie = session === null ? null : this.#cookieOf(session, login, provider, about);
@@ -164,18 +168,20 @@ export class Logins {
     return event;
   }
 
+  /** The one that the callback names alone: a head has room for a thousand of them, and each would be a key to try. */
   #openPending(
+    query: string,
     sealedById: ReadonlyMap<string, string>,
     provider: Provider,
     about: LoginAbout,
   ): ReadonlyMap<string, Pending> {
+    const [id = ''] = (queryValues(query)?.get('state') ?? '').split('.', 1);
+    const sealed = sealedById.get(id);
+    const text = sealed === undefined ? null : this.#deps.seals.open(bindingOf('pending', provider, about), sealed);
+    const pending = text === null ? null : (JSON.parse(text) as Pending);
     const opened = new Map<string, Pending>();
-    for (const [id, sealed] of sealedById) {
-      const text = this.#deps.seals.open(bindingOf('pending', provider, about), sealed);
-      const pending = text === null ? null : (JSON.parse(text) as Pending);
-      // The name of a cookie is whatever its browser says.
-      if (pending?.id === id) opened.set(id, pending);
-    }
+    // The name of a cookie is whatever its browser says.
+    if (pending?.id === id) opened.set(id, pending);
     return opened;
   }
 
@@ -215,3 +221,5 @@ const unknownProvider = (): Fault =>
   new Fault('POLICY_PROVIDER_AWAY', {}, { internal: 'the operator has no provider of that name' });
 
 const stateOver = (): Fault => new Fault('POLICY_LOGIN_STATE', {}, { internal: 'login: used already' });
+
+const codeForeign = (): Fault => new Fault('POLICY_LOGIN_STATE', {}, { internal: 'login: a code of another login' });

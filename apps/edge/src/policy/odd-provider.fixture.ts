@@ -38,6 +38,8 @@ export class OddProvider {
   readonly asked: Record<Endpoint, number> = { metadata: 0, keys: 0, token: 0, userinfo: 0 };
   /** Instead of a good answer. */
   readonly odd: Partial<Record<Endpoint, 'late' | 'huge' | 'redirect' | 'broken' | 'not-json'>> = {};
+  /** In front of every path. */
+  folder = '';
   /** Laid over what it would say. */
   metadata: Record<string, unknown> = {};
   claims: Record<string, unknown> = {};
@@ -100,7 +102,7 @@ export class OddProvider {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const endpoint = PATHS[request.url ?? ''];
+    const endpoint = PATHS[(request.url ?? '').slice(this.folder.length)];
     if (endpoint === undefined) return void response.writeHead(404).end();
     this.asked[endpoint] += 1;
     const body = await textOf(request);

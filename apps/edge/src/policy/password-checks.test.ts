@@ -65,6 +65,16 @@ it('a known password is right at once, for ten minutes, and is kept nowhere in p
   expect(stage.checks.results).toMatchObject({ ok: 2, cached: 1, wrong: 0 });
 });
 
+it('whoever goes on coming goes on being known, however long strangers guess from the same address', async () => {
+  const stage = new Stage('open');
+  await stage.perform('open');
+  for (let minute = 0; minute < 30; minute += 1) {
+    for (let at = 0; at < 10; at += 1) await stage.perform(`wrong ${at}`);
+    expect(stage.perform('open')).toEqual(RIGHT);
+    await stage.clock.advance(60_000);
+  }
+});
+
 it('what is known under one policy is unknown under the next', async () => {
   const stage = new Stage('open');
   await stage.perform('open');

@@ -76,11 +76,12 @@ export class ProviderCalls {
   readonly #fetches: Readonly<Record<ProviderTrust, GuardedFetch>>;
   readonly #lanes = new Map<string, Lane>();
   readonly #closed = new AbortController();
-  #running = 0;
+  /** Apart: what tenants' providers hold up does not hold up the operator's. */
+  readonly #running: Record<ProviderTrust, number> = { tenant: 0, operator: 0 };
 
   constructor({ clock, allowPrivate, lookup, ca }: ProviderCallsDeps) {
     // One listener a call.
-    setMaxListeners(EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX, this.#closed.signal);
+    setMaxListeners(2 * EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX, this.#closed.signal);
     this.#clock = clock;
     this.#allowPrivate = allowPrivate;
     const fetchOf = (isPrivateAllowed: boolean): GuardedFetch =>
@@ -119,7 +120,7 @@ export class ProviderCalls {
   async #send(provider: ProviderRef, { url, headers, body }: ProviderRequest): Promise<ProviderAnswer> {
     if (!this.mayBePlain(provider.trust) && !/^https:/i.test(url)) throw new ProviderAway('refused', 'it is not https');
     const deadline = this.#clock.monotonic() + EDGE_LIMITS.PROVIDER_CALL_MS;
-    const release = await this.#turn(`${provider.trust} ${provider.issuer}`);
+    const release = await this.#turn(provider);
     try {
       const timeoutMs = Math.max(1, deadline - this.#clock.monotonic());
       const maxBytes = EDGE_LIMITS.PROVIDER_ANSWER_MAX_BYTES;
@@ -137,22 +138,23 @@ export class ProviderCalls {
   }
 
   /** Waits for one of the calls to this provider to end. What it is given must be called once. */
-  async #turn(key: string): Promise<() => void> {
+  async #turn({ trust, issuer }: ProviderRef): Promise<() => void> {
+    const key = `${trust} ${issuer}`;
     const lane = this.#lanes.get(key) ?? { running: 0, waiting: new Set() };
-    this.#lanes.set(key, lane);
     if (lane.running >= EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE) await this.#wait(lane);
-    else if (this.#running >= EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX) {
+    else if (this.#running[trust] >= EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX) {
       throw new ProviderAway('busy', 'too many providers are being asked');
     } else {
+      this.#lanes.set(key, lane);
       lane.running += 1;
-      this.#running += 1;
+      this.#running[trust] += 1;
     }
     return () => {
       const [next] = lane.waiting;
       // Its turn goes on to the one that waited longest; neither count changes.
       if (next !== undefined) return next();
       lane.running -= 1;
-      this.#running -= 1;
+      this.#running[trust] -= 1;
       if (lane.running === 0) this.#lanes.delete(key);
     };
   }

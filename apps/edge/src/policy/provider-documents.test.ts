@@ -102,6 +102,17 @@ it('metadata of another issuer is not taken for this one’s', async () => {
   await expect(documents.metadataOf(ref)).rejects.toMatchObject({ name: 'ProviderAway' });
 });
 
+it('somebody who names an issuer in another spelling, and fails, fails alone', async () => {
+  const wrong = { ...ref, issuer: `${provider.issuer}/tenant/` };
+  const right = { ...ref, issuer: `${provider.issuer}/tenant` };
+  provider.metadata = { issuer: right.issuer };
+  provider.folder = '/tenant';
+  await expect(documents.metadataOf(wrong)).rejects.toMatchObject({ name: 'ProviderAway' });
+  const both = [documents.metadataOf(wrong), documents.metadataOf(right)] as const;
+  await expect(both[0]).rejects.toMatchObject({ name: 'ProviderAway' });
+  expect(await both[1]).toMatchObject({ issuer: right.issuer });
+});
+
 it('one that is silent is given up after five seconds', async () => {
   provider.odd.keys = 'late';
   const asked = keys();
@@ -132,6 +143,21 @@ it('four calls to one provider at a time; the fifth waits, and gives up within t
   expect(provider.asked.metadata).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE);
   await keys();
   expect(clock.pendingTimers).toBe(0);
+});
+
+it('tenants’ providers that are silent, however many, do not keep the operator’s from being asked', async () => {
+  provider.odd.keys = 'late';
+  const url = `${provider.issuer}/keys`;
+  const all = Array.from({ length: EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX }, (_, at) =>
+    calls.send({ trust: 'tenant', issuer: `https://${at}.example` }, { url }),
+  );
+  for (const call of all) call.catch(() => {});
+  await eventually(() => expect(provider.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX));
+  await expect(calls.send(ref, { url })).rejects.toMatchObject({ result: 'busy' });
+  expect(await documents.metadataOf({ ...ref, trust: 'operator' })).toMatchObject({ issuer: provider.issuer });
+  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await Promise.allSettled(all);
+  expect(await documents.metadataOf(ref)).toMatchObject({ issuer: provider.issuer });
 });
 
 it('tenants’ providers are asked neither at private addresses nor in plain text, unless the operator allows it', async () => {

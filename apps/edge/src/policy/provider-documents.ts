@@ -111,7 +111,8 @@ class Documents<T> {
   }
 }
 
-const keyOf = ({ trust }: ProviderRef, url: string): string => `${trust} ${url}`;
+/** By its issuer, too: one who names it in another spelling would fail for all who name it rightly. */
+const keyOf = ({ trust, issuer }: ProviderRef, url: string): string => `${trust} ${issuer} ${url}`;
 
 export class ProviderDocuments {
   readonly #metadata: Documents<oauth.AuthorizationServer>;

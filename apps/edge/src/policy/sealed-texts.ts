@@ -10,7 +10,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** What a sealed text is good for; whoever opens it must name the same. */
-export type SealPurpose = 'login' | 'pending' | 'state';
+export type SealPurpose = 'login' | 'pending' | 'state' | 'code';
 
 export interface SealBinding {
   readonly purpose: SealPurpose;

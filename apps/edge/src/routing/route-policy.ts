@@ -42,6 +42,8 @@ export interface PolicyKeeper {
   replace(holder: PolicyHolder, brought: BroughtPolicy): void;
   /** Its route is over. What it holds stays for whoever still has the route. */
   release(holder: PolicyHolder): void;
+  /** Nobody comes back to what it held. Who does not say so is waited for, for as long as a lost session is. */
+  forget(holder: PolicyHolder): void;
 }
 
 /** null: open to everyone. Asked once a request: what it was decided by stays what it was. */

@@ -32,6 +32,8 @@ interface Known {
   answered: boolean;
   confirmed: boolean;
   deniedUntil: number;
+  /** In the order of refusals; 0: it is not refused. */
+  refused: number;
   replied: number;
 }
 
@@ -40,6 +42,7 @@ class Model {
   flows: Known[] = [];
   readonly starts = new Map<string, { tokens: number; at: number }>();
   born = 0;
+  refusals = 0;
 
   arrive(address: string, port: number, now: number): 'passed' | DropReason {
     const name = `${plain(address)} ${port}`;
@@ -55,9 +58,17 @@ class Model {
     if (!this.#mayStart(prefixOf(address), now)) return 'rate';
     if (!this.#makeRoom(limitKeyOf(address))) return 'limit';
     this.born += 1;
-    const fresh = { answered: false, confirmed: false, deniedUntil: 0, replied: 0 };
+    const fresh = { answered: false, confirmed: false, deniedUntil: 0, refused: 0, replied: 0 };
     this.flows.push({ name, address: limitKeyOf(address), born: this.born, activeAt: now, ...fresh });
     return 'passed';
+  }
+
+  deny(name: string, now: number): void {
+    const flow = this.flows.find((known) => known.name === name);
+    if (flow === undefined) return;
+    this.refusals += 1;
+    flow.deniedUntil = now + DENIED_MS;
+    flow.refused = this.refusals;
   }
 
   reply(name: string, bytes: number, now: number): 'passed' | DropReason {
@@ -99,7 +110,9 @@ class Model {
       rest = rest.filter((flow) => flow !== leaving);
     }
     if (rest.length >= RULES.flowsPerTunnel) {
-      const leaving = oldest(rest);
+      // Whoever was refused makes room first.
+      const refused = rest.filter((flow) => flow.refused > 0 && !flow.confirmed).sort((a, b) => a.refused - b.refused);
+      const leaving = refused[0] ?? oldest(rest);
       if (leaving === undefined) return false;
       rest = rest.filter((flow) => flow !== leaving);
     }
@@ -191,7 +204,7 @@ it('agrees with a plain list of flows after each step, and accounts for each dat
           reply(flow, bytes);
         } else if (what === 'deny' && flow !== undefined && living.has(flow)) {
           table.deny(flow, now);
-          for (const known of model.flows) if (known.name === nameOf(flow)) known.deniedUntil = now + DENIED_MS;
+          model.deny(nameOf(flow), now);
         } else if (what === 'close' && flow !== undefined && living.has(flow)) {
           table.close(flow);
           model.flows = model.flows.filter(({ name }) => name !== nameOf(flow));

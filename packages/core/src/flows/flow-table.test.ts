@@ -104,6 +104,19 @@ describe('a flow', () => {
 });
 
 describe('over a limit', () => {
+  it('those whom a policy refused make room for one another, and not those who were let in and wait for their reply', () => {
+    const { table, ended } = makeTable();
+    const office = table.arrived('198.51.100.1', 1, 0) as Flow<string>;
+    for (let port = 1; port <= 50; port += 1) {
+      const stranger = table.arrived('192.0.2.1', port, port) as Flow<string>;
+      table.deny(stranger, port);
+    }
+    expect([office.isEnded, table.size, ended.length]).toEqual([false, 3, 48]);
+    expect(table.mayReply(office, 10, 100)).toBe(true);
+    // The oldest of them goes first: the last ones are not asked for again.
+    expect([table.arrived('192.0.2.1', 50, 101), table.dropped.denied]).toEqual([null, 1]);
+  });
+
   it('the oldest unconfirmed flow makes room, a confirmed one never', () => {
     const { table, ended } = makeTable();
     confirm(table, '192.0.2.1', 1, 0);

@@ -79,6 +79,8 @@ export class FlowTable<C> {
   readonly #options: FlowTableOptions<C>;
   readonly #flows = new Map<FlowKey, Flow<C>>();
   readonly #unconfirmed = new FlowList<Flow<C>>();
+  /** Remembered only so that nobody is asked again: they make room before anybody who was let in. */
+  readonly #denied = new FlowList<Flow<C>>();
   readonly #rate: NewFlowRate;
   readonly #wheel: ExpiryWheel<C>;
   /** The same for all flows: none has a function of its own. */
@@ -174,6 +176,7 @@ export class FlowTable<C> {
     if (flow.isEnded) return;
     flow.deniedUntil = now + CORE_LIMITS.FLOW_DENIED_MS;
     flow.context = null;
+    if (!flow.isConfirmed) this.#denied.append(flow.inTable);
     this.#wheel.schedule(flow);
   }
 
@@ -210,14 +213,14 @@ export class FlowTable<C> {
     return flow;
   }
 
-  /** The oldest unconfirmed flow goes, of the address and of the tunnel. false: one of them has confirmed flows alone; then nobody goes. */
+  /** The oldest unconfirmed flow goes, of the address and of the tunnel, here a refused one first. false: one of them has confirmed ones alone. */
   #makeRoom(address: string): boolean {
     const { rules, addresses } = this.#options;
     const ofAddress = addresses.isFull(address) ? addresses.oldestUnconfirmed(address) : undefined;
     const isFull = this.#flows.size >= rules.flowsPerTunnel;
     // One that goes for its address may make room in this table by it.
     const isRoomMade = ofAddress instanceof Flow && this.#flows.get(ofAddress.key) === ofAddress;
-    const ofTable = isFull && !isRoomMade ? this.#unconfirmed.first : undefined;
+    const ofTable = isFull && !isRoomMade ? (this.#denied.first ?? this.#unconfirmed.first) : undefined;
     if (ofAddress === null || ofTable === null) return false;
     ofAddress?.evict(ofAddress);
     ofTable?.evict(ofTable);

@@ -124,6 +124,17 @@ export const fieldValueOf = (fields: readonly HeaderField[], lower: string): str
   return null;
 };
 
+/** Of a field that there may be once; null: there is none, or more than one, and nobody knows which of them the service takes. */
+export const onlyValueOf = (fields: readonly HeaderField[], lower: string): string | null => {
+  let value: string | null = null;
+  for (const field of fields) {
+    if (field.nameLength !== lower.length || field.lower !== lower) continue;
+    if (value !== null) return null;
+    value = field.value;
+  }
+  return value;
+};
+
 /** What a field's name is to a proxy. The one list: parser, rewriting and trailers read it. */
 export type FieldRole =
   /** Passed on as it is. */

@@ -26,7 +26,16 @@ export {
   renderError,
 } from './own-response.ts';
 export { putBackInBody } from './put-back.ts';
-export { isTextual, REDACTED, redactBody, redactFields, redactJson, redactUrl, type ShownField } from './redact.ts';
+export {
+  isSecretName,
+  isTextual,
+  REDACTED,
+  redactBody,
+  redactFields,
+  redactJson,
+  redactUrl,
+  type ShownField,
+} from './redact.ts';
 export { type HttpVersion, parseRequestHead, type RequestHead, requestHeadFromParts } from './request-head.ts';
 export { hostOfAuthority, isHostHeader } from './request-target.ts';
 export { parseResponseHead, type ResponseHead, responseHeadFromParts } from './response-head.ts';

@@ -155,6 +155,17 @@ it('a JWT is verified, and stays for the service', () => {
   expect(verdictOf(ask(JWT, asked, () => ({ kind: 'jwt-verified', claims: null })))).toBe('401 POLICY_UNAUTHENTICATED');
 });
 
+it('of two Authorization fields none counts: the service could read the one that was not verified', () => {
+  const pairs: HeaderPair[] = [
+    ['authorization', 'Bearer good'],
+    ['Authorization', 'Bearer made-up'],
+  ];
+  for (const headers of [pairs, [basic('anna:x'), ...pairs.slice(1)]]) {
+    const driven = ask({ ...JWT, ...BASIC }, { headers });
+    expect([verdictOf(driven), driven.needs]).toEqual(['401 POLICY_UNAUTHENTICATED', []]);
+  }
+});
+
 it.each([
   [{ sub: 's', scope: 'read write', role: ['a', 'b'] }, true],
   [{ sub: 's', scope: 'reads', role: ['a'] }, false],
@@ -188,6 +199,8 @@ it.each<[LoginAuth, Partial<LoggedIn>, string]>([
   [{ domains: ['example.com'] }, { email: 'a@example.com@evil.org' }, REFUSED],
   [{ domains: ['evil.org'] }, { email: 'a@example.com@evil.org' }, 'pass'],
   [{ domains: ['example.com'] }, { email: 'a@sub.example.com' }, REFUSED],
+  [{ domains: ['example.com'] }, { email: 'example.com' }, REFUSED],
+  [{ domains: ['example.com'] }, { email: '@example.com' }, REFUSED],
   [{ domains: ['example.com'] }, { emailVerified: false }, REFUSED],
   [{ emails: ['anna@example.com'] }, { emailVerified: false }, REFUSED],
   [{ emails: ['anna@example.com'] }, { email: null }, REFUSED],
@@ -266,6 +279,11 @@ it('two auth rules are both needed, and the cookie is opened once', () => {
 
 // ---- other sites ----
 
+const hidden = (site: string): readonly HeaderPair[] => [
+  ['origin', 'null'],
+  ['sec-fetch-site', site],
+];
+
 const ORIGINS: readonly (readonly [Asked, string])[] = [
   [{ method: 'POST' }, 'pass'],
   [{ method: 'POST', headers: [['origin', 'https://shop.example.com']] }, 'pass'],
@@ -275,6 +293,17 @@ const ORIGINS: readonly (readonly [Asked, string])[] = [
   [{ method: 'POST', headers: [['origin', 'http://shop.example.com']] }, '403 POLICY_CROSS_ORIGIN'],
   [{ method: 'POST', headers: [['origin', 'https://shop.example.com:8443']] }, '403 POLICY_CROSS_ORIGIN'],
   [{ method: 'DELETE', headers: [['origin', 'null']] }, '403 POLICY_CROSS_ORIGIN'],
+  // A form of a page that tells nobody where it is.
+  [{ method: 'POST', headers: hidden('same-origin') }, 'pass'],
+  [{ method: 'POST', headers: hidden('same-site') }, '403 POLICY_CROSS_ORIGIN'],
+  [
+    { method: 'POST', headers: [...hidden('same-origin'), ...hidden('cross-site').slice(1)] },
+    '403 POLICY_CROSS_ORIGIN',
+  ],
+  [
+    { method: 'POST', headers: [['origin', 'https://evil.example.com'], ...hidden('same-origin').slice(1)] },
+    '403 POLICY_CROSS_ORIGIN',
+  ],
   [{ isUpgrade: true, headers: [['origin', 'https://evil.example.com']] }, '403 POLICY_CROSS_ORIGIN'],
   [{ headers: [['origin', 'https://evil.example.com']] }, 'pass'],
 ];

@@ -1,6 +1,6 @@
 // Who a visitor is: credentials read from the fields of a request, and whether a person or a token is one that the rule names.
 import { eachListItem } from '../http1/characters.ts';
-import { fieldValueOf, type HeaderField } from '../http1/fields.ts';
+import { fieldValueOf, type HeaderField, onlyValueOf } from '../http1/fields.ts';
 import { normalizeAddress } from '../sign-in.ts';
 import { base64Bytes, textOfBytes } from './bytes.ts';
 import type { Auth, Claims, LoginAuth, LoginProvider } from './policy.ts';
@@ -29,8 +29,9 @@ export class TokenTable {
   }
 }
 
+/** Of two there is none: a JWT stays in the request, and a service might read the one that nobody has verified. */
 const credentialsOf = (headers: readonly HeaderField[], scheme: string): string | null => {
-  const value = fieldValueOf(headers, 'authorization');
+  const value = onlyValueOf(headers, 'authorization');
   if (value === null || value.length <= scheme.length || value.charCodeAt(scheme.length) !== SPACE) return null;
   return value.slice(0, scheme.length).toLowerCase() === scheme ? value.slice(scheme.length + 1).trim() : null;
 };
@@ -107,7 +108,8 @@ export class LoginList {
     }
     if (session.email === null || !session.emailVerified) return false;
     const email = normalizeAddress(session.email);
-    return this.#emails.has(email) || this.#domains.has(email.slice(email.lastIndexOf('@') + 1));
+    const at = email.lastIndexOf('@');
+    return this.#emails.has(email) || (at > 0 && this.#domains.has(email.slice(at + 1)));
   }
 }
 
@@ -145,8 +147,14 @@ export const isCrossOrigin = (request: PolicyRequest, login: LoginProvider): boo
   );
 };
 
+/**
+ * A page with `Referrer-Policy: no-referrer`, which many services and operators set, posts its own forms with `Origin: null`. Then the
+ * browser's own word counts: no page can write a `Sec-Fetch-` field, and of one in a sandbox or behind a redirect it says another.
+ */
 export const isOwnOrigin = (request: PolicyRequest, origin: string): boolean =>
-  plainOrigin(origin) === plainOrigin(`${request.scheme}://${request.authority}`);
+  origin === 'null'
+    ? onlyValueOf(request.headers, 'sec-fetch-site') === 'same-origin'
+    : plainOrigin(origin) === plainOrigin(`${request.scheme}://${request.authority}`);
 
 /** As browsers write it: lower case, the usual port left out. */
 const plainOrigin = (origin: string): string => {

@@ -3,7 +3,8 @@ import { eachListItem } from '../http1/characters.ts';
 import { type HeaderField, linesOf, PartField, roleOf } from '../http1/fields.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import { isOneOf, isOneOfPairs, isSameField } from './field-names.ts';
-import type { HeaderPair, RequestChanges } from './policy-step.ts';
+import { MadeFields } from './made-fields.ts';
+import type { RequestChanges } from './policy-step.ts';
 
 /**
  * The same head where nothing of it changes. Fields that `Connection` names are left out here already, and the names with them: later they
@@ -77,8 +78,8 @@ const changedFields = (head: RequestHead, changes: RequestChanges): HeaderField[
       if (cookie !== '') fields.push(new PartField(field.name, cookie, field.role));
     }
   }
-  for (const pair of set) fields.push(ruleField(pair));
-  for (const pair of add) fields.push(ruleField(pair));
+  for (const pair of set) fields.push(RULE_FIELDS.of(pair));
+  for (const pair of add) fields.push(RULE_FIELDS.of(pair));
   return fields;
 };
 
@@ -105,7 +106,7 @@ const pushConnection = (field: HeaderField, fields: HeaderField[]): void => {
 };
 
 /** A claim that the owner makes is no visitor's: it passes. What the edge writes itself is not the owner's to write. */
-const ruleField = ([name, value]: HeaderPair): PartField => {
+const RULE_FIELDS = new MadeFields((name) => {
   const role = roleOf(name);
-  return new PartField(name, value, role === 'claim' ? 'ordinary' : role);
-};
+  return role === 'claim' ? 'ordinary' : role;
+});

@@ -275,3 +275,24 @@ it('a denied visitor reads a page, or JSON, with the status of the rule', () => 
   expect(headerOf(page.headers, 'x-tunnel-error')).toBe('POLICY_DENIED');
   expect(JSON.parse(page.body)).toMatchObject({ code: 'POLICY_DENIED' });
 });
+
+const LONG_PATH = `/${'a'.repeat(30_000)}`;
+const EACH = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`x-h${at}`, '{path}']));
+
+it.each<[string, Rule]>([
+  ['a field that the service gets', { request_headers: { set: { 'x-a': '{path}'.repeat(300) } } }],
+  ['fifty of them', { request_headers: { add: EACH } }],
+  ['a field of the answer', { response_headers: { add: { 'x-a': '{path}'.repeat(300) } } }],
+  ['fifty of the answer', { response_headers: { set: EACH } }],
+  ['a redirect', { redirect: { to: `/new${'{path}'.repeat(300)}`, status: 302 } }],
+])('what a visitor says does not become a head of megabytes: %s', (_what, rule) => {
+  expect(verdictOf(drive(policyOf([rule]), requestOf({ path: LONG_PATH })))).toBe('431 HTTP_HEAD_TOO_LARGE');
+  expect(verdictOf(drive(policyOf([rule]), requestOf({ path: '/a' })))).toBe('redirect' in rule ? '302' : 'pass');
+});
+
+it('the room for placeholders is one for all rules of a request', () => {
+  const once: Rule = { request_headers: { set: { 'x-a': '{path}' } } };
+  const path = LONG_PATH;
+  expect(verdictOf(drive(policyOf([once, once]), requestOf({ path })))).toBe('pass');
+  expect(verdictOf(drive(policyOf([once, once, once]), requestOf({ path })))).toBe('431 HTTP_HEAD_TOO_LARGE');
+});

@@ -51,11 +51,44 @@ export const compileGlob = (glob: string, kind: GlobKind, isFolded = false): Tes
   // A last `/` is resolved in each reading, so it says nothing here either.
   const whole = glob.replace(/\*{3,}/g, '**').replace(/(?:\/\*\*)+(?=\/|$)/g, '/**');
   const path = whole.length > 1 && whole.endsWith('/') ? whole.slice(0, -1) : whole;
-  const test = testOf(patternOf(path, literal));
-  if (!path.endsWith('/**') || path === '/**') return test;
-  const above = testOf(patternOf(path.slice(0, -3), literal));
-  return (text) => test(text) || above(text);
+  if (!path.endsWith('/**') || path === '/**') return testOf(patternOf(path, literal));
+  const parent = path.slice(0, -3);
+  if (!parent.includes('*')) return isAtOrBelow(literal(parent));
+  return isOneOf(testOf(patternOf(path, literal)), testOf(patternOf(parent, literal)));
 };
+
+// Each test is made where nothing else is at hand: it holds what it needs, and an edge has many of them.
+const isText =
+  (whole: string): Test =>
+  (text) =>
+    text === whole;
+
+const beginsWith =
+  (head: string): Test =>
+  (text) =>
+    text.startsWith(head);
+
+const isAtOrBelow =
+  (parent: string): Test =>
+  (text) =>
+    text.startsWith(parent) && (text.length === parent.length || text.charCodeAt(parent.length) === SLASH);
+
+const fitsChunk =
+  (chunk: Chunk): Test =>
+  (text) =>
+    fitsBetween(text, chunk);
+
+const fitsPattern =
+  (pattern: Pattern): Test =>
+  (text) =>
+    fits(text, pattern);
+
+const isOneOf =
+  (first: Test, second: Test): Test =>
+  (text) =>
+    first(text) || second(text);
+
+const SLASH = 0x2f;
 
 const patternOf = (path: string, literal: (text: string) => string): Pattern => {
   const chunks: string[] = [];
@@ -79,9 +112,9 @@ const testOf = (pattern: Pattern): Test => {
   const isPlain = chunks.every((chunk) => chunk.length === 1);
   const head = first[0] as string;
   const tail = last[0] as string;
-  if (chunks.length === 1) return isPlain ? (text) => text === head : (text) => fitsBetween(text, first);
-  if (isPlain && chunks.length === 2 && tail === '') return (text) => text.startsWith(head);
-  return (text) => fits(text, pattern);
+  if (chunks.length === 1) return isPlain ? isText(head) : fitsChunk(first);
+  if (isPlain && chunks.length === 2 && tail === '') return beginsWith(head);
+  return fitsPattern(pattern);
 };
 
 /** The first chunk at the start, the last at the end, those between each where it first ends: later ones then have the most room. */

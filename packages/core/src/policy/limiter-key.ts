@@ -1,5 +1,5 @@
 // Whom a rate limit counts a request for.
-import type { HeaderField } from '../http1/fields.ts';
+import { type HeaderField, onlyValueOf } from '../http1/fields.ts';
 import { CORE_LIMITS } from '../limits.ts';
 import { networkOf } from '../net/caller-address.ts';
 
@@ -24,17 +24,6 @@ export const limiterKeyOf = (by: string, subject: LimiterSubject, sha256Hex: (te
 };
 
 const HEADER = 'header:';
-
-/** null: there is none, or more than one. */
-const onlyValueOf = (fields: readonly HeaderField[], lower: string): string | null => {
-  let value: string | null = null;
-  for (const field of fields) {
-    if (field.nameLength !== lower.length || field.lower !== lower) continue;
-    if (value !== null) return null;
-    value = field.value;
-  }
-  return value;
-};
 
 /** A table of ten thousand keys is not one of ten thousand long texts. */
 const short = (text: string, sha256Hex: (text: string) => string): string =>

@@ -96,9 +96,9 @@ export const cookieForService = (headers: readonly HeaderField[]): string | null
   return isCut ? kept.join('; ') : null;
 };
 
-/** Of a service's Set-Cookie: the name that a browser would take from it. */
+/** Of a service's Set-Cookie: the name that a browser would take from it. One that begins with `=` has none, and is sent back as what follows. */
 export const isEdgeSetCookie = (value: string): boolean => {
-  const [pair = ''] = value.split(';', 1);
+  const pair = (value.split(';', 1)[0] ?? '').replace(/^[\s=]+/, '');
   const equals = pair.indexOf('=');
   return isEdgeCookie((equals === -1 ? pair : pair.slice(0, equals)).trim());
 };

@@ -139,6 +139,8 @@ it('logging out takes the button of this address: no other site does it', () => 
   for (const origin of [null, 'null', 'https://evil.example.com', 'http://shop.example.com']) {
     expect(verdictOf(post(origin))).toBe('403 POLICY_CROSS_ORIGIN');
   }
+  const hidden = [COOKIE, ['origin', 'null'], ['sec-fetch-site', 'same-origin']] as const;
+  expect(verdictOf(ask({ path: LOGOUT, method: 'POST', headers: hidden }))).toBe('303');
   const { status, headers } = responseOf(post('https://shop.example.com'));
   expect([status, headerOf(headers, 'location')]).toEqual([303, '/']);
   const cleared = headers

@@ -167,7 +167,8 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
     }
     refused = session !== null;
   }
-  const [, scheme = '', credentials = ''] = /^(\S+) (.*)$/.exec(headerIn(request, 'authorization') ?? '') ?? [];
+  const [given, ...more] = request.headers.filter(({ lower }) => lower === 'authorization');
+  const [, scheme = '', credentials = ''] = /^(\S+) (.*)$/.exec(more.length > 0 ? '' : (given?.value ?? '')) ?? [];
   if (auth.jwt !== undefined && scheme.toLowerCase() === 'bearer') {
     const claims = facts.claimsOf(credentials);
     const wanted = Object.entries(auth.jwt.claims ?? {});
@@ -183,6 +184,26 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
   return auth.login !== undefined && policy.login !== null && isNavigation(request)
     ? '302'
     : '401 POLICY_UNAUTHENTICATED';
+};
+
+// ---- rewrite ----
+
+/** Every `..` that somebody sees is one up, and of what stands between two slashes one name is all that everybody sees. */
+const naiveClimbs = (path: string): boolean => {
+  let depth = 0;
+  return path.split('/').some((piece) => {
+    const plain = piece
+      .replace(/%2e/gi, '.')
+      .replace(/%2f|%5c/gi, '\\')
+      .replace(/%3b/gi, ';');
+    const ups = plain.split('\\').filter((name) => /^\.\.(;|$)/.test(name));
+    const isName = plain
+      .replace(/;.*$/, '')
+      .split('\\')
+      .some((name) => !['', '.'].includes(name));
+    depth += ups.length > 0 ? -ups.length : Number(isName);
+    return depth < 0;
+  });
 };
 
 // ---- the lists ----
@@ -276,17 +297,7 @@ class NaiveRun {
     const [plain = '', ...query] = this.path.split('?');
     let path = plain;
     if (strip !== undefined && (path === strip || path.startsWith(`${strip}/`))) path = path.slice(strip.length) || '/';
-    if (add !== '' && /(^|[/\\])\.\.([/\\;]|$)/.test(path.replace(/%2e/gi, '.').replace(/%2f|%5c/gi, '/'))) {
-      let depth = 0;
-      for (const part of path
-        .replace(/%2e/gi, '.')
-        .split(/[/\\]|%2f|%5c/i)
-        .map((one) => one.split(';')[0])) {
-        if (part === '..') depth -= 1;
-        else if (part !== '' && part !== '.') depth += 1;
-        if (depth < 0) return '400 POLICY_DENIED';
-      }
-    }
+    if (add !== '' && naiveClimbs(path)) return '400 POLICY_DENIED';
     const whole = add + path.replace(/^[/\\]{2,}/, '/');
     this.path = [whole.replace(/^[/\\]{2,}/, '/'), ...query].join('?');
     return null;

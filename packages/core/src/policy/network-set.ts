@@ -83,7 +83,11 @@ const rangeOf = (text: string): Range | null => {
   return { family, first: value & ~hosts, last: value | hosts };
 };
 
+/** Shared: most sets have one family alone. */
+const NO_WORDS = new Uint32Array(0);
+
 const wordsOf = (ranges: readonly Range[]): Uint32Array => {
+  if (ranges.length === 0) return NO_WORDS;
   const merged: { first: bigint; last: bigint }[] = [];
   for (const { first, last } of ranges.toSorted((a, b) => (a.first < b.first ? -1 : Number(a.first > b.first)))) {
     const before = merged.at(-1);

@@ -103,6 +103,14 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
     ],
     ...['/public/../ADMIN', '/PUBLIC/..;/Admin', '/\\ADMIN'],
   ],
+  // Of Windows and IIS, of expressions that end before a line break, and of those who decode before they cut the query off.
+  names: [
+    ...['/admin.', '/admin./users', '/admin..', '/admin%20', '/admin%20/users', '/admin.%20.', '/x/..%20/admin'],
+    ...['/admin::$INDEX_ALLOCATION/users', '/admin::$DATA', '/admin:$I30:$INDEX_ALLOCATION', '/admin%3a:$data'],
+    ...['/admin%0a', '/admin%0D%0A', '/admin%09', '/admin%00', '/admin%00.png', '/admin%3fx.css', '/admin%23x.css'],
+    ...['/%u0061dmin', '/%U0041dmin/users', '/x%u002f..%u002fadmin', '/x/%u002e%u002e/admin', '/admin%u005cusers'],
+    ...['/public/..%20/admin', '/public%3f/../../admin', '/public/..%u002fadmin', '/public/../admin.'],
+  ],
   mixed: [
     // Each is the admin part for a service that takes one of the two oddities for what it is, and the other for text.
     ...['/admin\\..%2f..%2fx/../users', '/admin;a/..%3b/../users', '/admin%5c..%2f..%2fx/../users'],
@@ -126,6 +134,7 @@ const ABSOLUTE = [
 
 const PASSING: Readonly<Record<string, readonly string[]>> = {
   plain: ['/', '/x', '/administrator', '/admins/x', '/admin.html', '/adminx', '/x/admin', '/x/admin/users', '/-admin'],
+  names: ['/x:admin', '/admin:search', '/admin%3Asearch', '/admin.x', '/.admin', '/%u006', '/x.', '/x%20'],
   query: ['/?/admin', '/x?p=/admin', '/x?/../admin', '/?x=%2fadmin', '/x?;/admin', '/publi?c/admin'],
   // Decoded once, and never twice.
   encoded: [
@@ -162,6 +171,15 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   separators: ['/public/@scope%2fname', '/public/group%2Fproject/raw', '/public/a%5cb'],
   semicolons: ['/public/a;v=1', '/public/a;v=1/b', '/public/a%3Bb'],
   case: ['/public/ADMIN', '/public/A%2FB;c'],
+  names: [
+    '/public/Inc.',
+    '/public/a%20',
+    '/public/a%3Fb',
+    '/public/%23x',
+    '/public/a:b',
+    '/public/$x',
+    '/public/a.b/c',
+  ],
 };
 
 /** `#` would be cut off by some, kept by others; what does not begin with `/` is no path. */

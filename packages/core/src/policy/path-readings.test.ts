@@ -35,6 +35,12 @@ describe('readings of a path', () => {
     ['/a%2Fb;x', ['/a%2fb;x', '/a/b;x', '/a%2fb', '/a/b']],
     ['//a/b', ['/a/b', '/b']],
     ['/../..', ['/', '/../..']],
+    ['/a./b', ['/a./b', '/a/b']],
+    ['/a%20', ['/a ', '/a']],
+    ['/a%3Fb', ['/a?b', '/a']],
+    ['/%u0061', ['/%u0061', '/a']],
+    ['/a::$x', ['/a::$x', '/a']],
+    ['/a.b/..c', ['/a.b/..c']],
   ])('%s is read as %j', (path, texts) => {
     const readings = readingsOf(path);
     expect(readings.all).toEqual(texts);
@@ -73,7 +79,7 @@ describe('readings of a path', () => {
       'x',
       '%61dmin',
     ],
-    ...['?', '%', '%25', ';x', '/..', '/../', '/admin', '/public', '//'],
+    ...['?', '%', '%25', ';x', '/..', '/../', '/admin', '/public', '//', '%20', '%3f'],
   );
   const path = fc.array(piece, { maxLength: 12 }).map((pieces) => `/${pieces.join('')}`);
 
@@ -93,7 +99,25 @@ describe('readings of a path', () => {
 
   it('are made in one turn, however long and odd the path', () => {
     const begun = performance.now();
-    for (const part of ['/..', '/%2e%2e', '/a;b', '%2f', '/a%2fb', '\\..', '%ff', '/%C3', '/;%3b', '//', '/.'])
+    for (const part of [
+      '/a.',
+      '.',
+      '%20',
+      '%u0020',
+      '%3f',
+      ':$',
+      '/..',
+      '/%2e%2e',
+      '/a;b',
+      '%2f',
+      '/a%2fb',
+      '\\..',
+      '%ff',
+      '/%C3',
+      '/;%3b',
+      '//',
+      '/.',
+    ])
       readingsOf(part.repeat(Math.floor(30_000 / part.length)).replace(/^[^/]/, '/$&'));
     expect(performance.now() - begun).toBeLessThan(1000);
   });
@@ -117,17 +141,27 @@ describe('readings of a path', () => {
     areEmptyFirst: fc.boolean(),
     decodes: fc.boolean(),
     folds: fc.boolean(),
+    endsAtQuestion: fc.boolean(),
+    trims: fc.boolean(),
   });
 
   type Service = typeof service extends fc.Arbitrary<infer T> ? T : never;
 
+  /** As Windows has it: no dots and blanks at the end of a name. */
+  const trimmed = (segment: string): string => {
+    const bare = segment.replace(/(?:%20)+$/, '');
+    return /^(?:\.|%2e){1,2}$/i.test(bare) ? bare : bare.replace(/(?:\.|%2e|%20)+$/i, '');
+  };
+
   const seenBy = (text: string, how: Service): string => {
     let path_ = text.split('?')[0]!;
+    if (how.endsAtQuestion) path_ = path_.split(/%3f/i)[0]!;
     if (how.isBase && /^\/[/\\]/.test(path_)) path_ = `/${path_.replace(/^[/\\]+[^/\\]*[/\\]?/, '')}`;
     for (const separator of how.separators)
       path_ = path_.split(new RegExp(separator.replace('\\', '\\\\'), 'i')).join('/');
     let segments = path_.split('/').slice(1);
     for (const cut of how.cuts) segments = segments.map((segment) => segment.split(new RegExp(cut, 'i'))[0]!);
+    if (how.trims) segments = segments.map(trimmed);
     if (how.areEmptyFirst) segments = segments.filter((segment) => segment !== '');
     const found: string[] = [];
     for (const segment of segments) {

@@ -71,6 +71,8 @@ export class RequestReadings {
 const SLASH = 0x2f;
 const DOT = 0x2e;
 const QUESTION = 0x3f;
+const COLON = 0x3a;
+const DOLLAR = 0x24;
 
 /** `pathWithQuery` as it came. */
 export const readingsOf = (pathWithQuery: string): PathReadings => {
@@ -102,16 +104,20 @@ const look = (path: string, end: number): number => {
     const kind = code < 128 ? (CLASSES[code] as number) : ODD;
     if (kind === ODD) return ODD;
     if (kind === UPPER) seen = UPPER;
-    if (before === SLASH && (code === SLASH || (code === DOT && mayBeDots(path, at)))) return ODD;
+    if (code === DOT ? endsName(path, at + 1) : isOddAfter(before, code)) return ODD;
     before = code;
   }
   return seen;
 };
 
-/** `/.well-known` is ordinary. */
-const mayBeDots = (path: string, at: number): boolean => {
-  const next = path.charCodeAt(at + 1);
-  return Number.isNaN(next) || next === DOT || next === SLASH || next === QUESTION;
+/** An empty segment, or a stream of a Windows file system. */
+const isOddAfter = (before: number, code: number): boolean =>
+  (code === SLASH && before === SLASH) || (code === DOLLAR && before === COLON);
+
+/** `/.well-known` is ordinary; what ends with a dot is `.` or `..`, or a name that some cut. */
+const endsName = (path: string, at: number): boolean => {
+  const next = path.charCodeAt(at);
+  return Number.isNaN(next) || next === SLASH || next === QUESTION;
 };
 
 /**
@@ -131,6 +137,12 @@ const DOUBTS = [
   'emptyBeforeDots',
   /** `//x/b`: a reference to the host `x` for those who resolve it against a base URL. */
   'authority',
+  /** `/a%3fx`, `/a%23x`, `/a%00x`: the path ends there for those who decode before they split. */
+  'encodedEnd',
+  /** `/%u0061`: as IIS has it. */
+  'encodedUnit',
+  /** `/a.`, `/a%20`, `/a::$DATA` are the file `a` on Windows, and `/a%0a` fits `^\/a$` in Python and Ruby. */
+  'nameEnd',
 ] as const;
 
 type Doubt = (typeof DOUBTS)[number];
@@ -139,6 +151,8 @@ type Choice = ReadonlySet<Doubt>;
 
 const SEPARATORS = /[/\\]|%2f|%5c/i;
 const CUT = /;|%3b/i;
+const END = /%3f|%23|%00/i;
+const UNIT = /%u([0-9a-f]{4})/gi;
 
 const doubtsOf = (path: string): readonly Doubt[] => {
   const found = new Set<Doubt>();
@@ -148,20 +162,26 @@ const doubtsOf = (path: string): readonly Doubt[] => {
   if (/%5c/i.test(path)) found.add('encodedBackslash');
   if (/%3b/i.test(path)) found.add('encodedSemicolon');
   if (/^\/[/\\]/.test(path)) found.add('authority');
-  if (/\.|%2e/i.test(path)) findDots(path, found);
+  if (END.test(path)) found.add('encodedEnd');
+  if (path.search(UNIT) !== -1) found.add('encodedUnit');
+  // What stands behind an end that some see, or is written as some alone write it, is not a name's end for all.
+  const ended = endedAt(path);
+  for (const text of new Set([path, ended, withUnits(ended)])) findInNames(text, found);
   return DOUBTS.filter((doubt) => found.has(doubt));
 };
 
 /** Segments as whoever splits and cuts most sees them: one that is dots for somebody is dots there. */
-const findDots = (path: string, found: Set<Doubt>): void => {
+const findInNames = (path: string, found: Set<Doubt>): void => {
   let isEmptyBefore = false;
   let isUp = false;
   for (const piece of path.slice(1).split(SEPARATORS)) {
     const [segment = ''] = piece.split(CUT, 1);
     const text = decodeOnce(segment);
-    if (text === '.' || text === '..') found.add(segment === text ? 'dots' : 'encodedDots');
-    isUp ||= isEmptyBefore && text === '..';
-    isEmptyBefore ||= text === '';
+    const name = withoutEnd(text);
+    if (isDots(name)) found.add(segment === name ? 'dots' : 'encodedDots');
+    if (name !== text) found.add('nameEnd');
+    isUp ||= isEmptyBefore && name === '..';
+    isEmptyBefore ||= name === '';
   }
   if (isUp) found.add('emptyBeforeDots');
 };
@@ -185,13 +205,31 @@ const oddReadings = (path: string): PathReadings => {
   return readings.all.length > CORE_LIMITS.POLICY_READINGS_MAX ? new PathReadings(plain, NONE, UNCLEAR) : readings;
 };
 
+const isDots = (name: string): boolean => name === '.' || name === '..';
+
+/** By hand: an expression that looks for a run at the end looks at each run as often as it is long. */
+const withoutEnd = (name: string): string => {
+  const stream = name.indexOf(':');
+  const file = stream !== -1 && name.includes(':$', stream) ? name.slice(0, stream) : name;
+  const kept = withoutLast(file, (code) => code <= BLANK);
+  return isDots(kept) ? kept : withoutLast(kept, (code) => code <= BLANK || code === DOT);
+};
+
+const BLANK = 0x20;
+
+const withoutLast = (text: string, isGone: (code: number) => boolean): string => {
+  let end = text.length;
+  while (end > 0 && isGone(text.charCodeAt(end - 1))) end -= 1;
+  return end === text.length ? text : text.slice(0, end);
+};
+
 const formOf = (path: string, otherwise: Choice): string => {
   const segments: string[] = [];
   for (const piece of separated(path, otherwise).split('/')) {
     const segment = cut(piece, otherwise);
-    const text = decodeOnce(segment);
-    const isDots = text === '.' || text === '..';
-    if (isDots && !otherwise.has(segment === text ? 'dots' : 'encodedDots')) {
+    const name = decodeOnce(segment);
+    const text = otherwise.has('nameEnd') ? withoutEnd(name) : name;
+    if (isDots(text) && !otherwise.has(segment === text ? 'dots' : 'encodedDots')) {
       if (text === '..') segments.pop();
     } else if (text !== '' || otherwise.has('emptyBeforeDots')) segments.push(text);
   }
@@ -199,14 +237,26 @@ const formOf = (path: string, otherwise: Choice): string => {
 };
 
 const separated = (path: string, otherwise: Choice): string => {
-  let text = otherwise.has('authority') ? afterAuthority(path) : path;
+  let text = path;
+  if (otherwise.has('encodedEnd')) text = endedAt(text);
+  if (otherwise.has('encodedUnit')) text = withUnits(text);
+  if (otherwise.has('authority')) text = afterAuthority(text);
   if (otherwise.has('backslash')) text = text.replaceAll('\\', '/');
   if (otherwise.has('encodedSlash')) text = text.replaceAll(/%2f/gi, '/');
   return otherwise.has('encodedBackslash') ? text.replaceAll(/%5c/gi, '/') : text;
 };
 
 /** As URL parsers of browsers have it: all slashes of both kinds, then a host up to the next one. */
-const afterAuthority = (path: string): string => /^[/\\]+[^/\\]*(.*)$/.exec(path)?.[1] ?? '';
+const afterAuthority = (path: string): string => /^[/\\]+[^/\\]*(.*)$/s.exec(path)?.[1] ?? '';
+
+const endedAt = (path: string): string => path.split(END, 1)[0] ?? '';
+
+/** Whoever knows this way to write a character takes both slashes for one. */
+const withUnits = (path: string): string =>
+  path.replaceAll(UNIT, (_, hex: string) => {
+    const character = String.fromCharCode(Number.parseInt(hex, 16));
+    return character === '\\' ? '/' : character;
+  });
 
 const cut = (piece: string, otherwise: Choice): string => {
   let segment = piece;

@@ -1,7 +1,7 @@
 // `{address} {host} {path} {query} {user} {request_id}` in values of headers and in the target of a redirect: read once, filled for each request.
 import { isFieldValue } from '../http1/characters.ts';
 import { byteText } from './bytes.ts';
-import type { PolicyRequest } from './policy-step.ts';
+import type { HeaderPair, PolicyRequest } from './policy-step.ts';
 
 const PLACEHOLDERS = ['address', 'host', 'path', 'query', 'user', 'request_id'] as const;
 type Placeholder = (typeof PLACEHOLDERS)[number];
@@ -45,19 +45,59 @@ const valueOf = (name: Placeholder, request: PolicyRequest, user: string): strin
   }
 };
 
-const filled = (template: Template, fill: (name: Placeholder) => string): string => {
+/** Characters that placeholders may still become in one request: a path may have all of a head, and a value can name it hundreds of times. */
+export interface FillRoom {
+  fillLeft: number;
+}
+
+/** null: there is no room for it. */
+const filled = (template: Template, room: FillRoom, fill: (name: Placeholder) => string): string | null => {
   if (typeof template === 'string') return template;
   let text = '';
-  for (const piece of template) text += typeof piece === 'string' ? piece : fill(piece.fill);
+  for (const piece of template) {
+    if (typeof piece === 'string') text += piece;
+    else {
+      const value = fill(piece.fill);
+      room.fillLeft -= value.length;
+      if (room.fillLeft < 0) return null;
+      text += value;
+    }
+  }
   return text;
 };
 
-/** As a header's value: one character per byte, and nothing that ends a line. */
-export const headerValue = (template: Template, request: PolicyRequest, user: string): string =>
-  filled(template, (name) => fieldText(valueOf(name, request, user)));
+/** As a header's value: one character per byte, and nothing that ends a line. null: there is no room for it. */
+export const headerValue = (template: Template, request: PolicyRequest, user: string, room: FillRoom): string | null =>
+  filled(template, room, (name) => (name === 'user' ? userText(user) : fieldText(valueOf(name, request, user))));
+
+/** Nobody becomes somebody else by what a field cannot hold: control characters, and blanks at its ends, are percent-encoded. */
+export const userText = (user: string): string => {
+  const bare = user.trim();
+  const at = user.indexOf(bare);
+  const inner = bare.replace(/[\u0000-\u001f\u007f]/g, encodeURIComponent);
+  return fieldText(
+    `${encodeURIComponent(user.slice(0, at))}${inner}${encodeURIComponent(user.slice(at + bare.length))}`,
+  );
+};
+
+/** null: there is no room for all of them. */
+export const headerPairs = (
+  templates: readonly (readonly [name: string, value: Template])[],
+  request: PolicyRequest,
+  user: string,
+  room: FillRoom,
+): readonly HeaderPair[] | null => {
+  const pairs: HeaderPair[] = [];
+  for (const [name, template] of templates) {
+    const value = headerValue(template, request, user, room);
+    if (value === null) return null;
+    pairs.push([name, value]);
+  }
+  return pairs;
+};
 
 /** A text from outside as a field may have it: UTF-8, without control characters. */
-export const fieldText = (text: string): string => {
+const fieldText = (text: string): string => {
   const bytes = byteText(text);
   return isFieldValue(bytes) ? bytes : [...bytes].filter((character) => isFieldValue(character)).join('');
 };
@@ -79,16 +119,23 @@ export const redirectTemplateOf = (to: string): RedirectTemplate => {
 
 /**
  * The target of a redirect. Path and query are as they came; the rest is percent-encoded.
- * On the same host it begins with one slash: `//x` and `/\x` are other hosts to a browser.
+ * On the same host it begins with one slash: `//x` and `/\x` are other hosts to a browser. null: there is no room for it.
  */
-export const redirectTarget = ({ origin, rest }: RedirectTemplate, request: PolicyRequest, user: string): string => {
-  const path = filled(rest, (name) => {
+export const redirectTarget = (
+  { origin, rest }: RedirectTemplate,
+  request: PolicyRequest,
+  user: string,
+  room: FillRoom,
+): string | null => {
+  const path = filled(rest, room, (name) => {
     const value = valueOf(name, request, user);
     if (name === 'path') return value.startsWith('/') ? value : '/';
     return name === 'host' || name === 'query' ? value : encodeURIComponent(wellFormed(value));
   });
+  if (path === null) return null;
   if (origin === null) return `/${path.replace(/^[/\\]+/, '')}`;
-  const start = filled(origin, (name) => valueOf(name, request, user));
+  const start = filled(origin, room, (name) => valueOf(name, request, user));
+  if (start === null) return null;
   return path === '' || /^[/?#]/.test(path) ? `${start}${path}` : `${start}/${path}`;
 };
 

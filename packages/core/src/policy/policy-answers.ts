@@ -47,6 +47,11 @@ export const answerOfFault = (
   retryAfterSecs,
 });
 
+/** What its rules would write of the visitor's own words is longer than anybody would read. */
+export const TOO_LONG = answerOfFault(
+  new Fault('HTTP_HEAD_TOO_LARGE', { reason: 'what the rules of this tunnel would make of it is too long' }),
+);
+
 export const isAnswer = (next: PolicyAnswer | PolicyNeed): next is PolicyAnswer =>
   next.kind === 'fault' || next.kind === 'own';
 

@@ -1,6 +1,7 @@
 // The rules read from top to bottom for one request: the operator's list, then the tunnel's. The first answer ends it; what must be found out first is
 // a need, after which it goes on where it stood. A rule that cannot be decided is an answer, never a pass.
 import { Fault } from '@tunnel/errors';
+import { CORE_LIMITS } from '../limits.ts';
 import { AuthRun, type AuthStep, type SessionHolder } from './auth-run.ts';
 import type { CompiledAction, CompiledPolicy, CompiledRule, HeaderTemplates } from './compile.ts';
 import { corsNote, isPreflight, preflightResponse } from './cors.ts';
@@ -9,10 +10,9 @@ import { cookieForService } from './login-cookies.ts';
 import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
 import { isAnswerTo } from './need-events.ts';
 import { RequestReadings } from './path-readings.ts';
-import { headerValue, redirectTarget } from './placeholders.ts';
-import { answerOfFault, faultAnswer, isAnswer, redirectAnswer, setsEdgeCookie } from './policy-answers.ts';
+import { type FillRoom, headerPairs, redirectTarget } from './placeholders.ts';
+import { answerOfFault, faultAnswer, isAnswer, redirectAnswer, setsEdgeCookie, TOO_LONG } from './policy-answers.ts';
 import type {
-  HeaderPair,
   Identity,
   LoggedIn,
   Pass,
@@ -54,9 +54,10 @@ type LimitAction = Extract<CompiledAction, { kind: 'rate_limit' }>;
 /** What became of a rule: an answer or a need, or on to the next one, or to the end of its list. */
 type Outcome = PolicyStep | 'next' | 'list-over';
 
-export class Run implements PolicyState, SessionHolder {
+export class Run implements PolicyState, SessionHolder, FillRoom {
   waiting: PolicyNeed['kind'] = 'take-token';
   session: LoggedIn | null | undefined = undefined;
+  fillLeft: number = CORE_LIMITS.POLICY_FILLED_MAX_CHARS;
   readonly #lists: PolicyLists;
   readonly #request: PolicyRequest;
   readonly #onRule: OnRule | undefined;
@@ -172,8 +173,10 @@ export class Run implements PolicyState, SessionHolder {
         return this.#takeToken(rule, action);
       case 'max_body':
         return this.#boundBody(rule, action.bytes);
-      case 'redirect':
-        return this.#answer(rule, redirectAnswer(action.status, redirectTarget(action.to, this.#request, this.#user)));
+      case 'redirect': {
+        const to = redirectTarget(action.to, this.#request, this.#user, this);
+        return this.#answer(rule, to === null ? TOO_LONG : redirectAnswer(action.status, to));
+      }
       case 'respond':
         return this.#answer(rule, action.answer);
       case 'rewrite':
@@ -181,12 +184,18 @@ export class Run implements PolicyState, SessionHolder {
       case 'route':
         this.#change().service = action.service;
         return this.#goOn(rule, `to the service ${action.service}`);
-      case 'request_headers':
-        this.#change().change(action.constant ?? this.#filled(action.changes));
+      case 'request_headers': {
+        const changes = action.constant ?? this.#filled(action.changes);
+        if (changes === null) return this.#answer(rule, TOO_LONG);
+        this.#change().change(changes);
         return this.#goOn(rule, 'changes headers of the request');
-      case 'response_headers':
-        this.#note(action.note ?? { kind: 'headers', ...this.#filled(action.changes) });
+      }
+      case 'response_headers': {
+        const changes = action.note ?? this.#filled(action.changes);
+        if (changes === null) return this.#answer(rule, TOO_LONG);
+        this.#note('kind' in changes ? changes : { kind: 'headers', ...changes });
         return this.#goOn(rule, 'changes headers of the answer');
+      }
       case 'cors':
         if (isPreflight(this.#request)) {
           return this.#answer(rule, { kind: 'own', response: preflightResponse(action.rule, this.#request) });
@@ -280,10 +289,11 @@ export class Run implements PolicyState, SessionHolder {
     return this.#goOn(rule, `asks for ${path}`);
   }
 
-  #filled({ set, add, remove }: HeaderTemplates): FieldChanges {
-    const fill = (pairs: HeaderTemplates['set']): HeaderPair[] =>
-      pairs.map(([name, value]): HeaderPair => [name, headerValue(value, this.#request, this.#user)]);
-    return { remove, set: fill(set), add: fill(add) };
+  /** null: the visitor's words would make them too long. */
+  #filled({ remove, ...templates }: HeaderTemplates): FieldChanges | null {
+    const set = headerPairs(templates.set, this.#request, this.#user, this);
+    const add = headerPairs(templates.add, this.#request, this.#user, this);
+    return set === null || add === null ? null : { remove, set, add };
   }
 
   /** null: not known yet. */

@@ -1,7 +1,7 @@
 // What the rules want changed of one request, gathered in their order: a later word about a field overrules an earlier one.
 import type { HeaderField } from '../http1/fields.ts';
 import { FieldNames } from './field-names.ts';
-import { fieldText } from './placeholders.ts';
+import { userText } from './placeholders.ts';
 import type { HeaderPair, Identity, RequestChanges } from './policy-step.ts';
 
 /** Visitors' own of these are nobody's word. */
@@ -60,7 +60,7 @@ export class ChangeDraft {
 }
 
 const identityPairs = ({ user, method }: Identity): readonly HeaderPair[] => [
-  ['X-Tunnel-User', fieldText(user)],
+  ['X-Tunnel-User', userText(user)],
   ['X-Tunnel-Auth', method],
 ];
 

@@ -77,6 +77,7 @@ it("a service cannot set the edge's cookies, in no spelling", () => {
     'Set-Cookie: __Host-tunnel_login=x; Path=/',
     'set-cookie:  tunnel_login = x',
     'Set-Cookie: __HOST-Tunnel_Login_0a1b2c3d=x; Max-Age=0',
+    'Set-Cookie: =tunnel_login=planted; Path=/',
     'Set-Cookie: tunnel_login_2=fine',
     'Set-Cookie: sid=1; x=tunnel_login=2',
   );

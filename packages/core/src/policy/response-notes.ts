@@ -6,11 +6,12 @@ import type { ResponseHead } from '../http1/response-head.ts';
 import { byteText } from './bytes.ts';
 import { isOneOf, isOneOfPairs, isSameField } from './field-names.ts';
 import { isEdgeSetCookie } from './login-cookies.ts';
+import { MadeFields } from './made-fields.ts';
 import type { HeaderPair, ResponseNote } from './policy-step.ts';
 
 /** The same head where nothing of it changes. Interim ones are not the answer yet. */
 export const notedHead = (head: ResponseHead, notes: readonly ResponseNote[]): ResponseHead => {
-  if (head.interim || !notes.some((note) => concerns(note, head.headers))) return head;
+  if (head.interim || !concernsSome(notes, head.headers)) return head;
   const fields: HeaderField[] = [];
   // What the service's `Connection` takes away goes now: later it would take ours of the same name.
   for (const field of head.headers) if (!isOfConnection(field, head)) fields.push(field);
@@ -53,6 +54,11 @@ class NotedHead implements ResponseHead {
   }
 }
 
+const concernsSome = (notes: readonly ResponseNote[], fields: readonly HeaderField[]): boolean => {
+  for (const note of notes) if (concerns(note, fields)) return true;
+  return false;
+};
+
 /** Most responses set no cookie of ours and say themselves how they are cached: their head stays as it is. */
 const concerns = (note: ResponseNote, fields: readonly HeaderField[]): boolean => {
   switch (note.kind) {
@@ -62,38 +68,57 @@ const concerns = (note: ResponseNote, fields: readonly HeaderField[]): boolean =
     case 'error-page':
       return false;
     case 'private':
-      return !fields.some((field) => isSameField(field, 'cache-control'));
+      return !hasField(fields, 'cache-control');
     case 'guard-cookies':
-      return fields.some((field) => isSameField(field, 'set-cookie') && isEdgeSetCookie(field.value));
+      return fields.some(setsEdgeCookie);
   }
 };
+
+const hasField = (fields: readonly HeaderField[], lower: string): boolean => {
+  for (const field of fields) if (isSameField(field, lower)) return true;
+  return false;
+};
+
+const setsEdgeCookie = (field: HeaderField): boolean =>
+  isSameField(field, 'set-cookie') && isEdgeSetCookie(field.value);
 
 const isOfConnection = (field: HeaderField, { connectionNames }: ResponseHead): boolean =>
   connectionNames !== null && field.role === 'ordinary' && connectionNames.includes(field.lower);
 
-const made = ([name, value]: HeaderPair): PartField => new PartField(name, value, roleOf(name));
+/** Of rules: what only one visitor is told, such as a cookie of the edge's own, is not among them. */
+const MADE = new MadeFields(roleOf);
 
 const doNote = (fields: HeaderField[], note: ResponseNote): void => {
   switch (note.kind) {
     case 'headers':
-      drop(fields, (field) => isOneOf(field, note.remove) || isOneOfPairs(field, note.set));
-      for (const pair of note.set) fields.push(made(pair));
-      for (const pair of note.add) fields.push(made(pair));
+      dropNamed(fields, note.remove, note.set);
+      for (const pair of note.set) fields.push(MADE.of(pair));
+      for (const pair of note.add) fields.push(MADE.of(pair));
       return;
     case 'cors':
       drop(fields, isOfCors);
-      for (const pair of note.fields) fields.push(made(pair));
-      if (!fields.some((field) => isSameField(field, 'vary') && variesByOrigin(field.value))) fields.push(made(VARY));
+      for (const pair of note.fields) fields.push(MADE.of(pair));
+      if (!fields.some(variesByOrigin)) fields.push(MADE.of(VARY));
       return;
     case 'private':
-      if (!fields.some((field) => isSameField(field, 'cache-control'))) fields.push(made(['cache-control', 'private']));
+      if (!hasField(fields, 'cache-control')) fields.push(MADE.of(NOT_SHARED));
       return;
     case 'guard-cookies':
-      drop(fields, (field) => isSameField(field, 'set-cookie') && isEdgeSetCookie(field.value));
+      drop(fields, setsEdgeCookie);
       return;
     case 'error-page':
       return;
   }
+};
+
+const dropNamed = (fields: HeaderField[], names: readonly string[], pairs: readonly HeaderPair[]): void => {
+  let kept = 0;
+  for (const field of fields) {
+    if (isOneOf(field, names) || isOneOfPairs(field, pairs)) continue;
+    fields[kept] = field;
+    kept += 1;
+  }
+  cutTo(fields, kept);
 };
 
 const drop = (fields: HeaderField[], isGone: (field: HeaderField) => boolean): void => {
@@ -103,17 +128,24 @@ const drop = (fields: HeaderField[], isGone: (field: HeaderField) => boolean): v
     fields[kept] = field;
     kept += 1;
   }
-  fields.length = kept;
+  cutTo(fields, kept);
+};
+
+/** To set a length costs more than a field, also where it is the same. */
+const cutTo = (fields: HeaderField[], length: number): void => {
+  if (length < fields.length) fields.length = length;
 };
 
 const isOfCors = (field: HeaderField): boolean => field.nameLength > CORS.length && field.lower.startsWith(CORS);
 
 const CORS = 'access-control-';
 const VARY: HeaderPair = ['vary', 'Origin'];
+const NOT_SHARED: HeaderPair = ['cache-control', 'private'];
 
-const variesByOrigin = (value: string): boolean => {
+const variesByOrigin = (field: HeaderField): boolean => {
+  if (!isSameField(field, 'vary')) return false;
   let found = false;
-  eachListItem(value.toLowerCase(), (item) => {
+  eachListItem(field.value.toLowerCase(), (item) => {
     found ||= item === 'origin' || item === '*';
   });
   return found;
@@ -130,7 +162,7 @@ export const notedOwn = (response: OwnResponse, notes: readonly ResponseNote[]):
         headers = headers.filter(([name]) => name.toLowerCase() !== 'content-security-policy');
       }
     } else if (note.kind !== 'guard-cookies') {
-      const fields: HeaderField[] = headers.map(made);
+      const fields: HeaderField[] = headers.map(([name, value]) => new PartField(name, value, roleOf(name)));
       doNote(fields, note);
       headers = fields.map(({ lower, value }): HeaderPair => [lower, value]);
     }

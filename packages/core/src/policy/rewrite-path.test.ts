@@ -26,6 +26,13 @@ it.each(['/../x', '/a/../../x', '/%2e%2e/x', '/..%2fx', '/a\\..\\..\\x', '/..;v=
   },
 );
 
+it.each(['/a%5cb/../../x', '/a%2fb/../../x', '/a\\b/../../x', '/;a/../x', '/%3ba/../x', '/;a\\b/../x'])(
+  '%s does not climb out either, though one of its names is two, or none, to other services',
+  (path) => {
+    expect(rewrittenPath(path, { add_prefix: '/public' })).toBeNull();
+  },
+);
+
 it('what climbs only once its own prefix is gone is refused, too', () => {
   expect(rewrittenPath('/api/../x', { strip_prefix: '/api', add_prefix: '/v1' })).toBeNull();
   expect(rewrittenPath('/api/../x', { strip_prefix: '/api' })).toBe('/../x');

@@ -28,15 +28,24 @@ const withoutPrefix = (path: string, prefix: string): string => {
 /** `//x` would be another host to some readers. */
 const oneSlash = (path: string): string => (/^[/\\]{2}/.test(path) ? `/${path.replace(/^[/\\]+/, '')}` : path);
 
-/** Above its own root, with every separator and dot that some service knows. */
+/**
+ * Above its own root, for some service: what one takes for a separator or cuts off is a part of a name for another. So each `..` of whoever
+ * splits most counts, and of what stands between two `/` no more than one name: `/a%5cb/../..` has one to go back from, not two.
+ */
 const climbs = (path: string): boolean => {
   if (!path.includes('..') && !/%2e/i.test(path)) return false;
   let depth = 0;
-  for (const segment of path.replace(/%2e/gi, '.').split(/[/\\]|%2f|%5c/i)) {
-    const [name = ''] = segment.split(/;|%3b/i, 1);
-    if (name === '..') depth -= 1;
-    else if (name !== '' && name !== '.') depth += 1;
+  for (const piece of path.replace(/%2e/gi, '.').split('/')) {
+    const ups = namesIn(piece).filter((name) => name === '..').length;
+    const [uncut = ''] = piece.split(CUT, 1);
+    if (ups > 0) depth -= ups;
+    else if (namesIn(uncut).some((name) => name !== '' && name !== '.')) depth += 1;
     if (depth < 0) return true;
   }
   return false;
 };
+
+const CUT = /;|%3b/i;
+
+const namesIn = (piece: string): string[] =>
+  piece.split(/\\|%2f|%5c/i).map((segment) => segment.split(CUT, 1)[0] ?? '');

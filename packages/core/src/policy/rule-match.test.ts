@@ -48,6 +48,12 @@ describe('a match', () => {
     expect(whyNot({ header: { 'x-env': ['*'] } }, true, 'GET /', headers)).toBe('header');
   });
 
+  it('a glob with letters beyond ASCII is compared with the bytes that a visitor sends', () => {
+    const headers: Headers = [['x-team', Buffer.from('größe').toString('latin1')]];
+    expect(matches({ header: { 'x-team': ['*öß*'] } }, true, 'GET /', headers)).toBe(true);
+    expect(matches({ not: { header: { 'x-team': ['größe'] } } }, true, 'GET /', headers)).toBe(false);
+  });
+
   it('of a header that came twice, one value is enough for what restricts, and every one is needed for what does not', () => {
     const match: Match = { header: { 'x-env': ['test'] } };
     const twice: Headers = [

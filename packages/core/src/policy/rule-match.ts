@@ -1,6 +1,7 @@
 // Whether a rule is about a request. What restricts matches when some reading of the path does, everything else when every reading does;
 // where nothing matches, nothing is allocated beyond the request's readings.
 import type { HeaderField } from '../http1/fields.ts';
+import { byteText } from './bytes.ts';
 import { compileGlob, stepsOfGlob } from './glob.ts';
 import { NetworkSet } from './network-set.ts';
 import type { RequestReadings } from './path-readings.ts';
@@ -99,6 +100,8 @@ interface HeaderTest {
   readonly steps: number;
 }
 
+const NONE: readonly never[] = [];
+
 class Conditions {
   readonly #methods: ReadonlySet<string> | null;
   readonly #networks: NetworkSet | null;
@@ -111,20 +114,20 @@ class Conditions {
   readonly pathSteps: number;
   /** Of a glob for paths. */
   readonly hasUpper: boolean;
-  readonly #fields: readonly string[];
+  readonly #match: Match;
 
   constructor(match: Match, isEager: boolean) {
     const { method, address, header, path, not } = match;
+    this.#match = match;
     this.#isEager = isEager;
     this.#methods = method === undefined ? null : new Set(method);
     this.#networks = address === undefined ? null : new NetworkSet(address);
-    this.#headers = Object.entries(header ?? {}).map(([name, wanted]) => headerTest(name, wanted));
+    this.#headers = header === undefined ? NONE : Object.entries(header).map((entry) => headerTest(...entry));
     this.#paths = path === undefined ? null : pathTests(path);
     this.#not = not === undefined ? null : new Conditions(not, !isEager);
     this.isAboutPath = path !== undefined || (this.#not?.isAboutPath ?? false);
     this.pathSteps = sum((path ?? []).map(stepsOfGlob)) + (this.#not?.pathSteps ?? 0);
     this.hasUpper = (path ?? []).some(hasCase) || (this.#not?.hasUpper ?? false);
-    this.#fields = ['address', 'method', 'header', 'path'].filter((field) => field in match);
   }
 
   /** The first of what has nothing to do with the path that fails. Cheap ones first. */
@@ -155,6 +158,10 @@ class Conditions {
   matchesAddress(address: string): boolean {
     if (this.#networks !== null && !this.#networks.has(address)) return false;
     return this.#not === null || !this.#not.matchesAddress(address);
+  }
+
+  get #fields(): readonly string[] {
+    return ['address', 'method', 'header', 'path'].filter((field) => field in this.#match);
   }
 
   get exception(): string {
@@ -201,7 +208,9 @@ const hasLower = (text: string): boolean => {
 const headerTest = (name: string, wanted: boolean | readonly string[]): HeaderTest => {
   const lower = name.toLowerCase();
   if (typeof wanted === 'boolean') return { name: lower, wanted, steps: 0 };
-  return { name: lower, wanted: wanted.map((glob) => compileGlob(glob, 'value')), steps: sum(wanted.map(stepsOfGlob)) };
+  // A field's value has one character a byte: `ü` in a glob is the two that it is on the wire.
+  const tests = wanted.map((glob) => compileGlob(byteText(glob), 'value'));
+  return { name: lower, wanted: tests, steps: sum(wanted.map(stepsOfGlob)) };
 };
 
 const pathTests = (globs: readonly string[]): PathTests => {

@@ -103,6 +103,11 @@ it('the head alone refuses what cannot be good, so that nothing is held for it',
   }
 });
 
+it('a token of GitLab may have letters beyond ASCII: a field has one character a byte', () => {
+  const sent: HeaderPair = ['x-gitlab-token', Buffer.from('größer als zwanzig').toString('latin1')];
+  expect(isGood({ provider: 'gitlab', secrets: ['größer als zwanzig'] }, [sent])).toBe(true);
+});
+
 it('an empty token is no token of GitLab', () => {
   expect(isGood({ provider: 'gitlab', secrets: [''] }, [['x-gitlab-token', '']])).toBe(false);
 });

@@ -1,7 +1,7 @@
 // Whether a webhook is its sender's: the signature of each provider, over the bytes as they came, by any of the secrets. Compared in constant time.
 import { fieldValueOf, type HeaderField } from '../http1/fields.ts';
 import { CORE_LIMITS } from '../limits.ts';
-import { base64Bytes, hexBytes, utf8Bytes } from './bytes.ts';
+import { base64Bytes, hexBytes, textOfBytes, utf8Bytes } from './bytes.ts';
 import type { VerifyWebhook } from './policy.ts';
 import type { PolicyDigests } from './policy-step.ts';
 
@@ -47,7 +47,7 @@ const isGitlabToken = (rule: VerifyWebhook, headers: readonly HeaderField[], dig
   const given = fieldValueOf(headers, 'x-gitlab-token');
   if (given === null || given === '') return false;
   // Of digests: of two texts themselves the time would tell whether their lengths are equal.
-  const sum = utf8Bytes(digests.sha256Hex(given));
+  const sum = utf8Bytes(digests.sha256Hex(textOfBytes(given)));
   let isGood = false;
   for (const secret of rule.secrets) if (digests.equal(utf8Bytes(digests.sha256Hex(secret)), sum)) isGood = true;
   return isGood;

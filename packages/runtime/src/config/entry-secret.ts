@@ -1,6 +1,6 @@
 // A secret of one entry of config.yml, whichever of its three keys gives it: as text, in a variable, or in a file of its own.
-import { readFileSync, statSync } from 'node:fs';
 import { Secret } from '../secret.ts';
+import { readBounded } from './bounded-file.ts';
 import { readFailure } from './file-layers.ts';
 import type { Finding } from './problem.ts';
 
@@ -45,9 +45,8 @@ const MOST_BYTES = 64 * 1024;
 /** A file of UTF-8 text, as it is; one with nothing but a line break is empty. */
 export const readSecretText = (file: string): { readonly secret: Secret } | { readonly reason: string } => {
   try {
-    if (statSync(file).size > MOST_BYTES) return { reason: `it is larger than ${MOST_BYTES} bytes` };
     // Bytes that are no text would all become the same character, and different keys one.
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(readBounded(file, MOST_BYTES));
     return withoutLineBreak(text) === '' ? { reason: 'it is empty' } : { secret: new Secret(text) };
   } catch (error) {
     return { reason: readFailure(error) };

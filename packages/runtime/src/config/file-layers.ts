@@ -1,6 +1,6 @@
 // A TOML file as a layer, with the line of each key; and the text of any config file.
-import { readFileSync, statSync } from 'node:fs';
 import { parse, TomlError } from 'smol-toml';
+import { readBounded } from './bounded-file.ts';
 import type { Layer, Tree } from './layer.ts';
 import { ConfigProblem } from './problem.ts';
 import { TomlLines } from './toml-lines.ts';
@@ -48,8 +48,7 @@ const REASONS: Record<string, string> = {
 
 export const readConfigText = (file: string): string => {
   try {
-    if (statSync(file).size > MOST_BYTES) throw new Error(`it is larger than ${MOST_BYTES} bytes`);
-    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
+    return new TextDecoder('utf-8', { fatal: true }).decode(readBounded(file, MOST_BYTES));
   } catch (error) {
     throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: readFailure(error) });
   }

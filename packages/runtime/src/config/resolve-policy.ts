@@ -1,7 +1,8 @@
 // A policy as it was written becomes one as it is sent: secrets are looked up in their files and variables, tokens hashed, pages read. Passwords are
 // told apart, as hashing them takes its time. What is missing or too large is refused at its line; no refusal repeats a secret.
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { Secret, sha256Hex } from '../secret.ts';
+import { readBounded } from './bounded-file.ts';
 import { readSecretText } from './entry-secret.ts';
 import type { PolicySource } from './policy-source.ts';
 
@@ -217,7 +218,7 @@ const readPage = (file: string, most: number): { readonly body: string } | { rea
     const { size } = statSync(file);
     // Looked at before it is read: a log of gigabytes is no page.
     if (size > most) return { reason: `it has ${size} bytes` };
-    return { body: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)) };
+    return { body: new TextDecoder('utf-8', { fatal: true }).decode(readBounded(file, most)) };
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
     return { reason: REASONS[code] ?? message };

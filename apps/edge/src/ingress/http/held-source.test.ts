@@ -18,7 +18,7 @@ class Taker {
 }
 
 const hold = (bodies: HeldBodies, text: string) => {
-  const held = bodies.hold(10 * PIECE, 0);
+  const held = bodies.hold(10 * PIECE, 0, 'account a');
   held.writeBody(Buffer.from(text), 0, text.length);
   held.end([]);
   return held;

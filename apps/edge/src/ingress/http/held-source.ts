@@ -1,5 +1,5 @@
 // A body that was held, on its way to the service: to the byte, in pieces, as fast as they are taken.
-import type { HeaderField } from '@tunnel/core';
+import { type HeaderField, StallWatch } from '@tunnel/core';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { HeldBody } from '../../policy/held-bodies.ts';
 import type { BodySource } from './proxied-request.ts';
@@ -9,11 +9,22 @@ export class HeldSource implements BodySource {
   readonly form = 'data';
   taker: BodySource['taker'] = null;
   readonly #held: HeldBody;
+  readonly #stall = new StallWatch(EDGE_LIMITS.HTTP_STALLED_BODY_MS);
   #at = 0;
   #isPassing = false;
 
   constructor(held: HeldBody) {
     this.#held = held;
+  }
+
+  /** Its service takes nothing of it, whatever it answers meanwhile: what is held takes the room of others. */
+  isStalled(nowMs: number): boolean {
+    return this.#stall.isOver(nowMs, this.#held.body !== null, this.#at);
+  }
+
+  /** Nobody wants the rest. */
+  drop(): void {
+    this.#held.release();
   }
 
   /** All that its taker takes now; `onEnd` behind the last of it. The taker may change in between, and is given what follows. */

@@ -177,8 +177,8 @@ export class HttpIngress implements VisitorOwner {
     const { captures } = this.#given;
     if (policy === null) return captures.begin(tunnel, head, startedMs, bodyForm);
     if (policy.isOfLogin || tunnel.http?.capture !== true) return null;
-    const { captured, serviceName } = policy;
-    return captures.begin(tunnel, head, startedMs, bodyForm, { rules: captured, serviceName });
+    const { visitorsHead, captured, serviceName } = policy;
+    return captures.begin(tunnel, visitorsHead, startedMs, bodyForm, { rules: captured, serviceName });
   }
 
   captureAnswered(

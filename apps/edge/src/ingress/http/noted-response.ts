@@ -5,16 +5,21 @@ import type { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
 import type { ChunkWriter, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
 
+/** Whose response it is. */
+export interface NotedResponseOwner {
+  /** The request's body may go on, wherever it comes from. */
+  onRequestDrain(visitor: ResponseHandler): void;
+}
+
 export class NotedResponse implements ResponseHandler {
   readonly #inner: ResponseHandler;
   readonly #notes: readonly ResponseNote[];
-  readonly #onRequestDrain: () => void;
+  readonly #owner: NotedResponseOwner;
 
-  /** `onRequestDrain`: the request's body may go on, wherever it comes from. */
-  constructor(inner: ResponseHandler, notes: readonly ResponseNote[], onRequestDrain: () => void) {
+  constructor(inner: ResponseHandler, notes: readonly ResponseNote[], owner: NotedResponseOwner) {
     this.#inner = inner;
     this.#notes = notes;
-    this.#onRequestDrain = onRequestDrain;
+    this.#owner = owner;
   }
 
   /** Of those the visitor learns what it is told early, and no more: the answer is the one that follows. */
@@ -56,7 +61,7 @@ export class NotedResponse implements ResponseHandler {
   }
 
   onRequestDrain(): void {
-    this.#onRequestDrain();
+    this.#owner.onRequestDrain(this.#inner);
   }
 
   abandon(error: unknown, where: string): void {

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
 import type { Rule } from '@tunnel/core';
+import type { MuxStream } from '@tunnel/mux';
 import { eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -270,6 +271,49 @@ it('HTTP/1.1: a body over max_body is cut once its answer has begun', async () =
   await closed;
   expect(text).toMatch(/^HTTP\/1\.1 200 /);
   expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+});
+
+/** Says this at once, and takes nothing of what it is sent. */
+const deafService =
+  (answer: string) =>
+  (stream: MuxStream): void => {
+    stream.accept();
+    stream.read({ onData: () => false, onDrain: () => {}, onEnd: () => {}, onReset: () => {}, abandon: () => {} });
+    const bytes = Buffer.from(answer);
+    stream.write(bytes, 0, bytes.length, false);
+  };
+
+const postHeld = (body: string, ...fields: string[]): string =>
+  [
+    ...['POST / HTTP/1.1', 'Host: web.localhost', `Content-Length: ${body.length}`, ...fields],
+    ...[`X-Hub-Signature-256: ${signatureOf(body)}`, '', body],
+  ].join('\r\n');
+
+it('a service that answers and takes nothing of a held body does not have it held for ever', async () => {
+  const onStream = deafService('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nearly');
+  const stand = await start([github], { onStream });
+  const body = 'x'.repeat(1024 * 1024);
+  const socket = dial(stand);
+  let text = '';
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+  socket.write(postHeld(body));
+  await eventually(() => expect(text).toContain('early'));
+  expect(stand.heldBodies.bytes).toBe(body.length);
+  const closed = new Promise((resolve) => socket.on('close', resolve));
+  await stand.http.clock.advance(EDGE_LIMITS.HTTP_STALLED_BODY_MS + 5000);
+  await closed;
+  await eventually(() => expect([stand.heldBodies.bytes, stand.http.ingress.connections]).toEqual([0, 0]));
+});
+
+it('an upgraded connection holds nothing of the body that it began with', async () => {
+  const onStream = deafService('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
+  const stand = await start([github], { onStream });
+  const socket = dial(stand);
+  let text = '';
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+  socket.write(postHeld('x'.repeat(1024 * 1024), 'Connection: Upgrade', 'Upgrade: x'));
+  await eventually(() => expect(text).toMatch(/^HTTP\/1\.1 101 /));
+  expect([stand.heldBodies.bytes, stand.http.ingress.connections]).toEqual([0, 1]);
 });
 
 it('two rules that must see the body see the same one, and it is held once', async () => {

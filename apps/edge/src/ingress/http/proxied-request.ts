@@ -19,7 +19,7 @@ import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
 import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
 import { HeldSource } from './held-source.ts';
-import { NotedResponse } from './noted-response.ts';
+import { NotedResponse, type NotedResponseOwner } from './noted-response.ts';
 import type { OwnNotes } from './own-answer.ts';
 import { type BodyHolder, RequestPolicy, type RequestPolicyOwner } from './request-policy.ts';
 import type { VisitorOwner } from './visitor.ts';
@@ -59,7 +59,7 @@ export interface BodyTaker {
   writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
 }
 
-export class ProxiedRequest implements RequestPolicyOwner {
+export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
   /** The first byte of its head has come. */
   startedMs = 0;
   readonly #owner: VisitorOwner;
@@ -162,8 +162,9 @@ export class ProxiedRequest implements RequestPolicyOwner {
     return this.#policy?.maxBody ?? null;
   }
 
-  /** Its visitor takes too long with a body that is held. */
+  /** Its visitor takes too long with a body that is held, or its service does. */
   isOverdue(nowMs: number): boolean {
+    if (this.#body instanceof HeldSource && this.#body.isStalled(nowMs)) return true;
     return this.#policy?.isOverdue(nowMs) ?? false;
   }
 
@@ -200,10 +201,10 @@ export class ProxiedRequest implements RequestPolicyOwner {
     this.#head = policy.head;
     this.#body = held === null ? body : new HeldSource(held);
     const isAsItCame = held === null && notes.length === 0;
-    this.#handler = isAsItCame ? handler : new NotedResponse(handler, notes, () => this.#onRequestDrain(handler));
+    this.#handler = isAsItCame ? handler : new NotedResponse(handler, notes, this);
   }
 
-  #onRequestDrain(visitor: ResponseHandler): void {
+  onRequestDrain(visitor: ResponseHandler): void {
     if (this.#body instanceof HeldSource) this.#passHeld();
     else visitor.onRequestDrain();
   }
@@ -304,6 +305,8 @@ export class ProxiedRequest implements RequestPolicyOwner {
   /** It has become a pair of byte streams, or its answer is out; what still comes of the body goes nowhere. */
   detach(): void {
     this.#upstream = null;
+    // An upgraded connection may live for days: what its service did not take of a held body does not.
+    if (this.#body instanceof HeldSource) this.#body.drop();
     this.#body = null;
   }
 

@@ -100,7 +100,7 @@ export class RequestPolicy implements DecidedRequest {
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent> {
     // There is nothing to wait for.
     if (this.request.bodyLength === 0) return { kind: 'body-held', body: EMPTY };
-    const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now());
+    const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now(), this.about.owner);
     this.#held = held;
     this.#asked.holder.hold(held);
     return held.done;
@@ -132,18 +132,25 @@ export class RequestPolicy implements DecidedRequest {
 
   #tell(outcome: Answer, response: OwnResponse): void {
     const { routed, head } = this.#asked;
-    this.#owner.onAnswered(routed.route, head, this.#capturedOf(outcome), response);
+    this.#owner.onAnswered(routed.route, head, this.#capturedOf(outcome, null), response);
   }
 
   // ---- what passes ----
 
   /** As its service gets it. */
   get head(): RequestHead {
-    const { head } = this.#asked;
+    const changes = this.#changes;
+    return changes === null ? this.visitorsHead : changedHead(this.visitorsHead, changes);
+  }
+
+  get visitorsHead(): RequestHead {
+    return this.#asked.head;
+  }
+
+  get #changes(): RequestChanges | null {
     const changes = this.#pass?.changes ?? null;
     // The edge has asked for the body itself: the service gets it whole.
-    if (this.#held !== null && head.expectContinue) return changedHead(head, withoutExpect(changes));
-    return changes === null ? head : changedHead(head, changes);
+    return this.#held !== null && this.#asked.head.expectContinue ? withoutExpect(changes) : changes;
   }
 
   /** By the name that the client's own table has; null: the tunnel's own. */
@@ -167,7 +174,7 @@ export class RequestPolicy implements DecidedRequest {
 
   /** null: nothing of it is kept. */
   get captured(): CapturedRules | null {
-    return this.#pass === null ? null : this.#capturedOf(this.#pass);
+    return this.#pass === null ? null : this.#capturedOf(this.#pass, this.#changes);
   }
 
   /** Paths of the edge itself: what is asked there is nobody's to look at. */
@@ -181,20 +188,13 @@ export class RequestPolicy implements DecidedRequest {
     return noted(response, this.notes);
   }
 
-  #capturedOf(outcome: PolicyOutcome): CapturedRules {
-    const { matched, identity } = outcome;
-    const { path } = this.request;
+  #capturedOf(outcome: PolicyOutcome, changes: RequestChanges | null): CapturedRules {
     const policy = {
       answered_by: outcome.kind === 'answer' && outcome.rule !== null ? shownRule(outcome.rule) : null,
-      matched: matched.filter(({ list }) => list === 'tunnel').map(({ index }) => index),
-      user: identity?.user ?? null,
+      matched: shownIndexes(outcome.matched),
+      user: outcome.identity?.user ?? null,
     };
-    const { operator, tunnel } = this.#asked.inForce.lists;
-    return {
-      policy,
-      askedPath: path,
-      secretFields: [...(operator?.tokenHeaders ?? []), ...(tunnel?.tokenHeaders ?? [])],
-    };
+    return { policy, askedPath: this.request.path, secretFields: tokenHeadersOf(this.#asked.inForce), changes };
   }
 
   // ---- the end ----
@@ -225,6 +225,29 @@ const noted = (response: OwnResponse, notes: readonly ResponseNote[]): OwnRespon
 /** 0 stands for those of the operator, which are nobody else's to look at. */
 const shownRule = ({ list, index, name, action }: RuleRef): { index: number; name: string | null; action: string } =>
   list === 'operator' ? { index: 0, name: null, action } : { index, name, action };
+
+/** Those of the tunnel, in an array of just that length: as many are kept as there are captures. */
+const shownIndexes = (matched: readonly RuleRef[]): number[] => {
+  let count = 0;
+  for (const { list } of matched) if (list === 'tunnel') count += 1;
+  const indexes = new Array<number>(count);
+  let at = 0;
+  for (const { list, index } of matched) {
+    if (list !== 'tunnel') continue;
+    indexes[at] = index;
+    at += 1;
+  }
+  return indexes;
+};
+
+const NO_NAMES: readonly string[] = [];
+
+const tokenHeadersOf = ({ lists: { operator, tunnel } }: PolicyInForce): readonly string[] => {
+  const operators = operator?.tokenHeaders ?? NO_NAMES;
+  const tunnels = tunnel?.tokenHeaders ?? NO_NAMES;
+  if (operators.length === 0) return tunnels;
+  return tunnels.length === 0 ? operators : [...operators, ...tunnels];
+};
 
 const NO_CHANGES: RequestChanges = {
   path: null,

@@ -50,6 +50,8 @@ export interface ClientIngress {
 export interface PassedBy {
   /** A path of the edge itself: nobody looks at it. */
   readonly isOfLogin: boolean;
+  /** As it came; what they changed of it is among the captured. */
+  readonly visitorsHead: RequestHead;
   readonly captured: CapturedRules | null;
   readonly serviceName: string | null;
 }

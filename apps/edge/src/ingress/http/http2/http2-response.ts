@@ -1,6 +1,6 @@
 // The answer to one request of an HTTP/2 visitor, as it is written: the service's, or one of our own.
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { type HeaderField, hasNoBody, type ResponseHead } from '@tunnel/core';
+import { type HeaderField, hasNoBody, type OwnResponse, type ResponseHead } from '@tunnel/core';
 import { type Guarded, guard } from '@tunnel/mux';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import { ownFieldsOf, responseFieldsOf, trailerFieldsOf } from '../../../upstream/h2c/http2-fields.ts';
@@ -92,7 +92,7 @@ export class Http2Response {
     const response = renderAnswer(answer, accept, notes);
     this.#begin(response.status);
     const body = hasNoBody(response.status) ? '' : response.body;
-    this.#outbound.add(this.#share, OWN_HEAD_BYTES + body.length);
+    this.#outbound.add(this.#share, headBytesOf(response) + body.length);
     if (!this.#isWritable()) return false;
     this.#writtenBytes += body.length;
     this.#stream.respond(ownFieldsOf(response), { endStream: body === '', ...NO_DATE });
@@ -163,8 +163,12 @@ export class Http2Response {
 
 /** What a field costs beside its text (RFC 9113, 6.5.2). */
 const FIELD_BYTES = 32;
-/** The head of an answer of our own. */
+/** What a head of our own costs beside its fields. */
 const OWN_HEAD_BYTES = 512;
+
+/** Rules may give an answer of our own as many fields as a service has. */
+const headBytesOf = ({ headers }: OwnResponse): number =>
+  headers.reduce((sum, [name, value]) => sum + name.length + value.length + FIELD_BYTES, OWN_HEAD_BYTES);
 
 /** The service's own Date, or none; node's types know the option only elsewhere. */
 const NO_DATE = { sendDate: false } as object;

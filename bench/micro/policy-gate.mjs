@@ -1,0 +1,68 @@
+// Policies at the edge: a request through the gate and its driver, with limits that are counted and passwords that are known.
+import { compilePolicy, parseRequestHead, policyHash } from '@tunnel/core';
+import { Secret, systemClock } from '@tunnel/runtime';
+import { hashPassword } from '../../apps/edge/src/policy/password-hash.ts';
+import { NODE_DIGESTS } from '../../apps/edge/src/policy/node-digests.ts';
+import { PolicyDriver } from '../../apps/edge/src/policy/policy-driver.ts';
+import { PolicyGate } from '../../apps/edge/src/policy/policy-gate.ts';
+import { VisitAbout } from '../../apps/edge/src/policy/visit-about.ts';
+import { TEN_RULES } from './policy-rules.mjs';
+
+const PASSWORD = 'a password of the bench';
+
+const driver = new PolicyDriver({
+  clock: { ...systemClock, setInterval: () => ({ cancel() {} }) },
+  loginSecrets: [new Secret('k'.repeat(43))],
+  providers: new Map(),
+  operatorPolicy: null,
+  allowPrivate: false,
+  edgeUrl: () => 'https://edge.example.com',
+});
+const gate = new PolicyGate({ operator: null, driver, now: () => Date.now() });
+
+const routeWith = (rules) => {
+  const policy = { login: null, rules };
+  const compiled = compilePolicy(policy, NODE_DIGESTS);
+  const hash = policyHash(policy, [], NODE_DIGESTS.sha256Hex);
+  const current = { compiled, revision: 0, hash, services: [], counts: { matched: [], answered: [] } };
+  return { tunnelId: 'tun_1', owner: { kind: 'operator' }, publicUrl: 'http://web.localhost', policy: { current } };
+};
+
+/** As the ingress asks, for one request after the other. */
+const deciding = (route, ...lines) => {
+  const { method, path, headers, host, authority } = parseRequestHead(
+    `GET /0/128 HTTP/1.1\r\nHost: web.localhost\r\n${lines.map((line) => `${line}\r\n`).join('')}\r\n`,
+  );
+  const request = {
+    ...{ method, path, headers, host, authority, scheme: 'http', address: '127.0.0.1' },
+    ...{ isUpgrade: false, bodyLength: 0, requestId: 'req_1' },
+  };
+  const asked = {
+    request,
+    about: new VisitAbout(route, route.policy.current, request),
+    get signal() {
+      return new AbortController().signal;
+    },
+  };
+  return () => gate.decide(gate.inForceAt(route), asked);
+};
+
+// A loop is faster than the limit of any policy.
+const unlimited = { rate_limit: { requests: 1e9, per_secs: 1, burst: 1e9, by: 'address' } };
+const ten = deciding(routeWith(TEN_RULES.map((rule) => ('rate_limit' in rule ? unlimited : rule))));
+const known = deciding(
+  routeWith([
+    { auth: { token_header: 'x-tunnel-token', basic: { realm: 'tunnel', users: { ann: hashPassword(PASSWORD) } } } },
+  ]),
+  `Authorization: Basic ${Buffer.from(`ann:${PASSWORD}`).toString('base64')}`,
+);
+await known();
+
+const passing = (decide) => (times) => {
+  for (let done = 0; done < times; done++) if (decide().kind !== 'pass') throw new Error('it was not let in');
+};
+
+export const policyGate = [
+  { name: 'policy: the gate, ten rules', run: passing(ten) },
+  { name: 'policy: the gate, a password that is known', run: passing(known) },
+];
