@@ -1,8 +1,8 @@
 // Policies at the edge: a request through the gate and its driver, with limits that are counted and passwords that are known.
 import { compilePolicy, parseRequestHead, policyHash } from '@tunnel/core';
 import { Secret, systemClock } from '@tunnel/runtime';
-import { hashPassword } from '../../apps/edge/src/policy/password-hash.ts';
 import { NODE_DIGESTS } from '../../apps/edge/src/policy/node-digests.ts';
+import { hashPassword } from '../../apps/edge/src/policy/password-hash.ts';
 import { PolicyDriver } from '../../apps/edge/src/policy/policy-driver.ts';
 import { PolicyGate } from '../../apps/edge/src/policy/policy-gate.ts';
 import { VisitAbout } from '../../apps/edge/src/policy/visit-about.ts';

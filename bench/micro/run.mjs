@@ -9,9 +9,15 @@ import { policyMatch } from './policy-match.mjs';
 import { policyRules } from './policy-rules.mjs';
 
 const words = process.argv.slice(2);
-const chosen = [...frameParser, ...carrierWriter, ...http1, ...groupPick, ...policyMatch, ...policyRules, ...policyGate].filter(
-  ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
-);
+const chosen = [
+  ...frameParser,
+  ...carrierWriter,
+  ...http1,
+  ...groupPick,
+  ...policyMatch,
+  ...policyRules,
+  ...policyGate,
+].filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
 
 console.log(`node ${process.version}`);
 console.log(

@@ -5,7 +5,19 @@ import { MadeFields } from './made-fields.ts';
 
 it('a field is what a new one would be, whichever came before it', () => {
   const fields = new MadeFields(roleOf);
-  const text = fc.constantFrom('a', 'B', 'x-a', 'X-A', 'host', 'x-real-ip', 'X-Forwarded-For', ' 1 ', '', 'v'.repeat(128), 'v'.repeat(129));
+  const text = fc.constantFrom(
+    'a',
+    'B',
+    'x-a',
+    'X-A',
+    'host',
+    'x-real-ip',
+    'X-Forwarded-For',
+    ' 1 ',
+    '',
+    'v'.repeat(128),
+    'v'.repeat(129),
+  );
   fc.assert(
     fc.property(fc.array(fc.tuple(text, text), { maxLength: 20 }), (pairs) => {
       for (const [name, value] of pairs) {
