@@ -113,7 +113,11 @@ const PAGE_LIST = String.raw`
     }
     return facts;
   };
+  /** The same buttons as long as they do the same: one that is pressed, or says that it copied, outlives the news of its request. */
   const actionsOf = (request) => {
+    const does = JSON.stringify([request.id, request.replay_problem, request.curl]);
+    const present = detail.querySelector('.actions');
+    if (present && present.does === does) return present;
     const isRefused = request.replay_problem !== null;
     const again = button('replay', 'Replay', () => replayNow(request.id));
     again.title = 'Resend to your local service';
@@ -121,6 +125,7 @@ const PAGE_LIST = String.raw`
     const edit = button('', 'Edit and replay', () => editor.open(request, replay));
     edit.disabled = isRefused;
     const actions = make('div', 'actions');
+    actions.does = does;
     actions.append(again, edit, copyButton(request.curl, 'Copy as cURL', 'curl'));
     return actions;
   };
@@ -137,11 +142,16 @@ const PAGE_LIST = String.raw`
     const note = make('p', 'note', request.replay_problem === null ? '' : "You can't replay this: " + request.replay_problem + '.');
     note.id = 'note';
     note.setAttribute('role', 'status');
-    const parts = [said, heading, factsOf(request), actionsOf(request), note, side('Request', request.request)];
-    if (request.response !== null) parts.push(side('Response', request.response));
-    else parts.push(make('p', 'note', request.state === 'running' ? 'No response yet.' : 'No response: the connection ended first.'));
+    const below = [note, side('Request', request.request)];
+    if (request.response !== null) below.push(side('Response', request.response));
+    else below.push(make('p', 'note', request.state === 'running' ? 'No response yet.' : 'No response: the connection ended first.'));
     if (request.state === 'aborted' && request.response !== null) note.textContent = 'The visitor left early, or the response was cut off.';
-    detail.replaceChildren(...parts);
+    const actions = actionsOf(request);
+    // What stays is never taken out: a button that leaves the page between press and release is not clicked.
+    for (const part of [...detail.childNodes]) if (part !== actions) part.remove();
+    if (actions.parentNode === null) detail.append(actions);
+    actions.before(said, heading, factsOf(request));
+    actions.after(...below);
     detail.scrollTop = scroll;
     if (hadFocus) detail.querySelector('.replay').focus({ preventScroll: true });
     // After it is in the page: what appears in it is read out.
