@@ -17,6 +17,8 @@ export interface ByteReader extends Guarded {
    * without it, it copies what it cannot place at once. false: stop, and wait for resume().
    */
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
+  /** It resumes when all that it kept has left, never before, and nobody takes its place: the memory is used again. */
+  readonly isFreeOnResume?: boolean;
   /** What was written has left: writing may go on, and borrowed memory is free again. */
   onDrain(): void;
   /** The other side has finished sending; the own direction stays open. */

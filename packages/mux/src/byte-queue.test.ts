@@ -1,7 +1,7 @@
 // The queue gives back what it was given, in order, however it was cut.
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { ByteQueue } from './byte-queue.ts';
+import { ByteQueue, giveBackBlock, type QueueBlock } from './byte-queue.ts';
 
 it('keeps order and length over any pushes and shifts', () => {
   const piece = fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.integer({ min: 1, max: 100_000 }));
@@ -34,4 +34,23 @@ it('packs one-byte pieces densely', () => {
     blocks += 1;
   }
   expect(blocks).toBeLessThan(10);
+});
+
+it('blocks that were given back are used again, and hold what was pushed then and nothing else', () => {
+  const filled = (value: number) => Buffer.alloc(150_000, value);
+  const rounds = (count: number) =>
+    Array.from({ length: count }, (_, round) => {
+      const queue = new ByteQueue();
+      queue.push(filled(round), 0, 150_000);
+      const blocks: QueueBlock[] = [];
+      for (let block = queue.shiftBlock(); block !== undefined; block = queue.shiftBlock()) blocks.push(block);
+      expect(queue.length).toBe(0);
+      const bytes = Buffer.concat(blocks.map(({ bytes, start, end }) => bytes.subarray(start, end)));
+      expect(bytes.equals(filled(round))).toBe(true);
+      for (const block of blocks) giveBackBlock(block);
+      return blocks.map(({ bytes }) => bytes);
+    });
+  const used = new Set(rounds(20).flat());
+  // Two large ones and the rest of each round; the large ones are the same all along.
+  expect(used.size).toBeLessThan(20 + 4);
 });

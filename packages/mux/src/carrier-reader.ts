@@ -32,7 +32,7 @@ export class CarrierReader implements StaticReader {
   /** [start, fill) of the block has come and was not handed on. */
   #start = 0;
   #fill = 0;
-  /** Someone keeps a reference into the block: it is replaced before it would be written again. */
+  /** Someone unknown keeps a reference into the block. As when it is pinned, it is replaced before it would be written again; and it is not used again. */
   #held = false;
   #scheduled = false;
   #wantsBlock = false;
@@ -157,7 +157,13 @@ export class CarrierReader implements StaticReader {
     const to = this.#fill;
     if (block === null || from === to) return 0;
     this.#start = to;
-    if (this.#hand(block.view, from, to, true)) this.#held = true;
+    const before = readBuffers.handing;
+    readBuffers.handing = block;
+    try {
+      if (this.#hand(block.view, from, to, true)) this.#held = true;
+    } finally {
+      readBuffers.handing = before;
+    }
     return to - from;
   }
 
@@ -168,8 +174,8 @@ export class CarrierReader implements StaticReader {
     this.#wantsBlock = this.#quietTurns < QUIET_TURNS;
     this.#start = 0;
     this.#fill = 0;
-    if (!this.#held || this.#block === null) return;
-    readBuffers.giveBack(this.#block, false);
+    if (this.#block === null || (!this.#held && this.#block.pins === 0)) return;
+    readBuffers.giveBack(this.#block, !this.#held);
     this.#held = false;
     this.#block = this.#wantsBlock && !this.#finished ? readBuffers.borrow() : null;
   }

@@ -25,8 +25,9 @@ import { FrameSender } from './frame-sender.ts';
 import type { FramedStream } from './framed-stream.ts';
 import type { ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
-import { MuxStream, type OpenAnswer, type StreamConnection } from './mux-stream.ts';
+import { MuxStream, type OpenAnswer } from './mux-stream.ts';
 import { smallMessages } from './read-turn.ts';
+import type { StreamConnection } from './stream-connection.ts';
 import { StreamTable } from './stream-table.ts';
 
 export interface FramedConnectionOwner {

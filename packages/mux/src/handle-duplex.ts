@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import type { StreamReason } from '@tunnel/protocol';
 import type { SocketEnd, SocketHolder } from './byte-duplex.ts';
-import { ByteQueue } from './byte-queue.ts';
+import { ByteQueue, giveBackBlock, type QueueBlock } from './byte-queue.ts';
 import { abandonOrDestroy } from './guard.ts';
 import { NamedHandle } from './named-handle.ts';
 import {
@@ -34,6 +34,8 @@ export class HandleDuplex extends NamedHandle implements SocketEnd {
   /** Set while the kernel has not taken all: later writes queue here, in order. */
   #isWaiting = false;
   #queue: ByteQueue | null = null;
+  /** Of the queue, while the kernel has not taken all of it. */
+  #block: QueueBlock | null = null;
   #endAsked: (() => void) | null = null;
 
   constructor(handle: StreamHandle, node: NodeHandles) {
@@ -190,10 +192,14 @@ export class HandleDuplex extends NamedHandle implements SocketEnd {
   }
 
   #writeOn(): void {
-    const queue = this.#queue;
-    while (queue !== null && queue.length > 0) {
-      const bytes = queue.shift(queue.length);
-      if (!this.#writeNow(bytes, 0, bytes.length, true)) return;
+    if (this.#block !== null) giveBackBlock(this.#block);
+    this.#block = null;
+    for (let block = this.#queue?.shiftBlock(); block !== undefined; block = this.#queue?.shiftBlock()) {
+      if (this.#writeNow(block.bytes, block.start, block.end, true)) giveBackBlock(block);
+      else {
+        this.#block = block;
+        return;
+      }
     }
     this.#isWaiting = false;
     this.#queue = null;
@@ -326,6 +332,8 @@ export class HandleDuplex extends NamedHandle implements SocketEnd {
   #stop(): void {
     this.stopReads();
     this.#queue = null;
+    // Not given back: the kernel may still read it.
+    this.#block = null;
   }
 
   #close(): void {

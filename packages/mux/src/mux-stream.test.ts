@@ -3,7 +3,9 @@ import { rethrow } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import type { ByteReader } from './byte-duplex.ts';
 import { MemoryBudget, ReceiveWindow } from './flow-control.ts';
-import { MuxStream, type StreamConnection } from './mux-stream.ts';
+import { MuxStream } from './mux-stream.ts';
+import { type ReadBlock, readBuffers } from './read-buffers.ts';
+import type { StreamConnection } from './stream-connection.ts';
 
 const WINDOW_BYTES = 1000;
 const REASON = { code: 'cancelled', text: 'not needed any more' } as const;
@@ -67,4 +69,54 @@ it('a reader that follows in the midst of it has the whole credit for itself', (
   isLast = true;
   deliver(stream, WINDOW_BYTES - 400);
   expect(seen).toEqual({ keptReferences: 1, pins: 0, grantedBytes: WINDOW_BYTES });
+});
+
+/** As a carrier does it: a block of the pool is handed on, and left behind when somebody keeps a part of it. */
+const handOn = (stream: MuxStream): ReadBlock => {
+  const block = readBuffers.borrow() as ReadBlock;
+  readBuffers.handing = block;
+  stream.handleData(block.view, 0, 10, true);
+  readBuffers.handing = null;
+  readBuffers.giveBack(block, true);
+  return block;
+};
+
+/** Whether the pool hands it out next: it gives what came last. */
+const isFree = (block: ReadBlock): boolean => {
+  const next = readBuffers.borrow() as ReadBlock;
+  readBuffers.giveBack(next, true);
+  return next === block;
+};
+
+it('memory that a splice keeps is used again when it resumes, and not before', () => {
+  const { stream, seen } = openedStream();
+  stream.read({ ...keeping(() => {}), isFreeOnResume: true });
+  const block = handOn(stream);
+  expect([isFree(block), seen.keptReferences, seen.pins]).toEqual([false, 0, 1]);
+  stream.resume();
+  expect([isFree(block), seen.pins]).toEqual([true, 0]);
+});
+
+it('memory that a splice keeps is never used again when the stream ends first: a socket may still write it', () => {
+  const { stream, seen } = openedStream();
+  stream.read({ ...keeping(() => {}), isFreeOnResume: true });
+  const block = handOn(stream);
+  stream.reset(REASON);
+  stream.resume();
+  expect([isFree(block), seen.pins]).toEqual([false, 0]);
+});
+
+it('a block of which two streams keep a part is free with the second', () => {
+  const both = [openedStream().stream, openedStream().stream];
+  for (const stream of both) stream.read({ ...keeping(() => {}), isFreeOnResume: true });
+  const block = readBuffers.borrow() as ReadBlock;
+  readBuffers.handing = block;
+  for (const stream of both) stream.handleData(block.view, 0, 10, true);
+  readBuffers.handing = null;
+  readBuffers.giveBack(block, true);
+  const free = both.map((stream) => {
+    stream.resume();
+    return isFree(block);
+  });
+  expect(free).toEqual([false, true]);
 });

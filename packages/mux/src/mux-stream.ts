@@ -5,33 +5,12 @@ import { BROKEN, type ByteDuplex, type ByteReader } from './byte-duplex.ts';
 import { ByteQueue } from './byte-queue.ts';
 import type { ReceiveWindow } from './flow-control.ts';
 import type { FramedStream } from './framed-stream.ts';
-import type { Guarded, ReportInternalError } from './guard.ts';
+import type { Guarded } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
+import { type ReadBlock, readBuffers } from './read-buffers.ts';
+import type { StreamConnection } from './stream-connection.ts';
 
 export type StreamState = 'opening' | 'offered' | 'open' | 'closed';
-
-/** What a stream needs of its carrier. */
-export interface StreamConnection {
-  /** It takes no new streams; those it has finish. */
-  readonly retiring: boolean;
-  readonly carrierTag: string;
-  sendOpened(stream: MuxStream): ReceiveWindow;
-  sendRefused(stream: MuxStream, reason: StreamReason): void;
-  sendFin(stream: MuxStream): void;
-  sendReset(stream: MuxStream, reason: StreamReason): void;
-  sendWindow(stream: MuxStream, window: ReceiveWindow): void;
-  /** true: the memory is free again; false: borrowed and in use until carrierReady(). */
-  sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-  /** Whether this much has to wait; the stream is then told by carrierReady(). */
-  mustWait(stream: MuxStream, bytes: number): boolean;
-  /** A read buffer is kept by a slow sink (+1) or free again (-1). */
-  pinned(delta: 1 | -1): void;
-  /** The memory that is being handed out is not free when its reader returns, or nobody knows. */
-  keptReference(): void;
-  forget(stream: MuxStream): void;
-  /** Of a stream that nobody reads yet, or whose reader could not even let go of it. */
-  readonly report: ReportInternalError;
-}
 
 export interface OpenAnswer extends Guarded {
   onOpened(stream: MuxStream): void;
@@ -57,6 +36,8 @@ export class MuxStream implements ByteDuplex, FramedStream {
   /** Handed to a reader that has not drained: not yet consumed. */
   #unconsumedBytes = 0;
   #pinned = false;
+  /** What the reader uses a part of until it resumes. */
+  #pinnedBlock: ReadBlock | null = null;
   #early: ByteQueue | null = null;
   #finReceived = false;
   // --- sending ---
@@ -197,18 +178,16 @@ export class MuxStream implements ByteDuplex, FramedStream {
     this.#unconsumedBytes += end - start;
     const drained = reader?.onData(bytes, start, end, mayBorrow) ?? true;
     if (drained) return this.#consumeAll();
+    const isSame = this.#state !== 'closed' && this.#reader === reader;
+    if (mayBorrow && isSame) this.#pin(reader?.isFreeOnResume === true);
     // Also when the stream has ended meanwhile: what was handed out is still in use.
-    if (mayBorrow) this.#connection.keptReference();
-    if (this.#state === 'closed') return;
+    else if (mayBorrow) this.#connection.keptReference();
     // Who has it now got none of these bytes, and will not say that they are drained.
-    if (this.#reader !== reader) this.resume();
-    else if (mayBorrow) {
-      this.#pinned = true;
-      this.#connection.pinned(1);
-    }
+    if (!isSame && this.#state !== 'closed') this.resume();
   }
 
   resume(): void {
+    if (this.#pinnedBlock !== null) readBuffers.unpin(this.#pinnedBlock);
     this.#unpin();
     this.#consumeAll();
   }
@@ -220,7 +199,15 @@ export class MuxStream implements ByteDuplex, FramedStream {
     if (this.#window.consume(bytes)) this.#connection.sendWindow(this, this.#window);
   }
 
+  #pin(isFreeOnResume: boolean): void {
+    this.#pinned = true;
+    this.#connection.pinned(1);
+    this.#pinnedBlock = isFreeOnResume ? readBuffers.pin() : null;
+    if (this.#pinnedBlock === null) this.#connection.keptReference();
+  }
+
   #unpin(): void {
+    this.#pinnedBlock = null;
     if (!this.#pinned) return;
     this.#pinned = false;
     this.#connection.pinned(-1);

@@ -14,18 +14,24 @@ export interface ReadBlock {
   readonly view: Buffer;
   /** The front of it, for turns that have to be short. */
   readonly shortView: Buffer;
+  /** How many streams let their readers use a part of it until they resume. */
+  pins: number;
+  /** Whoever borrowed it reads into another one by now: it is free with the last pin. */
+  isLeft: boolean;
 }
 
 const blockOf = (size: number): ReadBlock => {
   const whole = Buffer.allocUnsafeSlow(HEAD_ROOM_BYTES + size);
   const view = whole.subarray(HEAD_ROOM_BYTES);
-  return { whole, view, shortView: view.subarray(0, MUX_LIMITS.READ_TURN_SHARED_BYTES) };
+  return { whole, view, shortView: view.subarray(0, MUX_LIMITS.READ_TURN_SHARED_BYTES), pins: 0, isLeft: false };
 };
 
 /** Read into and emptied within one callback, hence one for the whole process. */
 export const SCRATCH: ReadBlock = blockOf(MUX_LIMITS.SOCKET_SCRATCH_BYTES);
 
 class ReadBuffers {
+  /** Whose bytes are being handed on in this very call. */
+  handing: ReadBlock | null = null;
   #free: ReadBlock[] = [];
   #borrowed = 0;
 
@@ -40,10 +46,30 @@ class ReadBuffers {
     return this.#free.pop() ?? blockOf(MUX_LIMITS.SOCKET_BULK_BUFFER_BYTES);
   }
 
-  /** `reusable` is false while a write may still hold a reference: such a block is left to the garbage collector. */
+  /** `reusable` is false while somebody unknown may still hold a reference: such a block is left to the garbage collector. */
   giveBack(block: ReadBlock, reusable: boolean): void {
     this.#borrowed -= 1;
-    if (reusable && this.#free.length < KEPT_FREE) this.#free.push(block);
+    if (!reusable) return;
+    if (block.pins > 0) block.isLeft = true;
+    else this.#keep(block);
+  }
+
+  /** Keeps what is being handed on from being written over. null: it is none of these blocks. */
+  pin(): ReadBlock | null {
+    if (this.handing !== null) this.handing.pins += 1;
+    return this.handing;
+  }
+
+  /** Only when the part is surely not in use any more. A pin that is never taken off leaves its block to the garbage collector. */
+  unpin(block: ReadBlock): void {
+    block.pins -= 1;
+    if (block.pins > 0 || !block.isLeft) return;
+    block.isLeft = false;
+    this.#keep(block);
+  }
+
+  #keep(block: ReadBlock): void {
+    if (this.#free.length < KEPT_FREE) this.#free.push(block);
   }
 }
 

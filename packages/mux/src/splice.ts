@@ -28,6 +28,7 @@ export interface Running {
 
 /** One direction: reads `from`, writes `to`. */
 class Direction implements ByteReader {
+  readonly isFreeOnResume = true;
   bytes = 0;
   ended = false;
   readonly #splice: Splice;
