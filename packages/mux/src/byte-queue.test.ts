@@ -45,8 +45,8 @@ it('blocks that were given back are used again, and hold what was pushed then an
       const blocks: QueueBlock[] = [];
       for (let block = queue.shiftBlock(); block !== undefined; block = queue.shiftBlock()) blocks.push(block);
       expect(queue.length).toBe(0);
-      const bytes = Buffer.concat(blocks.map(({ bytes, start, end }) => bytes.subarray(start, end)));
-      expect(bytes.equals(filled(round))).toBe(true);
+      const joined = Buffer.concat(blocks.map(({ bytes, start, end }) => bytes.subarray(start, end)));
+      expect(joined.equals(filled(round))).toBe(true);
       for (const block of blocks) giveBackBlock(block);
       return blocks.map(({ bytes }) => bytes);
     });
