@@ -1,7 +1,7 @@
 // Visitors and services that misbehave: each gets its answer or its end, the others notice nothing, and memory stays flat.
 import { Agent } from 'node:http';
 import type { Socket } from 'node:net';
-import { deterministicBytes, eventually, startRelay, startTcpServer } from '@tunnel/testkit';
+import { deterministicBytes, eventually, freePort, startRelay, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import {
   askHttp,
@@ -137,9 +137,8 @@ describe.concurrent('a local service', () => {
   it('that is down gives 502 at once, in words for its owner, and is served again when it is back', async ({
     harness,
   }) => {
-    const gone = await startWeb((_, response) => void response.end('back'));
-    await gone.close();
-    const { tunnel, endpoint } = await openHttp(harness, common, gone.port);
+    const port = await freePort();
+    const { tunnel, endpoint } = await openHttp(harness, common, port);
     const since = performance.now();
     const problem = problemOf(await askHttp(endpoint, { headers: JSON_PLEASE }));
     expect(performance.now() - since).toBeLessThan(8000);
@@ -147,7 +146,7 @@ describe.concurrent('a local service', () => {
     expect(problem.error).toContain('connection refused');
     expect(problem.next).toContain('Start the service');
     expect(await tunnel.waitFor('error')).toMatchObject({ code: 'CLIENT_LOCAL_DIAL', fatal: false });
-    harness.use(await startWeb((_, response) => void response.end('back'), gone.port));
+    harness.use(await startWeb((_, response) => void response.end('back'), port));
     expect((await askHttp(endpoint)).text).toBe('back');
   });
 
