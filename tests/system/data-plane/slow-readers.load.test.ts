@@ -39,7 +39,7 @@ const send = (socket: Socket, sender: number): void => {
 const receive = (socket: Socket, sender: number, leavesAt: number): Promise<number> =>
   new Promise((resolve, reject) => {
     let received = 0;
-    let rest = Buffer.alloc(0);
+    let rest: Buffer = Buffer.alloc(0);
     let waits = 0;
     socket.on('error', () => {}).on('close', () => resolve(received));
     socket.on('data', (chunk: Buffer) => {

@@ -7,10 +7,10 @@ import { adoptSocket, type ByteDuplex, connectSocket } from '@tunnel/mux';
 import {
   deterministicBytes,
   eventually,
+  freePort,
   hashOf,
   RecordingReader,
   startEchoServer,
-  startSinkServer,
   startTcpServer,
 } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -192,8 +192,7 @@ describe.concurrent('a tcp tunnel', () => {
   });
 
   it('turns visitors away with a reset while the local service is down, and lives on', async ({ harness }) => {
-    const gone = await startSinkServer();
-    await gone.close();
+    const gone = { port: await freePort() };
     const tunnel = await harness.tcp(stack, gone.port);
     const { assigned_port: port, tunnel_id: id } = await tunnel.ready();
     expect(await fateOf(port)).toBe('ECONNRESET');
