@@ -2,10 +2,22 @@ import { Fault } from '@tunnel/errors';
 import { expect, it } from 'vitest';
 import { compilePolicy } from './compile.ts';
 import { begin, decideConnection, resume } from './evaluate.ts';
-import { DIGESTS, drive, headerOf, LOGIN, NOW, policyOf, requestOf, verdictOf } from './policy.fixture.ts';
+import {
+  authOf,
+  DIGESTS,
+  drive,
+  headerOf,
+  LOGIN,
+  NOW,
+  policyOf,
+  requestOf,
+  sessionOf,
+  verdictOf,
+} from './policy.fixture.ts';
 import type { Policy, Rule } from './policy.ts';
 import { renderPolicyAnswer } from './policy-answers.ts';
 import type { PolicyStep } from './policy-step.ts';
+import { notedOwn } from './response-notes.ts';
 
 const OFFICE = { address: ['10.0.0.0/8'] };
 
@@ -147,6 +159,46 @@ it('what earlier rules noted is done to the answers of later ones', () => {
       { kind: 'error-page', body: 'x' },
     ],
   });
+});
+
+it("what the operator noted is done after a tunnel's, so that no tunnel undoes it", () => {
+  const lists = {
+    operator: policyOf([
+      { response_headers: { set: { 'x-frame-options': 'DENY' } } },
+      { cors: { origins: ['https://a'], credentials: false, max_age_secs: 5 } },
+    ]),
+    tunnel: policyOf([
+      { response_headers: { remove: ['x-frame-options'], set: { 'access-control-allow-origin': '*' } } },
+    ]),
+  };
+  const answering = {
+    ...lists,
+    tunnel: policyOf([...lists.tunnel.rules, { respond: { status: 200, body: '', content_type: 'text/plain' } }]),
+  };
+  for (const both of [lists, answering]) {
+    const { outcome } = drive(both, requestOf({ headers: [['origin', 'https://a']] }));
+    if (outcome.kind === 'need') throw new Error('nothing is waited for');
+    const { headers } = notedOwn({ status: 200, headers: [], body: '' }, outcome.notes);
+    expect(headers).toEqual([
+      ['x-frame-options', 'DENY'],
+      ['access-control-allow-origin', 'https://a'],
+      ['vary', 'Origin'],
+    ]);
+  }
+});
+
+it('what somebody sees by the login is private, whatever a rule behind it removes', () => {
+  const policy = policyOf(
+    [authOf({ login: { anyone: true } }), { response_headers: { remove: ['cache-control'] } }],
+    LOGIN,
+  );
+  const { outcome } = drive(policy, requestOf({ headers: [['cookie', '__Host-tunnel_login=x']] }), () => ({
+    kind: 'cookie-opened',
+    session: sessionOf(),
+  }));
+  if (outcome.kind === 'need') throw new Error('nothing is waited for');
+  const { headers } = notedOwn({ status: 200, headers: [['cache-control', 'public']], body: '' }, outcome.notes);
+  expect(headers).toEqual([['cache-control', 'private']]);
 });
 
 it('a preflight is answered where the rule stands, and other requests carry a note', () => {

@@ -148,8 +148,8 @@ export const headerTest = (dialect: Dialect): z.ZodType<boolean | readonly strin
 
 // ---- headers ----
 
-/** Of the connection and of the message's frame: who changes them changes where a message ends. */
-const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
+/** Of the connection and of the message's frame: who changes them changes where a message ends. And the visitor's address, which the edge writes. */
+const OF_THE_EDGE: ReadonlySet<string> = new Set([
   'host',
   'connection',
   'content-length',
@@ -163,6 +163,7 @@ const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
   'trailer',
   'transfer-encoding',
   'upgrade',
+  'x-real-ip',
 ]);
 
 /** Some services take `_` for `-`. */
@@ -171,13 +172,13 @@ const folded = (name: string): string => name.toLowerCase().replaceAll('_', '-')
 /** Whether rules may set, add or remove it. */
 export const isChangeableHeader = (name: string): boolean => {
   const plain = folded(name);
-  return !OF_THE_CONNECTION.has(plain) && !plain.startsWith('x-forwarded-') && !plain.startsWith('x-tunnel-');
+  return !OF_THE_EDGE.has(plain) && !plain.startsWith('x-forwarded-') && !plain.startsWith('x-tunnel-');
 };
 
 const HEADER_NAME_MAX = 100;
 const HEADER_NAME = 'the name of a header';
 const CHANGEABLE =
-  'the name of a header that rules may change (not Host, framing, hop-by-hop, X-Forwarded-* or X-Tunnel-*)';
+  'the name of a header that rules may change (not Host, framing, hop-by-hop, X-Real-IP, X-Forwarded-* or X-Tunnel-*)';
 
 const isHeaderName = (value: string): boolean => isToken(value) && value.length <= HEADER_NAME_MAX;
 

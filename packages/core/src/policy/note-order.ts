@@ -1,0 +1,21 @@
+// The order in which the notes of both lists are done to an answer. The operator's come last: what a tunnel notes never undoes them.
+import type { ResponseNote } from './policy-step.ts';
+
+export const GUARD_ALONE: readonly ResponseNote[] = [{ kind: 'guard-cookies' }];
+const PRIVATE: readonly ResponseNote[] = [{ kind: 'private' }];
+const NONE: readonly ResponseNote[] = [];
+
+/** `isPrivate`: somebody is in by the login, and whatever the rules remove, no cache keeps it for others. */
+export const orderedNotes = (
+  tunnels: readonly ResponseNote[],
+  operators: readonly ResponseNote[],
+  isGuarded: boolean,
+  isPrivate: boolean,
+): readonly ResponseNote[] => {
+  const first = isGuarded ? GUARD_ALONE : NONE;
+  if (!isPrivate && operators.length === 0) {
+    if (tunnels.length === 0) return first;
+    if (!isGuarded) return tunnels;
+  }
+  return [...first, ...tunnels, ...operators, ...(isPrivate ? PRIVATE : NONE)];
+};
