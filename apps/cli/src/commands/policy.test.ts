@@ -188,6 +188,12 @@ describe('tunnel policy hash', () => {
     expect(tested.code).toBe(0);
   });
 
+  it('refuses what is no UTF-8 text: no browser sends it so', async () => {
+    const { code, out, err } = await type(['hash'], { stdin: piping(Buffer.from([0x70, 0xe4, 0x73, 0x73])) });
+    expect([code, out]).toEqual([2, '']);
+    expect(err).toContain('The password is not UTF-8 text.');
+  });
+
   it('refuses nothing at all', async () => {
     expect(await type(['hash'], { stdin: piping('\n') })).toMatchObject({ code: 2, out: '' });
   });
