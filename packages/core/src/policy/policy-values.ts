@@ -20,11 +20,17 @@ export const table = <S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.
     error: (issue) => {
       if (issue.code !== 'unrecognized_keys') return 'a table';
       const key = String((issue['keys'] as readonly string[])[0]);
-      const near = nearestWord(key, Object.keys(shape));
-      const help = near === undefined ? `known here: ${Object.keys(shape).join(', ')}` : `did you mean \`${near}\`?`;
-      return `unknown key \`${shownKey(key)}\`; ${help}`;
+      return `unknown key \`${shownKey(key)}\`; ${helpFor(key, Object.keys(shape))}`;
     },
   });
+
+const helpFor = (key: string, known: readonly string[]): string => {
+  // `{ token:abc }` is one name to YAML, with the secret in it.
+  const joined = known.find((name) => key.startsWith(`${name}:`));
+  if (joined !== undefined) return `a blank is missing after \`${joined}:\``;
+  const near = nearestWord(key, known);
+  return near === undefined ? `known here: ${known.join(', ')}` : `did you mean \`${near}\`?`;
+};
 
 /** What is no name of anything is not repeated: a line with a secret may have got there. */
 const shownKey = (key: string): string => (/^[\w.-]{1,40}$/.test(key) ? key : '…');
