@@ -8,6 +8,7 @@ import {
   drive,
   headerOf,
   LOGIN,
+  NAVIGATION,
   NOW,
   policyOf,
   requestOf,
@@ -197,6 +198,23 @@ it('what somebody sees by the login is private, whatever a rule behind it remove
   }));
   const { headers } = notedOwn({ status: 200, headers: [['cache-control', 'public']], body: '' }, outcome.notes);
   expect(headers).toEqual([['cache-control', 'private']]);
+});
+
+it('what rules noted is done to the way to the login, but for its cookies and where it leads', () => {
+  const changes = { 'x-frame-options': 'DENY', 'Set-Cookie': 'a=b', location: '/', 'cache-control': 'public' };
+  const policy = policyOf(
+    [{ response_headers: { set: changes, remove: ['set-cookie', 'server'] } }, authOf({ login: { anyone: true } })],
+    LOGIN,
+  );
+  const { outcome } = drive(policy, requestOf({ headers: NAVIGATION }), () => ({
+    kind: 'login-begun',
+    location: 'https://login',
+    setCookies: ['__Host-tunnel_login_0a1b2c3d=x'],
+  }));
+  expect(outcome).toMatchObject({
+    kind: 'answer',
+    notes: [{ kind: 'headers', set: [['x-frame-options', 'DENY']], add: [], remove: ['server'] }],
+  });
 });
 
 it('a preflight is answered where the rule stands, and other requests carry a note', () => {

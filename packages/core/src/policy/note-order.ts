@@ -19,3 +19,18 @@ export const orderedNotes = (
   }
   return [...first, ...tunnels, ...operators, ...(isPrivate ? PRIVATE : NONE)];
 };
+
+/** What an answer of the login is made of. */
+const OF_LOGIN: ReadonlySet<string> = new Set(['cache-control', 'location', 'set-cookie']);
+
+const isFree = (name: string): boolean => !OF_LOGIN.has(name.toLowerCase());
+
+/** For an answer that sets the edge's cookies: they, where it leads and that nobody stores it arrive as they are, whatever rules say. */
+export const besideLogin = (notes: readonly ResponseNote[]): readonly ResponseNote[] =>
+  notes.flatMap((note): ResponseNote[] => {
+    if (note.kind === 'cors') return [note];
+    if (note.kind !== 'headers') return [];
+    const { remove, set, add } = note;
+    const free = ([name]: readonly [string, string]): boolean => isFree(name);
+    return [{ kind: 'headers', remove: remove.filter(isFree), set: set.filter(free), add: add.filter(free) }];
+  });

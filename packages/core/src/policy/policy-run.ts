@@ -9,7 +9,7 @@ import { limiterKeyOf } from './limiter-key.ts';
 import { cookieForService } from './login-cookies.ts';
 import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
 import { isAnswerTo } from './need-events.ts';
-import { GUARD_ALONE, orderedNotes } from './note-order.ts';
+import { besideLogin, GUARD_ALONE, orderedNotes } from './note-order.ts';
 import { RequestReadings } from './path-readings.ts';
 import { type FillRoom, headerPairs, redirectTarget } from './placeholders.ts';
 import { answerOfFault, faultAnswer, isAnswer, redirectAnswer, setsEdgeCookie, TOO_LONG } from './policy-answers.ts';
@@ -354,8 +354,7 @@ export class Run implements PolicyState, SessionHolder, FillRoom {
       kind: 'answer',
       answer,
       rule: rule?.ref ?? null,
-      // An answer that sets the edge's cookies must arrive as it is.
-      notes: setsEdgeCookie(answer) ? notes.filter(({ kind }) => kind === 'cors') : notes,
+      notes: setsEdgeCookie(answer) ? besideLogin(notes) : notes,
       matched: this.#matched ?? NONE,
       identity: this.#identity,
     };
