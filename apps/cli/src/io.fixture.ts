@@ -28,7 +28,7 @@ export interface TestIoOptions {
 /** A person who types this, as fast as it is read. */
 export const typing = (text: string): TextInput => Object.assign(piping(text), { isTTY: true });
 
-export const piping = (text: string): PassThrough => {
+export const piping = (text: string | Buffer): PassThrough => {
   const input = new PassThrough();
   input.end(text);
   return input;

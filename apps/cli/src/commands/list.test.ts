@@ -116,6 +116,24 @@ describe('tunnel requests', () => {
     ]);
   });
 
+  it('says which rule turned a request away', async () => {
+    const by = (index: number) => ({
+      policy: { answered_by: { index, name: null, action: 'deny' }, matched: [], user: null },
+    });
+    platform.captures.set('tun_web', [
+      request('req_3', { status: 403, ...by(2) }),
+      request('req_2', { status: 451, ...by(0) }),
+      request('req_1', { policy: { answered_by: null, matched: [1], user: 'ann' } }),
+    ]);
+    const { out } = await outcome(['requests', 'web']);
+    expect(out.split('\n').map((line) => line.replace(/^.*ms {2}/, ''))).toEqual([
+      'req_1',
+      'req_2 rule of the operator',
+      'req_3 rule 2',
+      '',
+    ]);
+  });
+
   it('is one JSON object a line for programs, with all that was captured', async () => {
     const { out } = await outcome(['requests', 'web', '--json', '-n', '1']);
     expect(JSON.parse(out)).toEqual(request('req_2', { status: 500 }));

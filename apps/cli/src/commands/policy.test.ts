@@ -46,7 +46,7 @@ describe('tunnel policy check', () => {
     const { code, out } = await type(['check', 'cors.yml']);
     expect([code, out]).toEqual([
       0,
-      expect.stringMatching(/^cors\.yml is good: 2 rules\n {2}warning: `cors` stands behind/),
+      expect.stringMatching(/^cors\.yml is good: 2 rules\n {2}warning: rule 2: `cors` stands behind/),
     ]);
   });
 
@@ -186,6 +186,12 @@ describe('tunnel policy hash', () => {
     const header = `Authorization: Basic ${Buffer.from('anna:pass word').toString('base64')}`;
     const tested = await type(['test', 'made.yml', '--request', 'GET /', '--header', header, '--expect', 'pass']);
     expect(tested.code).toBe(0);
+  });
+
+  it('refuses what is no UTF-8 text: no browser sends it so', async () => {
+    const { code, out, err } = await type(['hash'], { stdin: piping(Buffer.from([0x70, 0xe4, 0x73, 0x73])) });
+    expect([code, out]).toEqual([2, '']);
+    expect(err).toContain('The password is not UTF-8 text.');
   });
 
   it('refuses nothing at all', async () => {

@@ -214,9 +214,16 @@ const pipedPassword = async (io: Io): Promise<string> => {
     bytes += Buffer.byteLength(part);
     if (bytes > PASSWORD_MAX_BYTES) throw misuse(`A password has at most ${PASSWORD_MAX_BYTES} bytes.`);
   }
-  return Buffer.concat(parts)
-    .toString('utf8')
-    .replace(/\r?\n$/, '');
+  return textOf(Buffer.concat(parts)).replace(/\r?\n$/, '');
+};
+
+/** Another text than the one that was meant would be hashed, and nobody could log in by it. */
+const textOf = (bytes: Buffer): string => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw misuse('The password is not UTF-8 text.');
+  }
 };
 
 const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

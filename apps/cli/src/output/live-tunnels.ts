@@ -58,7 +58,10 @@ const ID_WIDTH = 24;
 export const capturedLine = (request: CapturedRequest, { width, colours, now }: ListLook): string => {
   const [moment, path] = [momentText(request.at), oneLine(request.path)];
   const method = oneLine(request.method);
+  const rule = request.policy?.answered_by?.index;
   const marks = [
+    // Which rule answered it, so that the service never saw it.
+    ...(rule === undefined ? [] : [rule === 0 ? 'rule of the operator' : `rule ${rule}`]),
     ...(request.aborted ? ['aborted'] : []),
     ...(request.edited === true ? ['edited'] : []),
     ...(request.replay_of === undefined ? [] : ['replay']),

@@ -6,6 +6,8 @@ import {
   filePolicySchema,
   type Policy,
   problemsOfPolicy,
+  problemText,
+  warningsOfPolicy,
   wirePolicySchema,
 } from '@tunnel/core';
 import {
@@ -34,6 +36,9 @@ export const readOperatorPolicy = (file: string): Policy | null => {
   if (problem !== undefined) throw problemAt(source, pathIn(source, problem.path), problem.message);
   return policy;
 };
+
+/** What is allowed in it, and seldom meant. */
+export const operatorWarnings = (policy: Policy): string[] => warningsOfPolicy(policy, ABOUT).map(problemText);
 
 type Table = Readonly<Record<string, unknown>>;
 

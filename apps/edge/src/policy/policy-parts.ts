@@ -1,9 +1,9 @@
 // What `[policy]` of server.toml makes: the operator's rules, and the driver with the operator's providers and secrets.
 import { decidePrivateAlerts, type Policy } from '@tunnel/core';
-import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import type { Clock, ConfigWarning, Logger, ServerConfig } from '@tunnel/runtime';
 import { readOperatorProviders } from './login-providers.ts';
 import { loadLoginSecrets, readLoginSecretFile } from './login-secrets.ts';
-import { readOperatorPolicy } from './operator-policy.ts';
+import { operatorWarnings, readOperatorPolicy } from './operator-policy.ts';
 import { PolicyDriver } from './policy-driver.ts';
 
 export interface PolicyPartsDeps {
@@ -36,11 +36,13 @@ export const createPolicyParts = (
   return { driver, operatorPolicy };
 };
 
-/** For whoever only wants to know whether an edge would start: reads each file and writes none. Throws a ConfigProblem. */
-export const checkPolicyConfig = ({ policy }: ServerConfig): void => {
-  readOperatorPolicy(policy.file);
+/** For whoever only wants to know whether an edge would start: reads each file and writes none. Throws a ConfigProblem; says what is seldom meant. */
+export const checkPolicyConfig = ({ policy }: ServerConfig): ConfigWarning[] => {
+  const rules = readOperatorPolicy(policy.file);
   readOperatorProviders(policy);
   if (policy.login_secret_file !== '') readLoginSecretFile(policy.login_secret_file);
+  const warnings = rules === null ? [] : operatorWarnings(rules);
+  return warnings.map((text) => ({ key: 'policy.file', text: `${policy.file}: ${text}` }));
 };
 
 /** "auto" means what it means for alerts: while everything says that the edge is for this machine only. */

@@ -71,6 +71,16 @@ smtp_url = "smtp://mail.example.com"
     expect(await keysOf({ config, for: 'platform' })).toEqual([]);
   });
 
+  it("tell which of the operator's rules leave tcp and udp tunnels out", async () => {
+    const rules = join(dir, 'rules.yml');
+    writeFileSync(rules, '- deny: true\n  match: { path: /admin }\n- deny: true\n  match: { address: 192.0.2.0/24 }\n');
+    const config = write(`[load_balancing]\nenabled = true\n[policy]\nfile = ${JSON.stringify(rules)}\n`);
+    const text = `${rules}: policy rule 1: \`match.path\` is about requests: tcp and udp tunnels are not held by this rule`;
+    expect((await judgeConfig({ config }, {})).warnings).toEqual([{ key: 'policy.file', text }]);
+    expect(await judgeConfig({ config, strict: true, allow: ['policy.file'] }, {})).toMatchObject({ exitCode: 0 });
+    expect(await keysOf({ config, for: 'platform' })).toEqual([]);
+  });
+
   it('know the defaults of a start without a file', async () => {
     expect(await keysOf({})).toEqual([]);
     expect(await keysOf({ for: 'edge' })).toEqual(['load_balancing.enabled']);

@@ -94,8 +94,8 @@ export const judgeConfig = async (flags: CheckFlags, env: NodeJS.ProcessEnv): Pr
     const { config, parts } = configToCheck(flags, env);
     const { checkPolicyConfig, checkTls } = await import('@tunnel/edge');
     await checkTls(config);
-    if (parts !== 'platform') checkPolicyConfig(config);
-    const warnings = configWarnings(config, parts);
+    const ofRules = parts === 'platform' ? [] : checkPolicyConfig(config);
+    const warnings = [...configWarnings(config, parts), ...ofRules];
     const failing = warnings.filter(({ key }) => flags.allow?.includes(key) !== true);
     const ok = flags.strict !== true || failing.length === 0;
     const text = ok ? `ok: ${flags.config ?? 'built-in defaults'}` : strictText(failing);

@@ -156,6 +156,23 @@ describe('what is wrong is refused in one line that says where, and repeats no s
       `- verify_webhook: { provider: github, secrt: "${PLANTED}" }\n`,
       /unknown key .*did you mean `secret`\?/,
     ],
+    [
+      'a secret that a blank is missing before',
+      `- auth: { tokens: [{ name: ci, token:${PLANTED} }] }\n`,
+      /:1: unknown key `\[0\]\.auth\.tokens\[0\]\."…"`; a blank is missing after `token:`/,
+    ],
+    [
+      'a password where keys are',
+      `- auth: { basic: { anna:${PLANTED} } }\n`,
+      /unknown key .*; known here: realm, users/,
+    ],
+    [
+      'a secret where its variable is',
+      `- auth: { tokens: [{ name: ci, token_env: x${PLANTED} }] }\n`,
+      /got one, which is/,
+    ],
+    ['one rule too many', '- deny: true\n'.repeat(101), /policy\.yml:101: .*at most 100 rules/],
+    ['a number that is none', '- rate_limit: { requests: .inf, per_secs: 1 }\n', /whole number .*, got Infinity/],
     ['a short token', `- auth: { tokens: [{ name: ci, token: "${PLANTED}" }] }\n`, /:1: .*at least|20 to/],
     [
       'a file that is not there',

@@ -103,7 +103,10 @@ export class TunnelPolicy {
   }
 
   warnings(about: PolicyAbout): readonly string[] {
-    return warningsOfPolicy(this.#policy, judgedWith(about)).map(({ message }) => message);
+    // By the number of the rule: where it is only told, nobody has the file at hand.
+    return warningsOfPolicy(this.#policy, judgedWith(about)).map((warning) =>
+      warning.rule === null ? warning.message : problemText(warning).replace(/^policy /, ''),
+    );
   }
 
   /** Two that would be sent as the same are equal in it; says nothing of what is in them. */

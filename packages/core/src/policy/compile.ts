@@ -1,19 +1,11 @@
 // A policy made ready: what can be read, sorted and hashed before a request comes is done here, once for all tunnels with an equal policy.
 import { LoginList, TokenTable } from './authentication.ts';
 import { byteText } from './bytes.ts';
+import { isOfConnections } from './connection-rules.ts';
 import { FieldNames } from './field-names.ts';
 import { NetworkSet } from './network-set.ts';
 import { type RedirectTemplate, redirectTemplateOf, type Template, templateOf } from './placeholders.ts';
-import {
-  type ActionName,
-  type Actions,
-  actionOf,
-  type HeaderChanges,
-  type LoginProvider,
-  type Match,
-  type Policy,
-  type Rule,
-} from './policy.ts';
+import { type Actions, actionOf, type HeaderChanges, type LoginProvider, type Policy, type Rule } from './policy.ts';
 import { respondAnswer } from './policy-answers.ts';
 import type { HeaderPair, PolicyAnswer, PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
 import { type FieldChanges, IDENTITY_FIELDS } from './request-changes.ts';
@@ -102,21 +94,9 @@ const compileRule = (rule: Rule, index: number, list: RuleRef['list'], digests: 
     ref: { list, index, name: rule.name ?? null, action },
     match: rule.match === undefined ? null : compileMatch(rule.match, restricts(action)),
     action: compileAction(rule, digests),
-    isByAddress: CONNECTION_ACTIONS.has(action) && isAddressOnly(rule.match),
+    isByAddress: isOfConnections(rule),
   };
 };
-
-/** What can be decided of a connection before a byte of it was read. */
-const CONNECTION_ACTIONS: ReadonlySet<ActionName> = new Set<ActionName>([
-  'allow',
-  'deny',
-  'allow_addresses',
-  'rate_limit',
-]);
-
-const isAddressOnly = (match: Match | undefined): boolean =>
-  match === undefined ||
-  (match.method === undefined && match.path === undefined && match.header === undefined && isAddressOnly(match.not));
 
 const compileAction = (rule: Rule, digests: PolicyDigests): CompiledAction => {
   if ('allow' in rule) return { kind: 'allow' };

@@ -2,10 +2,23 @@ import { Fault } from '@tunnel/errors';
 import { expect, it } from 'vitest';
 import { compilePolicy } from './compile.ts';
 import { begin, decideConnection, resume } from './evaluate.ts';
-import { DIGESTS, drive, headerOf, LOGIN, NOW, policyOf, requestOf, verdictOf } from './policy.fixture.ts';
+import {
+  authOf,
+  DIGESTS,
+  drive,
+  headerOf,
+  LOGIN,
+  NAVIGATION,
+  NOW,
+  policyOf,
+  requestOf,
+  sessionOf,
+  verdictOf,
+} from './policy.fixture.ts';
 import type { Policy, Rule } from './policy.ts';
 import { renderPolicyAnswer } from './policy-answers.ts';
 import type { PolicyStep } from './policy-step.ts';
+import { notedOwn } from './response-notes.ts';
 
 const OFFICE = { address: ['10.0.0.0/8'] };
 
@@ -146,6 +159,61 @@ it('what earlier rules noted is done to the answers of later ones', () => {
       { kind: 'headers', set: [['x-id', 'req_1']] },
       { kind: 'error-page', body: 'x' },
     ],
+  });
+});
+
+it("what the operator noted is done after a tunnel's, so that no tunnel undoes it", () => {
+  const lists = {
+    operator: policyOf([
+      { response_headers: { set: { 'x-frame-options': 'DENY' } } },
+      { cors: { origins: ['https://a'], credentials: false, max_age_secs: 5 } },
+    ]),
+    tunnel: policyOf([
+      { response_headers: { remove: ['x-frame-options'], set: { 'access-control-allow-origin': '*' } } },
+    ]),
+  };
+  const answering = {
+    ...lists,
+    tunnel: policyOf([...lists.tunnel.rules, { respond: { status: 200, body: '', content_type: 'text/plain' } }]),
+  };
+  for (const both of [lists, answering]) {
+    const { outcome } = drive(both, requestOf({ headers: [['origin', 'https://a']] }));
+    const { headers } = notedOwn({ status: 200, headers: [], body: '' }, outcome.notes);
+    expect(headers).toEqual([
+      ['x-frame-options', 'DENY'],
+      ['access-control-allow-origin', 'https://a'],
+      ['vary', 'Origin'],
+    ]);
+  }
+});
+
+it('what somebody sees by the login is private, whatever a rule behind it removes', () => {
+  const policy = policyOf(
+    [authOf({ login: { anyone: true } }), { response_headers: { remove: ['cache-control'] } }],
+    LOGIN,
+  );
+  const { outcome } = drive(policy, requestOf({ headers: [['cookie', '__Host-tunnel_login=x']] }), () => ({
+    kind: 'cookie-opened',
+    session: sessionOf(),
+  }));
+  const { headers } = notedOwn({ status: 200, headers: [['cache-control', 'public']], body: '' }, outcome.notes);
+  expect(headers).toEqual([['cache-control', 'private']]);
+});
+
+it('what rules noted is done to the way to the login, but for its cookies and where it leads', () => {
+  const changes = { 'x-frame-options': 'DENY', 'Set-Cookie': 'a=b', location: '/', 'cache-control': 'public' };
+  const policy = policyOf(
+    [{ response_headers: { set: changes, remove: ['set-cookie', 'server'] } }, authOf({ login: { anyone: true } })],
+    LOGIN,
+  );
+  const { outcome } = drive(policy, requestOf({ headers: NAVIGATION }), () => ({
+    kind: 'login-begun',
+    location: 'https://login',
+    setCookies: ['__Host-tunnel_login_0a1b2c3d=x'],
+  }));
+  expect(outcome).toMatchObject({
+    kind: 'answer',
+    notes: [{ kind: 'headers', set: [['x-frame-options', 'DENY']], add: [], remove: ['server'] }],
   });
 });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeOnce } from './percent.ts';
+import { decodeOnce, foldCase } from './percent.ts';
 
 describe('percent-encoding', () => {
   it.each([
@@ -41,6 +41,34 @@ describe('percent-encoding', () => {
         expect(decodeOnce(parts.join(''))).not.toMatch(/[/\\]/);
       }),
       { numRuns: 5000 },
+    );
+  });
+});
+
+describe('without case', () => {
+  it.each([
+    ['/Secret', '/\u017fecret'],
+    ['/kelvin', '/\u212aelvin'],
+    ['/straße', '/STRASSE'],
+    ['/ẞ', '/ss'],
+    ['/file', '/\ufb01le'],
+    ['/caf\u00e9', '/CAFE\u0301'],
+    ['/ΟΔΟΣ', '/οδος'],
+    ['/admin', '/ad\u200cmin'],
+    ['/\u1e69', '/s\u0307\u0323'],
+  ])('%s and %s are one', (one, other) => {
+    expect(foldCase(one)).toBe(foldCase(other));
+  });
+
+  it('is done once, and to each part by itself', () => {
+    const text = fc.string({ unit: 'grapheme', maxLength: 8 });
+    fc.assert(
+      fc.property(text, text, (one, other) => {
+        const folded = foldCase(`${one}/${other}`);
+        expect(folded).toBe(`${foldCase(one)}/${foldCase(other)}`);
+        expect(foldCase(folded)).toBe(folded);
+      }),
+      { numRuns: 3000 },
     );
   });
 });

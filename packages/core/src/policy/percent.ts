@@ -65,5 +65,18 @@ export const decodeOnce = (text: string): string => {
   return decoded + text.slice(from);
 };
 
-/** In lower case, each character by itself: a wildcard may stand on either side of it. JavaScript writes a sigma at a word's end otherwise. */
-export const foldCase = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');
+const ASCII = /^[\0-\x7f]*$/;
+
+/** Marks that nobody sees. HFS+ compares names without them. */
+const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
+
+/**
+ * Without case, each character by itself: a wildcard may stand on either side of it. As file systems without case compare names (APFS, HFS+):
+ * `ſ` is `s`, `ß` is `ss`, and `é` is one name however it is composed. By way of upper case, as lower case alone leaves `ſ` and `ß` what they are; and
+ * JavaScript writes a sigma at a word's end otherwise. Compatibility forms (full-width letters) are other names there, too.
+ */
+export const foldCase = (text: string): string => {
+  if (ASCII.test(text)) return text.toLowerCase();
+  const upper = text.normalize('NFD').replace(IGNORED, '').toLowerCase().toUpperCase();
+  return upper.toLowerCase().replaceAll('ς', 'σ').normalize('NFD');
+};

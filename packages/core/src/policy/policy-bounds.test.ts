@@ -18,7 +18,7 @@ describe('bounds of a policy', () => {
     const most = CORE_LIMITS.POLICY_RULES_MAX;
     expect(refusalOf({ rules: Array.from({ length: most }, () => ({ deny: 403 })) })).toBeNull();
     expect(refusalOf({ rules: Array.from({ length: most + 1 }, () => ({ deny: 403 })) })).toBe(
-      'policy: `rules` must be at most 100 rules',
+      'policy rule 101: it must be left out: a policy has at most 100 rules',
     );
     const bytes = CORE_LIMITS.POLICY_BODY_MAX_BYTES;
     expect(refusalOf(ofRule({ error_page: { body: '€'.repeat(bytes / 3) } }))).toBeNull();

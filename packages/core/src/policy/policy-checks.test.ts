@@ -94,6 +94,26 @@ describe("the operator's policy", () => {
     ]);
     expect(warningsOfPolicy(policyOf(), about)).toEqual([]);
   });
+
+  it('says which of its rules leave tcp and udp tunnels out, and is silent about those that only change something', () => {
+    const about = { protocol: 'http', services: [], isOperator: true } as const;
+    const policy = policyOf(
+      AUTH,
+      { allow_addresses: ['10.0.0.0/8'] },
+      { match: { not: { path: ['/a'] }, address: ['::1'] }, deny: 403 },
+      { response_headers: { set: { a: 'b' } } },
+      { name: 'small', max_body: 1 },
+      { rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'address' } },
+      { match: { path: ['/x'] }, allow: true },
+    );
+    const rest = 'is about requests: tcp and udp tunnels are not held by this rule';
+    expect(warningsOfPolicy(policy, about).map(problemText)).toEqual([
+      `policy rule 1: \`auth\` ${rest}`,
+      `policy rule 3: \`match.path\` ${rest}`,
+      `policy rule 5 (small): \`max_body\` ${rest}`,
+    ]);
+    expect(warningsFor(policy)).toEqual([]);
+  });
 });
 
 describe('bounds of a whole policy', () => {

@@ -3,10 +3,12 @@
 import { CORE_LIMITS } from '../limits.ts';
 import { shownText } from '../names.ts';
 import { canonicalJson } from './canonical-json.ts';
+import { isConnectionAction, isOfConnections, REQUEST_FIELDS, requestFieldOf } from './connection-rules.ts';
 import { nearestWord } from './nearest-word.ts';
-import { type ActionName, actionOf, type Match, type Policy, type Rule } from './policy.ts';
+import { actionOf, type Match, type Policy, type Rule } from './policy.ts';
 import { type PolicyProblem, problemAt } from './policy-problems.ts';
 import { utf8Length } from './policy-values.ts';
+import { restricts } from './rule-match.ts';
 
 /** The tunnel that a policy is for. */
 export interface PolicyAbout {
@@ -38,11 +40,9 @@ const loginProblems = ({ login }: Policy, { protocol, isOperator }: PolicyAbout,
   return protocol === 'http' ? [] : [refuse(['login'], '`login` is for http tunnels')];
 };
 
-const ON_CONNECTIONS: ReadonlySet<ActionName> = new Set(['allow', 'deny', 'allow_addresses', 'rate_limit']);
-
 const ruleProblems = (policy: Policy, rule: Rule, path: Path, about: PolicyAbout, refuse: Refuse): PolicyProblem[] => {
   const action = actionOf(rule);
-  if (about.protocol !== 'http' && !ON_CONNECTIONS.has(action)) {
+  if (about.protocol !== 'http' && !isConnectionAction(action)) {
     return [refuse([...path, action], `\`${action}\` is for http tunnels`)];
   }
   return [
@@ -56,7 +56,7 @@ const ruleProblems = (policy: Policy, rule: Rule, path: Path, about: PolicyAbout
 /** A connection has an address, and nothing else that could be looked at. */
 const matchProblems = (match: Match | undefined, path: Path, refuse: Refuse): PolicyProblem[] => {
   if (match === undefined) return [];
-  const foreign = (['method', 'path', 'header'] as const).filter((field) => match[field] !== undefined);
+  const foreign = REQUEST_FIELDS.filter((field) => match[field] !== undefined);
   return [
     ...foreign.map((field) => refuse([...path, field], `\`match.${field}\` is for http tunnels`)),
     ...matchProblems(match.not, [...path, 'not'], refuse),
@@ -145,7 +145,17 @@ export const warningsOfPolicy = (policy: Policy, about: PolicyAbout): readonly P
       : []),
     ...(login !== null && !asksForLogin ? [warn(['login'], 'there is a `login`, and no rule asks for it')] : []),
     ...rules.flatMap((rule, index) => ruleWarnings(rules, rule, index, warn)),
+    ...(about.isOperator === true ? rules.flatMap((rule, index) => unheldWarnings(rule, index, warn)) : []),
   ];
+};
+
+/** A tunnel's list is refused for it; the operator's stands before tunnels of all kinds. */
+const unheldWarnings = (rule: Rule, index: number, warn: Refuse): PolicyProblem[] => {
+  const action = actionOf(rule);
+  if (!restricts(action) || isOfConnections(rule)) return [];
+  const field = isConnectionAction(action) ? requestFieldOf(rule.match) : undefined;
+  const what = field === undefined ? `\`${action}\`` : `\`match.${field}\``;
+  return [warn(['rules', index], `${what} is about requests: tcp and udp tunnels are not held by this rule`)];
 };
 
 const ruleWarnings = (rules: readonly Rule[], rule: Rule, index: number, warn: Refuse): PolicyProblem[] => {

@@ -9,6 +9,7 @@ import { limiterKeyOf } from './limiter-key.ts';
 import { cookieForService } from './login-cookies.ts';
 import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
 import { isAnswerTo } from './need-events.ts';
+import { besideLogin, GUARD_ALONE, orderedNotes } from './note-order.ts';
 import { RequestReadings } from './path-readings.ts';
 import { type FillRoom, headerPairs, redirectTarget } from './placeholders.ts';
 import { answerOfFault, faultAnswer, isAnswer, redirectAnswer, setsEdgeCookie, TOO_LONG } from './policy-answers.ts';
@@ -41,9 +42,6 @@ export type OnRule = (rule: RuleRef, matched: boolean, note: string) => void;
 
 const NONE: readonly never[] = [];
 const NO_BYTES = new Uint8Array(0);
-const GUARD: ResponseNote = { kind: 'guard-cookies' };
-const GUARD_ALONE: readonly ResponseNote[] = [GUARD];
-const PRIVATE: ResponseNote = { kind: 'private' };
 
 const UNCHANGED: Pass = { kind: 'pass', changes: null, notes: NONE, matched: NONE, identity: null, heldBody: null };
 const UNCHANGED_GUARDED: Pass = { ...UNCHANGED, notes: GUARD_ALONE };
@@ -75,6 +73,8 @@ export class Run implements PolicyState, SessionHolder, FillRoom {
   #identity: Identity | null = null;
   #draft: ChangeDraft | null = null;
   #notes: ResponseNote[] | null = null;
+  #operatorNotes: readonly ResponseNote[] = NONE;
+  #isPrivate = false;
   #matched: RuleRef[] | null = null;
   #heldBody: Uint8Array | null = null;
 
@@ -128,6 +128,8 @@ export class Run implements PolicyState, SessionHolder, FillRoom {
 
   #enterTunnel(): void {
     const { tunnel } = this.#lists;
+    this.#operatorNotes = this.#notes ?? NONE;
+    this.#notes = null;
     this.#isTunnels = true;
     this.#list = tunnel;
     this.#at = 0;
@@ -238,7 +240,7 @@ export class Run implements PolicyState, SessionHolder, FillRoom {
     this.#identity = step.identity;
     // What was used is not the service's business; a JWT is, as services read it.
     if (step.identity.method === 'basic') this.#change().removeVisitors('authorization');
-    if (step.identity.method === 'login') this.#note(PRIVATE);
+    if (step.identity.method === 'login') this.#isPrivate = true;
     return this.#goOn(rule, `${step.identity.user} by ${step.identity.method}`);
   }
 
@@ -312,7 +314,7 @@ export class Run implements PolicyState, SessionHolder, FillRoom {
 
   #note(note: ResponseNote): void {
     this.#notes ??= [];
-    if (note !== PRIVATE || !this.#notes.includes(PRIVATE)) this.#notes.push(note);
+    this.#notes.push(note);
   }
 
   #goOn(rule: CompiledRule, note: string): 'next' {
@@ -347,13 +349,12 @@ export class Run implements PolicyState, SessionHolder, FillRoom {
       const status = answer.kind === 'fault' ? answer.status : answer.response.status;
       this.#onRule?.(rule.ref, true, `answers ${status}`);
     }
-    const notes = this.#notes ?? NONE;
+    const notes = this.#allNotes(false);
     return {
       kind: 'answer',
       answer,
       rule: rule?.ref ?? null,
-      // An answer that sets the edge's cookies must arrive as it is.
-      notes: setsEdgeCookie(answer) ? notes.filter(({ kind }) => kind === 'cors') : notes,
+      notes: setsEdgeCookie(answer) ? besideLogin(notes) : notes,
       matched: this.#matched ?? NONE,
       identity: this.#identity,
     };
@@ -374,16 +375,15 @@ export class Run implements PolicyState, SessionHolder, FillRoom {
     return {
       kind: 'pass',
       changes,
-      notes: this.#notesOfPass(hasLogin),
+      notes: this.#allNotes(hasLogin),
       matched: this.#matched ?? NONE,
       identity: this.#identity,
       heldBody: this.#heldBody,
     };
   }
 
-  #notesOfPass(hasLogin: boolean): readonly ResponseNote[] {
-    if (!hasLogin) return this.#notes ?? NONE;
-    return this.#notes === null ? GUARD_ALONE : [GUARD, ...this.#notes];
+  #allNotes(isGuarded: boolean): readonly ResponseNote[] {
+    return orderedNotes(this.#notes ?? NONE, this.#operatorNotes, isGuarded, this.#isPrivate);
   }
 
   /** null: it goes on as it came, and no copy of its head is made. */

@@ -267,6 +267,7 @@ describe('a refusal', () => {
   it.each([
     ...['Host', 'content-length', 'Transfer-Encoding', 'Trailer', 'TE', 'Connection', 'Keep-Alive', 'Upgrade'],
     ...['Proxy-Connection', 'Proxy-Authorization', 'Expect', 'X-Forwarded-For', 'x-forwarded-proto', 'X_Forwarded_For'],
+    ...['X-Real-IP', 'x_real_ip'],
     ...['X-Tunnel-User', 'x_tunnel_auth', 'X-Tunnel-Error', ':path', 'a b', ''],
   ])('%j can be neither set nor removed', (name) => {
     for (const action of ['request_headers', 'response_headers']) {
@@ -279,7 +280,7 @@ describe('a refusal', () => {
 
   it('says which header it was', () => {
     expect(refusalOf(ofRule({ request_headers: { set: { 'X-A': 'b', Host: 'a' } } }))).toBe(
-      'policy rule 1: `request_headers.set.Host` must be the name of a header that rules may change (not Host, framing, hop-by-hop, X-Forwarded-* or X-Tunnel-*)',
+      'policy rule 1: `request_headers.set.Host` must be the name of a header that rules may change (not Host, framing, hop-by-hop, X-Real-IP, X-Forwarded-* or X-Tunnel-*)',
     );
   });
 

@@ -50,7 +50,12 @@ const rule = (dialect: Dialect): z.ZodType =>
 
 const rules = (dialect: Dialect): z.ZodType => {
   const max = CORE_LIMITS.POLICY_RULES_MAX;
-  return z.array(rule(dialect), { error: 'a list of rules' }).max(max, { error: `at most ${max} rules` });
+  return z.array(rule(dialect), { error: 'a list of rules' }).superRefine((given, context) => {
+    // At the line of the first that is too many.
+    if (given.length > max) {
+      context.addIssue({ code: 'custom', path: [max], message: `left out: a policy has at most ${max} rules` });
+    }
+  });
 };
 
 // ---- the whole ----

@@ -20,11 +20,17 @@ export const table = <S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.
     error: (issue) => {
       if (issue.code !== 'unrecognized_keys') return 'a table';
       const key = String((issue['keys'] as readonly string[])[0]);
-      const near = nearestWord(key, Object.keys(shape));
-      const help = near === undefined ? `known here: ${Object.keys(shape).join(', ')}` : `did you mean \`${near}\`?`;
-      return `unknown key \`${shownKey(key)}\`; ${help}`;
+      return `unknown key \`${shownKey(key)}\`; ${helpFor(key, Object.keys(shape))}`;
     },
   });
+
+const helpFor = (key: string, known: readonly string[]): string => {
+  // `{ token:abc }` is one name to YAML, with the secret in it.
+  const joined = known.find((name) => key.startsWith(`${name}:`));
+  if (joined !== undefined) return `a blank is missing after \`${joined}:\``;
+  const near = nearestWord(key, known);
+  return near === undefined ? `known here: ${known.join(', ')}` : `did you mean \`${near}\`?`;
+};
 
 /** What is no name of anything is not repeated: a line with a secret may have got there. */
 const shownKey = (key: string): string => (/^[\w.-]{1,40}$/.test(key) ? key : '…');
@@ -148,8 +154,8 @@ export const headerTest = (dialect: Dialect): z.ZodType<boolean | readonly strin
 
 // ---- headers ----
 
-/** Of the connection and of the message's frame: who changes them changes where a message ends. */
-const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
+/** Of the connection and of the message's frame: who changes them changes where a message ends. And the visitor's address, which the edge writes. */
+const OF_THE_EDGE: ReadonlySet<string> = new Set([
   'host',
   'connection',
   'content-length',
@@ -163,6 +169,7 @@ const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
   'trailer',
   'transfer-encoding',
   'upgrade',
+  'x-real-ip',
 ]);
 
 /** Some services take `_` for `-`. */
@@ -171,13 +178,13 @@ const folded = (name: string): string => name.toLowerCase().replaceAll('_', '-')
 /** Whether rules may set, add or remove it. */
 export const isChangeableHeader = (name: string): boolean => {
   const plain = folded(name);
-  return !OF_THE_CONNECTION.has(plain) && !plain.startsWith('x-forwarded-') && !plain.startsWith('x-tunnel-');
+  return !OF_THE_EDGE.has(plain) && !plain.startsWith('x-forwarded-') && !plain.startsWith('x-tunnel-');
 };
 
 const HEADER_NAME_MAX = 100;
 const HEADER_NAME = 'the name of a header';
 const CHANGEABLE =
-  'the name of a header that rules may change (not Host, framing, hop-by-hop, X-Forwarded-* or X-Tunnel-*)';
+  'the name of a header that rules may change (not Host, framing, hop-by-hop, X-Real-IP, X-Forwarded-* or X-Tunnel-*)';
 
 const isHeaderName = (value: string): boolean => isToken(value) && value.length <= HEADER_NAME_MAX;
 

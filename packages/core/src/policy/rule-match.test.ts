@@ -92,6 +92,17 @@ describe('readings of the path', () => {
     expect(matches({ path: ['/%41dmin'] }, true, 'GET /admin')).toBe(true);
   });
 
+  it('a name is what the file system of a Mac takes for it', () => {
+    const secret: Match = { path: ['/secret/**'] };
+    expect([matches(secret, true, 'GET /%C5%BFecret'), matches(secret, false, 'GET /%C5%BFecret')]).toEqual([
+      true,
+      false,
+    ]);
+    const cafe: Match = { path: ['/café'] };
+    expect(matches(cafe, true, 'GET /cafe%CC%81')).toBe(true);
+    expect(matches({ path: ['/public/**'] }, false, 'GET /public/%C5%BF/stra%C3%9Fe')).toBe(true);
+  });
+
   it('`not` is judged for each reading by itself', () => {
     const match: Match = { path: ['/a/**'], not: { path: ['/a/open/**'] } };
     expect(matches(match, true, 'GET /a/x')).toBe(true);

@@ -105,6 +105,11 @@ describe('what guards a tunnel, in a few words', () => {
       ],
       null,
     ],
+    [
+      'login company for some requests, 1 network',
+      [{ match: { path: ['/admin/**'] }, ...LOGIN }, { allow_addresses: ['::1'] }],
+      COMPANY,
+    ],
     ['closed', [{ deny: 403 }], null],
   ])('%s', (words, rules, login) => {
     expect(guardWords({ ...policyOf(...rules), login })).toBe(words);

@@ -153,8 +153,10 @@ export const guardWords = (policy: Policy): string => {
 };
 
 const guardOf = (rule: Rule, login: LoginProvider | null): string[] => {
-  if ('auth' in rule) return [methodWords(rule.auth, login)];
-  if ('allow_addresses' in rule) return [count(rule.allow_addresses.length, 'network')];
+  // One that asks some alone leaves the others open: that is the news here.
+  const whom = rule.match === undefined ? '' : ' for some requests';
+  if ('auth' in rule) return [`${methodWords(rule.auth, login)}${whom}`];
+  if ('allow_addresses' in rule) return [`${count(rule.allow_addresses.length, 'network')}${whom}`];
   if ('verify_webhook' in rule) return [`${rule.verify_webhook.provider} webhooks`];
   if ('rate_limit' in rule) return ['rate limit'];
   if ('deny' in rule) return [rule.match === undefined ? 'closed' : 'some requests denied'];

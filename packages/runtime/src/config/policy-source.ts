@@ -87,7 +87,7 @@ export class PolicySource {
     const [, help = ''] = /^unknown key[^;]*(; .*)$/.exec(message) ?? [];
     return new ConfigProblem('CONFIG_UNKNOWN_KEY', {
       where: this.#where(path),
-      key: this.#origin.key(path),
+      key: this.#origin.key([...path.slice(0, -1), shownKey(path.at(-1))]),
       suggestion: help,
     });
   }
@@ -105,6 +105,9 @@ export class PolicySource {
     return '[policy]';
   }
 }
+
+/** What is no name of anything is not repeated: in `{ token:abc }` it is the token. */
+const shownKey = (key: string | number | undefined): string => (/^[\w.-]{1,40}$/.test(String(key)) ? String(key) : '…');
 
 /** Of alternatives that all fail, what the one has against it that was most likely meant: not one of another kind, and with the fewest faults. */
 const nearestIssues = (issue: z.core.$ZodIssue): z.core.$ZodIssue[] => {

@@ -108,6 +108,7 @@ export const describeValue = (value: unknown, concealed: boolean): string => {
   if (Array.isArray(value)) return describeList(value);
   if (typeof value === 'object') return 'a table';
   if (concealed) return `a ${typeof value}`;
+  if (typeof value === 'number') return String(value);
   if (typeof value !== 'string') return JSON.stringify(value);
   const shown = maskText(value);
   return JSON.stringify(shown.length > MOST_SHOWN_CHARACTERS ? `${shown.slice(0, MOST_SHOWN_CHARACTERS)}…` : shown);

@@ -160,7 +160,8 @@ const readSecret = (source: PolicySource, path: PolicyPath, given: Given): Secre
   if (typeof variable === 'string') {
     const value = source.env[variable] ?? '';
     if (value !== '') return new Secret(value);
-    const got = `${JSON.stringify(variable)}, which is not set`;
+    // Somebody may have put the secret itself there.
+    const got = `${/^[A-Z_][A-Z0-9_]{0,63}$/.test(variable) ? JSON.stringify(variable) : 'one'}, which is not set`;
     throw source.refuse([...path, `${name}_env`], `the name of a variable that holds the ${word}`, got);
   }
   if (typeof file === 'string') {
