@@ -30,6 +30,8 @@ export interface CompiledPolicy {
   readonly tokenHeaders: readonly string[];
   /** Of visitors' fields, with `-` for `_`: none of them reaches the service. */
   readonly guarded: FieldNames;
+  /** Whose passwords are for the edge alone; null: nobody's. */
+  readonly users: ReadonlySet<string> | null;
 }
 
 export interface CompiledRule {
@@ -83,6 +85,7 @@ export const compilePolicy = (
     ...new Set(auths.flatMap((auth) => (auth.tokens === undefined ? [] : [auth.token_header.toLowerCase()]))),
   ];
   const hasAuth = auths.length > 0;
+  const users = auths.flatMap(({ basic }) => (basic === undefined ? [] : Object.keys(basic.users)));
   return {
     policy,
     list,
@@ -93,6 +96,7 @@ export const compilePolicy = (
     guarded: new FieldNames(
       hasAuth ? [...IDENTITY_FIELDS, ...tokenHeaders.map((name) => name.replaceAll('_', '-'))] : [],
     ),
+    users: users.length === 0 ? null : new Set(users),
   };
 };
 

@@ -392,7 +392,7 @@ export class Run implements PolicyState, SessionHolder, FillRoom {
     const { operator, tunnel } = this.#lists;
     const { headers } = this.#request;
     const cookie = cookieForService(headers);
-    const spellings = guardedIn(headers, operator?.guarded, tunnel?.guarded);
+    const spellings = guardedIn(headers, operator, tunnel);
     if (this.#draft === null && cookie === null && spellings.length === 0 && this.#identity === null) return null;
     return this.#change().changes(cookie, spellings, this.#identity);
   }
