@@ -162,6 +162,11 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     return this.#policy?.maxBody ?? null;
   }
 
+  /** Its bytes are counted, or some of its trailers kept back. */
+  get isBodyRead(): boolean {
+    return this.maxBody !== null || (this.#policy?.hidesTrailers ?? false);
+  }
+
   /** Its visitor takes too long with a body that is held, or its service does. */
   isOverdue(nowMs: number): boolean {
     if (this.#body instanceof HeldSource && this.#body.isStalled(nowMs)) return true;
@@ -210,7 +215,7 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
   }
 
   #passHeld(): void {
-    if (this.#body instanceof HeldSource) this.#body.pass((trailers) => this.#upstream?.endBody(trailers));
+    if (this.#body instanceof HeldSource) this.#body.pass((trailers) => this.endBody(trailers));
   }
 
   #send(member: Tunnel): UpstreamRequest {
@@ -283,7 +288,7 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
   }
 
   endBody(trailers: UnsentRequest['trailers']): void {
-    this.#upstream?.endBody(trailers);
+    this.#upstream?.endBody(this.#policy?.trailersOf(trailers) ?? trailers);
   }
 
   /** What came of it must not pass: the fault is the answer, or a cut where one has begun. */
