@@ -313,7 +313,6 @@ class NaiveRun {
   /** What only the edge may say goes from the visitor, and comes from the edge. */
   finish(policies: readonly Policy[]): void {
     const auths = policies.flatMap(({ rules }) => rules.flatMap((rule) => ('auth' in rule ? [rule.auth] : [])));
-    if (auths.length === 0 && policies.every(({ login }) => login === null)) return;
     const guarded = auths.length === 0 ? [] : ['x-tunnel-user', 'x-tunnel-auth'];
     for (const auth of auths) if (auth.tokens !== undefined) guarded.push(auth.token_header);
     this.#drop(({ name, isVisitors }) => isVisitors && guarded.includes(name.replaceAll('_', '-')));

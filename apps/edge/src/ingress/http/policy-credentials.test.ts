@@ -94,8 +94,14 @@ describe.each(VERSIONS)('%s', (version) => {
     expect(stand.raw.at(-1)).toContain(own);
   });
 
-  it('no cookie of the edge reaches the service, in whatever fields and spelling it comes', async () => {
-    const stand = await start([tokens('x-tunnel-token')]);
+  it.each<[string, readonly Rule[] | null]>([
+    ['with an auth', [tokens('x-tunnel-token')]],
+    ['with rules of another kind', [{ request_headers: { set: { 'x-a': '1' } } }]],
+    ['with none that is about it', [{ match: { path: ['/no'] }, deny: 403 }]],
+    ['without rules', null],
+  ])('no cookie of the edge reaches a service %s, in whatever fields and spelling it comes', async (_what, rules) => {
+    const stand = await start(rules ?? []);
+    if (rules === null) stand.policy.current = null;
     const planted = ['__Host-tunnel_login=PLANTED', 'TUNNEL_LOGIN=PLANTED', 'tunnel_login_0a1b2c3d="PLANTED"'];
     for (const [at, cookie] of [planted.join(';'), `a=1;   ${planted.join('  ;')};;b=2`, `${planted[0]}`].entries()) {
       const headers = { 'x-tunnel-token': TOKEN, cookie };

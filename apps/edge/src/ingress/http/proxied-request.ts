@@ -1,6 +1,6 @@
 // One visitor's request on its way: routed, judged by the rules of its route, leased to a member of it, put to that one's service, and to the next
 // member's while nothing has reached a service. Requests of one HTTP/1.1 connection follow each other, so one object serves them all.
-import type { ChunkedForm, OwnResponse, RequestHead } from '@tunnel/core';
+import { type ChunkedForm, type OwnResponse, type RequestHead, withoutEdgeCookies } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -192,7 +192,7 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     const policy = this.#policy;
     this.#failed = null;
     if (policy === null) {
-      this.#head = head;
+      this.#head = withoutEdgeCookies(head);
       this.#handler = handler;
       this.#body = body;
     } else this.#beginBy(policy, handler, body);
