@@ -243,7 +243,7 @@ export { judgePolicy } from './policy/brought-policy.ts';
 // policy: what one may say, in a file and on the wire; its hash; its rules in words
 export { canonicalJson } from './policy/canonical-json.ts';
 // policy: rules at work
-export { changedHead } from './policy/changed-head.ts';
+export { changedHead, withoutEdgeCookies } from './policy/changed-head.ts';
 export { type CompiledPolicy, compilePolicy } from './policy/compile.ts';
 export { begin, decideConnection, resume } from './policy/evaluate.ts';
 export type {

@@ -1,6 +1,7 @@
 // What is said to a provider during a login: where its people sign in, a code for an ID token, and who the token speaks of.
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
+import { decodeJwt } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { EDGE_LIMITS } from '../limits.ts';
 import { type JwtVerifier, SIGNATURE_ALGORITHMS } from './jwt-verifier.ts';
@@ -97,7 +98,26 @@ export class CodeFlow {
     if (claims.azp !== undefined && claims.azp !== provider.clientId) throw away('an ID token for another party');
     if (!needsMore(claims, names) || server.userinfo_endpoint === undefined) return claims;
     const answer = await oauth.userInfoRequest(server, client, tokens.access_token, options);
-    return joined(claims, await oauth.processUserInfoResponse(server, client, claims.sub, answer));
+    const info = isSigned(answer)
+      ? await this.#provenUserInfo(provider, server, await answer.text())
+      : await oauth.processUserInfoResponse(server, client, claims.sub, answer);
+    if (info['sub'] !== claims.sub) throw away('the user info of somebody else');
+    return joined(claims, info);
+  }
+
+  /** Some providers sign it (OpenID Connect Core, 5.3.2): whose it is, and for whom, it need not say; when it does it must be right. */
+  async #provenUserInfo(provider: Provider, server: oauth.AuthorizationServer, token: string): Promise<IdClaims> {
+    const { iss, aud } = decodeJwt(token);
+    const proven = await this.#deps.jwts.verify(token, {
+      provider: provider.ref,
+      keysUrl: server.jwks_uri ?? null,
+      issuer: iss === undefined ? null : server.issuer,
+      audience: aud === undefined ? null : [provider.clientId],
+      algorithms: SIGNATURE_ALGORITHMS,
+      mayBeEndless: true,
+    });
+    if (proven === null) throw away('a signed user info that is not good');
+    return proven;
   }
 
   /** Its signature, too: on the way it may have been in plain text, where private addresses are allowed. */
@@ -144,6 +164,9 @@ export class CodeFlow {
     };
   }
 }
+
+const isSigned = ({ status, headers }: Response): boolean =>
+  status === 200 && /^application\/jwt\b/i.test(headers.get('content-type') ?? '');
 
 /** As the provider says that it takes them; basic unless it says otherwise (OpenID Connect Discovery, 3). */
 const clientAuthOf = (

@@ -20,10 +20,13 @@ export interface WantedToken {
   readonly provider: ProviderRef;
   /** null: as the provider's metadata says. */
   readonly keysUrl: string | null;
-  readonly issuer: string;
-  /** One of them suffices. */
-  readonly audience: readonly string[];
+  /** null: whatever it says. */
+  readonly issuer: string | null;
+  /** One of them suffices; null: it is for whoever has it. */
+  readonly audience: readonly string[] | null;
   readonly algorithms: readonly string[];
+  /** Without an end it is good for ever, which only what was just asked for may be. */
+  readonly mayBeEndless?: boolean | undefined;
 }
 
 /** Keys of caches that hold whole texts stay short: a longer token is known by its digest. */
@@ -55,13 +58,13 @@ export class JwtVerifier {
 
   /** null: not a good one. Rejects with `ProviderAway` when that cannot be known. */
   async verify(token: string, wanted: WantedToken): Promise<JWTPayload | null> {
-    const { provider, issuer, audience, algorithms } = wanted;
+    const { provider, issuer, audience, algorithms, mayBeEndless = false } = wanted;
     const options: JWTVerifyOptions = {
-      issuer,
-      audience: [...audience],
+      ...(issuer !== null && { issuer }),
+      ...(audience !== null && { audience: [...audience] }),
       algorithms: SIGNATURE_ALGORITHMS.filter((algorithm) => algorithms.includes(algorithm)),
       clockTolerance: EDGE_LIMITS.JWT_SKEW_SECS,
-      requiredClaims: ['exp'],
+      requiredClaims: mayBeEndless ? [] : ['exp'],
       currentDate: new Date(this.#clock.now()),
     };
     // A token that could never be good has nobody asked.

@@ -91,6 +91,17 @@ describe('a login', () => {
     expect(await ann.session()).toMatchObject({ claims: { groups: ['staff'] } });
   });
 
+  it.each([{}, { iss: 'the issuer', aud: 'edge' }])('takes a user info that is signed, with %j', async (more) => {
+    provider.metadata = { userinfo_endpoint: `${provider.issuer}/userinfo` };
+    provider.claims = { email: undefined };
+    const iss = 'iss' in more ? { ...more, iss: provider.issuer } : {};
+    provider.userInfo = { sub: 'u1', email: 'ann@example.com', email_verified: true, ...iss };
+    provider.userInfoSigning = 'good';
+    const ann = browser();
+    expect(await ann.finish(provider.signIn(await ann.locationOf()).query)).toMatchObject({ kind: 'login-finished' });
+    expect(await ann.session()).toMatchObject(ANN);
+  });
+
   it('of a public client sends no secret', async () => {
     const { session_secs, trusted_origins } = loginAt(provider);
     const login = { issuer: provider.issuer, client_id: 'edge', scopes: [], session_secs, trusted_origins };
@@ -244,6 +255,26 @@ describe('no login by', () => {
     provider.userInfo = { sub: 'u2', email: 'boss@example.com', email_verified: true };
     const ann = browser();
     expect(await ann.finish(provider.signIn(await ann.locationOf()).query)).toMatchObject(AWAY);
+  });
+
+  it.each([
+    ['of somebody else', 'good', { sub: 'u2' }],
+    ['for another client', 'good', { aud: 'other' }],
+    ['of another issuer', 'good', { iss: 'https://evil.example' }],
+    ['that is over', 'good', { exp: 1 }],
+    ['by a key that nobody published', 'unpublished-key', {}],
+    ['by no key', 'none', {}],
+  ] as const)('a signed user info %s', async (_what, signing, claims) => {
+    provider.metadata = {
+      userinfo_endpoint: `${provider.issuer}/userinfo`,
+      userinfo_signing_alg_values_supported: ['none'],
+    };
+    provider.claims = { email: undefined };
+    provider.userInfo = { sub: 'u1', email: 'boss@example.com', email_verified: true, ...claims };
+    provider.userInfoSigning = signing;
+    const ann = browser();
+    expect(await ann.finish(provider.signIn(await ann.locationOf()).query)).toMatchObject(AWAY);
+    expect(ann.logins).toEqual([]);
   });
 
   it.each(['late', 'huge', 'redirect', 'broken', 'not-json'] as const)(

@@ -44,6 +44,8 @@ export class OddProvider {
   metadata: Record<string, unknown> = {};
   claims: Record<string, unknown> = {};
   userInfo: Record<string, unknown> = {};
+  /** Whether the user info is a JWT, and by what it is signed. */
+  userInfoSigning: 'not' | 'good' | 'unpublished-key' | 'none' = 'not';
   /** Of the ID token. */
   signing: 'good' | 'none' | 'hmac' | 'unpublished-key' = 'good';
   readonly clientId: string;
@@ -112,6 +114,10 @@ export class OddProvider {
     if (odd === 'redirect') return void response.writeHead(302, { location: `${this.issuer}/elsewhere` }).end();
     if (odd === 'broken') return void response.writeHead(500).end('s3cret of the provider');
     if (odd === 'not-json') return void response.writeHead(200, JSON_TYPE).end('<html>');
+    if (endpoint === 'userinfo' && this.userInfoSigning !== 'not') {
+      const signed = await this.#signed(this.userInfo, this.userInfoSigning);
+      return void response.writeHead(200, { 'content-type': 'application/jwt; charset=utf-8' }).end(signed);
+    }
     const [status, answer] = await this.#wordsOf(endpoint, body);
     response.writeHead(status, JSON_TYPE).end(JSON.stringify(answer));
   }
@@ -156,13 +162,19 @@ export class OddProvider {
   async #idToken(nonce: string): Promise<string> {
     const now = Math.floor(this.#now() / 1000);
     const usual = { iss: this.issuer, aud: this.clientId, sub: 'u1', email: 'ann@example.com', email_verified: true };
-    const claims = { ...usual, nonce, iat: now, exp: now + 300, ...this.claims };
-    if (this.signing === 'none') return `${part({ alg: 'none' })}.${part(claims)}.`;
-    if (this.signing === 'hmac') {
+    return this.#signed({ ...usual, nonce, iat: now, exp: now + 300, ...this.claims }, this.signing);
+  }
+
+  async #signed(
+    claims: Record<string, unknown>,
+    signing: 'good' | 'none' | 'hmac' | 'unpublished-key',
+  ): Promise<string> {
+    if (signing === 'none') return `${part({ alg: 'none' })}.${part(claims)}.`;
+    if (signing === 'hmac') {
       const text = `${part({ alg: 'HS256' })}.${part(claims)}`;
       return `${text}.${createHmac('sha256', this.clientSecret).update(text).digest('base64url')}`;
     }
-    if (this.signing === 'unpublished-key') {
+    if (signing === 'unpublished-key') {
       const stranger = await newKey('ES256');
       const kid = this.#keys[0]?.kid ?? '';
       return new SignJWT(claims).setProtectedHeader({ alg: 'ES256', kid }).sign(stranger.privateKey);

@@ -122,7 +122,7 @@ export class ProviderCalls {
     const deadline = this.#clock.monotonic() + EDGE_LIMITS.PROVIDER_CALL_MS;
     const release = await this.#turn(provider);
     try {
-      const timeoutMs = Math.max(1, deadline - this.#clock.monotonic());
+      const timeoutMs = Math.max(1, Math.ceil(deadline - this.#clock.monotonic()));
       const maxBytes = EDGE_LIMITS.PROVIDER_ANSWER_MAX_BYTES;
       const signal = this.#closed.signal;
       const outcome = await this.#fetches[provider.trust](url, { maxBytes, timeoutMs, body, headers, signal });

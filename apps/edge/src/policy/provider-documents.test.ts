@@ -40,15 +40,30 @@ it('all who want the same at once share one call', async () => {
 it('metadata is asked for once an hour, keys every ten minutes', async () => {
   await documents.metadataOf(ref);
   await keys();
-  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS - 1);
+  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS * 0.9 - 1);
   await Promise.all([documents.metadataOf(ref), keys()]);
   expect(provider.asked).toMatchObject({ metadata: 1, keys: 1 });
-  await clock.advance(1);
+  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS * 0.1 + 1);
   await Promise.all([documents.metadataOf(ref), keys()]);
   expect(provider.asked).toMatchObject({ metadata: 1, keys: 2 });
   await clock.advance(EDGE_LIMITS.PROVIDER_METADATA_FRESH_MS);
   await documents.metadataOf(ref);
   expect(provider.asked).toMatchObject({ metadata: 2 });
+});
+
+it('who comes shortly before that waits for nobody, and the next one has the new ones', async () => {
+  const found = await keys();
+  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS * 0.9);
+  provider.odd.keys = 'late';
+  expect(await keys()).toBe(found);
+  await eventually(() => expect(provider.asked.keys).toBe(2));
+  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await eventually(() => expect(calls.results.timeout).toBe(1));
+  delete provider.odd.keys;
+  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS);
+  expect(await keys()).toBe(found);
+  await eventually(async () => expect(await keys()).not.toBe(found));
+  expect(provider.asked.keys).toBe(3);
 });
 
 it('while it is away what it said is good for a day, and no longer; it is asked again every ten seconds', async () => {
@@ -60,9 +75,25 @@ it('while it is away what it said is good for a day, and no longer; it is asked 
   expect(provider.asked.keys).toBe(2);
   await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS);
   expect(await keys()).toBe(found);
+  await eventually(() => expect(calls.results.status).toBe(2));
   expect(provider.asked.keys).toBe(3);
   await clock.advance(EDGE_LIMITS.PROVIDER_STALE_MS);
   await expect(keys()).rejects.toThrow('it answered 500');
+});
+
+it('while it is silent nobody but the first waits for it', async () => {
+  const found = await keys();
+  provider.odd.keys = 'late';
+  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS);
+  const first = keys();
+  await eventually(() => expect(provider.asked.keys).toBe(2));
+  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  expect(await first).toBe(found);
+  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS);
+  // The clock stands still: whoever waited for an answer would wait for ever.
+  expect(await keys()).toBe(found);
+  await eventually(() => expect(provider.asked.keys).toBe(3));
+  expect(await keys()).toBe(found);
 });
 
 it('one of which nothing is known is asked at most once a second', async () => {

@@ -25,6 +25,8 @@ interface DocumentRules<T> {
 }
 
 const NEVER = Number.NEGATIVE_INFINITY;
+/** From this part of its time on a document that is in use is asked for again: the new one is there before anybody has to wait for it. */
+const EARLY = 0.9;
 
 /** Documents of one kind, by provider and URL. */
 class Documents<T> {
@@ -54,9 +56,12 @@ class Documents<T> {
     const key = keyOf(provider, url);
     const kept = this.#kept.get(key, now);
     if (kept === undefined) return this.#fetch(provider, url);
-    const isFresh = now - kept.fetchedAt < this.#rules.freshMs;
-    if (isFresh || now - kept.failedAt < EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS) return kept.value;
-    return this.#fetch(provider, url).catch(() => kept.value);
+    const age = now - kept.fetchedAt;
+    const { freshMs } = this.#rules;
+    if (age < freshMs * EARLY || now - kept.failedAt < EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS) return kept.value;
+    const fetching = this.#fetch(provider, url).catch(() => kept.value);
+    // Nobody waits for one that has failed already: it would be five seconds, again and again.
+    return age < freshMs || kept.failedAt !== NEVER ? kept.value : fetching;
   }
 
   /** Anew, unless it is new already or was just asked for; null: there is nothing newer. */

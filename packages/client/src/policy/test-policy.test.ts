@@ -118,6 +118,15 @@ describe('a user stands for', () => {
     expect(await decide(company, { user: 'eve@other.example' })).toMatchObject({ code: 'POLICY_LOGIN_REFUSED' });
   });
 
+  it('a login with the claims that a rule goes by alone; beside a list of addresses the list decides', async () => {
+    const rulesOf = (login: object): PolicyInput => ({ login: { provider: 'company' }, rules: [{ auth: { login } }] });
+    const claims = { groups: ['staff', 'board'], level: '3' };
+    expect(await decide(rulesOf({ claims }), { user: 'ann@example.com' })).toMatchObject({ outcome: 'pass' });
+    expect((await decide(rulesOf({ claims }))).status).toBe(401);
+    const either = rulesOf({ emails: ['ann@example.com'], claims });
+    expect(await decide(either, { user: 'eve@other.example' })).toMatchObject({ code: 'POLICY_LOGIN_REFUSED' });
+  });
+
   it('nobody, when there is none: a browser is sent to the provider, a program gets 401', async () => {
     expect(await decide(company, { headers: [['Accept', 'text/html']] })).toMatchObject({
       status: 302,

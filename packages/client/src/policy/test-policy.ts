@@ -83,6 +83,8 @@ interface TestedRequest {
   readonly head: RequestHead;
   readonly request: PolicyRequest;
   readonly user: string | null;
+  /** Of that user's login. */
+  readonly claims: Readonly<Record<string, readonly string[]>>;
   readonly body: Uint8Array;
   /** Of a header that the visitor did not send; lower case. */
   readonly madeUp: string | null;
@@ -121,7 +123,19 @@ const testedRequest = (policy: Policy, asked: PolicyTestRequest): TestedRequest 
     bodyLength: body.length,
     requestId: 'req_test',
   };
-  return { head, request, user, body, madeUp: credential?.[0].toLowerCase() ?? null };
+  return { head, request, user, claims: claimsOf(policy), body, madeUp: credential?.[0].toLowerCase() ?? null };
+};
+
+/** What a rule asks for that knows people by their claims alone: an address says nothing of them, so whoever is named has them, as with a JWT. */
+const claimsOf = ({ rules }: Policy): TestedRequest['claims'] => {
+  const claims = new Map<string, readonly string[]>();
+  for (const rule of rules) {
+    const { emails, domains, claims: named } = ('auth' in rule ? rule.auth.login : undefined) ?? {};
+    if (emails !== undefined || domains !== undefined) continue;
+    for (const [name, values] of Object.entries(named ?? {}))
+      claims.set(name, [...(claims.get(name) ?? []), ...values]);
+  }
+  return Object.fromEntries(claims);
 };
 
 /** What a browser after a login would send, or a program with a JWT: by it the rules ask who it is. */
@@ -145,7 +159,8 @@ const decide = async (
 };
 
 /** Each need without a network. */
-const perform = async (need: PolicyNeed, { user, body }: TestedRequest, nowMs: number): Promise<PolicyEvent> => {
+const perform = async (need: PolicyNeed, tested: TestedRequest, nowMs: number): Promise<PolicyEvent> => {
+  const { user, claims, body } = tested;
   switch (need.kind) {
     case 'check-password':
       return {
@@ -154,13 +169,13 @@ const perform = async (need: PolicyNeed, { user, body }: TestedRequest, nowMs: n
       };
     case 'verify-jwt': {
       if (user === null) return { kind: 'jwt-verified', claims: null };
-      const { issuer: iss, audience: aud, claims = {} } = need.auth;
-      return { kind: 'jwt-verified', claims: { ...claims, iss, aud, sub: user } };
+      const { issuer: iss, audience: aud } = need.auth;
+      return { kind: 'jwt-verified', claims: { ...need.auth.claims, iss, aud, sub: user } };
     }
     case 'open-cookie': {
       const expiresAt = nowMs / 1000 + need.login.session_secs;
       const email = user?.includes('@') === true ? user : null;
-      const session = user === null ? null : { sub: user, email, emailVerified: true, claims: {}, expiresAt };
+      const session = user === null ? null : { sub: user, email, emailVerified: true, claims, expiresAt };
       return { kind: 'cookie-opened', session };
     }
     case 'begin-login':

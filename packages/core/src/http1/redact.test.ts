@@ -11,12 +11,12 @@ describe('a captured request shows', () => {
   });
 
   it('no token of the rules, in the usual fields or in those that they name', () => {
-    const names = ['X-Tunnel-Token', 'X-Gitlab-Token', 'X-Ci-Key', 'X-Other'];
+    const names = ['X-Tunnel-Token', 'X-Gitlab-Token', 'X-Ci-Key', 'x_ci_key', 'X_TUNNEL_TOKEN', 'X-Other'];
     const shown = redactFields(
       names.map((name) => ({ name, value: 'v' })),
       ['x-ci-key'],
     );
-    expect(shown.map(({ value }) => value)).toEqual(['[redacted]', '[redacted]', '[redacted]', 'v']);
+    expect(shown.map(({ value }) => value)).toEqual([...Array.from({ length: 5 }, () => '[redacted]'), 'v']);
     expect([isSecretName('state'), isSecretName('estate')]).toEqual([true, false]);
   });
 
@@ -44,12 +44,20 @@ describe('a captured request shows', () => {
     expect(redactUrl(path)).toBe(shown);
   });
 
-  it.each(['token', 'access_token', 'apiKey', 'X-Secret-Y', 'Password', 'passwd', 'code', 'auth-code'])(
-    'nothing of a field named like %s',
-    (name) => {
-      expect(isSecretName(name)).toBe(true);
-    },
-  );
+  it.each([
+    'token',
+    'access_token',
+    'apiKey',
+    'X-Secret-Y',
+    'Password',
+    'passwd',
+    'code',
+    'auth-code',
+    'state',
+    'nonce',
+  ])('nothing of a field named like %s', (name) => {
+    expect(isSecretName(name)).toBe(true);
+  });
 
   it('no secret in a form', () => {
     expect(redactBody('application/x-www-form-urlencoded; charset=utf-8', 'user=a&password=b')).toBe(

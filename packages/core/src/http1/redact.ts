@@ -25,7 +25,7 @@ const URL_FIELDS: ReadonlySet<string> = new Set(['location', 'content-location',
 const SECRET_WORDS = ['token', 'key', 'secret', 'password', 'passwd', 'code'] as const;
 
 /** Whole names: `state` of a sign-in is a secret, `estate` is not. */
-const SECRET_NAMES: ReadonlySet<string> = new Set(['state']);
+const SECRET_NAMES: ReadonlySet<string> = new Set(['state', 'nonce']);
 
 export const isSecretName = (name: string): boolean => {
   const lower = name.toLowerCase();
@@ -36,7 +36,10 @@ export const isSecretName = (name: string): boolean => {
 export const redactFields = (fields: Iterable<ShownField>, others: readonly string[] = []): ShownField[] =>
   Array.from(fields, ({ name, value }) => {
     const lower = name.toLowerCase();
-    if (SECRET_FIELDS.has(lower) || others.includes(lower)) return { name, value: REDACTED };
+    // Some services take `_` for `-`, and so do some who send.
+    const plain = lower.replaceAll('_', '-');
+    const isSame = (other: string): boolean => other.replaceAll('_', '-') === plain;
+    if (SECRET_FIELDS.has(plain) || others.some(isSame)) return { name, value: REDACTED };
     return { name, value: isUrlField(lower) ? redactUrl(value) : value };
   });
 

@@ -49,6 +49,8 @@ export class AuthRun {
   #stage: Stage = 'token';
   /** Somebody whom the provider vouches for, and whom this rule does not name. */
   #refused: LoggedIn | null = null;
+  /** The login cookie would let it in, were it not another site that sends it: only what no browser adds by itself may still do so. */
+  #isCrossOrigin = false;
   /** Whose password is being checked. */
   #user = '';
 
@@ -118,7 +120,7 @@ export class AuthRun {
       if (session === undefined) return this.#openCookie(login);
       if (session !== null && session.expiresAt * 1000 > nowMs) {
         if (!people.fits(session)) this.#refused = session;
-        else if (isCrossOrigin(this.#request, login)) return out(faultAnswer('POLICY_CROSS_ORIGIN'));
+        else if (isCrossOrigin(this.#request, login)) this.#isCrossOrigin = true;
         else return into(userOfSession(session), 'login');
       }
     }
@@ -143,14 +145,16 @@ export class AuthRun {
 
   #tryBasic(): AuthStep | null {
     const { basic } = this.#rule.auth;
-    const given = basic === undefined ? null : basicCredentials(this.#request.headers);
-    if (basic === undefined || given === null) return null;
+    if (basic === undefined || this.#isCrossOrigin) return null;
+    const given = basicCredentials(this.#request.headers);
+    if (given === null) return null;
     this.#user = given.user;
     const hash = Object.hasOwn(basic.users, given.user) ? (basic.users[given.user] ?? null) : null;
     return { kind: 'need', need: { kind: 'check-password', auth: basic, ...given, hash } };
   }
 
   #turnAway(): AuthStep {
+    if (this.#isCrossOrigin) return out(faultAnswer('POLICY_CROSS_ORIGIN'));
     if (this.#refused !== null) {
       return out(faultAnswer('POLICY_LOGIN_REFUSED', { values: { user: userOfSession(this.#refused) } }));
     }

@@ -96,6 +96,33 @@ it.each(['Basic', 'Basic !!!', 'Basic YQ', 'Digest x', 'Basicx YTpi', ''])(
   },
 );
 
+const OPEN: Rule = { match: { path: ['/open/**'] }, allow: true };
+const BEFORE_PASSWORD = [
+  ['a token', { headers: [['x-tunnel-token', TOKEN]] }, 'x-tunnel-user: ci'],
+  ['a login', { headers: [COOKIE] }, 'x-tunnel-user: anna@example.com'],
+  ['a rule that lets everybody through', { path: '/open/x', headers: [] }, ''],
+] as const;
+
+it.each(BEFORE_PASSWORD)('no password of the edge reaches the service where %s came first', (_what, asked, line) => {
+  const policy = policyOf([OPEN, authOf({ ...BASIC, ...TOKENS, ...ANYONE })], LOGIN);
+  const sees = (...fields: readonly HeaderPair[]): string[] => {
+    const whole = { ...asked, headers: [...asked.headers, ...fields] };
+    return seen(drive(policy, requestOf(whole), opens(sessionOf())), whole);
+  };
+  const guessed: readonly HeaderPair[] = [
+    basic('anna:right'),
+    ['AUTHORIZATION', `bAsIc   ${basic('bjørn:x')[1].slice(6)} `],
+    ['authorization', 'Basic YW5uYTpyaWdo*dA=='],
+  ];
+  for (const field of guessed) {
+    expect(sees(field).filter((one) => one.startsWith('authorization'))).toEqual([]);
+    expect(sees(['authorization', 'Bearer own'], field).join()).not.toMatch(/basic/i);
+    if (line !== '') expect(sees(field)).toContain(line);
+  }
+  // Whom the edge does not know is the service's.
+  expect(sees(basic('carl:own'))).toContain(`authorization: ${basic('carl:own')[1]}`);
+});
+
 it('what keeps a password from being checked is the answer', () => {
   const fault = new Fault('POLICY_RATE_LIMITED');
   const driven = ask(BASIC, { headers: [basic('anna:x')] }, () => ({ kind: 'failed', fault, retryAfterSecs: 30 }));
@@ -320,4 +347,22 @@ it('a program with a token is not asked where it comes from', () => {
     headers: [COOKIE, ['x-tunnel-token', TOKEN], ['origin', 'https://evil.example']] as const,
   };
   expect(verdictOf(ask({ ...ANYONE, ...TOKENS }, asked))).toBe('pass');
+});
+
+it('another site’s request is let in by what its page must know, and by nothing that the browser adds', () => {
+  const from = (...more: readonly HeaderPair[]): Asked => ({
+    method: 'POST',
+    headers: [COOKIE, ['origin', 'https://app.example'], ...more],
+  });
+  const meet =
+    (claims: Record<string, unknown> | null): Meet =>
+    (need) =>
+      need.kind === 'verify-jwt' ? { kind: 'jwt-verified', claims } : opens(sessionOf())(need);
+  const auth = { ...ANYONE, ...JWT, ...BASIC };
+  const byJwt = ask(auth, from(['authorization', 'Bearer a.b.c']), meet({ sub: 'robot' }));
+  expect(byJwt.outcome).toMatchObject({ kind: 'pass', identity: { user: 'robot', method: 'jwt' } });
+  expect(verdictOf(ask(auth, from(['authorization', 'Bearer a.b.c']), meet(null)))).toBe('403 POLICY_CROSS_ORIGIN');
+  const byPassword = ask(auth, from(basic('anna:right')), meet(null));
+  expect(verdictOf(byPassword)).toBe('403 POLICY_CROSS_ORIGIN');
+  expect(byPassword.needs.map(({ kind }) => kind)).toEqual(['open-cookie']);
 });

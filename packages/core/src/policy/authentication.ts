@@ -48,14 +48,38 @@ export const basicCredentials = (
   headers: readonly HeaderField[],
 ): { readonly user: string; readonly password: string } | null => {
   const given = credentialsOf(headers, 'basic');
-  const bytes = given === null ? null : base64Bytes(given);
+  return given === null ? null : readBasic(given);
+};
+
+const readBasic = (given: string): { readonly user: string; readonly password: string } | null => {
+  const text = basicText(given);
+  const colon = text?.indexOf(':') ?? -1;
+  if (text === null || colon === -1) return null;
+  return { user: textOfBytes(text.slice(0, colon)), password: textOfBytes(text.slice(colon + 1)) };
+};
+
+/** One character a byte; null: no base64. */
+const basicText = (given: string): string | null => {
+  const bytes = base64Bytes(given);
   if (bytes === null) return null;
   let text = '';
   for (const byte of bytes) text += String.fromCharCode(byte);
-  const colon = text.indexOf(':');
-  if (colon === -1) return null;
-  return { user: textOfBytes(text.slice(0, colon)), password: textOfBytes(text.slice(colon + 1)) };
+  return text;
 };
+
+/**
+ * The field holds a password of the edge: of one of its users, or written so that only a service might read it. Whoever was let in by other
+ * means, or asks for a path that is open, sends it all the same: browsers do so for every path once they know it.
+ */
+export const hasPasswordOf = (field: HeaderField, users: ReadonlySet<string>): boolean => {
+  if (field.nameLength !== AUTHORIZATION.length || field.lower !== AUTHORIZATION) return false;
+  const [, given] = /^basic[\t ]+(.*)$/i.exec(field.value) ?? [];
+  if (given === undefined) return false;
+  const user = readBasic(given)?.user;
+  return user === undefined ? basicText(given) === null : users.has(user);
+};
+
+const AUTHORIZATION = 'authorization';
 
 // ---- claims ----
 

@@ -3,6 +3,7 @@ import { eachListItem } from '../http1/characters.ts';
 import { type HeaderField, linesOf, PartField, roleOf } from '../http1/fields.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import { isOneOf, isOneOfPairs, isSameField } from './field-names.ts';
+import { cookieForService } from './login-cookies.ts';
 import { MadeFields } from './made-fields.ts';
 import type { RequestChanges } from './policy-step.ts';
 
@@ -12,6 +13,19 @@ import type { RequestChanges } from './policy-step.ts';
  */
 export const changedHead = (head: RequestHead, changes: RequestChanges): RequestHead =>
   changesHead(changes) ? new ChangedHead(head, changes.path ?? head.path, changedFields(head, changes)) : head;
+
+/**
+ * For a tunnel without rules: a name may have had others before, or another owner, and browsers go on sending what they were given then. It
+ * would open the name again, should it change back.
+ */
+export const withoutEdgeCookies = (head: RequestHead): RequestHead => {
+  const cookie = cookieForService(head.headers);
+  return cookie === null ? head : changedHead(head, { ...NOTHING, cookie });
+};
+
+const NOTHING: RequestChanges = {
+  ...{ path: null, service: null, remove: [], removeSpellings: [], cookie: null, set: [], add: [], maxBody: null },
+};
 
 /** A class, as a getter of each head's own would give each a shape of its own, and make all that reads it slow. */
 class ChangedHead implements RequestHead {

@@ -22,6 +22,8 @@ export interface CompiledPolicy {
   readonly tokenHeaders: readonly string[];
   /** Of visitors' fields, with `-` for `_`: none of them reaches the service. */
   readonly guarded: FieldNames;
+  /** Whose passwords are for the edge alone; null: nobody's. */
+  readonly users: ReadonlySet<string> | null;
 }
 
 export interface CompiledRule {
@@ -75,6 +77,7 @@ export const compilePolicy = (
     ...new Set(auths.flatMap((auth) => (auth.tokens === undefined ? [] : [auth.token_header.toLowerCase()]))),
   ];
   const hasAuth = auths.length > 0;
+  const users = auths.flatMap(({ basic }) => (basic === undefined ? [] : Object.keys(basic.users)));
   return {
     policy,
     list,
@@ -85,6 +88,7 @@ export const compilePolicy = (
     guarded: new FieldNames(
       hasAuth ? [...IDENTITY_FIELDS, ...tokenHeaders.map((name) => name.replaceAll('_', '-'))] : [],
     ),
+    users: users.length === 0 ? null : new Set(users),
   };
 };
 

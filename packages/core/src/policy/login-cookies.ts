@@ -80,9 +80,15 @@ export const pendingLogins = (headers: readonly HeaderField[], scheme: Scheme): 
   return pending ?? EMPTY;
 };
 
+/** Asked of each request of every tunnel: most have none, and cost a look at the lengths of their names. */
+const mayHaveOurs = (headers: readonly HeaderField[]): boolean => {
+  for (const field of headers) if (isCookieField(field) && mayHave(field.value)) return true;
+  return false;
+};
+
 /** What the service gets of all Cookie fields; '': nothing is left; null: there is none of ours, so all stays as it came. */
 export const cookieForService = (headers: readonly HeaderField[]): string | null => {
-  if (!headers.some((field) => isCookieField(field) && mayHave(field.value))) return null;
+  if (!mayHaveOurs(headers)) return null;
   const kept: string[] = [];
   let isCut = false;
   for (const field of headers) {

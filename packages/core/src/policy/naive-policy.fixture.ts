@@ -153,6 +153,7 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
   const named = auth.tokens?.find(({ sha256 }) => token !== null && token !== '' && facts.sha256Hex(token) === sha256);
   if (named !== undefined) return { user: named.name, method: 'token' };
   let refused = false;
+  let isForeign = false;
   if (auth.login !== undefined && policy.login !== null) {
     const name = request.scheme === 'https' ? '__Host-tunnel_login' : 'tunnel_login';
     const sealed = cookiesIn(request).find(([given, value]) => given === name && value !== '')?.[1];
@@ -162,10 +163,10 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
       const isUnsafe = request.isUpgrade || !['GET', 'HEAD', 'OPTIONS'].includes(request.method);
       const isOwn =
         origin === `${request.scheme}://${request.authority}` || policy.login.trusted_origins.includes(origin ?? '');
-      if (isUnsafe && origin !== null && !isOwn) return '403 POLICY_CROSS_ORIGIN';
-      return { user: session.emailVerified && session.email !== null ? session.email : session.sub, method: 'login' };
-    }
-    refused = session !== null;
+      isForeign = isUnsafe && origin !== null && !isOwn;
+      const user = session.emailVerified && session.email !== null ? session.email : session.sub;
+      if (!isForeign) return { user, method: 'login' };
+    } else refused = session !== null;
   }
   const [given, ...more] = request.headers.filter(({ lower }) => lower === 'authorization');
   const [, scheme = '', credentials = ''] = /^(\S+) (.*)$/.exec(more.length > 0 ? '' : (given?.value ?? '')) ?? [];
@@ -176,10 +177,12 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
       return { user: String(claims['sub']), method: 'jwt' };
     }
   }
-  if (auth.basic !== undefined && scheme.toLowerCase() === 'basic') {
+  // Browsers add passwords by themselves, as they do cookies.
+  if (auth.basic !== undefined && !isForeign && scheme.toLowerCase() === 'basic') {
     const [, user = '', password = ''] = /^([^:]*):(.*)$/s.exec(decode64(credentials) ?? '') ?? [];
     if (Object.hasOwn(auth.basic.users, user) && facts.isRight(user, password)) return { user, method: 'basic' };
   }
+  if (isForeign) return '403 POLICY_CROSS_ORIGIN';
   if (refused) return '403 POLICY_LOGIN_REFUSED';
   return auth.login !== undefined && policy.login !== null && isNavigation(request)
     ? '302'
@@ -310,10 +313,15 @@ class NaiveRun {
   /** What only the edge may say goes from the visitor, and comes from the edge. */
   finish(policies: readonly Policy[]): void {
     const auths = policies.flatMap(({ rules }) => rules.flatMap((rule) => ('auth' in rule ? [rule.auth] : [])));
-    if (auths.length === 0 && policies.every(({ login }) => login === null)) return;
     const guarded = auths.length === 0 ? [] : ['x-tunnel-user', 'x-tunnel-auth'];
     for (const auth of auths) if (auth.tokens !== undefined) guarded.push(auth.token_header);
     this.#drop(({ name, isVisitors }) => isVisitors && guarded.includes(name.replaceAll('_', '-')));
+    const users = auths.flatMap(({ basic }) => Object.keys(basic?.users ?? {}));
+    this.#drop(({ name, value, isVisitors }) => {
+      const [, credentials] = /^basic (.*)$/i.exec(value) ?? [];
+      const user = credentials === undefined ? undefined : decode64(credentials)?.split(':')[0];
+      return isVisitors && name === 'authorization' && user !== undefined && users.includes(user);
+    });
     this.fields = this.fields.flatMap((field) => {
       if (field.name !== 'cookie' || !field.isVisitors) return [field];
       const kept = field.value.split('; ').filter((pair) => !/^(__Host-)?tunnel_login(_[0-9a-f]{8})?=/i.test(pair));

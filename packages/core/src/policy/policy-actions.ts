@@ -13,6 +13,7 @@ import {
   headerTable,
   headerTemplate,
   headerValue,
+  isIdentityHeader,
   list,
   method,
   network,
@@ -63,9 +64,11 @@ export const networks = (dialect: Dialect): z.ZodType<readonly string[]> =>
 const BY = 'address, user, tunnel or header:NAME';
 
 const by = (): z.ZodType<string> =>
-  text(BY, (value) => /^(?:address|user|tunnel|header:[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100})$/.test(value)).transform(
-    (value) => value.toLowerCase(),
-  );
+  text(BY, (value) => /^(?:address|user|tunnel|header:[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100})$/.test(value))
+    .transform((value) => value.toLowerCase())
+    .refine((value) => !isIdentityHeader(value.replace('header:', '')), {
+      error: 'user, which no visitor can make up',
+    });
 
 const rateLimit = (): z.ZodType =>
   table({

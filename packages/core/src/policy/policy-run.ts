@@ -388,11 +388,10 @@ export class Run implements PolicyState, SessionHolder, FillRoom {
 
   /** null: it goes on as it came, and no copy of its head is made. */
   #changes(mayBeKnown: boolean): RequestChanges | null {
-    if (!mayBeKnown) return this.#draft === null ? null : this.#draft.changes(null, NONE, null);
     const { operator, tunnel } = this.#lists;
     const { headers } = this.#request;
     const cookie = cookieForService(headers);
-    const spellings = guardedIn(headers, operator?.guarded, tunnel?.guarded);
+    const spellings = mayBeKnown ? guardedIn(headers, operator, tunnel) : NONE;
     if (this.#draft === null && cookie === null && spellings.length === 0 && this.#identity === null) return null;
     return this.#change().changes(cookie, spellings, this.#identity);
   }

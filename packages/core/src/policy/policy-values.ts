@@ -181,10 +181,16 @@ export const isChangeableHeader = (name: string): boolean => {
   return !OF_THE_EDGE.has(plain) && !plain.startsWith('x-forwarded-') && !plain.startsWith('x-tunnel-');
 };
 
+/** What the edge tells the service about a visitor: a visitor's own word of that name is nobody's. */
+export const isIdentityHeader = (name: string): boolean => /^x-tunnel-(?:user|auth)$/.test(folded(name));
+
 const HEADER_NAME_MAX = 100;
 const HEADER_NAME = 'the name of a header';
 const CHANGEABLE =
   'the name of a header that rules may change (not Host, framing, hop-by-hop, X-Real-IP, X-Forwarded-* or X-Tunnel-*)';
+
+const OF_VISITORS =
+  'the name of a header that visitors send (not X-Tunnel-User or X-Tunnel-Auth, which the edge sets for the service)';
 
 const isHeaderName = (value: string): boolean => isToken(value) && value.length <= HEADER_NAME_MAX;
 
@@ -221,8 +227,9 @@ export const headerTable = <V extends z.ZodType>(
     const strange = names.some((name) => !isHeaderName(name));
     // What is no name is not repeated: a whole line with its value may have got there.
     if (strange) context.addIssue({ code: 'custom', message: `${HEADER_TABLE} (one of its names is none)` });
-    const ours = changes ? names.find((name) => !isChangeableHeader(name)) : undefined;
-    if (!strange && ours !== undefined) context.addIssue({ code: 'custom', path: [ours], message: CHANGEABLE });
+    const ours = names.find((name) => (changes ? !isChangeableHeader(name) : isIdentityHeader(name)));
+    const message = changes ? CHANGEABLE : OF_VISITORS;
+    if (!strange && ours !== undefined) context.addIssue({ code: 'custom', path: [ours], message });
     if (new Set(names.map((name) => name.toLowerCase())).size < names.length) {
       context.addIssue({ code: 'custom', message: 'a table that names each header once, in whatever case' });
     }

@@ -1,6 +1,7 @@
 // What the rules want changed of one request, gathered in their order: a later word about a field overrules an earlier one.
 import type { HeaderField } from '../http1/fields.ts';
-import { FieldNames } from './field-names.ts';
+import { hasPasswordOf } from './authentication.ts';
+import type { FieldNames } from './field-names.ts';
 import { userText } from './placeholders.ts';
 import type { HeaderPair, Identity, RequestChanges } from './policy-step.ts';
 
@@ -64,18 +65,28 @@ const identityPairs = ({ user, method }: Identity): readonly HeaderPair[] => [
   ['X-Tunnel-Auth', method],
 ];
 
-const NO_NAMES = new FieldNames(NONE);
+/** What a list of rules keeps from the service. */
+interface Guard {
+  readonly guarded: FieldNames;
+  readonly users: ReadonlySet<string> | null;
+}
 
 /** Those of the guarded names that the visitor has brought, in whatever spelling. Most bring none. */
 export const guardedIn = (
   headers: readonly HeaderField[],
-  operators: FieldNames = NO_NAMES,
-  tunnels: FieldNames = NO_NAMES,
+  operators: Guard | null,
+  tunnels: Guard | null,
 ): readonly string[] => {
   let found = NONE;
   for (const field of headers) {
-    const name = operators.spelled(field) ?? tunnels.spelled(field);
+    const name = guardedName(field, operators) ?? guardedName(field, tunnels);
     if (name !== null && !found.includes(name)) found = [...found, name];
   }
   return found;
+};
+
+const guardedName = (field: HeaderField, guard: Guard | null): string | null => {
+  if (guard === null) return null;
+  if (guard.users !== null && hasPasswordOf(field, guard.users)) return 'authorization';
+  return guard.guarded.spelled(field);
 };

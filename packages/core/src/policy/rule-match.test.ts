@@ -1,14 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { PartField } from '../http1/fields.ts';
+import { hostOfAuthority } from '../http1/request-target.ts';
 import { RequestReadings } from './path-readings.ts';
 import { ACTION_NAMES, type Match } from './policy.ts';
 import { compileMatch, restricts } from './rule-match.ts';
 
 type Headers = readonly (readonly [name: string, value: string])[];
 
-const requestOf = (line: string, headers: Headers = [], address = '192.0.2.1') => {
+const requestOf = (line: string, headers: Headers = [], address = '192.0.2.1', authority = 'shop.example.com') => {
   const [method = '', path = ''] = line.split(' ');
-  return { method, path, address, headers: headers.map(([name, value]) => new PartField(name, value, 'ordinary')) };
+  const fields = headers.map(([name, value]) => new PartField(name, value, 'ordinary'));
+  return { method, path, address, headers: fields, authority, host: hostOfAuthority(authority) ?? '' };
 };
 
 const matches = (match: Match | undefined, isRestricting: boolean, ...about: Parameters<typeof requestOf>): boolean => {
@@ -63,6 +65,36 @@ describe('a match', () => {
     expect([matches(match, true, 'GET /', twice), matches(match, false, 'GET /', twice)]).toEqual([true, false]);
     const not = { not: match };
     expect([matches(not, true, 'GET /', twice), matches(not, false, 'GET /', twice)]).toEqual([true, false]);
+  });
+
+  it('Host is what the request was routed by, whatever its field says and however it is spelled', () => {
+    const at = (authority: string, glob: string, field = authority): boolean[] => {
+      const match: Match = { header: { host: [glob] } };
+      return [match, { not: match }].flatMap((one) =>
+        [true, false].map((isRestricting) =>
+          matches(one, isRestricting, 'GET /', [['Host', field]], undefined, authority),
+        ),
+      );
+    };
+    const [YES, NO] = [
+      [true, true, false, false],
+      [false, false, true, true],
+    ];
+    for (const authority of [
+      'admin.example.com',
+      'ADMIN.example.com',
+      'admin.example.com:8443',
+      'admin.example.com.:80',
+    ])
+      expect(at(authority, 'Admin.example.com')).toEqual(YES);
+    // `GET http://admin.example.com/` overrules it.
+    expect(at('admin.example.com', 'admin.*', 'shop.example.com')).toEqual(YES);
+    expect(at('shop.example.com', 'admin.*', 'admin.example.com')).toEqual(NO);
+    expect(at('a.example.com:8443', '*:8443')).toEqual(YES);
+    expect(at('a.example.com:8443', '*:80')).toEqual(NO);
+    expect(matches({ header: { host: true } }, true, 'GET /')).toBe(true);
+    expect(matches({ header: { host: false } }, true, 'GET /')).toBe(false);
+    expect(matches({ header: { host: ['*'] } }, false, 'GET /', [], undefined, '')).toBe(false);
   });
 
   it('a method in lower case does not get past what restricts, and is not let pass', () => {

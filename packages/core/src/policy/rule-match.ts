@@ -1,6 +1,5 @@
 // Whether a rule is about a request. What restricts matches when some reading of the path does, everything else when every reading does;
 // where nothing matches, nothing is allocated beyond the request's readings.
-import type { HeaderField } from '../http1/fields.ts';
 import { byteText } from './bytes.ts';
 import { compileGlob, stepsOfGlob } from './glob.ts';
 import { NetworkSet } from './network-set.ts';
@@ -24,7 +23,7 @@ const RESTRICTING: ReadonlySet<ActionName> = new Set<ActionName>([
 export const restricts = (action: ActionName): boolean => RESTRICTING.has(action);
 
 type Test = (text: string) => boolean;
-type Asked = Pick<PolicyRequest, 'method' | 'address' | 'headers'>;
+type Asked = Pick<PolicyRequest, 'method' | 'address' | 'headers' | 'host' | 'authority'>;
 
 export interface CompiledMatch {
   matches(request: Asked, readings: RequestReadings): boolean;
@@ -134,7 +133,7 @@ class Conditions {
   failing(request: Asked, readings: RequestReadings): 'method' | 'address' | 'header' | null {
     if (this.#methods !== null && !this.#hasMethod(this.#methods, request.method)) return 'method';
     if (this.#networks !== null && !this.#networks.has(request.address)) return 'address';
-    for (const test of this.#headers) if (!this.#hasHeader(request.headers, test, readings)) return 'header';
+    for (const test of this.#headers) if (!this.#hasHeader(request, test, readings)) return 'header';
     return null;
   }
 
@@ -180,11 +179,12 @@ class Conditions {
   }
 
   /** Which of several values a service takes is its own affair: in doubt some of them, or each. */
-  #hasHeader(fields: readonly HeaderField[], test: HeaderTest, readings: RequestReadings): boolean {
+  #hasHeader(request: Asked, test: HeaderTest, readings: RequestReadings): boolean {
     const { name, wanted } = test;
+    if (name === HOST) return this.#hasHost(request, test, readings);
     let count = 0;
     let fitting = 0;
-    for (const field of fields) {
+    for (const field of request.headers) {
       if (field.nameLength !== name.length || field.lower !== name) continue;
       count += 1;
       if (typeof wanted === 'boolean') continue;
@@ -195,7 +195,19 @@ class Conditions {
     if (typeof wanted === 'boolean') return count > 0 === wanted;
     return this.#isEager ? fitting > 0 : count > 0 && fitting === count;
   }
+
+  /** As the request was routed and the service is told: a target that names its host overrules the field. In any case, with its port or without. */
+  #hasHost({ host, authority }: Asked, { wanted, steps }: HeaderTest, readings: RequestReadings): boolean {
+    if (typeof wanted === 'boolean') return (host !== '') === wanted;
+    if (host === '') return false;
+    if (!readings.spend(2 * steps * authority.length)) return this.#isEager;
+    const name = host.replace(/\.$/, '');
+    const whole = name + authority.slice(host.length);
+    return wanted.some((fits) => fits(name) || fits(whole));
+  }
 }
+
+const HOST = 'host';
 
 const hasLower = (text: string): boolean => {
   for (let at = 0; at < text.length; at += 1) {
@@ -209,7 +221,7 @@ const headerTest = (name: string, wanted: boolean | readonly string[]): HeaderTe
   const lower = name.toLowerCase();
   if (typeof wanted === 'boolean') return { name: lower, wanted, steps: 0 };
   // A field's value has one character a byte: `ü` in a glob is the two that it is on the wire.
-  const tests = wanted.map((glob) => compileGlob(byteText(glob), 'value'));
+  const tests = wanted.map((glob) => compileGlob(byteText(lower === HOST ? glob.toLowerCase() : glob), 'value'));
   return { name: lower, wanted: tests, steps: sum(wanted.map(stepsOfGlob)) };
 };
 

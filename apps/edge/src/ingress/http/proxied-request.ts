@@ -1,6 +1,6 @@
 // One visitor's request on its way: routed, judged by the rules of its route, leased to a member of it, put to that one's service, and to the next
 // member's while nothing has reached a service. Requests of one HTTP/1.1 connection follow each other, so one object serves them all.
-import type { ChunkedForm, OwnResponse, RequestHead } from '@tunnel/core';
+import { type ChunkedForm, type OwnResponse, type RequestHead, withoutEdgeCookies } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -162,6 +162,11 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     return this.#policy?.maxBody ?? null;
   }
 
+  /** Its bytes are counted, or some of its trailers kept back. */
+  get isBodyRead(): boolean {
+    return this.maxBody !== null || (this.#policy?.hidesTrailers ?? false);
+  }
+
   /** Its visitor takes too long with a body that is held, or its service does. */
   isOverdue(nowMs: number): boolean {
     if (this.#body instanceof HeldSource && this.#body.isStalled(nowMs)) return true;
@@ -187,7 +192,7 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     const policy = this.#policy;
     this.#failed = null;
     if (policy === null) {
-      this.#head = head;
+      this.#head = withoutEdgeCookies(head);
       this.#handler = handler;
       this.#body = body;
     } else this.#beginBy(policy, handler, body);
@@ -210,7 +215,7 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
   }
 
   #passHeld(): void {
-    if (this.#body instanceof HeldSource) this.#body.pass((trailers) => this.#upstream?.endBody(trailers));
+    if (this.#body instanceof HeldSource) this.#body.pass((trailers) => this.endBody(trailers));
   }
 
   #send(member: Tunnel): UpstreamRequest {
@@ -283,7 +288,7 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
   }
 
   endBody(trailers: UnsentRequest['trailers']): void {
-    this.#upstream?.endBody(trailers);
+    this.#upstream?.endBody(this.#policy?.trailersOf(trailers) ?? trailers);
   }
 
   /** What came of it must not pass: the fault is the answer, or a cut where one has begun. */

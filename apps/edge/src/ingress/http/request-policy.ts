@@ -4,6 +4,7 @@ import {
   type Answer,
   changedHead,
   fieldValueOf,
+  type HeaderField,
   notedOwn,
   type OwnResponse,
   type Pass,
@@ -165,6 +166,19 @@ export class RequestPolicy implements DecidedRequest {
   /** Bytes that its body may have. */
   get maxBody(): number | null {
     return this.#pass?.changes?.maxBody ?? null;
+  }
+
+  /** A token may stand in trailers, too. */
+  get hidesTrailers(): boolean {
+    return tokenHeadersOf(this.#asked.inForce).length > 0;
+  }
+
+  /** As its service gets them. */
+  trailersOf(trailers: readonly HeaderField[]): readonly HeaderField[] {
+    const { operator, tunnel } = this.#asked.inForce.lists;
+    const isGuarded = (field: HeaderField): boolean =>
+      (operator?.guarded.spelled(field) ?? tunnel?.guarded.spelled(field) ?? null) !== null;
+    return trailers.some(isGuarded) ? trailers.filter((field) => !isGuarded(field)) : trailers;
   }
 
   /** null: it is not held, or was passed on. */

@@ -179,9 +179,9 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
   }
 
   #ask(member: Tunnel, head: RequestHead, response: Http1Response): void {
-    const { maxBody } = this.request;
-    // Chunks pass as they came where the service speaks HTTP/1.1, too, and nobody counts what is in them.
-    const form = member.http?.localProtocol === 'h2c' || maxBody !== null ? 'data' : 'chunks';
+    const { maxBody, isBodyRead } = this.request;
+    // Chunks pass as they came where the service speaks HTTP/1.1, too, and no rule looks at what is in them.
+    const form = member.http?.localProtocol === 'h2c' || isBodyRead ? 'data' : 'chunks';
     this.request.begin(member, head, response, this.#body.passOn(form, maxBody));
   }
 

@@ -1,0 +1,140 @@
+// What visitors bring to be let in ends at the edge: in no field, no spelling and no trailer does a service see it, whichever way somebody came in.
+import { createHash, createHmac } from 'node:crypto';
+import * as http from 'node:http';
+import { connect } from 'node:net';
+import type { Rule } from '@tunnel/core';
+import { afterEach, describe, expect, it } from 'vitest';
+import { basic, basicAuth } from '../../policy/policy.fixture.ts';
+import { ask, visitHttp2 } from './https.fixture.ts';
+import { type PolicyStand, startPolicyStand, VERSIONS, type Version } from './policy-stand.fixture.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const TOKEN = 'a-token-of-twenty-characters';
+const SECRET = 'whsec of the sender';
+const tokens = (header: string): Rule => ({
+  auth: {
+    token_header: header,
+    tokens: [{ name: 'ci', sha256: createHash('sha256').update(TOKEN).digest('hex') }],
+  },
+});
+
+/** All that the service saw of each request, names and values as they came. */
+const start = async (rules: readonly Rule[]): Promise<PolicyStand & { readonly raw: string[][] }> => {
+  const raw: string[][] = [];
+  const stand = await startPolicyStand(rules, {
+    listener: (request, response) => {
+      raw.push([...request.rawHeaders, ...request.rawTrailers]);
+      response.end('served');
+    },
+    perform: (need) => ({ kind: 'password-checked', isRight: 'password' in need && need.password === 'right' }),
+  });
+  cleanups.push(() => stand.stop());
+  return { ...stand, raw };
+};
+
+type Fields = Readonly<Record<string, string>>;
+
+const post = (stand: PolicyStand, version: Version, headers: Fields, trailers: Fields): Promise<number> =>
+  version === 'HTTP/1.1' ? postHttp1(stand, headers, trailers) : postHttp2(stand, headers, trailers);
+
+const postHttp1 = (stand: PolicyStand, headers: Fields, trailers: Fields): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const request = http.request({
+      ...{ host: '127.0.0.1', port: stand.https.http.port, method: 'POST', agent: false },
+      headers: { host: 'web.localhost', 'transfer-encoding': 'chunked', ...headers },
+    });
+    request.on('response', (response) => resolve(response.resume().statusCode ?? 0)).on('error', reject);
+    request.write('body');
+    request.addTrailers(trailers);
+    request.end();
+  });
+
+const postHttp2 = async (stand: PolicyStand, headers: Fields, trailers: Fields): Promise<number> => {
+  const session = visitHttp2(stand.https);
+  try {
+    return (await ask(session, { ':method': 'POST', ...headers }, 'body', trailers)).status;
+  } finally {
+    session.close();
+  }
+};
+
+const signature = `sha256=${createHmac('sha256', SECRET).update('body').digest('hex')}`;
+const HELD: Rule = { verify_webhook: { provider: 'github', secrets: [SECRET], max_bytes: 1024 } };
+
+describe.each(VERSIONS)('%s', (version) => {
+  it.each<[string, string, readonly Rule[], string]>([
+    ['the usual name', 'x-tunnel-token', [], 'X-Tunnel-Token'],
+    ['a name of the owner’s', 'x-api-key', [], 'x_api_key'],
+    ['a body that was held', 'x-api-key', [HELD], 'X-Api-Key'],
+    ['an open path', 'x-api-key', [{ match: { method: ['POST'] }, allow: true }], 'X-Api-Key'],
+  ])('no token reaches the service by a trailer: %s', async (_what, header, before, spelled) => {
+    const stand = await start([...before, tokens(header)]);
+    const sent = { 'x-hub-signature-256': signature, [header]: TOKEN };
+    expect(await post(stand, version, sent, { [spelled.toLowerCase()]: TOKEN, 'x-check': 'kept' })).toBe(200);
+    expect(stand.raw.flat()).toContain('kept');
+    expect(JSON.stringify(stand.raw)).not.toContain(TOKEN);
+  });
+
+  it.each<[string, Fields, string]>([
+    ['a token', { 'x-tunnel-token': TOKEN }, '/'],
+    ['an open path', {}, '/open/x'],
+  ])('no password of the edge reaches the service beside %s', async (_what, more, path) => {
+    const open: Rule = { match: { path: ['/open/**'] }, allow: true };
+    const { auth } = tokens('x-tunnel-token') as Extract<Rule, { auth: unknown }>;
+    const stand = await start([open, { auth: { ...auth, ...basicAuth.auth } }]);
+    const authorization = basic('me', 'right');
+    expect((await stand.visit(version, path, { headers: { ...more, authorization } })).status).toBe(200);
+    expect(JSON.stringify(stand.raw)).not.toContain(authorization);
+    const own = basic('somebody of the service', 'x');
+    expect((await stand.visit(version, path, { headers: { ...more, authorization: own } })).status).toBe(200);
+    expect(stand.raw.at(-1)).toContain(own);
+  });
+
+  it.each<[string, readonly Rule[] | null]>([
+    ['with an auth', [tokens('x-tunnel-token')]],
+    ['with rules of another kind', [{ request_headers: { set: { 'x-a': '1' } } }]],
+    ['with none that is about it', [{ match: { path: ['/no'] }, deny: 403 }]],
+    ['without rules', null],
+  ])('no cookie of the edge reaches a service %s, in whatever fields and spelling it comes', async (_what, rules) => {
+    const stand = await start(rules ?? []);
+    if (rules === null) stand.policy.current = null;
+    const planted = ['__Host-tunnel_login=PLANTED', 'TUNNEL_LOGIN=PLANTED', 'tunnel_login_0a1b2c3d="PLANTED"'];
+    for (const [at, cookie] of [planted.join(';'), `a=1;   ${planted.join('  ;')};;b=2`, `${planted[0]}`].entries()) {
+      const headers = { 'x-tunnel-token': TOKEN, cookie };
+      expect((await stand.visit(version, '/', { headers })).status).toBe(200);
+      const got = stand.raw.at(-1) ?? [];
+      expect(got.join()).not.toContain('PLANTED');
+      expect(got.includes('a=1; b=2')).toBe(at === 1);
+    }
+  });
+});
+
+it('no cookie of the edge reaches the service in one of many fields of HTTP/2', async () => {
+  const stand = await start([tokens('x-tunnel-token')]);
+  const session = visitHttp2(stand.https);
+  await ask(session, { 'x-tunnel-token': TOKEN, cookie: ['a=1', '__Host-tunnel_login=PLANTED', 'b=2'] });
+  session.close();
+  const [got = []] = stand.raw;
+  expect(got.join()).not.toContain('PLANTED');
+  expect(got).toContain('a=1; b=2');
+});
+
+it('no rule about Host is passed by a target that names another', async () => {
+  const stand = await start([{ match: { header: { host: ['web.localhost'] } }, deny: 403 }]);
+  const { port } = stand.https.http;
+  const told = async (target: string, host: string): Promise<string> => {
+    const socket = connect(port, '127.0.0.1');
+    socket.write(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    let text = '';
+    for await (const piece of socket) text += String(piece);
+    return text.slice(9, 12);
+  };
+  expect(await told('/', 'web.localhost')).toBe('403');
+  expect(await told('http://web.localhost/', 'other.localhost')).toBe('403');
+  expect(await told('/', 'WEB.localhost:80')).toBe('403');
+  expect(stand.raw).toEqual([]);
+});

@@ -1,0 +1,65 @@
+// A provider of the operator's, named by a flag: one callback for all tunnels, which sends on and does nothing else.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { claimPortBlock } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { startIdentityProvider } from '../../browser/identity-provider.fixture.ts';
+import { openHttp, startWeb } from '../http-tunnels.fixture.ts';
+import { Stack } from '../stack.fixture.ts';
+import { it } from '../system-test.fixture.ts';
+import { askUrl, Browser } from './login.fixture.ts';
+
+const SECRET = 'a secret that provider and tunnel share';
+
+it('people log in by way of the edge’s own address; no code and no state of one tunnel is good at another', async ({
+  harness,
+}) => {
+  const ports = harness.use(await claimPortBlock());
+  const bounce = `http://edge.localhost:${ports.fixed.http}/.tunnel/callback`;
+  const provider = harness.use(await startIdentityProvider([bounce]));
+  const folder = await harness.folder();
+  writeFileSync(join(folder, 'client-secret'), `${SECRET}\n`, { mode: 0o600 });
+  const tables = `[[policy.login]]\nname = "company"\nissuer = "${provider.issuer}"\nclient_id = "tunnels"\nclient_secret_file = "${join(folder, 'client-secret')}"`;
+  const stack = harness.use(new Stack(await harness.folder(), ports, { fixedPorts: true, tables }));
+  await stack.start();
+  const seen: string[] = [];
+  const web = harness.use(
+    await startWeb((request, response) => {
+      seen.push(`${request.url} ${String(request.headers['x-tunnel-user'])} ${request.headers.cookie ?? ''}`);
+      response.end('served');
+    }),
+  );
+  const flags = ['--login', 'company', '--login-domain', 'example.com', '--no-inspect'];
+  const urls: string[] = [];
+  for (const name of ['bounced', 'sibling']) {
+    urls.push((await openHttp(harness, stack, web.port, ['--subdomain', name, ...flags])).ready.public_url);
+  }
+  const [shop = '', sibling = ''] = urls;
+
+  const ann = new Browser();
+  const atEdge = await ann.toCallback(`${shop}/deep?x=1`, 'ann@example.com');
+  expect(atEdge.startsWith(`${bounce}?`)).toBe(true);
+  // The edge sends on to the tunnel of the state, and to nobody else.
+  for (const change of [/state=[^&]/, /state=[^&]*/, /state=/]) {
+    expect((await askUrl(atEdge.replace(change, 'state=-'))).status).toBe(400);
+  }
+  const sent = await ann.open(atEdge);
+  const callback = sent.headers.location ?? '';
+  expect([sent.status, sent.headers['set-cookie'], new URL(callback).origin]).toEqual([302, undefined, shop]);
+  expect(sent.headers['referrer-policy']).toBe('no-referrer');
+  // The code goes sealed: neither the plain one nor a stranger's browser nor the sibling gets in by it.
+  const plain = new URL(callback);
+  plain.searchParams.set('code', new URL(atEdge).searchParams.get('code') ?? '');
+  expect((await ann.open(plain.href)).status).toBe(400);
+  expect((await new Browser().open(callback)).status).toBe(400);
+  for (const [name, value] of ann.cookiesAt(shop)) ann.cookiesAt(sibling).set(name, value);
+  expect((await ann.open(callback.replace(shop, sibling))).status).toBe(400);
+  const back = await ann.open(callback);
+  expect([back.status, back.headers.location]).toEqual([302, '/deep?x=1']);
+  expect((await ann.send(`${shop}/deep?x=1`)).text).toBe('served');
+  // A session of one is none of the other, though provider and owner are the same.
+  for (const [name, value] of ann.cookiesAt(shop)) ann.cookiesAt(sibling).set(name, value);
+  expect((await ann.send(`${sibling}/`)).status).toBe(401);
+  expect(seen).toEqual(['/deep?x=1 ann@example.com ']);
+  expect([...stack.program.stdout, ...stack.program.stderr].join()).not.toContain(SECRET);
+});

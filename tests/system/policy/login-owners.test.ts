@@ -1,0 +1,58 @@
+// A name that changes hands: what its first owner's visitors got there is worth nothing under the next one, and the next one does not even see it.
+import { expect } from 'vitest';
+import { startWeb } from '../http-tunnels.fixture.ts';
+import { it, openWith, Person } from '../platform-test.fixture.ts';
+import { askUrl, Browser, type LoginTunnel, openLoginTunnel } from './login.fixture.ts';
+
+const ANN = 'ann@example.com';
+
+it('no login at a name that one account gave up opens it for the next, nor comes to its service', async ({
+  harness,
+  stack,
+}) => {
+  const [first, second] = [await Person.signUp(stack, 'first'), await Person.signUp(stack, 'second')];
+  const [firstKey, secondKey] = [await first.newKey('one'), await second.newKey('two')];
+  const open = (key: { readonly token: string }, given?: LoginTunnel): Promise<LoginTunnel> =>
+    openLoginTunnel(harness, stack, {
+      ...{ name: 'handed-on', flags: [], env: { TUNNEL_API_KEY: key.token } },
+      ...(given && { provider: given.provider }),
+    });
+  const end = async ({ program }: Pick<LoginTunnel, 'program'>): Promise<void> => {
+    program.signal('SIGTERM');
+    await program.exitCode();
+  };
+  const before = await open(firstKey);
+  const { url } = before;
+  const ann = new Browser();
+  await ann.logIn(`${url}/`, ANN);
+  expect((await ann.send(`${url}/`)).status).toBe(200);
+  await end(before);
+
+  // The next one guards it by the same provider, as the same client.
+  const after = await open(secondKey, before);
+  expect((await ann.send(`${url}/`)).status).toBe(401);
+  expect((await ann.open(`${url}/`)).status).toBe(302);
+  expect(after.reached).toEqual([]);
+  await end(after);
+
+  // Or does not guard it at all: what comes there could be used, should the first one have it again.
+  const seen: string[] = [];
+  const web = harness.use(
+    await startWeb((request, response) => {
+      seen.push(request.rawHeaders.join('\n'));
+      response.end('open');
+    }),
+  );
+  const program = await openWith(harness, stack, secondKey, ['http', web.port, '--subdomain', 'handed-on']);
+  await program.ready();
+  ann.cookiesAt(url).set('own', '1');
+  expect((await ann.send(`${url}/`)).text).toBe('open');
+  expect(seen[0]).toContain('own=1');
+  expect(seen[0]).not.toContain('tunnel_login');
+  await end({ program });
+
+  const again = await open(firstKey, before);
+  expect((await ann.send(`${url}/`)).status).toBe(200);
+  expect((await askUrl(`${url}/`)).status).toBe(401);
+  await end(again);
+});

@@ -1,0 +1,165 @@
+// Browsers at real tunnels and a real provider, over real sockets: each keeps its cookies, and goes where it is sent, step by step.
+import { writeFileSync } from 'node:fs';
+import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
+import { join } from 'node:path';
+import { type IdentityProvider, startIdentityProvider } from '../../browser/identity-provider.fixture.ts';
+import { startWeb, wholeAnswer, wholeBody } from '../http-tunnels.fixture.ts';
+import type { Stack } from '../stack.fixture.ts';
+import type { Harness } from '../system-test.fixture.ts';
+import type { TunnelProgram } from '../tunnel-program.fixture.ts';
+
+export interface Told {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+interface Asked {
+  readonly method?: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string;
+  readonly trailers?: Readonly<Record<string, string>>;
+}
+
+/** `*.localhost` is resolved by nobody: the name goes in the Host alone. */
+export const askUrl = (url: string, { method = 'GET', headers, body, trailers }: Asked = {}): Promise<Told> =>
+  new Promise((resolve, reject) => {
+    const { host, port, pathname, search } = new URL(url);
+    const sent = httpRequest({
+      ...{ hostname: '127.0.0.1', port, path: pathname + search, method, agent: false },
+      headers: { host, ...headers },
+    });
+    const answer = (told: Awaited<ReturnType<typeof wholeAnswer>>): void =>
+      resolve({ status: told.status, headers: told.headers, text: told.text });
+    sent.on('response', (response) => void wholeAnswer(response).then(answer, reject));
+    sent.on('error', reject);
+    if (body !== undefined) sent.write(body);
+    if (trailers !== undefined) sent.addTrailers(trailers);
+    sent.end();
+  });
+
+const PAGE = { accept: 'text/html', 'sec-fetch-mode': 'navigate' };
+const STEPS_MAX = 15;
+
+export class Browser {
+  /** By host name, as browsers keep them. */
+  readonly #jars = new Map<string, Map<string, string>>();
+  /** Every value that it was ever told to keep by a tunnel, and every secret in the addresses that it was sent to. */
+  readonly secrets = new Set<string>();
+
+  cookiesAt(url: string): Map<string, string> {
+    const { hostname } = new URL(url);
+    const jar = this.#jars.get(hostname) ?? new Map<string, string>();
+    this.#jars.set(hostname, jar);
+    return jar;
+  }
+
+  /** One request with its cookies. */
+  async send(url: string, asked: Asked = {}): Promise<Told> {
+    const jar = this.cookiesAt(url);
+    const cookie = [...jar].map((pair) => pair.join('=')).join('; ');
+    const told = await askUrl(url, { ...asked, headers: { ...(cookie === '' ? {} : { cookie }), ...asked.headers } });
+    for (const line of told.headers['set-cookie'] ?? []) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (/Max-Age=0|Expires=Thu, 01 Jan 1970/i.test(line)) jar.delete(name);
+      else jar.set(name, value);
+      if (name.includes('tunnel_login') && value !== '') this.secrets.add(value);
+    }
+    return told;
+  }
+
+  open(url: string): Promise<Told> {
+    return this.send(url, { headers: PAGE });
+  }
+
+  /** Goes where it is sent, and signs in on the way, until it stands at the callback: not yet asked for. */
+  async toCallback(url: string, email: string): Promise<string> {
+    let at = url;
+    for (let step = 0; step < STEPS_MAX; step += 1) {
+      if (new URL(at).pathname === '/.tunnel/callback') return at;
+      let told = await this.open(at);
+      if (told.status === 200 && told.text.includes('<form method="post">')) {
+        const body = new URLSearchParams({ email }).toString();
+        told = await this.send(at, {
+          method: 'POST',
+          body,
+          headers: { ...PAGE, 'content-type': 'application/x-www-form-urlencoded', 'content-length': body.length },
+        });
+      }
+      const { location } = told.headers;
+      if (location === undefined) throw new Error(`${at} led nowhere: ${told.status} ${told.text}`);
+      at = new URL(location, at).href;
+      for (const name of ['code', 'state', 'nonce']) this.secrets.add(new URL(at).searchParams.get(name) ?? at);
+      this.secrets.delete(at);
+    }
+    throw new Error(`no end of redirects at ${at}`);
+  }
+
+  /** The whole of it: back where it began. */
+  async logIn(url: string, email: string): Promise<Told> {
+    return this.open(await this.toCallback(url, email));
+  }
+}
+
+export interface Reached {
+  readonly url: string;
+  /** All fields and trailers, as they came. */
+  readonly raw: readonly string[];
+  readonly body: string;
+}
+
+export interface LoginTunnel {
+  readonly url: string;
+  readonly program: TunnelProgram;
+  readonly home: string;
+  readonly provider: IdentityProvider;
+  readonly policyFile: string;
+  /** What the service saw. */
+  readonly reached: Reached[];
+}
+
+export interface LoginTunnelOptions {
+  readonly name: string;
+  /** Lines behind `login:`; people of example.com unless told. */
+  readonly rules?: string;
+  readonly flags?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Another tunnel's. */
+  readonly provider?: IdentityProvider;
+}
+
+const PEOPLE = 'rules: [{ name: people, auth: { login: { domains: [example.com] } } }]';
+
+export const urlOf = (stack: Stack, name: string): string =>
+  `http://${name}.localhost:${new URL(stack.run.http_url).port}`;
+
+/** A service behind a login, that notes all that comes. */
+export const openLoginTunnel = async (
+  harness: Harness,
+  stack: Stack,
+  { name, rules = PEOPLE, flags = ['--token-file', stack.tokenFile], env = {}, ...given }: LoginTunnelOptions,
+): Promise<LoginTunnel> => {
+  const reached: Reached[] = [];
+  const web = harness.use(
+    await startWeb(async (request, response) => {
+      const body = (await wholeBody(request)).toString('latin1');
+      const { url = '', rawHeaders, rawTrailers } = request;
+      reached.push({ url, raw: [...rawHeaders, ...rawTrailers], body });
+      response.setHeader('set-cookie', ['own=1', 'tunnel_login=of-the-service', 'TUNNEL_LOGIN=of-the-service; Path=/']);
+      response.end(`served ${url}`);
+    }),
+  );
+  web.server.on('upgrade', (request, socket) => {
+    reached.push({ url: request.url ?? '', raw: request.rawHeaders, body: '' });
+    socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+  });
+  const url = urlOf(stack, name);
+  const provider = given.provider ?? harness.use(await startIdentityProvider([`${url}/.tunnel/callback`]));
+  const home = await harness.folder();
+  const policyFile = join(home, 'policy.yml');
+  writeFileSync(policyFile, `login: ${provider.login}\n${rules}\n`, { mode: 0o600 });
+  const args = ['http', String(web.port), '--json', '--subdomain', name, '--policy', policyFile];
+  const program = await harness.run([...args, '--server', stack.control, ...flags], { home, env });
+  await program.ready();
+  return { url, program, home, provider, policyFile, reached };
+};
