@@ -2,7 +2,7 @@
 // `tunnel check`: reads config.yml, says what it would open, connects to nothing.
 import { checkPeerOptions, checkTunnelSpec, localText } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, type ClientTunnel, loadClientConfig, readConfigText } from '@tunnel/runtime';
+import { type ClientConfig, type ClientTunnel, loadClientConfig, readConfigText, sha256Hex } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { defaultConfigPath, type LoadedConfig, loadConfig } from '../config-file.ts';
 import { localOf, type NamedTunnel, planOf, policyFilesOf } from '../config-plan.ts';
@@ -54,8 +54,10 @@ export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       // Two selections from one file are two clients; the same one in another order is not.
       const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
       const from = { config: config.path, source: 'file' as const };
+      // Before policies are read: what changes from then on is seen.
+      const reloads = reloading(config, names, flags, io);
       const run = { settings, flags, stateKey, ...from, ...planOf(chosen, io, flags.wait) };
-      finish(await runTunnels({ ...run, ...reloading(config, names, flags, io) }, io));
+      finish(await runTunnels({ ...run, ...reloads }, io));
     });
 
 /** How the run reads its file again, and what tells it to. */
@@ -76,32 +78,42 @@ const reloading = (
         io.stderr.write(`tunnel: Cannot watch ${file}: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`),
     });
   const watch = watchOf(config.path);
+  watch.seen(config.hash);
   const policies = new Map<string, ConfigWatch>();
+  let isWatching = false;
   const stop = (): void => {
+    isWatching = false;
     for (const one of [watch, ...policies.values()]) one.stop();
     policies.clear();
   };
+  /** Before they are read. One that is not good is watched, too: it will be mended. */
+  const remember = (files: readonly string[]): void => {
+    for (const file of files) if (!policies.has(file)) policies.set(file, watchOf(file));
+  };
   const watchAsTold = (values: ClientConfig): void => {
-    if (flags.watch !== true && !values.watch) return stop();
-    watch.start();
+    isWatching = isWatched(values, flags);
+    if (!isWatching) return stop();
     const files = policyFilesOf(chosenOf(values, names));
     for (const [file, one] of policies) {
       if (files.includes(file)) continue;
       one.stop();
       policies.delete(file);
     }
-    for (const file of files) {
-      if (policies.has(file)) continue;
-      policies.set(file, watchOf(file));
-      policies.get(file)?.start();
-    }
+    remember(files);
+    for (const one of [watch, ...policies.values()]) one.start();
   };
+  if (isWatched(config.values, flags)) remember(policyFilesOf(chosenOf(config.values, names)));
   const reloader = new Reloader({
     started: config.values,
     read: () => {
       const text = readConfigText(config.path);
-      watch.seen(text);
-      return contentOf({ path: config.path, text }, names, flags.wait ?? false, io);
+      watch.seen(sha256Hex(text));
+      const values = loadClientConfig({ file: config.path, text, env: io.env, home: io.home });
+      if (isWatching) {
+        remember(policyFilesOf(chosenOf(values, names)));
+        for (const one of policies.values()) one.start();
+      }
+      return contentOf({ path: config.path, text, values }, names, flags.wait ?? false, io);
     },
     onApplied: ({ values }) => watchAsTold(values),
   });
@@ -115,17 +127,18 @@ const reloading = (
   return { reload: (client) => reloader.reload(client), companions: [companion] };
 };
 
+const isWatched = ({ watch }: ClientConfig, flags: StartFlags): boolean => flags.watch === true || watch;
+
 /**
  * Throws for whatever `tunnel start` would refuse; but tunnels may be gone from it, the named ones too. The text was read once: what is judged
  * is what is applied.
  */
 const contentOf = (
-  { path, text }: { readonly path: string; readonly text: string },
+  { path, text, values }: { readonly path: string; readonly text: string; readonly values: ClientConfig },
   names: readonly string[],
   wait: boolean,
   io: Io,
 ): FileContent => {
-  const values = loadClientConfig({ file: path, text, env: io.env, home: io.home });
   // Between an editor's truncating and writing it there is no file to go by.
   if (text.trim() === '') throw new Fault('CLIENT_USAGE', { reason: `${path} is empty` });
   const chosen = chosenOf(values, names);
