@@ -182,10 +182,10 @@ describe('a group', () => {
     const refusal = await client.refused({
       ...GROUP,
       tunnel_id: tunnel.tunnel_id,
-      policy: deny(403),
+      policy: deny(405),
       policy_revision: 2,
     });
-    const [had, brought] = [hashOf(deny(404), ['api']).slice(0, 8), short(deny(403))];
+    const [had, brought] = [hashOf(deny(404), ['api']).slice(0, 8), short(deny(405))];
     expect(refusal.message).toBe(
       `group policy does not match: the group has revision 3 (${had}), this member brings revision 2 (${brought})`,
     );
@@ -223,7 +223,21 @@ describe('a group', () => {
       `policy: this member brings revision 1 (${short(deny(403))}) and is served under the group's, revision 2 (${short(deny(404))})`,
     ]);
     // Once it is back, it is a member like any other.
-    await back.client.refused({ ...GROUP, tunnel_id, policy: deny(403), policy_revision: 1 });
+    await back.client.refused({ ...GROUP, tunnel_id, policy: deny(405), policy_revision: 1 });
+  });
+
+  it('a member that waits for its turn and has another service by now says so, and stays under the group’s policy', async () => {
+    const waiting = { policy: deny(403), policy_revision: 1 };
+    const { client, tunnel } = await member(waiting);
+    await member({ policy: deny(404), policy_revision: 2 });
+    const { tunnel_id } = tunnel;
+    const moved = { ...GROUP, tunnel_id, ...waiting, local_addr: '127.0.0.1:4000' };
+    expect((await client.registered(moved)).warnings).toEqual([expect.stringContaining('brings revision 1')]);
+    expect(served()).toBe(404);
+    // What it brought once is no way back from what it brought later.
+    await client.registered({ ...GROUP, tunnel_id, policy: deny(404), policy_revision: 2 });
+    await client.refused(moved);
+    expect(served()).toBe(404);
   });
 
   it('the same for a session that only changed its connection', async () => {
