@@ -197,7 +197,7 @@ it('HTTP/1.1: a held body and a request right behind it are two, in any pieces',
   }
 });
 
-it('HTTP/1.1: a visitor that leaves, and one that stalls, free what was held of their body', async () => {
+it('HTTP/1.1: a visitor that leaves, and one that stalls, free what was held of their body; the latter reads 408', async () => {
   const stand = await start([github]);
   const head = `POST / HTTP/1.1\r\nHost: web.localhost\r\n${SIGNED}\r\nContent-Length: 1000\r\n\r\n`;
   const leaving = dial(stand);
@@ -207,15 +207,18 @@ it('HTTP/1.1: a visitor that leaves, and one that stalls, free what was held of 
   await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
   const stalled = dial(stand);
   const closed = new Promise((resolve) => stalled.on('close', resolve));
+  let text = '';
+  stalled.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
   stalled.write(`${head}${'x'.repeat(500)}`);
   await eventually(() => expect(stand.heldBodies.bytes).toBe(500));
   await stand.http.clock.advance(EDGE_LIMITS.POLICY_HELD_BODY_MS + 1000);
   await closed;
+  expect(text).toMatch(/^HTTP\/1\.1 408 [^]*Connection: close/i);
   expect([stand.heldBodies.bytes, stand.http.dials]).toEqual([0, 0]);
   await eventually(() => expect(stand.http.ingress.connections).toBe(0));
 });
 
-it('HTTP/2: a stream that is reset, and one that stalls, free what was held of their body', async () => {
+it('HTTP/2: a stream that is reset, and one that stalls, free what was held of their body; the latter reads 408', async () => {
   const stand = await start([github]);
   const session = visitHttp2(stand.https);
   cleanups.push(() => session.destroy());
@@ -233,9 +236,11 @@ it('HTTP/2: a stream that is reset, and one that stalls, free what was held of t
   leaving.close(8);
   await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
   const stalled = open();
+  let status = 0;
+  stalled.on('response', (headers) => (status = Number(headers[':status']))).resume();
   await eventually(() => expect(stand.heldBodies.bytes).toBe(400));
   await stand.http.clock.advance(EDGE_LIMITS.POLICY_HELD_BODY_MS + 1000);
-  await eventually(() => expect(stalled.closed).toBe(true));
+  await eventually(() => expect([stalled.closed, status]).toEqual([true, 408]));
   expect([stand.heldBodies.bytes, stand.http.dials]).toEqual([0, 0]);
 });
 

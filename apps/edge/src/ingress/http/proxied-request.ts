@@ -162,10 +162,9 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     return this.#policy?.maxBody ?? null;
   }
 
-  /** Its visitor takes too long with a body that is held, or its service does. */
+  /** Its service takes too long with a body that was held. */
   isOverdue(nowMs: number): boolean {
-    if (this.#body instanceof HeldSource && this.#body.isStalled(nowMs)) return true;
-    return this.#policy?.isOverdue(nowMs) ?? false;
+    return this.#body instanceof HeldSource && this.#body.isStalled(nowMs);
   }
 
   // ---- who serves it ----
@@ -299,6 +298,7 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
   }
 
   tick(nowMs: number): void {
+    this.#policy?.tick(nowMs);
     this.#upstream?.tick(nowMs);
   }
 

@@ -199,9 +199,9 @@ export class RequestPolicy implements DecidedRequest {
 
   // ---- the end ----
 
-  /** Its visitor takes too long with a body that is held. */
-  isOverdue(nowMs: number): boolean {
-    return this.#held?.isOverdue(nowMs) ?? false;
+  /** Once a second: a body that is held is not waited for without end. */
+  tick(nowMs: number): void {
+    this.#held?.tick(nowMs);
   }
 
   /** The request is over, or its visitor has left: nothing is found out for it any more. */
