@@ -1,7 +1,7 @@
 // One visitor's request on its way: routed, judged by the rules of its route, leased to a member of it, put to that one's service, and to the next
 // member's while nothing has reached a service. Requests of one HTTP/1.1 connection follow each other, so one object serves them all.
 import type { ChunkedForm, OwnResponse, RequestHead } from '@tunnel/core';
-import type { Fault } from '@tunnel/errors';
+import { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { FailedMembers, type Lease, type Refusal } from '../../routing/balancer.ts';
@@ -285,10 +285,12 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     this.#upstream?.endBody(trailers);
   }
 
-  /** What came of it must not pass: the fault is the answer, or a cut where one has begun. */
-  refuse(fault: Fault): void {
-    const upstream = this.#upstream;
+  /** More has come of its body than its rules allow: that is the answer, or a cut where one has begun. */
+  refuseBody(isAnswered: boolean): void {
+    const [upstream, { policies }] = [this.#upstream, this.#owner];
     this.#upstream = null;
+    const fault = new Fault('POLICY_BODY_TOO_LARGE');
+    if (!isAnswered && policies !== null) this.#policy?.answeredLate(policies, fault.status);
     upstream?.refuse(fault);
   }
 

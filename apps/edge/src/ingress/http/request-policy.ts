@@ -188,6 +188,14 @@ export class RequestPolicy implements DecidedRequest {
     return noted(response, this.notes);
   }
 
+  /** It had passed, and the bound of its body is what answers it. */
+  answeredLate(gate: PolicyGate, status: number): void {
+    const { inForce } = this.#asked;
+    const bound = this.maxBody ?? Number.NaN;
+    const rule = this.#pass?.matched.find((one) => maxBodyOf(one, inForce) === bound);
+    if (rule !== undefined) gate.answeredLate(inForce, rule, status);
+  }
+
   #capturedOf(outcome: PolicyOutcome, changes: RequestChanges | null): CapturedRules {
     const policy = {
       answered_by: outcome.kind === 'answer' && outcome.rule !== null ? shownRule(outcome.rule) : null,
@@ -221,6 +229,12 @@ const LOGIN_PATHS = '/.tunnel/';
 
 const noted = (response: OwnResponse, notes: readonly ResponseNote[]): OwnResponse =>
   notes.length === 0 ? response : notedOwn(response, notes);
+
+/** null: it bounds no body. */
+const maxBodyOf = ({ list, index }: RuleRef, { lists }: PolicyInForce): number | null => {
+  const rule = lists[list]?.policy.rules[index - 1];
+  return rule !== undefined && 'max_body' in rule ? rule.max_body : null;
+};
 
 /** 0 stands for those of the operator, which are nobody else's to look at. */
 const shownRule = ({ list, index, name, action }: RuleRef): { index: number; name: string | null; action: string } =>

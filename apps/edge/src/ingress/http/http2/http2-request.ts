@@ -152,7 +152,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
   }
 
   onBodyTooLarge(): void {
-    this.#request.refuse(new Fault('POLICY_BODY_TOO_LARGE'));
+    this.#request.refuseBody(this.#response.isBegun);
   }
 
   onBadBody(reason: string): void {
