@@ -125,6 +125,20 @@ it('a drain waits for a request that is being decided, answers it, and closes be
   await stand.http.ingress.whenIdle();
 });
 
+it.each(VERSIONS)(
+  '%s: a decision that comes when the client has left an edge that stops is told to come again, not 502',
+  async (version) => {
+    const onStream = (stream: MuxStream): void => stream.refuse({ code: 'shutting-down', text: 'the client leaves' });
+    const stand = await start([basicAuth], { onStream });
+    const visiting = stand.visit(version, '/', { headers: { authorization: basic('me', 'right') } });
+    const [pending] = await asked(stand);
+    stand.http.ingress.drain();
+    pending?.answer(true);
+    const { status, headers } = await visiting;
+    expect([status, headers['retry-after'], headers['x-tunnel-error']]).toEqual([503, '1', 'EDGE_SHUTTING_DOWN']);
+  },
+);
+
 it('rules that find no end within their time are an answer, not a pass, and what was asked for is cancelled', async () => {
   const stand = await start([basicAuth]);
   const talking = talk(stand.http.port, get('/', AUTHORIZED, 'Connection: close'));

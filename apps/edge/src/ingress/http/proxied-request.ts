@@ -175,10 +175,19 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     const lease = this.#holder.leaseFor(head);
     const unserved = balancer.acquire(lease, route);
     this.#holder.onLeased(head, lease);
-    if (unserved !== null) return answerOf(unserved);
+    if (unserved !== null) return this.#isLeft(unserved) ? STOPPING : answerOf(unserved);
     const member = lease.member as Tunnel;
     this.#owner.countRequest(member);
     return member;
+  }
+
+  /** Clients leave an edge that stops, and a decision may come after that: whoever waited for it is told to come again, not that nobody is there. */
+  answerTo(fault: Fault): OwnAnswer {
+    return this.#owner.isDraining && fault.code === 'TUNNEL_AWAY' ? STOPPING : { fault };
+  }
+
+  #isLeft({ reason }: Refusal): boolean {
+    return this.#owner.isDraining && reason === 'no-healthy';
   }
 
   /** `body` null: there is none, or it was held. */
@@ -347,3 +356,5 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
 
 const answerOf = ({ reason, fault }: Refusal): OwnAnswer =>
   reason === 'no-healthy' ? { fault } : { fault, retryAfterSecs: RETRY_AFTER_SECS };
+
+const STOPPING: OwnAnswer = { fault: new Fault('EDGE_SHUTTING_DOWN'), retryAfterSecs: RETRY_AFTER_SECS };

@@ -218,7 +218,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
   #fail(fault: Fault): void {
     this.#request.detach();
     if (this.#response.isBegun) this.#response.cut();
-    else this.#answer({ fault });
+    else this.#answer(this.#request.answerTo(fault));
   }
 
   #end(requestDone: boolean): void {
