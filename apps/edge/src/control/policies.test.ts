@@ -277,6 +277,21 @@ describe('a group', () => {
     expect(served()).toBe(403);
   });
 
+  it('an older client is served as before, and joins no group that has rules it does not bring', async () => {
+    const { client, welcome } = await RawClient.enter(fixture.port, 'alice', undefined, []);
+    expect(welcome.capabilities).toBeUndefined();
+    for (const fields of [{}, { protocol: 'http', subdomain: 'old' }, { ...GROUP, subdomain: 'old-pool' }]) {
+      const answer = await client.registered(fields);
+      expect([answer.policy_hash, answer.warnings]).toEqual([undefined, []]);
+    }
+    expect([served('old'), served('old-pool'), fixture.policies.size]).toEqual([null, null, 0]);
+    await member({ policy: deny(403) });
+    expect((await client.refused(GROUP)).message).toContain('this member brings revision 0 (none)');
+    // The other way round its group gets rules by a member that knows them: the edge runs them, whoever serves.
+    await member({ subdomain: 'old-pool', policy: deny(404), policy_revision: 1 });
+    expect(served('old-pool')).toBe(404);
+  });
+
   it('frees its policy with its last member', async () => {
     const members = [await member({ policy: deny(403) }), await member({ policy: deny(403) })];
     for (const { client } of members) {

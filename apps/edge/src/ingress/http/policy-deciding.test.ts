@@ -1,5 +1,6 @@
 // Requests whose rules must wait for something: order is kept, what leaves is forgotten, what is held is freed, and a drain waits for the answer.
 import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
 import * as net from 'node:net';
 import type { Rule } from '@tunnel/core';
 import type { MuxStream } from '@tunnel/mux';
@@ -185,6 +186,23 @@ it('HTTP/1.1: who asks whether to send a body that is held is told so here, once
   await eventually(() => expect(text).toContain('served'));
   expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 100', 'HTTP/1.1 200']);
   expect(expects).toEqual([undefined]);
+});
+
+it('HTTP/2: the same: 100 from the edge before its service hears of it, and the body whole behind it', async () => {
+  const stand = await start([github]);
+  const session = visitHttp2(stand.https);
+  cleanups.push(() => session.destroy());
+  const body = '{"b":2}';
+  const stream = session.request({
+    ...{ ':method': 'POST', ':path': '/', 'content-length': String(body.length), expect: '100-continue' },
+    'x-hub-signature-256': signatureOf(body),
+  });
+  await once(stream, 'continue');
+  expect(stand.http.dials).toBe(0);
+  stream.end(body);
+  const [head] = (await once(stream, 'response')) as [Record<string, unknown>];
+  expect([head[':status'], stand.service.asked[0]?.bodyHash]).toEqual([200, hashOf(Buffer.from(body))]);
+  stream.resume();
 });
 
 it('HTTP/1.1: a held body and a request right behind it are two, in any pieces', async () => {
