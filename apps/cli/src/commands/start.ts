@@ -22,6 +22,7 @@ import { type FileContent, Reloader } from '../reload.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
 import { resolveSettings, shownPath } from '../settings.ts';
+import { WatchedFiles } from '../watched-files.ts';
 
 type StartFlags = ConnectionFlags & RequestFlags & ComfortFlags & { readonly watch?: boolean };
 
@@ -77,42 +78,17 @@ const reloading = (
       onTrouble: ({ code, message }) =>
         io.stderr.write(`tunnel: Cannot watch ${file}: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`),
     });
-  const watch = watchOf(config.path);
-  watch.seen(config.hash);
-  const policies = new Map<string, ConfigWatch>();
-  let isWatching = false;
-  const stop = (): void => {
-    isWatching = false;
-    for (const one of [watch, ...policies.values()]) one.stop();
-    policies.clear();
-  };
-  /** Before they are read. One that is not good is watched, too: it will be mended. */
-  const remember = (files: readonly string[]): void => {
-    for (const file of files) if (!policies.has(file)) policies.set(file, watchOf(file));
-  };
-  const watchAsTold = (values: ClientConfig): void => {
-    isWatching = isWatched(values, flags);
-    if (!isWatching) return stop();
-    const files = policyFilesOf(chosenOf(values, names));
-    for (const [file, one] of policies) {
-      if (files.includes(file)) continue;
-      one.stop();
-      policies.delete(file);
-    }
-    remember(files);
-    for (const one of [watch, ...policies.values()]) one.start();
-  };
-  if (isWatched(config.values, flags)) remember(policyFilesOf(chosenOf(config.values, names)));
+  const watched = new WatchedFiles(config, watchOf);
+  const filesIn = (values: ClientConfig): string[] => policyFilesOf(chosenOf(values, names));
+  const watchAsTold = (values: ClientConfig): void => watched.watch(isWatched(values, flags), filesIn(values));
+  if (isWatched(config.values, flags)) watched.remember(filesIn(config.values));
   const reloader = new Reloader({
     started: config.values,
     read: () => {
       const text = readConfigText(config.path);
-      watch.seen(sha256Hex(text));
+      watched.seen(sha256Hex(text));
       const values = loadClientConfig({ file: config.path, text, env: io.env, home: io.home });
-      if (isWatching) {
-        remember(policyFilesOf(chosenOf(values, names)));
-        for (const one of policies.values()) one.start();
-      }
+      watched.reads(filesIn(values));
       return contentOf({ path: config.path, text, values }, names, flags.wait ?? false, io);
     },
     onApplied: ({ values }) => watchAsTold(values),
@@ -122,7 +98,7 @@ const reloading = (
       running = client;
       watchAsTold(config.values);
     },
-    close: async () => stop(),
+    close: async () => watched.stop(),
   };
   return { reload: (client) => reloader.reload(client), companions: [companion] };
 };
