@@ -234,6 +234,9 @@ describe('a group', () => {
     const moved = { ...GROUP, tunnel_id, ...waiting, local_addr: '127.0.0.1:4000' };
     expect((await client.registered(moved)).warnings).toEqual([expect.stringContaining('brings revision 1')]);
     expect(served()).toBe(404);
+    // Nor is it a way into another group.
+    await member({ subdomain: 'other', policy: deny(405), policy_revision: 2 });
+    await client.refused({ ...moved, subdomain: 'other' });
     // What it brought once is no way back from what it brought later.
     await client.registered({ ...GROUP, tunnel_id, policy: deny(404), policy_revision: 2 });
     await client.refused(moved);
