@@ -12,7 +12,7 @@ import { Visitors, WrkLoad } from './lib/roll-visitors.mjs';
 
 const USAGE = `usage: node tests/tools/policy/policy-roll.mjs [--revisions N] [--connections N] [--cuts N] [--kills N]
 3 members and one alone, 20 revisions each over 16 connections of wrk and 8 that judge; then 5 rolls with all sessions cut
-in their middle, and 3 with the edge killed there: about four minutes.`;
+in their middle, and 3 with the edge killed there: about five minutes.`;
 
 const MEMBERS = 3;
 /** Those that look at every answer. */
