@@ -1,11 +1,13 @@
 // config.yml as commands find it: the one that was named, or the one in the home folder.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ClientConfig, loadClientConfig, pathFrom } from '@tunnel/runtime';
+import { type ClientConfig, loadClientConfig, pathFrom, readConfigText, sha256Hex } from '@tunnel/runtime';
 import type { Io } from './io.ts';
 
 export interface LoadedConfig {
   readonly path: string;
+  /** SHA-256 of the text that the values were read from. */
+  readonly hash: string;
   readonly values: ClientConfig;
 }
 
@@ -13,7 +15,8 @@ export interface LoadedConfig {
 export const loadConfig = (flag: string | undefined, io: Io): LoadedConfig | null => {
   const path = configPath(flag, io);
   if (flag === undefined && !existsSync(path)) return null;
-  return { path, values: loadClientConfig({ file: path, env: io.env, home: io.home }) };
+  const text = readConfigText(path);
+  return { path, hash: sha256Hex(text), values: loadClientConfig({ file: path, text, env: io.env, home: io.home }) };
 };
 
 /** Where it is, or would be. */

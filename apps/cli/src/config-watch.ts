@@ -28,12 +28,13 @@ export class ConfigWatch {
     this.#hash = hashOf(options.file);
   }
 
-  /** Somebody else has just read the file, and this is what it says. */
-  seen(text: string): void {
-    this.#hash = sha256Hex(text);
+  /** Somebody else has just read the file, and this is the SHA-256 of what it says. */
+  seen(hash: string): void {
+    this.#hash = hash;
   }
 
   start(): void {
+    const isNew = this.#watchers.size === 0;
     const folders = foldersOf(this.#options.file);
     // The link may lead elsewhere by now.
     for (const [folder, watcher] of this.#watchers) {
@@ -42,6 +43,8 @@ export class ConfigWatch {
       this.#watchers.delete(folder);
     }
     for (const folder of folders) if (!this.#watchers.has(folder)) this.#watch(folder);
+    // What changed since it was read, and before anybody watched, tells nobody.
+    if (isNew && this.#watchers.size > 0) this.#lookSoon();
   }
 
   #watch(folder: string): void {
@@ -66,11 +69,15 @@ export class ConfigWatch {
   }
 
   #onEvent(name: string | null): void {
-    const { file, clock } = this.#options;
+    const { file } = this.#options;
     // A link may lead anywhere: what changes beside it counts too, and must not put off the look for ever, as a log in this folder would.
     if (name !== null && name !== basename(file) && (this.#quiet !== null || !isLink(file))) return;
+    this.#lookSoon();
+  }
+
+  #lookSoon(): void {
     this.#quiet?.cancel();
-    this.#quiet = clock.setTimeout(() => {
+    this.#quiet = this.#options.clock.setTimeout(() => {
       this.#quiet = null;
       this.#look();
     }, QUIET_MS);

@@ -186,4 +186,17 @@ describe('watching', () => {
     expect(await reload(io)).toMatchObject({ added: ['c'] });
     expect([events(io, 'reloaded').length, events(io, 'error').length]).toEqual([3, 1]);
   });
+
+  it('sees a policy file that was not good when config.yml began to name it, and is mended', async () => {
+    const rules = join(dirname(configFile()), 'rules.yml');
+    const guarded = (policy: string): string[] => [`a: { proto: http, local_port: 1, policy: ${policy} }`];
+    write(guarded('[{ deny: 403 }]'));
+    const io = start('--watch');
+    await opened(io, 'a');
+    writeFileSync(rules, '- dny: true\n');
+    write(guarded('rules.yml'));
+    await eventually(() => expect(events(io, 'error')).toHaveLength(1));
+    writeFileSync(rules, '- deny: 404\n');
+    await eventually(() => expect(events(io, 'reloaded')).toMatchObject([{ changed: ['a'] }]));
+  });
 });

@@ -46,6 +46,7 @@ const start = async (): Promise<void> => {
 };
 
 const registrations = (): MessageOf<'RegisterTunnel'>[] => edge.session.all('RegisterTunnel');
+const refusals = (): StatusEvent[] => events.filter(({ type }) => type === 'tunnel-error');
 const rulesOf = ({ policy }: MessageOf<'RegisterTunnel'>): Record<string, unknown>[] =>
   (policy as { rules: Record<string, unknown>[] }).rules;
 
@@ -223,6 +224,41 @@ describe('another policy for a tunnel that is open', () => {
     await eventually(() => expect(edge.sessions).toHaveLength(2));
     await eventually(() => expect(tunnel.state).toBe('open'));
     expect(registrations().map(rulesOf)).toEqual([[{ deny: 403 }]]);
+  });
+
+  /** Changed while its edge is away, which refuses that when it is back. */
+  const changedAway = async (tunnel: Tunnel): Promise<void> => {
+    await askedAgain(tunnel);
+    edge.script = {
+      RegisterTunnel: ({ request_id, policy }, session) => {
+        if (!JSON.stringify(policy ?? null).includes('418')) return false;
+        const reason = 'policy rule 1: no';
+        session.send({ type: 'TunnelError', request_id, code: 'POLICY_INVALID', message: reason, retryable: false });
+        return true;
+      },
+    };
+    const updated = tunnel.update({ policy: [{ deny: 418 }] });
+    edge.session.cut();
+    await updated;
+    await eventually(() => expect(edge.sessions).toHaveLength(3));
+  };
+
+  it('that came while the edge was away, and is refused when it is back, leaves the one of before, and says so', async () => {
+    const tunnel = await open();
+    const [first] = registrations();
+    await changedAway(tunnel);
+    await eventually(() => expect(tunnel.state).toBe('open'));
+    expect(registrations().at(-1)?.policy).toEqual(first?.policy);
+    expect(refusals()).toMatchObject([{ fault: { code: 'POLICY_INVALID' }, final: false }]);
+  });
+
+  it('that came then to a tunnel without one ends it: rather no tunnel than one that is open to everyone', async () => {
+    await start();
+    const tunnel = await client.open({ protocol: 'http', localPort: 3000, name: 'shop' });
+    await changedAway(tunnel);
+    await eventually(() => expect(tunnel.state).toBe('closed'));
+    expect(registrations().every(({ policy }) => policy !== undefined)).toBe(true);
+    expect(refusals()).toMatchObject([{ fault: { code: 'POLICY_INVALID' }, final: true }]);
   });
 
   it('is checked before anybody hears of it', async () => {

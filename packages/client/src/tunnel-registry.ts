@@ -55,6 +55,8 @@ export class TunnelRegistry {
   readonly #byId = new Map<string, TunnelEntry>();
   readonly #pending = new Map<string, PendingRequest>();
   readonly #retries = new Map<TunnelEntry, Timer>();
+  /** Of tunnels whose terms changed while nobody could be asked: those that the edge has taken. */
+  readonly #taken = new Map<TunnelEntry, NextTerms>();
   readonly #health: HealthReporter;
   /** Of an earlier run, and not opened in this one so far. */
   #unclaimed: SavedTunnel[] = [];
@@ -183,6 +185,8 @@ export class TunnelRegistry {
    */
   async retargeted(tunnel: TunnelEntry): Promise<void> {
     this.#health.retargeted(tunnel);
+    // With those of before it would lead to the old service again.
+    this.#taken.delete(tunnel);
     this.#deps.onChanged();
     if (!kindOf(tunnel.protocol).carriesRequests) return;
     // One that is on its way may have said the old things.
@@ -196,14 +200,14 @@ export class TunnelRegistry {
     await this.#whenAnswered(tunnel);
     if (!this.#tunnels.has(tunnel)) throw new Fault('TUNNEL_CLOSED');
     if (tunnel.state !== 'open') {
-      this.#become(tunnel, next);
+      this.#becomeUnasked(tunnel, next);
       return this.#deps.onChanged();
     }
     await new Promise<void>((resolve, reject) => {
       const onAnswer = (fault?: Fault): void => {
         if (fault !== undefined && !isLost(fault)) return reject(fault);
         // The edge may have taken them before it was lost: with those of before, an older policy would be in force again.
-        if (fault !== undefined) this.#become(tunnel, next);
+        if (fault !== undefined) this.#becomeUnasked(tunnel, next);
         resolve();
       };
       this.#register(tunnel, onAnswer, next);
@@ -312,6 +316,7 @@ export class TunnelRegistry {
       return this.#deps.onAnswer();
     }
     if (next !== undefined) this.#become(tunnel, next);
+    this.#taken.delete(tunnel);
     const previousUrl = tunnel.publicUrl;
     this.#byId.delete(tunnel.tunnelId);
     const change = tunnel.registered(message);
@@ -334,6 +339,21 @@ export class TunnelRegistry {
     if (next.isElsewhere) this.#health.retargeted(tunnel);
   }
 
+  #becomeUnasked(tunnel: TunnelEntry, next: NextTerms): void {
+    const { spec, sentPolicy: sent } = tunnel;
+    if (!this.#taken.has(tunnel)) this.#taken.set(tunnel, { spec, sent, isElsewhere: true });
+    this.#become(tunnel, next);
+  }
+
+  /** As when it is refused at once: the policy of before stays. Where there was none, that would open what its owner takes for guarded. */
+  #goBack(tunnel: TunnelEntry, { code }: Fault): boolean {
+    const before = this.#taken.get(tunnel);
+    this.#taken.delete(tunnel);
+    if (before === undefined || before.sent === null || code !== 'POLICY_INVALID') return false;
+    this.#become(tunnel, before);
+    return true;
+  }
+
   #onError(message: MessageOf<'TunnelError'>): void {
     const request = message.request_id === undefined ? undefined : this.#answered(message.request_id);
     const tunnel = request?.tunnel ?? this.#byId.get(message.tunnel_id ?? '');
@@ -351,7 +371,7 @@ export class TunnelRegistry {
     if (!this.#tunnels.has(tunnel)) return;
     // An edge that goes away refuses nothing of ours: its successor is asked.
     const leaving = fault.code === 'EDGE_SHUTTING_DOWN';
-    const final = isLasting || (tunnel.state === 'opening' && !leaving);
+    const final = (isLasting && !this.#goBack(tunnel, fault)) || (tunnel.state === 'opening' && !leaving);
     if (final) {
       this.#remove(tunnel);
       tunnel.ended(fault);
@@ -366,6 +386,7 @@ export class TunnelRegistry {
 
   #remove(tunnel: TunnelEntry): void {
     this.#tunnels.delete(tunnel);
+    this.#taken.delete(tunnel);
     this.#health.ended(tunnel);
     if (this.#byId.get(tunnel.tunnelId) === tunnel) this.#byId.delete(tunnel.tunnelId);
     this.#retries.get(tunnel)?.cancel();

@@ -130,4 +130,18 @@ describe.concurrent('while rules wait', () => {
     expect(urls).toEqual([]);
     expect((await stack.program.waitForExit()).code).toBe(0);
   });
+
+  it('one that passes then is served, or told to come again: never that nobody is there', async ({ harness }) => {
+    const { endpoint, stack } = await start(harness);
+    const socket = await sendRaw(endpoint, [...POST_HOOK, '', BODY.slice(0, 700)].join('\r\n'));
+    await eventually(async () => expect(await stack.metric('tunnel_policy_held_bytes')).toBe(700));
+    stack.program.signal('SIGTERM');
+    const ended = once(socket, 'end');
+    socket.write(BODY.slice(700));
+    const heard = await readUntil(socket, /served \/hook|<\/html>/);
+    expect(heard).toMatch(/^HTTP\/1\.1 (?:200 |503 [^]*Retry-After: 1\r\n[^]*EDGE_SHUTTING_DOWN)/i);
+    await ended;
+    socket.end();
+    expect((await stack.program.waitForExit()).code).toBe(0);
+  });
 });

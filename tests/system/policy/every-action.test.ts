@@ -1,6 +1,7 @@
 // Every action once over HTTP/1.1 and once over HTTP/2, alone, in a group of three, and after one of them has died: the answer is the same, and
 // nobody who was turned away ever reached a service.
 import { createHmac } from 'node:crypto';
+import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { type Harness, it } from '../system-test.fixture.ts';
 import {
@@ -24,15 +25,19 @@ const signature = (body: string): Record<string, string> => ({
 });
 const codeOf = ({ headers }: Awaited<ReturnType<Ask>>): unknown => headers['x-tunnel-error'];
 
-/** Whoever is turned away: what it is told. */
+/** Whoever is turned away: what it is told. A wrong password as well, of which there may be ten in a minute. */
 const expectTurnedAway = async (ask: Ask): Promise<void> => {
+  expect((await ask('/auth/x', { headers: basic('a wrong one') })).status).toBe(401);
+  await expectStrangersOut(ask);
+};
+
+const expectStrangersOut = async (ask: Ask): Promise<void> => {
   expect(codeOf(await ask('/deny/x'))).toBe('POLICY_DENIED');
   expect((await ask('/gone/x')).status).toBe(410);
   expect((await ask('/office/x')).status).toBe(403);
   const unknown = await ask('/auth/x');
   expect([unknown.status, codeOf(unknown)]).toEqual([401, 'POLICY_UNAUTHENTICATED']);
   expect(unknown.headers['www-authenticate']).toContain('Basic');
-  expect((await ask('/auth/x', { headers: basic('a wrong one') })).status).toBe(401);
   expect((await ask('/auth/x', { headers: { 'x-tunnel-token': 'a-token-that-is-not-the-one' } })).status).toBe(401);
   const forged = await ask('/hook/x', { method: 'POST', body: 'forged', headers: signature('another') });
   expect([forged.status, codeOf(forged)]).toEqual([403, 'POLICY_WEBHOOK_REFUSED']);
@@ -120,4 +125,35 @@ it('in a group of three, and after one of them has died: the same', async ({ har
     await expectServed(ask, web);
   }
   expectNobodyGotThrough(web);
+});
+
+it('while one of three dies: whoever is turned away reads the same all along, in both versions, and reaches nobody', async ({
+  harness,
+}) => {
+  const stack = await tls(harness);
+  const web = await startGuardedWeb(harness, stack, 3);
+  const visitors = VERSIONS.map((version) => visitorOf(harness, web.endpoint, version));
+  let isOver = false;
+  const rounds = visitors.map(() => 0);
+  const loops = visitors.map(async (ask, nth) => {
+    while (!isOver) {
+      await expectStrangersOut(ask);
+      rounds[nth] = (rounds[nth] ?? 0) + 1;
+    }
+  });
+  const more = async (): Promise<void> => {
+    const before = [...rounds];
+    // A loop that found something else has ended with it.
+    const seen = eventually(() => expect(rounds.every((count, nth) => count > (before[nth] ?? 0))).toBe(true));
+    await Promise.race([seen, Promise.all(loops)]);
+  };
+  await more();
+  await web.members[0]!.kill();
+  await more();
+  await memberGone(stack, 2);
+  await more();
+  isOver = true;
+  await Promise.all(loops);
+  expect(web.reached).toEqual([]);
+  for (const ask of visitors) await expectServed(ask, web);
 });

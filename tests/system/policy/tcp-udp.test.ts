@@ -52,4 +52,25 @@ describe.concurrent('rules of ports', () => {
     expect([echo.received, visitor.heard]).toEqual([[], []]);
     expect(await stack.tunnel(id)).toMatchObject({ request_count: 0, bytes_proxied: 0 });
   });
+
+  it('udp: a limit of new flows; those that are there go on', async ({ harness }) => {
+    const echo = harness.use(await startUdpEcho());
+    const file = join(await harness.folder(), 'policy.yml');
+    writeFileSync(file, '- rate_limit: { requests: 2, per_secs: 3600 }\n');
+    const tunnel = await harness.udp(stack, echo.port, { flags: ['--policy', file] });
+    const { assigned_port: port, tunnel_id: id } = await tunnel.ready();
+    const [first, second, third] = [
+      harness.use(await UdpVisitor.of(port)),
+      harness.use(await UdpVisitor.of(port)),
+      harness.use(await UdpVisitor.of(port)),
+    ];
+    for (const visitor of [first, second]) expect(String(await visitor.askUntilAnswered('hello'))).toBe('hello');
+    third.say('hello');
+    await eventually(async () => expect((await flowsOf(stack, id)).dropped).toMatchObject({ denied: 1 }));
+    await eventually(() => {
+      first.say('again');
+      expect(first.heard.map(String)).toContain('again');
+    });
+    expect(third.heard).toEqual([]);
+  });
 });

@@ -1,235 +1,155 @@
-// A policy changes under load, again and again: in a group of three, member by member with rising revisions, and by `tunnel reload` on a tunnel that stands
-// alone. No request may fail, and none may be served by a policy older than one whose registration was answered before the request began.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
-import { Agent, createServer, request } from 'node:http';
+// A policy changes under wrk, again and again: in a group of three, member by member with rising revisions, and by `tunnel reload` on a tunnel that
+// stands alone. No request may fail, and none may be served by a policy older than one whose registration was answered before the request began.
+// Then rolls are interrupted: all sessions are cut in the middle of one, and the edge is killed there. Every member is back, and nobody is served
+// without a policy.
+import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../bench/lib/children.mjs';
-import { ROOT } from '../../../scripts/lib/paths.mjs';
-import { cleanEnvironment, startEdge } from '../groups/lib/edge.mjs';
 import { runScript } from '../groups/lib/script.mjs';
 import { until } from '../groups/lib/until.mjs';
+import { LastingEdge, startCutRelay } from './lib/lasting-edge.mjs';
+import { Publisher, startService } from './lib/publisher.mjs';
+import { Visitors, WrkLoad } from './lib/roll-visitors.mjs';
 
-const USAGE = `usage: node tests/tools/policy/policy-roll.mjs [--revisions N] [--connections N]
-3 members and one alone, 20 revisions each over 16 connections: about two minutes.`;
+const USAGE = `usage: node tests/tools/policy/policy-roll.mjs [--revisions N] [--connections N] [--cuts N] [--kills N]
+3 members and one alone, 20 revisions each over 16 connections of wrk and 8 that judge; then 5 rolls with all sessions cut
+in their middle, and 3 with the edge killed there: about five minutes.`;
 
-const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 const MEMBERS = 3;
-const GROUP = 'roll';
-/** What proves who let a request in; each revision has one of its own beside a lasting one. */
-const LASTING = 'a-token-that-every-revision-knows';
+/** Those that look at every answer. */
+const JUDGES = 8;
 /** Between two changes, so that each of them serves. */
 const REQUESTS_BETWEEN = 50;
-const REQUEST_TIMEOUT_MS = 20_000;
+const BACK_WITHIN_MS = 90_000;
 
-/** Says its revision to the service and to the visitor, and keeps out whoever has no token. */
-const policyText = (revision) => `
-rules:
-  - { request_headers: { set: { X-Revision: "${revision}" } } }
-  - { response_headers: { set: { X-Revision: "${revision}" } } }
-  - auth:
-      tokens: [{ name: lasting, token: ${LASTING} }, { name: of-now, token: "the-token-of-revision-number-${revision}" }]
-`;
+const isWrkThere = spawnSync('wrk', ['--version']).error === undefined;
 
-/** Says which revision let it in. */
-async function startService() {
-  const server = createServer((asked, response) => {
-    response.setHeader('x-let-in-by', asked.headers['x-revision'] ?? 'none');
-    response.end('served');
+const entryOf = (group, local_port) => (revision, home) =>
+  group === null
+    ? { proto: 'http', local_port, subdomain: 'alone' }
+    : {
+        ...{ proto: 'http', local_port, group, group_key_file: join(home, 'group-key'), subdomain: group },
+        policy_revision: revision,
+      };
+
+const startGroup = async (edge, { group, port, servers }) => {
+  const members = [];
+  for (let nth = 0; nth < MEMBERS; nth += 1) {
+    members.push(await new Publisher(edge, entryOf(group, port), servers?.[nth]).start(0));
+  }
+  return members;
+};
+
+/** So many more were served, or something is wrong already. */
+const moreServed = (visitors, count = REQUESTS_BETWEEN) => {
+  const before = visitors.served;
+  return until('visitors are served', () => visitors.served - before >= count || visitors.wrong.length > 0, {
+    timeoutMs: BACK_WITHIN_MS,
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return server.address().port;
-}
+};
 
-/** A `tunnel start` whose policy file and revision change, and that reads them when it is told. */
-class Publisher {
-  #home = throwAwayFolder();
-  #edge;
-  #entry;
-  #child = null;
-  ready = null;
-
-  constructor(edge, entry) {
-    this.#edge = edge;
-    this.#entry = entry;
-    mkdirSync(join(this.#home, '.tunnel'), { mode: 0o700 });
-    writeFileSync(join(this.#home, 'group-key'), 'a key that all members share', { mode: 0o600 });
-  }
-
-  async start(revision) {
-    this.#write(revision);
-    this.#child = startChild({
-      name: 'tunnel',
-      command: process.execPath,
-      args: [CLI, 'start', '--json', '--quiet', '--no-inspect', '--config', this.#config],
-      env: cleanEnvironment(this.#home),
-      cwd: this.#home,
-      onLine: (line) => this.#heard(line),
-    });
-    await Promise.race([until('the tunnel is open', () => this.ready, { timeoutMs: 30_000 }), failAtExit(this.#child)]);
-    return this;
-  }
-
-  /** Settles when its registration was answered. */
-  async change(revision) {
-    this.#write(revision);
-    const child = spawn(process.execPath, [CLI, 'reload', '--json', '--client', String(this.#child.pid)], {
-      env: cleanEnvironment(this.#home),
-      cwd: this.#home,
-    });
-    let said = '';
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (piece) => (said += piece));
-    const [code] = await Promise.race([once(child, 'exit'), failAtExit(this.#child)]);
-    if (code !== 0) throw new Error(`reload to revision ${revision}: exit ${code}: ${said.trim().slice(-500)}`);
-  }
-
-  get host() {
-    return new URL(this.ready.public_url).host;
-  }
-
-  close() {
-    return stopChild(this.#child, 'SIGTERM');
-  }
-
-  get #config() {
-    return join(this.#home, '.tunnel', 'config.yml');
-  }
-
-  /** Each file in one step: a reload never sees half of one. */
-  #write(revision) {
-    const policy = join(this.#home, '.tunnel', 'policy.yml');
-    writeFileSync(`${policy}.new`, policyText(revision), { mode: 0o600 });
-    renameSync(`${policy}.new`, policy);
-    const { run } = this.#edge;
-    const lines = [
-      `server: "${run.control}"`,
-      `auth_token_file: "${run.admin_token_file}"`,
-      'tunnels:',
-      '  rolled:',
-      ...Object.entries({ ...this.#entry(revision, this.#home), policy: 'policy.yml' }).map(
-        ([name, value]) => `    ${name}: ${JSON.stringify(value)}`,
-      ),
-    ];
-    writeFileSync(`${this.#config}.new`, `${lines.join('\n')}\n`, { mode: 0o600 });
-    renameSync(`${this.#config}.new`, this.#config);
-  }
-
-  #heard(line) {
-    if (!line.startsWith('{')) return;
-    const event = JSON.parse(line);
-    if (event.event === 'ready') this.ready = event;
-  }
-}
-
-/** Visitors one after the other on connections that stay open, each request with the revision that it must at least meet. */
-class Visitors {
-  /** The highest revision whose registration was answered. */
-  answered = 0;
-  served = 0;
-  turnedAway = 0;
-  wrong = [];
-  #isOver = false;
-  #loops;
-
-  constructor({ host, port, connections }) {
-    const agent = new Agent({ keepAlive: true, maxSockets: connections });
-    this.#loops = Promise.all(Array.from({ length: connections }, (_, nth) => this.#loop({ host, port, agent, nth })));
-  }
-
-  async stop() {
-    this.#isOver = true;
-    await this.#loops;
-  }
-
-  async #loop({ host, port, agent, nth }) {
-    for (let turn = nth; !this.#isOver; turn += 1) {
-      // One in eight is a stranger, who must never get in.
-      const isStranger = turn % 8 === 0;
-      const headers = { host, ...(isStranger ? {} : { 'x-tunnel-token': LASTING }) };
-      const atLeast = this.answered;
-      try {
-        this.#judge(await ask({ port, agent, headers }), { atLeast, isStranger });
-      } catch (error) {
-        this.wrong.push(`a request failed: ${error.message}`);
-      }
-    }
-  }
-
-  #judge({ status, revision, letInBy }, { atLeast, isStranger }) {
-    if (isStranger) this.turnedAway += 1;
-    else this.served += 1;
-    if (status !== (isStranger ? 401 : 200)) this.wrong.push(`${isStranger ? 'a stranger' : 'a request'}: ${status}`);
-    if (!(revision >= atLeast)) this.wrong.push(`revision ${revision} where ${atLeast} was in force`);
-    // One request is decided by one policy.
-    if (!isStranger && letInBy !== revision) this.wrong.push(`let in by ${letInBy}, answered by ${revision}`);
-  }
-}
-
-function ask({ port, agent, headers }) {
-  return new Promise((resolve, reject) => {
-    const asked = request({ host: '127.0.0.1', port, agent, headers, timeout: REQUEST_TIMEOUT_MS }, (response) => {
-      response.resume();
-      const { 'x-revision': revision, 'x-let-in-by': letInBy } = response.headers;
-      response.once('error', reject);
-      response.once('end', () =>
-        resolve({ status: response.statusCode, revision: Number(revision), letInBy: Number(letInBy) }),
-      );
-    });
-    asked.once('timeout', () => asked.destroy(new Error('no answer in time')));
-    asked.once('error', reject).end();
-  });
-}
-
-/** `changes(revision)`: one after the other, each settles when its registration was answered. */
-async function roll(name, { revisions, visitors, publishers, check }) {
+/** One change after the other, each settles when its registration was answered. */
+async function roll(name, { revisions, edge, connections, publishers, check }) {
+  const [{ host }] = publishers;
+  const { httpPort: port } = edge;
+  const wrk = isWrkThere ? new WrkLoad({ host, port, connections, limitSecs: 3600 }) : null;
+  const visitors = new Visitors({ host, port, connections: JUDGES });
   for (let revision = 1; revision <= revisions; revision += 1) {
     for (const publisher of publishers) {
       await publisher.change(revision);
       visitors.answered = revision;
-      const before = visitors.served;
-      await until(
-        'the change has served',
-        () => visitors.served - before >= REQUESTS_BETWEEN || visitors.wrong.length > 0,
-      );
+      await moreServed(visitors);
     }
   }
   await visitors.stop();
-  const kinds = new Map();
-  for (const wrong of visitors.wrong) kinds.set(wrong, (kinds.get(wrong) ?? 0) + 1);
-  const words = [...kinds].slice(0, 5).map(([kind, count]) => `${count} × ${kind}`);
+  const load = (await wrk?.stop()) ?? { requests: 0 };
+  const { requests, ...errors } = load;
+  const failed = Object.entries(errors).filter(([, count]) => count > 0);
   check(
-    visitors.wrong.length === 0,
-    `${name}: ${revisions} revisions, ${visitors.served} served, ${visitors.turnedAway} strangers turned away${words.length === 0 ? '' : `; ${words.join('; ')}`}`,
+    visitors.wrong.length === 0 && failed.length === 0,
+    [
+      `${name}: ${revisions} revisions, ${visitors.served} served and judged, ${visitors.turnedAway} strangers turned away`,
+      isWrkThere ? `${requests} of wrk` : 'without wrk, which is not installed',
+      ...visitors.words,
+      ...failed.map(([kind, count]) => `${count} × wrk: ${kind}`),
+    ].join('; '),
   );
-  return visitors.served;
+  return visitors.served + requests;
+}
+
+/** `interrupt`: in the middle of each roll; `isKnown`: whether what was in force before it is known after it. */
+async function interruptedRolls(name, { rolls, edge, members, service, first, interrupt, isKnown, check }) {
+  const [leader, ...waiting] = members;
+  const { host } = leader;
+  const visitors = new Visitors({ host, port: edge.httpPort, connections: JUDGES, answered: first - 1, mayFail: true });
+  for (let revision = first; revision < first + rolls; revision += 1) {
+    await leader.change(revision);
+    if (isKnown) visitors.answered = revision;
+    await moreServed(visitors);
+    // An edge that starts anew knows nothing of what was: the first to come back may be one that waits for its turn.
+    if (!isKnown) visitors.answered = revision - 1;
+    // The rest of the roll goes on meanwhile.
+    const rest = Promise.all(waiting.map((member) => member.change(revision)));
+    await interrupt();
+    await rest;
+    const areBack = async () => {
+      const rows = await edge.tunnels().catch(() => []);
+      return rows.filter(({ policy }) => policy?.revision === revision).length === members.length;
+    };
+    await until(`every member is back under revision ${revision}`, areBack, { timeoutMs: BACK_WITHIN_MS });
+    visitors.answered = revision;
+    await moreServed(visitors);
+  }
+  await visitors.stop();
+  const gone = members.filter(({ isAlive }) => !isAlive).length;
+  check(
+    visitors.wrong.length === 0 && gone === 0 && service.naked === 0,
+    [
+      `${name}: ${rolls} rolls, ${visitors.served} served, ${visitors.turnedAway} strangers turned away, ${visitors.unserved} found nobody`,
+      `${gone} clients ended, ${service.naked} requests came without a policy`,
+      ...visitors.words,
+    ].join('; '),
+  );
 }
 
 await runScript(
   {
     name: 'policy-roll',
     usage: USAGE,
-    options: { revisions: 20, connections: 16 },
-    limitSecs: ({ revisions }) => 120 + revisions * 30,
+    options: { revisions: 20, connections: 16, cuts: 5, kills: 3 },
+    limitSecs: ({ revisions, cuts, kills }) => 120 + revisions * 40 + (cuts + kills) * 120,
   },
-  async ({ values: { revisions, connections }, say, check }) => {
-    const edge = await startEdge();
-    const local_port = await startService();
-    const member = (revision, home) => ({
-      ...{ proto: 'http', local_port, group: GROUP, group_key_file: join(home, 'group-key'), subdomain: GROUP },
-      policy_revision: revision,
-    });
-    const alone = () => ({ proto: 'http', local_port, subdomain: 'alone' });
-    const members = [];
-    for (let nth = 0; nth < MEMBERS; nth += 1) members.push(await new Publisher(edge, member).start(0));
-    const solo = await new Publisher(edge, alone).start(0);
-    say(`${MEMBERS} members of one group, and a tunnel alone; ${connections} connections`);
-    const load = ({ host }) => new Visitors({ host, port: edge.httpPort, connections });
-    let served = await roll('in a group', { revisions, visitors: load(members[0]), publishers: members, check });
-    served += await roll('alone', { revisions, visitors: load(solo), publishers: [solo], check });
+  async ({ values: { revisions, connections, cuts, kills }, say, check }) => {
+    const edge = await new LastingEdge().start();
+    const service = await startService();
+    const { port } = service;
+    const members = await startGroup(edge, { group: 'roll', port });
+    const solo = await new Publisher(edge, entryOf(null, port)).start(0);
+    say(`${MEMBERS} members of one group, and a tunnel alone; ${connections} connections of wrk`);
+    let served = await roll('in a group', { revisions, edge, connections, publishers: members, check });
+    served += await roll('alone', { revisions, edge, connections, publishers: [solo], check });
     await Promise.all([...members, solo].map((publisher) => publisher.close()));
+
+    const controlPort = Number(edge.run.control.split(':').at(-1));
+    const relays = await Promise.all(Array.from({ length: MEMBERS }, () => startCutRelay(controlPort)));
+    const servers = relays.map((relay) => `127.0.0.1:${relay.port}`);
+    const torn = await startGroup(edge, { group: 'torn', port, servers });
+    const common = { edge, members: torn, service, check };
+    await interruptedRolls('sessions cut in the middle of a roll', {
+      ...{ ...common, rolls: cuts, first: 1, isKnown: true },
+      interrupt: async () => {
+        for (const relay of relays) relay.cutAll();
+      },
+    });
+    await interruptedRolls('the edge killed in the middle of a roll', {
+      ...{ ...common, rolls: kills, first: cuts + 1, isKnown: false },
+      interrupt: async () => {
+        await edge.kill();
+        await edge.start();
+      },
+    });
+    await Promise.all(torn.map((publisher) => publisher.close()));
+    for (const relay of relays) relay.close();
     await edge.close();
-    return `${served} requests while ${revisions} revisions came, in a group and alone: none failed, none met an older policy`;
+    return `${served} requests while ${revisions} revisions came, in a group and alone: none failed, none met an older policy; ${cuts} rolls were cut and ${kills} lost their edge: every member was back, nobody was served without a policy`;
   },
 );

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Runs real programs against tunnels with policies on loopback: nginx and HAProxy read PROXY headers, psql comes by an address list, git clones with a
-# password in its URL, h2load shows a token. One line each; what is not installed is skipped in one line; the last line is ok: or FAILED:.
-# Uses what is there of Debian's nginx-light, haproxy, postgresql, git, curl and nghttp2-client.
+# password in its URL, curl, h2load, WebSockets and gRPC show a token. One line each; what is not installed is skipped in one line; the last line is ok: or FAILED:.
+# Uses what is there of Debian's nginx-light, haproxy, postgresql, git, curl and nghttp2-client, and of npm's ws and @grpc/grpc-js.
 # Usage: tests/tools/policy/try-tools.sh    Exit code: 1 when something failed.
 set -uo pipefail
 
 # shellcheck source=tests/tools/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 here=$root/tests/tools/http
+lib=$root/tests/tools/policy/lib
 # For *.edge.test: clients take no wildcard right below a top-level name.
 cert=$root/packages/testkit/fixtures/tls/renewed-cert.pem
 key=$root/packages/testkit/fixtures/tls/renewed-key.pem
@@ -147,21 +148,36 @@ try_git() {
 # count_of LOG NAME: of h2load's line of statuses.
 count_of() { grep -oE "[0-9]+ $2" "$1" | head -n 1 | cut -d' ' -f1; }
 
-try_h2load() {
-  has h2load || { skip h2load 'nghttp2-client is not installed'; return; }
-  local port name secure_port
-  port=$(free_port)
-  node "$here/web-service.mjs" "$port" >"$work/web-service.log" 2>&1 &
-  pids+=($!)
-  until_true 20 listens "$port"
-  printf '%s\n' "$token" >"$work/token"
-  chmod 600 "$work/token"
+# start_secure_edge: with a certificate, and with what opens tunnels there in `secure`.
+start_secure_edge() {
   start_edge secure 'domain = "edge.test"' "[tls]
 cert_path = \"$cert\"
 key_path = \"$key\""
-  open_tunnel http "$port" --quiet --tls --ca-file "$cert" --subdomain calls --service-token-file "$work/token" || { report 'h2load: tunnel' 1; return; }
-  name=calls.edge.test
-  secure_port=$public_port
+  secure=(--quiet --tls --ca-file "$cert" --service-token-file "$work/token")
+}
+
+# start_program COMMAND...: sets `port`, which the program gets as its last argument.
+start_program() {
+  port=$(free_port)
+  "$@" "$port" >>"$work/programs.log" 2>&1 &
+  pids+=($!)
+  until_true 20 listens "$port"
+}
+
+# report_lines NAME: of `WHAT ok` or `WHAT what went wrong`; none at all is wrong, too.
+report_lines() {
+  local line count=0
+  while read -r line; do
+    [[ $line == *' ok' ]]
+    report "$1: ${line% ok}" $?
+    count=$((count + 1))
+  done
+  [[ $count -gt 0 ]] || report "$1: nothing was tried" 1
+}
+
+try_h2load() {
+  has h2load || { skip h2load 'nghttp2-client is not installed'; return; }
+  local name=calls.edge.test
   h2load -n 5000 -c 10 -m 50 -H "x-tunnel-token: $token" --connect-to "127.0.0.1:$secure_port" "https://$name:$secure_port/small" >"$work/h2load.log" 2>&1
   [[ $(count_of "$work/h2load.log" 2xx) == 5000 ]]
   report 'h2load: 5,000 requests with a token, all served' $? "$(grep -oE '[0-9.]+ req/s' "$work/h2load.log" | head -n 1)"
@@ -170,13 +186,65 @@ key_path = \"$key\""
   report 'h2load: 2,000 without, all turned away' $? "$(grep -oE 'status codes:.*' "$work/h2load.log")"
 }
 
+# One line for each version of HTTP: with a token, without one, HEAD, and an upload that asks first.
+try_curl() {
+  has curl || { skip curl 'curl is not installed'; return; }
+  local version said sum options url=https://calls.edge.test:$secure_port
+  head -c 3000000 /dev/urandom >"$work/upload"
+  sum=$(sha256sum "$work/upload" | cut -d' ' -f1)
+  for version in http1.1 http2; do
+    options=(-sS "--$version" --max-time 30 --cacert "$cert" --resolve "calls.edge.test:$secure_port:127.0.0.1")
+    said=$(curl "${options[@]}" -H "X-Tunnel-Token: $token" -w ' %{http_version} %{http_code}' "$url/small" 2>&1)
+    [[ $said == "hello ${version#http}"*' 200' ]]
+    report "curl over $version: served with a token" $? "$said"
+    said=$(curl "${options[@]}" -o /dev/null -w '%{http_code} %{header_json}' "$url/small" 2>&1)
+    [[ $said == '401 '*POLICY_UNAUTHENTICATED* ]]
+    report "curl over $version: turned away without" $? "${said%%$'\n'*}"
+    said=$(curl "${options[@]}" -I "$url/small" 2>&1)
+    [[ $said == HTTP/*' 401'* && $said != *'<html'* ]]
+    report "curl over $version: HEAD is turned away, too" $? "${said%%$'\r'*}"
+    said=$(curl "${options[@]}" -H "X-Tunnel-Token: $token" -H 'Expect: 100-continue' --data-binary "@$work/upload" "$url/sum" 2>&1)
+    [[ $said == "$sum" ]]
+    report "curl over $version: an upload that asks first arrives to the byte" $? "$said"
+    said=$(curl "${options[@]}" -H 'Expect: 100-continue' --data-binary "@$work/upload" -o /dev/null -w '%{http_code} %{size_upload}' "$url/sum" 2>&1)
+    [[ $said == '401 '* ]]
+    report "curl over $version: without a token it is turned away" $? "$said bytes sent"
+  done
+}
+
+try_websocket() {
+  [[ -d $root/node_modules/ws ]] || { skip WebSocket 'ws is not installed'; return; }
+  start_program node "$lib/socket-guest.mjs" serve
+  open_tunnel http "$port" --quiet --service-token-file "$work/token" || { report 'WebSocket: tunnel' 1; return; }
+  report_lines WebSocket < <(timeout 60 node "$lib/socket-guest.mjs" visit "$public_url/" "$work/token" 2>&1)
+}
+
+try_grpc() {
+  [[ -d $root/node_modules/@grpc/grpc-js ]] || { skip gRPC '@grpc/grpc-js is not installed'; return; }
+  start_program node "$here/grpc-service.mjs"
+  open_tunnel http "$port" "${secure[@]}" --local-protocol h2c --request-header 'X-Sent: {user}' || { report 'gRPC: tunnel' 1; return; }
+  report_lines gRPC < <(timeout 60 node "$lib/grpc-guest.mjs" "${public_url#https://}" "$cert" "$work/token" 2>&1)
+}
+
 node "$root/scripts/ensure.mjs" build || exit 1
+printf '%s\n' "$token" >"$work/token"
+chmod 600 "$work/token"
 start_edge edge
 try_nginx
 try_haproxy
 try_psql
 try_git
-try_h2load
+try_websocket
+start_secure_edge
+try_grpc
+start_program node "$here/web-service.mjs"
+if open_tunnel http "$port" "${secure[@]}" --subdomain calls; then
+  secure_port=$public_port
+  try_curl
+  try_h2load
+else
+  report 'curl, h2load: tunnel' 1
+fi
 if [[ $failures -gt 0 ]]; then
   printf 'FAILED: try-tools: %s failed\n' "$failures"
   exit 1

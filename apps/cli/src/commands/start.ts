@@ -2,7 +2,7 @@
 // `tunnel check`: reads config.yml, says what it would open, connects to nothing.
 import { checkPeerOptions, checkTunnelSpec, localText } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, type ClientTunnel, loadClientConfig, readConfigText } from '@tunnel/runtime';
+import { type ClientConfig, type ClientTunnel, loadClientConfig, readConfigText, sha256Hex } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { defaultConfigPath, type LoadedConfig, loadConfig } from '../config-file.ts';
 import { localOf, type NamedTunnel, planOf, policyFilesOf } from '../config-plan.ts';
@@ -22,6 +22,7 @@ import { type FileContent, Reloader } from '../reload.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
 import { resolveSettings, shownPath } from '../settings.ts';
+import { WatchedFiles } from '../watched-files.ts';
 
 type StartFlags = ConnectionFlags & RequestFlags & ComfortFlags & { readonly watch?: boolean };
 
@@ -54,8 +55,10 @@ export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command 
       // Two selections from one file are two clients; the same one in another order is not.
       const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
       const from = { config: config.path, source: 'file' as const };
+      // Before policies are read: what changes from then on is seen.
+      const reloads = reloading(config, names, flags, io);
       const run = { settings, flags, stateKey, ...from, ...planOf(chosen, io, flags.wait) };
-      finish(await runTunnels({ ...run, ...reloading(config, names, flags, io) }, io));
+      finish(await runTunnels({ ...run, ...reloads }, io));
     });
 
 /** How the run reads its file again, and what tells it to. */
@@ -75,33 +78,18 @@ const reloading = (
       onTrouble: ({ code, message }) =>
         io.stderr.write(`tunnel: Cannot watch ${file}: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`),
     });
-  const watch = watchOf(config.path);
-  const policies = new Map<string, ConfigWatch>();
-  const stop = (): void => {
-    for (const one of [watch, ...policies.values()]) one.stop();
-    policies.clear();
-  };
-  const watchAsTold = (values: ClientConfig): void => {
-    if (flags.watch !== true && !values.watch) return stop();
-    watch.start();
-    const files = policyFilesOf(chosenOf(values, names));
-    for (const [file, one] of policies) {
-      if (files.includes(file)) continue;
-      one.stop();
-      policies.delete(file);
-    }
-    for (const file of files) {
-      if (policies.has(file)) continue;
-      policies.set(file, watchOf(file));
-      policies.get(file)?.start();
-    }
-  };
+  const watched = new WatchedFiles(config, watchOf);
+  const filesIn = (values: ClientConfig): string[] => policyFilesOf(chosenOf(values, names));
+  const watchAsTold = (values: ClientConfig): void => watched.watch(isWatched(values, flags), filesIn(values));
+  if (isWatched(config.values, flags)) watched.remember(filesIn(config.values));
   const reloader = new Reloader({
     started: config.values,
     read: () => {
       const text = readConfigText(config.path);
-      watch.seen(text);
-      return contentOf({ path: config.path, text }, names, flags.wait ?? false, io);
+      watched.seen(sha256Hex(text));
+      const values = loadClientConfig({ file: config.path, text, env: io.env, home: io.home });
+      watched.reads(filesIn(values));
+      return contentOf({ path: config.path, text, values }, names, flags.wait ?? false, io);
     },
     onApplied: ({ values }) => watchAsTold(values),
   });
@@ -110,22 +98,23 @@ const reloading = (
       running = client;
       watchAsTold(config.values);
     },
-    close: async () => stop(),
+    close: async () => watched.stop(),
   };
   return { reload: (client) => reloader.reload(client), companions: [companion] };
 };
+
+const isWatched = ({ watch }: ClientConfig, flags: StartFlags): boolean => flags.watch === true || watch;
 
 /**
  * Throws for whatever `tunnel start` would refuse; but tunnels may be gone from it, the named ones too. The text was read once: what is judged
  * is what is applied.
  */
 const contentOf = (
-  { path, text }: { readonly path: string; readonly text: string },
+  { path, text, values }: { readonly path: string; readonly text: string; readonly values: ClientConfig },
   names: readonly string[],
   wait: boolean,
   io: Io,
 ): FileContent => {
-  const values = loadClientConfig({ file: path, text, env: io.env, home: io.home });
   // Between an editor's truncating and writing it there is no file to go by.
   if (text.trim() === '') throw new Fault('CLIENT_USAGE', { reason: `${path} is empty` });
   const chosen = chosenOf(values, names);

@@ -62,9 +62,6 @@ export class CaptureRecorder implements RequestRecorder {
   requestBody: CapturedBody | null = null;
   /** The request has a body, and its last byte has come. */
   hasWholeBody = false;
-  /** As the local service sent it; empty while there is none. */
-  responseText = '';
-  responseBody: CapturedBody | null = null;
   /** 0: there was no answer. */
   status = 0;
   /** null: it is under way. */
@@ -88,6 +85,10 @@ export class CaptureRecorder implements RequestRecorder {
   readonly #isRequestInChunks: boolean;
   #isResponseInChunks = false;
   #keepsResponse = false;
+  #responseText = '';
+  #responseBody: CapturedBody | null = null;
+  /** Of a rule; null: there is none. Strangers come in floods, and to every member of a group: what people see is made when somebody looks. */
+  #answer: OwnResponse | null = null;
 
   constructor(info: CaptureInfo, head: Pick<RequestHead, 'text' | 'framing'>, buffer: CaptureBuffer) {
     this.info = info;
@@ -100,6 +101,15 @@ export class CaptureRecorder implements RequestRecorder {
   /** As received, or as the rules changed it for the service. */
   get requestText(): string {
     return this.#changes === null ? this.#visitorsText : servedText(this.#visitorsText, this.#changes);
+  }
+
+  /** As the local service sent it, or a rule answered; empty while there is none. */
+  get responseText(): string {
+    return this.#answer === null ? this.#responseText : ownResponseText(this.#answer, SHOWN);
+  }
+
+  get responseBody(): CapturedBody | null {
+    return this.#answer === null ? this.#responseBody : ownBodyOf(this.#answer, this.info.keepsBodies);
   }
 
   /** Before it is put among the others, which count what it holds. */
@@ -133,7 +143,7 @@ export class CaptureRecorder implements RequestRecorder {
   onResponseHead(head: Pick<ResponseHead, 'text' | 'status' | 'headers' | 'framing'>, bodyForm: ChunkedForm): void {
     this.status = head.status;
     if (this.buffer === null) return;
-    this.responseText = head.text;
+    this.#responseText = head.text;
     this.#isResponseInChunks = bodyForm === 'chunks' && head.framing.kind === 'chunked';
     this.#keepsResponse = this.info.keepsBodies && isTextual(fieldValueOf(head.headers, 'content-type'));
     this.#grow(head.text.length);
@@ -142,8 +152,8 @@ export class CaptureRecorder implements RequestRecorder {
   /** The next bytes of the response's body. */
   onResponseBody(bytes: Buffer, start: number, end: number): void {
     if (this.buffer === null) return;
-    this.responseBody ??= bodyOf(this.#keepsResponse, this.#isResponseInChunks);
-    this.#grow(this.responseBody.take(bytes, start, end));
+    this.#responseBody ??= bodyOf(this.#keepsResponse, this.#isResponseInChunks);
+    this.#grow(this.#responseBody.take(bytes, start, end));
   }
 
   #grow(bytes: number): void {
@@ -152,14 +162,11 @@ export class CaptureRecorder implements RequestRecorder {
 
   /** A rule has answered: there is no service, and this is all that comes. */
   answered(response: OwnResponse, nowMs: number): void {
-    const { status, headers, body } = response;
+    const { status, headers } = response;
     this.status = status;
-    this.responseText = ownResponseText(response, SHOWN);
     this.fault = (valueOf(headers, 'x-tunnel-error') as ErrorCode | null) ?? null;
-    this.#keepsResponse = this.info.keepsBodies && isTextual(valueOf(headers, 'content-type'));
-    this.#grow(this.responseText.length);
-    const bytes = Buffer.from(body, 'latin1');
-    if (bytes.length > 0) this.onResponseBody(bytes, 0, bytes.length);
+    this.#answer = response;
+    this.#grow(charsOfOwn(response));
     this.finish(nowMs, 'complete');
   }
 
@@ -195,3 +202,16 @@ const valueOf = (headers: OwnResponse['headers'], lower: string): string | null 
 
 const bodyOf = (isKept: boolean, isInChunks: boolean): CapturedBody =>
   new CapturedBody({ maxBytes: isKept ? EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES : 0, isInChunks });
+
+/** null: it has none. */
+const ownBodyOf = ({ headers, body }: OwnResponse, keepsBodies: boolean): CapturedBody | null => {
+  const bytes = Buffer.from(body, 'latin1');
+  if (bytes.length === 0) return null;
+  const made = bodyOf(keepsBodies && isTextual(valueOf(headers, 'content-type')), false);
+  made.take(bytes, 0, bytes.length);
+  return made;
+};
+
+/** What it takes to keep it, roughly. */
+const charsOfOwn = ({ headers, body }: OwnResponse): number =>
+  headers.reduce((sum, [name, value]) => sum + name.length + value.length, body.length);

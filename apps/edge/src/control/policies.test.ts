@@ -182,10 +182,10 @@ describe('a group', () => {
     const refusal = await client.refused({
       ...GROUP,
       tunnel_id: tunnel.tunnel_id,
-      policy: deny(403),
+      policy: deny(405),
       policy_revision: 2,
     });
-    const [had, brought] = [hashOf(deny(404), ['api']).slice(0, 8), short(deny(403))];
+    const [had, brought] = [hashOf(deny(404), ['api']).slice(0, 8), short(deny(405))];
     expect(refusal.message).toBe(
       `group policy does not match: the group has revision 3 (${had}), this member brings revision 2 (${brought})`,
     );
@@ -223,7 +223,24 @@ describe('a group', () => {
       `policy: this member brings revision 1 (${short(deny(403))}) and is served under the group's, revision 2 (${short(deny(404))})`,
     ]);
     // Once it is back, it is a member like any other.
-    await back.client.refused({ ...GROUP, tunnel_id, policy: deny(403), policy_revision: 1 });
+    await back.client.refused({ ...GROUP, tunnel_id, policy: deny(405), policy_revision: 1 });
+  });
+
+  it('a member that waits for its turn and has another service by now says so, and stays under the group’s policy', async () => {
+    const waiting = { policy: deny(403), policy_revision: 1 };
+    const { client, tunnel } = await member(waiting);
+    await member({ policy: deny(404), policy_revision: 2 });
+    const { tunnel_id } = tunnel;
+    const moved = { ...GROUP, tunnel_id, ...waiting, local_addr: '127.0.0.1:4000' };
+    expect((await client.registered(moved)).warnings).toEqual([expect.stringContaining('brings revision 1')]);
+    expect(served()).toBe(404);
+    // Nor is it a way into another group.
+    await member({ subdomain: 'other', policy: deny(405), policy_revision: 2 });
+    await client.refused({ ...moved, subdomain: 'other' });
+    // What it brought once is no way back from what it brought later.
+    await client.registered({ ...GROUP, tunnel_id, policy: deny(404), policy_revision: 2 });
+    await client.refused(moved);
+    expect(served()).toBe(404);
   });
 
   it('the same for a session that only changed its connection', async () => {
@@ -261,6 +278,21 @@ describe('a group', () => {
     );
     expect((await client.refused({ ...fields, protocol: 'https' })).message).toBe('group protocol does not match');
     expect(served()).toBe(403);
+  });
+
+  it('an older client is served as before, and joins no group that has rules it does not bring', async () => {
+    const { client, welcome } = await RawClient.enter(fixture.port, 'alice', undefined, []);
+    expect(welcome.capabilities).toBeUndefined();
+    for (const fields of [{}, { protocol: 'http', subdomain: 'old' }, { ...GROUP, subdomain: 'old-pool' }]) {
+      const answer = await client.registered(fields);
+      expect([answer.policy_hash, answer.warnings]).toEqual([undefined, []]);
+    }
+    expect([served('old'), served('old-pool'), fixture.policies.size]).toEqual([null, null, 0]);
+    await member({ policy: deny(403) });
+    expect((await client.refused(GROUP)).message).toContain('this member brings revision 0 (none)');
+    // The other way round its group gets rules by a member that knows them: the edge runs them, whoever serves.
+    await member({ subdomain: 'old-pool', policy: deny(404), policy_revision: 1 });
+    expect(served('old-pool')).toBe(404);
   });
 
   it('frees its policy with its last member', async () => {

@@ -1,5 +1,12 @@
 // The policy of one registration: judged before anything is opened, and what its client is told of it.
-import { groupPolicyWarning, judgePolicy, policyHash, type SessionTunnel, type TunnelProtocol } from '@tunnel/core';
+import {
+  groupPolicyWarning,
+  judgePolicy,
+  type PolicyStamp,
+  policyHash,
+  type SessionTunnel,
+  type TunnelProtocol,
+} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MessageOf } from '@tunnel/protocol';
 import { sha256Hex } from '@tunnel/runtime';
@@ -11,28 +18,38 @@ export interface RegisteredPolicy extends BroughtPolicy {
   readonly answeredHash: string | null;
 }
 
-/** Throws when this edge does not take it. `known`: the same tunnel before. */
+/** The same tunnel before; undefined: there was none. */
+interface TunnelBefore {
+  readonly known: SessionTunnel | undefined;
+  /** With its last registration. */
+  readonly brought: PolicyStamp | undefined;
+}
+
+/** Throws when this edge does not take it. */
 export const readPolicy = (
   request: MessageOf<'RegisterTunnel'>,
   protocol: TunnelProtocol,
   loginProviders: readonly string[],
-  known: SessionTunnel | undefined,
+  before: TunnelBefore,
 ): RegisteredPolicy => {
   const { services = [], policy_revision: revision = 0, proxy_protocol: proxyProtocol } = request;
   const policy = judgePolicy({ policy: request.policy, services, proxyProtocol }, { protocol, loginProviders });
   if (policy instanceof Fault) throw policy;
-  const isReturning = known !== undefined && isAwaited(known);
-  if (policy === null && services.length === 0) {
-    return { policy, services, stamp: { revision, hash: null, isReturning }, answeredHash: null };
-  }
-  const hash = policyHash(policy, services, sha256Hex);
+  const answeredHash = policy === null && services.length === 0 ? null : policyHash(policy, services, sha256Hex);
   // Services that no rule can send anything to are nothing that members must agree on.
-  const stamp = { revision, hash: policy === null ? null : hash, isReturning };
-  return { policy, services, stamp, answeredHash: hash };
+  const stamp = { revision, hash: policy === null ? null : answeredHash };
+  return { policy, services, stamp: { ...stamp, isReturning: isReturning(before, stamp) }, answeredHash };
 };
 
-/** Its client was away, or changed its connection, and claims it again; a running one that registers again brings something new. */
-const isAwaited = (known: SessionTunnel): boolean => known.kind === 'held' || known.awaited !== null;
+/**
+ * Its client was away, or changed its connection, and claims it again; or it runs and says again what it said before, because something else of it
+ * has changed. One that brings something new is judged by that.
+ */
+const isReturning = ({ known, brought }: TunnelBefore, stamp: PolicyStamp): boolean => {
+  if (known === undefined) return false;
+  if (known.kind === 'held' || known.awaited !== null) return true;
+  return brought?.revision === stamp.revision && brought.hash === stamp.hash;
+};
 
 /** What goes into the answer. */
 export const policyHashField = ({ answeredHash }: RegisteredPolicy): { readonly policy_hash?: string } =>

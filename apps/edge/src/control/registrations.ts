@@ -175,7 +175,8 @@ const openTunnel = async (
   // The decision let no other pass.
   const protocol = request.protocol as TunnelProtocol;
   // Before anything changes: where it is refused, what was before stays.
-  const policy = readPolicy(request, protocol, context.loginProviders, known);
+  const before = known === undefined ? undefined : session.tunnels.get(known.tunnelId);
+  const policy = readPolicy(request, protocol, context.loginProviders, { known, brought: before?.broughtPolicy });
   if (known !== undefined && (known.endpoint.kind === 'member') !== (wanted.kind === 'group')) {
     // It joins a group now, or leaves one to stand alone: another tunnel, and the old one may hold the very name it wants.
     context.sessions.endTunnel(session, known.tunnelId);
@@ -354,6 +355,7 @@ const describeTunnel = (registration: Registration, assigned: AssignedEndpoint):
     health: healthOf(registration, endpoint, before),
     alertWebhook: (loadBalancing ? request.health_check?.alert_webhook : null) ?? null,
     policy,
+    broughtPolicy: registration.policy.stamp,
     proxyProtocol: request.proxy_protocol ?? null,
     upstream: session.upstream,
   };

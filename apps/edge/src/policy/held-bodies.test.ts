@@ -59,11 +59,15 @@ it('an operator whose edge it is may hold more than a share', () => {
   expect(bodies.hold(50, 0, 'operator').writeBody(...piece('1'.repeat(50)))).toBe(true);
 });
 
-it('a visitor that takes too long is overdue until its body is whole', () => {
+it('a visitor that takes too long is told so, and frees what was held; one whose body is whole has all the time of its rules', async () => {
   const bodies = new HeldBodies();
-  const held = bodies.hold(10, 1000, 'account a');
-  expect(held.isOverdue(1000 + EDGE_LIMITS.POLICY_HELD_BODY_MS - 1)).toBe(false);
-  expect(held.isOverdue(1000 + EDGE_LIMITS.POLICY_HELD_BODY_MS)).toBe(true);
-  held.end([]);
-  expect(held.isOverdue(Number.MAX_SAFE_INTEGER)).toBe(false);
+  const [slow, whole] = [bodies.hold(10, 1000, 'account a'), bodies.hold(10, 1000, 'account a')];
+  slow.writeBody(...piece('half'));
+  slow.tick(1000 + EDGE_LIMITS.POLICY_HELD_BODY_MS - 1);
+  expect([slow.isSettled, bodies.bytes]).toEqual([false, 4]);
+  whole.end([]);
+  for (const held of [slow, whole]) held.tick(1000 + EDGE_LIMITS.POLICY_HELD_BODY_MS);
+  expect(await slow.done).toMatchObject({ kind: 'failed', fault: { status: 408 } });
+  expect(await whole.done).toMatchObject({ kind: 'body-held' });
+  expect(bodies.bytes).toBe(0);
 });

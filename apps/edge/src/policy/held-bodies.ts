@@ -73,9 +73,10 @@ export class HeldBody {
     return this.#isSettled;
   }
 
-  /** Its visitor takes too long. */
-  isOverdue(nowMs: number): boolean {
-    return !this.#isSettled && nowMs >= this.#deadlineMs;
+  /** Once a second: a visitor that takes too long is told so. */
+  tick(nowMs: number): void {
+    if (this.#isSettled || nowMs < this.#deadlineMs) return;
+    this.#fail({ kind: 'failed', fault: new Fault('HTTP_HEAD_TIMEOUT') });
   }
 
   /** Same rule as ByteDuplex.write; it never drains after a false. */

@@ -123,9 +123,20 @@ export class PolicyGate {
     for (const rule of outcome.matched) count(this.#countsOf(rule, ofRoute)?.matched, rule);
     if (outcome.kind === 'pass') return outcome;
     const { rule, answer } = outcome;
-    if (rule !== null) count(this.#countsOf(rule, ofRoute)?.answered, rule);
-    this.answers.add(rule?.action ?? 'login', answer.kind === 'own' ? answer.response.status : answer.status);
+    const status = answer.kind === 'own' ? answer.response.status : answer.status;
+    if (rule === null) this.answers.add('login', status);
+    else this.#countAnswer(rule, ofRoute, status);
     return outcome;
+  }
+
+  /** A rule that had let a request pass answers it after all: only its body has shown that it must. */
+  answeredLate({ ofRoute }: PolicyInForce, rule: RuleRef, status: number): void {
+    this.#countAnswer(rule, ofRoute, status);
+  }
+
+  #countAnswer(rule: RuleRef, ofRoute: RoutePolicy | null, status: number): void {
+    count(this.#countsOf(rule, ofRoute)?.answered, rule);
+    this.answers.add(rule.action, status);
   }
 
   #countsOf({ list }: RuleRef, ofRoute: RoutePolicy | null): RuleCounts | undefined {

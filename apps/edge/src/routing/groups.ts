@@ -1,6 +1,7 @@
 // The driver of the groups: finds or begins the group of a registration, takes members out, passes their reports on, and tells
 // what came of it. Finding and joining happen in one turn, so that two first registrations at once give one group.
 import {
+  type BroughtStamp,
   decideGroupPolicy,
   type GroupEffect,
   type LeasedEndpoint,
@@ -102,12 +103,13 @@ export class Groups {
 
   /** Throws a fault when it may not join. */
   async join(request: JoinRequest): Promise<Joined> {
-    const { wanted, owner, policy } = request;
+    const { wanted, owner } = request;
     const { groups } = this.#given.tunnels;
+    const policy = stampFor(request);
     for (;;) {
       this.#refuseLate(request);
       const { endpoint } = wanted;
-      const decision = groups.decide({ ...wanted, policy: policy.stamp }, owner);
+      const decision = groups.decide({ ...wanted, policy }, owner);
       if (decision.kind === 'refused') throw decision.fault;
       if (decision.kind === 'join') {
         if (decision.policy === 'replace') this.#replacePolicy(decision.group, request);
@@ -301,6 +303,12 @@ export class Groups {
     for (const watcher of this.#given.watchers) tell(watcher);
   }
 }
+
+/** Who comes from another group, or from none, has no place to come back to. */
+const stampFor = ({ policy: { stamp }, former, wanted }: JoinRequest): BroughtStamp => {
+  const isReturning = stamp.isReturning && former !== null && isOf(former, wanted);
+  return { ...stamp, isReturning };
+};
 
 /**
  * A whole group that was away comes back under what it had: the first member to return may be one that still waits for its turn in a

@@ -1,5 +1,13 @@
 // One registered, living tunnel, as ingress, relay and the REST see it.
-import type { GroupMember, MemberHealth, Owner, PublicEndpoint, TunnelGroup, TunnelProtocol } from '@tunnel/core';
+import type {
+  GroupMember,
+  MemberHealth,
+  Owner,
+  PolicyStamp,
+  PublicEndpoint,
+  TunnelGroup,
+  TunnelProtocol,
+} from '@tunnel/core';
 import type { Service } from '../upstream/upstream-request.ts';
 import type { PolicyHolder } from './route-policy.ts';
 
@@ -28,6 +36,8 @@ export interface Tunnel extends GroupMember, Service {
   readonly alertWebhook: string | null;
   /** What its visitors meet first; a member has its group's. Read it through `policyOf(route)`. */
   readonly policy: PolicyHolder;
+  /** What its client brought; a member that waits for its turn in a roll is served under another one, its group's. */
+  readonly broughtPolicy?: PolicyStamp | undefined;
   /** Of a tcp tunnel whose client writes the PROXY protocol: it wants to know the public address that a visitor reached. */
   readonly proxyProtocol: 'v1' | 'v2' | null;
 }

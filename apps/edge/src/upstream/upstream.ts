@@ -1,7 +1,7 @@
 // Where streams to a client are opened: today over the mux of its session, later also over another process or node.
 import { Fault } from '@tunnel/errors';
 import type { DatagramAnswer, DatagramStream, MuxSession, OpenAnswer, PendingStream } from '@tunnel/mux';
-import type { StreamHead, StreamReason } from '@tunnel/protocol';
+import { CAPABILITY, type StreamHead, type StreamReason } from '@tunnel/protocol';
 
 export interface Upstream {
   /** A stream begins at once. Else its opening waits a little for the client, who may just be coming back. */
@@ -33,8 +33,11 @@ export class MuxUpstream implements Upstream {
     return this.mux;
   }
 
+  /** A client that knows no policies would pass over the name of a service, and take its visitor to the tunnel's own. */
   open(head: StreamHead, answer: OpenAnswer): PendingStream | null {
-    return this.mux?.open(head, answer) ?? null;
+    const { mux } = this;
+    if (mux === null || (head.service !== undefined && !mux.capabilities.includes(CAPABILITY.POLICY))) return null;
+    return mux.open(head, answer);
   }
 
   get takesFlows(): boolean {

@@ -14,7 +14,7 @@ export const NO_POLICY_STAMP: PolicyStamp = { revision: 0, hash: null };
 export const SHORT_HASH_CHARS = 8;
 
 export interface BroughtStamp extends PolicyStamp {
-  /** It was a member when its session was interrupted. */
+  /** It was a member when its session was interrupted, or is one and brings what it brought before. */
   readonly isReturning: boolean;
 }
 
@@ -27,7 +27,7 @@ export type GroupPolicyDecision =
 
 /**
  * A member that comes back is let in under the group's, whatever it brings: a short loss in the middle of a roll must not cost the
- * members that wait for their turn. A running one that registers again is judged as a new one is.
+ * members that wait for their turn. So is a running one that brings nothing new; one that does is judged as a new one is.
  */
 export const decideGroupPolicy = (group: PolicyStamp, member: BroughtStamp): GroupPolicyDecision => {
   if (member.revision > group.revision) return { kind: 'replace' };

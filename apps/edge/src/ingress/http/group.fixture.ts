@@ -1,6 +1,7 @@
 // An HTTP ingress in front of a group whose members have real sessions and local services of their own. Used by tests only.
 import { MemberHealth, TunnelGroup } from '@tunnel/core';
 import type { MuxStream } from '@tunnel/mux';
+import { CAPABILITY } from '@tunnel/protocol';
 import { eventually, FakeClock, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { captureStore } from '../../capture/capture.fixture.ts';
@@ -32,6 +33,8 @@ export interface MemberOptions {
   readonly localPort?: number;
   readonly http?: Partial<Tunnel['http']>;
   readonly accountId?: string;
+  /** Of its client; it knows policies unless told. */
+  readonly capabilities?: readonly string[];
 }
 
 export interface GroupStand {
@@ -83,14 +86,14 @@ export const startGroupStand = async (
 const joinMember = async (
   group: TunnelGroup<Tunnel>,
   tunnelId: string,
-  { localPort = 1, http, accountId = 'one' }: MemberOptions,
+  { localPort = 1, http, accountId = 'one', capabilities = [CAPABILITY.POLICY] }: MemberOptions,
 ): Promise<StandMember> => {
   const stand = { offered: 0, onStream: (stream: MuxStream) => dialLocal(stream, localPort) };
   const onStream = (stream: MuxStream): void => {
     stand.offered += 1;
     stand.onStream(stream);
   };
-  const pair = await sessionPair({ kind: 'plain', carriers: 2, client: { onStream } });
+  const pair = await sessionPair({ kind: 'plain', carriers: 2, capabilities, client: { onStream } });
   const upstream = new MuxUpstream(pair.edge);
   const tunnel = newHttpTunnel(pair.edge, {
     tunnelId,

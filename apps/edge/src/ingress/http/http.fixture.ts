@@ -4,7 +4,7 @@ import * as net from 'node:net';
 import { ConnectionCounts, MemberHealth } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { acceptingServer, connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
-import type { StreamHead } from '@tunnel/protocol';
+import { CAPABILITY, type StreamHead } from '@tunnel/protocol';
 import { FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
@@ -148,7 +148,8 @@ export const startHttpStand = async (
     if (take === undefined) dialLocal(stream, stand.localPort);
     else take(stream, head);
   };
-  const pair = await sessionPair({ kind: 'plain', carriers: 2, client: { onStream } });
+  const capabilities = [CAPABILITY.POLICY];
+  const pair = await sessionPair({ kind: 'plain', carriers: 2, capabilities, client: { onStream } });
   const tunnel = newHttpTunnel(pair.edge, { http, policy });
   const { ingress, gate, port, held, stop: close } = await startIngress(tunnel, { clock, ...options });
   const stop = (): void => {

@@ -190,14 +190,18 @@ describe.each(VERSIONS)('%s', (version) => {
   });
 
   it('max_body: at once for a known length, else when the bound is passed', async () => {
-    const stand = await start([{ max_body: 1000 }]);
+    const stand = await start([{ max_body: 2000 }, { max_body: 1000 }]);
+    const answered = (): number => stand.policy.current?.counts.answered[1] ?? 0;
+    const before = answered();
     const known = await stand.visit(version, '/', { method: 'POST', body: 'x'.repeat(1001) });
     expect([known.status, known.headers['x-tunnel-error']]).toEqual([413, 'POLICY_BODY_TOO_LARGE']);
     expectUntouched(stand);
     const unknown = await stand.visit(version, '/', { method: 'POST', body: 'x'.repeat(100_000), isChunked: true });
     expect([unknown.status, unknown.headers['x-tunnel-error']]).toEqual([413, 'POLICY_BODY_TOO_LARGE']);
-    // The service never had a whole request.
+    // The service never had a whole request; the rule is what answered, both times.
     expect(stand.service.asked).toEqual([]);
+    expect([...stand.gate.answers.values()]).toEqual([{ action: 'max_body', status: 413, count: 2 }]);
+    expect(answered() - before).toBe(2);
     const good = await stand.visit(version, '/', { method: 'POST', body: 'x'.repeat(1000), isChunked: true });
     expect([good.status, stand.service.asked[0]?.bodyHash]).toEqual([200, hashOf(Buffer.from('x'.repeat(1000)))]);
   });

@@ -1,5 +1,6 @@
 // Requests whose rules must wait for something: order is kept, what leaves is forgotten, what is held is freed, and a drain waits for the answer.
 import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
 import * as net from 'node:net';
 import type { Rule } from '@tunnel/core';
 import type { MuxStream } from '@tunnel/mux';
@@ -125,6 +126,20 @@ it('a drain waits for a request that is being decided, answers it, and closes be
   await stand.http.ingress.whenIdle();
 });
 
+it.each(VERSIONS)(
+  '%s: a decision that comes when the client has left an edge that stops is told to come again, not 502',
+  async (version) => {
+    const onStream = (stream: MuxStream): void => stream.refuse({ code: 'shutting-down', text: 'the client leaves' });
+    const stand = await start([basicAuth], { onStream });
+    const visiting = stand.visit(version, '/', { headers: { authorization: basic('me', 'right') } });
+    const [pending] = await asked(stand);
+    stand.http.ingress.drain();
+    pending?.answer(true);
+    const { status, headers } = await visiting;
+    expect([status, headers['retry-after'], headers['x-tunnel-error']]).toEqual([503, '1', 'EDGE_SHUTTING_DOWN']);
+  },
+);
+
 it('rules that find no end within their time are an answer, not a pass, and what was asked for is cancelled', async () => {
   const stand = await start([basicAuth]);
   const talking = talk(stand.http.port, get('/', AUTHORIZED, 'Connection: close'));
@@ -173,6 +188,23 @@ it('HTTP/1.1: who asks whether to send a body that is held is told so here, once
   expect(expects).toEqual([undefined]);
 });
 
+it('HTTP/2: the same: 100 from the edge before its service hears of it, and the body whole behind it', async () => {
+  const stand = await start([github]);
+  const session = visitHttp2(stand.https);
+  cleanups.push(() => session.destroy());
+  const body = '{"b":2}';
+  const stream = session.request({
+    ...{ ':method': 'POST', ':path': '/', 'content-length': String(body.length), expect: '100-continue' },
+    'x-hub-signature-256': signatureOf(body),
+  });
+  await once(stream, 'continue');
+  expect(stand.http.dials).toBe(0);
+  stream.end(body);
+  const [head] = (await once(stream, 'response')) as [Record<string, unknown>];
+  expect([head[':status'], stand.service.asked[0]?.bodyHash]).toEqual([200, hashOf(Buffer.from(body))]);
+  stream.resume();
+});
+
 it('HTTP/1.1: a held body and a request right behind it are two, in any pieces', async () => {
   const body = 'hello webhook';
   const post = ['POST /hook HTTP/1.1', 'Host: web.localhost', 'Transfer-Encoding: chunked'];
@@ -197,7 +229,7 @@ it('HTTP/1.1: a held body and a request right behind it are two, in any pieces',
   }
 });
 
-it('HTTP/1.1: a visitor that leaves, and one that stalls, free what was held of their body', async () => {
+it('HTTP/1.1: a visitor that leaves, and one that stalls, free what was held of their body; the latter reads 408', async () => {
   const stand = await start([github]);
   const head = `POST / HTTP/1.1\r\nHost: web.localhost\r\n${SIGNED}\r\nContent-Length: 1000\r\n\r\n`;
   const leaving = dial(stand);
@@ -207,15 +239,18 @@ it('HTTP/1.1: a visitor that leaves, and one that stalls, free what was held of 
   await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
   const stalled = dial(stand);
   const closed = new Promise((resolve) => stalled.on('close', resolve));
+  let text = '';
+  stalled.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
   stalled.write(`${head}${'x'.repeat(500)}`);
   await eventually(() => expect(stand.heldBodies.bytes).toBe(500));
   await stand.http.clock.advance(EDGE_LIMITS.POLICY_HELD_BODY_MS + 1000);
   await closed;
+  expect(text).toMatch(/^HTTP\/1\.1 408 [^]*Connection: close/i);
   expect([stand.heldBodies.bytes, stand.http.dials]).toEqual([0, 0]);
   await eventually(() => expect(stand.http.ingress.connections).toBe(0));
 });
 
-it('HTTP/2: a stream that is reset, and one that stalls, free what was held of their body', async () => {
+it('HTTP/2: a stream that is reset, and one that stalls, free what was held of their body; the latter reads 408', async () => {
   const stand = await start([github]);
   const session = visitHttp2(stand.https);
   cleanups.push(() => session.destroy());
@@ -233,9 +268,11 @@ it('HTTP/2: a stream that is reset, and one that stalls, free what was held of t
   leaving.close(8);
   await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
   const stalled = open();
+  let status = 0;
+  stalled.on('response', (headers) => (status = Number(headers[':status']))).resume();
   await eventually(() => expect(stand.heldBodies.bytes).toBe(400));
   await stand.http.clock.advance(EDGE_LIMITS.POLICY_HELD_BODY_MS + 1000);
-  await eventually(() => expect(stalled.closed).toBe(true));
+  await eventually(() => expect([stalled.closed, status]).toEqual([true, 408]));
   expect([stand.heldBodies.bytes, stand.http.dials]).toEqual([0, 0]);
 });
 

@@ -140,6 +140,24 @@ it('a service of HTTP/2 has connections of its own, too', async () => {
   expect(heads.map(({ service }) => service)).toEqual([undefined, 'api']);
 });
 
+it('a member whose client is older than policies gets no visitor of a named service: it would take it to its own', async () => {
+  const [own, api] = [await startRecordingService('own'), await startRecordingService('api')];
+  cleanups.push(
+    () => own.close(),
+    () => api.close(),
+  );
+  const members = [{ localPort: own.port, capabilities: [] }, { localPort: api.port }];
+  const stand = kept(await startGroupStand(members, { policies: testGate(), policy: holderOf(...routed) }));
+  const ask = (path: string) => visitHttp1(stand.port, path, { headers: HEADERS });
+  const bodies = [];
+  for (let n = 0; n < 20; n += 1) bodies.push((await ask('/api/x')).body);
+  expect(new Set(bodies)).toEqual(new Set(['api']));
+  stand.members[1]?.setHealthy(false);
+  expect((await ask('/api/x')).status).toBe(502);
+  expect((await ask('/')).body).toBe('own');
+  expect(own.asked.map(({ url }) => url)).toEqual(['/']);
+});
+
 // ---- upgrades ----
 
 const UPGRADE = ['GET /ws HTTP/1.1', 'Host: web.localhost', 'Connection: Upgrade', 'Upgrade: websocket'];

@@ -73,8 +73,11 @@ export const startPolicyStand = async (
 
 export const visitHttp1 = (port: number, path: string, { method = 'GET', headers, body, isChunked }: Visit = {}) =>
   new Promise<VisitAnswer>((resolve, reject) => {
+    // Without a word about it node counts the body that it is given whole.
     const length =
-      body === undefined || isChunked === true ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+      isChunked === true
+        ? { 'transfer-encoding': 'chunked' }
+        : { ...(body !== undefined && { 'content-length': String(Buffer.byteLength(body)) }) };
     const request = http.request({
       ...{ host: '127.0.0.1', port, path, method, agent: false },
       headers: { host: 'web.localhost', ...length, ...headers },

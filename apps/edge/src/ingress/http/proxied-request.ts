@@ -1,7 +1,7 @@
 // One visitor's request on its way: routed, judged by the rules of its route, leased to a member of it, put to that one's service, and to the next
 // member's while nothing has reached a service. Requests of one HTTP/1.1 connection follow each other, so one object serves them all.
 import { type ChunkedForm, type OwnResponse, type RequestHead, withoutEdgeCookies } from '@tunnel/core';
-import type { Fault } from '@tunnel/errors';
+import { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { FailedMembers, type Lease, type Refusal } from '../../routing/balancer.ts';
@@ -167,10 +167,9 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     return this.maxBody !== null || (this.#policy?.hidesTrailers ?? false);
   }
 
-  /** Its visitor takes too long with a body that is held, or its service does. */
+  /** Its service takes too long with a body that was held. */
   isOverdue(nowMs: number): boolean {
-    if (this.#body instanceof HeldSource && this.#body.isStalled(nowMs)) return true;
-    return this.#policy?.isOverdue(nowMs) ?? false;
+    return this.#body instanceof HeldSource && this.#body.isStalled(nowMs);
   }
 
   // ---- who serves it ----
@@ -181,10 +180,19 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     const lease = this.#holder.leaseFor(head);
     const unserved = balancer.acquire(lease, route);
     this.#holder.onLeased(head, lease);
-    if (unserved !== null) return answerOf(unserved);
+    if (unserved !== null) return this.#isLeft(unserved) ? STOPPING : answerOf(unserved);
     const member = lease.member as Tunnel;
     this.#owner.countRequest(member);
     return member;
+  }
+
+  /** Clients leave an edge that stops, and a decision may come after that: whoever waited for it is told to come again, not that nobody is there. */
+  answerTo(fault: Fault): OwnAnswer {
+    return this.#owner.isDraining && fault.code === 'TUNNEL_AWAY' ? STOPPING : { fault };
+  }
+
+  #isLeft({ reason }: Refusal): boolean {
+    return this.#owner.isDraining && reason === 'no-healthy';
   }
 
   /** `body` null: there is none, or it was held. */
@@ -291,10 +299,12 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     this.#upstream?.endBody(this.#policy?.trailersOf(trailers) ?? trailers);
   }
 
-  /** What came of it must not pass: the fault is the answer, or a cut where one has begun. */
-  refuse(fault: Fault): void {
-    const upstream = this.#upstream;
+  /** More has come of its body than its rules allow: that is the answer, or a cut where one has begun. */
+  refuseBody(isAnswered: boolean): void {
+    const [upstream, { policies }] = [this.#upstream, this.#owner];
     this.#upstream = null;
+    const fault = new Fault('POLICY_BODY_TOO_LARGE');
+    if (!isAnswered && policies !== null) this.#policy?.answeredLate(policies, fault.status);
     upstream?.refuse(fault);
   }
 
@@ -304,6 +314,7 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
   }
 
   tick(nowMs: number): void {
+    this.#policy?.tick(nowMs);
     this.#upstream?.tick(nowMs);
   }
 
@@ -350,3 +361,5 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
 
 const answerOf = ({ reason, fault }: Refusal): OwnAnswer =>
   reason === 'no-healthy' ? { fault } : { fault, retryAfterSecs: RETRY_AFTER_SECS };
+
+const STOPPING: OwnAnswer = { fault: new Fault('EDGE_SHUTTING_DOWN'), retryAfterSecs: RETRY_AFTER_SECS };

@@ -202,6 +202,14 @@ export class RequestPolicy implements DecidedRequest {
     return noted(response, this.notes);
   }
 
+  /** It had passed, and the bound of its body is what answers it. */
+  answeredLate(gate: PolicyGate, status: number): void {
+    const { inForce } = this.#asked;
+    const bound = this.maxBody ?? Number.NaN;
+    const rule = this.#pass?.matched.find((one) => maxBodyOf(one, inForce) === bound);
+    if (rule !== undefined) gate.answeredLate(inForce, rule, status);
+  }
+
   #capturedOf(outcome: PolicyOutcome, changes: RequestChanges | null): CapturedRules {
     const policy = {
       answered_by: outcome.kind === 'answer' && outcome.rule !== null ? shownRule(outcome.rule) : null,
@@ -213,9 +221,9 @@ export class RequestPolicy implements DecidedRequest {
 
   // ---- the end ----
 
-  /** Its visitor takes too long with a body that is held. */
-  isOverdue(nowMs: number): boolean {
-    return this.#held?.isOverdue(nowMs) ?? false;
+  /** Once a second: a body that is held is not waited for without end. */
+  tick(nowMs: number): void {
+    this.#held?.tick(nowMs);
   }
 
   /** The request is over, or its visitor has left: nothing is found out for it any more. */
@@ -235,6 +243,12 @@ const LOGIN_PATHS = '/.tunnel/';
 
 const noted = (response: OwnResponse, notes: readonly ResponseNote[]): OwnResponse =>
   notes.length === 0 ? response : notedOwn(response, notes);
+
+/** null: it bounds no body. */
+const maxBodyOf = ({ list, index }: RuleRef, { lists }: PolicyInForce): number | null => {
+  const rule = lists[list]?.policy.rules[index - 1];
+  return rule !== undefined && 'max_body' in rule ? rule.max_body : null;
+};
 
 /** 0 stands for those of the operator, which are nobody else's to look at. */
 const shownRule = ({ list, index, name, action }: RuleRef): { index: number; name: string | null; action: string } =>

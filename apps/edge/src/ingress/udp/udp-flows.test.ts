@@ -265,6 +265,15 @@ describe('decide()', () => {
     expect(asked).toHaveLength(2);
   });
 
+  it('comes before the room of the tunnel: whoever is refused takes none, and is told nothing of it', async () => {
+    const stand = await stage.start({ perTunnel: 1, rules: { flowsPerTunnel: 10 }, decide: () => 'deny' });
+    expect(stand.counts.opened(stand.tunnel.tunnelId)).toBe(true);
+    const visitor = await stand.visitor(await stand.open());
+    visitor.say('hello');
+    await eventually(() => expect(stand.dropped()).toEqual({ denied: 1 }));
+    expect([stand.totals.flows, stand.counts.total, stand.ended.count]).toEqual([0, 1, 0]);
+  });
+
   it('may take its time: eight datagrams wait in their order, more are dropped', async () => {
     let decide: (verdict: 'allow' | 'deny') => void = () => {};
     const [streams, got]: [DatagramStream[], string[]] = [[], []];

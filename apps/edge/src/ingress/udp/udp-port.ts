@@ -197,14 +197,20 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     const { routeOn, balancer, totals } = this.#parts;
     const route = routeOn(this.#port);
     if (route === undefined || isGroup(route)) return this.#refuse(flow, 'away');
+    // Before it counts for anybody: whoever is turned away takes the room of nobody.
+    const verdict = this.#parts.decide(plainAddress(flow.address), route);
+    if (verdict === 'deny') {
+      this.#table.deny(flow, this.#parts.now());
+      return this.#table.drop('denied', flow);
+    }
     if (totals.flows >= EDGE_LIMITS.UDP_FLOWS_MAX) return this.#refuse(flow, 'limit');
     this.#takeRulesOf(route);
-    const address = plainAddress(flow.address);
     const served = new UdpFlow(flow, route, this);
     if (balancer.acquire(served.lease, route) !== null) return this.#refuse(flow, 'limit');
     totals.flows += 1;
     flow.context = served;
-    return this.#decide(served, address);
+    if (verdict !== 'allow') this.#await(verdict, served);
+    return served;
   }
 
   #refuse(flow: Flow<UdpFlow>, reason: DropReason): null {
@@ -213,13 +219,8 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     return null;
   }
 
-  #decide(served: UdpFlow, address: string): UdpFlow | null {
-    const verdict = this.#parts.decide(address, served.tunnel);
-    if (verdict === 'allow') return served;
-    if (verdict === 'deny') {
-      this.#deny(served);
-      return this.#table.drop('denied', served.flow);
-    }
+  /** What came of it waits, and so it counts: a flood must not wait without a bound. */
+  #await(verdict: Promise<FlowVerdict>, served: UdpFlow): void {
     served.holdBack();
     const decided = (answer: FlowVerdict): void => {
       try {
@@ -230,7 +231,6 @@ export class UdpPort implements UdpFlowOwner, Guarded {
       }
     };
     verdict.then(decided, (error: unknown) => served.abandon(error, 'udp.decided'));
-    return served;
   }
 
   /** It is remembered for a while: a flood asks once. */

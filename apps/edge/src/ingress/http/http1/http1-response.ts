@@ -21,7 +21,7 @@ import type { Http1Writer } from './http1-writer.ts';
 
 /** The visitor's connection, as its answers see it. */
 export interface RespondingVisitor extends Guarded {
-  readonly request: Pick<ProxiedRequest, 'answered' | 'retryOnNextMember' | 'notes'>;
+  readonly request: Pick<ProxiedRequest, 'answered' | 'answerTo' | 'retryOnNextMember' | 'notes'>;
   /** No further request is taken up: the edge is shutting down, or more came behind this one than is kept. */
   readonly endsAfterAnswer: boolean;
   /** Of what came behind this request a part may have been thrown away. */
@@ -120,9 +120,10 @@ export class Http1Response implements ResponseHandler {
   }
 
   onError(fault: Fault, unsent: UnsentRequest | null): void {
+    const { request } = this.#visitor;
     if (this.#waitingStatus !== null) this.#takeBack({ fault });
     else if (this.#isBegun) this.#visitor.onCutOff(this.#isUntilClose);
-    else if (unsent === null || !this.#visitor.request.retryOnNextMember(unsent)) this.answer({ fault });
+    else if (unsent === null || !request.retryOnNextMember(unsent)) this.answer(request.answerTo(fault));
   }
 
   onUpgrade(head: ResponseHead, stream: MuxStream, bytes: Buffer, start: number, end: number): void {

@@ -189,7 +189,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
     const step = this.#body.take(bytes, start, end, borrowed);
     if (!step.goOn) this.input.holdBack();
     if (step.kind === 'bad') return this.#refuse(400, step.reason, end);
-    if (step.kind === 'over') this.request.refuse(new Fault('POLICY_BODY_TOO_LARGE'));
+    if (step.kind === 'over') this.request.refuseBody(this.#response?.isOut ?? false);
     if (step.kind === 'stopped') this.#phase = 'deciding';
     if (step.kind !== 'done') return end;
     if (this.#phase === 'holding') this.#phase = 'deciding';

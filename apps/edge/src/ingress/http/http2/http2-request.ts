@@ -152,7 +152,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
   }
 
   onBodyTooLarge(): void {
-    this.#request.refuse(new Fault('POLICY_BODY_TOO_LARGE'));
+    this.#request.refuseBody(this.#response.isBegun);
   }
 
   onBadBody(reason: string): void {
@@ -218,7 +218,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
   #fail(fault: Fault): void {
     this.#request.detach();
     if (this.#response.isBegun) this.#response.cut();
-    else this.#answer({ fault });
+    else this.#answer(this.#request.answerTo(fault));
   }
 
   #end(requestDone: boolean): void {
