@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CORE_LIMITS } from '../limits.ts';
 import { compileGlob, type GlobKind, problemOfGlob, stepsOfGlob } from './glob.ts';
+import { foldCase } from './percent.ts';
 
 /** All that a glob may stand for, tried one after the other: slow, and easy to see through. `at` and `from` only move forward. */
 const naive = (glob: string, text: string, kind: GlobKind): boolean => {
@@ -86,7 +87,7 @@ describe('a glob of paths', () => {
       fc.property(word, word, word, (before, inside, after) => {
         const glob = `/${before.join('')}**${after.join('')}`;
         const text = `/${[...before, ...inside, ...after].join('')}`;
-        expect(compileGlob(glob, 'path', true)(text.toLowerCase().replaceAll('ς', 'σ'))).toBe(true);
+        expect(compileGlob(glob, 'path', true)(foldCase(text))).toBe(true);
       }),
       { numRuns: 1000 },
     );

@@ -65,5 +65,23 @@ export const decodeOnce = (text: string): string => {
   return decoded + text.slice(from);
 };
 
-/** In lower case, each character by itself: a wildcard may stand on either side of it. JavaScript writes a sigma at a word's end otherwise. */
-export const foldCase = (text: string): string => text.toLowerCase().replaceAll('ς', 'σ');
+const ASCII = /^[\x00-\x7f]*$/;
+
+/**
+ * In lower case, each character by itself: a wildcard may stand on either side of it. Beyond ASCII as coarse as the coarsest service: one that compares
+ * in upper case takes `ı` for `i` and `ſ` for `s`, as do expressions of Python and Ruby that overlook case; file systems take `é` of one character
+ * and of two for the same name. No text has a separator more than it had before. JavaScript writes a sigma at a word's end otherwise.
+ */
+export const foldCase = (text: string): string => {
+  if (ASCII.test(text)) return text.toLowerCase();
+  let plain = '';
+  for (const character of text) plain += plainOf(character);
+  return plain.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ');
+};
+
+const plainOf = (character: string): string => {
+  // It would become an `i` and a dot above.
+  if (character === 'İ') return 'i';
+  const plain = character.normalize('NFKD');
+  return plain.includes('/') ? character : plain;
+};
