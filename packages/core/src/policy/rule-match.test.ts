@@ -65,6 +65,20 @@ describe('a match', () => {
     expect([matches(not, true, 'GET /', twice), matches(not, false, 'GET /', twice)]).toEqual([true, false]);
   });
 
+  it('a header that is the same to services with `_` for `-` is in doubt: enough for what restricts, and not for what does not', () => {
+    const lookalike: Headers = [['X_Env', 'test']];
+    const both = (match: Match, headers = lookalike): boolean[] =>
+      [true, false].map((isRestricting) => matches(match, isRestricting, 'GET /', headers));
+    expect(both({ header: { 'x-env': true } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': false } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': ['test'] } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': ['live'] } })).toEqual([false, false]);
+    expect(both({ not: { header: { 'x-env': true } } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': ['live'] } }, [['x-env', 'live'], ...lookalike])).toEqual([true, false]);
+    expect(both({ header: { 'x-env': true } }, [['x-env', 'live'], ...lookalike])).toEqual([true, true]);
+    expect(both({ header: { x_env: true } }, [['X-Env', 'test']])).toEqual([false, false]);
+  });
+
   it('a method in lower case does not get past what restricts, and is not let pass', () => {
     const match: Match = { method: ['POST'] };
     expect([matches(match, true, 'post /'), matches(match, false, 'post /')]).toEqual([true, false]);

@@ -2,6 +2,7 @@
 // where nothing matches, nothing is allocated beyond the request's readings.
 import type { HeaderField } from '../http1/fields.ts';
 import { byteText } from './bytes.ts';
+import { isTakenFor } from './field-names.ts';
 import { compileGlob, stepsOfGlob } from './glob.ts';
 import { NetworkSet } from './network-set.ts';
 import type { RequestReadings } from './path-readings.ts';
@@ -179,21 +180,23 @@ class Conditions {
     return this.#isEager && hasLower(method) && methods.has(method.toUpperCase());
   }
 
-  /** Which of several values a service takes is its own affair: in doubt some of them, or each. */
+  /** Which of several values a service takes is its own affair, and whether `_` is `-` to it: in doubt some of them, or each. */
   #hasHeader(fields: readonly HeaderField[], test: HeaderTest, readings: RequestReadings): boolean {
     const { name, wanted } = test;
     let count = 0;
+    let doubtful = 0;
     let fitting = 0;
     for (const field of fields) {
-      if (field.nameLength !== name.length || field.lower !== name) continue;
-      count += 1;
+      if (!isTakenFor(field, name)) continue;
+      if (field.lower === name) count += 1;
+      else doubtful += 1;
       if (typeof wanted === 'boolean') continue;
       const { value } = field;
       const isKnown = readings.spend(test.steps * value.length);
       if (isKnown ? wanted.some((fits) => fits(value)) : this.#isEager) fitting += 1;
     }
-    if (typeof wanted === 'boolean') return count > 0 === wanted;
-    return this.#isEager ? fitting > 0 : count > 0 && fitting === count;
+    if (typeof wanted === 'boolean') return count + (this.#isEager === wanted ? doubtful : 0) > 0 === wanted;
+    return this.#isEager ? fitting > 0 : count > 0 && fitting === count + doubtful;
   }
 }
 
