@@ -8,7 +8,7 @@ import { compileMatch } from './rule-match.ts';
 
 const hidden = compileMatch({ path: ['/admin/**'] }, true);
 const open = compileMatch({ path: ['/public/**'] }, false);
-const asked = { method: 'GET', address: '192.0.2.1', headers: [] };
+const asked = { method: 'GET', address: '192.0.2.1', headers: [], host: 'a', authority: 'a' };
 const isHidden = (path: string): boolean => hidden.matches(asked, new RequestReadings(path));
 const isOpen = (path: string): boolean => open.matches(asked, new RequestReadings(path));
 
@@ -116,12 +116,15 @@ describe('readings of a path', () => {
       '/a%2fb',
       '\\..',
       '%ff',
+      '%0a',
+      '%C4%B1',
+      '%EF%B7%BA',
       '/%C3',
       '/;%3b',
       '//',
       '/.',
     ])
-      readingsOf(part.repeat(Math.floor(30_000 / part.length)).replace(/^[^/]/, '/$&'));
+      void readingsOf(part.repeat(Math.floor(30_000 / part.length)).replace(/^[^/]/, '/$&')).all;
     expect(performance.now() - begun).toBeLessThan(1000);
   });
 

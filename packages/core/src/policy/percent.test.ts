@@ -69,8 +69,10 @@ describe('without case', () => {
     for (let point = 0; point <= 0x1_ffff; point += 1) {
       if (point >= 0xd800 && point <= 0xdfff) continue;
       const character = String.fromCodePoint(point);
-      const folded = foldCase(character);
       const same = [character.toLowerCase(), character.toUpperCase(), character.normalize('NFC')];
+      // Most have neither a case nor parts.
+      if (character.normalize('NFKD') === character && same.every((one) => one === character)) continue;
+      const folded = foldCase(character);
       if (same.some((one) => foldCase(one) !== folded)) different.push(character);
       if (point !== 0x2f && folded.includes('/')) different.push(character);
       if (foldCase(folded) !== folded) different.push(character);

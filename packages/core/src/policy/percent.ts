@@ -79,9 +79,12 @@ export const foldCase = (text: string): string => {
   return plain.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ');
 };
 
+/** Some characters are whole phrases: a path of them would be eighteen times as long. */
+const PLAIN_MAX = 8;
+
 const plainOf = (character: string): string => {
   // It would become an `i` and a dot above.
   if (character === 'İ') return 'i';
   const plain = character.normalize('NFKD');
-  return plain.includes('/') ? character : plain;
+  return plain.includes('/') || plain.length > PLAIN_MAX ? character : plain;
 };
