@@ -8,7 +8,8 @@ type Headers = readonly (readonly [name: string, value: string])[];
 
 const requestOf = (line: string, headers: Headers = [], address = '192.0.2.1') => {
   const [method = '', path = ''] = line.split(' ');
-  return { method, path, address, headers: headers.map(([name, value]) => new PartField(name, value, 'ordinary')) };
+  const fields = headers.map(([name, value]) => new PartField(name, value, 'ordinary'));
+  return { method, path, address, headers: fields, host: 'shop.example.com', authority: 'shop.example.com' };
 };
 
 const matches = (match: Match | undefined, isRestricting: boolean, ...about: Parameters<typeof requestOf>): boolean => {
@@ -78,6 +79,27 @@ describe('a match', () => {
     expect(both({ header: { 'x-env': true } }, [['x-env', 'live'], ...lookalike])).toEqual([true, true]);
     expect(both({ header: { x_env: true } }, [['X-Env', 'test']])).toEqual([false, false]);
   });
+
+  it.each([
+    ['shop.example.com', 'shop.example.com'],
+    ['shop.example.com', 'SHOP.Example.com:8443'],
+    ['shop.example.com.', 'Shop.example.com.'],
+    ['shop.example.com.', 'shop.example.com.:80'],
+  ])(
+    'the host is the one that is routed by, however it is written, and not what Host says: %s, %s',
+    (host, authority) => {
+      const request = { ...requestOf('GET /', [['Host', 'other.example.com']]), host, authority };
+      const isIt = (glob: string | boolean, isRestricting: boolean): boolean => {
+        const match: Match = { header: { host: typeof glob === 'string' ? [glob] : glob } };
+        return compileMatch(match, isRestricting).matches(request, new RequestReadings('/'));
+      };
+      for (const isRestricting of [true, false]) {
+        for (const glob of ['shop.example.com', 'Shop.Example.*', 'shop.*', true])
+          expect(isIt(glob, isRestricting)).toBe(true);
+        for (const glob of ['other.example.com', '*other*', false]) expect(isIt(glob, isRestricting)).toBe(false);
+      }
+    },
+  );
 
   it('a method in lower case does not get past what restricts, and is not let pass', () => {
     const match: Match = { method: ['POST'] };

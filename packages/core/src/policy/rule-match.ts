@@ -1,6 +1,5 @@
 // Whether a rule is about a request. What restricts matches when some reading of the path does, everything else when every reading does;
 // where nothing matches, nothing is allocated beyond the request's readings.
-import type { HeaderField } from '../http1/fields.ts';
 import { byteText } from './bytes.ts';
 import { isTakenFor } from './field-names.ts';
 import { compileGlob, stepsOfGlob } from './glob.ts';
@@ -25,7 +24,7 @@ const RESTRICTING: ReadonlySet<ActionName> = new Set<ActionName>([
 export const restricts = (action: ActionName): boolean => RESTRICTING.has(action);
 
 type Test = (text: string) => boolean;
-type Asked = Pick<PolicyRequest, 'method' | 'address' | 'headers'>;
+type Asked = Pick<PolicyRequest, 'method' | 'address' | 'headers' | 'host' | 'authority'>;
 
 export interface CompiledMatch {
   matches(request: Asked, readings: RequestReadings): boolean;
@@ -135,7 +134,7 @@ class Conditions {
   failing(request: Asked, readings: RequestReadings): 'method' | 'address' | 'header' | null {
     if (this.#methods !== null && !this.#hasMethod(this.#methods, request.method)) return 'method';
     if (this.#networks !== null && !this.#networks.has(request.address)) return 'address';
-    for (const test of this.#headers) if (!this.#hasHeader(request.headers, test, readings)) return 'header';
+    for (const test of this.#headers) if (!this.#hasHeader(request, test, readings)) return 'header';
     return null;
   }
 
@@ -181,12 +180,13 @@ class Conditions {
   }
 
   /** Which of several values a service takes is its own affair, and whether `_` is `-` to it: in doubt some of them, or each. */
-  #hasHeader(fields: readonly HeaderField[], test: HeaderTest, readings: RequestReadings): boolean {
+  #hasHeader(request: Asked, test: HeaderTest, readings: RequestReadings): boolean {
     const { name, wanted } = test;
+    if (name === HOST) return hasHost(request, wanted);
     let count = 0;
     let doubtful = 0;
     let fitting = 0;
-    for (const field of fields) {
+    for (const field of request.headers) {
       if (!isTakenFor(field, name)) continue;
       if (field.lower === name) count += 1;
       else doubtful += 1;
@@ -200,6 +200,19 @@ class Conditions {
   }
 }
 
+const HOST = 'host';
+
+/**
+ * The host that the service is told, which a target may name instead of the field; with its port and without, as visitors may write any there, and
+ * without the dot that ends it.
+ */
+const hasHost = ({ host, authority }: Asked, wanted: HeaderTest['wanted']): boolean => {
+  if (typeof wanted === 'boolean') return (host !== '') === wanted;
+  const name = host.endsWith('.') ? host.slice(0, -1) : host;
+  const whole = name + authority.slice(host.length).toLowerCase();
+  return wanted.some((fits) => fits(name) || fits(whole));
+};
+
 const hasLower = (text: string): boolean => {
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
@@ -212,7 +225,7 @@ const headerTest = (name: string, wanted: boolean | readonly string[]): HeaderTe
   const lower = name.toLowerCase();
   if (typeof wanted === 'boolean') return { name: lower, wanted, steps: 0 };
   // A field's value has one character a byte: `ü` in a glob is the two that it is on the wire.
-  const tests = wanted.map((glob) => compileGlob(byteText(glob), 'value'));
+  const tests = wanted.map((glob) => compileGlob(byteText(glob), 'value', lower === HOST));
   return { name: lower, wanted: tests, steps: sum(wanted.map(stepsOfGlob)) };
 };
 
