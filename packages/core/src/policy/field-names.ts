@@ -32,7 +32,8 @@ export const isSameField = (field: HeaderField, name: string): boolean =>
 /** `name`, or what services that have `_` for `-` take for it. */
 export const isTakenFor = (field: HeaderField, name: string): boolean => {
   if (field.nameLength !== name.length) return false;
-  const [given, wanted] = [field.lower, name.toLowerCase()];
+  const given = field.lower;
+  const wanted = name.toLowerCase();
   return given === wanted || (given.includes('_') && given.replaceAll('_', '-') === wanted);
 };
 

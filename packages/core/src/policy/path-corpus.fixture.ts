@@ -118,7 +118,14 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
     ...['/public/../ADMIN', '/PUBLIC/..;/Admin', '/\\ADMIN'],
     // Letters that expressions of Python and Ruby take for those of ASCII, and forms that a service may normalize.
     ...['/adm%C4%B1n', '/ADM%C4%B0N/users', '/x/../adm%c4%b1n', '/adm%u0131n'],
-    ...['/%EF%BD%81dmin', '/%EF%BC%A1%EF%BC%A4%EF%BC%AD%EF%BC%A9%EF%BC%AE', '/%uff41dmin', '/%E2%93%90dmin'],
+    ...[
+      '/%EF%BD%81dmin',
+      '/%EF%BC%A1%EF%BC%A4%EF%BC%AD%EF%BC%A9%EF%BC%AE',
+      '/%uff41dmin',
+      '/%E2%93%90dmin',
+      '/ad%E2%80%8Cmin',
+      '/admin%EF%BB%BF/users',
+    ],
   ],
   // Of Windows and IIS, of expressions that end before a line break, and of those who decode before they cut the query off.
   names: [

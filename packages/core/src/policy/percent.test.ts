@@ -58,6 +58,7 @@ describe('without case', () => {
     ['STRAẞE', 'strasse'],
     ['ΟΔΟΣ', 'οδοσ'],
     ['caf\u00e9', 'cafe\u0301'],
+    ['ad\u200cmin\ufeff', 'admin'],
     ['a\uff0fb', 'a\uff0fb'],
     ['\u2100', '\u2100'],
   ])('%s is %s', (text, folded) => {

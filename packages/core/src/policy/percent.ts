@@ -79,12 +79,16 @@ export const foldCase = (text: string): string => {
   return plain.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ');
 };
 
+const UNSEEN = /\p{Default_Ignorable_Code_Point}/u;
+
 /** Some characters are whole phrases: a path of them would be eighteen times as long. */
 const PLAIN_MAX = 8;
 
 const plainOf = (character: string): string => {
   // It would become an `i` and a dot above.
   if (character === 'İ') return 'i';
+  // Nobody sees it, and some file systems do not either.
+  if (UNSEEN.test(character)) return '';
   const plain = character.normalize('NFKD');
   return plain.includes('/') || plain.length > PLAIN_MAX ? character : plain;
 };
