@@ -8,6 +8,7 @@ import { afterEach, expect, it } from 'vitest';
 import { basic, basicAuth } from '../../policy/policy.fixture.ts';
 import { visitHttp2 } from './https.fixture.ts';
 import { askHttp2, type PolicyStand, startPolicyStand } from './policy-stand.fixture.ts';
+import { startRecordingH2c } from './service.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -69,7 +70,7 @@ class Maker {
     };
     const status = this.#statusOf({ kind, isGood, isKnown, size: body.length });
     // A body that was held is complete before its answer.
-    const isHeld = isSigned && (status === 200 || (status === 403 && kind !== 'deny'));
+    const isHeld = isSigned && (status === 200 || status === 403);
     const isLast = status !== 200 && (isChunked || body !== '') && !isHeld;
     return { path: `/${kind}/${this.#count}`, status, body, headers, isChunked, isLast };
   }
@@ -126,11 +127,17 @@ const perform = (maker: Maker) => async (need: PolicyNeed) => {
   return { kind: 'password-checked', isRight: need.password === 'right' } as const;
 };
 
-const start = async (seed: number): Promise<{ stand: PolicyStand; maker: Maker }> => {
+type ServiceKind = 'http1' | 'h2c';
+
+const start = async (seed: number, localProtocol: ServiceKind): Promise<{ stand: PolicyStand; maker: Maker }> => {
   const maker = new Maker(seededRandom(seed));
-  const stand = await startPolicyStand(RULES, { perform: perform(maker) });
+  const stand = await startPolicyStand(RULES, { perform: perform(maker), http: { localProtocol } });
   cleanups.push(() => stand.stop());
-  return { stand, maker };
+  if (localProtocol === 'http1') return { stand, maker };
+  const service = await startRecordingH2c('served');
+  cleanups.push(() => service.close());
+  stand.http.localPort = service.port;
+  return { stand: { ...stand, service }, maker };
 };
 
 /** In pieces; `cutAt`: the visitor leaves there. */
@@ -153,8 +160,12 @@ const talkInPieces = async (stand: PolicyStand, text: string, maker: Maker, cutA
   return heard;
 };
 
-it.each([1, 2, 3])('HTTP/1.1: pipelines, %i', async (seed) => {
-  const { stand, maker } = await start(seed);
+it.each<[ServiceKind, number]>([
+  ['http1', 1],
+  ['http1', 2],
+  ['h2c', 3],
+])('HTTP/1.1: pipelines to a service of %s, %i', async (kind, seed) => {
+  const { stand, maker } = await start(seed, kind);
   for (let round = 0; round < PIPELINES; round += 1) {
     stand.service.asked.length = 0;
     const requests = maker.pipeline();
@@ -180,11 +191,11 @@ it.each([1, 2, 3])('HTTP/1.1: pipelines, %i', async (seed) => {
   await eventually(() => expect([stand.heldBodies.bytes, stand.http.ingress.connections]).toEqual([0, 0]));
 });
 
-it('HTTP/2: side by side', async () => {
-  const { stand, maker } = await start(4);
+it.each<ServiceKind>(['http1', 'h2c'])('HTTP/2: side by side, to a service of %s', async (kind) => {
+  const { stand, maker } = await start(4, kind);
   const session = visitHttp2(stand.https);
   cleanups.push(() => session.destroy());
-  for (let round = 0; round < 20; round += 1) {
+  for (let round = 0; round < 10; round += 1) {
     stand.service.asked.length = 0;
     const requests = Array.from({ length: 20 }, () => maker.next());
     const leaving = Array.from({ length: 5 }, () => {
