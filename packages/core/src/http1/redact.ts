@@ -36,9 +36,15 @@ export const isSecretName = (name: string): boolean => {
 export const redactFields = (fields: Iterable<ShownField>, others: readonly string[] = []): ShownField[] =>
   Array.from(fields, ({ name, value }) => {
     const lower = name.toLowerCase();
-    if (SECRET_FIELDS.has(lower) || others.includes(lower)) return { name, value: REDACTED };
+    if (isSecretField(lower, others)) return { name, value: REDACTED };
     return { name, value: isUrlField(lower) ? redactUrl(value) : value };
   });
+
+/** Whoever writes `_` for `-` means the same. */
+const isSecretField = (lower: string, others: readonly string[]): boolean =>
+  SECRET_FIELDS.has(lower) ||
+  others.includes(lower) ||
+  (lower.includes('_') && isSecretField(lower.replaceAll('_', '-'), others));
 
 export const isUrlField = (lower: string): boolean => URL_FIELDS.has(lower);
 
