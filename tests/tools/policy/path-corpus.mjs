@@ -40,11 +40,11 @@ const POLICIES = {
 };
 
 /** By hand: a library would tidy the target up. `{ status, body }`. */
-const askHttp1 = (port, host, target, headers = {}) =>
+const askHttp1 = (port, host, target, headers = {}, method = 'GET') =>
   new Promise((resolve, reject) => {
     const lines = Object.entries({ host, connection: 'close', ...headers }).map(([name, value]) => `${name}: ${value}`);
     const socket = connect(port, '127.0.0.1', () => {
-      socket.write(`GET ${target.replace('{host}', host)} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1');
+      socket.write(`${method} ${target.replace('{host}', host)} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1');
     });
     let text = '';
     socket.setEncoding('latin1').on('data', (part) => {
@@ -87,6 +87,38 @@ const wrongOf = ({ status, body }, { target, path, must }, policy, isHttp2) => {
   const got = JSON.parse(body).target;
   return got === path ? null : `${target} arrived as ${got}`;
 };
+
+/** Headers by which some services are told another path or method than the request line has: to rules they say nothing. */
+const OTHER_WORDS = [
+  ...['x-original-url', 'x-rewrite-url', 'x-original-uri', 'x-forwarded-uri', 'x-forwarded-path', 'x-forwarded-prefix'],
+  ...['x-forwarded-host', 'x-http-method-override', 'x-http-method', 'x-method-override', 'referer', 'destination'],
+];
+
+/** `[method, target, headers, status by policy]`: requests that are not what they say. */
+const tricksOf = (kind) => {
+  const shut = POLICIES[kind].statusOf.hide;
+  return [
+    ...OTHER_WORDS.flatMap((name) => [
+      ['GET', '/admin', { [name]: name.includes('method') ? 'OPTIONS' : '/public/a' }, shut],
+      ['POST', '/admin/users', { [name]: name.includes('method') ? 'GET' : '/', 'content-length': '0' }, shut],
+    ]),
+    ...['get', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND', 'X'].map((method) => [method, '/admin', {}, shut]),
+    ['CONNECT', '{host}', {}, 501],
+    ['CONNECT', '/admin', {}, 501],
+    ['OPTIONS', '/admin', { origin: 'https://x.example', 'access-control-request-method': 'GET' }, shut],
+    ['GET', '/admin', { connection: 'close, x-tunnel-auth', 'x-tunnel-auth': 'token', 'x-tunnel-user': 'ci' }, shut],
+    ['GET', '/admin', { x_tunnel_token: TOKEN, cookie: 'tunnel_login=x', authorization: `Bearer ${TOKEN}` }, shut],
+  ];
+};
+
+async function tryTricks(edge, host, kind) {
+  const wrong = [];
+  for (const [method, target, headers, wanted] of tricksOf(kind)) {
+    const { status } = await askHttp1(edge.httpPort, host, target, headers, method);
+    if (status !== wanted) wrong.push(`${method} ${target} ${JSON.stringify(headers)}: ${status} instead of ${wanted}`);
+  }
+  return wrong;
+}
 
 /** And one of each service that is open to everyone: what the rules have to hold. */
 const tunnelsOf = (services) =>
@@ -154,6 +186,7 @@ await runScript(
       for (const service of services) {
         const host = client.hostOf(`${kind}-${service.name}`);
         const wrong = await tryTunnel({ edge, host, policy, atOnce: values['at-once'] });
+        wrong.push(...(await tryTricks(edge, host, kind)));
         for (const line of wrong.slice(0, WRONG_SHOWN)) say(`${kind}, ${service.name}: ${line}`);
         check(wrong.length === 0, `${kind} before ${service.name}: ${wrong.length} wrong answers`);
         const reached = service.visits.filter(({ part }) => part === 'admin');

@@ -1,4 +1,4 @@
-import { LimiterBudget } from '@tunnel/core';
+import { CORE_LIMITS, LimiterBudget } from '@tunnel/core';
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -41,6 +41,22 @@ it('a tunnel that brings another policy begins anew with its own limits, never w
   expect(isTaken(tables.take(needOf('x'), next, 'shop'))).toBe(true);
   expect(isTaken(tables.take(needOf('x', 'operator'), next, 'shop'))).toBe(false);
   expect(isTaken(tables.take(needOf('x', 'operator'), next, 'other'))).toBe(true);
+});
+
+it('a flood at one tunnel takes the room of no other at a rule of the operator, and what is left of it goes', async () => {
+  const clock = new FakeClock();
+  const tables = new LimiterTables(clock);
+  for (let at = 0; at <= CORE_LIMITS.LIMITER_KEYS_PER_RULE; at += 1) {
+    for (let twice = 0; twice < 2; twice += 1) tables.take(needOf(`10.${at}`, 'operator'), {}, 'flooded');
+  }
+  // The last of them shared a bucket, and it is empty.
+  expect(isTaken(tables.take(needOf('somebody', 'operator'), {}, 'flooded'))).toBe(false);
+  for (const person of ['ann', 'bo', 'cy']) {
+    expect(isTaken(tables.take(needOf(person, 'operator'), {}, 'shop'))).toBe(true);
+  }
+  await clock.advance(3 * EDGE_LIMITS.LIMITER_SWEEP_MS);
+  expect(tables.keys).toBe(0);
+  tables.close();
 });
 
 it('what is forgotten, and what is idle, holds no keys', async () => {

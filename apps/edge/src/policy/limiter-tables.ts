@@ -15,8 +15,11 @@ export class LimiterTables {
   readonly #budget: LimiterBudget;
   /** By what a route is served under. */
   readonly #byPolicy = new Map<object, Tables>();
-  /** The operator's rules have tables of their own, which no change of a tunnel's policy empties. */
-  readonly #ofOperator: Tables = new Map();
+  /**
+   * The operator's rules stand before each route's own as if they were written there: by route, so that a flood at one takes the room of no
+   * other. No change of a tunnel's policy empties them.
+   */
+  readonly #ofOperator = new Map<string, Tables>();
   readonly #sweeping: Timer;
 
   constructor(clock: Clock, budget = new LimiterBudget()) {
@@ -32,29 +35,18 @@ export class LimiterTables {
 
   take(need: TokenNeed, policy: object, routeKey: string): PolicyEvent {
     const { rule, key } = need;
-    const isOperators = rule.list === 'operator';
-    const limiter = this.#limiterOf(isOperators ? this.#ofOperator : this.#tablesOf(policy), rule.index);
-    // The operator's rules stand before each tunnel's own as if they were written there: each tunnel is counted by itself.
-    const wait = limiter.take(isOperators ? `${routeKey} ${key}` : key, need, this.#clock.monotonic());
+    const tables = rule.list === 'operator' ? tablesOf(this.#ofOperator, routeKey) : tablesOf(this.#byPolicy, policy);
+    const wait = this.#limiterOf(tables, rule.index).take(key, need, this.#clock.monotonic());
     return wait === null ? TAKEN : { kind: 'token-taken', retryAfterSecs: wait };
   }
 
   /** Its tables go, and give back what they held. */
   forget(policy: object): void {
-    for (const limiter of this.#byPolicy.get(policy)?.values() ?? []) limiter.close();
-    this.#byPolicy.delete(policy);
+    forget(this.#byPolicy, policy);
   }
 
   close(): void {
     this.#sweeping.cancel();
-  }
-
-  #tablesOf(policy: object): Tables {
-    const found = this.#byPolicy.get(policy);
-    if (found !== undefined) return found;
-    const tables: Tables = new Map();
-    this.#byPolicy.set(policy, tables);
-    return tables;
   }
 
   #limiterOf(tables: Tables, index: number): RequestLimiter {
@@ -69,8 +61,26 @@ export class LimiterTables {
   #sweep(): void {
     const now = this.#clock.monotonic();
     this.#budget.sweep(now);
-    for (const [policy, tables] of this.#byPolicy) {
-      if ([...tables.values()].every((limiter) => limiter.isIdle(now))) this.forget(policy);
-    }
+    forgetIdle(this.#byPolicy, now);
+    forgetIdle(this.#ofOperator, now);
   }
 }
+
+const tablesOf = <K>(all: Map<K, Tables>, owner: K): Tables => {
+  const found = all.get(owner);
+  if (found !== undefined) return found;
+  const tables: Tables = new Map();
+  all.set(owner, tables);
+  return tables;
+};
+
+const forget = <K>(all: Map<K, Tables>, owner: K): void => {
+  for (const limiter of all.get(owner)?.values() ?? []) limiter.close();
+  all.delete(owner);
+};
+
+const forgetIdle = <K>(all: Map<K, Tables>, nowMs: number): void => {
+  for (const [owner, tables] of all) {
+    if ([...tables.values()].every((limiter) => limiter.isIdle(nowMs))) forget(all, owner);
+  }
+};

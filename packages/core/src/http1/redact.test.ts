@@ -17,6 +17,12 @@ describe('a captured request shows', () => {
       ['x-ci-key'],
     );
     expect(shown.map(({ value }) => value)).toEqual([...Array.from({ length: 5 }, () => '[redacted]'), 'v']);
+    const spelled = ['X_Tunnel_Token', 'x_gitlab-token', 'X-Ci_Key', 'X_Api_Key', 'X_Other'];
+    const otherwise = redactFields(
+      spelled.map((name) => ({ name, value: 'v' })),
+      ['x-ci-key'],
+    );
+    expect(otherwise.map(({ value }) => value)).toEqual([...Array.from({ length: 4 }, () => '[redacted]'), 'v']);
     expect([isSecretName('state'), isSecretName('estate')]).toEqual([true, false]);
   });
 

@@ -64,6 +64,27 @@ it("a visitor's own word about who it is goes in every spelling", () => {
   expect(seen(changed)).toEqual(['GET / HTTP/1.1', 'X-Tunnel: 1', 'X-Tunnel-User: anna']);
 });
 
+it("what a rule sets or removes is the visitor's in no spelling either", () => {
+  const head = parsed(
+    'GET / HTTP/1.1',
+    'Host: a',
+    'X_User: root',
+    'x-User: root',
+    'X_Debug: 1',
+    'X_Other: 2',
+    'XUser: 3',
+  );
+  const changed = changedHead(head, {
+    ...NO_CHANGES,
+    remove: ['x-debug'],
+    set: [['X-User', 'anna']],
+    add: [['X-Other', '4']],
+  });
+  expect(seen(changed)).toEqual(['GET / HTTP/1.1', 'X_Other: 2', 'XUser: 3', 'X-User: anna', 'X-Other: 4']);
+  const underscored = changedHead(head, { ...NO_CHANGES, set: [['x_user', 'anna']] });
+  expect(seen(underscored)).toContain('x-User: root');
+});
+
 it('what a rule has set cannot be removed by naming it in Connection, here or in a replay', () => {
   const head = parsed('GET / HTTP/1.1', 'Host: a', 'Connection: X-Tunnel-User, x-a, close', 'X-A: 1', 'X-B: 2');
   const changed = changedHead(head, { ...NO_CHANGES, set: [['X-Tunnel-User', 'anna']], add: [['X-A', 'ours']] });

@@ -2,7 +2,7 @@
 import { eachListItem } from '../http1/characters.ts';
 import { type HeaderField, linesOf, PartField, roleOf } from '../http1/fields.ts';
 import type { RequestHead } from '../http1/request-head.ts';
-import { isOneOf, isOneOfPairs, isSameField } from './field-names.ts';
+import { isSameField, isTakenFor } from './field-names.ts';
 import { cookieForService } from './login-cookies.ts';
 import { MadeFields } from './made-fields.ts';
 import type { RequestChanges } from './policy-step.ts';
@@ -97,11 +97,11 @@ const changedFields = (head: RequestHead, changes: RequestChanges): HeaderField[
   return fields;
 };
 
+/** A visitor's `X_User` would stand beside the `X-User` that a rule sets, and be the same variable to a CGI, WSGI or PHP service. */
 const isGone = (field: HeaderField, { remove, set, removeSpellings }: RequestChanges): boolean => {
-  if (isOneOf(field, remove) || isOneOfPairs(field, set)) return true;
-  for (const name of removeSpellings) {
-    if (field.nameLength === name.length && field.lower.replaceAll('_', '-') === name) return true;
-  }
+  for (const name of remove) if (isTakenFor(field, name)) return true;
+  for (const [name] of set) if (isTakenFor(field, name)) return true;
+  for (const name of removeSpellings) if (isTakenFor(field, name)) return true;
   return false;
 };
 

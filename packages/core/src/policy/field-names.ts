@@ -29,6 +29,14 @@ export class FieldNames {
 export const isSameField = (field: HeaderField, name: string): boolean =>
   field.nameLength === name.length && field.lower === name.toLowerCase();
 
+/** `name`, or what services that have `_` for `-` take for it. */
+export const isTakenFor = (field: HeaderField, name: string): boolean => {
+  if (field.nameLength !== name.length) return false;
+  const given = field.lower;
+  const wanted = name.toLowerCase();
+  return given === wanted || (given.includes('_') && given.replaceAll('_', '-') === wanted);
+};
+
 export const isOneOf = (field: HeaderField, names: readonly string[]): boolean => {
   for (const name of names) if (isSameField(field, name)) return true;
   return false;

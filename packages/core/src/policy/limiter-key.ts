@@ -16,7 +16,8 @@ interface LimiterSubject {
  * where the header came twice, as nobody knows which of the two the service takes. No key is another's: an address has neither an `s` nor a `#`.
  */
 export const limiterKeyOf = (by: string, subject: LimiterSubject, sha256Hex: (text: string) => string): string => {
-  if (by === 'tunnel') return 'tunnel';
+  // A tunnel has one host, however it is written.
+  if (by === 'tunnel' || by === 'header:host') return 'tunnel';
   const { user } = subject;
   if (by === 'user' && user !== null) return `user:${short(user, sha256Hex)}`;
   const value = by.startsWith(HEADER) ? onlyValueOf(subject.headers, by.slice(HEADER.length)) : null;

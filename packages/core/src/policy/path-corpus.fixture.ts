@@ -27,12 +27,15 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
   dots: [
     ...['/./admin', '/admin/.', '/admin/./users', '/x/../admin', '/../admin', '/../../admin', '/x/y/../../admin'],
     ...['/admin/x/..', '/public/../admin', '/public/./../admin', '/public/a/../../admin/users', '/x/../admin?y'],
+    ...['/./././admin', '/x/./../admin', '/x/y/z/../../../admin', '/admin/../admin', '/..//../admin?x'],
     // Services that compare before they resolve are in the admin part here.
     ...['/admin/..', '/admin/../public/a', '/admin/x/../../public/a'],
   ],
   empty: [
     ...['//admin', '///admin', '/.//admin', '//admin//', '/admin//users', '//x/..//admin', '/x//../..//admin'],
     // Empty segments that stay while dots are resolved; a host in front, for those who resolve against a base.
+    ...['/public//..//admin', '//x:80/admin', '//x@y/admin', '//127.0.0.1/admin/users', '//x/admin?y', '/\\\\x/admin'],
+    ...['/%2fx/admin', '/%5cx/admin', '/%2F%2Fx/admin/users', '/%2f%5cx/admin', '/%0a/x/admin', '/%u002fx/admin'],
     ...['/admin//../users', '//x/admin', '//x/admin/users', '///x/admin', '//public/admin', '//public/../admin'],
   ],
   encoded: [
@@ -46,6 +49,9 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
       '/public/%2e%2e/admin',
     ],
     ...['/admin/%2e', '/y/../admin/%2e%2e/x', '/public/%2e%2e/%61dmin/users'],
+    ...['/%61%64%6d%69%6e%2f', '/%41%44%4D%49%4E', '/x/%2e/%2e%2e/admin', '/%2e%2e/%2e%2e/admin', '/public/%2e./admin'],
+    // Left out by URL parsers, also of those who decode first.
+    ...['/ad%0amin', '/ad%0D%0Amin/users', '/%09admin', '/.%0a./admin', '/public/.%0d./admin', '/public/%0A../admin'],
   ],
   separators: [
     ...[
@@ -87,6 +93,14 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
       '/x/%2e%2e;/admin',
       '/public/%2e%2e;x/admin',
     ],
+    ...[
+      '/..;/admin',
+      '/..;x=1/..;y/admin',
+      '/admin;jsessionid=1234',
+      '/admin;jsessionid=1234/users;a=b',
+      '/;jsessionid=1/admin',
+    ],
+    ...['/admin/;/users', '/.;/admin', '/%2e;x/admin', '/public;/../admin'],
     ...['/admin%3b', '/admin%3Bx/users', '/x/..%3b/admin', '/public/..%3Bx/admin'],
   ],
   case: [
@@ -102,6 +116,16 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
       '/ADMIN%2fusers',
     ],
     ...['/public/../ADMIN', '/PUBLIC/..;/Admin', '/\\ADMIN'],
+    // Letters that expressions of Python and Ruby take for those of ASCII, and forms that a service may normalize.
+    ...['/adm%C4%B1n', '/ADM%C4%B0N/users', '/x/../adm%c4%b1n', '/adm%u0131n'],
+    ...[
+      '/%EF%BD%81dmin',
+      '/%EF%BC%A1%EF%BC%A4%EF%BC%AD%EF%BC%A9%EF%BC%AE',
+      '/%uff41dmin',
+      '/%E2%93%90dmin',
+      '/ad%E2%80%8Cmin',
+      '/admin%EF%BB%BF/users',
+    ],
   ],
   // Of Windows and IIS, of expressions that end before a line break, and of those who decode before they cut the query off.
   names: [
@@ -109,6 +133,22 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
     ...['/admin::$INDEX_ALLOCATION/users', '/admin::$DATA', '/admin:$I30:$INDEX_ALLOCATION', '/admin%3a:$data'],
     ...['/admin%0a', '/admin%0D%0A', '/admin%09', '/admin%00', '/admin%00.png', '/admin%3fx.css', '/admin%23x.css'],
     ...['/%u0061dmin', '/%U0041dmin/users', '/x%u002f..%u002fadmin', '/x/%u002e%u002e/admin', '/admin%u005cusers'],
+    ...[
+      '/admin%20%20',
+      '/admin.%20',
+      '/admin%20.',
+      '/admin::$data',
+      '/admin:$DATA/users',
+      '/admin%00/users',
+      '/admin%00%2e%2e',
+    ],
+    ...[
+      '/public/..%00/admin',
+      '/public/..%09/admin',
+      '/public/..%0d%0a/admin',
+      '/public/..%u005cadmin',
+      '/admin%3f/../../public',
+    ],
     ...['/public/..%20/admin', '/public%3f/../../admin', '/public/..%u002fadmin', '/public/../admin.'],
   ],
   mixed: [
@@ -130,12 +170,27 @@ const ABSOLUTE = [
   'http://{host}/x/../admin?y',
   'https://{host}/admin;x',
   'http://{host}/public/..%2fadmin',
+  'http://{host}/%61dmin',
+  'https://{host}//x/admin',
+  'http://{host}/admin?x=http://y/',
+  'hTTp://{host}/./admin',
 ];
 
 const PASSING: Readonly<Record<string, readonly string[]>> = {
   plain: ['/', '/x', '/administrator', '/admins/x', '/admin.html', '/adminx', '/x/admin', '/x/admin/users', '/-admin'],
   names: ['/x:admin', '/admin:search', '/admin%3Asearch', '/admin.x', '/.admin', '/%u006', '/x.', '/x%20'],
-  query: ['/?/admin', '/x?p=/admin', '/x?/../admin', '/?x=%2fadmin', '/x?;/admin', '/publi?c/admin'],
+  query: [
+    '/?x%23/admin',
+    '/??/admin',
+    '/x?%0d%0a/admin',
+    '/?url=//x/admin',
+    '/?/admin',
+    '/x?p=/admin',
+    '/x?/../admin',
+    '/?x=%2fadmin',
+    '/x?;/admin',
+    '/publi?c/admin',
+  ],
   // Decoded once, and never twice.
   encoded: [
     '/%2561dmin',
@@ -145,6 +200,17 @@ const PASSING: Readonly<Record<string, readonly string[]>> = {
     '/%c0%ae%c0%ae/admin',
     '/admin%',
     '/%00admin',
+    '/x/%c0%ae%c0%ae/admin',
+    '/x%c0%af..%c0%afadmin',
+    '/%e0%81%a1dmin',
+    '/%f0%80%81%a1dmin',
+    '/x/%25%32%65%25%32%65/admin',
+    '/%252561dmin',
+    '/admin%252f',
+    '/%ef%bc%8fadmin',
+    '/x/%ef%bc%8e%ef%bc%8e/admin',
+    '/admin%c3%a9',
+    '/a%cc%81dmin',
   ],
   // Of GitLab, of npm, of Matrix, and of a program that names a file of Windows.
   separators: [
@@ -167,7 +233,17 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   dots: ['/public/./a', '/public/a/../b', '/public/.well-known/x', '/public/a/..b'],
   empty: ['/public//a', '/public///'],
-  encoded: ['/public/a%20b', '/public/caf%C3%A9', '/public/100%25', '/public/%2561dmin'],
+  encoded: [
+    '/public/a%0ab',
+    '/public/stra%C3%9Fe',
+    '/public/%EF%BC%A1',
+    '/public/%E2%84%80',
+    '/public/e%CC%81',
+    '/public/a%20b',
+    '/public/caf%C3%A9',
+    '/public/100%25',
+    '/public/%2561dmin',
+  ],
   separators: ['/public/@scope%2fname', '/public/group%2Fproject/raw', '/public/a%5cb'],
   semicolons: ['/public/a;v=1', '/public/a;v=1/b', '/public/a%3Bb'],
   case: ['/public/ADMIN', '/public/A%2FB;c'],
@@ -183,7 +259,31 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** `#` would be cut off by some, kept by others; what does not begin with `/` is no path. */
-const REFUSED = ['/admin#x', '/x#/../admin', '#/admin', 'admin', '\\admin', '%2fadmin', '?/admin', '/ad min'];
+const REFUSED = [
+  ...[
+    '/admin\t',
+    '/adm\tin',
+    '/admin\u00a0',
+    '/\u00e1dmin',
+    '/admin\u007f',
+    '/admin\u0000',
+    '/admin\u000b',
+    '/admin\u000c',
+  ],
+  ...['http://user@{host}/admin', 'http://user:word@{host}/admin', 'http://{host}@x/admin', 'http://{host}\\admin'],
+  ...[
+    'http:///admin',
+    'http:/admin',
+    'http:admin',
+    'ftp://{host}/admin',
+    'ws://{host}/admin',
+    '{host}',
+    '*',
+    '*/admin',
+  ],
+  ...['http://{host}#/admin', '/admin HTTP/1.1 x'],
+  ...['/admin#x', '/x#/../admin', '#/admin', 'admin', '\\admin', '%2fadmin', '?/admin', '/ad min'],
+];
 
 const pathOf = (target: string): string => target.replace(/^\w+:\/\/\{host\}/, '');
 

@@ -135,7 +135,7 @@ const DOUBTS = [
   'encodedDots',
   /** `/a//../b` is `/b` where empty segments go first, and `/a/b` where they do not (RFC 3986, 5.2.4). */
   'emptyBeforeDots',
-  /** `//x/b`: a reference to the host `x` for those who resolve it against a base URL. */
+  /** `//x/b`: a reference to the host `x` for those who resolve it against a base URL, some of whom decode it first: `/%2fx/b`. */
   'authority',
   /** `/a%3fx`, `/a%23x`, `/a%00x`: the path ends there for those who decode before they split. */
   'encodedEnd',
@@ -143,6 +143,8 @@ const DOUBTS = [
   'encodedUnit',
   /** `/a.`, `/a%20`, `/a::$DATA` are the file `a` on Windows, and `/a%0a` fits `^\/a$` in Python and Ruby. */
   'nameEnd',
+  /** `/a%0ab`, `/a%09b`: URL parsers of browsers leave these out, and so do those who decode before they parse. */
+  'encodedBreak',
 ] as const;
 
 type Doubt = (typeof DOUBTS)[number];
@@ -153,6 +155,8 @@ const SEPARATORS = /[/\\]|%2f|%5c/i;
 const CUT = /;|%3b/i;
 const END = /%3f|%23|%00/i;
 const UNIT = /%u([0-9a-f]{4})/gi;
+const BREAK = /%(?:09|0a|0d)/gi;
+const AUTHORITY = /^\/(?:[/\\]|%2f|%5c)/i;
 
 const doubtsOf = (path: string): readonly Doubt[] => {
   const found = new Set<Doubt>();
@@ -161,12 +165,16 @@ const doubtsOf = (path: string): readonly Doubt[] => {
   if (/%2f/i.test(path)) found.add('encodedSlash');
   if (/%5c/i.test(path)) found.add('encodedBackslash');
   if (/%3b/i.test(path)) found.add('encodedSemicolon');
-  if (/^\/[/\\]/.test(path)) found.add('authority');
   if (END.test(path)) found.add('encodedEnd');
   if (path.search(UNIT) !== -1) found.add('encodedUnit');
+  if (path.search(BREAK) !== -1) found.add('encodedBreak');
   // What stands behind an end that some see, or is written as some alone write it, is not a name's end for all.
   const ended = endedAt(path);
-  for (const text of new Set([path, ended, withUnits(ended)])) findInNames(text, found);
+  const united = withUnits(ended);
+  for (const text of new Set([path, ended, united, withoutBreaks(united)])) {
+    if (AUTHORITY.test(text)) found.add('authority');
+    findInNames(text, found);
+  }
   return DOUBTS.filter((doubt) => found.has(doubt));
 };
 
@@ -207,8 +215,8 @@ const oddReadings = (path: string): PathReadings => {
 
 const isDots = (name: string): boolean => name === '.' || name === '..';
 
-/** By hand: an expression that looks for a run at the end looks at each run as often as it is long. */
-const withoutEnd = (name: string): string => {
+/** A name as Windows takes it. By hand: an expression that looks for a run at the end looks at each run as often as it is long. */
+export const withoutEnd = (name: string): string => {
   const stream = name.indexOf(':');
   const file = stream !== -1 && name.includes(':$', stream) ? name.slice(0, stream) : name;
   const kept = withoutLast(file, (code) => code <= BLANK);
@@ -240,14 +248,17 @@ const separated = (path: string, otherwise: Choice): string => {
   let text = path;
   if (otherwise.has('encodedEnd')) text = endedAt(text);
   if (otherwise.has('encodedUnit')) text = withUnits(text);
-  if (otherwise.has('authority')) text = afterAuthority(text);
+  if (otherwise.has('encodedBreak')) text = withoutBreaks(text);
   if (otherwise.has('backslash')) text = text.replaceAll('\\', '/');
   if (otherwise.has('encodedSlash')) text = text.replaceAll(/%2f/gi, '/');
-  return otherwise.has('encodedBackslash') ? text.replaceAll(/%5c/gi, '/') : text;
+  if (otherwise.has('encodedBackslash')) text = text.replaceAll(/%5c/gi, '/');
+  return otherwise.has('authority') ? afterAuthority(text) : text;
 };
 
-/** As URL parsers of browsers have it: all slashes of both kinds, then a host up to the next one. */
-const afterAuthority = (path: string): string => /^[/\\]+[^/\\]*(.*)$/s.exec(path)?.[1] ?? '';
+/** As URL parsers of browsers have it: all slashes of both kinds, at least two, then a host up to the next one. */
+const afterAuthority = (path: string): string => /^[/\\]{2,}[^/\\]*(.*)$/s.exec(path)?.[1] ?? path;
+
+export const withoutBreaks = (path: string): string => path.replaceAll(BREAK, '');
 
 const endedAt = (path: string): string => path.split(END, 1)[0] ?? '';
 

@@ -65,18 +65,31 @@ export const decodeOnce = (text: string): string => {
   return decoded + text.slice(from);
 };
 
-const ASCII = /^[\0-\x7f]*$/;
-
-/** Marks that nobody sees. HFS+ compares names without them. */
-const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
+const ASCII = /^[\x00-\x7f]*$/;
 
 /**
- * Without case, each character by itself: a wildcard may stand on either side of it. As file systems without case compare names (APFS, HFS+):
- * `ſ` is `s`, `ß` is `ss`, and `é` is one name however it is composed. By way of upper case, as lower case alone leaves `ſ` and `ß` what they are; and
- * JavaScript writes a sigma at a word's end otherwise. Compatibility forms (full-width letters) are other names there, too.
+ * In lower case, each character by itself: a wildcard may stand on either side of it. Beyond ASCII as coarse as the coarsest service: one that compares
+ * in upper case takes `ı` for `i` and `ſ` for `s`, as do expressions of Python and Ruby that overlook case; file systems take `é` of one character
+ * and of two for the same name. No text has a separator more than it had before. JavaScript writes a sigma at a word's end otherwise.
  */
 export const foldCase = (text: string): string => {
   if (ASCII.test(text)) return text.toLowerCase();
-  const upper = text.normalize('NFD').replace(IGNORED, '').toLowerCase().toUpperCase();
-  return upper.toLowerCase().replaceAll('ς', 'σ').normalize('NFD');
+  let plain = '';
+  for (const character of text) plain += plainOf(character);
+  // Marks in the order that says the same: some write a dot below first.
+  return plain.normalize('NFD').toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ').normalize('NFD');
+};
+
+const UNSEEN = /\p{Default_Ignorable_Code_Point}/u;
+
+/** Some characters are whole phrases: a path of them would be eighteen times as long. */
+const PLAIN_MAX = 8;
+
+const plainOf = (character: string): string => {
+  // It would become an `i` and a dot above.
+  if (character === 'İ') return 'i';
+  // Nobody sees it, and some file systems do not either.
+  if (UNSEEN.test(character)) return '';
+  const plain = character.normalize('NFKD');
+  return plain.includes('/') || plain.length > PLAIN_MAX ? character : plain;
 };

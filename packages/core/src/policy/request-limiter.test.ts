@@ -210,6 +210,12 @@ describe('the key of a request', () => {
     expect(keyOf('header:x-key', { headers: [...headers, field('x-key', 'k2')] })).toBe('192.0.2.1');
   });
 
+  it('a host has one key, however it is written', () => {
+    for (const host of ['a.example.com', 'A.example.com:1', 'a.example.com.']) {
+      expect(keyOf('header:host', { headers: [field('Host', host)] })).toBe('tunnel');
+    }
+  });
+
   it('no kind of key is another: nobody takes from an address, or from a longer value, by naming it', () => {
     const headers = [field('x-key', '192.0.2.1')];
     const long = 'k'.repeat(65);

@@ -90,9 +90,12 @@ it("a service cannot set the edge's cookies, in no spelling", () => {
   expect(notedHead(plain, guard)).toBe(plain);
 });
 
-it('interim responses are not the answer', () => {
+it("interim responses are not the answer, and set the edge's cookies as little", () => {
   const head = parsed(103, 'Link: x');
-  expect(notedHead(head, [headers({ set: [['x', '1']] })])).toBe(head);
+  const set = headers({ set: [['x', '1']] });
+  expect(notedHead(head, [set])).toBe(head);
+  const early = parsed(103, 'Set-Cookie: tunnel_login=x', 'Link: x');
+  expect(seen(notedHead(early, [{ kind: 'guard-cookies' }, set]))).toEqual(['Link: x']);
 });
 
 const ERROR = { code: 'TUNNEL_OFFLINE', status: 502, message: 'away', next: 'wait' };

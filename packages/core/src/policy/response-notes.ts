@@ -9,9 +9,10 @@ import { isEdgeSetCookie } from './login-cookies.ts';
 import { MadeFields } from './made-fields.ts';
 import type { HeaderPair, ResponseNote } from './policy-step.ts';
 
-/** The same head where nothing of it changes. Interim ones are not the answer yet. */
-export const notedHead = (head: ResponseHead, notes: readonly ResponseNote[]): ResponseHead => {
-  if (head.interim || !concernsSome(notes, head.headers)) return head;
+/** The same head where nothing of it changes. Interim ones are not the answer yet: they only may not set what a service may not. */
+export const notedHead = (head: ResponseHead, given: readonly ResponseNote[]): ResponseHead => {
+  const notes = head.interim ? given.filter(({ kind }) => kind === 'guard-cookies') : given;
+  if (!concernsSome(notes, head.headers)) return head;
   const fields: HeaderField[] = [];
   // What the service's `Connection` takes away goes now: later it would take ours of the same name.
   for (const field of head.headers) if (!isOfConnection(field, head)) fields.push(field);

@@ -33,6 +33,20 @@ it.each(['/a%5cb/../../x', '/a%2fb/../../x', '/a\\b/../../x', '/;a/../x', '/%3ba
   },
 );
 
+it.each(['/..%20/x', '/..%3fx', '/..%23', '/..%00/x', '/%u002e%u002e/x', '/.%0a./x', '/..%u002fx', '/a/..%09/..%0A/x'])(
+  '%s does not climb out where a name or the path ends sooner, or is written as IIS has it',
+  (path) => {
+    expect(rewrittenPath(path, { add_prefix: '/public' })).toBeNull();
+  },
+);
+
+it.each(['/a%20b/x', '/a.b/..c', '/%u0061/x', '/a%0ab', '/caf%C3%A9.', '/x/%23'])(
+  '%s is nothing of the kind, and passes to the byte',
+  (path) => {
+    expect(rewrittenPath(path, { add_prefix: '/public' })).toBe(`/public${path}`);
+  },
+);
+
 it('what climbs only once its own prefix is gone is refused, too', () => {
   expect(rewrittenPath('/api/../x', { strip_prefix: '/api', add_prefix: '/v1' })).toBeNull();
   expect(rewrittenPath('/api/../x', { strip_prefix: '/api' })).toBe('/../x');

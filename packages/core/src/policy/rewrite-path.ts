@@ -1,4 +1,6 @@
 // The path that the service is asked for, where a rule cuts a prefix off or puts one in front.
+import { withoutBreaks, withoutEnd } from './path-readings.ts';
+import { decodeOnce } from './percent.ts';
 
 export interface PathPrefixes {
   readonly strip_prefix?: string | undefined;
@@ -33,9 +35,9 @@ const oneSlash = (path: string): string => (/^[/\\]{2}/.test(path) ? `/${path.re
  * splits most counts, and of what stands between two `/` no more than one name: `/a%5cb/../..` has one to go back from, not two.
  */
 const climbs = (path: string): boolean => {
-  if (!path.includes('..') && !/%2e/i.test(path)) return false;
+  if (!MAY_CLIMB.test(path)) return false;
   let depth = 0;
-  for (const piece of path.replace(/%2e/gi, '.').split('/')) {
+  for (const piece of withoutBreaks(path.replaceAll(UNIT, unitOf)).split('/')) {
     const ups = namesIn(piece).filter((name) => name === '..').length;
     const [uncut = ''] = piece.split(CUT, 1);
     if (ups > 0) depth -= ups;
@@ -45,7 +47,13 @@ const climbs = (path: string): boolean => {
   return false;
 };
 
-const CUT = /;|%3b/i;
+const MAY_CLIMB = /\.\.|%2e|%u002e|%0|\.%/i;
+/** What may end a name, or the path, before its next separator. */
+const CUT = /;|%3b|%3f|%23|%00/i;
+const UNIT = /%u00([0-7][0-9a-f])/gi;
+
+/** What separates stays encoded: to most it is a part of a name. */
+const unitOf = (_: string, hex: string): string => (/^(?:2f|5c)$/i.test(hex) ? '%2f' : `%${hex}`);
 
 const namesIn = (piece: string): string[] =>
-  piece.split(/\\|%2f|%5c/i).map((segment) => segment.split(CUT, 1)[0] ?? '');
+  piece.split(/\\|%2f|%5c/i).map((segment) => withoutEnd(decodeOnce(segment.split(CUT, 1)[0] ?? '')));

@@ -97,6 +97,41 @@ describe('a match', () => {
     expect(matches({ header: { host: ['*'] } }, false, 'GET /', [], undefined, '')).toBe(false);
   });
 
+  it('a header that is the same to services with `_` for `-` is in doubt: enough for what restricts, and not for what does not', () => {
+    const lookalike: Headers = [['X_Env', 'test']];
+    const both = (match: Match, headers = lookalike): boolean[] =>
+      [true, false].map((isRestricting) => matches(match, isRestricting, 'GET /', headers));
+    expect(both({ header: { 'x-env': true } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': false } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': ['test'] } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': ['live'] } })).toEqual([false, false]);
+    expect(both({ not: { header: { 'x-env': true } } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': ['live'] } }, [['x-env', 'live'], ...lookalike])).toEqual([true, false]);
+    expect(both({ header: { 'x-env': true } }, [['x-env', 'live'], ...lookalike])).toEqual([true, true]);
+    expect(both({ header: { x_env: true } }, [['X-Env', 'test']])).toEqual([false, false]);
+  });
+
+  it.each([
+    ['shop.example.com', 'shop.example.com'],
+    ['shop.example.com', 'SHOP.Example.com:8443'],
+    ['shop.example.com.', 'Shop.example.com.'],
+    ['shop.example.com.', 'shop.example.com.:80'],
+  ])(
+    'the host is the one that is routed by, however it is written, and not what Host says: %s, %s',
+    (host, authority) => {
+      const request = { ...requestOf('GET /', [['Host', 'other.example.com']]), host, authority };
+      const isIt = (glob: string | boolean, isRestricting: boolean): boolean => {
+        const match: Match = { header: { host: typeof glob === 'string' ? [glob] : glob } };
+        return compileMatch(match, isRestricting).matches(request, new RequestReadings('/'));
+      };
+      for (const isRestricting of [true, false]) {
+        for (const glob of ['shop.example.com', 'Shop.Example.*', 'shop.*', true])
+          expect(isIt(glob, isRestricting)).toBe(true);
+        for (const glob of ['other.example.com', '*other*', false]) expect(isIt(glob, isRestricting)).toBe(false);
+      }
+    },
+  );
+
   it('a method in lower case does not get past what restricts, and is not let pass', () => {
     const match: Match = { method: ['POST'] };
     expect([matches(match, true, 'post /'), matches(match, false, 'post /')]).toEqual([true, false]);

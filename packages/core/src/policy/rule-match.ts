@@ -1,6 +1,7 @@
 // Whether a rule is about a request. What restricts matches when some reading of the path does, everything else when every reading does;
 // where nothing matches, nothing is allocated beyond the request's readings.
 import { byteText } from './bytes.ts';
+import { isTakenFor } from './field-names.ts';
 import { compileGlob, stepsOfGlob } from './glob.ts';
 import { NetworkSet } from './network-set.ts';
 import type { RequestReadings } from './path-readings.ts';
@@ -178,22 +179,24 @@ class Conditions {
     return this.#isEager && hasLower(method) && methods.has(method.toUpperCase());
   }
 
-  /** Which of several values a service takes is its own affair: in doubt some of them, or each. */
+  /** Which of several values a service takes is its own affair, and whether `_` is `-` to it: in doubt some of them, or each. */
   #hasHeader(request: Asked, test: HeaderTest, readings: RequestReadings): boolean {
     const { name, wanted } = test;
     if (name === HOST) return this.#hasHost(request, test, readings);
     let count = 0;
+    let doubtful = 0;
     let fitting = 0;
     for (const field of request.headers) {
-      if (field.nameLength !== name.length || field.lower !== name) continue;
-      count += 1;
+      if (!isTakenFor(field, name)) continue;
+      if (field.lower === name) count += 1;
+      else doubtful += 1;
       if (typeof wanted === 'boolean') continue;
       const { value } = field;
       const isKnown = readings.spend(test.steps * value.length);
       if (isKnown ? wanted.some((fits) => fits(value)) : this.#isEager) fitting += 1;
     }
-    if (typeof wanted === 'boolean') return count > 0 === wanted;
-    return this.#isEager ? fitting > 0 : count > 0 && fitting === count;
+    if (typeof wanted === 'boolean') return count + (this.#isEager === wanted ? doubtful : 0) > 0 === wanted;
+    return this.#isEager ? fitting > 0 : count > 0 && fitting === count + doubtful;
   }
 
   /** As the request was routed and the service is told: a target that names its host overrules the field. In any case, with its port or without. */

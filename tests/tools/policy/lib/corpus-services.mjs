@@ -39,6 +39,18 @@ const cuttingLate = guarded((request) => {
 /** As many programs do it: against a base, where `\` is `/`, `%2e` is `.` and `//x` is a host. */
 const byUrl = guarded((request) => partOf(decodeURIComponent(new URL(request.url, 'http://service.invalid').pathname)));
 
+/** The same of what is decoded already, and not once more: `%2f` makes a host, and line breaks are left out. */
+const byDecodedUrl = guarded((request) => {
+  const decoded = decodeURIComponent(pathOf(request)).replaceAll('%', '%25');
+  return partOf(new URL(decoded, 'http://service.invalid').pathname);
+});
+
+/** Normalized, and by expressions that overlook case as those of Python do. */
+const byLetters = guarded((request) => {
+  const text = posix.normalize(decodeURIComponent(pathOf(request))).normalize('NFKC');
+  return partOf(text.replaceAll('\u0130', 'i').toUpperCase().toLowerCase());
+});
+
 /** Resolved, never decoded. */
 const undecoded = guarded((request) => partOf(posix.normalize(pathOf(request))));
 
@@ -75,6 +87,8 @@ const READERS = {
   cutting,
   'cutting-late': cuttingLate,
   url: byUrl,
+  'decoded-url': byDecodedUrl,
+  letters: byLetters,
   undecoded,
   files: files(false),
   'files-windows': files(true),

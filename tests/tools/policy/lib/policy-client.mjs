@@ -43,5 +43,6 @@ export async function startTunnels(edge, tunnels, lines = []) {
     /** The Host of a tunnel, with its port. */
     hostOf: (name) => new URL(ready.get(name).public_url).host,
     stop: () => stopChild(child, 'SIGTERM'),
+    kill: () => stopChild(child, 'SIGKILL'),
   };
 }

@@ -24,7 +24,7 @@ export class NotedResponse implements ResponseHandler {
 
   /** Of those the visitor learns what it is told early, and no more: the answer is the one that follows. */
   onInterim(head: ResponseHead): boolean {
-    return this.#inner.onInterim(head);
+    return this.#inner.onInterim(this.#noted(head));
   }
 
   onHead(head: ResponseHead, endsStream: boolean): void {

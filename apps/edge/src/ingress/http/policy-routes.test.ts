@@ -88,6 +88,26 @@ it('a policy that is replaced is in force with the next request of a connection 
   expect((await askHttp2(session, '/')).status).toBe(200);
 });
 
+it('what is asked at the paths of a login is nobody’s to look at, and no spelling hides anything else by them', async () => {
+  const login = { provider: 'company', session_secs: 3600, trusted_origins: [] };
+  const rules: Rule[] = [{ match: { path: ['/deny/**'] }, deny: 403 }];
+  const stand = kept(await startPolicyStand([]));
+  stand.policy.current = policyOfRules(rules, { login });
+  const hidden = ['/.tunnel/x', '/.tunnel/deny?code=1'];
+  const shown = [
+    '/.tunnel/../deny/x',
+    '/.tunnel/..;/open',
+    '/.tunnel/%2e%2e/deny',
+    '/.tunnel/..%2fopen',
+    '/.tunnel/..\\open',
+  ];
+  for (const path of [...hidden, ...shown]) await talk(stand.http.port, rawGet(path));
+  const { recorders } = stand.captures.list('tun_1', 10);
+  expect(recorders.map(({ askedPath }) => askedPath).toSorted()).toEqual(shown.toSorted());
+});
+
+const rawGet = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: web.localhost\r\nConnection: close\r\n\r\n`;
+
 // ---- services ----
 
 const routed: readonly Rule[] = [{ match: { path: ['/api/**'] }, route: 'api' }];

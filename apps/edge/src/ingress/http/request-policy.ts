@@ -194,7 +194,7 @@ export class RequestPolicy implements DecidedRequest {
   /** Paths of the edge itself: what is asked there is nobody's to look at. */
   get isOfLogin(): boolean {
     const { lists } = this.#asked.inForce;
-    return lists.tunnel?.login != null && this.request.path.startsWith(LOGIN_PATHS);
+    return lists.tunnel?.login != null && LOGIN_PATHS.test(this.request.path);
   }
 
   /** For an answer of our own to a request that passed. */
@@ -239,7 +239,8 @@ export class RequestPolicy implements DecidedRequest {
   }
 }
 
-const LOGIN_PATHS = '/.tunnel/';
+/** In no spelling that may lead out of there: `/.tunnel/../x` is the service's, and shown. */
+const LOGIN_PATHS = /^\/\.tunnel\/[\w/-]*(?:\?|$)/;
 
 const noted = (response: OwnResponse, notes: readonly ResponseNote[]): OwnResponse =>
   notes.length === 0 ? response : notedOwn(response, notes);

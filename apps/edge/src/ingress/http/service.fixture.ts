@@ -65,6 +65,8 @@ export const startRecordingH2c = async (
     });
     stream.on('data', (chunk: Buffer) => chunks.push(chunk));
     stream.on('end', () => {
+      // One that was cut off ends, too.
+      if (stream.aborted || stream.rstCode !== 0) return;
       const { ':method': method = '', ':path': url = '', ':authority': host = '' } = headers;
       asked.push({ method, url, host, bodyHash: hashOf(Buffer.concat(chunks)) });
       if (stream.destroyed) return;
