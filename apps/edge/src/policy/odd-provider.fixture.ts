@@ -44,6 +44,7 @@ export class OddProvider {
   metadata: Record<string, unknown> = {};
   claims: Record<string, unknown> = {};
   userInfo: Record<string, unknown> = {};
+  besideKeys: Record<string, unknown> = {};
   /** Of the ID token. */
   signing: 'good' | 'none' | 'hmac' | 'unpublished-key' = 'good';
   readonly clientId: string;
@@ -132,7 +133,7 @@ export class OddProvider {
         ];
       }
       case 'keys':
-        return [200, { keys: this.#keys.map(({ jwk }) => jwk) }];
+        return [200, { keys: this.#keys.map(({ jwk }) => jwk), ...this.besideKeys }];
       case 'token':
         return this.#tokenFor(new URLSearchParams(body));
       case 'userinfo':
