@@ -5,8 +5,10 @@ const MiB = 1024 * 1024;
 
 export const POLICY_LIMITS = {
   // --- policies: what is kept of them ---
-  /** all policies of an edge as JSON, equal ones once, with those that a lost client may come back to; further ones are refused */
-  POLICIES_MAX_BYTES: 128 * MiB,
+  /** about what all policies of an edge take of its memory, as JSON and made ready, equal ones once, with those that a lost client may come back to; further ones are refused */
+  POLICIES_MAX_BYTES: 256 * MiB,
+  /** of it what one account’s may take: a quarter; nearly at the bound of the edge, those go on who have less than the mean */
+  POLICIES_MAX_BYTES_PER_ACCOUNT: 64 * MiB,
   // --- policies: passwords, logins and providers ---
   /** passwords checked at once: the thread pool has four threads, and names are looked up with the same */
   PASSWORD_CHECKS_AT_ONCE: 2,

@@ -283,6 +283,7 @@ export { type PolicyProblem, problemsOfIssues, problemText } from './policy/poli
 export type { OnRule, PolicyLists } from './policy/policy-run.ts';
 export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
 export type * from './policy/policy-step.ts';
+export { policyWeight } from './policy/policy-weight.ts';
 export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
 export { notedHead, notedOwn } from './policy/response-notes.ts';
 export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';

@@ -171,6 +171,8 @@ export const CORE_LIMITS = {
   POLICY_PEOPLE_MAX: 500,
   /** a policy as JSON in UTF-8; a control message, which holds more than that, has 64 KiB */
   POLICY_WIRE_MAX_BYTES: 48 * KiB,
+  /** texts, numbers, lists and tables of a policy as it is sent, all together: each is judged in the turn in which it comes */
+  POLICY_VALUES_MAX: 5000,
   /** a page or an answer that stands in a policy, in UTF-8 */
   POLICY_BODY_MAX_BYTES: 16 * KiB,
   /** services that one tunnel may send requests to beside its own */

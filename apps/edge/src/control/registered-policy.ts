@@ -1,5 +1,13 @@
 // The policy of one registration: judged before anything is opened, and what its client is told of it.
-import { groupPolicyWarning, judgePolicy, policyHash, type SessionTunnel, type TunnelProtocol } from '@tunnel/core';
+import {
+  groupPolicyWarning,
+  judgePolicy,
+  type Owner,
+  ownerKey,
+  policyHash,
+  type SessionTunnel,
+  type TunnelProtocol,
+} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MessageOf } from '@tunnel/protocol';
 import { sha256Hex } from '@tunnel/runtime';
@@ -17,18 +25,20 @@ export const readPolicy = (
   protocol: TunnelProtocol,
   loginProviders: readonly string[],
   known: SessionTunnel | undefined,
+  owner: Owner,
 ): RegisteredPolicy => {
   const { services = [], policy_revision: revision = 0, proxy_protocol: proxyProtocol } = request;
   const policy = judgePolicy({ policy: request.policy, services, proxyProtocol }, { protocol, loginProviders });
   if (policy instanceof Fault) throw policy;
   const isReturning = known !== undefined && isAwaited(known);
   if (policy === null && services.length === 0) {
-    return { policy, services, stamp: { revision, hash: null, isReturning }, answeredHash: null };
+    const stamp = { revision, hash: null, isReturning };
+    return { policy, services, stamp, owner: ownerKey(owner), answeredHash: null };
   }
   const hash = policyHash(policy, services, sha256Hex);
   // Services that no rule can send anything to are nothing that members must agree on.
   const stamp = { revision, hash: policy === null ? null : hash, isReturning };
-  return { policy, services, stamp, answeredHash: hash };
+  return { policy, services, stamp, owner: ownerKey(owner), answeredHash: hash };
 };
 
 /** Its client was away, or changed its connection, and claims it again; a running one that registers again brings something new. */

@@ -175,7 +175,7 @@ const openTunnel = async (
   // The decision let no other pass.
   const protocol = request.protocol as TunnelProtocol;
   // Before anything changes: where it is refused, what was before stays.
-  const policy = readPolicy(request, protocol, context.loginProviders, known);
+  const policy = readPolicy(request, protocol, context.loginProviders, known, session.owner);
   if (known !== undefined && (known.endpoint.kind === 'member') !== (wanted.kind === 'group')) {
     // It joins a group now, or leaves one to stand alone: another tunnel, and the old one may hold the very name it wants.
     context.sessions.endTunnel(session, known.tunnelId);
