@@ -122,7 +122,7 @@ export const EDGE_LIMITS = {
   POLICY_HELD_BODY_MS: 30_000,
   /** bytes of all such bodies of an edge; one that finds no room is answered 503 */
   POLICY_HELD_BYTES_MAX: 64 * MiB,
-  /** the same for one account, or one group: a quarter; nearly at the bound of the edge, those go on who hold less than the mean */
+  /** the same for one account: a quarter; nearly at the bound of the edge, those go on who hold less than the mean */
   POLICY_HELD_BYTES_PER_OWNER: 16 * MiB,
   /** a held body is passed on in pieces of this size, as fast as its service takes them */
   POLICY_HELD_PIECE_BYTES: 64 * KiB,

@@ -46,8 +46,10 @@ export class FailureWindow {
   /** One failure was none. false: none is counted. */
   forgive(address: string): boolean {
     const window = this.#windows.get(address);
-    if (window === undefined || window.failures === 0) return false;
+    if (window === undefined) return false;
     window.failures -= 1;
+    // Nothing is known of it any more: who comes and goes must not push out those of whom something is.
+    if (window.failures === 0) this.#windows.delete(address);
     return true;
   }
 

@@ -17,6 +17,7 @@ export {
   shareLimits,
   spareDescriptors,
 } from './admission/descriptors.ts';
+export { FairTurns, type Turn } from './admission/fair-turns.ts';
 export { Shares } from './admission/shares.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, looksLikeApiKey, makeApiKey } from './api-key.ts';
 export { AwaitedEndpoints, type EndpointClaim, isAwaited, type LastRun } from './awaited-endpoints.ts';
@@ -217,7 +218,7 @@ export {
   UNKNOWN_TOKEN,
 } from './oauth/grant-life.ts';
 export { hostOfUri, problemOfRedirectUri, withAnswer } from './oauth/redirect-uri.ts';
-export { maySee, type Owner, ownerKey, sameOwner } from './owner.ts';
+export { isOperatorsTenant, maySee, type Owner, ownerKey, sameOwner, tenantKey } from './owner.ts';
 export {
   type P2pAudience,
   type P2pOffer,
@@ -282,6 +283,7 @@ export { type PolicyProblem, problemsOfIssues, problemText } from './policy/poli
 export type { OnRule, PolicyLists } from './policy/policy-run.ts';
 export { filePolicySchema, wirePolicySchema } from './policy/policy-schema.ts';
 export type * from './policy/policy-step.ts';
+export { policyWeight } from './policy/policy-weight.ts';
 export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/request-limiter.ts';
 export { notedHead, notedOwn } from './policy/response-notes.ts';
 export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';

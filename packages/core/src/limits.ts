@@ -171,6 +171,8 @@ export const CORE_LIMITS = {
   POLICY_PEOPLE_MAX: 500,
   /** a policy as JSON in UTF-8; a control message, which holds more than that, has 64 KiB */
   POLICY_WIRE_MAX_BYTES: 48 * KiB,
+  /** texts, numbers, lists and tables of a policy as it is sent, all together: each is judged in the turn in which it comes */
+  POLICY_VALUES_MAX: 5000,
   /** a page or an answer that stands in a policy, in UTF-8 */
   POLICY_BODY_MAX_BYTES: 16 * KiB,
   /** services that one tunnel may send requests to beside its own */
@@ -235,6 +237,8 @@ export const CORE_LIMITS = {
   LIMITER_KEYS_PER_RULE: 10_000,
   /** of all rules of an edge: some 15 MB */
   LIMITER_KEYS_MAX: 200_000,
+  /** of all rules of one account; the operator’s own tunnels may have more, each for itself, but never what is left for others */
+  LIMITER_KEYS_PER_TENANT: 50_000,
   /** of a user or a header’s value; a longer one is counted by its SHA-256 */
   LIMITER_KEY_MAX_CHARS: 64,
   /** that one look of the timer goes through: well under a millisecond */

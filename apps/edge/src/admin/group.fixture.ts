@@ -66,7 +66,7 @@ export class GroupStage {
     const { tunnel } = await this.#groups.join({
       wanted: { protocol, name: group, keyHash, endpoint } as never,
       owner,
-      policy: { policy: null, services: [], stamp: { ...NO_POLICY_STAMP, isReturning: false } },
+      policy: { policy: null, services: [], stamp: { ...NO_POLICY_STAMP, isReturning: false }, owner: 'operator' },
       former: null,
       isCurrent: () => true,
       makeMember: (joined) => memberOf(joined, tunnelId, owner, wanted),

@@ -86,7 +86,12 @@ class Stage {
   /** null: it is in; else the code of the refusal. */
   async register(id: number, stamp: PolicyStamp, isReturning: boolean): Promise<string | null> {
     const client = this.clients[id] as Client;
-    const policy: BroughtPolicy = { policy: policyFor(stamp), services: [], stamp: { ...stamp, isReturning } };
+    const policy: BroughtPolicy = {
+      policy: policyFor(stamp),
+      services: [],
+      owner: 'operator',
+      stamp: { ...stamp, isReturning },
+    };
     try {
       const { tunnel } = await this.#groups.join({
         ...{ wanted: this.wanted as never, owner: { kind: 'operator' }, policy },

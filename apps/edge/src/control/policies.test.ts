@@ -1,5 +1,5 @@
 // Policies over the real control port: what is taken and refused, what a group is served under, and that nothing is ever open in between.
-import { policyHash } from '@tunnel/core';
+import { canonicalJson, policyHash, policyWeight } from '@tunnel/core';
 import { CAPABILITY } from '@tunnel/protocol';
 import { sha256Hex } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -114,7 +114,7 @@ describe('a tunnel that stands alone', () => {
 
   it('opens nothing when the edge has no room for one more policy; those who are there stay', async () => {
     await fixture.stop();
-    await start({ policyBytesMax: 100 });
+    await start({ policyBytesMax: 1.5 * policyWeight(canonicalJson(deny(403))) });
     const { client } = await enter();
     await client.registered({ ...WEB, policy: deny(403) });
     const other = { protocol: 'http', subdomain: 'b', policy: deny(404) };

@@ -1,4 +1,4 @@
-import type { CompiledPolicy, Policy } from '@tunnel/core';
+import { type CompiledPolicy, canonicalJson, type Policy, policyWeight } from '@tunnel/core';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -8,10 +8,14 @@ import { PolicyStore } from './policy-store.ts';
 /** Its `name` makes it another one; about 100 bytes of JSON. */
 const policyOf = (name: string): Policy => ({ login: null, rules: [{ name, deny: 403 }, { allow: true }] });
 
-const bring = (name: string | null, revision = 0): BroughtPolicy => ({
+/** Of each of them. */
+const WEIGHT = policyWeight(canonicalJson(policyOf('a')));
+
+const bring = (name: string | null, revision = 0, owner = 'operator'): BroughtPolicy => ({
   policy: name === null ? null : policyOf(name),
   services: ['api'],
   stamp: { revision, hash: name === null ? null : name.padEnd(64, '0'), isReturning: false },
+  owner,
 });
 
 let compiled: string[];
@@ -92,7 +96,7 @@ it('a tunnel that registers again with an equal policy goes on counting, and is 
 
 it('a policy that finds no room is refused, and nothing has changed', async () => {
   const bytes = JSON.stringify(policyOf('a')).length;
-  store = new PolicyStore({ clock, compile, bytesMax: 2 * bytes });
+  store = new PolicyStore({ clock, compile, bytesMax: 2 * WEIGHT });
   const [a, b] = [store.hold(bring('a')), store.hold(bring('b'))];
   expect(store.bytes).toBe(2 * bytes);
   const busy = expect.objectContaining({ code: 'POLICY_BUSY', status: 503 });
@@ -125,7 +129,7 @@ it('a tunnel that stands alone frees its policy when it goes, a member does not,
 
 it('whoever was lost finds room for what it had, as often as it comes and goes', () => {
   const bytes = JSON.stringify(policyOf('a')).length;
-  store = new PolicyStore({ clock, compile, bytesMax: 2 * bytes });
+  store = new PolicyStore({ clock, compile, bytesMax: 2 * WEIGHT });
   let tunnels = ['a', 'b'].map((name) => ({ group: null, policy: store.hold(bring(name)) }));
   for (let times = 0; times < 3; times += 1) {
     for (const tunnel of tunnels) store.tunnelRemoved(tunnel);
@@ -140,7 +144,7 @@ it('whoever was lost finds room for what it had, as often as it comes and goes',
 
 it('what is replaced, given up or never served makes room at once', () => {
   const bytes = JSON.stringify(policyOf('a')).length;
-  store = new PolicyStore({ clock, compile, bytesMax: 2 * bytes });
+  store = new PolicyStore({ clock, compile, bytesMax: 2 * WEIGHT });
   let tunnel = { group: null, policy: store.hold(bring('a')) };
   for (const name of ['b', 'c', 'd', 'e']) {
     const next = { group: null, policy: store.hold(bring(name), tunnel.policy) };
@@ -157,8 +161,7 @@ it('what is replaced, given up or never served makes room at once', () => {
 });
 
 it('what the members of a group may come back to takes its room until their time is over, once', async () => {
-  const bytes = JSON.stringify(policyOf('a')).length;
-  store = new PolicyStore({ clock, compile, bytesMax: 2 * bytes });
+  store = new PolicyStore({ clock, compile, bytesMax: 2 * WEIGHT });
   const group = { policy: store.hold(bring('a')) };
   store.groupRemoved(group);
   const begun = store.hold(bring('b', 1), group.policy);
@@ -166,4 +169,47 @@ it('what the members of a group may come back to takes its room until their time
   expect(() => store.hold(bring('c'))).toThrow('too much');
   await clock.advance(EDGE_LIMITS.RESUME_WINDOW_MS);
   expect(store.hold(bring('c')).current?.hash).toBe('c'.padEnd(64, '0'));
+});
+
+it('one account that brings any number of policies takes its share of the room, and others find theirs', () => {
+  store = new PolicyStore({ clock, compile, bytesMax: 20 * WEIGHT, bytesPerOwner: 5 * WEIGHT });
+  const evil = (name: string): void => void store.hold(bring(name, 0, 'account 2'));
+  for (const name of ['a', 'b', 'c', 'd', 'e']) evil(name);
+  expect(() => evil('f')).toThrow(expect.objectContaining({ code: 'POLICY_BUSY', status: 503 }));
+  // Any number of tunnels under one of them costs no more.
+  evil('a');
+  for (const name of ['f', 'g', 'h', 'i', 'j']) store.hold(bring(name, 0, 'account 1'));
+  expect(store.size).toBe(10);
+});
+
+it('what several accounts bring alike is kept once, and is the share of one that still has it', () => {
+  store = new PolicyStore({ clock, compile, bytesMax: 20 * WEIGHT, bytesPerOwner: 2 * WEIGHT });
+  const first = store.hold(bring('a', 0, 'account 1'));
+  const other = store.hold(bring('a', 0, 'account 2'));
+  store.hold(bring('b', 0, 'account 2'));
+  store.release(first);
+  // The first has room for two again, the other has both of its own.
+  for (const name of ['c', 'd']) store.hold(bring(name, 0, 'account 1'));
+  expect(() => store.hold(bring('e', 0, 'account 2'))).toThrow('too much');
+  store.release(other);
+  store.hold(bring('e', 0, 'account 2'));
+  expect(store.size).toBe(4);
+});
+
+it('a policy that is small as JSON and large in memory counts for what it takes of it', () => {
+  const globs = Array.from({ length: 100 }, () => '/*a*b*c*d*e**');
+  const policy: Policy = {
+    login: null,
+    rules: Array.from({ length: 20 }, () => ({ match: { path: globs }, deny: 403 })),
+  };
+  const brought = (name: string): BroughtPolicy => ({ ...bring(name, 0, 'account 2'), policy });
+  store = new PolicyStore({ clock, compile });
+  let held = 0;
+  try {
+    for (; held < 10_000; held += 1) store.hold(brought(`p${held}`));
+  } catch {
+    // Two megabytes each, by measure.
+    expect(held).toBeLessThanOrEqual(EDGE_LIMITS.POLICIES_MAX_BYTES_PER_ACCOUNT / 1.9e6);
+  }
+  expect(held).toBeLessThan(100);
 });

@@ -1,6 +1,6 @@
 // The policies of an edge: each distinct one is compiled and kept once, as long as a tunnel or a group is served under it. All of them
-// together are bounded; what finds no room is refused, never left out.
-import { type CompiledPolicy, canonicalJson, type Policy } from '@tunnel/core';
+// together are bounded, and so is what one owner brings; what finds no room is refused, never left out.
+import { type CompiledPolicy, canonicalJson, ownerKey, type Policy, policyWeight, Shares } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -11,7 +11,14 @@ import type { Tunnel } from '../routing/tunnel.ts';
 
 interface Kept {
   readonly compiled: CompiledPolicy;
+  /** As JSON. */
   readonly bytes: number;
+  /** About what it takes of the memory. */
+  readonly weight: number;
+  /** Whose share that is: of one of its owners. */
+  payer: string;
+  /** Holders of each owner, those that are waited for with the others. */
+  readonly owners: Map<string, number>;
   /** Holders that are served under it. */
   users: number;
   /** Holders whose route is over, and to which a client that was lost may come back: until then it takes its room. */
@@ -28,11 +35,19 @@ export interface PolicyStoreOptions {
   readonly onOver?: ((served: object) => void) | undefined;
   /** As in the limits unless said otherwise. */
   readonly bytesMax?: number | undefined;
+  readonly bytesPerOwner?: number | undefined;
+}
+
+/** What a holder counts for. */
+interface Held {
+  readonly route: RoutePolicy;
+  readonly owner: string;
 }
 
 /** Of a holder whose route is over. */
 interface Awaited {
   readonly hash: string;
+  readonly owner: string;
   readonly untilMs: number;
 }
 
@@ -40,8 +55,8 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   readonly #given: PolicyStoreOptions;
   /** By hash. */
   readonly #kept = new Map<string, Kept>();
-  /** What each holder counts for; those without a policy are not here. */
-  readonly #held = new Map<PolicyHolder, RoutePolicy>();
+  /** Those without a policy are not here. */
+  readonly #held = new Map<PolicyHolder, Held>();
   /** Holders of each: a tunnel that registers again has two for a moment. */
   readonly #holders = new Map<RoutePolicy, number>();
   /** The first to go first. */
@@ -51,11 +66,16 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   /** Of those that tunnels are served under. */
   #bytes = 0;
   #size = 0;
-  /** Of all that are kept. */
-  #taken = 0;
+  /** Weights of all that are kept. */
+  readonly #shares: Shares;
 
   constructor(options: PolicyStoreOptions) {
     this.#given = options;
+    this.#shares = new Shares({
+      limit: options.bytesMax ?? EDGE_LIMITS.POLICIES_MAX_BYTES,
+      perHolder: options.bytesPerOwner ?? EDGE_LIMITS.POLICIES_MAX_BYTES_PER_ACCOUNT,
+      unlimited: ownerKey({ kind: 'operator' }),
+    });
   }
 
   /** Distinct ones that something is served under, as JSON. */
@@ -70,7 +90,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
 
   hold(brought: BroughtPolicy, before: PolicyHolder | null = null): PolicyHolder {
     const holder: PolicyHolder = { current: null };
-    this.#put(holder, this.#use(brought, before?.current ?? null));
+    this.#put(holder, this.#use(brought, before?.current ?? null), brought.owner);
     if (before !== null) this.#before.set(holder, before);
     return holder;
   }
@@ -79,7 +99,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     const next = this.#use(brought, holder.current);
     const before = this.#held.get(holder);
     this.#held.delete(holder);
-    this.#put(holder, next);
+    this.#put(holder, next, brought.owner);
     if (before !== undefined) this.#give(before);
   }
 
@@ -97,7 +117,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     const kept = this.#kept.get(awaited.hash);
     if (kept === undefined) return;
     kept.awaited -= 1;
-    this.#dropUnused(awaited.hash, kept);
+    this.#leave(awaited.hash, kept, awaited.owner);
   }
 
   // ---- the life of routes ----
@@ -126,39 +146,49 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   }
 
   #await(holder: PolicyHolder): void {
-    const hash = this.#held.get(holder)?.hash ?? '';
-    const kept = this.#kept.get(hash);
-    if (kept === undefined) return;
+    const held = this.#held.get(holder);
+    const kept = held === undefined ? undefined : this.#kept.get(held.route.hash);
+    if (held === undefined || kept === undefined) return;
+    const { owner, route } = held;
     kept.awaited += 1;
-    this.#awaited.set(holder, { hash, untilMs: this.#given.clock.monotonic() + EDGE_LIMITS.RESUME_WINDOW_MS });
+    enter(kept, owner);
+    this.#awaited.set(holder, {
+      hash: route.hash,
+      owner,
+      untilMs: this.#given.clock.monotonic() + EDGE_LIMITS.RESUME_WINDOW_MS,
+    });
   }
 
   // ---- what is kept ----
 
-  #use({ policy, services, stamp }: BroughtPolicy, before: RoutePolicy | null): RoutePolicy | null {
+  #use({ policy, services, stamp, owner }: BroughtPolicy, before: RoutePolicy | null): RoutePolicy | null {
     const { revision, hash } = stamp;
     if (policy === null || hash === null) return null;
     const same = before?.hash === hash && before.revision === revision ? before : null;
-    const kept = this.#kept.get(hash) ?? this.#keep(hash, policy, same?.compiled);
+    const kept = this.#kept.get(hash) ?? this.#keep(hash, policy, owner, same?.compiled);
     if (kept.users === 0) {
       this.#bytes += kept.bytes;
       this.#size += 1;
     }
     kept.users += 1;
+    enter(kept, owner);
     const { compiled } = kept;
     const route = same?.compiled === compiled ? same : this.#route(compiled, { revision, hash, services }, same);
     this.#holders.set(route, (this.#holders.get(route) ?? 0) + 1);
     return route;
   }
 
-  #keep(hash: string, policy: Policy, compiledBefore: CompiledPolicy | undefined): Kept {
-    const bytes = Buffer.byteLength(canonicalJson(policy));
+  #keep(hash: string, policy: Policy, owner: string, compiledBefore: CompiledPolicy | undefined): Kept {
+    const text = canonicalJson(policy);
+    const weight = policyWeight(text);
     this.#letGo();
-    const most = this.#given.bytesMax ?? EDGE_LIMITS.POLICIES_MAX_BYTES;
-    if (this.#taken + bytes > most) throw new Fault('POLICY_BUSY');
-    const kept: Kept = { compiled: compiledBefore ?? this.#given.compile(policy), bytes, users: 0, awaited: 0 };
+    if (this.#shares.refusal(owner, weight) !== null) throw new Fault('POLICY_BUSY');
+    const kept: Kept = {
+      compiled: compiledBefore ?? this.#given.compile(policy),
+      ...{ bytes: Buffer.byteLength(text), weight, payer: owner, owners: new Map(), users: 0, awaited: 0 },
+    };
     this.#kept.set(hash, kept);
-    this.#taken += bytes;
+    this.#shares.take(owner, weight);
     return kept;
   }
 
@@ -172,12 +202,12 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     return { compiled, ...facts, counts };
   }
 
-  #put(holder: PolicyHolder, route: RoutePolicy | null): void {
+  #put(holder: PolicyHolder, route: RoutePolicy | null, owner: string): void {
     holder.current = route;
-    if (route !== null) this.#held.set(holder, route);
+    if (route !== null) this.#held.set(holder, { route, owner });
   }
 
-  #give(route: RoutePolicy): void {
+  #give({ route, owner }: Held): void {
     const kept = this.#kept.get(route.hash);
     if (kept !== undefined) {
       kept.users -= 1;
@@ -185,7 +215,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
         this.#bytes -= kept.bytes;
         this.#size -= 1;
       }
-      this.#dropUnused(route.hash, kept);
+      this.#leave(route.hash, kept, owner);
     }
     const holders = (this.#holders.get(route) ?? 0) - 1;
     if (holders > 0) {
@@ -196,10 +226,22 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     this.#given.onOver?.(route);
   }
 
-  #dropUnused(hash: string, { users, awaited, bytes }: Kept): void {
-    if (users + awaited > 0) return;
-    this.#kept.delete(hash);
-    this.#taken -= bytes;
+  /** One of its holders is one no more. */
+  #leave(hash: string, kept: Kept, owner: string): void {
+    const { owners, weight, payer } = kept;
+    const holders = (owners.get(owner) ?? 0) - 1;
+    if (holders > 0) owners.set(owner, holders);
+    else owners.delete(owner);
+    const [next] = owners.keys();
+    if (next === undefined) {
+      this.#kept.delete(hash);
+      this.#shares.give(payer, weight);
+    } else if (!owners.has(payer)) {
+      // It stays for another, and is that one's from now on.
+      this.#shares.give(payer, weight);
+      this.#shares.take(next, weight);
+      kept.payer = next;
+    }
   }
 
   /** Those whose time is over. */
@@ -211,3 +253,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     }
   }
 }
+
+const enter = ({ owners }: Kept, owner: string): void => {
+  owners.set(owner, (owners.get(owner) ?? 0) + 1);
+};

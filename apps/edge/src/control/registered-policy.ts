@@ -2,6 +2,8 @@
 import {
   groupPolicyWarning,
   judgePolicy,
+  type Owner,
+  ownerKey,
   type PolicyStamp,
   policyHash,
   type SessionTunnel,
@@ -31,6 +33,7 @@ export const readPolicy = (
   protocol: TunnelProtocol,
   loginProviders: readonly string[],
   before: TunnelBefore,
+  owner: Owner,
 ): RegisteredPolicy => {
   const { services = [], policy_revision: revision = 0, proxy_protocol: proxyProtocol } = request;
   const policy = judgePolicy({ policy: request.policy, services, proxyProtocol }, { protocol, loginProviders });
@@ -38,7 +41,8 @@ export const readPolicy = (
   const answeredHash = policy === null && services.length === 0 ? null : policyHash(policy, services, sha256Hex);
   // Services that no rule can send anything to are nothing that members must agree on.
   const stamp = { revision, hash: policy === null ? null : answeredHash };
-  return { policy, services, stamp: { ...stamp, isReturning: isReturning(before, stamp) }, answeredHash };
+  const registered = { ...stamp, isReturning: isReturning(before, stamp) };
+  return { policy, services, stamp: registered, owner: ownerKey(owner), answeredHash };
 };
 
 /**

@@ -5,7 +5,7 @@ const ROOMY = { entriesMax: 100, charsMax: 10_000 };
 
 it('an entry is there until its time, and not a moment longer', () => {
   const cache = new BoundedCache<string>(ROOMY);
-  cache.set('a', 'x', 1000);
+  cache.set('o', 'a', 'x', 1000);
   expect(cache.get('a', 999)).toBe('x');
   expect(cache.get('a', 1000)).toBeUndefined();
   expect(cache.size).toBe(0);
@@ -13,22 +13,45 @@ it('an entry is there until its time, and not a moment longer', () => {
 
 it('of too many entries the least used go', () => {
   const cache = new BoundedCache<number>({ ...ROOMY, entriesMax: 2 });
-  cache.set('a', 1, 1000);
-  cache.set('b', 2, 1000);
+  cache.set('o', 'a', 1, 1000);
+  cache.set('o', 'b', 2, 1000);
   cache.get('a', 0);
-  cache.set('c', 3, 1000);
+  cache.set('o', 'c', 3, 1000);
   expect(['a', 'b', 'c'].map((key) => cache.get(key, 0))).toEqual([1, undefined, 3]);
 });
 
 it('what the entries hold together stays within its bound, however few they are', () => {
   const cache = new BoundedCache<number>({ ...ROOMY, charsMax: 10 });
-  cache.set('aaa', 1, 1000, 5);
-  cache.set('bbb', 2, 1000);
+  cache.set('o', 'aaa', 1, 1000, 5);
+  cache.set('o', 'bbb', 2, 1000);
   expect(cache.size).toBe(1);
   expect(cache.get('bbb', 0)).toBe(2);
-  cache.set('huge', 3, 1000, 100);
+  cache.set('o', 'huge', 3, 1000, 100);
   expect(cache.size).toBe(0);
-  cache.set('bbb', 4, 1000, 7);
-  cache.set('bbb', 5, 1000, 7);
+  cache.set('o', 'bbb', 4, 1000, 7);
+  cache.set('o', 'bbb', 5, 1000, 7);
   expect(cache.get('bbb', 0)).toBe(5);
+});
+
+it('whoever floods it pushes out its own, and what is known of others stays', () => {
+  const cache = new BoundedCache<number>(ROOMY);
+  for (let at = 0; at < 10; at += 1) cache.set('shop', `shop ${at}`, at, 1000);
+  for (let at = 0; at < 1000; at += 1) {
+    cache.set('evil', `evil ${at}`, at, 1000);
+    // Those of its own that it keeps in use are no reason to forget another's.
+    for (let used = Math.max(0, at - 50); used < at; used += 1) cache.get(`evil ${used}`, 0);
+  }
+  expect(cache.size).toBe(100);
+  expect(Array.from({ length: 10 }, (_, at) => cache.get(`shop ${at}`, 0))).not.toContain(undefined);
+  expect(cache.get('evil 999', 0)).toBe(999);
+});
+
+it('one alone has all of it, until another comes; the same by what they hold', () => {
+  const cache = new BoundedCache<number>({ entriesMax: 100, charsMax: 1000 });
+  for (let at = 10; at < 30; at += 1) cache.set('evil', `${at}`, at, 1000, 48);
+  expect(cache.size).toBe(20);
+  for (let at = 40; at < 44; at += 1) cache.set('shop', `${at}`, at, 1000, 48);
+  for (let at = 50; at < 99; at += 1) cache.set('evil', `${at}`, at, 1000, 48);
+  expect([40, 41, 42, 43].map((at) => cache.get(`${at}`, 0))).toEqual([40, 41, 42, 43]);
+  expect(cache.size).toBe(20);
 });

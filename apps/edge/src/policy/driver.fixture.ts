@@ -61,7 +61,14 @@ export class Browser {
     this.#driver = driver;
     this.#login = login;
     this.about = {
-      ...{ served: {}, policy: policyWith(login), routeKey: 'shop', owner: 'account 1', host: 'shop.example.com' },
+      ...{
+        served: {},
+        policy: policyWith(login),
+        routeKey: 'shop',
+        owner: 'account 1',
+        tenant: 'account 1',
+        host: 'shop.example.com',
+      },
       ...{ scheme: 'https', publicUrl: SHOP_URL, address: '192.0.2.1' },
       ...about,
     };

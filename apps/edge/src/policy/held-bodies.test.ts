@@ -46,7 +46,7 @@ it('whoever floods one tunnel takes the share of its owner, and the webhooks of 
   const held = Array.from({ length: 3 }, () => bodies.hold(20, 0, 'account a'));
   expect(held.map((one) => one.writeBody(...piece('1234567890')))).toEqual([true, true, false]);
   expect(await held[2]?.done).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY', status: 503 } });
-  expect(bodies.hold(20, 0, 'group b').writeBody(...piece('1234567890'))).toBe(true);
+  expect(bodies.hold(20, 0, 'account b').writeBody(...piece('1234567890'))).toBe(true);
   expect(bodies.bytes).toBe(30);
   held[0]?.release();
   held[0]?.release();
@@ -54,9 +54,12 @@ it('whoever floods one tunnel takes the share of its owner, and the webhooks of 
   expect(bodies.bytes).toBe(30);
 });
 
-it('an operator whose edge it is may hold more than a share', () => {
+it('an operator whose edge it is may hold more than a share, and one of its tunnels leaves the last of it to another', () => {
   const bodies = new HeldBodies(100, 25);
-  expect(bodies.hold(50, 0, 'operator').writeBody(...piece('1'.repeat(50)))).toBe(true);
+  expect(bodies.hold(50, 0, 'operator tun_a').writeBody(...piece('1'.repeat(50)))).toBe(true);
+  expect(bodies.hold(50, 0, 'operator tun_a').writeBody(...piece('1'.repeat(42)))).toBe(true);
+  expect(bodies.hold(50, 0, 'operator tun_a').writeBody(...piece('1'))).toBe(false);
+  expect(bodies.hold(50, 0, 'operator tun_b').writeBody(...piece('12345678'))).toBe(true);
 });
 
 it('a visitor that takes too long is told so, and frees what was held; one whose body is whole has all the time of its rules', async () => {

@@ -1,6 +1,6 @@
 // Bodies that are held until it is known whether they may pass: few, small, and within one bound for the whole edge, of which no owner has more than
 // its share. What is held is counted until it has been passed on or is let go.
-import { type HeaderField, ownerKey, type PolicyEvent, Shares } from '@tunnel/core';
+import { type HeaderField, isOperatorsTenant, type PolicyEvent, Shares } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { ByteQueue } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -16,8 +16,7 @@ export class HeldBodies {
     maxBytes: number = EDGE_LIMITS.POLICY_HELD_BYTES_MAX,
     perOwner: number = EDGE_LIMITS.POLICY_HELD_BYTES_PER_OWNER,
   ) {
-    const unlimited = ownerKey({ kind: 'operator' });
-    this.#shares = new Shares({ limit: maxBytes, perHolder: perOwner, unlimited });
+    this.#shares = new Shares({ limit: maxBytes, perHolder: perOwner, unlimited: isOperatorsTenant });
   }
 
   /** Of all bodies that are held now. */
@@ -25,7 +24,7 @@ export class HeldBodies {
     return this.#shares.taken;
   }
 
-  /** `owner`: of the route that it came to. Anybody can send a body that is held: whoever floods one tunnel takes the room of its owner alone. */
+  /** `owner`: the tenant of the route that it came to. Anybody can send a body that is held: whoever floods one tunnel takes the room of its owner alone. */
   hold(maxBytes: number, nowMs: number, owner: string): HeldBody {
     return new HeldBody(this, maxBytes, nowMs, owner);
   }

@@ -7,7 +7,7 @@ import type { Clock } from '@tunnel/runtime';
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose';
 import { EDGE_LIMITS } from '../limits.ts';
 import { BoundedCache } from './bounded-cache.ts';
-import { ProviderAway, type ProviderRef, type ProviderTrust } from './provider-calls.ts';
+import { ProviderAway, type ProviderRef } from './provider-calls.ts';
 import type { KeySet, ProviderDocuments } from './provider-documents.ts';
 
 /** EdDSA has two names since RFC 9864. */
@@ -29,6 +29,9 @@ export interface WantedToken {
   readonly mayBeEndless?: boolean | undefined;
 }
 
+/** For whom its issuer is asked. */
+export type JwtAsker = Omit<ProviderRef, 'issuer'>;
+
 /** Keys of caches that hold whole texts stay short: a longer token is known by its digest. */
 const KEY_TEXT_MAX_CHARS = 1024;
 
@@ -48,12 +51,12 @@ export class JwtVerifier {
   }
 
   /** `policyId`: a token is known to the policy under which it was verified. */
-  perform(auth: JwtAuth, token: string, policyId: string, trust: ProviderTrust): PolicyEvent | Promise<PolicyEvent> {
+  perform(auth: JwtAuth, token: string, policyId: string, asker: JwtAsker): PolicyEvent | Promise<PolicyEvent> {
     if (token.length > EDGE_LIMITS.JWT_MAX_CHARS) return NOT_GOOD;
     // Told apart by a mark: who brings the digest of a token does not bring the token.
     const text = token.length > KEY_TEXT_MAX_CHARS ? `#${hash('sha256', token, 'base64url')}` : `=${token}`;
     const key = `${policyId} ${text}`;
-    return this.#known.get(key, this.#clock.now()) ?? this.#verifyAndKeep(auth, token, key, trust);
+    return this.#known.get(key, this.#clock.now()) ?? this.#verifyAndKeep(auth, token, key, asker);
   }
 
   /** null: not a good one. Rejects with `ProviderAway` when that cannot be known. */
@@ -83,10 +86,10 @@ export class JwtVerifier {
     }
   }
 
-  async #verifyAndKeep(auth: JwtAuth, token: string, key: string, trust: ProviderTrust): Promise<PolicyEvent> {
+  async #verifyAndKeep(auth: JwtAuth, token: string, key: string, asker: JwtAsker): Promise<PolicyEvent> {
     const { issuer, audience, jwks_url = null } = auth;
     // Whoever is asked is who counts: an issuer that a rule merely names must not wait for keys that are slow to come from elsewhere.
-    const provider = { trust, issuer: jwks_url ?? issuer };
+    const provider = { ...asker, issuer: jwks_url ?? issuer };
     try {
       const algorithms = SIGNATURE_ALGORITHMS;
       const claims = await this.verify(token, { provider, keysUrl: jwks_url, issuer, audience, algorithms });
@@ -94,7 +97,7 @@ export class JwtVerifier {
       const event: PolicyEvent = { kind: 'jwt-verified', claims };
       const now = this.#clock.now();
       const until = Math.min((claims.exp ?? 0) * 1000, now + EDGE_LIMITS.JWT_KNOWN_MS);
-      if (until > now) this.#known.set(key, event, until, token.length);
+      if (until > now) this.#known.set(asker.tenant ?? '', key, event, until, token.length);
       return event;
     } catch (error) {
       return { kind: 'failed', fault: new Fault('POLICY_PROVIDER_AWAY', {}, { cause: error }) };

@@ -1,4 +1,4 @@
-// The tables of rate limits: one for each rule of a route's policy, gone with it. All of them share the edge's bound on keys.
+// The tables of rate limits: one for each rule of a route's policy, gone with it. All of them share the edge's bound on keys, of which each tenant has its part.
 import { LimiterBudget, type PolicyEvent, type PolicyNeed, RequestLimiter } from '@tunnel/core';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -6,6 +6,15 @@ import { EDGE_LIMITS } from '../limits.ts';
 export type TokenNeed = Extract<PolicyNeed, { kind: 'take-token' }>;
 
 const TAKEN: PolicyEvent = { kind: 'token-taken', retryAfterSecs: null };
+
+/** Whose request it is. */
+export interface TokenAbout {
+  /** What its route is served under. */
+  readonly served: object;
+  readonly routeKey: string;
+  /** Whose share of the keys is taken. */
+  readonly tenant: string;
+}
 
 /** By the rule's index. */
 type Tables = Map<number, RequestLimiter>;
@@ -16,8 +25,8 @@ export class LimiterTables {
   /** By what a route is served under. */
   readonly #byPolicy = new Map<object, Tables>();
   /**
-   * The operator's rules stand before each route's own as if they were written there: by route, so that a flood at one takes the room of no
-   * other. No change of a tunnel's policy empties them.
+   * The operator's rules stand before each route's own as if they were written there: by route and its tenant, so that a flood at one
+   * takes the room of no other. No change of a tunnel's policy empties them.
    */
   readonly #ofOperator = new Map<string, Tables>();
   readonly #sweeping: Timer;
@@ -33,26 +42,29 @@ export class LimiterTables {
     return this.#budget.size;
   }
 
-  take(need: TokenNeed, policy: object, routeKey: string): PolicyEvent {
+  take(need: TokenNeed, about: TokenAbout): PolicyEvent {
     const { rule, key } = need;
-    const tables = rule.list === 'operator' ? tablesOf(this.#ofOperator, routeKey) : tablesOf(this.#byPolicy, policy);
-    const wait = this.#limiterOf(tables, rule.index).take(key, need, this.#clock.monotonic());
+    const tables =
+      rule.list === 'operator'
+        ? tablesOf(this.#ofOperator, `${about.tenant} ${about.routeKey}`)
+        : tablesOf(this.#byPolicy, about.served);
+    const wait = this.#limiterOf(tables, rule.index, about.tenant).take(key, need, this.#clock.monotonic());
     return wait === null ? TAKEN : { kind: 'token-taken', retryAfterSecs: wait };
   }
 
   /** Its tables go, and give back what they held. */
-  forget(policy: object): void {
-    forget(this.#byPolicy, policy);
+  forget(served: object): void {
+    forget(this.#byPolicy, served);
   }
 
   close(): void {
     this.#sweeping.cancel();
   }
 
-  #limiterOf(tables: Tables, index: number): RequestLimiter {
+  #limiterOf(tables: Tables, index: number, tenant: string): RequestLimiter {
     const found = tables.get(index);
     if (found !== undefined) return found;
-    const limiter = new RequestLimiter(this.#budget);
+    const limiter = new RequestLimiter(this.#budget, tenant);
     tables.set(index, limiter);
     return limiter;
   }

@@ -53,7 +53,15 @@ class Visitor {
     const policy = { login: loginAt(provider), rules: [{ auth: { token_header: 'x-tunnel-token', login: people } }] };
     this.#compiled = compilePolicy(policy, DIGESTS);
     this.#about = {
-      ...{ served: this.#compiled, policy, routeKey: host, owner: 'operator', host, scheme: 'https' },
+      ...{
+        served: this.#compiled,
+        policy,
+        routeKey: host,
+        owner: 'operator',
+        tenant: 'operator tun_a',
+        host,
+        scheme: 'https',
+      },
       ...{ publicUrl: `https://${host}`, address: '192.0.2.1' },
     };
   }

@@ -27,9 +27,13 @@ export class LoginProviders {
     return [...this.#ofOperator.keys()];
   }
 
-  /** null: the operator has none of that name any more. */
-  find(login: LoginProvider): Provider | null {
-    if ('provider' in login) return this.#ofOperator.get(login.provider) ?? null;
+  /** `tenant`: who asks it; equal policies of several are one object. null: the operator has none of that name any more. */
+  find(login: LoginProvider, tenant: string): Provider | null {
+    const found = 'provider' in login ? (this.#ofOperator.get(login.provider) ?? null) : this.#ofTunnel(login);
+    return found === null ? null : { ...found, ref: { ...found.ref, tenant } };
+  }
+
+  #ofTunnel(login: Exclude<LoginProvider, { readonly provider: string }>): Provider {
     const known = this.#ofTunnels.get(login);
     if (known !== undefined) return known;
     const { issuer, client_id, client_secret, scopes } = login;

@@ -38,6 +38,8 @@ export interface LoginAbout {
   readonly policy: Policy | null;
   /** `account …`, `operator`, and of a group its key hash: a name that changes hands takes no session with it. */
   readonly owner: string;
+  /** Whom work and memory for it are counted for, as `tenantKey` has it. */
+  readonly tenant: string;
   /** Lower case, without a port. */
   readonly host: string;
   readonly scheme: 'http' | 'https';
@@ -94,7 +96,7 @@ export class Logins {
 
   async begin({ login, returnPath }: BeginNeed, about: LoginAbout): Promise<PolicyEvent> {
     const { providers, bounce, codeFlow, seals, edgeUrl, clock } = this.#deps;
-    const provider = providers.find(login);
+    const provider = providers.find(login, about.tenant);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
     const { scheme, publicUrl } = about;
     // The cookie of a login has another name over http: who came that way begins anew where the provider sends people to.
@@ -124,7 +126,7 @@ export class Logins {
 
   async finish({ login, query, pending }: FinishNeed, about: LoginAbout): Promise<PolicyEvent> {
     const { providers, bounce, codeFlow, clock } = this.#deps;
-    const provider = providers.find(login);
+    const provider = providers.find(login, about.tenant);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
     const opened = this.#openPending(query, pending, provider, about);
     const verdict = checkCallback(query, opened, clock.now());
@@ -134,7 +136,7 @@ export class Logins {
     const code = provider.ref.trust === 'operator' ? bounce.codeOf(state, verdict.code) : verdict.code;
     if (code === null) return { kind: 'failed', fault: codeForeign() };
     if (this.#used.get(begun.secret, clock.now()) === true) return { kind: 'failed', fault: stateOver() };
-    this.#used.set(begun.secret, true, begun.expiresAt * 1000);
+    this.#used.set(about.tenant, begun.secret, true, begun.expiresAt * 1000);
     const { redirectUri, nonce, verifier, returnPath } = begun;
     const { issuer } = verdict;
     const names = about.policy === null ? [] : namedClaims(about.policy);
@@ -156,7 +158,7 @@ export class Logins {
 
   #open(login: LoginProvider, text: string, key: string, about: LoginAbout): PolicyEvent | null {
     const { providers, seals, clock } = this.#deps;
-    const provider = providers.find(login);
+    const provider = providers.find(login, about.tenant);
     const plain = provider === null ? null : seals.open(bindingOf('login', provider, about), text);
     if (plain === null) return null;
     const session = JSON.parse(plain) as LoggedIn;
@@ -164,7 +166,7 @@ export class Logins {
     const until = Math.min(session.expiresAt * 1000, now + EDGE_LIMITS.LOGIN_COOKIE_KNOWN_MS);
     if (until <= now) return null;
     const event: PolicyEvent = { kind: 'cookie-opened', session };
-    this.#opened.set(key, event, until, text.length);
+    this.#opened.set(about.tenant, key, event, until, text.length);
     return event;
   }
 
@@ -202,9 +204,14 @@ export class Logins {
   }
 }
 
-const bindingOf = (purpose: SealPurpose, { ref, clientId }: Provider, { host, owner }: LoginAbout): SealBinding => ({
+const bindingOf = (
+  purpose: SealPurpose,
+  { ref, clientId }: Provider,
+  { host, owner, tenant }: LoginAbout,
+): SealBinding => ({
   purpose,
   parts: [host, owner, ref.issuer, clientId],
+  tenant,
 });
 
 const valuesOfRules = (claims: LoggedIn['claims'], policy: Policy | null): LoggedIn['claims'] => {

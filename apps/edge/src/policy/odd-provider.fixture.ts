@@ -46,6 +46,7 @@ export class OddProvider {
   userInfo: Record<string, unknown> = {};
   /** Whether the user info is a JWT, and by what it is signed. */
   userInfoSigning: 'not' | 'good' | 'unpublished-key' | 'none' = 'not';
+  besideKeys: Record<string, unknown> = {};
   /** Of the ID token. */
   signing: 'good' | 'none' | 'hmac' | 'unpublished-key' = 'good';
   readonly clientId: string;
@@ -138,7 +139,7 @@ export class OddProvider {
         ];
       }
       case 'keys':
-        return [200, { keys: this.#keys.map(({ jwk }) => jwk) }];
+        return [200, { keys: this.#keys.map(({ jwk }) => jwk), ...this.besideKeys }];
       case 'token':
         return this.#tokenFor(new URLSearchParams(body));
       case 'userinfo':

@@ -15,7 +15,7 @@ const needOf = (password: string, user = 'ann', hash: string | null = HASH): Pas
   ...{ user, password, hash },
 });
 
-const ABOUT = { policyId: 1, routeKey: 'shop', address: '192.0.2.1' };
+const ABOUT = { policyId: 1, routeKey: 'shop', address: '192.0.2.1', tenant: 'account 1' };
 const forever = (): AbortSignal => new AbortController().signal;
 
 /** A check that the test ends by hand, unless it is told what is right. */
@@ -184,4 +184,33 @@ it('a thread pool without memory lets nobody in, and counts nobody as a guesser'
     const event = await checks.perform(needOf(`p${at}`), ABOUT, forever());
     expect(event).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY' } });
   }
+});
+
+it('a flood of wrong passwords at one tenant’s tunnel: another’s visitor is next, and one of the flood gives way', async () => {
+  const stage = new Stage();
+  const evil = (at: number): PolicyEvent | Promise<PolicyEvent> =>
+    stage.perform(`wrong ${at}`, { routeKey: 'evil', tenant: 'account 2', address: `10.0.${at >> 8}.${at & 255}` });
+  const flood = Array.from({ length: 1000 }, (_, at) => evil(at));
+  const waits = flood.filter((event) => event instanceof Promise);
+  expect(waits).toHaveLength(EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE + EDGE_LIMITS.PASSWORD_CHECKS_WAITING_MAX);
+  const shop = [stage.perform('open'), stage.perform('shut', { address: '192.0.2.7' })];
+  for (const event of shop) expect(event).toBeInstanceOf(Promise);
+  expect(stage.checks.waiting).toBe(EDGE_LIMITS.PASSWORD_CHECKS_WAITING_MAX);
+  expect(await waits.at(-1)).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY' } });
+  // Two of the flood are at work; then they come in turn.
+  for (let ended = 0; ended < 5; ended += 1) {
+    await eventually(() => expect(stage.waiting.length).toBe(EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE));
+    stage.waiting.shift()?.(stage.begun[ended] === 'open');
+  }
+  expect(stage.begun.slice(0, 6)).toEqual(['wrong 0', 'wrong 1', 'wrong 2', 'open', 'wrong 3', 'shut']);
+  expect(await shop[0]).toEqual(RIGHT);
+});
+
+it('what one tenant makes known pushes out nothing that is known of another', async () => {
+  const stage = new Stage('open');
+  await stage.perform('open');
+  for (let policyId = 2; policyId < EDGE_LIMITS.POLICY_CACHE_ENTRIES_MAX + 100; policyId += 1) {
+    await stage.perform('open', { policyId, tenant: 'account 2', routeKey: 'evil' });
+  }
+  expect(stage.perform('open')).toEqual(RIGHT);
 });

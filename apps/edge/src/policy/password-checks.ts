@@ -1,6 +1,6 @@
 // Whether a password is right: off the event loop, a few at a time, and known ones at once. Strangers who guess are slowed down by
-// address and tunnel; whoever is known already is served as before.
-import { FailureWindow, networkOf, type PolicyEvent, type PolicyNeed } from '@tunnel/core';
+// address and tunnel, and tenants have their turns: a flood at one waits for itself. Whoever is known already is served as before.
+import { FailureWindow, FairTurns, networkOf, type PolicyEvent, type PolicyNeed, type Turn } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -18,6 +18,8 @@ export interface PasswordAbout {
   readonly policyId: number;
   readonly routeKey: string;
   readonly address: string;
+  /** Who waits for whom. */
+  readonly tenant: string;
 }
 
 export interface PasswordChecksDeps {
@@ -30,9 +32,8 @@ const RIGHT: PolicyEvent = { kind: 'password-checked', isRight: true };
 const WRONG: PolicyEvent = { kind: 'password-checked', isRight: false };
 
 /** One password that is being checked, or waits for it; those who bring the same wait together. */
-interface Check {
+interface Check extends Turn {
   readonly guesser: string;
-  readonly run: () => void;
   readonly promise: Promise<PolicyEvent>;
   waiters: number;
 }
@@ -53,8 +54,10 @@ export class PasswordChecks {
   });
   /** Under way and waiting, by the digest of what is checked and by who brings it. */
   readonly #checks = new Map<string, Check>();
-  readonly #waiting = new Map<string, Check>();
-  #running = 0;
+  readonly #turns = new FairTurns({
+    atOnce: EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE,
+    waitingMax: EDGE_LIMITS.PASSWORD_CHECKS_WAITING_MAX,
+  });
 
   constructor({ clock, check = isPassword }: PasswordChecksDeps) {
     this.#clock = clock;
@@ -62,7 +65,7 @@ export class PasswordChecks {
   }
 
   get waiting(): number {
-    return this.#waiting.size;
+    return this.#turns.waiting;
   }
 
   perform(need: PasswordNeed, about: PasswordAbout, signal: AbortSignal): PolicyEvent | Promise<PolicyEvent> {
@@ -70,7 +73,7 @@ export class PasswordChecks {
     const key = this.#digest(`${about.policyId}\0${need.hash ?? ''}\0${need.user}\0${need.password}`);
     if (this.#known.get(key, now) === true) {
       // Whoever comes goes on being known: it is the same password under the same policy, and to be checked again amid a flood is to be shut out.
-      this.#known.set(key, true, now + EDGE_LIMITS.PASSWORD_KNOWN_MS);
+      this.#known.set(about.tenant, key, true, now + EDGE_LIMITS.PASSWORD_KNOWN_MS);
       this.results.cached += 1;
       return RIGHT;
     }
@@ -79,59 +82,59 @@ export class PasswordChecks {
     if (same !== undefined) return this.#join(`${guesser} ${key}`, same, signal);
     const verdict = this.#failures.check(guesser, now);
     if (!verdict.allowed) return failed('POLICY_RATE_LIMITED', Math.max(1, Math.ceil(verdict.retryAfterMs / 1000)));
-    if (this.#isFull) {
-      this.results.busy += 1;
-      return failed('POLICY_BUSY', EDGE_LIMITS.PASSWORD_BUSY_RETRY_SECS);
-    }
+    if (!this.#turns.hasRoomFor(about.tenant)) return this.#busy();
     // Counted before it is known to be wrong: a hundred guesses sent at once must not all be checked.
     this.#failures.record(guesser, now);
-    return this.#join(`${guesser} ${key}`, this.#begin(need, key, guesser), signal);
+    return this.#join(`${guesser} ${key}`, this.#begin(need, key, guesser, about), signal);
   }
 
-  get #isFull(): boolean {
-    return (
-      this.#running >= EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE &&
-      this.#waiting.size >= EDGE_LIMITS.PASSWORD_CHECKS_WAITING_MAX
-    );
+  #busy(): PolicyEvent {
+    this.results.busy += 1;
+    return failed('POLICY_BUSY', EDGE_LIMITS.PASSWORD_BUSY_RETRY_SECS);
   }
 
-  #begin(need: PasswordNeed, key: string, guesser: string): Check {
+  #begin(need: PasswordNeed, key: string, guesser: string, { tenant }: PasswordAbout): Check {
     const id = `${guesser} ${key}`;
-    let run: () => void = () => {};
-    const turn = new Promise<void>((resolve) => (run = resolve));
-    const promise = turn.then(async (): Promise<PolicyEvent> => {
-      try {
-        const isRight = await this.#check(need.password, need.hash);
-        this.results[isRight ? 'ok' : 'wrong'] += 1;
-        if (!isRight) return WRONG;
-        this.#known.set(key, true, this.#clock.monotonic() + EDGE_LIMITS.PASSWORD_KNOWN_MS);
-        this.#failures.forgive(guesser);
-        return RIGHT;
-      } catch (error) {
-        // The thread pool has no memory for it: nobody is let in, and nobody is blamed.
-        this.#failures.forgive(guesser);
-        const fault = new Fault('POLICY_BUSY', {}, { cause: error });
-        return { kind: 'failed', fault, retryAfterSecs: EDGE_LIMITS.PASSWORD_BUSY_RETRY_SECS };
-      } finally {
-        this.#checks.delete(id);
-        this.#running -= 1;
-        this.#runNext();
-      }
-    });
-    const check: Check = { guesser, run, promise, waiters: 0 };
+    let settle: (event: PolicyEvent | Promise<PolicyEvent>) => void = () => {};
+    const promise = new Promise<PolicyEvent>((resolve) => (settle = resolve));
+    const check: Check = {
+      ...{ guesser, promise, owner: tenant, waiters: 0 },
+      begin: () => settle(this.#run(need, key, guesser, tenant).finally(() => this.#ended(id))),
+      giveWay: () => {
+        this.#forgetWaiting(id, guesser);
+        settle(this.#busy());
+      },
+    };
     this.#checks.set(id, check);
-    this.#waiting.set(id, check);
-    this.#runNext();
+    this.#turns.enter(check);
     return check;
   }
 
-  #runNext(): void {
-    for (const [id, check] of this.#waiting) {
-      if (this.#running >= EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE) return;
-      this.#waiting.delete(id);
-      this.#running += 1;
-      check.run();
+  async #run(need: PasswordNeed, key: string, guesser: string, tenant: string): Promise<PolicyEvent> {
+    try {
+      const isRight = await this.#check(need.password, need.hash);
+      this.results[isRight ? 'ok' : 'wrong'] += 1;
+      if (!isRight) return WRONG;
+      this.#known.set(tenant, key, true, this.#clock.monotonic() + EDGE_LIMITS.PASSWORD_KNOWN_MS);
+      this.#failures.forgive(guesser);
+      return RIGHT;
+    } catch (error) {
+      // The thread pool has no memory for it: nobody is let in, and nobody is blamed.
+      this.#failures.forgive(guesser);
+      const fault = new Fault('POLICY_BUSY', {}, { cause: error });
+      return { kind: 'failed', fault, retryAfterSecs: EDGE_LIMITS.PASSWORD_BUSY_RETRY_SECS };
     }
+  }
+
+  #ended(id: string): void {
+    this.#checks.delete(id);
+    this.#turns.done();
+  }
+
+  /** Nothing was checked: nobody is blamed. */
+  #forgetWaiting(id: string, guesser: string): void {
+    this.#checks.delete(id);
+    this.#failures.forgive(guesser);
   }
 
   /** A check that waits goes when the last visitor that wants it has left. One that runs ends by itself. */
@@ -139,10 +142,7 @@ export class PasswordChecks {
     check.waiters += 1;
     const leave = (): void => {
       check.waiters -= 1;
-      if (check.waiters > 0 || this.#waiting.get(id) !== check) return;
-      this.#waiting.delete(id);
-      this.#checks.delete(id);
-      this.#failures.forgive(check.guesser);
+      if (check.waiters === 0 && this.#turns.leave(check)) this.#forgetWaiting(id, check.guesser);
     };
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {

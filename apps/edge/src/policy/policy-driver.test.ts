@@ -12,7 +12,14 @@ type DriverNeed = Exclude<PolicyNeed, { kind: 'hold-body' }>;
 
 const LOGIN = { provider: 'nobody', session_secs: 3600, trusted_origins: [] };
 const ABOUT: NeedAbout = {
-  ...{ served: {}, policy: policyWith(LOGIN), routeKey: 'shop', owner: 'operator', host: 'shop.example.com' },
+  ...{
+    served: {},
+    policy: policyWith(LOGIN),
+    routeKey: 'shop',
+    owner: 'operator',
+    tenant: 'operator tun_a',
+    host: 'shop.example.com',
+  },
   ...{ scheme: 'https', publicUrl: 'https://shop.example.com', address: '192.0.2.1' },
 };
 const forever = (): AbortSignal => new AbortController().signal;

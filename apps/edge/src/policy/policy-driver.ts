@@ -131,17 +131,19 @@ export class PolicyDriver {
   ): PolicyEvent | Promise<PolicyEvent> {
     switch (need.kind) {
       case 'take-token':
-        return this.#limiters.take(need, about.served, about.routeKey);
+        return this.#limiters.take(need, about);
       case 'open-cookie':
         return this.#logins.openCookie(need, about, this.#idOf(about.served));
       case 'check-password': {
-        const { routeKey, address } = about;
-        return this.#passwords.perform(need, { policyId: this.#idOf(about.served), routeKey, address }, signal);
+        const { routeKey, address, tenant } = about;
+        const policyId = this.#idOf(about.served);
+        return this.#passwords.perform(need, { policyId, routeKey, address, tenant }, signal);
       }
       case 'verify-jwt': {
         const { auth, token } = need;
         const trust = this.#operatorAuths.has(auth) ? 'operator' : 'tenant';
-        return this.#jwts.perform(auth, token, `${this.#idOf(about.served)} ${this.#idOf(auth)}`, trust);
+        const { tenant } = about;
+        return this.#jwts.perform(auth, token, `${this.#idOf(about.served)} ${this.#idOf(auth)}`, { trust, tenant });
       }
       case 'begin-login':
         return this.#logins.begin(need, about);

@@ -1,7 +1,7 @@
 // Calls to providers of logins and of keys: by the guarded fetch, bounded in time, bytes and number. Tenants name these URLs; what comes
 // back of a failure is its kind, never a body.
 import { setMaxListeners } from 'node:events';
-import { problemOfAddress } from '@tunnel/core';
+import { FairTurns, isOperatorsTenant, problemOfAddress, Shares, type Turn } from '@tunnel/core';
 import { type Clock, createGuardedFetch, type GuardedFetch, type NameLookup } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 
@@ -21,10 +21,12 @@ export const PROVIDER_RESULTS = [
 
 export type ProviderResult = (typeof PROVIDER_RESULTS)[number];
 
-/** Whom a call is for: they share what may be under way at once. */
+/** Who is asked, and for whom. */
 export interface ProviderRef {
   readonly trust: ProviderTrust;
   readonly issuer: string;
+  /** Whose share of the calls it takes; absent: the edge's own. */
+  readonly tenant?: string | undefined;
 }
 
 export interface ProviderAnswer {
@@ -60,12 +62,6 @@ export interface ProviderCallsDeps {
   readonly ca?: string | undefined;
 }
 
-/** Of one provider. */
-interface Lane {
-  running: number;
-  readonly waiting: Set<() => void>;
-}
-
 export class ProviderCalls {
   readonly results = Object.fromEntries(PROVIDER_RESULTS.map((result) => [result, 0])) as Record<
     ProviderResult,
@@ -74,10 +70,11 @@ export class ProviderCalls {
   readonly #clock: Clock;
   readonly #allowPrivate: boolean;
   readonly #fetches: Readonly<Record<ProviderTrust, GuardedFetch>>;
-  readonly #lanes = new Map<string, Lane>();
+  /** By provider; of tenants each has its own, and at the operator's they come in turn. */
+  readonly #lanes = new Map<string, FairTurns>();
   readonly #closed = new AbortController();
   /** Apart: what tenants' providers hold up does not hold up the operator's. */
-  readonly #running: Record<ProviderTrust, number> = { tenant: 0, operator: 0 };
+  readonly #running: Readonly<Record<ProviderTrust, Shares>> = { tenant: callShares(), operator: callShares() };
 
   constructor({ clock, allowPrivate, lookup, ca }: ProviderCallsDeps) {
     // One listener a call.
@@ -138,42 +135,65 @@ export class ProviderCalls {
   }
 
   /** Waits for one of the calls to this provider to end. What it is given must be called once. */
-  async #turn({ trust, issuer }: ProviderRef): Promise<() => void> {
-    const key = `${trust} ${issuer}`;
-    const lane = this.#lanes.get(key) ?? { running: 0, waiting: new Set() };
-    if (lane.running >= EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE) await this.#wait(lane);
-    else if (this.#running[trust] >= EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX) {
-      throw new ProviderAway('busy', 'too many providers are being asked');
-    } else {
-      this.#lanes.set(key, lane);
-      lane.running += 1;
-      this.#running[trust] += 1;
-    }
-    return () => {
-      const [next] = lane.waiting;
-      // Its turn goes on to the one that waited longest; neither count changes.
-      if (next !== undefined) return next();
-      lane.running -= 1;
-      this.#running[trust] -= 1;
+  async #turn({ trust, issuer, tenant = '' }: ProviderRef): Promise<() => void> {
+    const key = trust === 'operator' ? `${trust} ${issuer}` : `${trust} ${tenant} ${issuer}`;
+    const lane = this.#laneOf(key);
+    await this.#wait(lane, tenant);
+    const running = this.#running[trust];
+    const release = (): void => {
+      lane.done();
       if (lane.running === 0) this.#lanes.delete(key);
+    };
+    if (running.refusal(tenant) !== null) {
+      release();
+      throw new ProviderAway('busy', 'too many providers are being asked');
+    }
+    running.take(tenant);
+    return () => {
+      running.give(tenant);
+      release();
     };
   }
 
-  #wait(lane: Lane): Promise<void> {
-    if (lane.waiting.size >= EDGE_LIMITS.PROVIDER_CALLS_WAITING_MAX) {
-      throw new ProviderAway('busy', 'too many calls wait for it');
-    }
+  #laneOf(key: string): FairTurns {
+    const found = this.#lanes.get(key);
+    if (found !== undefined) return found;
+    const lane = new FairTurns({
+      atOnce: EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE,
+      waitingMax: EDGE_LIMITS.PROVIDER_CALLS_WAITING_MAX,
+    });
+    this.#lanes.set(key, lane);
+    return lane;
+  }
+
+  #wait(lane: FairTurns, owner: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      const begin = (): void => {
-        timer.cancel();
-        lane.waiting.delete(begin);
-        resolve();
+      const busy = (): void => reject(new ProviderAway('busy', 'too many calls wait for it'));
+      const turn: Turn = {
+        owner,
+        begin: () => {
+          timer.cancel();
+          resolve();
+        },
+        giveWay: () => {
+          timer.cancel();
+          busy();
+        },
       };
       const timer = this.#clock.setTimeout(() => {
-        lane.waiting.delete(begin);
+        lane.leave(turn);
         reject(new ProviderAway('timeout', 'other calls to it took too long'));
       }, EDGE_LIMITS.PROVIDER_CALL_MS);
-      lane.waiting.add(begin);
+      if (lane.enter(turn)) return;
+      timer.cancel();
+      busy();
     });
   }
 }
+
+const callShares = (): Shares =>
+  new Shares({
+    limit: EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX,
+    perHolder: EDGE_LIMITS.PROVIDER_CALLS_PER_TENANT,
+    unlimited: isOperatorsTenant,
+  });

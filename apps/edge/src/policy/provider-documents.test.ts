@@ -180,7 +180,7 @@ it('tenants’ providers that are silent, however many, do not keep the operator
   provider.odd.keys = 'late';
   const url = `${provider.issuer}/keys`;
   const all = Array.from({ length: EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX }, (_, at) =>
-    calls.send({ trust: 'tenant', issuer: `https://${at}.example` }, { url }),
+    calls.send({ trust: 'tenant', issuer: `https://${at}.example`, tenant: `account ${at}` }, { url }),
   );
   for (const call of all) call.catch(() => {});
   await eventually(() => expect(provider.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX));
@@ -189,6 +189,63 @@ it('tenants’ providers that are silent, however many, do not keep the operator
   await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
   await Promise.allSettled(all);
   expect(await documents.metadataOf(ref)).toMatchObject({ issuer: provider.issuer });
+});
+
+it('one tenant with any number of slow providers has its share of the calls, and another’s provider is asked at once', async () => {
+  provider.odd.keys = 'late';
+  const url = `${provider.issuer}/keys`;
+  const many = 2 * EDGE_LIMITS.PROVIDER_CALLS_PER_TENANT;
+  const all = Array.from({ length: many }, (_, at) =>
+    calls.send({ trust: 'tenant', issuer: `https://${at}.example`, tenant: 'account evil' }, { url }),
+  );
+  for (const call of all) call.catch(() => {});
+  await eventually(() => expect(provider.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_PER_TENANT));
+  expect(calls.results.busy).toBe(many - EDGE_LIMITS.PROVIDER_CALLS_PER_TENANT);
+  expect(await documents.metadataOf({ ...ref, tenant: 'account shop' })).toMatchObject({ issuer: provider.issuer });
+  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await Promise.allSettled(all);
+});
+
+it('a flood of one tenant to an issuer that others name, too, keeps nobody else from it', async () => {
+  provider.odd.keys = 'late';
+  const evil = { ...ref, tenant: 'account evil' };
+  const url = `${provider.issuer}/keys`;
+  const all = Array.from({ length: 100 }, () => calls.send(evil, { url }));
+  const asked = documents.keysAt(evil, url);
+  for (const call of [...all, asked]) call.catch(() => {});
+  await eventually(() => expect(provider.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+  delete provider.odd.keys;
+  expect(await documents.keysAt({ ...ref, tenant: 'account shop' }, url)).toBeDefined();
+  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await Promise.allSettled([...all, asked]);
+});
+
+it('at the operator’s provider tenants come in turn: who has all calls waiting gives way', async () => {
+  provider.odd.keys = 'late';
+  const url = `${provider.issuer}/keys`;
+  const of = (tenant: string): ProviderRef => ({ trust: 'operator', issuer: provider.issuer, tenant });
+  const all = Array.from({ length: 100 }, () => calls.send(of('account evil'), { url }));
+  for (const call of all) call.catch(() => {});
+  await eventually(() => expect(provider.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+  await clock.advance(1000);
+  const shop = calls.send(of('account shop'), { url });
+  delete provider.odd.keys;
+  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS - 1000);
+  expect(await shop).toMatchObject({ status: 200 });
+  await Promise.allSettled(all);
+});
+
+it('key sets as large as they may be push out nobody’s but their own tenant’s', async () => {
+  const shop = { ...ref, tenant: 'account shop' };
+  const found = await documents.keysAt(shop, `${provider.issuer}/keys`);
+  provider.besideKeys = { padding: 'x'.repeat(EDGE_LIMITS.PROVIDER_ANSWER_MAX_BYTES - 1000) };
+  const sets = 2 * Math.ceil(EDGE_LIMITS.POLICY_CACHE_CHARS_MAX / EDGE_LIMITS.PROVIDER_ANSWER_MAX_BYTES);
+  for (let at = 0; at < sets; at += 1) {
+    await documents.keysAt({ ...ref, tenant: 'account evil' }, `${provider.issuer}/keys#${at}`);
+  }
+  const before = provider.asked.keys;
+  expect(await documents.keysAt(shop, `${provider.issuer}/keys`)).toBe(found);
+  expect(provider.asked.keys).toBe(before);
 });
 
 it('tenants’ providers are asked neither at private addresses nor in plain text, unless the operator allows it', async () => {

@@ -1,5 +1,6 @@
 // What providers publish: their metadata and their keys. Kept while they are fresh; kept on while the provider is away; one call for all
-// who want the same at once.
+// who want the same at once. Each tenant has what it asked for itself, so that nobody waits for the calls of another; what the operator's providers
+// say is the same for all.
 
 import type { Clock } from '@tunnel/runtime';
 import { createLocalJWKSet, type JSONWebKeySet } from 'jose';
@@ -51,7 +52,8 @@ class Documents<T> {
   }
 
   /** Rejects with `ProviderAway`. */
-  async get(provider: ProviderRef, url: string): Promise<T> {
+  async get(asked: ProviderRef, url: string): Promise<T> {
+    const provider = asOneAsker(asked);
     const now = this.#clock.monotonic();
     const key = keyOf(provider, url);
     const kept = this.#kept.get(key, now);
@@ -65,7 +67,8 @@ class Documents<T> {
   }
 
   /** Anew, unless it is new already or was just asked for; null: there is nothing newer. */
-  async getAgain(provider: ProviderRef, url: string): Promise<T | null> {
+  async getAgain(asked: ProviderRef, url: string): Promise<T | null> {
+    const provider = asOneAsker(asked);
     const now = this.#clock.monotonic();
     const kept = this.#kept.get(keyOf(provider, url), now);
     const last = Math.max(kept?.fetchedAt ?? NEVER, kept?.failedAt ?? NEVER);
@@ -90,21 +93,21 @@ class Documents<T> {
       if (status !== 200) throw new ProviderAway('status', `it answered ${status}`);
       const value = await this.#read(provider, body);
       const now = this.#clock.monotonic();
-      this.#keep(key, { value, fetchedAt: now, failedAt: NEVER, chars: body.length });
+      this.#keep(provider, key, { value, fetchedAt: now, failedAt: NEVER, chars: body.length });
       return value;
     } catch (error) {
       const away = error as ProviderAway;
       const now = this.#clock.monotonic();
       const kept = this.#kept.get(key, now);
-      if (kept === undefined) this.#failed.set(key, away, now + EDGE_LIMITS.PROVIDER_RETRY_MS);
-      else this.#keep(key, { ...kept, failedAt: now });
+      if (kept === undefined) this.#failed.set(provider.tenant ?? '', key, away, now + EDGE_LIMITS.PROVIDER_RETRY_MS);
+      else this.#keep(provider, key, { ...kept, failedAt: now });
       throw away;
     }
   }
 
   /** Until its end since it was fetched: to fail does not make it younger. */
-  #keep(key: string, kept: Kept<T>): void {
-    this.#kept.set(key, kept, kept.fetchedAt + EDGE_LIMITS.PROVIDER_STALE_MS, kept.chars);
+  #keep({ tenant = '' }: ProviderRef, key: string, kept: Kept<T>): void {
+    this.#kept.set(tenant, key, kept, kept.fetchedAt + EDGE_LIMITS.PROVIDER_STALE_MS, kept.chars);
   }
 
   async #read(provider: ProviderRef, body: Buffer): Promise<T> {
@@ -117,7 +120,12 @@ class Documents<T> {
 }
 
 /** By its issuer, too: one who names it in another spelling would fail for all who name it rightly. */
-const keyOf = ({ trust, issuer }: ProviderRef, url: string): string => `${trust} ${issuer} ${url}`;
+const keyOf = ({ trust, issuer, tenant = '' }: ProviderRef, url: string): string =>
+  `${trust} ${tenant}\0${issuer} ${url}`;
+
+/** What the operator's providers say is asked for by the edge itself: it is for all, and in nobody's turn. */
+const asOneAsker = ({ trust, issuer, tenant }: ProviderRef): ProviderRef =>
+  trust === 'operator' ? { trust, issuer } : { trust, issuer, tenant };
 
 export class ProviderDocuments {
   readonly #metadata: Documents<oauth.AuthorizationServer>;

@@ -16,6 +16,8 @@ export interface SealBinding {
   readonly purpose: SealPurpose;
   /** Host, owner and provider, or what else tells this use from others. */
   readonly parts: readonly string[];
+  /** Whose key it is, where keys are kept; absent: the edge's own. */
+  readonly tenant?: string | undefined;
 }
 
 export class SealedTexts {
@@ -52,14 +54,14 @@ export class SealedTexts {
     return null;
   }
 
-  #keysOf({ purpose, parts }: SealBinding): readonly Buffer[] {
+  #keysOf({ purpose, parts, tenant = '' }: SealBinding): readonly Buffer[] {
     // As JSON, so that no two lists of parts are the same text; by its digest, as HKDF takes 1024 bytes of it.
     const bound = JSON.stringify([purpose, ...parts]);
     const known = this.#keys.get(bound, 0);
     if (known !== undefined) return known;
     const info = `tunnel ${hash('sha256', bound)}`;
     const keys = this.#secrets.map((secret) => Buffer.from(hkdfSync('sha256', secret.reveal(), '', info, KEY_BYTES)));
-    this.#keys.set(bound, keys, Number.POSITIVE_INFINITY);
+    this.#keys.set(tenant, bound, keys, Number.POSITIVE_INFINITY);
     return keys;
   }
 }

@@ -1,7 +1,8 @@
 // What a need is about: the route that a visitor came to, and how. Made where there is a need, and nothing of it before it is asked for.
-import { hostOfAuthority, ownerKey, type Policy, type PolicyRequest } from '@tunnel/core';
+import { hostOfAuthority, ownerKey, type Policy, type PolicyRequest, tenantKey } from '@tunnel/core';
 import { isGroup, type Route } from '../routing/registry.ts';
 import type { RoutePolicy } from '../routing/route-policy.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import type { NeedAbout } from './policy-driver.ts';
 
 /** Of a request, or of a connection that nothing is known of but its address. */
@@ -37,6 +38,17 @@ export class VisitAbout implements NeedAbout {
     return isGroup(route) ? `group ${route.keyHash}` : ownerKey(route.owner);
   }
 
+  /** Of a group whoever was first of those that are there: an account has one share, in however many groups it is. */
+  get tenant(): string {
+    const [tunnel] = this.#tunnels();
+    return tunnel === undefined ? this.owner : tenantKey(tunnel.owner, this.routeKey);
+  }
+
+  #tunnels(): Iterable<Tunnel> {
+    const route = this.#route;
+    return isGroup(route) ? route.members() : [route];
+  }
+
   get host(): string {
     return this.#visit.host;
   }
@@ -51,9 +63,8 @@ export class VisitAbout implements NeedAbout {
 
   /** Its own, as its client was told it; under another name, as with a wildcard, the one that the visitor came by. */
   get publicUrl(): string {
-    const route = this.#route;
     const { host, scheme, authority } = this.#visit;
-    const [tunnel] = isGroup(route) ? route.members() : [route];
+    const [tunnel] = this.#tunnels();
     const own = tunnel?.publicUrl ?? '';
     return hostOfAuthority(own.slice(own.indexOf('//') + 2)) === host ? own : `${scheme}://${authority}`;
   }

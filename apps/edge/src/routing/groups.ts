@@ -325,7 +325,12 @@ const policyToBegin = ({
   const { current } = before;
   const stamp = { ...former.policyStamp, isReturning: true };
   return {
-    brought: { policy: current?.compiled.policy ?? null, services: current?.services ?? [], stamp },
+    brought: {
+      policy: current?.compiled.policy ?? null,
+      services: current?.services ?? [],
+      stamp,
+      owner: policy.owner,
+    },
     before,
   };
 };

@@ -32,6 +32,8 @@ export interface BroughtPolicy {
   readonly policy: Policy | null;
   readonly services: readonly string[];
   readonly stamp: BroughtStamp;
+  /** Who brings it, as `ownerKey` has it. */
+  readonly owner: string;
 }
 
 /** Keeps what routes are served under. */

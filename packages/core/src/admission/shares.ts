@@ -7,8 +7,8 @@ const NEARLY_ALL = 0.9;
 export interface SharesOptions {
   readonly limit: number;
   readonly perHolder: number;
-  /** A holder that may take all but what is left for those below the mean. */
-  readonly unlimited?: string;
+  /** Holders that may take all but what is left for those below the mean. */
+  readonly unlimited?: string | ((holder: string) => boolean);
 }
 
 export type ShareRefusal = 'holder-full' | 'nearly-all-taken' | 'all-taken';
@@ -16,14 +16,14 @@ export type ShareRefusal = 'holder-full' | 'nearly-all-taken' | 'all-taken';
 export class Shares {
   readonly limit: number;
   readonly perHolder: number;
-  readonly #unlimited: string | undefined;
+  readonly #isUnlimited: (holder: string) => boolean;
   readonly #of = new Map<string, number>();
   #taken = 0;
 
   constructor({ limit, perHolder, unlimited }: SharesOptions) {
     this.limit = limit;
     this.perHolder = perHolder;
-    this.#unlimited = unlimited;
+    this.#isUnlimited = typeof unlimited === 'function' ? unlimited : (holder) => holder === unlimited;
   }
 
   get taken(): number {
@@ -37,7 +37,7 @@ export class Shares {
   /** Why not; null: so many more may be taken. */
   refusal(holder: string, count = 1, perHolder = this.perHolder): ShareRefusal | null {
     const held = this.of(holder);
-    if (held + count > perHolder && holder !== this.#unlimited) return 'holder-full';
+    if (held + count > perHolder && !this.#isUnlimited(holder)) return 'holder-full';
     if (this.#taken + count > this.limit) return 'all-taken';
     if (this.#taken < this.limit * NEARLY_ALL) return null;
     return held * this.#of.size < this.#taken ? null : 'nearly-all-taken';

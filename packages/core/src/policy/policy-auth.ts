@@ -2,11 +2,13 @@
 import * as z from 'zod';
 import { CORE_LIMITS } from '../limits.ts';
 import {
+  atMost,
   type Dialect,
   fileName,
   headerName,
   isChangeableHeader,
   isTable,
+  judgedInTurn,
   list,
   origin,
   printable,
@@ -58,9 +60,8 @@ const users = (dialect: Dialect): z.ZodType<Readonly<Record<string, string>>> =>
   const max = CORE_LIMITS.POLICY_USERS_MAX;
   const named = z
     .record(z.string(), password(dialect), { error: USERS })
-    .refine((names) => Object.keys(names).length > 0, { error: 'a table with at least one user' })
-    .refine((names) => Object.keys(names).length <= max, { error: `at most ${max} users` });
-  return z.preprocess((written, context) => {
+    .refine((names) => Object.keys(names).length > 0, { error: 'a table with at least one user' });
+  const judged = z.preprocess((written, context) => {
     // The name is not repeated: `name:password` may stand there.
     if (isTable(written) && !Object.keys(written).every(isUser)) {
       context.addIssue({
@@ -70,6 +71,7 @@ const users = (dialect: Dialect): z.ZodType<Readonly<Record<string, string>>> =>
     }
     return written;
   }, named);
+  return atMost(judged, max, 'users') as never;
 };
 
 /** It stands between quotes in a header. */
@@ -147,12 +149,12 @@ const claims = (dialect: Dialect): z.ZodType<Readonly<Record<string, readonly st
     value,
   ) as unknown as z.ZodType<string>;
   const item = dialect === 'file' ? written : value;
-  return z
+  const named = z
     .record(z.string().min(1).max(200), list(dialect, item, { what: 'a text' }), {
       error: (issue) => (issue.code === 'invalid_key' ? 'the name of a claim' : 'a table of claims'),
     })
-    .refine((named) => Object.keys(named).length > 0, { error: 'a table with at least one claim' })
-    .refine((named) => Object.keys(named).length <= 20, { error: 'at most 20 claims' });
+    .refine((given) => Object.keys(given).length > 0, { error: 'a table with at least one claim' });
+  return atMost(named, 20, 'claims') as never;
 };
 
 const jwt = (dialect: Dialect): z.ZodType =>
@@ -250,7 +252,10 @@ export const loginSchema = (dialect: Dialect): z.ZodType => {
 /** None is a list, too: it is what is sent unless told. */
 const trustedOrigins = (dialect: Dialect): z.ZodType<readonly string[]> => {
   const error = 'a list of origins, such as https://app.example.com';
-  const origins = z.array(origin(), { error }).max(CORE_LIMITS.POLICY_LIST_MAX, { error });
+  const max = CORE_LIMITS.POLICY_LIST_MAX;
+  if (dialect === 'wire')
+    return judgedInTurn(z.array(z.unknown(), { error }).max(max, { error }), origin()).default([]);
+  const origins = z.array(origin(), { error }).max(max, { error });
   const written = z.preprocess((value) => (typeof value === 'string' ? [value] : value), origins);
-  return (dialect === 'file' ? written : origins).default([]) as never;
+  return written.default([]) as never;
 };

@@ -6,7 +6,17 @@ import { problemOfJson } from './json-guard.ts';
 import { ACTION_NAMES, type Policy } from './policy.ts';
 import { actionSchemas, networks } from './policy-actions.ts';
 import { loginSchema } from './policy-auth.ts';
-import { type Dialect, headerTable, headerTest, list, method, pathGlob, printable, table } from './policy-values.ts';
+import {
+  type Dialect,
+  headerTable,
+  headerTest,
+  judgedInTurn,
+  list,
+  method,
+  pathGlob,
+  printable,
+  table,
+} from './policy-values.ts';
 
 const optionals = (shapes: Readonly<Record<string, z.ZodType>>): Record<string, z.ZodOptional> =>
   Object.fromEntries(Object.entries(shapes).map(([name, schema]) => [name, schema.optional()]));
@@ -50,7 +60,11 @@ const rule = (dialect: Dialect): z.ZodType =>
 
 const rules = (dialect: Dialect): z.ZodType => {
   const max = CORE_LIMITS.POLICY_RULES_MAX;
-  return z.array(rule(dialect), { error: 'a list of rules' }).superRefine((given, context) => {
+  const error = { error: 'a list of rules' };
+  if (dialect === 'wire') {
+    return judgedInTurn(z.array(z.unknown(), error).max(max, { error: `at most ${max} rules` }), rule(dialect));
+  }
+  return z.array(rule(dialect), error).superRefine((given, context) => {
     // At the line of the first that is too many.
     if (given.length > max) {
       context.addIssue({ code: 'custom', path: [max], message: `left out: a policy has at most ${max} rules` });
@@ -61,9 +75,9 @@ const rules = (dialect: Dialect): z.ZodType => {
 // ---- the whole ----
 
 /** Nothing is read before this was looked at. */
-const guarded = (schema: z.ZodType): z.ZodType =>
+const guarded = (schema: z.ZodType, valuesMax?: number): z.ZodType =>
   z.preprocess((value, context) => {
-    const problem = problemOfJson(value);
+    const problem = problemOfJson(value, valuesMax);
     if (problem !== null) context.addIssue({ code: 'custom', path: problem.path, message: problem.expected });
     return value;
   }, schema);
@@ -88,7 +102,7 @@ const withoutGaps = (value: unknown): unknown => {
 
 /** As it is sent; its defaults are filled in. Made at the first use: most processes never read a policy. */
 export const wirePolicySchema: z.ZodType<Policy> = z.lazy(() =>
-  guarded(whole('wire')).transform(withoutGaps),
+  guarded(whole('wire'), CORE_LIMITS.POLICY_VALUES_MAX).transform(withoutGaps),
 ) as unknown as z.ZodType<Policy>;
 
 /** As people write it. What comes out has one form, and is the wire's but for its secrets and files. */

@@ -42,13 +42,39 @@ export const list = <T extends z.ZodType>(
   { max = CORE_LIMITS.POLICY_LIST_MAX, what }: { readonly max?: number; readonly what: string },
 ): z.ZodType<readonly z.output<T>[]> => {
   const error = dialect === 'file' ? `${what}, or a list of them` : `a list: ${what}`;
+  if (dialect === 'wire') {
+    const values = z.array(z.unknown(), { error });
+    return judgedInTurn(values.min(1, { error: `${error}, not empty` }).max(max, { error: `at most ${max}` }), item);
+  }
   const many = z
     .array(item, { error })
     .min(1, { error: `${error}, not empty` })
     .max(max, { error: `at most ${max}` });
-  if (dialect === 'wire') return many;
   return z.preprocess((value) => (Array.isArray(value) || value === undefined ? value : [value]), many) as never;
 };
+
+/**
+ * A list from a stranger: how long it is counts before what is in it, and the first item that is wrong is the last that is looked at. To say of ten
+ * thousand what each of them must be takes a tenth of a second.
+ */
+export const judgedInTurn = <T extends z.ZodType>(
+  values: z.ZodArray<z.ZodUnknown>,
+  item: T,
+): z.ZodType<readonly z.output<T>[]> =>
+  values.transform((given, context) => {
+    const judged: z.output<T>[] = [];
+    for (const [index, value] of given.entries()) {
+      const { data, error } = item.safeParse(value);
+      if (error !== undefined) {
+        for (const issue of error.issues) {
+          context.issues.push({ ...issue, path: [index, ...issue.path], input: value } as z.core.$ZodRawIssue);
+        }
+        return z.NEVER;
+      }
+      judged.push(data);
+    }
+    return judged;
+  }) as never;
 
 export const wholeNumber = (from: number, to: number): z.ZodNumber => {
   const error = `a whole number from ${from} to ${to}`;
@@ -217,13 +243,15 @@ export const headerTable = <V extends z.ZodType>(
   const key = fold ? z.string().transform((name) => name.toLowerCase()) : z.string();
   const entries = z
     .record(key, value, { error: HEADER_TABLE })
-    .refine((headers) => Object.keys(headers).length > 0, { error: 'a table with at least one header' })
-    .refine((headers) => Object.keys(headers).length <= CORE_LIMITS.POLICY_LIST_MAX, {
-      error: `at most ${CORE_LIMITS.POLICY_LIST_MAX} headers`,
-    });
+    .refine((headers) => Object.keys(headers).length > 0, { error: 'a table with at least one header' });
   return z.preprocess((written, context) => {
     if (!isTable(written)) return written;
     const names = Object.keys(written);
+    // Counted before each of them is judged.
+    if (names.length > CORE_LIMITS.POLICY_LIST_MAX) {
+      context.addIssue({ code: 'custom', message: `at most ${CORE_LIMITS.POLICY_LIST_MAX} headers` });
+      return written;
+    }
     const strange = names.some((name) => !isHeaderName(name));
     // What is no name is not repeated: a whole line with its value may have got there.
     if (strange) context.addIssue({ code: 'custom', message: `${HEADER_TABLE} (one of its names is none)` });
@@ -238,6 +266,15 @@ export const headerTable = <V extends z.ZodType>(
 };
 
 const HEADER_TABLE = 'a table of headers, by their names';
+
+/** A table whose entries are counted before each of them is judged. */
+export const atMost = (schema: z.ZodType, max: number, what: string): z.ZodType =>
+  z.preprocess((written, context) => {
+    if (isTable(written) && Object.keys(written).length > max) {
+      context.addIssue({ code: 'custom', message: `at most ${max} ${what}` });
+    }
+    return written;
+  }, schema);
 
 export const isTable = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

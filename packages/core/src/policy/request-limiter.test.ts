@@ -6,12 +6,13 @@ import { limiterKeyOf } from './limiter-key.ts';
 import { LimiterBudget, type LimiterRates, RequestLimiter } from './request-limiter.ts';
 
 const TEN_A_MINUTE: LimiterRates = { requests: 10, perSecs: 60, burst: 3 };
+const TENANT = 'account a';
 /** As clocks have it: whole milliseconds since long ago. */
 const NOW = 1_800_000_000_000;
 
 const limiterOf = (keysMax?: number, edgeMax?: number): { limiter: RequestLimiter; budget: LimiterBudget } => {
   const budget = new LimiterBudget(edgeMax);
-  return { limiter: new RequestLimiter(budget, keysMax), budget };
+  return { limiter: new RequestLimiter(budget, TENANT, keysMax), budget };
 };
 
 describe('a limiter', () => {
@@ -148,12 +149,16 @@ describe('a full table', () => {
 
   it('the bound of the edge holds for all limiters together, and closing one makes room', () => {
     const budget = new LimiterBudget(20);
-    const [one, other] = [new RequestLimiter(budget, 15), new RequestLimiter(budget, 15)] as const;
+    const [one, other] = [
+      new RequestLimiter(budget, 'account a', 15),
+      new RequestLimiter(budget, 'account b', 15),
+    ] as const;
     for (let index = 0; index < 50; index += 1) {
       one.take(`key ${index}`, TEN_A_MINUTE, NOW);
       other.take(`key ${index}`, TEN_A_MINUTE, NOW);
     }
-    expect([one.size + other.size, budget.size]).toEqual([20, 20]);
+    // Each has as much as the other: what is left is for whoever has less.
+    expect([one.size, other.size, budget.size]).toEqual([9, 9, 18]);
     const kept = other.size;
     one.close();
     expect(budget.size).toBe(kept);
@@ -163,7 +168,7 @@ describe('a full table', () => {
 
   it('idle keys of other rules make room, too', () => {
     const budget = new LimiterBudget(20);
-    const [one, other] = [new RequestLimiter(budget), new RequestLimiter(budget)] as const;
+    const [one, other] = [new RequestLimiter(budget, TENANT), new RequestLimiter(budget, TENANT)] as const;
     for (let index = 0; index < 20; index += 1) one.take(`key ${index}`, TEN_A_MINUTE, NOW);
     other.take('a', TEN_A_MINUTE, NOW + 60_000);
     expect(other.size).toBe(1);
@@ -171,7 +176,7 @@ describe('a full table', () => {
 
   it('sweeping forgets all that is idle, a bounded part at a time, and nothing else', () => {
     const budget = new LimiterBudget();
-    const limiters = Array.from({ length: 7 }, () => new RequestLimiter(budget));
+    const limiters = Array.from({ length: 7 }, () => new RequestLimiter(budget, TENANT));
     for (const limiter of limiters)
       for (let index = 0; index < 3000; index += 1)
         limiter.take(`key ${index}`, TEN_A_MINUTE, NOW + (index % 2) * 60_000);
@@ -183,6 +188,54 @@ describe('a full table', () => {
     expect(budget.size).toBe(10_500);
     for (let count = 0; count < 10; count += 1) budget.sweep(NOW + 200_000);
     expect(budget.size).toBe(0);
+  });
+});
+
+describe('one tenant floods its limits', () => {
+  const flood = (limiter: RequestLimiter, keys: number): void => {
+    for (let index = 0; index < keys; index += 1) limiter.take(`flood ${index}`, TEN_A_MINUTE, NOW);
+  };
+
+  it('with rules enough for all keys of an edge it gets its share, and each new key of another has a bucket of its own', () => {
+    const budget = new LimiterBudget();
+    const floods = Array.from({ length: 30 }, () => new RequestLimiter(budget, 'account evil'));
+    const neighbour = new RequestLimiter(budget, 'account shop');
+    neighbour.take('known', TEN_A_MINUTE, NOW);
+    for (const limiter of floods) flood(limiter, CORE_LIMITS.LIMITER_KEYS_PER_RULE);
+    expect(budget.size).toBe(CORE_LIMITS.LIMITER_KEYS_PER_TENANT + 1);
+    // Nothing is forgotten: of its burst of three one is used.
+    expect([1, 2, 3].map(() => neighbour.take('known', TEN_A_MINUTE, NOW))).toEqual([null, null, 6]);
+    for (let index = 0; index < 5000; index += 1) {
+      expect(neighbour.take(`new ${index}`, TEN_A_MINUTE, NOW)).toBeNull();
+    }
+    expect(neighbour.size).toBe(5001);
+  });
+
+  it('many that flood together leave room for whoever has less than they', () => {
+    const budget = new LimiterBudget(1000, 250);
+    const floods = Array.from({ length: 8 }, (_, at) => new RequestLimiter(budget, `account evil ${at}`));
+    for (let index = 0; index < 1000; index += 1) {
+      for (const limiter of floods) limiter.take(`flood ${index}`, TEN_A_MINUTE, NOW);
+    }
+    const neighbour = new RequestLimiter(budget, 'account shop');
+    for (let index = 0; index < 50; index += 1) neighbour.take(`new ${index}`, TEN_A_MINUTE, NOW);
+    expect([neighbour.size, budget.size <= 1000]).toEqual([50, true]);
+  });
+
+  it('a tunnel of the operator may have more than a share, and leaves the last of it to another', () => {
+    const budget = new LimiterBudget(1000, 250);
+    const limiter = new RequestLimiter(budget, 'operator tun_a');
+    flood(limiter, 2000);
+    expect(limiter.size).toBe(900);
+    const neighbour = new RequestLimiter(budget, 'operator tun_b');
+    for (let index = 0; index < 50; index += 1) neighbour.take(`new ${index}`, TEN_A_MINUTE, NOW);
+    expect(neighbour.size).toBe(50);
+  });
+
+  it('its keys that find no room are limited together, never unlimited', () => {
+    const limiter = new RequestLimiter(new LimiterBudget(1000, 10), TENANT);
+    const allowed = Array.from({ length: 1000 }, (_, index) => limiter.take(`key ${index}`, TEN_A_MINUTE, NOW));
+    expect(allowed.filter((wait) => wait === null)).toHaveLength(10 + TEN_A_MINUTE.burst);
   });
 });
 

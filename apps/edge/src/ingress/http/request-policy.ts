@@ -101,7 +101,7 @@ export class RequestPolicy implements DecidedRequest {
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent> {
     // There is nothing to wait for.
     if (this.request.bodyLength === 0) return { kind: 'body-held', body: EMPTY };
-    const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now(), this.about.owner);
+    const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now(), this.about.tenant);
     this.#held = held;
     this.#asked.holder.hold(held);
     return held.done;
