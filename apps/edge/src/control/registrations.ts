@@ -176,7 +176,13 @@ const openTunnel = async (
   const protocol = request.protocol as TunnelProtocol;
   // Before anything changes: where it is refused, what was before stays.
   const before = known === undefined ? undefined : session.tunnels.get(known.tunnelId);
-  const policy = readPolicy(request, protocol, context.loginProviders, { known, brought: before?.broughtPolicy }, session.owner);
+  const policy = readPolicy(
+    request,
+    protocol,
+    context.loginProviders,
+    { known, brought: before?.broughtPolicy },
+    session.owner,
+  );
   if (known !== undefined && (known.endpoint.kind === 'member') !== (wanted.kind === 'group')) {
     // It joins a group now, or leaves one to stand alone: another tunnel, and the old one may hold the very name it wants.
     context.sessions.endTunnel(session, known.tunnelId);

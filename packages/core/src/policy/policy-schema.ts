@@ -59,17 +59,16 @@ const rule = (dialect: Dialect): z.ZodType =>
   });
 
 const rules = (dialect: Dialect): z.ZodType => {
-  const max = CORE_LIMITS.POLICY_RULES_MAX;
   const error = { error: 'a list of rules' };
-  if (dialect === 'wire') {
-    return judgedInTurn(z.array(z.unknown(), error).max(max, { error: `at most ${max} rules` }), rule(dialect));
-  }
-  return z.array(rule(dialect), error).superRefine((given, context) => {
-    // At the line of the first that is too many.
-    if (given.length > max) {
-      context.addIssue({ code: 'custom', path: [max], message: `left out: a policy has at most ${max} rules` });
-    }
-  });
+  if (dialect === 'wire') return judgedInTurn(z.array(z.unknown(), error).superRefine(refuseMore), rule(dialect));
+  return z.array(rule(dialect), error).superRefine(refuseMore);
+};
+
+/** At the line of the first that is too many. */
+const refuseMore = (given: readonly unknown[], context: z.RefinementCtx): void => {
+  const max = CORE_LIMITS.POLICY_RULES_MAX;
+  if (given.length <= max) return;
+  context.addIssue({ code: 'custom', path: [max], message: `left out: a policy has at most ${max} rules` });
 };
 
 // ---- the whole ----
