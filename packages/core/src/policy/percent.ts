@@ -77,6 +77,9 @@ const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
  */
 export const foldCase = (text: string): string => {
   if (ASCII.test(text)) return text.toLowerCase();
-  const upper = text.normalize('NFD').replace(IGNORED, '').toLowerCase().toUpperCase();
-  return upper.toLowerCase().replaceAll('ς', 'σ').normalize('NFD');
+  const seen = text.replace(IGNORED, '').replace(MARKS, '$1').normalize('NFD');
+  return seen.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ').normalize('NFD');
 };
+
+/** No letter of a name has so many, and to sort them costs the square of their number, in one turn. */
+const MARKS = /(\p{Mark}{32})\p{Mark}+/gu;
