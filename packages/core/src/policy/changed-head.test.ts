@@ -4,6 +4,7 @@ import { requestFieldsFor, requestHeadFor } from '../http1/rewrite.ts';
 import { changedHead } from './changed-head.ts';
 import { headOf, requestOf } from './policy.fixture.ts';
 import type { RequestChanges } from './policy-step.ts';
+import { isChangeableHeader } from './policy-values.ts';
 
 const NO_CHANGES: RequestChanges = {
   path: null,
@@ -150,4 +151,44 @@ it('a head of HTTP/2 changes in the same way', () => {
     'x-a: 1',
     'x-tunnel-user: anna',
   ]);
+});
+
+it.each([
+  ...[
+    'Accept',
+    'Authorization',
+    'Cookie',
+    'Date',
+    'Forwarded',
+    'Origin',
+    'True-Client-IP',
+    'Via',
+    'X-Client-IP',
+    'x_client_ip',
+  ],
+  ...['Sec-WebSocket-Protocol', 'X-Request-Id', 'User-Agent', 'Content-Type'],
+])('what a rule may set arrives: %s', (name) => {
+  expect(isChangeableHeader(name)).toBe(true);
+  const head = parsed('GET / HTTP/1.1', 'Host: a', `${name}: of the visitor`, `Connection: ${name}`);
+  expect(seen(changedHead(head, { ...NO_CHANGES, set: [[name, 'of the rule']] }))).toEqual([
+    'GET / HTTP/1.1',
+    `${name}: of the rule`,
+  ]);
+});
+
+it('what the edge writes itself, or drops, no rule may name', () => {
+  const names = [
+    'X-Real-IP',
+    'X_Real_IP',
+    'X-Forwarded-For',
+    'X_Forwarded_Proto',
+    'TE',
+    'Keep-Alive',
+    'Proxy-Connection',
+  ];
+  for (const name of names) {
+    expect([name, isChangeableHeader(name)]).toEqual([name, false]);
+    const head = changedHead(parsed('GET / HTTP/1.1', 'Host: a'), { ...NO_CHANGES, set: [[name, 'of the rule']] });
+    expect(requestHeadFor(head, VISITOR)).not.toContain('of the rule\r\n');
+  }
 });

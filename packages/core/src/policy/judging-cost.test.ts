@@ -27,7 +27,11 @@ const judge = (policy: unknown): string => {
 describe('a policy from a stranger', () => {
   it.each([
     ['21,000 empty rules', policyOf(...many(21_000, () => ({}))), 'a policy of at most 5000 values'],
-    ['1000 empty rules', policyOf(...many(1000, () => ({}))), 'rule 101: it must be left out: a policy has at most 100 rules'],
+    [
+      '1000 empty rules',
+      policyOf(...many(1000, () => ({}))),
+      'rule 101: it must be left out: a policy has at most 100 rules',
+    ],
     ['3000 globs', policyOf({ match: { path: many(3000, () => 'x') }, deny: 403 }), 'must be at most 100'],
     [
       '3000 users',

@@ -96,6 +96,14 @@ describe('without case', () => {
     expect(different.filter((one) => one !== 'İ')).toEqual([]);
   });
 
+  it('sorts the marks of a letter, and leaves of a run that only an attacker writes as many as no letter has', () => {
+    const marks = (count: number): string => '\u0301\u0323'.repeat(count / 2);
+    const sorted = (count: number): string => '\u0323'.repeat(count / 2) + '\u0301'.repeat(count / 2);
+    expect(foldCase(`A${marks(30)}`)).toBe(`a${sorted(30)}`);
+    expect(foldCase(`CAF\u00c9/A${marks(5000)}b`)).toBe(`cafe\u0301/a${sorted(32)}b`);
+    expect(foldCase(`A${'\u0301\u034f'.repeat(5000)}`)).toBe(`a${'\u0301'.repeat(32)}`);
+  });
+
   it('a text is folded as its pieces are: a wildcard may stand between any two', () => {
     const piece = fc.constantFrom('a', 'I', 'ı', 'İ', 'ß', 'ſ', 'Σ', 'ς', 'é', 'e\u0301', 'ﬁ', 'ａ', '/', '.', '/');
     fc.assert(

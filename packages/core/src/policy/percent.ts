@@ -77,7 +77,14 @@ export const foldCase = (text: string): string => {
   let plain = '';
   for (const character of text) plain += plainOf(character);
   // Marks in the order that says the same: some write a dot below first.
-  return plain.normalize('NFD').toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ').normalize('NFD');
+  return plain
+    .replace(MARKS, '$1')
+    .normalize('NFD')
+    .toLowerCase()
+    .toUpperCase()
+    .toLowerCase()
+    .replaceAll('ς', 'σ')
+    .normalize('NFD');
 };
 
 const UNSEEN = /\p{Default_Ignorable_Code_Point}/u;
@@ -93,3 +100,6 @@ const plainOf = (character: string): string => {
   const plain = character.normalize('NFKD');
   return plain.includes('/') || plain.length > PLAIN_MAX ? character : plain;
 };
+
+/** No letter of a name has so many, and to sort them costs the square of their number, in one turn. */
+const MARKS = /(\p{Mark}{32})\p{Mark}+/gu;
