@@ -1,9 +1,11 @@
 // Browsers at real tunnels and a real provider, over real sockets: each keeps its cookies, and goes where it is sent, step by step.
 import { writeFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
+import { request as secureRequest } from 'node:https';
 import { join } from 'node:path';
 import { type IdentityProvider, startIdentityProvider } from '../../browser/identity-provider.fixture.ts';
 import { startWeb, wholeAnswer, wholeBody } from '../http-tunnels.fixture.ts';
+import { TLS_FLAGS, TRUST } from '../https-visitor.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
 import type { Harness } from '../system-test.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';
@@ -24,9 +26,11 @@ interface Asked {
 /** `*.localhost` is resolved by nobody: the name goes in the Host alone. */
 export const askUrl = (url: string, { method = 'GET', headers, body, trailers }: Asked = {}): Promise<Told> =>
   new Promise((resolve, reject) => {
-    const { host, port, pathname, search } = new URL(url);
-    const sent = httpRequest({
+    const { protocol, host, hostname, port, pathname, search } = new URL(url);
+    const isSecure = protocol === 'https:';
+    const sent = (isSecure ? secureRequest : httpRequest)({
       ...{ hostname: '127.0.0.1', port, path: pathname + search, method, agent: false },
+      ...(isSecure && { ...TRUST, servername: hostname }),
       headers: { host, ...headers },
     });
     const answer = (told: Awaited<ReturnType<typeof wholeAnswer>>): void =>
@@ -126,6 +130,8 @@ export interface LoginTunnelOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Another tunnel's. */
   readonly provider?: IdentityProvider;
+  /** The https port of a stack with a certificate. */
+  readonly httpsPort?: number;
 }
 
 const PEOPLE = 'rules: [{ name: people, auth: { login: { domains: [example.com] } } }]';
@@ -137,7 +143,14 @@ export const urlOf = (stack: Stack, name: string): string =>
 export const openLoginTunnel = async (
   harness: Harness,
   stack: Stack,
-  { name, rules = PEOPLE, flags = ['--token-file', stack.tokenFile], env = {}, ...given }: LoginTunnelOptions,
+  {
+    name,
+    rules = PEOPLE,
+    flags = ['--token-file', stack.tokenFile],
+    env = {},
+    httpsPort,
+    ...given
+  }: LoginTunnelOptions,
 ): Promise<LoginTunnel> => {
   const reached: Reached[] = [];
   const web = harness.use(
@@ -153,13 +166,14 @@ export const openLoginTunnel = async (
     reached.push({ url: request.url ?? '', raw: request.rawHeaders, body: '' });
     socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
   });
-  const url = urlOf(stack, name);
+  const url = httpsPort === undefined ? urlOf(stack, name) : `https://${name}.localhost:${httpsPort}`;
   const provider = given.provider ?? harness.use(await startIdentityProvider([`${url}/.tunnel/callback`]));
   const home = await harness.folder();
   const policyFile = join(home, 'policy.yml');
   writeFileSync(policyFile, `login: ${provider.login}\n${rules}\n`, { mode: 0o600 });
   const args = ['http', String(web.port), '--json', '--subdomain', name, '--policy', policyFile];
-  const program = await harness.run([...args, '--server', stack.control, ...flags], { home, env });
+  const tls = httpsPort === undefined ? [] : TLS_FLAGS;
+  const program = await harness.run([...args, '--server', stack.control, ...tls, ...flags], { home, env });
   await program.ready();
   return { url, program, home, provider, policyFile, reached };
 };

@@ -50,6 +50,18 @@ it('no character of it can be changed, and nothing else is opened', () => {
   expect(seals.open(HERE, sealed, 'beside')).toBe('ann');
 });
 
+it('it has one spelling', () => {
+  const seals = new SealedTexts([new Secret('k'.repeat(43))]);
+  const binding = { purpose: 'login', parts: ['shop.example.com'] } as const;
+  // Of each length that leaves bits over, and none.
+  for (const text of ['a', 'ab', 'abc']) {
+    const sealed = seals.seal(binding, text);
+    expect(seals.open(binding, sealed)).toBe(text);
+    const others = [...'AQgwx-_'].flatMap((one) => [`${sealed}${one}`, `${sealed.slice(0, -1)}${one}`]);
+    for (const other of others) if (other !== sealed) expect(seals.open(binding, other)).toBeNull();
+  }
+});
+
 it('secrets rotated: nobody is logged out; the old one removed: everybody is', () => {
   const sealed = new SealedTexts([A]).seal(HERE, 'ann');
   const rotated = new SealedTexts([B, A]);

@@ -46,7 +46,8 @@ export class SealedTexts {
   open(binding: SealBinding, sealed: string, beside = ''): string | null {
     if (sealed.length > EDGE_LIMITS.LOGIN_COOKIE_MAX_BYTES || !/^[\w-]+$/.test(sealed)) return null;
     const bytes = Buffer.from(sealed, 'base64url');
-    if (bytes.length < NONCE_BYTES + TAG_BYTES) return null;
+    // In its one spelling: bits that no byte has a place for would make several of it.
+    if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString('base64url') !== sealed) return null;
     for (const key of this.#keysOf(binding)) {
       const text = openWith(key, bytes, beside);
       if (text !== null) return text;

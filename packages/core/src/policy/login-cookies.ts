@@ -39,7 +39,14 @@ const NONE: readonly string[] = [];
 /** Cheap, and asked of each request: whether there may be any. */
 const mayHave = (value: string): boolean => /tunnel_login/i.test(value);
 
-const isCookieField = (field: HeaderField): boolean => field.nameLength === 6 && field.lower === 'cookie';
+/** `Accept` and `Origin` are as long, and nearly everybody sends them. */
+const isCookieField = (field: HeaderField): boolean => {
+  if (field.nameLength !== 6) return false;
+  const { name } = field;
+  return (name.charCodeAt(0) | 0x20) === LETTER_C && name.toLowerCase() === 'cookie';
+};
+
+const LETTER_C = 0x63;
 
 /** `name=value` pairs of all Cookie fields, in their order. */
 const eachCookie = (headers: readonly HeaderField[], visit: (name: string, value: string) => void): void => {

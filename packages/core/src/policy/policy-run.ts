@@ -391,7 +391,7 @@ export class Run implements PolicyState, SessionHolder, FillRoom {
     const { operator, tunnel } = this.#lists;
     const { headers } = this.#request;
     const cookie = cookieForService(headers);
-    const spellings = mayBeKnown ? guardedIn(headers, operator, tunnel) : NONE;
+    const spellings = mayBeKnown ? guardedIn(headers, operator, tunnel, this.#identity) : NONE;
     if (this.#draft === null && cookie === null && spellings.length === 0 && this.#identity === null) return null;
     return this.#change().changes(cookie, spellings, this.#identity);
   }

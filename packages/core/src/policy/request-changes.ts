@@ -76,17 +76,20 @@ export const guardedIn = (
   headers: readonly HeaderField[],
   operators: Guard | null,
   tunnels: Guard | null,
+  identity: Identity | null,
 ): readonly string[] => {
   let found = NONE;
+  // A password that let somebody in goes already, and to read it once more would cost as much as ten rules.
+  const looksForPasswords = identity?.method !== 'basic';
   for (const field of headers) {
-    const name = guardedName(field, operators) ?? guardedName(field, tunnels);
+    const name = guardedName(field, operators, looksForPasswords) ?? guardedName(field, tunnels, looksForPasswords);
     if (name !== null && !found.includes(name)) found = [...found, name];
   }
   return found;
 };
 
-const guardedName = (field: HeaderField, guard: Guard | null): string | null => {
+const guardedName = (field: HeaderField, guard: Guard | null, looksForPasswords: boolean): string | null => {
   if (guard === null) return null;
-  if (guard.users !== null && hasPasswordOf(field, guard.users)) return 'authorization';
+  if (looksForPasswords && guard.users !== null && hasPasswordOf(field, guard.users)) return 'authorization';
   return guard.guarded.spelled(field);
 };

@@ -1,0 +1,54 @@
+// A login over https, and the requests that follow it over HTTP/1.1 and HTTP/2: the cookie is one that no sibling can set, and none of it comes to the service.
+import type { OutgoingHttpHeaders } from 'node:http2';
+import { expect } from 'vitest';
+import { openHttp } from '../http-tunnels.fixture.ts';
+import { dialHttp2, TLS_FLAGS } from '../https-visitor.fixture.ts';
+import { it } from '../system-test.fixture.ts';
+import { askUrl, Browser, openLoginTunnel } from './login.fixture.ts';
+
+it('no login cookie of plain http, of a sibling or in another name opens it; the right one does in both versions', async ({
+  harness,
+}) => {
+  const stack = await harness.stack({ tls: true });
+  const any = await openHttp(harness, stack, 1, [...TLS_FLAGS, '--no-inspect']);
+  const httpsPort = any.endpoint.port;
+  const { url, reached } = await openLoginTunnel(harness, stack, { name: 'sealed', httpsPort });
+  const ann = new Browser();
+  // Who comes by http is led to https first: the login begins there.
+  const plain = `http://sealed.localhost:${new URL(stack.run.http_url).port}`;
+  const led = await ann.open(`${plain}/deep?x=1`);
+  expect([led.status, led.headers.location, led.headers['set-cookie']]).toEqual([308, `${url}/deep?x=1`, undefined]);
+
+  const back = await ann.logIn(`${url}/deep?x=1`, 'ann@example.com');
+  expect([back.status, back.headers.location, back.headers['cache-control']]).toEqual([302, '/deep?x=1', 'no-store']);
+  const [set = ''] = back.headers['set-cookie'] ?? [];
+  expect(set).toMatch(/^__Host-tunnel_login=[\w-]+; Path=\/; Max-Age=28800; HttpOnly; SameSite=Lax; Secure$/);
+  const value = ann.cookiesAt(url).get('__Host-tunnel_login') ?? '';
+  expect([...ann.cookiesAt(url).keys()]).toEqual(['__Host-tunnel_login']);
+
+  const session = dialHttp2(harness, { host: new URL(url).host, port: httpsPort });
+  const statusOf = (headers: OutgoingHttpHeaders): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const stream = session.request(headers);
+      stream.on('response', (told) => resolve(Number(told[':status']))).on('error', reject);
+      stream.resume().end();
+    });
+  for (const cookie of [`tunnel_login=${value}`, `__host-tunnel_login=${value}`, `__Host-tunnel_login=${value}x`]) {
+    expect((await askUrl(`${url}/`, { headers: { cookie } })).status).toBe(401);
+    expect(await statusOf({ cookie })).toBe(401);
+  }
+  // Nor does the session of https open the same tunnel over http.
+  expect((await askUrl(`${plain}/`, { headers: { cookie: `tunnel_login=${value}` } })).status).not.toBe(200);
+  expect(reached).toEqual([]);
+
+  const good = `__Host-tunnel_login=${value}`;
+  expect((await ann.send(`${url}/one`)).text).toBe('served /one');
+  expect(await statusOf({ ':path': '/two', cookie: ['a=1', good, 'b=2', `tunnel_login=${value}`] })).toBe(200);
+  expect(await statusOf({ ':path': '/three', ':method': 'HEAD', cookie: good })).toBe(200);
+  expect(reached.map(({ url: path }) => path)).toEqual(['/one', '/two', '/three']);
+  expect(JSON.stringify(reached)).not.toContain(value);
+  expect(reached[1]?.raw).toContain('a=1; b=2');
+  const foreign = { ':path': '/four', ':method': 'POST', cookie: good, origin: 'https://evil.localhost' };
+  expect(await statusOf(foreign)).toBe(403);
+  expect(await statusOf({ ...foreign, origin: url })).toBe(200);
+});
