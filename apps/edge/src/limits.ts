@@ -20,8 +20,12 @@ export const EDGE_LIMITS = {
   CONTROL_FRAMES_BURST_ACCOUNT: 1600,
   /** a longer frame costs one more token for each of these: to read 64 KiB of JSON takes as long as dozens of pings */
   CONTROL_FRAME_CHARS_PER_TOKEN: 4 * KiB,
+  /** the same for a registration with a policy, which is judged and made ready: the largest take some 15 ms */
+  CONTROL_POLICY_CHARS_PER_TOKEN: 1 * KiB,
   /** frames of one control connection in one turn of the event loop; the others have theirs in between */
   CONTROL_FRAMES_PER_TURN: 64,
+  /** for each of these a frame counts as one more in its turn: of long ones few are taken in one */
+  CONTROL_FRAME_CHARS_IN_TURN: 512,
   /** the shortest time for which a connection without tokens is not read */
   CONTROL_FRAMES_PAUSE_MIN_MS: 50,
   /** parts of one WebSocket message; clients send it in one */

@@ -58,14 +58,16 @@ export const POLICY_LIMITS = {
   PROVIDER_METADATA_FRESH_MS: 3600 * 1000,
   /** its keys are asked for again after this */
   PROVIDER_KEYS_FRESH_MS: 600_000,
+  /** keys of one set; a longer one is no set of keys */
+  PROVIDER_KEYS_MAX: 100,
   /** both are good for this long while it is away */
   PROVIDER_STALE_MS: 24 * 3600 * 1000,
   /** a token that names an unknown key has the keys asked for again, but not more often than this; nor is a provider that is away asked more often while old answers are good */
   PROVIDER_KEYS_AGAIN_MS: 10_000,
   /** one that is away and of which nothing is known is not asked again before this */
   PROVIDER_RETRY_MS: 1000,
-  /** documents of providers that are kept; the least used go first */
-  PROVIDER_DOCUMENTS_MAX: 1000,
+  /** documents of providers that are kept, each tenant’s own; the least used go first, those of accounts with more than a quarter before others */
+  PROVIDER_DOCUMENTS_MAX: 10_000,
   /** how often limiters are looked through for keys that are idle */
   LIMITER_SWEEP_MS: 30_000,
 } as const;

@@ -57,6 +57,14 @@ describe('one connection', () => {
     pace.turnOver();
     expect(pace.next(0).kind).toBe('take');
   });
+
+  it('takes one long frame a turn, whatever it has saved up', () => {
+    const pace = paceOf();
+    pace.charge(1, 0, 90);
+    expect(pace.next(0).kind).toBe('next-turn');
+    pace.turnOver();
+    expect(pace.next(0).kind).toBe('take');
+  });
 });
 
 describe('the connections of one account', () => {

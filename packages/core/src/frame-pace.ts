@@ -9,7 +9,7 @@ export interface BucketRules {
 export interface FramePaceRules {
   readonly connection: BucketRules;
   readonly account: BucketRules;
-  /** Frames of one connection in one turn of the event loop. */
+  /** Frames of one connection in one turn of the event loop; a long one counts for several. */
   readonly perTurn: number;
   /** The shortest pause: a thousand connections that wait must not become a flood of timers. */
   readonly pauseMinMs: number;
@@ -118,8 +118,9 @@ export class FramePace {
     return this.#inTurn < this.#rules.perTurn ? TAKE : NEXT_TURN;
   }
 
-  charge(weight: number, now: number): void {
-    this.#inTurn += 1;
+  /** `inTurn`: for how many frames of a turn it counts. */
+  charge(weight: number, now: number, inTurn = 1): void {
+    this.#inTurn += inTurn;
     this.#own.charge(weight, now);
     if (this.#account !== null) this.#accounts.charge(this.#account, weight, now);
   }

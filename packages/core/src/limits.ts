@@ -201,6 +201,8 @@ export const CORE_LIMITS = {
   POLICY_WEBHOOK_SKEW_SECS: 300,
   /** secrets of one webhook: the one in use and those that it replaces */
   POLICY_WEBHOOK_SECRETS_MAX: 10,
+  /** bytes that one request’s signatures are computed over, of all rules and secrets together: some milliseconds; secrets beyond it are not tried */
+  POLICY_HASHED_MAX_BYTES: 10 * MiB,
   /** a token of programs: enough that nobody finds one by trying */
   POLICY_TOKEN_MIN_CHARS: 20,
   /** and short enough for a header */

@@ -1,7 +1,10 @@
-// 100,000 addresses and 100,000 header values at a rate limit of each kind: the table stays within its bound, those that find no room are limited together, who
-// was known before is served as before, memory is flat, and no turn of the edge's event loop takes over 20 ms of CPU.
+// 100,000 addresses and 100,000 header values at a rate limit of each kind, as many at ten rules of one tunnel, and 10,000 wrong passwords from 1,000 addresses,
+// all at the tunnels of one account: the tables stay within their bounds, those that find no room are limited together, who was known before is served as
+// before, memory is flat, no turn of the edge's event loop takes over 20 ms of CPU. A tunnel of another account keeps what it has counted, counts each new
+// visitor by itself, and lets in people with a password whom it has never seen.
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -15,13 +18,20 @@ import { until } from '../groups/lib/until.mjs';
 import { startTunnels } from './lib/policy-client.mjs';
 
 const USAGE = `usage: node tests/tools/policy/limiter-flood.mjs [--keys N]
-100,000 addresses and as many values of a header (--keys), each once, then once more.`;
+100,000 addresses and as many values of a header (--keys), each once, then once more; a tenth as many wrong passwords.`;
 
 const WATCHED = fileURLToPath(new URL('lib/watched-edge.mjs', import.meta.url));
 const RATE = { requests: 5, per_secs: 3600 };
 /** Of one rule, and of them the buckets that are refilled while it runs. */
 const KEYS_PER_RULE = 10_000;
 const SLACK = 20;
+/** Of one account. */
+const KEYS_PER_TENANT = 50_000;
+const GUESSERS = 1000;
+/** More than are checked and wait at once. */
+const GUESSING_CONNECTIONS = 100;
+/** With two checks at a time and one other who wants some. */
+const LOGIN_MAX_MS = 5000;
 const TURN_MAX_MS = 20;
 const GROWTH_MAX_MB = 16;
 const CONNECTIONS = 8;
@@ -85,8 +95,8 @@ class Visitor {
   }
 }
 
-const headOf = (host, address, more = '') =>
-  `GET / HTTP/1.1\r\nHost: ${host}\r\nAccept: application/json\r\nX-Forwarded-For: ${address}\r\n${more}\r\n`;
+const headOf = (host, address, more = '', path = '/') =>
+  `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: application/json\r\nX-Forwarded-For: ${address}\r\n${more}\r\n`;
 
 /** `headAt(index)` for each of `count`; how many answers of each status there were. */
 async function flood(port, count, headAt) {
@@ -100,6 +110,26 @@ async function flood(port, count, headAt) {
     visitor.close();
   });
   return counts;
+}
+
+/** One after the other on many connections, `least` of them and on while `work` is under way. */
+async function guess(port, least, headAt, work) {
+  const counts = {};
+  let begun = 0;
+  let isOver = false;
+  const worked = work.finally(() => {
+    isOver = true;
+  });
+  await inParallel(GUESSING_CONNECTIONS, GUESSING_CONNECTIONS, async () => {
+    const visitor = await Visitor.at(port);
+    while (begun < least || !isOver) {
+      begun += 1;
+      const [{ status }] = await visitor.ask([headAt(begun)]);
+      counts[status] = (counts[status] ?? 0) + 1;
+    }
+    visitor.close();
+  });
+  return { counts, result: await worked };
 }
 
 async function askOnce(port, head) {
@@ -155,36 +185,90 @@ async function tryKnown(port, headsOf, check, what) {
   check(isLimited, `and then ${last.status} ${last.code}, again after ${last.retryAfter} s`);
 }
 
+const ACCOUNTS = ['evil', 'shop'];
+const tokenOf = (account) => `${account}-token`.padEnd(40, '0');
+const keyTables = ACCOUNTS.map((account) => {
+  const sha256 = createHash('sha256').update(tokenOf(account)).digest('hex');
+  return `[[auth.keys]]\naccount = "${account}"\nsha256 = "${sha256}"`;
+}).join('\n');
+
+const PEOPLE = ['ann', 'bob', 'cem', 'dee', 'eve'];
+const passwordOf = (name) => `the password of ${name}`;
+const basic = (name, password) => `Authorization: Basic ${Buffer.from(`${name}:${password}`).toString('base64')}\r\n`;
+const guarded = (...names) => ({
+  name: 'people',
+  match: { path: '/people/**' },
+  auth: { basic: { users: Object.fromEntries(names.map((name) => [name, passwordOf(name)])) } },
+});
+
+/** What is flooded is one account's, the shop another's, and the neighbour without a policy the operator's. */
 const openTunnels = async (edge) => {
   const service = createServer((_request, response) => response.end('hello')).listen(0, '127.0.0.1');
   await once(service, 'listening');
   const { port } = service.address();
-  const limit = (by) => [{ name: `by ${by}`, rate_limit: { ...RATE, by } }];
-  return startTunnels(edge, [
-    { name: 'by-address', port, policy: limit('address') },
-    { name: 'by-header', port, policy: limit('header:x-api-key') },
-    { name: 'neighbour', port, policy: null },
-  ]);
+  const limit = (by, name = `by ${by}`) => ({ name, rate_limit: { ...RATE, by } });
+  const open = (tunnels, account) => {
+    if (account === undefined) return startTunnels(edge, tunnels);
+    const file = join(throwAwayFolder(), 'token');
+    writeFileSync(file, tokenOf(account), { mode: 0o600 });
+    return startTunnels(edge, tunnels, [], file);
+  };
+  const clients = [
+    await open(
+      [
+        { name: 'by-address', port, policy: [limit('address')] },
+        { name: 'by-header', port, policy: [limit('header:x-api-key')] },
+        { name: 'ten', port, policy: Array.from({ length: 10 }, (_, at) => limit('header:x-api-key', `rule ${at}`)) },
+        { name: 'vault', port, policy: [guarded('mallory')] },
+      ],
+      'evil',
+    ),
+    await open([{ name: 'shop', port, policy: [limit('address'), guarded(...PEOPLE)] }], 'shop'),
+    await open([{ name: 'neighbour', port, policy: null }]),
+  ];
+  const owner = { neighbour: clients[2], shop: clients[1] };
+  return {
+    hostOf: (name) => (owner[name] ?? clients[0]).hostOf(name),
+    stop: () => Promise.all(clients.map((client) => client.stop())),
+  };
 };
+
+/** People whom the shop has never seen, one after the other, while strangers guess at another's tunnel. */
+async function letPeopleIn(port, host) {
+  const times = [];
+  for (const name of PEOPLE) {
+    const begun = performance.now();
+    const more = basic(name, passwordOf(name));
+    const { status } = await askOnce(port, headOf(host, '198.51.100.20', more, '/people/me'));
+    times.push(status === 200 ? performance.now() - begun : Number.POSITIVE_INFINITY);
+  }
+  return times;
+}
 
 await runScript(
   { name: 'limiter-flood', usage: USAGE, options: { keys: 100_000 }, limitSecs: ({ keys }) => 120 + keys / 250 },
   async ({ values: { keys }, say, check }) => {
     const turnsFile = join(throwAwayFolder(), 'turns');
     process.env.TURNS_FILE = turnsFile;
-    const edge = await startEdge({ server: WATCHED, serverLines: 'trusted_proxies = ["127.0.0.1", "::1"]' });
+    const serverLines = 'trusted_proxies = ["127.0.0.1", "::1"]';
+    const edge = await startEdge({ server: WATCHED, serverLines, tables: keyTables });
     const client = await openTunnels(edge);
-    const [byAddress, byHeader] = [client.hostOf('by-address'), client.hostOf('by-header')];
+    const [byAddress, byHeader, shop] = ['by-address', 'by-header', 'shop'].map((name) => client.hostOf(name));
     const port = edge.httpPort;
     const addressHead = (index) => headOf(byAddress, addressOf(index));
     const headerHead = (index) => headOf(byHeader, '198.51.100.8', `X-Api-Key: ${valueOf(index)}\r\n`);
     const knownAddress = () => headOf(byAddress, '198.51.100.9');
     const knownKey = () => headOf(byHeader, '198.51.100.9', 'X-Api-Key: mine\r\n');
+    const knownAtShop = () => headOf(shop, '198.51.100.9');
+    const tenHead = (index) => headOf(client.hostOf('ten'), '198.51.100.8', `X-Api-Key: ${valueOf(index)}\r\n`);
+    const guessHead = (index) =>
+      headOf(client.hostOf('vault'), addressOf(index % GUESSERS), basic('mallory', `guess ${index}`), '/people/x');
 
     // All code is warm, and what an edge keeps of requests anyway is there.
     await flood(port, 5000, () => headOf(client.hostOf('neighbour'), '198.51.100.7'));
     await askOnce(port, knownAddress());
     await askOnce(port, knownKey());
+    await askOnce(port, knownAtShop());
     const network = await flood(port, 200, (index) => headOf(byAddress, `2001:db8:7:7::${(index + 1).toString(16)}`));
     check(network[200] === RATE.requests, `200 addresses of one IPv6 /64: ${network[200]} requests pass`);
     const before = await heldMb(edge);
@@ -206,13 +290,34 @@ await runScript(
     const again = await flood(port, keys, addressHead);
     say(`the addresses once more: ${JSON.stringify(again)}`);
     check(again[200] <= room + SLACK, `${again[200]} pass the second time: those that have room, and no others`);
+    const ten = await flood(port, keys, tenHead);
+    say(`${keys} values at ten rules: ${JSON.stringify(ten)}`);
+    const visitors = await flood(port, 1000, (index) => headOf(shop, `172.16.${index >> 8}.${index & 255}`));
+    check(
+      visitors[200] === 1000,
+      `${visitors[200]} of 1000 new visitors of the shop pass: each has a bucket of its own`,
+    );
+
+    const { counts: guesses, result: people } = await guess(port, keys / 10, guessHead, letPeopleIn(port, shop));
+    say(`wrong passwords from ${GUESSERS} addresses: ${JSON.stringify(guesses)}`);
+    check(
+      guesses[200] === undefined && guesses[503] > 0,
+      `no guess passes, and ${guesses[503]} are told to come again`,
+    );
+    const slowest = Math.max(...people);
+    check(
+      slowest < LOGIN_MAX_MS,
+      `meanwhile ${people.length} people log in at the shop, the slowest in ${slowest.toFixed(0)} ms`,
+    );
     const { worstMs: worstTurn } = readTurns(turnsFile);
     const times = await neighbour();
 
     await tryKnown(port, knownAddress, check, 'an address');
     await tryKnown(port, knownKey, check, 'a key');
+    await tryKnown(port, knownAtShop, check, 'an address at the shop');
     const held = await keysHeld(edge);
-    check(held > 0 && held <= 2 * KEYS_PER_RULE, `the limiters hold ${held} keys`);
+    const most = KEYS_PER_TENANT + 1000 + SLACK;
+    check(held > 0 && held <= most, `the limiters hold ${held} keys, ${KEYS_PER_TENANT} of the one account at most`);
     const growth = (await heldMb(edge)) - before;
     check(growth < GROWTH_MAX_MB, `the edge holds ${growth.toFixed(1)} MB more than before`);
     check(worstTurn <= TURN_MAX_MS, `the longest turn took ${worstTurn.toFixed(1)} ms of CPU`);
@@ -223,6 +328,6 @@ await runScript(
     );
     await client.stop();
     await edge.close();
-    return `${3 * keys} requests of ${2 * keys} keys: ${held} keys held, ${growth.toFixed(1)} MB, longest turn ${worstTurn.toFixed(1)} ms`;
+    return `${4 * keys} requests of ${3 * keys} keys, ${keys / 10} guesses: ${held} keys held, ${growth.toFixed(1)} MB, longest turn ${worstTurn.toFixed(1)} ms`;
   },
 );

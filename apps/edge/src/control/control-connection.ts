@@ -314,7 +314,9 @@ export class ControlConnection implements Guarded {
 
   #receive(text: string | null): Promise<void> | void {
     const decoded = text === null ? refusedBinary() : decodeControl(text);
-    this.#pace.charge(this.#weights.of(decoded, text?.length ?? 0), this.#clock.monotonic());
+    const characters = text?.length ?? 0;
+    const inTurn = 1 + Math.floor(characters / EDGE_LIMITS.CONTROL_FRAME_CHARS_IN_TURN);
+    this.#pace.charge(this.#weights.of(decoded, characters), this.#clock.monotonic(), inTurn);
     if (!decoded.ok) return this.#refuseFrame(decoded.fault);
     const { message } = decoded;
     if (message.type === 'Ping') return this.send({ type: 'Pong', id: message.id });

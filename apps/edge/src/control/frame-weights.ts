@@ -35,7 +35,7 @@ export class FrameWeights {
 
   /** `characters` that had to be decoded: honest frames are far below what one more token is for. */
   of(decoded: ReturnType<typeof decodeControl>, characters: number): number {
-    const forLength = Math.floor(characters / EDGE_LIMITS.CONTROL_FRAME_CHARS_PER_TOKEN);
+    const forLength = Math.floor(characters / charsPerToken(decoded));
     return forLength + (decoded.ok ? this.#ofMessage(decoded.message.type) : ODD);
   }
 
@@ -48,3 +48,9 @@ export class FrameWeights {
     return 0;
   }
 }
+
+/** A policy is judged and made ready, which takes several times as long as to read it. */
+const charsPerToken = (decoded: ReturnType<typeof decodeControl>): number =>
+  decoded.ok && decoded.message.type === 'RegisterTunnel' && decoded.message.policy !== undefined
+    ? EDGE_LIMITS.CONTROL_POLICY_CHARS_PER_TOKEN
+    : EDGE_LIMITS.CONTROL_FRAME_CHARS_PER_TOKEN;

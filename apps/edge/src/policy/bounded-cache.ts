@@ -3,7 +3,7 @@
 
 interface Entry<V> {
   readonly value: V;
-  readonly until: number;
+  until: number;
   readonly chars: number;
   readonly owner: string;
 }
@@ -19,6 +19,11 @@ export interface CacheBounds {
   /** Of all keys and of what `set` is told of the values. */
   readonly charsMax: number;
 }
+
+const OF_A_VALUE = 64;
+
+/** About what a value holds that was read from this JSON: a list of empty tables takes many times its text. */
+export const charsOfJson = (json: string): number => json.length + OF_A_VALUE * (json.match(/[,[{]/g)?.length ?? 0);
 
 /** Who has more gives way first. */
 const SHARE = 0.25;
@@ -66,6 +71,12 @@ export class BoundedCache<V> {
     while (this.#entries.size > this.#bounds.entriesMax || this.#chars > this.#bounds.charsMax) {
       this.delete(this.#first());
     }
+  }
+
+  /** What is there is there for longer. */
+  extend(key: string, until: number): void {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) entry.until = until;
   }
 
   delete(key: string): void {

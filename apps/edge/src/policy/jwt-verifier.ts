@@ -6,7 +6,7 @@ import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose';
 import { EDGE_LIMITS } from '../limits.ts';
-import { BoundedCache } from './bounded-cache.ts';
+import { BoundedCache, charsOfJson } from './bounded-cache.ts';
 import { ProviderAway, type ProviderRef } from './provider-calls.ts';
 import type { KeySet, ProviderDocuments } from './provider-documents.ts';
 
@@ -97,7 +97,7 @@ export class JwtVerifier {
       const event: PolicyEvent = { kind: 'jwt-verified', claims };
       const now = this.#clock.now();
       const until = Math.min((claims.exp ?? 0) * 1000, now + EDGE_LIMITS.JWT_KNOWN_MS);
-      if (until > now) this.#known.set(asker.tenant ?? '', key, event, until, token.length);
+      if (until > now) this.#known.set(asker.tenant ?? '', key, event, until, charsOfJson(JSON.stringify(claims)));
       return event;
     } catch (error) {
       return { kind: 'failed', fault: new Fault('POLICY_PROVIDER_AWAY', {}, { cause: error }) };

@@ -23,7 +23,7 @@ import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Bounce } from './bounce.ts';
-import { BoundedCache } from './bounded-cache.ts';
+import { BoundedCache, charsOfJson } from './bounded-cache.ts';
 import type { CodeFlow } from './code-flow.ts';
 import type { LoginProviders, Provider } from './login-providers.ts';
 import type { SealBinding, SealedTexts, SealPurpose } from './sealed-texts.ts';
@@ -166,7 +166,7 @@ export class Logins {
     const until = Math.min(session.expiresAt * 1000, now + EDGE_LIMITS.LOGIN_COOKIE_KNOWN_MS);
     if (until <= now) return null;
     const event: PolicyEvent = { kind: 'cookie-opened', session };
-    this.#opened.set(about.tenant, key, event, until, text.length);
+    this.#opened.set(about.tenant, key, event, until, text.length + charsOfJson(plain));
     return event;
   }
 

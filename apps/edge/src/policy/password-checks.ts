@@ -73,7 +73,7 @@ export class PasswordChecks {
     const key = this.#digest(`${about.policyId}\0${need.hash ?? ''}\0${need.user}\0${need.password}`);
     if (this.#known.get(key, now) === true) {
       // Whoever comes goes on being known: it is the same password under the same policy, and to be checked again amid a flood is to be shut out.
-      this.#known.set(about.tenant, key, true, now + EDGE_LIMITS.PASSWORD_KNOWN_MS);
+      this.#known.extend(key, now + EDGE_LIMITS.PASSWORD_KNOWN_MS);
       this.results.cached += 1;
       return RIGHT;
     }

@@ -135,6 +135,21 @@ it('the operator reads why a provider failed, and nothing of what it said', asyn
   expect(lines).not.toContain('s3cret');
 });
 
+it('hosts that visitors make up at one tunnel are no lines of their own in the log', async () => {
+  provider = await OddProvider.start({ now: () => clock.now() });
+  provider.odd.metadata = 'broken';
+  driver.close();
+  const stream = new PassThrough();
+  const logger = createLogger({ format: 'json', stream });
+  driver = driverOf(clock, { logger });
+  const auth = { issuer: provider.issuer, audience: ['api'] };
+  const exp = Math.floor(clock.now() / 1000) + 60;
+  const token = await provider.token({ exp });
+  for (let at = 0; at < 20; at += 1) await perform({ kind: 'verify-jwt', auth, token }, { host: `${at}.example.com` });
+  await logger.flush();
+  expect(String(stream.read()).trim().split('\n')).toHaveLength(1);
+});
+
 it('10,000 wrong passwords from 1,000 addresses: ten each are checked at most, and whoever is known is served at once', async () => {
   await perform(password('open'));
   for (let round = 0; round < 10; round += 1) {

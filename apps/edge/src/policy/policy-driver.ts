@@ -152,11 +152,12 @@ export class PolicyDriver {
     }
   }
 
-  #noted(event: PolicyEvent, { host }: NeedAbout): PolicyEvent {
+  #noted(event: PolicyEvent, { host, tenant }: NeedAbout): PolicyEvent {
     if (event.kind !== 'failed' || event.fault.code !== 'POLICY_PROVIDER_AWAY') return event;
     const { code, internal, cause } = event.fault;
     const reason = internal ?? (cause instanceof Error ? cause.message : 'unknown');
-    this.#log?.log('warn', `${code} ${host}`, { code, host, reason }, 'a provider of logins or keys failed');
+    // By tenant: of a wildcard name visitors make as many hosts as they like.
+    this.#log?.log('warn', `${code} ${tenant}`, { code, host, reason }, 'a provider of logins or keys failed');
     return event;
   }
 

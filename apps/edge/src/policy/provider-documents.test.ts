@@ -238,7 +238,7 @@ it('at the operator’s provider tenants come in turn: who has all calls waiting
 it('key sets as large as they may be push out nobody’s but their own tenant’s', async () => {
   const shop = { ...ref, tenant: 'account shop' };
   const found = await documents.keysAt(shop, `${provider.issuer}/keys`);
-  provider.besideKeys = { padding: 'x'.repeat(EDGE_LIMITS.PROVIDER_ANSWER_MAX_BYTES - 1000) };
+  provider.besideKeys = { keys: [{ kty: 'RSA', n: 'x'.repeat(EDGE_LIMITS.PROVIDER_ANSWER_MAX_BYTES - 1000) }] };
   const sets = 2 * Math.ceil(EDGE_LIMITS.POLICY_CACHE_CHARS_MAX / EDGE_LIMITS.PROVIDER_ANSWER_MAX_BYTES);
   for (let at = 0; at < sets; at += 1) {
     await documents.keysAt({ ...ref, tenant: 'account evil' }, `${provider.issuer}/keys#${at}`);
@@ -246,6 +246,16 @@ it('key sets as large as they may be push out nobody’s but their own tenant’
   const before = provider.asked.keys;
   expect(await documents.keysAt(shop, `${provider.issuer}/keys`)).toBe(found);
   expect(provider.asked.keys).toBe(before);
+});
+
+it('a set of a hundred thousand keys is none, and of what stands beside keys nothing is kept', async () => {
+  provider.besideKeys = { keys: Array.from({ length: 80_000 }, () => ({})) };
+  await expect(documents.keysAt(ref, `${provider.issuer}/keys`)).rejects.toMatchObject({ result: 'failed' });
+  provider.besideKeys = { keys: [{ kty: 'EC', x5c: Array.from({ length: 80_000 }, () => ({})) }] };
+  const found = await documents.keysAt(ref, `${provider.issuer}/keys#`);
+  expect(found.jwks()).toEqual({ keys: [{ kty: 'EC' }] });
+  provider.metadata = { more: Array.from({ length: 80_000 }, () => ({})) };
+  expect(Object.keys(await documents.metadataOf(ref))).not.toContain('more');
 });
 
 it('tenants’ providers are asked neither at private addresses nor in plain text, unless the operator allows it', async () => {

@@ -3,10 +3,10 @@
 // say is the same for all.
 
 import type { Clock } from '@tunnel/runtime';
-import { createLocalJWKSet, type JSONWebKeySet } from 'jose';
+import { createLocalJWKSet, type JWK } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { EDGE_LIMITS } from '../limits.ts';
-import { BoundedCache } from './bounded-cache.ts';
+import { BoundedCache, charsOfJson } from './bounded-cache.ts';
 import { ProviderAway, type ProviderCalls, type ProviderRef } from './provider-calls.ts';
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
@@ -23,6 +23,8 @@ interface DocumentRules<T> {
   readonly freshMs: number;
   /** Throws what is no such document. */
   readonly read: (provider: ProviderRef, body: Buffer) => Promise<T> | T;
+  /** What of it is kept, as JSON. */
+  readonly textOf: (value: T) => string;
 }
 
 const NEVER = Number.NEGATIVE_INFINITY;
@@ -93,7 +95,12 @@ class Documents<T> {
       if (status !== 200) throw new ProviderAway('status', `it answered ${status}`);
       const value = await this.#read(provider, body);
       const now = this.#clock.monotonic();
-      this.#keep(provider, key, { value, fetchedAt: now, failedAt: NEVER, chars: body.length });
+      this.#keep(provider, key, {
+        value,
+        fetchedAt: now,
+        failedAt: NEVER,
+        chars: charsOfJson(this.#rules.textOf(value)),
+      });
       return value;
     } catch (error) {
       const away = error as ProviderAway;
@@ -135,8 +142,13 @@ export class ProviderDocuments {
     this.#metadata = new Documents(calls, clock, {
       freshMs: EDGE_LIMITS.PROVIDER_METADATA_FRESH_MS,
       read: readMetadata,
+      textOf: (metadata) => JSON.stringify(metadata),
     });
-    this.#keys = new Documents(calls, clock, { freshMs: EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS, read: readKeySet });
+    this.#keys = new Documents(calls, clock, {
+      freshMs: EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS,
+      read: readKeySet,
+      textOf: (keys) => JSON.stringify(keys.jwks()),
+    });
   }
 
   /** By discovery at the issuer. Rejects with `ProviderAway`, as the others do. */
@@ -166,10 +178,36 @@ export class ProviderDocuments {
 const discoveryUrlOf = (issuer: string): string => `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
 
 /** It must be its own issuer's: another one's document at this URL is refused. */
-const readMetadata = (provider: ProviderRef, body: Buffer): Promise<oauth.AuthorizationServer> => {
+const readMetadata = async (provider: ProviderRef, body: Buffer): Promise<oauth.AuthorizationServer> => {
   const response = new Response(new Uint8Array(body), { status: 200, headers: { 'content-type': 'application/json' } });
-  return oauth.processDiscoveryResponse(new URL(provider.issuer), response);
+  const whole = await oauth.processDiscoveryResponse(new URL(provider.issuer), response);
+  return only(whole, METADATA_READ) as unknown as oauth.AuthorizationServer;
 };
 
-const readKeySet = (_provider: ProviderRef, body: Buffer): KeySet =>
-  createLocalJWKSet(JSON.parse(body.toString('utf8')) as JSONWebKeySet);
+const readKeySet = (_provider: ProviderRef, body: Buffer): KeySet => {
+  const { keys } = JSON.parse(body.toString('utf8')) as { readonly keys?: unknown };
+  if (!Array.isArray(keys) || keys.length > EDGE_LIMITS.PROVIDER_KEYS_MAX) throw new TypeError('not a set of keys');
+  return createLocalJWKSet({ keys: keys.map((key) => only(key as object, KEY_READ)) as unknown as JWK[] });
+};
+
+/** What is read of each: the rest may be a hundred thousand tables, which take twenty times their text, and a turn of the event loop to copy. */
+const METADATA_READ = [
+  ...['issuer', 'authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri'],
+  ...['id_token_signing_alg_values_supported', 'token_endpoint_auth_methods_supported'],
+  ...['authorization_response_iss_parameter_supported'],
+];
+const KEY_READ = ['kty', 'kid', 'use', 'key_ops', 'alg', 'crv', 'x', 'y', 'n', 'e'];
+/** Of a list in them. */
+const LIST_READ_MAX = 100;
+
+/** Throws for what is no table. */
+const only = (given: object, names: readonly string[]): Record<string, unknown> => {
+  const table = given as Readonly<Record<string, unknown>>;
+  const read: Record<string, unknown> = {};
+  for (const name of names) {
+    const value = table[name];
+    if (Array.isArray(value)) read[name] = value.slice(0, LIST_READ_MAX).filter((item) => typeof item === 'string');
+    else if (typeof value === 'string' || typeof value === 'boolean') read[name] = value;
+  }
+  return read;
+};

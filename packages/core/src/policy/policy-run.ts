@@ -29,7 +29,7 @@ import type {
 } from './policy-step.ts';
 import { ChangeDraft, type FieldChanges, guardedIn } from './request-changes.ts';
 import { type PathPrefixes, rewrittenPath } from './rewrite-path.ts';
-import { type WebhookCheck, webhookCheck } from './webhook-signatures.ts';
+import { type HashRoom, type WebhookCheck, webhookCheck } from './webhook-signatures.ts';
 
 /** In their order. `allow` ends its own list only, so that a tunnel never loosens the operator's. */
 export interface PolicyLists {
@@ -52,10 +52,11 @@ type LimitAction = Extract<CompiledAction, { kind: 'rate_limit' }>;
 /** What became of a rule: an answer or a need, or on to the next one, or to the end of its list. */
 type Outcome = PolicyStep | 'next' | 'list-over';
 
-export class Run implements PolicyState, SessionHolder, FillRoom {
+export class Run implements PolicyState, SessionHolder, FillRoom, HashRoom {
   waiting: PolicyNeed['kind'] = 'take-token';
   session: LoggedIn | null | undefined = undefined;
   fillLeft: number = CORE_LIMITS.POLICY_FILLED_MAX_CHARS;
+  hashLeft: number = CORE_LIMITS.POLICY_HASHED_MAX_BYTES;
   readonly #lists: PolicyLists;
   readonly #request: PolicyRequest;
   readonly #onRule: OnRule | undefined;
@@ -247,7 +248,7 @@ export class Run implements PolicyState, SessionHolder, FillRoom {
   #beginWebhook(rule: CompiledRule, { rule: webhook, digests }: WebhookAction, nowMs: number): Outcome {
     const length = this.#bodyLength;
     if (length !== null && length > webhook.max_bytes) return this.#answer(rule, faultAnswer('POLICY_BODY_TOO_LARGE'));
-    const check = webhookCheck(webhook, this.#request.headers, digests, nowMs);
+    const check = webhookCheck(webhook, this.#request.headers, digests, nowMs, this);
     if (check === null) return this.#answer(rule, faultAnswer('POLICY_WEBHOOK_REFUSED'));
     if (check === 'good') {
       if (length === null) this.#change().boundBody(webhook.max_bytes);

@@ -2,6 +2,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import Stripe from 'stripe';
 import { expect, it } from 'vitest';
+import { CORE_LIMITS } from '../limits.ts';
 import { utf8Bytes } from './bytes.ts';
 import { NOW, requestOf } from './policy.fixture.ts';
 import type { VerifyWebhook } from './policy.ts';
@@ -23,7 +24,8 @@ const BODY = '{"id":1,"text":"größer"}';
 
 const isGood = (rule: Partial<VerifyWebhook>, headers: readonly HeaderPair[], body = BODY, nowMs = NOW): boolean => {
   const whole: VerifyWebhook = { provider: 'hmac', secrets: ['s3cret'], max_bytes: 1000, ...rule };
-  const check = webhookCheck(whole, requestOf({ headers }).headers, DIGESTS, nowMs);
+  const room = { hashLeft: CORE_LIMITS.POLICY_HASHED_MAX_BYTES };
+  const check = webhookCheck(whole, requestOf({ headers }).headers, DIGESTS, nowMs, room);
   return typeof check === 'function' ? check(utf8Bytes(body)) : check === 'good';
 };
 
@@ -99,7 +101,7 @@ it('the head alone refuses what cannot be good, so that nothing is held for it',
   const rule: VerifyWebhook = { provider: 'github', secrets: ['s'], max_bytes: 10 };
   for (const value of ['', 'sha256=', 'sha1=00', 'sha256=zz']) {
     const { headers } = requestOf({ headers: [['x-hub-signature-256', value]] });
-    expect(webhookCheck(rule, headers, DIGESTS, NOW)).toBeNull();
+    expect(webhookCheck(rule, headers, DIGESTS, NOW, { hashLeft: 0 })).toBeNull();
   }
 });
 
@@ -124,4 +126,28 @@ it("what Stripe's and Standard Webhooks' own libraries sign is good", () => {
   const [id, time] = SIGNED.standard(NEW, SECS) as [HeaderPair, HeaderPair];
   expect(isGood({ provider: 'standard', secrets: [OLD, NEW] }, [id, time, ['webhook-signature', standard]])).toBe(true);
   expect(isGood({ provider: 'standard', secrets: [OLD] }, [id, time, ['webhook-signature', standard]])).toBe(false);
+});
+
+it('of a large body not all secrets are tried, however many rules ask for it, and what was not tried is not good', () => {
+  const body = new Uint8Array(CORE_LIMITS.POLICY_WEBHOOK_MAX_BYTES);
+  const secrets = Array.from({ length: 10 }, (_, at) => `s${at}`);
+  const rule: VerifyWebhook = { provider: 'github', secrets, max_bytes: body.length };
+  const room = { hashLeft: CORE_LIMITS.POLICY_HASHED_MAX_BYTES };
+  let hashed = 0;
+  const digests: PolicyDigests = {
+    ...DIGESTS,
+    hmac: (algorithm, key, parts) => {
+      hashed += body.length;
+      return DIGESTS.hmac(algorithm, key, parts);
+    },
+  };
+  const isGoodBy = (secret: string): boolean => {
+    const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+    const headers = requestOf({ headers: [['X-Hub-Signature-256', signature]] }).headers;
+    const check = webhookCheck(rule, headers, digests, NOW, room);
+    return typeof check === 'function' && check(body);
+  };
+  // The one in use comes first.
+  expect([isGoodBy('s0'), isGoodBy('s9'), isGoodBy('s0')]).toEqual([true, false, false]);
+  expect(hashed).toBeLessThanOrEqual(CORE_LIMITS.POLICY_HASHED_MAX_BYTES);
 });

@@ -16,6 +16,11 @@ interface Claim {
 
 export type WebhookCheck = (body: Uint8Array) => boolean;
 
+/** What one request may cost: all rules and secrets together. */
+export interface HashRoom {
+  hashLeft: number;
+}
+
 /**
  * null: the head alone shows that it is refused, as there is no signature or its time is long past; nothing need be held.
  * 'good': the head alone suffices (GitLab sends its secret, and signs nothing).
@@ -25,6 +30,7 @@ export const webhookCheck = (
   headers: readonly HeaderField[],
   digests: PolicyDigests,
   nowMs: number,
+  room: HashRoom,
 ): WebhookCheck | 'good' | null => {
   if (rule.provider === 'gitlab') return isGitlabToken(rule, headers, digests) ? 'good' : null;
   const claim = claimOf(rule, headers, nowMs);
@@ -35,6 +41,9 @@ export const webhookCheck = (
     for (const secret of rule.secrets) {
       const key = keyOf(rule, secret);
       if (key === null) continue;
+      // It is done in one turn, in which all others wait. What is not tried is not good.
+      room.hashLeft -= body.length;
+      if (room.hashLeft < 0) break;
       const wanted = digests.hmac(claim.algorithm, key, [before, body]);
       // All of them, whichever was right.
       for (const signature of claim.signatures) if (digests.equal(wanted, signature)) isGood = true;

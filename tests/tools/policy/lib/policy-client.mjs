@@ -8,13 +8,16 @@ import { until } from '../../groups/lib/until.mjs';
 
 const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 
-/** `tunnels`: `{ name, port, policy }`, the name is the subdomain, the policy a list of rules or null; `lines`: more of config.yml. */
-export async function startTunnels(edge, tunnels, lines = []) {
+/**
+ * `tunnels`: `{ name, port, policy }`, the name is the subdomain, the policy a list of rules or null; `lines`: more of config.yml; `tokenFile`: whose
+ * they are, the operator's unless told.
+ */
+export async function startTunnels(edge, tunnels, lines = [], tokenFile = edge.run.admin_token_file) {
   const home = throwAwayFolder();
   mkdirSync(join(home, '.tunnel'), { mode: 0o700 });
   const text = [
     `server: ${edge.run.control}`,
-    `auth_token_file: ${edge.run.admin_token_file}`,
+    `auth_token_file: ${tokenFile}`,
     ...lines,
     'tunnels:',
     // JSON is YAML.
