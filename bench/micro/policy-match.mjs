@@ -49,9 +49,9 @@ const networks = new NetworkSet(
 );
 
 const addresses = Array.from({ length: 10_000 }, (_, index) => `198.51.${index >> 8}.${index & 255}`);
-const known = new RequestLimiter(new LimiterBudget());
+const known = new RequestLimiter(new LimiterBudget(), 'operator');
 /** Full from the start, of keys that are never idle: each new one looks for room, and shares the bucket. */
-const full = new RequestLimiter(new LimiterBudget());
+const full = new RequestLimiter(new LimiterBudget(), 'operator');
 for (const address of addresses) full.take(address, { requests: 1, perSecs: 1e9, burst: 2 }, NOW);
 const sha256Hex = () => '';
 

@@ -74,7 +74,7 @@ const TOKEN = compiled([
   },
 ]);
 
-const limiter = new RequestLimiter(new LimiterBudget());
+const limiter = new RequestLimiter(new LimiterBudget(), 'operator');
 const decided = (lists, asked) => {
   let step = begin(lists, asked, NOW);
   while (step.kind === 'need') {

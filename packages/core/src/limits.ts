@@ -235,6 +235,8 @@ export const CORE_LIMITS = {
   LIMITER_KEYS_PER_RULE: 10_000,
   /** of all rules of an edge: some 15 MB */
   LIMITER_KEYS_MAX: 200_000,
+  /** of these, of the tunnels of one owner; the operator’s own may have more */
+  LIMITER_KEYS_PER_OWNER: 50_000,
   /** of a user or a header’s value; a longer one is counted by its SHA-256 */
   LIMITER_KEY_MAX_CHARS: 64,
   /** that one look of the timer goes through: well under a millisecond */

@@ -3,6 +3,13 @@ import { LimiterBudget, type PolicyEvent, type PolicyNeed, RequestLimiter } from
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 
+/** Read only where they are needed: most tables are there already. */
+export interface LimitedRoute {
+  readonly routeKey: string;
+  /** Whose it is. */
+  readonly owner: string;
+}
+
 export type TokenNeed = Extract<PolicyNeed, { kind: 'take-token' }>;
 
 const TAKEN: PolicyEvent = { kind: 'token-taken', retryAfterSecs: null };
@@ -33,10 +40,11 @@ export class LimiterTables {
     return this.#budget.size;
   }
 
-  take(need: TokenNeed, policy: object, routeKey: string): PolicyEvent {
+  take(need: TokenNeed, policy: object, about: LimitedRoute): PolicyEvent {
     const { rule, key } = need;
-    const tables = rule.list === 'operator' ? tablesOf(this.#ofOperator, routeKey) : tablesOf(this.#byPolicy, policy);
-    const wait = this.#limiterOf(tables, rule.index).take(key, need, this.#clock.monotonic());
+    const isOperators = rule.list === 'operator';
+    const tables = isOperators ? tablesOf(this.#ofOperator, about.routeKey) : tablesOf(this.#byPolicy, policy);
+    const wait = this.#limiterOf(tables, rule.index, about).take(key, need, this.#clock.monotonic());
     return wait === null ? TAKEN : { kind: 'token-taken', retryAfterSecs: wait };
   }
 
@@ -49,10 +57,10 @@ export class LimiterTables {
     this.#sweeping.cancel();
   }
 
-  #limiterOf(tables: Tables, index: number): RequestLimiter {
+  #limiterOf(tables: Tables, index: number, about: LimitedRoute): RequestLimiter {
     const found = tables.get(index);
     if (found !== undefined) return found;
-    const limiter = new RequestLimiter(this.#budget);
+    const limiter = new RequestLimiter(this.#budget, about.owner);
     tables.set(index, limiter);
     return limiter;
   }

@@ -131,7 +131,7 @@ export class PolicyDriver {
   ): PolicyEvent | Promise<PolicyEvent> {
     switch (need.kind) {
       case 'take-token':
-        return this.#limiters.take(need, about.served, about.routeKey);
+        return this.#limiters.take(need, about.served, about);
       case 'open-cookie':
         return this.#logins.openCookie(need, about, this.#idOf(about.served));
       case 'check-password': {

@@ -39,7 +39,7 @@ export const testGate = ({ operator, perform = neverAsked }: TestGateOptions = {
   const budget = new LimiterBudget();
   const take = (need: Extract<PolicyNeed, { kind: 'take-token' }>, about: NeedAbout): PolicyEvent => {
     const table = `${need.rule.list} ${need.rule.index} ${about.routeKey}`;
-    const limiter = limiters.get(table) ?? new RequestLimiter(budget);
+    const limiter = limiters.get(table) ?? new RequestLimiter(budget, about.owner);
     limiters.set(table, limiter);
     return { kind: 'token-taken', retryAfterSecs: limiter.take(need.key, need, Date.now()) };
   };

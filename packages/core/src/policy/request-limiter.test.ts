@@ -9,9 +9,11 @@ const TEN_A_MINUTE: LimiterRates = { requests: 10, perSecs: 60, burst: 3 };
 /** As clocks have it: whole milliseconds since long ago. */
 const NOW = 1_800_000_000_000;
 
+const OWNER = 'somebody';
+
 const limiterOf = (keysMax?: number, edgeMax?: number): { limiter: RequestLimiter; budget: LimiterBudget } => {
   const budget = new LimiterBudget(edgeMax);
-  return { limiter: new RequestLimiter(budget, keysMax), budget };
+  return { limiter: new RequestLimiter(budget, OWNER, keysMax), budget };
 };
 
 describe('a limiter', () => {
@@ -148,12 +150,17 @@ describe('a full table', () => {
 
   it('the bound of the edge holds for all limiters together, and closing one makes room', () => {
     const budget = new LimiterBudget(20);
-    const [one, other] = [new RequestLimiter(budget, 15), new RequestLimiter(budget, 15)] as const;
+    const [one, other] = [new RequestLimiter(budget, 'one', 15), new RequestLimiter(budget, 'other', 15)] as const;
     for (let index = 0; index < 50; index += 1) {
       one.take(`key ${index}`, TEN_A_MINUTE, NOW);
       other.take(`key ${index}`, TEN_A_MINUTE, NOW);
     }
-    expect([one.size + other.size, budget.size]).toEqual([20, 20]);
+    // The last of it is for those who hold less than others.
+    expect([one.size + other.size, budget.size]).toEqual([18, 18]);
+    const third = new RequestLimiter(budget, 'third', 15);
+    for (let index = 0; index < 50; index += 1) third.take(`key ${index}`, TEN_A_MINUTE, NOW);
+    expect([third.size, budget.size]).toEqual([2, 20]);
+    third.close();
     const kept = other.size;
     one.close();
     expect(budget.size).toBe(kept);
@@ -163,7 +170,7 @@ describe('a full table', () => {
 
   it('idle keys of other rules make room, too', () => {
     const budget = new LimiterBudget(20);
-    const [one, other] = [new RequestLimiter(budget), new RequestLimiter(budget)] as const;
+    const [one, other] = [new RequestLimiter(budget, OWNER), new RequestLimiter(budget, OWNER)] as const;
     for (let index = 0; index < 20; index += 1) one.take(`key ${index}`, TEN_A_MINUTE, NOW);
     other.take('a', TEN_A_MINUTE, NOW + 60_000);
     expect(other.size).toBe(1);
@@ -171,7 +178,7 @@ describe('a full table', () => {
 
   it('sweeping forgets all that is idle, a bounded part at a time, and nothing else', () => {
     const budget = new LimiterBudget();
-    const limiters = Array.from({ length: 7 }, () => new RequestLimiter(budget));
+    const limiters = Array.from({ length: 7 }, () => new RequestLimiter(budget, OWNER));
     for (const limiter of limiters)
       for (let index = 0; index < 3000; index += 1)
         limiter.take(`key ${index}`, TEN_A_MINUTE, NOW + (index % 2) * 60_000);

@@ -1,6 +1,8 @@
 // How often each key of a rule may come: GCRA, one number a key, exact in any window. Tables are bounded; a key that finds no room shares one
 // bucket with all others that found none, so a full table limits more, never less. Each call does a bounded part of the tidying.
+import { Shares } from '../admission/shares.ts';
 import { CORE_LIMITS } from '../limits.ts';
+import { ownerKey } from '../owner.ts';
 
 export interface LimiterRates {
   readonly requests: number;
@@ -9,24 +11,23 @@ export interface LimiterRates {
   readonly burst: number;
 }
 
-/** The keys of all limiters of an edge together. */
+/** The keys of all limiters of an edge together. Anybody can bring keys to a tunnel: whoever floods those of one owner takes the room of that one alone. */
 export class LimiterBudget {
-  readonly #keysMax: number;
+  readonly #shares: Shares;
   readonly #limiters = new Set<RequestLimiter>();
   #turn: Iterator<RequestLimiter> | null = null;
-  #keys = 0;
 
-  constructor(keysMax: number = CORE_LIMITS.LIMITER_KEYS_MAX) {
-    this.#keysMax = keysMax;
+  constructor(keysMax: number = CORE_LIMITS.LIMITER_KEYS_MAX, perOwner: number = CORE_LIMITS.LIMITER_KEYS_PER_OWNER) {
+    this.#shares = new Shares({ limit: keysMax, perHolder: perOwner, unlimited: ownerKey({ kind: 'operator' }) });
   }
 
   /** Keys that are held now. */
   get size(): number {
-    return this.#keys;
+    return this.#shares.taken;
   }
 
-  get isFull(): boolean {
-    return this.#keys >= this.#keysMax;
+  hasRoom(owner: string): boolean {
+    return this.#shares.refusal(owner) === null;
   }
 
   /** Forgets keys that have all their requests back, of one limiter after the other; for a timer. Looks at so many keys at most. */
@@ -49,8 +50,12 @@ export class LimiterBudget {
     this.#limiters.delete(limiter);
   }
 
-  count(change: number): void {
-    this.#keys += change;
+  take(owner: string): void {
+    this.#shares.take(owner);
+  }
+
+  give(owner: string, keys: number): void {
+    this.#shares.give(owner, keys);
   }
 
   #next(): RequestLimiter | null {
@@ -65,6 +70,7 @@ export class LimiterBudget {
 /** Of one rule. Times are counted in parts of a millisecond, as many as there are requests: so sums are whole numbers, and exact. */
 export class RequestLimiter {
   readonly #budget: LimiterBudget;
+  readonly #owner: string;
   readonly #keysMax: number;
   /** When each key has all its requests back. */
   readonly #times = new Map<string, number>();
@@ -76,8 +82,10 @@ export class RequestLimiter {
   #epochMs: number | null = null;
   #parts = 1;
 
-  constructor(budget: LimiterBudget, keysMax: number = CORE_LIMITS.LIMITER_KEYS_PER_RULE) {
+  /** `owner`: of the route that it limits. */
+  constructor(budget: LimiterBudget, owner: string, keysMax: number = CORE_LIMITS.LIMITER_KEYS_PER_RULE) {
     this.#budget = budget;
+    this.#owner = owner;
     this.#keysMax = keysMax;
     budget.enter(this);
   }
@@ -121,7 +129,7 @@ export class RequestLimiter {
       if (entry === null) return seen;
       if (entry[1] > now) continue;
       this.#times.delete(entry[0]);
-      this.#budget.count(-1);
+      this.#budget.give(this.#owner, 1);
     }
     return count;
   }
@@ -129,26 +137,26 @@ export class RequestLimiter {
   /** Its policy is gone: its keys are room for others. */
   close(): void {
     this.#budget.leave(this);
-    this.#budget.count(-this.#times.size);
+    this.#budget.give(this.#owner, this.#times.size);
     this.#times.clear();
   }
 
   /** A key is cut out of a visitor's head, and would keep all of it: the table has a copy of its own. */
   #add(key: string, time: number): void {
     this.#times.set(key.split('').join(''), time);
-    this.#budget.count(1);
+    this.#budget.take(this.#owner);
   }
 
   #makeRoom(nowMs: number): boolean {
     if (this.#hasRoom()) return true;
     this.sweep(nowMs, CORE_LIMITS.LIMITER_SWEEP_KEYS_PER_TAKE);
-    if (this.#times.size < this.#keysMax && this.#budget.isFull)
+    if (this.#times.size < this.#keysMax && !this.#budget.hasRoom(this.#owner))
       this.#budget.sweep(nowMs, CORE_LIMITS.LIMITER_SWEEP_KEYS_PER_TAKE);
     return this.#hasRoom();
   }
 
   #hasRoom(): boolean {
-    return this.#times.size < this.#keysMax && !this.#budget.isFull;
+    return this.#times.size < this.#keysMax && this.#budget.hasRoom(this.#owner);
   }
 
   #next(): [string, number] | null {
