@@ -53,7 +53,7 @@ const known = new RequestLimiter(new LimiterBudget(), 'account 1');
 /** Full from the start, of keys that are never idle: each new one looks for room, and shares the bucket. */
 const full = new RequestLimiter(new LimiterBudget(), 'account 1');
 for (const address of addresses) full.take(address, { requests: 1, perSecs: 1e9, burst: 2 }, NOW);
-const sha256Hex = () => '';
+const digests = { sha256Hex: () => '' };
 
 export const policyMatch = [
   {
@@ -72,8 +72,8 @@ export const policyMatch = [
   {
     name: 'policy: the limiter, one of 10,000 known keys',
     run: repeating((done) => {
-      const subject = { address: addresses[done % 10_000], headers: request.headers, user: null };
-      return known.take(limiterKeyOf('address', subject, sha256Hex), RATES, NOW + done);
+      const visit = { address: addresses[done % 10_000], headers: request.headers };
+      return known.take(limiterKeyOf('address', visit, null, digests), RATES, NOW + done);
     }),
   },
   {

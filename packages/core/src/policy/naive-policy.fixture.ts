@@ -239,8 +239,7 @@ class NaiveRun {
     if ('respond' in rule) return `${rule.respond.status}`;
     if ('redirect' in rule) return `${rule.redirect.status}`;
     if ('rate_limit' in rule) {
-      const subject = { address: request.address, headers: request.headers, user: this.user?.user ?? null };
-      const key = limiterKeyOf(rule.rate_limit.by, subject, (text) => facts.sha256Hex(text));
+      const key = limiterKeyOf(rule.rate_limit.by, request, this.user?.user ?? null, facts);
       return facts.retryAfterSecs(key) === null ? null : '429 POLICY_RATE_LIMITED';
     }
     if ('max_body' in rule) {

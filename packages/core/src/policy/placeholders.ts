@@ -67,8 +67,25 @@ const filled = (template: Template, room: FillRoom, fill: (name: Placeholder) =>
 };
 
 /** As a header's value: one character per byte, and nothing that ends a line. null: there is no room for it. */
-export const headerValue = (template: Template, request: PolicyRequest, user: string, room: FillRoom): string | null =>
-  filled(template, room, (name) => (name === 'user' ? userText(user) : fieldText(valueOf(name, request, user))));
+export const headerValue = (
+  template: Template,
+  request: PolicyRequest,
+  user: string,
+  room: FillRoom,
+): string | null => {
+  if (typeof template === 'string') return template;
+  let text = '';
+  for (const piece of template) {
+    if (typeof piece === 'string') text += piece;
+    else {
+      const value = piece.fill === 'user' ? userText(user) : fieldText(valueOf(piece.fill, request, user));
+      room.fillLeft -= value.length;
+      if (room.fillLeft < 0) return null;
+      text += value;
+    }
+  }
+  return text;
+};
 
 /** Nobody becomes somebody else by what a field cannot hold: control characters, and blanks at its ends, are percent-encoded. */
 export const userText = (user: string): string => {
@@ -80,18 +97,29 @@ export const userText = (user: string): string => {
   );
 };
 
-/** null: there is no room for all of them. */
+type HeaderTemplate = readonly [name: string, value: Template];
+
+const NONE: readonly never[] = [];
+
+const isPair = (template: HeaderTemplate): template is HeaderPair => typeof template[1] === 'string';
+
+/** One without placeholders is the rule's own. null: there is no room for all of them. */
 export const headerPairs = (
-  templates: readonly (readonly [name: string, value: Template])[],
+  templates: readonly HeaderTemplate[],
   request: PolicyRequest,
   user: string,
   room: FillRoom,
 ): readonly HeaderPair[] | null => {
+  if (templates.length === 0) return NONE;
   const pairs: HeaderPair[] = [];
-  for (const [name, template] of templates) {
-    const value = headerValue(template, request, user, room);
+  for (const template of templates) {
+    if (isPair(template)) {
+      pairs.push(template);
+      continue;
+    }
+    const value = headerValue(template[1], request, user, room);
     if (value === null) return null;
-    pairs.push([name, value]);
+    pairs.push([template[0], value]);
   }
   return pairs;
 };

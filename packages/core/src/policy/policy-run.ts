@@ -270,9 +270,7 @@ export class Run implements PolicyState, SessionHolder, FillRoom, HashRoom {
 
   #takeToken(rule: CompiledRule, { rule: limit, digests }: LimitAction): Outcome {
     const { requests, per_secs: perSecs, burst, by } = limit;
-    const { address, headers } = this.#request;
-    const subject = { address, headers, user: this.#identity?.user ?? null };
-    const key = limiterKeyOf(by, subject, (text) => digests.sha256Hex(text));
+    const key = limiterKeyOf(by, this.#request, this.#identity?.user ?? null, digests);
     return this.#need({ kind: 'take-token', rule: rule.ref, key, requests, perSecs, burst });
   }
 
@@ -293,10 +291,10 @@ export class Run implements PolicyState, SessionHolder, FillRoom, HashRoom {
   }
 
   /** null: the visitor's words would make them too long. */
-  #filled({ remove, ...templates }: HeaderTemplates): FieldChanges | null {
+  #filled(templates: HeaderTemplates): FieldChanges | null {
     const set = headerPairs(templates.set, this.#request, this.#user, this);
     const add = headerPairs(templates.add, this.#request, this.#user, this);
-    return set === null || add === null ? null : { remove, set, add };
+    return set === null || add === null ? null : { remove: templates.remove, set, add };
   }
 
   /** null: not known yet. */

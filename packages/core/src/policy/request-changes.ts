@@ -3,7 +3,7 @@ import type { HeaderField } from '../http1/fields.ts';
 import { hasPasswordOf } from './authentication.ts';
 import type { FieldNames } from './field-names.ts';
 import { userText } from './placeholders.ts';
-import type { HeaderPair, Identity, RequestChanges } from './policy-step.ts';
+import type { AuthMethod, HeaderPair, Identity, RequestChanges } from './policy-step.ts';
 
 /** Visitors' own of these are nobody's word. */
 export const IDENTITY_FIELDS = ['x-tunnel-user', 'x-tunnel-auth'] as const;
@@ -55,15 +55,20 @@ export class ChangeDraft {
   changes(cookie: string | null, spellings: readonly string[], identity: Identity | null): RequestChanges {
     const { path, service, maxBody } = this;
     const { remove, add } = this.#fields;
-    const set = identity === null ? this.#fields.set : [...this.#fields.set, ...identityPairs(identity)];
+    const set =
+      identity === null ? this.#fields.set : [...this.#fields.set, userPair(identity), METHOD_PAIRS[identity.method]];
     return { path, service, remove, removeSpellings: spellings, cookie, set, add, maxBody };
   }
 }
 
-const identityPairs = ({ user, method }: Identity): readonly HeaderPair[] => [
-  ['X-Tunnel-User', userText(user)],
-  ['X-Tunnel-Auth', method],
-];
+const userPair = ({ user }: Identity): HeaderPair => ['X-Tunnel-User', userText(user)];
+
+const METHOD_PAIRS: Readonly<Record<AuthMethod, HeaderPair>> = {
+  basic: ['X-Tunnel-Auth', 'basic'],
+  token: ['X-Tunnel-Auth', 'token'],
+  jwt: ['X-Tunnel-Auth', 'jwt'],
+  login: ['X-Tunnel-Auth', 'login'],
+};
 
 /** What a list of rules keeps from the service. */
 interface Guard {

@@ -242,8 +242,10 @@ describe('one tenant floods its limits', () => {
 describe('the key of a request', () => {
   const sha256Hex = (text: string): string => `sha256 of ${text.length}`;
   const field = (name: string, value: string) => new PartField(name, value, 'ordinary');
-  const keyOf = (by: string, about: { address?: string; headers?: PartField[]; user?: string | null } = {}): string =>
-    limiterKeyOf(by, { address: '192.0.2.1', headers: [], user: null, ...about }, sha256Hex);
+  const keyOf = (by: string, about: { address?: string; headers?: PartField[]; user?: string | null } = {}): string => {
+    const { address = '192.0.2.1', headers = [], user = null } = about;
+    return limiterKeyOf(by, { address, headers }, user, { sha256Hex });
+  };
 
   it('by address: an IPv6 one by its /64', () => {
     expect(keyOf('address')).toBe('192.0.2.1');
