@@ -36,6 +36,8 @@ export class BoundedCache<V> {
   /** Owners with more than their share; by that there are few. */
   readonly #large = new Set<string>();
   #chars = 0;
+  /** It was used last: it stands where it belongs, and need not be moved. */
+  #newest: Entry<V> | null = null;
 
   constructor(bounds: CacheBounds) {
     this.#bounds = bounds;
@@ -52,10 +54,13 @@ export class BoundedCache<V> {
       this.delete(key);
       return undefined;
     }
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    const keys = this.#held.get(entry.owner)?.keys;
-    if (keys?.delete(key) === true) keys.add(key);
+    if (entry !== this.#newest) {
+      this.#entries.delete(key);
+      this.#entries.set(key, entry);
+      const keys = this.#held.get(entry.owner)?.keys;
+      if (keys?.delete(key) === true) keys.add(key);
+      this.#newest = entry;
+    }
     return entry.value;
   }
 
@@ -64,6 +69,7 @@ export class BoundedCache<V> {
     this.delete(key);
     const entry: Entry<V> = { value, until, chars: key.length + valueChars, owner };
     this.#entries.set(key, entry);
+    this.#newest = entry;
     const held = this.#held.get(owner) ?? { keys: new Set(), chars: 0 };
     this.#held.set(owner, held);
     held.keys.add(key);
@@ -83,6 +89,7 @@ export class BoundedCache<V> {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
+    if (entry === this.#newest) this.#newest = null;
     const held = this.#held.get(entry.owner) as Held;
     held.keys.delete(key);
     this.#count(entry.owner, held, -entry.chars);

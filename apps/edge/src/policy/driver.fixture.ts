@@ -44,7 +44,7 @@ export const policyWith = (login: LoginProvider, claims?: Record<string, string[
   rules: [{ auth: { token_header: 'x-tunnel-token', login: claims === undefined ? { anyone: true } : { claims } } }],
 });
 
-const forever = new AbortController().signal;
+const forever = new AbortController();
 const COOKIE_NAME = /^(?:__Host-)?tunnel_login(?:_([0-9a-f]{8}))?$/;
 
 /** One browser at one tunnel: keeps cookies, follows nobody by itself. */

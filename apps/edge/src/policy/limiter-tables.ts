@@ -1,6 +1,6 @@
 // The tables of rate limits: one for each rule of a route's policy, gone with it. All of them share the edge's bound on keys, of which each tenant has its part.
 import { LimiterBudget, type PolicyEvent, type PolicyNeed, RequestLimiter } from '@tunnel/core';
-import type { Clock, Timer } from '@tunnel/runtime';
+import { type Clock, readOncePerTurn, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 
 export type TokenNeed = Extract<PolicyNeed, { kind: 'take-token' }>;
@@ -20,7 +20,7 @@ export interface TokenAbout {
 type Tables = Map<number, RequestLimiter>;
 
 export class LimiterTables {
-  readonly #clock: Clock;
+  readonly #now: () => number;
   readonly #budget: LimiterBudget;
   /** By what a route is served under. */
   readonly #byPolicy = new Map<object, Tables>();
@@ -32,7 +32,7 @@ export class LimiterTables {
   readonly #sweeping: Timer;
 
   constructor(clock: Clock, budget = new LimiterBudget()) {
-    this.#clock = clock;
+    this.#now = readOncePerTurn(clock);
     this.#budget = budget;
     this.#sweeping = clock.setInterval(() => this.#sweep(), EDGE_LIMITS.LIMITER_SWEEP_MS);
   }
@@ -48,7 +48,7 @@ export class LimiterTables {
       rule.list === 'operator'
         ? tablesOf(this.#ofOperator, `${about.tenant} ${about.routeKey}`)
         : tablesOf(this.#byPolicy, about.served);
-    const wait = this.#limiterOf(tables, rule.index, about.tenant).take(key, need, this.#clock.monotonic());
+    const wait = this.#limiterOf(tables, rule.index, about.tenant).take(key, need, this.#now());
     return wait === null ? TAKEN : { kind: 'token-taken', retryAfterSecs: wait };
   }
 
@@ -71,7 +71,7 @@ export class LimiterTables {
 
   /** Whoever leaves without a word, leaves nothing behind: an idle table goes as if it were forgotten. One whose shared bucket is used is not idle. */
   #sweep(): void {
-    const now = this.#clock.monotonic();
+    const now = this.#now();
     this.#budget.sweep(now);
     forgetIdle(this.#byPolicy, now);
     forgetIdle(this.#ofOperator, now);

@@ -71,7 +71,7 @@ class Visitor {
     let step = begin({ operator: null, tunnel: this.#compiled }, request, clock.now());
     while (step.kind === 'need') {
       if (step.need.kind === 'hold-body') throw new Error('no rule asks for a body');
-      const event = await driver.perform(step.need, this.#about, new AbortController().signal);
+      const event = await driver.perform(step.need, this.#about, new AbortController());
       step = resume(step.state, event, clock.now());
     }
     for (const [name, value] of fieldsOf(step)) if (name === 'set-cookie') this.#keep(value);

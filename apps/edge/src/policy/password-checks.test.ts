@@ -16,7 +16,7 @@ const needOf = (password: string, user = 'ann', hash: string | null = HASH): Pas
 });
 
 const ABOUT = { policyId: 1, routeKey: 'shop', address: '192.0.2.1', tenant: 'account 1' };
-const forever = (): AbortSignal => new AbortController().signal;
+const forever = (): AbortController => new AbortController();
 
 /** A check that the test ends by hand, unless it is told what is right. */
 class Stage {
@@ -36,8 +36,8 @@ class Stage {
     });
   }
 
-  perform(password: string, about: Partial<typeof ABOUT> = {}, signal = forever()): PolicyEvent | Promise<PolicyEvent> {
-    return this.checks.perform(needOf(password), { ...ABOUT, ...about }, signal);
+  perform(password: string, about: Partial<typeof ABOUT> = {}, visitor = forever()): PolicyEvent | Promise<PolicyEvent> {
+    return this.checks.perform(needOf(password), { ...ABOUT, ...about }, visitor);
   }
 }
 
@@ -164,7 +164,7 @@ it('a visitor that leaves gives up its turn, and is blamed for nothing', async (
   await eventually(() => expect(stage.waiting).toHaveLength(2));
   for (let at = 0; at < 20; at += 1) {
     const visitor = new AbortController();
-    const left = stage.perform(`c${at}`, {}, visitor.signal);
+    const left = stage.perform(`c${at}`, {}, visitor);
     expect(stage.checks.waiting).toBe(1);
     visitor.abort();
     await left;

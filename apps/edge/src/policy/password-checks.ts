@@ -22,6 +22,11 @@ export interface PasswordAbout {
   readonly tenant: string;
 }
 
+/** Says when the visitor has left. A signal costs more than a password that is known: whoever waits asks for it, and nobody else. */
+export interface Leaving {
+  readonly signal: AbortSignal;
+}
+
 export interface PasswordChecksDeps {
   readonly clock: Pick<Clock, 'monotonic'>;
   /** The check itself, for tests that count. */
@@ -68,7 +73,7 @@ export class PasswordChecks {
     return this.#turns.waiting;
   }
 
-  perform(need: PasswordNeed, about: PasswordAbout, signal: AbortSignal): PolicyEvent | Promise<PolicyEvent> {
+  perform(need: PasswordNeed, about: PasswordAbout, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
     const now = this.#clock.monotonic();
     const key = this.#digest(`${about.policyId}\0${need.hash ?? ''}\0${need.user}\0${need.password}`);
     if (this.#known.get(key, now) === true) {
@@ -79,13 +84,13 @@ export class PasswordChecks {
     }
     const guesser = `${about.routeKey} ${networkOf(about.address)}`;
     const same = this.#checks.get(`${guesser} ${key}`);
-    if (same !== undefined) return this.#join(`${guesser} ${key}`, same, signal);
+    if (same !== undefined) return this.#join(`${guesser} ${key}`, same, visitor);
     const verdict = this.#failures.check(guesser, now);
     if (!verdict.allowed) return failed('POLICY_RATE_LIMITED', Math.max(1, Math.ceil(verdict.retryAfterMs / 1000)));
     if (!this.#turns.hasRoomFor(about.tenant)) return this.#busy();
     // Counted before it is known to be wrong: a hundred guesses sent at once must not all be checked.
     this.#failures.record(guesser, now);
-    return this.#join(`${guesser} ${key}`, this.#begin(need, key, guesser, about), signal);
+    return this.#join(`${guesser} ${key}`, this.#begin(need, key, guesser, about), visitor);
   }
 
   #busy(): PolicyEvent {
@@ -138,7 +143,7 @@ export class PasswordChecks {
   }
 
   /** A check that waits goes when the last visitor that wants it has left. One that runs ends by itself. */
-  #join(id: string, check: Check, signal: AbortSignal): Promise<PolicyEvent> {
+  #join(id: string, check: Check, { signal }: Leaving): Promise<PolicyEvent> {
     check.waiters += 1;
     const leave = (): void => {
       check.waiters -= 1;

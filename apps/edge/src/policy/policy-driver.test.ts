@@ -22,7 +22,7 @@ const ABOUT: NeedAbout = {
   },
   ...{ scheme: 'https', publicUrl: 'https://shop.example.com', address: '192.0.2.1' },
 };
-const forever = (): AbortSignal => new AbortController().signal;
+const forever = (): AbortController => new AbortController();
 
 let clock: FakeClock;
 let driver: PolicyDriver;

@@ -9,7 +9,7 @@ import { JwtVerifier } from './jwt-verifier.ts';
 import { LimiterTables } from './limiter-tables.ts';
 import { LoginProviders, type Provider } from './login-providers.ts';
 import { type LoginAbout, Logins } from './logins.ts';
-import { PasswordChecks, type PasswordChecksDeps, type PasswordResult } from './password-checks.ts';
+import { type Leaving, PasswordChecks, type PasswordChecksDeps, type PasswordResult } from './password-checks.ts';
 import { ProviderCalls, type ProviderResult } from './provider-calls.ts';
 import { ProviderDocuments } from './provider-documents.ts';
 import { SealedTexts } from './sealed-texts.ts';
@@ -98,15 +98,15 @@ export class PolicyDriver {
 
   /**
    * Everything but a body, which whoever reads the request holds. Never rejects: what fails is an answer that lets nobody in.
-   * `signal`: the visitor has left.
+   * `visitor`: says when it has left.
    */
   perform(
     need: Exclude<PolicyNeed, { kind: 'hold-body' }>,
     about: NeedAbout,
-    signal: AbortSignal,
+    visitor: Leaving,
   ): PolicyEvent | Promise<PolicyEvent> {
     try {
-      const event = this.#perform(need, about, signal);
+      const event = this.#perform(need, about, visitor);
       return event instanceof Promise ? event.catch(failedBy).then((met) => this.#noted(met, about)) : event;
     } catch (error) {
       return failedBy(error);
@@ -127,7 +127,7 @@ export class PolicyDriver {
   #perform(
     need: Exclude<PolicyNeed, { kind: 'hold-body' }>,
     about: NeedAbout,
-    signal: AbortSignal,
+    visitor: Leaving,
   ): PolicyEvent | Promise<PolicyEvent> {
     switch (need.kind) {
       case 'take-token':
@@ -137,7 +137,7 @@ export class PolicyDriver {
       case 'check-password': {
         const { routeKey, address, tenant } = about;
         const policyId = this.#idOf(about.served);
-        return this.#passwords.perform(need, { policyId, routeKey, address, tenant }, signal);
+        return this.#passwords.perform(need, { policyId, routeKey, address, tenant }, visitor);
       }
       case 'verify-jwt': {
         const { auth, token } = need;

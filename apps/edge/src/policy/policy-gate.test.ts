@@ -120,3 +120,16 @@ it('connections are admitted by their address alone, and at once', () => {
   ]);
   expect(testGate().admits(routeWith(NO_POLICY), '198.51.100.1')).toBe(true);
 });
+
+it('nobody is asked whether the visitor has left where nothing is waited for', () => {
+  const route = routeWith(holderOf(basicAuth));
+  const gate = testGate({ perform: () => ({ kind: 'password-checked', isRight: true }) });
+  const of = request('/', field('Authorization', basic('me', 'right')));
+  const unwatched: DecidedRequest = {
+    ...asked(route, of),
+    get signal(): AbortSignal {
+      throw new Error('a signal was made');
+    },
+  };
+  expect(gate.decide(inForceAt(gate, route), unwatched)).toMatchObject({ kind: 'pass', identity: { user: 'me' } });
+});

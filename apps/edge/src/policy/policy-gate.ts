@@ -31,7 +31,7 @@ export interface PolicyInForce {
 export interface DecidedRequest {
   readonly request: PolicyRequest;
   readonly about: NeedAbout;
-  /** For as long as its visitor is there. */
+  /** For as long as its visitor is there; made where somebody waits. */
   readonly signal: AbortSignal;
   /** All of its body, for a rule that must see it. */
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent>;
@@ -46,7 +46,7 @@ export interface PolicyGateOptions {
 }
 
 /** Of what is answered at once: nobody waits, so nobody leaves meanwhile. */
-const NEVER = new AbortController().signal;
+const NEVER = new AbortController();
 const NO_HOST = { host: '', authority: '', scheme: 'http' } as const;
 
 export class PolicyGate {
@@ -72,11 +72,13 @@ export class PolicyGate {
 
   /** At once, unless something must be found out first. */
   decide(inForce: PolicyInForce, asked: DecidedRequest): PolicyOutcome | Promise<PolicyOutcome> {
-    let step = begin(inForce.lists, asked.request, this.#given.now());
+    // One moment for all that is not waited for.
+    const nowMs = this.#given.now();
+    let step = begin(inForce.lists, asked.request, nowMs);
     while (step.kind === 'need') {
       const event = this.#meet(step.need, asked);
       if (event instanceof Promise) return this.#goOn(inForce, asked, step.state, event);
-      step = resume(step.state, event, this.#given.now());
+      step = resume(step.state, event, nowMs);
     }
     return this.#counted(step, inForce);
   }
@@ -115,8 +117,7 @@ export class PolicyGate {
 
   #meet(need: PolicyNeed, asked: DecidedRequest): PolicyEvent | Promise<PolicyEvent> {
     if (need.kind === 'hold-body') return asked.holdBody(need.maxBytes);
-    // A limiter answers at once: a signal for each request would cost more than its table.
-    return this.#given.driver.perform(need, asked.about, need.kind === 'take-token' ? NEVER : asked.signal);
+    return this.#given.driver.perform(need, asked.about, asked);
   }
 
   #counted(outcome: PolicyOutcome, { ofRoute }: PolicyInForce): PolicyOutcome {

@@ -25,7 +25,7 @@ export const policyOfRules = (rules: readonly Rule[], more: Partial<RoutePolicy 
 /** As a tunnel or a group has it. */
 export const holderOf = (...rules: readonly Rule[]): PolicyHolder => ({ current: policyOfRules(rules) });
 
-type Perform = (need: PolicyNeed, about: NeedAbout, signal: AbortSignal) => PolicyEvent | Promise<PolicyEvent>;
+type Perform = (need: PolicyNeed, about: NeedAbout, visitor: { readonly signal: AbortSignal }) => PolicyEvent | Promise<PolicyEvent>;
 
 export interface TestGateOptions {
   readonly operator?: readonly Rule[];
@@ -46,7 +46,8 @@ export const testGate = ({ operator, perform = neverAsked }: TestGateOptions = {
   return new PolicyGate({
     operator: operator === undefined ? null : compilePolicy({ login: null, rules: operator }, NODE_DIGESTS, 'operator'),
     driver: {
-      perform: (need, about, signal) => (need.kind === 'take-token' ? take(need, about) : perform(need, about, signal)),
+      perform: (need, about, visitor) =>
+        need.kind === 'take-token' ? take(need, about) : perform(need, about, visitor),
     },
     now: () => Date.now(),
   });
@@ -71,7 +72,7 @@ export const basic = (user: string, password: string): string =>
 export class SlowPasswords {
   readonly asked: { readonly password: string; readonly signal: AbortSignal; answer(isRight: boolean): void }[] = [];
 
-  readonly perform: Perform = (need, _about, signal) => {
+  readonly perform: Perform = (need, _about, { signal }) => {
     if (need.kind !== 'check-password') throw new Error(`nobody meets ${need.kind} here`);
     return new Promise((resolve) => {
       const answer = (isRight: boolean): void => resolve({ kind: 'password-checked', isRight });
