@@ -1,5 +1,5 @@
 // Who a visitor is: credentials read from the fields of a request, and whether a person or a token is one that the rule names.
-import { eachListItem } from '../http1/characters.ts';
+import { eachListItem, latin1Text } from '../http1/characters.ts';
 import { fieldValueOf, type HeaderField, onlyValueOf } from '../http1/fields.ts';
 import { normalizeAddress } from '../sign-in.ts';
 import { base64Bytes, textOfBytes } from './bytes.ts';
@@ -62,9 +62,7 @@ const readBasic = (given: string): { readonly user: string; readonly password: s
 const basicText = (given: string): string | null => {
   const bytes = base64Bytes(given);
   if (bytes === null) return null;
-  let text = '';
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return text;
+  return latin1Text(bytes, 0, bytes.length);
 };
 
 /**
