@@ -36,7 +36,11 @@ class Stage {
     });
   }
 
-  perform(password: string, about: Partial<typeof ABOUT> = {}, visitor = forever()): PolicyEvent | Promise<PolicyEvent> {
+  perform(
+    password: string,
+    about: Partial<typeof ABOUT> = {},
+    visitor = forever(),
+  ): PolicyEvent | Promise<PolicyEvent> {
     return this.checks.perform(needOf(password), { ...ABOUT, ...about }, visitor);
   }
 }

@@ -25,7 +25,11 @@ export const policyOfRules = (rules: readonly Rule[], more: Partial<RoutePolicy 
 /** As a tunnel or a group has it. */
 export const holderOf = (...rules: readonly Rule[]): PolicyHolder => ({ current: policyOfRules(rules) });
 
-type Perform = (need: PolicyNeed, about: NeedAbout, visitor: { readonly signal: AbortSignal }) => PolicyEvent | Promise<PolicyEvent>;
+type Perform = (
+  need: PolicyNeed,
+  about: NeedAbout,
+  visitor: { readonly signal: AbortSignal },
+) => PolicyEvent | Promise<PolicyEvent>;
 
 export interface TestGateOptions {
   readonly operator?: readonly Rule[];

@@ -30,7 +30,8 @@ it('base64 and hex are read as Node reads them, and what is neither is nothing',
       expect(hexBytes(given.toString('hex').toUpperCase())).toEqual(bytes);
     }),
   );
-  for (const text of ['a', 'ab-_', 'a b=', '=a', 'abc====', 'ab===', 'ab=c', 'abcd\n', 'ab\u0141d', 'a\u20accd']) expect(base64Bytes(text)).toBeNull();
+  for (const text of ['a', 'ab-_', 'a b=', '=a', 'abc====', 'ab===', 'ab=c', 'abcd\n', 'ab\u0141d', 'a\u20accd'])
+    expect(base64Bytes(text)).toBeNull();
   expect(['', '=', '==', 'YQ=', 'YQ=='].map((text) => base64Bytes(text)?.length)).toEqual([0, 0, 0, 1, 1]);
   for (const text of ['a', '0g', '0x', ' 00']) expect(hexBytes(text)).toBeNull();
 });
