@@ -1,5 +1,5 @@
-// The head of a captured request as its service got it, where rules changed it: made when somebody looks, from what came and what they changed. To write
-// it down with each request would cost as much as the rules themselves.
+// The head of a captured request as its service got it, where rules changed it: made when somebody looks, from what came and what they changed. Most
+// captures nobody looks at.
 import { changedHead, type HeaderPair, parseRequestHead, type RequestChanges } from '@tunnel/core';
 
 /** It was read strictly when it came, and was within its bounds. */

@@ -5,7 +5,7 @@ const BLOCK_BYTES = 64;
 const HASH_BYTES = 32;
 const INNER_PAD = 0x36;
 const OUTER_PAD = 0x5c;
-/** Texts of which each may be so long share memory: it costs as much as a hash to make it. */
+/** Texts of which each may be so long share memory: none is made for each. */
 const SHARED_BYTES = 1024;
 /** UTF-8 has no more for a character of a text. */
 const UTF8_BYTES_MAX = 3;

@@ -22,7 +22,7 @@ export interface PasswordAbout {
   readonly tenant: string;
 }
 
-/** Says when the visitor has left. A signal costs more than a password that is known: whoever waits asks for it, and nobody else. */
+/** Says when the visitor has left. Whoever waits asks for the signal, and nobody else has one made. */
 export interface Leaving {
   readonly signal: AbortSignal;
 }

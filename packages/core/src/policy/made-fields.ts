@@ -1,4 +1,4 @@
-// The fields that rules put into heads, made ready: most are the same for one request after the other, and to make one anew costs as much as a match.
+// The fields that rules put into heads, made ready: most are the same for one request after the other.
 import { type FieldRole, PartField } from '../http1/fields.ts';
 import type { HeaderPair } from './policy-step.ts';
 

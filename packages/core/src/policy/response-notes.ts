@@ -132,7 +132,7 @@ const drop = (fields: HeaderField[], isGone: (field: HeaderField) => boolean): v
   cutTo(fields, kept);
 };
 
-/** To set a length costs more than a field, also where it is the same. */
+/** Mostly nothing was dropped, and the length is what it was. */
 const cutTo = (fields: HeaderField[], length: number): void => {
   if (length < fields.length) fields.length = length;
 };
