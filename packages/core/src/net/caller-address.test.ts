@@ -1,3 +1,5 @@
+import fc from 'fast-check';
+import ipaddr from 'ipaddr.js';
 import { expect, it } from 'vitest';
 import { callerAddressOf, hostPort, networkOf, plainAddress, TrustedProxies } from './caller-address.ts';
 
@@ -53,4 +55,31 @@ it.each([
   ['nonsense:', 'nonsense:'],
 ])('a limit per address counts %s as %s', (address, network) => {
   expect(networkOf(address)).toBe(network);
+});
+
+it('however an IPv6 address is written, it counts as its /64', () => {
+  const group = fc.oneof(fc.constant(0), fc.constant(0xffff), fc.integer({ min: 0, max: 0xffff }));
+  fc.assert(
+    fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (parts) => {
+      const address = new ipaddr.IPv6([...parts]);
+      const [high = 0, low = 0] = parts.slice(6);
+      const dotted = [high >> 8, high & 255, low >> 8, low & 255].join('.');
+      const network = `${parts
+        .slice(0, 4)
+        .map((part) => part.toString(16))
+        .join(':')}::/64`;
+      const whole = address.toNormalizedString();
+      const short = address.toRFC5952String();
+      const forms = [
+        whole,
+        short,
+        short.toUpperCase(),
+        parts.map((part) => part.toString(16).padStart(4, '0')).join(':'),
+        `${short}%eth0`,
+      ];
+      for (const form of [...forms, `${whole.split(':').slice(0, 6).join(':')}:${dotted}`]) {
+        expect(networkOf(form)).toBe(network);
+      }
+    }),
+  );
 });

@@ -1,5 +1,6 @@
 // Whose address a request is counted against: the peer's, or the one that a trusted proxy says it speaks for.
 import ipaddr from 'ipaddr.js';
+import { groups, NOT_AN_ADDRESS, readAddress } from './address-groups.ts';
 
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
@@ -14,6 +15,14 @@ export const plainAddress = (address: string): string =>
  */
 export const networkOf = (address: string): string => {
   if (!address.includes(':')) return address;
+  if (readAddress(address) === NOT_AN_ADDRESS) return networkOfOdd(address);
+  return `${hexOf(0)}:${hexOf(1)}:${hexOf(2)}:${hexOf(3)}::/64`;
+};
+
+const hexOf = (group: number): string => (groups[group] as number).toString(16);
+
+/** Written as hardly anybody writes one. */
+const networkOfOdd = (address: string): string => {
   const [plain = ''] = address.split('%');
   if (!ipaddr.IPv6.isValid(plain)) return address;
   return `${ipaddr.IPv6.parse(plain)
