@@ -11,6 +11,17 @@ it('an entry is there until its time, and not a moment longer', () => {
   expect(cache.size).toBe(0);
 });
 
+it('an entry that is renewed stays longer, and one whose time is over is not brought back', () => {
+  const cache = new BoundedCache<string>(ROOMY);
+  cache.set('a', 'x', 1000);
+  cache.set('b', 'y', 1000);
+  expect(cache.renew('a', 999, 2000)).toBe('x');
+  expect(cache.renew('b', 1000, 2000)).toBeUndefined();
+  expect(cache.renew('nobody', 0, 2000)).toBeUndefined();
+  expect([cache.get('a', 1999), cache.get('b', 0)]).toEqual(['x', undefined]);
+  expect(cache.get('a', 2000)).toBeUndefined();
+});
+
 it('of too many entries the least used go', () => {
   const cache = new BoundedCache<number>({ ...ROOMY, entriesMax: 2 });
   cache.set('o', 'a', 1, 1000);

@@ -64,6 +64,14 @@ export class BoundedCache<V> {
     return entry.value;
   }
 
+  /** As `get`, and what is found stays until then. */
+  renew(key: string, now: number, until: number): V | undefined {
+    const value = this.get(key, now);
+    const newest = this.#newest;
+    if (value !== undefined && newest !== null) newest.until = until;
+    return value;
+  }
+
   /** `valueChars`: about what the value holds, beside its key. */
   set(owner: string, key: string, value: V, until: number, valueChars = 0): void {
     this.delete(key);
@@ -77,12 +85,6 @@ export class BoundedCache<V> {
     while (this.#entries.size > this.#bounds.entriesMax || this.#chars > this.#bounds.charsMax) {
       this.delete(this.#first());
     }
-  }
-
-  /** What is there is there for longer. */
-  extend(key: string, until: number): void {
-    const entry = this.#entries.get(key);
-    if (entry !== undefined) entry.until = until;
   }
 
   delete(key: string): void {

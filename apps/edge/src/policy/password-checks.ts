@@ -76,9 +76,8 @@ export class PasswordChecks {
   perform(need: PasswordNeed, about: PasswordAbout, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
     const now = this.#clock.monotonic();
     const key = this.#digest(`${about.policyId}\0${need.hash ?? ''}\0${need.user}\0${need.password}`);
-    if (this.#known.get(key, now) === true) {
-      // Whoever comes goes on being known: it is the same password under the same policy, and to be checked again amid a flood is to be shut out.
-      this.#known.extend(key, now + EDGE_LIMITS.PASSWORD_KNOWN_MS);
+    // Whoever comes goes on being known: it is the same password under the same policy, and to be checked again amid a flood is to be shut out.
+    if (this.#known.renew(key, now, now + EDGE_LIMITS.PASSWORD_KNOWN_MS) === true) {
       this.results.cached += 1;
       return RIGHT;
     }
