@@ -89,6 +89,7 @@ export const headerValue = (
 
 /** Nobody becomes somebody else by what a field cannot hold: control characters, and blanks at its ends, are percent-encoded. */
 export const userText = (user: string): string => {
+  if (isPlain(user)) return user;
   const bare = user.trim();
   const at = user.indexOf(bare);
   const inner = bare.replace(/[\u0000-\u001f\u007f]/g, encodeURIComponent);
@@ -96,6 +97,18 @@ export const userText = (user: string): string => {
     `${encodeURIComponent(user.slice(0, at))}${inner}${encodeURIComponent(user.slice(at + bare.length))}`,
   );
 };
+
+/** Most are: visible ASCII, and blanks within. */
+const isPlain = (text: string): boolean => {
+  const last = text.length - 1;
+  for (let at = 0; at <= last; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code > 0x7e || code < BLANK || (code === BLANK && (at === 0 || at === last))) return false;
+  }
+  return true;
+};
+
+const BLANK = 0x20;
 
 type HeaderTemplate = readonly [name: string, value: Template];
 
