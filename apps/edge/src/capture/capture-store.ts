@@ -76,10 +76,12 @@ export class CaptureStore implements TunnelWatcher {
     head: Pick<RequestHead, 'text' | 'framing'>,
     startedMs: number,
     bodyForm: ChunkedForm,
-    { rules = null, serviceName = null, replay = null }: CaptureDetails = NO_DETAILS,
+    details: CaptureDetails = NO_DETAILS,
   ): CaptureRecorder | null {
     const { enabled, bodies, clock } = this.#options;
     if (!enabled || tunnel.http?.capture !== true) return null;
+    // Looked at here and not before: what they say may have to be made.
+    const { rules = null, serviceName = null, replay = null } = details;
     const captures = this.#byTunnel.get(tunnel.tunnelId) ?? this.#add(tunnel);
     this.#sequence += 1;
     const info = {

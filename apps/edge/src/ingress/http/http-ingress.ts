@@ -176,9 +176,7 @@ export class HttpIngress implements VisitorOwner {
   ): RequestRecorder | null {
     const { captures } = this.#given;
     if (policy === null) return captures.begin(tunnel, head, startedMs, bodyForm);
-    if (policy.isOfLogin || tunnel.http?.capture !== true) return null;
-    const { visitorsHead, captured, serviceName } = policy;
-    return captures.begin(tunnel, visitorsHead, startedMs, bodyForm, { rules: captured, serviceName });
+    return policy.isOfLogin ? null : captures.begin(tunnel, policy.visitorsHead, startedMs, bodyForm, policy);
   }
 
   captureAnswered(

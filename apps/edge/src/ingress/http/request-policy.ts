@@ -187,7 +187,7 @@ export class RequestPolicy implements DecidedRequest {
   }
 
   /** null: nothing of it is kept. */
-  get captured(): CapturedRules | null {
+  get rules(): CapturedRules | null {
     return this.#pass === null ? null : this.#capturedOf(this.#pass, this.#changes);
   }
 

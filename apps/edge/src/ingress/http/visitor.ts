@@ -52,7 +52,8 @@ export interface PassedBy {
   readonly isOfLogin: boolean;
   /** As it came; what they changed of it is among the captured. */
   readonly visitorsHead: RequestHead;
-  readonly captured: CapturedRules | null;
+  /** Made when it is asked for. */
+  readonly rules: CapturedRules | null;
   readonly serviceName: string | null;
 }
 
