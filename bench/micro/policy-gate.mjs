@@ -5,14 +5,22 @@ import { NODE_DIGESTS } from '../../apps/edge/src/policy/node-digests.ts';
 import { hashPassword } from '../../apps/edge/src/policy/password-hash.ts';
 import { PolicyDriver } from '../../apps/edge/src/policy/policy-driver.ts';
 import { PolicyGate } from '../../apps/edge/src/policy/policy-gate.ts';
+import { SealedTexts } from '../../apps/edge/src/policy/sealed-texts.ts';
 import { VisitAbout } from '../../apps/edge/src/policy/visit-about.ts';
 import { TEN_RULES } from './policy-rules.mjs';
 
 const PASSWORD = 'a password of the bench';
+const TOKEN = 'a-token-of-the-bench-for-one-run-alone';
+const HOST = 'web.localhost';
+const LOGIN_SECRETS = [new Secret('k'.repeat(43))];
+const LOGIN = {
+  ...{ issuer: 'https://login.example', client_id: 'bench', client_secret: 'a-secret-of-the-bench' },
+  ...{ scopes: ['openid', 'email'], session_secs: 28800, trusted_origins: [] },
+};
 
 const driver = new PolicyDriver({
   clock: { ...systemClock, setInterval: () => ({ cancel() {} }) },
-  loginSecrets: [new Secret('k'.repeat(43))],
+  loginSecrets: LOGIN_SECRETS,
   providers: new Map(),
   operatorPolicy: null,
   allowPrivate: false,
@@ -20,8 +28,8 @@ const driver = new PolicyDriver({
 });
 const gate = new PolicyGate({ operator: null, driver, now: () => Date.now() });
 
-const routeWith = (rules) => {
-  const policy = { login: null, rules };
+const routeWith = (rules, login = null) => {
+  const policy = { login, rules };
   const compiled = compilePolicy(policy, NODE_DIGESTS);
   const hash = policyHash(policy, [], NODE_DIGESTS.sha256Hex);
   const current = { compiled, revision: 0, hash, services: [], counts: { matched: [], answered: [] } };
@@ -31,7 +39,7 @@ const routeWith = (rules) => {
 /** As the ingress asks, for one request after the other. */
 const deciding = (route, ...lines) => {
   const { method, path, headers, host, authority } = parseRequestHead(
-    `GET /0/128 HTTP/1.1\r\nHost: web.localhost\r\n${lines.map((line) => `${line}\r\n`).join('')}\r\n`,
+    `GET /0/128 HTTP/1.1\r\nHost: ${HOST}\r\n${lines.map((line) => `${line}\r\n`).join('')}\r\n`,
   );
   const request = {
     ...{ method, path, headers, host, authority, scheme: 'http', address: '127.0.0.1' },
@@ -57,6 +65,23 @@ const known = deciding(
   `Authorization: Basic ${Buffer.from(`ann:${PASSWORD}`).toString('base64')}`,
 );
 await known();
+const token = deciding(
+  routeWith([
+    { auth: { token_header: 'x-tunnel-token', tokens: [{ name: 'ci', sha256: NODE_DIGESTS.sha256Hex(TOKEN) }] } },
+  ]),
+  `X-Tunnel-Token: ${TOKEN}`,
+);
+const sealed = new SealedTexts(LOGIN_SECRETS).seal(
+  { purpose: 'login', parts: [HOST, 'operator', LOGIN.issuer, LOGIN.client_id] },
+  JSON.stringify({
+    ...{ sub: '1', email: 'ann@example.com', emailVerified: true, claims: {} },
+    expiresAt: Math.floor(Date.now() / 1000) + LOGIN.session_secs,
+  }),
+);
+const login = deciding(
+  routeWith([{ auth: { token_header: 'x-tunnel-token', login: { domains: ['example.com'] } } }], LOGIN),
+  `Cookie: tunnel_login=${sealed}`,
+);
 
 const passing = (decide) => (times) => {
   for (let done = 0; done < times; done++) if (decide().kind !== 'pass') throw new Error('it was not let in');
@@ -65,4 +90,6 @@ const passing = (decide) => (times) => {
 export const policyGate = [
   { name: 'policy: the gate, ten rules', run: passing(ten) },
   { name: 'policy: the gate, a password that is known', run: passing(known) },
+  { name: 'policy: the gate, a token', run: passing(token) },
+  { name: 'policy: the gate, a login cookie', run: passing(login) },
 ];

@@ -49,7 +49,9 @@ const networks = new NetworkSet(
 );
 
 const addresses = Array.from({ length: 10_000 }, (_, index) => `198.51.${index >> 8}.${index & 255}`);
+const v6Addresses = Array.from({ length: 10_000 }, (_, index) => `2001:db8:${index.toString(16)}:2::17`);
 const known = new RequestLimiter(new LimiterBudget(), 'account 1');
+const knownV6 = new RequestLimiter(new LimiterBudget(), 'account 1');
 /** Full from the start, of keys that are never idle: each new one looks for room, and shares the bucket. */
 const full = new RequestLimiter(new LimiterBudget(), 'account 1');
 for (const address of addresses) full.take(address, { requests: 1, perSecs: 1e9, burst: 2 }, NOW);
@@ -68,12 +70,22 @@ export const policyMatch = [
     name: 'policy: an IPv4 address in 1,000 networks',
     run: repeating((done) => networks.has(addresses[done % 10_000])),
   },
-  { name: 'policy: an IPv6 address in 1,000 networks', run: repeating(() => networks.has('2001:db8:1f3:2::17')) },
+  {
+    name: 'policy: an IPv6 address in 1,000 networks',
+    run: repeating((done) => networks.has(v6Addresses[done % 10_000])),
+  },
   {
     name: 'policy: the limiter, one of 10,000 known keys',
     run: repeating((done) => {
       const visit = { address: addresses[done % 10_000], headers: request.headers };
       return known.take(limiterKeyOf('address', visit, null, digests), RATES, NOW + done);
+    }),
+  },
+  {
+    name: 'policy: the limiter, one of 10,000 known IPv6 addresses',
+    run: repeating((done) => {
+      const visit = { address: v6Addresses[done % 10_000], headers: request.headers };
+      return knownV6.take(limiterKeyOf('address', visit, null, digests), RATES, NOW + done);
     }),
   },
   {

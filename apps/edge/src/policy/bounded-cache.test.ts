@@ -13,8 +13,8 @@ it('an entry is there until its time, and not a moment longer', () => {
 
 it('an entry that is renewed stays longer, and one whose time is over is not brought back', () => {
   const cache = new BoundedCache<string>(ROOMY);
-  cache.set('a', 'x', 1000);
-  cache.set('b', 'y', 1000);
+  cache.set('account 1', 'a', 'x', 1000);
+  cache.set('account 1', 'b', 'y', 1000);
   expect(cache.renew('a', 999, 2000)).toBe('x');
   expect(cache.renew('b', 1000, 2000)).toBeUndefined();
   expect(cache.renew('nobody', 0, 2000)).toBeUndefined();
