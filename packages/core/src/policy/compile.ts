@@ -7,7 +7,7 @@ import { NetworkSet } from './network-set.ts';
 import { type RedirectTemplate, redirectTemplateOf, type Template, templateOf } from './placeholders.ts';
 import { type Actions, actionOf, type HeaderChanges, type LoginProvider, type Policy, type Rule } from './policy.ts';
 import { respondAnswer } from './policy-answers.ts';
-import type { HeaderPair, PolicyAnswer, PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
+import type { PolicyAnswer, PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
 import { type FieldChanges, IDENTITY_FIELDS } from './request-changes.ts';
 import { type CompiledMatch, compileMatch, restricts } from './rule-match.ts';
 
@@ -65,6 +65,9 @@ export interface HeaderTemplates {
   readonly remove: readonly string[];
 }
 
+const NONE: readonly never[] = [];
+const NO_FIELDS = new FieldNames(NONE);
+
 /** Of a policy that its schema and checks let pass. */
 export const compilePolicy = (
   policy: Policy,
@@ -85,9 +88,9 @@ export const compilePolicy = (
     hasAuth,
     rules,
     tokenHeaders,
-    guarded: new FieldNames(
-      hasAuth ? [...IDENTITY_FIELDS, ...tokenHeaders.map((name) => name.replaceAll('_', '-'))] : [],
-    ),
+    guarded: hasAuth
+      ? new FieldNames([...IDENTITY_FIELDS, ...tokenHeaders.map((name) => name.replaceAll('_', '-'))])
+      : NO_FIELDS,
     users: users.length === 0 ? null : new Set(users),
   };
 };
@@ -118,12 +121,11 @@ const compileAction = (rule: Rule, digests: PolicyDigests): CompiledAction => {
   if ('route' in rule) return { kind: 'route', service: rule.route };
   if ('request_headers' in rule) {
     const changes = headerTemplates(rule.request_headers);
-    return { kind: 'request_headers', changes, constant: constantOf(changes) };
+    return { kind: 'request_headers', changes, constant: isConstant(changes) ? changes : null };
   }
   if ('response_headers' in rule) {
     const changes = headerTemplates(rule.response_headers);
-    const constant = constantOf(changes);
-    return { kind: 'response_headers', changes, note: constant === null ? null : { kind: 'headers', ...constant } };
+    return { kind: 'response_headers', changes, note: isConstant(changes) ? { kind: 'headers', ...changes } : null };
   }
   if ('cors' in rule) return { kind: 'cors', rule: rule.cors };
   return { kind: 'error_page', note: { kind: 'error-page', body: rule.error_page.body } };
@@ -136,24 +138,19 @@ const compileAuth = (auth: Actions['auth'], digests: PolicyDigests): CompiledAut
   people: auth.login === undefined ? null : new LoginList(auth.login),
 });
 
-const headerTemplates = ({ set = {}, add = {}, remove = [] }: HeaderChanges): HeaderTemplates => ({
-  set: Object.entries(set).map(([name, value]) => [name, templateOf(byteText(value))] as const),
-  add: Object.entries(add).map(([name, value]) => [name, templateOf(byteText(value))] as const),
-  remove: remove.map((name) => name.toLowerCase()),
+const headerTemplates = ({ set, add, remove }: HeaderChanges): HeaderTemplates => ({
+  set: templatesOf(set),
+  add: templatesOf(add),
+  remove: remove === undefined ? NONE : remove.map((name) => name.toLowerCase()),
 });
 
-/** The same for every request; null: it has placeholders. */
-const constantOf = ({ set, add, remove }: HeaderTemplates): FieldChanges | null => {
-  const wholeSet = textsOf(set);
-  const wholeAdd = textsOf(add);
-  return wholeSet === null || wholeAdd === null ? null : { remove, set: wholeSet, add: wholeAdd };
-};
+const templatesOf = (fields: Readonly<Record<string, string>> | undefined): HeaderTemplates['set'] =>
+  fields === undefined
+    ? NONE
+    : Object.entries(fields).map(([name, value]) => [name, templateOf(byteText(value))] as const);
 
-const textsOf = (pairs: HeaderTemplates['set']): HeaderPair[] | null => {
-  const texts: HeaderPair[] = [];
-  for (const [name, value] of pairs) {
-    if (typeof value !== 'string') return null;
-    texts.push([name, value]);
-  }
-  return texts;
-};
+/** The same for every request: what there is, is filled in already. */
+const isConstant = (changes: HeaderTemplates): changes is FieldChanges =>
+  changes.set.every(isText) && changes.add.every(isText);
+
+const isText = ([, value]: HeaderTemplates['set'][number]): boolean => typeof value === 'string';

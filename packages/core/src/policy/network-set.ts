@@ -2,23 +2,24 @@
 import { type AddressFamily, groups, NOT_AN_ADDRESS, readAddress, V4, V6 } from '../net/address-groups.ts';
 
 export class NetworkSet {
-  /** Pairs of first and last, ascending, none touching the next. */
-  readonly #v4: Uint32Array;
-  /** The same, four words a number. */
-  readonly #v6: Uint32Array;
+  /** Pairs of first and last, ascending, none touching the next; first those of v4, then those of v6, four words a number. */
+  readonly #words: Uint32Array;
+  readonly #v4Words: number;
 
   /** Of entries that `problemOfNetwork` finds good; others hold nobody. */
   constructor(networks: readonly string[]) {
     const ranges = networks.flatMap((text) => rangeOf(text) ?? []);
-    this.#v4 = wordsOf(ranges.filter(({ family }) => family === V4));
-    this.#v6 = wordsOf(ranges.filter(({ family }) => family === V6));
+    const v4 = wordsOf(ranges, V4);
+    // One array for both: the arrays of a short list hold more than its numbers.
+    this.#words = Uint32Array.from([...v4, ...wordsOf(ranges, V6)]);
+    this.#v4Words = v4.length;
   }
 
   /** What is no address is in no network. */
   has(address: string): boolean {
     const family = readAddress(address);
-    if (family === V4) return hasV4(this.#v4, wordAt(6));
-    return family === V6 && hasV6(this.#v6);
+    if (family === V4) return hasV4(this.#words, this.#v4Words, wordAt(6));
+    return family === V6 && hasV6(this.#words, this.#v4Words);
   }
 }
 
@@ -72,19 +73,16 @@ const rangeOf = (text: string): Range | null => {
   return { family, first: value & ~hosts, last: value | hosts };
 };
 
-/** Shared: most sets have one family alone. */
-const NO_WORDS = new Uint32Array(0);
-
-const wordsOf = (ranges: readonly Range[]): Uint32Array => {
-  if (ranges.length === 0) return NO_WORDS;
+const wordsOf = (ranges: readonly Range[], family: Range['family']): number[] => {
   const merged: { first: bigint; last: bigint }[] = [];
-  for (const { first, last } of ranges.toSorted((a, b) => (a.first < b.first ? -1 : Number(a.first > b.first)))) {
+  const sorted = ranges.filter((range) => range.family === family);
+  for (const { first, last } of sorted.sort((a, b) => (a.first < b.first ? -1 : Number(a.first > b.first)))) {
     const before = merged.at(-1);
     if (before === undefined || first > before.last + 1n) merged.push({ first, last });
     else if (last > before.last) before.last = last;
   }
-  const width = ranges[0]?.family === V6 ? 4 : 1;
-  return Uint32Array.from(merged.flatMap(({ first, last }) => [...inWords(first, width), ...inWords(last, width)]));
+  const width = family === V6 ? 4 : 1;
+  return merged.flatMap(({ first, last }) => [...inWords(first, width), ...inWords(last, width)]);
 };
 
 const inWords = (value: bigint, width: number): number[] =>
@@ -94,9 +92,9 @@ const inWords = (value: bigint, width: number): number[] =>
 const wordAt = (group: number): number => (groups[group] as number) * 0x10000 + (groups[group + 1] as number);
 
 /** The last range that begins at or before it is the only one that may hold it. */
-const hasV4 = (ranges: Uint32Array, address: number): boolean => {
+const hasV4 = (ranges: Uint32Array, words: number, address: number): boolean => {
   let low = 0;
-  let high = ranges.length / 2;
+  let high = words / 2;
   while (low < high) {
     const middle = (low + high) >>> 1;
     if ((ranges[middle * 2] as number) <= address) low = middle + 1;
@@ -105,15 +103,16 @@ const hasV4 = (ranges: Uint32Array, address: number): boolean => {
   return low > 0 && address <= (ranges[low * 2 - 1] as number);
 };
 
-const hasV6 = (ranges: Uint32Array): boolean => {
+/** From `from` on. */
+const hasV6 = (ranges: Uint32Array, from: number): boolean => {
   let low = 0;
-  let high = ranges.length / 8;
+  let high = (ranges.length - from) / 8;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (compareRead(ranges, middle * 8) >= 0) low = middle + 1;
+    if (compareRead(ranges, from + middle * 8) >= 0) low = middle + 1;
     else high = middle;
   }
-  return low > 0 && compareRead(ranges, low * 8 - 4) <= 0;
+  return low > 0 && compareRead(ranges, from + low * 8 - 4) <= 0;
 };
 
 /** The address that was read against the number at `at`: below, at or above zero. */

@@ -24,7 +24,8 @@ export const templateOf = (text: string): Template => {
   }
   if (pieces.length === 0) return text;
   if (from < text.length) pieces.push(text.slice(from));
-  return pieces;
+  // In an array of just that length: it is kept as long as its policy.
+  return pieces.slice();
 };
 
 const valueOf = (name: Placeholder, request: PolicyRequest, user: string): string => {
