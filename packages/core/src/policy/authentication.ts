@@ -1,8 +1,8 @@
 // Who a visitor is: credentials read from the fields of a request, and whether a person or a token is one that the rule names.
-import { eachListItem, latin1Text } from '../http1/characters.ts';
+import { eachListItem } from '../http1/characters.ts';
 import { fieldValueOf, type HeaderField, onlyValueOf } from '../http1/fields.ts';
 import { normalizeAddress } from '../sign-in.ts';
-import { base64Bytes, textOfBytes } from './bytes.ts';
+import { base64Text, textOfBytes } from './bytes.ts';
 import type { Auth, Claims, LoginAuth, LoginProvider } from './policy.ts';
 import type { LoggedIn, PolicyDigests, PolicyRequest } from './policy-step.ts';
 
@@ -52,17 +52,10 @@ export const basicCredentials = (
 };
 
 const readBasic = (given: string): { readonly user: string; readonly password: string } | null => {
-  const text = basicText(given);
+  const text = base64Text(given);
   const colon = text?.indexOf(':') ?? -1;
   if (text === null || colon === -1) return null;
   return { user: textOfBytes(text.slice(0, colon)), password: textOfBytes(text.slice(colon + 1)) };
-};
-
-/** One character a byte; null: no base64. */
-const basicText = (given: string): string | null => {
-  const bytes = base64Bytes(given);
-  if (bytes === null) return null;
-  return latin1Text(bytes, 0, bytes.length);
 };
 
 /**
@@ -74,7 +67,7 @@ export const hasPasswordOf = (field: HeaderField, users: ReadonlySet<string>): b
   const [, given] = /^basic[\t ]+(.*)$/i.exec(field.value) ?? [];
   if (given === undefined) return false;
   const user = readBasic(given)?.user;
-  return user === undefined ? basicText(given) === null : users.has(user);
+  return user === undefined ? base64Text(given) === null : users.has(user);
 };
 
 const AUTHORIZATION = 'authorization';

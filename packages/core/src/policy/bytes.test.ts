@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { base64Bytes, byteText, hexBytes, textOfBytes, utf8Bytes } from './bytes.ts';
+import { base64Bytes, base64Text, byteText, hexBytes, textOfBytes, utf8Bytes } from './bytes.ts';
 
 it('texts are the bytes that Node makes of them, and back', () => {
   fc.assert(
@@ -26,11 +26,30 @@ it('base64 and hex are read as Node reads them, and what is neither is nothing',
       const given = Buffer.from(bytes);
       expect(base64Bytes(given.toString('base64'))).toEqual(bytes);
       expect(base64Bytes(given.toString('base64').replace(/=+$/, ''))).toEqual(bytes);
+      expect(base64Text(given.toString('base64'))).toBe(given.toString('latin1'));
       expect(hexBytes(given.toString('hex'))).toEqual(bytes);
       expect(hexBytes(given.toString('hex').toUpperCase())).toEqual(bytes);
     }),
   );
-  for (const text of ['a', 'ab-_', 'a b=', '=a', 'abc====', 'ab===', 'ab=c', 'abcd\n', 'ab\u0141d', 'a\u20accd'])
+  for (const text of [
+    'a',
+    'ab-_',
+    'a b=',
+    '\u0000abc',
+    'abc\u0000',
+    '-bcd',
+    'ab!',
+    'a!',
+    'abcd!a',
+    'abcd!aa',
+    '=a',
+    'abc====',
+    'ab===',
+    'ab=c',
+    'abcd\n',
+    'ab\u0141d',
+    'a\u20accd',
+  ])
     expect(base64Bytes(text)).toBeNull();
   expect(['', '=', '==', 'YQ=', 'YQ=='].map((text) => base64Bytes(text)?.length)).toEqual([0, 0, 0, 1, 1]);
   for (const text of ['a', '0g', '0x', ' 00']) expect(hexBytes(text)).toBeNull();

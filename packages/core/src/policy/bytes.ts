@@ -41,29 +41,48 @@ export const textOfBytes = (bytes: string): string => {
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 const EQUALS = 0x3d;
-const NO_DIGIT = 64;
-const DIGITS = new Uint8Array(256).fill(NO_DIGIT);
+/** Has a bit that no digit has, and that stays to be seen beside another digit. */
+const NO_DIGIT = 0x1000;
+const NO_DIGITS = NO_DIGIT | (NO_DIGIT << 6);
+const DIGITS = new Uint16Array(128).fill(NO_DIGIT);
 for (let value = 0; value < ALPHABET.length; value += 1) DIGITS[ALPHABET.charCodeAt(value)] = value;
 
-/** null: it is none. Padding may be left out. By a table: with each password that a visitor sends, it is read anew. */
-export const base64Bytes = (text: string): Uint8Array | null => {
+const digitAt = (text: string, at: number): number => {
+  const code = text.charCodeAt(at);
+  return code < 128 ? (DIGITS[code] as number) : NO_DIGIT;
+};
+
+/**
+ * What base64 stands for, one character per byte; null: it is none. Padding may be left out. Three characters at a time, and no array on
+ * the way: with each password that a visitor sends, it is read anew.
+ */
+export const base64Text = (text: string): string | null => {
   let length = text.length;
   while (length > 0 && text.length - length < 2 && text.charCodeAt(length - 1) === EQUALS) length -= 1;
-  if (length % 4 === 1) return null;
-  const bytes = new Uint8Array(Math.floor((length * 3) / 4));
-  let bits = 0;
-  let held = 0;
-  let to = 0;
-  for (let at = 0; at < length; at += 1) {
-    const digit = DIGITS[text.charCodeAt(at)] ?? NO_DIGIT;
-    if (digit === NO_DIGIT) return null;
-    held = ((held << 6) | digit) & 0xffff;
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes[to] = (held >> bits) & 0xff;
-    to += 1;
+  const left = length % 4;
+  if (left === 1) return null;
+  let decoded = '';
+  let at = 0;
+  for (; at + 3 < length; at += 4) {
+    const first = (digitAt(text, at) << 6) | digitAt(text, at + 1);
+    const second = (digitAt(text, at + 2) << 6) | digitAt(text, at + 3);
+    if (((first | second) & NO_DIGITS) !== 0) return null;
+    decoded += String.fromCharCode(first >> 4, ((first & 15) << 4) | (second >> 8), second & 255);
   }
+  if (left === 0) return decoded;
+  const first = (digitAt(text, at) << 6) | digitAt(text, at + 1);
+  const third = left === 3 ? digitAt(text, at + 2) : 0;
+  if (((first | third) & NO_DIGITS) !== 0) return null;
+  const last = String.fromCharCode(first >> 4);
+  return decoded + (left === 2 ? last : last + String.fromCharCode(((first & 15) << 4) | (third >> 2)));
+};
+
+/** null: it is none. Padding may be left out. */
+export const base64Bytes = (text: string): Uint8Array | null => {
+  const decoded = base64Text(text);
+  if (decoded === null) return null;
+  const bytes = new Uint8Array(decoded.length);
+  for (let at = 0; at < bytes.length; at += 1) bytes[at] = decoded.charCodeAt(at);
   return bytes;
 };
 
