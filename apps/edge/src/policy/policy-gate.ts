@@ -56,6 +56,7 @@ export class PolicyGate {
   readonly answers = new AnswerCounts();
   readonly #given: PolicyGateOptions;
   readonly #operatorAlone: PolicyInForce | null;
+  #last: PolicyInForce | null = null;
 
   constructor(options: PolicyGateOptions) {
     this.#given = options;
@@ -67,7 +68,11 @@ export class PolicyGate {
   inForceAt(route: Route): PolicyInForce | null {
     const ofRoute = policyOf(route);
     if (ofRoute === null) return this.#operatorAlone;
-    return { lists: { operator: this.#given.operator, tunnel: ofRoute.compiled }, ofRoute };
+    // One request after the other is mostly for the same.
+    if (this.#last?.ofRoute === ofRoute) return this.#last;
+    const inForce = { lists: { operator: this.#given.operator, tunnel: ofRoute.compiled }, ofRoute };
+    this.#last = inForce;
+    return inForce;
   }
 
   /** At once, unless something must be found out first. */

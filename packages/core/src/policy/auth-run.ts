@@ -148,9 +148,10 @@ export class AuthRun {
     if (basic === undefined || this.#isCrossOrigin) return null;
     const given = basicCredentials(this.#request.headers);
     if (given === null) return null;
-    this.#user = given.user;
-    const hash = Object.hasOwn(basic.users, given.user) ? (basic.users[given.user] ?? null) : null;
-    return { kind: 'need', need: { kind: 'check-password', auth: basic, ...given, hash } };
+    const { user, password } = given;
+    this.#user = user;
+    const hash = Object.hasOwn(basic.users, user) ? (basic.users[user] ?? null) : null;
+    return { kind: 'need', need: { kind: 'check-password', auth: basic, user, password, hash } };
   }
 
   #turnAway(): AuthStep {

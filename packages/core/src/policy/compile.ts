@@ -3,6 +3,7 @@ import { LoginList, TokenTable } from './authentication.ts';
 import { byteText } from './bytes.ts';
 import { isOfConnections } from './connection-rules.ts';
 import { FieldNames } from './field-names.ts';
+import { type LastMatched, newLastMatched } from './matched-rules.ts';
 import { NetworkSet } from './network-set.ts';
 import { type RedirectTemplate, redirectTemplateOf, type Template, templateOf } from './placeholders.ts';
 import { type Actions, actionOf, type HeaderChanges, type LoginProvider, type Policy, type Rule } from './policy.ts';
@@ -24,6 +25,7 @@ export interface CompiledPolicy {
   readonly guarded: FieldNames;
   /** Whose passwords are for the edge alone; null: nobody's. */
   readonly users: ReadonlySet<string> | null;
+  readonly lastMatched: LastMatched;
 }
 
 export interface CompiledRule {
@@ -92,6 +94,7 @@ export const compilePolicy = (
       ? new FieldNames([...IDENTITY_FIELDS, ...tokenHeaders.map((name) => name.replaceAll('_', '-'))])
       : NO_FIELDS,
     users: users.length === 0 ? null : new Set(users),
+    lastMatched: newLastMatched(),
   };
 };
 

@@ -20,7 +20,7 @@ class MadeField extends PartField {
   }
 }
 
-/** A few of those that were made last, found by the lengths of their texts: that costs nothing, and what is found is compared. */
+/** A few of those that were made last, found by the lengths of their texts and a character: that costs nothing, and what is found is compared. */
 export class MadeFields {
   readonly #roleOf: (name: string) => FieldRole;
   readonly #slots: (MadeField | null)[] = Array.from({ length: SLOTS }, () => null);
@@ -32,7 +32,7 @@ export class MadeFields {
   of(pair: HeaderPair): PartField {
     const name = pair[0];
     const value = pair[1];
-    const slot = (name.length * 5 + value.length) & (SLOTS - 1);
+    const slot = (name.length * 5 + value.length + value.charCodeAt(0)) & (SLOTS - 1);
     const known = this.#slots[slot] as MadeField | null;
     if (known !== null && known.given === value && known.name === name) return known;
     const made = new MadeField(name, value, this.#roleOf(name));

@@ -1,8 +1,13 @@
 // The order in which the notes of both lists are done to an answer. The operator's come last: what a tunnel notes never undoes them.
 import type { ResponseNote } from './policy-step.ts';
 
-export const GUARD_ALONE: readonly ResponseNote[] = [{ kind: 'guard-cookies' }];
-const PRIVATE: readonly ResponseNote[] = [{ kind: 'private' }];
+const GUARD: ResponseNote = { kind: 'guard-cookies' };
+const PRIVATE: ResponseNote = { kind: 'private' };
+
+// Made once: most requests have one of these.
+export const GUARD_ALONE: readonly ResponseNote[] = [GUARD];
+const PRIVATE_ALONE: readonly ResponseNote[] = [PRIVATE];
+const GUARD_AND_PRIVATE: readonly ResponseNote[] = [GUARD, PRIVATE];
 const NONE: readonly ResponseNote[] = [];
 
 /** `isPrivate`: somebody is in by the login, and whatever the rules remove, no cache keeps it for others. */
@@ -12,12 +17,12 @@ export const orderedNotes = (
   isGuarded: boolean,
   isPrivate: boolean,
 ): readonly ResponseNote[] => {
-  const first = isGuarded ? GUARD_ALONE : NONE;
-  if (!isPrivate && operators.length === 0) {
-    if (tunnels.length === 0) return first;
-    if (!isGuarded) return tunnels;
+  if (operators.length === 0 && tunnels.length === 0) {
+    if (isPrivate) return isGuarded ? GUARD_AND_PRIVATE : PRIVATE_ALONE;
+    return isGuarded ? GUARD_ALONE : NONE;
   }
-  return [...first, ...tunnels, ...operators, ...(isPrivate ? PRIVATE : NONE)];
+  if (!isGuarded && !isPrivate && operators.length === 0) return tunnels;
+  return [...(isGuarded ? GUARD_ALONE : NONE), ...tunnels, ...operators, ...(isPrivate ? PRIVATE_ALONE : NONE)];
 };
 
 /** What an answer of the login is made of. */

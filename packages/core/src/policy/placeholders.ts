@@ -125,17 +125,25 @@ export const headerPairs = (
   room: FillRoom,
 ): readonly HeaderPair[] | null => {
   if (templates.length === 0) return NONE;
-  const pairs: HeaderPair[] = [];
-  for (const template of templates) {
-    if (isPair(template)) {
-      pairs.push(template);
-      continue;
-    }
-    const value = headerValue(template[1], request, user, room);
-    if (value === null) return null;
-    pairs.push([template[0], value]);
+  // Of just that length, as captures keep them.
+  const pairs = new Array<HeaderPair>(templates.length);
+  for (let at = 0; at < pairs.length; at += 1) {
+    const template = templates[at] as HeaderTemplate;
+    const pair = isPair(template) ? template : filledPair(template, request, user, room);
+    if (pair === null) return null;
+    pairs[at] = pair;
   }
   return pairs;
+};
+
+const filledPair = (
+  [name, template]: HeaderTemplate,
+  request: PolicyRequest,
+  user: string,
+  room: FillRoom,
+): HeaderPair | null => {
+  const value = headerValue(template, request, user, room);
+  return value === null ? null : [name, value];
 };
 
 /** A text from outside as a field may have it: UTF-8, without control characters. */

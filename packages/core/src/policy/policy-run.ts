@@ -8,6 +8,7 @@ import { corsNote, isPreflight, preflightResponse } from './cors.ts';
 import { limiterKeyOf } from './limiter-key.ts';
 import { cookieForService } from './login-cookies.ts';
 import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
+import { MatchedRules } from './matched-rules.ts';
 import { isAnswerTo } from './need-events.ts';
 import { besideLogin, GUARD_ALONE, orderedNotes } from './note-order.ts';
 import { RequestReadings } from './path-readings.ts';
@@ -52,7 +53,7 @@ type LimitAction = Extract<CompiledAction, { kind: 'rate_limit' }>;
 /** What became of a rule: an answer or a need, or on to the next one, or to the end of its list. */
 type Outcome = PolicyStep | 'next' | 'list-over';
 
-export class Run implements PolicyState, SessionHolder, FillRoom, HashRoom {
+export class Run extends MatchedRules implements PolicyState, SessionHolder, FillRoom, HashRoom {
   waiting: PolicyNeed['kind'] = 'take-token';
   session: LoggedIn | null | undefined = undefined;
   fillLeft: number = CORE_LIMITS.POLICY_FILLED_MAX_CHARS;
@@ -76,10 +77,10 @@ export class Run implements PolicyState, SessionHolder, FillRoom, HashRoom {
   #notes: ResponseNote[] | null = null;
   #operatorNotes: readonly ResponseNote[] = NONE;
   #isPrivate = false;
-  #matched: RuleRef[] | null = null;
   #heldBody: Uint8Array | null = null;
 
   constructor(lists: PolicyLists, request: PolicyRequest, onRule: OnRule | undefined, isConnection = false) {
+    super((lists.tunnel ?? lists.operator)?.lastMatched ?? null);
     this.#lists = lists;
     this.#request = request;
     this.#onRule = onRule;
@@ -151,8 +152,7 @@ export class Run implements PolicyState, SessionHolder, FillRoom, HashRoom {
       this.#onRule?.(rule.ref, false, rule.match.whyNot(this.#request, this.#readings));
       return 'next';
     }
-    this.#matched ??= [];
-    this.#matched.push(rule.ref);
+    this.addMatched(rule.ref);
     return this.#act(rule, nowMs);
   }
 
@@ -242,7 +242,7 @@ export class Run implements PolicyState, SessionHolder, FillRoom, HashRoom {
     // What was used is not the service's business; a JWT is, as services read it.
     if (step.identity.method === 'basic') this.#change().removeVisitors('authorization');
     if (step.identity.method === 'login') this.#isPrivate = true;
-    return this.#goOn(rule, `${step.identity.user} by ${step.identity.method}`);
+    return this.#onRule === undefined ? 'next' : this.#goOn(rule, `${step.identity.user} by ${step.identity.method}`);
   }
 
   #beginWebhook(rule: CompiledRule, { rule: webhook, digests }: WebhookAction, nowMs: number): Outcome {
@@ -354,7 +354,7 @@ export class Run implements PolicyState, SessionHolder, FillRoom, HashRoom {
       answer,
       rule: rule?.ref ?? null,
       notes: setsEdgeCookie(answer) ? besideLogin(notes) : notes,
-      matched: this.#matched ?? NONE,
+      matched: this.matched,
       identity: this.#identity,
     };
   }
@@ -370,12 +370,12 @@ export class Run implements PolicyState, SessionHolder, FillRoom, HashRoom {
     const hasLogin = tunnel !== null && tunnel.login !== null;
     const mayBeKnown = hasLogin || tunnel?.hasAuth === true || operator?.hasAuth === true;
     const changes = this.#changes(mayBeKnown);
-    if (changes === null && this.#matched === null) return hasLogin ? UNCHANGED_GUARDED : UNCHANGED;
+    if (changes === null && !this.hasMatched) return hasLogin ? UNCHANGED_GUARDED : UNCHANGED;
     return {
       kind: 'pass',
       changes,
       notes: this.#allNotes(hasLogin),
-      matched: this.#matched ?? NONE,
+      matched: this.matchedOfPass,
       identity: this.#identity,
       heldBody: this.#heldBody,
     };

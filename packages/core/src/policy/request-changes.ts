@@ -18,6 +18,8 @@ export interface FieldChanges {
 }
 
 const NO_FIELDS: FieldChanges = { remove: [], set: [], add: [] };
+/** What most who bring a password have changed. */
+const NO_AUTHORIZATION: FieldChanges = { ...NO_FIELDS, remove: ['authorization'] };
 
 /** Nothing that a rule brought is copied before a second one has a word about fields. */
 export class ChangeDraft {
@@ -44,6 +46,10 @@ export class ChangeDraft {
 
   /** The visitor's alone, in lower case: a credential that was used. What a rule has set is for the service. */
   removeVisitors(name: string): void {
+    if (this.#fields === NO_FIELDS && name === 'authorization') {
+      this.#fields = NO_AUTHORIZATION;
+      return;
+    }
     const { remove, set, add } = this.#fields;
     if (!remove.includes(name)) this.#fields = { remove: [...remove, name], set, add };
   }
@@ -55,11 +61,15 @@ export class ChangeDraft {
   changes(cookie: string | null, spellings: readonly string[], identity: Identity | null): RequestChanges {
     const { path, service, maxBody } = this;
     const { remove, add } = this.#fields;
-    const set =
-      identity === null ? this.#fields.set : [...this.#fields.set, userPair(identity), METHOD_PAIRS[identity.method]];
+    const set = identity === null ? this.#fields.set : withIdentity(this.#fields.set, identity);
     return { path, service, remove, removeSpellings: spellings, cookie, set, add, maxBody };
   }
 }
+
+const withIdentity = (set: readonly HeaderPair[], identity: Identity): readonly HeaderPair[] => {
+  const method = METHOD_PAIRS[identity.method];
+  return set.length === 0 ? [userPair(identity), method] : [...set, userPair(identity), method];
+};
 
 const userPair = ({ user }: Identity): HeaderPair => ['X-Tunnel-User', userText(user)];
 
@@ -88,7 +98,7 @@ export const guardedIn = (
   const looksForPasswords = identity?.method !== 'basic';
   for (const field of headers) {
     const name = guardedName(field, operators, looksForPasswords) ?? guardedName(field, tunnels, looksForPasswords);
-    if (name !== null && !found.includes(name)) found = [...found, name];
+    if (name !== null && !found.includes(name)) found = found === NONE ? [name] : [...found, name];
   }
   return found;
 };

@@ -1,5 +1,6 @@
 // What the rules say of one request, from the question to the end of its answer: where it goes, as what, with whose body, and what is done to the
 // response. A request of a tunnel without rules has none of these.
+import type { CapturedPolicy } from '@tunnel/contract';
 import {
   type Answer,
   changedHead,
@@ -211,11 +212,11 @@ export class RequestPolicy implements DecidedRequest {
   }
 
   #capturedOf(outcome: PolicyOutcome, changes: RequestChanges | null): CapturedRules {
-    const policy = {
-      answered_by: outcome.kind === 'answer' && outcome.rule !== null ? shownRule(outcome.rule) : null,
-      matched: shownIndexes(outcome.matched),
-      user: outcome.identity?.user ?? null,
-    };
+    const user = outcome.identity?.user ?? null;
+    const policy =
+      outcome.kind === 'answer' && outcome.rule !== null
+        ? { answered_by: shownRule(outcome.rule), matched: indexesOf(outcome.matched), user }
+        : shownPass(outcome.matched, user);
     return { policy, askedPath: this.request.path, secretFields: tokenHeadersOf(this.#asked.inForce), changes };
   }
 
@@ -255,8 +256,21 @@ const maxBodyOf = ({ list, index }: RuleRef, { lists }: PolicyInForce): number |
 const shownRule = ({ list, index, name, action }: RuleRef): { index: number; name: string | null; action: string } =>
   list === 'operator' ? { index: 0, name: null, action } : { index, name, action };
 
-/** Those of the tunnel, in an array of just that length: as many are kept as there are captures. */
-const shownIndexes = (matched: readonly RuleRef[]): number[] => {
+/** Of one request after the other it is the same, and captures keep them all. */
+const shownPass = (matched: readonly RuleRef[], user: string | null): CapturedPolicy => {
+  if (matched !== lastShown.matched || user !== lastShown.policy.user) {
+    lastShown = { matched, policy: { answered_by: null, matched: indexesOf(matched), user } };
+  }
+  return lastShown.policy;
+};
+
+let lastShown: { readonly matched: readonly RuleRef[]; readonly policy: CapturedPolicy } = {
+  matched: [],
+  policy: { answered_by: null, matched: [], user: null },
+};
+
+/** Those of the tunnel. */
+const indexesOf = (matched: readonly RuleRef[]): number[] => {
   let count = 0;
   for (const { list } of matched) if (list === 'tunnel') count += 1;
   const indexes = new Array<number>(count);
@@ -296,27 +310,49 @@ const withoutExpect = (changes: RequestChanges | null): RequestChanges => {
 
 /** A visitor's request as rules see it: nothing is copied. */
 class VisitorsRequest implements PolicyRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: RequestHead['headers'];
-  readonly host: string;
-  readonly authority: string;
-  readonly scheme: 'http' | 'https';
-  readonly address: string;
-  readonly isUpgrade: boolean;
-  readonly bodyLength: number | null;
+  readonly #head: RequestHead;
+  readonly #visitor: VisitorInfo;
   #requestId: string | null = null;
 
   constructor(head: RequestHead, visitor: VisitorInfo) {
-    this.method = head.method;
-    this.path = head.path;
-    this.headers = head.headers;
-    this.host = head.host;
-    this.authority = head.authority;
-    this.scheme = visitor.scheme;
-    this.address = visitor.address;
-    this.isUpgrade = head.upgrade !== null;
-    this.bodyLength = bodyLengthOf(head);
+    this.#head = head;
+    this.#visitor = visitor;
+  }
+
+  get method(): string {
+    return this.#head.method;
+  }
+
+  get path(): string {
+    return this.#head.path;
+  }
+
+  get headers(): RequestHead['headers'] {
+    return this.#head.headers;
+  }
+
+  get host(): string {
+    return this.#head.host;
+  }
+
+  get authority(): string {
+    return this.#head.authority;
+  }
+
+  get scheme(): 'http' | 'https' {
+    return this.#visitor.scheme;
+  }
+
+  get address(): string {
+    return this.#visitor.address;
+  }
+
+  get isUpgrade(): boolean {
+    return this.#head.upgrade !== null;
+  }
+
+  get bodyLength(): number | null {
+    return bodyLengthOf(this.#head);
   }
 
   /** Most rules never name it. */
