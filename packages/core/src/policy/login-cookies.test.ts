@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import {
   clearedCookies,
@@ -55,4 +56,45 @@ it("the service gets every cookie but the edge's, and no field where none is lef
   expect(cookieForService(cookies('a=1', 'tunnel_login=x', 'c'))).toBe('a=1; c');
   expect(cookieForService(cookies('a=1; tunnel_logins=2; b=__Host-tunnel_login=x'))).toBeNull();
   expect(cookieForService(cookies('a=1'))).toBeNull();
+});
+
+/** Pair by pair, as RFC 6265 has it. */
+const pairsOf = (value: string): (readonly [name: string, value: string, pair: string])[] =>
+  value.split(';').map((pair) => {
+    const equals = pair.indexOf('=');
+    const text = pair.slice(equals + 1).trim();
+    const isQuoted = text.length >= 2 && text.startsWith('"') && text.endsWith('"');
+    return [(equals === -1 ? pair : pair.slice(0, equals)).trim(), isQuoted ? text.slice(1, -1) : text, pair.trim()];
+  });
+
+it('whatever a Cookie field holds, each of its pairs is read, and each one of ours is taken out', () => {
+  const piece = fc.constantFrom(
+    'tunnel_login',
+    '__Host-',
+    'TUNNEL_',
+    '_0a1b2c3d',
+    '=',
+    '=',
+    ';',
+    '; ',
+    ' ',
+    '\t',
+    'a',
+    '"',
+  );
+  fc.assert(
+    fc.property(fc.array(fc.array(piece, { maxLength: 12 }), { minLength: 1, maxLength: 3 }), (fields) => {
+      const values = fields.map((pieces) => pieces.join('').trim());
+      const pairs = values.flatMap(pairsOf);
+      const isOurs = (name: string): boolean => /^(?:__host-)?tunnel_login(?:_[0-9a-f]{8})?$/i.test(name);
+      const others = pairs.filter(([name, , pair]) => !isOurs(name) && pair !== '').map(([, , pair]) => pair);
+      const headers = cookies(...values);
+      const sealed = pairs.filter(
+        ([name, value, pair]) => name === 'tunnel_login' && value !== '' && pair.includes('='),
+      );
+      expect(sealedLogins(headers, 'http')).toEqual(sealed.map(([, value]) => value).slice(0, 4));
+      expect(cookieForService(headers)).toBe(pairs.some(([name]) => isOurs(name)) ? others.join('; ') : null);
+    }),
+    { numRuns: 300 },
+  );
 });

@@ -65,14 +65,33 @@ const unquoted = (value: string): string =>
 /** Values of the login cookie, as they came; there may be several, as over plain http a sibling can set one, too. */
 export const sealedLogins = (headers: readonly HeaderField[], scheme: Scheme): readonly string[] => {
   const wanted = loginCookieName(scheme);
-  let values: string[] | null = null;
-  eachCookie(headers, (name, value) => {
-    if (name !== wanted || value === '' || (values?.length ?? 0) >= CORE_LIMITS.POLICY_PENDING_LOGINS_MAX) return;
-    values ??= [];
-    values.push(value);
-  });
-  return values ?? NONE;
+  let values = NONE;
+  for (const field of headers) if (isCookieField(field)) values = withSealed(values, field.value, wanted);
+  return values;
 };
+
+/** Of all pairs only those are cut out that have the name somewhere. */
+const withSealed = (before: readonly string[], cookies: string, wanted: string): readonly string[] => {
+  let values = before;
+  let found = cookies.indexOf(wanted);
+  while (found !== -1 && values.length < CORE_LIMITS.POLICY_PENDING_LOGINS_MAX) {
+    const end = pairEnd(cookies, found);
+    const pair = cookies.slice(cookies.lastIndexOf(';', found) + 1, end);
+    const equals = pair.indexOf('=');
+    const value = nameOf(pair, equals) === wanted ? unquoted(pair.slice(equals + 1).trim()) : '';
+    if (value !== '') values = values === NONE ? [value] : [...values, value];
+    found = cookies.indexOf(wanted, end);
+  }
+  return values;
+};
+
+const pairEnd = (cookies: string, from: number): number => {
+  const semicolon = cookies.indexOf(';', from);
+  return semicolon === -1 ? cookies.length : semicolon;
+};
+
+/** '': it has none. */
+const nameOf = (pair: string, equals: number): string => (equals === -1 ? '' : pair.slice(0, equals).trim());
 
 /** Logins under way, by id: browsers send the oldest first (RFC 6265, 5.4). */
 export const pendingLogins = (headers: readonly HeaderField[], scheme: Scheme): ReadonlyMap<string, string> => {
@@ -96,17 +115,21 @@ const mayHaveOurs = (headers: readonly HeaderField[]): boolean => {
 /** What the service gets of all Cookie fields; '': nothing is left; null: there is none of ours, so all stays as it came. */
 export const cookieForService = (headers: readonly HeaderField[]): string | null => {
   if (!mayHaveOurs(headers)) return null;
-  const kept: string[] = [];
+  let kept = '';
   let isCut = false;
   for (const field of headers) {
     if (!isCookieField(field)) continue;
-    for (const pair of field.value.split(';')) {
-      const [name = ''] = pair.split('=', 1);
-      if (isEdgeCookie(name.trim())) isCut = true;
-      else if (pair.trim() !== '') kept.push(pair.trim());
+    const { value } = field;
+    for (let from = 0; from < value.length; ) {
+      const end = pairEnd(value, from);
+      const pair = value.slice(from, end).trim();
+      const equals = pair.indexOf('=');
+      if (isEdgeCookie(equals === -1 ? pair : nameOf(pair, equals))) isCut = true;
+      else if (pair !== '') kept = kept === '' ? pair : `${kept}; ${pair}`;
+      from = end + 1;
     }
   }
-  return isCut ? kept.join('; ') : null;
+  return isCut ? kept : null;
 };
 
 /** Of a service's Set-Cookie: the name that a browser would take from it. One that begins with `=` has none, and is sent back as what follows. */
