@@ -51,7 +51,7 @@ export class FieldReader {
       at += 1;
       while ((classAt(text, at) & BLANK) !== 0) at += 1;
       const valueFrom = at;
-      while ((classAt(text, at) & VALUE) !== 0) at += 1;
+      at = valueEnd(text, at);
       if (text.charCodeAt(at) !== CR || text.charCodeAt(at + 1) !== LF) return problemOfValue(text, at);
       let valueTo = at;
       while (valueTo > valueFrom && (classAt(text, valueTo - 1) & BLANK) !== 0) valueTo -= 1;
@@ -133,6 +133,23 @@ export class FieldReader {
     else if (this.named.length <= CORE_LIMITS.HTTP_CONNECTION_OPTIONS_MAX) this.named.push(option);
   }
 }
+
+/** Most values are shorter: a look at each character costs less than a search. A long one, such as a cookie or a token, is worth that. */
+const NEAR_CHARS = 64;
+const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/g;
+
+/** Where the first character is that no value has; of a whole line its CR. */
+const valueEnd = (text: string, from: number): number => {
+  const near = from + NEAR_CHARS;
+  let at = from;
+  while ((classAt(text, at) & VALUE) !== 0) {
+    at += 1;
+    if (at < near) continue;
+    NO_VALUE.lastIndex = at;
+    return NO_VALUE.test(text) ? NO_VALUE.lastIndex - 1 : text.length;
+  }
+  return at;
+};
 
 /** -1: not a length. `+5`, `0x5`, `5, 5`, ` 5 5`, the empty text and what no number here can hold are none. */
 const readLength = (value: string): number => {
