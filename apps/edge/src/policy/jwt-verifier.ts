@@ -1,12 +1,12 @@
 // Bearer tokens and ID tokens: signature, issuer, audience and times, by the keys that the issuer publishes. `none` and shared secrets
 // are no signatures here, whatever a token or a provider says.
-import { hash } from 'node:crypto';
 import type { JwtAuth, PolicyEvent } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose';
 import { EDGE_LIMITS } from '../limits.ts';
-import { BoundedCache, charsOfJson } from './bounded-cache.ts';
+import { charsOfJson } from './bounded-cache.ts';
+import { KnownTexts } from './known-texts.ts';
 import { ProviderAway, type ProviderRef } from './provider-calls.ts';
 import type { KeySet, ProviderDocuments } from './provider-documents.ts';
 
@@ -32,15 +32,12 @@ export interface WantedToken {
 /** For whom its issuer is asked. */
 export type JwtAsker = Omit<ProviderRef, 'issuer'>;
 
-/** Keys of caches that hold whole texts stay short: a longer token is known by its digest. */
-const KEY_TEXT_MAX_CHARS = 1024;
-
 const NOT_GOOD: PolicyEvent = { kind: 'jwt-verified', claims: null };
 
 export class JwtVerifier {
   readonly #documents: ProviderDocuments;
   readonly #clock: Clock;
-  readonly #known = new BoundedCache<PolicyEvent>({
+  readonly #known = new KnownTexts<PolicyEvent>({
     entriesMax: EDGE_LIMITS.POLICY_CACHE_ENTRIES_MAX,
     charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
   });
@@ -53,10 +50,7 @@ export class JwtVerifier {
   /** `policyId`: a token is known to the policy under which it was verified. */
   perform(auth: JwtAuth, token: string, policyId: string, asker: JwtAsker): PolicyEvent | Promise<PolicyEvent> {
     if (token.length > EDGE_LIMITS.JWT_MAX_CHARS) return NOT_GOOD;
-    // Told apart by a mark: who brings the digest of a token does not bring the token.
-    const text = token.length > KEY_TEXT_MAX_CHARS ? `#${hash('sha256', token, 'base64url')}` : `=${token}`;
-    const key = `${policyId} ${text}`;
-    return this.#known.get(key, this.#clock.now()) ?? this.#verifyAndKeep(auth, token, key, asker);
+    return this.#known.get(policyId, token, this.#clock.now()) ?? this.#verifyAndKeep(auth, token, policyId, asker);
   }
 
   /** null: not a good one. Rejects with `ProviderAway` when that cannot be known. */
@@ -86,7 +80,7 @@ export class JwtVerifier {
     }
   }
 
-  async #verifyAndKeep(auth: JwtAuth, token: string, key: string, asker: JwtAsker): Promise<PolicyEvent> {
+  async #verifyAndKeep(auth: JwtAuth, token: string, policyId: string, asker: JwtAsker): Promise<PolicyEvent> {
     const { issuer, audience, jwks_url = null } = auth;
     // Whoever is asked is who counts: an issuer that a rule merely names must not wait for keys that are slow to come from elsewhere.
     const provider = { ...asker, issuer: jwks_url ?? issuer };
@@ -97,7 +91,8 @@ export class JwtVerifier {
       const event: PolicyEvent = { kind: 'jwt-verified', claims };
       const now = this.#clock.now();
       const until = Math.min((claims.exp ?? 0) * 1000, now + EDGE_LIMITS.JWT_KNOWN_MS);
-      if (until > now) this.#known.set(asker.tenant ?? '', key, event, until, charsOfJson(JSON.stringify(claims)));
+      const chars = charsOfJson(JSON.stringify(claims));
+      if (until > now) this.#known.set(asker.tenant ?? '', policyId, token, event, until, chars);
       return event;
     } catch (error) {
       return { kind: 'failed', fault: new Fault('POLICY_PROVIDER_AWAY', {}, { cause: error }) };

@@ -25,6 +25,7 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { Bounce } from './bounce.ts';
 import { BoundedCache, charsOfJson } from './bounded-cache.ts';
 import type { CodeFlow } from './code-flow.ts';
+import { KnownTexts } from './known-texts.ts';
 import type { LoginProviders, Provider } from './login-providers.ts';
 import type { SealBinding, SealedTexts, SealPurpose } from './sealed-texts.ts';
 
@@ -68,7 +69,7 @@ const NAME_BYTES = 64;
 
 export class Logins {
   readonly #deps: LoginsDeps;
-  readonly #opened = new BoundedCache<PolicyEvent>({
+  readonly #opened = new KnownTexts<PolicyEvent>({
     entriesMax: EDGE_LIMITS.POLICY_CACHE_ENTRIES_MAX,
     charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
   });
@@ -85,10 +86,9 @@ export class Logins {
   /** The first of them that opens and is not over. `policyId`: what is known under one policy is unknown under the next. */
   openCookie({ login, sealed }: CookieNeed, about: LoginAbout, policyId: number): PolicyEvent {
     const now = this.#deps.clock.now();
-    const { host } = about;
+    const scope = `${policyId} ${about.host}`;
     for (const text of sealed) {
-      const key = `${policyId} ${host} ${text}`;
-      const known = this.#opened.get(key, now) ?? this.#open(login, text, key, about);
+      const known = this.#opened.get(scope, text, now) ?? this.#open(login, text, scope, about);
       if (known !== null) return known;
     }
     return NOBODY;
@@ -156,7 +156,7 @@ export class Logins {
     }
   }
 
-  #open(login: LoginProvider, text: string, key: string, about: LoginAbout): PolicyEvent | null {
+  #open(login: LoginProvider, text: string, scope: string, about: LoginAbout): PolicyEvent | null {
     const { providers, seals, clock } = this.#deps;
     const provider = providers.find(login, about.tenant);
     const plain = provider === null ? null : seals.open(bindingOf('login', provider, about), text);
@@ -166,7 +166,7 @@ export class Logins {
     const until = Math.min(session.expiresAt * 1000, now + EDGE_LIMITS.LOGIN_COOKIE_KNOWN_MS);
     if (until <= now) return null;
     const event: PolicyEvent = { kind: 'cookie-opened', session };
-    this.#opened.set(about.tenant, key, event, until, text.length + charsOfJson(plain));
+    this.#opened.set(about.tenant, scope, text, event, until, charsOfJson(plain));
     return event;
   }
 
