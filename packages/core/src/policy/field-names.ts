@@ -16,14 +16,30 @@ export class FieldNames {
   /** With `-` for `_`: to a CGI, WSGI or PHP service these are one name. null: none of them. */
   spelled(field: HeaderField): string | null {
     if (!this.#mayHave(field)) return null;
-    const name = field.lower.replaceAll('_', '-');
-    return this.#names.includes(name) ? name : null;
+    const given = field.name;
+    for (const name of this.#names) if (isSpelling(given, name)) return name;
+    return null;
   }
 
   #mayHave({ nameLength }: HeaderField): boolean {
     return (this.#lengths & (1 << (nameLength & 31))) !== 0;
   }
 }
+
+/** Letter by letter: most differ in the first, and no copy is made. */
+const isSpelling = (given: string, name: string): boolean => {
+  if (given.length !== name.length) return false;
+  for (let at = 0; at < name.length; at += 1) {
+    const code = given.charCodeAt(at);
+    if (code !== name.charCodeAt(at) && foldedCode(code) !== name.charCodeAt(at)) return false;
+  }
+  return true;
+};
+
+const foldedCode = (code: number): number => {
+  if (code === 0x5f) return 0x2d;
+  return code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
+};
 
 /** `name` in any case, compared only where it is as long. */
 export const isSameField = (field: HeaderField, name: string): boolean =>
