@@ -26,31 +26,42 @@ export class FieldNames {
   }
 }
 
-/** Letter by letter: most differ in the first, and no copy is made. */
+/** `given` in any case and with `-` for `_`, `name` in lower case. Letter by letter: most differ in the first, and no copy is made. */
 const isSpelling = (given: string, name: string): boolean => {
   if (given.length !== name.length) return false;
   for (let at = 0; at < name.length; at += 1) {
     const code = given.charCodeAt(at);
-    if (code !== name.charCodeAt(at) && foldedCode(code) !== name.charCodeAt(at)) return false;
+    if ((code === UNDERSCORE ? HYPHEN : lowered(code)) !== name.charCodeAt(at)) return false;
   }
   return true;
 };
 
-const foldedCode = (code: number): number => {
-  if (code === 0x5f) return 0x2d;
-  return code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
-};
+const UNDERSCORE = 0x5f;
+const HYPHEN = 0x2d;
 
-/** `name` in any case, compared only where it is as long. */
-export const isSameField = (field: HeaderField, name: string): boolean =>
-  field.nameLength === name.length && field.lower === name.toLowerCase();
+/** Names are tokens: there are no other letters than those of ASCII. */
+const lowered = (code: number): number => (code >= 0x41 && code <= 0x5a ? code | 0x20 : code);
+
+/** In any case, and compared only where it is as long. */
+export const isSameField = (field: HeaderField, name: string): boolean => {
+  if (field.nameLength !== name.length) return false;
+  const given = field.name;
+  for (let at = 0; at < name.length; at += 1) {
+    if (lowered(given.charCodeAt(at)) !== lowered(name.charCodeAt(at))) return false;
+  }
+  return true;
+};
 
 /** `name`, or what services that have `_` for `-` take for it. */
 export const isTakenFor = (field: HeaderField, name: string): boolean => {
   if (field.nameLength !== name.length) return false;
-  const given = field.lower;
-  const wanted = name.toLowerCase();
-  return given === wanted || (given.includes('_') && given.replaceAll('_', '-') === wanted);
+  const given = field.name;
+  for (let at = 0; at < name.length; at += 1) {
+    const one = given.charCodeAt(at);
+    const wanted = name.charCodeAt(at);
+    if (lowered(one) !== lowered(wanted) && !(one === UNDERSCORE && wanted === HYPHEN)) return false;
+  }
+  return true;
 };
 
 export const isOneOf = (field: HeaderField, names: readonly string[]): boolean => {
