@@ -1,5 +1,5 @@
 // Whom a rate limit counts a request for.
-import { type HeaderField, onlyValueOf } from '../http1/fields.ts';
+import { onlyValueOf } from '../http1/fields.ts';
 import { CORE_LIMITS } from '../limits.ts';
 import { networkOf } from '../net/caller-address.ts';
 import type { PolicyDigests, PolicyRequest } from './policy-step.ts';
