@@ -103,7 +103,7 @@ it('what is asked at the paths of a login is nobody’s to look at, and no spell
   ];
   for (const path of [...hidden, ...shown]) await talk(stand.http.port, rawGet(path));
   const { recorders } = stand.captures.list('tun_1', 10);
-  expect(recorders.map(({ askedPath }) => askedPath).toSorted()).toEqual(shown.toSorted());
+  expect(recorders.map(({ askedPath }) => askedPath ?? '').toSorted()).toEqual(shown.toSorted());
 });
 
 const rawGet = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: web.localhost\r\nConnection: close\r\n\r\n`;
