@@ -27,7 +27,7 @@ export interface WantedToken {
 }
 
 /** For whom its issuer is asked. */
-export type JwtAsker = Omit<ProviderRef, 'issuer'>;
+export type JwtCaller = Omit<ProviderRef, 'issuer'>;
 
 /** Keys of caches that hold whole texts stay short: a longer token is known by its digest. */
 const KEY_TEXT_MAX_CHARS = 1024;
@@ -48,12 +48,12 @@ export class JwtVerifier {
   }
 
   /** `policyId`: a token is known to the policy under which it was verified. */
-  perform(auth: JwtAuth, token: string, policyId: string, asker: JwtAsker): PolicyEvent | Promise<PolicyEvent> {
+  perform(auth: JwtAuth, token: string, policyId: string, caller: JwtCaller): PolicyEvent | Promise<PolicyEvent> {
     if (token.length > EDGE_LIMITS.JWT_MAX_CHARS) return NOT_GOOD;
     // Told apart by a mark: who brings the digest of a token does not bring the token.
     const text = token.length > KEY_TEXT_MAX_CHARS ? `#${hash('sha256', token, 'base64url')}` : `=${token}`;
     const key = `${policyId} ${text}`;
-    return this.#known.get(key, this.#clock.now()) ?? this.#verifyAndKeep(auth, token, key, asker);
+    return this.#known.get(key, this.#clock.now()) ?? this.#verifyAndKeep(auth, token, key, caller);
   }
 
   /** null: not a good one. Rejects with `ProviderAway` when that cannot be known. */
@@ -83,10 +83,10 @@ export class JwtVerifier {
     }
   }
 
-  async #verifyAndKeep(auth: JwtAuth, token: string, key: string, asker: JwtAsker): Promise<PolicyEvent> {
+  async #verifyAndKeep(auth: JwtAuth, token: string, key: string, caller: JwtCaller): Promise<PolicyEvent> {
     const { issuer, audience, jwks_url = null } = auth;
     // Whoever is asked is who counts: an issuer that a rule merely names must not wait for keys that are slow to come from elsewhere.
-    const provider = { ...asker, issuer: jwks_url ?? issuer };
+    const provider = { ...caller, issuer: jwks_url ?? issuer };
     try {
       const algorithms = SIGNATURE_ALGORITHMS;
       const claims = await this.verify(token, { provider, keysUrl: jwks_url, issuer, audience, algorithms });
@@ -94,7 +94,7 @@ export class JwtVerifier {
       const event: PolicyEvent = { kind: 'jwt-verified', claims };
       const now = this.#clock.now();
       const until = Math.min((claims.exp ?? 0) * 1000, now + EDGE_LIMITS.JWT_KNOWN_MS);
-      if (until > now) this.#known.set(asker.tenant ?? '', key, event, until, charsOfJson(JSON.stringify(claims)));
+      if (until > now) this.#known.set(caller.tenant ?? '', key, event, until, charsOfJson(JSON.stringify(claims)));
       return event;
     } catch (error) {
       return { kind: 'failed', fault: new Fault('POLICY_PROVIDER_AWAY', {}, { cause: error }) };
