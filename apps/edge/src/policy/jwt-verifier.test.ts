@@ -28,11 +28,11 @@ afterEach(async () => {
   await provider.stop();
 });
 
-const ASKER = { trust: 'tenant', tenant: 'account 1' } as const;
+const CALLER = { trust: 'tenant', tenant: 'account 1' } as const;
 const nowSecs = (): number => Math.floor(clock.now() / 1000);
 const good = (): Record<string, unknown> => ({ iss: provider.issuer, aud: 'api', sub: 'bot', exp: nowSecs() + 3600 });
 const perform = (token: string, policyId = '1'): PolicyEvent | Promise<PolicyEvent> =>
-  verifier.perform(auth, token, policyId, ASKER);
+  verifier.perform(auth, token, policyId, CALLER);
 const NOT_GOOD = { kind: 'jwt-verified', claims: null };
 
 it.each(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'])(
@@ -71,7 +71,7 @@ it('key sets that are slow hold up nobody whose issuer their rules merely name',
     // The fixture knows one path of keys; what follows a `#` makes another URL of it, and is not sent.
     for (let at = 0; at < EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE; at += 1) {
       const jwks_url = `${slow.issuer}/keys#${at}`;
-      held.push(verifier.perform({ ...auth, jwks_url }, token, `slow ${at}`, ASKER));
+      held.push(verifier.perform({ ...auth, jwks_url }, token, `slow ${at}`, CALLER));
     }
     await eventually(() => expect(slow.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
     expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });

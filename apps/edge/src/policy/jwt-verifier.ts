@@ -30,7 +30,7 @@ export interface WantedToken {
 }
 
 /** For whom its issuer is asked. */
-export type JwtAsker = Omit<ProviderRef, 'issuer'>;
+export type JwtCaller = Omit<ProviderRef, 'issuer'>;
 
 const NOT_GOOD: PolicyEvent = { kind: 'jwt-verified', claims: null };
 
@@ -48,9 +48,9 @@ export class JwtVerifier {
   }
 
   /** `policyId`: a token is known to the policy under which it was verified. */
-  perform(auth: JwtAuth, token: string, policyId: string, asker: JwtAsker): PolicyEvent | Promise<PolicyEvent> {
+  perform(auth: JwtAuth, token: string, policyId: string, caller: JwtCaller): PolicyEvent | Promise<PolicyEvent> {
     if (token.length > EDGE_LIMITS.JWT_MAX_CHARS) return NOT_GOOD;
-    return this.#known.get(policyId, token, this.#clock.now()) ?? this.#verifyAndKeep(auth, token, policyId, asker);
+    return this.#known.get(policyId, token, this.#clock.now()) ?? this.#verifyAndKeep(auth, token, policyId, caller);
   }
 
   /** null: not a good one. Rejects with `ProviderAway` when that cannot be known. */
@@ -80,10 +80,10 @@ export class JwtVerifier {
     }
   }
 
-  async #verifyAndKeep(auth: JwtAuth, token: string, policyId: string, asker: JwtAsker): Promise<PolicyEvent> {
+  async #verifyAndKeep(auth: JwtAuth, token: string, policyId: string, caller: JwtCaller): Promise<PolicyEvent> {
     const { issuer, audience, jwks_url = null } = auth;
     // Whoever is asked is who counts: an issuer that a rule merely names must not wait for keys that are slow to come from elsewhere.
-    const provider = { ...asker, issuer: jwks_url ?? issuer };
+    const provider = { ...caller, issuer: jwks_url ?? issuer };
     try {
       const algorithms = SIGNATURE_ALGORITHMS;
       const claims = await this.verify(token, { provider, keysUrl: jwks_url, issuer, audience, algorithms });
@@ -92,7 +92,7 @@ export class JwtVerifier {
       const now = this.#clock.now();
       const until = Math.min((claims.exp ?? 0) * 1000, now + EDGE_LIMITS.JWT_KNOWN_MS);
       const chars = charsOfJson(JSON.stringify(claims));
-      if (until > now) this.#known.set(asker.tenant ?? '', policyId, token, event, until, chars);
+      if (until > now) this.#known.set(caller.tenant ?? '', policyId, token, event, until, chars);
       return event;
     } catch (error) {
       return { kind: 'failed', fault: new Fault('POLICY_PROVIDER_AWAY', {}, { cause: error }) };

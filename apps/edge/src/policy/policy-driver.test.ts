@@ -144,8 +144,8 @@ it('hosts that visitors make up at one tunnel are no lines of their own in the l
   driver = driverOf(clock, { logger });
   const auth = { issuer: provider.issuer, audience: ['api'] };
   const exp = Math.floor(clock.now() / 1000) + 60;
-  const token = await provider.token({ exp });
-  for (let at = 0; at < 20; at += 1) await perform({ kind: 'verify-jwt', auth, token }, { host: `${at}.example.com` });
+  const need = { kind: 'verify-jwt', auth, token: await provider.token({ exp }) } as const;
+  for (let at = 0; at < 20; at += 1) await perform(need, { host: `${at}.example.com` });
   await logger.flush();
   expect(String(stream.read()).trim().split('\n')).toHaveLength(1);
 });

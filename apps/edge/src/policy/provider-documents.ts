@@ -55,7 +55,7 @@ class Documents<T> {
 
   /** Rejects with `ProviderAway`. */
   async get(asked: ProviderRef, url: string): Promise<T> {
-    const provider = asOneAsker(asked);
+    const provider = asIsShared(asked);
     const now = this.#clock.monotonic();
     const key = keyOf(provider, url);
     const kept = this.#kept.get(key, now);
@@ -70,7 +70,7 @@ class Documents<T> {
 
   /** Anew, unless it is new already or was just asked for; null: there is nothing newer. */
   async getAgain(asked: ProviderRef, url: string): Promise<T | null> {
-    const provider = asOneAsker(asked);
+    const provider = asIsShared(asked);
     const now = this.#clock.monotonic();
     const kept = this.#kept.get(keyOf(provider, url), now);
     const last = Math.max(kept?.fetchedAt ?? NEVER, kept?.failedAt ?? NEVER);
@@ -131,7 +131,7 @@ const keyOf = ({ trust, issuer, tenant = '' }: ProviderRef, url: string): string
   `${trust} ${tenant}\0${issuer} ${url}`;
 
 /** What the operator's providers say is asked for by the edge itself: it is for all, and in nobody's turn. */
-const asOneAsker = ({ trust, issuer, tenant }: ProviderRef): ProviderRef =>
+const asIsShared = ({ trust, issuer, tenant }: ProviderRef): ProviderRef =>
   trust === 'operator' ? { trust, issuer } : { trust, issuer, tenant };
 
 export class ProviderDocuments {
