@@ -120,3 +120,14 @@ it('a block of which two streams keep a part is free with the second', () => {
   });
   expect(free).toEqual([false, true]);
 });
+
+it('memory that is not the block which is being handed on is kept as before: a sealed carrier opens its frames elsewhere', () => {
+  const { stream, seen } = openedStream();
+  stream.read({ ...keeping(() => {}), isFreeOnResume: true });
+  const block = readBuffers.borrow() as ReadBlock;
+  readBuffers.handing = block;
+  deliver(stream, 10);
+  readBuffers.handing = null;
+  readBuffers.giveBack(block, true);
+  expect([seen.keptReferences, block.pins]).toEqual([1, 0]);
+});

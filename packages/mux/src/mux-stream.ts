@@ -179,7 +179,7 @@ export class MuxStream implements ByteDuplex, FramedStream {
     const drained = reader?.onData(bytes, start, end, mayBorrow) ?? true;
     if (drained) return this.#consumeAll();
     const isSame = this.#state !== 'closed' && this.#reader === reader;
-    if (mayBorrow && isSame) this.#pin(reader?.isFreeOnResume === true);
+    if (mayBorrow && isSame) this.#pin(bytes, reader?.isFreeOnResume === true);
     // Also when the stream has ended meanwhile: what was handed out is still in use.
     else if (mayBorrow) this.#connection.keptReference();
     // Who has it now got none of these bytes, and will not say that they are drained.
@@ -199,10 +199,10 @@ export class MuxStream implements ByteDuplex, FramedStream {
     if (this.#window.consume(bytes)) this.#connection.sendWindow(this, this.#window);
   }
 
-  #pin(isFreeOnResume: boolean): void {
+  #pin(bytes: Buffer, isFreeOnResume: boolean): void {
     this.#pinned = true;
     this.#connection.pinned(1);
-    this.#pinnedBlock = isFreeOnResume ? readBuffers.pin() : null;
+    this.#pinnedBlock = isFreeOnResume ? readBuffers.pin(bytes) : null;
     if (this.#pinnedBlock === null) this.#connection.keptReference();
   }
 

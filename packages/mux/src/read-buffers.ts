@@ -54,9 +54,10 @@ class ReadBuffers {
     else this.#keep(block);
   }
 
-  /** Keeps what is being handed on from being written over. null: it is none of these blocks. */
-  pin(): ReadBlock | null {
-    if (this.handing !== null) this.handing.pins += 1;
+  /** Keeps what is being handed on from being written over. null: `bytes` is other memory, as what was opened of a sealed carrier in between. */
+  pin(bytes: Buffer): ReadBlock | null {
+    if (this.handing === null || this.handing.view !== bytes) return null;
+    this.handing.pins += 1;
     return this.handing;
   }
 
