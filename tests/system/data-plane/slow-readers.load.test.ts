@@ -3,6 +3,7 @@
 import type { Socket } from 'node:net';
 import { startTcpServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
+import { TLS_CERT } from '../stack.fixture.ts';
 import { it } from '../system-test.fixture.ts';
 import { visit } from '../visitor.fixture.ts';
 
@@ -62,36 +63,43 @@ const receive = (socket: Socket, sender: number, leavesAt: number): Promise<numb
     });
   });
 
-it('bulk to readers that stop and go on is the sender’s own to the byte, in both directions, while others leave', {
-  timeout: TIMEOUT_MS,
-}, async ({ harness }) => {
-  const arrived: Promise<number>[] = [];
-  const service = harness.use(
-    await startTcpServer((socket) => {
-      // The first word says who it is.
-      socket.once('readable', () => {
-        const first = socket.read(WORD_BYTES) as Buffer;
-        const sender = first.readUInt32LE(0) >>> 24;
-        socket.unshift(first);
-        arrived.push(receive(socket, sender, Number.POSITIVE_INFINITY));
-        send(socket, 128 + sender);
-      });
-    }),
-  );
-  const stack = await harness.stack();
-  const tunnel = await harness.tcp(stack, service.port);
-  const { assigned_port: port } = await tunnel.ready();
-  const visits = Array.from({ length: CONNECTIONS }, async (_, index) => {
-    const leaves = index % 4 === 3;
-    const socket = await visit(port);
-    const received = receive(socket, 128 + index, leaves ? EACH_BYTES / 3 : Number.POSITIVE_INFINITY);
-    send(socket, index);
-    return { leaves, received: await received };
-  });
-  const seen = await Promise.all(visits);
-  expect(seen.filter(({ leaves }) => !leaves).map(({ received }) => received)).toEqual(
-    Array.from({ length: 12 }, () => EACH_BYTES),
-  );
-  const whole = (await Promise.all(arrived)).filter((bytes) => bytes === EACH_BYTES);
-  expect(whole.length).toBeGreaterThanOrEqual(12);
-});
+it.for([
+  { carriers: 'plain', tls: false, flags: [] },
+  { carriers: 'TLS', tls: true, flags: ['--tls', '--ca-file', TLS_CERT] },
+])(
+  'bulk to readers that stop and go on is the sender’s own to the byte, in both directions, while others leave: $carriers carriers',
+  {
+    timeout: TIMEOUT_MS,
+  },
+  async ({ tls, flags }, { harness }) => {
+    const arrived: Promise<number>[] = [];
+    const service = harness.use(
+      await startTcpServer((socket) => {
+        // The first word says who it is.
+        socket.once('readable', () => {
+          const first = socket.read(WORD_BYTES) as Buffer;
+          const sender = first.readUInt32LE(0) >>> 24;
+          socket.unshift(first);
+          arrived.push(receive(socket, sender, Number.POSITIVE_INFINITY));
+          send(socket, 128 + sender);
+        });
+      }),
+    );
+    const stack = await harness.stack({ tls });
+    const tunnel = await harness.tcp(stack, service.port, { flags });
+    const { assigned_port: port } = await tunnel.ready();
+    const visits = Array.from({ length: CONNECTIONS }, async (_, index) => {
+      const leaves = index % 4 === 3;
+      const socket = await visit(port);
+      const received = receive(socket, 128 + index, leaves ? EACH_BYTES / 3 : Number.POSITIVE_INFINITY);
+      send(socket, index);
+      return { leaves, received: await received };
+    });
+    const seen = await Promise.all(visits);
+    expect(seen.filter(({ leaves }) => !leaves).map(({ received }) => received)).toEqual(
+      Array.from({ length: 12 }, () => EACH_BYTES),
+    );
+    const whole = (await Promise.all(arrived)).filter((bytes) => bytes === EACH_BYTES);
+    expect(whole.length).toBeGreaterThanOrEqual(12);
+  },
+);
