@@ -36,6 +36,14 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
     // Empty segments that stay while dots are resolved; a host in front, for those who resolve against a base.
     ...['/public//..//admin', '//x:80/admin', '//x@y/admin', '//127.0.0.1/admin/users', '//x/admin?y', '/\\\\x/admin'],
     ...['/%2fx/admin', '/%5cx/admin', '/%2F%2Fx/admin/users', '/%2f%5cx/admin', '/%0a/x/admin', '/%u002fx/admin'],
+    // A host whose end depends on whether it is decoded first, and on who takes a backslash for an end.
+    ...[
+      '//public%2fx/admin%2f',
+      '//public%2fx/admin',
+      '//public\\x/admin',
+      '/%0a/public%2fx/admin',
+      '//x%3fy/admin%00',
+    ],
     ...['/admin//../users', '//x/admin', '//x/admin/users', '///x/admin', '//public/admin', '//public/../admin'],
   ],
   encoded: [

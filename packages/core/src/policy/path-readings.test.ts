@@ -140,8 +140,10 @@ describe('readings of a path', () => {
 
   /** What one service makes of a path; each of these is somebody's. */
   const service = fc.record({
-    /** Resolved against a base URL: before or after it was decoded. */
-    base: fc.constantFrom('no', 'first', 'last'),
+    /** Resolved against a base URL: as it came, before or after it was decoded. */
+    base: fc.constantFrom('no', 'raw', 'first', 'last'),
+    /** A host ends at a backslash for browsers; for others at a slash alone. */
+    isHostEndedByBackslash: fc.boolean(),
     leavesOutBreaks: fc.boolean(),
     separators: fc.subarray(['\\', '%2f', '%5c']),
     cuts: fc.subarray([';', '%3b']),
@@ -161,17 +163,18 @@ describe('readings of a path', () => {
     return /^(?:\.|%2e){1,2}$/i.test(bare) ? bare : bare.replace(/(?:\.|%2e|%20)+$/i, '');
   };
 
-  const withoutHost = (text: string): string =>
-    /^\/[/\\]/.test(text) ? `/${text.replace(/^[/\\]+[^/\\]*[/\\]?/, '')}` : text;
+  const withoutHost = (text: string, { isHostEndedByBackslash }: Service): string =>
+    isHostEndedByBackslash ? text.replace(/^\/[/\\]+[^/\\]*[/\\]?/, '/') : text.replace(/^\/\/+[^/]*\/?/, '/');
 
   const seenBy = (text: string, how: Service): string => {
     let path_ = text.split('?')[0]!;
+    if (how.base === 'raw') path_ = withoutHost(path_, how);
     if (how.endsAtQuestion) path_ = path_.split(/%3f/i)[0]!;
     if (how.leavesOutBreaks) path_ = path_.replaceAll(/%0a/gi, '');
-    if (how.base === 'first') path_ = withoutHost(path_);
+    if (how.base === 'first') path_ = withoutHost(path_, how);
     for (const separator of how.separators)
       path_ = path_.split(new RegExp(separator.replace('\\', '\\\\'), 'i')).join('/');
-    if (how.base === 'last') path_ = withoutHost(path_);
+    if (how.base === 'last') path_ = withoutHost(path_, how);
     let segments = path_.split('/').slice(1);
     for (const cut of how.cuts) segments = segments.map((segment) => segment.split(new RegExp(cut, 'i'))[0]!);
     if (how.trims) segments = segments.map(trimmed);

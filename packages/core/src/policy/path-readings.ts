@@ -157,8 +157,11 @@ const END = /%3f|%23|%00/i;
 const UNIT = /%u([0-9a-f]{4})/gi;
 const BREAK = /%(?:09|0a|0d)/gi;
 const AUTHORITY = /^\/(?:[/\\]|%2f|%5c)/i;
+/** `//a%2fb/c`, `//a\b/c`: where such a host ends depends on what is done first, and so does all behind it. */
+const UNCLEAR_HOST = /^\/[/\\]+(?:[^/\\]*%|[^/\\]+\\)/;
 
-const doubtsOf = (path: string): readonly Doubt[] => {
+/** null: more than the doubts below can tell apart. */
+const doubtsOf = (path: string): readonly Doubt[] | null => {
   const found = new Set<Doubt>();
   if (path.includes('\\')) found.add('backslash');
   if (path.includes(';')) found.add('semicolon');
@@ -172,6 +175,7 @@ const doubtsOf = (path: string): readonly Doubt[] => {
   const ended = endedAt(path);
   const united = withUnits(ended);
   for (const text of new Set([path, ended, united, withoutBreaks(united)])) {
+    if (UNCLEAR_HOST.test(text)) return null;
     if (AUTHORITY.test(text)) found.add('authority');
     findInNames(text, found);
   }
@@ -197,8 +201,9 @@ const findInNames = (path: string, found: Set<Doubt>): void => {
 /** Doubts are bounded, and so is the text that is made of them: a path may have all of a head's 32 KiB. */
 const oddReadings = (path: string): PathReadings => {
   const doubts = doubtsOf(path);
-  const forms = 2 ** doubts.length;
+  const forms = 2 ** (doubts?.length ?? 0);
   if (
+    doubts === null ||
     forms > CORE_LIMITS.POLICY_READINGS_MAX ||
     (forms > 2 && forms * path.length > CORE_LIMITS.POLICY_READINGS_MAX_CHARS)
   )
