@@ -7,6 +7,7 @@ import { PolicyDriver } from '../../apps/edge/src/policy/policy-driver.ts';
 import { PolicyGate } from '../../apps/edge/src/policy/policy-gate.ts';
 import { SealedTexts } from '../../apps/edge/src/policy/sealed-texts.ts';
 import { VisitAbout } from '../../apps/edge/src/policy/visit-about.ts';
+import { VisitMemory } from '../../apps/edge/src/policy/visit-memory.ts';
 import { TEN_RULES } from './policy-rules.mjs';
 
 const PASSWORD = 'a password of the bench';
@@ -48,6 +49,7 @@ const deciding = (route, ...lines) => {
   const asked = {
     request,
     about: new VisitAbout(route, route.policy.current, request),
+    memory: new VisitMemory(),
     get signal() {
       return new AbortController().signal;
     },

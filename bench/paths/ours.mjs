@@ -130,9 +130,10 @@ export const oursPath = ({
 });
 
 async function rulesOf(policy, folder) {
-  if (policy === null) return [];
+  const text = policy === null ? null : await policy.text();
+  if (text === null) return [];
   const file = join(folder, 'policy.yml');
-  writeFileSync(file, await policy.text(), { mode: 0o600 });
+  writeFileSync(file, text, { mode: 0o600 });
   return ['--policy', file];
 }
 

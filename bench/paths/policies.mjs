@@ -1,5 +1,5 @@
 // The policies that the bench measures, and with which head lines a visitor gets past them.
-// One has text(): the file, and visitor(address): the head lines, once edge and client are up.
+// One has text(): the file, null for no rules, and visitor(address): the head lines, once edge and client are up.
 import { request } from 'node:http';
 import { AUDIENCE, CLIENT_ID, identityProvider } from '../lib/identity-provider.mjs';
 import { HTTP_HOST } from '../lib/wrk.mjs';
@@ -24,15 +24,29 @@ rules:
 const PASSWORD = 'a password of the bench';
 const TOKEN = 'a-token-of-the-bench-for-one-run-alone';
 
+const NO_RULES = async () => null;
+
+const BASIC = async () => [`Authorization: Basic ${Buffer.from(`ann:${PASSWORD}`).toString('base64')}`];
+const TOKEN_LINE = async () => [`X-Tunnel-Token: ${TOKEN}`];
+const BEARER = async () => [`Authorization: Bearer ${(await identityProvider()).token({ aud: AUDIENCE })}`];
+/** As long as the cookie of a login, and nobody's. */
+const SOME_COOKIE = async () => [`Cookie: tunnel_other=${'c'.repeat(LOGIN_CHARS)}`];
+const LOGIN_CHARS = 200;
+
 export const POLICIES = {
+  // What each of those who are known is measured beside: the same requests, and nobody who looks at them.
+  'ours-open-basic': { text: NO_RULES, visitor: BASIC },
+  'ours-open-token': { text: NO_RULES, visitor: TOKEN_LINE },
+  'ours-open-jwt': { text: NO_RULES, visitor: BEARER },
+  'ours-open-login': { text: NO_RULES, visitor: SOME_COOKIE },
   'ours-policy-10': { text: async () => TEN_RULES, visitor: NOBODY },
   'ours-basic': {
     text: async () => `rules: [{ auth: { basic: { users: { ann: "${PASSWORD}" } } } }]\n`,
-    visitor: async () => [`Authorization: Basic ${Buffer.from(`ann:${PASSWORD}`).toString('base64')}`],
+    visitor: BASIC,
   },
   'ours-token': {
     text: async () => `rules: [{ auth: { tokens: [{ name: ci, token: "${TOKEN}" }] } }]\n`,
-    visitor: async () => [`X-Tunnel-Token: ${TOKEN}`],
+    visitor: TOKEN_LINE,
   },
   'ours-jwt': {
     text: async () => {
@@ -40,7 +54,7 @@ export const POLICIES = {
       const jwt = `{ issuer: "${issuer}", audience: ${AUDIENCE}, jwks_url: "${issuer}/jwks" }`;
       return `rules: [{ auth: { jwt: ${jwt} } }]\n`;
     },
-    visitor: async () => [`Authorization: Bearer ${(await identityProvider()).token({ aud: AUDIENCE })}`],
+    visitor: BEARER,
   },
   'ours-login': {
     text: async () => {

@@ -18,6 +18,10 @@ export const POLICY_LIMITS = {
   PASSWORD_BUSY_RETRY_SECS: 2,
   /** a password that was right is not checked again before this, counted from its last use */
   PASSWORD_KNOWN_MS: 600_000,
+  /** how long a connection remembers who its visitor was found to be, before that is looked up again */
+  VISIT_MEMORY_MS: 10_000,
+  /** a longer password, token or login cookie is looked up each time */
+  VISIT_MEMORY_MAX_CHARS: 4_096,
   /** wrong passwords of one address at one tunnel within a minute; then nobody unknown is checked for it */
   PASSWORD_FAILURES_PER_MINUTE: 10,
   /** addresses, each at a tunnel, whose wrong passwords are remembered; the oldest is forgotten first */

@@ -48,7 +48,7 @@ export class LimiterTables {
       rule.list === 'operator'
         ? tablesOf(this.#ofOperator, `${about.tenant} ${about.routeKey}`)
         : tablesOf(this.#byPolicy, about.served);
-    const wait = this.#limiterOf(tables, rule.index, about.tenant).take(key, need, this.#now());
+    const wait = this.#limiterOf(tables, rule.index, about).take(key, need, this.#now());
     return wait === null ? TAKEN : { kind: 'token-taken', retryAfterSecs: wait };
   }
 
@@ -61,10 +61,10 @@ export class LimiterTables {
     this.#sweeping.cancel();
   }
 
-  #limiterOf(tables: Tables, index: number, tenant: string): RequestLimiter {
+  #limiterOf(tables: Tables, index: number, about: TokenAbout): RequestLimiter {
     const found = tables.get(index);
     if (found !== undefined) return found;
-    const limiter = new RequestLimiter(this.#budget, tenant);
+    const limiter = new RequestLimiter(this.#budget, about.tenant);
     tables.set(index, limiter);
     return limiter;
   }

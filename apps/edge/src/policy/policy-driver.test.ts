@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { driverOf, policyWith } from './driver.fixture.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
 import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
+import { VisitMemory } from './visit-memory.ts';
 
 type DriverNeed = Exclude<PolicyNeed, { kind: 'hold-body' }>;
 
@@ -53,6 +54,20 @@ const password = (text: string): DriverNeed => ({
 const token = (): DriverNeed => ({
   ...{ kind: 'take-token', rule: { list: 'tunnel', index: 1, name: null, action: 'rate_limit' } },
   ...{ key: 'x', requests: 1, perSecs: 60, burst: 1 },
+});
+
+it('a connection remembers a password that was right, counts it as known, and forgets it with its policy', async () => {
+  const visitor = { signal: forever().signal, memory: new VisitMemory() };
+  const need = password('open');
+  const ask = (about: Partial<NeedAbout> = {}) => driver.perform(need, { ...ABOUT, ...about }, visitor);
+  const right = { kind: 'password-checked', isRight: true };
+  expect(await ask()).toEqual(right);
+  for (let times = 1; times <= 3; times += 1) {
+    expect(ask()).toEqual(right);
+    expect(driver.metrics.passwordChecks.cached).toBe(times);
+  }
+  expect(ask({ served: {} })).toBeInstanceOf(Promise);
+  expect(await driver.perform(password('shut'), ABOUT, visitor)).toEqual({ ...right, isRight: false });
 });
 
 it('a limit is counted at once', () => {

@@ -13,6 +13,7 @@ import { type Leaving, PasswordChecks, type PasswordChecksDeps, type PasswordRes
 import { ProviderCalls, type ProviderResult } from './provider-calls.ts';
 import { ProviderDocuments } from './provider-documents.ts';
 import { SealedTexts } from './sealed-texts.ts';
+import type { VisitMemory } from './visit-memory.ts';
 
 export interface PolicyDriverDeps {
   readonly clock: Clock;
@@ -45,6 +46,15 @@ export interface NeedAbout extends LoginAbout {
   readonly address: string;
 }
 
+/** Who waits. */
+export interface PolicyVisitor extends Leaving {
+  /** Of its connection; without one each of its requests stands for itself. */
+  readonly memory?: VisitMemory;
+}
+
+/** What is not counted or held, but found out. */
+type FoundOut = Exclude<PolicyNeed, { kind: 'hold-body' | 'take-token' }>;
+
 export interface PolicyDriverMetrics {
   readonly passwordChecks: Readonly<Record<PasswordResult, number>>;
   readonly providerRequests: Readonly<Record<ProviderResult, number>>;
@@ -60,6 +70,7 @@ export class PolicyDriver {
   readonly #providers: LoginProviders;
   readonly #logins: Logins;
   readonly #limiters: LimiterTables;
+  readonly #clock: Clock;
   readonly #operatorAuths: ReadonlySet<object>;
   readonly #log: LogLimiter | null;
   readonly #ids = new WeakMap<object, number>();
@@ -67,6 +78,7 @@ export class PolicyDriver {
 
   constructor(deps: PolicyDriverDeps) {
     const { clock, loginSecrets, edgeUrl, operatorPolicy, logger } = deps;
+    this.#clock = clock;
     const seals = new SealedTexts(loginSecrets);
     this.bounce = new Bounce(seals, clock);
     this.#passwords = new PasswordChecks({ clock, ...(deps.checkPassword && { check: deps.checkPassword }) });
@@ -103,14 +115,38 @@ export class PolicyDriver {
   perform(
     need: Exclude<PolicyNeed, { kind: 'hold-body' }>,
     about: NeedAbout,
-    visitor: Leaving,
+    visitor: PolicyVisitor,
   ): PolicyEvent | Promise<PolicyEvent> {
     try {
-      const event = this.#perform(need, about, visitor);
-      return event instanceof Promise ? event.catch(failedBy).then((met) => this.#noted(met, about)) : event;
+      if (need.kind === 'take-token') return this.#limiters.take(need, about);
+      const { memory } = visitor;
+      return memory === undefined ? this.#found(need, about, visitor) : this.#remembered(need, about, visitor, memory);
     } catch (error) {
       return failedBy(error);
     }
+  }
+
+  #remembered(
+    need: FoundOut,
+    about: NeedAbout,
+    visitor: PolicyVisitor,
+    memory: VisitMemory,
+  ): PolicyEvent | Promise<PolicyEvent> {
+    const now = this.#clock.now();
+    const known = memory.find(need, about, now);
+    if (known !== null) {
+      if (need.kind === 'check-password') this.#passwords.results.cached += 1;
+      return known;
+    }
+    const event = this.#found(need, about, visitor);
+    // What had to be waited for is kept when it is found again.
+    if (!(event instanceof Promise)) memory.keep(need, about, event, now);
+    return event;
+  }
+
+  #found(need: FoundOut, about: NeedAbout, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
+    const event = this.#perform(need, about, visitor);
+    return event instanceof Promise ? event.catch(failedBy).then((met) => this.#noted(met, about)) : event;
   }
 
   /** A route's policy has been replaced or has ended. */
@@ -124,14 +160,8 @@ export class PolicyDriver {
     this.#limiters.close();
   }
 
-  #perform(
-    need: Exclude<PolicyNeed, { kind: 'hold-body' }>,
-    about: NeedAbout,
-    visitor: Leaving,
-  ): PolicyEvent | Promise<PolicyEvent> {
+  #perform(need: FoundOut, about: NeedAbout, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
     switch (need.kind) {
-      case 'take-token':
-        return this.#limiters.take(need, about);
       case 'open-cookie':
         return this.#logins.openCookie(need, about, this.#idOf(about.served));
       case 'check-password': {

@@ -16,7 +16,7 @@ import {
 } from '@tunnel/core';
 import type { Route } from '../routing/registry.ts';
 import { policyOf, type RoutePolicy, type RuleCounts } from '../routing/route-policy.ts';
-import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
+import type { NeedAbout, PolicyDriver, PolicyVisitor } from './policy-driver.ts';
 import { VisitAbout } from './visit-about.ts';
 
 export type PolicyOutcome = Pass | Answer;
@@ -28,11 +28,9 @@ export interface PolicyInForce {
   readonly ofRoute: RoutePolicy | null;
 }
 
-export interface DecidedRequest {
+export interface DecidedRequest extends PolicyVisitor {
   readonly request: PolicyRequest;
   readonly about: NeedAbout;
-  /** For as long as its visitor is there; made where somebody waits. */
-  readonly signal: AbortSignal;
   /** All of its body, for a rule that must see it. */
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent>;
 }
@@ -46,7 +44,7 @@ export interface PolicyGateOptions {
 }
 
 /** Of what is answered at once: nobody waits, so nobody leaves meanwhile. */
-const NEVER = new AbortController();
+const NEVER: PolicyVisitor = new AbortController();
 const NO_HOST = { host: '', authority: '', scheme: 'http' } as const;
 
 export class PolicyGate {

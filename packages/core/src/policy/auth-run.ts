@@ -108,8 +108,8 @@ export class AuthRun {
   #tryToken(): AuthStep | null {
     const { tokens, auth } = this.#rule;
     const token = tokens === null ? null : fieldValueOf(this.#request.headers, auth.token_header);
-    const name = token === null || token === '' ? null : (tokens?.nameOf(token) ?? null);
-    return name === null ? null : into(name, 'token');
+    const identity = token === null || token === '' ? null : (tokens?.identityOf(token) ?? null);
+    return identity === null ? null : { kind: 'in', identity };
   }
 
   #tryLogin(nowMs: number): AuthStep | null {

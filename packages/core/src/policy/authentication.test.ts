@@ -150,12 +150,12 @@ it('a token that is right is digested once', () => {
   let count = 0;
   const digests = { ...DIGESTS, sha256Hex: (text: string) => (count++, DIGESTS.sha256Hex(text)) };
   const table = new TokenTable(TOKENS.tokens ?? [], digests);
-  expect([table.nameOf(TOKEN), table.nameOf(TOKEN), table.nameOf('x'), table.nameOf('x')]).toEqual([
-    'ci',
-    'ci',
-    null,
-    null,
-  ]);
+  expect([
+    table.identityOf(TOKEN)?.user ?? null,
+    table.identityOf(TOKEN)?.user ?? null,
+    table.identityOf('x')?.user ?? null,
+    table.identityOf('x')?.user ?? null,
+  ]).toEqual(['ci', 'ci', null, null]);
   expect(count).toBe(3);
 });
 

@@ -4,14 +4,14 @@ import { fieldValueOf, type HeaderField, onlyValueOf } from '../http1/fields.ts'
 import { normalizeAddress } from '../sign-in.ts';
 import { base64Text, textOfBytes } from './bytes.ts';
 import type { Auth, Claims, LoginAuth, LoginProvider } from './policy.ts';
-import type { LoggedIn, PolicyDigests, PolicyRequest } from './policy-step.ts';
+import type { Identity, LoggedIn, PolicyDigests, PolicyRequest } from './policy-step.ts';
 
 // ---- programs: tokens and JWTs ----
 
 /** The tokens of one rule. Those that were right are remembered by their text, as a digest costs more than all else: at most one each. */
 export class TokenTable {
   readonly #names: ReadonlyMap<string, string>;
-  readonly #known = new Map<string, string>();
+  readonly #known = new Map<string, Identity>();
   readonly #digests: PolicyDigests;
 
   constructor(tokens: NonNullable<Auth['tokens']>, digests: PolicyDigests) {
@@ -19,13 +19,15 @@ export class TokenTable {
     this.#digests = digests;
   }
 
-  /** The token's name; null: it is none of them. */
-  nameOf(token: string): string | null {
+  /** Whose it is, by the token's name; null: it is none of them. */
+  identityOf(token: string): Identity | null {
     const known = this.#known.get(token);
     if (known !== undefined) return known;
-    const name = this.#names.get(this.#digests.sha256Hex(textOfBytes(token))) ?? null;
-    if (name !== null && this.#known.size < this.#names.size) this.#known.set(token, name);
-    return name;
+    const name = this.#names.get(this.#digests.sha256Hex(textOfBytes(token)));
+    if (name === undefined) return null;
+    const identity: Identity = { user: name, method: 'token' };
+    if (this.#known.size < this.#names.size) this.#known.set(token, identity);
+    return identity;
   }
 }
 
@@ -44,14 +46,25 @@ export const bearerToken = (headers: readonly HeaderField[]): string | null => {
 };
 
 /** Of `Authorization: Basic`; null: none, or none that can be read. The password may have colons, the name may not (RFC 7617). */
-export const basicCredentials = (
-  headers: readonly HeaderField[],
-): { readonly user: string; readonly password: string } | null => {
+export const basicCredentials = (headers: readonly HeaderField[]): Credentials | null => {
   const given = credentialsOf(headers, 'basic');
   return given === null ? null : readBasic(given);
 };
 
-const readBasic = (given: string): { readonly user: string; readonly password: string } | null => {
+interface Credentials {
+  readonly user: string;
+  readonly password: string;
+}
+
+/** The last ones that were read: who has a password sends it with each request. */
+let lastRead: { readonly given: string; readonly read: Credentials | null } | null = null;
+
+const readBasic = (given: string): Credentials | null => {
+  if (lastRead === null || lastRead.given !== given) lastRead = { given, read: readAnew(given) };
+  return lastRead.read;
+};
+
+const readAnew = (given: string): Credentials | null => {
   const text = base64Text(given);
   const colon = text?.indexOf(':') ?? -1;
   if (text === null || colon === -1) return null;
@@ -106,6 +119,8 @@ export class LoginList {
   readonly #auth: LoginAuth;
   readonly #emails: ReadonlySet<string>;
   readonly #domains: ReadonlySet<string>;
+  #last: LoggedIn | null = null;
+  #lastFits = false;
 
   constructor(auth: LoginAuth) {
     this.#auth = auth;
@@ -113,7 +128,16 @@ export class LoginList {
     this.#domains = new Set(auth.domains?.map(normalizeAddress));
   }
 
+  /** Of one after the other it is the same person, and what its cookie holds was read once. */
   fits(session: LoggedIn): boolean {
+    if (session !== this.#last) {
+      this.#lastFits = this.#isNamed(session);
+      this.#last = session;
+    }
+    return this.#lastFits;
+  }
+
+  #isNamed(session: LoggedIn): boolean {
     if (this.#auth.anyone === true) return true;
     const { claims } = this.#auth;
     if (claims !== undefined && Object.keys(claims).length > 0) {

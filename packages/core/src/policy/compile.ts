@@ -1,15 +1,15 @@
 // A policy made ready: what can be read, sorted and hashed before a request comes is done here, once for all tunnels with an equal policy.
 import { LoginList, TokenTable } from './authentication.ts';
-import { byteText } from './bytes.ts';
 import { isOfConnections } from './connection-rules.ts';
 import { FieldNames } from './field-names.ts';
+import { HeaderRule } from './header-rule.ts';
 import { type LastMatched, newLastMatched } from './matched-rules.ts';
 import { NetworkSet } from './network-set.ts';
-import { type RedirectTemplate, redirectTemplateOf, type Template, templateOf } from './placeholders.ts';
-import { type Actions, actionOf, type HeaderChanges, type LoginProvider, type Policy, type Rule } from './policy.ts';
+import { type RedirectTemplate, redirectTemplateOf } from './placeholders.ts';
+import { type Actions, actionOf, type LoginProvider, type Policy, type Rule } from './policy.ts';
 import { respondAnswer } from './policy-answers.ts';
 import type { PolicyAnswer, PolicyDigests, ResponseNote, RuleRef } from './policy-step.ts';
-import { type FieldChanges, IDENTITY_FIELDS } from './request-changes.ts';
+import { IDENTITY_FIELDS, type LastChanges, newLastChanges } from './request-changes.ts';
 import { type CompiledMatch, compileMatch, restricts } from './rule-match.ts';
 
 export interface CompiledPolicy {
@@ -26,6 +26,7 @@ export interface CompiledPolicy {
   /** Whose passwords are for the edge alone; null: nobody's. */
   readonly users: ReadonlySet<string> | null;
   readonly lastMatched: LastMatched;
+  readonly lastChanges: LastChanges;
 }
 
 export interface CompiledRule {
@@ -49,8 +50,8 @@ export type CompiledAction =
   | { readonly kind: 'respond'; readonly answer: PolicyAnswer }
   | { readonly kind: 'rewrite'; readonly rule: Actions['rewrite'] }
   | { readonly kind: 'route'; readonly service: string }
-  | { readonly kind: 'request_headers'; readonly changes: HeaderTemplates; readonly constant: FieldChanges | null }
-  | { readonly kind: 'response_headers'; readonly changes: HeaderTemplates; readonly note: ResponseNote | null }
+  | { readonly kind: 'request_headers'; readonly fields: HeaderRule }
+  | { readonly kind: 'response_headers'; readonly fields: HeaderRule }
   | { readonly kind: 'cors'; readonly rule: Actions['cors'] }
   | { readonly kind: 'error_page'; readonly note: ResponseNote };
 
@@ -59,12 +60,6 @@ export interface CompiledAuth {
   readonly auth: Actions['auth'];
   readonly tokens: TokenTable | null;
   readonly people: LoginList | null;
-}
-
-export interface HeaderTemplates {
-  readonly set: readonly (readonly [name: string, value: Template])[];
-  readonly add: readonly (readonly [name: string, value: Template])[];
-  readonly remove: readonly string[];
 }
 
 const NONE: readonly never[] = [];
@@ -95,6 +90,7 @@ export const compilePolicy = (
       : NO_FIELDS,
     users: users.length === 0 ? null : new Set(users),
     lastMatched: newLastMatched(),
+    lastChanges: newLastChanges(),
   };
 };
 
@@ -122,14 +118,8 @@ const compileAction = (rule: Rule, digests: PolicyDigests): CompiledAction => {
   if ('respond' in rule) return { kind: 'respond', answer: respondAnswer(rule.respond) };
   if ('rewrite' in rule) return { kind: 'rewrite', rule: rule.rewrite };
   if ('route' in rule) return { kind: 'route', service: rule.route };
-  if ('request_headers' in rule) {
-    const changes = headerTemplates(rule.request_headers);
-    return { kind: 'request_headers', changes, constant: isConstant(changes) ? changes : null };
-  }
-  if ('response_headers' in rule) {
-    const changes = headerTemplates(rule.response_headers);
-    return { kind: 'response_headers', changes, note: isConstant(changes) ? { kind: 'headers', ...changes } : null };
-  }
+  if ('request_headers' in rule) return { kind: 'request_headers', fields: new HeaderRule(rule.request_headers) };
+  if ('response_headers' in rule) return { kind: 'response_headers', fields: new HeaderRule(rule.response_headers) };
   if ('cors' in rule) return { kind: 'cors', rule: rule.cors };
   return { kind: 'error_page', note: { kind: 'error-page', body: rule.error_page.body } };
 };
@@ -140,20 +130,3 @@ const compileAuth = (auth: Actions['auth'], digests: PolicyDigests): CompiledAut
   tokens: auth.tokens === undefined ? null : new TokenTable(auth.tokens, digests),
   people: auth.login === undefined ? null : new LoginList(auth.login),
 });
-
-const headerTemplates = ({ set, add, remove }: HeaderChanges): HeaderTemplates => ({
-  set: templatesOf(set),
-  add: templatesOf(add),
-  remove: remove === undefined ? NONE : remove.map((name) => name.toLowerCase()),
-});
-
-const templatesOf = (fields: Readonly<Record<string, string>> | undefined): HeaderTemplates['set'] =>
-  fields === undefined
-    ? NONE
-    : Object.entries(fields).map(([name, value]) => [name, templateOf(byteText(value))] as const);
-
-/** The same for every request: what there is, is filled in already. */
-const isConstant = (changes: HeaderTemplates): changes is FieldChanges =>
-  changes.set.every(isText) && changes.add.every(isText);
-
-const isText = ([, value]: HeaderTemplates['set'][number]): boolean => typeof value === 'string';

@@ -6,9 +6,11 @@ import { type Facts, type NaiveResult, naiveGlob, naiveMatches, naiveRun } from 
 import { readingsOf } from './path-readings.ts';
 import {
   authOf,
+  compiledLists,
   DIGESTS,
   type Driven,
   drive,
+  driveCompiled,
   headOf,
   LOGIN,
   type Meet,
@@ -252,6 +254,22 @@ it('the compiled rules say what the naive ones say', () => {
       expect(resultOf(request, drive(lists, request, meet))).toEqual(naiveRun(lists, request, facts));
     }),
     { numRuns: Number(process.env['POLICY_RUNS'] ?? 1000) },
+  );
+});
+
+it('what is remembered of one request changes nothing for the next', () => {
+  const requests = fc.array(someRequest, { minLength: 2, maxLength: 5 });
+  fc.assert(
+    fc.property(tunnels, operators, requests, (tunnel, operator, some) => {
+      const lists = { operator, tunnel };
+      const compiled = compiledLists(lists);
+      // Each twice: what was remembered right before is what is found.
+      for (const request of [...some, ...some].flatMap((one) => [one, one])) {
+        const { outcome } = driveCompiled(compiled, request, meet);
+        expect(outcome).toEqual(drive(lists, request, meet).outcome);
+      }
+    }),
+    { numRuns: 400 },
   );
 });
 

@@ -3,7 +3,7 @@
 import { Fault } from '@tunnel/errors';
 import { CORE_LIMITS } from '../limits.ts';
 import { AuthRun, type AuthStep, type SessionHolder } from './auth-run.ts';
-import type { CompiledAction, CompiledPolicy, CompiledRule, HeaderTemplates } from './compile.ts';
+import type { CompiledAction, CompiledPolicy, CompiledRule } from './compile.ts';
 import { corsNote, isPreflight, preflightResponse } from './cors.ts';
 import { limiterKeyOf } from './limiter-key.ts';
 import { cookieForService } from './login-cookies.ts';
@@ -12,7 +12,7 @@ import { MatchedRules } from './matched-rules.ts';
 import { isAnswerTo } from './need-events.ts';
 import { besideLogin, GUARD_ALONE, orderedNotes } from './note-order.ts';
 import { RequestReadings } from './path-readings.ts';
-import { type FillRoom, headerPairs, redirectTarget } from './placeholders.ts';
+import { type FillRoom, redirectTarget } from './placeholders.ts';
 import { answerOfFault, faultAnswer, isAnswer, redirectAnswer, setsEdgeCookie, TOO_LONG } from './policy-answers.ts';
 import type {
   Identity,
@@ -28,7 +28,7 @@ import type {
   ResponseNote,
   RuleRef,
 } from './policy-step.ts';
-import { ChangeDraft, type FieldChanges, guardedIn } from './request-changes.ts';
+import { ChangeDraft, guardedIn } from './request-changes.ts';
 import { type PathPrefixes, rewrittenPath } from './rewrite-path.ts';
 import { type HashRoom, type WebhookCheck, webhookCheck } from './webhook-signatures.ts';
 
@@ -188,15 +188,15 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
         this.#change().service = action.service;
         return this.#goOn(rule, `to the service ${action.service}`);
       case 'request_headers': {
-        const changes = action.constant ?? this.#filled(action.changes);
+        const changes = action.fields.filledFor(this.#request, this.#user, this);
         if (changes === null) return this.#answer(rule, TOO_LONG);
         this.#change().change(changes);
         return this.#goOn(rule, 'changes headers of the request');
       }
       case 'response_headers': {
-        const changes = action.note ?? this.#filled(action.changes);
-        if (changes === null) return this.#answer(rule, TOO_LONG);
-        this.#note('kind' in changes ? changes : { kind: 'headers', ...changes });
+        const note = action.fields.filledFor(this.#request, this.#user, this);
+        if (note === null) return this.#answer(rule, TOO_LONG);
+        this.#note(note);
         return this.#goOn(rule, 'changes headers of the answer');
       }
       case 'cors':
@@ -288,13 +288,6 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     if (path === null) return this.#answer(rule, faultAnswer('POLICY_DENIED', { status: 400 }));
     draft.path = path;
     return this.#goOn(rule, `asks for ${path}`);
-  }
-
-  /** null: the visitor's words would make them too long. */
-  #filled(templates: HeaderTemplates): FieldChanges | null {
-    const set = headerPairs(templates.set, this.#request, this.#user, this);
-    const add = headerPairs(templates.add, this.#request, this.#user, this);
-    return set === null || add === null ? null : { remove: templates.remove, set, add };
   }
 
   /** null: not known yet. */
@@ -392,6 +385,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     const cookie = cookieForService(headers);
     const spellings = mayBeKnown ? guardedIn(headers, operator, tunnel, this.#identity) : NONE;
     if (this.#draft === null && cookie === null && spellings.length === 0 && this.#identity === null) return null;
-    return this.#change().changes(cookie, spellings, this.#identity);
+    const last = (tunnel ?? operator)?.lastChanges ?? null;
+    return this.#change().changes(cookie, spellings, this.#identity, last);
   }
 }

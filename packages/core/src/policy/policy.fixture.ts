@@ -4,7 +4,7 @@ import { type RequestHead, requestHeadFromParts } from '../http1/request-head.ts
 import { compilePolicy } from './compile.ts';
 import { begin, resume } from './evaluate.ts';
 import type { Auth, LoginProvider, Policy, Rule } from './policy.ts';
-import type { OnRule } from './policy-run.ts';
+import type { OnRule, PolicyLists } from './policy-run.ts';
 import type {
   Answer,
   HeaderPair,
@@ -96,11 +96,28 @@ export const drive = (
   meet: Meet = unexpected,
   onRule?: OnRule,
 ): Driven => {
-  const given = 'rules' in policy ? { operator: null, tunnel: policy } : policy;
-  const lists = {
-    operator: given.operator === null ? null : compilePolicy(given.operator, DIGESTS, 'operator'),
-    tunnel: given.tunnel === null ? null : compilePolicy(given.tunnel, DIGESTS),
-  };
+  return driveCompiled(
+    compiledLists('rules' in policy ? { operator: null, tunnel: policy } : policy),
+    request,
+    meet,
+    onRule,
+  );
+};
+
+export const compiledLists = (given: {
+  readonly operator: Policy | null;
+  readonly tunnel: Policy | null;
+}): PolicyLists => ({
+  operator: given.operator === null ? null : compilePolicy(given.operator, DIGESTS, 'operator'),
+  tunnel: given.tunnel === null ? null : compilePolicy(given.tunnel, DIGESTS),
+});
+
+export const driveCompiled = (
+  lists: PolicyLists,
+  request: PolicyRequest,
+  meet: Meet = unexpected,
+  onRule?: OnRule,
+): Driven => {
   const needs: PolicyNeed[] = [];
   let step = begin(lists, request, NOW, onRule);
   while (step.kind === 'need') {

@@ -58,13 +58,57 @@ export class ChangeDraft {
     this.maxBody = this.maxBody === null ? bytes : Math.min(this.maxBody, bytes);
   }
 
-  changes(cookie: string | null, spellings: readonly string[], identity: Identity | null): RequestChanges {
+  /** `last`: those of the request before, which are mostly the same; null: there are none. */
+  changes(
+    cookie: string | null,
+    spellings: readonly string[],
+    identity: Identity | null,
+    last: LastChanges | null,
+  ): RequestChanges {
     const { path, service, maxBody } = this;
-    const { remove, add } = this.#fields;
-    const set = identity === null ? this.#fields.set : withIdentity(this.#fields.set, identity);
-    return { path, service, remove, removeSpellings: spellings, cookie, set, add, maxBody };
+    const fields = this.#fields;
+    const known = last?.changes ?? null;
+    if (known !== null && last?.fields === fields && isSameIdentity(last.identity, identity)) {
+      const isOfRequest = path !== known.path || service !== known.service || maxBody !== known.maxBody;
+      if (!isOfRequest && cookie === known.cookie && isSameList(spellings, known.removeSpellings)) return known;
+    }
+    const { remove, add } = fields;
+    const set = identity === null ? fields.set : withIdentity(fields.set, identity);
+    const changes = { path, service, remove, removeSpellings: spellings, cookie, set, add, maxBody };
+    if (last !== null && isSmall(changes, identity)) keep(last, fields, identity, changes);
+    return changes;
   }
 }
+
+/** Of the last request that was changed: one after the other is changed alike, and what keeps requests keeps that once. */
+export interface LastChanges {
+  fields: FieldChanges;
+  identity: Identity | null;
+  changes: RequestChanges | null;
+}
+
+export const newLastChanges = (): LastChanges => ({ fields: NO_FIELDS, identity: null, changes: null });
+
+const keep = (last: LastChanges, fields: FieldChanges, identity: Identity | null, changes: RequestChanges): void => {
+  last.fields = fields;
+  last.identity = identity;
+  last.changes = changes;
+};
+
+/** Nothing of a visitor's head is in it, which it would keep whole. */
+const isSmall = ({ path, cookie }: RequestChanges, identity: Identity | null): boolean =>
+  path === null && (cookie === null || cookie === '') && (identity?.user.length ?? 0) <= KEPT_USER_MAX_CHARS;
+
+const KEPT_USER_MAX_CHARS = 128;
+
+const isSameIdentity = (a: Identity | null, b: Identity | null): boolean =>
+  a === b || (a !== null && b !== null && a.user === b.user && a.method === b.method);
+
+const isSameList = (a: readonly string[], b: readonly string[]): boolean => {
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at += 1) if (a[at] !== b[at]) return false;
+  return true;
+};
 
 const withIdentity = (set: readonly HeaderPair[], identity: Identity): readonly HeaderPair[] => {
   const method = METHOD_PAIRS[identity.method];

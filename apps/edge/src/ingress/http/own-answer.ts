@@ -1,15 +1,24 @@
 // Answers that the edge gives by itself, written out: an error page, or the way to https.
-import { fieldValueOf, type OwnResponse, ownResponseText, type RequestHead, renderError } from '@tunnel/core';
+import {
+  fieldValueOf,
+  type OwnResponse,
+  ownResponseText,
+  type RequestHead,
+  type ResponseHead,
+  renderError,
+} from '@tunnel/core';
 import type { ErrorCode } from '@tunnel/errors';
 import type { OwnAnswer } from '../../routing/http-router.ts';
 
 /** What rules have noted for whatever answer comes to a request that passed. */
-export interface OwnNotes {
+export interface AnswerNotes {
   noted(response: OwnResponse): OwnResponse;
+  /** Of the service's. */
+  notedHead(head: ResponseHead): ResponseHead;
 }
 
 /** `accept` of the request; null: none, or there was no head that could be read. `notes` null: there is nothing to be done. */
-export const renderAnswer = (answer: OwnAnswer, accept: string | null, notes: OwnNotes | null): OwnResponse => {
+export const renderAnswer = (answer: OwnAnswer, accept: string | null, notes: AnswerNotes | null): OwnResponse => {
   if ('own' in answer) return answer.own;
   const { fault, retryAfterSecs } = answer;
   const { code, status, message, next } = fault;
@@ -20,7 +29,7 @@ export const renderAnswer = (answer: OwnAnswer, accept: string | null, notes: Ow
 export interface Asked {
   readonly head: Pick<RequestHead, 'method' | 'version' | 'headers'> | null;
   readonly keepAlive: boolean;
-  readonly notes: OwnNotes | null;
+  readonly notes: AnswerNotes | null;
 }
 
 /** As one HTTP/1.1 message. */

@@ -4,6 +4,7 @@ import { type ChunkedForm, type OwnResponse, type RequestHead, withoutEdgeCookie
 import { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { EDGE_LIMITS } from '../../limits.ts';
+import { VisitMemory } from '../../policy/visit-memory.ts';
 import { FailedMembers, type Lease, type Refusal } from '../../routing/balancer.ts';
 import {
   isOwnAnswer,
@@ -19,8 +20,7 @@ import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
 import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
 import { HeldSource } from './held-source.ts';
-import { NotedResponse, type NotedResponseOwner } from './noted-response.ts';
-import type { OwnNotes } from './own-answer.ts';
+import type { AnswerNotes } from './own-answer.ts';
 import { type BodyHolder, RequestPolicy, type RequestPolicyOwner } from './request-policy.ts';
 import type { VisitorOwner } from './visitor.ts';
 
@@ -59,7 +59,7 @@ export interface BodyTaker {
   writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
 }
 
-export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
+export class ProxiedRequest implements RequestPolicyOwner {
   /** The first byte of its head has come. */
   startedMs = 0;
   readonly #owner: VisitorOwner;
@@ -69,6 +69,8 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
   #visitor: VisitorInfo | null = null;
   /** Of a request that came through a proxy and counts for its visitor by itself. */
   #countedAddress: string | null = null;
+  /** What its connection's visitor is known by; null: nothing was asked so far. */
+  #memory: VisitMemory | null = null;
   /** null: there are no rules for it. */
   #policy: RequestPolicy | null = null;
   // Set by begin().
@@ -118,7 +120,7 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     const { policies } = this.#owner;
     const inForce = policies === null ? null : policies.inForceAt(decision.route);
     if (policies === null || inForce === null) return decision;
-    this.#policy = new RequestPolicy({ routed: decision, inForce, head, holder }, this);
+    this.#policy = new RequestPolicy(decision, inForce, head, holder, this);
     return this.#policy.decide(policies);
   }
 
@@ -136,6 +138,11 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
 
   // ---- what its rules need, and have noted ----
 
+  get memory(): VisitMemory {
+    this.#memory ??= new VisitMemory();
+    return this.#memory;
+  }
+
   get heldBodies(): RequestPolicyOwner['heldBodies'] {
     return this.#owner.heldBodies;
   }
@@ -152,8 +159,8 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     this.#owner.captureAnswered(route, head, this.startedMs, rules, response);
   }
 
-  /** For answers of our own; null: nothing is to be done to them. */
-  get notes(): OwnNotes | null {
+  /** For the answer, whosever it is; null: nothing is to be done to it. */
+  get notes(): AnswerNotes | null {
     return this.#policy;
   }
 
@@ -201,29 +208,23 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     this.#failed = null;
     if (policy === null) {
       this.#head = withoutEdgeCookies(head);
-      this.#handler = handler;
       this.#body = body;
-    } else this.#beginBy(policy, handler, body);
+    } else {
+      // As the rules changed it.
+      const { held } = policy;
+      this.#head = policy.head;
+      this.#body = held === null ? body : new HeldSource(held);
+    }
+    this.#handler = handler;
     this.#send(member).start();
-    this.#passHeld();
+    this.passHeld();
   }
 
-  /** As the rules changed it. */
-  #beginBy(policy: RequestPolicy, handler: ResponseHandler, body: BodySource | null): void {
-    const { held, notes } = policy;
-    this.#head = policy.head;
-    this.#body = held === null ? body : new HeldSource(held);
-    const isAsItCame = held === null && notes.length === 0;
-    this.#handler = isAsItCame ? handler : new NotedResponse(handler, notes, this);
-  }
-
-  onRequestDrain(visitor: ResponseHandler): void {
-    if (this.#body instanceof HeldSource) this.#passHeld();
-    else visitor.onRequestDrain();
-  }
-
-  #passHeld(): void {
-    if (this.#body instanceof HeldSource) this.#body.pass((trailers) => this.endBody(trailers));
+  /** Its service takes more of the body. false: that is not held, and whoever reads the visitor goes on. */
+  passHeld(): boolean {
+    if (!(this.#body instanceof HeldSource)) return false;
+    this.#body.pass((trailers) => this.endBody(trailers));
+    return true;
   }
 
   #send(member: Tunnel): UpstreamRequest {
@@ -282,7 +283,7 @@ export class ProxiedRequest implements RequestPolicyOwner, NotedResponseOwner {
     }
     if (this.#body !== null && requestDone) upstream.endBody(trailers);
     upstream.start();
-    this.#passHeld();
+    this.passHeld();
     return true;
   }
 

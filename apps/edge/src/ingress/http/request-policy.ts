@@ -6,6 +6,7 @@ import {
   changedHead,
   fieldValueOf,
   type HeaderField,
+  notedHead,
   notedOwn,
   type OwnResponse,
   type Pass,
@@ -13,6 +14,7 @@ import {
   type PolicyRequest,
   type RequestChanges,
   type RequestHead,
+  type ResponseHead,
   type ResponseNote,
   type RuleRef,
   renderPolicyAnswer,
@@ -22,7 +24,8 @@ import type { HeldBodies, HeldBody } from '../../policy/held-bodies.ts';
 import type { NeedAbout } from '../../policy/policy-driver.ts';
 import type { DecidedRequest, PolicyGate, PolicyInForce, PolicyOutcome } from '../../policy/policy-gate.ts';
 import { VisitAbout } from '../../policy/visit-about.ts';
-import type { RouteDecision, RoutedRequest, VisitorInfo } from '../../routing/http-router.ts';
+import type { VisitMemory } from '../../policy/visit-memory.ts';
+import type { RouteDecision, RoutedRequest } from '../../routing/http-router.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
 
@@ -32,6 +35,8 @@ export interface BodyHolder {
 }
 
 export interface RequestPolicyOwner {
+  /** Of the visitor's connection. */
+  readonly memory: VisitMemory;
   readonly heldBodies: HeldBodies;
   /** Monotonic. */
   now(): number;
@@ -41,21 +46,18 @@ export interface RequestPolicyOwner {
   onAnswered(route: Route, head: RequestHead, rules: CapturedRules, response: OwnResponse): void;
 }
 
-/** One request, as it was routed. */
-export interface AskedRequest {
-  readonly routed: RoutedRequest;
-  readonly inForce: PolicyInForce;
-  readonly head: RequestHead;
-  readonly holder: BodyHolder;
-}
-
 const NO_NOTES: readonly ResponseNote[] = [];
 const EMPTY = Buffer.alloc(0);
 
-export class RequestPolicy implements DecidedRequest {
-  readonly request: PolicyRequest;
-  readonly #asked: AskedRequest;
+/** It is the visitor's request as rules see it, too: nothing is copied, and one object fewer for each of many shows. */
+export class RequestPolicy implements DecidedRequest, PolicyRequest {
+  readonly #routed: RoutedRequest;
+  readonly #inForce: PolicyInForce;
+  /** As the visitor sent it. */
+  readonly visitorsHead: RequestHead;
+  readonly #holder: BodyHolder;
   readonly #owner: RequestPolicyOwner;
+  #requestId: string | null = null;
   #about: VisitAbout | null = null;
   #abort: AbortController | null = null;
   #held: HeldBody | null = null;
@@ -63,16 +65,72 @@ export class RequestPolicy implements DecidedRequest {
   #pass: Pass | null = null;
   #isOver = false;
 
-  constructor(asked: AskedRequest, owner: RequestPolicyOwner) {
-    this.#asked = asked;
+  constructor(
+    routed: RoutedRequest,
+    inForce: PolicyInForce,
+    head: RequestHead,
+    holder: BodyHolder,
+    owner: RequestPolicyOwner,
+  ) {
+    this.#routed = routed;
+    this.#inForce = inForce;
+    this.visitorsHead = head;
+    this.#holder = holder;
     this.#owner = owner;
-    this.request = new VisitorsRequest(asked.head, asked.routed.visitor);
+  }
+
+  // ---- the request, as rules see it ----
+
+  get request(): PolicyRequest {
+    return this;
+  }
+
+  get method(): string {
+    return this.visitorsHead.method;
+  }
+
+  get path(): string {
+    return this.visitorsHead.path;
+  }
+
+  get headers(): RequestHead['headers'] {
+    return this.visitorsHead.headers;
+  }
+
+  get host(): string {
+    return this.visitorsHead.host;
+  }
+
+  get authority(): string {
+    return this.visitorsHead.authority;
+  }
+
+  get scheme(): 'http' | 'https' {
+    return this.#routed.visitor.scheme;
+  }
+
+  get address(): string {
+    return this.#routed.visitor.address;
+  }
+
+  get isUpgrade(): boolean {
+    return this.visitorsHead.upgrade !== null;
+  }
+
+  get bodyLength(): number | null {
+    return bodyLengthOf(this.visitorsHead);
+  }
+
+  /** Most rules never name it. */
+  get requestId(): string {
+    this.#requestId ??= randomId('req');
+    return this.#requestId;
   }
 
   // ---- the question ----
 
   decide(gate: PolicyGate): RouteDecision | Promise<RouteDecision> {
-    const outcome = gate.decide(this.#asked.inForce, this);
+    const outcome = gate.decide(this.#inForce, this);
     return outcome instanceof Promise ? this.#awaited(outcome) : this.#ruled(outcome);
   }
 
@@ -87,9 +145,12 @@ export class RequestPolicy implements DecidedRequest {
   }
 
   get about(): NeedAbout {
-    const { routed, inForce } = this.#asked;
-    this.#about ??= new VisitAbout(routed.route, inForce.ofRoute, this.request);
+    this.#about ??= new VisitAbout(this.#routed.route, this.#inForce.ofRoute, this);
     return this.#about;
+  }
+
+  get memory(): VisitMemory {
+    return this.#owner.memory;
   }
 
   get signal(): AbortSignal {
@@ -101,10 +162,10 @@ export class RequestPolicy implements DecidedRequest {
   /** Once: the rules keep what they were given. */
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent> {
     // There is nothing to wait for.
-    if (this.request.bodyLength === 0) return { kind: 'body-held', body: EMPTY };
+    if (this.bodyLength === 0) return { kind: 'body-held', body: EMPTY };
     const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now(), this.about.tenant);
     this.#held = held;
-    this.#asked.holder.hold(held);
+    this.#holder.hold(held);
     return held.done;
   }
 
@@ -113,7 +174,7 @@ export class RequestPolicy implements DecidedRequest {
     this.#abort = null;
     if (outcome.kind === 'pass') {
       this.#pass = outcome;
-      return this.#asked.routed;
+      return this.#routed;
     }
     this.#freeBody();
     const response = this.#responseOf(outcome);
@@ -123,7 +184,7 @@ export class RequestPolicy implements DecidedRequest {
   }
 
   #responseOf({ answer, notes }: Answer): OwnResponse {
-    const accept = fieldValueOf(this.request.headers, 'accept');
+    const accept = fieldValueOf(this.headers, 'accept');
     return noted(renderPolicyAnswer(answer, accept), notes);
   }
 
@@ -133,8 +194,7 @@ export class RequestPolicy implements DecidedRequest {
   }
 
   #tell(outcome: Answer, response: OwnResponse): void {
-    const { routed, head } = this.#asked;
-    this.#owner.onAnswered(routed.route, head, this.#capturedOf(outcome, null), response);
+    this.#owner.onAnswered(this.#routed.route, this.visitorsHead, this.#capturedOf(outcome, null), response);
   }
 
   // ---- what passes ----
@@ -145,23 +205,15 @@ export class RequestPolicy implements DecidedRequest {
     return changes === null ? this.visitorsHead : changedHead(this.visitorsHead, changes);
   }
 
-  get visitorsHead(): RequestHead {
-    return this.#asked.head;
-  }
-
   get #changes(): RequestChanges | null {
     const changes = this.#pass?.changes ?? null;
     // The edge has asked for the body itself: the service gets it whole.
-    return this.#held !== null && this.#asked.head.expectContinue ? withoutExpect(changes) : changes;
+    return this.#held !== null && this.visitorsHead.expectContinue ? withoutExpect(changes) : changes;
   }
 
   /** By the name that the client's own table has; null: the tunnel's own. */
   get serviceName(): string | null {
     return this.#pass?.changes?.service ?? null;
-  }
-
-  get notes(): readonly ResponseNote[] {
-    return this.#pass?.notes ?? NO_NOTES;
   }
 
   /** Bytes that its body may have. */
@@ -171,12 +223,12 @@ export class RequestPolicy implements DecidedRequest {
 
   /** A token may stand in trailers, too. */
   get hidesTrailers(): boolean {
-    return tokenHeadersOf(this.#asked.inForce).length > 0;
+    return tokenHeadersOf(this.#inForce).length > 0;
   }
 
   /** As its service gets them. */
   trailersOf(trailers: readonly HeaderField[]): readonly HeaderField[] {
-    const { operator, tunnel } = this.#asked.inForce.lists;
+    const { operator, tunnel } = this.#inForce.lists;
     const isGuarded = (field: HeaderField): boolean =>
       (operator?.guarded.spelled(field) ?? tunnel?.guarded.spelled(field) ?? null) !== null;
     return trailers.some(isGuarded) ? trailers.filter((field) => !isGuarded(field)) : trailers;
@@ -194,18 +246,23 @@ export class RequestPolicy implements DecidedRequest {
 
   /** Paths of the edge itself: what is asked there is nobody's to look at. */
   get isOfLogin(): boolean {
-    const { lists } = this.#asked.inForce;
-    return lists.tunnel?.login != null && LOGIN_PATHS.test(this.request.path);
+    const { lists } = this.#inForce;
+    return lists.tunnel?.login != null && LOGIN_PATHS.test(this.path);
   }
 
   /** For an answer of our own to a request that passed. */
   noted(response: OwnResponse): OwnResponse {
-    return noted(response, this.notes);
+    return noted(response, this.#pass?.notes ?? NO_NOTES);
+  }
+
+  notedHead(head: ResponseHead): ResponseHead {
+    const notes = this.#pass?.notes ?? NO_NOTES;
+    return notes.length === 0 ? head : notedHead(head, notes);
   }
 
   /** It had passed, and the bound of its body is what answers it. */
   answeredLate(gate: PolicyGate, status: number): void {
-    const { inForce } = this.#asked;
+    const inForce = this.#inForce;
     const bound = this.maxBody ?? Number.NaN;
     const rule = this.#pass?.matched.find((one) => maxBodyOf(one, inForce) === bound);
     if (rule !== undefined) gate.answeredLate(inForce, rule, status);
@@ -217,7 +274,7 @@ export class RequestPolicy implements DecidedRequest {
       outcome.kind === 'answer' && outcome.rule !== null
         ? { answered_by: shownRule(outcome.rule), matched: indexesOf(outcome.matched), user }
         : shownPass(outcome.matched, user);
-    return { policy, askedPath: this.request.path, secretFields: tokenHeadersOf(this.#asked.inForce), changes };
+    return { policy, askedPath: this.path, secretFields: tokenHeadersOf(this.#inForce), changes };
   }
 
   // ---- the end ----
@@ -307,60 +364,6 @@ const withoutExpect = (changes: RequestChanges | null): RequestChanges => {
   const given = changes ?? NO_CHANGES;
   return { ...given, remove: [...given.remove, 'expect'] };
 };
-
-/** A visitor's request as rules see it: nothing is copied. */
-class VisitorsRequest implements PolicyRequest {
-  readonly #head: RequestHead;
-  readonly #visitor: VisitorInfo;
-  #requestId: string | null = null;
-
-  constructor(head: RequestHead, visitor: VisitorInfo) {
-    this.#head = head;
-    this.#visitor = visitor;
-  }
-
-  get method(): string {
-    return this.#head.method;
-  }
-
-  get path(): string {
-    return this.#head.path;
-  }
-
-  get headers(): RequestHead['headers'] {
-    return this.#head.headers;
-  }
-
-  get host(): string {
-    return this.#head.host;
-  }
-
-  get authority(): string {
-    return this.#head.authority;
-  }
-
-  get scheme(): 'http' | 'https' {
-    return this.#visitor.scheme;
-  }
-
-  get address(): string {
-    return this.#visitor.address;
-  }
-
-  get isUpgrade(): boolean {
-    return this.#head.upgrade !== null;
-  }
-
-  get bodyLength(): number | null {
-    return bodyLengthOf(this.#head);
-  }
-
-  /** Most rules never name it. */
-  get requestId(): string {
-    this.#requestId ??= randomId('req');
-    return this.#requestId;
-  }
-}
 
 const bodyLengthOf = ({ framing }: RequestHead): number | null => {
   if (framing.kind === 'length') return framing.length;

@@ -181,7 +181,10 @@ export class Http1Response implements ResponseHandler {
     this.#visitor.request.answered(status);
   }
 
-  #rewritten(head: ResponseHead): VisitorResponse {
+  /** As rules want it, then as this visitor can read it. */
+  #rewritten(given: ResponseHead): VisitorResponse {
+    const { notes } = this.#visitor.request;
+    const head = notes === null ? given : notes.notedHead(given);
     return responseHeadFor(head, { visitorVersion: this.#head?.version ?? '1.1', keepAlive: this.#keepAlive });
   }
 }

@@ -267,6 +267,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
   }
 
   onRequestDrain(): void {
+    if (this.request.passHeld()) return;
     if (this.#phase === 'body' || this.#phase === 'answering') this.input.resume();
   }
 

@@ -164,13 +164,18 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
 
   /** Heads know no credit in HTTP/2, so that nothing would say when to go on: their number is the bound. */
   onInterim(head: ResponseHead): boolean {
-    this.#response.interim(head);
+    this.#response.interim(this.#noted(head));
     return true;
   }
 
   onHead(head: ResponseHead, endsStream: boolean): void {
     this.#visitor.onServed(this.#head);
-    this.#response.head(head, endsStream);
+    this.#response.head(this.#noted(head), endsStream);
+  }
+
+  #noted(head: ResponseHead): ResponseHead {
+    const { notes } = this.#request;
+    return notes === null ? head : notes.notedHead(head);
   }
 
   onData(bytes: Buffer, start: number, end: number): boolean {
@@ -205,7 +210,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
   }
 
   onRequestDrain(): void {
-    this.#body?.resume();
+    if (!this.#request.passHeld()) this.#body?.resume();
   }
 
   // ---- the answer ----

@@ -4,7 +4,7 @@ import { type HeaderField, hasNoBody, type OwnResponse, type ResponseHead } from
 import { type Guarded, guard } from '@tunnel/mux';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import { ownFieldsOf, responseFieldsOf, trailerFieldsOf } from '../../../upstream/h2c/http2-fields.ts';
-import { type OwnNotes, renderAnswer } from '../own-answer.ts';
+import { type AnswerNotes, renderAnswer } from '../own-answer.ts';
 import { type Http2Outbound, OutboundShare } from './http2-outbound.ts';
 
 const { NGHTTP2_HTTP_1_1_REQUIRED, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
@@ -87,7 +87,7 @@ export class Http2Response {
   }
 
   /** false: nobody is there to read it. */
-  own(answer: OwnAnswer, accept: string | null, notes: OwnNotes | null): boolean {
+  own(answer: OwnAnswer, accept: string | null, notes: AnswerNotes | null): boolean {
     if (!this.#isWritable()) return false;
     const response = renderAnswer(answer, accept, notes);
     this.#begin(response.status);

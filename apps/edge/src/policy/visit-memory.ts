@@ -1,0 +1,87 @@
+// What was found out for the request before on the same connection: most bring the same words again, and to look them up among everybody's costs as
+// much as ten rules. It is known for the same policy and the same words alone, for some seconds, and goes with the connection.
+import type { PolicyEvent, PolicyNeed } from '@tunnel/core';
+import { EDGE_LIMITS } from '../limits.ts';
+
+/** What is served, and under which name. */
+interface Asked {
+  readonly served: object;
+  readonly host: string;
+}
+
+export class VisitMemory {
+  #event: PolicyEvent | null = null;
+  #untilMs = 0;
+  #served: object | null = null;
+  /** The part of the policy that asked. */
+  #by: object | null = null;
+  #host = '';
+  #user = '';
+  #text = '';
+
+  /** null: it is something else, or too long ago. */
+  find(need: PolicyNeed, { served, host }: Asked, nowMs: number): PolicyEvent | null {
+    if (this.#event === null || nowMs >= this.#untilMs || served !== this.#served || host !== this.#host) return null;
+    return this.#isSame(need) ? this.#event : null;
+  }
+
+  #isSame(need: PolicyNeed): boolean {
+    switch (need.kind) {
+      case 'check-password':
+        return need.auth === this.#by && need.user === this.#user && need.password === this.#text;
+      case 'verify-jwt':
+        return need.auth === this.#by && need.token === this.#text;
+      case 'open-cookie':
+        return need.login === this.#by && need.sealed.length === 1 && need.sealed[0] === this.#text;
+      default:
+        return false;
+    }
+  }
+
+  /** Only what lets somebody in. */
+  keep(need: PolicyNeed, { served, host }: Asked, event: PolicyEvent, nowMs: number): void {
+    const said = wordsOf(need);
+    const untilMs = Math.min(nowMs + EDGE_LIMITS.VISIT_MEMORY_MS, endOf(event));
+    if (said === null || said.text.length > EDGE_LIMITS.VISIT_MEMORY_MAX_CHARS || untilMs <= nowMs) return;
+    this.#untilMs = untilMs;
+    this.#event = event;
+    this.#served = served;
+    this.#by = said.by;
+    // They are cut out of a head, and would keep all of it.
+    this.#host = copied(host);
+    this.#user = copied(said.user);
+    this.#text = copied(said.text);
+  }
+}
+
+const copied = (text: string): string => text.split('').join('');
+
+/** null: nothing that is brought again and again. */
+const wordsOf = (need: PolicyNeed): { readonly by: object; readonly user: string; readonly text: string } | null => {
+  switch (need.kind) {
+    case 'check-password':
+      return { by: need.auth, user: need.user, text: need.password };
+    case 'verify-jwt':
+      return { by: need.auth, user: '', text: need.token };
+    case 'open-cookie':
+      return need.sealed.length === 1 ? { by: need.login, user: '', text: need.sealed[0] ?? '' } : null;
+    default:
+      return null;
+  }
+};
+
+/** Until when it lets somebody in; of a login the rules look for themselves. */
+const endOf = (event: PolicyEvent): number => {
+  switch (event.kind) {
+    case 'password-checked':
+      return event.isRight ? Number.POSITIVE_INFINITY : 0;
+    case 'jwt-verified': {
+      const exp = event.claims?.['exp'];
+      return typeof exp === 'number' ? exp * 1000 : 0;
+    }
+    case 'cookie-opened':
+      return event.session === null ? 0 : Number.POSITIVE_INFINITY;
+    default:
+      return 0;
+  }
+};
