@@ -157,6 +157,6 @@ test('whatever names and values are, the file says them, and every line before i
       const kept = new Set(after.split('\n'));
       expect(before.split('\n').filter((line) => !kept.has(line))).toEqual([]);
     }),
-    { numRuns: 100 },
+    { numRuns: 40 },
   );
 });

@@ -52,7 +52,7 @@ export const POLICY_LIMITS = {
   PROVIDER_ANSWER_MAX_BYTES: 256 * KiB,
   /** calls to one provider at once; of tenants each has as many at its own */
   PROVIDER_CALLS_AT_ONCE: 4,
-  /** calls that wait for that, in turn by account; further ones fail at once, first of all those of whoever has most waiting */
+  /** calls that wait for that, in turn by the visitor’s address and by account; further ones fail at once, first of all those of whoever has most waiting */
   PROVIDER_CALLS_WAITING_MAX: 64,
   /** calls to all providers of tenants at once, and as many to the operator's, each with a socket */
   PROVIDER_CALLS_TOTAL_MAX: 128,

@@ -139,7 +139,7 @@ it('keeps one owner a port, one open entry a tunnel, and nothing at all after th
         true,
       ]);
     }),
-    { numRuns: 200 },
+    { numRuns: 100 },
   );
 });
 

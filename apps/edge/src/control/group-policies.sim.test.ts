@@ -172,6 +172,6 @@ it.each(['name', 'port'] as const)('whatever happens to the members of a group a
       for (let id = 0; id < MEMBERS; id += 1) stage.leave(id, 'gone');
       expect([stage.group, stage.store.size, stage.store.bytes]).toEqual([undefined, 0, 0]);
     }),
-    { numRuns: 150 },
+    { numRuns: 75 },
   );
 });

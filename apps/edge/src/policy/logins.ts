@@ -9,6 +9,7 @@ import {
   type LoginProvider,
   loginCookie,
   namedClaims,
+  networkOf,
   type PendingLogin,
   type Policy,
   type PolicyEvent,
@@ -46,6 +47,8 @@ export interface LoginAbout {
   readonly scheme: 'http' | 'https';
   /** Where the public reaches the tunnel at this host, without a path: `https://shop.example.com:8443`. */
   readonly publicUrl: string;
+  /** The visitor's. */
+  readonly address: string;
 }
 
 export interface LoginsDeps {
@@ -142,7 +145,9 @@ export class Logins {
     const names = about.policy === null ? [] : namedClaims(about.policy);
     try {
       const fields = { redirectUri, state, nonce, verifier, code, issuer };
-      const token = await codeFlow.claimsOf(provider, fields, names);
+      // A login that is begun costs nothing, and any code may come with it: whoever sends many waits for itself.
+      const ref = { ...provider.ref, visitor: networkOf(about.address) };
+      const token = await codeFlow.claimsOf({ ...provider, ref }, fields, names);
       const session = sessionFrom(token, { claims: names, sessionSecs: login.session_secs, nowMs: clock.now() });
       const cookie = session === null ? null : this.#cookieOf(session, login, provider, about);
       if (cookie === null) return { kind: 'failed', fault: new Fault('POLICY_PROVIDER_AWAY') };

@@ -162,6 +162,57 @@ it('the same password of a page and its pictures is checked once', async () => {
   expect(stage.begun).toHaveLength(1);
 });
 
+it('the same password of a thousand addresses, as after a change of the policy, is checked once and shuts nobody out', async () => {
+  const stage = new Stage();
+  const all = Array.from({ length: 1000 }, (_, at) =>
+    stage.perform('open', { address: `10.0.${at >> 8}.${at & 255}` }),
+  );
+  for (const event of all) expect(event).toBeInstanceOf(Promise);
+  expect(stage.checks.waiting).toBe(0);
+  stage.waiting.shift()?.(true);
+  for (const event of all) expect(await event).toEqual(RIGHT);
+  expect(stage.begun).toEqual(['open']);
+  expect(stage.checks.results).toMatchObject({ ok: 1, busy: 0 });
+});
+
+it('the same wrong password of several addresses is a guess of each of them', async () => {
+  const stage = new Stage();
+  for (let at = 0; at < 10; at += 1) {
+    const both = [stage.perform(`wrong ${at}`), stage.perform(`wrong ${at}`, { address: '192.0.2.2' })];
+    stage.waiting.shift()?.(false);
+    for (const event of both) expect(await event).toEqual(WRONG);
+  }
+  expect(stage.begun).toHaveLength(10);
+  // Under way for somebody else: whoever has guessed enough is not let to hear of it.
+  const other = stage.perform('open', { address: '192.0.2.3' });
+  for (const address of ['192.0.2.1', '192.0.2.2'])
+    expect(stage.perform('open', { address })).toMatchObject({ fault: { code: 'POLICY_RATE_LIMITED' } });
+  stage.waiting.shift()?.(true);
+  expect(await other).toEqual(RIGHT);
+});
+
+it('who leaves a check that waits for others, too, is blamed for nothing, and they go on waiting', async () => {
+  const stage = new Stage();
+  const first = [stage.perform('a', { address: '10.0.0.1' }), stage.perform('b', { address: '10.0.0.2' })];
+  const stays = stage.perform('open', { address: '10.0.0.3' });
+  for (let at = 0; at < 20; at += 1) {
+    const visitor = new AbortController();
+    const left = stage.perform('open', {}, visitor);
+    visitor.abort();
+    await left;
+    expect(stage.checks.waiting).toBe(1);
+  }
+  const back = stage.perform('open');
+  expect(back).toBeInstanceOf(Promise);
+  for (const end of stage.waiting.splice(0)) end(false);
+  for (const event of first) await event;
+  await eventually(() => expect(stage.waiting).toHaveLength(1));
+  stage.waiting.shift()?.(true);
+  expect(await stays).toEqual(RIGHT);
+  expect(await back).toEqual(RIGHT);
+  expect(stage.begun).toEqual(['a', 'b', 'open']);
+});
+
 it('a visitor that leaves gives up its turn, and is blamed for nothing', async () => {
   const stage = new Stage();
   const first = [stage.perform('a', { address: '10.0.0.1' }), stage.perform('b', { address: '10.0.0.2' })];

@@ -36,11 +36,12 @@ export interface PasswordChecksDeps {
 const RIGHT: PolicyEvent = { kind: 'password-checked', isRight: true };
 const WRONG: PolicyEvent = { kind: 'password-checked', isRight: false };
 
-/** One password that is being checked, or waits for it; those who bring the same wait together. */
+/** One password that is being checked, or waits for it; those who bring the same wait together, from wherever they come. */
 interface Check extends Turn {
-  readonly guesser: string;
+  readonly key: string;
+  /** Those of whom it is counted as a failure until it is known to be right, and how many visitors of each wait for it. */
+  readonly guessers: Map<string, number>;
   readonly promise: Promise<PolicyEvent>;
-  waiters: number;
 }
 
 export class PasswordChecks {
@@ -57,7 +58,7 @@ export class PasswordChecks {
     windowMs: 60_000,
     addressesMax: EDGE_LIMITS.PASSWORD_FAILURES_KEPT_MAX,
   });
-  /** Under way and waiting, by the digest of what is checked and by who brings it. */
+  /** Under way and waiting, by the digest of what is checked. */
   readonly #checks = new Map<string, Check>();
   readonly #turns = new FairTurns({
     atOnce: EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE,
@@ -82,14 +83,15 @@ export class PasswordChecks {
       return RIGHT;
     }
     const guesser = `${about.routeKey} ${networkOf(about.address)}`;
-    const same = this.#checks.get(`${guesser} ${key}`);
-    if (same !== undefined) return this.#join(`${guesser} ${key}`, same, visitor);
+    // After a change of a policy all of its visitors bring the same at once: one check is for all of them.
+    const same = this.#checks.get(key);
+    if (same?.guessers.has(guesser)) return this.#join(same, guesser, visitor);
     const verdict = this.#failures.check(guesser, now);
     if (!verdict.allowed) return failed('POLICY_RATE_LIMITED', Math.max(1, Math.ceil(verdict.retryAfterMs / 1000)));
-    if (!this.#turns.hasRoomFor(about.tenant)) return this.#busy();
+    if (same === undefined && !this.#turns.hasRoomFor(about.tenant)) return this.#busy();
     // Counted before it is known to be wrong: a hundred guesses sent at once must not all be checked.
     this.#failures.record(guesser, now);
-    return this.#join(`${guesser} ${key}`, this.#begin(need, key, guesser, about), visitor);
+    return this.#join(same ?? this.#begin(need, key, guesser, about), guesser, visitor);
   }
 
   #busy(): PolicyEvent {
@@ -98,59 +100,65 @@ export class PasswordChecks {
   }
 
   #begin(need: PasswordNeed, key: string, guesser: string, { tenant }: PasswordAbout): Check {
-    const id = `${guesser} ${key}`;
     let settle: (event: PolicyEvent | Promise<PolicyEvent>) => void = () => {};
     const promise = new Promise<PolicyEvent>((resolve) => (settle = resolve));
     const check: Check = {
-      ...{ guesser, promise, owner: tenant, waiters: 0 },
-      begin: () => settle(this.#run(need, key, guesser, tenant).finally(() => this.#ended(id))),
+      ...{ key, guessers: new Map([[guesser, 0]]), promise, owner: tenant },
+      begin: () => settle(this.#run(need, check).finally(() => this.#ended(check))),
       giveWay: () => {
-        this.#forgetWaiting(id, guesser);
+        this.#checks.delete(key);
+        this.#forgiveAll(check);
         settle(this.#busy());
       },
     };
-    this.#checks.set(id, check);
+    this.#checks.set(key, check);
     this.#turns.enter(check);
     return check;
   }
 
-  async #run(need: PasswordNeed, key: string, guesser: string, tenant: string): Promise<PolicyEvent> {
+  async #run(need: PasswordNeed, check: Check): Promise<PolicyEvent> {
     try {
       const isRight = await this.#check(need.password, need.hash);
       this.results[isRight ? 'ok' : 'wrong'] += 1;
       if (!isRight) return WRONG;
-      this.#known.set(tenant, key, true, this.#clock.monotonic() + EDGE_LIMITS.PASSWORD_KNOWN_MS);
-      this.#failures.forgive(guesser);
+      this.#known.set(check.owner, check.key, true, this.#clock.monotonic() + EDGE_LIMITS.PASSWORD_KNOWN_MS);
+      this.#forgiveAll(check);
       return RIGHT;
     } catch (error) {
       // The thread pool has no memory for it: nobody is let in, and nobody is blamed.
-      this.#failures.forgive(guesser);
+      this.#forgiveAll(check);
       const fault = new Fault('POLICY_BUSY', {}, { cause: error });
       return { kind: 'failed', fault, retryAfterSecs: EDGE_LIMITS.PASSWORD_BUSY_RETRY_SECS };
     }
   }
 
-  #ended(id: string): void {
-    this.#checks.delete(id);
+  #ended({ key }: Check): void {
+    this.#checks.delete(key);
     this.#turns.done();
   }
 
-  /** Nothing was checked: nobody is blamed. */
-  #forgetWaiting(id: string, guesser: string): void {
-    this.#checks.delete(id);
-    this.#failures.forgive(guesser);
+  #forgiveAll({ guessers }: Check): void {
+    for (const guesser of guessers.keys()) this.#failures.forgive(guesser);
   }
 
-  /** A check that waits goes when the last visitor that wants it has left. One that runs ends by itself. */
-  #join(id: string, check: Check, { signal }: Leaving): Promise<PolicyEvent> {
-    check.waiters += 1;
-    const leave = (): void => {
-      check.waiters -= 1;
-      if (check.waiters === 0 && this.#turns.leave(check)) this.#forgetWaiting(id, check.guesser);
-    };
+  /** A check that waits goes when the last visitor that wants it has left. One that runs ends by itself, and counts for all who came. */
+  #leave(check: Check, guesser: string): void {
+    const left = (check.guessers.get(guesser) ?? 0) - 1;
+    check.guessers.set(guesser, left);
+    if (left > 0 || !this.#turns.isWaiting(check)) return;
+    // Nothing was checked: nobody is blamed.
+    check.guessers.delete(guesser);
+    this.#failures.forgive(guesser);
+    if (check.guessers.size > 0) return;
+    this.#turns.leave(check);
+    this.#checks.delete(check.key);
+  }
+
+  #join(check: Check, guesser: string, { signal }: Leaving): Promise<PolicyEvent> {
+    check.guessers.set(guesser, (check.guessers.get(guesser) ?? 0) + 1);
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
-        leave();
+        this.#leave(check, guesser);
         resolve(WRONG);
       };
       if (signal.aborted) return onAbort();

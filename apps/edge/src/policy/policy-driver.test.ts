@@ -169,7 +169,7 @@ it('10,000 wrong passwords from 1,000 addresses: ten each are checked at most, a
   await perform(password('open'));
   for (let round = 0; round < 10; round += 1) {
     const wrong = Array.from({ length: 1000 }, (_, at) =>
-      perform(password(`wrong ${round}`), { address: `10.0.${at >> 8}.${at & 255}` }),
+      perform(password(`wrong ${round} ${at}`), { address: `10.0.${at >> 8}.${at & 255}` }),
     );
     expect(perform(password('open'))).toEqual({ kind: 'password-checked', isRight: true });
     for (const event of wrong) await event;

@@ -42,8 +42,6 @@ export interface NeedAbout extends LoginAbout {
   readonly served: object;
   /** Distinct for each route, and the same whatever policy it has. */
   readonly routeKey: string;
-  /** The visitor's. */
-  readonly address: string;
 }
 
 /** Who waits. */

@@ -27,6 +27,8 @@ export interface ProviderRef {
   readonly issuer: string;
   /** Whose share of the calls it takes; absent: the edge's own. */
   readonly tenant?: string | undefined;
+  /** The network of the visitor who causes it; absent: it is for all. */
+  readonly visitor?: string | undefined;
 }
 
 export interface ProviderAnswer {
@@ -70,7 +72,7 @@ export class ProviderCalls {
   readonly #clock: Clock;
   readonly #allowPrivate: boolean;
   readonly #fetches: Readonly<Record<ProviderTrust, GuardedFetch>>;
-  /** By provider; of tenants each has its own, and at the operator's they come in turn. */
+  /** By tenant and provider: there visitors come in turn. Of the operator's providers one more each: there tenants do. */
   readonly #lanes = new Map<string, FairTurns>();
   readonly #closed = new AbortController();
   /** Apart: what tenants' providers hold up does not hold up the operator's. */
@@ -117,7 +119,7 @@ export class ProviderCalls {
   async #send(provider: ProviderRef, { url, headers, body }: ProviderRequest): Promise<ProviderAnswer> {
     if (!this.mayBePlain(provider.trust) && !/^https:/i.test(url)) throw new ProviderAway('refused', 'it is not https');
     const deadline = this.#clock.monotonic() + EDGE_LIMITS.PROVIDER_CALL_MS;
-    const release = await this.#turn(provider);
+    const release = await this.#turn(provider, deadline);
     try {
       const timeoutMs = Math.max(1, Math.ceil(deadline - this.#clock.monotonic()));
       const maxBytes = EDGE_LIMITS.PROVIDER_ANSWER_MAX_BYTES;
@@ -135,23 +137,34 @@ export class ProviderCalls {
   }
 
   /** Waits for one of the calls to this provider to end. What it is given must be called once. */
-  async #turn({ trust, issuer, tenant = '' }: ProviderRef): Promise<() => void> {
-    const key = trust === 'operator' ? `${trust} ${issuer}` : `${trust} ${tenant} ${issuer}`;
+  async #turn({ trust, issuer, tenant = '', visitor = '' }: ProviderRef, deadline: number): Promise<() => void> {
+    const leaveOwn = await this.#enter(`${trust} ${tenant} ${issuer}`, visitor, deadline);
+    try {
+      const leaveShared = trust === 'operator' ? await this.#enter(`${trust} ${issuer}`, tenant, deadline) : () => {};
+      const running = this.#running[trust];
+      if (running.refusal(tenant) !== null) {
+        leaveShared();
+        throw new ProviderAway('busy', 'too many providers are being asked');
+      }
+      running.take(tenant);
+      return () => {
+        running.give(tenant);
+        leaveShared();
+        leaveOwn();
+      };
+    } catch (error) {
+      leaveOwn();
+      throw error;
+    }
+  }
+
+  /** It gives what ends the turn. */
+  async #enter(key: string, owner: string, deadline: number): Promise<() => void> {
     const lane = this.#laneOf(key);
-    await this.#wait(lane, tenant);
-    const running = this.#running[trust];
-    const release = (): void => {
+    await this.#wait(lane, owner, deadline);
+    return () => {
       lane.done();
       if (lane.running === 0) this.#lanes.delete(key);
-    };
-    if (running.refusal(tenant) !== null) {
-      release();
-      throw new ProviderAway('busy', 'too many providers are being asked');
-    }
-    running.take(tenant);
-    return () => {
-      running.give(tenant);
-      release();
     };
   }
 
@@ -166,7 +179,7 @@ export class ProviderCalls {
     return lane;
   }
 
-  #wait(lane: FairTurns, owner: string): Promise<void> {
+  #wait(lane: FairTurns, owner: string, deadline: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const busy = (): void => reject(new ProviderAway('busy', 'too many calls wait for it'));
       const turn: Turn = {
@@ -180,10 +193,11 @@ export class ProviderCalls {
           busy();
         },
       };
+      const leftMs = Math.max(1, deadline - this.#clock.monotonic());
       const timer = this.#clock.setTimeout(() => {
         lane.leave(turn);
         reject(new ProviderAway('timeout', 'other calls to it took too long'));
-      }, EDGE_LIMITS.PROVIDER_CALL_MS);
+      }, leftMs);
       if (lane.enter(turn)) return;
       timer.cancel();
       busy();

@@ -174,6 +174,6 @@ it('whatever comes and goes, shares hold, tickets balance, and nobody below an e
       for (const step of moves) run.step(step);
       run.end();
     }),
-    { numRuns: 100 },
+    { numRuns: 40 },
   );
 });

@@ -80,6 +80,7 @@ describe('turns', () => {
           expect(turns.running).toBeLessThanOrEqual(2);
           expect(turns.waiting).toBeLessThanOrEqual(4);
           expect(turns.waiting === 0 || turns.running === 2).toBe(true);
+          expect(waiting.filter((turn) => turns.isWaiting(turn))).toHaveLength(turns.waiting);
           expect(log.begun.length - done).toBe(turns.running);
           expect(entered).toBe(log.begun.length + log.gaveWay.length + left + turns.waiting);
         }

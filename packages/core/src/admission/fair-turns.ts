@@ -56,6 +56,11 @@ export class FairTurns {
     return true;
   }
 
+  /** It has neither begun nor given way. */
+  isWaiting(turn: Turn): boolean {
+    return this.#queues.get(turn.owner)?.has(turn) === true;
+  }
+
   /** Nobody wants it any more. false: it does not wait. */
   leave(turn: Turn): boolean {
     const queue = this.#queues.get(turn.owner);

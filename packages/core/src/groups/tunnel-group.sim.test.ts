@@ -134,7 +134,7 @@ it('agrees with the model after every event, and alerts once per downward edge',
         }
       }
     }),
-    { numRuns: 150 },
+    { numRuns: 60 },
   );
 });
 

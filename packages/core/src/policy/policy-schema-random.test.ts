@@ -77,7 +77,7 @@ describe('a good policy', () => {
         expect(problemsOfPolicy(received, about).length > 0).toBe(needsLogin);
         expect(warningsOfPolicy(received, about)).toBeInstanceOf(Array);
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 });

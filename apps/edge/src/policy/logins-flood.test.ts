@@ -1,0 +1,100 @@
+// Strangers who send callbacks without end: what it costs the provider, and those who log in meanwhile.
+import type { PolicyEvent } from '@tunnel/core';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../limits.ts';
+import { Browser, driverOf, loginAt, operatorsAt } from './driver.fixture.ts';
+import { OddProvider } from './odd-provider.fixture.ts';
+import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
+
+let clock: FakeClock;
+let provider: OddProvider;
+let driver: PolicyDriver;
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  provider = await OddProvider.start({ now: () => clock.now() });
+  driver = driverOf(clock, { providers: operatorsAt(provider) });
+});
+
+afterEach(async () => {
+  driver.close();
+  await provider.stop();
+});
+
+const COMPANY = { provider: 'company', session_secs: 3600, trusted_origins: [] };
+const EVE = { address: '198.51.100.7' };
+/** More than may be asked and wait. */
+const MANY = EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE + EDGE_LIMITS.PROVIDER_CALLS_WAITING_MAX + 32;
+
+const callbackOf = (location: string, code: string): string =>
+  `?${new URLSearchParams({ code, state: new URL(location).searchParams.get('state') ?? '' }).toString()}`;
+
+/** As a browser comes to the tunnel: of the operator's provider by way of the edge. */
+const arrived = (query: string): string => {
+  const answer = driver.bounce.answer(`/.tunnel/callback${query}`);
+  const [, location] = ('own' in answer && answer.own.headers.find(([name]) => name === 'location')) || [];
+  return location === undefined ? query : new URL(location).search;
+};
+
+describe.each([
+  ['of a tunnel', () => loginAt(provider), (query: string) => query],
+  ['of the operator', () => COMPANY, arrived],
+] as const)('a provider %s', (_, login, through) => {
+  /** Logins that are begun in earnest, and ended with codes that nobody gave. */
+  const flood = async (about: Partial<NeedAbout>): Promise<Promise<PolicyEvent>[]> => {
+    const browsers = Array.from({ length: MANY }, () => new Browser(driver, login(), about));
+    const queries: string[] = [];
+    for (const browser of browsers) queries.push(through(callbackOf(await browser.locationOf(), 'junk')));
+    return browsers.map((browser, at) => browser.finish(queries[at] ?? ''));
+  };
+
+  it('is asked nothing for a state that is not ours, or was used', async () => {
+    const ann = new Browser(driver, login());
+    const location = await ann.locationOf();
+    for (let at = 0; at < MANY; at += 1) {
+      const junk = `?code=junk&state=${at.toString(16).padStart(8, '0')}.${'A'.repeat(22)}`;
+      expect(await ann.finish(junk)).toMatchObject({ fault: { code: 'POLICY_LOGIN_STATE' } });
+    }
+    expect(provider.asked.token).toBe(0);
+    const junk = through(callbackOf(location, 'junk'));
+    const all = await Promise.all(Array.from({ length: MANY }, () => ann.finish(junk)));
+    for (const event of all) expect(event).toMatchObject({ fault: { code: 'POLICY_LOGIN_STATE' } });
+    expect(provider.asked.token).toBe(1);
+  });
+
+  it('has room for everybody else while one stranger floods it with codes that nobody gave', async () => {
+    const ann = new Browser(driver, login());
+    const query = through(provider.signIn(await ann.locationOf()).query);
+    provider.odd.token = 'late';
+    const junk = await flood(EVE);
+    await eventually(() => expect(provider.asked.token).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+    await clock.advance(1000);
+    const event = ann.finish(query);
+    delete provider.odd.token;
+    await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS - 1000);
+    expect(await event).toMatchObject({ kind: 'login-finished' });
+    for (const end of junk) expect(await end).toMatchObject({ fault: { code: 'POLICY_PROVIDER_AWAY' } });
+  });
+});
+
+it('a flood at one tunnel of the operator’s provider keeps nobody from it, there or at another account’s', async () => {
+  const bob = new Browser(driver, COMPANY, { tenant: 'account 2', owner: 'account 2' });
+  const ann = new Browser(driver, COMPANY);
+  const queries: string[] = [];
+  for (const browser of [ann, bob]) queries.push(arrived(provider.signIn(await browser.locationOf()).query));
+  provider.odd.token = 'late';
+  const flood: Promise<PolicyEvent>[] = [];
+  for (let at = 0; at < MANY; at += 1) {
+    // One network, as far as the edge can know.
+    const eve = new Browser(driver, COMPANY, { address: `2001:db8::${at.toString(16)}` });
+    flood.push(eve.finish(arrived(callbackOf(await eve.locationOf(), 'junk'))));
+  }
+  await eventually(() => expect(provider.asked.token).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+  await clock.advance(1000);
+  const both = [ann.finish(queries[0] ?? ''), bob.finish(queries[1] ?? '')];
+  delete provider.odd.token;
+  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS - 1000);
+  for (const event of both) expect(await event).toMatchObject({ kind: 'login-finished' });
+  await Promise.all(flood);
+});
