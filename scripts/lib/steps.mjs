@@ -30,9 +30,9 @@ function browserTests() {
   };
 }
 
-const types = check('types', tool('typescript/bin/tsc', '-b'));
-/** One after the other they leave a core to what runs beside them. */
-const READERS = [
+/** At the same time: each of them waits for the disk, and uses one core for much of its time. */
+const STATIC = [
+  check('types', tool('typescript/bin/tsc', '-b')),
   check('lint', tool('oxlint/bin/oxlint')),
   check('format', tool('@biomejs/biome/bin/biome', 'check', '--colors=off', '.')),
   check('import rules', [join(ROOT, 'scripts/check-imports.mjs')]),
@@ -43,13 +43,13 @@ const READERS = [
 const THREE = '--maxWorkers=3';
 
 export const STEPS = {
-  fast: [[types, ...READERS], [tests('unit tests', ['unit'])]],
+  fast: [STATIC, [tests('unit tests', ['unit'])]],
   all: [
-    // Those that wait leave the processor to the others, from the first second on.
+    STATIC,
+    // Those that wait leave the processor to the others.
     [
-      READERS,
-      [types, tests('unit tests', ['unit', 'slow'], THREE), databaseStep('database tests', 'database')],
-      tests('waiting tests', ['waiting'], THREE),
+      [tests('unit tests', ['unit', 'slow'], THREE), databaseStep('database tests', 'database')],
+      tests('waiting tests', ['waiting']),
     ],
     [tests('system tests', ['system'], THREE)],
     [browserTests()],
@@ -79,14 +79,16 @@ export function suiteSteps(suites, { path, version }, isWhole) {
     has('database') && databaseStep(`database tests on Node.js ${version}`, `database-${version}`, more),
   ].filter(Boolean);
   if (!has('system') && !has('data-plane')) return [[beside]];
-  const waiting = on('waiting tests', 'waiting', ['waiting'], THREE, ...files);
-  const system = on(
-    has('system') ? 'system tests' : 'data plane tests',
-    'system',
-    isWhole ? ['system', 'load'] : ['system'],
-    THREE,
-    ...files,
-  );
-  // Those that wait have something beside them whatever is asked for, but not the load tests, which measure.
-  return beside.length === 0 && !isWhole ? [[system, waiting]] : [[beside, waiting], [system]];
+  return [
+    [beside, on('waiting tests', 'waiting', ['waiting'], THREE, ...files)],
+    [
+      on(
+        has('system') ? 'system tests' : 'data plane tests',
+        'system',
+        isWhole ? ['system', 'load'] : ['system'],
+        THREE,
+        ...files,
+      ),
+    ],
+  ];
 }

@@ -128,13 +128,7 @@ export const askHttp = (endpoint: PublicEndpoint, question: Question = {}): Prom
 export const wholeAnswer = async (response: IncomingMessage): Promise<Answer> => {
   const body = await wholeBody(response);
   const { statusCode: status = 0, headers, trailers } = response;
-  return {
-    ...{ status, headers, trailers, body },
-    // Where it is asked for: to read a hundred megabytes as text takes longer than to carry them.
-    get text() {
-      return body.toString();
-    },
-  };
+  return { status, headers, trailers, body, text: body.toString() };
 };
 
 /** Status, code and words of one of the edge's own answers. */
