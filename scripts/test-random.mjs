@@ -25,7 +25,7 @@ const projects = ['unit', 'slow', 'database'].flatMap((project) => ['--project',
 const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
 const { status } = spawnSync(
   process.execPath,
-  [vitest, 'run', '--config', 'tests/random/vitest.config.ts', ...projects, ...chosen],
+  [vitest, 'run', '--config', 'tests/tools/random/vitest.config.ts', ...projects, ...chosen],
   {
     cwd: ROOT,
     stdio: 'inherit',

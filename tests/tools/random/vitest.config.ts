@@ -1,9 +1,9 @@
 // How `npm run test:random` runs the random tests: as ever, but each of their properties is tried many times more often.
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import config from '../../vitest.config.ts';
+import config from '../../../vitest.config.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const MORE_RUNS = fileURLToPath(new URL('more-runs.ts', import.meta.url));
 const HOUR_MS = 3_600_000;
 
