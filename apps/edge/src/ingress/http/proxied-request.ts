@@ -26,6 +26,8 @@ import type { VisitorOwner } from './visitor.ts';
 
 /** Whose lease a request goes by: that of the connection, or with HTTP/2 that of its authority. */
 export interface LeaseHolder {
+  /** Of the connection, whichever of its requests asks. */
+  readonly memory: VisitMemory;
   leaseFor(head: RequestHead): Lease;
   /** It may have found a member, or lost it. */
   onLeased(head: RequestHead, lease: Lease): void;
@@ -33,6 +35,7 @@ export interface LeaseHolder {
 
 /** Of a connection whose requests follow each other. */
 export class OneLease implements LeaseHolder {
+  readonly memory = new VisitMemory();
   readonly #lease: Lease;
 
   constructor(lease: Lease) {
@@ -69,8 +72,6 @@ export class ProxiedRequest implements RequestPolicyOwner {
   #visitor: VisitorInfo | null = null;
   /** Of a request that came through a proxy and counts for its visitor by itself. */
   #countedAddress: string | null = null;
-  /** What its connection's visitor is known by; null: nothing was asked so far. */
-  #memory: VisitMemory | null = null;
   /** null: there are no rules for it. */
   #policy: RequestPolicy | null = null;
   // Set by begin().
@@ -139,8 +140,7 @@ export class ProxiedRequest implements RequestPolicyOwner {
   // ---- what its rules need, and have noted ----
 
   get memory(): VisitMemory {
-    this.#memory ??= new VisitMemory();
-    return this.#memory;
+    return this.#holder.memory;
   }
 
   get heldBodies(): RequestPolicyOwner['heldBodies'] {

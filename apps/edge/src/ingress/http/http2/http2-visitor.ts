@@ -4,6 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import { type ConnectionState, type ListNode, type RequestHead, StallWatch } from '@tunnel/core';
 import { guard, takenBytes, unsentBytes } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../../limits.ts';
+import { VisitMemory } from '../../../policy/visit-memory.ts';
 import { Lease } from '../../../routing/balancer.ts';
 import type { VisitorInfo } from '../../../routing/http-router.ts';
 import type { RawFields } from '../../../upstream/h2c/http2-fields.ts';
@@ -29,6 +30,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor, OutboundSession
   readonly info: VisitorInfo;
   readonly owner: VisitorOwner;
   amongServed: ListNode<Visitor> | null = null;
+  readonly memory = new VisitMemory();
   readonly outbound = new Http2Outbound(this, () => this.#onOverrun());
   readonly #socket: TLSSocket;
   readonly #session: ServerHttp2Session;
