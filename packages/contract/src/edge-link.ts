@@ -9,6 +9,15 @@ const count = z.int().min(0);
 /** What the client calls its computer: 64 characters of one or two units. Absent: it did not say, or the edge is of before. */
 const clientName = z.string().min(1).max(128).optional();
 
+const port = z.int().min(1).max(65_535);
+const portRange = z.tuple([port, port]);
+/** Kinds of names that somebody may own. */
+const nameKind = z.enum(['subdomain', 'tcp', 'udp']);
+/** SHA-256 or the like, as the edge keeps it of a group; the key itself never comes here. */
+const groupKeyHash = z.string().min(1).max(200).nullable();
+/** A name, `a.NAME`, `*.NAME`, or a port as text. */
+const nameLabel = z.string().min(1).max(300);
+
 /** Ready to be said to whoever asked: a code of the catalogue and its text. */
 export const linkRefusal = z.object({ ok: z.literal(false), code: z.string(), message: z.string() });
 export type LinkRefusal = z.infer<typeof linkRefusal>;
@@ -29,6 +38,8 @@ export const heartbeat = z.object({
   reach: z
     .object({ control: z.string().max(300), control_tls: z.boolean(), http_url: z.string().max(2048) })
     .optional(),
+  /** Which ports it gives out, both ends included; absent: an edge of before. */
+  port_ranges: z.object({ tcp: portRange, udp: portRange }).optional(),
 });
 export type Heartbeat = z.infer<typeof heartbeat>;
 
@@ -75,6 +86,19 @@ export type KeyAnswer = z.infer<typeof keyAnswer>;
 
 // ---- POST /tunnels: may this account open one more? ----
 
+/** Where visitors would reach it, so that the platform can say whose that is. */
+export const wantedEndpoint = z.object({
+  kind: nameKind,
+  /** Of a subdomain always: for an assigned one the edge proposes a name. tcp, udp: null when any port will do. */
+  label: nameLabel.nullable(),
+  /** By the client, not by the edge. */
+  asked: z.boolean(),
+  group_key_hash: groupKeyHash,
+  /** A living group at this edge let it in by its key: it is counted, and nothing is decided about the name. */
+  joins_group: z.boolean(),
+});
+export type WantedNameEndpoint = z.infer<typeof wantedEndpoint>;
+
 export const tunnelQuestion = z.object({
   run_id: id,
   tunnel_id: id,
@@ -86,6 +110,8 @@ export const tunnelQuestion = z.object({
   protocol: z.enum(['http', 'tcp', 'udp', 'p2p']),
   /** A subdomain was asked for by name. */
   custom_subdomain: z.boolean(),
+  /** Absent: nothing is claimed; an edge of before, or a tunnel without a public endpoint. */
+  endpoint: wantedEndpoint.optional(),
   at,
 });
 export type TunnelQuestion = z.infer<typeof tunnelQuestion>;
@@ -122,6 +148,34 @@ export type RecordBatch = z.infer<typeof recordBatch>;
 export const recordBatchAnswer = z.object({ last_record: count });
 export type RecordBatchAnswer = z.infer<typeof recordBatchAnswer>;
 
+// ---- POST /names/check: may the operator's tunnel have it? Those are not counted, and take nothing that an account has ----
+
+export const nameQuestion = z.object({ kind: nameKind, label: nameLabel, group_key_hash: groupKeyHash });
+export type NameQuestion = z.infer<typeof nameQuestion>;
+
+export const nameAnswer = z.object({ free: z.boolean() });
+export type NameAnswer = z.infer<typeof nameAnswer>;
+
+// ---- GET /names: every reserved name, one JSON object a line: first `at`, last `end`. Without the last it is not whole ----
+
+export const nameSnapshotStart = z.object({
+  /** The latest change that it knows of: those after it are the stream's. */
+  at: count,
+});
+
+export const reservedName = z.object({
+  kind: nameKind,
+  label: nameLabel,
+  account_id: z.string(),
+  group_key_hash: groupKeyHash,
+});
+export type ReservedName = z.infer<typeof reservedName>;
+
+export const nameSnapshotEnd = z.object({ end: z.literal(true) });
+
+export const nameSnapshotLine = z.union([reservedName, nameSnapshotStart, nameSnapshotEnd]);
+export type NameSnapshotLine = z.infer<typeof nameSnapshotLine>;
+
 // ---- GET /changes?since=N: one JSON object a line, for as long as the edge listens ----
 
 export const edgeChange = z.discriminatedUnion('kind', [
@@ -144,9 +198,20 @@ export const edgeChange = z.discriminatedUnion('kind', [
     message: z.string(),
   }),
   z.object({ kind: z.literal('account-changed'), id: count, account: accountRights }),
+  /** A name was reserved, or is not any more (`account_id` null). Ports come to the edges of their region alone. */
+  z.object({
+    kind: z.literal('name-changed'),
+    id: count,
+    name: z.object({
+      kind: nameKind,
+      label: nameLabel,
+      account_id: z.string().nullable(),
+      group_key_hash: groupKeyHash,
+    }),
+  }),
   /**
    * Changes since the number that was asked for are no longer kept: what the edge knows of keys and accounts may be wrong.
-   * It drops its caches and asks again for the key of every live session.
+   * It drops its caches, asks again for the key of every live session, and takes the snapshot of names again.
    */
   z.object({ kind: z.literal('forget'), id: count }),
   /** Nothing happened; the line lives. `id`: the latest change. */

@@ -3,12 +3,14 @@
 import * as z from 'zod';
 import { capturedPolicy, policySummary } from './edge-policy.ts';
 
-/** How a tunnel's protocol is shown: a local service that speaks TLS is still an http tunnel to everybody outside. */
+/** How a tunnel's protocol is shown: a local service that speaks TLS is still an http tunnel to everybody outside, and TLS that passes unread is tcp. */
 export const shownProtocol = z.enum(['http', 'tcp', 'udp', 'p2p']);
 export type ShownProtocol = z.infer<typeof shownProtocol>;
 
-export const showProtocol = (protocol: ShownProtocol | 'https'): ShownProtocol =>
-  protocol === 'https' ? 'http' : protocol;
+export const showProtocol = (protocol: ShownProtocol | 'https' | 'tls'): ShownProtocol => {
+  if (protocol === 'https') return 'http';
+  return protocol === 'tls' ? 'tcp' : protocol;
+};
 
 const count = z.int().min(0);
 
@@ -38,7 +40,9 @@ export const edgeTunnel = z
     session_id: z.string(),
     name: z.string(),
     protocol: shownProtocol,
-    label: z.string().meta({ description: 'http: the subdomain; tcp and udp: the port as text; p2p: the name.' }),
+    label: z.string().meta({
+      description: 'http: the subdomain; tcp and udp: the port as text, of a tls tunnel its host; p2p: the name.',
+    }),
     public_url: z.string().meta({ examples: ['tcp://localhost:20000'] }),
     assigned_port: z.int().min(1).max(65535).nullable(),
     group: z.string().nullable(),

@@ -87,6 +87,7 @@ export {
   newKey,
 } from './platform-keys.ts';
 export * from './platform-oauth.ts';
+export * from './platform-reservations.ts';
 export {
   CHART_DAYS,
   SUMMARY_DAYS,

@@ -66,6 +66,7 @@ import {
   oauthGrants,
   oauthRequest,
 } from './platform-oauth.ts';
+import { type NewReservation, type Reservation, reservation, reservations } from './platform-reservations.ts';
 import {
   type TunnelLogEntry,
   type TunnelLogQuery,
@@ -246,6 +247,19 @@ export class PlatformClient {
 
   dismissPeer(id: string, peerId: string): Promise<void> {
     return this.#delete(`${tunnelPath(id)}/peers/${encodeURIComponent(peerId)}`);
+  }
+
+  reservations(): Promise<Reservation[]> {
+    return this.#get('/reservations', reservations);
+  }
+
+  /** One that is the account's already becomes reserved, or stays it. */
+  reserve(body: NewReservation): Promise<Reservation> {
+    return this.#ask({ method: 'POST', path: '/reservations', body, bearer: true, answer: reservation });
+  }
+
+  release(id: string): Promise<void> {
+    return this.#delete(`/reservations/${encodeURIComponent(id)}`);
   }
 
   pools(): Promise<PlatformPools> {

@@ -25,6 +25,10 @@ export const usageSummary = z
     total_bytes_30d: count.meta({ description: 'Both ways, by the day they were carried.', examples: [48_201_733] }),
     plan: z.string().meta({ examples: ['free'] }),
     tunnel_limit: count.nullable().meta({ description: 'Tunnels at once; null: no limit.', examples: [3] }),
+    reserved_limit: count
+      .nullable()
+      .optional()
+      .meta({ description: 'Reserved names and ports together; null: no limit.', examples: [3] }),
   })
   .meta({ id: 'UsageSummary' });
 export type UsageSummary = z.infer<typeof usageSummary>;

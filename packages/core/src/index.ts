@@ -53,6 +53,21 @@ export {
 } from './billing/subscription.ts';
 export { ByteWindow } from './byte-window.ts';
 export { CallLimits } from './call-limits.ts';
+export {
+  type BudgetAnswer,
+  type CertificateEffect,
+  type CertificateEvent,
+  type CertificateLife,
+  type CertificateState,
+  certificateDueAt,
+  certificateState,
+  NEW_CERTIFICATE,
+  type OrderBudgetRules,
+  type OrderFailure,
+  type RenewalWindow,
+  takeFromBudget,
+  transitionCertificate,
+} from './certificate-life.ts';
 export { ConnectionCounts } from './connection-counts.ts';
 export {
   CHECK_IDS,
@@ -110,6 +125,7 @@ export {
   type PlatformFacts,
   type TargetFacts,
 } from './doctor/judge-settings.ts';
+export * from './domains/index.ts';
 export { FailureWindow } from './failure-window.ts';
 export { Flow } from './flows/flow.ts';
 export { FlowAddresses } from './flows/flow-addresses.ts';
@@ -164,7 +180,32 @@ export {
   plainHost,
 } from './mcp-allow.ts';
 export { NameLeases, type WantedName } from './name-leases.ts';
-export { generateName, isEdgeItself, isOfDomain, problemOfText, shownText, subdomainOf } from './names.ts';
+export {
+  crowdedOut,
+  FREE_NAME,
+  type HeldName,
+  type NameEffect,
+  type NameEvent,
+  type NameOwnership,
+  type NameRefusal,
+  type NameRules,
+  nameAt,
+  nameEndsAt,
+  owningLabel,
+  refusalOfName,
+  transitionName,
+} from './name-ownership.ts';
+export {
+  foldSubdomain,
+  generateName,
+  isEdgeItself,
+  isOfDomain,
+  problemOfSubdomain,
+  problemOfText,
+  shownText,
+  subdomainOf,
+  wildcardOver,
+} from './names.ts';
 export {
   decidePrivateAlerts,
   isLoopbackHost,

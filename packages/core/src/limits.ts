@@ -25,12 +25,42 @@ export const CORE_LIMITS = {
   // --- names ---
   /** a label of DNS has no more */
   SUBDOMAIN_MAX_CHARS: 63,
+  /** a name of DNS has no more */
+  DOMAIN_MAX_CHARS: 253,
   /** enough to tell tunnels apart, and fits a line */
   TUNNEL_NAME_MAX_CHARS: 100,
   /** as of a tunnel */
   GROUP_NAME_MAX_CHARS: 100,
   /** of a refused name in the text that says why */
   REFUSED_NAME_SHOWN_CHARS: 40,
+  /** names that an account has by use alone; the one unused for longest is released then */
+  HELD_NAMES_PER_ACCOUNT_MAX: 100,
+
+  // --- own domains ---
+  /** a name of DNS has no more; with labels of one character it has 127 of them */
+  DOMAIN_NAME_MAX_CHARS: 253,
+  /** the first look after a domain was added: whoever has set the records before waits no longer */
+  DOMAIN_FIRST_LOOK_MS: 5000,
+  /** the second, from the same moment */
+  DOMAIN_SECOND_LOOK_MS: 15_000,
+  /** the third, likewise */
+  DOMAIN_THIRD_LOOK_MS: 30_000,
+  /** then so often, while somebody is likely to sit in front of it */
+  DOMAIN_OFTEN_LOOK_MS: 60_000,
+  /** and for so long after it was added */
+  DOMAIN_OFTEN_FOR_MS: 60 * 60_000,
+  /** then so often: records that were there before are kept by resolvers for hours */
+  DOMAIN_SELDOM_LOOK_MS: 10 * 60_000,
+  /** a domain whose proof was not found by then has failed, and is looked at when somebody asks */
+  DOMAIN_PENDING_MS: 72 * 60 * 60_000,
+  /** how often a domain is looked at that is verified, or has lapsed */
+  DOMAIN_DAILY_LOOK_MS: 24 * 60 * 60_000,
+  /** a proof that is absent for so long is given up: it is time to read the mail and to set a record again */
+  DOMAIN_ABSENT_MS: 7 * 24 * 60 * 60_000,
+  /** between two looks that are asked for by hand */
+  DOMAIN_ASKED_LOOK_MS: 5000,
+  /** between two mails of one kind about one domain */
+  DOMAIN_MAIL_MS: 24 * 60 * 60_000,
 
   // --- accounts ---
   /** a whole address (RFC 5321) */
@@ -259,6 +289,40 @@ export const CORE_LIMITS = {
   DOCTOR_LATENCY_WARN_MS: 250,
   /** a page of a megabyte takes eight seconds then */
   DOCTOR_BANDWIDTH_WARN_MBITS: 1,
+
+  // --- certificates that are ordered by themselves ---
+  /** after the first failed try: four tries in the first hour, where an authority allows five refused validations of a name */
+  CERTIFICATE_RETRY_FIRST_MS: 60_000,
+  /** after the second */
+  CERTIFICATE_RETRY_SECOND_MS: 5 * 60_000,
+  /** after the third */
+  CERTIFICATE_RETRY_THIRD_MS: 30 * 60_000,
+  /** after the fourth */
+  CERTIFICATE_RETRY_FOURTH_MS: 2 * 3_600_000,
+  /** after the fifth */
+  CERTIFICATE_RETRY_FIFTH_MS: 12 * 3_600_000,
+  /** after each further one */
+  CERTIFICATE_RETRY_LAST_MS: 24 * 3_600_000,
+  /** at most that when less than a tenth of the certificate’s life is left */
+  CERTIFICATE_RETRY_EMERGENCY_MS: 3_600_000,
+  /** an authority’s Retry-After is taken at its word up to here; its longest window is a week */
+  CERTIFICATE_RETRY_AFTER_MAX_MS: 8 * 24 * 3_600_000,
+  /** an order that was begun is taken up again for so long; then a new one is made */
+  CERTIFICATE_ORDER_KEPT_MS: 24 * 3_600_000,
+  /** how often an authority is asked when it wants a certificate renewed, unless it says (RFC 9773) */
+  CERTIFICATE_INFO_EVERY_MS: 6 * 3_600_000,
+  /** and not more often, whatever it says */
+  CERTIFICATE_INFO_MIN_MS: 60_000,
+  /** nor less often */
+  CERTIFICATE_INFO_MAX_MS: 24 * 3_600_000,
+  /** with a shorter life it is renewed at a half instead of two thirds of it: too little would be left for failures */
+  CERTIFICATE_SHORT_LIFE_MS: 10 * 24 * 3_600_000,
+  /** how often somebody is told of one that is about to end */
+  CERTIFICATE_WARN_EVERY_MS: 24 * 3_600_000,
+  /** new orders within the window below; the best known authority allows 300 */
+  CERTIFICATE_ORDERS_MAX: 250,
+  /** the window in which new orders are counted */
+  CERTIFICATE_ORDERS_WINDOW_MS: 3 * 3_600_000,
 } as const;
 
 /** Those that a reader of messages may want otherwise, as an argument. */

@@ -1,10 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NameLeases } from './name-leases.ts';
-import { generateName, problemOfSubdomain, subdomainOf } from './names.ts';
+import { generateName, problemOfPlainName, problemOfSubdomain, subdomainOf, wildcardOver } from './names.ts';
 
 describe('a subdomain', () => {
-  it.each(['a', 'web', 'my-app-2', 'A', '0', 'x'.repeat(63)])('may be %s', (name) => {
+  it.each([
+    ...['a', 'web', 'my-app-2', 'A', '0', 'x'.repeat(63)],
+    ...['a.shop', '*.shop', 'A.Shop', 'www.shop', 'localhost.shop', `${'x'.repeat(63)}.${'y'.repeat(63)}`],
+  ])('may be %s', (name) => {
     expect(problemOfSubdomain(name)).toBeNull();
   });
 
@@ -13,7 +16,19 @@ describe('a subdomain', () => {
     ['x'.repeat(64), 'it is longer than 63 characters'],
     ['-a', 'it begins or ends with a hyphen'],
     ['a-', 'it begins or ends with a hyphen'],
-    ['a.b', 'only letters a-z, digits and hyphens are allowed'],
+    ['a.b.c', 'it has more than two labels'],
+    ['*.a.shop', 'it has more than two labels'],
+    ['a.shop.', 'it has more than two labels'],
+    ['.shop', 'it is empty'],
+    ['shop.', 'it is empty'],
+    ['*', 'only letters a-z, digits and hyphens are allowed'],
+    ['*.*', 'only letters a-z, digits and hyphens are allowed'],
+    ['a.*', 'only letters a-z, digits and hyphens are allowed'],
+    ['a*.shop', 'only letters a-z, digits and hyphens are allowed'],
+    ['-a.shop', 'it begins or ends with a hyphen'],
+    [`${'x'.repeat(64)}.shop`, 'it is longer than 63 characters'],
+    ['a.www', 'it is reserved'],
+    ['*.API', 'it is reserved'],
     ['ä', 'only letters a-z, digits and hyphens are allowed'],
     ['\u212aey', 'only letters a-z, digits and hyphens are allowed'],
     ['a_b', 'only letters a-z, digits and hyphens are allowed'],
@@ -21,6 +36,18 @@ describe('a subdomain', () => {
     ['localhost', 'it is reserved'],
   ])('may not be %j: %s', (name, problem) => {
     expect(problemOfSubdomain(name)).toBe(problem);
+  });
+
+  it('of one label is what peers ask for', () => {
+    expect(problemOfPlainName('shop')).toBeNull();
+    for (const name of ['a.shop', '*.shop']) expect(problemOfPlainName(name)).toMatch(/^only letters/);
+  });
+
+  it.each([
+    ['a.shop', '*.shop'],
+    ['shop', null],
+  ])('%j is covered by %j', (name, wildcard) => {
+    expect(wildcardOver(name)).toBe(wildcard);
   });
 
   it('is chosen well when nobody asks for one', () => {
@@ -41,7 +68,12 @@ describe('the subdomain of a host', () => {
     ['web.example.com', 'example.com', 'web'],
     ['localhost', 'localhost', null],
     ['.localhost', 'localhost', null],
-    ['a.b.localhost', 'localhost', null],
+    ['a.b.localhost', 'localhost', 'a.b'],
+    ['a.b.localhost.', 'localhost', 'a.b'],
+    ['a.b.c.localhost', 'localhost', null],
+    ['.b.localhost', 'localhost', null],
+    ['a..localhost', 'localhost', null],
+    ['*.b.localhost', 'localhost', null],
     ['weblocalhost', 'localhost', null],
     ['web.example.org', 'example.com', null],
     ['', 'localhost', null],

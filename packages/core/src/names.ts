@@ -21,28 +21,49 @@ const RESERVED_SUBDOMAINS: ReadonlySet<string> = new Set([
 /** ASCII only: the general rule would turn the sign of the kelvin into a `k`, and so let it pass. */
 export const foldSubdomain = (name: string): string => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
-/** null: a valid name that anyone may ask for. */
-export const problemOfSubdomain = (name: string): string | null => {
+/** Of one label. null: a valid name that anyone may ask for. */
+export const problemOfPlainName = (name: string): string | null => {
   const folded = foldSubdomain(name);
+  return problemOfLabel(folded) ?? (RESERVED_SUBDOMAINS.has(folded) ? 'it is reserved' : null);
+};
+
+/** `shop`, `a.shop` or `*.shop`: what is nested belongs to `shop`, so that the reserved words are about it alone. */
+export const problemOfSubdomain = (name: string): string | null => {
+  const [first = '', second, ...more] = foldSubdomain(name).split('.');
+  if (second === undefined) return problemOfPlainName(first);
+  if (more.length > 0) return 'it has more than two labels';
+  return (first === '*' ? null : problemOfLabel(first)) ?? problemOfPlainName(second);
+};
+
+const problemOfLabel = (folded: string): string | null => {
   if (folded.length === 0) return 'it is empty';
   if (folded.length > CORE_LIMITS.SUBDOMAIN_MAX_CHARS)
     return `it is longer than ${CORE_LIMITS.SUBDOMAIN_MAX_CHARS} characters`;
   if (!/^[a-z0-9-]+$/.test(folded)) return 'only letters a-z, digits and hyphens are allowed';
   if (folded.startsWith('-') || folded.endsWith('-')) return 'it begins or ends with a hyphen';
-  if (RESERVED_SUBDOMAINS.has(folded)) return 'it is reserved';
   return null;
 };
 
-// Which tunnel a visitor means: the one label in front of the edge's own domain.
+/** The wildcard that covers a nested name, for one label as certificates do; null: none does. */
+export const wildcardOver = (name: string): string | null => {
+  const dot = name.indexOf('.');
+  return dot === -1 ? null : `*${name.slice(dot)}`;
+};
 
-/** `host` in lower case and without a port. null: not a name directly below the domain. */
+// Which tunnel a visitor means: the label in front of the edge's own domain, or two of them.
+
+/** `host` in lower case and without a port. null: not a name that a tunnel below the domain could serve. */
 export const subdomainOf = (host: string, domain: string): string | null => {
   // One trailing dot makes a name absolute for a resolver; to us it is the same name.
   const name = host.endsWith('.') ? host.slice(0, -1) : host;
   const length = name.length - domain.length - 1;
   if (length < 1 || !name.endsWith(domain) || name[length] !== '.') return null;
   const label = name.slice(0, length);
-  return label.includes('.') ? null : label;
+  const dot = label.indexOf('.');
+  if (dot === -1) return label;
+  // A wildcard is what tunnels have; no visitor's host is one.
+  const isTwo = dot > 0 && dot < label.length - 1 && label.indexOf('.', dot + 1) === -1;
+  return isTwo && !label.startsWith('*') ? label : null;
 };
 
 /** The domain itself, or any name under it, however deep. `host` as above. */

@@ -19,34 +19,44 @@ const wantedPort: fc.Arbitrary<WantedPort> = fc.oneof(
   }),
 );
 
+const chance = fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true });
+
 const move = fc.record({
   do: fc.constantFrom('lease', 'lease', 'hold', 'release', 'outside', 'reassign'),
   next: fc.constantFrom('a', 'b', 'c'),
   owner: fc.constantFrom('a', 'b', 'c'),
   port: fc.integer({ min: FROM, max: TO }),
   wanted: wantedPort,
-  random: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
+  reserved: fc.subarray([FROM, FROM + 1, TO]),
   elapsedMs: fc.nat({ max: 50 }),
 });
 
 it('agrees with a plain map of owners after each step: a port has one owner', () => {
   fc.assert(
-    fc.property(fc.array(move, { maxLength: 80, size: 'max' }), (moves) => {
-      const leases = new PortLeases({ from: FROM, to: TO });
+    fc.property(fc.array(move, { maxLength: 80, size: 'max' }), chance, (moves, random) => {
+      const leases = new PortLeases({ from: FROM, to: TO }, () => random);
       const model = new Map<number, Use>();
+      /** When each was last in use; absent: never. */
+      const usedAt = new Map<number, number>();
       let now = 0;
       for (const step of moves) {
         now += step.elapsedMs;
-        for (const [port, use] of model) if (now >= use.until) model.delete(port);
+        for (const [port, use] of model) {
+          if (now < use.until) continue;
+          model.delete(port);
+          usedAt.set(port, use.until);
+        }
         expect(leases.freeCount(now)).toBe(TO - FROM + 1 - model.size);
         const isOwn = model.get(step.port)?.owner === step.owner;
         if (step.do === 'lease') {
-          const answer = leases.lease(step.owner, step.wanted, step.random, now);
-          expectLease(model, step.owner, step.wanted, answer);
+          const isOthers = (port: number): boolean => step.reserved.includes(port);
+          const answer = leases.lease(step.owner, step.wanted, now, isOthers);
+          expectLease({ model, usedAt, isOthers }, step.owner, step.wanted, answer);
           if (answer.kind === 'leased') model.set(answer.port, { owner: step.owner, until: Number.POSITIVE_INFINITY });
         } else if (step.do === 'release') {
           expect(leases.release(step.port, step.owner)).toBe(isOwn);
           if (isOwn) model.delete(step.port);
+          if (isOwn) usedAt.set(step.port, now);
         } else if (step.do === 'reassign') {
           // In use or held as it was, for as long as it was.
           expect(leases.reassign(step.port, step.owner, step.next)).toBe(isOwn);
@@ -68,22 +78,34 @@ it('agrees with a plain map of owners after each step: a port has one owner', ()
   );
 });
 
+interface Known {
+  readonly model: ReadonlyMap<number, Use>;
+  readonly usedAt: ReadonlyMap<number, number>;
+  readonly isOthers: (port: number) => boolean;
+}
+
 const expectLease = (
-  model: ReadonlyMap<number, Use>,
+  { model, usedAt, isOthers }: Known,
   owner: string,
   wanted: WantedPort,
   answer: { readonly kind: string; readonly port?: number },
 ): void => {
   const isInRange = wanted.kind !== 'any' && wanted.port >= FROM && wanted.port <= TO;
   const use = wanted.kind === 'any' ? undefined : model.get(wanted.port);
-  if (isInRange && (use === undefined || use.owner === null || use.owner === owner)) {
+  const isFree =
+    isInRange && !isOthers(wanted.port) && (use === undefined || use.owner === null || use.owner === owner);
+  const all = Array.from({ length: TO - FROM + 1 }, (_, index) => FROM + index);
+  const free = all.filter((port) => !model.has(port) && !isOthers(port));
+  if (isFree) {
     expect(answer).toEqual({ kind: 'leased', port: wanted.port });
   } else if (wanted.kind === 'exact') {
     expect(answer.kind).toBe(isInRange ? 'in-use' : 'out-of-range');
-  } else if (model.size === TO - FROM + 1) {
+  } else if (free.length === 0) {
     expect(answer.kind).toBe('exhausted');
   } else {
     expect(answer.kind).toBe('leased');
-    expect(model.has(answer.port as number)).toBe(false);
+    const lastUse = (port: number): number => usedAt.get(port) ?? Number.NEGATIVE_INFINITY;
+    expect(free).toContain(answer.port);
+    expect(lastUse(answer.port as number)).toBe(Math.min(...free.map(lastUse)));
   }
 };

@@ -1,53 +1,79 @@
 import { describe, expect, it } from 'vitest';
 import { PortLeases } from './port-leases.ts';
 
-const range = (): PortLeases => new PortLeases({ from: 20000, to: 20003 });
+const inOrder = (): number => 0;
+const range = (): PortLeases => new PortLeases({ from: 20000, to: 20003 }, inOrder);
 const ANY = { kind: 'any' } as const;
 
 describe('leasing', () => {
   it('gives every port of the range once, then says that it is exhausted', () => {
     const leases = range();
-    const ports = ['a', 'b', 'c', 'd'].map((owner) => leases.lease(owner, ANY, 0.99, 0));
+    const ports = ['a', 'b', 'c', 'd'].map((owner) => leases.lease(owner, ANY, 0));
     expect(new Set(ports.map((answer) => answer.kind === 'leased' && answer.port))).toEqual(
       new Set([20000, 20001, 20002, 20003]),
     );
-    expect(leases.lease('e', ANY, 0.5, 0)).toEqual({ kind: 'exhausted' });
+    expect(leases.lease('e', ANY, 0)).toEqual({ kind: 'exhausted' });
   });
 
-  it('chooses evenly by the chance it is given', () => {
-    const picks = [0, 0.25, 0.5, 0.75].map((random) => range().lease('a', ANY, random, 0));
-    expect(picks.map((answer) => answer.kind === 'leased' && answer.port)).toEqual([20000, 20001, 20002, 20003]);
+  it('gives out the longest unused first', () => {
+    const leases = range();
+    const next = (owner: string, now: number): number => {
+      const answer = leases.lease(owner, ANY, now);
+      return answer.kind === 'leased' ? answer.port : -1;
+    };
+    expect(['a', 'b', 'c'].map((owner) => next(owner, 0))).toEqual([20000, 20001, 20002]);
+    leases.release(20001, 'b');
+    leases.hold(20002, 'c', 50);
+    leases.hold(20000, 'a', 40);
+    // 20003 was never used, 20001 was given back first, then the two holds ran out, each in its time.
+    expect(['d', 'e', 'f', 'g'].map((owner) => next(owner, 100))).toEqual([20003, 20001, 20000, 20002]);
+  });
+
+  it('begins by chance: in another run others had the first ones', () => {
+    const first = (random: () => number) => new PortLeases({ from: 20000, to: 20003 }, random).lease('a', ANY, 0);
+    const picks = [0, 0.25, 0.5, 0.75].map((random) => first(() => random));
+    expect(new Set(picks.map((answer) => answer.kind === 'leased' && answer.port)).size).toBeGreaterThan(1);
+  });
+
+  it('never gives what is reserved for another: refused by number, passed over otherwise', () => {
+    const leases = range();
+    const isOthers = (port: number): boolean => port !== 20002;
+    const inUse = { kind: 'in-use', port: 20001 };
+    expect(leases.lease('a', { kind: 'exact', port: 20001 }, 0, isOthers)).toEqual(inUse);
+    expect(leases.lease('a', { kind: 'preferred', port: 20001 }, 0, isOthers)).toEqual({ kind: 'leased', port: 20002 });
+    expect(leases.lease('b', ANY, 0, isOthers)).toEqual({ kind: 'exhausted' });
+    expect(leases.lease('b', { kind: 'exact', port: 20001 }, 0)).toEqual({ kind: 'leased', port: 20001 });
   });
 
   it('refuses a port by number that is taken or outside of the range', () => {
     const leases = range();
-    expect(leases.lease('a', { kind: 'exact', port: 20002 }, 0, 0)).toEqual({ kind: 'leased', port: 20002 });
-    expect(leases.lease('b', { kind: 'exact', port: 20002 }, 0, 0)).toEqual({ kind: 'in-use', port: 20002 });
-    expect(leases.lease('b', { kind: 'exact', port: 19999 }, 0, 0)).toEqual({ kind: 'out-of-range', port: 19999 });
-    expect(leases.lease('b', { kind: 'exact', port: 20001.5 }, 0, 0).kind).toBe('out-of-range');
+    expect(leases.lease('a', { kind: 'exact', port: 20002 }, 0)).toEqual({ kind: 'leased', port: 20002 });
+    expect(leases.lease('b', { kind: 'exact', port: 20002 }, 0)).toEqual({ kind: 'in-use', port: 20002 });
+    expect(leases.lease('b', { kind: 'exact', port: 19999 }, 0)).toEqual({ kind: 'out-of-range', port: 19999 });
+    expect(leases.lease('b', { kind: 'exact', port: 20001.5 }, 0).kind).toBe('out-of-range');
   });
 
   it('takes another one when a preferred port is taken or outside of the range', () => {
     const leases = range();
-    leases.lease('a', { kind: 'preferred', port: 20002 }, 0, 0);
-    expect(leases.lease('b', { kind: 'preferred', port: 20002 }, 0, 0)).toEqual({ kind: 'leased', port: 20000 });
-    expect(leases.lease('c', { kind: 'preferred', port: 80 }, 0, 0).kind).toBe('leased');
+    leases.lease('a', { kind: 'preferred', port: 20002 }, 0);
+    expect(leases.lease('b', { kind: 'preferred', port: 20002 }, 0)).toEqual({ kind: 'leased', port: 20000 });
+    expect(leases.lease('c', { kind: 'preferred', port: 80 }, 0).kind).toBe('leased');
   });
 });
 
 describe('holding', () => {
   it('keeps the port from others until the time, and for its owner', () => {
     const leases = range();
-    leases.lease('a', { kind: 'exact', port: 20001 }, 0, 0);
+    leases.lease('a', { kind: 'exact', port: 20001 }, 0);
     expect(leases.hold(20001, 'a', 30_000)).toBe(true);
-    expect(leases.lease('b', { kind: 'exact', port: 20001 }, 0, 29_999).kind).toBe('in-use');
-    expect(leases.lease('a', { kind: 'exact', port: 20001 }, 0, 29_999).kind).toBe('leased');
+    expect(leases.lease('b', { kind: 'exact', port: 20001 }, 29_999).kind).toBe('in-use');
+    expect(leases.lease('a', { kind: 'exact', port: 20001 }, 29_999).kind).toBe('leased');
     expect(leases.useOf(20001, 99_000)).toEqual({ kind: 'leased', owner: 'a' });
   });
 
   it('is over by itself at the time', () => {
     const leases = range();
-    leases.lease('a', { kind: 'exact', port: 20001 }, 0, 0);
+    leases.lease('a', { kind: 'exact', port: 20001 }, 0);
     leases.hold(20001, 'a', 30_000);
     expect(leases.freeCount(29_999)).toBe(3);
     expect(leases.freeCount(30_000)).toBe(4);
@@ -57,9 +83,9 @@ describe('holding', () => {
 describe('releasing', () => {
   it('is only for the owner: a late release does not take the port from its successor', () => {
     const leases = range();
-    leases.lease('a', { kind: 'exact', port: 20001 }, 0, 0);
+    leases.lease('a', { kind: 'exact', port: 20001 }, 0);
     expect(leases.release(20001, 'a')).toBe(true);
-    leases.lease('b', { kind: 'exact', port: 20001 }, 0, 0);
+    leases.lease('b', { kind: 'exact', port: 20001 }, 0);
     expect(leases.release(20001, 'a')).toBe(false);
     expect(leases.hold(20001, 'a', 1)).toBe(false);
     expect(leases.useOf(20001, 0)).toEqual({ kind: 'leased', owner: 'b' });
@@ -68,12 +94,12 @@ describe('releasing', () => {
 
 describe('a port of another program', () => {
   it('is skipped for a while, yet tried when asked for by number', () => {
-    const leases = new PortLeases({ from: 20000, to: 20000 });
-    leases.lease('a', ANY, 0, 0);
+    const leases = new PortLeases({ from: 20000, to: 20000 }, inOrder);
+    leases.lease('a', ANY, 0);
     expect(leases.markOutside(20000, 'a', 10_000)).toBe(true);
-    expect(leases.lease('a', ANY, 0, 9_999)).toEqual({ kind: 'exhausted' });
-    expect(leases.lease('a', { kind: 'exact', port: 20000 }, 0, 9_999).kind).toBe('leased');
+    expect(leases.lease('a', ANY, 9_999)).toEqual({ kind: 'exhausted' });
+    expect(leases.lease('a', { kind: 'exact', port: 20000 }, 9_999).kind).toBe('leased');
     leases.markOutside(20000, 'a', 20_000);
-    expect(leases.lease('b', ANY, 0, 20_000).kind).toBe('leased');
+    expect(leases.lease('b', ANY, 20_000).kind).toBe('leased');
   });
 });

@@ -1,5 +1,7 @@
 // The ports of one range and who owns each. A port has one owner: a living tunnel, or one that is awaited back.
+// Whoever leaves the choice to us gets the one that is longest unused: a port that somebody had, and may have written down somewhere, comes back late.
 // Mutates in place (a lease is O(1) at any range size), but time and chance are arguments.
+import { LinkedSet, type ListNode } from './linked-set.ts';
 
 export type WantedPort =
   | { readonly kind: 'exact'; readonly port: number }
@@ -22,28 +24,37 @@ export class PortLeases {
   readonly from: number;
   readonly to: number;
   readonly #uses = new Map<number, PortUse>();
-  /** Dense, with swap-remove, and the index of each port in it: a uniform pick needs no search. */
-  readonly #free: number[] = [];
-  readonly #indexOf = new Map<number, number>();
+  /** Longest unused first. */
+  readonly #free = new LinkedSet<number>();
+  readonly #freeNodes = new Map<number, ListNode<number>>();
   #earliestEnd = Number.POSITIVE_INFINITY;
 
-  constructor(range: { readonly from: number; readonly to: number }) {
+  /**
+   * `random` in [0, 1): nothing is known of who had which port in another run, so the first ones are given out by chance. In their own order they
+   * would be the ports of the last run's clients.
+   */
+  constructor(range: { readonly from: number; readonly to: number }, random: () => number) {
     this.from = range.from;
     this.to = range.to;
-    for (let port = range.from; port <= range.to; port += 1) this.#putBack(port);
+    for (const port of shuffled(range, random)) this.#putBack(port);
   }
 
-  /** `random` in [0, 1). */
-  lease(owner: string, wanted: WantedPort, random: number, now: number): LeaseAnswer {
+  /** `isOthers`: it is reserved, and not for who asks. */
+  lease(
+    owner: string,
+    wanted: WantedPort,
+    now: number,
+    isOthers: (port: number) => boolean = () => false,
+  ): LeaseAnswer {
     this.#endTimedUses(now);
     if (wanted.kind !== 'any') {
-      if (this.#isObtainable(wanted.port, owner)) return this.#take(wanted.port, owner);
+      if (this.#isObtainable(wanted.port, owner) && !isOthers(wanted.port)) return this.#take(wanted.port, owner);
       if (wanted.kind === 'exact') {
         return { kind: this.#isInRange(wanted.port) ? 'in-use' : 'out-of-range', port: wanted.port };
       }
     }
-    const port = this.#free[Math.floor(random * this.#free.length)];
-    return port === undefined ? { kind: 'exhausted' } : this.#take(port, owner);
+    for (const port of this.#free) if (!isOthers(port)) return this.#take(port, owner);
+    return { kind: 'exhausted' };
   }
 
   /** Keeps the port for its owner's return. false: it is not this owner's. A hold that ran out is still its owner's until another lease. */
@@ -83,7 +94,7 @@ export class PortLeases {
 
   freeCount(now: number): number {
     this.#endTimedUses(now);
-    return this.#free.length;
+    return this.#free.size;
   }
 
   #isInRange(port: number): boolean {
@@ -103,21 +114,14 @@ export class PortLeases {
   }
 
   #take(port: number, owner: string): LeaseAnswer {
-    const index = this.#indexOf.get(port);
-    if (index !== undefined) {
-      const last = this.#free[this.#free.length - 1] as number;
-      this.#free[index] = last;
-      this.#indexOf.set(last, index);
-      this.#free.pop();
-      this.#indexOf.delete(port);
-    }
+    this.#free.delete(this.#freeNodes.get(port) ?? null);
+    this.#freeNodes.delete(port);
     this.#uses.set(port, { kind: 'leased', owner });
     return { kind: 'leased', port };
   }
 
   #putBack(port: number): void {
-    this.#indexOf.set(port, this.#free.length);
-    this.#free.push(port);
+    this.#freeNodes.set(port, this.#free.add(port));
   }
 
   #useUntil(port: number, use: Extract<PortUse, { until: number }>): void {
@@ -128,14 +132,26 @@ export class PortLeases {
   #endTimedUses(now: number): void {
     if (now < this.#earliestEnd) return;
     this.#earliestEnd = Number.POSITIVE_INFINITY;
+    const over: { readonly port: number; readonly until: number }[] = [];
     for (const [port, use] of this.#uses) {
       if (use.kind === 'leased') continue;
-      if (now < use.until) {
-        this.#earliestEnd = Math.min(this.#earliestEnd, use.until);
-        continue;
-      }
+      if (now >= use.until) over.push({ port, until: use.until });
+      else this.#earliestEnd = Math.min(this.#earliestEnd, use.until);
+    }
+    for (const { port } of over.toSorted((a, b) => a.until - b.until)) {
       this.#uses.delete(port);
       this.#putBack(port);
     }
   }
 }
+
+const shuffled = ({ from, to }: { readonly from: number; readonly to: number }, random: () => number): number[] => {
+  const ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
+  for (let last = ports.length - 1; last > 0; last -= 1) {
+    const other = last - Math.floor(random() * (last + 1));
+    const port = ports[other] as number;
+    ports[other] = ports[last] as number;
+    ports[last] = port;
+  }
+  return ports;
+};

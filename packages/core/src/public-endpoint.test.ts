@@ -20,15 +20,27 @@ it('the same number of another transport is another endpoint, and so is a name o
   expect([sameEndpoint(on('tcp', 1), on('tcp', 1)), sameEndpoint(on('tcp', 1), on('udp', 1))]).toEqual([true, false]);
 });
 
+const DOMAIN = 'tunnels.example.com';
+
 it('a label leads back to its endpoint, to the letter', () => {
   for (const [protocol, endpoint] of [
     ['tcp', on('tcp', 20_000)],
     ['udp', on('udp', 20_100)],
     ['http', { kind: 'name', name: 'web' }],
     ['p2p', { kind: 'peer-name', name: 'office-db' }],
-    ['https', { kind: 'name', name: '20000' }],
+    ['http', { kind: 'name', name: '20000' }],
   ] as const) {
-    expect(endpointOfLabel(protocol, endpointLabel(endpoint))).toEqual(endpoint);
+    expect(endpointOfLabel(protocol, endpointLabel(protocol, endpoint, DOMAIN), DOMAIN)).toEqual(endpoint);
   }
-  for (const label of ['020000', '', '0', 'web', '200000']) expect(endpointOfLabel('tcp', label)).toBeNull();
+  for (const label of ['020000', '', '0', 'web', '200000']) expect(endpointOfLabel('tcp', label, DOMAIN)).toBeNull();
+});
+
+it('a tls tunnel is known by its whole host, as one of tcp', () => {
+  const endpoint = { kind: 'name', name: 'db' } as const;
+  expect(endpointLabel('tls', endpoint, DOMAIN)).toBe('db.tunnels.example.com');
+  expect(endpointOfLabel('tcp', 'db.tunnels.example.com', DOMAIN)).toEqual(endpoint);
+  for (const label of ['db', DOMAIN, `.${DOMAIN}`, 'db.example.com']) {
+    expect(endpointOfLabel('tcp', label, DOMAIN)).toBeNull();
+  }
+  expect(endpointOfLabel('udp', 'db.tunnels.example.com', DOMAIN)).toBeNull();
 });

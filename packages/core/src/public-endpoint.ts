@@ -27,14 +27,22 @@ export const endpointKey = (endpoint: PublicEndpoint): string => {
   }
 };
 
-/** What people call it: the name, or the port. */
-export const endpointLabel = (endpoint: LeasedEndpoint): string =>
-  endpoint.kind === 'port' ? String(endpoint.port) : endpoint.name;
+/** What people call it: the name, or the port. Of a tls tunnel the whole host: it is shown as tcp, where a label alone would be read as a port. */
+export const endpointLabel = (protocol: TunnelProtocol, endpoint: LeasedEndpoint, domain: string): string => {
+  if (endpoint.kind === 'port') return String(endpoint.port);
+  return protocol === 'tls' ? `${endpoint.name}.${domain}` : endpoint.name;
+};
 
-/** The way back: what a protocol's label stands for; null: it is no label. */
-export const endpointOfLabel = (protocol: TunnelProtocol, label: string): LeasedEndpoint | null => {
+/** The way back: what a label stands for under a protocol as it is shown; null: it is no label. */
+export const endpointOfLabel = (
+  protocol: Exclude<TunnelProtocol, 'https' | 'tls'>,
+  label: string,
+  domain: string,
+): LeasedEndpoint | null => {
   const { endpoint } = TUNNEL_PROTOCOLS[protocol];
   if (endpoint.kind !== 'port') return { kind: endpoint.kind, name: label };
   // To the letter: `020000` is no port's name.
-  return /^[1-9]\d{0,4}$/.test(label) ? { ...endpoint, port: Number(label) } : null;
+  if (/^[1-9]\d{0,4}$/.test(label)) return { ...endpoint, port: Number(label) };
+  const name = protocol === 'tcp' && label.endsWith(`.${domain}`) ? label.slice(0, -domain.length - 1) : '';
+  return name === '' ? null : { kind: 'name', name };
 };

@@ -7,8 +7,10 @@ const FACTS: RegistrationFacts = {
   ports: { tcp: { from: 20000, to: 20099 }, udp: { from: 20100, to: 20199 } },
   heldEndpoint: null,
   loadBalancing: true,
-  capabilities: ['datagram', 'p2p'],
+  capabilities: ['datagram', 'p2p', 'tls'],
   switchedOff: [],
+  domain: 'tunnels.example.com',
+  hasHttpsPort: true,
 };
 
 const decide = (request: Partial<TunnelRequest>, facts: Partial<RegistrationFacts> = {}) =>
@@ -67,6 +69,15 @@ describe('what is admitted', () => {
     });
   });
 
+  it('gives a tls tunnel the name that it asks for, of the same names as http', () => {
+    const wanted = { kind: 'name', wanted: { kind: 'exact', name: 'db' } };
+    expect(decide({ protocol: 'tls', subdomain: 'DB' })).toEqual({ kind: 'admitted', wanted });
+    const group = { group: 'db', groupKeyHash: 'a'.repeat(64), healthCheck: { type: 'tcp' as const } };
+    expect(decide({ protocol: 'tls', ...group })).toMatchObject({
+      wanted: { kind: 'group', wanted: { protocol: 'tls', endpoint: { kind: 'name', name: 'db' } } },
+    });
+  });
+
   it('never counts a return against the limit', () => {
     expect(decide({}, { tunnelCount: 2, heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } }).kind).toBe(
       'admitted',
@@ -111,8 +122,31 @@ describe('what is refused', () => {
     }
   });
 
+  it('a tls tunnel without a host, on an edge without an https port, or with a probe in clear', () => {
+    const tls = { protocol: 'tls', subdomain: 'db' };
+    expect(refusal(tls, { hasHttpsPort: false })).toBe('tls tunnels need the https port');
+    expect(refusal({ protocol: 'tls' })).toBe('a tls tunnel needs a domain or a subdomain');
+    expect(refusal({ protocol: 'tls' }, { heldEndpoint: { kind: 'name', name: 'old' } })).toContain('needs a domain');
+    expect(refusal({ ...tls, healthCheck: { type: 'http', path: '/' } })).toBe(
+      'a health check of a tls tunnel is of type tcp',
+    );
+    expect(refusal(tls, { capabilities: ['datagram'] })).toBe('tunnels of protocol `tls` are not in this version');
+  });
+
+  it('an own domain, which nobody has proven to this edge', () => {
+    for (const protocol of ['http', 'https', 'tls']) {
+      expect(refusal({ protocol, domain: 'db.example.net' })).toBe(
+        "domain 'db.example.net' is not verified for this account",
+      );
+    }
+    expect(refusal({ protocol: 'tcp', domain: 'db.example.net' })).toContain('not with tcp');
+    expect(refusal({ protocol: 'tls', subdomain: 'db', domain: 'db.example.net' })).toContain('not both');
+  });
+
   it('a subdomain that cannot be one', () => {
-    expect(refusal({ protocol: 'http', subdomain: 'a.b' })).toContain("subdomain 'a.b' is not valid: only letters");
+    expect(refusal({ protocol: 'http', subdomain: 'a.b.c' })).toContain(
+      "subdomain 'a.b.c' is not valid: it has more than two labels",
+    );
     expect(refusal({ protocol: 'https', subdomain: 'Admin' })).toBe("subdomain 'Admin' is not valid: it is reserved");
   });
 

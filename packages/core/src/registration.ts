@@ -5,6 +5,7 @@ import { isHostHeader } from './http1/request-target.ts';
 import { CORE_LIMITS } from './limits.ts';
 import type { WantedName } from './name-leases.ts';
 import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from './names.ts';
+import { refuseDomain, refuseHostless } from './own-domain.ts';
 import { type P2pOffer, type P2pOfferFields, p2pOfferOf } from './p2p/p2p-offer.ts';
 import type { WantedPort } from './port-leases.ts';
 import type { LeasedEndpoint, PublicEndpoint } from './public-endpoint.ts';
@@ -28,6 +29,8 @@ export interface TunnelRequest extends GroupFields, P2pOfferFields {
   readonly subdomain?: string | undefined;
   /** This name when it is free. */
   readonly preferredSubdomain?: string | undefined;
+  /** A host of the owner's own in the place of a subdomain. */
+  readonly domain?: string | undefined;
   /** What its service is told as Host. */
   readonly hostHeader?: string | undefined;
 }
@@ -72,6 +75,10 @@ export interface RegistrationFacts {
   readonly loadBalancing: boolean;
   /** What client and edge agreed on. */
   readonly capabilities: readonly string[];
+  /** Of the edge. */
+  readonly domain: string;
+  /** The edge has an https port, by which visitors of tls tunnels come. */
+  readonly hasHttpsPort: boolean;
   /** Protocols that the operator has switched off. */
   readonly switchedOff: readonly TunnelProtocol[];
 }
@@ -95,6 +102,9 @@ export const decideRegistration = (request: TunnelRequest, facts: RegistrationFa
   if (hostHeader !== undefined && !isHostHeader(hostHeader)) {
     return refuse(new Fault('TUNNEL_HOST_HEADER_INVALID', { host_header: shownText(hostHeader) }));
   }
+  const noDomain = refuseDomain(protocol, request, facts.domain);
+  if (noDomain !== null) return refuse(noDomain);
+  if (protocol === 'tls' && !facts.hasHttpsPort) return refuse(new Fault('TUNNEL_TLS_UNAVAILABLE'));
   const placed = endpointFor(protocol, request, facts);
   if (placed.kind === 'refused') return placed;
   if (facts.heldEndpoint === null && facts.tunnelCount >= facts.tunnelLimit) {
@@ -120,7 +130,9 @@ const endpointFor = (
   const isGrouped = facts.loadBalancing && group !== undefined && groupKeyHash !== undefined;
   if (!isGrouped || !isGroupProtocol(protocol)) {
     if (endpoint.kind === 'port') return portFor(endpoint.transport, request, facts);
-    return endpoint.kind === 'name' ? nameFor(request, facts) : peerNameFor(request);
+    if (endpoint.kind === 'peer-name') return peerNameFor(request);
+    if (protocol === 'tls' && request.subdomain === undefined) return refuse(refuseHostless());
+    return nameFor(request, facts);
   }
   const named = { protocol, name: group, keyHash: groupKeyHash };
   if (endpoint.kind === 'port') {

@@ -19,6 +19,8 @@ export const TUNNEL_PROTOCOLS = {
   // The local service speaks TLS, which is the client's business; to the public it is http.
   https: { endpoint: { kind: 'name' }, mayGroup: true, capability: null },
   tcp: { endpoint: { kind: 'port', transport: 'tcp' }, mayGroup: true, capability: null },
+  // TLS that the edge cannot read: found by the name in its ClientHello, carried as tcp's bytes are.
+  tls: { endpoint: { kind: 'name' }, mayGroup: true, capability: 'tls' },
   udp: { endpoint: { kind: 'port', transport: 'udp' }, mayGroup: false, capability: 'datagram' },
   p2p: { endpoint: { kind: 'peer-name' }, mayGroup: false, capability: 'p2p' },
 } as const satisfies Readonly<Record<string, ProtocolTraits>>;

@@ -24,7 +24,10 @@ const add = (
   },
 ): TunnelGroup<GroupMember> => {
   const { stamp: policyStamp, ...rest } = facts;
-  const group = new TunnelGroup<GroupMember>({ groupId: facts.name, keyHash: KEY, policy: null, policyStamp, ...rest });
+  const group = new TunnelGroup<GroupMember>({
+    ...{ groupId: facts.name, keyHash: KEY, label: facts.name, policy: null, policyStamp },
+    ...rest,
+  });
   const owner = facts.owner ?? ALICE;
   const member = { tunnelId: 't', owner, health: new MemberHealth(null), alertWebhook: null, policy: null };
   group.transition({ kind: 'member-joined', member }, 0);

@@ -36,11 +36,14 @@ export const refuseGroupFields = ({ group, groupKeyHash, healthCheck }: GroupFie
   return null;
 };
 
-/** null: the protocol has groups, or nothing is said about any. Comes before `refuseGroupFields`. */
+/** null: the protocol has groups and such probes, or nothing is said about any. Comes before `refuseGroupFields`. */
 export const refuseGroupsOf = (
   protocol: TunnelProtocol,
   { group, groupKeyHash, healthCheck }: GroupFields,
 ): Fault | null => {
+  // A GET in clear is nothing that a service behind tls could answer.
+  if (protocol === 'tls' && healthCheck?.type === 'http')
+    return invalid('a health check of a tls tunnel is of type tcp');
   if (isGroupProtocol(protocol)) return null;
   if (group !== undefined || groupKeyHash !== undefined) return invalid('groups exist for http and tcp tunnels only');
   return healthCheck === undefined ? null : invalid('health_check exists for http and tcp tunnels only');

@@ -175,6 +175,7 @@ const newGroup = () =>
     name: 'web',
     keyHash: 'ab'.repeat(32),
     endpoint: { kind: 'name', name: 'web' },
+    label: 'web',
     policy: null,
   });
 

@@ -15,6 +15,7 @@ const newGroup = () =>
     name: 'db',
     keyHash: '0123456789abcdef'.repeat(4),
     endpoint: { kind: 'port', transport: 'tcp', port: 20_001 },
+    label: '20001',
     policy: null,
   });
 

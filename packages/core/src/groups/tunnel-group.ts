@@ -3,7 +3,7 @@
 
 import type { MemberHealth } from '../health.ts';
 import { type Owner, ownerKey } from '../owner.ts';
-import { endpointLabel, type LeasedEndpoint } from '../public-endpoint.ts';
+import type { LeasedEndpoint } from '../public-endpoint.ts';
 import type { GroupProtocol } from '../tunnel-protocols.ts';
 import { NO_POLICY_STAMP, type PolicyStamp } from './group-policy.ts';
 import { AlertUrls, HealthySet } from './member-index.ts';
@@ -26,6 +26,8 @@ interface GroupFacts<M extends GroupMember> {
   /** 64 hex digits of SHA-256. */
   readonly keyHash: string;
   readonly endpoint: LeasedEndpoint;
+  /** What people call it: the subdomain, the port, or the host. */
+  readonly label: string;
   /** One object for the group and all its members: what changes in it changes for all in one step. */
   readonly policy: M['policy'];
   /** Of that policy; absent: there is none. */
@@ -73,6 +75,7 @@ export class TunnelGroup<M extends GroupMember> {
   readonly name: string;
   readonly keyHash: string;
   readonly endpoint: LeasedEndpoint;
+  readonly label: string;
   readonly policy: M['policy'];
   readonly #members = new Map<string, M>();
   readonly #healthy = new HealthySet<M>();
@@ -83,19 +86,15 @@ export class TunnelGroup<M extends GroupMember> {
   /** Set by the downward edge, taken back when any member becomes healthy. */
   #zeroHealthyAlerted = false;
 
-  constructor({ groupId, protocol, name, keyHash, endpoint, policy, policyStamp }: GroupFacts<M>) {
+  constructor({ groupId, protocol, name, keyHash, endpoint, label, policy, policyStamp }: GroupFacts<M>) {
     this.groupId = groupId;
     this.protocol = protocol;
     this.name = name;
     this.keyHash = keyHash;
     this.endpoint = endpoint;
+    this.label = label;
     this.policy = policy;
     this.#policyStamp = policyStamp ?? NO_POLICY_STAMP;
-  }
-
-  /** What people call it: the subdomain, or the port. */
-  get label(): string {
-    return endpointLabel(this.endpoint);
   }
 
   get keyHashShort(): string {

@@ -1,7 +1,7 @@
 // What a p2p tunnel offers its peers: a name, a secret that the edge knows the hash of alone, a kind of service, and to whom.
 import { Fault } from '@tunnel/errors';
 import { CORE_LIMITS } from '../limits.ts';
-import { foldSubdomain, problemOfSubdomain, shownText } from '../names.ts';
+import { foldSubdomain, problemOfPlainName, shownText } from '../names.ts';
 
 export type P2pService = 'tcp' | 'udp';
 
@@ -29,7 +29,7 @@ const SECRET_HASH = /^[0-9a-f]{64}$/;
 
 /** The name in lower case, or why it cannot be one: the grammar and the reserved words are those of subdomains. */
 export const p2pNameOf = (name: string): string | Fault => {
-  const reason = problemOfSubdomain(name);
+  const reason = problemOfPlainName(name);
   if (reason === null) return foldSubdomain(name);
   return new Fault('TUNNEL_P2P_NAME_INVALID', { name: shownText(name), reason });
 };

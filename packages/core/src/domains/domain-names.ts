@@ -1,0 +1,64 @@
+// What the name of an own domain may be: a host name in its A-label form, or `*.` and one. Nothing of the operator's.
+import { Fault } from '@tunnel/errors';
+import { CORE_LIMITS } from '../limits.ts';
+import { isOfDomain, shownText } from '../names.ts';
+
+export interface DomainName {
+  /** As it is kept and shown: in lower case, without a trailing dot, with its `*.`. */
+  readonly name: string;
+  /** Without the `*.`: the name itself, or of a wildcard the name that it stands right below. */
+  readonly host: string;
+  readonly wildcard: boolean;
+}
+
+export interface DomainNameFacts {
+  /** `domainToASCII` of node:url; an empty text for what is no host name. */
+  readonly toAscii: (name: string) => string;
+  /** `[server] domain`, and the platform's host: neither they nor a name below them can be an account's own. */
+  readonly operatorsHosts: readonly string[];
+}
+
+export type DomainNameReading =
+  | { readonly kind: 'name'; readonly domain: DomainName }
+  | { readonly kind: 'refused'; readonly fault: Fault };
+
+const WILDCARD = '*.';
+
+export const readDomainName = (text: string, facts: DomainNameFacts): DomainNameReading => {
+  const wildcard = text.startsWith(WILDCARD);
+  const host = hostOf(wildcard ? text.slice(WILDCARD.length) : text, facts.toAscii);
+  const reason = problemOfHost(host, facts.operatorsHosts);
+  if (host === null || reason !== null) {
+    return { kind: 'refused', fault: new Fault('DOMAIN_INVALID', { domain: shownText(text), reason: reason ?? '' }) };
+  }
+  return { kind: 'name', domain: { name: wildcard ? WILDCARD + host : host, host, wildcard } };
+};
+
+const ASCII = /^[\x21-\x7e]*$/;
+/** What would begin another part of a URL, or be decoded: `domainToASCII` reads as a browser does, and a name is no URL. */
+const NOT_IN_NAMES = /[\s%/\\:@?#[\]<>^|*_\p{Cc}]/u;
+
+/** null: no host name. A name that has no umlauts must come back as it was: `0x7f.1` would be 127.0.0.1. */
+const hostOf = (text: string, toAscii: (name: string) => string): string | null => {
+  // Before it is mapped, which takes time by its length; no name gets shorter by it.
+  if (text.length > CORE_LIMITS.DOMAIN_NAME_MAX_CHARS + 1 || NOT_IN_NAMES.test(text)) return null;
+  const name = text.endsWith('.') ? text.slice(0, -1) : text;
+  const host = toAscii(name);
+  if (host === '' || (ASCII.test(name) && host !== name.toLowerCase())) return null;
+  return host;
+};
+
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+const problemOfHost = (host: string | null, operatorsHosts: readonly string[]): string | null => {
+  if (host === null) return 'it is not a host name';
+  if (host.length > CORE_LIMITS.DOMAIN_NAME_MAX_CHARS) {
+    return `it is longer than ${CORE_LIMITS.DOMAIN_NAME_MAX_CHARS} characters`;
+  }
+  const labels = host.split('.');
+  if (!labels.every((label) => LABEL.test(label))) return 'it is not a host name';
+  if (/^\d+$/.test(labels.at(-1) ?? '')) return 'it is an address, not a name';
+  if (labels.length < 2) return 'it has one label: there is no domain that it could be a name of';
+  const operators = operatorsHosts.find((own) => isOfDomain(host, own));
+  return operators === undefined ? null : `names of ${operators} are given by this server: reserve a subdomain instead`;
+};
