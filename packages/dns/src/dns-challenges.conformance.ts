@@ -1,0 +1,63 @@
+// What everything that sets records of challenges must do, through a real resolver.
+import { expect, it } from 'vitest';
+import type { DnsChallenges } from './dns-challenges.ts';
+
+export interface ChallengesUnderTest {
+  readonly challenges: DnsChallenges;
+  /** Names that may be set. */
+  readonly name: string;
+  readonly otherName: string;
+  /** Leads to `name` by a CNAME. */
+  readonly alias: string;
+  close(): Promise<void>;
+}
+
+const VALUE = 'LoqXcYV8q5ONbJQxbmR7SCTNo3tiAXDfowyjxAjEuX0';
+const OTHER = '-Gx_0aVAyXcYV8q5ONbJQxbmR7SCTNo3tiAXDfowyj4';
+
+export const challengesConformance = (start: () => Promise<ChallengesUnderTest>): void => {
+  const run = (title: string, test: (under: ChallengesUnderTest) => Promise<void>): void => {
+    it(title, async () => {
+      const under = await start();
+      try {
+        await test(under);
+      } finally {
+        await under.close();
+      }
+    });
+  };
+
+  run(
+    'a value is seen once it was set, at its name and through a CNAME, and not after it was cleared',
+    async (under) => {
+      const { challenges, name, otherName, alias } = under;
+      expect(await challenges.isSeen(name, VALUE)).toBe(false);
+      await challenges.set(name, VALUE);
+      expect(await challenges.isSeen(name, VALUE)).toBe(true);
+      expect(await challenges.isSeen(name.toUpperCase(), VALUE)).toBe(true);
+      expect(await challenges.isSeen(alias, VALUE)).toBe(true);
+      expect(await challenges.isSeen(otherName, VALUE)).toBe(false);
+      // A value is no name: its letters count.
+      expect(await challenges.isSeen(name, VALUE.toLowerCase())).toBe(false);
+      await challenges.clear(name, VALUE);
+      expect(await challenges.isSeen(name, VALUE)).toBe(false);
+    },
+  );
+
+  run('two values stand at one name, and each is cleared by itself', async ({ challenges, name }) => {
+    await challenges.set(name, VALUE);
+    await challenges.set(name, OTHER);
+    expect([await challenges.isSeen(name, VALUE), await challenges.isSeen(name, OTHER)]).toEqual([true, true]);
+    await challenges.clear(name, VALUE);
+    expect([await challenges.isSeen(name, VALUE), await challenges.isSeen(name, OTHER)]).toEqual([false, true]);
+    await challenges.clear(name, OTHER);
+  });
+
+  run('setting and clearing twice is no fault', async ({ challenges, name }) => {
+    await challenges.set(name, VALUE);
+    await challenges.set(name, VALUE);
+    await challenges.clear(name, VALUE);
+    expect(await challenges.isSeen(name, VALUE)).toBe(false);
+    await challenges.clear(name, VALUE);
+  });
+};

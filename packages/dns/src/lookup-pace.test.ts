@@ -1,0 +1,45 @@
+import { FakeClock } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import { LookupPace } from './lookup-pace.ts';
+
+it('begins so many at once and so many a second, in order, and lets no more wait than it has room for', async () => {
+  const clock = new FakeClock();
+  const pace = new LookupPace({ atOnce: 4, perSecond: 3, waitingMax: 5 }, clock);
+  const begun: number[] = [];
+  const enter = (id: number): boolean => pace.enter(() => begun.push(id));
+  expect([1, 2, 3, 4, 5, 6, 7, 8, 9].map(enter)).toEqual([true, true, true, true, true, true, true, true, false]);
+  expect(begun).toEqual([1, 2, 3]);
+  await clock.advance(999);
+  expect(begun).toEqual([1, 2, 3]);
+  await clock.advance(1);
+  // The fourth place is free, a fifth is not.
+  expect(begun).toEqual([1, 2, 3, 4]);
+  await clock.advance(5000);
+  expect(begun).toEqual([1, 2, 3, 4]);
+  pace.done();
+  pace.done();
+  expect(begun).toEqual([1, 2, 3, 4, 5, 6]);
+  pace.close();
+  pace.done();
+  await clock.advance(5000);
+  expect([begun.length, clock.pendingTimers]).toEqual([6, 0]);
+});
+
+it('never begins more within any second, however they come', async () => {
+  const clock = new FakeClock();
+  const pace = new LookupPace({ atOnce: 100, perSecond: 20, waitingMax: 1000 }, clock);
+  const times: number[] = [];
+  const begin = (): void => {
+    times.push(clock.monotonic());
+    pace.done();
+  };
+  for (let round = 0; round < 30; round += 1) {
+    for (let index = 0; index < 7; index += 1) pace.enter(begin);
+    await clock.advance(130);
+  }
+  await clock.advance(20_000);
+  expect(times).toHaveLength(210);
+  for (let index = 20; index < times.length; index += 1) {
+    expect((times[index] as number) - (times[index - 20] as number)).toBeGreaterThanOrEqual(1000);
+  }
+});
