@@ -1,4 +1,12 @@
+export { AcmeServer, type AcmeServerOptions } from './acme/acme-server.ts';
 export { deterministicBytes, deterministicChunks, hashOf, seededRandom } from './deterministic-bytes.ts';
+export {
+  type DnsFault,
+  type DnsRecordType,
+  type DnsRecordValue,
+  type DnsServer,
+  startDnsServer,
+} from './dns-server.ts';
 export { type EventuallyOptions, eventually, waitForPort } from './eventually.ts';
 export { FakeClock } from './fake-clock.ts';
 export { freePort } from './free-port.ts';

@@ -1,0 +1,157 @@
+// One suite for every CertificateStore.
+import { certificateDueAt, NEW_CERTIFICATE } from '@tunnel/core';
+import { expect, it } from 'vitest';
+import type { CertificateStore, StoredAccount, StoredCertificate } from './certificate-store.ts';
+
+export interface StoreUnderTest {
+  readonly store: CertificateStore;
+  /** The same, as a process that starts now finds it. */
+  reopen(): Promise<CertificateStore>;
+}
+
+const NOW = Date.UTC(2030, 0, 1);
+const LEASE = 60_000;
+
+const CERTIFICATE: StoredCertificate = {
+  ...{ chain: 'chain', issuer: 'Test', serial: 'a5', notBefore: NOW, notAfter: NOW + 1000, renewalId: 'a.b' },
+  key: 'sealed',
+};
+
+export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>): void => {
+  it('the same names are one record, in any order; others are another', async () => {
+    const { store } = await begin();
+    const first = await store.want(['a.example', '*.a.example']);
+    expect(first).toMatchObject({ life: NEW_CERTIFICATE, orderKey: null, certificate: null });
+    expect((await store.want(['*.a.example', 'a.example'])).id).toBe(first.id);
+    const other = await store.want(['a.example']);
+    expect((await store.list()).map(({ id }) => id).sort()).toEqual([first.id, other.id].sort());
+  });
+
+  it('what is due is one keeper’s until its lease ends', async () => {
+    const { store } = await begin();
+    await store.want(['a.example']);
+    const claim = await store.claim('one', NOW, LEASE);
+    expect(claim?.record.names).toEqual(['a.example']);
+    expect(await store.claim('two', NOW + LEASE - 1, LEASE)).toBeNull();
+    expect((await store.claim('two', NOW + LEASE, LEASE))?.record.names).toEqual(['a.example']);
+  });
+
+  it('a lease that is renewed lasts, one that is given back is free at once', async () => {
+    const { store } = await begin();
+    await store.want(['a.example']);
+    const claim = await store.claim('one', NOW, LEASE);
+    if (claim === null) throw new Error('nothing was due');
+    expect(await store.extend(claim, NOW + 20_000, LEASE)).toBe(true);
+    expect(await store.claim('two', NOW + LEASE, LEASE)).toBeNull();
+    await store.release(claim);
+    expect(await store.claim('two', NOW + LEASE, LEASE)).not.toBeNull();
+  });
+
+  it('who lost the lease changes nothing any more', async () => {
+    const { store } = await begin();
+    const { id } = await store.want(['a.example']);
+    const late = await store.claim('one', NOW, LEASE);
+    const holder = await store.claim('two', NOW + LEASE, LEASE);
+    if (late === null || holder === null) throw new Error('nothing was due');
+    expect(await store.save(late, { orderKey: 'late' })).toBe(false);
+    expect(await store.extend(late, NOW + LEASE, LEASE)).toBe(false);
+    await store.release(late);
+    expect(await store.claim('three', NOW + LEASE, LEASE)).toBeNull();
+    expect(await store.save(holder, { orderKey: 'mine' })).toBe(true);
+    expect((await store.get(id))?.orderKey).toBe('mine');
+  });
+
+  it('what is due longest comes first, and what is not due does not come', async () => {
+    const { store } = await begin();
+    for (const [name, tryAt] of [
+      ['late', NOW - 10],
+      ['early', NOW - 1000],
+      ['future', NOW + 10],
+    ] as const) {
+      const { id } = await store.want([`${name}.example`]);
+      expect(await store.change(id, NOW, (life) => ({ ...life, tryAt }))).toBe(true);
+    }
+    const claimed = [await store.claim('one', NOW, LEASE), await store.claim('one', NOW, LEASE)];
+    expect(claimed.map((claim) => claim?.record.names[0])).toEqual(['early.example', 'late.example']);
+    expect(await store.claim('one', NOW, LEASE)).toBeNull();
+    expect(certificateDueAt((await store.claim('one', NOW + 10, LEASE))?.record.life ?? NEW_CERTIFICATE)).toBe(
+      NOW + 10,
+    );
+  });
+
+  it('nobody changes from outside what is worked on', async () => {
+    const { store } = await begin();
+    const { id } = await store.want(['a.example']);
+    await store.claim('one', NOW, LEASE);
+    expect(await store.change(id, NOW, (life) => ({ ...life, failures: 5 }))).toBe(false);
+    expect(await store.change('unknown', NOW, (life) => life)).toBe(false);
+    expect((await store.get(id))?.life.failures).toBe(0);
+  });
+
+  it('an order under way and a certificate are there after a restart', async () => {
+    const { store, reopen } = await begin();
+    const { id } = await store.want(['a.example']);
+    const claim = await store.claim('one', NOW, LEASE);
+    if (claim === null) throw new Error('nothing was due');
+    const life = { ...NEW_CERTIFICATE, order: { url: 'https://ca.example/order/1', until: NOW + 1000 } };
+    await store.save(claim, { life, orderKey: 'sealed order', certificate: CERTIFICATE });
+    const again = await reopen();
+    expect(await again.get(id)).toEqual({
+      id,
+      names: ['a.example'],
+      life,
+      orderKey: 'sealed order',
+      certificate: CERTIFICATE,
+    });
+    expect(await again.claim('two', NOW + LEASE, LEASE)).not.toBeNull();
+  });
+
+  it('what is forgotten is gone, also for who works on it', async () => {
+    const { store, reopen } = await begin();
+    const { id } = await store.want(['a.example']);
+    const claim = await store.claim('one', NOW, LEASE);
+    if (claim === null) throw new Error('nothing was due');
+    await store.forget(id);
+    expect(await store.save(claim, { certificate: CERTIFICATE })).toBe(false);
+    expect([await store.get(id), await store.list()]).toEqual([null, []]);
+    expect(await (await reopen()).list()).toEqual([]);
+  });
+
+  it('of two first accounts one is kept for both', async () => {
+    const { store, reopen } = await begin();
+    const account = (key: string): StoredAccount => ({ key, url: null, email: '' });
+    expect(await store.account()).toBeNull();
+    expect(await store.saveAccount(account('one'), null)).toEqual(account('one'));
+    expect(await store.saveAccount(account('two'), null)).toEqual(account('one'));
+    const known = { ...account('one'), url: 'https://ca.example/account/1' };
+    expect(await store.saveAccount(known, 'one')).toEqual(known);
+    expect(await (await reopen()).account()).toEqual(known);
+  });
+
+  it('a budget is one for all, each by its name, also after a restart', async () => {
+    const { store, reopen } = await begin();
+    const rules = { max: 2, windowMs: 1000 };
+    expect(await store.takeFromBudget('orders', rules, NOW)).toEqual({ kind: 'taken' });
+    expect(await store.takeFromBudget('orders', rules, NOW + 1)).toEqual({ kind: 'taken' });
+    const again = await reopen();
+    expect(await again.takeFromBudget('orders', rules, NOW + 2)).toEqual({ kind: 'empty', until: NOW + 1000 });
+    expect(await again.takeFromBudget('names', rules, NOW + 2)).toEqual({ kind: 'taken' });
+    expect(await again.takeFromBudget('orders', rules, NOW + 1000)).toEqual({ kind: 'taken' });
+  });
+
+  it('answers to challenges are found by token or by name, until they are cleared or over', async () => {
+    const { store } = await begin();
+    const http = { type: 'http-01', name: 'a.example', token: 'token-1', keyAuthorization: 'token-1.x' } as const;
+    const tls = { type: 'tls-alpn-01', name: 'a.example', token: 'token-2', keyAuthorization: 'token-2.x' } as const;
+    await store.setChallenge(http, NOW + 1000);
+    await store.setChallenge(tls, NOW + 1000);
+    expect(await store.findChallenge({ token: 'token-1' }, NOW)).toEqual(http);
+    expect(await store.findChallenge({ tlsName: 'a.example' }, NOW)).toEqual(tls);
+    expect(await store.findChallenge({ token: 'token-2' }, NOW)).toBeNull();
+    expect(await store.findChallenge({ token: 'token-1' }, NOW + 1000)).toBeNull();
+    await store.clearChallenge({ ...tls, token: 'of another order' });
+    expect(await store.findChallenge({ tlsName: 'a.example' }, NOW)).toEqual(tls);
+    await store.clearChallenge(tls);
+    expect(await store.findChallenge({ tlsName: 'a.example' }, NOW)).toBeNull();
+  });
+};

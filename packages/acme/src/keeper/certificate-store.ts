@@ -1,0 +1,66 @@
+// Where certificates, orders under way, the account and answers to challenges are kept, for one authority (by its directory's URL: an
+// account of one is nothing to another). Several keepers may share one: a lease says who works on a certificate, and each write of
+// theirs carries its epoch, so that one who was thought dead changes nothing any more.
+import type { CertificateLife, OrderBudgetRules } from '@tunnel/core';
+import type { ChallengeAnswer } from '../client/challenge-answers.ts';
+import type { IssuedCertificate } from '../client/issued-certificate.ts';
+
+export interface StoredCertificate extends IssuedCertificate {
+  /** PKCS #8 in PEM, sealed. */
+  readonly key: string;
+}
+
+export interface CertificateRecord {
+  readonly id: string;
+  readonly names: readonly string[];
+  readonly life: CertificateLife;
+  /** Of the order under way, sealed: it is finished with the key that it was begun with. */
+  readonly orderKey: string | null;
+  readonly certificate: StoredCertificate | null;
+}
+
+export type RecordChanges = Partial<Pick<CertificateRecord, 'life' | 'orderKey' | 'certificate'>>;
+
+export interface Claim {
+  readonly record: CertificateRecord;
+  readonly epoch: number;
+}
+
+export interface StoredAccount {
+  /** JWK, sealed. */
+  readonly key: string;
+  /** null: the authority has not been told of it, or does not know it any more. */
+  readonly url: string | null;
+  readonly email: string;
+}
+
+/** `until`: there is no room before that. */
+export type BudgetTaken = { readonly kind: 'taken' } | { readonly kind: 'empty'; readonly until: number };
+
+export type ChallengeKey = { readonly token: string } | { readonly tlsName: string };
+
+export interface CertificateStore {
+  /** The record for exactly these names, made where there is none. */
+  want(names: readonly string[]): Promise<CertificateRecord>;
+  /** With its key and whatever is under way. */
+  forget(id: string): Promise<void>;
+  list(): Promise<readonly CertificateRecord[]>;
+  get(id: string): Promise<CertificateRecord | null>;
+  /** Whatever is due longest and nobody's, for `leaseMs`; null: there is nothing to do. */
+  claim(owner: string, now: number, leaseMs: number): Promise<Claim | null>;
+  /** False, here and below: another has it by now, or it is forgotten. */
+  extend(claim: Claim, now: number, leaseMs: number): Promise<boolean>;
+  save(claim: Claim, changes: RecordChanges): Promise<boolean>;
+  release(claim: Claim): Promise<void>;
+  /** From outside of the keeper; false while somebody works on it. */
+  change(id: string, now: number, change: (life: CertificateLife) => CertificateLife): Promise<boolean>;
+  account(): Promise<StoredAccount | null>;
+  /** Written when the one that is there has the key `insteadOf` (null: there is none); the answer is what is there then. */
+  saveAccount(account: StoredAccount, insteadOf: string | null): Promise<StoredAccount>;
+  /** One of so many in a window, of all keepers together. */
+  takeFromBudget(name: string, rules: OrderBudgetRules, now: number): Promise<BudgetTaken>;
+  setChallenge(answer: ChallengeAnswer, until: number): Promise<void>;
+  clearChallenge(answer: ChallengeAnswer): Promise<void>;
+  /** What an edge asks: by the token of http-01, or by the name of tls-alpn-01. */
+  findChallenge(key: ChallengeKey, now: number): Promise<ChallengeAnswer | null>;
+}

@@ -1,0 +1,57 @@
+import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { certificateStoreConformance } from './certificate-store.conformance.ts';
+import { FileCertificateStore } from './file-certificate-store.ts';
+
+const DIRECTORY = 'https://ca.example/directory';
+
+let folder: TemporaryDirectory;
+
+beforeEach(async () => {
+  folder = await temporaryDirectory();
+});
+
+afterEach(() => folder.close());
+
+const open = (directory = DIRECTORY): FileCertificateStore =>
+  new FileCertificateStore(join(folder.path, 'certificates'), directory);
+
+certificateStoreConformance(async () => ({ store: open(), reopen: async () => open() }));
+
+const files = (): string[] =>
+  readdirSync(folder.path, { recursive: true, encoding: 'utf8' }).map((name) => join(folder.path, name));
+
+it('every authority has its own folder: an account of one is nothing to another', async () => {
+  await open().want(['a.example']);
+  await open().saveAccount({ key: 'sealed', url: null, email: '' }, null);
+  const other = open('https://staging.example/directory');
+  expect([await other.list(), await other.account()]).toEqual([[], null]);
+});
+
+it('files and folders are their owner’s alone', async () => {
+  await open().want(['a.example']);
+  await open().saveAccount({ key: 'sealed', url: null, email: '' }, null);
+  expect(files().filter((path) => (statSync(path).mode & 0o077) !== 0)).toEqual([]);
+});
+
+it('what cannot be written changes nothing, here and on disk', async () => {
+  const store = open();
+  const { id } = await store.want(['a.example']);
+  const claim = await store.claim('one', Date.now(), 60_000);
+  if (claim === null) throw new Error('nothing was due');
+  rmSync(join(folder.path, 'certificates'), { recursive: true });
+  await expect(store.save(claim, { orderKey: 'new' })).rejects.toThrow('ENOENT');
+  expect((await store.get(id))?.orderKey).toBeNull();
+});
+
+it('what a kill left half written is cleared away, what cannot be read is named', async () => {
+  await open().want(['a.example']);
+  const [record = ''] = files().filter((path) => path.endsWith('.json'));
+  writeFileSync(`${record}.x.new`, '{"half');
+  expect(await open().list()).toHaveLength(1);
+  expect(files().filter((path) => path.endsWith('.new'))).toEqual([]);
+  writeFileSync(record, '{"half');
+  expect(() => open()).toThrow(record);
+});

@@ -1,0 +1,185 @@
+// Certificates in a folder, for a server that is alone: one file each, written aside and moved into place, its owner's alone.
+// The folder is of one process (its data directory is locked), so what is in memory is what is on disk; a lease ends with the process.
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type CertificateLife,
+  certificateDueAt,
+  NEW_CERTIFICATE,
+  type OrderBudgetRules,
+  takeFromBudget,
+} from '@tunnel/core';
+import { randomToken, sha256Hex } from '@tunnel/runtime';
+import type { ChallengeAnswer } from '../client/challenge-answers.ts';
+import type {
+  BudgetTaken,
+  CertificateRecord,
+  CertificateStore,
+  ChallengeKey,
+  Claim,
+  RecordChanges,
+  StoredAccount,
+} from './certificate-store.ts';
+
+interface Entry {
+  record: CertificateRecord;
+  epoch: number;
+  leasedUntil: number;
+}
+
+const ID_CHARS = 24;
+const RECORD_FILE = /^certificate-[\da-f]+\.json$/;
+
+export class FileCertificateStore implements CertificateStore {
+  readonly #dir: string;
+  readonly #entries = new Map<string, Entry>();
+  readonly #challenges = new Map<string, { readonly answer: ChallengeAnswer; readonly until: number }>();
+  #account: StoredAccount | null;
+  #budgets: Record<string, readonly number[]>;
+
+  /** Throws where the folder cannot be used or holds a file that is none of ours. */
+  constructor(dir: string, directoryUrl: string) {
+    this.#dir = join(dir, sha256Hex(directoryUrl).slice(0, ID_CHARS));
+    mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
+    // It may have been there with other rights.
+    chmodSync(this.#dir, 0o700);
+    for (const file of readdirSync(this.#dir)) {
+      if (file.endsWith('.new')) rmSync(join(this.#dir, file), { force: true });
+      if (!RECORD_FILE.test(file)) continue;
+      const record = this.#read(file) as CertificateRecord;
+      this.#entries.set(record.id, { record, epoch: 0, leasedUntil: 0 });
+    }
+    this.#account = this.#read('account.json') as StoredAccount | null;
+    this.#budgets = (this.#read('budgets.json') ?? {}) as Record<string, readonly number[]>;
+  }
+
+  async want(names: readonly string[]): Promise<CertificateRecord> {
+    const id = sha256Hex([...names].sort().join(',')).slice(0, ID_CHARS);
+    const known = this.#entries.get(id)?.record;
+    if (known !== undefined) return known;
+    const record = { id, names: [...names], life: NEW_CERTIFICATE, orderKey: null, certificate: null };
+    this.#write(fileOf(id), record);
+    this.#entries.set(id, { record, epoch: 0, leasedUntil: 0 });
+    return record;
+  }
+
+  async forget(id: string): Promise<void> {
+    this.#entries.delete(id);
+    rmSync(join(this.#dir, fileOf(id)), { force: true });
+  }
+
+  async list(): Promise<readonly CertificateRecord[]> {
+    return [...this.#entries.values()].map(({ record }) => record);
+  }
+
+  async get(id: string): Promise<CertificateRecord | null> {
+    return this.#entries.get(id)?.record ?? null;
+  }
+
+  async claim(_owner: string, now: number, leaseMs: number): Promise<Claim | null> {
+    const dueAt = ({ record }: Entry): number => certificateDueAt(record.life);
+    const due = [...this.#entries.values()].filter((entry) => entry.leasedUntil <= now && dueAt(entry) <= now);
+    const [first] = due.sort((a, b) => dueAt(a) - dueAt(b));
+    if (first === undefined) return null;
+    first.epoch += 1;
+    first.leasedUntil = now + leaseMs;
+    return { record: first.record, epoch: first.epoch };
+  }
+
+  async extend(claim: Claim, now: number, leaseMs: number): Promise<boolean> {
+    const entry = this.#held(claim);
+    if (entry === null) return false;
+    entry.leasedUntil = now + leaseMs;
+    return true;
+  }
+
+  async save(claim: Claim, changes: RecordChanges): Promise<boolean> {
+    const entry = this.#held(claim);
+    if (entry === null) return false;
+    const record = { ...entry.record, ...changes };
+    // Written first: on a full disk the old pair stays, here and there.
+    this.#write(fileOf(record.id), record);
+    entry.record = record;
+    return true;
+  }
+
+  async release(claim: Claim): Promise<void> {
+    const entry = this.#held(claim);
+    if (entry !== null) entry.leasedUntil = 0;
+  }
+
+  async change(id: string, now: number, change: (life: CertificateLife) => CertificateLife): Promise<boolean> {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || entry.leasedUntil > now) return false;
+    const record = { ...entry.record, life: change(entry.record.life) };
+    this.#write(fileOf(id), record);
+    entry.record = record;
+    return true;
+  }
+
+  async account(): Promise<StoredAccount | null> {
+    return this.#account;
+  }
+
+  async saveAccount(account: StoredAccount, insteadOf: string | null): Promise<StoredAccount> {
+    if ((this.#account?.key ?? null) !== insteadOf && this.#account !== null) return this.#account;
+    this.#write('account.json', account);
+    this.#account = account;
+    return account;
+  }
+
+  async takeFromBudget(name: string, rules: OrderBudgetRules, now: number): Promise<BudgetTaken> {
+    const answer = takeFromBudget(this.#budgets[name] ?? [], rules, now);
+    if (answer.kind === 'empty') return answer;
+    const budgets = { ...this.#budgets, [name]: answer.takenAt };
+    this.#write('budgets.json', budgets);
+    this.#budgets = budgets;
+    return { kind: 'taken' };
+  }
+
+  async setChallenge(answer: ChallengeAnswer, until: number): Promise<void> {
+    this.#challenges.set(challengeKey(answer), { answer, until });
+  }
+
+  async clearChallenge(answer: ChallengeAnswer): Promise<void> {
+    // Of an order that came later there may be another one by now.
+    const key = challengeKey(answer);
+    if (this.#challenges.get(key)?.answer.token === answer.token) this.#challenges.delete(key);
+  }
+
+  async findChallenge(key: ChallengeKey, now: number): Promise<ChallengeAnswer | null> {
+    const found = this.#challenges.get('token' in key ? `token ${key.token}` : `tls ${key.tlsName}`);
+    return found === undefined || found.until <= now ? null : found.answer;
+  }
+
+  #held({ record, epoch }: Claim): Entry | null {
+    const entry = this.#entries.get(record.id);
+    return entry === undefined || entry.epoch !== epoch ? null : entry;
+  }
+
+  #read(file: string): unknown {
+    const path = join(this.#dir, file);
+    try {
+      return JSON.parse(readFileSync(path, 'utf8'));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      throw new Error(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  #write(file: string, value: object): void {
+    const path = join(this.#dir, file);
+    const aside = `${path}.${randomToken(6)}.new`;
+    try {
+      writeFileSync(aside, JSON.stringify(value), { mode: 0o600, flag: 'wx', flush: true });
+      renameSync(aside, path);
+    } finally {
+      rmSync(aside, { force: true });
+    }
+  }
+}
+
+const fileOf = (id: string): string => `certificate-${id}.json`;
+
+const challengeKey = ({ type, token, name }: ChallengeAnswer): string =>
+  type === 'tls-alpn-01' ? `tls ${name}` : `token ${token}`;

@@ -1,0 +1,64 @@
+// Private keys at rest: compact JWE (`dir`, A256GCM) under one key file, so that a copy of files or tables without it is worth nothing.
+import { existsSync } from 'node:fs';
+import { Fault } from '@tunnel/errors';
+import { ensureSecretFile, readSecretFile, sha256Hex } from '@tunnel/runtime';
+import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
+
+const KEY_BYTES = 32;
+const KID_CHARS = 16;
+
+export interface KeyFile {
+  readonly file: string;
+  /** Named by the operator: then it is never made here, because other processes need the same one. */
+  readonly isGiven: boolean;
+}
+
+export class SealedKeys {
+  readonly #file: string;
+  readonly #key: Buffer;
+  readonly #kid: string;
+
+  private constructor(file: string, key: Buffer) {
+    this.#file = file;
+    this.#key = key;
+    this.#kid = sha256Hex(`kid ${key.toString('base64url')}`).slice(0, KID_CHARS);
+  }
+
+  /** Throws a fault that names the file. */
+  static open({ file, isGiven }: KeyFile): SealedKeys {
+    try {
+      if (isGiven && !existsSync(file)) throw unusable(file, 'it does not exist');
+      const secret = (readSecretFile(file) ?? ensureSecretFile(file)).reveal();
+      const key = Buffer.from(secret, 'base64url');
+      if (!/^[\w-]{43}$/.test(secret) || key.length !== KEY_BYTES) {
+        throw unusable(file, `it does not hold ${KEY_BYTES} bytes in base64url`);
+      }
+      return new SealedKeys(file, key);
+    } catch (error) {
+      throw error instanceof Fault ? error : unusable(file, (error as Error).message, error);
+    }
+  }
+
+  seal(text: string): Promise<string> {
+    return new CompactEncrypt(Buffer.from(text))
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid: this.#kid })
+      .encrypt(this.#key);
+  }
+
+  /** Throws a fault that names the file when it was sealed under another, or changed since. */
+  async open(sealed: string): Promise<string> {
+    try {
+      if (decodeProtectedHeader(sealed).kid !== this.#kid) throw new Error('another kid');
+      const { plaintext } = await compactDecrypt(sealed, this.#key, {
+        keyManagementAlgorithms: ['dir'],
+        contentEncryptionAlgorithms: ['A256GCM'],
+      });
+      return Buffer.from(plaintext).toString();
+    } catch (error) {
+      throw unusable(this.#file, 'the keys that were kept are sealed under another one', error);
+    }
+  }
+}
+
+const unusable = (file: string, reason: string, cause?: unknown): Fault =>
+  new Fault('CERTIFICATE_KEY_FILE', { file, reason }, cause === undefined ? {} : { cause });

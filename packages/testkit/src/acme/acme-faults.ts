@@ -1,0 +1,38 @@
+// What a test tells its authority to do wrong.
+import { Refusal } from './read-jws.ts';
+
+export type AcmeStep =
+  | 'directory'
+  | 'new-nonce'
+  | 'new-account'
+  | 'account'
+  | 'new-order'
+  | 'order'
+  | 'authorization'
+  | 'challenge'
+  | 'finalize'
+  | 'certificate'
+  | 'renewal-info';
+
+/** What happens to the next `times` calls of the steps, instead of what should. */
+export interface AcmeFault {
+  readonly on: readonly AcmeStep[] | 'all';
+  readonly times: number;
+  readonly answer:
+    | { readonly kind: 'bad-nonce' }
+    | { readonly kind: 'rate-limited'; readonly retryAfter: string }
+    | { readonly kind: 'status'; readonly status: number }
+    | { readonly kind: 'already-replaced' }
+    /** Nothing comes until the server is closed. */
+    | { readonly kind: 'silence' }
+    | { readonly kind: 'cut' };
+}
+
+type Refused = Exclude<AcmeFault['answer'], { readonly kind: 'silence' | 'cut' }>;
+
+export const refusalOf = (answer: Refused): Refusal => {
+  if (answer.kind === 'bad-nonce') return new Refusal(400, 'badNonce', 'a nonce on command');
+  if (answer.kind === 'already-replaced') return new Refusal(409, 'alreadyReplaced', 'it was replaced');
+  if (answer.kind === 'status') return new Refusal(answer.status, 'serverInternal', 'an error on command');
+  return new Refusal(429, 'rateLimited', 'too many orders', { 'retry-after': answer.retryAfter });
+};
