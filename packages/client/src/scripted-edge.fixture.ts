@@ -155,6 +155,7 @@ export class ScriptedEdge {
     const endpoints: Partial<Record<TunnelProtocol, { label: string; public_url: string }>> = {
       http: { label, public_url: `http://${label}.test:8000` },
       https: { label, public_url: `http://${label}.test:8000` },
+      tls: { label: `${label}.test`, public_url: `tls://${label}.test:8443` },
       p2p: { label: request.p2p_name ?? '', public_url: `p2p://${request.p2p_name}` },
     };
     const endpoint = endpoints[protocol] ?? ported;

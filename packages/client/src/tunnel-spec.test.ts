@@ -14,6 +14,7 @@ import {
 
 const http = { protocol: 'http', localPort: 3000 } as const;
 const tcp = { protocol: 'tcp', localPort: 5432 } as const;
+const tls = { protocol: 'tls', localPort: 8443 } as const;
 const udp = { protocol: 'udp', localPort: 53 } as const;
 const DEFAULTS = { host_header: 'keep', local_protocol: 'http1', capture: true };
 
@@ -30,6 +31,18 @@ describe('what the edge is asked for', () => {
       { remote_port: 1, idle_secs: 5 },
     ],
     ['a port that a udp tunnel had', udp, { assignedPort: 2 }, { preferred_port: 2 }],
+    [
+      'a tls tunnel asks for its host, whatever it had',
+      { ...tls, subdomain: 'a' },
+      { assignedPort: 2 },
+      { subdomain: 'a' },
+    ],
+    [
+      'a tls tunnel at a host of its own, with a header for its service',
+      { ...tls, domain: 'db.example.net', proxyProtocol: 'v2' },
+      {},
+      { domain: 'db.example.net', proxy_protocol: 'v2' },
+    ],
     ['an http tunnel has its defaults', http, {}, DEFAULTS],
     ['a name that was given', { ...http, subdomain: 'a' }, { assignedSubdomain: 'a' }, { ...DEFAULTS, subdomain: 'a' }],
     ['a name that the edge chose', http, { assignedSubdomain: 'b' }, { ...DEFAULTS, preferred_subdomain: 'b' }],
@@ -134,6 +147,20 @@ describe('a spec that cannot work', () => {
     ['a subdomain of tcp', { subdomain: 'a' }, '`subdomain` says nothing about a tcp tunnel'],
     ['a subdomain of udp', { protocol: 'udp', subdomain: 'a' }, '`subdomain` says nothing about a udp tunnel'],
     ['a public port of http', { protocol: 'http', remotePort: 5 }, '`remotePort` says nothing about a http tunnel'],
+    ['a tls tunnel without a host', { protocol: 'tls' }, 'a tls tunnel needs a domain or a subdomain'],
+    ['a tls tunnel with two', { ...tls, domain: 'a.b', subdomain: 'a' }, 'a domain or a subdomain, not both'],
+    ['a public port of tls', { ...tls, subdomain: 'a', remotePort: 5 }, '`remotePort` says nothing about a tls tunnel'],
+    ['a domain of http', { protocol: 'http', domain: 'a.b' }, '`domain` says nothing about a http tunnel'],
+    [
+      'a probe in clear of tls',
+      { ...tls, subdomain: 'a', healthCheck: { type: 'http', path: '/' } },
+      'a health check of a tls tunnel is of type tcp',
+    ],
+    [
+      'a login on tls',
+      { ...tls, subdomain: 'a', policy: [{ respond: { status: 200 } }] },
+      '`respond` is for http tunnels',
+    ],
     ['an idle time of tcp', { idleSecs: 60 }, '`idleSecs` says nothing about a tcp tunnel'],
     ['a PROXY header of http', { protocol: 'http', proxyProtocol: 'v2' }, '`proxyProtocol` says nothing'],
     ['an idle time below 5 s', { protocol: 'udp', idleSecs: 4 }, 'from 5 to 3600'],

@@ -82,6 +82,7 @@ export const checkTunnelSpec = (spec: TunnelSpec): void => {
   if (subdomain !== undefined && subdomain.length > 300) {
     throw new Fault('CLIENT_USAGE', { reason: 'the subdomain has more than 63 characters' });
   }
+  checkHost(spec);
   checkGroupSpec(spec);
   checkGuard(spec);
   if (protocol === 'p2p') {
@@ -89,6 +90,18 @@ export const checkTunnelSpec = (spec: TunnelSpec): void => {
     p2pSecretOf(spec.secret);
   }
   checkFrame(spec);
+};
+
+/** The edge would refuse the same, and not as soon. */
+const checkHost = ({ protocol, subdomain, domain, group }: TunnelSpec): void => {
+  if (protocol !== 'tls') return;
+  if (subdomain !== undefined && domain !== undefined) {
+    throw new Fault('CLIENT_USAGE', { reason: 'a tunnel has a domain or a subdomain, not both' });
+  }
+  // A group's name is its subdomain where it says none.
+  if (subdomain === undefined && domain === undefined && group === undefined) {
+    throw new Fault('CLIENT_USAGE', { reason: 'a tls tunnel needs a domain or a subdomain' });
+  }
 };
 
 /** What a policy is judged with. */

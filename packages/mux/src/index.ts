@@ -36,7 +36,7 @@ export {
 export { decodePing, decodePong, encodePing, encodePong, type Pong } from './sealed-ping.ts';
 export { adoptSocket } from './socket-duplex.ts';
 export { type Running, type Splice, type SpliceHandlers, splice } from './splice.ts';
-export { alpnBytes, beginTls, hasTlsHandles, isSecured, type TlsHandshake } from './tls-handle.ts';
+export { alpnBytes, beginTls, hasTlsHandles, isSecured, renewTicketKeys, type TlsHandshake } from './tls-handle.ts';
 export {
   AnswerBudget,
   DATAGRAMS_OFF,

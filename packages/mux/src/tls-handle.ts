@@ -78,7 +78,7 @@ export const alpnBytes = (names: readonly string[]): Buffer =>
   Buffer.concat(names.flatMap((name) => [Buffer.from([name.length]), Buffer.from(name, 'latin1')]));
 
 /**
- * TLS begins on an accepted connection, of which `hello` was read. Within onData(), and only where hasTlsHandles(). Nothing else comes to the reader
+ * TLS begins on an accepted connection that is being read, and of which `hello` was. Only where hasTlsHandles(). Nothing else comes to the reader
  * until the handshake is told, but for an end.
  */
 export const beginTls = (
@@ -133,6 +133,16 @@ function onParentClosed(this: StreamHandle & { tls?: TlsHandle }): void {
   tls.destroySSL();
   tls.whenClosed?.call(tls);
 }
+
+// ---- contexts ----
+
+/** Tickets are sealed by these keys from here on, of all who use the context. false: this Node has no such way, and a new context is needed. */
+export const renewTicketKeys = ({ context }: SecureContext, keys: Buffer): boolean => {
+  const native = context as { setTicketKeys?(keys: Buffer): void };
+  if (typeof native.setTicketKeys !== 'function') return false;
+  native.setTicketKeys(keys);
+  return true;
+};
 
 // ---- given to those who expect a socket ----
 

@@ -48,7 +48,7 @@ const clientName = z
     `must be 1 to ${WIRE_LIMITS.CLIENT_NAME_MAX_CHARS} printable characters`,
   );
 
-export const tunnelProtocol = z.enum(['http', 'https', 'tcp', 'udp', 'p2p']);
+export const tunnelProtocol = z.enum(['http', 'https', 'tcp', 'tls', 'udp', 'p2p']);
 export type TunnelProtocol = z.infer<typeof tunnelProtocol>;
 
 export const healthCheckSpec = z.object({
@@ -121,6 +121,8 @@ const registerTunnel = z.object({
   subdomain: z.string().max(300).optional(),
   /** This name when it is free, else another one. */
   preferred_subdomain: z.string().max(300).optional(),
+  /** http, https, tls: a host of the owner's own in the place of a subdomain. The receiver judges it. */
+  domain: z.string().max(300).optional(),
   /** `keep` the visitor's Host, `rewrite` it to local_addr, or send this one. It goes into a request head: visible characters only. */
   host_header: z
     .string()
@@ -146,7 +148,7 @@ const registerTunnel = z.object({
   policy_revision: z.int().min(0).optional(),
   /** What `route` of the policy may name; where they lead is the client's matter. */
   services: z.array(serviceName).max(WIRE_LIMITS.REGISTER_SERVICES_MAX).optional(),
-  /** tcp: the client writes such a header, and wants the public address in each OPEN. */
+  /** tcp, tls: the client writes such a header, and wants the public address in each OPEN. */
   proxy_protocol: z.enum(['v1', 'v2']).optional(),
 });
 

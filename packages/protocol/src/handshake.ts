@@ -15,6 +15,8 @@ export const CAPABILITY = {
   COMPACT_OPEN: 'compact-open',
   /** Policies of tunnels: who may visit, and what happens to a request. An edge without it would publish the service to everyone. */
   POLICY: 'policy',
+  /** Tunnels of protocol `tls`, and `domain` in RegisterTunnel. An edge without it would refuse the frame, or give another name. */
+  TLS: 'tls',
 } as const;
 
 /** What this build can do of it. A client offers its list in Auth, the edge answers with what both know; all else stays as version 1 has it. */

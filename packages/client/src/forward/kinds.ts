@@ -11,6 +11,7 @@ import type { OpenFlows } from './open-flows.ts';
 import { p2pKind } from './p2p.ts';
 import type { ServiceTable } from './service-targets.ts';
 import { tcpKind } from './tcp.ts';
+import { tlsKind } from './tls.ts';
 import type { Traffic } from './traffic.ts';
 import { udpKind } from './udp.ts';
 import type { UnreportedDrops } from './unreported-drops.ts';
@@ -21,12 +22,14 @@ export interface KindSpec extends Pick<LocalSpec, 'localSocket' | 'files'> {
   readonly remotePort?: number;
   /** udp: seconds of silence, 5 to 3600, after which a visitor's flow is over; as the edge has it when left out. */
   readonly idleSecs?: number;
-  /** tcp, and udp in `v2`: a PROXY protocol header before the first byte of each visitor, or the first datagram of its flow, says who it is. */
+  /** tcp, tls, and udp in `v2`: a PROXY protocol header before the first byte of each visitor, or the first datagram of its flow, says who it is. */
   readonly proxyProtocol?: 'v1' | 'v2';
   /** HTTP: other local services, by the names that `route` of a policy has for them: a port, or `host:port`. 16 at most. */
   readonly services?: ServiceTable;
-  /** HTTP: this name or none. */
+  /** HTTP, tls: this name or none. */
   readonly subdomain?: string;
+  /** tls: a host of one's own in the place of a subdomain. */
+  readonly domain?: string;
   /** HTTP: `keep` the visitor's Host (the default), `rewrite` it to the local address, or send this one. */
   readonly hostHeader?: string;
   /** HTTP: what the local service speaks, `http1` when left out. */
@@ -133,6 +136,7 @@ export interface TunnelKind extends ProtocolTraits {
 
 const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = {
   tcp: tcpKind,
+  tls: tlsKind,
   http: httpKind,
   https: httpsKind,
   udp: udpKind,

@@ -16,8 +16,7 @@ export const tcpKind: TunnelKind = {
 
   endpointFields: ({ proxyProtocol, ...spec }, previous) => ({
     ...portFields(spec, previous),
-    // With it each stream names the public address that its visitor reached.
-    ...(proxyProtocol === undefined ? {} : { proxy_protocol: proxyProtocol }),
+    ...proxyFields(proxyProtocol),
   }),
 
   remember: ({ assigned_port: assignedPort }) => (assignedPort === undefined ? {} : { assignedPort }),
@@ -34,6 +33,10 @@ export const portFields: TunnelKind['endpointFields'] = ({ remotePort }, { assig
   if (remotePort !== undefined) return { remote_port: remotePort };
   return assignedPort === undefined ? {} : { preferred_port: assignedPort };
 };
+
+/** With it each stream names the public address that its visitor reached. */
+export const proxyFields = (version: 'v1' | 'v2' | undefined) =>
+  version === undefined ? {} : { proxy_protocol: version };
 
 const prefaceFor = (
   { spec, publicUrl }: Pick<ForwardedTunnel, 'spec' | 'publicUrl'>,

@@ -220,9 +220,12 @@ const wirePolicyOf = (policy: unknown, parts: readonly Part[]): Policy => {
   throw part.source.refuse(own, issue.message);
 };
 
+/** What rules are asked about on it. */
+const JUDGED_AS = { http: 'http', https: 'http', tcp: 'tcp', tls: 'tcp', udp: 'udp' } as const;
+
 const judgedWith = ({ protocol, services }: PolicyAbout) => {
   if (protocol === 'p2p') throw new Fault('CLIENT_USAGE', { reason: 'policy is for http, tcp and udp tunnels' });
-  return { protocol: protocol === 'https' ? ('http' as const) : protocol, services };
+  return { protocol: JUDGED_AS[protocol], services };
 };
 
 /** The same words, as a fault of the catalogue. */

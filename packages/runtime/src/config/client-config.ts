@@ -77,7 +77,7 @@ const services = () =>
 const p2pName = () => z.string({ error: P2P_NAME }).regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i, { error: P2P_NAME });
 
 const tunnel = table({
-  proto: oneOf(['http', 'https', 'tcp', 'udp', 'p2p']),
+  proto: oneOf(['http', 'https', 'tcp', 'tls', 'udp', 'p2p']),
   /** Of these and `files` exactly one, unless nothing local is published. */
   local_port: targetPort().optional(),
   local_socket: filledText().optional(),
@@ -90,6 +90,8 @@ const tunnel = table({
   idle_secs: wholeNumber(5, 3600).optional(),
   proxy_protocol: oneOf(['v1', 'v2']).optional(),
   subdomain: filledText().optional(),
+  /** In the place of a subdomain. */
+  domain: filledText().optional(),
   host_header: z
     .string({ error: HOST_HEADER })
     .regex(/^[!-~]{1,255}$/, { error: HOST_HEADER })
@@ -325,6 +327,7 @@ const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Find
   ...(entry.health_check?.type === 'http' && entry.health_check.path === undefined
     ? [{ path: [...path, 'health_check', 'path'], expected: 'given when `type` is "http"', got: 'nothing' }]
     : []),
+  ...(entry.proto === 'tls' ? hostFindings(path, entry) : []),
   // Version 1 is a line of text before a stream of bytes.
   ...(entry.proto === 'udp' && entry.proxy_protocol === 'v1'
     ? [{ path: [...path, 'proxy_protocol'], expected: 'one of "v2"' }]
@@ -334,6 +337,20 @@ const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Find
     ? [{ path: [...path, 'local_protocol'], expected: 'left out unless `proto` is "http"' }]
     : []),
 ];
+
+/** Visitors of a tls tunnel are told apart by their host; a group's name is its subdomain where it says none. */
+const hostFindings = (path: string[], { subdomain, domain, group, health_check }: TunnelEntry): Finding[] => {
+  if (health_check?.type === 'http') {
+    return [{ path: [...path, 'health_check', 'type'], expected: '"tcp" when `proto` is "tls"' }];
+  }
+  if (subdomain !== undefined && domain !== undefined) {
+    return [{ path: [...path, 'domain'], expected: 'left out when `subdomain` is given', got: 'both' }];
+  }
+  if (subdomain !== undefined || domain !== undefined || group !== undefined) return [];
+  return [
+    { path: [...path, 'proto'], expected: 'joined by a `subdomain` or a `domain` when it is "tls"', got: 'neither' },
+  ];
+};
 
 const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
   const [first, second] = GROUP_KEY_SOURCES.filter((key) => entry[key] !== undefined);

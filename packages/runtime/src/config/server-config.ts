@@ -43,6 +43,7 @@ const serverFindings = (config: ServerConfig): Finding[] => [
   ...tlsFindings(config),
   ...platformFindings(config),
   ...keyFindings(config),
+  ...reservedFindings(config),
   ...loginFindings(config),
   ...clearTextFindings(config),
 ];
@@ -85,6 +86,29 @@ const keyFindings = ({ auth }: ServerConfig): Finding[] =>
       { path: ['auth', 'keys', index, 'sha256'], expected: 'a key of its own', got: `that of auth.keys[${first}]` },
     ];
   });
+
+/** What is reserved is one account's: a name with its wildcard, or a port of the range. */
+const reservedFindings = ({ auth, limits }: ServerConfig): Finding[] =>
+  auth.keys.flatMap(({ account, reserved }, index) =>
+    reserved.flatMap((label, at): Finding[] => {
+      const path = ['auth', 'keys', index, 'reserved', at];
+      const other = auth.keys.find((key) => key.account !== account && key.reserved.includes(label));
+      if (other !== undefined)
+        return [{ path, expected: 'a name of one account', got: `"${label}", which "${other.account}" has` }];
+      const parent = label.startsWith('*.') ? label.slice(2) : null;
+      const ofAccount = auth.keys.filter((key) => key.account === account).flatMap((key) => key.reserved);
+      if (parent !== null && !ofAccount.includes(parent)) {
+        return [{ path, expected: `beside "${parent}" of the same account`, got: `"${label}" alone` }];
+      }
+      const [transport, port] = label.split('/');
+      if (port === undefined) return [];
+      const [from, to] = transport === 'tcp' ? limits.tcp_port_range : limits.udp_port_range;
+      const isInRange = Number(port) >= from && Number(port) <= to;
+      return isInRange
+        ? []
+        : [{ path, expected: `a port of \`limits.${transport}_port_range\` ${from}-${to}`, got: `"${label}"` }];
+    }),
+  );
 
 /** One name cannot be two providers. */
 const loginFindings = ({ policy }: ServerConfig): Finding[] =>

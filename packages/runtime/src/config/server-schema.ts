@@ -21,9 +21,10 @@ import {
   wholeNumber,
 } from './values.ts';
 
-// The tables of the edge: [server] [region] [auth] [tls] [limits] [capture] [load_balancing] [udp] [p2p] [policy].
+// The tables of the edge: [server] [region] [auth] [names] [tls] [limits] [capture] [load_balancing] [udp] [p2p] [policy].
 
 const DAY_SECS = 86_400;
+const MOST_DAYS = 100_000;
 const HOUR_SECS = 3600;
 const MOST_CONNECTIONS = 1_000_000;
 const MOST_UNCONFIRMED_BYTES = 1_000_000_000;
@@ -71,6 +72,21 @@ const regionSchema = section({
 
 const SHA256_HEX = '64 lower-case hex digits of a SHA-256';
 
+const RESERVED = 'names such as "shop" or "*.shop", and ports such as "tcp/20042"';
+const LABEL = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
+
+/** A whole subdomain, the wildcard below one, or a port with its transport. */
+const reservedNames = () =>
+  z
+    .array(
+      z
+        .string({ error: RESERVED })
+        .toLowerCase()
+        .regex(new RegExp(`^(?:(?:\\*\\.)?${LABEL}|(?:tcp|udp)/[1-9]\\d{0,4})$`), { error: RESERVED }),
+      { error: `a list of ${RESERVED}` },
+    )
+    .default([]);
+
 const authSchema = section({
   admin_token: secretText().prefault(''),
   keys: z
@@ -78,10 +94,17 @@ const authSchema = section({
       table({
         account: printableName(),
         sha256: z.string({ error: SHA256_HEX }).regex(/^[0-9a-f]{64}$/, { error: SHA256_HEX }),
+        reserved: reservedNames(),
       }),
       { error: 'a list of tables [[auth.keys]]' },
     )
     .default([]),
+});
+
+/** How long a name is its account's after its last use, and after it was given back. 0: not at all. */
+const namesSchema = section({
+  hold_days: wholeNumber(0, MOST_DAYS).default(30),
+  grace_days: wholeNumber(0, MOST_DAYS).default(7),
 });
 
 const tlsSchema = section({ cert_path: text().default(''), key_path: text().default('') });
@@ -146,17 +169,18 @@ const policySchema = section({
 // [platform] and its tables: the API, mail, billing, limits and plans.
 
 const MOST_CENTS = 1_000_000_000;
-const MOST_DAYS = 100_000;
 
 /** Plans that exist without being written down; the file's plans are laid over them. */
 export const BUILT_IN_PLANS = {
-  free: { tunnel_limit: 3, allow_custom_subdomains: true, monthly_minimum_cents: 0 },
-  payg: { allow_custom_subdomains: true, monthly_minimum_cents: 300, price_cents_per_gb: 10 },
+  free: { tunnel_limit: 3, reserved_limit: 3, allow_custom_subdomains: true, monthly_minimum_cents: 0 },
+  payg: { reserved_limit: 100, allow_custom_subdomains: true, monthly_minimum_cents: 300, price_cents_per_gb: 10 },
 } as const;
 
 const plan = table({
   /** Absent: no limit. */
   tunnel_limit: wholeNumber(0, 1_000_000).optional(),
+  /** Reserved names and ports together; absent: no limit. */
+  reserved_limit: wholeNumber(0, 1_000_000).optional(),
   allow_custom_subdomains: flag().default(true),
   monthly_minimum_cents: wholeNumber(0, MOST_CENTS).default(0),
   price_cents_per_gb: wholeNumber(0, MOST_CENTS).default(0),
@@ -219,6 +243,7 @@ export const serverFileSchema = table({
   server: serverSchema,
   region: regionSchema,
   auth: authSchema,
+  names: namesSchema,
   tls: tlsSchema,
   limits: limitsSchema,
   capture: captureSchema,

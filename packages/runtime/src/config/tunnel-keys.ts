@@ -4,12 +4,15 @@ import type { Tree } from './layer.ts';
 import type { Finding } from './problem.ts';
 
 /** What `proto` can be. */
-type TunnelKind = 'http' | 'https' | 'tcp' | 'udp' | 'p2p';
+type TunnelKind = 'http' | 'https' | 'tcp' | 'tls' | 'udp' | 'p2p';
 
 const HTTP: readonly TunnelKind[] = ['http', 'https'];
-const GROUPED: readonly TunnelKind[] = [...HTTP, 'tcp'];
+const NAMED: readonly TunnelKind[] = [...HTTP, 'tls'];
+const GROUPED: readonly TunnelKind[] = [...NAMED, 'tcp'];
 const PORTED: readonly TunnelKind[] = ['tcp', 'udp'];
-const GUARDED: readonly TunnelKind[] = [...HTTP, ...PORTED];
+/** What is carried as it comes. */
+const CARRIED: readonly TunnelKind[] = ['tcp', 'tls', 'udp'];
+const GUARDED: readonly TunnelKind[] = [...HTTP, ...CARRIED];
 
 const ofP2p = (key: string): [string, readonly TunnelKind[]] => [key, ['p2p']];
 
@@ -19,12 +22,13 @@ const KINDS_OF_KEY: ReadonlyMap<string, readonly TunnelKind[]> = new Map<string,
   ['files', ['http']],
   ['local_protocol', HTTP],
   ['local_tls_verify', ['https']],
-  ['subdomain', HTTP],
+  ['subdomain', NAMED],
+  ['domain', ['tls']],
   ['host_header', HTTP],
   ['capture', HTTP],
   ['remote_port', PORTED],
   ['idle_secs', ['udp']],
-  ['proxy_protocol', PORTED],
+  ['proxy_protocol', CARRIED],
   ['policy', GUARDED],
   ['policy_revision', GROUPED],
   ['services', HTTP],

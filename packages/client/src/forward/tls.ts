@@ -1,0 +1,19 @@
+// Tunnels of kind tls: a public name on the edge's https port. Visitors shake hands with the local service itself; what passes are bytes, as of tcp.
+import { CAPABILITY } from '@tunnel/protocol';
+import type { TunnelKind } from './kinds.ts';
+import { proxyFields, tcpKind } from './tcp.ts';
+
+export const tlsKind: TunnelKind = {
+  ...tcpKind,
+  capability: CAPABILITY.TLS,
+  keys: ['subdomain', 'domain', 'localSocket', 'proxyProtocol'],
+
+  /** Its host is always asked for, so that nothing has to be remembered. */
+  endpointFields: ({ subdomain, domain, proxyProtocol }) => ({
+    ...(subdomain === undefined ? {} : { subdomain }),
+    ...(domain === undefined ? {} : { domain }),
+    ...proxyFields(proxyProtocol),
+  }),
+
+  remember: () => ({}),
+};

@@ -1,0 +1,53 @@
+// The key of a day: the same for all who know the secret, another one tomorrow.
+import { Secret } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import { TlsTerms, ticketKeysOf } from './tls-options.ts';
+
+const DAY_MS = 86_400_000;
+
+it('is the same for all who know the secret, and nobody else', () => {
+  const [key, same] = [ticketKeysOf(new Secret('a'), 20_000), ticketKeysOf(new Secret('a'), 20_000)];
+  expect(key).toEqual(same);
+  expect(key).toHaveLength(48);
+  expect(ticketKeysOf(new Secret('b'), 20_000)).not.toEqual(key);
+  expect(ticketKeysOf(new Secret('a'), 20_001)).not.toEqual(key);
+});
+
+it('changes with the day, once, and stands in all options from then on', async () => {
+  const clock = new FakeClock();
+  const terms = new TlsTerms(new Secret('a'), clock);
+  let days = 0;
+  terms.start(60_000, () => {
+    days += 1;
+  });
+  const first = terms.ticketKeys;
+  expect(terms.optionsOf(null, 'visitors').ticketKeys).toBe(first);
+  const untilMidnight = DAY_MS - (clock.now() % DAY_MS);
+  await clock.advance(untilMidnight - 1);
+  expect(days).toBe(0);
+  await clock.advance(60_000);
+  expect([days, terms.ticketKeys.equals(first)]).toEqual([1, false]);
+  await clock.advance(DAY_MS / 2);
+  expect(days).toBe(1);
+  expect(terms.optionsOf(null, 'rest').ticketKeys).toBe(terms.ticketKeys);
+  terms.stop();
+});
+
+it('keeps sessions of one port to that port', () => {
+  const terms = new TlsTerms(new Secret('a'), new FakeClock());
+  const scopes = (['visitors', 'clients', 'rest'] as const).map(
+    (scope) => terms.optionsOf(null, scope).sessionIdContext,
+  );
+  expect(new Set(scopes).size).toBe(3);
+});
+
+it('offers TLS 1.2 and 1.3, forward secret and authenticated alone, and leaves curves to Node', () => {
+  const options = new TlsTerms(new Secret('a'), new FakeClock()).optionsOf(null, 'visitors');
+  expect([options.minVersion, options.maxVersion, 'ecdhCurve' in options]).toEqual(['TLSv1.2', 'TLSv1.3', false]);
+  for (const suite of options.ciphers?.split(':') ?? []) {
+    expect(suite).toMatch(
+      /^(TLS_(AES_(128|256)_GCM|CHACHA20_POLY1305)_SHA\d+|ECDHE-(ECDSA|RSA)-(AES\d+-GCM-SHA\d+|CHACHA20-POLY1305))$/,
+    );
+  }
+});

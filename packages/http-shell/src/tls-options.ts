@@ -1,0 +1,95 @@
+// How every server of ours speaks TLS, whichever port it has: the one source of versions, suites and tickets.
+import { constants, hkdfSync } from 'node:crypto';
+import type { SecureContextOptions } from 'node:tls';
+import type { Clock, Secret, Timer } from '@tunnel/runtime';
+
+/** As PEM. */
+export interface CertificatePair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/**
+ * In the order of our liking: forward secret and authenticated, all of them. AES of 128 bits first: nobody breaks it either, and its ten rounds
+ * cost a quarter less than the fourteen of 256, for each byte of every carrier and visitor.
+ */
+const SUITES = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':');
+
+/** `ecdhCurve` is left to Node, so that newer ones agree on a key that is safe from quantum computers, too. */
+const TERMS: SecureContextOptions = {
+  minVersion: 'TLSv1.2',
+  maxVersion: 'TLSv1.3',
+  ciphers: SUITES,
+  honorCipherOrder: true,
+  // Whoever names ChaCha first has no instructions for AES: telephones, small boards. In TLS 1.2 nobody has us do a second handshake on one connection.
+  secureOptions: constants.SSL_OP_PRIORITIZE_CHACHA | constants.SSL_OP_NO_RENEGOTIATION,
+};
+
+/** Without tickets: only to see whether a pair works. */
+export const secureOptionsOf = ({ cert, key }: CertificatePair): SecureContextOptions => ({ ...TERMS, cert, key });
+
+/** A port whose sessions are taken up again there, and at no other. */
+export type TicketScope = 'visitors' | 'clients' | 'rest';
+
+const DAY_MS = 86_400_000;
+const TICKET_KEY_BYTES = 48;
+
+/**
+ * Tickets of a day are sealed by the key of that day: all who know the secret agree without a word, and a ticket outlives changed certificates. Node
+ * knows one key at a time, so who comes with a ticket of the day before shakes hands in full.
+ */
+export class TlsTerms {
+  readonly #secret: Secret;
+  readonly #clock: Clock;
+  #day: number;
+  #ticketKeys: Buffer;
+  #looking: Timer | undefined;
+
+  constructor(secret: Secret, clock: Clock) {
+    this.#secret = secret;
+    this.#clock = clock;
+    this.#day = this.#today();
+    this.#ticketKeys = ticketKeysOf(secret, this.#day);
+  }
+
+  get ticketKeys(): Buffer {
+    return this.#ticketKeys;
+  }
+
+  /** Whole, at a start and at each renewal: what setSecureContext is not told it forgets. `pair` null: certificates come by name. */
+  optionsOf(pair: CertificatePair | null, scope: TicketScope): SecureContextOptions {
+    return { ...TERMS, ...pair, ticketKeys: this.#ticketKeys, sessionIdContext: `tunnel-${scope}` };
+  }
+
+  /** `onNextDay`: contexts that were made before seal tickets that nobody takes tomorrow. */
+  start(lookMs: number, onNextDay: () => void): void {
+    this.#looking = this.#clock.setInterval(() => {
+      const day = this.#today();
+      if (day === this.#day) return;
+      this.#day = day;
+      this.#ticketKeys = ticketKeysOf(this.#secret, day);
+      onNextDay();
+    }, lookMs);
+  }
+
+  stop(): void {
+    this.#looking?.cancel();
+  }
+
+  #today(): number {
+    return Math.floor(this.#clock.now() / DAY_MS);
+  }
+}
+
+export const ticketKeysOf = (secret: Secret, day: number): Buffer =>
+  Buffer.from(hkdfSync('sha256', secret.reveal(), '', `tunnel tls tickets ${day}`, TICKET_KEY_BYTES));
