@@ -40,6 +40,22 @@ export const LIMITS = {
   /** That can be used: GET /keys shows them all at once. */
   KEYS_PER_ACCOUNT_MAX: 1000,
 
+  // --- names ---
+  /** Random names that are tried for who asks for none. */
+  FREE_NAME_TRIES: 5,
+  /** Free ports that are tried for who asks for none: others may be as fast. */
+  FREE_PORT_TRIES: 20,
+  /** Rows of the snapshot for an edge that are in memory at once. */
+  NAMES_PAGE: 1000,
+  /** How often names whose time is over are looked for. */
+  NAMES_EVERY_MS: 60_000,
+  /** Names that one transaction ends. */
+  NAMES_ROWS: 500,
+  /** Released subdomains of an account that others cannot have because of it; of more, those released first are free at once. */
+  RELEASED_NAMES_PER_ACCOUNT_MAX: 1000,
+  /** The same for ports, which are scarce. */
+  RELEASED_PORTS_PER_ACCOUNT_MAX: 100,
+
   // --- edges ---
   /** An edge that was not heard for so long is taken for dead; heartbeats come every 5 s. With the job's pace: within 60 s. */
   EDGE_SILENT_MS: 45_000,

@@ -20,6 +20,7 @@ import { readStaticFiles } from './http/static-files.ts';
 import { cleanUp } from './jobs/clean-up.ts';
 import { closeLostEntries } from './jobs/close-lost-entries.ts';
 import { deleteAccounts } from './jobs/delete-accounts.ts';
+import { endNames } from './jobs/end-names.ts';
 import { enforceCaps } from './jobs/enforce-caps.ts';
 import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
@@ -127,6 +128,7 @@ class ComposedPlatform implements Platform {
       resyncBilling(this.#billingContext()),
       followTestClocks(this.#billingContext()),
       deleteAccounts(this.#billingContext()),
+      endNames(config.names),
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
@@ -244,7 +246,7 @@ class ComposedPlatform implements Platform {
       onDatabaseAway: (error) => this.#watch.noteAway(error),
     });
     addPlatformRoutes(app, {
-      ...{ db, clock, logger, settings, version, adminToken },
+      ...{ db, clock, logger, settings, version, adminToken, names: this.#config.names },
       edges: createEdgeCalls({ db, clock, logger, masterKey, localEdge: this.#localEdge() }),
       billing: this.#billingContext(),
       keyUses: this.#keyUses,

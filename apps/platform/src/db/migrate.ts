@@ -15,6 +15,8 @@ import { up as ownAccounts } from './migrations/0010-own-accounts.ts';
 import { up as cards } from './migrations/0011-cards.ts';
 import { up as changeEpochs } from './migrations/0012-change-epochs.ts';
 import { up as oauth } from './migrations/0013-oauth.ts';
+import { up as names } from './migrations/0014-names.ts';
+import { up as servedEndpoints } from './migrations/0015-served-endpoints.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -31,6 +33,8 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0011-cards': { up: cards },
   '0012-change-epochs': { up: changeEpochs },
   '0013-oauth': { up: oauth },
+  '0014-names': { up: names },
+  '0015-served-endpoints': { up: servedEndpoints },
 };
 
 const migratorOf = (db: Db): Migrator =>

@@ -105,6 +105,10 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
       unregistered_at < ${before}
       and (not presumed_closed or unregistered_at < ${new Date(now.getTime() - SILENT_KEPT_DAYS * DAY_MS)})`,
   },
+  names: {
+    forEver:
+      'reserved: until it is released; by use: `hold_days` after the last; released: `grace_days`; a job ends them',
+  },
   usage_daily: { forEver: 'a row a day, which charts and sums are made of; of a deleted account by its id alone' },
   edge_changes: {
     text: `${LIMITS.CHANGES_KEPT_DAYS} days`,

@@ -13,6 +13,7 @@ export interface PlansTable {
   allow_custom_subdomains: boolean;
   monthly_minimum_cents: number;
   price_cents_per_gb: number;
+  reserved_limit: number | null;
 }
 
 export interface UsersTable {
@@ -135,6 +136,10 @@ export interface EdgesTable {
   control: Generated<string>;
   control_tls: Generated<boolean>;
   http_url: Generated<string>;
+  tcp_from: number | null;
+  tcp_to: number | null;
+  udp_from: number | null;
+  udp_to: number | null;
 }
 
 export interface EdgeJournalsTable {
@@ -164,6 +169,24 @@ export interface TunnelLogTable {
   presumed_closed: Generated<boolean>;
   request_count: BigCount;
   bytes_proxied: BigCount;
+  /** Of `names`; null: it serves none that is anybody's. */
+  name_id: string | null;
+  /** The name or port that it is at, as kind/region/label; null: none, or not known yet. */
+  endpoint: string | null;
+}
+
+export interface NamesTable {
+  id: Generated<string>;
+  kind: 'subdomain' | 'tcp' | 'udp';
+  /** Empty for subdomains. */
+  region_id: Generated<string>;
+  label: string;
+  user_id: string;
+  state: 'held' | 'reserved' | 'released';
+  group_key_hash: string | null;
+  created_at: GivenTimestamp;
+  last_used_at: Timestamp | null;
+  released_at: Timestamp | null;
 }
 
 export interface UsageDailyTable {
@@ -184,6 +207,9 @@ export interface EdgeChangesTable {
   code: string | null;
   message: string | null;
   tunnel_ids: string | null;
+  name_kind: string | null;
+  name_region: string | null;
+  name_label: string | null;
 }
 
 export interface AuditLogTable {
@@ -348,6 +374,7 @@ export interface Schema {
   edges: EdgesTable;
   edge_journals: EdgeJournalsTable;
   tunnel_log: TunnelLogTable;
+  names: NamesTable;
   usage_daily: UsageDailyTable;
   edge_changes: EdgeChangesTable;
   audit_log: AuditLogTable;

@@ -30,6 +30,7 @@ import { addMetricsRoutes } from './routes/metrics-routes.ts';
 import { addOauthConsentRoutes } from './routes/oauth-consent-routes.ts';
 import { addOauthMetadataRoutes } from './routes/oauth-metadata-routes.ts';
 import { addOauthTokenRoutes } from './routes/oauth-token-routes.ts';
+import { addReservationRoutes } from './routes/reservation-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts';
 import type { StaticFiles } from './static-files.ts';
 
@@ -64,6 +65,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addAuthRoutes(app, { ...withUser, ...accounts, signingKeys });
   addKeyRoutes(app, withUser);
   addUsageRoutes(app, withUser);
+  addReservationRoutes(app, withUser);
   addLoadBalancingRoutes(app, withUser);
   addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
   addEdgeLinkRoutes(app, deps);

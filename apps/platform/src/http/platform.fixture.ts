@@ -103,9 +103,9 @@ export const openPlatformFixture = async (
   const { db } = database;
   const clock = new FakeClock(Date.UTC(2030, 5, 15, 12));
   const logger = createLogger({ level: 'silent', format: 'json' });
-  const settings = loadServerConfig({ env: {} }).platform;
+  const { platform: settings, names } = loadServerConfig({ env: {} });
   const edges = new ScriptedEdges();
-  const deps = { db, clock, logger, settings, version: '1.2.3', requireUser: requireNamedUser, edges };
+  const deps = { db, clock, logger, settings, names, version: '1.2.3', requireUser: requireNamedUser, edges };
   const app = createPlatformApp({ logger, settings });
   addRoutes(app, deps);
   await db
@@ -116,6 +116,7 @@ export const openPlatformFixture = async (
       allow_custom_subdomains: true,
       monthly_minimum_cents: 0,
       price_cents_per_gb: 0,
+      reserved_limit: 3,
     })
     .onConflict((conflict) => conflict.doNothing())
     .execute();

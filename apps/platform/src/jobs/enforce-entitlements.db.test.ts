@@ -61,7 +61,7 @@ const close = (ids: readonly string[]) =>
 /** As edges are told it now. */
 const told = async () =>
   (await readChanges(fixture.db, { after: 0, limit: 1000, now: fixture.clock.now() })).changes.map(
-    ({ id: _, ...change }) => change,
+    ({ change: { id: _, ...change } }) => change,
   );
 const setBilling = ({ accountId }: Account, change: Record<string, unknown>) =>
   fixture.db.updateTable('billing_accounts').set(change).where('user_id', '=', accountId).execute();

@@ -22,8 +22,18 @@ export type AnnouncedChange =
     }
   /** Plan, limit or rights; edges are sent what holds when they are told. */
   | { readonly kind: 'account-changed'; readonly accountId: string }
+  /** A name is reserved now, or not any more; edges are sent what holds when they are told. */
+  | { readonly kind: 'name-changed'; readonly name: NameKey }
   /** Too many accounts changed to name them: edges ask for every key that they know. */
   | { readonly kind: 'forget' };
+
+/** What tells a name from others. */
+export interface NameKey {
+  readonly kind: 'subdomain' | 'tcp' | 'udp';
+  /** Of a port; empty for subdomains. */
+  readonly regionId: string;
+  readonly label: string;
+}
 
 /** The channel of NOTIFY. It carries nothing: the rows are the news. */
 export const CHANGES_CHANNEL = 'edge_changes';
@@ -49,11 +59,14 @@ export const announceChanges = async (trx: Transaction<Schema>, changes: readonl
 
 const rowOf = (change: AnnouncedChange) => ({
   kind: change.kind,
-  account_id: change.kind === 'forget' ? null : change.accountId,
+  account_id: 'accountId' in change ? change.accountId : null,
   key_id: change.kind === 'key-revoked' ? change.keyId : null,
   code: 'code' in change ? change.code : null,
   message: 'code' in change ? change.message : null,
   tunnel_ids: change.kind === 'tunnels-closed' ? change.tunnelIds.join(' ') : null,
+  name_kind: change.kind === 'name-changed' ? change.name.kind : null,
+  name_region: change.kind === 'name-changed' ? change.name.regionId : null,
+  name_label: change.kind === 'name-changed' ? change.name.label : null,
 });
 
 /** As many changes as it takes: a line of the stream is bounded. */
@@ -67,9 +80,15 @@ export const closingOf = (change: Extract<AnnouncedChange, { kind: 'tunnels-clos
 };
 
 export interface ChangePage {
-  readonly changes: readonly EdgeChange[];
+  readonly changes: readonly ToldChange[];
   /** The number of the last one that was looked at; null: there is none after. */
   readonly last: number | null;
+}
+
+export interface ToldChange {
+  readonly change: EdgeChange;
+  /** Edges of other regions have nothing to do with it; empty: it concerns all. */
+  readonly regionId: string;
 }
 
 export interface ChangesWanted {
@@ -85,7 +104,15 @@ export const readChanges = async (db: Db, { after, limit, now }: ChangesWanted):
     .leftJoin('users', 'users.id', 'change.account_id')
     .leftJoin('plans', 'plans.name', 'users.plan')
     .select(['change.id', 'change.kind', 'change.account_id', 'change.key_id', 'change.code', 'change.message'])
-    .select('change.tunnel_ids')
+    .select(['change.tunnel_ids', 'change.name_kind', 'change.name_region', 'change.name_label'])
+    .leftJoin('names as name', (on) =>
+      on
+        .onRef('name.kind', '=', 'change.name_kind')
+        .onRef('name.region_id', '=', 'change.name_region')
+        .onRef('name.label', '=', 'change.name_label')
+        .on('name.state', '=', 'reserved'),
+    )
+    .select(['name.user_id as name_owner', 'name.group_key_hash as name_key_hash'])
     .leftJoin('billing_accounts as billed', 'billed.user_id', 'change.account_id')
     .leftJoin('metered_usage as usage', (on) =>
       on.onRef('usage.user_id', '=', 'change.account_id').on('usage.month', '=', monthOf(now)),
@@ -98,7 +125,11 @@ export const readChanges = async (db: Db, { after, limit, now }: ChangesWanted):
     .orderBy('change.id')
     .limit(limit)
     .execute();
-  return { changes: rows.flatMap((row) => changeOf(row, now) ?? []), last: rows.at(-1)?.id ?? null };
+  const told = rows.flatMap((row): ToldChange[] => {
+    const change = changeOf(row, now);
+    return change === null ? [] : [{ change, regionId: row.name_region ?? '' }];
+  });
+  return { changes: told, last: rows.at(-1)?.id ?? null };
 };
 
 type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
@@ -112,6 +143,10 @@ interface ChangeRow extends Nullable<EntitlementRow> {
   readonly code: string | null;
   readonly message: string | null;
   readonly tunnel_ids: string | null;
+  readonly name_kind: string | null;
+  readonly name_label: string | null;
+  readonly name_owner: string | null;
+  readonly name_key_hash: string | null;
   readonly plan: string | null;
   readonly subscription_status: string | null;
   readonly cancels_at_period_end: boolean | null;
@@ -121,6 +156,7 @@ interface ChangeRow extends Nullable<EntitlementRow> {
 const changeOf = (row: ChangeRow, now: number): EdgeChange | null => {
   const { id, account_id } = row;
   if (row.kind === 'forget') return { kind: 'forget', id };
+  if (row.kind === 'name-changed') return nameChangeOf(row);
   if (account_id === null) return null;
   if (row.kind === 'key-revoked') return { kind: 'key-revoked', id, key_id: row.key_id ?? '', account_id };
   if (row.kind === 'account-closed') return closedChangeOf(row, account_id, now);
@@ -135,6 +171,17 @@ const changeOf = (row: ChangeRow, now: number): EdgeChange | null => {
   });
   return { kind: 'account-changed', id, account };
 };
+
+const nameChangeOf = ({ id, name_kind, name_label, name_owner, name_key_hash }: ChangeRow): EdgeChange => ({
+  kind: 'name-changed',
+  id,
+  name: {
+    kind: name_kind as NameKey['kind'],
+    label: name_label ?? '',
+    account_id: name_owner,
+    group_key_hash: name_key_hash,
+  },
+});
 
 const OF_BILLING = new Set(['SPEND_CAP_REACHED', 'ACCOUNT_PAST_DUE']);
 

@@ -14,6 +14,7 @@ export const upsertPlans = async (db: Db, plans: ServerConfig['platform']['plans
     ...plan,
     name,
     tunnel_limit: plan.tunnel_limit ?? null,
+    reserved_limit: plan.reserved_limit ?? null,
   }));
   if (rows.length === 0) return;
   await db.transaction().execute(async (trx) => {
@@ -31,6 +32,7 @@ export const upsertPlans = async (db: Db, plans: ServerConfig['platform']['plans
           allow_custom_subdomains: told.ref('excluded.allow_custom_subdomains'),
           monthly_minimum_cents: told.ref('excluded.monthly_minimum_cents'),
           price_cents_per_gb: told.ref('excluded.price_cents_per_gb'),
+          reserved_limit: told.ref('excluded.reserved_limit'),
         })),
       )
       .execute();

@@ -12,6 +12,7 @@ import { readStaticFiles } from '../static-files.ts';
 import { addDocsRoutes } from './docs-routes.ts';
 import { addHealthRoutes } from './health-routes.ts';
 import { addKeyRoutes } from './key-routes.ts';
+import { addReservationRoutes } from './reservation-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './usage-routes.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
@@ -35,6 +36,7 @@ addKeyRoutes(app, deps);
 addUsageRoutes(app, deps);
 addLoadBalancingRoutes(app, deps);
 addHealthRoutes(app, deps);
+addReservationRoutes(app, { ...deps, names: config.names });
 
 const document = (await (await app.request('/openapi.json')).json()) as ApiDocument;
 const response = await app.request('/docs');

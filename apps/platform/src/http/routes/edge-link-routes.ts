@@ -1,11 +1,21 @@
 // What edges call, under /internal/edge. No part of the public document: edge and platform are of one house and version.
-import { apiErrorOf, EDGE_LINK_PATH, heartbeat, keyQuestion, recordBatch, tunnelQuestion } from '@tunnel/contract';
+import {
+  apiErrorOf,
+  EDGE_LINK_PATH,
+  heartbeat,
+  keyQuestion,
+  nameQuestion,
+  recordBatch,
+  tunnelQuestion,
+} from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
 import type * as z from 'zod';
 import type { MasterKey } from '../../db/master-key.ts';
 import type { ChangeFeed } from '../../services/edges/change-feed.ts';
 import { heartbeat as takeHeartbeat } from '../../services/edges/heartbeat.ts';
+import { checkName, nameSnapshot } from '../../services/names/edge-names.ts';
+import type { NameSettings } from '../../services/names/name-rows.ts';
 import { openTunnel } from '../../services/tunnels/open-tunnel.ts';
 import { storeRecords } from '../../services/tunnels/store-records.ts';
 import { type KeyUses, verifyKey } from '../../services/tunnels/verify-key.ts';
@@ -14,6 +24,7 @@ import { requireEdge } from '../require-actor.ts';
 
 export interface EdgeLinkDeps {
   readonly keyUses: Pick<KeyUses, 'note'>;
+  readonly names: NameSettings;
   readonly changes: Pick<ChangeFeed, 'open'>;
   /** There once the tables are. */
   readonly masterKey: () => MasterKey;
@@ -38,7 +49,7 @@ export const addEdgeLinkRoutes = (app: PlatformApp, context: RouteContext & Edge
 
   app.post(`${EDGE_LINK_PATH}/tunnels`, async (call) => {
     const question = await readBody(call, tunnelQuestion);
-    refuseNul(question);
+    refuseNul({ ...question, ...question.endpoint });
     return call.json(await openTunnel(context, call.get('edge'), question, call.req.raw.signal), 200);
   });
 
@@ -49,6 +60,18 @@ export const addEdgeLinkRoutes = (app: PlatformApp, context: RouteContext & Edge
     if (refused === null) return call.json(answer, 200);
     return call.json({ ...answer, ...apiErrorOf(refused, call.get('requestId')) }, 409);
   });
+
+  app.post(`${EDGE_LINK_PATH}/names/check`, async (call) => {
+    const question = await readBody(call, nameQuestion);
+    refuseNul(question);
+    return call.json(await checkName(context, call.get('edge'), question), 200);
+  });
+
+  app.get(`${EDGE_LINK_PATH}/names`, (call) =>
+    call.req.method === 'HEAD'
+      ? call.body(null, 200, LINES)
+      : call.body(nameSnapshot(context.db, call.get('edge')), 200, LINES),
+  );
 
   app.get(`${EDGE_LINK_PATH}/changes`, (call) => {
     const since = sinceOf(call);

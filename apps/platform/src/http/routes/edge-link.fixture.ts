@@ -40,6 +40,7 @@ export const startLinkServer = async (fixture: LinkFixture, clock = systemClock)
     keyUses,
     changes: feed,
     masterKey: fixture.masterKey,
+    names: fixture.names,
   });
   const server = new HttpServer({ host: '127.0.0.1', port: 0, app, gate: openGate(), clock: systemClock, logger });
   await server.start();

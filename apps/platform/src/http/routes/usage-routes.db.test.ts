@@ -71,6 +71,7 @@ describe('GET /usage', () => {
       total_bytes_30d: 35_000_000_000,
       plan: 'free',
       tunnel_limit: 3,
+      reserved_limit: 3,
     });
   });
 });

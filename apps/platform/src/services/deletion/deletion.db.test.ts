@@ -1,12 +1,15 @@
 import { Fault } from '@tunnel/errors';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deleteAccounts } from '../../jobs/delete-accounts.ts';
+import { endNames } from '../../jobs/end-names.ts';
 import { resyncBilling } from '../../jobs/resync-billing.ts';
 import { LIMITS } from '../../limits.ts';
 import { subscribe } from '../billing/subscribe.ts';
 import { syncAccount } from '../billing/sync-account.ts';
 import { daysOf, NOON, questionOf } from '../edges/link.fixture.ts';
 import { createKey } from '../keys.ts';
+import { ask, DAY_MS, endpointOf, use } from '../names/names.fixture.ts';
+import { reserve } from '../names/reserve.ts';
 import { deleteUser } from '../operator-accounts.ts';
 import { openTunnel } from '../tunnels/open-tunnel.ts';
 import { verifyKey } from '../tunnels/verify-key.ts';
@@ -95,6 +98,34 @@ describe('a deleted account', () => {
     });
     const edge = await fixture.edge();
     expect(await openTunnel(fixture.link, edge.actor, questionOf(edge, owner))).toMatchObject({ ok: false });
+  });
+
+  it('keeps its names from others for the usual time, and then leaves nothing of them', async () => {
+    const owner = await fixture.addOwner();
+    const { link } = fixture;
+    const edge = await fixture.edge();
+    const held = owner.tunnelName.replace(/-$/, '');
+    await use(link, edge, owner, held, { group_key_hash: 'red' });
+    const { reservation } = await reserve(link, actorOf(owner), { kind: 'subdomain' });
+    await remove(owner);
+    const rows = await link.db.selectFrom('names').selectAll().where('user_id', '=', owner.accountId).execute();
+    const released = { state: 'released', group_key_hash: null, released_at: new Date(link.clock.now()) };
+    expect(rows).toMatchObject([released, released]);
+    const change = await link.db
+      .selectFrom('edge_changes')
+      .selectAll()
+      .where('name_label', '=', reservation.label)
+      .execute();
+    expect(change).toHaveLength(2);
+    const stranger = await fixture.addOwner();
+    const { answer } = await ask(link, edge, stranger, endpointOf(held));
+    expect(answer).toMatchObject({ ok: false, code: 'TUNNEL_SUBDOMAIN_IN_USE' });
+    await expect(reserve(link, actorOf(owner), { kind: 'subdomain' })).rejects.toMatchObject({
+      code: 'ACCESS_TOKEN_INVALID',
+    });
+    const afterGrace = { now: () => link.clock.now() + 7 * DAY_MS } as typeof link.clock;
+    await endNames(link.names).run({ ...link, clock: afterGrace });
+    expect(await link.db.selectFrom('names').selectAll().where('user_id', '=', owner.accountId).execute()).toEqual([]);
   });
 
   it('is unknown to operators, and its address is free', async () => {

@@ -38,6 +38,7 @@ export class DeletionFixture extends BillingFixture {
     const { clock, context } = this;
     return {
       ...{ database: this.database, db, clock, logger: context.logger, masterKey: () => MASTER_KEY },
+      names: { hold_days: 30, grace_days: 7 },
       close: () => this.close(),
     };
   }

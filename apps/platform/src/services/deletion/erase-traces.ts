@@ -3,6 +3,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
+import { releaseAllOf } from '../names/reservations.ts';
 
 /** Rows of the log are locked in the order of tunnel ids and keys in that of ids, as everywhere: nobody waits in a circle. */
 export const eraseTraces = async (db: Db, userId: string, now: number): Promise<void> => {
@@ -36,9 +37,12 @@ export const eraseTraces = async (db: Db, userId: string, now: number): Promise<
         where user_id = ${userId} and unregistered_at is null
         order by tunnel_id for no key update
       )
-      update tunnel_log set name = '', label = '', public_url = null, client_name = null from own where tunnel_log.id = own.id`,
+      update tunnel_log set name = '', label = '', endpoint = null, public_url = null, client_name = null
+      from own where tunnel_log.id = own.id`,
   ];
   for (const statement of statements) await statement.execute(db);
+  // For the usual time nobody else gets what visitors know as this account's; then the rows go.
+  await db.transaction().execute((trx) => releaseAllOf(trx, userId, now));
   await eraseLog(db, userId, { open: false });
 };
 

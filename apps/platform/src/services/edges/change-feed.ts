@@ -7,7 +7,7 @@ import { LIMITS } from '../../limits.ts';
 import { changeRange, readChanges } from '../edge-changes.ts';
 import { ChangeListener } from './change-listener.ts';
 import { ChangeStream } from './change-stream.ts';
-import { revokedAmong } from './credentials.ts';
+import { regionsOf, revokedAmong } from './credentials.ts';
 
 export interface ChangeFeedDeps {
   readonly db: Db;
@@ -86,7 +86,9 @@ export class ChangeFeed {
     if (last === null) return;
     for (const stream of streams) {
       stream.cursor = last;
-      stream.send(changes);
+      stream.send(
+        changes.filter(({ regionId }) => regionId === '' || regionId === stream.regionId).map(({ change }) => change),
+      );
     }
     // There may be more, for those that have read these.
     this.#again = true;
@@ -96,8 +98,13 @@ export class ChangeFeed {
   async #checkNew(): Promise<void> {
     const fresh = [...this.#streams].filter((stream) => !stream.checked);
     if (fresh.length === 0) return;
+    const regions = await regionsOf(
+      this.#deps.db,
+      fresh.map(({ edgeId }) => edgeId),
+    );
     const { oldest, latest } = await changeRange(this.#deps.db);
     for (const stream of fresh) {
+      stream.regionId = regions.get(stream.edgeId) ?? '';
       stream.checked = true;
       if (stream.cursor >= oldest - 1 && stream.cursor <= latest) {
         stream.alive();

@@ -17,6 +17,8 @@ export class ChangeStream {
   cursor: number;
   /** The number it came with is one to go on from. */
   checked = false;
+  /** Of its edge; empty until it is known. */
+  regionId = '';
   #passedOver = false;
   readonly #events: ChangeStreamEvents;
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;

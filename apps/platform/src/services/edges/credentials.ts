@@ -134,6 +134,16 @@ export const revokedAmong = async (db: Db, edgeIds: readonly string[]): Promise<
   return new Set(rows.map((row) => row.id));
 };
 
+/** Where these edges said they are; one that was never heard is missing. */
+export const regionsOf = async (db: Db, edgeIds: readonly string[]): Promise<ReadonlyMap<string, string>> => {
+  const rows = await db
+    .selectFrom('edges')
+    .select(['id', 'region_id'])
+    .where(sql<boolean>`id = any(${edgeIds}::uuid[])`)
+    .execute();
+  return new Map(rows.flatMap(({ id, region_id }) => (region_id === null ? [] : [[id, region_id]])));
+};
+
 /**
  * The stack's own edge, which shows a credential that the stack made for itself. One for each data directory: several
  * stacks may share a database, each with an edge of its own.

@@ -39,6 +39,14 @@ export const heartbeat = async (
   return { edge_id: edgeId, last_change: latest };
 };
 
+/** An edge of before does not tell, also one that went back to it. */
+const rangesOf = ({ port_ranges }: Heartbeat) => ({
+  tcp_from: port_ranges?.tcp[0] ?? null,
+  tcp_to: port_ranges?.tcp[1] ?? null,
+  udp_from: port_ranges?.udp[0] ?? null,
+  udp_to: port_ranges?.udp[1] ?? null,
+});
+
 const writeHeartbeat = async (trx: Transaction<Schema>, edgeId: string, told: Heartbeat, now: Date): Promise<void> => {
   await trx
     .updateTable('edges')
@@ -50,6 +58,7 @@ const writeHeartbeat = async (trx: Transaction<Schema>, edgeId: string, told: He
       api_secret: told.api_secret,
       version: told.version,
       ...told.reach,
+      ...rangesOf(told),
       run_id: told.run_id,
       // Two platform processes may disagree by a little; the time never goes back.
       last_heartbeat_at: sql<Date>`greatest(last_heartbeat_at, ${now}::timestamptz)`,

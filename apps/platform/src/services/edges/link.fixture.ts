@@ -5,6 +5,7 @@ import { FakeClock } from '@tunnel/testkit';
 import type { Db } from '../../db/database.ts';
 import { MasterKey } from '../../db/master-key.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
+import type { NameSettings } from '../names/name-rows.ts';
 import type { EdgeActor } from '../service-context.ts';
 import { createCredential } from './credentials.ts';
 import { heartbeat } from './heartbeat.ts';
@@ -22,6 +23,7 @@ export interface LinkFixture {
   readonly clock: FakeClock;
   readonly logger: Logger;
   readonly masterKey: () => MasterKey;
+  readonly names: NameSettings;
   close(): Promise<void>;
 }
 
@@ -37,6 +39,7 @@ export const createLinkFixture = async (connections = 20): Promise<LinkFixture> 
         allow_custom_subdomains: false,
         monthly_minimum_cents: 0,
         price_cents_per_gb: 0,
+        reserved_limit: 3,
       },
       {
         name: 'payg',
@@ -44,6 +47,7 @@ export const createLinkFixture = async (connections = 20): Promise<LinkFixture> 
         allow_custom_subdomains: true,
         monthly_minimum_cents: 300,
         price_cents_per_gb: 10,
+        reserved_limit: 100,
       },
     ])
     .execute();
@@ -53,6 +57,7 @@ export const createLinkFixture = async (connections = 20): Promise<LinkFixture> 
     clock: new FakeClock(NOON),
     logger: createLogger({ format: 'json', level: 'silent' }),
     masterKey: () => MASTER_KEY,
+    names: { hold_days: 30, grace_days: 7 },
     close: () => database.close(),
   };
 };

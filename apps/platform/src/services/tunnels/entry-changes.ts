@@ -1,5 +1,6 @@
 // What a batch of records makes of the entries of the log: a plain calculation over the entries as they were found.
 import type { JournalRecord } from '@tunnel/contract';
+import { keyOfOpened, textOfKey } from '../names/name-key.ts';
 
 export interface LogEntry {
   readonly id: string;
@@ -7,12 +8,17 @@ export interface LogEntry {
   readonly userId: string;
   readonly keyId: string | null;
   readonly registeredAt: Date;
+  readonly regionId: string | null;
+  /** The name that it serves; null: none that is anybody's, or none that is known yet. */
+  readonly nameId: string | null;
   /** It was put into the log by this very batch, and is not counted yet. */
   readonly fresh: boolean;
   runId: string;
   sessionId: string;
   name: string;
   label: string;
+  /** What it is at, as a text; null: nothing, or not known yet. */
+  endpoint: string | null;
   /** null: not told, by an edge or a client of before. */
   clientName: string | null;
   publicUrl: string | null;
@@ -88,7 +94,9 @@ export const applyRecords = (
 
 const applyOpened = (entry: LogEntry, record: Opened, currentRun: string | null): void => {
   entry.abandoned = false;
+  const key = keyOfOpened(record, entry.regionId);
   entry.label = record.label;
+  entry.endpoint = key && textOfKey(key);
   entry.name = record.name;
   entry.clientName = record.client_name ?? null;
   entry.publicUrl = record.public_url ?? null;

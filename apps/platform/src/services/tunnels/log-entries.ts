@@ -2,6 +2,7 @@
 import type { JournalRecord } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
+import { type NameUse, noteLastUse } from '../names/name-rows.ts';
 import { type DaySum, type EntryChanges, type LogEntry, timeOf } from './entry-changes.ts';
 
 type Trx = Transaction<Schema>;
@@ -66,7 +67,7 @@ export const lockEntries = async (
   const rows = await trx
     .selectFrom('tunnel_log')
     .select(['id', 'tunnel_id', 'user_id', 'key_id', 'registered_at', 'run_id', 'session_id', 'name', 'label'])
-    .select(['client_name', 'public_url', 'unregistered_at', 'presumed_closed'])
+    .select(['client_name', 'public_url', 'unregistered_at', 'presumed_closed', 'region_id', 'name_id', 'endpoint'])
     .where(sql<boolean>`tunnel_id = any(${tunnelIds}::text[])`)
     .where('edge_id', '=', edgeId)
     .orderBy('tunnel_id')
@@ -78,11 +79,14 @@ export const lockEntries = async (
     userId: row.user_id,
     keyId: row.key_id,
     registeredAt: row.registered_at,
+    regionId: row.region_id,
+    nameId: row.name_id,
     fresh: fresh.has(row.tunnel_id),
     runId: row.run_id,
     sessionId: row.session_id,
     name: row.name,
     label: row.label,
+    endpoint: row.endpoint,
     clientName: row.client_name,
     publicUrl: row.public_url,
     unregisteredAt: row.unregistered_at,
@@ -94,13 +98,23 @@ export const lockEntries = async (
   return new Map(rows.map((row) => [row.tunnel_id, entryOf(row)]));
 };
 
-/** Keys before days, as where a tunnel is opened. */
-export const writeChanges = async (trx: Trx, changes: EntryChanges): Promise<void> => {
+export const writeEntries = async (trx: Trx, changes: EntryChanges, uses: readonly NameUse[]): Promise<void> => {
   if (changes.changed.length > 0) await updateEntries(trx, changes.changed);
   if (changes.abandoned.length > 0) {
     const ids = changes.abandoned.map((entry) => entry.id);
     await sql`delete from tunnel_log where id = any(${ids}::uuid[])`.execute(trx);
   }
+  await noteLastUse(trx, uses);
+};
+
+/** Names whose tunnels have ended. By our clock: that of an edge which is months behind would give them to others at once, one that is ahead would keep them. */
+export const usesOf = ({ changed }: EntryChanges, now: number): NameUse[] =>
+  changed.flatMap(({ nameId, unregisteredAt }) =>
+    nameId === null || unregisteredAt === null ? [] : [{ nameId, at: new Date(now) }],
+  );
+
+/** Keys before days, as where a tunnel is opened. */
+export const writeSums = async (trx: Trx, changes: EntryChanges): Promise<void> => {
   if (changes.keyCounts.size > 0) await addToKeys(trx, changes.keyCounts);
   if (changes.days.length > 0) await addToDays(trx, changes.days);
 };
@@ -110,6 +124,7 @@ const updateEntries = async (trx: Trx, entries: readonly LogEntry[]): Promise<vo
   await sql`
     update tunnel_log set
       run_id = told.run_id, session_id = told.session_id, name = told.name, label = told.label,
+      endpoint = told.endpoint,
       client_name = told.client_name, public_url = told.public_url,
       unregistered_at = told.unregistered_at, presumed_closed = told.presumed_closed,
       request_count = request_count + told.requests, bytes_proxied = bytes_proxied + told.bytes
@@ -119,6 +134,7 @@ const updateEntries = async (trx: Trx, entries: readonly LogEntry[]): Promise<vo
       ${column((entry) => entry.sessionId)}::text[],
       ${column((entry) => entry.name)}::text[],
       ${column((entry) => entry.label)}::text[],
+      ${column((entry) => entry.endpoint)}::text[],
       ${column((entry) => entry.clientName)}::text[],
       ${column((entry) => entry.publicUrl)}::text[],
       ${column((entry) => entry.unregisteredAt?.toISOString() ?? null)}::timestamptz[],
@@ -126,7 +142,7 @@ const updateEntries = async (trx: Trx, entries: readonly LogEntry[]): Promise<vo
       ${column((entry) => entry.requests)}::bigint[],
       ${column((entry) => entry.bytes)}::bigint[]
     ) as told
-      (id, run_id, session_id, name, label, client_name, public_url, unregistered_at, presumed_closed, requests, bytes)
+      (id, run_id, session_id, name, label, endpoint, client_name, public_url, unregistered_at, presumed_closed, requests, bytes)
     where tunnel_log.id = told.id
   `.execute(trx);
 };
@@ -181,7 +197,7 @@ export const closeEntries = async (
   { edgeId, at, notOfRun }: LostEntries,
 ): Promise<number> => {
   const ofRuns = notOfRun === undefined ? sql`true` : sql`run_id <> ${notOfRun}`;
-  const { numAffectedRows } = await sql`
+  const { rows } = await sql<{ name_id: string | null; unregistered_at: Date }>`
     with lost as (
       select id from tunnel_log
       where edge_id = ${edgeId} and unregistered_at is null and ${ofRuns}
@@ -189,8 +205,13 @@ export const closeEntries = async (
     )
     update tunnel_log set unregistered_at = greatest(registered_at, ${at}::timestamptz), presumed_closed = true
     from lost where tunnel_log.id = lost.id
+    returning name_id, unregistered_at
   `.execute(trx);
-  return Number(numAffectedRows ?? 0);
+  await noteLastUse(
+    trx,
+    rows.flatMap(({ name_id: nameId, unregistered_at }) => (nameId === null ? [] : [{ nameId, at: unregistered_at }])),
+  );
+  return rows.length;
 };
 
 /** Those of a run that is heard again: they were closed too early. How many. */

@@ -1,44 +1,62 @@
 // May this account open one more tunnel? Yes means that it is counted and in the log from now on.
-import type { TunnelAnswer, TunnelQuestion } from '@tunnel/contract';
+import type { LinkRefusal, TunnelAnswer, TunnelQuestion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
 import { readEntitlement, refusalOf } from '../account-entitlement.ts';
+import { type AnnouncedChange, announceChanges } from '../edge-changes.ts';
 import { refusal } from '../link-answers.ts';
-import type { EdgeActor, ServiceContext } from '../service-context.ts';
+import { claimName, type NameClaim } from '../names/claim-name.ts';
+import { decidingKey, textOfKey } from '../names/name-key.ts';
+import { type NamesContext, noteLastUse } from '../names/name-rows.ts';
+import type { EdgeActor } from '../service-context.ts';
 import { dayOf, timeOf } from './entry-changes.ts';
 
 export const openTunnel = async (
-  { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
-  { edgeId }: EdgeActor,
+  context: NamesContext,
+  actor: EdgeActor,
   question: TunnelQuestion,
   /** Aborted when the edge no longer waits for the answer: it goes on as if there were none, so nothing may be counted. */
   signal?: AbortSignal,
 ): Promise<TunnelAnswer> => {
   if (!isUuid(question.account_id) || !isUuid(question.key_id)) return refusal('AUTH_TOKEN_INVALID');
-  return db.transaction().execute(async (trx) => {
-    // Opens of one account wait for each other here, on whichever edge: the count below stays true until the entry is in.
-    const account = await lockAccount(trx, question.account_id);
-    refuseUnheard(signal);
-    const key = await keyOf(trx, question);
-    const entitled = await readEntitlement(trx, question.account_id, clock.now());
-    if (account === undefined || key === undefined || entitled === undefined) return refusal('AUTH_TOKEN_INVALID');
-    if (key.status !== 'active') return refusal('AUTH_TOKEN_REVOKED');
-    await refuseOldRun(trx, edgeId, question.run_id);
-    // Against one that comes back too: what lives is closed for the same reason.
-    if (entitled.closed !== null) return refusalOf(entitled.closed);
-    if (await isResumed(trx, edgeId, question)) return { ok: true };
-    if (question.custom_subdomain && !entitled.allowCustomSubdomains) {
-      return refusal('TUNNEL_CUSTOM_SUBDOMAIN', { plan: account.plan });
-    }
-    const limit = key.unlimited ? null : entitled.tunnelLimit;
-    if (limit !== null && (await openEntries(trx, question.account_id)) >= limit) {
-      return refusal('TUNNEL_PLAN_LIMIT', { limit });
-    }
-    await insertEntry(trx, edgeId, question);
-    refuseUnheard(signal);
-    return { ok: true };
-  });
+  try {
+    return await context.db.transaction().execute((trx) => admit(trx, context, actor, question, signal));
+  } catch (error) {
+    if (error instanceof NameRefused) return error.answer;
+    throw error;
+  }
+};
+
+const admit = async (
+  trx: Trx,
+  { clock, names }: NamesContext,
+  { edgeId }: EdgeActor,
+  question: TunnelQuestion,
+  signal: AbortSignal | undefined,
+): Promise<TunnelAnswer> => {
+  // Opens of one account wait for each other here, on whichever edge: the count below stays true until the entry is in.
+  const account = await lockAccount(trx, question.account_id);
+  refuseUnheard(signal);
+  const key = await keyOf(trx, question);
+  const entitled = await readEntitlement(trx, question.account_id, clock.now());
+  if (account === undefined || key === undefined || entitled === undefined) return refusal('AUTH_TOKEN_INVALID');
+  if (key.status !== 'active') return refusal('AUTH_TOKEN_REVOKED');
+  const regionId = await refuseOldRun(trx, edgeId, question.run_id);
+  // Against one that comes back too: what lives is closed for the same reason.
+  if (entitled.closed !== null) return refusalOf(entitled.closed);
+  const claim = { regionId, now: clock.now(), settings: names };
+  if (await isResumed(trx, edgeId, question, claim)) return { ok: true };
+  if (question.custom_subdomain && !entitled.allowCustomSubdomains) {
+    return refusal('TUNNEL_CUSTOM_SUBDOMAIN', { plan: account.plan });
+  }
+  const limit = key.unlimited ? null : entitled.tunnelLimit;
+  if (limit !== null && (await openEntries(trx, question.account_id)) >= limit) {
+    return refusal('TUNNEL_PLAN_LIMIT', { limit });
+  }
+  await insertEntry(trx, edgeId, question, claim);
+  refuseUnheard(signal);
+  return { ok: true };
 };
 
 type Trx = Transaction<Schema>;
@@ -58,18 +76,22 @@ const refuseUnheard = (signal: AbortSignal | undefined): void => {
   if (signal?.aborted === true) throw new Fault('API_BAD_REQUEST', { reason: 'nobody waits for the answer any more' });
 };
 
-/** A question that was long under way: nobody of that run is there to close what it opens. */
-const refuseOldRun = async (trx: Trx, edgeId: string, runId: string): Promise<void> => {
-  const edge = await trx.selectFrom('edges').select('run_id').where('id', '=', edgeId).executeTakeFirst();
-  if (edge?.run_id == null || edge.run_id === runId) return;
+/** A question that was long under way: nobody of that run is there to close what it opens. The region of the edge. */
+const refuseOldRun = async (trx: Trx, edgeId: string, runId: string): Promise<string | null> => {
+  const edge = await trx
+    .selectFrom('edges')
+    .select(['run_id', 'region_id'])
+    .where('id', '=', edgeId)
+    .executeTakeFirst();
+  if (edge?.run_id == null || edge.run_id === runId) return edge?.region_id ?? null;
   throw new Fault('API_BAD_REQUEST', { reason: 'run_id: another run of this edge has begun; send a heartbeat first' });
 };
 
 /** The same tunnel again: a session that was resumed, or an answer that was lost. It was counted when it came first. */
-const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion): Promise<boolean> => {
+const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion, claim: EdgeClaim): Promise<boolean> => {
   const entry = await trx
     .selectFrom('tunnel_log')
-    .select(['id', 'edge_id', 'user_id'])
+    .select(['id', 'edge_id', 'user_id', 'name_id'])
     .where('tunnel_id', '=', question.tunnel_id)
     .forNoKeyUpdate()
     .executeTakeFirst();
@@ -85,10 +107,46 @@ const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion): Pr
       run_id: question.run_id,
       session_id: question.session_id,
       client_name: question.client_name ?? null,
+      ...(question.endpoint === undefined ? {} : { endpoint: endpointOf(question, claim) }),
     })
     .where('id', '=', entry.id)
     .execute();
+  // It may come back to another place than it had.
+  await announceChanges(trx, await serveName(trx, question, claim, entry.name_id));
   return true;
+};
+
+type EdgeClaim = Pick<NameClaim, 'regionId' | 'now' | 'settings'>;
+
+/** What it will be at, so that nobody reserves it before its edge has told. */
+const endpointOf = ({ endpoint }: TunnelQuestion, { regionId }: EdgeClaim): string | null =>
+  endpoint?.label == null ? null : textOfKey(decidingKey(endpoint.kind, endpoint.label, regionId));
+
+/** Whatever was written before it is undone. */
+class NameRefused extends Error {
+  readonly answer: LinkRefusal;
+
+  constructor(answer: LinkRefusal) {
+    super(answer.message);
+    this.answer = answer;
+  }
+}
+
+/** The name after the entry, and before key and day, as where records are stored. What is to be announced, at the end. */
+const serveName = async (
+  trx: Trx,
+  question: TunnelQuestion,
+  claim: EdgeClaim,
+  before: string | null,
+): Promise<readonly AnnouncedChange[]> => {
+  const { endpoint, account_id: accountId } = question;
+  if (endpoint === undefined) return [];
+  const { refused, nameId, changes } = await claimName(trx, { ...claim, accountId, endpoint });
+  if (refused !== null) throw new NameRefused(refused);
+  if (nameId === before) return changes;
+  await trx.updateTable('tunnel_log').set({ name_id: nameId }).where('tunnel_id', '=', question.tunnel_id).execute();
+  if (before !== null) await noteLastUse(trx, [{ nameId: before, at: new Date(claim.now) }]);
+  return changes;
 };
 
 const openEntries = async (trx: Trx, accountId: string): Promise<number> => {
@@ -102,22 +160,24 @@ const openEntries = async (trx: Trx, accountId: string): Promise<number> => {
 };
 
 /** The key before the day, as where records are stored: nobody waits in a circle. */
-const insertEntry = async (trx: Trx, edgeId: string, question: TunnelQuestion): Promise<void> => {
+const insertEntry = async (trx: Trx, edgeId: string, question: TunnelQuestion, claim: EdgeClaim): Promise<void> => {
   const at = timeOf(question.at);
   const { numAffectedRows } = await sql`
     insert into tunnel_log
-      (user_id, key_id, edge_id, run_id, region_id, tunnel_id, session_id, name, client_name, protocol, registered_at)
+      (user_id, key_id, edge_id, run_id, region_id, tunnel_id, session_id, name, client_name, protocol, registered_at, endpoint)
     values (
       ${question.account_id}, ${question.key_id}, ${edgeId}, ${question.run_id},
       (select region_id from edges where id = ${edgeId}),
       ${question.tunnel_id}, ${question.session_id}, ${question.name},
-      ${question.client_name ?? null}, ${question.protocol}, ${at}
+      ${question.client_name ?? null}, ${question.protocol}, ${at}, ${endpointOf(question, claim)}
     ) on conflict (tunnel_id) do nothing`.execute(trx);
   // The edge did not wait for the answer, and its record of the tunnel was stored a moment ago, and counted.
   if (numAffectedRows === 0n) return;
+  const changes = await serveName(trx, question, claim, null);
   await sql`update api_keys set tunnel_count = tunnel_count + 1 where id = ${question.key_id}`.execute(trx);
   await sql`
     insert into usage_daily (user_id, day, tunnels) values (${question.account_id}, ${dayOf(at)}, 1)
     on conflict (user_id, day) do update set tunnels = usage_daily.tunnels + 1
   `.execute(trx);
+  await announceChanges(trx, changes);
 };

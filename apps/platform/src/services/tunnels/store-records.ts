@@ -1,13 +1,16 @@
 // Stores what happened on an edge: each record of its journal once, in order, however often it is sent.
-import type { JournalRecord, RecordBatch, RecordBatchAnswer } from '@tunnel/contract';
+import type { JournalRecord, RecordBatch, RecordBatchAnswer, WantedNameEndpoint } from '@tunnel/contract';
 import { billingMonth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
+import { announceChanges } from '../edge-changes.ts';
+import type { NameSettings, NamesContext } from '../names/name-rows.ts';
 import type { EdgeActor, ServiceContext } from '../service-context.ts';
 import { applyRecords, type UsedBytes } from './entry-changes.ts';
-import { checkLimits, insertOpened, lockEntries, writeChanges } from './log-entries.ts';
+import { checkLimits, insertOpened, lockEntries, usesOf, writeEntries, writeSums } from './log-entries.ts';
+import { lockNamesOf, nameEntries } from './name-entries.ts';
 
 type Trx = Transaction<Schema>;
 
@@ -17,7 +20,7 @@ export interface StoredRecords extends RecordBatchAnswer {
 }
 
 export const storeRecords = async (
-  { db, clock, logger }: Pick<ServiceContext, 'db' | 'clock' | 'logger'>,
+  { db, clock, logger, names }: NamesContext & Pick<ServiceContext, 'logger'>,
   { edgeId }: EdgeActor,
   batch: RecordBatch,
 ): Promise<StoredRecords> => {
@@ -30,7 +33,7 @@ export const storeRecords = async (
     }
     const unseen = batch.records.slice(next - first);
     if (unseen.length === 0) return { last_record: last, ignored: 0, refused: null };
-    const ignored = await store(trx, edgeId, withoutNul(unseen), clock.now());
+    const ignored = await store(trx, edgeId, withoutNul(unseen), { now: clock.now(), settings: names });
     const last_record = last + unseen.length;
     await trx
       .updateTable('edge_journals')
@@ -59,7 +62,12 @@ const lockJournal = async (trx: Trx, edgeId: string, journalId: string, now: Dat
 };
 
 /** How many were ignored. */
-const store = async (trx: Trx, edgeId: string, records: readonly JournalRecord[], now: number): Promise<number> => {
+const store = async (
+  trx: Trx,
+  edgeId: string,
+  records: readonly JournalRecord[],
+  { now, settings }: { readonly now: number; readonly settings: NameSettings },
+): Promise<number> => {
   const fresh = await insertOpened(trx, edgeId, records);
   const tunnelIds = [...new Set(records.map((record) => record.tunnel_id))];
   const entries = await lockEntries(trx, edgeId, tunnelIds, fresh);
@@ -67,7 +75,11 @@ const store = async (trx: Trx, edgeId: string, records: readonly JournalRecord[]
     ({ fresh: isFresh, unregisteredAt }) => isFresh || unregisteredAt !== null,
   );
   const changes = applyRecords(entries, records, await currentRun(trx, edgeId));
-  await writeChanges(trx, changes);
+  const uses = usesOf(changes, now);
+  await lockNamesOf(trx, { entries, records }, uses);
+  await writeEntries(trx, changes, uses);
+  const news = await nameEntries(trx, { entries, records, now, settings });
+  await writeSums(trx, changes);
   const unasked = notOpen.filter(({ unregisteredAt, abandoned }) => unregisteredAt === null && !abandoned);
   await checkLimits(
     trx,
@@ -75,6 +87,7 @@ const store = async (trx: Trx, edgeId: string, records: readonly JournalRecord[]
     new Date(now),
   );
   await addMetered(trx, changes.used, now);
+  await announceChanges(trx, news);
   return changes.ignored;
 };
 
@@ -111,6 +124,12 @@ const addMetered = async (trx: Transaction<Schema>, used: readonly UsedBytes[], 
 
 const monthOfBill = (at: Date, now: number): string => billingMonth(at.getTime(), now, LIMITS.MONTH_LATE_MS);
 
+const cleanEndpoint = (endpoint: WantedNameEndpoint): WantedNameEndpoint => ({
+  ...endpoint,
+  label: endpoint.label && clean(endpoint.label),
+  group_key_hash: endpoint.group_key_hash && clean(endpoint.group_key_hash),
+});
+
 const clean = (text: string): string => text.replaceAll('\0', '');
 
 /** Texts of records without NUL, which PostgreSQL stores nowhere: one bad name must not hold up a journal for ever. */
@@ -126,6 +145,7 @@ const withoutNul = (records: readonly JournalRecord[]): JournalRecord[] =>
       name: clean(record.name),
       label: clean(record.label),
       client_name: record.client_name && clean(record.client_name),
+      endpoint: record.endpoint && cleanEndpoint(record.endpoint),
       public_url: record.public_url && clean(record.public_url),
     };
   });

@@ -1,0 +1,99 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { LIMITS } from '../limits.ts';
+import {
+  type Account,
+  addAccount,
+  addEdge,
+  createLinkFixture,
+  type Edge,
+  type LinkFixture,
+  NOON,
+} from '../services/edges/link.fixture.ts';
+import { ask, closedAt, DAY_MS, endpointOf, nameOf, openedAt, tell, use } from '../services/names/names.fixture.ts';
+import { endNames } from './end-names.ts';
+
+let fixture: LinkFixture;
+let edge: Edge;
+let ann: Account;
+beforeAll(async () => {
+  fixture = await createLinkFixture();
+  edge = await addEdge(fixture);
+  ann = await addAccount(fixture.db, 'payg');
+});
+beforeEach(async () => {
+  fixture.clock.setWallClock(NOON);
+  await fixture.db.deleteFrom('names').execute();
+  await fixture.db.deleteFrom('edge_changes').execute();
+});
+afterAll(() => fixture.close());
+
+const runAt = async (ms: number, settings = fixture.names): Promise<void> => {
+  fixture.clock.setWallClock(NOON + ms);
+  await endNames(settings).run(fixture);
+};
+const add = (label: string, state: 'held' | 'reserved' | 'released', more = {}) =>
+  fixture.db
+    .insertInto('names')
+    .values({ kind: 'subdomain', label, user_id: ann.accountId, state, created_at: new Date(NOON), ...more })
+    .execute();
+
+describe('a name that is over', () => {
+  it('is released when it ran out, without its group’s key, and goes after the grace', async () => {
+    await use(fixture, edge, ann, 'shop', { group_key_hash: 'red' });
+    await runAt(30 * DAY_MS - 1);
+    expect(await nameOf(fixture, 'shop')).toMatchObject({ state: 'held' });
+    await runAt(32 * DAY_MS);
+    expect(await nameOf(fixture, 'shop')).toMatchObject({
+      ...{ state: 'released', group_key_hash: null, released_at: new Date(NOON + 30 * DAY_MS) },
+    });
+    await runAt(37 * DAY_MS - 1);
+    expect(await nameOf(fixture, 'shop')).toBeDefined();
+    await runAt(37 * DAY_MS);
+    expect(await nameOf(fixture, 'shop')).toBeUndefined();
+  });
+
+  it('stays while a tunnel serves it, and while it is reserved', async () => {
+    const { tunnelId } = await ask(fixture, edge, ann, endpointOf('shop'));
+    await tell(fixture, edge, [openedAt(fixture, edge, ann, tunnelId, 'shop')]);
+    await add('mine', 'reserved');
+    await runAt(500 * DAY_MS);
+    expect([await nameOf(fixture, 'shop'), await nameOf(fixture, 'mine')]).toMatchObject([
+      { state: 'held' },
+      { state: 'reserved' },
+    ]);
+  });
+
+  it('goes when nobody was ever served, and without a hold at once', async () => {
+    const { tunnelId } = await ask(fixture, edge, ann, endpointOf('never'));
+    await tell(fixture, edge, [closedAt(fixture, tunnelId, true)]);
+    await use(fixture, edge, ann, 'shop');
+    await runAt(LIMITS.NAMES_EVERY_MS + 1);
+    expect([await nameOf(fixture, 'never'), (await nameOf(fixture, 'shop'))?.state]).toEqual([undefined, 'held']);
+    await runAt(LIMITS.NAMES_EVERY_MS + 1, { hold_days: 0, grace_days: 7 });
+    expect(await nameOf(fixture, 'shop')).toBeUndefined();
+  });
+
+  it('takes its wildcard along, and edges are told', async () => {
+    await add('shop', 'released', { released_at: new Date(NOON) });
+    await add('*.shop', 'reserved');
+    await add('kept', 'held', { last_used_at: new Date(NOON) });
+    await add('*.kept', 'reserved');
+    await runAt(DAY_MS);
+    expect(await nameOf(fixture, '*.shop')).toMatchObject({ state: 'released', released_at: new Date(NOON + DAY_MS) });
+    expect(await nameOf(fixture, '*.kept')).toMatchObject({ state: 'reserved' });
+    expect(await fixture.db.selectFrom('edge_changes').select('name_label').execute()).toEqual([
+      { name_label: '*.shop' },
+    ]);
+  });
+
+  it('is one of any number', async () => {
+    await sql`
+      insert into names (kind, label, user_id, state, last_used_at)
+      select 'subdomain', 'n' || n, ${ann.accountId}::uuid, 'held', ${new Date(NOON)}::timestamptz
+      from generate_series(1, ${2 * LIMITS.NAMES_ROWS + 1}::int) n
+    `.execute(fixture.db);
+    await runAt(400 * DAY_MS);
+    expect(await fixture.db.selectFrom('names').selectAll().execute()).toEqual([]);
+  });
+});

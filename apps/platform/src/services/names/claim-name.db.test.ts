@@ -1,0 +1,263 @@
+import { CORE_LIMITS } from '@tunnel/core';
+import { createLogger } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Database } from '../../db/database.ts';
+import { PATIENCE_MS } from '../../db/test-database.fixture.ts';
+import { heartbeat } from '../edges/heartbeat.ts';
+import {
+  type Account,
+  addAccount,
+  addEdge,
+  createLinkFixture,
+  type Edge,
+  entryOf,
+  type LinkFixture,
+  NOON,
+  questionOf,
+  tunnelCountOf,
+} from '../edges/link.fixture.ts';
+import { openTunnel } from '../tunnels/open-tunnel.ts';
+import { ask, closedAt, DAY_MS, endpointOf, nameOf, openedAt, tell, use } from './names.fixture.ts';
+
+let fixture: LinkFixture;
+let eu: Edge;
+let us: Edge;
+let ann: Account;
+let bob: Account;
+beforeAll(async () => {
+  fixture = await createLinkFixture();
+  [eu, us] = [await addEdge(fixture, 'eu'), await addEdge(fixture, 'us')];
+});
+beforeEach(async () => {
+  fixture.clock.setWallClock(NOON);
+  await fixture.db.deleteFrom('names').execute();
+  [ann, bob] = [await addAccount(fixture.db, 'payg'), await addAccount(fixture.db, 'payg')];
+});
+afterAll(() => fixture.close());
+
+const later = (ms: number): void => fixture.clock.setWallClock(NOON + ms);
+const IN_USE = { ok: false, code: 'TUNNEL_SUBDOMAIN_IN_USE', message: "subdomain 'shop' is already in use" };
+const answerTo = async (account: Account, label: string, more = {}, edge = us) =>
+  (await ask(fixture, edge, account, endpointOf(label, more))).answer;
+
+describe('a name by use', () => {
+  it.each([
+    ['a year behind', -365 * DAY_MS],
+    ['a year ahead', 365 * DAY_MS],
+  ])('has the platform’s time, whatever its edge has: %s', async (_, aheadMs) => {
+    const at = NOON + aheadMs;
+    const { tunnelId } = await ask(fixture, eu, ann, endpointOf('shop'), { at });
+    const opened = { ...openedAt(fixture, eu, ann, tunnelId, 'shop'), at };
+    await tell(fixture, eu, [opened, { ...closedAt(fixture, tunnelId), at }]);
+    later(36 * DAY_MS);
+    expect(await answerTo(bob, 'shop')).toEqual(IN_USE);
+    later(37 * DAY_MS);
+    expect(await answerTo(bob, 'shop')).toEqual({ ok: true });
+  });
+
+  it('is its account’s, on every edge, until its time after the last tunnel is over', async () => {
+    await use(fixture, eu, ann, 'shop');
+    expect(await nameOf(fixture, 'shop')).toMatchObject({
+      ...{ kind: 'subdomain', region_id: '', user_id: ann.accountId, state: 'held' },
+      last_used_at: new Date(NOON),
+    });
+    later(40_000);
+    expect(await answerTo(bob, 'shop')).toEqual(IN_USE);
+    later(36 * DAY_MS);
+    expect(await answerTo(bob, 'shop')).toEqual(IN_USE);
+    later(37 * DAY_MS);
+    expect(await answerTo(bob, 'shop')).toEqual({ ok: true });
+    expect(await nameOf(fixture, 'shop')).toMatchObject({
+      user_id: bob.accountId,
+      created_at: new Date(NOON + 37 * DAY_MS),
+    });
+    expect(await answerTo(ann, 'shop')).toEqual(IN_USE);
+  });
+
+  it('is counted and in the log only when it may be had', async () => {
+    await use(fixture, eu, ann, 'shop');
+    const question = questionOf(us, bob, { endpoint: endpointOf('shop') });
+    expect(await openTunnel(fixture, us.actor, question)).toEqual(IN_USE);
+    expect(await entryOf(fixture.db, question.tunnel_id)).toBeUndefined();
+    expect(await tunnelCountOf(fixture.db, bob.keyId)).toBe(0);
+  });
+
+  it('does not run out while a tunnel serves it', async () => {
+    const { tunnelId } = await ask(fixture, eu, ann, endpointOf('shop'));
+    await tell(fixture, eu, [openedAt(fixture, eu, ann, tunnelId, 'shop')]);
+    later(400 * DAY_MS);
+    expect(await answerTo(bob, 'shop')).toEqual(IN_USE);
+    await tell(fixture, eu, [closedAt(fixture, tunnelId)]);
+    later(436 * DAY_MS);
+    expect(await answerTo(bob, 'shop')).toEqual(IN_USE);
+  });
+
+  it('counts from the last sign of life of an edge that fell silent', async () => {
+    const edge = await addEdge(fixture, 'eu');
+    await ask(fixture, edge, ann, endpointOf('shop'));
+    later(5000);
+    await heartbeat(fixture, edge.actor, {
+      ...{ run_id: 'run_next', region: { id: 'eu', name: 'eu', location: '' }, api_url: '' },
+      ...{ api_secret: 'a-secret-of-this-run', version: '0', open_tunnels: 0 },
+    });
+    expect(await nameOf(fixture, 'shop')).toMatchObject({ state: 'held', last_used_at: new Date(NOON) });
+  });
+
+  it('is nobody’s when the tunnel that claimed it found no place', async () => {
+    const { tunnelId } = await ask(fixture, eu, ann, endpointOf('shop'));
+    expect(await answerTo(bob, 'shop')).toEqual(IN_USE);
+    await tell(fixture, eu, [closedAt(fixture, tunnelId, true)]);
+    expect(await answerTo(bob, 'shop')).toEqual({ ok: true });
+  });
+
+  it('is claimed by an assigned tunnel too, and by none of an edge that does not tell its endpoint', async () => {
+    expect(await answerTo(ann, 'calm-otter-x', { asked: false })).toEqual({ ok: true });
+    expect(await nameOf(fixture, 'calm-otter-x')).toMatchObject({ user_id: ann.accountId });
+    expect(await openTunnel(fixture, eu.actor, questionOf(eu, ann))).toEqual({ ok: true });
+    expect(await fixture.db.selectFrom('names').selectAll().execute()).toHaveLength(1);
+  });
+
+  it('claims nothing where nothing is held', async () => {
+    const none = { ...fixture, names: { hold_days: 0, grace_days: 7 } };
+    expect((await ask(none, eu, ann, endpointOf('shop'))).answer).toEqual({ ok: true });
+    expect((await ask(none, us, bob, endpointOf('shop'))).answer).toEqual({ ok: true });
+    expect(await nameOf(fixture, 'shop')).toBeUndefined();
+  });
+
+  it('decides the names below it', async () => {
+    expect(await answerTo(ann, 'a.shop')).toEqual({ ok: true });
+    expect(await nameOf(fixture, 'shop')).toMatchObject({ user_id: ann.accountId });
+    expect(await answerTo(bob, '*.shop')).toMatchObject({ message: "subdomain '*.shop' is already in use" });
+    expect(await answerTo(bob, 'shop')).toEqual(IN_USE);
+    expect(await answerTo(ann, '*.shop')).toEqual({ ok: true });
+  });
+
+  it('is decided again when the same tunnel comes back to another place', async () => {
+    await use(fixture, eu, bob, 'theirs');
+    const { tunnelId } = await ask(fixture, eu, ann, endpointOf('mine'));
+    const back = (label: string) => ask(fixture, eu, ann, endpointOf(label), { tunnel_id: tunnelId });
+    expect((await back('theirs')).answer).toMatchObject({ code: 'TUNNEL_SUBDOMAIN_IN_USE' });
+    later(1000);
+    expect((await back('other')).answer).toEqual({ ok: true });
+    expect(await nameOf(fixture, 'mine')).toMatchObject({ last_used_at: new Date(NOON + 1000) });
+  });
+
+  it('goes to one of many accounts that ask at once, on two edges and in two processes', async () => {
+    const accounts = await Promise.all(Array.from({ length: 12 }, () => addAccount(fixture.db, 'payg')));
+    const logger = createLogger({ format: 'json', level: 'silent' });
+    const other = new Database({ url: fixture.database.url, logger, connections: 20, timeoutMs: PATIENCE_MS });
+    try {
+      for (const label of ['race-1', 'race-2', 'race-3']) {
+        const answers = await Promise.all(
+          accounts.map(async (account, index) => {
+            const process = index % 4 < 2 ? fixture : { ...fixture, db: other.db };
+            return (await ask(process, index % 2 === 0 ? eu : us, account, endpointOf(label))).answer;
+          }),
+        );
+        expect(answers.filter(({ ok }) => ok)).toHaveLength(1);
+        expect(answers.filter(({ ok }) => !ok).map((answer) => 'code' in answer && answer.code)).toEqual(
+          Array(11).fill('TUNNEL_SUBDOMAIN_IN_USE'),
+        );
+        const winner = accounts[answers.findIndex(({ ok }) => ok)];
+        expect(await nameOf(fixture, label)).toMatchObject({ user_id: winner?.accountId });
+      }
+      // The same for one whose time is over, which each of them finds as another's.
+      await use(fixture, eu, ann, 'old');
+      later(38 * DAY_MS);
+      const answers = await Promise.all(accounts.map((account) => answerTo(account, 'old')));
+      expect(answers.filter(({ ok }) => ok)).toHaveLength(1);
+    } finally {
+      await other.close();
+    }
+  });
+
+  it('is one of a hundred at most: the longest unused is released, and still goes to nobody else', async () => {
+    const most = CORE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX;
+    await sql`
+      insert into names (kind, label, user_id, state, created_at, last_used_at)
+      select 'subdomain', 'n' || n, ${ann.accountId}::uuid, 'held', ${new Date(NOON)}::timestamptz,
+        ${new Date(NOON)}::timestamptz - n * interval '1 minute'
+      from generate_series(1, ${most}::int) n
+    `.execute(fixture.db);
+    expect(await answerTo(ann, 'shop')).toEqual({ ok: true });
+    const states = await fixture.db.selectFrom('names').select(['label', 'state', 'released_at']).execute();
+    expect(states.filter(({ state }) => state === 'held')).toHaveLength(most);
+    expect(states.filter(({ state }) => state === 'released')).toEqual([
+      { label: `n${most}`, state: 'released', released_at: new Date(NOON) },
+    ]);
+    expect(await answerTo(bob, `n${most}`)).toMatchObject({ ok: false });
+    expect(await answerTo(ann, `n${most}`)).toEqual({ ok: true });
+  });
+});
+
+describe('a group’s name', () => {
+  const key = { group_key_hash: 'red' };
+
+  it('opens to its last key, whoever brings it, in either order after a restart', async () => {
+    await use(fixture, eu, ann, 'pool', key);
+    expect(await answerTo(bob, 'pool', key)).toEqual({ ok: true });
+    expect(await nameOf(fixture, 'pool')).toMatchObject({ user_id: ann.accountId });
+    expect(await answerTo(ann, 'pool', { ...key, joins_group: true })).toEqual({ ok: true });
+    expect(await answerTo(bob, 'pool', { group_key_hash: 'blue' })).toEqual({
+      ...{ ok: false, code: 'GROUP_KEY_MISMATCH', message: 'group key does not match' },
+    });
+    expect(await answerTo(bob, 'pool')).toMatchObject({ code: 'TUNNEL_SUBDOMAIN_IN_USE' });
+  });
+
+  it('counts a member that a living group let in, whatever its account and key', async () => {
+    await ask(fixture, eu, ann, endpointOf('pool', key));
+    const { answer, tunnelId } = await ask(fixture, eu, bob, endpointOf('pool', { ...key, joins_group: true }));
+    expect(answer).toEqual({ ok: true });
+    const name = await nameOf(fixture, 'pool');
+    expect(name).toMatchObject({ user_id: ann.accountId });
+    expect(await entryOf(fixture.db, tunnelId)).toMatchObject({ name_id: name?.id });
+  });
+});
+
+describe('what an edge did without asking', () => {
+  it('claims what is free, and takes nothing from anybody', async () => {
+    await use(fixture, eu, ann, 'hers');
+    const endpoint = (label: string) => endpointOf(label, { asked: false });
+    await tell(fixture, eu, [
+      openedAt(fixture, eu, bob, 'tun_away_1', 'fresh', endpoint('fresh')),
+      openedAt(fixture, eu, bob, 'tun_away_2', 'hers', endpoint('hers')),
+    ]);
+    expect(await nameOf(fixture, 'fresh')).toMatchObject({ user_id: bob.accountId, state: 'held' });
+    expect(await nameOf(fixture, 'hers')).toMatchObject({ user_id: ann.accountId });
+    expect(await entryOf(fixture.db, 'tun_away_1')).toMatchObject({ name_id: (await nameOf(fixture, 'fresh'))?.id });
+    expect(await entryOf(fixture.db, 'tun_away_2')).toMatchObject({ name_id: null });
+  });
+
+  it('uses an own port that it was given', async () => {
+    const row = {
+      kind: 'tcp' as const,
+      region_id: 'eu',
+      label: '20042',
+      user_id: ann.accountId,
+      state: 'reserved' as const,
+    };
+    await fixture.db.insertInto('names').values(row).execute();
+    const anyPort = endpointOf(null, { kind: 'tcp', asked: false });
+    const { tunnelId } = await ask(fixture, eu, ann, anyPort, { protocol: 'tcp' });
+    await tell(fixture, eu, [openedAt(fixture, eu, ann, tunnelId, '20042', anyPort)]);
+    expect(await entryOf(fixture.db, tunnelId)).toMatchObject({ name_id: (await nameOf(fixture, '20042'))?.id });
+  });
+});
+
+it('keeps a reserved port from others in its region, and holds none by use', async () => {
+  const port = endpointOf('20042', { kind: 'tcp' });
+  const asked = async (account: Account, edge: Edge) =>
+    (await ask(fixture, edge, account, port, { protocol: 'tcp' })).answer;
+  expect(await asked(ann, eu)).toEqual({ ok: true });
+  expect(await nameOf(fixture, '20042')).toBeUndefined();
+  await fixture.db
+    .insertInto('names')
+    .values({ kind: 'tcp', region_id: 'eu', label: '20042', user_id: ann.accountId, state: 'reserved' })
+    .execute();
+  expect(await asked(bob, eu)).toEqual({
+    ...{ ok: false, code: 'TUNNEL_PORT_IN_USE', message: 'port 20042 is already in use' },
+  });
+  expect(await asked(bob, us)).toEqual({ ok: true });
+  expect(await asked(ann, eu)).toEqual({ ok: true });
+});

@@ -1,0 +1,149 @@
+// Whose is the name that a tunnel asks for? Decided in the transaction that counts the tunnel, by the one row of the name: of two that
+// ask at once, on whichever edges, the second waits for the first and then sees whose it is.
+import type { LinkRefusal, WantedNameEndpoint } from '@tunnel/contract';
+import { crowdedOut, type NameEvent, type NameOwnership, type NameRefusal, transitionName } from '@tunnel/core';
+import { sql, type Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import type { AnnouncedChange, NameKey } from '../edge-changes.ts';
+import { refusal } from '../link-answers.ts';
+import { boundReleased } from './bound-released.ts';
+import { decidingKey } from './name-key.ts';
+import {
+  insertName,
+  lockName,
+  lockNameKey,
+  type NameRow,
+  type NameSettings,
+  readOwnership,
+  rulesFor,
+  updateName,
+} from './name-rows.ts';
+
+type Trx = Transaction<Schema>;
+
+export interface NameClaim {
+  readonly accountId: string;
+  /** Of the edge. */
+  readonly regionId: string | null;
+  readonly endpoint: WantedNameEndpoint;
+  readonly now: number;
+  readonly settings: NameSettings;
+}
+
+export interface ClaimedName {
+  readonly refused: LinkRefusal | null;
+  /** The row that it serves; null: none. */
+  readonly nameId: string | null;
+  /** To be announced at the end of the transaction. */
+  readonly changes: readonly AnnouncedChange[];
+}
+
+const NOTHING: ClaimedName = { refused: null, nameId: null, changes: [] };
+
+/** A row that comes and goes while it is looked at; more often than that is no chance any more. */
+const TRIES = 5;
+
+export const claimName = async (trx: Trx, claim: NameClaim): Promise<ClaimedName> => {
+  const { endpoint, regionId } = claim;
+  if (endpoint.label === null) return NOTHING;
+  const key = decidingKey(endpoint.kind, endpoint.label, regionId);
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const claimed = await tryClaim(trx, key, claim);
+    if (claimed !== null) return claimed;
+  }
+  return refusedBy('in-use', endpoint);
+};
+
+/** null: the row was made by somebody else meanwhile; look again. */
+const tryClaim = async (trx: Trx, key: NameKey, claim: NameClaim): Promise<ClaimedName | null> => {
+  const { accountId, endpoint, now, settings } = claim;
+  const rules = rulesFor(key.kind, settings);
+  const leavesNoRow = rules.holdMs === 0 || endpoint.joins_group;
+  const row = leavesNoRow ? await lockNameKey(trx, key) : await lockName(trx, key);
+  const before = await readOwnership(trx, row, now, rules);
+  const [after, effects] = transitionName(before, eventOf(claim), now, rules);
+  for (const effect of effects) if (effect.kind === 'refused') return refusedBy(effect.reason, endpoint);
+  if (after.kind === 'free') return NOTHING;
+  const written =
+    row === undefined ? await insertName(trx, key, after, now) : await rewrite(trx, row, before, after, now);
+  if (written === null) return null;
+  if (effects.some(({ kind }) => kind === 'claimed')) await crowdOut(trx, accountId, written.id, now);
+  const hasNewKey = after.kind === 'reserved' && row !== undefined && row.group_key_hash !== after.groupKeyHash;
+  return { refused: null, nameId: written.id, changes: hasNewKey ? [{ kind: 'name-changed', name: key }] : [] };
+};
+
+const eventOf = ({ accountId, endpoint }: NameClaim): NameEvent => ({
+  kind: 'tunnel-opened',
+  by: accountId,
+  groupKeyHash: endpoint.group_key_hash,
+  joinsGroup: endpoint.joins_group,
+});
+
+type OwnedName = Exclude<NameOwnership, { kind: 'free' }>;
+
+/** Coming back to an own name, as it was left, writes nothing. */
+const rewrite = async (
+  trx: Trx,
+  row: NameRow,
+  before: NameOwnership,
+  after: OwnedName,
+  now: number,
+): Promise<NameRow> => {
+  if (before.kind === 'free') return updateName(trx, row, after, { at: now });
+  const isSame = row.state === after.kind && row.group_key_hash === after.groupKeyHash;
+  return isSame ? row : updateName(trx, row, after, null);
+};
+
+const refusedBy = (reason: NameRefusal, { kind, label }: WantedNameEndpoint): ClaimedName => {
+  const inUse =
+    kind === 'subdomain'
+      ? refusal('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: label ?? '' })
+      : refusal('TUNNEL_PORT_IN_USE', { port: label ?? '' });
+  return { ...NOTHING, refused: reason === 'group-key' ? refusal('GROUP_KEY_MISMATCH') : inUse };
+};
+
+/**
+ * The names that the account holds beyond their bound are released. Its row is locked, so nobody counts beside it; a name whose tunnel
+ * ends at this very moment is locked by that, and is left to the next time.
+ */
+const crowdOut = async (trx: Trx, accountId: string, claimedId: string, now: number): Promise<void> => {
+  const rows = await trx
+    .selectFrom('names')
+    .select(['id', 'last_used_at'])
+    .select((of) =>
+      of
+        .exists(
+          of
+            .selectFrom('tunnel_log')
+            .select('tunnel_log.id')
+            .whereRef('tunnel_log.name_id', '=', 'names.id')
+            .where('unregistered_at', 'is', null),
+        )
+        .as('is_open'),
+    )
+    .where('user_id', '=', accountId)
+    .where('state', '=', 'held')
+    .orderBy('created_at')
+    .execute();
+  const held = rows.map(({ id, last_used_at, is_open }) => ({
+    id,
+    lastUsedAt: last_used_at?.getTime() ?? null,
+    openTunnels: Number(is_open || id === claimedId),
+  }));
+  const over = crowdedOut(held);
+  if (over.length === 0) return;
+  const column = <T>(of: (name: (typeof over)[number]) => T): T[] => over.map(of);
+  await sql`
+    with over as (
+      select names.id, told.is_open from names
+      join unnest(${column(({ id }) => id)}::uuid[], ${column(({ openTunnels }) => openTunnels > 0)}::boolean[]) as told (id, is_open)
+        on told.id = names.id
+      where names.state = 'held'
+      for no key update of names skip locked
+    )
+    update names set state = 'released', group_key_hash = null,
+      released_at = case when over.is_open then null else ${new Date(now)}::timestamptz end
+    from over where names.id = over.id
+  `.execute(trx);
+  await boundReleased(trx, accountId, 'subdomain');
+};

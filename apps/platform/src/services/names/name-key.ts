@@ -1,0 +1,28 @@
+// Which row a name is decided by, and how the log says what a tunnel is at.
+import type { JournalRecord } from '@tunnel/contract';
+import { owningLabel } from '@tunnel/core';
+import type { NameKey } from '../edge-changes.ts';
+
+/** The row that decides: of `a.shop` and `*.shop` that of `shop`. */
+export const decidingKey = (kind: NameKey['kind'], label: string, regionId: string | null): NameKey =>
+  kind === 'subdomain' ? { kind, regionId: '', label: owningLabel(label) } : { kind, regionId: regionId ?? '', label };
+
+/** As one text, for an index. Neither kinds nor labels have a slash. */
+export const textOfKey = ({ kind, regionId, label }: NameKey): string => `${kind}/${regionId}/${label}`;
+
+type Opened = Extract<JournalRecord, { kind: 'opened' }>;
+
+/** What a tunnel is at that has its place. null: nothing that visitors reach by a name or a port. */
+export const keyOfOpened = (
+  { endpoint, protocol, label }: Pick<Opened, 'endpoint' | 'protocol' | 'label'>,
+  regionId: string | null,
+): NameKey | null => {
+  if (label === '') return null;
+  // An edge of before: what it has is in the label.
+  if (endpoint === undefined) {
+    return protocol === 'p2p' ? null : decidingKey(protocol === 'http' ? 'subdomain' : protocol, label, regionId);
+  }
+  // Of a subdomain that of the question: the label of a tls tunnel is its host. A port is known once it was opened.
+  const got = endpoint.kind === 'subdomain' ? endpoint.label : label;
+  return got === null ? null : decidingKey(endpoint.kind, got, regionId);
+};

@@ -1,0 +1,70 @@
+// Edges that tell of the same names at once, after an outage, and accounts that open, reserve and release them meanwhile: nobody waits in a circle.
+import { randomId } from '@tunnel/runtime';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import {
+  type Account,
+  addAccount,
+  addEdge,
+  createLinkFixture,
+  type Edge,
+  entryOf,
+  type LinkFixture,
+  NOON,
+} from '../edges/link.fixture.ts';
+import { closedAt, endpointOf, nameOf, openedAt, tell } from './names.fixture.ts';
+
+let fixture: LinkFixture;
+let eu: Edge;
+let us: Edge;
+let ann: Account;
+beforeAll(async () => {
+  fixture = await createLinkFixture();
+  [eu, us] = [await addEdge(fixture, 'eu'), await addEdge(fixture, 'us')];
+});
+beforeEach(async () => {
+  fixture.clock.setWallClock(NOON);
+  await fixture.db.deleteFrom('names').execute();
+  ann = await addAccount(fixture.db, 'payg');
+});
+afterAll(() => fixture.close());
+
+const opened = (edge: Edge, label: string, tunnelId = randomId('tun')) =>
+  openedAt(fixture, edge, ann, tunnelId, label, endpointOf(label, { asked: false }));
+
+it('names of two batches are taken in one order, by the name that decides', async () => {
+  const names = Array.from({ length: 12 }, (_, index) => `n${index}`);
+  for (let round = 0; round < 15; round += 1) {
+    await fixture.db.deleteFrom('names').execute();
+    // Below each other’s: as texts they come in the opposite order of what they are decided by.
+    const up = names.map((name, index) => opened(eu, `a${10 + index}.${name}-${round}`));
+    const down = names.map((name, index) => opened(us, `a${40 - index}.${name}-${round}`));
+    await expect(Promise.all([tell(fixture, eu, up), tell(fixture, us, down)])).resolves.toBeDefined();
+  }
+});
+
+it('what ended and what began is taken in one order', async () => {
+  const names = Array.from({ length: 8 }, (_, index) => `m${index}`);
+  for (let round = 0; round < 15; round += 1) {
+    const open = async (edge: Edge, of: readonly string[]) => {
+      const ids = of.map(() => randomId('tun'));
+      await tell(
+        fixture,
+        edge,
+        of.map((name, index) => opened(edge, name, ids[index])),
+      );
+      return ids;
+    };
+    const [first, second] = [names.slice(0, 4), names.slice(4)];
+    const [hers, theirs] = [await open(eu, first), await open(us, second)];
+    fixture.clock.setWallClock(NOON + round * 1000);
+    // Each ends what the other begins.
+    await expect(
+      Promise.all([
+        tell(fixture, eu, [...hers.map((id) => closedAt(fixture, id)), ...second.map((name) => opened(eu, name))]),
+        tell(fixture, us, [...theirs.map((id) => closedAt(fixture, id)), ...first.map((name) => opened(us, name))]),
+      ]),
+    ).resolves.toBeDefined();
+    for (const id of [...hers, ...theirs]) expect((await entryOf(fixture.db, id))?.unregistered_at).not.toBeNull();
+    expect(await nameOf(fixture, 'm0')).toMatchObject({ user_id: ann.accountId });
+  }
+});

@@ -1,0 +1,110 @@
+// The regions that edges are in, which ports they give out there, and how a name or a port of theirs is reached.
+import { Fault } from '@tunnel/errors';
+import { sql, type Transaction } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import type { Schema } from '../../db/schema.ts';
+import { LIMITS } from '../../limits.ts';
+import type { NameKey } from '../edge-changes.ts';
+import { textOfKey } from './name-key.ts';
+
+type PortKind = Exclude<NameKey['kind'], 'subdomain'>;
+
+export interface PortRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+interface RegionRow {
+  readonly region_id: string;
+  readonly http_url: string;
+  readonly tcp_from: number | null;
+  readonly tcp_to: number | null;
+  readonly udp_from: number | null;
+  readonly udp_to: number | null;
+}
+
+export class Regions {
+  readonly #rows: ReadonlyMap<string, RegionRow>;
+
+  constructor(rows: readonly RegionRow[]) {
+    this.#rows = new Map(rows.map((row) => [row.region_id, row]));
+  }
+
+  /** The one that is meant. Throws where there are several and none is named. */
+  choose(wanted: string | undefined): string {
+    const known = [...this.#rows.keys()];
+    const list = known.join(', ') || 'none yet';
+    if (wanted !== undefined && !this.#rows.has(wanted)) {
+      throw badRequest(`region_id: there is no region ${JSON.stringify(wanted)} (there are: ${list})`);
+    }
+    const chosen = wanted ?? (known.length === 1 ? known[0] : undefined);
+    if (chosen !== undefined) return chosen;
+    throw badRequest(
+      known.length === 0
+        ? 'region_id: no edge was heard yet, so there are no ports'
+        : `region_id: is missing, and there are several regions (${list})`,
+    );
+  }
+
+  range(kind: PortKind, regionId: string): PortRange {
+    const row = this.#rows.get(regionId);
+    const from = row?.[`${kind}_from`] ?? null;
+    const to = row?.[`${kind}_to`] ?? null;
+    if (from !== null && to !== null) return { from, to };
+    throw badRequest(`kind: the edge of region ${JSON.stringify(regionId)} does not tell which ports it has`);
+  }
+
+  /** Empty: nobody has said where that is. */
+  addressOf({ kind, regionId, label }: NameKey): string {
+    const row = kind === 'subdomain' ? this.#rows.values().next().value : this.#rows.get(regionId);
+    if (row === undefined || !URL.canParse(row.http_url)) return '';
+    const { protocol, host, hostname } = new URL(row.http_url);
+    return kind === 'subdomain' ? `${protocol}//${label}.${host}` : `${kind}://${hostname}:${label}`;
+  }
+}
+
+const badRequest = (reason: string): Fault => new Fault('API_BAD_REQUEST', { reason });
+
+/** One row a region, of the edge there that was heard last; regions that are heard now come first. */
+export const readRegions = async (db: Db | Transaction<Schema>, now: number): Promise<Regions> => {
+  const heardSince = new Date(now - LIMITS.EDGE_RECENT_MS);
+  const { rows } = await sql<RegionRow>`
+    select * from (
+      select distinct on (region_id)
+        region_id, http_url, tcp_from, tcp_to, udp_from, udp_to, last_heartbeat_at
+      from edges where revoked_at is null and region_id is not null
+      order by region_id, last_heartbeat_at desc
+    ) as regions order by last_heartbeat_at < ${heardSince}, region_id
+  `.execute(db);
+  return new Regions(rows);
+};
+
+/** Some that nobody has and nobody serves, in any order: another caller may be as fast. */
+export const freePorts = async (
+  trx: Transaction<Schema>,
+  { kind, regionId }: { readonly kind: PortKind; readonly regionId: string },
+  { from, to }: PortRange,
+): Promise<string[]> => {
+  const { rows } = await sql<{ label: string }>`
+    select port::text as label from generate_series(${from}::int, ${to}::int) as port
+    where not exists (
+      select from names where kind = ${kind} and region_id = ${regionId} and label = port::text
+    ) and not exists (
+      select from tunnel_log
+      where endpoint = ${textOfKey({ kind, regionId, label: '' })} || port::text and unregistered_at is null
+    )
+    order by random() limit ${LIMITS.FREE_PORT_TRIES}
+  `.execute(trx);
+  return rows.map(({ label }) => label);
+};
+
+/** A tunnel of another account is there now, or below it, which claims nothing. */
+export const isServedByOther = async (trx: Transaction<Schema>, key: NameKey, accountId: string): Promise<boolean> => {
+  const { rows } = await sql<{ served: boolean }>`
+    select exists (
+      select from tunnel_log
+      where endpoint = ${textOfKey(key)} and unregistered_at is null and user_id <> ${accountId}
+    ) as served
+  `.execute(trx);
+  return rows[0]?.served === true;
+};

@@ -1,0 +1,151 @@
+// The names and ports of an account: listed, and released. Reserving is a file of its own.
+import type { Reservation } from '@tunnel/contract';
+import { type NameOwnership, nameAt, nameEndsAt, transitionName } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { sql, type Transaction } from 'kysely';
+import { isUuid, type Schema } from '../../db/schema.ts';
+import { writeAudit } from '../audit.ts';
+import { type AnnouncedChange, announceChanges, type NameKey } from '../edge-changes.ts';
+import type { UserActor } from '../service-context.ts';
+import { boundReleased } from './bound-released.ts';
+import {
+  deleteName,
+  lockName,
+  NAME_ORDER,
+  type NameRow,
+  type NameSettings,
+  type NamesContext,
+  openTunnelsOf,
+  ownershipOf,
+  rulesFor,
+  updateName,
+} from './name-rows.ts';
+import { type Regions, readRegions } from './port-regions.ts';
+
+type Trx = Transaction<Schema>;
+type OwnedName = Exclude<NameOwnership, { kind: 'free' }>;
+
+interface ListedRow extends NameRow {
+  readonly active_tunnels: number;
+  /** When the youngest of them was opened. */
+  readonly opened_at: Date | null;
+}
+
+/** Oldest first. What is over by now is not listed, whether or not the job has seen it. */
+export const listReservations = async (
+  { db, clock, names }: NamesContext,
+  { userId }: UserActor,
+): Promise<Reservation[]> => {
+  const { rows } = await sql<ListedRow>`
+    select names.*, open.active_tunnels, open.opened_at from names
+    cross join lateral (
+      select count(*) as active_tunnels, max(registered_at) as opened_at from tunnel_log
+      where name_id = names.id and unregistered_at is null
+    ) as open
+    where user_id = ${userId} order by created_at, id
+  `.execute(db);
+  const regions = await readRegions(db, clock.now());
+  return rows.flatMap((row) => {
+    const name = nameAt(ownershipOf(row, row.active_tunnels), clock.now(), rulesFor(row.kind, names));
+    return name.kind === 'free' ? [] : [reservationOf(row, name, { names, regions, openedAt: row.opened_at })];
+  });
+};
+
+interface Shown {
+  readonly names: NameSettings;
+  readonly regions: Regions;
+  readonly openedAt: Date | null;
+}
+
+export const reservationOf = (row: NameRow, name: OwnedName, { names, regions, openedAt }: Shown): Reservation => ({
+  id: row.id,
+  kind: row.kind,
+  label: row.label,
+  region_id: row.kind === 'subdomain' ? null : row.region_id,
+  state: name.kind,
+  public_address: regions.addressOf(keyOf(row)),
+  active_tunnels: name.openTunnels,
+  created_at: row.created_at.toISOString(),
+  last_used_at: (openedAt ?? row.last_used_at)?.toISOString() ?? null,
+  expires_at: dateOf(nameEndsAt(name, rulesFor(row.kind, names))),
+});
+
+const dateOf = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+
+export const keyOf = ({ kind, region_id, label }: NameRow): NameKey => ({ kind, regionId: region_id, label });
+
+/** Given back: for a while only this account can have it again. What is released already stays as it is. */
+export const releaseReservation = async (
+  { db, clock, names }: NamesContext,
+  { userId }: UserActor,
+  id: string,
+): Promise<void> => {
+  if (!isUuid(id)) throw new Fault('RESERVATION_UNKNOWN');
+  await db.transaction().execute(async (trx) => {
+    const row = await trx
+      .selectFrom('names')
+      .selectAll()
+      .where('id', '=', id)
+      .where('user_id', '=', userId)
+      .forNoKeyUpdate()
+      .executeTakeFirst();
+    if (row === undefined) throw new Fault('RESERVATION_UNKNOWN');
+    const released = await releaseRow(trx, row, names, clock.now());
+    if (released === null) throw new Fault('RESERVATION_UNKNOWN');
+    // What is below a name goes with it.
+    const below =
+      row.kind === 'subdomain' ? await lockName(trx, { ...keyOf(row), label: `*.${row.label}` }) : undefined;
+    const along = below?.user_id === userId ? await releaseRow(trx, below, names, clock.now()) : null;
+    if (released.done) {
+      await boundReleased(trx, userId, row.kind);
+      await writeAudit(trx, {
+        ...{ actor: `user:${userId}`, action: 'name.released', userId },
+        details: { reservation_id: id, kind: row.kind, label: row.label },
+      });
+    }
+    await announceChanges(trx, [...released.changes, ...(along?.changes ?? [])]);
+  });
+};
+
+interface Released {
+  /** false: it was released before. */
+  readonly done: boolean;
+  readonly changes: readonly AnnouncedChange[];
+}
+
+/** null: it is over, and was nobody's any more. */
+const releaseRow = async (trx: Trx, row: NameRow, names: NameSettings, now: number): Promise<Released | null> => {
+  const rules = rulesFor(row.kind, names);
+  const before = nameAt(ownershipOf(row, await openTunnelsOf(trx, row.id)), now, rules);
+  if (before.kind === 'free') return null;
+  const [after, effects] = transitionName(before, { kind: 'release', by: row.user_id }, now, rules);
+  if (after.kind === 'free') await deleteName(trx, row);
+  else if (effects.length > 0) await updateName(trx, row, after, null);
+  const wasReserved = effects.some(({ kind }) => kind === 'unreserved');
+  return { done: effects.length > 0, changes: wasReserved ? [{ kind: 'name-changed', name: keyOf(row) }] : [] };
+};
+
+/** Of an account that is deleted: all at once, for the usual time; the job takes the rows away after it. */
+export const releaseAllOf = async (trx: Trx, userId: string, now: number): Promise<void> => {
+  const rows = await trx
+    .selectFrom('names')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('state', '<>', 'released')
+    .orderBy(NAME_ORDER)
+    .forNoKeyUpdate()
+    .execute();
+  if (rows.length === 0) return;
+  await sql`
+    update names set state = 'released', group_key_hash = null,
+      released_at = case when exists (
+        select from tunnel_log where name_id = names.id and unregistered_at is null
+      ) then null else ${new Date(now)}::timestamptz end
+    where id = any(${rows.map(({ id }) => id)}::uuid[])
+  `.execute(trx);
+  const unreserved = rows.filter(({ state }) => state === 'reserved');
+  await announceChanges(
+    trx,
+    unreserved.map((row) => ({ kind: 'name-changed', name: keyOf(row) })),
+  );
+};

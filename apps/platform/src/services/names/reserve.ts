@@ -1,0 +1,228 @@
+// Makes a name or a port an account's until it gives it back.
+import { randomInt } from 'node:crypto';
+import type { NewReservation, Reservation } from '@tunnel/contract';
+import { foldSubdomain, generateName, problemOfSubdomain, shownText, transitionName } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import { LIMITS } from '../../limits.ts';
+import { writeAudit } from '../audit.ts';
+import { announceChange, type NameKey } from '../edge-changes.ts';
+import type { UserActor } from '../service-context.ts';
+import { decidingKey } from './name-key.ts';
+import {
+  inNameOrder,
+  insertName,
+  lockName,
+  lockNameKey,
+  type NameRow,
+  type NamesContext,
+  openTunnelsOf,
+  ownershipOf,
+  readOwnership,
+  rulesFor,
+  updateName,
+} from './name-rows.ts';
+import { freePorts, isServedByOther, type Regions, readRegions } from './port-regions.ts';
+import { keyOf, reservationOf } from './reservations.ts';
+
+type Trx = Transaction<Schema>;
+
+export interface Reserved {
+  readonly reservation: Reservation;
+  /** false: it was reserved before. */
+  readonly isNew: boolean;
+}
+
+export const reserve = async (
+  context: NamesContext,
+  { userId }: UserActor,
+  wanted: NewReservation,
+): Promise<Reserved> => {
+  const { db, clock, names } = context;
+  const regions = await readRegions(db, clock.now());
+  return db.transaction().execute(async (trx) => {
+    const account = await lockAccount(trx, userId);
+    const reservation = new Reserving({ trx, userId, context, limit: account.reserved_limit });
+    const { row, isNew } = await takeWanted(reservation, wanted, regions, account);
+    const name = ownershipOf(row, await openTunnelsOf(trx, row.id));
+    if (name.kind === 'free') throw new Error('a name that was just reserved is free');
+    if (isNew) await tellOf(trx, row, userId);
+    return { reservation: reservationOf(row, name, { names, regions, openedAt: null }), isNew };
+  });
+};
+
+interface AccountRow {
+  readonly plan: string;
+  readonly reserved_limit: number | null;
+  readonly allow_custom_subdomains: boolean;
+}
+
+/** One after the other: those who count at once would all find room. */
+const lockAccount = async (trx: Trx, userId: string): Promise<AccountRow> => {
+  const account = await trx
+    .selectFrom('users')
+    .innerJoin('plans', 'plans.name', 'users.plan')
+    .select(['users.plan', 'users.deleted_at', 'plans.reserved_limit', 'plans.allow_custom_subdomains'])
+    .where('users.id', '=', userId)
+    .forNoKeyUpdate('users')
+    .executeTakeFirst();
+  // A request that began before the deletion reserves nothing after it.
+  if (account === undefined || account.deleted_at !== null) throw new Fault('ACCESS_TOKEN_INVALID');
+  return account;
+};
+
+const tellOf = async (trx: Trx, row: NameRow, userId: string): Promise<void> => {
+  await writeAudit(trx, {
+    ...{ actor: `user:${userId}`, action: 'name.reserved', userId },
+    details: { reservation_id: row.id, kind: row.kind, label: row.label },
+  });
+  await announceChange(trx, { kind: 'name-changed', name: keyOf(row) });
+};
+
+const badRequest = (reason: string): Fault => new Fault('API_BAD_REQUEST', { reason });
+
+/** Which row is meant, made this account's. */
+const takeWanted = async (
+  reserving: Reserving,
+  { kind, label, region_id }: NewReservation,
+  regions: Regions,
+  account: AccountRow,
+): Promise<Taken> => {
+  if (kind === 'subdomain') {
+    if (region_id !== undefined) throw badRequest('region_id: a subdomain is yours in all regions');
+    if (label === undefined) return reserving.anyOf(Array.from({ length: LIMITS.FREE_NAME_TRIES }, newSubdomain));
+    if (!account.allow_custom_subdomains) throw new Fault('TUNNEL_CUSTOM_SUBDOMAIN', { plan: account.plan });
+    return reserving.subdomain(subdomainOf(label));
+  }
+  const regionId = regions.choose(region_id);
+  const range = regions.range(kind, regionId);
+  if (label === undefined) {
+    const free = await freePorts(reserving.trx, { kind, regionId }, range);
+    if (free.length === 0) throw new Fault('TUNNEL_PORTS_EXHAUSTED', { range: `${kind}_port_range`, ...range });
+    return reserving.anyOf(free.map((port) => ({ kind, regionId, label: port })));
+  }
+  if (!/^[1-9]\d{0,4}$/.test(label)) throw badRequest('label: must be a port, as text');
+  const port = Number(label);
+  if (port < range.from || port > range.to) throw new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port, ...range });
+  return reserving.one({ kind, regionId, label });
+};
+
+const newSubdomain = (): NameKey => ({ kind: 'subdomain', regionId: '', label: generateName(chance) });
+
+/** In [0, 1), from the generator for secrets: nobody is to guess it. */
+const chance = (): number => randomInt(2 ** 32) / 2 ** 32;
+
+/** As it is stored. Throws what is none. */
+const subdomainOf = (label: string): string => {
+  const folded = foldSubdomain(label);
+  const reason = problemOfSubdomain(folded);
+  if (reason !== null) throw new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(label), reason });
+  const [first = '', below] = folded.split('.');
+  if (below !== undefined && first !== '*') {
+    throw badRequest(`label: '${folded}' needs no reservation: it is served by whoever has '${below}'`);
+  }
+  return folded;
+};
+
+interface Taken {
+  readonly row: NameRow;
+  readonly isNew: boolean;
+}
+
+class Reserving {
+  readonly trx: Trx;
+  readonly #userId: string;
+  readonly #context: NamesContext;
+  readonly #limit: number | null;
+
+  constructor(deps: {
+    readonly trx: Trx;
+    readonly userId: string;
+    readonly context: NamesContext;
+    readonly limit: number | null;
+  }) {
+    this.trx = deps.trx;
+    this.#userId = deps.userId;
+    this.#context = deps.context;
+    this.#limit = deps.limit;
+  }
+
+  async subdomain(label: string): Promise<Taken> {
+    if (label.startsWith('*.')) return this.#wildcard(label);
+    return this.one({ kind: 'subdomain', regionId: '', label });
+  }
+
+  async one(key: NameKey): Promise<Taken> {
+    const taken = await this.#take(key);
+    if (taken === null) throw inUse(key);
+    return taken;
+  }
+
+  /** One of them that is free. Each that is not stays locked till the end. */
+  async anyOf(keys: readonly NameKey[]): Promise<Taken> {
+    for (const key of keys.toSorted(inNameOrder)) {
+      const taken = await this.#take(key);
+      if (taken !== null) return taken;
+    }
+    throw inUse(keys.at(-1) as NameKey);
+  }
+
+  /** It belongs to whoever has the name that it is below; a row of one who had it before is nobody's any more. */
+  async #wildcard(label: string): Promise<Taken> {
+    const { clock, names } = this.#context;
+    const key = decidingKey('subdomain', label, null);
+    const owner = await readOwnership(
+      this.trx,
+      await lockName(this.trx, key),
+      clock.now(),
+      rulesFor('subdomain', names),
+    );
+    const wildcard: NameKey = { ...key, label };
+    if (owner.kind === 'free' || (owner.kind === 'released' && owner.ownerId === this.#userId)) {
+      throw badRequest(`label: '${label}' needs '${key.label}' to be yours: reserve that first`);
+    }
+    if (owner.ownerId !== this.#userId) throw inUse(wildcard);
+    const row = await lockName(this.trx, wildcard);
+    if (row !== undefined && row.user_id !== this.#userId)
+      await this.trx.deleteFrom('names').where('id', '=', row.id).execute();
+    return this.one(wildcard);
+  }
+
+  /** null: it is another's, or served by another's tunnel. */
+  async #take(key: NameKey): Promise<Taken | null> {
+    const { clock, names } = this.#context;
+    const rules = rulesFor(key.kind, names);
+    const row = await lockNameKey(this.trx, key);
+    const before = await readOwnership(this.trx, row, clock.now(), rules);
+    const servedByOther = before.kind === 'free' && (await isServedByOther(this.trx, key, this.#userId));
+    const event = { kind: 'reserve', by: this.#userId, servedByOther } as const;
+    const [after, effects] = transitionName(before, event, clock.now(), rules);
+    if (effects.some(({ kind }) => kind === 'refused') || after.kind === 'free') return null;
+    if (row !== undefined && before.kind === 'reserved') return { row, isNew: false };
+    await this.#refuseOverPlan();
+    const anew = before.kind === 'free' ? { at: clock.now() } : null;
+    const written =
+      row === undefined
+        ? await insertName(this.trx, key, after, clock.now())
+        : await updateName(this.trx, row, after, anew);
+    return written === null ? null : { row: written, isNew: true };
+  }
+
+  async #refuseOverPlan(): Promise<void> {
+    const limit = this.#limit;
+    if (limit === null) return;
+    const { reserved } = await this.trx
+      .selectFrom('names')
+      .select((rows) => rows.fn.countAll<number>().as('reserved'))
+      .where('user_id', '=', this.#userId)
+      .where('state', '=', 'reserved')
+      .executeTakeFirstOrThrow();
+    if (reserved >= limit) throw new Fault('RESERVATION_LIMIT', { limit });
+  }
+}
+
+const inUse = ({ kind, label }: NameKey): Fault =>
+  kind === 'subdomain'
+    ? new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: label })
+    : new Fault('TUNNEL_PORT_IN_USE', { port: label });

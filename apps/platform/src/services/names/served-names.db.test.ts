@@ -1,0 +1,107 @@
+// A name or a port that somebody's tunnel is at is nobody else's to reserve, from the moment that the tunnel was let in.
+import { sql } from 'kysely';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type Account,
+  addAccount,
+  addEdge,
+  createLinkFixture,
+  type Edge,
+  entryOf,
+  type LinkFixture,
+  NOON,
+} from '../edges/link.fixture.ts';
+import { ask, closedAt, endpointOf, openedAt, tell } from './names.fixture.ts';
+import { reserve } from './reserve.ts';
+
+let fixture: LinkFixture;
+let unheld: LinkFixture;
+let eu: Edge;
+let ann: Account;
+let bob: Account;
+beforeAll(async () => {
+  fixture = await createLinkFixture();
+  unheld = { ...fixture, names: { hold_days: 0, grace_days: 7 } };
+  eu = await addEdge(fixture, 'eu');
+  await sql`update edges set tcp_from = 20000, tcp_to = 20049, udp_from = 20000, udp_to = 20049`.execute(fixture.db);
+});
+beforeEach(async () => {
+  fixture.clock.setWallClock(NOON);
+  await fixture.db.deleteFrom('names').execute();
+  await fixture.db.deleteFrom('tunnel_log').execute();
+  [ann, bob] = [await addAccount(fixture.db, 'payg'), await addAccount(fixture.db, 'payg')];
+});
+afterAll(() => fixture.close());
+
+const tryReserve = async (account: Account, kind: 'subdomain' | 'tcp' | 'udp', label?: string) => {
+  const actor = { kind: 'user', userId: account.accountId } as never;
+  try {
+    return (await reserve(unheld, actor, { kind, ...(label === undefined ? {} : { label }) })).reservation.label;
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+};
+const askPort = (label: string | null, kind: 'tcp' | 'udp' = 'tcp') =>
+  ask(unheld, eu, ann, endpointOf(label, { kind, asked: label !== null }), { protocol: kind });
+
+describe('a port', () => {
+  it('that was asked for is served before its edge has told of it, and free once nothing came of it', async () => {
+    const { tunnelId } = await askPort('20042');
+    expect(await tryReserve(bob, 'tcp', '20042')).toBe('TUNNEL_PORT_IN_USE');
+    expect(await tryReserve(bob, 'udp', '20042')).toBe('20042');
+    await tell(unheld, eu, [closedAt(unheld, tunnelId, true)]);
+    expect(await entryOf(fixture.db, tunnelId)).toBeUndefined();
+    expect(await tryReserve(bob, 'tcp', '20042')).toBe('20042');
+  });
+
+  it('that was asked for is given to nobody who takes any', async () => {
+    for (let port = 20_000; port < 20_049; port += 1) await askPort(String(port));
+    expect(await tryReserve(bob, 'tcp')).toBe('20049');
+    expect(await tryReserve(bob, 'tcp')).toBe('TUNNEL_PORTS_EXHAUSTED');
+  });
+
+  it('of the edge’s choice is served once it is told of', async () => {
+    const { tunnelId } = await askPort(null);
+    const endpoint = endpointOf(null, { kind: 'tcp', asked: false });
+    await tell(unheld, eu, [openedAt(unheld, eu, ann, tunnelId, '20007', endpoint)]);
+    expect(await tryReserve(bob, 'tcp', '20007')).toBe('TUNNEL_PORT_IN_USE');
+    expect(await tryReserve(ann, 'tcp', '20007')).toBe('20007');
+  });
+
+  it('of an edge of before, which tells no endpoint, too', async () => {
+    const record = { ...openedAt(unheld, eu, ann, 'tun_before', '20008'), protocol: 'tcp' };
+    await tell(unheld, eu, [record, openedAt(unheld, eu, ann, 'tun_before_2', 'old')]);
+    expect(await tryReserve(bob, 'tcp', '20008')).toBe('TUNNEL_PORT_IN_USE');
+    expect(await tryReserve(bob, 'subdomain', 'old')).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+  });
+});
+
+describe('without a hold', () => {
+  it.each([
+    ['a nested name', 'a.shop', 'http', 'a.shop'],
+    ['a wildcard', '*.shop', 'http', '*.shop'],
+    ['a tls tunnel', 'shop', 'tcp', 'shop.example.com'],
+    ['a nested tls tunnel', 'a.shop', 'tcp', 'a.shop.example.com'],
+  ] as const)('%s serves the name that it belongs to', async (_what, wanted, protocol, label) => {
+    const { tunnelId } = await ask(unheld, eu, ann, endpointOf(wanted), { protocol });
+    expect(await tryReserve(bob, 'subdomain', 'shop')).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    await tell(unheld, eu, [{ ...openedAt(unheld, eu, ann, tunnelId, label, endpointOf(wanted)), protocol }]);
+    expect(await tryReserve(bob, 'subdomain', 'shop')).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    await tell(unheld, eu, [closedAt(unheld, tunnelId)]);
+    expect(await tryReserve(bob, 'subdomain', 'shop')).toBe('shop');
+  });
+});
+
+it('is either served or reserved by another, when both happen at once', async () => {
+  for (let round = 0; round < 20; round += 1) {
+    const label = `${20_000 + round}`;
+    const [opened, reserved] = await Promise.all([askPort(label), tryReserve(bob, 'tcp', label)]);
+    expect([opened.answer.ok, reserved]).toEqual(opened.answer.ok ? [true, 'TUNNEL_PORT_IN_USE'] : [false, label]);
+    const name = `both-${round}`;
+    const [tunnel, kept] = await Promise.all([
+      ask(unheld, eu, ann, endpointOf(`a.${name}`)),
+      tryReserve(bob, 'subdomain', name),
+    ]);
+    expect([tunnel.answer.ok, kept]).toEqual(tunnel.answer.ok ? [true, 'TUNNEL_SUBDOMAIN_IN_USE'] : [false, name]);
+  }
+});

@@ -1,0 +1,70 @@
+// Which names the tunnels of a batch serve that nobody was asked for: a port that the edge chose, and what was opened while the platform
+// was away. They serve already, so nothing is refused: what is another's stays that account's.
+import type { JournalRecord } from '@tunnel/contract';
+import { sql, type Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import type { AnnouncedChange, NameKey } from '../edge-changes.ts';
+import { claimName } from '../names/claim-name.ts';
+import { keyOfOpened } from '../names/name-key.ts';
+import { inNameOrder, lockNames, type NameSettings, type NameUse } from '../names/name-rows.ts';
+import type { LogEntry } from './entry-changes.ts';
+
+type Trx = Transaction<Schema>;
+type Opened = Extract<JournalRecord, { kind: 'opened' }>;
+
+export interface UnnamedEntries {
+  readonly entries: ReadonlyMap<string, LogEntry>;
+  readonly records: readonly JournalRecord[];
+  readonly now: number;
+  readonly settings: NameSettings;
+}
+
+/** What is to be announced, at the end of the transaction. */
+export const nameEntries = async (
+  trx: Trx,
+  { entries, records, now, settings }: UnnamedEntries,
+): Promise<readonly AnnouncedChange[]> => {
+  // In one order, so that two edges whose batches hold the same names do not wait for each other.
+  const asked = unnamedOf(records, entries).toSorted((a, b) => inNameOrder(a.key, b.key));
+  const changes: AnnouncedChange[] = [];
+  for (const { entry, record, key } of asked) {
+    const { kind, group_key_hash, joins_group } = record.endpoint;
+    const claimed = await claimName(trx, {
+      ...{ accountId: entry.userId, regionId: entry.regionId, now, settings },
+      // What it got, not what it asked for.
+      endpoint: { kind, label: key.label, asked: false, group_key_hash, joins_group },
+    });
+    changes.push(...claimed.changes);
+    if (claimed.nameId === null) continue;
+    await sql`update tunnel_log set name_id = ${claimed.nameId}::uuid where id = ${entry.id}::uuid`.execute(trx);
+  }
+  return changes;
+};
+
+/** What is claimed of a batch and whose last use it tells, locked before any of it is changed. */
+export const lockNamesOf = async (
+  trx: Trx,
+  unnamed: Omit<UnnamedEntries, 'now' | 'settings'>,
+  uses: readonly NameUse[],
+) =>
+  lockNames(
+    trx,
+    uses.map(({ nameId }) => nameId),
+    unnamedOf(unnamed.records, unnamed.entries).map(({ key }) => key),
+  );
+
+interface Unnamed {
+  readonly entry: LogEntry;
+  readonly record: Opened & { readonly endpoint: NonNullable<Opened['endpoint']> };
+  readonly key: NameKey;
+}
+
+const unnamedOf = (records: readonly JournalRecord[], entries: ReadonlyMap<string, LogEntry>): Unnamed[] =>
+  records.flatMap((record) => {
+    if (record.kind !== 'opened' || record.endpoint === undefined) return [];
+    const entry = entries.get(record.tunnel_id);
+    if (entry === undefined || entry.nameId !== null || entry.abandoned || entry.unregisteredAt !== null) return [];
+    const key = keyOfOpened(record, entry.regionId);
+    if (key === null || entry.userId !== record.account_id) return [];
+    return [{ entry, record: { ...record, endpoint: record.endpoint }, key }];
+  });
