@@ -30,10 +30,10 @@ import { ControlPlane } from './control/control-plane.ts';
 import { DatagramPorts } from './control/datagram-ports.ts';
 import type { Edge, EdgeDeps } from './edge-interface.ts';
 import { EdgePolicies } from './edge-policies.ts';
+import { EdgeTls } from './edge-tls.ts';
 import { httpUrl } from './ingress/http/http-listeners.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges, switchedOff } from './ingress/kinds.ts';
-import { Certificate, secureOptionsOf } from './ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from './limits.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
@@ -59,6 +59,7 @@ class ComposedEdge implements Edge {
   readonly #internalErrors: InternalErrors;
   // In the order in which they are made: each part is given parts above it.
   readonly #connections: ProcessGate;
+  readonly #tls: EdgeTls;
   readonly #backend: Backend;
   readonly #failures: AuthFailures;
   readonly #captures: CaptureStore;
@@ -76,7 +77,6 @@ class ComposedEdge implements Edge {
   readonly #control: ControlPlane;
   readonly #metricsServer: MetricsServer;
   readonly #rest: RestServer;
-  readonly #certificate: Certificate;
   readonly #life: Lifecycle;
   #isRestOpen = false;
   #isOpen = false;
@@ -96,12 +96,14 @@ class ComposedEdge implements Edge {
       ...{ takes: 'visitors, clients and callers', callersMax: EDGE_LIMITS.API_CONNECTIONS_MAX },
       trustedProxies: config.server.trusted_proxies,
     });
+    this.#tls = new EdgeTls(config, deps, () => this.#renewTls());
     // Who may use the edge, and who is told what happens on it.
     this.#backend = deps.backend ?? this.#chooseBackend();
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
     // What there is to be reached. Captures see tunnels come and go: theirs go with them.
     this.#captures = new CaptureStore({ ...config.capture, clock, runId: randomInt(36 ** 5).toString(36) });
-    const edgeUrl = () => httpUrl(this.#ingress.httpListeners.publicHttp, `edge.${config.server.domain}`);
+    const edgeHost = `edge.${config.server.domain}`;
+    const edgeUrl = () => httpUrl(this.#ingress.httpListeners.publicHttp(edgeHost), edgeHost);
     this.#policies = new EdgePolicies(config, { ...deps, edgeUrl });
     this.#tunnels = new Registry([this.#captures, this.#policies.store]);
     this.#names = new NameRegistry({ clock, random: deps.random ?? secureRandom });
@@ -121,7 +123,6 @@ class ComposedEdge implements Edge {
     // Who looks at all of it.
     this.#metricsServer = this.#makeMetricsServer();
     this.#rest = this.#makeRest();
-    this.#certificate = this.#makeCertificate();
     this.#life = this.#makeLife();
   }
 
@@ -176,8 +177,8 @@ class ComposedEdge implements Edge {
     // Before any port opens: a bad certificate is a mistake in the file, as an unknown key is.
     life.add({
       name: 'certificate',
-      start: () => this.#certificate.start(),
-      stop: async () => this.#certificate.stop(),
+      start: () => this.#tls.start(),
+      stop: async () => this.#tls.stop(),
     });
     // Keys must be answerable before anyone can show one, and closed tunnels reportable until the last one is closed.
     life.add({ name: 'backend', start: () => this.#backend.start(), stop: () => this.#backend.stop() });
@@ -188,7 +189,7 @@ class ComposedEdge implements Edge {
     // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
     life.add({
       name: 'http',
-      start: () => this.#ingress.openHttp(this.#certificate.current),
+      start: () => this.#ingress.openHttp({ isSecure: this.#tls.files !== null }),
       stop: async () => this.#ingress.closeHttp(),
     });
     // Before anybody can ask for an endpoint; until the last one is given back.
@@ -198,14 +199,15 @@ class ComposedEdge implements Edge {
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.
     life.add({
       name: 'control plane',
-      start: () => this.#control.start(this.#certificate.current),
+      start: () => this.#control.start(this.#tls.optionsOf('clients')),
       stop: () => this.#drainAndEnd(),
     });
     return life;
   }
 
   async #openRest(): Promise<void> {
-    secureRest(this.#config, this.#certificate.current, this.#rest, this.#deps.logger);
+    secureRest(this.#config, this.#tls.files, this.#deps.logger);
+    this.#renewRest();
     await this.#rest.start();
     this.#isRestOpen = true;
   }
@@ -243,6 +245,7 @@ class ComposedEdge implements Edge {
       server,
       tunnels: this.#tunnels,
       names: this.#names,
+      reserved: this.#backend.reserved,
       balancer: balancer(),
       flowBalancer: balancer(),
       config: this.#config,
@@ -250,6 +253,7 @@ class ComposedEdge implements Edge {
       pathPorts: () => this.#datagramPorts.numbers,
       clients: { takeOver: (...connection) => this.#control.takeOver(...connection) },
       gate: this.#connections.gate,
+      certificates: this.#tls.certificates,
       captures: this.#captures,
       policies: this.#policies.gate,
       heldBodies: this.#policies.heldBodies,
@@ -263,9 +267,9 @@ class ComposedEdge implements Edge {
 
   #makeEndpoints(): EndpointRegistry {
     const { clock, random = Math.random } = this.#deps;
-    const ranges = portRanges(this.#config.limits);
     const { ports: listeners, peers: peerNames } = this.#ingress;
-    return new EndpointRegistry({ listeners, portRanges: ranges, names: this.#names, peerNames, clock, random });
+    const parts = { listeners, peerNames, names: this.#names, reserved: this.#backend.reserved, clock, random };
+    return new EndpointRegistry({ ...parts, portRanges: portRanges(this.#config.limits) });
   }
 
   #makeReturning(): ReturningEndpoints | undefined {
@@ -283,8 +287,7 @@ class ComposedEdge implements Edge {
     return new ControlPlane({
       host: server.host,
       port: server.control_port,
-      domain: server.domain,
-      publicHttp: () => this.#ingress.httpListeners.publicHttp,
+      ...this.#ingress.publicAddress,
       region,
       tunnelsPerSession: limits.tunnels_per_session,
       trustedProxies: server.trusted_proxies,
@@ -295,7 +298,7 @@ class ComposedEdge implements Edge {
       backend: this.#backend,
       failures: this.#failures,
       endpoints,
-      groups: new Groups({ clock, logger, endpoints, tunnels, policies, returning, watchers }),
+      groups: new Groups({ domain: server.domain, clock, logger, endpoints, tunnels, policies, returning, watchers }),
       ...{ peers: this.#ingress.peers, relays: this.#ingress.relays, udp: this.#ingress.ports.udp },
       ...{ tunnels, policies, loginProviders },
       returning,
@@ -316,6 +319,7 @@ class ComposedEdge implements Edge {
       tunnels: this.#tunnels,
       ports: this.#ingress.ports,
       http: this.#ingress.http,
+      tls: () => this.#ingress.httpListeners.tlsTotals,
       peers: this.#ingress.peers,
       sessions: () => control.figures.sessions,
       carriers: () => control.figures.carriers,
@@ -327,6 +331,7 @@ class ComposedEdge implements Edge {
       admission: this.#connections.gate.admission,
       internalErrors: this.#internalErrors.counts,
       journalQueue: () => this.#backend.journalQueue,
+      reserved: this.#backend.reserved,
       restarts: this.#deps.restarts ?? null,
       platformSeries: platform === undefined ? null : platformSeriesOf(platform),
       sseConsumers: () => this.#feed.consumers,
@@ -371,7 +376,7 @@ class ComposedEdge implements Edge {
           uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
           draining: control.isDraining,
         }),
-        region,
+        ...{ region, domain: server.domain },
         version: this.#version,
         authFailures: this.#failures,
         callerAddress: callerAddressOf(server.trusted_proxies),
@@ -381,17 +386,15 @@ class ComposedEdge implements Edge {
     );
   }
 
-  #makeCertificate(): Certificate {
-    const { clock, logger } = this.#deps;
-    return new Certificate({
-      paths: this.#config.tls,
-      clock,
-      logger,
-      onRenewed: (files) => {
-        this.#ingress.httpListeners.renew(files);
-        this.#control.renewCertificate(files);
-        this.#rest.renew(secureOptionsOf(files));
-      },
-    });
+  /** For handshakes from now on. */
+  #renewTls(): void {
+    this.#ingress.httpListeners.renew();
+    this.#control.renewCertificate(this.#tls.optionsOf('clients'));
+    this.#renewRest();
+  }
+
+  #renewRest(): void {
+    const options = this.#tls.optionsOf('rest');
+    if (options !== null) this.#rest.renew(options);
   }
 }

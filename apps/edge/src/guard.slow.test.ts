@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RawClient } from './control/raw-client.fixture.ts';
 import { GuardStage } from './guard-stage.fixture.ts';
 import { talk } from './ingress/http/http.fixture.ts';
+import { hello, protocols } from './ingress/tls/hello.fixture.ts';
 import { allowFaults, hasThrown, throwAt } from './throw-at.fixture.ts';
 
 let stage: GuardStage;
@@ -127,7 +128,7 @@ const dialHttps1 = async (): Promise<string> => {
   return 'reset';
 };
 
-const connectTo = (port: () => number, text: string) => async (): Promise<string> => {
+const connectTo = (port: () => number, text: string | Uint8Array) => async (): Promise<string> => {
   const socket = net.connect(port(), '127.0.0.1');
   socket.on('error', () => {});
   socket.write(text);
@@ -226,7 +227,8 @@ const GUARDED_CALLS: readonly (readonly [where: string, act: () => Promise<strin
   ['https.handshake', askHttp2('/'), RESET],
   ['https.secure', dialHttps1, RESET],
   ['https.secureConnection', askHttp2('/'), RESET],
-  ['https.tlsClientError', connectTo(() => stage.edge.addresses.https?.port ?? 0, 'GET / HTTP/1.1\r\n\r\n'), RESET],
+  // One that node:tls is given, and with which nobody can agree on a key.
+  ['https.tlsClientError', connectTo(() => stage.edge.addresses.https?.port ?? 0, hello(protocols('h2'))), RESET],
   ['visitor.leave', connectTo(() => stage.httpPort, 'GET /_control HTTP/1.1\r\nHost: localhost\r\n\r\n'), RESET],
   ['tcp.connection', connectTo(() => stage.tcpPort, 'x'), RESET],
   ['control-port.connection', control(() => {}), RESET],

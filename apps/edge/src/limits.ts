@@ -1,4 +1,5 @@
 // Every bound of an edge, by name. docs/limits.md is written from these lines; a test compares the two.
+import { NAME_LIMITS } from './name-limits.ts';
 import { POLICY_LIMITS } from './policy-limits.ts';
 
 const KiB = 1024;
@@ -156,12 +157,20 @@ export const EDGE_LIMITS = {
   HTTP_IDLE_STREAM_UNSAFE_MS: 1_000,
 
   // --- TLS and HTTP/2 visitors ---
-  /** a connection to the https port that is not through its handshake by then is closed */
+  /** a connection to the https port that is not through its handshake by then is closed; the time to read its first message, and to wait for a certificate, is part of it */
   TLS_HANDSHAKE_TIMEOUT_MS: 10_000,
-  /** handshakes under way at once; above this the one that takes longest is closed */
+  /** handshakes under way at once, from the first byte on; above this the one that takes longest is closed */
   TLS_HANDSHAKES_MAX: 4096,
+  /** the first message of a visitor (ClientHello); a longer one is closed. Those with keys that are safe from quantum computers have 1.5 KB */
+  TLS_HELLO_MAX_BYTES: 16 * KiB,
+  /** certificates by name that are ready for handshakes, at some 30 KB each; the one that nobody asked for longest is made ready again when it is */
+  TLS_CONTEXTS_MAX: 1000,
+  /** certificates made ready in a second, at some 1.4 ms each; a handshake that needs one more waits for its turn */
+  TLS_CONTEXTS_PER_SECOND: 200,
   /** how often the edge looks whether its certificate has been renewed */
   TLS_FILES_LOOK_MS: 2000,
+  /** how often the edge looks whether the day is over whose key sealed the tickets of TLS sessions */
+  TLS_TICKETS_LOOK_MS: 60_000,
   /** requests of one visitor at once; browsers are content with 100 */
   HTTP2_STREAMS_PER_CONNECTION: 128,
   /** of one request body, what may be on its way while the service does not read */
@@ -307,6 +316,7 @@ export const EDGE_LIMITS = {
   GROUP_SERIES_KEPT_MAX: 10_000,
 
   ...POLICY_LIMITS,
+  ...NAME_LIMITS,
 
   // --- an edge and its platform ---
   /** a call to the platform that is not answered by then has failed */

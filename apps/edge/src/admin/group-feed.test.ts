@@ -5,6 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import { SeenEvents } from './event-source.fixture.ts';
 import { ALICE, BOB, OPERATOR } from './group.fixture.ts';
 import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, type RestFixture, startRest } from './rest.fixture.ts';
@@ -103,6 +104,16 @@ describe('events', () => {
     ]);
   });
 
+  it('of a tls group by its host, as one of tcp', async () => {
+    await rest.groups.join('tun_t', ALICE, { protocol: 'tls', group: 'vault' });
+    const seen = await watch(ALICE_KEY, '/api/groups/tcp/vault.localhost/events');
+    rest.groups.healthy(rest.groups.tunnels.get('tun_t') as Tunnel);
+    await seen.until(2);
+    expect(seen.changes.map(({ data }) => data)).toMatchObject([
+      { tunnel_id: 'tun_t', protocol: 'tcp', label: 'vault.localhost', group_name: 'vault' },
+    ]);
+  });
+
   it('a comment every 30 s when nothing happens', async () => {
     await rest.groups.join('tun_1', ALICE);
     const seen = await watch(ALICE_KEY);
@@ -121,11 +132,14 @@ describe('404', () => {
     ['an unknown label', ADMIN_TOKEN, '/api/groups/http/none/events'],
     ['https, which is shown as http', ADMIN_TOKEN, '/api/groups/https/web/events'],
     ['the wrong protocol', ADMIN_TOKEN, '/api/groups/tcp/web/events'],
+    ['a tls group under its subdomain', ADMIN_TOKEN, '/api/groups/http/vault/events'],
+    ['an http group under its host', ADMIN_TOKEN, '/api/groups/tcp/web.localhost/events'],
     ['a port that is not written as one', ADMIN_TOKEN, '/api/groups/tcp/020000/events'],
     ['a protocol without groups', ADMIN_TOKEN, '/api/groups/udp/web/events'],
   ])('%s is unknown', async (_, token, path) => {
     await rest.groups.join('tun_1', ALICE);
     await rest.groups.join('tun_2', ALICE, { protocol: 'tcp', group: 'db' });
+    await rest.groups.join('tun_3', ALICE, { protocol: 'tls', group: 'vault' });
     await expectError(await rest.request(path, { token }), 404, 'GROUP_UNKNOWN');
   });
 });

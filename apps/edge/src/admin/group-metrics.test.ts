@@ -5,6 +5,7 @@ import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
 import { PeerTotals } from '../ingress/p2p/peer-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
+import { noTlsTotals } from '../ingress/tls/tls-totals.ts';
 import { noDrops, UdpTotals } from '../ingress/udp/udp-totals.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { ALICE, BOB, GroupStage } from './group.fixture.ts';
@@ -25,6 +26,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
       udp: { totals: new UdpTotals(), connections: 0, dropped: noDrops() },
     },
     http: { totals: new HttpTotals(), connections: 0, queuedBytes: 0 },
+    tls: noTlsTotals,
     peers: { totals: new PeerTotals(), counts: { direct: 0, relay: 0 } },
     sessions: () => 0,
     carriers: () => 0,
@@ -35,6 +37,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     droppedLogLines: () => 0,
     internalErrors: new Map(),
     journalQueue: () => undefined,
+    reserved: { countOf: () => 0 },
     restarts: null,
     platformSeries: null,
     sseConsumers: () => 0,

@@ -1,6 +1,14 @@
 // Groups over the REST: the list, the health of a tunnel as it changed, and the events of a group as they happen.
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
-import { groupEvent, groupProtocol, groupSummaries, type HealthEvent, healthEvents, lagged } from '@tunnel/contract';
+import {
+  groupEvent,
+  groupProtocol,
+  groupSummaries,
+  type HealthEvent,
+  healthEvents,
+  lagged,
+  showProtocol,
+} from '@tunnel/contract';
 import { endpointOfLabel, type TunnelGroup } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
@@ -56,7 +64,7 @@ const groupEventsRoute = createRoute({
   request: {
     params: z.object({
       protocol: groupProtocol,
-      label: z.string().meta({ description: 'http: the subdomain; tcp: the port.' }),
+      label: z.string().meta({ description: 'http: the subdomain; tcp: the port, of tls tunnels their host.' }),
     }),
   },
   responses: {
@@ -106,12 +114,14 @@ export const addGroupRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies
 const isHead = ({ req }: Context<RestEnv>): boolean => req.method === 'HEAD';
 
 /** A group without a member of the caller's is as unknown as none. */
-const findGroup = (context: Context<RestEnv>, { groups }: RestDependencies): TunnelGroup<Tunnel> => {
+const findGroup = (context: Context<RestEnv>, { groups, domain }: RestDependencies): TunnelGroup<Tunnel> => {
   const { protocol = '', label = '' } = context.req.param() as Record<string, string>;
   const shown = groupProtocol.safeParse(protocol);
-  const endpoint = shown.success ? endpointOfLabel(shown.data, label) : null;
+  const endpoint = shown.success ? endpointOfLabel(shown.data, label, domain) : null;
   const group = endpoint === null ? undefined : groups.at(endpoint);
-  if (group?.isVisibleTo(context.get('caller')) !== true) throw new Fault('GROUP_UNKNOWN');
+  // At one name there may be a group of http or of tls.
+  const isIt = group !== undefined && showProtocol(group.protocol) === shown.data;
+  if (!isIt || !group.isVisibleTo(context.get('caller'))) throw new Fault('GROUP_UNKNOWN');
   return group;
 };
 

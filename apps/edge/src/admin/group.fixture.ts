@@ -11,7 +11,7 @@ import {
 import { type Clock, createLogger } from '@tunnel/runtime';
 import { countersOf } from '../backend/tunnel-counters.fixture.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
-import { Groups, type GroupWatcher } from '../routing/groups.ts';
+import { Groups, type GroupWatcher, type Joined } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
 import { NO_POLICY, type PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
@@ -29,7 +29,7 @@ export const KEY_HASH = '0123abcd'.repeat(8);
 
 export interface MemberOptions {
   readonly group?: string;
-  readonly protocol?: 'http' | 'https' | 'tcp';
+  readonly protocol?: 'http' | 'https' | 'tcp' | 'tls';
   /** http: the subdomain. */
   readonly label?: string;
   readonly keyHash?: string;
@@ -54,7 +54,15 @@ export class GroupStage {
     } as unknown as EndpointRegistry;
     const logger = createLogger({ level: 'silent', format: 'json' });
     const table = { groups: this.directory } as unknown as Registry;
-    this.#groups = new Groups({ clock, logger, endpoints, tunnels: table, policies: OPEN_TO_ALL, watchers });
+    this.#groups = new Groups({
+      domain: 'localhost',
+      clock,
+      logger,
+      endpoints,
+      tunnels: table,
+      policies: OPEN_TO_ALL,
+      watchers,
+    });
   }
 
   async join(tunnelId: string, owner: Owner, wanted: MemberOptions = {}): Promise<Tunnel> {
@@ -63,16 +71,16 @@ export class GroupStage {
       protocol === 'tcp'
         ? { kind: 'port' as const, transport: 'tcp' as const }
         : { kind: 'name' as const, name: label };
-    const { tunnel } = await this.#groups.join({
+    const joined = await this.#groups.join({
       wanted: { protocol, name: group, keyHash, endpoint } as never,
       owner,
       policy: { policy: null, services: [], stamp: { ...NO_POLICY_STAMP, isReturning: false }, owner: 'operator' },
       former: null,
       isCurrent: () => true,
-      makeMember: (joined) => memberOf(joined, tunnelId, owner, wanted),
+      makeMember: (begun) => memberOf(begun, tunnelId, owner, wanted),
       onJoined: (member) => void this.tunnels.set(tunnelId, member),
     });
-    return tunnel;
+    return (joined as Joined).tunnel;
   }
 
   leave(member: Tunnel): void {

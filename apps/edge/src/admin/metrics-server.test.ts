@@ -2,10 +2,12 @@ import { DROP_REASONS } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { createLogger, createMetrics } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { NameKind } from '../backend/names/reserved-names.ts';
 import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
 import { PeerTotals } from '../ingress/p2p/peer-totals.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
+import { noTlsTotals } from '../ingress/tls/tls-totals.ts';
 import { type DropCounts, noDrops, UdpTotals } from '../ingress/udp/udp-totals.ts';
 import { EdgeMetrics, MetricsServer } from './metrics-server.ts';
 import type { PolicyAnswers } from './policy-metrics.ts';
@@ -35,6 +37,7 @@ beforeEach(async () => {
     tunnels: { values: () => [{ protocol: 'tcp' as const }, { protocol: 'https' as const }] },
     ports: { tcp: { totals, connections: 5 }, udp: { totals: udp, connections: 2, dropped } },
     http: { totals: http, connections: 4, queuedBytes: 0 },
+    tls: () => ({ ...noTlsTotals(), passthrough: 3 }),
     peers: { totals: peers, counts: { direct: 1, relay: 2 } },
     sessions: () => sessions(),
     carriers: () => 8,
@@ -45,6 +48,7 @@ beforeEach(async () => {
     droppedLogLines: () => 0,
     internalErrors: new Map([['socket.data', 3]]),
     journalQueue: () => ({ bytes: 70, timesFull: 2 }),
+    reserved: { countOf: (kind: NameKind) => ({ subdomain: 3, tcp: 1, udp: 0 })[kind] },
     sseConsumers: () => 6,
     admission: gate.admission,
     restarts: () => ({ edge: 2, platform: 0 }),
@@ -89,6 +93,12 @@ it('every series is there from the first scrape', async () => {
     tunnel_active_streams: 7,
     tunnel_active_connections: 9,
     tunnel_queued_bytes: 0,
+    'tunnel_tls_connections_total{kind="terminated"}': 0,
+    'tunnel_tls_connections_total{kind="passthrough"}': 3,
+    'tunnel_tls_connections_total{kind="challenge"}': 0,
+    'tunnel_tls_connections_total{kind="control"}': 0,
+    'tunnel_tls_connections_total{kind="no_certificate"}': 0,
+    'tunnel_tls_connections_total{kind="failed"}': 0,
     'tunnel_http_queues_cut_total{reason="overrun"}': 0,
     'tunnel_http_queues_cut_total{reason="budget"}': 0,
     tunnel_sse_consumers: 6,
@@ -98,6 +108,9 @@ it('every series is there from the first scrape', async () => {
     'tunnel_connections_limit{share="visitors"}': 1000,
     'tunnel_connections_limit{share="control"}': 1000,
     'tunnel_connections_limit{share="api"}': 1000,
+    'tunnel_reserved_names{kind="subdomain"}': 3,
+    'tunnel_reserved_names{kind="tcp"}': 1,
+    'tunnel_reserved_names{kind="udp"}': 0,
     'tunnel_restarts_total{part="edge"}': 2,
     'tunnel_restarts_total{part="platform"}': 0,
     tunnel_oauth_grants: 4,

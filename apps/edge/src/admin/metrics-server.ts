@@ -6,9 +6,11 @@ import type { Admission, ConnectionShare } from '@tunnel/core';
 import { type ConnectionGate, HttpListener, type ListenOn, readBounded } from '@tunnel/http-shell';
 import type { Counter, Logger, Metrics } from '@tunnel/runtime';
 import type { StackPlatform } from '../backend/choose-backend.ts';
+import { NAME_KINDS, type ReservedNames } from '../backend/names/reserved-names.ts';
 import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
 import type { PortTotals } from '../ingress/kinds.ts';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
+import type { TlsTotals } from '../ingress/tls/tls-totals.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
@@ -63,6 +65,8 @@ export interface EdgeFigures {
     readonly udp: Pick<UdpListeners, 'totals' | 'connections' | 'dropped'>;
   };
   readonly http: { readonly totals: HttpTotals; readonly connections: number; readonly queuedBytes: number };
+  /** Of the https port. */
+  readonly tls: () => TlsTotals;
   readonly peers: Pick<PeerJoins, 'totals' | 'counts'>;
   readonly sessions: () => number;
   readonly carriers: () => number;
@@ -83,6 +87,7 @@ export interface EdgeFigures {
   /** Mistakes of ours that cost one connection, by the place that caught them. */
   readonly internalErrors: ReadonlyMap<string, number>;
   readonly sseConsumers: () => number;
+  readonly reserved: Pick<ReservedNames, 'countOf'>;
   /** undefined: this edge has no journal. */
   readonly journalQueue: () => { readonly bytes: number; readonly timesFull: number } | undefined;
   /** By part of the stack; null: nobody starts this edge again. */
@@ -113,6 +118,7 @@ export class EdgeMetrics {
     addGauges(metrics, figures);
     addGroupSeries(metrics, figures);
     addUdpSeries(metrics, figures);
+    addTlsSeries(metrics, figures);
     addPeerSeries(metrics, figures);
     addPolicySeries(metrics, figures.policy);
     metrics.seriesOf(
@@ -120,6 +126,9 @@ export class EdgeMetrics {
       'Errors of the edge itself, each at the cost of one connection',
       'counter',
       () => [...figures.internalErrors].map(([where, value]) => ({ labels: { where }, value })),
+    );
+    metrics.seriesOf('tunnel_reserved_names', 'Names and ports that this edge knows as reserved', 'gauge', () =>
+      NAME_KINDS.map((kind) => ({ labels: { kind }, value: figures.reserved.countOf(kind) })),
     );
     addRestartSeries(metrics, figures);
     this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
@@ -229,6 +238,14 @@ const addUdpSeries = (metrics: Metrics, { ports: { udp }, datagramPaths }: EdgeF
     ),
   );
 };
+
+const addTlsSeries = (metrics: Metrics, { tls }: EdgeFigures): void =>
+  metrics.seriesOf(
+    'tunnel_tls_connections_total',
+    'Connections to the https port, by what became of them',
+    'counter',
+    () => Object.entries(tls()).map(([kind, value]) => ({ labels: { kind }, value })),
+  );
 
 const addPeerSeries = (metrics: Metrics, { peers }: EdgeFigures): void => {
   metrics.seriesOf('tunnel_p2p_peers', 'Subscribers of p2p tunnels, by the way new connections take', 'gauge', () =>

@@ -53,6 +53,8 @@ export interface RestDependencies {
   readonly now: () => number;
   readonly status: () => Omit<EdgeStatus, 'ok' | 'version' | 'region_id'>;
   readonly region: Omit<EdgeRegion, 'current'>;
+  /** Of the edge. */
+  readonly domain: string;
   readonly version: string;
   readonly authFailures: Pick<AuthFailures, 'blockedForSecs' | 'failed'>;
   readonly callerAddress: CallerAddress;

@@ -3,8 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import { type Logger, restListenerOf, type ServerConfig } from '@tunnel/runtime';
-import { loadTlsFiles, secureOptionsOf, type TlsFiles } from '../ingress/tls/certificate.ts';
-import type { RestServer } from './rest-server.ts';
+import { loadTlsFiles, type TlsFiles } from '../ingress/tls/certificate.ts';
 
 type RestConfig = Pick<ServerConfig, 'server' | 'tls'>;
 
@@ -24,9 +23,8 @@ export const restUrlOf = (
 };
 
 /** Before it opens. Throws a fault when nobody could trust it. */
-export const secureRest = (config: RestConfig, files: TlsFiles | null, rest: RestServer, logger: Logger): void => {
+export const secureRest = (config: RestConfig, files: TlsFiles | null, logger: Logger): void => {
   checkApiHost(config, files);
-  if (files !== null) rest.renew(secureOptionsOf(files));
   const { host, isWithdrawn } = restListenerOf(config);
   if (!isWithdrawn) return;
   const why = 'REST listens on this machine alone, because keys go along: `[tls]` opens it to others, in TLS';

@@ -82,10 +82,13 @@ export interface RestFixture {
 
 const accounts = (): StandaloneBackend =>
   new StandaloneBackend({
+    clock: systemClock,
+    logger: createLogger({ level: 'silent', format: 'json' }),
+    names: { hold_days: 0, grace_days: 0 },
     adminToken: new Secret(ADMIN_TOKEN),
     keys: [
-      { account: 'alice', sha256: sha256Hex(ALICE_KEY) },
-      { account: 'bob', sha256: sha256Hex(BOB_KEY) },
+      { account: 'alice', sha256: sha256Hex(ALICE_KEY), reserved: [] },
+      { account: 'bob', sha256: sha256Hex(BOB_KEY), reserved: [] },
     ],
   });
 
@@ -143,6 +146,7 @@ const dependencies = (
     if (options.failing === true) throw new Error('the password is hunter2');
     return { sessions: 1, tunnels: tunnels.size, uptime_secs: 12.5, draining: false };
   },
+  domain: 'localhost',
   region: { id: 'local', name: 'Local', location: '' },
   version: '0.1.0',
   authFailures: new AuthFailures({

@@ -21,7 +21,7 @@ export interface OtherSide {
 export interface BackendUnderTest {
   readonly backend: Backend;
   readonly adminToken: string;
-  /** Two keys of one account, and one of another. */
+  /** Two keys of one account, and one of another. The account has reserved `kept` and `tcp/20042`. */
   readonly accountKeys: readonly [string, string];
   readonly accountId: string;
   readonly otherKey: string;

@@ -1,6 +1,8 @@
 // Who may use this edge, and who is told what happens on it. Every implementation passes backend.conformance.ts.
 import type { Owner, TunnelProtocol } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
+import type { TunnelRequest } from './names/asked-endpoint.ts';
+import type { ReservedNames } from './names/reserved-names.ts';
 import type { TunnelCounters } from './tunnel-counters.ts';
 
 /** `fault` is ready to be said to the caller; a retryable one means "cannot know right now", not "no". */
@@ -16,12 +18,10 @@ export interface OwnerProfile {
 }
 
 /** A tunnel that would be opened. */
-export interface TunnelAsked {
-  readonly tunnelId: string;
+export interface TunnelAsked extends TunnelRequest {
   readonly sessionId: string;
   readonly name: string;
   readonly protocol: TunnelProtocol;
-  readonly owner: Owner;
   readonly keyId: string;
   /** What the client calls its computer. */
   readonly clientName?: string | undefined;
@@ -70,7 +70,7 @@ export interface Revocation {
 export interface Backend {
   /** Never rejects and never logs the key. */
   verifyKey(token: string): Promise<KeyVerdict>;
-  /** May it be opened? null: yes. Not asked for a tunnel that comes back. Never rejects. */
+  /** May it be opened, and there? null: yes; the name is its account's from now on. Not asked for a tunnel that comes back. Never rejects. */
   admitTunnel(event: TunnelAsked): Promise<Fault | null>;
   /** The search for the endpoint of an admitted tunnel is over. One that was not opened by now never will be. */
   admissionEnded(tunnelId: string): void;
@@ -80,6 +80,8 @@ export interface Backend {
   streamEnded(): void;
   /** Calls back for every later revocation; the returned function ends that. */
   onRevoked(listener: (revocation: Revocation) => void): () => void;
+  /** What is known as reserved: for visitors whose tunnel is away, and for ports that are given out. */
+  readonly reserved: ReservedNames;
   /** What waits for the edge's own disk, and how often that became too much; absent: nothing is kept there. */
   readonly journalQueue?: { readonly bytes: number; readonly timesFull: number };
   start(): Promise<void>;

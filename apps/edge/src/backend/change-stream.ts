@@ -4,6 +4,7 @@ import { afterConnect, afterFailure, type BackoffState, CALM } from '@tunnel/cor
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { PlatformLink } from './platform-link.ts';
+import { linesIn } from './stream-lines.ts';
 
 export interface ChangeStreamOptions {
   readonly clock: Clock;
@@ -70,8 +71,10 @@ export class ChangeStream {
       const onChunk = (): void => this.#heard(ending);
       onChunk();
       const reading = { maxBytes: EDGE_LIMITS.PLATFORM_CHANGE_MAX_BYTES, signal: ending.signal, onChunk };
-      for await (const change of changesIn(body, reading)) {
+      for await (const line of linesIn(body, reading)) {
         if (ending.signal.aborted) break;
+        const change = changeOf(line);
+        if (change === null) continue;
         // A sign of life may overtake the changes that it counts.
         if (change.kind !== 'alive') this.#since = change.id;
         onChange(change);
@@ -98,36 +101,7 @@ export class ChangeStream {
   }
 }
 
-interface ReadingChanges {
-  readonly maxBytes: number;
-  readonly signal: AbortSignal;
-  readonly onChunk: () => void;
-}
-
-/** One change a line. Ends when the stream does; throws on a line that is too long. A line of a kind that is not known here is passed over. */
-async function* changesIn(
-  body: ReadableStream<Uint8Array>,
-  { maxBytes, signal, onChunk }: ReadingChanges,
-): AsyncGenerator<EdgeChange> {
-  const reader = body.getReader();
-  // A body from this very process knows nothing of the signal.
-  signal.addEventListener('abort', () => void reader.cancel().catch(() => undefined), { once: true });
-  const decoder = new TextDecoder();
-  let rest = '';
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done || signal.aborted) return;
-    onChunk();
-    const lines = (rest + decoder.decode(value, { stream: true })).split('\n');
-    rest = lines.pop() ?? '';
-    if (rest.length > maxBytes) throw new Error(`a line of changes is over ${maxBytes} bytes`);
-    for (const line of lines) {
-      const change = changeOf(line);
-      if (change !== null) yield change;
-    }
-  }
-}
-
+/** A line of a kind that is not known here is passed over. */
 const changeOf = (line: string): EdgeChange | null => {
   try {
     const parsed = edgeChange.safeParse(JSON.parse(line));

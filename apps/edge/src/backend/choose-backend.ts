@@ -22,7 +22,7 @@ export interface BackendChoice {
   readonly random: () => number;
   readonly adminToken: Secret;
   readonly version: string;
-  /** Holds the journal; the configured one unless told. */
+  /** Holds the journal and what is known of names; the configured one unless told. */
   readonly dataDir?: string | undefined;
   /** Instead of the configured one. */
   readonly platform?: StackPlatform | undefined;
@@ -37,8 +37,12 @@ export interface BackendChoice {
 export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Backend => {
   const { clock, logger, random, adminToken, version } = choice;
   const platform = platformOf(config, choice.platform);
-  if (platform === null) return new StandaloneBackend({ adminToken, keys: config.auth.keys });
-  const { region } = config;
+  if (platform === null) {
+    const { dataDir } = choice;
+    return new StandaloneBackend({ clock, logger, adminToken, keys: config.auth.keys, names: config.names, dataDir });
+  }
+  const { region, limits } = config;
+  const dataDir = choice.dataDir ?? config.data_dir;
   const reach = (): Pick<Heartbeat, 'reach'> => {
     const ports = choice.openPorts();
     return ports === null ? {} : { reach: describeReach(config, ports) };
@@ -49,7 +53,8 @@ export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Back
     random,
     adminToken,
     platform,
-    folder: join(choice.dataDir ?? config.data_dir, JOURNAL_FOLDER),
+    folder: join(dataDir, JOURNAL_FOLDER),
+    namesFolder: dataDir,
     runId: randomId('run'),
     describe: () => ({
       region: { id: region.id, name: region.name, location: region.location },
@@ -57,6 +62,7 @@ export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Back
       api_secret: choice.apiSecret.reveal(),
       version,
       ...reach(),
+      port_ranges: { tcp: [...limits.tcp_port_range], udp: [...limits.udp_port_range] },
     }),
   });
 };

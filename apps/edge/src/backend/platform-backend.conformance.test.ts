@@ -2,6 +2,7 @@ import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { type BackendUnderTest, backendConformance } from './backend.conformance.ts';
+import { nameConformance } from './names/name.conformance.ts';
 import { ADMIN_TOKEN, makePlatformBackend } from './platform-backend.fixture.ts';
 import { ScriptedPlatform, servePlatform } from './scripted-platform.fixture.ts';
 
@@ -10,6 +11,8 @@ const underTest = async (isRemote: boolean): Promise<BackendUnderTest> => {
   platform.addKey('tnl_alice-1', 'alice');
   platform.addKey('tnl_alice-2', 'alice');
   platform.addKey('tnl_bob', 'bob');
+  platform.reserve('alice', 'subdomain', 'kept');
+  platform.reserve('alice', 'tcp', '20042');
   const server = isRemote ? await servePlatform(platform) : null;
   const where = server === null ? {} : { url: server.url, fetch: (request: Request) => fetch(request) };
   const { backend, cleanUp } = await makePlatformBackend({ clock: systemClock, platform, ...where });
@@ -53,3 +56,6 @@ const underTest = async (isRemote: boolean): Promise<BackendUnderTest> => {
 
 backendConformance('of a platform in the process', () => underTest(false));
 backendConformance('of a platform over HTTP', () => underTest(true));
+
+nameConformance('of a platform in the process', () => underTest(false));
+nameConformance('of a platform over HTTP', () => underTest(true));

@@ -17,6 +17,7 @@ export interface BackendOptions {
   readonly fetch?: LinkFetch;
   readonly url?: string;
   readonly folder?: string;
+  readonly namesFolder?: string;
   readonly logger?: Logger;
   readonly runId?: string;
 }
@@ -25,6 +26,7 @@ export interface PlatformFixture {
   readonly backend: PlatformBackend;
   readonly platform: ScriptedPlatform;
   readonly folder: string;
+  readonly namesFolder: string;
   cleanUp(): Promise<void>;
 }
 
@@ -43,6 +45,7 @@ export const makePlatformBackend = async (options: BackendOptions): Promise<Plat
       credential: new Secret(CREDENTIAL),
     },
     folder,
+    namesFolder: options.namesFolder ?? directory.path,
     runId: options.runId ?? 'run_1',
     describe: () => ({
       region: { id: 'local', name: 'Local', location: '' },
@@ -51,7 +54,7 @@ export const makePlatformBackend = async (options: BackendOptions): Promise<Plat
       version: '0.1.0',
     }),
   });
-  return { backend, platform, folder, cleanUp: () => directory.close() };
+  return { backend, platform, folder, namesFolder: directory.path, cleanUp: () => directory.close() };
 };
 
 export const askedTunnel = (tunnelId: string, accountId: string, given: Partial<TunnelAsked> = {}): TunnelAsked => ({
@@ -62,6 +65,7 @@ export const askedTunnel = (tunnelId: string, accountId: string, given: Partial<
   owner: { kind: 'account', accountId },
   keyId: 'key_1',
   customSubdomain: false,
+  endpoint: null,
   at: Date.UTC(2030, 0, 1),
   ...given,
 });

@@ -10,6 +10,8 @@ import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, Tunnel
 import { ChangeStream } from './change-stream.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { KeyCache } from './key-cache.ts';
+import { endpointField, PlatformNames } from './names/platform-names.ts';
+import type { ReservedNames } from './names/reserved-names.ts';
 import { type LinkFetch, PlatformLink } from './platform-link.ts';
 import { UsageLog } from './usage-log.ts';
 
@@ -21,10 +23,12 @@ export interface PlatformBackendOptions {
   readonly platform: { readonly fetch: LinkFetch; readonly url: string; readonly credential: Secret };
   /** Of the journal. */
   readonly folder: string;
+  /** Of the files of names. */
+  readonly namesFolder: string;
   /** Random, of this run. */
   readonly runId: string;
   /** What a heartbeat says beside the run and the tunnels. */
-  readonly describe: () => Pick<Heartbeat, 'region' | 'api_url' | 'api_secret' | 'version' | 'reach'>;
+  readonly describe: () => Pick<Heartbeat, 'region' | 'api_url' | 'api_secret' | 'version' | 'reach' | 'port_ranges'>;
 }
 
 const ADMIN_KEY_ID = 'admin';
@@ -37,6 +41,7 @@ export class PlatformBackend implements Backend {
   readonly #tunnels = new AccountTunnels();
   readonly #closed = new ClosedAccounts();
   readonly #usage: UsageLog;
+  readonly #names: PlatformNames;
   readonly #heartbeats: Heartbeats;
   readonly #changes: ChangeStream;
   readonly #listeners = new Set<(revocation: Revocation) => void>();
@@ -48,6 +53,7 @@ export class PlatformBackend implements Backend {
     const link = new PlatformLink({ clock, ...options.platform });
     this.#link = link;
     this.#usage = new UsageLog({ clock, logger, link, runId, folder });
+    this.#names = new PlatformNames({ clock, logger, link, folder: options.namesFolder });
     this.#changes = new ChangeStream({ clock, link, random, onChange: (change) => this.#onChange(change) });
     this.#heartbeats = new Heartbeats({
       clock,
@@ -56,7 +62,10 @@ export class PlatformBackend implements Backend {
       everyMs: EDGE_LIMITS.PLATFORM_HEARTBEAT_MS,
       describe: () => ({ run_id: runId, ...describe(), open_tunnels: this.#tunnels.size }),
       onSent: () => this.#followAfter(this.#changes.since),
-      onBack: () => this.#usage.deliver(),
+      onBack: () => {
+        this.#names.platformBack();
+        this.#usage.deliver();
+      },
     });
     const ask = async (tokenHash: string) => {
       await this.#heartbeats.introduced();
@@ -78,9 +87,13 @@ export class PlatformBackend implements Backend {
 
   async admitTunnel(asked: TunnelAsked): Promise<Fault | null> {
     const accountId = accountOf(asked.owner);
-    if (accountId === null) return null;
-    if (this.#usage.isFull) return new Fault('AUTH_BACKEND_AWAY');
-    return this.#admission(asked, accountId);
+    if (accountId !== null && this.#usage.isFull) return new Fault('AUTH_BACKEND_AWAY');
+    const refusal =
+      accountId === null
+        ? await this.#names.refusalForOperator(asked, () => this.#heartbeats.introduced())
+        : await this.#admission(asked, accountId);
+    if (refusal === null) this.#names.admitted(asked);
+    return refusal;
   }
 
   async #admission(asked: TunnelAsked, accountId: string): Promise<Fault | null> {
@@ -98,6 +111,7 @@ export class PlatformBackend implements Backend {
         client_name: asked.clientName,
         protocol: showProtocol(asked.protocol),
         custom_subdomain: asked.customSubdomain,
+        ...endpointField(asked.endpoint),
         at: asked.at,
       });
       const refusal = answer.ok ? null : Fault.fromWire(answer.code, answer.message);
@@ -116,16 +130,19 @@ export class PlatformBackend implements Backend {
   }
 
   /** By what was last known, and by this edge's own count. */
-  #refusalWhileAway({ keyId, customSubdomain }: TunnelAsked, accountId: string): Fault | null {
+  #refusalWhileAway({ keyId, customSubdomain, endpoint, owner }: TunnelAsked, accountId: string): Fault | null {
     const key = this.#keys.byKeyId(keyId);
     if (key === undefined || this.#closed.has(accountId)) return new Fault('AUTH_BACKEND_AWAY');
     const { plan, tunnel_limit: limit, allow_custom_subdomains: mayChoose }: AccountRights = key.account;
     if (customSubdomain && !mayChoose) return new Fault('TUNNEL_CUSTOM_SUBDOMAIN', { plan });
-    if (key.unlimited || limit === null || this.#tunnels.countOf(accountId) < limit) return null;
-    return new Fault('TUNNEL_PLAN_LIMIT', { limit });
+    if (!key.unlimited && limit !== null && this.#tunnels.countOf(accountId) >= limit) {
+      return new Fault('TUNNEL_PLAN_LIMIT', { limit });
+    }
+    return this.#names.refusalWhileAway(endpoint, owner);
   }
 
   admissionEnded(tunnelId: string): void {
+    this.#names.admissionEnded(tunnelId);
     const accountId = this.#tunnels.pendingAccountOf(tunnelId);
     if (accountId === null) return;
     this.#tunnels.remove(tunnelId);
@@ -133,13 +150,15 @@ export class PlatformBackend implements Backend {
   }
 
   tunnelOpened(event: TunnelOpened): void {
+    const endpoint = this.#names.opened(event.tunnelId);
     const accountId = accountOf(event.owner);
     if (accountId === null) return;
     this.#tunnels.opened(event.tunnelId, accountId);
-    this.#usage.opened(event, accountId);
+    this.#usage.opened(event, accountId, endpointField(endpoint));
   }
 
   tunnelClosed(event: TunnelClosed): void {
+    this.#names.closed(event.tunnelId);
     const accountId = accountOf(event.owner);
     if (accountId === null) return;
     this.#tunnels.remove(event.tunnelId);
@@ -159,7 +178,9 @@ export class PlatformBackend implements Backend {
 
   #followAfter(knownBefore: number | null): (answer: { readonly last_change: number }) => void {
     return ({ last_change }) => {
-      if (this.#changes.follow(last_change, knownBefore)) void this.#askForAllKeys();
+      const isForgetful = this.#changes.follow(last_change, knownBefore);
+      if (isForgetful) void this.#askForAllKeys();
+      this.#names.platformHeard(isForgetful);
     };
   }
 
@@ -181,8 +202,12 @@ export class PlatformBackend implements Backend {
         this.#keys.accountChanged(change.account);
         this.#closed.remove(change.account.account_id);
         return;
+      case 'name-changed':
+        this.#names.changed(change);
+        return;
       case 'forget':
         void this.#askForAllKeys();
+        this.#names.platformHeard(true);
         return;
       case 'alive':
     }
@@ -205,6 +230,10 @@ export class PlatformBackend implements Backend {
     for (const listener of [...this.#listeners]) listener(revocation);
   }
 
+  get reserved(): ReservedNames {
+    return this.#names.reserved;
+  }
+
   get journalQueue(): { readonly bytes: number; readonly timesFull: number } {
     return this.#usage.queue;
   }
@@ -213,6 +242,7 @@ export class PlatformBackend implements Backend {
 
   async start(): Promise<void> {
     await this.#usage.start();
+    await this.#names.start();
     // Nobody waits for the answer: an edge starts without its platform, too.
     this.#heartbeats.start();
   }
@@ -225,6 +255,7 @@ export class PlatformBackend implements Backend {
     this.#heartbeats.stop();
     this.#changes.stop();
     await this.#usage.stop();
+    await this.#names.stop();
   }
 }
 

@@ -6,6 +6,8 @@ import {
   heartbeatAnswer,
   type KeyAnswer,
   keyAnswer,
+  type NameQuestion,
+  nameAnswer,
   type RecordBatch,
   recordBatchAnswer,
   type TunnelAnswer,
@@ -70,21 +72,42 @@ export class PlatformLink {
     return this.#post('/tunnels', question, tunnelAnswer);
   }
 
+  /** May the operator have it? */
+  async isNameFree(question: NameQuestion): Promise<boolean> {
+    this.#refuseInPause();
+    const { free } = await this.#post('/names/check', question, nameAnswer);
+    return free;
+  }
+
+  /** Every name that is reserved, a line each; `signal` ends them. That it cannot be had says nothing of who asks for one name. */
+  names(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    return this.#lines('/names', signal, false);
+  }
+
   /** Everything up to the number is stored. Smaller than the first one's predecessor: the batch was refused for a gap. */
   async sendRecords(batch: RecordBatch): Promise<number> {
     const answer = await this.#post('/records', batch, recordBatchAnswer, [CONFLICT]);
     return answer.last_record;
   }
 
-  /** Lines for as long as both sides live; `signal` ends them. Only the head is waited for with a limit. */
-  async changes(since: number, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  /** Lines for as long as both sides live; `signal` ends them. */
+  changes(since: number, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    return this.#lines(`/changes?since=${since}`, signal);
+  }
+
+  /** Only the head is waited for with a limit. */
+  async #lines(path: string, signal: AbortSignal, pauses = true): Promise<ReadableStream<Uint8Array>> {
     const ending = new AbortController();
     signal.addEventListener('abort', () => ending.abort(), { once: true });
-    return this.#within(ending, async () => {
-      const response = await this.#fetch(`/changes?since=${since}`, { method: 'GET', signal: ending.signal });
-      if (!response.ok || response.body === null) throw await refusalOf(response);
-      return response.body;
-    });
+    return this.#within(
+      ending,
+      async () => {
+        const response = await this.#fetch(path, { method: 'GET', signal: ending.signal });
+        if (!response.ok || response.body === null) throw await refusalOf(response);
+        return response.body;
+      },
+      pauses,
+    );
   }
 
   async #post<T>(path: string, body: object, schema: ZodType<T>, alsoRead: readonly number[] = []): Promise<T> {
@@ -108,7 +131,7 @@ export class PlatformLink {
     return this.#options.fetch(request);
   }
 
-  async #within<T>(ending: AbortController, call: () => Promise<T>): Promise<T> {
+  async #within<T>(ending: AbortController, call: () => Promise<T>, pauses = true): Promise<T> {
     const { clock } = this.#options;
     // Whoever answers need not look at the signal.
     const late = new Promise<never>((_, reject) => {
@@ -121,7 +144,7 @@ export class PlatformLink {
       return answer;
     } catch (error) {
       const failure = failureOf(error);
-      if (failure.kind === 'away') this.#pausedUntil = clock.monotonic() + EDGE_LIMITS.PLATFORM_PAUSE_MS;
+      if (failure.kind === 'away' && pauses) this.#pausedUntil = clock.monotonic() + EDGE_LIMITS.PLATFORM_PAUSE_MS;
       throw failure;
     } finally {
       timer.cancel();

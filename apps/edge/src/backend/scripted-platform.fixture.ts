@@ -9,12 +9,15 @@ import {
   heartbeat,
   type JournalRecord,
   keyQuestion,
+  nameQuestion,
   type RecordBatch,
+  type ReservedName,
   recordBatch,
   type TunnelQuestion,
   tunnelQuestion,
 } from '@tunnel/contract';
 import { sha256Hex } from '@tunnel/runtime';
+import { ScriptedNames } from './names/scripted-names.fixture.ts';
 
 export interface LoggedTunnel {
   readonly accountId: string;
@@ -46,6 +49,11 @@ export class ScriptedPlatform {
   /** The path of each call that arrived. */
   readonly calls: string[] = [];
   state: 'here' | 'away' | 'silent' = 'here';
+  readonly names = new ScriptedNames();
+  /** Of a version that knows nothing of whose names are. */
+  isOfBefore = false;
+  /** So many snapshots of names are cut off before their end. */
+  cutSnapshots = 0;
   /** So many answers to records are lost after they were stored. */
   lostAnswers = 0;
   #changes: EdgeChange[] = [];
@@ -118,6 +126,7 @@ export class ScriptedPlatform {
     this.calls.push(call);
     if (request.headers.get('authorization') !== `Bearer ${CREDENTIAL}`) return new Response('{}', { status: 401 });
     if (call === '/changes') return this.#openLine(Number(searchParams.get('since')));
+    if (call === '/names' && !this.isOfBefore) return this.#snapshot();
     return this.#answer(call, await request.json());
   };
 
@@ -130,6 +139,11 @@ export class ScriptedPlatform {
         return this.#verify(keyQuestion.parse(body).token_hash);
       case '/tunnels':
         return this.#open(tunnelQuestion.parse(body));
+      case '/names/check': {
+        if (this.isOfBefore) return new Response('{}', { status: 404 });
+        const { kind, label, group_key_hash } = nameQuestion.parse(body);
+        return Response.json({ free: this.names.isFree(kind, label, group_key_hash) });
+      }
       case '/records':
         return this.#store(recordBatch.parse(body));
       default:
@@ -146,12 +160,18 @@ export class ScriptedPlatform {
     return Response.json({ ok: true, key_id: key.keyId, unlimited: key.unlimited, account, profile });
   }
 
-  #open({ tunnel_id, account_id }: TunnelQuestion): Response {
+  #open({ tunnel_id, account_id, endpoint }: TunnelQuestion): Response {
     const cap = this.#caps.get(account_id);
     if (cap !== undefined) return refuse('SPEND_CAP_REACHED', cap);
     const limit = this.accounts.get(account_id)?.tunnel_limit ?? null;
     const open = [...this.tunnels.values()].filter(({ accountId, isOpen }) => isOpen && accountId === account_id);
     if (limit !== null && open.length >= limit) return refuse('TUNNEL_PLAN_LIMIT', `tunnel limit of ${limit} reached`);
+    const refused = endpoint === undefined || this.isOfBefore ? null : this.names.open(tunnel_id, account_id, endpoint);
+    if (refused === 'group-key') return refuse('GROUP_KEY_MISMATCH', 'group key does not match');
+    if (refused !== null && endpoint?.kind === 'subdomain') {
+      return refuse('TUNNEL_SUBDOMAIN_IN_USE', `subdomain '${endpoint.label}' is already in use`);
+    }
+    if (refused !== null) return refuse('TUNNEL_PORT_IN_USE', `port ${endpoint?.label} is already in use`);
     this.tunnels.set(tunnel_id, { accountId: account_id, label: '', isOpen: true, requests: 0, bytes: 0 });
     return Response.json({ ok: true });
   }
@@ -173,6 +193,14 @@ export class ScriptedPlatform {
 
   #apply(record: JournalRecord): void {
     this.stored.push(record);
+    // Opened while nobody was here to be asked.
+    if (record.kind === 'opened' && record.endpoint !== undefined && !this.names.knows(record.tunnel_id)) {
+      this.names.open(record.tunnel_id, record.account_id, {
+        ...record.endpoint,
+        label: record.endpoint.label ?? record.label,
+      });
+    }
+    if (record.kind === 'closed') this.names.ended(record.tunnel_id, record.abandoned);
     const tunnel = this.tunnels.get(record.tunnel_id);
     if (record.kind === 'opened') {
       const fresh = { accountId: record.account_id, label: '', isOpen: true, requests: 0, bytes: 0 };
@@ -183,6 +211,24 @@ export class ScriptedPlatform {
       tunnel.bytes += record.bytes;
     } else if (record.abandoned) this.tunnels.delete(record.tunnel_id);
     else tunnel.isOpen = false;
+  }
+
+  /** The row and its change. */
+  reserve(accountId: string, kind: ReservedName['kind'], label: string): void {
+    this.names.reserve(accountId, kind, label);
+    this.announce({ kind: 'name-changed', name: { kind, label, account_id: accountId, group_key_hash: null } });
+  }
+
+  release(accountId: string, kind: ReservedName['kind'], label: string): void {
+    this.names.release(accountId, kind, label);
+    this.announce({ kind: 'name-changed', name: { kind, label, account_id: null, group_key_hash: null } });
+  }
+
+  #snapshot(): Response {
+    const isCut = this.cutSnapshots > 0;
+    if (isCut) this.cutSnapshots -= 1;
+    const lines = [{ at: this.#changes.length }, ...this.names.reserved(), ...(isCut ? [] : [{ end: true }])];
+    return new Response(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   }
 
   #openLine(since: number): Response {

@@ -1,8 +1,10 @@
-// The backend of an edge that runs alone: the admin token and the keys of `[[auth.keys]]`, fixed for the life of the process.
+// The backend of an edge that runs alone: the admin token and the keys of `[[auth.keys]]`, fixed for the life of the process, and whose names are.
 import type { Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { equalInConstantTime, type Secret, sha256Hex } from '@tunnel/runtime';
-import type { Backend, KeyVerdict } from './backend.ts';
+import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
+import type { Backend, KeyVerdict, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
+import type { ReservedNames } from './names/reserved-names.ts';
+import { StandaloneNames } from './names/standalone-names.ts';
 
 interface ConfiguredKey {
   readonly sha256: string;
@@ -11,16 +13,29 @@ interface ConfiguredKey {
 }
 
 interface StandaloneOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly adminToken: Secret;
-  readonly keys: readonly { readonly account: string; readonly sha256: string }[];
+  readonly keys: readonly {
+    readonly account: string;
+    readonly sha256: string;
+    /** Names and ports: `shop`, `*.shop`, `tcp/20042`. */
+    readonly reserved: readonly string[];
+  }[];
+  /** `[names]`. */
+  readonly names: { readonly hold_days: number; readonly grace_days: number };
+  /** Holds names.json; absent: names last as long as the process. */
+  readonly dataDir?: string | undefined;
 }
 
 const KEY_ID_HEX_DIGITS = 8;
 
 export class StandaloneBackend implements Backend {
   readonly #keys: readonly ConfiguredKey[];
+  readonly #names: StandaloneNames;
 
   constructor(options: StandaloneOptions) {
+    this.#names = new StandaloneNames({ ...options, rules: options.names, dataDir: options.dataDir });
     const admin: ConfiguredKey = {
       sha256: sha256Hex(options.adminToken.reveal()),
       owner: { kind: 'operator' },
@@ -39,29 +54,43 @@ export class StandaloneBackend implements Backend {
     return { ok: true, owner: found.owner, keyId: found.keyId };
   }
 
-  /** The limit of a session is all there is. */
-  async admitTunnel(): Promise<Fault | null> {
-    return null;
+  get reserved(): ReservedNames {
+    return this.#names.reserved;
   }
 
-  // Nobody is there to be told, and keys change only with a restart.
-  admissionEnded(): void {}
+  /** The limit of a session, and whose the name is, are all there is. */
+  async admitTunnel(asked: TunnelAsked): Promise<Fault | null> {
+    return this.#names.admit(asked);
+  }
 
-  tunnelOpened(): void {}
+  admissionEnded(tunnelId: string): void {
+    this.#names.admissionEnded(tunnelId);
+  }
 
-  tunnelClosed(): void {}
+  tunnelOpened({ tunnelId }: TunnelOpened): void {
+    this.#names.opened(tunnelId);
+  }
+
+  tunnelClosed({ tunnelId }: TunnelClosed): void {
+    this.#names.closed(tunnelId);
+  }
 
   streamEnded(): void {}
 
+  /** Keys change only with a restart. */
   onRevoked(): () => void {
     return () => {};
   }
 
-  async start(): Promise<void> {}
+  async start(): Promise<void> {
+    await this.#names.start();
+  }
 
   ready(): void {}
 
-  async stop(): Promise<void> {}
+  async stop(): Promise<void> {
+    await this.#names.stop();
+  }
 }
 
 const toConfiguredKey = ({

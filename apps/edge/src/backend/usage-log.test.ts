@@ -24,7 +24,7 @@ beforeEach(async () => {
   const link = new PlatformLink({ clock, fetch: away, url: 'http://platform.test', credential: new Secret('tne_x') });
   log = new UsageLog({ clock, logger: quiet, link, runId: 'run_1', folder: root.path });
   await log.start();
-  log.opened(openedTunnel('tun_1', 'alice', { counters }), 'alice');
+  log.opened(openedTunnel('tun_1', 'alice', { counters }), 'alice', {});
 });
 afterEach(async () => {
   await log.stop();

@@ -1,5 +1,5 @@
 // Openings, ends and usage of accounts' tunnels on their way to the platform: metered, journalled, delivered.
-import { showProtocol } from '@tunnel/contract';
+import { showProtocol, type TunnelQuestion } from '@tunnel/contract';
 import { type Clock, type Logger, randomId, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelClosed, TunnelOpened } from './backend.ts';
@@ -78,7 +78,7 @@ export class UsageLog {
     await this.#journal.close();
   }
 
-  opened(event: TunnelOpened, accountId: string): void {
+  opened(event: TunnelOpened, accountId: string, asked: Pick<TunnelQuestion, 'endpoint'>): void {
     const { tunnelId, sessionId, name, clientName, protocol, label, publicUrl, keyId, counters, at } = event;
     this.#meter.watch(tunnelId, counters);
     this.#journal.append([
@@ -92,6 +92,7 @@ export class UsageLog {
         name,
         client_name: clientName,
         protocol: showProtocol(protocol),
+        ...asked,
         label,
         public_url: publicUrl,
         at,

@@ -1,6 +1,7 @@
 // Everything behind the control port: connections, sessions, their tunnels, the second's tick, revocation, drain and end.
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { SecureContextOptions } from 'node:tls';
 import {
   AccountBuckets,
   type CallerAddress,
@@ -25,7 +26,6 @@ import type { Backend, Revocation } from '../backend/backend.ts';
 import type { PublicAddress } from '../ingress/kinds.ts';
 import type { GoneReason, PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
-import type { TlsFiles } from '../ingress/tls/certificate.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
@@ -147,8 +147,8 @@ export class ControlPlane {
     return this.#server.address;
   }
 
-  renewCertificate(files: TlsFiles): void {
-    this.#server.renew(files);
+  renewCertificate(tls: SecureContextOptions | null): void {
+    this.#server.renew(tls);
   }
 
   get isDraining(): boolean {
@@ -196,7 +196,7 @@ export class ControlPlane {
     this.#server.takeOver(socket, accepted, first);
   }
 
-  async start(tls: TlsFiles | null): Promise<void> {
+  async start(tls: SecureContextOptions | null): Promise<void> {
     await this.#server.start(tls);
     this.#stopListening = this.#given.backend.onRevoked((revocation) => this.revoke(revocation));
     this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);

@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { SecureContextOptions } from 'node:tls';
 import type { Fault } from '@tunnel/errors';
 import {
   type AcceptedConnection,
@@ -16,7 +17,6 @@ import {
 import { guard, type ReportInternalError } from '@tunnel/mux';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, SPEED_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { secureOptionsOf, type TlsFiles } from '../ingress/tls/certificate.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 
 /** How often node looks for heads that are over their time. */
@@ -64,7 +64,7 @@ export class ControlServer {
     return this.#address;
   }
 
-  async start(tls: TlsFiles | null): Promise<void> {
+  async start(tls: SecureContextOptions | null): Promise<void> {
     const { gate, listenOn, report } = this.#given;
     const server = openServer(tls);
     guard.accept(server, 'connection', report, SCOPE, (socket: Socket) => {
@@ -85,8 +85,8 @@ export class ControlServer {
   }
 
   /** For handshakes from now on; connections do not notice. */
-  renew(files: TlsFiles): void {
-    if (this.#server instanceof TlsServer) this.#server.setSecureContext(secureOptionsOf(files));
+  renew(tls: SecureContextOptions | null): void {
+    if (tls !== null && this.#server instanceof TlsServer) this.#server.setSecureContext(tls);
   }
 
   /** Upgraded connections live on; the rest has nothing to say any more. */
@@ -136,7 +136,7 @@ export class ControlServer {
   }
 }
 
-const openServer = (tls: TlsFiles | null): Server => {
+const openServer = (tls: SecureContextOptions | null): Server => {
   const limits = {
     maxHeaderSize: EDGE_LIMITS.CONTROL_HEAD_MAX_BYTES,
     headersTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
@@ -149,7 +149,7 @@ const openServer = (tls: TlsFiles | null): Server => {
   if (tls === null) return createServer(limits);
   return createTlsServer({
     ...limits,
-    ...secureOptionsOf(tls),
+    ...tls,
     ALPNProtocols: [...ALPN_NAMES],
     handshakeTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
   });

@@ -19,6 +19,7 @@ import type { ReportInternalError } from '@tunnel/mux';
 import { type Clock, createLogger, type Logger, loadServerConfig } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
+import { ReservedNameTable } from '../backend/names/reserved-names.ts';
 import { type GateOptions, openGate } from '../ingress/gate.fixture.ts';
 import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
 import { PeerJoins } from '../ingress/p2p/peer-joins.ts';
@@ -41,6 +42,7 @@ const silent = createLogger({ level: 'silent', format: 'json' });
 
 /** Keys `op`, `alice`, `alice-2`, `bob` are good; `away` cannot be checked. */
 export class ScriptedBackend implements Backend {
+  readonly reserved = new ReservedNameTable();
   readonly asked: TunnelAsked[] = [];
   /** Whose search for a place is over. */
   readonly sought: string[] = [];
@@ -118,6 +120,8 @@ export interface ControlFixtureOptions {
   readonly reportRelay?: ReportInternalError;
   readonly failuresPerMinute?: number;
   readonly loadBalancing?: boolean;
+  /** Left out: it has none. */
+  readonly httpsPort?: number;
   readonly switchedOff?: readonly TunnelProtocol[];
   readonly loginProviders?: readonly string[];
   readonly policyBytesMax?: number;
@@ -175,11 +179,12 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     peerNames: peers,
     portRanges: { tcp: range, udp: range },
     names: new NameRegistry({ clock, random: Math.random }),
+    reserved: backend.reserved,
     clock,
     random: () => 0,
   });
   const watchers = [...(options.watchers ?? []), policies];
-  const groups = new Groups({ clock, logger, endpoints, tunnels, policies, watchers });
+  const groups = new Groups({ domain: 'edge.test', clock, logger, endpoints, tunnels, policies, watchers });
   const { path = 'carrier', direct = false } = options.datagrams ?? {};
   const datagramPorts = new DatagramPorts(
     {
@@ -206,6 +211,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     backend,
     failures: new AuthFailures({ clock, perMinute: options.failuresPerMinute ?? 60 }),
     publicHttp: () => ({ scheme: 'http', port: 8000 }),
+    httpsPort: () => options.httpsPort ?? null,
     endpoints,
     groups,
     peers,

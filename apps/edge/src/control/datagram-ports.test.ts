@@ -52,12 +52,12 @@ const setUp = (given: {
   readonly p2p?: boolean;
 }) => {
   const [from, to] = given.range;
-  const leases = new PortLeases({ from, to });
+  const leases = new PortLeases({ from, to }, () => 0);
   const portOf = (at: LeasedEndpoint): number => (at.kind === 'port' ? at.port : 0);
   const endpoints = {
     reserve: (at: LeasedEndpoint, owner: string, until: number): boolean => {
       const port = portOf(at);
-      return leases.lease(owner, { kind: 'exact', port }, 0, 0).kind === 'leased' && leases.hold(port, owner, until);
+      return leases.lease(owner, { kind: 'exact', port }, 0).kind === 'leased' && leases.hold(port, owner, until);
     },
     release: (at: LeasedEndpoint, owner: string): void => void leases.release(portOf(at), owner),
   };
@@ -82,7 +82,7 @@ it('the two highest free ports of the range are taken, and no tunnel gets them',
   await ports.start();
   expect(ports.numbers).toEqual([range[1] - 1, range[1] - 2]);
   for (const port of ports.numbers) {
-    expect(leases.lease('tun_1', { kind: 'exact', port }, 0, 1e12)).toEqual({ kind: 'in-use', port });
+    expect(leases.lease('tun_1', { kind: 'exact', port }, 1e12)).toEqual({ kind: 'in-use', port });
   }
   // The one that another program had is offered again when that has ended.
   expect(leases.freeCount(1e12)).toBe(2);
@@ -93,7 +93,7 @@ it('the two highest free ports of the range are taken, and no tunnel gets them',
 it('one that is held for a client of the last run is not free', async () => {
   const range = await freeRange(4);
   const { ports, leases } = setUp({ range });
-  leases.lease('tun_1', { kind: 'exact', port: range[1] }, 0, 0);
+  leases.lease('tun_1', { kind: 'exact', port: range[1] }, 0);
   await ports.start();
   expect(ports.numbers).toEqual([range[1] - 1, range[1] - 2]);
 });
@@ -104,7 +104,7 @@ it('configured ones are taken, in the range or out of it, 0 for any free one', a
   await ports.start();
   expect(ports.numbers[0]).toBe(range[0]);
   expect(ports.numbers[1]).toBeGreaterThan(0);
-  expect(leases.lease('tun_1', { kind: 'exact', port: range[0] }, 0, 0)).toMatchObject({ kind: 'in-use' });
+  expect(leases.lease('tun_1', { kind: 'exact', port: range[0] }, 0)).toMatchObject({ kind: 'in-use' });
 });
 
 it('a configured one that another program has stops the start with its name, and nothing stays open', async () => {

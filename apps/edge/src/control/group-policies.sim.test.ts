@@ -68,6 +68,7 @@ class Stage {
       release: () => {},
     } as unknown as EndpointRegistry;
     this.#groups = new Groups({
+      domain: 'edge.test',
       ...{ clock: this.clock, logger: createLogger({ level: 'silent', format: 'json' }), endpoints },
       ...{ tunnels: { groups: this.directory } as unknown as Registry, policies: this.store, watchers: [this.store] },
     });
@@ -93,14 +94,14 @@ class Stage {
       stamp: { ...stamp, isReturning },
     };
     try {
-      const { tunnel } = await this.#groups.join({
+      const joined = await this.#groups.join({
         ...{ wanted: this.wanted as never, owner: { kind: 'operator' }, policy },
         former: isReturning ? (client.tunnel?.group ?? null) : null,
         isCurrent: () => true,
         makeMember: (group) => memberOf(group, id),
         onJoined: () => {},
       });
-      Object.assign(client, { stamp, tunnel, state: 'member' });
+      Object.assign(client, { stamp, tunnel: joined?.tunnel, state: 'member' });
       return null;
     } catch (error) {
       return Fault.from(error).code;

@@ -11,7 +11,7 @@ import { type RegisterContext, registerTunnel, tunnelError } from './registratio
 import type { Session } from './sessions.ts';
 
 export interface MessageContext extends RegisterContext {
-  readonly tunnels: Pick<Registry, 'get'>;
+  readonly tunnels: Pick<Registry, 'get' | 'at'>;
   readonly muxes: SessionMuxes;
   readonly udp: Pick<UdpListeners, 'reported'>;
 }

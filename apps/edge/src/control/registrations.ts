@@ -2,13 +2,10 @@
 // else reads.
 import {
   decideRegistration,
-  endpointLabel,
   endpointOfLease,
   findTunnel,
   type LeasedEndpoint,
-  MemberHealth,
-  type ProbeKind,
-  type PublicEndpoint,
+  owningLabel,
   type RegistrationDecision,
   type SessionTunnel,
   sameEndpoint,
@@ -22,16 +19,19 @@ import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
 import type { Backend, TunnelAsked } from '../backend/backend.ts';
-import { TunnelCounters } from '../backend/tunnel-counters.ts';
-import { kindOf, type PublicAddress } from '../ingress/kinds.ts';
+import type { EndpointAsked } from '../backend/names/asked-endpoint.ts';
+import type { PublicAddress } from '../ingress/kinds.ts';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
-import type { Groups } from '../routing/groups.ts';
+import { type DecidedRequest, type Groups, isOf } from '../routing/groups.ts';
+import { isOperators, type Registry } from '../routing/registry.ts';
 import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import type { PolicyHolder, PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
+import { proposalsFor } from './endpoint-proposals.ts';
 import { policyHashField, policyWarnings, type RegisteredPolicy, readPolicy } from './registered-policy.ts';
+import { describeTunnel, type RegisteredRequest } from './registered-tunnel.ts';
 import type { Session, Sessions } from './sessions.ts';
 
 export interface RegisterContext extends PublicAddress {
@@ -39,6 +39,7 @@ export interface RegisterContext extends PublicAddress {
   readonly backend: Pick<Backend, 'admitTunnel' | 'admissionEnded'>;
   readonly sessions: Sessions;
   readonly endpoints: EndpointRegistry;
+  readonly tunnels: Pick<Registry, 'at'>;
   readonly groups: Groups;
   readonly peers: PeerJoins;
   readonly policies: PolicyKeeper;
@@ -57,17 +58,7 @@ export interface RegisterContext extends PublicAddress {
 
 type Request = MessageOf<'RegisterTunnel'>;
 
-/** An admitted request. */
-interface Registration extends RegisterContext {
-  readonly session: Session;
-  readonly connection: ControlConnection;
-  readonly request: Request;
-  readonly protocol: TunnelProtocol;
-  /** The same tunnel before. */
-  readonly known: SessionTunnel | undefined;
-  readonly tunnelId: string;
-  readonly policy: RegisteredPolicy;
-}
+type Registration = RegisterContext & RegisteredRequest;
 
 interface Registered {
   readonly tunnel: Tunnel;
@@ -115,11 +106,17 @@ const answerTo = async (
       label: tunnel.label,
       public_url: tunnel.publicUrl,
       ...assigned,
-      warnings: [...warnings, ...portWarning(tunnel, request), ...policyWarnings(tunnel, policy)],
+      warnings: [
+        ...warnings,
+        ...portWarning(tunnel, request),
+        ...certificateWarning(tunnel, context),
+        ...policyWarnings(tunnel, policy),
+      ],
       ...policyHashField(policy),
     };
-    // The first member of a group on a port is told that the listener is bound; who stands alone, or comes later, is not.
-    if (!isFirst || tunnel.assignedPort === null) return { answers: [answer], tunnel };
+    // The first member of a group on a port of its own is told that the listener is bound; who stands alone, or comes later, is not.
+    if (!isFirst || tunnel.assignedPort === null || tunnel.group?.endpoint.kind !== 'port')
+      return { answers: [answer], tunnel };
     const bound = { type: 'Registered', tunnel_id: tunnel.tunnelId, assigned_port: tunnel.assignedPort } as const;
     return { answers: [answer, bound], tunnel };
   } catch (error) {
@@ -146,9 +143,15 @@ const warningsOf = async (
 };
 
 const portWarning = ({ group, assignedPort }: Tunnel, { remote_port }: Request): string[] =>
-  group === null || remote_port === undefined || remote_port === assignedPort
+  group?.endpoint.kind !== 'port' || remote_port === undefined || remote_port === assignedPort
     ? []
     : [`remote_port ${remote_port}: the group has port ${assignedPort} already`];
+
+/** Its visitors come in clear where others come by https: whoever asked for it should not learn that from them. */
+const certificateWarning = ({ publicUrl }: Tunnel, { httpsPort }: RegisterContext): string[] =>
+  publicUrl.startsWith('http://') && httpsPort() !== null
+    ? [`no certificate for ${new URL(publicUrl).hostname} yet`]
+    : [];
 
 export const tunnelError = (requestId: string, fault: Fault, tunnelId?: string): ControlMessageInput => ({
   type: 'TunnelError',
@@ -183,23 +186,60 @@ const openTunnel = async (
     { known, brought: before?.broughtPolicy },
     session.owner,
   );
-  if (known !== undefined && (known.endpoint.kind === 'member') !== (wanted.kind === 'group')) {
-    // It joins a group now, or leaves one to stand alone: another tunnel, and the old one may hold the very name it wants.
+  if (known !== undefined && (isOtherKind(before, protocol) || !isSameEndpoint(known, before, wanted))) {
+    // It joins a group now, leaves one, goes elsewhere, or is of tls or no longer: another tunnel, and the old one may hold the very name it wants.
     context.sessions.endTunnel(session, known.tunnelId);
     known = undefined;
   }
-  const tunnelId = known?.tunnelId ?? randomId('tun');
-  const registration = { ...context, session, connection, request, protocol, known, tunnelId, policy };
-  // A tunnel that comes back was admitted when it came first.
-  if (known !== undefined) return { registered: await assignEndpoint(registration, wanted), policy };
-  try {
-    const refusal = await context.backend.admitTunnel(backendQuestion(registration, wanted));
-    if (refusal !== null) throw refusal;
-    if (context.sessions.of(connection) !== session) throw new Fault('TUNNEL_CLOSED');
-    return { registered: await assignEndpoint(registration, wanted), policy };
-  } finally {
-    context.backend.admissionEnded(tunnelId);
+  const admitted = { ...context, session, connection, request, protocol, policy };
+  // A tunnel that comes back was admitted when it came first, at this very endpoint.
+  const registered =
+    known === undefined
+      ? await openNew(admitted, wanted)
+      : await assignEndpoint({ ...admitted, known, tunnelId: known.tunnelId }, wanted, false);
+  if (registered === null) throw new Fault('INTERNAL', {}, { internal: 'no endpoint was found' });
+  return { registered, policy };
+};
+
+/** Whose the endpoint is, then who serves it: each that may be had in turn. */
+const openNew = async (
+  admitted: Omit<Registration, 'known' | 'tunnelId'>,
+  wanted: WantedEndpoint,
+): Promise<Registered | null> => {
+  const { backend, sessions, session, connection, endpoints } = admitted;
+  const isJoining = (group: WantedGroup): boolean => admitted.groups.isJoining(joinOf(admitted, group, null));
+  for (const proposal of proposalsFor(wanted, { propose: () => endpoints.names.propose(), isJoining })) {
+    const registration = { ...admitted, known: undefined, tunnelId: randomId('tun') };
+    const { tunnelId } = registration;
+    try {
+      refuseServed(registration, proposal.asked);
+      const refusal = await backend.admitTunnel(backendQuestion(registration, wanted, proposal.asked));
+      if (refusal !== null) throw refusal;
+      if (sessions.of(connection) !== session) throw new Fault('TUNNEL_CLOSED');
+      const registered = await assignEndpoint(registration, proposal.wanted, proposal.asked?.joinsGroup === true);
+      if (registered !== null) return registered;
+    } catch (error) {
+      if (!(error instanceof Fault) || !proposal.isOneOfMany(error)) throw error;
+    } finally {
+      backend.admissionEnded(tunnelId);
+    }
   }
+  return null;
+};
+
+/**
+ * Before the backend is asked, which would make the name its account's: one that is served here is somebody's, and so is what is nested below a name
+ * of the operator, who owns none: it is the operator's alone.
+ */
+const refuseServed = ({ endpoints, tunnels, session }: Registration, asked: EndpointAsked | null): void => {
+  if (asked === null || asked.kind !== 'subdomain' || asked.label === null || asked.joinsGroup) return;
+  const above = tunnels.at({ kind: 'name', name: owningLabel(asked.label) });
+  const isBelowOperators = above !== undefined && isOperators(above) && session.owner.kind !== 'operator';
+  if (!endpoints.names.isServed(asked.label) && !isBelowOperators) return;
+  // What a group is refused with tells nothing of who is there.
+  throw asked.groupKeyHash === null
+    ? new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: asked.label })
+    : new Fault('GROUP_KEY_MISMATCH');
 };
 
 const admit = (
@@ -216,6 +256,7 @@ const admit = (
       preferredPort: request.preferred_port,
       subdomain: request.subdomain,
       preferredSubdomain: request.preferred_subdomain,
+      domain: request.domain,
       group: request.group,
       groupKeyHash: request.group_key_hash,
       healthCheck: request.health_check,
@@ -233,10 +274,16 @@ const admit = (
       loadBalancing: context.loadBalancing,
       capabilities: session.capabilities,
       switchedOff: context.switchedOff,
+      domain: context.domain,
+      hasHttpsPort: context.httpsPort() !== null,
     },
   );
 
-const backendQuestion = (registration: Registration, wanted: WantedEndpoint): TunnelAsked => {
+const backendQuestion = (
+  registration: Registration,
+  wanted: WantedEndpoint,
+  endpoint: EndpointAsked | null,
+): TunnelAsked => {
   const { session, request, protocol, tunnelId, clock } = registration;
   return {
     tunnelId,
@@ -247,6 +294,7 @@ const backendQuestion = (registration: Registration, wanted: WantedEndpoint): Tu
     keyId: session.keyId,
     clientName: session.clientName,
     customSubdomain: isCustomName(wanted),
+    endpoint,
     at: clock.now(),
   };
 };
@@ -259,8 +307,13 @@ const isCustomName = (wanted: WantedEndpoint): boolean =>
 
 // ---- the endpoint ----
 
-const assignEndpoint = async (registration: Registration, wanted: WantedEndpoint): Promise<Registered> => {
-  if (wanted.kind === 'group') return joinGroup(registration, wanted.wanted);
+/** null: the group that it was let in to has ended. */
+const assignEndpoint = async (
+  registration: Registration,
+  wanted: WantedEndpoint,
+  joinsOnly: boolean,
+): Promise<Registered | null> => {
+  if (wanted.kind === 'group') return joinGroup(registration, wanted.wanted, joinsOnly);
   const { session, tunnelId, policies } = registration;
   // Before the endpoint is: for want of room nothing is opened, and nothing is ever open without it.
   const policy = policies.hold(registration.policy, session.tunnels.get(tunnelId)?.policy);
@@ -288,13 +341,11 @@ const standAlone = async (
   return { tunnel, isFirst: false };
 };
 
-const joinGroup = (registration: Registration, wanted: WantedGroup): Promise<Registered> => {
-  const { groups, sessions, session, connection, policy, tunnelId } = registration;
+const joinGroup = (registration: Registration, wanted: WantedGroup, joinsOnly: boolean): Promise<Registered | null> => {
+  const { groups, sessions, session, connection, tunnelId } = registration;
   return groups.join({
-    wanted,
-    owner: session.owner,
-    policy,
-    former: policy.stamp.isReturning ? (session.tunnels.get(tunnelId)?.group ?? null) : null,
+    ...joinOf(registration, wanted, session.tunnels.get(tunnelId)?.group ?? null),
+    joinsOnly,
     isCurrent: () => sessions.of(connection) === session,
     makeMember: (group) => {
       const endpoint = { kind: 'member', groupId: group.groupId } as const;
@@ -302,6 +353,23 @@ const joinGroup = (registration: Registration, wanted: WantedGroup): Promise<Reg
     },
     onJoined: (tunnel) => void sessions.list(session, connection, tunnel),
   });
+};
+
+const joinOf = (
+  { session, policy }: Pick<Registration, 'session' | 'policy'>,
+  wanted: WantedGroup,
+  former: TunnelGroup<Tunnel> | null,
+): DecidedRequest => ({ wanted, owner: session.owner, policy, former: policy.stamp.isReturning ? former : null });
+
+/** At one name, but shown and counted as another protocol. */
+const isOtherKind = (before: Tunnel | undefined, protocol: TunnelProtocol): boolean =>
+  before !== undefined && (before.protocol === 'tls') !== (protocol === 'tls');
+
+/** The same one as before its client was away. p2p names are nobody's: those may change. */
+const isSameEndpoint = (known: SessionTunnel, before: Tunnel | undefined, wanted: WantedEndpoint): boolean => {
+  if ((known.endpoint.kind === 'member') !== (wanted.kind === 'group')) return false;
+  if (wanted.kind === 'group') return before?.group != null && isOf(before.group, wanted.wanted);
+  return wanted.kind === 'peer-name' || isWanted(known.endpoint as LeasedEndpoint, wanted);
 };
 
 /** A name of peers is opened again each time: its secret may be another one now. */
@@ -315,64 +383,10 @@ const openEndpoint = async (
   wanted: WantedLease,
 ): Promise<LeasedEndpoint> => {
   returning?.claim(tunnelId, wanted, session.owner, session.secretHash);
-  const endpoint = await endpoints.open(tunnelId, wanted, session.owner);
+  const endpoint = await endpoints.open(tunnelId, wanted, { owner: session.owner, groupKeyHash: null });
   if (!isDraining()) return endpoint;
   // The drain has closed all endpoints and did not see this one come.
   endpoints.close(endpoint);
   endpoints.release(endpoint, tunnelId);
   throw new Fault('EDGE_SHUTTING_DOWN');
-};
-
-// ---- the tunnel ----
-
-interface AssignedEndpoint {
-  readonly endpoint: PublicEndpoint;
-  /** Its own endpoint, or its group's. */
-  readonly reachedAt: LeasedEndpoint;
-  readonly group: TunnelGroup<Tunnel> | null;
-  /** Its own, or its group's. */
-  readonly policy: PolicyHolder;
-}
-
-const describeTunnel = (registration: Registration, assigned: AssignedEndpoint): Tunnel => {
-  const { endpoint, reachedAt, group, policy } = assigned;
-  const { tunnelId, session, connection, request, protocol, clock, loadBalancing } = registration;
-  const kind = kindOf(protocol);
-  const label = endpointLabel(reachedAt);
-  // The same tunnel as before its client was away: its counts and its beginning go on.
-  const before = session.tunnels.get(tunnelId);
-  return {
-    tunnelId,
-    sessionId: session.sessionId,
-    name: request.name,
-    protocol,
-    endpoint,
-    group,
-    label,
-    publicUrl: kind.publicUrl(label, registration),
-    assignedPort: reachedAt.kind === 'port' ? reachedAt.port : null,
-    http: kind.httpSettings(request),
-    flowIdleSecs: request.idle_secs ?? null,
-    clientAddr: connection.peer.clientAddr,
-    clientName: session.clientName,
-    owner: session.owner,
-    connectedSince: before?.connectedSince ?? clock.now(),
-    counters: before?.counters ?? new TunnelCounters(),
-    health: healthOf(registration, endpoint, before),
-    alertWebhook: (loadBalancing ? request.health_check?.alert_webhook : null) ?? null,
-    policy,
-    broughtPolicy: registration.policy.stamp,
-    proxyProtocol: request.proxy_protocol ?? null,
-    upstream: session.upstream,
-  };
-};
-
-/** A session that only changed its connection keeps the bit until the next report; one that was away, or moves, begins anew. */
-const healthOf = (registration: Registration, endpoint: PublicEndpoint, before: Tunnel | undefined): MemberHealth => {
-  const { loadBalancing, request, known, clock } = registration;
-  const kind: ProbeKind | null = (loadBalancing ? request.health_check?.type : null) ?? null;
-  if (before === undefined || before.health.kind !== kind) return new MemberHealth(kind);
-  const stays = known?.kind === 'live' && sameEndpoint(known.endpoint, endpoint);
-  if (!stays) before.health.returned(clock.now());
-  return before.health;
 };

@@ -2,6 +2,7 @@
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import type { HeldBodies } from '../policy/held-bodies.ts';
 import type { PolicyGate } from '../policy/policy-gate.ts';
 import type { Balancer } from '../routing/balancer.ts';
@@ -11,15 +12,23 @@ import type { Registry } from '../routing/registry.ts';
 import { type CaptureSink, HttpIngress } from './http/http-ingress.ts';
 import { HttpListeners } from './http/http-listeners.ts';
 import type { ClientIngress } from './http/visitor.ts';
-import { makePortIngresses, type PortIngresses, type PortIngressParts } from './kinds.ts';
+import {
+  makePortIngresses,
+  makeRelay,
+  type PortIngresses,
+  type PortIngressParts,
+  type PublicAddress,
+} from './kinds.ts';
 import { PeerJoins, type PeerJoinsOptions } from './p2p/peer-joins.ts';
 import { PeerRelays } from './p2p/peer-relays.ts';
-import type { TlsFiles } from './tls/certificate.ts';
+import { TlsPassthrough } from './tcp/tls-passthrough.ts';
+import type { CertificateStore } from './tls/certificate-store.ts';
 
 export interface IngressOptions {
   readonly server: ServerConfig['server'];
   readonly tunnels: Registry;
   readonly names: NameRegistry;
+  readonly reserved: ReservedNames;
   readonly balancer: Balancer;
   readonly flowBalancer: Balancer;
   readonly config: PortIngressParts['config'] & Pick<ServerConfig, 'p2p'>;
@@ -27,6 +36,7 @@ export interface IngressOptions {
   readonly tell: PeerJoinsOptions['tell'];
   readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;
+  readonly certificates: CertificateStore;
   readonly captures: CaptureSink;
   readonly policies: PolicyGate;
   readonly heldBodies: HeldBodies;
@@ -47,6 +57,8 @@ export class Ingress {
   readonly relays: PeerRelays;
   readonly http: HttpIngress;
   readonly httpListeners: HttpListeners;
+  /** What registrations are told of it. */
+  readonly publicAddress: PublicAddress;
   readonly #clock: Clock;
   readonly #logger: Logger;
 
@@ -54,7 +66,9 @@ export class Ingress {
     const { server, tunnels, names, clock, logger } = options;
     this.#clock = clock;
     this.#logger = logger;
-    this.ports = makePortIngresses({ ...options, host: server.host });
+    const parts = { ...options, host: server.host };
+    const relay = makeRelay(parts);
+    this.ports = makePortIngresses(parts, relay);
     this.peers = new PeerJoins({ ...options, peersPerTunnel: options.config.p2p.peers_per_tunnel });
     this.relays = new PeerRelays({ ...options, joins: this.peers });
     this.http = new HttpIngress({
@@ -64,8 +78,9 @@ export class Ingress {
         domain: server.domain,
         tunnels,
         names,
+        reserved: options.reserved,
         trustedProxies: server.trusted_proxies,
-        redirectPort: () => this.httpListeners.redirectPort,
+        redirectPort: (host) => this.httpListeners.redirectPort(host),
         takesClients: server.control_on_public,
         bounce: options.bounce,
       }),
@@ -73,13 +88,19 @@ export class Ingress {
       headTimeoutMs: server.head_timeout_secs * 1000,
       firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
     });
-    this.httpListeners = new HttpListeners(server, this.http, options.gate);
+    const passthrough = new TlsPassthrough({ domain: server.domain, tunnels, names, relay });
+    this.httpListeners = new HttpListeners({ ...options, ingress: this.http, passthrough });
+    this.publicAddress = {
+      domain: server.domain,
+      publicHttp: (host) => this.httpListeners.publicHttp(host),
+      httpsPort: () => this.httpListeners.https?.port ?? null,
+    };
   }
 
   /** Those of tunnels open with their tunnels. */
-  async openHttp(tls: TlsFiles | null): Promise<void> {
+  async openHttp(ports: { readonly isSecure: boolean }): Promise<void> {
     try {
-      await this.httpListeners.start(tls);
+      await this.httpListeners.start(ports);
     } catch (error) {
       this.httpListeners.stop();
       throw error;

@@ -25,23 +25,38 @@ type Registration = MessageOf<'RegisterTunnel'>;
 export interface PublicAddress {
   readonly domain: string;
   /** Asked when a tunnel is registered: what is served, and a port of 0 in the config, are known only then. */
-  readonly publicHttp: () => PublicHttp;
+  readonly publicHttp: (host: string) => PublicHttp;
+  /** null: there is no such port. */
+  readonly httpsPort: () => number | null;
 }
 
 export interface TunnelKind {
-  /** The address that people are told; `label` is the subdomain or the port. */
+  /** The address that people are told; `label` is the subdomain, the port or the host. */
   publicUrl(label: string, edge: PublicAddress): string;
+  /** The port that it has in common with others, where people have to know it. */
+  sharedPort(edge: PublicAddress): number | null;
   /** null: its bytes are carried as they come. */
   httpSettings(request: Registration): HttpSettings | null;
 }
 
 const tcpKind: TunnelKind = {
   publicUrl: (label, { domain }) => `tcp://${domain}:${label}`,
+  sharedPort: () => null,
   httpSettings: () => null,
 };
 
+const tlsKind: TunnelKind = {
+  ...tcpKind,
+  publicUrl: (label, { httpsPort }) => `tls://${label}:${httpsPort() ?? ''}`,
+  sharedPort: ({ httpsPort }) => httpsPort(),
+};
+
 const httpKind: TunnelKind = {
-  publicUrl: (label, { domain, publicHttp }) => httpUrl(publicHttp(), `${label}.${domain}`),
+  ...tcpKind,
+  publicUrl: (label, { domain, publicHttp }) => {
+    const host = `${label}.${domain}`;
+    return httpUrl(publicHttp(host), host);
+  },
   httpSettings: (request) => ({
     hostHeader: hostHeaderOf(request),
     localProtocol: request.local_protocol,
@@ -49,17 +64,15 @@ const httpKind: TunnelKind = {
   }),
 };
 
-const udpKind: TunnelKind = {
-  publicUrl: (label, { domain }) => `udp://${domain}:${label}`,
-  httpSettings: () => null,
-};
+const udpKind: TunnelKind = { ...tcpKind, publicUrl: (label, { domain }) => `udp://${domain}:${label}` };
 
-const p2pKind: TunnelKind = { publicUrl: (label) => `p2p://${label}`, httpSettings: () => null };
+const p2pKind: TunnelKind = { ...tcpKind, publicUrl: (label) => `p2p://${label}` };
 
 const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = {
   http: httpKind,
   https: httpKind,
   tcp: tcpKind,
+  tls: tlsKind,
   udp: udpKind,
   p2p: p2pKind,
 };
@@ -113,16 +126,22 @@ export interface PortIngressParts {
 
 export type PortIngresses = Readonly<Record<Exclude<Transport, 'udp'>, PortIngress> & { udp: UdpListeners }>;
 
-export const makePortIngresses = (parts: PortIngressParts): PortIngresses => {
-  const { host, tunnels, gate, clock, report } = parts;
+/** One for tcp and tls: both are connections that are carried as they come, counted and drained as one. */
+export const makeRelay = (parts: PortIngressParts): Relay => {
+  const { clock, report } = parts;
+  return new Relay({
+    ...parts,
+    answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, report, onOver),
+  });
+};
+
+export const makePortIngresses = (parts: PortIngressParts, relay = makeRelay(parts)): PortIngresses => {
+  const { host, tunnels, gate } = parts;
   return {
     tcp: new TcpListeners({
       host,
       routeOn: (port) => tunnels.at({ kind: 'port', transport: 'tcp', port }),
-      relay: new Relay({
-        ...parts,
-        answerUnserved: (visitor, fault, onOver) => new HttpErrorFallback(visitor, fault, clock, report, onOver),
-      }),
+      relay,
       gate,
     }),
     udp: makeUdpListeners(parts),

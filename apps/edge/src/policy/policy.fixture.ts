@@ -12,6 +12,7 @@ import type { PolicyHolder, RoutePolicy } from '../routing/route-policy.ts';
 import { NODE_DIGESTS } from './node-digests.ts';
 import type { NeedAbout } from './policy-driver.ts';
 import { PolicyGate } from './policy-gate.ts';
+import type { VisitMemory } from './visit-memory.ts';
 
 export const policyOfRules = (rules: readonly Rule[], more: Partial<RoutePolicy & Policy> = {}): RoutePolicy => ({
   compiled: compilePolicy({ login: more.login ?? null, rules }, NODE_DIGESTS),
@@ -28,7 +29,7 @@ export const holderOf = (...rules: readonly Rule[]): PolicyHolder => ({ current:
 type Perform = (
   need: PolicyNeed,
   about: NeedAbout,
-  visitor: { readonly signal: AbortSignal },
+  visitor: { readonly signal: AbortSignal; readonly memory?: VisitMemory },
 ) => PolicyEvent | Promise<PolicyEvent>;
 
 export interface TestGateOptions {

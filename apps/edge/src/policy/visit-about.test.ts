@@ -15,8 +15,8 @@ const tunnelOf = (tunnelId: string, owner: Owner): Tunnel =>
 
 const groupOf = (groupId: string, ...members: Tunnel[]): Route => {
   const endpoint = { kind: 'name', name: groupId } as const;
-  const facts = { groupId, protocol: 'http', name: groupId, keyHash: groupId, endpoint, policy: NO_POLICY } as const;
-  const group = new TunnelGroup<Tunnel>(facts);
+  const facts = { groupId, protocol: 'http', name: groupId, keyHash: groupId, endpoint, label: groupId } as const;
+  const group = new TunnelGroup<Tunnel>({ ...facts, policy: NO_POLICY });
   for (const member of members) group.transition({ kind: 'member-joined', member }, 0);
   return group;
 };

@@ -13,6 +13,7 @@ const newGroup = () =>
     name: 'db',
     keyHash: '',
     endpoint: { kind: 'port', transport: 'tcp', port: 1 },
+    label: '1',
     policy: NO_POLICY,
   });
 

@@ -1,8 +1,7 @@
 // The file of who has which public endpoint, for the next run: a line for each change, and one every few seconds that says "alive".
-// Written behind the event loop, one write at a time, without fsync: it is there for the end of the process, not of the machine.
-import { appendFile, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import type { EndpointClaim, LastRun, LeasedEndpoint } from '@tunnel/core';
 import type { Clock, Logger } from '@tunnel/runtime';
+import { LineFile } from '../backend/line-file.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 
 export interface EndpointsFileOptions {
@@ -18,30 +17,31 @@ export class EndpointsFile {
   readonly #options: EndpointsFileOptions;
   /** What the file says once all is written. */
   readonly #claims = new Map<string, EndpointClaim>();
-  #queue = '';
-  #tailChars = 0;
-  /** The file on the disk is no beginning to append to: none of this run, or one that lacks something. */
-  #isStale = true;
-  #hasFailed = false;
-  #writing: Promise<void> | null = null;
-  #isClosed = false;
+  readonly #file: LineFile;
 
   constructor(options: EndpointsFileOptions) {
+    const { path, logger } = options;
     this.#options = options;
+    this.#file = new LineFile({
+      path,
+      maxBytes: EDGE_LIMITS.ENDPOINTS_FILE_MAX_BYTES,
+      queueChars: EDGE_LIMITS.ENDPOINTS_FILE_QUEUE_CHARS,
+      tailChars: EDGE_LIMITS.ENDPOINTS_FILE_TAIL_CHARS,
+      pieces: () => this.#pieces(),
+      onFailed: (reason) => {
+        const text = { file: path, reason };
+        logger.error(text, 'the file of endpoints cannot be written: after a crash they are held for nobody');
+      },
+    });
   }
 
   /** What the last run left; null: nothing, or nothing that can be read, which is said. */
   async read(): Promise<LastRun | null> {
     const { path, logger } = this.#options;
     try {
-      const found = await stat(path);
-      const { size } = found;
-      // Whatever else lies there may keep us waiting for ever.
-      if (!found.isFile()) throw new Error('it is no file');
-      if (size > EDGE_LIMITS.ENDPOINTS_FILE_MAX_BYTES) throw new Error(`it has ${size} bytes`);
-      return parseEndpoints(await readFile(path, 'utf8'));
+      const text = await this.#file.read();
+      return text === null ? null : parseEndpoints(text);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       const reason = error instanceof Error ? error.message : String(error);
       logger.error({ file: path, reason }, 'the file of endpoints cannot be read: none is held for its client');
       return null;
@@ -50,12 +50,12 @@ export class EndpointsFile {
 
   opened(claim: EndpointClaim): void {
     this.#claims.set(claim.tunnelId, claim);
-    this.#append(openLine(claim));
+    this.#file.append(openLine(claim));
   }
 
   /** By id: the tunnel has no endpoint any more, or nobody awaits it. */
   closed(tunnelId: string): void {
-    if (this.#claims.delete(tunnelId)) this.#append(lineOf({ kind: 'closed', tunnel_id: tunnelId }));
+    if (this.#claims.delete(tunnelId)) this.#file.append(lineOf({ kind: 'closed', tunnel_id: tunnelId }));
   }
 
   get(tunnelId: string): EndpointClaim | undefined {
@@ -63,59 +63,17 @@ export class EndpointsFile {
   }
 
   alive(): void {
-    this.#append(this.#signOfLife('alive'));
+    this.#file.append(this.#signOfLife('alive'));
   }
 
   /** With the last sign of life of a run that ends on purpose. Nothing is written afterwards. */
   async stopped(): Promise<void> {
-    this.#append(this.#signOfLife('stopped'));
-    this.#isClosed = true;
-    await this.#writing;
+    this.#file.append(this.#signOfLife('stopped'));
+    await this.#file.close();
   }
 
   #signOfLife(kind: 'alive' | 'stopped'): string {
     return lineOf({ kind, at: this.#options.clock.now() });
-  }
-
-  #append(text: string): void {
-    if (this.#isClosed) return;
-    this.#queue += text;
-    if (this.#queue.length > EDGE_LIMITS.ENDPOINTS_FILE_QUEUE_CHARS) {
-      // The whole file says the same in fewer words.
-      this.#queue = text;
-      this.#isStale = true;
-    }
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = null;
-    });
-  }
-
-  async #write(): Promise<void> {
-    // What comes within this turn goes along.
-    await Promise.resolve();
-    while (this.#queue !== '') {
-      try {
-        if (this.#isStale || this.#tailChars > EDGE_LIMITS.ENDPOINTS_FILE_TAIL_CHARS) await this.#writeWhole();
-        const text = this.#queue;
-        this.#queue = '';
-        this.#tailChars += text.length;
-        await appendFile(this.#options.path, text, { mode: 0o600 });
-        this.#hasFailed = false;
-      } catch (error) {
-        this.#failed(error);
-        return;
-      }
-    }
-  }
-
-  /** Claims that come and go meanwhile are in the queue, too: to say so twice changes nothing. */
-  async #writeWhole(): Promise<void> {
-    const { path } = this.#options;
-    const aside = `${path}.new`;
-    await writeFile(aside, this.#pieces(), { mode: 0o600 });
-    await rename(aside, path);
-    this.#isStale = false;
-    this.#tailChars = 0;
   }
 
   *#pieces(): Generator<string> {
@@ -129,17 +87,6 @@ export class EndpointsFile {
       piece = '';
     }
     yield piece;
-  }
-
-  /** A disk that takes nothing is tried again with the next line, and then told everything. */
-  #failed(error: unknown): void {
-    this.#isStale = true;
-    this.#queue = '';
-    if (this.#hasFailed) return;
-    this.#hasFailed = true;
-    const reason = error instanceof Error ? error.message : String(error);
-    const { path: file, logger } = this.#options;
-    logger.error({ file, reason }, 'the file of endpoints cannot be written: after a crash they are held for nobody');
   }
 }
 

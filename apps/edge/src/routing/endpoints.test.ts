@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { quietJoins } from '../ingress/p2p/peer-joins.fixture.ts';
 import { EndpointRegistry, NameRegistry, PortRegistry } from './endpoints.ts';
 
-const ALICE: Owner = { kind: 'account', accountId: 'alice' };
+const OWNER: Owner = { kind: 'account', accountId: 'alice' };
+const ALICE = { owner: OWNER, groupKeyHash: null };
 
 /** Listeners that exist only here; a close takes until it is let go. */
 const setUp = (options: { readonly to?: number; readonly outside?: readonly number[] } = {}) => {

@@ -15,6 +15,7 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
+import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 
 export interface PortRange {
@@ -28,8 +29,17 @@ export interface EndpointRegistryOptions {
   readonly portRanges: Readonly<Record<Transport, PortRange>>;
   readonly names: NameRegistry;
   readonly peerNames: PeerNames;
+  /** Absent: nothing is. */
+  readonly reserved?: Pick<ReservedNames, 'isOthersPort'> | undefined;
   readonly clock: Clock;
   readonly random: () => number;
+}
+
+/** Whom an endpoint is opened for. */
+export interface EndpointUser {
+  readonly owner: Owner;
+  /** Of the group that begins there; null: a tunnel that stands alone. */
+  readonly groupKeyHash: string | null;
 }
 
 /** The names of p2p tunnels, and who has them. Whoever joined by one is told of its end. */
@@ -46,12 +56,14 @@ export class EndpointRegistry {
   readonly portRanges: Readonly<Record<Transport, PortRange>>;
   readonly names: NameRegistry;
   readonly #peerNames: PeerNames;
+  readonly #reserved: Pick<ReservedNames, 'isOthersPort'> | undefined;
   readonly #ports: Readonly<Record<Transport, PortRegistry>>;
 
-  constructor({ listeners, portRanges, names, peerNames, clock, random }: EndpointRegistryOptions) {
+  constructor({ listeners, portRanges, names, peerNames, reserved, clock, random }: EndpointRegistryOptions) {
     this.portRanges = portRanges;
     this.names = names;
     this.#peerNames = peerNames;
+    this.#reserved = reserved;
     const transports = Object.keys(portRanges) as Transport[];
     const registryOf = (of: Transport) =>
       new PortRegistry({
@@ -65,15 +77,18 @@ export class EndpointRegistry {
   }
 
   /** Throws a fault when there is no such endpoint. */
-  async open(owner: string, wanted: WantedLease, account: Owner): Promise<LeasedEndpoint> {
-    if (wanted.kind === 'name') return { kind: 'name', name: this.names.open(owner, wanted.wanted) };
+  async open(holder: string, wanted: WantedLease, { owner, groupKeyHash }: EndpointUser): Promise<LeasedEndpoint> {
+    if (wanted.kind === 'name') return { kind: 'name', name: this.names.open(holder, wanted.wanted) };
     if (wanted.kind === 'peer-name') {
-      const refusal = this.#peerNames.open(owner, wanted.offer, account);
+      const refusal = this.#peerNames.open(holder, wanted.offer, owner);
       if (refusal !== null) throw refusal;
       return { kind: 'peer-name', name: wanted.offer.name };
     }
     const { kind, transport } = wanted;
-    return { kind, transport, port: await this.#ports[transport].open(owner, wanted.wanted, ownerKey(account)) };
+    const isOthers = (port: number): boolean =>
+      this.#reserved?.isOthersPort(transport, port, owner, groupKeyHash) === true;
+    const port = await this.#ports[transport].open(holder, wanted.wanted, ownerKey(owner), isOthers);
+    return { kind, transport, port };
   }
 
   /** No visitor comes in any more; the lease stays until hold or release. A name of either kind stops with its entry in the table. */
@@ -142,25 +157,28 @@ export class PortRegistry {
   readonly #leases: PortLeases;
   readonly #listeners: PortListeners;
   readonly #clock: Clock;
-  readonly #random: () => number;
   readonly #closing = new Map<number, Promise<void>>();
 
   constructor({ rangeKey, range, listeners, clock, random }: PortRegistryOptions) {
     this.range = range;
     this.#rangeKey = rangeKey;
-    this.#leases = new PortLeases(range);
+    this.#leases = new PortLeases(range, random);
     this.#listeners = listeners;
     this.#clock = clock;
-    this.#random = random;
   }
 
-  /** Leases a port and opens it. Throws a fault when there is none; a port of another program is skipped. */
-  async open(owner: string, wanted: WantedPort, account: string): Promise<number> {
+  /** Leases a port and opens it. Throws a fault when there is none; a port of another program is skipped, and so is what `isOthers` by being reserved. */
+  async open(
+    owner: string,
+    wanted: WantedPort,
+    account: string,
+    isOthers: (port: number) => boolean = () => false,
+  ): Promise<number> {
     // A port on its way back is waited for: its release must come before a new lease, not after it.
     if (wanted.kind !== 'any') await this.#closing.get(wanted.port);
     let next = wanted;
     for (;;) {
-      const port = this.#lease(owner, next);
+      const port = this.#lease(owner, next, isOthers);
       if (await this.#listen(port, owner, account)) return port;
       this.#leases.markOutside(port, owner, this.#clock.monotonic() + EDGE_LIMITS.PORT_TAKEN_RETRY_MS);
       if (next.kind === 'exact') throw new Fault('TUNNEL_PORT_IN_USE', { port });
@@ -182,13 +200,13 @@ export class PortRegistry {
   }
 
   reserve(port: number, owner: string, until: number): boolean {
-    const answer = this.#leases.lease(owner, { kind: 'exact', port }, 0, this.#clock.monotonic());
+    const answer = this.#leases.lease(owner, { kind: 'exact', port }, this.#clock.monotonic());
     return answer.kind === 'leased' && this.#leases.hold(port, owner, until);
   }
 
   /** No tunnel gets this port, as long as the edge runs. false: it is outside of the range, or somebody's. */
   withhold(port: number): boolean {
-    const answer = this.#leases.lease(EDGE_ITSELF, { kind: 'exact', port }, 0, this.#clock.monotonic());
+    const answer = this.#leases.lease(EDGE_ITSELF, { kind: 'exact', port }, this.#clock.monotonic());
     return answer.kind === 'leased';
   }
 
@@ -207,8 +225,8 @@ export class PortRegistry {
     else closing.then(release, release);
   }
 
-  #lease(owner: string, wanted: WantedPort): number {
-    const answer = this.#leases.lease(owner, wanted, this.#random(), this.#clock.monotonic());
+  #lease(owner: string, wanted: WantedPort, isOthers: (port: number) => boolean): number {
+    const answer = this.#leases.lease(owner, wanted, this.#clock.monotonic(), isOthers);
     switch (answer.kind) {
       case 'leased':
         return answer.port;
@@ -232,9 +250,6 @@ export class PortRegistry {
   }
 }
 
-/** Two names of the generator are never the same by chance; a few tries are more than enough. */
-const TRIES = 5;
-
 /** Subdomains and who has them. Names that the edge chooses are readable and cannot be guessed. */
 export class NameRegistry {
   readonly #leases = new NameLeases();
@@ -246,15 +261,21 @@ export class NameRegistry {
     this.#random = random;
   }
 
+  /** One that nobody has at this edge. Two of the generator are never the same by chance. */
+  propose(): string {
+    return generateName(this.#random);
+  }
+
   /** Throws a fault when the name is another's. */
   open(owner: string, wanted: WantedName): string {
-    if (wanted.kind !== 'any' && this.#lease(wanted.name, owner)) return wanted.name;
-    if (wanted.kind === 'exact') throw new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: wanted.name });
-    for (let i = 0; i < TRIES; i += 1) {
-      const name = generateName(this.#random);
-      if (this.#lease(name, owner)) return name;
-    }
-    throw new Fault('INTERNAL', {}, { internal: 'no free name was found' });
+    const name = wanted.kind === 'any' ? this.propose() : wanted.name;
+    if (!this.#lease(name, owner)) throw new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: name });
+    return name;
+  }
+
+  /** A tunnel or group serves it right now. */
+  isServed(name: string): boolean {
+    return this.#leases.useOf(name, this.#clock.monotonic()) === 'leased';
   }
 
   /** Its client is away, and has a while to come back. */

@@ -3,6 +3,8 @@
 import {
   type BroughtStamp,
   decideGroupPolicy,
+  endpointLabel,
+  type GroupDirectory,
   type GroupEffect,
   type LeasedEndpoint,
   type Owner,
@@ -57,6 +59,8 @@ export interface GroupWatcher {
 }
 
 export interface GroupsOptions {
+  /** Of the edge. */
+  readonly domain: string;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly endpoints: EndpointRegistry;
@@ -76,11 +80,16 @@ export interface JoinRequest {
   readonly former: TunnelGroup<Tunnel> | null;
   /** Its client is still there; asked again after each wait. */
   readonly isCurrent: () => boolean;
+  /** It was let in as one that joins: when its group has ended meanwhile, whose the name is has to be asked first. */
+  readonly joinsOnly?: boolean;
   /** Makes the member, once its group is known. */
   readonly makeMember: (group: TunnelGroup<Tunnel>) => Tunnel;
   /** In the same turn as the join: whoever sees the one sees the other. */
   readonly onJoined: (tunnel: Tunnel) => void;
 }
+
+/** What of it decides. */
+export type DecidedRequest = Pick<JoinRequest, 'wanted' | 'owner' | 'policy' | 'former'>;
 
 export interface Joined {
   readonly tunnel: Tunnel;
@@ -101,20 +110,26 @@ export class Groups {
     this.#log = new LogLimiter(options.logger, () => options.clock.monotonic());
   }
 
-  /** Throws a fault when it may not join. */
-  async join(request: JoinRequest): Promise<Joined> {
-    const { wanted, owner } = request;
-    const { groups } = this.#given.tunnels;
-    const policy = stampFor(request);
+  /** There is a group that takes it. Throws a fault when it may not join. */
+  isJoining(request: DecidedRequest): boolean {
+    const decision = this.#decide(request);
+    if (decision.kind === 'refused') throw decision.fault;
+    return decision.kind === 'join';
+  }
+
+  /** null: it only joins, and there is none any more. Throws a fault when it may not join. */
+  async join(request: JoinRequest): Promise<Joined | null> {
+    const { wanted } = request;
     for (;;) {
       this.#refuseLate(request);
       const { endpoint } = wanted;
-      const decision = groups.decide({ ...wanted, policy }, owner);
+      const decision = this.#decide(request);
       if (decision.kind === 'refused') throw decision.fault;
       if (decision.kind === 'join') {
         if (decision.policy === 'replace') this.#replacePolicy(decision.group, request);
         return this.#enter(decision.group, request, false);
       }
+      if (request.joinsOnly === true) return null;
       if (endpoint.kind === 'name') return this.#enter(this.#beginAt(request, endpoint.name), request, true);
       const opening = this.#opening.get(openingKey(wanted.name, endpoint));
       if (opening === undefined) return this.#beginOnPort(request, endpoint);
@@ -162,6 +177,11 @@ export class Groups {
     this.#isShuttingDown = true;
   }
 
+  #decide(request: DecidedRequest): ReturnType<GroupDirectory<Tunnel>['decide']> {
+    const { wanted, owner } = request;
+    return this.#given.tunnels.groups.decide({ ...wanted, policy: stampFor(request) }, owner);
+  }
+
   // ---- the beginning ----
 
   #beginAt(request: JoinRequest, name: string): Group {
@@ -188,7 +208,8 @@ export class Groups {
     const policy = policies.hold(brought, before);
     const groupId = randomId('grp');
     const begunAt = returning?.claimForGroup(groupId, wanted, owner) ?? endpoint;
-    const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint, owner);
+    const user = { owner, groupKeyHash: wanted.keyHash };
+    const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint, user);
     const settled = opened.then(
       () => undefined,
       () => undefined,
@@ -225,7 +246,8 @@ export class Groups {
   ): Group {
     const { protocol, name, keyHash } = wanted;
     const policyStamp = { revision, hash };
-    const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, endpoint, policy, policyStamp });
+    const label = endpointLabel(protocol, endpoint, this.#given.domain);
+    const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, endpoint, label, policy, policyStamp });
     this.#given.tunnels.groups.add(group);
     this.#log.log('info', `group-begins ${ownerKey(owner)}`, { ...fieldsOf(group), protocol }, 'group begins');
     this.#tell((watcher) => watcher.groupAdded?.(group));
@@ -305,7 +327,7 @@ export class Groups {
 }
 
 /** Who comes from another group, or from none, has no place to come back to. */
-const stampFor = ({ policy: { stamp }, former, wanted }: JoinRequest): BroughtStamp => {
+const stampFor = ({ policy: { stamp }, former, wanted }: DecidedRequest): BroughtStamp => {
   const isReturning = stamp.isReturning && former !== null && isOf(former, wanted);
   return { ...stamp, isReturning };
 };
@@ -335,7 +357,8 @@ const policyToBegin = ({
   };
 };
 
-const isOf = ({ name, keyHash, endpoint }: Group, wanted: WantedGroup): boolean => {
+/** It is the very group that is wanted. */
+export const isOf = ({ name, keyHash, endpoint }: Group, wanted: WantedGroup): boolean => {
   if (keyHash !== wanted.keyHash || endpoint.kind !== wanted.endpoint.kind) return false;
   return endpoint.kind === 'name' && wanted.endpoint.kind === 'name'
     ? endpoint.name === wanted.endpoint.name

@@ -15,6 +15,7 @@ it('each request of a connection goes where its own Host says, whatever the one 
     domain: 'edge.test',
     tunnels: { at: (endpoint) => (endpoint.kind === 'name' ? routes.get(endpoint.name) : undefined) },
     names: { isHeld: () => false },
+    reserved: { isReserved: () => false },
     trustedProxies: [],
     redirectPort: () => null,
     takesClients: false,
@@ -42,12 +43,32 @@ it('each request of a connection goes where its own Host says, whatever the one 
   expect(routeOf(other, 'two.edge.test')).toBe('none');
 });
 
+it('a host whose TLS ends at its service has no requests here: over TLS another connection is asked for', () => {
+  const router = new HttpRouter({
+    domain: 'edge.test',
+    tunnels: { at: () => ({ protocol: 'tls' }) as Route },
+    names: { isHeld: () => false },
+    reserved: { isReserved: () => false },
+    trustedProxies: [],
+    redirectPort: () => null,
+    takesClients: false,
+  });
+  for (const [scheme, code, status] of [
+    ['https', 'HTTP_MISDIRECTED', 421],
+    ['http', 'TUNNEL_NOT_FOUND', 404],
+  ] as const) {
+    const connection = router.visitorOf('203.0.113.7', scheme);
+    expect(router.route(connection, headFor('db.edge.test'))).toMatchObject({ fault: { code, status } });
+  }
+});
+
 it('logins at the providers of the operator come back to the edge itself, at one path of one host', () => {
   const bounced: string[] = [];
   const router = new HttpRouter({
     domain: 'edge.test',
     tunnels: { at: () => undefined },
     names: { isHeld: () => false },
+    reserved: { isReserved: () => false },
     trustedProxies: [],
     redirectPort: () => null,
     takesClients: true,
@@ -69,4 +90,43 @@ it('logins at the providers of the operator come back to the edge itself, at one
     expect(router.route(connection, headFor(host, path))).toMatchObject({ fault: { code: 'TUNNEL_NOT_FOUND' } });
   }
   expect(bounced).toHaveLength(1);
+});
+
+it('a nested name is served by its own tunnel, else by the wildcard over it, which covers one label', () => {
+  const routes = new Map(['shop', 'a.shop', '*.shop'].map((name) => [name, { name } as unknown as Route]));
+  const held = new Set<string>();
+  const reserved = new Set<string>();
+  const router = new HttpRouter({
+    domain: 'edge.test',
+    tunnels: { at: (endpoint) => (endpoint.kind === 'name' ? routes.get(endpoint.name) : undefined) },
+    names: { isHeld: (name) => held.has(name) },
+    reserved: { isReserved: (name) => reserved.has(name) },
+    trustedProxies: [],
+    redirectPort: () => null,
+    takesClients: false,
+  });
+  const found = (host: string): string => {
+    const decision = router.route(router.visitorOf('203.0.113.7', 'http'), headFor(host));
+    if ('route' in decision) return (decision.route as unknown as { name: string }).name;
+    return 'fault' in decision ? decision.fault.code : 'own';
+  };
+  expect(found('shop.edge.test')).toBe('shop');
+  expect(found('A.shop.edge.test:8000')).toBe('a.shop');
+  expect(found('b.shop.edge.test.')).toBe('*.shop');
+  expect(found('x.b.shop.edge.test')).toBe('TUNNEL_NOT_FOUND');
+  expect(found('b.other.edge.test')).toBe('TUNNEL_NOT_FOUND');
+  // Its client is away for a moment: the wildcard does not get its visitors.
+  routes.delete('a.shop');
+  expect(found('a.shop.edge.test')).toBe('*.shop');
+  held.add('a.shop');
+  expect(found('a.shop.edge.test')).toBe('TUNNEL_AWAY');
+  routes.delete('*.shop');
+  expect(found('b.shop.edge.test')).toBe('TUNNEL_NOT_FOUND');
+  held.add('*.shop');
+  expect(found('b.shop.edge.test')).toBe('TUNNEL_AWAY');
+  // A reserved name without a client is somebody's; one that is nobody's, or only held by use, is not found.
+  routes.clear();
+  expect(found('shop.edge.test')).toBe('TUNNEL_NOT_FOUND');
+  reserved.add('shop');
+  expect(found('shop.edge.test')).toBe('TUNNEL_AWAY');
 });

@@ -11,10 +11,13 @@ import {
   redirectToHttps,
   subdomainOf,
   TrustedProxies,
+  wildcardOver,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { CARRIER_PATH, CONTROL_PATH, SPEED_PATH } from '@tunnel/protocol';
+import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import type { NameRegistry } from './endpoints.ts';
+import { routeAtName } from './named-route.ts';
 import type { Registry, Route } from './registry.ts';
 
 /** Who asks, and how: as the listener knows the connection, or as a trusted proxy says of one request. */
@@ -54,10 +57,11 @@ export interface HttpRouterOptions {
   readonly domain: string;
   readonly tunnels: Pick<Registry, 'at'>;
   readonly names: Pick<NameRegistry, 'isHeld'>;
+  readonly reserved: Pick<ReservedNames, 'isReserved'>;
   /** Addresses and networks. */
   readonly trustedProxies: readonly string[];
-  /** The public https port a plain visitor is sent to; null: plain requests are served, too. */
-  readonly redirectPort: () => number | null;
+  /** The public https port a plain visitor of this host is sent to; null: its plain requests are served, too. */
+  readonly redirectPort: (host: string) => number | null;
   /** [server] control_on_public. */
   readonly takesClients: boolean;
   /** Of a login at one of the operator's providers, by path and query: on to the tunnel that it was begun at. Absent: there are none. */
@@ -108,7 +112,7 @@ export class HttpRouter {
 
   route(connection: VisitorInfo, head: RequestHead): RouteDecision {
     const visitor = this.#visitorOfRequest(connection, head);
-    const redirectPort = visitor.scheme === 'http' ? this.#given.redirectPort() : null;
+    const redirectPort = visitor.scheme === 'http' ? this.#given.redirectPort(head.host) : null;
     // Nobody is sent to a host that is not ours, whoever names it here; a visitor of HTTP/1.0 may name none.
     if (redirectPort !== null && isOfDomain(head.host, this.#given.domain)) {
       return { own: redirectToHttps(head, redirectPort) };
@@ -117,10 +121,32 @@ export class HttpRouter {
     if (name === null && redirectPort === null && this.#isOfClient(head)) return TO_CONTROL;
     const bounced = name === EDGE_NAME ? this.#bounced(head) : null;
     if (bounced !== null) return bounced;
-    const route = name === null ? undefined : this.#given.tunnels.at({ kind: 'name', name });
+    const route = name === null ? undefined : this.#routeAt(name);
+    if (route?.protocol === 'tls') return this.#notHere(connection, head);
     if (route !== undefined) return { route, visitor };
-    if (name !== null && this.#given.names.isHeld(name)) return { fault: new Fault('TUNNEL_AWAY') };
+    if (name !== null && this.#isAway(name)) return { fault: new Fault('TUNNEL_AWAY') };
     return { fault: new Fault('TUNNEL_NOT_FOUND', { host: head.host === '' ? 'this address' : head.host }) };
+  }
+
+  /**
+   * TLS of this host ends at its service. A browser that uses one connection for all names of a certificate comes here all the same, and is told to
+   * open another; in clear there is nothing.
+   */
+  #notHere({ scheme }: VisitorInfo, { host }: RequestHead): OwnAnswer {
+    return { fault: new Fault(scheme === 'https' ? 'HTTP_MISDIRECTED' : 'TUNNEL_NOT_FOUND', { host }) };
+  }
+
+  #routeAt(name: string): Route | undefined {
+    const { tunnels, names } = this.#given;
+    return routeAtName(tunnels, name, (one) => names.isHeld(one));
+  }
+
+  /** Its client comes back, in a moment or whenever its owner likes. Of a name that is only held by use nobody is told. */
+  #isAway(name: string): boolean {
+    const { names, reserved } = this.#given;
+    if (names.isHeld(name) || reserved.isReserved(name)) return true;
+    const wildcard = wildcardOver(name);
+    return wildcard !== null && names.isHeld(wildcard);
   }
 
   #nameOf(connection: VisitorInfo, host: string): string | null {

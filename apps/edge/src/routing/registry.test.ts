@@ -68,6 +68,7 @@ it('finds a group at its endpoint, and its members by id alone', () => {
     name: 'db',
     keyHash: '',
     endpoint: { kind: 'port', transport: 'tcp', port: 2 },
+    label: '2',
     policy: NO_POLICY,
   } as const;
   const group = new TunnelGroup<Tunnel>(facts);

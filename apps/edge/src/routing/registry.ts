@@ -8,6 +8,11 @@ export type Route = Tunnel | TunnelGroup<Tunnel>;
 
 export const isGroup = (route: Route): route is TunnelGroup<Tunnel> => route instanceof TunnelGroup;
 
+const OPERATOR = { kind: 'operator' } as const;
+
+export const isOperators = (route: Route): boolean =>
+  isGroup(route) ? route.hasMemberOf(OPERATOR) : route.owner.kind === OPERATOR.kind;
+
 export interface TunnelWatcher {
   /** Also when a tunnel comes back, or a successor takes its place. */
   tunnelAdded(tunnel: Tunnel): void;

@@ -58,7 +58,7 @@ const startRun = async () => {
   await returning.start();
   const open = async (tunnelId: string, wanted: WantedLease, owner: Owner, secretHash: string): Promise<string> => {
     returning.claim(tunnelId, wanted, owner, secretHash);
-    return endpoints.open(tunnelId, wanted, owner).then(
+    return endpoints.open(tunnelId, wanted, { owner, groupKeyHash: null }).then(
       (endpoint) => {
         returning.opened({ tunnelId, owner, endpoint, group: null }, secretHash);
         return 'opened';
@@ -113,7 +113,7 @@ describe('after a crash', () => {
     const wanted: WantedGroup = { protocol: 'tcp', name: 'pool', keyHash: KEY, endpoint: anyPort };
     expect(returning.claimForGroup('g0', { ...wanted, keyHash: SECRET }, BOB)).toBe(anyPort);
     const begunAt = returning.claimForGroup('g2', wanted, BOB) as WantedLease;
-    expect(await endpoints.open('g2', begunAt, ALICE)).toEqual(PORT);
+    expect(await endpoints.open('g2', begunAt, { owner: ALICE, groupKeyHash: KEY })).toEqual(PORT);
   });
 
   it('they are free when 30 s are over, and the file knows of them no more', async () => {

@@ -19,9 +19,10 @@ export interface Tunnel extends GroupMember, Service {
   readonly endpoint: PublicEndpoint;
   /** null: it stands alone. */
   readonly group: TunnelGroup<Tunnel> | null;
-  /** What people call it: the subdomain, or the port as a string; a member has its group's. */
+  /** What people call it: the subdomain, the port as a string, or of a tls tunnel its host; a member has its group's. */
   readonly label: string;
   readonly publicUrl: string;
+  /** Its own, or of a tls tunnel the https port; null: nobody has to know one. */
   readonly assignedPort: number | null;
   /** Of a udp tunnel: how long a flow may be silent; null: as the edge has it. */
   readonly flowIdleSecs: number | null;
@@ -38,6 +39,6 @@ export interface Tunnel extends GroupMember, Service {
   readonly policy: PolicyHolder;
   /** What its client brought; a member that waits for its turn in a roll is served under another one, its group's. */
   readonly broughtPolicy?: PolicyStamp | undefined;
-  /** Of a tcp tunnel whose client writes the PROXY protocol: it wants to know the public address that a visitor reached. */
+  /** Of a tcp or tls tunnel whose client writes the PROXY protocol: it wants to know the public address that a visitor reached. */
   readonly proxyProtocol: 'v1' | 'v2' | null;
 }

@@ -218,6 +218,8 @@ export class Journal {
       this.#meanwhile = null;
       this.#isCompactionDue = false;
       this.#goOn();
+      // What came meanwhile may be too much again, and nothing else may come for hours.
+      this.#compactIfDue();
     }
   }
 

@@ -4,10 +4,11 @@ import * as http from 'node:http';
 import * as net from 'node:net';
 import { checkServerIdentity, type TLSSocket } from 'node:tls';
 import { allowStaticReads } from '@tunnel/mux';
-import { eventually, renewedCertificate } from '@tunnel/testkit';
+import { eventually, renewedCertificate, testCertificate } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { ask, dialTls, type HttpsStand, startHttpsStand, visitHttp2 } from './https.fixture.ts';
+import { HttpListeners } from './http-listeners.ts';
+import { ask, dialTls, emptyStore, type HttpsStand, pairOf, startHttpsStand, visitHttp2 } from './https.fixture.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -140,7 +141,7 @@ it('uses a renewed certificate for new connections, and keeps those it has', asy
   cleanups.push(() => before.destroy());
   expect((await ask(before, { ':path': '/1' })).status).toBe(200);
   const { cert, key } = renewedCertificate();
-  stand.port.renew({ cert: Buffer.from(cert), key: Buffer.from(key) });
+  stand.port.certificates.setForAll(pairOf({ cert, key }));
   // Verified by node itself, wildcard and all.
   const renewed = { ca: cert, servername: 'web.edge.test', checkServerIdentity };
   const after = await secured(dialTls(stand, { ...renewed, minVersion: 'TLSv1.2' }));
@@ -148,4 +149,25 @@ it('uses a renewed certificate for new connections, and keeps those it has', asy
   const old = dialTls(stand, { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' });
   await expect(once(old, 'secureConnect')).rejects.toThrow();
   expect((await ask(before, { ':path': '/2' })).body).toBe('/2 over https');
+});
+
+it('tells people to come by https where a certificate covers the host, and nobody else', async () => {
+  const { stand } = await start();
+  const certificates = emptyStore();
+  const server = { host: '127.0.0.1', http_port: 0, https_port: 0, plain_http: 'redirect' } as const;
+  const { ingress, gate } = stand.http;
+  const listeners = new HttpListeners({ server, ingress, gate, certificates, passthrough: null });
+  cleanups.push(() => listeners.stop());
+  await listeners.start({ isSecure: true });
+  const [plain, secure] = [listeners.http.port, listeners.https?.port];
+  const toldOf = (host: string) => [listeners.redirectPort(host), listeners.publicHttp(host)];
+  expect(toldOf('shop.test')).toEqual([null, { scheme: 'http', port: plain }]);
+  expect(certificates.set(['shop.test'], pairOf(testCertificate()))).toBeNull();
+  for (const host of ['shop.test', 'shop.test.']) {
+    expect(toldOf(host)).toEqual([secure, { scheme: 'https', port: secure }]);
+  }
+  expect(toldOf('web.test')).toEqual([null, { scheme: 'http', port: plain }]);
+  // As the files of [tls] are: for all.
+  certificates.setForAll(pairOf(testCertificate()));
+  expect(toldOf('web.test')).toEqual([secure, { scheme: 'https', port: secure }]);
 });

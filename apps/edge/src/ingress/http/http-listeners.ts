@@ -5,7 +5,9 @@ import { type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-
 import { acceptingServer } from '@tunnel/mux';
 import type { ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
-import type { TlsFiles } from '../tls/certificate.ts';
+import type { CertificateStore } from '../tls/certificate-store.ts';
+import type { Passthrough } from '../tls/tls-door.ts';
+import { noTlsTotals, type TlsTotals } from '../tls/tls-totals.ts';
 import type { HttpIngress } from './http-ingress.ts';
 import { HttpsPort } from './https-port.ts';
 
@@ -23,18 +25,25 @@ export const httpUrl = ({ scheme, port }: PublicHttp, host: string): string =>
 type Address = HttpPort['address'];
 type ServerTable = Pick<ServerConfig['server'], 'host' | 'http_port' | 'https_port' | 'plain_http'>;
 
-export class HttpListeners {
-  readonly #server: ServerTable;
-  readonly #ingress: HttpIngress;
-  readonly #gate: ConnectionGate;
-  readonly #plain: HttpPort;
-  /** Made at the start, when the certificate is known. */
-  #secure: HttpsPort | undefined;
+export interface HttpListenersOptions {
+  readonly server: ServerTable;
+  readonly ingress: HttpIngress;
+  readonly gate: ConnectionGate;
+  readonly certificates: CertificateStore;
+  /** null: there are no tunnels whose TLS is passed on. */
+  readonly passthrough: Passthrough | null;
+}
 
-  constructor(server: ServerTable, ingress: HttpIngress, gate: ConnectionGate) {
-    this.#server = server;
-    this.#ingress = ingress;
-    this.#gate = gate;
+export class HttpListeners {
+  readonly #given: HttpListenersOptions;
+  readonly #plain: HttpPort;
+  /** Made at the start, when it is known whether there is one. */
+  #secure: HttpsPort | undefined;
+  readonly #noTotals = noTlsTotals();
+
+  constructor(options: HttpListenersOptions) {
+    const { server, ingress, gate } = options;
+    this.#given = options;
     this.#plain = new HttpPort({ host: server.host, port: server.http_port, key: '[server] http_port' }, ingress, gate);
   }
 
@@ -47,31 +56,42 @@ export class HttpListeners {
     return this.#secure?.address ?? null;
   }
 
-  get publicHttp(): PublicHttp {
-    const secure = this.#secure;
-    return secure === undefined
-      ? { scheme: 'http', port: this.#plain.address.port }
-      : { scheme: 'https', port: secure.address.port };
+  /** What became of connections to the https port. */
+  get tlsTotals(): TlsTotals {
+    return this.#secure?.totals ?? this.#noTotals;
   }
 
-  /** Where a plain visitor is sent; null: it is served. */
-  get redirectPort(): number | null {
-    return this.#server.plain_http === 'redirect' ? (this.#secure?.address.port ?? null) : null;
+  /** By https where a certificate covers the host at this moment. */
+  publicHttp(host: string): PublicHttp {
+    const port = this.#securePortOf(host);
+    return port === null ? { scheme: 'http', port: this.#plain.address.port } : { scheme: 'https', port };
+  }
+
+  /** Where a plain visitor of this host is sent; null: it is served. */
+  redirectPort(host: string): number | null {
+    return this.#given.server.plain_http === 'redirect' ? this.#securePortOf(host) : null;
+  }
+
+  /** A last dot in it makes no difference. */
+  #securePortOf(host: string): number | null {
+    if (this.#secure === undefined) return null;
+    const name = host.endsWith('.') ? host.slice(0, -1) : host;
+    return this.#given.certificates.covers(name) ? this.#secure.address.port : null;
   }
 
   /** Rejects with a fault when a port is taken; stop() closes what is open then. */
-  async start(certificate: TlsFiles | null): Promise<void> {
-    const { host, https_port: port } = this.#server;
-    if (certificate !== null) {
-      const on = { host, port, key: '[server] https_port' };
-      this.#secure = new HttpsPort(on, certificate, this.#ingress, this.#gate);
+  async start({ isSecure }: { readonly isSecure: boolean }): Promise<void> {
+    const { host, https_port: port } = this.#given.server;
+    if (isSecure) {
+      this.#secure = new HttpsPort({ ...this.#given, on: { host, port, key: '[server] https_port' } });
       await this.#secure.start();
     }
     await this.#plain.start();
   }
 
-  renew(certificate: TlsFiles): void {
-    this.#secure?.renew(certificate);
+  /** Another day, another key of tickets. */
+  renew(): void {
+    this.#secure?.renew();
   }
 
   /** Accepted connections live on. */

@@ -89,6 +89,7 @@ export const startIngress = async (
       domain: 'edge.test',
       tunnels: { at: (endpoint) => (endpoint.kind === 'name' && endpoint.name === 'web' ? route : undefined) },
       names: { isHeld: (name) => held.has(name) },
+      reserved: { isReserved: () => false },
       trustedProxies: [],
       redirectPort: () => null,
       takesClients: false,

@@ -4,16 +4,24 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
-import { renewedCertificate } from '@tunnel/testkit';
+import { FakeClock, renewedCertificate, testCertificate } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { dialTls, type HttpsStand, startHttpsStand } from './https.fixture.ts';
+import { dialTls, emptyStore, type HttpsStand, pairOf, startHttpsStand } from './https.fixture.ts';
 
 const service = createServer((_request, response) => response.end('from the service'));
 let stand: HttpsStand;
+/** Of tickets alone. */
+const day = new FakeClock();
 
 beforeAll(async () => {
   await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
-  stand = await startHttpsStand((service.address() as AddressInfo).port);
+  const certificates = emptyStore({ day });
+  certificates.setForAll(pairOf(testCertificate()));
+  stand = await startHttpsStand((service.address() as AddressInfo).port, {}, { certificates });
+  certificates.terms.start(3600 * 1000, () => {
+    certificates.renewTickets();
+    stand.port.renew();
+  });
 });
 
 afterAll(() => {
@@ -90,19 +98,21 @@ const visit = async (options: ConnectionOptions): Promise<Visit> => {
 };
 
 it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-  'resumes sessions of %s, and goes on with a new one after a renewal',
+  'resumes sessions of %s, across a renewed certificate, and until the day is over',
   async (version) => {
     const pinned = { minVersion: version, maxVersion: version };
     const first = await visit(pinned);
     expect(first.isReused).toBe(false);
     const again = await visit({ ...pinned, session: first.session });
     expect(again.isReused).toBe(true);
-    const { cert, key } = renewedCertificate();
-    stand.port.renew({ cert: Buffer.from(cert), key: Buffer.from(key) });
-    const late = await visit({ ...pinned, session: first.session });
-    expect(late.isReused).toBe(false);
-    const renewed = await visit({ ...pinned, session: late.session });
-    expect(renewed.isReused).toBe(true);
+    stand.port.certificates.setForAll(pairOf(renewedCertificate()));
+    const late = await visit({ ...pinned, session: again.session ?? first.session });
+    expect(late.isReused).toBe(true);
+    const fresh = await visit(pinned);
+    await day.advance(24 * 3600 * 1000);
+    const tomorrow = await visit({ ...pinned, session: fresh.session });
+    expect(tomorrow.isReused).toBe(false);
+    expect((await visit({ ...pinned, session: tomorrow.session })).isReused).toBe(true);
   },
 );
 

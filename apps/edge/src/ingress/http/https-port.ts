@@ -1,71 +1,69 @@
-// The public port for visitors who speak TLS: handshakes within bounds, then each connection goes where its ALPN says.
-import { randomBytes } from 'node:crypto';
+// The public port for visitors who speak TLS: each says first whom it wants, the door knows where that is, and those whose TLS ends here go on by
+// what their handshake chose.
 import type { Server, Socket } from 'node:net';
-import {
-  createSecureContext,
-  createServer,
-  type SecureContextOptions,
-  type TLSSocket,
-  type Server as TlsServer,
-} from 'node:tls';
+import { createServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { type AcceptedConnection, type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-shell';
-import { type AcceptedSocket, acceptingServer, alpnBytes, guard, HandleDuplex, hasTlsHandles } from '@tunnel/mux';
+import { type AcceptedSocket, acceptingServer, guard, HandleDuplex } from '@tunnel/mux';
 import { ALPN_TUNNEL } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
-import { secureOptionsOf, type TlsFiles } from '../tls/certificate.ts';
-import { HandleHandshake, type HandshakeOwner } from '../tls/handle-handshake.ts';
+import type { CertificateStore, StoredCertificate } from '../tls/certificate-store.ts';
+import { foldHost } from '../tls/client-hello.ts';
+import { HandleHandshake, type HandleHandshakeOwner } from '../tls/handle-handshake.ts';
+import { PendingHandshakes } from '../tls/pending-handshakes.ts';
+import { SocketHandshake } from '../tls/socket-handshake.ts';
+import { type Passthrough, TlsDoor } from '../tls/tls-door.ts';
+import type { TlsKind, TlsTotals } from '../tls/tls-totals.ts';
 import type { HttpIngress } from './http-ingress.ts';
 
 /** In the order of our liking; a visitor that offers neither is told so in the handshake, one without ALPN gets HTTP/1.1. */
 const ALPN_PROTOCOLS = ['h2', 'http/1.1'];
-const ONLY_HTTP1 = alpnBytes(['http/1.1']);
 
 type SecureIngress = Pick<HttpIngress, 'accept' | 'acceptHttp2' | 'clients' | 'report'>;
 
-/** A handshake that is under way. */
-interface Waiting {
-  readonly beganMs: number;
-  readonly accepted: AcceptedConnection;
+export interface HttpsPortOptions {
+  readonly on: ListenOn;
+  readonly certificates: CertificateStore;
+  /** null: there are no tunnels whose TLS is passed on. */
+  readonly passthrough: Passthrough | null;
+  readonly ingress: SecureIngress;
+  readonly gate: ConnectionGate;
 }
 
-export class HttpsPort implements HandshakeOwner {
+export class HttpsPort implements HandleHandshakeOwner {
+  readonly door: TlsDoor;
+  readonly certificates: CertificateStore;
+  readonly passthrough: Passthrough | null;
+  readonly report: SecureIngress['report'];
   readonly #on: ListenOn;
   readonly #ingress: SecureIngress;
   readonly #gate: ConnectionGate;
   readonly #server: Server;
-  /** Node's own, for those who need a whole TLSSocket. It does not listen: connections are given to it. */
-  readonly #sockets: TlsServer;
+  /**
+   * Node's own, for those who need a whole TLSSocket: one shows the certificate of its name, the other that of who names nobody. They do not listen:
+   * connections are given to them.
+   */
+  readonly #byName: TlsServer;
+  readonly #forNobody: TlsServer;
+  #shownToNobody: StoredCertificate | null = null;
   #address: { host: string; port: number } | undefined;
-  /** Those that are not through it, oldest first. */
-  readonly #handshakes = new Map<AcceptedConnection, Waiting>();
-  #isSweeping = false;
-  context: HandshakeOwner['context'];
-  readonly alpn = ONLY_HTTP1;
-  readonly report: SecureIngress['report'];
+  readonly #pending = new PendingHandshakes();
 
-  constructor(on: ListenOn, files: TlsFiles, ingress: SecureIngress, gate: ConnectionGate) {
+  constructor({ on, certificates, passthrough, ingress, gate }: HttpsPortOptions) {
     this.#on = on;
     this.#gate = gate;
     this.#ingress = ingress;
     this.report = ingress.report;
-    const secure = withTickets(files);
-    this.context = createSecureContext(secure);
-    this.#sockets = createServer({
-      ...secure,
-      // A client says so, whatever else it offers.
-      ALPNProtocols: ingress.clients === null ? ALPN_PROTOCOLS : [ALPN_TUNNEL, ...ALPN_PROTOCOLS],
-      handshakeTimeout: EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS,
-    });
-    const { report } = ingress;
-    guard.accept(this.#sockets, 'secureConnection', report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
-    // Strangers' handshakes fail all the time, and plain HTTP comes here by mistake: closed without a word.
-    guard.accept(this.#sockets, 'tlsClientError', report, 'https', (_error, socket: TLSSocket) => socket.destroy());
-    const take = (socket: AcceptedSocket): void => this.#onConnection(socket);
+    this.certificates = certificates;
+    this.passthrough = passthrough;
+    this.door = new TlsDoor({ certificates, passthrough, takesClients: ingress.clients !== null });
+    this.#byName = this.#makeTlsServer(true);
+    this.#forNobody = this.#makeTlsServer(false);
+    this.renew();
     this.#server = acceptingServer({
       keepAliveMs: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
-      report,
+      report: this.report,
       where: 'https.connection',
-      take,
+      take: (socket) => this.#onConnection(socket),
     });
   }
 
@@ -74,8 +72,13 @@ export class HttpsPort implements HandshakeOwner {
     return this.#address;
   }
 
+  /** Those that are under way, from their first byte on. */
   get handshakes(): number {
-    return this.#handshakes.size;
+    return this.#pending.size;
+  }
+
+  get totals(): TlsTotals {
+    return this.#pending.totals;
   }
 
   async start(): Promise<void> {
@@ -85,11 +88,15 @@ export class HttpsPort implements HandshakeOwner {
     });
   }
 
-  /** For handshakes from now on; connections do not notice. */
-  renew(files: TlsFiles): void {
-    const secure = withTickets(files);
-    this.context = createSecureContext(secure);
-    this.#sockets.setSecureContext(secure);
+  /** Another day, another key of tickets: for handshakes from now on; connections do not notice. */
+  renew(): void {
+    this.#byName.setSecureContext(this.certificates.terms.optionsOf(null, 'visitors'));
+    this.#renewForNobody(this.certificates.forNobody);
+  }
+
+  #renewForNobody(certificate: StoredCertificate | null): void {
+    this.#shownToNobody = certificate;
+    this.#forNobody.setSecureContext(this.certificates.terms.optionsOf(certificate?.pair ?? null, 'visitors'));
   }
 
   stop(): void {
@@ -99,83 +106,73 @@ export class HttpsPort implements HandshakeOwner {
   #onConnection(socket: AcceptedSocket): void {
     const accepted = this.#gate.accept('https', socket);
     if (accepted === null) return;
-    this.#wait(accepted);
-    if (socket instanceof HandleDuplex && hasTlsHandles()) socket.read(new HandleHandshake(socket, accepted, this));
-    else if (socket instanceof HandleDuplex) this.takesSocket(socket.release(), accepted, null);
-    else this.takesSocket(socket, accepted, null);
-  }
-
-  #wait(accepted: AcceptedConnection): void {
-    this.#handshakes.set(accepted, { beganMs: performance.now(), accepted });
-    accepted.whenClosed = this.#isOver;
-    if (!this.#isSweeping) this.#sweepIn(EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS);
-    if (this.#handshakes.size <= EDGE_LIMITS.TLS_HANDSHAKES_MAX) return;
-    // An honest visitor is through within a round trip or two: whoever takes longest is given up, and not the newcomer.
-    for (const oldest of this.#handshakes.keys()) {
-      this.#handshakes.delete(oldest);
-      oldest.close();
+    if (socket instanceof HandleDuplex) {
+      const handshake = new HandleHandshake(socket, accepted, this);
+      this.#pending.add(handshake);
+      socket.read(handshake);
       return;
     }
+    const handshake = new SocketHandshake(socket, accepted, this);
+    this.#pending.add(handshake);
+    handshake.start();
   }
 
-  /** Whoever closed it: the visitor, the gate or ourselves. */
-  readonly #isOver = (accepted: AcceptedConnection): void => {
-    this.#handshakes.delete(accepted);
+  #makeTlsServer(isByName: boolean): TlsServer {
+    const server = createServer({
+      // A client says so, whatever else it offers.
+      ALPNProtocols: this.#ingress.clients === null ? ALPN_PROTOCOLS : [ALPN_TUNNEL, ...ALPN_PROTOCOLS],
+      handshakeTimeout: EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS,
+      ...(isByName ? { SNICallback: this.#contextByName } : {}),
+    });
+    guard.accept(server, 'secureConnection', this.report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
+    // Strangers' handshakes fail all the time: closed without a word.
+    guard.accept(server, 'tlsClientError', this.report, 'https', (_error, socket: TLSSocket) => socket.destroy());
+    return server;
+  }
+
+  /** It was ready when the door was passed, in this turn or the last; else the certificate is gone since then. */
+  readonly #contextByName: NonNullable<Parameters<typeof createServer>[0]>['SNICallback'] = (name, callback) => {
+    const host = foldHost(name);
+    const own = host === null ? null : this.certificates.ownOf(host);
+    const context = own === null ? null : this.certificates.contextOf(own);
+    if (context === null) callback(new Error(`no certificate for ${name}`));
+    else callback(null, context);
   };
 
-  /** One timer for all, since they wait equally long. */
-  #sweepIn(ms: number): void {
-    this.#isSweeping = true;
-    setTimeout(() => this.#sweep(), ms).unref();
+  // ---- from handshakes ----
+
+  leaves(accepted: AcceptedConnection, as: TlsKind): boolean {
+    return this.#pending.leaves(accepted, as);
   }
 
-  #sweep(): void {
-    this.#isSweeping = false;
-    const nowMs = performance.now();
-    for (const { beganMs, accepted } of this.#handshakes.values()) {
-      const leftMs = beganMs + EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS - nowMs;
-      if (leftMs > 0) return this.#sweepIn(Math.ceil(leftMs));
-      this.#handshakes.delete(accepted);
-      accepted.close();
-    }
-  }
-
-  // ---- from handshakes on bare handles ----
-
-  /** It is through, and speaks HTTP/1.1. */
   isSecure(duplex: HandleDuplex, accepted: AcceptedConnection): void {
-    this.#handshakes.delete(accepted);
+    this.leaves(accepted, 'terminated');
     this.#ingress.accept(duplex, 'https', accepted);
   }
 
-  /** node:tls does the handshake. `first`: what was read already; null socket: it is gone. */
-  takesSocket(socket: Socket | null, accepted: AcceptedConnection, first: Buffer | null): void {
+  takesSocket(socket: Socket | null, first: Buffer, certificate: StoredCertificate): void {
     if (socket === null) return;
     // Whoever hangs up in the handshake has gone for good.
     socket.allowHalfOpen = false;
-    if (first !== null) socket.unshift(first);
-    this.#sockets.emit('connection', socket);
+    socket.unshift(first);
+    if (certificate !== this.certificates.forNobody) return void this.#byName.emit('connection', socket);
+    // It was renewed since the last one came.
+    if (certificate !== this.#shownToNobody) this.#renewForNobody(certificate);
+    this.#forNobody.emit('connection', socket);
   }
 
   #onSecure(socket: TLSSocket): void {
     const accepted = this.#gate.find(socket);
+    const isClient = socket.alpnProtocol === ALPN_TUNNEL;
     // It was closed within the handshake.
-    if (accepted === undefined) {
+    if (accepted === undefined || !this.leaves(accepted, isClient ? 'control' : 'terminated')) {
       socket.destroy();
       return;
     }
-    this.#handshakes.delete(accepted);
+    if (isClient) return this.#ingress.clients?.takeOver(socket, accepted, null);
     if (socket.alpnProtocol === 'h2') return this.#ingress.acceptHttp2(socket, accepted);
-    if (socket.alpnProtocol === ALPN_TUNNEL) return this.#ingress.clients?.takeOver(socket, accepted, null);
     // Not sooner: whoever hangs up in the handshake has gone for good.
     socket.allowHalfOpen = true;
     this.#ingress.accept(socket, 'https', accepted);
   }
 }
-
-/** Both ways to do a handshake take each other's tickets. A renewal begins with keys of its own: who comes with an older ticket shakes hands in full. */
-const withTickets = (files: TlsFiles): SecureContextOptions => ({
-  ...secureOptionsOf(files),
-  ticketKeys: randomBytes(48),
-  sessionIdContext: 'visitors',
-});

@@ -1,8 +1,12 @@
 // An https port in front of the HTTP stand, and visitors of HTTP/2 that verify its certificate. Used by tests only.
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import * as tls from 'node:tls';
+import { TlsTerms } from '@tunnel/http-shell';
+import { type Clock, Secret, systemClock } from '@tunnel/runtime';
 import { testCertificate } from '@tunnel/testkit';
 import { openGate } from '../gate.fixture.ts';
+import { CertificateStore } from '../tls/certificate-store.ts';
+import type { Passthrough } from '../tls/tls-door.ts';
 import { type HttpStand, startHttpStand } from './http.fixture.ts';
 import type { HttpIngress } from './http-ingress.ts';
 import { HttpsPort } from './https-port.ts';
@@ -15,10 +19,19 @@ export interface HttpsStand {
   stop(): void;
 }
 
+interface PortOptions {
+  readonly certificates?: CertificateStore;
+  readonly passthrough?: Passthrough | null;
+}
+
 /** The tunnel is `web.localhost`. */
-export const startHttpsStand = async (localPort: number, options: StandOptions = {}): Promise<HttpsStand> => {
+export const startHttpsStand = async (
+  localPort: number,
+  options: StandOptions = {},
+  secure: PortOptions = {},
+): Promise<HttpsStand> => {
   const http = await startHttpStand(localPort, { domain: 'localhost', ...options });
-  const port = await startHttpsPort(http.ingress, http.gate);
+  const port = await startHttpsPort(http.ingress, http.gate, secure);
   const stop = (): void => {
     port.stop();
     http.stop();
@@ -27,14 +40,44 @@ export const startHttpsStand = async (localPort: number, options: StandOptions =
 };
 
 /** In front of any ingress. */
-export const startHttpsPort = async (ingress: HttpIngress, gate = openGate()): Promise<HttpsPort> => {
-  const { cert, key } = testCertificate();
-  const files = { cert: Buffer.from(cert), key: Buffer.from(key) };
+export const startHttpsPort = async (
+  ingress: HttpIngress,
+  gate = openGate(),
+  { certificates = storeForAll(), passthrough = null }: PortOptions = {},
+): Promise<HttpsPort> => {
   const on = { host: '127.0.0.1', port: 0, key: '[server] https_port' };
-  const port = new HttpsPort(on, files, ingress, gate);
+  const port = new HttpsPort({ on, certificates, passthrough, ingress, gate });
   await port.start();
   return port;
 };
+
+/** `day`: says when the key of tickets changes. */
+export const emptyStore = ({
+  day = systemClock,
+  clock = systemClock,
+  ...limits
+}: {
+  day?: Clock;
+  /** Of the pace of contexts. */
+  clock?: Clock;
+  contextsMax?: number;
+  contextsPerSecond?: number;
+} = {}): CertificateStore => {
+  const terms = new TlsTerms(new Secret('of these tests'), day);
+  return new CertificateStore({ terms, clock, domain: 'localhost', ...limits });
+};
+
+/** As the files of `[tls]` are. */
+const storeForAll = (): CertificateStore => {
+  const store = emptyStore();
+  store.setForAll(pairOf(testCertificate()));
+  return store;
+};
+
+export const pairOf = ({ cert, key }: { cert: string; key: string }): { cert: Buffer; key: Buffer } => ({
+  cert: Buffer.from(cert),
+  key: Buffer.from(key),
+});
 
 export const dialTls = (stand: Pick<HttpsStand, 'port'>, options: tls.ConnectionOptions = {}): tls.TLSSocket => {
   const { cert } = testCertificate();

@@ -5,6 +5,8 @@ import { connect } from 'node:net';
 import type { Rule } from '@tunnel/core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { basic, basicAuth } from '../../policy/policy.fixture.ts';
+import { VisitMemory } from '../../policy/visit-memory.ts';
+import { talk } from './http.fixture.ts';
 import { ask, visitHttp2 } from './https.fixture.ts';
 import { type PolicyStand, startPolicyStand, VERSIONS, type Version } from './policy-stand.fixture.ts';
 
@@ -137,4 +139,31 @@ it('no rule about Host is passed by a target that names another', async () => {
   expect(await told('http://web.localhost/', 'other.localhost')).toBe('403');
   expect(await told('/', 'WEB.localhost:80')).toBe('403');
   expect(stand.raw).toEqual([]);
+});
+
+it('what a visitor is known by belongs to its connection: the next requests have it, of either version, and nobody else', async () => {
+  const memories: unknown[] = [];
+  const stand = await startPolicyStand([basicAuth], {
+    perform: (_need, _about, { memory }) => {
+      memories.push(memory);
+      return { kind: 'password-checked', isRight: true };
+    },
+  });
+  cleanups.push(() => stand.stop());
+  for (const connection of [1, 2]) {
+    const session = visitHttp2(stand.https);
+    cleanups.push(() => session.destroy());
+    for (const path of ['/a', '/b']) {
+      const { status } = await ask(session, { ':path': path, authorization: basic('me', 'right') });
+      expect(status, `HTTP/2 connection ${connection}`).toBe(200);
+    }
+  }
+  const authorized = (connection: string): string =>
+    `GET / HTTP/1.1\r\nHost: web.localhost\r\nAuthorization: ${basic('me', 'right')}\r\nConnection: ${connection}\r\n\r\n`;
+  const kept = await talk(stand.http.port, ['keep-alive', 'close'].map(authorized).join(''));
+  expect(kept.match(/HTTP\/1\.1 200/g)).toHaveLength(2);
+  expect(memories).toHaveLength(6);
+  expect(memories.every((memory) => memory instanceof VisitMemory)).toBe(true);
+  expect([memories[1], memories[3], memories[5]]).toEqual([memories[0], memories[2], memories[4]]);
+  expect(new Set(memories).size).toBe(3);
 });

@@ -19,9 +19,13 @@ export class PreconnectBuffer implements ByteDuplex, ByteReader {
   #heldBytes = 0;
   #sourceEnded = false;
 
-  constructor(inner: ByteDuplex, owner: PreconnectBufferOwner) {
+  /** `first`: what was read of the visitor before; null: nothing. */
+  constructor(inner: ByteDuplex, owner: PreconnectBufferOwner, first: Buffer | null = null) {
     this.#inner = inner;
     this.#owner = owner;
+    if (first === null) return;
+    this.#held = [first];
+    this.#heldBytes = first.length;
   }
 
   /** Apart from the constructor: what is already there may call back at once. */

@@ -49,6 +49,8 @@ export interface RelayConnectionOptions {
   readonly visitorName: string;
   /** host:port that it reached; empty: nobody wants to know. */
   readonly publicAddress: string;
+  /** What was read of it already. */
+  readonly first: Buffer | null;
 }
 
 export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, SpliceHandlers, HeldConnection {
@@ -82,7 +84,7 @@ export class RelayConnection implements PreconnectBufferOwner, OpenAnswer, Splic
     this.#member = given.member;
     this.#owner = owner;
     this.#activeAtMs = owner.now();
-    this.#visitor = new PreconnectBuffer(visitor, this);
+    this.#visitor = new PreconnectBuffer(visitor, this, given.first);
   }
 
   /** The one that has it, or had it last. */

@@ -3,7 +3,7 @@
 import * as net from 'node:net';
 import { ConnectionCounts, MemberHealth, type Owner, TunnelGroup } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
-import { type AcceptedSocket, acceptingServer, connectSocket, type MuxStream, splice } from '@tunnel/mux';
+import { type AcceptedSocket, acceptingServer, connectSocket, HandleDuplex, type MuxStream, splice } from '@tunnel/mux';
 import { CAPABILITIES, type StreamHead } from '@tunnel/protocol';
 import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
@@ -96,6 +96,7 @@ export const newGroup = (): TunnelGroup<Tunnel> =>
     name: 'db',
     keyHash: 'ab'.repeat(32),
     endpoint: { kind: 'port', transport: 'tcp', port: 20_000 },
+    label: '20000',
     policy: NO_POLICY,
   });
 
@@ -179,9 +180,11 @@ export class RelayStage {
       readonly limits?: PathLimits;
       readonly random?: () => number;
       readonly policies?: Pick<PolicyGate, 'admits'>;
+      /** The first bytes are read before the relay has the connection, as the door does it. */
+      readonly isPassed?: boolean;
     } = {},
   ): Promise<RelayStand> {
-    const { limits = { perTunnel: 100, perAddress: 100 }, random = () => 0, policies } = options;
+    const { limits = { perTunnel: 100, perAddress: 100 }, random = () => 0, policies, isPassed = false } = options;
     const counts = new ConnectionCounts(limits);
     const clock = new FakeClock();
     const gate = openGate({ perNetwork: limits.perAddress });
@@ -200,7 +203,8 @@ export class RelayStage {
       if (connection === null) return;
       accepted.push(socket);
       visitorPorts.push(socket.remotePort ?? 0);
-      relay.carry(socket, connection, route);
+      if (isPassed) readFirst(socket, (first) => relay.carry(socket, connection, route, first));
+      else relay.carry(socket, connection, route);
     };
     const server = acceptingServer({ keepAliveMs: 60_000, take, report: rethrow, where: 'tcp.connection' });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -215,6 +219,20 @@ export class RelayStage {
     return { relay, gate, counts, clock, port, visitorPorts, bytesRead, visit };
   }
 }
+
+const readFirst = (socket: AcceptedSocket, pass: (first: Buffer) => void): void => {
+  if (!(socket instanceof HandleDuplex)) throw new Error('this Node.js has no bare handles');
+  socket.read({
+    onData: (bytes, start, end) => {
+      pass(Buffer.from(bytes.subarray(start, end)));
+      return true;
+    },
+    onDrain: () => {},
+    onEnd: () => socket.destroy(),
+    onReset: () => {},
+    abandon: rethrow,
+  });
+};
 
 /** The visitor whom nobody serves has said nothing for as long as it may. */
 export const passSilence = async ({ clock }: RelayStand): Promise<void> => {

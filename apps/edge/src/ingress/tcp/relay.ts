@@ -68,8 +68,8 @@ export class Relay implements RelayConnectionOwner {
     return this.#live.size + this.#unserved.size;
   }
 
-  /** Takes over an accepted socket of which nothing is read yet. */
-  carry(socket: AcceptedSocket, accepted: AcceptedConnection, route: Route): void {
+  /** Takes over an accepted socket. `first`: all that is read of it so far; null: nothing. */
+  carry(socket: AcceptedSocket, accepted: AcceptedConnection, route: Route, first: Buffer | null = null): void {
     const { remoteAddress, remotePort } = socket;
     // Gone between the kernel's accept and ours.
     if (remoteAddress === undefined || remotePort === undefined) {
@@ -92,6 +92,7 @@ export class Relay implements RelayConnectionOwner {
       address,
       visitorName,
       publicAddress: publicAddressOf(socket, member),
+      first,
     };
     const connection = new RelayConnection(endOf(socket), given, this);
     accepted.served = connection;
@@ -129,7 +130,8 @@ export class Relay implements RelayConnectionOwner {
 
   /** The visitor's end is not the relay's any more; it counts for its route as long as it takes. */
   #answer(visitor: ByteDuplex, route: Route, fault: Fault): void {
-    if (this.#isDraining || !this.#balancer.countUnserved(route)) {
+    // Behind a ClientHello nobody reads words in clear.
+    if (this.#isDraining || route.protocol === 'tls' || !this.#balancer.countUnserved(route)) {
       visitor.reset(UNSERVED);
       return;
     }

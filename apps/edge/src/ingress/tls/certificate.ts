@@ -1,9 +1,9 @@
 // The certificate that the edge shows: loaded at the start, and again whenever its files change. Looking is by stat, not by
 // fs.watch: it follows symbolic links, and survives renames, network file systems and containers.
-import { constants } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
-import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { createSecureContext } from 'node:tls';
 import { Fault } from '@tunnel/errors';
+import { type CertificatePair, secureOptionsOf } from '@tunnel/http-shell';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 
@@ -102,41 +102,7 @@ export interface TlsPaths {
   readonly key_path: string;
 }
 
-export interface TlsFiles {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-}
-
-/**
- * In the order of our liking: forward secret and authenticated, all of them. AES of 128 bits first: nobody breaks it either, and its ten rounds
- * cost a quarter less than the fourteen of 256, for each byte of every carrier and visitor.
- */
-const SUITES = [
-  'TLS_AES_128_GCM_SHA256',
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-RSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305',
-  'ECDHE-RSA-CHACHA20-POLY1305',
-].join(':');
-
-/**
- * For every port alike, at its start and at a renewal: what setSecureContext is not told it forgets. `ecdhCurve` is left to Node, so that newer
- * ones agree on a key that is safe from quantum computers, too.
- */
-export const secureOptionsOf = ({ cert, key }: TlsFiles): SecureContextOptions => ({
-  cert,
-  key,
-  minVersion: 'TLSv1.2',
-  maxVersion: 'TLSv1.3',
-  ciphers: SUITES,
-  honorCipherOrder: true,
-  // Whoever names ChaCha first has no instructions for AES: telephones, small boards. In TLS 1.2 nobody has us do a second handshake on one connection.
-  secureOptions: constants.SSL_OP_PRIORITIZE_CHACHA | constants.SSL_OP_NO_RENEGOTIATION,
-});
+export type TlsFiles = CertificatePair;
 
 /** null: the edge speaks in clear. */
 export const loadTlsFiles = async (paths: TlsPaths): Promise<TlsFiles | null> => {

@@ -1,52 +1,89 @@
-// One handshake without sockets of Node's. Visitors that may want more than HTTP/1.1 are found by their first bytes, and go another way.
-
+// A handshake on a bare handle. Visitors that speak HTTP/1.1 alone, and those of tunnels that are passed on, never become a socket of Node's; the others do.
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { AcceptedConnection } from '@tunnel/http-shell';
-import { type ByteReader, beginTls, type HandleDuplex, type ReportInternalError, type TlsHandshake } from '@tunnel/mux';
+import { alpnBytes, type ByteReader, beginTls, type HandleDuplex, hasTlsHandles, type TlsHandshake } from '@tunnel/mux';
 import { ALPN_TUNNEL } from '@tunnel/protocol';
+import type { Route } from '../../routing/registry.ts';
+import type { StoredCertificate } from './certificate-store.ts';
+import type { ClientHello } from './client-hello.ts';
+import { type HandshakeOwner, PendingHandshake } from './pending-handshake.ts';
+import type { Passthrough } from './tls-door.ts';
 
-export interface HandshakeOwner {
-  readonly context: SecureContext;
-  readonly alpn: Buffer;
-  readonly report: ReportInternalError;
+export interface HandleHandshakeOwner extends HandshakeOwner {
+  /** It is through, and speaks HTTP/1.1. */
   isSecure(duplex: HandleDuplex, accepted: AcceptedConnection): void;
-  takesSocket(socket: Socket | null, accepted: AcceptedConnection, first: Buffer): void;
+  /** node:tls does the handshake. `first`: what was read already; null socket: it is gone. */
+  takesSocket(socket: Socket | null, first: Buffer, certificate: StoredCertificate): void;
 }
 
-export class HandleHandshake implements ByteReader, TlsHandshake {
-  readonly #duplex: HandleDuplex;
-  readonly #accepted: AcceptedConnection;
-  readonly #owner: HandshakeOwner;
+const ONLY_HTTP1 = alpnBytes(['http/1.1']);
 
-  constructor(duplex: HandleDuplex, accepted: AcceptedConnection, owner: HandshakeOwner) {
+export class HandleHandshake extends PendingHandshake implements ByteReader, TlsHandshake {
+  readonly #duplex: HandleDuplex;
+  readonly #owner: HandleHandshakeOwner;
+
+  constructor(duplex: HandleDuplex, accepted: AcceptedConnection, owner: HandleHandshakeOwner) {
+    super(accepted, owner);
     this.#duplex = duplex;
-    this.#accepted = accepted;
     this.#owner = owner;
   }
 
   onData(bytes: Buffer, start: number, end: number): boolean {
-    const hello = bytes.subarray(start, end);
-    if (speaksHttp1Alone(hello)) {
-      beginTls(this.#duplex, this.#owner.context, this.#owner.alpn, hello, this);
-      return true;
-    }
-    // The memory is everybody's, and a connection is not given away while it is being read.
-    setImmediate(this.#giveAway, Buffer.from(hello));
-    return false;
+    return this.take(bytes, start, end);
   }
 
-  readonly #giveAway = (first: Buffer): void => {
+  // ---- ways out ----
+
+  protected secure(context: SecureContext, hello: ClientHello, certificate: StoredCertificate): boolean {
+    if (needsSocket(hello) || !hasTlsHandles()) {
+      this.bytes.keep();
+      // A connection is not given away while it is being read.
+      setImmediate(this.#giveAway, certificate);
+      return false;
+    }
+    beginTls(this.#duplex, context, ONLY_HTTP1, this.bytes.all, this);
+    this.bytes.drop();
+    return true;
+  }
+
+  readonly #giveAway = (certificate: StoredCertificate): void => {
     try {
-      this.#owner.takesSocket(this.#duplex.release(), this.#accepted, first);
+      const first = this.bytes.all;
+      // It was closed since then, and its bytes are gone with it.
+      if (!this.#duplex.destroyed) this.#owner.takesSocket(this.#duplex.release(), first, certificate);
+      this.bytes.drop();
     } catch (error) {
       this.abandon(error, 'https.handshake');
     }
   };
 
+  /** Within the read: whoever takes it over reads on where this one stops. */
+  protected passOn(to: Pick<Passthrough, 'accept'>, route: Route): boolean {
+    const hello = this.bytes.all;
+    this.#owner.leaves(this.accepted, 'passthrough');
+    to.accept(this.#duplex, this.accepted, route, hello);
+    return true;
+  }
+
+  protected say(alert: Buffer): void {
+    this.#duplex.write(alert, 0, alert.length, true);
+    this.#duplex.end(() => this.#duplex.destroy());
+  }
+
+  protected cut(): void {
+    this.#duplex.resetAndDestroy();
+  }
+
+  destroy(): void {
+    this.#duplex.destroy();
+  }
+
+  // ---- the handshake, and the connection below it ----
+
   onSecure(): void {
     try {
-      this.#owner.isSecure(this.#duplex, this.#accepted);
+      this.#owner.isSecure(this.#duplex, this.accepted);
     } catch (error) {
       this.abandon(error, 'https.secure');
     }
@@ -64,27 +101,7 @@ export class HandleHandshake implements ByteReader, TlsHandshake {
   onReset(): void {}
 
   onDrain(): void {}
-
-  abandon(error: unknown, where: string): void {
-    this.#owner.report(error, where);
-    // Not the duplex alone: it may be given away by now, or have a visitor.
-    this.#accepted.close();
-    this.#duplex.destroy();
-  }
 }
 
-const RECORD_HEADER_BYTES = 5;
-const HANDSHAKE_RECORD = 22;
-/** As ALPN has them: each behind its length. What looks like one by chance only takes the longer way. */
-const OTHER_PROTOCOLS = ['h2', ALPN_TUNNEL].map((name) =>
-  Buffer.from(`${String.fromCharCode(name.length)}${name}`, 'latin1'),
-);
-
-/** A whole ClientHello in one record that names nothing but HTTP/1.1. Everything else, garbage too, is for node:tls to judge. */
-export const speaksHttp1Alone = (hello: Buffer): boolean => {
-  if (hello.length < RECORD_HEADER_BYTES + 4 || hello[0] !== HANDSHAKE_RECORD) return false;
-  const isWhole = hello.readUInt16BE(3) + RECORD_HEADER_BYTES === hello.length;
-  // A hello may go on in the next record: its own length says.
-  const isOne = isWhole && hello.readUIntBE(6, 3) + 4 + RECORD_HEADER_BYTES === hello.length;
-  return isOne && OTHER_PROTOCOLS.every((name) => !hello.includes(name));
-};
+/** HTTP/2, and the control plane, want sockets of Node's. */
+const needsSocket = ({ alpn }: ClientHello): boolean => alpn.includes('h2') || alpn.includes(ALPN_TUNNEL);

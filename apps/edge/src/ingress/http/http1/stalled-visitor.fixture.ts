@@ -16,6 +16,7 @@ export class StalledVisitor implements VisitorDuplex {
   isRead = false;
   readonly #isTls: boolean;
   #roomBytes: number;
+  #isDraining = false;
   #reader: ByteReader | null = null;
   #onFlushed: (() => void) | undefined;
 
@@ -36,7 +37,18 @@ export class StalledVisitor implements VisitorDuplex {
     this.queuedBytes += end - start;
     const isFree = this.#take();
     this.mostQueuedBytes = Math.max(this.mostQueuedBytes, this.queuedBytes);
+    if (isFree && this.#isTls && this.#roomBytes === Number.POSITIVE_INFINITY) this.#drainLater();
     return isFree && !this.#isTls;
+  }
+
+  /** As TLS says of what the kernel took: in a turn of its own. */
+  #drainLater(): void {
+    if (this.#isDraining) return;
+    this.#isDraining = true;
+    setImmediate(() => {
+      this.#isDraining = false;
+      if (!this.isReset && !this.isEnded) this.#reader?.onDrain();
+    });
   }
 
   #take(): boolean {
@@ -85,6 +97,11 @@ export class StalledVisitor implements VisitorDuplex {
     if (!this.#take()) return;
     if (this.isEnded) this.#onFlushed?.();
     else this.#reader?.onDrain();
+  }
+
+  /** From now on all of it, as fast as it comes. */
+  takeAll(): void {
+    this.takeMore(Number.POSITIVE_INFINITY);
   }
 
   leave(): void {

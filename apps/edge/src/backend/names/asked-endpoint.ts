@@ -1,0 +1,23 @@
+// What a tunnel asks for, as far as it has to be known whose that is.
+import type { Owner } from '@tunnel/core';
+import type { NameKind } from './reserved-names.ts';
+
+/** The name or port that a tunnel would be reached at. */
+export interface EndpointAsked {
+  readonly kind: NameKind;
+  /** The subdomain, or the port as text; null: any port, of which nothing has to be decided. */
+  readonly label: string | null;
+  /** `asked`: this one or none. `preferred`: this one, or else another. `assigned`: the edge's own choice. */
+  readonly choice: 'asked' | 'preferred' | 'assigned';
+  /** Of a group; null: it stands alone. */
+  readonly groupKeyHash: string | null;
+  /** A living group let it in by its key: it is counted, and nothing is decided about the name. */
+  readonly joinsGroup: boolean;
+}
+
+export interface TunnelRequest {
+  readonly tunnelId: string;
+  readonly owner: Owner;
+  /** null: of p2p, whose names are no public endpoints. */
+  readonly endpoint: EndpointAsked | null;
+}

@@ -1,0 +1,177 @@
+// What every backend promises about whose a name is. Used by tests only, beside backend.conformance.ts.
+import type { Owner } from '@tunnel/core';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { BackendUnderTest } from '../backend.conformance.ts';
+import { askedTunnel, closedTunnel, openedTunnel } from '../platform-backend.fixture.ts';
+import type { EndpointAsked } from './asked-endpoint.ts';
+
+export const nameConformance = (name: string, create: () => Promise<BackendUnderTest>): void => {
+  describe(`whose a name is, by backend ${name},`, () => {
+    let set: BackendUnderTest;
+    let tunnels = 0;
+    const keyIds = new Map<string, string>();
+
+    beforeEach(async () => {
+      tunnels = 0;
+      set = await create();
+      await set.backend.start();
+      keyIds.set(set.accountId, (await keyOf(set.accountKeys[0])).keyId);
+      keyIds.set(set.otherAccountId, (await keyOf(set.otherKey)).keyId);
+    });
+
+    type Wanted = Partial<EndpointAsked> & { readonly label: string | null };
+
+    /** `who` null: the operator. */
+    const ask = async (who: string | null, wanted: Wanted) => {
+      tunnels += 1;
+      const tunnelId = `tun_name-${tunnels}`;
+      const endpoint: EndpointAsked = {
+        ...{ kind: 'subdomain', choice: 'asked', groupKeyHash: null, joinsGroup: false },
+        ...wanted,
+      };
+      const owner: Owner = who === null ? { kind: 'operator' } : { kind: 'account', accountId: who };
+      const keyId = who === null ? 'admin' : (keyIds.get(who) as string);
+      const refusal = await set.backend.admitTunnel(askedTunnel(tunnelId, '', { owner, keyId, endpoint }));
+      const open = (): void => {
+        set.backend.tunnelOpened(openedTunnel(tunnelId, '', { owner, keyId }));
+        set.backend.admissionEnded(tunnelId);
+      };
+      const close = (): void => set.backend.tunnelClosed({ ...closedTunnel(tunnelId, ''), owner });
+      const giveUp = (): void => set.backend.admissionEnded(tunnelId);
+      return { code: refusal?.code ?? null, message: refusal?.message ?? null, open, close, giveUp };
+    };
+
+    const codeFor = async (who: string | null, wanted: Wanted): Promise<string | null> => {
+      const { code, giveUp } = await ask(who, wanted);
+      giveUp();
+      return code;
+    };
+
+    it('is decided by first use, and stays so when its tunnel has ended', async () => {
+      const first = await ask(set.accountId, { label: 'shop' });
+      expect(first.code).toBeNull();
+      first.open();
+      const other = await ask(set.otherAccountId, { label: 'shop' });
+      expect([other.code, other.message]).toEqual(['TUNNEL_SUBDOMAIN_IN_USE', "subdomain 'shop' is already in use"]);
+      first.close();
+      expect(await codeFor(set.otherAccountId, { label: 'shop' })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+      expect(await codeFor(set.otherAccountId, { label: 'shop', choice: 'preferred' })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+      expect(await codeFor(set.accountId, { label: 'shop' })).toBeNull();
+      expect(await codeFor(set.accountId, { label: 'shop', groupKeyHash: 'c'.repeat(64) })).toBeNull();
+    });
+
+    it('is the same for all that is nested below it', async () => {
+      const first = await ask(set.accountId, { label: 'a.shop' });
+      first.open();
+      for (const label of ['shop', '*.shop', 'b.shop']) {
+        expect(await codeFor(set.otherAccountId, { label })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+        expect(await codeFor(set.accountId, { label })).toBeNull();
+      }
+    });
+
+    it('is not decided by a tunnel that found no endpoint', async () => {
+      const first = await ask(set.accountId, { label: 'tried' });
+      first.giveUp();
+      await expect.poll(() => codeFor(set.otherAccountId, { label: 'tried' })).toBeNull();
+    });
+
+    it('is opened by the key of its last group, too, whoever has it', async () => {
+      const keyHash = 'a'.repeat(64);
+      const first = await ask(set.accountId, { label: 'pool', groupKeyHash: keyHash });
+      first.open();
+      const second = await ask(set.otherAccountId, { label: 'pool', groupKeyHash: keyHash, joinsGroup: true });
+      expect(second.code).toBeNull();
+      second.open();
+      first.close();
+      second.close();
+      // Either may begin it anew; without the key, or with another, it is nobody else's.
+      expect(await codeFor(set.otherAccountId, { label: 'pool', groupKeyHash: keyHash })).toBeNull();
+      const another = await ask(set.otherAccountId, { label: 'pool', groupKeyHash: 'b'.repeat(64) });
+      expect([another.code, another.message]).toEqual(['GROUP_KEY_MISMATCH', 'group key does not match']);
+      expect(await codeFor(set.otherAccountId, { label: 'pool' })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+      expect(await codeFor(set.accountId, { label: 'pool' })).toBeNull();
+    });
+
+    it('is no matter of the operator, who owns none and takes none from an account', async () => {
+      const free = await ask(null, { label: 'news' });
+      expect(free.code).toBeNull();
+      free.open();
+      free.close();
+      const first = await ask(set.accountId, { label: 'news' });
+      expect(first.code).toBeNull();
+      first.open();
+      expect(await codeFor(null, { label: 'news' })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+      expect(await codeFor(null, { label: 'x.news' })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+      first.close();
+      expect(await codeFor(null, { label: 'news' })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+      expect(await codeFor(null, { kind: 'tcp', label: '20042' })).toBe('TUNNEL_PORT_IN_USE');
+    });
+
+    it('is known of what is reserved: for visitors, and for ports that nobody else is given', async () => {
+      const { reserved } = set.backend;
+      const other: Owner = { kind: 'account', accountId: set.otherAccountId };
+      const own: Owner = { kind: 'account', accountId: set.accountId };
+      await expect.poll(() => reserved.isReserved('kept')).toBe(true);
+      expect([reserved.isReserved('a.kept'), reserved.isReserved('shop')]).toEqual([false, false]);
+      expect([reserved.countOf('subdomain'), reserved.countOf('tcp'), reserved.countOf('udp')]).toEqual([1, 1, 0]);
+      expect(reserved.isOthersPort('tcp', 20_042, other, null)).toBe(true);
+      expect(reserved.isOthersPort('tcp', 20_042, { kind: 'operator' }, null)).toBe(true);
+      expect(reserved.isOthersPort('tcp', 20_042, own, null)).toBe(false);
+      expect(reserved.isOthersPort('udp', 20_042, other, null)).toBe(false);
+      const port = await ask(set.otherAccountId, { kind: 'tcp', label: '20042' });
+      expect([port.code, port.message]).toEqual(['TUNNEL_PORT_IN_USE', 'port 20042 is already in use']);
+      expect(await codeFor(set.otherAccountId, { label: 'kept' })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+      for (const label of ['kept', '*.kept']) expect(await codeFor(set.accountId, { label })).toBeNull();
+      expect(await codeFor(set.accountId, { kind: 'tcp', label: '20042' })).toBeNull();
+      // A port by use is nobody's afterwards.
+      const used = await ask(set.accountId, { kind: 'tcp', label: '20043' });
+      used.open();
+      used.close();
+      expect(await codeFor(set.otherAccountId, { kind: 'tcp', label: '20043' })).toBeNull();
+    });
+
+    it('may be away to be asked: what is known is let in, other names that are asked for come again', async (context) => {
+      const { other } = set;
+      if (other === undefined) return context.skip('there is nobody');
+      await expect.poll(() => set.backend.reserved.isReserved('kept')).toBe(true);
+      const own = await ask(set.accountId, { label: 'shop' });
+      own.open();
+      own.close();
+      await other.goAway();
+      for (const label of ['shop', 'a.shop', '*.kept', 'kept']) {
+        expect(await codeFor(set.accountId, { label })).toBeNull();
+      }
+      const unknown = await ask(set.accountId, { label: 'unknown' });
+      expect([unknown.code, unknown.message]).toEqual(['NAMES_AWAY', 'names cannot be checked right now']);
+      expect(await codeFor(set.otherAccountId, { label: 'shop' })).toBe('NAMES_AWAY');
+      expect(await codeFor(set.otherAccountId, { label: 'kept' })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+      expect(await codeFor(null, { label: 'shop' })).toBe('NAMES_AWAY');
+      expect(await codeFor(set.otherAccountId, { label: 'shop', choice: 'preferred' })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+      expect(await codeFor(set.otherAccountId, { label: 'brisk-otter-x7k2m9', choice: 'assigned' })).toBeNull();
+      expect(await codeFor(set.otherAccountId, { kind: 'tcp', label: '20042' })).toBe('TUNNEL_PORT_IN_USE');
+      expect(await codeFor(set.otherAccountId, { kind: 'tcp', label: '20043' })).toBeNull();
+      const assigned = await ask(set.otherAccountId, { label: 'opened-meanwhile', choice: 'assigned' });
+      assigned.open();
+      await other.comeBack();
+      // It is told of what was opened meanwhile.
+      await expect
+        .poll(() => codeFor(set.accountId, { label: 'opened-meanwhile' }), { timeout: 15_000 })
+        .toBe('TUNNEL_SUBDOMAIN_IN_USE');
+      await expect.poll(() => codeFor(set.accountId, { label: 'unknown' }), { timeout: 15_000 }).toBeNull();
+      await expect
+        .poll(() => codeFor(set.otherAccountId, { label: 'shop' }), { timeout: 15_000 })
+        .toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    });
+
+    afterEach(async () => {
+      await set.backend.stop();
+      await set.cleanUp?.();
+    });
+
+    const keyOf = async (token: string) => {
+      const verdict = await set.backend.verifyKey(token);
+      if (!verdict.ok) throw verdict.fault;
+      return verdict;
+    };
+  });
+};

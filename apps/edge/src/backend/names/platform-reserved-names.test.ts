@@ -1,0 +1,179 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Logger, systemClock } from '@tunnel/runtime';
+import { eventually, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { quiet } from '../platform-backend.fixture.ts';
+import { LinkFailure } from '../platform-link.ts';
+import { PlatformReservedNames } from './platform-reserved-names.ts';
+
+type Name = {
+  kind: 'subdomain' | 'tcp' | 'udp';
+  label: string;
+  account_id: string | null;
+  group_key_hash: string | null;
+};
+
+const name = (label: string, account_id: string | null, kind: Name['kind'] = 'subdomain'): Name => ({
+  ...{ kind, label, account_id },
+  group_key_hash: null,
+});
+
+const changed = (id: number, of: Name) => ({ kind: 'name-changed', id, name: of }) as const;
+
+let folder: Awaited<ReturnType<typeof temporaryDirectory>>;
+const open: PlatformReservedNames[] = [];
+
+beforeEach(async () => {
+  folder = await temporaryDirectory();
+});
+
+afterEach(async () => {
+  for (const known of open.splice(0)) await known.stop();
+  await folder.close();
+});
+
+/** Each line is sent when it is there; the body ends with the last. */
+const bodyOf = (lines: Iterable<object> | AsyncIterable<object>): ReadableStream<Uint8Array> =>
+  ReadableStream.from(
+    (async function* () {
+      for await (const line of lines) yield new TextEncoder().encode(`${JSON.stringify(line)}\n`);
+    })(),
+  ) as ReadableStream<Uint8Array>;
+
+const start = async (names: () => Promise<ReadableStream<Uint8Array>>, logger: Logger = quiet) => {
+  const path = join(folder.path, 'names.jsonl');
+  const known = new PlatformReservedNames({ clock: systemClock, logger, link: { names }, path });
+  open.push(known);
+  await known.start();
+  return { known, path };
+};
+
+const snapshot = (at: number, names: readonly Name[]) => async () => bodyOf([{ at }, ...names, { end: true }]);
+
+it('a snapshot says what is reserved, and changes after it what became of that', async () => {
+  const { known } = await start(snapshot(7, [name('shop', 'a'), name('*.shop', 'a'), name('20042', 'b', 'tcp')]));
+  expect(known.isReserved('shop')).toBe(false);
+  known.takeOnce();
+  await eventually(() => expect(known.isReserved('shop')).toBe(true));
+  expect([known.isReserved('x.shop'), known.isReserved('20042')]).toEqual([true, false]);
+  known.changed(changed(8, name('shop', null)));
+  known.changed(changed(9, name('blog', 'b')));
+  // From before the snapshot, which has it.
+  known.changed(changed(6, name('shop', 'c')));
+  expect([known.isReserved('shop'), known.isReserved('blog')]).toEqual([false, true]);
+  expect([known.countOf('subdomain'), known.countOf('tcp'), known.countOf('udp')]).toEqual([2, 1, 0]);
+});
+
+it('what changes while the snapshot comes is not lost, nor undone by it', async () => {
+  let goOn = (): void => {};
+  const waiting = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const lines = async function* () {
+    yield { at: 7 };
+    yield name('shop', 'a');
+    await waiting;
+    yield { end: true };
+  };
+  const { known } = await start(async () => bodyOf(lines()));
+  known.takeOnce();
+  known.changed(changed(7, name('old', 'a')));
+  known.changed(changed(8, name('blog', 'b')));
+  known.changed(changed(9, name('shop', null)));
+  goOn();
+  await eventually(() => expect(known.isReserved('old')).toBe(false));
+  expect([known.isReserved('shop'), known.isReserved('blog')]).toEqual([false, true]);
+});
+
+it('one that was cut off is not taken: what was known stays, and it is asked for again', async () => {
+  let asked = 0;
+  const whole = snapshot(1, [name('shop', 'a')]);
+  const { known } = await start(async () => {
+    asked += 1;
+    return asked === 2 ? bodyOf([{ at: 2 }]) : whole();
+  });
+  known.takeOnce();
+  await eventually(() => expect(known.isReserved('shop')).toBe(true));
+  known.takeOnce();
+  known.takeAnew();
+  await eventually(() => expect(asked).toBe(2));
+  expect(known.isReserved('shop')).toBe(true);
+  await eventually(() => {
+    known.takeOnce();
+    expect(asked).toBe(3);
+  });
+});
+
+it('a platform of before, which has no such list, is asked again when it comes back', async () => {
+  let asked = 0;
+  const { known } = await start(async () => {
+    asked += 1;
+    throw new LinkFailure('refused', 'the platform answered 404');
+  });
+  known.takeOnce();
+  await eventually(() => expect(asked).toBe(1));
+  for (let times = 0; times < 3; times += 1) known.takeOnce();
+  // It was away, and may be another one now.
+  await eventually(() => {
+    known.askAgain();
+    expect(asked).toBe(2);
+  });
+});
+
+it('the next run knows it without a platform, changes included', async () => {
+  const first = await start(snapshot(1, [name('shop', 'a'), name('blog', 'b')]));
+  first.known.takeOnce();
+  await eventually(() => expect(first.known.isReserved('shop')).toBe(true));
+  first.known.changed(changed(2, name('shop', null)));
+  first.known.changed(changed(3, name('news', 'c')));
+  await first.known.stop();
+  const { known } = await start(() => Promise.reject(new LinkFailure('away', 'nobody')));
+  expect(['shop', 'blog', 'news'].map((label) => known.isReserved(label))).toEqual([false, true, true]);
+  expect(known.get('subdomain', 'news')).toEqual({ accountId: 'c', groupKeyHash: null });
+});
+
+it.each(['', 'nonsense\n', '{"file":"reserved-names","version":1}\n{"kind":"subdomain"}\n'])(
+  'a file that is damaged is said so, and nothing of it is believed: %j',
+  async (text) => {
+    const path = join(folder.path, 'names.jsonl');
+    await writeFile(path, text);
+    const lines: string[] = [];
+    const logger = Object.assign(Object.create(quiet) as Logger, {
+      error: (_fields: object, line: string) => lines.push(line),
+    });
+    const { known } = await start(snapshot(1, [name('shop', 'a')]), logger);
+    expect(lines).toEqual(text === '' ? [] : [expect.stringContaining('cannot be read')]);
+    expect(known.countOf('subdomain')).toBe(0);
+    known.takeOnce();
+    await eventually(async () => expect(await readFile(path, 'utf8')).toContain('"label":"shop"'));
+  },
+);
+
+it('many names are taken in many short turns', async () => {
+  const rows = 20_000;
+  const lines = function* () {
+    yield { at: 1 };
+    for (let row = 0; row < rows; row += 1) yield name(`name-${row}`, `3f0c2b1e-0000-4000-8000-${row % 1000}`);
+    yield { end: true };
+  };
+  // As a socket has it: pieces of 64 KiB, all there at once.
+  const text = Array.from(lines(), (line) => `${JSON.stringify(line)}\n`).join('');
+  const bytes = new TextEncoder().encode(text);
+  const pieces = function* () {
+    for (let from = 0; from < bytes.length; from += 65_536) yield bytes.subarray(from, from + 65_536);
+  };
+  const { known, path } = await start(async () => ReadableStream.from(pieces()) as ReadableStream<Uint8Array>);
+  known.takeOnce();
+  // How long a turn takes is the machine's affair; that none has more than a few hundred rows is ours.
+  let turns = 0;
+  while (known.countOf('subdomain') < rows) {
+    await nextTurn();
+    turns += 1;
+  }
+  expect(turns).toBeGreaterThanOrEqual(rows / EDGE_LIMITS.NAMES_ROWS_PER_TURN);
+  await known.stop();
+  expect((await readFile(path, 'utf8')).split('\n')).toHaveLength(rows + 2);
+});

@@ -1,0 +1,221 @@
+// The reserved names that the platform told this edge of: a snapshot, then each change. They stay on its disk, so that an edge that starts while the
+// platform is away knows them, too.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { EdgeChange, ReservedName as ReservedRow } from '@tunnel/contract';
+import type { Owner, Transport } from '@tunnel/core';
+import type { Clock, Logger } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { LineFile } from '../line-file.ts';
+import { LinkFailure, type PlatformLink } from '../platform-link.ts';
+import { linesIn } from '../stream-lines.ts';
+import { lineOf, NAME_FILE_BOUNDS, piecesOf, rowsIn } from './name-lines.ts';
+import {
+  NAME_KINDS,
+  type NameKind,
+  type ReservedName,
+  type ReservedNames,
+  ReservedNameTable,
+} from './reserved-names.ts';
+
+export interface PlatformReservedNamesOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly link: Pick<PlatformLink, 'names'>;
+  readonly path: string;
+}
+
+/** `account_id` null: it is reserved no more. */
+type NameChange = Extract<EdgeChange, { kind: 'name-changed' }>;
+type ChangedRow = NameChange['name'];
+
+export class PlatformReservedNames implements ReservedNames {
+  readonly #options: PlatformReservedNamesOptions;
+  readonly #file: LineFile;
+  #table = new ReservedNameTable();
+  /** The change that the table is at; those before it are in it. */
+  #at = 0;
+  /** Since the last snapshot was begun: what it may not have. */
+  #since: NameChange[] = [];
+  #taking: Promise<void> | null = null;
+  #isTakenAgain = false;
+  /** One was taken in this run, or the platform is of before and has none. */
+  #isSettled = false;
+  #isRefused = false;
+  readonly #ending = new AbortController();
+
+  constructor(options: PlatformReservedNamesOptions) {
+    const { path, logger } = options;
+    this.#options = options;
+    this.#file = new LineFile({
+      path,
+      ...NAME_FILE_BOUNDS,
+      pieces: () => piecesOf(FILE, rowsOf(this.#table)),
+      onFailed: (reason) =>
+        logger.error(
+          { file: path, reason },
+          'the file of reserved names cannot be written: the next start may lack some',
+        ),
+    });
+  }
+
+  // ---- what is known ----
+
+  isReserved(subdomain: string): boolean {
+    return this.#table.isReserved(subdomain);
+  }
+
+  isOthersPort(transport: Transport, port: number, owner: Owner, groupKeyHash: string | null): boolean {
+    return this.#table.isOthersPort(transport, port, owner, groupKeyHash);
+  }
+
+  countOf(kind: NameKind): number {
+    return this.#table.countOf(kind);
+  }
+
+  get(kind: NameKind, label: string): Pick<ReservedName, 'accountId' | 'groupKeyHash'> | undefined {
+    return this.#table.get(kind, label);
+  }
+
+  // ---- how it comes to be known ----
+
+  /** What the last run knew. Never rejects. */
+  async start(): Promise<void> {
+    const { path, logger } = this.#options;
+    try {
+      const text = await this.#file.read();
+      if (text !== null) await this.#readFile(text);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      logger.error({ file: path, reason }, 'the file of reserved names cannot be read: they are asked of the platform');
+      this.#table = new ReservedNameTable();
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    await this.#taking;
+    await this.#file.close();
+  }
+
+  /** With each sign of life of the platform: until there is one. */
+  takeOnce(): void {
+    if (!this.#isSettled && this.#taking === null) this.takeAnew();
+  }
+
+  /** Changes were missed. */
+  takeAnew(): void {
+    this.#isSettled = false;
+    this.#isTakenAgain = true;
+    this.#taking ??= this.#take().finally(() => {
+      this.#taking = null;
+    });
+  }
+
+  /** A platform of before may be one of now. */
+  askAgain(): void {
+    if (this.#isRefused) this.takeAnew();
+  }
+
+  changed(change: NameChange): void {
+    if (this.#taking !== null) this.#since.push(change);
+    if (change.id <= this.#at) return;
+    apply(this.#table, change.name);
+    this.#file.append(lineOf(change.name));
+  }
+
+  async #take(): Promise<void> {
+    const { logger } = this.#options;
+    while (this.#isTakenAgain && !this.#ending.signal.aborted) {
+      this.#isTakenAgain = false;
+      this.#since = [];
+      try {
+        const { table, at } = await this.#snapshot();
+        for (const change of this.#since) if (change.id > at) apply(table, change.name);
+        this.#table = table;
+        this.#at = at;
+        this.#isSettled = true;
+        this.#isRefused = false;
+        this.#file.rewrite();
+      } catch (error) {
+        if (this.#ending.signal.aborted) return;
+        // A platform of before knows no such call: nothing is reserved there.
+        this.#isRefused = error instanceof LinkFailure && error.kind === 'refused';
+        this.#isSettled = this.#isRefused;
+        const reason = error instanceof Error ? error.message : String(error);
+        logger.warn({ reason }, 'the reserved names were not told; those that are known stay in force');
+      }
+    }
+  }
+
+  /** Row by row, in turns: visitors do not wait for it. */
+  async #snapshot(): Promise<{ readonly table: ReservedNameTable; readonly at: number }> {
+    const ending = new AbortController();
+    const end = (): void => ending.abort();
+    this.#ending.signal.addEventListener('abort', end, { once: true });
+    const timer = this.#options.clock.setTimeout(end, EDGE_LIMITS.NAMES_SNAPSHOT_MS);
+    try {
+      const body = await this.#options.link.names(ending.signal);
+      const reading = { maxBytes: EDGE_LIMITS.NAMES_LINE_MAX_BYTES, signal: ending.signal };
+      const table = new ReservedNameTable();
+      let at: number | null = null;
+      let rows = 0;
+      for await (const line of linesIn(body, reading)) {
+        const said = JSON.parse(line) as Partial<ReservedRow> & { readonly at?: unknown; readonly end?: unknown };
+        if (said.end === true && at !== null) return { table, at };
+        if (at === null) at = numberOf(said.at);
+        else apply(table, rowOf(said));
+        rows += 1;
+        if (rows > EDGE_LIMITS.RESERVED_NAMES_MAX) throw new Error(`there are more than ${rows - 1}`);
+        if (rows % EDGE_LIMITS.NAMES_ROWS_PER_TURN === 0) await nextTurn();
+      }
+      throw new Error('the list of reserved names was cut off');
+    } finally {
+      timer.cancel();
+      end();
+      this.#ending.signal.removeEventListener('abort', end);
+    }
+  }
+
+  async #readFile(text: string): Promise<void> {
+    const table = new ReservedNameTable();
+    let rows = 0;
+    for (const row of rowsIn(text, FILE)) {
+      apply(table, rowOf(row as Partial<ChangedRow>));
+      rows += 1;
+      if (rows % EDGE_LIMITS.NAMES_ROWS_PER_TURN === 0) await nextTurn();
+    }
+    this.#table = table;
+  }
+}
+
+const apply = (table: ReservedNameTable, row: ChangedRow): void => {
+  const { kind, label, account_id: accountId, group_key_hash: groupKeyHash } = row;
+  if (accountId === null) table.delete(kind, label);
+  else table.set({ kind, label, accountId, groupKeyHash });
+};
+
+// ---- its rows ----
+
+const FILE = 'reserved-names';
+
+function* rowsOf(table: ReservedNameTable): Generator<ChangedRow> {
+  for (const { kind, label, accountId, groupKeyHash } of table.values()) {
+    yield { kind, label, account_id: accountId, group_key_hash: groupKeyHash };
+  }
+}
+
+const rowOf = (said: Partial<ChangedRow>): ChangedRow => {
+  const { kind, label, account_id = null, group_key_hash = null } = said;
+  const isWhole =
+    NAME_KINDS.some((one) => one === kind) &&
+    typeof label === 'string' &&
+    (account_id === null || typeof account_id === 'string') &&
+    (group_key_hash === null || typeof group_key_hash === 'string');
+  if (!isWhole) throw new Error('a line is no reserved name');
+  return { kind: kind as NameKind, label, account_id, group_key_hash };
+};
+
+const numberOf = (value: unknown): number => {
+  if (typeof value !== 'number') throw new Error('the list of reserved names does not say which change it is at');
+  return value;
+};

@@ -1,0 +1,79 @@
+// The names and ports that are reserved, as this edge knows them, and what others ask of that: routing for visitors whose tunnel is away, the leases
+// for ports that they must not give out.
+import { type Owner, type Transport, wildcardOver } from '@tunnel/core';
+
+export type NameKind = 'subdomain' | Transport;
+export const NAME_KINDS = ['subdomain', 'tcp', 'udp'] as const satisfies readonly NameKind[];
+
+export interface ReservedName {
+  readonly kind: NameKind;
+  /** The subdomain, or the port as text. */
+  readonly label: string;
+  readonly accountId: string;
+  /** Of its last group; whoever has that key may open it, too. */
+  readonly groupKeyHash: string | null;
+}
+
+export interface ReservedNames {
+  /** Is there somebody who keeps this subdomain, or the wildcard over it? */
+  isReserved(subdomain: string): boolean;
+  /** It is reserved, and neither for this owner nor for a group with this key. */
+  isOthersPort(transport: Transport, port: number, owner: Owner, groupKeyHash: string | null): boolean;
+  countOf(kind: NameKind): number;
+}
+
+/** An account alone, or with the key of its last group: most have none, and there may be 100,000 of them. */
+type Keeper = string | { readonly accountId: string; readonly groupKeyHash: string };
+
+export class ReservedNameTable implements ReservedNames {
+  readonly #keepers: Readonly<Record<NameKind, Map<string, Keeper>>> = {
+    subdomain: new Map(),
+    tcp: new Map(),
+    udp: new Map(),
+  };
+
+  get size(): number {
+    return NAME_KINDS.reduce((sum, kind) => sum + this.countOf(kind), 0);
+  }
+
+  countOf(kind: NameKind): number {
+    return this.#keepers[kind].size;
+  }
+
+  set({ kind, label, accountId, groupKeyHash }: ReservedName): void {
+    this.#keepers[kind].set(label, groupKeyHash === null ? accountId : { accountId, groupKeyHash });
+  }
+
+  delete(kind: NameKind, label: string): void {
+    this.#keepers[kind].delete(label);
+  }
+
+  get(kind: NameKind, label: string): Pick<ReservedName, 'accountId' | 'groupKeyHash'> | undefined {
+    const keeper = this.#keepers[kind].get(label);
+    return typeof keeper === 'string' ? { accountId: keeper, groupKeyHash: null } : keeper;
+  }
+
+  *values(): IterableIterator<ReservedName> {
+    for (const kind of NAME_KINDS) {
+      for (const label of this.#keepers[kind].keys()) {
+        const keeper = this.get(kind, label);
+        if (keeper !== undefined) yield { kind, label, ...keeper };
+      }
+    }
+  }
+
+  isReserved(subdomain: string): boolean {
+    const names = this.#keepers.subdomain;
+    if (names.size === 0) return false;
+    const wildcard = wildcardOver(subdomain);
+    return names.has(subdomain) || (wildcard !== null && names.has(wildcard));
+  }
+
+  isOthersPort(transport: Transport, port: number, owner: Owner, groupKeyHash: string | null): boolean {
+    if (this.#keepers[transport].size === 0) return false;
+    const keeper = this.get(transport, String(port));
+    if (keeper === undefined) return false;
+    if (owner.kind === 'account' && keeper.accountId === owner.accountId) return false;
+    return groupKeyHash === null || keeper.groupKeyHash !== groupKeyHash;
+  }
+}

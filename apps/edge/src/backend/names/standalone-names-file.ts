@@ -1,0 +1,170 @@
+// names.json: whose names are at an edge that runs alone. Written aside and renamed, so that there is always a whole one; one that cannot be read is
+// kept beside it, for whoever can mend it.
+import { readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { NameOwnership } from '@tunnel/core';
+import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import * as z from 'zod';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { NAME_KINDS } from './reserved-names.ts';
+import type { NameRow } from './standalone-names.ts';
+
+export interface StandaloneNamesFileOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly dataDir: string;
+  /** As they are now. */
+  readonly rows: () => Iterable<NameRow>;
+}
+
+const FILE = 'names.json';
+
+const time = z.iso.datetime().nullable();
+const fileSchema = z.object({
+  version: z.literal(1),
+  names: z.array(
+    z.object({
+      kind: z.enum(NAME_KINDS),
+      label: z.string().min(1),
+      state: z.enum(['held', 'reserved', 'released']),
+      account: z.string().min(1),
+      group_key_hash: z.string().nullable(),
+      in_use: z.boolean(),
+      last_used_at: time,
+      released_at: time,
+    }),
+  ),
+});
+
+type Entry = z.infer<typeof fileSchema>['names'][number];
+
+export class StandaloneNamesFile {
+  readonly #options: StandaloneNamesFileOptions;
+  readonly #path: string;
+  #isStale = false;
+  #pauseMs: number = EDGE_LIMITS.NAMES_JSON_WRITE_MS;
+  #waiting: Timer | undefined;
+  #writing: Promise<void> | null = null;
+  #isClosed = false;
+  #hasFailed = false;
+
+  constructor(options: StandaloneNamesFileOptions) {
+    this.#options = options;
+    this.#path = join(options.dataDir, FILE);
+  }
+
+  /** Those of the last run; what it had open has ended by now. */
+  async read(now: number): Promise<readonly NameRow[]> {
+    try {
+      const found = await stat(this.#path);
+      // Whatever else lies there may keep us waiting for ever.
+      if (!found.isFile()) throw new Error('it is no file');
+      if (found.size > EDGE_LIMITS.NAMES_FILE_MAX_BYTES) throw new Error(`it has ${found.size} bytes`);
+      const { names } = fileSchema.parse(JSON.parse(await readFile(this.#path, 'utf8')));
+      return names.map((entry) => rowOf(entry, now));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') await this.#putAside(error, now);
+      return [];
+    }
+  }
+
+  /** Soon, with whatever else changes until then. */
+  changed(): void {
+    if (this.#isClosed) return;
+    this.#isStale = true;
+    this.#waiting ??= this.#options.clock.setTimeout(() => {
+      this.#waiting = undefined;
+      void this.#writeOn();
+    }, this.#pauseMs);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#waiting?.cancel();
+    await this.#writeOn();
+  }
+
+  #writeOn(): Promise<void> {
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = null;
+    });
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const { logger, rows, clock } = this.#options;
+    const aside = `${this.#path}.new`;
+    // What changes meanwhile waits for its own turn, and is written at once only when it is the last.
+    while (this.#isStale && (this.#isClosed || this.#waiting === undefined)) {
+      this.#isStale = false;
+      const begunAt = clock.monotonic();
+      try {
+        await writeFile(aside, piecesOf([...rows()]), { mode: 0o600 });
+        await rename(aside, this.#path);
+        this.#hasFailed = false;
+        const tookMs = clock.monotonic() - begunAt;
+        this.#pauseMs = Math.max(EDGE_LIMITS.NAMES_JSON_WRITE_MS, tookMs * EDGE_LIMITS.NAMES_JSON_WRITE_PAUSE);
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        const file = this.#path;
+        if (!this.#hasFailed)
+          logger.error({ file, reason }, 'the file of names cannot be written: the next start may lack some');
+        this.#hasFailed = true;
+        return;
+      }
+    }
+  }
+
+  async #putAside(error: unknown, now: number): Promise<void> {
+    const reason = error instanceof z.ZodError ? z.prettifyError(error) : String(error);
+    const kept = `${this.#path}.damaged-${now}`;
+    await rename(this.#path, kept).catch(() => undefined);
+    this.#options.logger.error(
+      { file: this.#path, kept, reason },
+      'the file of names cannot be read and was put aside: names are nobody’s until they are used again',
+    );
+  }
+}
+
+const rowOf = (entry: Entry, now: number): NameRow => {
+  const { kind, label, state, account, group_key_hash, in_use, last_used_at, released_at } = entry;
+  const owned = {
+    ownerId: account,
+    groupKeyHash: group_key_hash,
+    openTunnels: 0,
+    // A run that was killed had no time to say when.
+    lastUsedAt: in_use ? now : msOf(last_used_at),
+  };
+  const ownership: NameOwnership =
+    state === 'released'
+      ? { kind: state, ...owned, releasedAt: msOf(released_at) ?? now }
+      : { kind: state, ...owned, lastUsedAt: owned.lastUsedAt ?? (state === 'held' ? now : null) };
+  return { kind, label, ownership };
+};
+
+/** In pieces that take no time; each row on a line of its own. */
+function* piecesOf(rows: readonly NameRow[]): Generator<string> {
+  yield '{"version":1,"names":[\n';
+  for (let from = 0; from < rows.length; from += EDGE_LIMITS.NAMES_ROWS_PER_TURN) {
+    const piece = rows.slice(from, from + EDGE_LIMITS.NAMES_ROWS_PER_TURN);
+    yield `${from === 0 ? '' : ',\n'}${piece.map((row) => JSON.stringify(entryOf(row))).join(',\n')}`;
+  }
+  yield '\n]}\n';
+}
+
+const entryOf = ({ kind, label, ownership }: NameRow): Entry => {
+  if (ownership.kind === 'free') throw new Error('a name that is nobody’s has no row');
+  return {
+    kind,
+    label,
+    state: ownership.kind,
+    account: ownership.ownerId,
+    group_key_hash: ownership.groupKeyHash,
+    in_use: ownership.openTunnels > 0,
+    last_used_at: textOf(ownership.lastUsedAt),
+    released_at: ownership.kind === 'released' ? textOf(ownership.releasedAt) : null,
+  };
+};
+
+const msOf = (text: string | null): number | null => (text === null ? null : Date.parse(text));
+const textOf = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());

@@ -1,0 +1,93 @@
+// The tunnel that comes of a registration, once its endpoint is known.
+import {
+  endpointLabel,
+  type LeasedEndpoint,
+  MemberHealth,
+  type ProbeKind,
+  type PublicEndpoint,
+  type SessionTunnel,
+  sameEndpoint,
+  type TunnelGroup,
+  type TunnelProtocol,
+} from '@tunnel/core';
+import type { MessageOf } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import { TunnelCounters } from '../backend/tunnel-counters.ts';
+import { kindOf, type PublicAddress } from '../ingress/kinds.ts';
+import type { PolicyHolder } from '../routing/route-policy.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+import type { ControlConnection } from './control-connection.ts';
+import type { RegisteredPolicy } from './registered-policy.ts';
+import type { Session } from './sessions.ts';
+
+/** An admitted request. */
+export interface RegisteredRequest extends PublicAddress {
+  readonly clock: Clock;
+  /** The kill switch. */
+  readonly loadBalancing: boolean;
+  readonly session: Session;
+  readonly connection: ControlConnection;
+  readonly request: MessageOf<'RegisterTunnel'>;
+  readonly protocol: TunnelProtocol;
+  /** The same tunnel before. */
+  readonly known: SessionTunnel | undefined;
+  readonly tunnelId: string;
+  readonly policy: RegisteredPolicy;
+}
+
+export interface AssignedEndpoint {
+  readonly endpoint: PublicEndpoint;
+  /** Its own endpoint, or its group's. */
+  readonly reachedAt: LeasedEndpoint;
+  readonly group: TunnelGroup<Tunnel> | null;
+  /** Its own, or its group's. */
+  readonly policy: PolicyHolder;
+}
+
+/** What a registration has become, as everyone else reads it. */
+export const describeTunnel = (registration: RegisteredRequest, assigned: AssignedEndpoint): Tunnel => {
+  const { endpoint, reachedAt, group, policy } = assigned;
+  const { tunnelId, session, connection, request, protocol, clock, loadBalancing } = registration;
+  const kind = kindOf(protocol);
+  const label = endpointLabel(protocol, reachedAt, registration.domain);
+  // The same tunnel as before its client was away: its counts and its beginning go on.
+  const before = session.tunnels.get(tunnelId);
+  return {
+    tunnelId,
+    sessionId: session.sessionId,
+    name: request.name,
+    protocol,
+    endpoint,
+    group,
+    label,
+    publicUrl: kind.publicUrl(label, registration),
+    assignedPort: reachedAt.kind === 'port' ? reachedAt.port : kind.sharedPort(registration),
+    http: kind.httpSettings(request),
+    flowIdleSecs: request.idle_secs ?? null,
+    clientAddr: connection.peer.clientAddr,
+    clientName: session.clientName,
+    owner: session.owner,
+    connectedSince: before?.connectedSince ?? clock.now(),
+    counters: before?.counters ?? new TunnelCounters(),
+    health: healthOf(registration, endpoint, before),
+    alertWebhook: (loadBalancing ? request.health_check?.alert_webhook : null) ?? null,
+    policy,
+    broughtPolicy: registration.policy.stamp,
+    proxyProtocol: request.proxy_protocol ?? null,
+    upstream: session.upstream,
+  };
+};
+
+/** A session that only changed its connection keeps the bit until the next report; one that was away, or moves, begins anew. */
+const healthOf = (
+  registration: RegisteredRequest,
+  endpoint: PublicEndpoint,
+  before: Tunnel | undefined,
+): MemberHealth => {
+  const { loadBalancing, request, known, clock } = registration;
+  const kind: ProbeKind | null = (loadBalancing ? request.health_check?.type : null) ?? null;
+  if (before === undefined || before.health.kind !== kind) return new MemberHealth(kind);
+  const stays = known?.kind === 'live' && sameEndpoint(known.endpoint, endpoint);
+  if (!stays) before.health.returned(clock.now());
+  return before.health;
+};

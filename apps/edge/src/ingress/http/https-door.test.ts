@@ -1,0 +1,362 @@
+// The https port with certificates by name and tunnels whose TLS is passed on: which way each visitor goes, however its first message comes.
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import * as net from 'node:net';
+import * as tls from 'node:tls';
+import { allowStaticReads, endOf, splice } from '@tunnel/mux';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Route } from '../../routing/registry.ts';
+import { openGate } from '../gate.fixture.ts';
+import type { CertificateStore } from '../tls/certificate-store.ts';
+import { hello, helloMessage, inRecords, postQuantumShare, protocols, serverNames } from '../tls/hello.fixture.ts';
+import { makeCertificate, makeShortKey } from '../tls/made-certificate.fixture.ts';
+import type { Passthrough } from '../tls/tls-door.ts';
+import {
+  ask,
+  dialTls,
+  emptyStore,
+  type HttpsStand,
+  pairOf,
+  startHttpsPort,
+  startHttpsStand,
+  visitHttp2,
+} from './https.fixture.ts';
+
+const shop = makeCertificate('shop.test');
+const wild = makeCertificate('*.wild.test');
+const secret = makeCertificate('secret.test');
+const UNRECOGNIZED_NAME = '15030300020270';
+
+const cleanups: (() => unknown)[] = [];
+let stand: HttpsStand;
+let store: CertificateStore;
+/** Behind a tunnel that the edge cannot read: its TLS ends here. */
+let service: tls.Server;
+
+/** What a tunnel of this kind does, without one: dials the service, and joins the two. */
+const straightTo = (target: tls.Server): Passthrough => ({
+  routeFor: (host) => (host === 'secret.test' ? ({} as Route) : undefined),
+  accept: (visitor, _accepted, _route, first) => {
+    const { port } = target.address() as net.AddressInfo;
+    const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true }).pause();
+    const away = endOf(socket);
+    away.write(first, 0, first.length, true);
+    splice(endOf(visitor), away, {
+      onBytes: () => {},
+      onDone: () => {},
+      abandon: (error) => expect.fail(String(error)),
+    });
+  },
+});
+
+beforeEach(async () => {
+  const web = createServer((_request, response) => response.end('from the service'));
+  service = tls.createServer({ ...secret, ALPNProtocols: ['acme-tls/1', 'http/1.1'] }, (socket) => {
+    socket.on('error', () => {});
+    socket.pipe(socket);
+  });
+  for (const server of [web, service]) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  store = emptyStore();
+  store.set(['shop.test'], shop);
+  store.set(['*.wild.test'], wild);
+  stand = await startHttpsStand(
+    (web.address() as net.AddressInfo).port,
+    { domain: 'localhost' },
+    { certificates: store, passthrough: straightTo(service) },
+  );
+  cleanups.push(() => {
+    stand.stop();
+    store.stop();
+    web.closeAllConnections();
+    web.close();
+    service.close();
+  });
+});
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  allowStaticReads(true);
+});
+
+const dial = (options: tls.ConnectionOptions): tls.TLSSocket => {
+  const socket = dialTls(stand, { rejectUnauthorized: false, ...options });
+  cleanups.push(() => socket.destroy());
+  return socket;
+};
+
+const subjectFor = async (options: tls.ConnectionOptions): Promise<string> => {
+  const socket = dial(options);
+  await once(socket, 'secureConnect');
+  const { subject } = socket.getPeerCertificate();
+  // Not destroyed: its last word of the handshake is to arrive.
+  socket.end();
+  return String(subject.CN);
+};
+
+/** All that comes back to these bytes, until the end. */
+const answerTo = async (...pieces: readonly Uint8Array[]): Promise<string> => {
+  const socket = net.connect({ port: stand.port.address.port, host: '127.0.0.1', noDelay: true });
+  cleanups.push(() => socket.destroy());
+  socket.on('error', () => {});
+  const came: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => came.push(chunk));
+  const isClosed = new Promise<void>((resolve) => void socket.once('close', () => resolve()));
+  for (const piece of pieces) {
+    socket.write(piece);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await isClosed;
+  return Buffer.concat(came).toString('hex');
+};
+
+const GET = 'GET / HTTP/1.1\r\nHost: web.localhost\r\nConnection: close\r\n\r\n';
+
+describe.each([true, false])('on handles of our own: %s', (isStatic) => {
+  beforeEach(async () => {
+    if (isStatic) return;
+    // The listener is to be opened again without them.
+    allowStaticReads(false);
+    const { address } = stand.port;
+    stand.port.stop();
+    await eventually(async () => {
+      await stand.port.start();
+    });
+    expect(stand.port.address.port).not.toBe(address.port);
+  });
+
+  it('shows each name its certificate, over HTTP/1.1 and HTTP/2, in both versions', async () => {
+    for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+      for (const ALPNProtocols of [undefined, ['http/1.1'], ['h2', 'http/1.1']]) {
+        const options = { maxVersion, ...(ALPNProtocols === undefined ? {} : { ALPNProtocols }) };
+        expect(await subjectFor({ ...options, servername: 'SHOP.test' })).toBe('shop.test');
+        expect(await subjectFor({ ...options, servername: 'shop.test.' })).toBe('shop.test');
+        expect(await subjectFor({ ...options, servername: 'a.wild.test' })).toBe('*.wild.test');
+      }
+    }
+    await eventually(() => expect(stand.port.totals.terminated).toBe(18));
+  });
+
+  it('refuses names that nothing covers with alert 112, really sent', async () => {
+    for (const name of [
+      'nobody.test',
+      'a.b.wild.test',
+      'wild.test',
+      'web.localhost',
+      '127.0.0.1',
+      'm\u00fcnchen.test',
+    ]) {
+      expect(await answerTo(hello(serverNames(name)))).toBe(UNRECOGNIZED_NAME);
+    }
+    expect(await answerTo(hello())).toBe(UNRECOGNIZED_NAME);
+    const refused = once(dial({ servername: 'nobody.test' }), 'secureConnect');
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_SSL_TLSV1_UNRECOGNIZED_NAME' });
+    expect(stand.port.totals).toMatchObject({ no_certificate: 8, terminated: 0, failed: 0 });
+    expect(stand.port.handshakes).toBe(0);
+  });
+
+  it('refuses nobody when there is a certificate for all', async () => {
+    store.setForAll(pairOf({ cert: String(wild.cert), key: String(wild.key) }));
+    for (const ALPNProtocols of [['http/1.1'], ['h2']]) {
+      expect(await subjectFor({ ALPNProtocols, servername: 'nobody.test' })).toBe('*.wild.test');
+      expect(await subjectFor({ ALPNProtocols, servername: '' })).toBe('*.wild.test');
+      expect(await subjectFor({ ALPNProtocols, servername: 'shop.test' })).toBe('shop.test');
+    }
+    store.setForAll(secret);
+    for (const ALPNProtocols of [['http/1.1'], ['h2']]) {
+      expect(await subjectFor({ ALPNProtocols, servername: 'nobody.test' })).toBe('secret.test');
+    }
+  });
+
+  it('passes on what is for a tunnel of that kind, challenges too, byte by byte if it comes so', async () => {
+    for (const ALPNProtocols of [['http/1.1'], ['acme-tls/1']]) {
+      const visitor = dial({ servername: 'secret.test', ALPNProtocols });
+      await once(visitor, 'secureConnect');
+      expect([visitor.getPeerCertificate().subject.CN, visitor.alpnProtocol]).toEqual([
+        'secret.test',
+        ALPNProtocols[0],
+      ]);
+      const large = Buffer.alloc(300_000, 'passed on');
+      visitor.write(large);
+      let came = 0;
+      for await (const chunk of visitor) {
+        came += (chunk as Buffer).length;
+        if (came === large.length) visitor.end();
+      }
+      expect(came).toBe(large.length);
+    }
+    expect(stand.port.totals).toMatchObject({ passthrough: 2, terminated: 0, challenge: 0 });
+    expect(stand.port.handshakes).toBe(0);
+  });
+
+  it('closes challenges for names without such a tunnel', async () => {
+    for (const name of ['shop.test', 'nobody.test']) {
+      expect(await answerTo(hello(serverNames(name), protocols('acme-tls/1')))).toBe('');
+    }
+    expect(stand.port.totals).toMatchObject({ challenge: 2, failed: 0 });
+  });
+
+  it('closes what is no TLS, broken or too long without a word', async () => {
+    expect(await answerTo(Buffer.from(GET))).toBe('');
+    expect(await answerTo(hello(Buffer.of(0, 16, 0, 9)))).toBe('');
+    expect(await answerTo(Buffer.of(22, 3, 1, 0x40, 0, 1, 0, 0x44, 0))).toBe('');
+    expect(await answerTo(Buffer.from('802e0100020015', 'hex'))).toBe('');
+    await eventually(() => expect(stand.port.totals.failed).toBe(4));
+    expect(stand.port.handshakes).toBe(0);
+  });
+
+  it('takes a hello of many segments and records', async () => {
+    const message = helloMessage(postQuantumShare(), serverNames('nobody.test'));
+    const bytes = inRecords(message);
+    expect(await answerTo(bytes.subarray(0, 1200), bytes.subarray(1200))).toBe(UNRECOGNIZED_NAME);
+    const pieces = [...inRecords(message, 200)].map((byte) => Buffer.of(byte));
+    expect(await answerTo(...pieces)).toBe(UNRECOGNIZED_NAME);
+  });
+
+  it.each(['shop.test', 'secret.test'])(
+    'does a whole handshake that comes byte by byte, for %s',
+    async (servername) => {
+      // Long enough for two segments, and in a name that nobody takes.
+      const ALPNProtocols = ['http/1.1', ...Array.from({ length: 8 }, (_, n) => `${n}`.repeat(200))];
+      const slow = net.createServer((near) => {
+        const far = net.connect({ port: stand.port.address.port, host: '127.0.0.1', noDelay: true });
+        far.on('error', () => {}).pipe(near.on('error', () => {}));
+        near.on('data', (chunk: Buffer) => {
+          for (const byte of chunk) far.write(Buffer.of(byte));
+        });
+      });
+      await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve));
+      cleanups.push(() => slow.close());
+      const { port } = slow.address() as net.AddressInfo;
+      const visitor = tls.connect({ port, host: '127.0.0.1', servername, ALPNProtocols, rejectUnauthorized: false });
+      cleanups.push(() => visitor.destroy());
+      await once(visitor, 'secureConnect');
+      expect(visitor.getPeerCertificate().subject.CN).toBe(servername);
+    },
+  );
+
+  it('has handshakes wait for certificates that are not ready', async () => {
+    const perSecond = 20;
+    const slow = emptyStore({ contextsPerSecond: perSecond });
+    const port = await startHttpsPort(stand.http.ingress, openGate(), { certificates: slow });
+    cleanups.push(() => port.stop());
+    const names = Array.from({ length: 10 }, (_, n) => `n${n}.test`);
+    for (const name of names) slow.set([name], shop);
+    const began = performance.now();
+    const all = names.map((servername, n) =>
+      subjectFor({ servername, port: port.address.port, ALPNProtocols: [n % 2 === 0 ? 'h2' : 'http/1.1'] }),
+    );
+    expect(new Set(await Promise.all(all))).toEqual(new Set(['shop.test']));
+    expect(performance.now() - began).toBeGreaterThan((names.length - 1) * (1000 / perSecond) - 1);
+  });
+
+  it('lets who leaves go while it waits for its certificate: none is made for it', async () => {
+    const perSecond = 20;
+    const clock = new FakeClock();
+    const slow = emptyStore({ contextsPerSecond: perSecond, clock });
+    const port = await startHttpsPort(stand.http.ingress, openGate(), { certificates: slow });
+    cleanups.push(() => port.stop());
+    const late = Array.from({ length: 20 }, (_, n) => `late${n}.test`);
+    for (const name of late) slow.set([name], shop);
+    const made = (): number => late.filter((name) => slow.find(name)?.context !== null).length;
+    const leaving = late.map((servername) => dial({ servername, port: port.address.port }).on('error', () => {}));
+    // One is made at once; no time passes for the others.
+    await eventually(() => expect([port.totals.terminated, port.handshakes]).toEqual([1, late.length - 1]));
+    await clock.advance(1000 / perSecond);
+    expect(made()).toBe(2);
+    await eventually(() => expect(port.handshakes).toBe(late.length - 2));
+    for (const socket of leaving) socket.destroy();
+    await eventually(() => expect(port.handshakes).toBe(0));
+    await clock.advance(late.length * (1000 / perSecond));
+    expect(made()).toBe(2);
+  });
+});
+
+it('serves requests behind certificates by name', async () => {
+  const plain = dial({ servername: 'shop.test' });
+  await once(plain, 'secureConnect');
+  plain.write(GET);
+  let answer = '';
+  for await (const chunk of plain) answer += String(chunk);
+  expect(answer).toContain('from the service');
+  const session = visitHttp2({ port: stand.port }, 'web.localhost');
+  await expect(ask(session, { ':path': '/' })).rejects.toThrow();
+  session.destroy();
+});
+
+it('takes up sessions whichever way they began, under another certificate of the same name, too', async () => {
+  const first = dial({ servername: 'shop.test', ALPNProtocols: ['h2', 'http/1.1'] });
+  const [session] = (await once(first, 'session')) as [Buffer];
+  first.destroy();
+  const resumed = async (ALPNProtocols: string[]): Promise<boolean> => {
+    const again = dial({ servername: 'shop.test', session, ALPNProtocols });
+    await once(again, 'secureConnect');
+    const isReused = again.isSessionReused();
+    again.destroy();
+    return isReused;
+  };
+  expect(await resumed(['h2'])).toBe(true);
+  expect(await resumed(['http/1.1'])).toBe(true);
+  expect(store.set(['shop.test'], makeCertificate('shop.test'))).toBeNull();
+  expect(await resumed(['h2'])).toBe(true);
+  expect(await resumed(['http/1.1'])).toBe(true);
+});
+
+it('speaks to OpenSSL, and tells it of a name that is nobody’s', async () => {
+  const said = (name: string): Promise<string> =>
+    new Promise((resolve) => {
+      const to = ['s_client', '-connect', `127.0.0.1:${stand.port.address.port}`, '-servername', name];
+      execFile('openssl', to, (_error, out, err) => resolve(out + err)).stdin?.end();
+    });
+  expect(await said('shop.test')).toContain('subject=CN = shop.test');
+  expect(await said('secret.test')).toContain('subject=CN = secret.test');
+  expect(await said('nobody.test')).toContain('alert number 112');
+});
+
+it('bounds those whose hello does not come, and lets honest visitors through', async () => {
+  const silent: net.Socket[] = [];
+  cleanups.push(() => {
+    for (const socket of silent) socket.destroy();
+  });
+  const { port } = stand.port.address;
+  const first = hello(serverNames('shop.test')).subarray(0, 60);
+  for (let n = 0; n < 300; n++) {
+    const socket = net.connect(port, '127.0.0.1').on('error', () => {});
+    if (n % 2 === 0) socket.write(first);
+    silent.push(socket);
+  }
+  await eventually(() => expect(stand.port.handshakes).toBe(300));
+  expect(await subjectFor({ servername: 'shop.test' })).toBe('shop.test');
+  await eventually(() => expect(stand.port.totals.terminated).toBe(1));
+  expect(stand.port.handshakes).toBe(300);
+});
+
+it('a fault of ours costs the connection that it was for', async () => {
+  const told: string[] = [];
+  const report = (error: unknown, where: string): void => void told.push(`${where}: ${(error as Error).message}`);
+  const broken = emptyStore({ contextsPerSecond: 20 });
+  const ingress = Object.assign(Object.create(stand.http.ingress), { report }) as typeof stand.http.ingress;
+  // A pair that fits, and of which OpenSSL takes no context.
+  const short = makeShortKey();
+  expect(broken.set(['short.test'], short)).toBeNull();
+  expect(broken.set(['shop.test'], shop)).toBeNull();
+  const port = await startHttpsPort(ingress, openGate(), { certificates: broken });
+  cleanups.push(() => port.stop());
+  const to = { port: port.address.port };
+  await expect(once(dial({ ...to, servername: 'short.test' }), 'secureConnect')).rejects.toThrow();
+  expect(told).toHaveLength(1);
+  expect([told[0]?.split(': ')[0], told[0]]).toEqual(['https.certificate', expect.stringContaining('too small')]);
+  expect(await subjectFor({ ...to, servername: 'shop.test' })).toBe('shop.test');
+  allowStaticReads(false);
+  const plain = await startHttpsPort(ingress, openGate(), { certificates: broken });
+  cleanups.push(() => plain.stop());
+  vi.spyOn(plain.door, 'exitOf').mockImplementationOnce(() => {
+    throw new Error('at the door');
+  });
+  const servername = 'shop.test';
+  await expect(once(dial({ port: plain.address.port, servername }), 'secureConnect')).rejects.toThrow();
+  expect(told.at(-1)?.split(': ')).toEqual(['https.hello', 'at the door']);
+  expect(await subjectFor({ port: plain.address.port, servername })).toBe('shop.test');
+  await eventually(() => expect([port.handshakes, plain.handshakes]).toEqual([0, 0]));
+});

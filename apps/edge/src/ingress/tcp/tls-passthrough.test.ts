@@ -1,0 +1,186 @@
+// Visitors whose ClientHello was read before: they are carried as those of tcp are, what was read first.
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { hostPort } from '@tunnel/core';
+import { MUX_LIMITS, type MuxStream } from '@tunnel/mux';
+import { deterministicBytes, eventually, hashOf, startEchoServer } from '@tunnel/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { holderOf, testGate } from '../../policy/policy.fixture.ts';
+import type { Registry, Route } from '../../routing/registry.ts';
+import {
+  dialling,
+  echoing,
+  endOf,
+  expectOver,
+  type Member,
+  type MemberOptions,
+  newGroup,
+  type OnStream,
+  RelayStage,
+  refusing,
+} from './relay.fixture.ts';
+import { TlsPassthrough } from './tls-passthrough.ts';
+
+const stage = new RelayStage();
+afterEach(() => stage.clear());
+
+const tlsMember = async (onStream: OnStream, options?: MemberOptions): Promise<Member> => {
+  const member = await stage.startMember(onStream, options);
+  Object.assign(member.tunnel, { protocol: 'tls', label: 'db.edge.test', publicUrl: 'tls://db.edge.test:443' });
+  return member;
+};
+
+const tlsGroup = () => Object.assign(newGroup(), { protocol: 'tls' as const });
+
+const pass = (route: Route, options: Parameters<RelayStage['startRelay']>[1] = {}) =>
+  stage.startRelay(route, { ...options, isPassed: true });
+
+describe('a host', () => {
+  const passthroughTo = (routes: Readonly<Record<string, object>>) =>
+    new TlsPassthrough({
+      domain: 'edge.test',
+      tunnels: {
+        at: (endpoint) => (endpoint.kind === 'name' ? (routes[endpoint.name] as Route | undefined) : undefined),
+      } as Registry,
+      names: { isHeld: (name) => name === 'away.pool' },
+      relay: { carry: () => {} },
+    });
+
+  it('is passed on where a tls tunnel or group has its name, and nowhere else', () => {
+    const [tunnel, group] = [{ protocol: 'tls' }, { protocol: 'tls', members: 2 }];
+    const passthrough = passthroughTo({
+      db: tunnel,
+      pool: group,
+      web: { protocol: 'http' },
+      app: { protocol: 'https' },
+    });
+    expect(passthrough.routeFor('db.edge.test')).toBe(tunnel);
+    expect(passthrough.routeFor('pool.edge.test')).toBe(group);
+    const nested = passthroughTo({ '*.pool': group, 'web.pool': { protocol: 'http' } });
+    expect(nested.routeFor('any.pool.edge.test')).toBe(group);
+    for (const host of ['web.pool.edge.test', 'away.pool.edge.test', 'pool.edge.test', 'a.b.pool.edge.test']) {
+      expect(nested.routeFor(host)).toBeUndefined();
+    }
+    for (const host of ['web.edge.test', 'app.edge.test', 'edge.test', 'db.other.test', 'a.db.edge.test', 'db', '']) {
+      expect(passthrough.routeFor(host)).toBeUndefined();
+    }
+  });
+});
+
+describe('a connection', () => {
+  it('carries what was read, and what comes behind it, byte-exact and counted once', async () => {
+    const echo = stage.kept(await startEchoServer());
+    const member = await tlsMember(dialling(echo.port));
+    const stand = await pass(member.tunnel);
+    const sent = deterministicBytes(1_000_003, 7);
+    const visitor = stand.visit();
+    visitor.write(sent.subarray(0, 517));
+    await once(visitor, 'connect');
+    visitor.end(sent.subarray(517));
+    const chunks: Buffer[] = [];
+    for await (const chunk of visitor) chunks.push(chunk as Buffer);
+    expect(hashOf(Buffer.concat(chunks))).toBe(hashOf(sent));
+    await expectOver(stand, [member]);
+    expect(member.tunnel.counters).toMatchObject({ requests: 1, bytes: 2 * sent.length });
+    expect(stand.relay.totals).toMatchObject({ requests: 1, bytesToClient: sent.length });
+  });
+
+  it('waits for the local dial with 64 KiB, what was read first among them, and with its half-close', async () => {
+    let offer: OnStream = () => {};
+    const offered = new Promise<MuxStream>((resolve) => {
+      offer = resolve;
+    });
+    const member = await tlsMember(offer);
+    const stand = await pass(member.tunnel);
+    const sent = deterministicBytes(4 * 1024 * 1024, 3);
+    const visitor = stand.visit();
+    visitor.write(sent.subarray(0, 517));
+    const stream = await offered;
+    visitor.end(sent.subarray(517));
+    // One read beyond the bound at most, and of the scratch buffer.
+    const most = EDGE_LIMITS.PRECONNECT_BUFFER_BYTES + MUX_LIMITS.SOCKET_SCRATCH_BYTES;
+    await eventually(() => expect(stand.bytesRead()).toBeGreaterThanOrEqual(EDGE_LIMITS.PRECONNECT_BUFFER_BYTES));
+    expect(stand.bytesRead()).toBeLessThanOrEqual(most);
+    const echo = stage.kept(await startEchoServer());
+    dialling(echo.port)(stream);
+    const chunks: Buffer[] = [];
+    for await (const chunk of visitor) chunks.push(chunk as Buffer);
+    expect(hashOf(Buffer.concat(chunks))).toBe(hashOf(sent));
+    await expectOver(stand, [member]);
+  });
+
+  it('goes on to the next member with all that was read while none has a service', async () => {
+    const group = tlsGroup();
+    const down = await tlsMember(refusing, { group, tunnelId: 'tun_1' });
+    const up = await tlsMember(echoing, { group, tunnelId: 'tun_2' });
+    const stand = await pass(group);
+    const visitor = stand.visit();
+    visitor.end('a hello');
+    expect(await text(visitor)).toBe('a hello');
+    expect([down.heads.length, up.heads.length]).toEqual([1, 1]);
+    await expectOver(stand, [down, up]);
+  });
+
+  it('that nobody serves is reset at once: behind a ClientHello nobody reads words', async () => {
+    const member = await tlsMember(refusing);
+    const stand = await pass(member.tunnel);
+    const visitor = stand.visit();
+    visitor.write('GET / HTTP/1.1\r\nHost: db.edge.test\r\n\r\n');
+    // Nothing waits for the clock, which stands still.
+    expect(await endOf(visitor)).toBe('ECONNRESET');
+    expect(stand.relay.totals.refused.get('dial-refused')).toBe(1);
+    await expectOver(stand, [member]);
+  });
+
+  it('of a group without a healthy member is reset', async () => {
+    const group = tlsGroup();
+    const member = await tlsMember(echoing, { group, healthy: false });
+    const stand = await pass(group);
+    const visitor = stand.visit();
+    visitor.write('a hello');
+    expect(await endOf(visitor)).toBe('ECONNRESET');
+    expect([stand.relay.totals.refused.get('no-healthy'), member.heads]).toEqual([1, []]);
+    await expectOver(stand, [member]);
+  });
+
+  it('is judged by its address before any client hears of it, and bounded as those of tcp', async () => {
+    const member = await tlsMember(echoing);
+    Object.assign(member.tunnel, { policy: holderOf({ allow_addresses: ['192.0.2.0/24'] }) });
+    const stand = await pass(member.tunnel, { policies: testGate() });
+    const visitor = stand.visit();
+    visitor.write('a hello');
+    expect(await endOf(visitor)).toBe('ECONNRESET');
+    expect([stand.relay.totals.refused.get('policy'), member.heads]).toEqual([1, []]);
+    const full = await tlsMember(echoing, { tunnelId: 'tun_2' });
+    const bounded = await pass(full.tunnel, { limits: { perTunnel: 1, perAddress: 100 } });
+    bounded.visit().write('a hello');
+    await eventually(() => expect(full.heads).toHaveLength(1));
+    const second = bounded.visit();
+    second.write('a hello');
+    expect(await endOf(second)).toBe('ECONNRESET');
+    expect(bounded.relay.totals.refused.get('tunnel-limit')).toBe(1);
+  });
+
+  it('whose visitor leaves before the dial is answered costs its client nothing more', async () => {
+    const offered: MuxStream[] = [];
+    const member = await tlsMember((stream) => void offered.push(stream));
+    const stand = await pass(member.tunnel);
+    const visitor = stand.visit();
+    visitor.write('a hello');
+    await eventually(() => expect(offered).toHaveLength(1));
+    visitor.resetAndDestroy();
+    await expectOver(stand, [member]);
+  });
+
+  it('names the public address that it reached, for a client that writes it to its service', async () => {
+    const member = await tlsMember(echoing, { proxyProtocol: 'v2' });
+    const stand = await pass(member.tunnel);
+    stand.visit().write('a hello');
+    await eventually(() => expect(member.heads).toHaveLength(1));
+    expect(member.heads[0]).toMatchObject({
+      visitor: hostPort('127.0.0.1', stand.visitorPorts[0] ?? 0),
+      publicAddress: hostPort('127.0.0.1', stand.port),
+    });
+  });
+});

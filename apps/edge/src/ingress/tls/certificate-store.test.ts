@@ -1,0 +1,160 @@
+// Which certificate a name gets, how many of them are ready, and how fast.
+import { TlsTerms } from '@tunnel/http-shell';
+import { Secret } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
+import { beforeEach, expect, it } from 'vitest';
+import { CertificateStore, type StoredCertificate } from './certificate-store.ts';
+import { makeCertificate, makeShortKey } from './made-certificate.fixture.ts';
+
+const one = makeCertificate('one.example');
+const two = makeCertificate('two.example');
+
+let clock: FakeClock;
+let store: CertificateStore;
+
+const open = (limits: { contextsMax?: number; contextsPerSecond?: number } = {}): void => {
+  clock = new FakeClock();
+  const terms = new TlsTerms(new Secret('of these tests'), clock);
+  store = new CertificateStore({ terms, clock, domain: 'edge.test', ...limits });
+};
+
+beforeEach(() => open());
+
+const find = (host: string | null): StoredCertificate => {
+  const found = store.find(host);
+  if (found === null) throw new Error(`nothing for ${host}`);
+  return found;
+};
+
+it('finds the exact one before the wildcard, the wildcard before the one for all, and nothing else', () => {
+  expect(store.find('shop.edge.test')).toBeNull();
+  expect(store.set(['*.edge.test'], one)).toBeNull();
+  expect(store.set(['shop.edge.test', 'other.example'], two)).toBeNull();
+  expect(find('web.edge.test').pair).toBe(one);
+  expect(find('shop.edge.test').pair).toBe(two);
+  expect(find('other.example').pair).toBe(two);
+  // A wildcard is for one label, and not for its parent.
+  for (const host of ['a.web.edge.test', 'edge.test', 'test', 'localhost']) expect(store.find(host)).toBeNull();
+  // Of a tunnel for all names below one: the wildcard itself.
+  expect([store.covers('*.edge.test'), store.covers('*.shop.edge.test')]).toEqual([true, false]);
+  const files = makeCertificate('files.example');
+  store.setForAll(files);
+  for (const host of ['a.web.edge.test', 'localhost', null]) expect(find(host).pair).toBe(files);
+  expect(find('web.edge.test').pair).toBe(one);
+  expect(store.covers('whoever.example')).toBe(true);
+  store.setForAll(null);
+  expect(store.covers('whoever.example')).toBe(false);
+});
+
+it('has people come by https to names below a name only where that is written in it', () => {
+  store.setForAll(makeCertificate('edge.test', '*.edge.test', '*.shop.edge.test'));
+  const covered = ['edge.test', 'shop.edge.test', '*.edge.test', 'a.shop.edge.test', '*.shop.edge.test'];
+  expect(covered.map((host) => store.covers(host))).toEqual(covered.map(() => true));
+  const others = ['a.web.edge.test', '*.web.edge.test', 'a.b.shop.edge.test'];
+  expect(others.map((host) => store.covers(host))).toEqual(others.map(() => false));
+  // They are shown it all the same: whoever insists may decide.
+  expect(others.every((host) => store.find(host) !== null)).toBe(true);
+});
+
+it('shows who names nobody what the domain has', () => {
+  expect(store.find(null)).toBeNull();
+  store.set(['*.edge.test'], one);
+  expect(store.find(null)).toBeNull();
+  store.set(['edge.test'], two);
+  expect(find(null).pair).toBe(two);
+});
+
+it('forgets by name, and keeps what another name leads to', () => {
+  store.set(['a.test', 'b.test'], one);
+  store.remove(['a.test', 'never.test']);
+  expect([store.covers('a.test'), store.covers('b.test'), store.size]).toEqual([false, true, 1]);
+  store.set(['b.test'], two);
+  expect(find('b.test').pair).toBe(two);
+});
+
+it('refuses a pair that does not fit, and the one before stays', () => {
+  store.set(['a.test'], one);
+  expect(store.set(['a.test'], { cert: two.cert, key: one.key })).toBe('the key is not that of the certificate');
+  expect(store.set(['a.test'], { cert: Buffer.from('no certificate'), key: one.key })).toMatch(/PEM/i);
+  expect(store.set(['a.test'], { cert: one.cert, key: Buffer.from('no key') })).not.toBeNull();
+  expect(find('a.test').pair).toBe(one);
+});
+
+it('keeps so many ready, and lets the one go that nobody asked for longest', async () => {
+  open({ contextsMax: 3 });
+  const ready = (host: string): boolean => find(host).context !== null;
+  for (const name of ['a', 'b', 'c', 'd']) store.set([`${name}.test`], one);
+  for (const name of ['a', 'b', 'c', 'a', 'd']) {
+    expect(store.contextOf(find(`${name}.test`))).not.toBeNull();
+    await clock.advance(10);
+  }
+  expect(['a', 'b', 'c', 'd'].map((name) => ready(`${name}.test`))).toEqual([true, false, true, true]);
+  const again = store.contextOf(find('a.test'));
+  expect(store.contextOf(find('a.test'))).toBe(again);
+});
+
+const waiter = (told: string[], name: string) => ({
+  onContext: () => void told.push(name),
+  onBroken: () => void told.push(`${name} is broken`),
+});
+
+it('makes so many a second, and the others wait for their turn in order', async () => {
+  open({ contextsPerSecond: 100 });
+  const told: string[] = [];
+  const names = Array.from({ length: 150 }, (_, n) => `n${n}.test`);
+  for (const name of names) store.set([name], one);
+  for (const name of names) {
+    const stored = find(name);
+    if (store.contextOf(stored) === null) store.wait(stored, waiter(told, name));
+    else told.push(name);
+  }
+  expect(told).toEqual(['n0.test']);
+  await clock.advance(500);
+  expect(told.length).toBeGreaterThan(40);
+  expect(told.length).toBeLessThanOrEqual(51);
+  // Whoever comes now does not overtake them.
+  store.set(['late.test'], one);
+  expect(store.contextOf(find('late.test'))).toBeNull();
+  await clock.advance(5000);
+  expect(told).toEqual(names);
+  expect(store.contextOf(find('late.test'))).not.toBeNull();
+});
+
+it('makes nothing for those who have left, and one for all who wait for the same', async () => {
+  open({ contextsPerSecond: 10 });
+  const told: string[] = [];
+  for (const name of ['a', 'b', 'c']) store.set([`${name}.test`], one);
+  store.contextOf(find('a.test'));
+  const [b, c] = [find('b.test'), find('c.test')];
+  const left = waiter(told, 'left');
+  store.wait(b, left);
+  store.wait(c, waiter(told, 'first'));
+  store.wait(c, waiter(told, 'second'));
+  store.leave(b, left);
+  await clock.advance(100);
+  expect(told).toEqual(['first', 'second']);
+  await clock.advance(1000);
+  expect([b.context === null, c.context === null]).toEqual([true, false]);
+});
+
+it('has the one for all ready at once, whatever waits', () => {
+  open({ contextsPerSecond: 1, contextsMax: 1 });
+  for (const name of ['a.test', 'b.test']) store.set([name], one);
+  store.contextOf(find('a.test'));
+  expect(store.contextOf(find('b.test'))).toBeNull();
+  store.setForAll(two);
+  expect(store.contextOf(find('nobody.test'))).not.toBeNull();
+});
+
+it('tells those who wait for one that cannot be made ready, and goes on with the next', async () => {
+  open({ contextsPerSecond: 10 });
+  const told: string[] = [];
+  store.set(['short.test'], makeShortKey());
+  store.set(['a.test'], one);
+  for (const name of ['short.test', 'a.test']) {
+    expect(store.contextOf(find(name))).toBeNull();
+    store.wait(find(name), waiter(told, name));
+  }
+  await clock.advance(1000);
+  expect(told).toEqual(['short.test is broken', 'a.test']);
+});

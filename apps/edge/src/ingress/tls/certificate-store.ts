@@ -1,0 +1,167 @@
+// All certificates of the edge by the names that they are for: exact, wildcard of one label, and the one that answers every name that has nothing
+// better. A handshake only looks here; nothing that a stranger asks for makes anything come.
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
+import type { CertificatePair, TlsTerms } from '@tunnel/http-shell';
+import type { Clock } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { ContextCache, type ContextSource, type ContextWaiter } from './context-cache.ts';
+
+export interface CertificateStoreOptions {
+  readonly terms: TlsTerms;
+  readonly clock: Clock;
+  /** [server] domain: its certificate is shown to visitors that name nobody, unless there is one for all. */
+  readonly domain: string;
+  readonly contextsMax?: number;
+  readonly contextsPerSecond?: number;
+}
+
+/** One certificate, for one name or more. */
+export class StoredCertificate implements ContextSource {
+  context: SecureContext | null = null;
+  waiters: Set<ContextWaiter> | null = null;
+  readonly pair: CertificatePair;
+  readonly #terms: TlsTerms;
+  /** Names in the store that lead here. */
+  names = 0;
+  #read: X509Certificate | null = null;
+
+  constructor(pair: CertificatePair, terms: TlsTerms) {
+    this.pair = pair;
+    this.#terms = terms;
+  }
+
+  options(): SecureContextOptions {
+    return this.#terms.optionsOf(this.pair, 'visitors');
+  }
+
+  /** By the names that are written in it. Of a wildcard: whichever host below. */
+  isFor(host: string): boolean {
+    this.#read ??= new X509Certificate(this.pair.cert);
+    return this.#read.checkHost(host.replace('*', 'any')) !== undefined;
+  }
+}
+
+export class CertificateStore {
+  readonly #given: CertificateStoreOptions;
+  readonly #contexts: ContextCache;
+  /** By name; `*.shop.example.com` is its own key. */
+  readonly #byName = new Map<string, StoredCertificate>();
+  #forAll: StoredCertificate | null = null;
+
+  constructor(options: CertificateStoreOptions) {
+    this.#given = options;
+    this.#contexts = new ContextCache({
+      contextsMax: options.contextsMax ?? EDGE_LIMITS.TLS_CONTEXTS_MAX,
+      perSecond: options.contextsPerSecond ?? EDGE_LIMITS.TLS_CONTEXTS_PER_SECOND,
+      clock: options.clock,
+    });
+  }
+
+  get terms(): TlsTerms {
+    return this.#given.terms;
+  }
+
+  /** Names with a certificate of their own. */
+  get size(): number {
+    return this.#byName.size;
+  }
+
+  /** For every name that has none of its own, as the files of `[tls]` are. It has been tried; null: there is none (any more). */
+  setForAll(pair: CertificatePair | null): void {
+    const stored = pair === null ? null : new StoredCertificate(pair, this.terms);
+    // Ready at once and for good: it has a place of its own, and nobody waits for it.
+    if (stored !== null) stored.context = createSecureContext(stored.options());
+    this.#forAll = stored;
+  }
+
+  /** null: it is shown from now on. Else why it is not: those before stay. */
+  set(names: readonly string[], pair: CertificatePair): string | null {
+    const problem = problemOf(pair);
+    if (problem !== null) return problem;
+    const stored = new StoredCertificate(pair, this.terms);
+    for (const name of names) {
+      this.#forget(name);
+      this.#byName.set(name, stored);
+      stored.names += 1;
+    }
+    return null;
+  }
+
+  remove(names: readonly string[]): void {
+    for (const name of names) this.#forget(name);
+  }
+
+  #forget(name: string): void {
+    const stored = this.#byName.get(name);
+    if (stored === undefined) return;
+    this.#byName.delete(name);
+    stored.names -= 1;
+    if (stored.names === 0) this.#contexts.drop(stored);
+  }
+
+  /** What a visitor of this host is shown; host null: it names none. null: nothing. `host` as foldHost() gives it, or `*.` and such a one. */
+  find(host: string | null): StoredCertificate | null {
+    return host === null ? this.forNobody : (this.ownOf(host) ?? this.#forAll);
+  }
+
+  /** The one for all, or what `domain` has. */
+  get forNobody(): StoredCertificate | null {
+    return this.#forAll ?? this.ownOf(this.#given.domain);
+  }
+
+  /** By its name or the wildcard right above it, as certificates are: one for all is nobody's own. */
+  ownOf(host: string): StoredCertificate | null {
+    if (this.#byName.size === 0) return null;
+    return this.#byName.get(host) ?? this.#byName.get(`*${host.slice(host.indexOf('.'))}`) ?? null;
+  }
+
+  /**
+   * Whether people are told to come by https. The one for all is for `domain` and the names right below it, whatever is written in it: an operator who
+   * sets it says so. Names below those are another matter: the usual wildcard has one label, and who is sent to them stops at an error.
+   */
+  covers(host: string): boolean {
+    if (this.ownOf(host) !== null) return true;
+    if (this.#forAll === null) return false;
+    return !isNestedBelow(host, this.#given.domain) || this.#forAll.isFor(host);
+  }
+
+  // ---- ready for a handshake ----
+
+  /** null: not yet; wait() says when. */
+  contextOf(stored: StoredCertificate): SecureContext | null {
+    return stored === this.#forAll ? stored.context : this.#contexts.get(stored);
+  }
+
+  wait(stored: StoredCertificate, waiter: ContextWaiter): void {
+    this.#contexts.wait(stored, waiter);
+  }
+
+  leave(stored: StoredCertificate, waiter: ContextWaiter): void {
+    this.#contexts.leave(stored, waiter);
+  }
+
+  /** A day is over. */
+  renewTickets(): void {
+    this.setForAll(this.#forAll?.pair ?? null);
+    this.#contexts.renewTickets(this.terms.ticketKeys);
+  }
+
+  stop(): void {
+    this.#contexts.stop();
+  }
+}
+
+/** Two labels or more in front of the domain. */
+const isNestedBelow = (host: string, domain: string): boolean =>
+  host.endsWith(`.${domain}`) && host.slice(0, -domain.length - 1).includes('.');
+
+/** null: certificate and key belong together. Not by a context of its own: that takes ten times as long. */
+const problemOf = ({ cert, key }: CertificatePair): string | null => {
+  try {
+    const isPair = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+    return isPair ? null : 'the key is not that of the certificate';
+  } catch (error) {
+    return (error as Error).message;
+  }
+};

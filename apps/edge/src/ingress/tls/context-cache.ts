@@ -1,0 +1,145 @@
+// Certificates made ready for handshakes (`SecureContext`): as many as were asked for last, and no more new ones a second than leave the loop free for
+// everybody else. To make one blocks it for over a millisecond; who needs one over the pace waits for its turn.
+import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
+import { renewTicketKeys } from '@tunnel/mux';
+import type { Clock, Timer } from '@tunnel/runtime';
+
+/** What a context is made of; one object for as long as it is in use. */
+export interface ContextSource {
+  /** The cache's own: null while none is ready. */
+  context: SecureContext | null;
+  /** The cache's own, too: who waits for it. */
+  waiters: Set<ContextWaiter> | null;
+  options(): SecureContextOptions;
+}
+
+/** One of the two is called, once; neither throws. */
+export interface ContextWaiter {
+  onContext(context: SecureContext): void;
+  /** No context can be made of it, though certificate and key belong together: its key is too short, or of a kind that OpenSSL does not know. */
+  onBroken(error: unknown): void;
+}
+
+export interface ContextCacheOptions {
+  readonly contextsMax: number;
+  readonly perSecond: number;
+  readonly clock: Clock;
+}
+
+export class ContextCache {
+  readonly #given: ContextCacheOptions;
+  /** Those that are ready, the one that was asked for last at the end. */
+  readonly #ready = new Set<ContextSource>();
+  /** Those that are waited for, in the order in which they were asked for. */
+  readonly #queue = new Set<ContextSource>();
+  #nextMs = 0;
+  #timer: Timer | null = null;
+
+  constructor(options: ContextCacheOptions) {
+    this.#given = options;
+  }
+
+  get size(): number {
+    return this.#ready.size;
+  }
+
+  /** Of these each has somebody who waits for it. */
+  get waitedFor(): number {
+    return this.#queue.size;
+  }
+
+  /** null: not now; wait() says when. */
+  get(source: ContextSource): SecureContext | null {
+    if (source.context !== null) {
+      this.#ready.delete(source);
+      this.#ready.add(source);
+      return source.context;
+    }
+    const nowMs = this.#given.clock.monotonic();
+    if (this.#queue.size > 0 || nowMs < this.#nextMs) return null;
+    try {
+      return this.#make(source, nowMs);
+    } catch {
+      // Whoever waits for it is told.
+      return null;
+    }
+  }
+
+  /** After a get() that gave none. The waiter is called later, once, unless it leaves. */
+  wait(source: ContextSource, waiter: ContextWaiter): void {
+    source.waiters ??= new Set();
+    source.waiters.add(waiter);
+    this.#queue.add(source);
+    this.#wakeUp();
+  }
+
+  /** For one that nobody waits for nothing is made. */
+  leave(source: ContextSource, waiter: ContextWaiter): void {
+    source.waiters?.delete(waiter);
+    if (source.waiters?.size !== 0) return;
+    source.waiters = null;
+    this.#queue.delete(source);
+  }
+
+  /** It is not shown any more. Who waits for it is served all the same: its name was good when it came. */
+  drop(source: ContextSource): void {
+    source.context = null;
+    this.#ready.delete(source);
+  }
+
+  /** A day is over: tickets are sealed by another key from here on. */
+  renewTickets(keys: Buffer): void {
+    for (const source of this.#ready) {
+      if (source.context === null || renewTicketKeys(source.context, keys)) continue;
+      // A Node that has changed inside: it is made again when it is asked for.
+      this.drop(source);
+    }
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#queue.clear();
+  }
+
+  #make(source: ContextSource, nowMs: number): SecureContext {
+    this.#nextMs = nowMs + 1000 / this.#given.perSecond;
+    const context = createSecureContext(source.options());
+    source.context = context;
+    this.#ready.add(source);
+    for (const oldest of this.#ready) {
+      if (this.#ready.size <= this.#given.contextsMax) break;
+      this.drop(oldest);
+    }
+    return context;
+  }
+
+  #wakeUp(): void {
+    const { clock } = this.#given;
+    this.#timer ??= clock.setTimeout(() => this.#next(), Math.max(1, Math.ceil(this.#nextMs - clock.monotonic())));
+  }
+
+  #next(): void {
+    this.#timer = null;
+    for (const source of this.#queue) {
+      this.#queue.delete(source);
+      const waiters = source.waiters ?? [];
+      source.waiters = null;
+      this.#serve(source, waiters);
+      break;
+    }
+    if (this.#queue.size > 0) this.#wakeUp();
+  }
+
+  #serve(source: ContextSource, waiters: Iterable<ContextWaiter>): void {
+    let context: SecureContext;
+    try {
+      // Meanwhile somebody else may have had it made.
+      context = source.context ?? this.#make(source, this.#given.clock.monotonic());
+    } catch (error) {
+      for (const waiter of waiters) waiter.onBroken(error);
+      return;
+    }
+    for (const waiter of waiters) waiter.onContext(context);
+  }
+}

@@ -1,0 +1,88 @@
+// The same on a socket of Node's, where there are no bare handles: it is read as a stream, and what was read is put back.
+import type { Socket } from 'node:net';
+import type { SecureContext } from 'node:tls';
+import type { AcceptedConnection } from '@tunnel/http-shell';
+import type { Route } from '../../routing/registry.ts';
+import type { StoredCertificate } from './certificate-store.ts';
+import type { ClientHello } from './client-hello.ts';
+import type { HandleHandshakeOwner } from './handle-handshake.ts';
+import { PendingHandshake } from './pending-handshake.ts';
+import type { Passthrough } from './tls-door.ts';
+
+type SocketHandshakeOwner = Omit<HandleHandshakeOwner, 'isSecure'>;
+
+export class SocketHandshake extends PendingHandshake {
+  readonly #socket: Socket;
+  readonly #owner: SocketHandshakeOwner;
+
+  constructor(socket: Socket, accepted: AcceptedConnection, owner: SocketHandshakeOwner) {
+    super(accepted, owner);
+    this.#socket = socket;
+    this.#owner = owner;
+  }
+
+  start(): void {
+    const socket = this.#socket;
+    socket.on('error', () => {});
+    socket.on('data', this.#onData);
+    socket.on('end', this.#onEnd);
+    socket.resume();
+  }
+
+  readonly #onEnd = (): void => this.destroy();
+
+  readonly #onData = (chunk: Buffer): void => {
+    try {
+      if (!this.take(chunk, 0, chunk.length)) this.#stop();
+    } catch (error) {
+      this.abandon(error, 'https.hello');
+    }
+  };
+
+  #stop(): void {
+    this.#socket.off('data', this.#onData).pause();
+  }
+
+  // ---- ways out: each in a turn of its own, since a stream is not given away while it is being read ----
+
+  protected secure(_context: SecureContext, _hello: ClientHello, certificate: StoredCertificate): boolean {
+    this.bytes.keep();
+    this.#later((socket) => this.#owner.takesSocket(socket, this.bytes.all, certificate));
+    return false;
+  }
+
+  protected passOn(to: Pick<Passthrough, 'accept'>, route: Route): boolean {
+    this.#later((socket) => {
+      const hello = this.bytes.all;
+      this.#owner.leaves(this.accepted, 'passthrough');
+      to.accept(socket, this.accepted, route, hello);
+    });
+    return false;
+  }
+
+  #later(giveAway: (socket: Socket) => void): void {
+    this.#stop();
+    setImmediate(() => {
+      if (this.#socket.destroyed) return;
+      this.#socket.off('end', this.#onEnd);
+      try {
+        giveAway(this.#socket);
+        this.bytes.drop();
+      } catch (error) {
+        this.abandon(error, 'https.handshake');
+      }
+    });
+  }
+
+  protected say(alert: Buffer): void {
+    this.#socket.end(alert, () => this.#socket.destroy());
+  }
+
+  protected cut(): void {
+    this.#socket.resetAndDestroy();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+}

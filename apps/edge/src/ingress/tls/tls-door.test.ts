@@ -1,0 +1,43 @@
+// The five ways out, by what a visitor says first.
+import { expect, it } from 'vitest';
+import type { Route } from '../../routing/registry.ts';
+import { emptyStore } from '../http/https.fixture.ts';
+import { makeCertificate } from './made-certificate.fixture.ts';
+import { TlsDoor } from './tls-door.ts';
+
+const route = { kind: 'the tunnel' } as unknown as Route;
+const certificates = emptyStore();
+certificates.set(['shop.test', 'secret.test'], makeCertificate('shop.test'));
+const passthrough = { routeFor: (host: string) => (host === 'secret.test' ? route : undefined) };
+const door = new TlsDoor({ certificates, passthrough, takesClients: true });
+
+const exitOf = (sni: string | null, ...alpn: string[]): string => door.exitOf({ sni, alpn }).to;
+
+it.each([
+  ['secret.test', [], 'passthrough'],
+  ['secret.test', ['acme-tls/1'], 'passthrough'],
+  ['secret.test', ['tunnel/1'], 'passthrough'],
+  ['shop.test', ['acme-tls/1'], 'challenge'],
+  ['nobody.test', ['acme-tls/1'], 'challenge'],
+  [null, ['acme-tls/1'], 'challenge'],
+  ['shop.test', ['h2', 'tunnel/1'], 'clients'],
+  ['shop.test', ['h2'], 'visitors'],
+  ['shop.test', [], 'visitors'],
+  ['nobody.test', [], 'nobody'],
+  ['nobody.test', ['tunnel/1'], 'nobody'],
+  [null, [], 'nobody'],
+])('%s with %j goes to %s', (sni, alpn, to) => {
+  expect(exitOf(sni, ...alpn)).toBe(to);
+});
+
+it('gives the route of the tunnel, and the certificate of the name', () => {
+  expect(door.exitOf({ sni: 'secret.test', alpn: [] })).toEqual({ to: 'passthrough', route });
+  expect(door.exitOf({ sni: 'shop.test', alpn: [] })).toMatchObject({ certificate: certificates.find('shop.test') });
+});
+
+it('has no way to the control plane where that is not wanted, and nobody turned away with a certificate for all', () => {
+  const store = emptyStore();
+  store.setForAll(makeCertificate('all.test'));
+  const open = new TlsDoor({ certificates: store, passthrough: null, takesClients: false });
+  for (const sni of ['nobody.test', null]) expect(open.exitOf({ sni, alpn: ['tunnel/1'] }).to).toBe('visitors');
+});

@@ -1,0 +1,56 @@
+// Where a visitor of the https port goes by its first message. Says; never does.
+import type { AcceptedConnection } from '@tunnel/http-shell';
+import type { AcceptedSocket } from '@tunnel/mux';
+import { ALPN_TUNNEL } from '@tunnel/protocol';
+import type { Route } from '../../routing/registry.ts';
+import type { CertificateStore, StoredCertificate } from './certificate-store.ts';
+import type { ClientHello } from './client-hello.ts';
+
+/** Of those who validate a name for a certificate (RFC 8737). */
+const ALPN_CHALLENGE = 'acme-tls/1';
+
+/** Tunnels whose TLS ends at their service: the edge passes it on and cannot read it. */
+export interface Passthrough {
+  /** undefined: the host is not theirs. `host`: small letters, no last dot. */
+  routeFor(host: string): Route | undefined;
+  /** `hello`: all that was read so far, for good. Reads the visitor before it returns, or ends it. */
+  accept(visitor: AcceptedSocket, accepted: AcceptedConnection, route: Route, hello: Buffer): void;
+}
+
+export type TlsExit =
+  | { readonly to: 'passthrough'; readonly route: Route }
+  /** Nobody waits for it: it is closed. */
+  | { readonly to: 'challenge' }
+  /** TLS ends here. */
+  | { readonly to: 'clients' | 'visitors'; readonly certificate: StoredCertificate }
+  /** No certificate of ours is for it. */
+  | { readonly to: 'nobody' };
+
+export interface TlsDoorOptions {
+  readonly certificates: Pick<CertificateStore, 'find'>;
+  readonly passthrough: Pick<Passthrough, 'routeFor'> | null;
+  /** [server] control_on_public. */
+  readonly takesClients: boolean;
+}
+
+const TO_CHALLENGE: TlsExit = { to: 'challenge' };
+const TO_NOBODY: TlsExit = { to: 'nobody' };
+
+export class TlsDoor {
+  readonly #given: TlsDoorOptions;
+
+  constructor(options: TlsDoorOptions) {
+    this.#given = options;
+  }
+
+  exitOf({ sni, alpn }: ClientHello): TlsExit {
+    const { certificates, passthrough, takesClients } = this.#given;
+    // First of all: a service behind such a tunnel has its own certificates validated, too.
+    const route = sni === null ? undefined : passthrough?.routeFor(sni);
+    if (route !== undefined) return { to: 'passthrough', route };
+    if (alpn.includes(ALPN_CHALLENGE)) return TO_CHALLENGE;
+    const certificate = certificates.find(sni);
+    if (certificate === null) return TO_NOBODY;
+    return { to: takesClients && alpn.includes(ALPN_TUNNEL) ? 'clients' : 'visitors', certificate };
+  }
+}
