@@ -17,6 +17,7 @@ type Listener = Parameters<Backend['onRevoked']>[0];
 
 /** One account with any key, that can be closed. */
 class OneAccount implements Backend {
+  readonly reserved = { isReserved: () => false, isOthersPort: () => false, countOf: () => 0 };
   logins = 0;
   readonly asked: string[] = [];
   /** By the name of the tunnel. */

@@ -49,6 +49,8 @@ const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   ...localOf(entry),
   ...(entry.p2p_publish === undefined ? {} : publishedFieldsOf(entry, entry.p2p_publish)),
   ...(protocolTraits(entry.proto).carriesRequests ? httpFieldsOf(entry) : {}),
+  ...(entry.subdomain === undefined ? {} : { subdomain: entry.subdomain }),
+  ...(entry.domain === undefined ? {} : { domain: entry.domain }),
   ...(entry.remote_port === undefined ? {} : { remotePort: entry.remote_port }),
   ...(entry.idle_secs === undefined ? {} : { idleSecs: entry.idle_secs }),
   ...(entry.proxy_protocol === undefined ? {} : { proxyProtocol: entry.proxy_protocol }),
@@ -77,7 +79,6 @@ const httpFieldsOf = (entry: ClientTunnel): Partial<TunnelSpec> => ({
   localProtocol: entry.local_protocol,
   localTlsVerify: entry.local_tls_verify,
   capture: entry.capture,
-  ...(entry.subdomain === undefined ? {} : { subdomain: entry.subdomain }),
 });
 
 const healthCheckOf = (entry: NonNullable<ClientTunnel['health_check']>): HealthCheck => ({

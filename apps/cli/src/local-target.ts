@@ -2,7 +2,7 @@
 import type { LocalSpec } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Io } from './io.ts';
 
 export interface TypedTarget {
@@ -54,6 +54,11 @@ const bare = (host: string): string => host.replace(/^\[|\]$/g, '');
 
 export const addLocalHostFlag = (command: Command): Command =>
   command.option('--local-host <host>', 'Host of the local service (default: 127.0.0.1)');
+
+export const addProxyProtocolFlag = (command: Command, versions: readonly string[]): Command =>
+  command.addOption(
+    new Option('--proxy-protocol <version>', 'Tell the service who the visitor is (PROXY protocol)').choices(versions),
+  );
 
 /** `hostFlag`: of --local-host; beside a socket the client refuses it. */
 export const localSpecOf = (

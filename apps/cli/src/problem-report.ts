@@ -31,6 +31,8 @@ const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
   ACCOUNT_UNVERIFIED: { message: 'Verify your email first.', hint: 'Open the link in the mail, then try again.' },
   KEY_UNKNOWN: { hint: 'List your keys: `tunnel keys list`.' },
   KEY_LIMIT: { hint: 'Revoke one that you no longer use: `tunnel keys revoke <id>`.' },
+  RESERVATION_UNKNOWN: { hint: 'List yours: `tunnel reservations`.' },
+  RESERVATION_LIMIT: { hint: 'Release one that you no longer use: `tunnel release <name>`.' },
   BILLING_CAP_NOT_PAYG: { hint: 'Subscribe first, in the dashboard.' },
   BILLING_PROCESSOR_AWAY: { hint: 'Try again in a moment.' },
   SPEND_CAP_REACHED: { hint: 'Raise it: `tunnel billing cap <dollars>`. Remove it: `tunnel billing cap none`.' },

@@ -20,10 +20,12 @@ import { poolsCommand } from './commands/pools.ts';
 import { readyCommand } from './commands/ready.ts';
 import { replayCommand } from './commands/replay.ts';
 import { requestsCommand } from './commands/requests.ts';
+import { releaseCommand, reservationsCommand, reserveCommand } from './commands/reservations.ts';
 import { serviceCommand } from './commands/service.ts';
 import { checkCommand, startCommand } from './commands/start.ts';
 import { isAlone, showNextStep, statusCommand } from './commands/status.ts';
 import { tcpCommand } from './commands/tcp.ts';
+import { tlsCommand } from './commands/tls.ts';
 import { udpCommand } from './commands/udp.ts';
 import { usageCommand } from './commands/usage.ts';
 import type { ExitCode } from './exit-codes.ts';
@@ -33,11 +35,12 @@ import { type CommandGroups, makeProgram, runProgram } from './program.ts';
 
 /** As `tunnel --help` shows them: what a newcomer needs first comes first. */
 const COMMAND_GROUPS: CommandGroups = [
-  ['Share a local service:', [httpCommand, filesCommand, tcpCommand, udpCommand, p2pCommand, startCommand]],
+  ['Share a local service:', [httpCommand, filesCommand, tcpCommand, tlsCommand, udpCommand, p2pCommand, startCommand]],
   ['Inspect:', [listCommand, requestsCommand, replayCommand, statusCommand, logsCommand, poolsCommand, doctorCommand]],
   ['Models:', [mcpCommand, mcpPublishCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],
+  ['Names and ports:', [reserveCommand, reservationsCommand, releaseCommand]],
   ['Set up:', [initCommand, checkCommand, policyCommand, serviceCommand, completionCommand]],
 ];
 

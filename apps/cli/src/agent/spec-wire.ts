@@ -17,6 +17,7 @@ const KEYS: Readonly<Partial<Record<keyof TunnelSpec, Kind>>> = {
   localSocket: 'string',
   files: 'object',
   subdomain: 'string',
+  domain: 'string',
   hostHeader: 'string',
   localProtocol: 'string',
   localTlsVerify: 'boolean',

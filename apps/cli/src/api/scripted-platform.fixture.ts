@@ -30,6 +30,7 @@ const refusals = {
   refresh: { status: 401, code: 'REFRESH_INVALID', error: 'the session has ended' },
   suspended: { status: 403, code: 'ACCOUNT_SUSPENDED', error: 'the account is suspended' },
   key: { status: 404, code: 'KEY_UNKNOWN', error: 'no such key' },
+  reservation: { status: 404, code: 'RESERVATION_UNKNOWN', error: 'no such reservation' },
   capture: { status: 404, code: 'CAPTURE_UNKNOWN', error: 'no such request among those kept for this tunnel' },
 } satisfies Record<string, Refusal>;
 
@@ -44,6 +45,7 @@ export class ScriptedPlatform {
   /** Captured requests by tunnel, newest first. */
   readonly captures = new Map<string, Record<string, unknown>[]>();
   regions: Record<string, unknown>[] = [];
+  reservations: Record<string, unknown>[] = [];
   billing: Record<string, unknown> = { ...BILLING };
   usedCents = 1240;
   suspended = false;
@@ -121,6 +123,7 @@ export class ScriptedPlatform {
     if (!this.accessTokens.has(access)) return refuse(response, refusals.access);
     if (this.suspended) return refuse(response, refusals.suspended);
     if (path === '/auth/me') return send(response, 200, USER);
+    if (path.startsWith('/reservations')) return this.#reservations({ method, path, body }, response);
     if (path.startsWith('/billing')) return this.#billing({ method, path, body }, response);
     const captured = /^\/usage\/tunnels\/([^/]+)\/requests(?:\/([^/]+)\/replay)?/.exec(path);
     if (captured !== null) return this.#requests(captured[1] ?? '', captured[2], path, response);
@@ -140,6 +143,23 @@ export class ScriptedPlatform {
     else if (path === '/usage') send(response, 200, SUMMARY);
     else if (path.startsWith('/usage/chart')) send(response, 200, this.chart);
     else send(response, 200, pageOf(this.tunnels, path));
+  }
+
+  /** What is released is listed for its days of grace; what the test calls gone at once has the label `gone`. */
+  #reservations({ method, path, body }: Omit<Ask, 'headers'>, response: ServerResponse): void {
+    if (method === 'GET') return send(response, 200, this.reservations);
+    if (method === 'POST') {
+      const made = { ...RESERVATION, id: 'res-new', label: '20007', ...(JSON.parse(body) as object) };
+      this.reservations.push(made);
+      return send(response, 201, made);
+    }
+    const at = this.reservations.findIndex(({ id }) => path === `/reservations/${String(id)}`);
+    const found = this.reservations[at];
+    if (found === undefined) return refuse(response, refusals.reservation);
+    const expires_at = found['active_tunnels'] === 0 ? '2030-01-08T00:00:00.000Z' : null;
+    const released = { ...found, state: 'released', expires_at };
+    this.reservations.splice(at, 1, ...(found['label'] === 'gone' ? [] : [released]));
+    response.writeHead(204).end();
   }
 
   #requests(tunnelId: string, requestId: string | undefined, path: string, response: ServerResponse): void {
@@ -200,6 +220,19 @@ export const KEY = {
   tunnel_count: 7,
 };
 
+export const RESERVATION = {
+  id: 'res-1',
+  kind: 'subdomain',
+  label: 'shop',
+  region_id: null,
+  state: 'reserved',
+  public_address: 'http://shop.localhost:8000',
+  active_tunnels: 0,
+  created_at: '2030-01-01T00:00:00.000Z',
+  last_used_at: null,
+  expires_at: null,
+};
+
 const SUMMARY = {
   active_tunnels: 2,
   total_tunnels_30d: 17,
@@ -207,6 +240,7 @@ const SUMMARY = {
   total_bytes_30d: 48_201_733,
   plan: 'free',
   tunnel_limit: 3,
+  reserved_limit: 3,
 };
 
 const BILLING_USAGE = {

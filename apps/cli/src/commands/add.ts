@@ -1,4 +1,4 @@
-// `tunnel add http|tcp|udp|files …`: opens one more tunnel in a client that runs, with the flags of the commands of the same name.
+// `tunnel add http|tcp|tls|udp|files …`: opens one more tunnel in a client that runs, with the flags of the commands of the same name.
 import { pathFrom } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
@@ -15,6 +15,7 @@ import { oneLine } from '../problem-report.ts';
 import { type FilesTunnelFlags, filesSpecOf, filesTunnelCommand } from './files.ts';
 import { type HttpTunnelFlags, httpSpecOf, httpTunnelCommand } from './http.ts';
 import { type TcpTunnelFlags, tcpSpecOf, tcpTunnelCommand } from './tcp.ts';
+import { type TlsTunnelFlags, tlsSpecOf, tlsTunnelCommand } from './tls.ts';
 import { type UdpTunnelFlags, udpSpecOf, udpTunnelCommand } from './udp.ts';
 
 interface AddFlags extends ClientFlags {
@@ -37,6 +38,9 @@ export const addTunnelCommand = (io: Io, finish: Finish): Command => {
     ),
     below(tcpTunnelCommand()).action((target: TypedTarget, flags: AddFlags & TcpTunnelFlags) =>
       add(tcpSpecOf(target, flags, io), flags, io, finish),
+    ),
+    below(tlsTunnelCommand()).action((target: TypedTarget, flags: AddFlags & TlsTunnelFlags) =>
+      add(tlsSpecOf(target, flags, io), flags, io, finish),
     ),
     below(udpTunnelCommand()).action((target: TypedTarget, flags: AddFlags & UdpTunnelFlags) =>
       add(udpSpecOf(target, flags, io), flags, io, finish),
@@ -79,6 +83,7 @@ const entryOf = (spec: NamedSpec, flags: Partial<GroupFlags> & HttpGuardFlags, i
   local_socket: spec.localSocket,
   files: spec.files === undefined ? undefined : { ...spec.files },
   subdomain: spec.subdomain,
+  domain: spec.domain,
   remote_port: spec.remotePort,
   host_header: spec.hostHeader === 'keep' ? undefined : spec.hostHeader,
   local_protocol: spec.localProtocol === 'http1' ? undefined : spec.localProtocol,

@@ -1,6 +1,6 @@
 // `tunnel tcp PORT|HOST:PORT|unix:PATH`: publishes one local TCP service.
 import { localLabel, localText } from '@tunnel/client';
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import { loadConfig } from '../config-file.ts';
 import type { ExitCode } from '../exit-codes.ts';
@@ -16,7 +16,13 @@ import {
   portNumber,
 } from '../flags.ts';
 import type { Io } from '../io.ts';
-import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddressOrSocket } from '../local-target.ts';
+import {
+  addLocalHostFlag,
+  addProxyProtocolFlag,
+  localSpecOf,
+  type TypedTarget,
+  typedAddressOrSocket,
+} from '../local-target.ts';
 import { addGuardFlags, type GuardFlags, guardSpecOf } from '../policy-flags.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { resolveSettings } from '../settings.ts';
@@ -52,23 +58,21 @@ export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
 export const tcpTunnelCommand = (): Command =>
   addGroupFlags(
     addGuardFlags(
-      addLocalHostFlag(
-        new Command('tcp')
-          .description('Publish a local TCP service: SSH, a database')
-          .argument(
-            '<port>',
-            'Port or host:port of the local service, or unix:PATH of its socket',
-            typedAddressOrSocket,
-          )
-          .optionsGroup(FLAG_GROUPS.address)
-          .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
-          .option('--name <name>', 'Name of the tunnel (default: tcp-<port>)')
-          .optionsGroup(FLAG_GROUPS.service),
-      ).addOption(
-        new Option('--proxy-protocol <version>', 'Tell the service who the visitor is (PROXY protocol)').choices([
-          'v1',
-          'v2',
-        ]),
+      addProxyProtocolFlag(
+        addLocalHostFlag(
+          new Command('tcp')
+            .description('Publish a local TCP service: SSH, a database')
+            .argument(
+              '<port>',
+              'Port or host:port of the local service, or unix:PATH of its socket',
+              typedAddressOrSocket,
+            )
+            .optionsGroup(FLAG_GROUPS.address)
+            .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
+            .option('--name <name>', 'Name of the tunnel (default: tcp-<port>)')
+            .optionsGroup(FLAG_GROUPS.service),
+        ),
+        ['v1', 'v2'],
       ),
     ),
   );

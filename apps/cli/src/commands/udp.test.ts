@@ -183,7 +183,7 @@ describe('udp in config.yml', () => {
   });
 
   it.each([
-    ['subdomain: a', '`tunnels.dns.subdomain` must be left out unless `proto` is "http" or "https", got "a"'],
+    ['subdomain: a', '`tunnels.dns.subdomain` must be left out unless `proto` is "http" or "https" or "tls", got "a"'],
     ['idle_secs: 4', '`tunnels.dns.idle_secs` must be a whole number from 5 to 3600, got 4'],
     ['proxy_protocol: v1', '`tunnels.dns.proxy_protocol` must be one of "v2", got "v1"'],
     ['group: g', 'groups exist for http and tcp tunnels only'],

@@ -1,12 +1,18 @@
 // `tunnel udp PORT|HOST:PORT`: publishes one local UDP service.
 import { localText } from '@tunnel/client';
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import { loadConfig } from '../config-file.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import { addConnectionFlags, type ConnectionFlags, FLAG_GROUPS, portNumber, wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
-import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddress } from '../local-target.ts';
+import {
+  addLocalHostFlag,
+  addProxyProtocolFlag,
+  localSpecOf,
+  type TypedTarget,
+  typedAddress,
+} from '../local-target.ts';
 import { addGuardFlags, type GuardFlags, guardSpecOf } from '../policy-flags.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { resolveSettings } from '../settings.ts';
@@ -27,21 +33,18 @@ Examples:
 /** What says which tunnel it is, and nothing about a connection. */
 export const udpTunnelCommand = (): Command =>
   addGuardFlags(
-    addLocalHostFlag(
-      new Command('udp')
-        .description('Publish a local UDP service: DNS, a game, WireGuard')
-        .argument('<port>', 'Port or host:port of the local service', typedAddress)
-        .optionsGroup(FLAG_GROUPS.address)
-        .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
-        .option('--name <name>', 'Name of the tunnel (default: udp-<port>)')
-        .optionsGroup(FLAG_GROUPS.service),
-    )
-      .option('--idle <seconds>', "Forget a visitor after this silence (default: the edge's)", wholeNumber(5, 3600))
-      .addOption(
-        new Option('--proxy-protocol <version>', 'Tell the service who the visitor is (PROXY protocol)').choices([
-          'v2',
-        ]),
-      ),
+    addProxyProtocolFlag(
+      addLocalHostFlag(
+        new Command('udp')
+          .description('Publish a local UDP service: DNS, a game, WireGuard')
+          .argument('<port>', 'Port or host:port of the local service', typedAddress)
+          .optionsGroup(FLAG_GROUPS.address)
+          .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
+          .option('--name <name>', 'Name of the tunnel (default: udp-<port>)')
+          .optionsGroup(FLAG_GROUPS.service),
+      ).option('--idle <seconds>', "Forget a visitor after this silence (default: the edge's)", wholeNumber(5, 3600)),
+      ['v2'],
+    ),
   );
 
 export const udpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>

@@ -42,7 +42,8 @@ const wordsBelow = (command: Command, path: readonly string[]): CommandWords[] =
 };
 
 const flagsOf = (option: Option): Flag[] => {
-  const values = option.required || option.optional ? valuesOfFlag(option) : null;
+  // One that may stand alone is taken to: whatever follows may be the next flag.
+  const values = option.required ? valuesOfFlag(option) : null;
   const texts = [option.long, option.short].filter((text) => text !== undefined && text !== null);
   return texts.map((text) => ({ text, description: option.description, values }));
 };

@@ -22,7 +22,8 @@ const program = (): Command =>
         .argument('[name...]')
         .option('--config <file>', 'where')
         .addOption(new Option('--mode <mode>').choices(['a', 'b']))
-        .option('-f, --follow', 'go on'),
+        .option('-f, --follow', 'go on')
+        .option('--tcp [port]', 'may stand alone'),
     )
     .addCommand(new Command('hidden'), { hidden: true })
     .addCommand(
@@ -40,6 +41,7 @@ describe('the words of the commands', () => {
       ['--mode', ['a', 'b']],
       ['--follow', null],
       ['-f', null],
+      ['--tcp', null],
       ['--help', null],
       ['-h', null],
     ]);

@@ -134,6 +134,7 @@ const NO_VISITS: Readonly<Record<Tunnel['protocol'], string>> = {
   http: 'No requests yet',
   https: 'No requests yet',
   tcp: 'No connections yet',
+  tls: 'No connections yet',
   udp: 'No datagrams yet',
   p2p: 'No connections yet',
 };

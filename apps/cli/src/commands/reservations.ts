@@ -1,0 +1,197 @@
+// `tunnel reserve`, `tunnel reservations`, `tunnel release`: the names and ports that stay the account's, whether or not a tunnel is open.
+import type { NewReservation, Reservation } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { nearestWord } from '@tunnel/runtime';
+import { Command } from 'commander';
+import { PlatformLogin } from '../api/platform-login.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { PROXY_FLAG, portNumber } from '../flags.ts';
+import type { Io } from '../io.ts';
+import { addressOf, nameOf, releasedLine, reservationLines, reservedLines } from '../output/reservations.ts';
+import { coloursOf } from '../output/text.ts';
+import { hintOf, oneLine } from '../problem-report.ts';
+import { requireTerminal, withPrompt } from '../terminal-prompt.ts';
+
+type Finish = (code: ExitCode) => void;
+
+interface ReserveFlags {
+  /** true: any free one. */
+  readonly tcp?: number | true;
+  readonly udp?: number | true;
+  readonly region?: string;
+  readonly json?: boolean;
+  readonly proxy?: string;
+}
+
+const RESERVE_EXAMPLES = `
+Examples:
+  $ tunnel reserve shop
+  $ tunnel reserve --tcp
+  $ tunnel reserve --udp 20153 --region fra
+
+A reserved name or port is yours until you release it, also while no tunnel is open.`;
+
+export const reserveCommand = (io: Io, finish: Finish): Command =>
+  new Command('reserve')
+    .description('Keep a name or a port for good')
+    .argument('[name]', 'Subdomain to keep')
+    .option('--tcp [port]', 'Keep this TCP port, or a free one', portNumber)
+    .option('--udp [port]', 'Keep this UDP port, or a free one', portNumber)
+    .option('--region <id>', 'Region of the port, where there are several')
+    .option('--json', 'Print the reservation as JSON')
+    .option(...PROXY_FLAG)
+    .addHelpText('after', RESERVE_EXAMPLES)
+    .action(async (name: string | undefined, { json, proxy, ...flags }: ReserveFlags) => {
+      const wanted = wantedOf(name, flags);
+      const login = PlatformLogin.open(io, proxy === undefined ? {} : { proxy });
+      const made = await login.call((client) => client.reserve(wanted)).catch(rethrowInFlags);
+      io.stdout.write(`${json === true ? JSON.stringify(made) : reservedLines(made).join('\n')}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+/** Throws a Fault for words that do not go together. */
+const wantedOf = (name: string | undefined, { tcp, udp, region }: ReserveFlags): NewReservation => {
+  if ([name, tcp, udp].filter((one) => one !== undefined).length > 1) {
+    throw misuse('Reserve one at a time: a name, --tcp or --udp.');
+  }
+  if (name !== undefined) return wantedName(name, region);
+  const kind = tcp === undefined ? 'udp' : 'tcp';
+  const port = tcp ?? udp;
+  if (port === undefined) throw misuse('Which name? For a port: --tcp or --udp.');
+  const label = port === true ? {} : { label: String(port) };
+  return { kind, ...label, ...(region === undefined ? {} : { region_id: region }) };
+};
+
+const wantedName = (name: string, region: string | undefined): NewReservation => {
+  const [, kind, port] = PORT_NAME.exec(name) ?? [];
+  if (kind !== undefined) throw misuse(`'${name}' is a port. Use --${kind} ${port}.`);
+  if (region !== undefined) throw misuse('--region is for ports: a name is yours in every region.');
+  return { kind: 'subdomain', label: name };
+};
+
+/** As `tunnel reservations` shows a port. */
+const PORT_NAME = /^(tcp|udp)\/(\d+)$/;
+
+/** The platform speaks of fields; and no tunnel was refused, so that no exit code may say so: what was typed has to change. */
+const rethrowInFlags = (error: unknown): never => {
+  if (!(error instanceof Fault)) throw error;
+  if (error.code === 'API_BAD_REQUEST') throw misuse(flagWords(error.message));
+  if (!error.code.startsWith('TUNNEL_')) throw error;
+  const next = IN_USE[error.code] ?? hintOf(error) ?? '';
+  throw misuse(`${error.message}. ${next}`.trim());
+};
+
+const flagWords = (text: string): string =>
+  text.replace(/^region_id: (?=is )/, '--region ').replace(/^(?:region_id|label|kind): /, '');
+
+const IN_USE: Readonly<Record<string, string>> = {
+  TUNNEL_SUBDOMAIN_IN_USE: 'Choose another name.',
+  TUNNEL_PORT_IN_USE: 'Choose another port, or leave it out to get a free one.',
+};
+
+export const reservationsCommand = (io: Io, finish: Finish): Command =>
+  new Command('reservations')
+    .description('List the names and ports that are yours')
+    .option(...PROXY_FLAG)
+    .option('--json', 'Print the list as JSON')
+    .addHelpText('after', LIST_EXAMPLES)
+    .action(async ({ json, ...flags }: { json?: boolean; proxy?: string }) => {
+      const login = PlatformLogin.open(io, flags);
+      const list = await login.call((client) => client.reservations());
+      const limit = json === true ? null : ((await login.call((client) => client.usage())).reserved_limit ?? null);
+      const lines = json === true ? [JSON.stringify(list)] : reservationLines(list, limit, coloursOf(io));
+      io.stdout.write(`${lines.join('\n')}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+const LIST_EXAMPLES = `
+Examples:
+  $ tunnel reservations
+  $ tunnel reservations --json
+
+reserved: yours until you release it. held: yours by use, until some weeks after its last tunnel.
+released: given up; for some days you can still take it back with \`tunnel reserve\`.`;
+
+interface ReleaseFlags {
+  readonly region?: string;
+  readonly yes?: boolean;
+  readonly proxy?: string;
+}
+
+const RELEASE_EXAMPLES = `
+Examples:
+  $ tunnel release shop
+  $ tunnel release tcp/20042 --yes
+
+Open tunnels go on; what they use is released when they end. You can take it back for some days,
+with \`tunnel reserve\`. After that anybody can have it, and whatever is still sent there.`;
+
+export const releaseCommand = (io: Io, finish: Finish): Command =>
+  new Command('release')
+    .description('Give up a name or a port')
+    .argument('<name>', 'Name, tcp/PORT or udp/PORT (see `tunnel reservations`)')
+    .option('--region <id>', 'Region of the port, where you have it in several')
+    .option('--yes', 'Do not ask')
+    .option(...PROXY_FLAG)
+    .addHelpText('after', RELEASE_EXAMPLES)
+    .action(async (name: string, { region, yes, ...flags }: ReleaseFlags) => {
+      const login = PlatformLogin.open(io, flags);
+      if (yes !== true) requireTerminal(io, INSTEAD);
+      const list = (): Promise<Reservation[]> => login.call((client) => client.reservations());
+      const found = chooseReservation(await list(), name, region);
+      if (found.state !== 'released') {
+        if (yes !== true && !(await confirm(found, io))) {
+          io.stdout.write('Nothing released.\n');
+          return finish(EXIT.endedAsAsked);
+        }
+        await login.call((client) => client.release(found.id));
+      }
+      // The answer has no body: until when it can be taken back is in the list.
+      const left = (await list()).find(({ id }) => id === found.id);
+      io.stdout.write(`${releasedLine(found, left)}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+const INSTEAD = 'Add --yes to confirm.';
+
+const confirm = async (found: Reservation, io: Io): Promise<boolean> => {
+  const name = oneLine(nameOf(found));
+  io.stderr.write(`Release ${addressOf(found)}? Some days later anybody can have it.\n`);
+  const answer = await withPrompt(io, INSTEAD, (prompt) => prompt.ask(`Type ${name} to confirm: `));
+  return answer.trim().toLowerCase() === nameOf(found);
+};
+
+/** Throws a Fault that says which there are. */
+const chooseReservation = (list: readonly Reservation[], typed: string, region: string | undefined): Reservation => {
+  const wanted = typed.toLowerCase();
+  const fitting = list.filter((one) => nameOf(one) === wanted);
+  const [first, ...others] = fitting.filter(({ region_id }) => region === undefined || region_id === region);
+  if (first === undefined) throw unknown(list, fitting, wanted, region);
+  if (others.length === 0) return first;
+  throw misuse(`You have ${wanted} in several regions. Use ${regionFlags(fitting)}.`);
+};
+
+const unknown = (
+  list: readonly Reservation[],
+  elsewhere: readonly Reservation[],
+  wanted: string,
+  region: string | undefined,
+): Fault => {
+  if (elsewhere.length > 0 && region !== undefined) {
+    const isName = elsewhere[0]?.kind === 'subdomain';
+    const instead = isName ? 'A name is yours in every region: leave --region out.' : `Use ${regionFlags(elsewhere)}.`;
+    return misuse(`You do not have ${wanted} in the region '${region}'. ${instead}`);
+  }
+  // A number that is nearly another's is no slip of typing: only the same port is meant, or a name that is alike.
+  const number = PORT_NAME.exec(wanted)?.[2] ?? wanted;
+  const port = list.find(({ kind, label }) => kind !== 'subdomain' && label === number);
+  const names = list.filter(({ kind }) => kind === 'subdomain').map(nameOf);
+  const near = port === undefined ? nearestWord(wanted, names) : nameOf(port);
+  const next = near === undefined ? 'List yours: `tunnel reservations`.' : `Did you mean ${near}?`;
+  return misuse(`You have no reservation '${wanted}'. ${next}`);
+};
+
+const regionFlags = (list: readonly Reservation[]): string =>
+  list.map(({ region_id: id }) => `--region ${id}`).join(' or ');
+
+const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

@@ -1,0 +1,116 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Edge } from '@tunnel/edge';
+import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startEdge } from '../edge.fixture.ts';
+import { makeTestIo, type TestIo } from '../io.fixture.ts';
+import { run } from '../run.ts';
+
+const fixture = (name: string): string =>
+  fileURLToPath(new URL(`../../../../packages/testkit/fixtures/tls/${name}`, import.meta.url));
+
+let home: TemporaryDirectory;
+let edge: Edge;
+let flags: string[];
+const runs: { io: TestIo; code: Promise<number> }[] = [];
+
+beforeEach(async () => {
+  home = await temporaryDirectory();
+  const server = { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, https_port: 0 };
+  edge = await startEdge({
+    server,
+    tls: { cert_path: fixture('cert.pem'), key_path: fixture('key.pem') },
+    load_balancing: { enabled: true },
+  });
+  const link = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--tls', '--ca-file', fixture('cert.pem')];
+  flags = [...link, '--token', 'admin', '--drain-secs', '0'];
+});
+afterEach(async () => {
+  for (const { io, code } of runs.splice(0)) {
+    io.signal('SIGTERM');
+    await code;
+  }
+  await edge.stop({ drainMs: 0 });
+  await home.close();
+});
+
+const start = (args: string[]): { io: TestIo; code: Promise<number> } => {
+  const io = makeTestIo({ home: home.path });
+  const started = { io, code: run(args, io) };
+  runs.push(started);
+  return started;
+};
+
+const eventOf = (io: TestIo, name: string): Promise<Record<string, unknown>> =>
+  eventually(() => {
+    const found = io.events().find(({ event }) => event === name);
+    expect(found).toBeDefined();
+    return found as Record<string, unknown>;
+  });
+
+describe('tunnel tls', () => {
+  it('says where its visitors come to', async () => {
+    const { io } = start(['tls', '8443', '--subdomain', 'db', ...flags, '--json']);
+    const port = edge.addresses.https?.port;
+    expect(await eventOf(io, 'ready')).toMatchObject({
+      public_url: `tls://db.localhost:${port}`,
+      protocol: 'tls',
+      name: 'tls-8443',
+      assigned_port: port,
+      local: '127.0.0.1:8443',
+      inspect_url: null,
+    });
+  });
+
+  it('says it to people, too', async () => {
+    const { io } = start(['tls', '8443', '--subdomain', 'db', ...flags]);
+    await eventually(() =>
+      expect(io.out()).toContain(`tls://db.localhost:${edge.addresses.https?.port} -> 127.0.0.1:8443`),
+    );
+  });
+
+  it('of a group has the name of the group, unless it has another', async () => {
+    writeFileSync(join(home.path, 'key'), 'shared', { mode: 0o600 });
+    const group = ['--group', 'pair', '--group-key-file', join(home.path, 'key'), '--health', 'tcp'];
+    const { io } = start(['tls', '8443', ...group, ...flags, '--json']);
+    expect(await eventOf(io, 'ready')).toMatchObject({
+      group: 'pair',
+      public_url: expect.stringContaining('tls://pair.'),
+    });
+  });
+
+  it.each([
+    [[], 'A tls tunnel needs --subdomain or --domain'],
+    [['--subdomain', 'a', '--domain', 'a.example.net'], 'Use --domain or --subdomain, not both.'],
+    [['--subdomain', 'a', '--health', 'http:/'], 'The health check of a tls tunnel is `--health tcp`.'],
+    [['--subdomain', 'a', '--remote-port', '1'], "Unknown option '--remote-port'"],
+  ])('with %j is a mistake: exit 2', async (typed, words) => {
+    const { io, code } = start(['tls', '8443', ...typed, ...flags]);
+    expect(await code).toBe(2);
+    expect(io.err()).toContain(words);
+  });
+
+  it('at a domain that nobody has proven is refused: exit 4', async () => {
+    const { io, code } = start(['tls', '8443', '--domain', 'db.example.net', ...flags]);
+    expect(await code).toBe(4);
+    expect(io.err()).toContain("domain 'db.example.net' is not verified for this account");
+  });
+});
+
+describe('tls in config.yml', () => {
+  it('starts with the others', async () => {
+    const file = join(home.path, 'tunnel.yml');
+    writeFileSync(
+      file,
+      ['tunnels:', '  vault: { proto: tls, local_port: 8443, subdomain: vault, proxy_protocol: v2 }', ''].join('\n'),
+    );
+    const { io } = start(['start', '--config', file, ...flags, '--json']);
+    expect(await eventOf(io, 'ready')).toMatchObject({
+      name: 'vault',
+      protocol: 'tls',
+      public_url: `tls://vault.localhost:${edge.addresses.https?.port}`,
+    });
+  });
+});

@@ -1,0 +1,107 @@
+// `tunnel tls PORT|HOST:PORT|unix:PATH`: publishes one local service whose TLS nobody between it and its visitors can read.
+import { localLabel, localText } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import { Command } from 'commander';
+import type { NamedSpec } from '../agent/spec-wire.ts';
+import { loadConfig } from '../config-file.ts';
+import type { ExitCode } from '../exit-codes.ts';
+import {
+  addComfortFlags,
+  addConnectionFlags,
+  addGroupFlags,
+  type ComfortFlags,
+  type ConnectionFlags,
+  FLAG_GROUPS,
+  type GroupFlags,
+  groupSpecOf,
+} from '../flags.ts';
+import type { Io } from '../io.ts';
+import {
+  addLocalHostFlag,
+  addProxyProtocolFlag,
+  localSpecOf,
+  type TypedTarget,
+  typedAddressOrSocket,
+} from '../local-target.ts';
+import { addGuardFlags, type GuardFlags, guardSpecOf } from '../policy-flags.ts';
+import { runTunnels } from '../run-tunnels.ts';
+import { resolveSettings } from '../settings.ts';
+
+export interface TlsTunnelFlags extends GroupFlags, GuardFlags {
+  readonly name?: string;
+  readonly domain?: string;
+  readonly subdomain?: string;
+  readonly localHost?: string;
+  readonly proxyProtocol?: 'v1' | 'v2';
+}
+
+const EXAMPLES = `
+Examples:
+  $ tunnel tls 8443 --subdomain shop
+  $ tunnel tls db.internal:5432 --subdomain db --allow-cidr 203.0.113.0/24
+  $ tunnel tls 8443 --group shop --group-key-file shop-key --health tcp
+
+Visitors come to the edge's https port and see the certificate of the local service.`;
+
+export const tlsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
+  addConnectionFlags(addComfortFlags(tlsTunnelCommand()))
+    .addHelpText('after', EXAMPLES)
+    .action(async (target: TypedTarget, flags: TlsTunnelFlags & ConnectionFlags & ComfortFlags) => {
+      const config = loadConfig(flags.config, io);
+      const settings = resolveSettings(flags, config, io);
+      const spec = tlsSpecOf(target, flags, io);
+      const host = flags.domain ?? flags.subdomain ?? '';
+      const stateKey = `tls|${localText(spec)}|${spec.name}|${host}|${flags.group ?? ''}`;
+      const from = { config: config?.path ?? null, source: 'flags' as const };
+      finish(await runTunnels({ settings, flags, stateKey, ...from, tunnels: [spec] }, io));
+    });
+
+/** What says which tunnel it is, and nothing about a connection. */
+export const tlsTunnelCommand = (): Command =>
+  addGroupFlags(
+    addGuardFlags(
+      addProxyProtocolFlag(
+        addLocalHostFlag(
+          new Command('tls')
+            .description('Publish a local service that speaks TLS itself: the edge cannot read it')
+            .argument(
+              '<port>',
+              'Port or host:port of the local service, or unix:PATH of its socket',
+              typedAddressOrSocket,
+            )
+            .optionsGroup(FLAG_GROUPS.address)
+            .option('--subdomain <name>', 'Subdomain to use')
+            .option('--domain <host>', 'Host of your own to use, in place of a subdomain')
+            .option('--name <name>', 'Name of the tunnel (default: tls-<port>)')
+            .optionsGroup(FLAG_GROUPS.service),
+        ),
+        ['v1', 'v2'],
+      ),
+    ),
+  );
+
+export const tlsSpecOf = (target: TypedTarget, flags: TlsTunnelFlags, io: Io): NamedSpec => {
+  checkHost(flags);
+  const local = localSpecOf(target, flags.localHost, io);
+  return {
+    protocol: 'tls',
+    name: flags.name ?? `tls-${localLabel(local)}`,
+    ...local,
+    ...(flags.domain === undefined ? {} : { domain: flags.domain }),
+    ...(flags.subdomain === undefined ? {} : { subdomain: flags.subdomain }),
+    ...(flags.proxyProtocol === undefined ? {} : { proxyProtocol: flags.proxyProtocol }),
+    ...groupSpecOf(flags, io),
+    ...guardSpecOf(flags, io),
+  };
+};
+
+/** In the words of who typed it. */
+const checkHost = ({ domain, subdomain, group, health }: TlsTunnelFlags): void => {
+  const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
+  if (domain !== undefined && subdomain !== undefined) throw refuse('Use --domain or --subdomain, not both.');
+  // The name of a group is its subdomain where it says none.
+  if (domain === undefined && subdomain === undefined && group === undefined) {
+    throw refuse('A tls tunnel needs --subdomain or --domain: visitors are told apart by their host.');
+  }
+  if (health?.type === 'http') throw refuse('The health check of a tls tunnel is `--health tcp`.');
+};
