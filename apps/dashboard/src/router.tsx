@@ -107,6 +107,11 @@ const tunnel = createRoute({
   validateSearch: textFields('request'),
   component: lazyPage(() => import('./features/tunnels/tunnel-page.tsx'), 'TunnelPage'),
 });
+const domains = createRoute({
+  getParentRoute: () => shell,
+  path: '/domains',
+  component: lazyPage(() => import('./features/domains/page.tsx'), 'DomainsPage'),
+});
 const pools = createRoute({
   getParentRoute: () => shell,
   path: '/pools',
@@ -136,7 +141,7 @@ const anythingElse = createRoute({
 const routeTree = root.addChildren([
   signedOut.addChildren([login, signup, checkMail, verify, forgot, reset]),
   consentFrame.addChildren([consent]),
-  shell.addChildren([overview, tunnels, tunnel, pools, keys, billing, settings, anythingElse]),
+  shell.addChildren([overview, tunnels, tunnel, domains, pools, keys, billing, settings, anythingElse]),
 ]);
 
 const BASE = '/app';

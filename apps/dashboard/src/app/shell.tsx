@@ -65,6 +65,7 @@ const useFocusAfterChange = () => {
 const NAV_ITEMS = [
   { to: '/', label: 'Overview', icon: 'overview' },
   { to: '/tunnels', label: 'Tunnels', icon: 'tunnels' },
+  { to: '/domains', label: 'Domains', icon: 'domains' },
   { to: '/pools', label: 'Pools', icon: 'pools' },
   { to: '/keys', label: 'Keys', icon: 'keys' },
   { to: '/billing', label: 'Billing', icon: 'billing' },
@@ -79,7 +80,7 @@ const Nav = () => {
       aria-label="Main"
       className="fixed inset-x-0 bottom-0 z-20 border-line border-t bg-surface pb-[env(safe-area-inset-bottom)] md:static md:border-0 md:bg-transparent md:pb-0"
     >
-      <ul className="flex md:gap-1">
+      <ul className="flex md:gap-0.5 lg:gap-1">
         {items.map(({ to, label, icon }) => (
           // What may not be there keeps its place until that is known: nothing flashes, nothing moves.
           <li
@@ -92,7 +93,7 @@ const Nav = () => {
             <Link
               to={to}
               activeOptions={{ exact: to === '/', includeSearch: false }}
-              className="flex flex-col items-center gap-0.5 py-2 text-[0.6875rem] leading-4 hover:text-ink focus-visible:-outline-offset-2 md:flex-row md:gap-1.5 md:rounded-md md:px-2.5 md:py-1.5 md:text-base md:leading-5"
+              className="flex flex-col items-center gap-0.5 py-2 text-[0.625rem] leading-4 hover:text-ink focus-visible:-outline-offset-2 md:flex-row md:gap-1.5 md:rounded-md md:px-1.5 md:py-1.5 md:text-base md:leading-5 lg:px-2.5"
               activeProps={{ className: 'text-accent font-medium md:bg-accent-soft' }}
               inactiveProps={{ className: 'text-muted md:hover:bg-sunken' }}
             >

@@ -86,8 +86,8 @@ const useOpened = (open: boolean): RefObject<HTMLDialogElement | null> => {
     const dialog = ref.current;
     if (open && dialog?.open === false) {
       dialog.showModal();
-      // One with a field was opened to type into it; the browser would begin with the button that closes.
-      dialog.querySelector('input')?.focus();
+      // One with a field was opened to type into it, whatever may be chosen above; the browser would begin with the button that closes.
+      dialog.querySelector<HTMLElement>('input:not([type="radio"])')?.focus();
     }
     if (!open && dialog?.open === true) dialog.close();
   }, [open]);

@@ -2,6 +2,7 @@
 const PATHS = {
   overview: 'M2.5 9.5v4h3v-4zM6.5 5.5v8h3v-8zM10.5 2.5v11h3v-11z',
   tunnels: 'M2.5 13V8a5.5 5.5 0 0 1 11 0v5M6 13V8a2 2 0 0 1 4 0v5',
+  domains: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12zM2 8h12M8 2c-3.5 3.5-3.5 8.5 0 12 3.5-3.5 3.5-8.5 0-12z',
   pools: 'M8 2.5v3M8 5.5 3.5 9.5M8 5.5l4.5 4M8 5.5v4M2.5 9.5h2v3h-2zM7 9.5h2v3H7zM11.5 9.5h2v3h-2z',
   keys: 'M10.5 2.5a3 3 0 1 1-2.6 4.5L3 12v1.5h2.5v-2H7L8.5 10M11 5h.01',
   billing: 'M2 4.5h12v8H2zM2 7h12M4.5 10h2',

@@ -6,6 +6,7 @@ import {
   agoText,
   bytesText,
   countText,
+  dateText,
   durationText,
   momentText,
   moneyText,
@@ -43,6 +44,16 @@ export const Moment = ({ at }: { readonly at: string }) => {
   return (
     <time dateTime={at} title={utcMomentText(moment)} className="whitespace-nowrap">
       {momentText(moment)}
+    </time>
+  );
+};
+
+/** The day of a moment to come, and the exact one as its title. */
+export const Day = ({ at }: { readonly at: string }) => {
+  const moment = Date.parse(at);
+  return (
+    <time dateTime={at} title={`${momentText(moment)} here, ${utcMomentText(moment)}`} className="whitespace-nowrap">
+      {dateText(moment)}
     </time>
   );
 };

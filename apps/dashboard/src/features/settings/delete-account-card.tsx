@@ -51,7 +51,7 @@ const DeleteDialog = ({ open, email, onClose }: DeleteDialogProps) => {
       onSubmit={(field) => deleting.mutate(field(CURRENT_PASSWORD))}
     >
       <ul className="list-disc space-y-1.5 pl-5">
-        <li>Your live tunnels stop within 2 seconds, and their addresses are free for others.</li>
+        <li>Your live tunnels stop within 2 seconds. Some days later others can take your names and ports.</li>
         <li>Your API keys, log-ins and connected apps stop working on every device.</li>
         <li>Your subscription ends. Invoices stay, as tax law requires.</li>
         <li>

@@ -1,9 +1,13 @@
-// The numbers of one tunnel, its name, its computer and its times.
-import type { TunnelLogEntry } from '@tunnel/contract';
+// The numbers of one tunnel, its name, its computer and its times, and whether its address is kept.
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { Reservation, TunnelLogEntry } from '@tunnel/contract';
 import type { ReactNode } from 'react';
+import { useApi } from '../../app/app-context.tsx';
 import { CopyButton } from '../../ui/button.tsx';
-import { Card } from '../../ui/card.tsx';
-import { Bytes, Count, Duration, Moment, Stat, Time } from '../../ui/values.tsx';
+import { Card, Skeleton } from '../../ui/card.tsx';
+import { Bytes, Count, Day, Duration, Moment, Stat, Time } from '../../ui/values.tsx';
+import { reservationOf, reservationsQuery } from '../domains/reservations.ts';
 import { visitsMeaning, visitsWord } from './tunnel-row.tsx';
 
 export const TunnelDetails = ({ entry }: { readonly entry: TunnelLogEntry }) => (
@@ -37,10 +41,42 @@ export const TunnelDetails = ({ entry }: { readonly entry: TunnelLogEntry }) => 
             <Moment at={entry.unregistered_at} />
           </Detail>
         )}
+        {entry.protocol !== 'p2p' && <KeptAddress entry={entry} />}
       </dl>
     </Card>
   </>
 );
+
+/** Its place is there from the beginning. What cannot be loaded is on the page of its own. */
+const KeptAddress = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const { data: list, isError } = useQuery(reservationsQuery(useApi()));
+  const kept = list === undefined ? undefined : reservationOf(entry, list);
+  return (
+    <Detail name="Address">
+      {list === undefined && !isError ? (
+        <Skeleton className="h-5 w-40" />
+      ) : (
+        <span>
+          <KeptText kept={kept} />{' '}
+          <Link to="/domains" className="whitespace-nowrap rounded-sm text-accent underline underline-offset-2">
+            {kept === undefined || kept.state === 'reserved' ? 'See Domains' : 'Reserve it'}
+          </Link>
+        </span>
+      )}
+    </Detail>
+  );
+};
+
+const KeptText = ({ kept }: { readonly kept: Reservation | undefined }) => {
+  if (kept === undefined) return <>Not reserved.</>;
+  if (kept.state === 'reserved') return <>Reserved.</>;
+  if (kept.expires_at === null) return <>Kept while in use and some days after.</>;
+  return (
+    <>
+      Kept until <Day at={kept.expires_at} />.
+    </>
+  );
+};
 
 const dataNote = ({ protocol }: TunnelLogEntry): string =>
   protocol === 'p2p' ? 'Through the relay. Direct traffic is free.' : 'In and out';

@@ -1,0 +1,91 @@
+// Asks before a name or a port is given up, with its name typed, and says what that does.
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import type { Reservation } from '@tunnel/contract';
+import { useId, useState } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { TextField } from '../../ui/field.tsx';
+import { FieldsForm } from '../../ui/fields-form.tsx';
+import { isFault, MaybeProblem } from '../../ui/problem.tsx';
+import { nameOf, RESERVATIONS_KEY } from './reservations.ts';
+
+export interface ReleaseDialogProps {
+  /** null: closed. */
+  readonly one: Reservation | null;
+  readonly onClose: () => void;
+}
+
+export const ReleaseDialog = ({ one, onClose }: ReleaseDialogProps) => {
+  const form = useId();
+  const [mismatch, setMismatch] = useState<string | null>(null);
+  const releasing = useRelease();
+  const pending = releasing.isPending;
+  const close = (): void => {
+    onClose();
+    setMismatch(null);
+    releasing.reset();
+  };
+  const submit = (typed: string): void => {
+    if (one === null) return;
+    const isSame = typed.trim().toLowerCase() === nameOf(one);
+    setMismatch(isSame ? null : `Type ${nameOf(one)}`);
+    if (isSame) releasing.mutate(one, { onSuccess: close });
+  };
+  return (
+    <Dialog
+      {...{ open: one !== null, onClose: close, dismissable: !pending }}
+      title={one === null ? '' : `Release ${nameOf(one)}?`}
+      footer={
+        <>
+          <Button disabled={pending} onClick={close}>
+            Cancel
+          </Button>
+          <Button kind="danger" type="submit" form={form} pending={pending}>
+            Release
+          </Button>
+        </>
+      }
+    >
+      {one !== null && (
+        <>
+          <Consequences one={one} />
+          <FieldsForm
+            {...{ id: form, error: mismatch, pending, className: '' }}
+            onSubmit={(field) => submit(field('name'))}
+          >
+            <TextField
+              {...{ label: `Type ${nameOf(one)} to confirm`, name: 'name', error: mismatch }}
+              {...{ autoComplete: 'off', autoCapitalize: 'none', autoCorrect: 'off', spellCheck: false }}
+            />
+          </FieldsForm>
+          <MaybeProblem error={releasing.error} />
+        </>
+      )}
+    </Dialog>
+  );
+};
+
+const useRelease = () => {
+  const api = useApi();
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ id }: Reservation) => {
+      try {
+        await api.release(id);
+      } catch (error) {
+        // Released in another place meanwhile: what was wanted holds.
+        if (!isFault(error, 'RESERVATION_UNKNOWN')) throw error;
+      }
+    },
+    onSuccess: () => queries.invalidateQueries({ queryKey: RESERVATIONS_KEY }),
+  });
+};
+
+const Consequences = ({ one: { active_tunnels: active } }: { readonly one: Reservation }) => (
+  <ul className="list-disc space-y-1.5 pl-5">
+    {active > 0 && <li>A tunnel uses it. It goes on, and the release begins when it ends.</li>}
+    <li>For some days nobody else can take it, and you can take it back here.</li>
+    <li>After that anybody can have it, and gets the visitors, cookies and webhooks that still go there.</li>
+  </ul>
+);

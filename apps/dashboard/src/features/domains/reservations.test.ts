@@ -1,0 +1,109 @@
+import type { Reservation } from '@tunnel/contract';
+import { describe, expect, it } from 'vitest';
+import {
+  addressText,
+  clientWords,
+  hrefOf,
+  kindText,
+  limitText,
+  nameOf,
+  reservationOf,
+  sortReservations,
+} from './reservations.ts';
+
+const make = (some: Partial<Reservation> = {}): Reservation => ({
+  id: 'res-1',
+  kind: 'subdomain',
+  label: 'shop',
+  region_id: null,
+  state: 'reserved',
+  public_address: 'https://shop.example.com',
+  active_tunnels: 0,
+  created_at: '2030-01-01T00:00:00.000Z',
+  last_used_at: null,
+  expires_at: null,
+  ...some,
+});
+
+const port = (kind: 'tcp' | 'udp', label: string, region_id: string): Reservation =>
+  make({
+    id: `${kind}-${label}-${region_id}`,
+    kind,
+    label,
+    region_id,
+    public_address: `${kind}://${region_id}.example.com:${label}`,
+  });
+
+it('is called as the client calls it, and says what it is and where', () => {
+  expect([nameOf(make()), kindText(make())]).toEqual(['shop', 'Name']);
+  expect([nameOf(port('tcp', '20042', 'fra')), kindText(port('tcp', '20042', 'fra'))]).toEqual([
+    'tcp/20042',
+    'TCP port, fra',
+  ]);
+});
+
+it('the address of a port is what programs take', () => {
+  expect(addressText(make())).toBe('https://shop.example.com');
+  expect(addressText(port('udp', '20153', 'fra'))).toBe('fra.example.com:20153');
+});
+
+it('a browser opens names that are no pattern, and nothing else', () => {
+  expect(hrefOf(make())).toBe('https://shop.example.com');
+  expect(hrefOf(make({ label: '*.shop', public_address: 'https://*.shop.example.com' }))).toBeNull();
+  expect(hrefOf(make({ public_address: 'javascript:alert(1)' }))).toBeNull();
+  expect(hrefOf(port('tcp', '20042', 'fra'))).toBeNull();
+});
+
+it('what is reserved stands apart; of the rest what is in use comes first, then what was used last', () => {
+  const list = [
+    make({ id: 'old', state: 'held', last_used_at: '2030-01-01T00:00:00.000Z' }),
+    make({ id: 'kept' }),
+    make({ id: 'new', state: 'released', last_used_at: '2030-01-03T00:00:00.000Z' }),
+    make({ id: 'never', state: 'held' }),
+    make({ id: 'live', state: 'held', active_tunnels: 1 }),
+  ];
+  const { reserved, keptForNow } = sortReservations(list);
+  expect(reserved.map(({ id }) => id)).toEqual(['kept']);
+  expect(keptForNow.map(({ id }) => id)).toEqual(['live', 'new', 'old', 'never']);
+});
+
+it.each([
+  [1, 3, '1 of 3 on your free plan.'],
+  [3, 3, '3 of 3 on your free plan. Release one to reserve another.'],
+  [5, 3, '5 reserved; your free plan has 3. They stay yours until you release them.'],
+  [5, null, '5 reserved. Your free plan has no limit.'],
+])('%i reserved of %j: %s', (reserved, limit, text) => {
+  expect(limitText(reserved, 'free', limit)).toBe(text);
+});
+
+describe('what keeps the address of a tunnel', () => {
+  const [shop, nested] = [
+    make(),
+    make({ id: 'nested', label: '*.shop', public_address: 'https://*.shop.example.com' }),
+  ];
+  const [fra, nyc] = [port('tcp', '20042', 'fra'), port('tcp', '20042', 'nyc')];
+  const list = [shop, nested, fra, nyc, port('udp', '20153', 'fra')];
+  it.each([
+    ['http', 'shop', 'fra', shop.id],
+    ['http', '*.shop', 'fra', nested.id],
+    ['http', 'a.shop', 'fra', shop.id],
+    ['http', 'workshop', 'fra', undefined],
+    ['tcp', '20042', 'nyc', nyc.id],
+    ['udp', '20042', 'fra', undefined],
+    ['tcp', 'shop.example.com', 'fra', shop.id],
+    ['tcp', 'a.shop.example.com', 'fra', shop.id],
+    ['tcp', 'other.example.com', 'fra', undefined],
+    ['p2p', 'shop', 'fra', undefined],
+  ] as const)('of %s %s in %s', (protocol, label, region_id, id) => {
+    expect(reservationOf({ protocol, label, region_id }, list)?.id).toBe(id);
+  });
+});
+
+it.each([
+  [make(), 'http 3000 --subdomain shop'],
+  [make({ label: '*.shop' }), "http 3000 --subdomain '*.shop'"],
+  [port('tcp', '20042', 'fra'), 'tcp 22 --remote-port 20042'],
+  [port('udp', '20153', 'fra'), 'udp 53 --remote-port 20153'],
+])('the client uses it by the words %#', (one, words) => {
+  expect(clientWords(one)).toBe(words);
+});
