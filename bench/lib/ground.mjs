@@ -10,6 +10,8 @@ export class Ground {
   /** Visitors beside them, in a process of their own: the measured ones must not wait for their work. */
   crowd;
   originPort = 0;
+  /** The same services over TLS. */
+  originTlsPort = 0;
 
   constructor(network) {
     this.network = network;
@@ -19,7 +21,9 @@ export class Ground {
   }
 
   async start() {
-    this.originPort = (await this.origin.next()).port;
+    const { port, tlsPort } = await this.origin.next();
+    this.originPort = port;
+    this.originTlsPort = tlsPort;
     return this;
   }
 

@@ -10,10 +10,24 @@ import { hold } from './jobs/hold.mjs';
 import { httpProbe } from './jobs/http-probe.mjs';
 import { paced } from './jobs/paced.mjs';
 import { stall } from './jobs/stall.mjs';
+import { tlsConnect } from './jobs/tls-connect.mjs';
 import { wrk } from './jobs/wrk.mjs';
 
 /** Each takes (address, parameters, ready) and returns the figures; it throws at a wrong answer. */
-const JOBS = { bulk, connect, datagramEcho, datagramFlood, echo, endless, hold, httpProbe, paced, stall, wrk };
+const JOBS = {
+  bulk,
+  connect,
+  datagramEcho,
+  datagramFlood,
+  echo,
+  endless,
+  hold,
+  httpProbe,
+  paced,
+  stall,
+  tlsConnect,
+  wrk,
+};
 
 let go = null;
 

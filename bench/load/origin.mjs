@@ -1,5 +1,9 @@
-// The local service behind every path: one port, four services (request.mjs), HTTP and datagrams. A process of its own, told by messages.
+// The local service behind every path: one port, four services (request.mjs), HTTP and datagrams; the services over TLS on another. A process of its
+// own, told by messages.
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { CERTIFICATE, KEY } from '../paths/certificate.mjs';
 import { serveDatagrams } from './datagram-service.mjs';
 import { serveHttp } from './http-service.mjs';
 import { PatternCheck, sendPattern } from './pattern.mjs';
@@ -74,9 +78,12 @@ function bytesSent() {
 }
 
 const server = createServer({ noDelay: true }, serve);
+const secure = createTlsServer({ noDelay: true, cert: readFileSync(CERTIFICATE), key: readFileSync(KEY) }, serve);
 process.on('message', () => process.send({ type: 'sent', bytes: bytesSent() }));
 process.on('disconnect', () => process.exit());
 server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, () => {
   serveDatagrams(server.address().port);
-  process.send({ type: 'listening', port: server.address().port });
+  secure.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, () => {
+    process.send({ type: 'listening', port: server.address().port, tlsPort: secure.address().port });
+  });
 });

@@ -6,11 +6,13 @@ import { findNginx, nginxPath } from './nginx.mjs';
 import { oursPath, peersPath } from './ours.mjs';
 import { bareHonoPath, platformMcpPath, platformPath } from './platform.mjs';
 import { POLICIES } from './policies.mjs';
+import { bareTlsPath, tlsNamesPath } from './tls.mjs';
 
 /** Where a scenario does not say otherwise. */
 export const USUAL_PATHS = ['direct', 'nginx', 'ours', 'ours-tls'];
 export const PATH_NAMES = [
   ...[...USUAL_PATHS, 'ours-sealed', 'ours-uncaptured', ...Object.keys(POLICIES)],
+  ...['bare-tls', 'ours-https', 'ours-names', 'ours-tcp-of-tls', 'ours-passthrough'],
   ...['ours-relay', 'ours-direct', 'bare-hono', 'platform', 'platform-mcp'],
 ];
 
@@ -28,6 +30,10 @@ export function choosePaths(names = PATH_NAMES, baseline) {
     ...withBaseline({ name: 'ours-sealed', sealed: true }, baseline),
     ...withBaseline({ name: 'ours-uncaptured', captures: false }, baseline),
     ...Object.entries(POLICIES).map(([name, policy]) => oursPath({ name, policy })),
+    ...[bareTlsPath, ...withBaseline({ name: 'ours-https', tls: true, https: true }, baseline), tlsNamesPath],
+    ...[{ name: 'ours-tcp-of-tls' }, { name: 'ours-passthrough', kind: 'tls' }].map((given) =>
+      oursPath({ ...given, tls: true, ofTls: true }),
+    ),
     ...withBaseline({ name: 'ours-relay', direct: false }, baseline, peersPath),
     ...withBaseline({ name: 'ours-direct', direct: true }, baseline, peersPath),
     ...[bareHonoPath, platformPath, platformMcpPath],

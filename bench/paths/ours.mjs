@@ -23,7 +23,7 @@ control_port = 0
 api_port = 0
 metrics_port = 0
 http_port = ${protocol === 'http' && !https ? port : 0}
-https_port = ${https ? port : 0}
+https_port = ${https || protocol === 'tls' ? port : 0}
 plain_http = "proxy"
 [limits]
 tcp_port_range = [${port}, ${port}]
@@ -93,13 +93,15 @@ async function lateClient(child) {
   throw new Error(`the ${child.name} did not come up: ${child.output}`);
 }
 
-const tunnelOf = ({ protocol, port, ground, talkative, rules }) =>
-  protocol === 'http'
-    ? ['http', String(ground.originPort), '--subdomain', HTTP_NAME, ...rules, ...(talkative ? [] : SILENT)]
-    : [protocol, String(ground.originPort), '--remote-port', String(port)];
+function tunnelOf({ protocol, port, ground, talkative, rules, ofTls }) {
+  const local = String(ofTls ? ground.originTlsPort : ground.originPort);
+  if (protocol === 'tls') return ['tls', local, '--subdomain', HTTP_NAME];
+  if (protocol !== 'http') return [protocol, local, '--remote-port', String(port)];
+  return ['http', local, '--subdomain', HTTP_NAME, ...rules, ...(talkative ? [] : SILENT)];
+}
 
 /**
- * `root` is the checkout whose build runs; `https`: visitors of HTTP speak TLS; `talkative`: the client as people run it; `policy`: of policies.mjs.
+ * `root` is the checkout whose build runs; `https`: visitors of HTTP speak TLS; `ofTls`: the origin does, with them; `kind`: the tunnel's, where it is not the scenario's; `talkative`: the client as people run it; `policy`: of policies.mjs.
  * `nodeArgs` are for profiles: { edge: string[], client: string[] }.
  */
 export const oursPath = ({
@@ -111,19 +113,22 @@ export const oursPath = ({
   https = false,
   talkative = false,
   policy = null,
+  ofTls = false,
+  kind,
 }) => ({
   name,
-  async start({ protocol = 'tcp', ...given }) {
+  async start({ protocol: asked = 'tcp', ...given }) {
+    const protocol = kind ?? asked;
     mkdirSync(given.folder, { recursive: true });
     const port = await freePort();
     const settings = { ...given, root, protocol, port, tls };
     const { child: edge, run } = await startEdge({ ...settings, https, captures, sealed });
-    const what = tunnelOf({ ...settings, talkative, rules: await rulesOf(policy, given.folder) });
+    const what = tunnelOf({ ...settings, talkative, ofTls, rules: await rulesOf(policy, given.folder) });
     const isUp = sealed ? isSealed : isReady;
     const client = talkative
       ? startTalkativeClient({ ...settings, what, run })
       : (await startClient({ ...settings, what, isUp, run })).child;
-    const address = { host: '127.0.0.1', port, tls: https };
+    const address = { host: '127.0.0.1', port, tls: https || ofTls };
     const account = policy === null ? {} : { account: { headers: await policy.visitor(address) } };
     return { address, processes: { edge, client }, ...account };
   },

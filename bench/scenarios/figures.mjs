@@ -14,6 +14,8 @@ export const FIGURES = {
   requestsPerCpuSecond: { title: 'requests/CPU s', digits: 0, ratio: true },
   loginsPerSecond: { title: 'logins/s', digits: 1 },
   loginP99Ms: { title: 'p99 ms of a login', digits: 0 },
+  connectionsPerSecond: { title: 'connections/s', digits: 0 },
+  cpuPerConnectionUs: { title: 'CPU µs/connection', digits: 1, ratio: true },
   datagramsPerSecond: { title: 'datagrams/s', digits: 0 },
   usPerDatagram: { title: 'µs/datagram', digits: 1, ratio: true },
   cpuPerDatagramUs: { title: 'CPU µs/datagram', digits: 1, ratio: true },

@@ -19,14 +19,18 @@ import { tcpConnect } from './tcp-connect.mjs';
 import { tcpEcho } from './tcp-echo.mjs';
 import { tcpIdle } from './tcp-idle.mjs';
 import { tcpStalled } from './tcp-stalled.mjs';
+import { tlsNewConnections } from './tls-new-connections.mjs';
+import { tlsPassthroughScenarios } from './tls-passthrough.mjs';
 import { udpScenarios } from './udp.mjs';
 
 export const SCENARIOS = [
   ...tcpBulkScenarios,
   ...[tcpEcho, tcpConnect, tcpBesideBulk, tcpIdle, tcpStalled],
+  ...tlsPassthroughScenarios,
   ...udpScenarios,
   ...httpScenarios,
   ...httpPolicyScenarios,
+  tlsNewConnections,
   ...p2pScenarios,
   ...platformScenarios,
 ];

@@ -76,7 +76,7 @@ const it = orSkip(
   }),
 );
 
-const PAGES = ['Overview', 'Tunnels', 'Pools', 'Keys', 'Billing', 'Settings'];
+const PAGES = ['Overview', 'Tunnels', 'Domains', 'Pools', 'Keys', 'Billing', 'Settings'];
 
 const landmarks = async (page: Page): Promise<{ main: number; nav: number }> => ({
   main: await page.getByRole('main').count(),
@@ -96,7 +96,7 @@ it.for(DOOR_PAGES)(
 );
 
 it.for(ACCOUNT_PAGES)(
-  '$name: right at every width and in both themes, one of each landmark, the six places, all by keyboard',
+  '$name: right at every width and in both themes, one of each landmark, the seven places, all by keyboard',
   async (shown, { example: { tunnelId }, owner: { page, profile } }) => {
     await visit(page, profile, shown, tunnelId);
     expect(await landmarks(page)).toEqual({ main: 1, nav: 1 });

@@ -37,6 +37,7 @@ export const ACCOUNT_PAGES: readonly DashboardPage[] = [
     whole: 'Replay',
     act: (page) => page.locator('[data-request]', { hasText: '/items' }).first().click(),
   },
+  { name: 'domains', path: '/domains', heading: 'Domains', whole: 'Kept for now' },
   { name: 'pools', path: '/pools', heading: 'Pools', whole: /chosen at random/ },
   { name: 'keys', path: '/keys', heading: 'Keys', whole: 'build server' },
   { name: 'billing', path: '/billing', heading: 'Billing', whole: 'Spend limit' },
@@ -76,6 +77,24 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
     heading: 'Tunnels',
     whole: 'Start a tunnel',
     act: (page) => page.getByRole('button', { name: 'New tunnel' }).click(),
+  },
+  {
+    name: 'reserve',
+    path: '/domains',
+    heading: 'Domains',
+    whole: 'Visitors come to',
+    act: (page) => page.getByRole('button', { name: 'Reserve', exact: true }).first().click(),
+  },
+  {
+    name: 'release',
+    path: '/domains',
+    heading: 'Domains',
+    whole: 'to confirm',
+    act: (page) =>
+      page
+        .getByRole('button', { name: /^Release (?!tcp)/ })
+        .first()
+        .click(),
   },
   {
     name: 'create-key',
@@ -131,6 +150,7 @@ export const BEGINNER_PAGES: readonly DashboardPage[] = [
     act: (page) => page.getByRole('button', { name: 'Skip' }).click(),
   },
   { name: 'tunnels-empty', path: '/tunnels', heading: 'Tunnels' },
+  { name: 'domains-empty', path: '/domains', heading: 'Domains', whole: 'Nothing reserved yet' },
   { name: 'pools-empty', path: '/pools', heading: 'Pools', whole: 'No pools yet' },
   { name: 'keys-empty', path: '/keys', heading: 'Keys', whole: 'No keys yet' },
 ];

@@ -1,4 +1,4 @@
-// An account with something on every page: live and past tunnels, captured requests, pools in good and in bad health, keys, an app.
+// An account with something on every page: live and past tunnels, captured requests, names and ports of its own, pools in good and in bad health, keys, an app.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CreatedKey, TunnelLogEntry } from '@tunnel/contract';
@@ -64,6 +64,8 @@ export const makeExample = async (
   ]);
   const ended = await open(service.port, 'anns-laptop', []);
   for (const program of [web, ended, ...members]) await program.ready();
+  await account.post('/reservations', { kind: 'subdomain', label: names.web });
+  await account.post('/reservations', { kind: 'tcp' });
   ended.signal('SIGTERM');
   await ended.exitCode();
   const endpoint = endpointOf((await web.ready()).public_url);

@@ -30,7 +30,13 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   ],
   [`${EDGE}/ingress/http/http-error-fallback.ts`]: [['this.#clock.setTimeout(() => {', OWN_TRY]],
   [`${EDGE}/ingress/http/http-ingress.ts`]: [['clock.setInterval(() => this.#tick()', 'a try for each visitor inside']],
-  [`${EDGE}/ingress/http/https-port.ts`]: [['setTimeout(() => this.#sweep(), ms)', SHARED]],
+  [`${EDGE}/ingress/tls/pending-handshakes.ts`]: [['setTimeout(() => this.#sweep(), ms)', SHARED]],
+  [`${EDGE}/ingress/tls/context-cache.ts`]: [['clock.setTimeout(() => this.#next()', 'whoever waits has its own try']],
+  [`${EDGE}/ingress/tls/socket-handshake.ts`]: [
+    ["socket.on('data', this.#onData)", OWN_TRY],
+    ["socket.on('end', this.#onEnd)", NOTHING_OF_OURS],
+    ['setImmediate(() => {', OWN_TRY],
+  ],
   [`${EDGE}/ingress/tls/handle-handshake.ts`]: [['setImmediate(this.#giveAway, ', OWN_TRY]],
   [`${EDGE}/ingress/tcp/tcp-listeners.ts`]: [
     ["server.on('error', (error) =>", 'one line of a server'],
@@ -125,6 +131,7 @@ const RAISING = [
   `${EDGE}/control/speed-tests.test.ts`,
   `${EDGE}/ingress/http/deciding.test.ts`,
   `${EDGE}/ingress/http/http-error-fallback.test.ts`,
+  `${EDGE}/ingress/http/https-door.test.ts`,
   `${EDGE}/ingress/http/policy-deciding.test.ts`,
   `${EDGE}/ingress/udp/udp-guard.test.ts`,
   `${EDGE}/upstream/h2c/stream-duplex.test.ts`,

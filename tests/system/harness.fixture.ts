@@ -46,6 +46,11 @@ export class Harness {
     return this.#portTunnel('udp', stack, localPort, options);
   }
 
+  /** `tunnel tls PORT --json`, likewise; its host is one of the flags. */
+  tls(stack: Stack, localPort: number, options: PortTunnelOptions = {}): Promise<TunnelProgram> {
+    return this.#portTunnel('tls', stack, localPort, options);
+  }
+
   #portTunnel(protocol: string, stack: Stack, localPort: number, options: PortTunnelOptions): Promise<TunnelProgram> {
     const { flags = [], server = stack.control, ...more } = options;
     const where = ['--server', server, '--token-file', stack.tokenFile];

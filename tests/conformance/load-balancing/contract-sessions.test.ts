@@ -33,9 +33,11 @@ describe.concurrent('Contract', () => {
       expect(ids).not.toContain(numbered.tunnel_id);
     });
     expect([await edge.findGroup(web), await edge.findGroup(db)]).toEqual([undefined, undefined]);
-    // Nothing is held: name and port are anybody's at once.
+    // Nothing is held: the port is anybody's at once, the name its account's, in any form.
     expect((await askHttp(endpointOf(named.public_url))).status).toBe(404);
-    await other.join({ protocol: 'http', subdomain: web });
+    const asked = { protocol: 'http', subdomain: web } as const;
+    expect((await other.refusal(asked)).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    await (await RawControl.enter(harness, edge, 'alice-2')).join(asked);
     await eventually(() => other.join({ protocol: 'tcp', remote_port: numbered.assigned_port }));
   });
 

@@ -49,4 +49,9 @@ export const CONTRACT_ROWS = numbered([
   'ours: POST /auth/password: 200, wrong: 401; the other sessions end',
   'ours: POST /auth/email: 200, taken or not; the link to the new address makes the change; nothing is sent to a taken one; wrong password: 401',
   'ours: DELETE /auth/me: wrong password: 401, else 204; keys and sessions end, the address is free',
+  'ours: GET /reservations: by created_at, own ones alone; a subdomain is of no region, a held one has an end once its tunnels have ended',
+  'ours: POST /reservations: 201; own held or released: becomes reserved, 201; own reserved: 200 and the same id; without a label some port, some name',
+  'ours: POST /reservations: another’s 409 in the words that tunnels are refused with; grammar, reserved words, ports out of range, unknown region: 400',
+  'ours: POST /reservations: over the plan 403; reserved_limit is in GET /usage',
+  'ours: DELETE /reservations/{id}: 204, and released for grace_days; another’s or unknown: 404',
 ]);

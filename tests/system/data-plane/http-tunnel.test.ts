@@ -126,7 +126,8 @@ describe.concurrent('a subdomain', () => {
 
   it.for([
     ['-x', 'it begins or ends with a hyphen'],
-    ['a.b', 'only letters a-z, digits and hyphens are allowed'],
+    ['a.b.c', 'it has more than two labels'],
+    ['a_b', 'only letters a-z, digits and hyphens are allowed'],
     ['x'.repeat(64), 'it is longer than 63 characters'],
     ['Admin', 'it is reserved'],
   ] as const)('that is not valid is refused with 4 and the reason: %s', async ([name, reason], { harness }) => {

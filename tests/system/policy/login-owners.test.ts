@@ -1,15 +1,17 @@
 // A name that changes hands: what its first owner's visitors got there is worth nothing under the next one, and the next one does not even see it.
 import { expect } from 'vitest';
 import { startWeb } from '../http-tunnels.fixture.ts';
-import { it, openWith, Person } from '../platform-test.fixture.ts';
+import { openWith, Person, startPlatform } from '../platform-test.fixture.ts';
+import { it } from '../system-test.fixture.ts';
 import { askUrl, Browser, type LoginTunnel, openLoginTunnel } from './login.fixture.ts';
 
 const ANN = 'ann@example.com';
 
 it('no login at a name that one account gave up opens it for the next, nor comes to its service', async ({
   harness,
-  stack,
 }) => {
+  // Otherwise it changes hands after weeks.
+  const stack = await startPlatform(harness, { fixedPorts: true, tables: '[names]\nhold_days = 0\ngrace_days = 0' });
   const [first, second] = [await Person.signUp(stack, 'first'), await Person.signUp(stack, 'second')];
   const [firstKey, secondKey] = [await first.newKey('one'), await second.newKey('two')];
   const open = (key: { readonly token: string }, given?: LoginTunnel): Promise<LoginTunnel> =>

@@ -117,6 +117,15 @@ class Edge {
     return this.#ask('handles');
   }
 
+  /** From now on; `loop` says how long its turns were. */
+  watchLoop() {
+    return this.#ask('watchLoop');
+  }
+
+  loop() {
+    return this.#ask('loop');
+  }
+
   close() {
     return stopChild(this.child, 'SIGTERM');
   }

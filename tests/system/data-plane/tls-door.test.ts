@@ -1,0 +1,142 @@
+// Strangers at the https port of the real server: first messages that are cut, broken, too large or no TLS at all. Each gets an end, nobody else notices.
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import {
+  extension,
+  hello,
+  helloOfNode,
+  inRecords,
+  postQuantumShare,
+  protocols,
+  serverNames,
+} from '../../../apps/edge/src/ingress/tls/hello.fixture.ts';
+import { openHttp, type PublicEndpoint, startWeb } from '../http-tunnels.fixture.ts';
+import { askSecurely, nameOf, TLS_FLAGS } from '../https-visitor.fixture.ts';
+import type { Stack } from '../stack.fixture.ts';
+import { Harness, it } from '../system-test.fixture.ts';
+
+const shared = new Harness();
+let stack: Stack;
+let endpoint: PublicEndpoint;
+beforeAll(async () => {
+  stack = await shared.stack({ tls: true });
+  const web = shared.use(await startWeb((_, response) => void response.end('served')));
+  endpoint = (await openHttp(shared, stack, web.port, TLS_FLAGS)).endpoint;
+});
+afterAll(() => shared.close());
+
+interface Fate {
+  /** Types of the TLS records that came back: 21 is an alert, 22 a part of a handshake. */
+  readonly records: number[];
+  readonly tookMs: number;
+}
+
+/** What comes back of these bytes until the other side ends it; `then` is done once they are sent. */
+const fateOf = async (bytes: Uint8Array, then: (socket: Socket) => void = () => {}): Promise<Fate> => {
+  const begunAt = performance.now();
+  const socket = connect({ host: '127.0.0.1', port: endpoint.port, noDelay: true });
+  socket.on('error', () => {});
+  const heard: Buffer[] = [];
+  socket.on('data', (piece: Buffer) => {
+    heard.push(piece);
+    // A server hello: that is all we wanted to know.
+    if (piece[0] === 22) socket.destroy();
+  });
+  await once(socket, 'connect');
+  socket.write(bytes, () => then(socket));
+  await once(socket, 'close');
+  const records = heard.length === 0 ? [] : [heard[0]?.[0] ?? -1];
+  return { records, tookMs: performance.now() - begunAt };
+};
+
+const expectServing = async (): Promise<void> => expect((await askSecurely(endpoint)).text).toBe('served');
+
+describe.concurrent('a first message is ended at once', () => {
+  const big = extension(0x1234, Buffer.alloc(17 * 1024 - 200));
+  it.for([
+    ['plain HTTP', Buffer.from('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')],
+    ['SSL 2', Buffer.from('802e0100020015000000100100800200800300800400800500800600400700c0', 'hex')],
+    ['of 17 KiB', hello(serverNames('a.localhost'), big)],
+    ['that says it has 16 MB', Buffer.from('1603010200010fffff0303', 'hex')],
+    ['an alert', Buffer.of(21, 3, 3, 0, 2, 1, 0)],
+    ['application data', Buffer.of(23, 3, 3, 0, 1, 0)],
+    ['an empty record', Buffer.of(22, 3, 1, 0, 0)],
+    ['zeros', Buffer.alloc(4096)],
+    ['SSH', Buffer.from('SSH-2.0-OpenSSH_9.2\r\n')],
+    ['a PROXY header', Buffer.from('PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n')],
+    ['broken lengths', Buffer.from('16030100050100000103', 'hex')],
+    ['extensions longer than it', Buffer.from(hello(serverNames('a.localhost'))).fill(255, 90, 100)],
+  ] as const)('%s', async ([, bytes]) => {
+    const { records, tookMs } = await fateOf(bytes);
+    expect(records.every((type) => type === 21)).toBe(true);
+    expect(tookMs).toBeLessThan(5000);
+    await expectServing();
+  });
+});
+
+describe.concurrent('a host that is none gets the certificate of all', () => {
+  it.for([
+    ['an IPv4 address', [serverNames('127.0.0.1')]],
+    ['an IPv6 address', [serverNames('::1')]],
+    ['a NUL in it', [serverNames('shop\0.localhost')]],
+    ['umlauts', [serverNames('m\xfcnchen.localhost')]],
+    ['254 characters', [serverNames(`${'x.'.repeat(122)}localhost`)]],
+    ['a path', [serverNames('../../etc/passwd')]],
+    ['no server name at all', []],
+    ['offers of everything', [serverNames('a.localhost'), protocols('h2', 'http/1.1', 'x'.repeat(255))]],
+    ['a post-quantum share', [serverNames('a.localhost'), postQuantumShare()]],
+  ] as const)('%s', async ([, extensions]) => {
+    // Whether OpenSSL goes on with it is its affair; there is an answer, and it is TLS.
+    const supported = [
+      extension(43, Buffer.of(2, 3, 3)),
+      extension(10, Buffer.of(0, 2, 0, 23)),
+      extension(13, Buffer.of(0, 2, 4, 3)),
+    ];
+    const { records } = await fateOf(hello(...extensions, ...supported));
+    expect(records).toHaveLength(1);
+    expect([21, 22]).toContain(records[0]);
+    await expectServing();
+  });
+
+  it('ten names, in one extension and in ten', async () => {
+    const names = Array.from({ length: 10 }, (_, at) => `n${at}.localhost`);
+    for (const bytes of [hello(serverNames(...names)), hello(...names.map((name) => serverNames(name)))]) {
+      const { records, tookMs } = await fateOf(bytes);
+      expect(records.every((type) => type === 21 || type === 22)).toBe(true);
+      expect(tookMs).toBeLessThan(5000);
+    }
+    await expectServing();
+  });
+});
+
+it('a hello cut at every byte ends with its visitor, and whole it is served in any pieces', async () => {
+  const whole = await helloOfNode({ servername: nameOf(endpoint), ALPNProtocols: ['http/1.1'] });
+  for (let from = 0; from < whole.length; from += 50) {
+    const cuts = Array.from({ length: Math.min(50, whole.length - from) }, (_, at) => from + at);
+    const fates = await Promise.all(
+      cuts.map((cut) =>
+        fateOf(whole.subarray(0, cut), (socket) => (cut % 2 === 0 ? socket.end() : socket.resetAndDestroy())),
+      ),
+    );
+    for (const { records, tookMs } of fates) {
+      expect(records.filter((type) => type === 22)).toEqual([]);
+      expect(tookMs).toBeLessThan(8000);
+    }
+  }
+  await expectServing();
+  for (const size of [1, 2, 5, 7, 100]) {
+    const { records } = await fateOf(inRecords(helloMessageOf(whole), size));
+    expect(records).toEqual([22]);
+  }
+});
+
+/** Without the record's header. */
+const helloMessageOf = (record: Buffer): Buffer => record.subarray(5);
+
+it('nobody is told 112 where a certificate is for every name', async () => {
+  for (const name of ['nobody.localhost', 'example.com', 'a.b.c.localhost', 'LOCALHOST.']) {
+    const { records } = await fateOf(await helloOfNode({ servername: name }));
+    expect(records).toEqual([22]);
+  }
+});

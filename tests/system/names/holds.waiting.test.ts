@@ -1,0 +1,61 @@
+// How long a name is somebody's: behind the half minute of a lost client, and with days set to none.
+import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { startPlatform } from '../platform-test.fixture.ts';
+import { it } from '../system-test.fixture.ts';
+import { freshName, inUse, ROOMY_PLAN, reserved, SOON, Tenant } from './names.fixture.ts';
+
+/** The edge keeps what a lost client had for 30 s. */
+const LOST_MS = 40_000;
+
+describe.concurrent('a name of a client that was lost', () => {
+  it('is not another account’s after 40 s; its own account has it back', async ({ harness }) => {
+    const stack = await startPlatform(harness, { tables: ROOMY_PLAN });
+    const [ann, ben] = [await Tenant.signUp(stack, 'ann'), await Tenant.signUp(stack, 'ben')];
+    const name = freshName();
+    const lost = await ann.enter(harness, stack);
+    expect(await lost.ask({ subdomain: name })).toBe(`ok ${name}`);
+    await lost.cut();
+    expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
+    await wait(LOST_MS);
+    expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
+    expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
+  });
+
+  it('is anybody’s after 30 s, and not before, where hold_days and grace_days are 0', async ({ harness }) => {
+    const stack = await startPlatform(harness, { tables: `${ROOMY_PLAN}\n[names]\nhold_days = 0\ngrace_days = 0` });
+    const [ann, ben] = [await Tenant.signUp(stack, 'ann'), await Tenant.signUp(stack, 'ben')];
+    const name = freshName();
+    const lost = await ann.enter(harness, stack);
+    expect(await lost.ask({ subdomain: name })).toBe(`ok ${name}`);
+    await lost.cut();
+    const cutAt = performance.now();
+    expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
+    await eventually(async () => expect(await ben.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`), {
+      timeoutMs: 60_000,
+      intervalMs: 500,
+    });
+    expect(performance.now() - cutAt).toBeGreaterThan(29_000);
+    expect(await ann.reservation(name)).toBeUndefined();
+  });
+});
+
+describe.concurrent('a released name', () => {
+  it('is anybody’s at once where grace_days is 0, a port too', async ({ harness }) => {
+    const stack = await startPlatform(harness, { tables: `${ROOMY_PLAN}\n[names]\ngrace_days = 0` });
+    const [ann, ben] = [await Tenant.signUp(stack, 'ann'), await Tenant.signUp(stack, 'ben')];
+    const name = freshName();
+    const { id } = await reserved(ann, { kind: 'subdomain', label: name });
+    expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
+    expect((await ann.release(id)).status).toBe(204);
+    await eventually(async () => expect(await ben.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`), SOON);
+    expect(await ann.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
+
+    const port = stack.tcpPorts.to;
+    const reservedPort = await reserved(ann, { kind: 'tcp', label: String(port) });
+    expect((await ann.release(reservedPort.id)).status).toBe(204);
+    const ask = { protocol: 'tcp', remote_port: port };
+    await eventually(async () => expect(await ben.ask(harness, stack, ask)).toBe(`ok ${port}`), SOON);
+  });
+});

@@ -1,0 +1,164 @@
+// `tunnel reserve`, `reservations` and `release` as two people use them beside each other: the real program at a real stack.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import type { Reservation } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import type { Harness } from './harness.fixture.ts';
+import { type Answering, askHttp, endpointOf, startWeb } from './http-tunnels.fixture.ts';
+import { it, Person, startEdgeOf } from './platform-test.fixture.ts';
+import { type Stack, withoutOurEnvironment } from './stack.fixture.ts';
+import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
+
+const SOON = { timeoutMs: 20_000 };
+
+const hello: Answering = (_, response) => {
+  response.end('hello');
+};
+
+interface Ran {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Somebody's computer: logged in, with a key and the server in its config.yml. */
+class Computer {
+  readonly person: Person;
+  readonly home: string;
+
+  constructor(person: Person, home: string) {
+    this.person = person;
+    this.home = home;
+  }
+
+  static async of(harness: Harness, stack: Stack, name: string): Promise<Computer> {
+    const computer = new Computer(await Person.signUp(stack, name), await harness.folder());
+    const login = ['login', '--platform', stack.run.platform_url, '--email', computer.person.email];
+    const { code, err } = await computer.tunnel([...login, '--password-stdin'], 'correct horse battery\n');
+    expect([code, err]).toEqual([0, '']);
+    return computer;
+  }
+
+  async tunnel(args: readonly string[], input = ''): Promise<Ran> {
+    const env = { ...withoutOurEnvironment(), HOME: this.home };
+    const child = spawn(process.execPath, [TUNNEL_BIN, ...args], { env, cwd: this.home });
+    child.stdin.end(input);
+    const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+    return { code: child.exitCode, out, err };
+  }
+
+  async list(): Promise<Reservation[]> {
+    const { out } = await this.tunnel(['reservations', '--json']);
+    return JSON.parse(out) as Reservation[];
+  }
+}
+
+it('a name is one account’s: reserved, refused to another, used, listed, and released only when asked for', async ({
+  harness,
+  stack,
+}) => {
+  const [ann, bob] = [await Computer.of(harness, stack, 'ann'), await Computer.of(harness, stack, 'bob')];
+  expect((await ann.tunnel(['reservations'])).out).toBe('no reservations\n  Make one: tunnel reserve shop\n');
+  const made = await ann.tunnel(['reserve', 'Card']);
+  expect([made.code, made.out]).toEqual([
+    0,
+    expect.stringMatching(/^Reserved http:\/\/card\.localhost:\d+\n {2}Use it: tunnel http 3000 --subdomain card\n$/),
+  ]);
+  const [reserved] = await ann.list();
+  expect(reserved).toMatchObject({ kind: 'subdomain', label: 'card', state: 'reserved', active_tunnels: 0 });
+  // The same again is the same one, and what --json prints is what the platform says.
+  expect(JSON.parse((await ann.tunnel(['reserve', 'card', '--json'])).out)).toEqual(reserved);
+  expect(await ann.person.get('/reservations')).toEqual([reserved]);
+
+  const refused = await bob.tunnel(['reserve', 'card']);
+  expect([refused.code, refused.err]).toEqual([
+    2,
+    "tunnel: subdomain 'card' is already in use. Choose another name.\n",
+  ]);
+  const web = harness.use(await startWeb(hello));
+  const taken = await harness.run(['http', String(web.port), '--subdomain', 'card', '--json'], { home: bob.home });
+  expect(await taken.exitCode()).toBe(4);
+
+  const tunnel = await harness.run(['http', String(web.port), '--subdomain', 'card', '--json'], { home: ann.home });
+  const endpoint = endpointOf((await tunnel.ready()).public_url);
+  expect((await askHttp(endpoint)).text).toBe('hello');
+  expect((await ann.tunnel(['reservations'])).out).toMatch(
+    /^card {2}reserved {2}\S+ {2}in use by 1 tunnel\n1 of 3 reserved\n$/,
+  );
+  tunnel.signal('SIGTERM');
+  expect(await tunnel.exitCode()).toBe(0);
+  await eventually(async () => {
+    expect((await ann.list())[0]).toMatchObject({ state: 'reserved', active_tunnels: 0, expires_at: null });
+    expect((await askHttp(endpoint)).status).toBe(502);
+  }, SOON);
+
+  const asked = await ann.tunnel(['release', 'card']);
+  expect([asked.code, asked.err]).toEqual([2, 'tunnel: Add --yes to confirm.\n']);
+  expect(await bob.tunnel(['release', 'card', '--yes'])).toMatchObject({
+    code: 2,
+    err: "tunnel: You have no reservation 'card'. List yours: `tunnel reservations`.\n",
+  });
+  expect((await ann.tunnel(['release', 'card', '--yes'])).out).toMatch(
+    /^Released card\. You can take it back until 20\S+ \S+: tunnel reserve card\n$/,
+  );
+  expect(await ann.list()).toMatchObject([{ state: 'released', expires_at: expect.any(String) }]);
+  expect((await bob.tunnel(['reserve', 'card'])).code).toBe(2);
+  expect((await ann.tunnel(['reserve', 'card'])).code).toBe(0);
+});
+
+it('a port, of the platform’s choice or one’s own; words that are wrong, and what is over the plan', async ({
+  harness,
+  stack,
+}) => {
+  const ann = await Computer.of(harness, stack, 'ports');
+  const any = JSON.parse((await ann.tunnel(['reserve', '--udp', '--json'])).out) as Reservation;
+  expect(any).toMatchObject({ kind: 'udp', region_id: 'local', state: 'reserved' });
+  const again = await ann.tunnel(['reserve', '--tcp', any.label, '--region', 'local']);
+  expect(again).toMatchObject({ code: 0, out: expect.stringContaining(`--remote-port ${any.label}`), err: '' });
+  for (const [args, words] of [
+    [['www'], "subdomain 'www' is not valid: it is reserved"],
+    [['--tcp', '1'], 'port 1 is not allowed: use '],
+    [['--tcp', '--region', 'moon'], 'there is no region "moon" (there are: local)'],
+    [['a.card-of-ports'], "'a.card-of-ports' needs no reservation"],
+  ] as const) {
+    expect(await ann.tunnel(['reserve', ...args])).toMatchObject({ code: 2, err: expect.stringContaining(words) });
+  }
+  expect((await ann.tunnel(['reserve', `one-of-${process.pid}`])).code).toBe(0);
+  expect(await ann.tunnel(['reserve', `more-of-${process.pid}`])).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/^tunnel: reservation limit of 3 reached\n {2}Release one that you no longer use/),
+  });
+  expect((await ann.tunnel(['release', `udp/${any.label}`, '--yes'])).code).toBe(0);
+  expect((await ann.tunnel(['reserve', `more-of-${process.pid}`])).code).toBe(0);
+
+  expect((await ann.tunnel(['logout'])).code).toBe(0);
+  expect(await ann.tunnel(['reserve', 'card'])).toMatchObject({ code: 3 });
+});
+
+// The last of this file: its stack has a second region from here on.
+it('a port is of one region: where there are several it has to be named; a name is of all', async ({
+  harness,
+  stack,
+}) => {
+  await startEdgeOf(harness, stack, 'fra');
+  const ann = await Computer.of(harness, stack, 'regions');
+  await eventually(
+    async () =>
+      expect(await ann.tunnel(['reserve', '--tcp'])).toMatchObject({
+        code: 2,
+        err: expect.stringMatching(/^tunnel: --region is missing, and there are several regions \(.*fra.*\)\n {2}See /),
+      }),
+    SOON,
+  );
+  const port = JSON.parse((await ann.tunnel(['reserve', '--tcp', '--region', 'fra', '--json'])).out) as Reservation;
+  expect(port).toMatchObject({ kind: 'tcp', region_id: 'fra', state: 'reserved' });
+  expect(await ann.tunnel(['release', `tcp/${port.label}`, '--region', 'local', '--yes'])).toMatchObject({
+    code: 2,
+    err: `tunnel: You do not have tcp/${port.label} in the region 'local'. Use --region fra.\n`,
+  });
+  expect((await ann.tunnel(['release', `tcp/${port.label}`, '--yes'])).code).toBe(0);
+  expect((await ann.tunnel(['reserve', `everywhere-${process.pid}`])).code).toBe(0);
+  expect((await ann.list()).find(({ kind }) => kind === 'subdomain')).toMatchObject({ region_id: null });
+});
