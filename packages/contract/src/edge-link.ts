@@ -13,6 +13,8 @@ const port = z.int().min(1).max(65_535);
 const portRange = z.tuple([port, port]);
 /** Kinds of names that somebody may own. */
 const nameKind = z.enum(['subdomain', 'tcp', 'udp']);
+/** An own domain in its A-label form, with its `*.` if it is a wildcard. */
+const ownDomainName = z.string().min(1).max(255);
 /** SHA-256 or the like, as the edge keeps it of a group; the key itself never comes here. */
 const groupKeyHash = z.string().min(1).max(200).nullable();
 /** A name, `a.NAME`, `*.NAME`, or a port as text. */
@@ -112,6 +114,8 @@ export const tunnelQuestion = z.object({
   custom_subdomain: z.boolean(),
   /** Absent: nothing is claimed; an edge of before, or a tunnel without a public endpoint. */
   endpoint: wantedEndpoint.optional(),
+  /** An own domain in the place of an endpoint: whether it is verified for the account is decided with the count. */
+  domain: ownDomainName.optional(),
   at,
 });
 export type TunnelQuestion = z.infer<typeof tunnelQuestion>;
@@ -156,7 +160,8 @@ export type NameQuestion = z.infer<typeof nameQuestion>;
 export const nameAnswer = z.object({ free: z.boolean() });
 export type NameAnswer = z.infer<typeof nameAnswer>;
 
-// ---- GET /names: every reserved name, one JSON object a line: first `at`, last `end`. Without the last it is not whole ----
+// ---- GET /names?domains=1: every reserved name and verified own domain, one JSON object a line: first `at`, last `end`. Without the last it is not
+// whole. An edge of before does not ask for domains, and is told of none ----
 
 export const nameSnapshotStart = z.object({
   /** The latest change that it knows of: those after it are the stream's. */
@@ -171,10 +176,57 @@ export const reservedName = z.object({
 });
 export type ReservedName = z.infer<typeof reservedName>;
 
+/** An own domain that DNS has proven to be the account's. */
+export const verifiedDomain = z.object({ domain: ownDomainName, account_id: z.string() });
+export type VerifiedDomain = z.infer<typeof verifiedDomain>;
+
 export const nameSnapshotEnd = z.object({ end: z.literal(true) });
 
-export const nameSnapshotLine = z.union([reservedName, nameSnapshotStart, nameSnapshotEnd]);
+export const nameSnapshotLine = z.union([reservedName, verifiedDomain, nameSnapshotStart, nameSnapshotEnd]);
 export type NameSnapshotLine = z.infer<typeof nameSnapshotLine>;
+
+// ---- GET /certificates: every certificate that is kept, one JSON object a line: first `at`, last `end`. GET /certificates/ID: one of them ----
+
+/** One that edges show. Over a link that others could read none is told: 403 EDGE_LINK_IN_CLEAR. */
+export const edgeCertificate = z.object({
+  id,
+  names: z.array(z.string().min(1).max(255)).min(1).max(100),
+  /** Of the operator's own names: told by name in metrics; others are tenants'. */
+  is_operators: z.boolean(),
+  state: z.enum(['none', 'ordering', 'valid', 'renewing', 'failing']),
+  issuer: z.string().nullable(),
+  not_before: at.nullable(),
+  not_after: at.nullable(),
+  renew_at: at.nullable(),
+  last_error: z.string().nullable(),
+  /** PEM, the leaf first, and the key of it; null: nothing was issued yet. */
+  pair: z.object({ chain: z.string().max(100_000), key: z.string().max(20_000) }).nullable(),
+});
+export type EdgeCertificate = z.infer<typeof edgeCertificate>;
+
+export const certificateSnapshotLine = z.union([edgeCertificate, nameSnapshotStart, nameSnapshotEnd]);
+export type CertificateSnapshotLine = z.infer<typeof certificateSnapshotLine>;
+
+// ---- POST /challenges: is this a challenge of ours? By the token of http-01, or the name of tls-alpn-01 ----
+
+export const challengeQuestion = z.union([
+  z.object({ token: z.string().min(1).max(200) }),
+  z.object({ tls_name: z.string().min(1).max(255) }),
+]);
+export type ChallengeQuestion = z.infer<typeof challengeQuestion>;
+
+/** `key_authorization` as RFC 8555 has it; null: nobody waits for it. */
+export const challengeReply = z.object({
+  challenge: z
+    .object({
+      type: z.enum(['http-01', 'tls-alpn-01']),
+      name: z.string(),
+      token: z.string(),
+      key_authorization: z.string(),
+    })
+    .nullable(),
+});
+export type ChallengeReply = z.infer<typeof challengeReply>;
 
 // ---- GET /changes?since=N: one JSON object a line, for as long as the edge listens ----
 
@@ -209,6 +261,17 @@ export const edgeChange = z.discriminatedUnion('kind', [
       group_key_hash: groupKeyHash,
     }),
   }),
+  /** It was verified for this account, or is nobody's any more (`account_id` null): tunnels of others on it are closed. */
+  z.object({
+    kind: z.literal('domain-changed'),
+    id: count,
+    domain: ownDomainName,
+    account_id: z.string().nullable(),
+    /** Whether tunnels that live on it stay where nobody has it: it has lapsed, and was neither removed nor moved. */
+    keeps_tunnels: z.boolean(),
+  }),
+  /** It was issued, renewed, failed or forgotten: GET /certificates/ID says which; 404: it is gone. */
+  z.object({ kind: z.literal('certificate-changed'), id: count, certificate_id: z.string() }),
   /**
    * Changes since the number that was asked for are no longer kept: what the edge knows of keys and accounts may be wrong.
    * It drops its caches, asks again for the key of every live session, and takes the snapshot of names again.

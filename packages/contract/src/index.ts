@@ -76,6 +76,7 @@ export * from './platform-auth.ts';
 export * from './platform-billing.ts';
 export type { PlatformAnswer, PlatformClientOptions, PlatformFetch, PlatformRequest } from './platform-call.ts';
 export { type BillingOrder, PlatformClient, type WithRefreshToken } from './platform-client.ts';
+export * from './platform-domains.ts';
 export {
   type ApiToken,
   apiToken,

@@ -56,6 +56,7 @@ import {
   startedSubscription,
 } from './platform-billing.ts';
 import { type Answered, type PlatformCall, PlatformCaller, type PlatformClientOptions } from './platform-call.ts';
+import { type NewDomain, type OwnDomainView, ownDomain, ownDomains } from './platform-domains.ts';
 import { type ApiToken, apiTokens, type CreatedKey, createdKey, type NewKey } from './platform-keys.ts';
 import {
   type OauthDecided,
@@ -260,6 +261,28 @@ export class PlatformClient {
 
   release(id: string): Promise<void> {
     return this.#delete(`/reservations/${encodeURIComponent(id)}`);
+  }
+
+  domains(): Promise<OwnDomainView[]> {
+    return this.#get('/domains', ownDomains);
+  }
+
+  domain(id: string): Promise<OwnDomainView> {
+    return this.#get(`/domains/${encodeURIComponent(id)}`, ownDomain);
+  }
+
+  /** One that is the account's already is answered as it is. */
+  addDomain(body: NewDomain): Promise<OwnDomainView> {
+    return this.#ask({ method: 'POST', path: '/domains', body, bearer: true, answer: ownDomain });
+  }
+
+  checkDomain(id: string): Promise<OwnDomainView> {
+    const path = `/domains/${encodeURIComponent(id)}/check`;
+    return this.#ask({ method: 'POST', path, body: {}, bearer: true, answer: ownDomain });
+  }
+
+  removeDomain(id: string): Promise<void> {
+    return this.#delete(`/domains/${encodeURIComponent(id)}`);
   }
 
   pools(): Promise<PlatformPools> {

@@ -29,6 +29,10 @@ export const usageSummary = z
       .nullable()
       .optional()
       .meta({ description: 'Reserved names and ports together; null: no limit.', examples: [3] }),
+    domain_limit: count
+      .nullable()
+      .optional()
+      .meta({ description: 'Own domains; null: no limit.', examples: [3] }),
   })
   .meta({ id: 'UsageSummary' });
 export type UsageSummary = z.infer<typeof usageSummary>;

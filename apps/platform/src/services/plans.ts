@@ -10,7 +10,7 @@ import { type AnnouncedChange, announceChanges } from './edge-changes.ts';
 type Trx = Transaction<Schema>;
 
 export const upsertPlans = async (db: Db, plans: ServerConfig['platform']['plans']): Promise<void> => {
-  const rows = Object.entries(plans).map(([name, plan]) => ({
+  const rows = Object.entries(plans).map(([name, { domain_limit: _, ...plan }]) => ({
     ...plan,
     name,
     tunnel_limit: plan.tunnel_limit ?? null,

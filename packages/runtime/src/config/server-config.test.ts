@@ -57,7 +57,7 @@ describe('variables', () => {
       },
     });
     expect(config.platform.plans['free']).toMatchObject({ tunnel_limit: 100, allow_custom_subdomains: true });
-    expect(config.auth.keys).toEqual([{ account: 'alice', sha256: 'a'.repeat(64), reserved: [] }]);
+    expect(config.auth.keys).toEqual([{ account: 'alice', sha256: 'a'.repeat(64), reserved: [], domains: [] }]);
   });
 
   test('a variable that is no key of ours is left alone', () => {

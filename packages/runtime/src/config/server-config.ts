@@ -41,6 +41,8 @@ const EMPTY = 'an empty string';
 
 const serverFindings = (config: ServerConfig): Finding[] => [
   ...tlsFindings(config),
+  ...localCaFindings(config),
+  ...acmeFindings(config),
   ...platformFindings(config),
   ...keyFindings(config),
   ...reservedFindings(config),
@@ -53,6 +55,43 @@ const tlsFindings = ({ tls }: ServerConfig): Finding[] => {
   const [missing, given] =
     tls.cert_path === '' ? (['cert_path', 'key_path'] as const) : (['key_path', 'cert_path'] as const);
   return [{ path: ['tls', missing], expected: `given too when \`tls.${given}\` is`, got: EMPTY }];
+};
+
+/** Its authority vouches for names of this machine alone, and for nothing that files say otherwise. */
+const localCaFindings = ({ tls, server }: ServerConfig): Finding[] => {
+  if (!tls.local_ca) return [];
+  const path = ['tls', 'local_ca'];
+  if (tls.cert_path !== '') return [{ path, expected: 'false when `tls.cert_path` is given', got: 'true' }];
+  if (server.domain === 'localhost') return [];
+  return [{ path, expected: 'false unless `server.domain` is "localhost"', got: 'true' }];
+};
+
+const acmeFindings = ({ acme, server, platform, tls }: ServerConfig): Finding[] => {
+  const path = (key: string): string[] => ['acme', key];
+  const eabKey = acme.eab_hmac_key.reveal();
+  return [
+    ...(acme.enabled && server.domain === 'localhost'
+      ? [{ path: path('enabled'), expected: 'false unless `server.domain` is a public name', got: 'true' }]
+      : []),
+    ...(acme.enabled && tls.local_ca
+      ? [{ path: ['tls', 'local_ca'], expected: 'false when `acme.enabled` is true', got: 'true' }]
+      : []),
+    ...(acme.dns === 'exec' && acme.dns_exec === ''
+      ? [{ path: path('dns_exec'), expected: 'given when `acme.dns` is "exec"', got: EMPTY }]
+      : []),
+    ...((acme.eab_kid === '') === (eabKey === '')
+      ? []
+      : [
+          {
+            path: path(acme.eab_kid === '' ? 'eab_kid' : 'eab_hmac_key'),
+            expected: `given too when \`acme.${acme.eab_kid === '' ? 'eab_hmac_key' : 'eab_kid'}\` is`,
+            got: EMPTY,
+          },
+        ]),
+    ...(platform.tls && !acme.enabled && tls.cert_path === ''
+      ? [{ path: ['platform', 'tls'], expected: 'false without `acme.enabled` or `tls.cert_path`', got: 'true' }]
+      : []),
+  ];
 };
 
 const platformFindings = ({ platform, server }: ServerConfig): Finding[] => {

@@ -1,4 +1,5 @@
 // The whole server.toml as one schema, and its typed value.
+import { isIP } from 'node:net';
 import * as z from 'zod';
 import {
   addressList,
@@ -21,7 +22,7 @@ import {
   wholeNumber,
 } from './values.ts';
 
-// The tables of the edge: [server] [region] [auth] [names] [tls] [limits] [capture] [load_balancing] [udp] [p2p] [policy].
+// The tables of the edge: [server] [region] [auth] [names] [tls] [acme] [dns] [limits] [capture] [load_balancing] [udp] [p2p] [policy].
 
 const DAY_SECS = 86_400;
 const MOST_DAYS = 100_000;
@@ -87,6 +88,20 @@ const reservedNames = () =>
     )
     .default([]);
 
+const OWN_DOMAIN = 'host names such as "shop.example.com" or "*.shop.example.com"';
+
+/** By the operator's word: nobody looks for a proof. */
+const ownDomains = () =>
+  z
+    .array(
+      z
+        .string({ error: OWN_DOMAIN })
+        .toLowerCase()
+        .regex(new RegExp(`^(?=.{1,253}$)(?:\\*\\.)?${LABEL}(?:\\.${LABEL})+$`), { error: OWN_DOMAIN }),
+      { error: `a list of ${OWN_DOMAIN}` },
+    )
+    .default([]);
+
 const authSchema = section({
   admin_token: secretText().prefault(''),
   keys: z
@@ -95,6 +110,7 @@ const authSchema = section({
         account: printableName(),
         sha256: z.string({ error: SHA256_HEX }).regex(/^[0-9a-f]{64}$/, { error: SHA256_HEX }),
         reserved: reservedNames(),
+        domains: ownDomains(),
       }),
       { error: 'a list of tables [[auth.keys]]' },
     )
@@ -107,7 +123,53 @@ const namesSchema = section({
   grace_days: wholeNumber(0, MOST_DAYS).default(7),
 });
 
-const tlsSchema = section({ cert_path: text().default(''), key_path: text().default('') });
+const CHALLENGES = 'a list of "tls-alpn-01" and "http-01", the preferred first';
+const RESOLVERS = 'a list of addresses such as "9.9.9.9", "127.0.0.1:5353" or "[2620:fe::fe]:53"';
+
+/** An address of a resolver, with or without its port. */
+const isResolver = (text: string): boolean => {
+  if (isIP(text) !== 0) return true;
+  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? [];
+  const isAddress = bracketed === undefined ? isIP(plain ?? '') === 4 : isIP(bracketed) === 6;
+  return isAddress && Number(port) >= 1 && Number(port) <= 65_535;
+};
+
+const tlsSchema = section({
+  cert_path: text().default(''),
+  key_path: text().default(''),
+  local_ca: flag().default(false),
+});
+
+/** Certificates that are ordered by themselves (RFC 8555). `enabled`: the authority's terms are accepted. */
+const acmeSchema = section({
+  enabled: flag().default(false),
+  email: text().default(''),
+  directory: url({ orEmpty: false }).default('https://acme-v02.api.letsencrypt.org/directory'),
+  /** PEM that vouches for a private directory. */
+  ca_file: text().default(''),
+  eab_kid: text().default(''),
+  eab_hmac_key: secretText().prefault(''),
+  profile: text().default(''),
+  /** The preferred first. */
+  challenges: z
+    .array(z.enum(['tls-alpn-01', 'http-01'], { error: CHALLENGES }), { error: CHALLENGES })
+    .min(1, { error: CHALLENGES })
+    .default(['tls-alpn-01', 'http-01']),
+  /** Who answers dns-01, which wildcards need. */
+  dns: oneOf(['none', 'builtin', 'exec']).default('none'),
+  dns_exec: text().default(''),
+  /** Empty: <data_dir>/certificate-key, made once. */
+  storage_key_file: text().default(''),
+});
+
+/** `resolvers`: for proofs and challenges; empty: the system's. `host`, `port`: of the built-in responder. */
+const dnsSchema = section({
+  resolvers: z
+    .array(z.string({ error: RESOLVERS }).refine(isResolver, { error: RESOLVERS }), { error: RESOLVERS })
+    .default([]),
+  host: text().default(''),
+  port: listenPort().default(53),
+});
 
 const limitsSchema = section({
   tcp_port_range: portRange().default([20_000, 20_099]),
@@ -172,8 +234,14 @@ const MOST_CENTS = 1_000_000_000;
 
 /** Plans that exist without being written down; the file's plans are laid over them. */
 export const BUILT_IN_PLANS = {
-  free: { tunnel_limit: 3, reserved_limit: 3, allow_custom_subdomains: true, monthly_minimum_cents: 0 },
-  payg: { reserved_limit: 100, allow_custom_subdomains: true, monthly_minimum_cents: 300, price_cents_per_gb: 10 },
+  free: {
+    ...{ tunnel_limit: 3, reserved_limit: 3, domain_limit: 3 },
+    ...{ allow_custom_subdomains: true, monthly_minimum_cents: 0 },
+  },
+  payg: {
+    ...{ reserved_limit: 100, domain_limit: 100 },
+    ...{ allow_custom_subdomains: true, monthly_minimum_cents: 300, price_cents_per_gb: 10 },
+  },
 } as const;
 
 const plan = table({
@@ -181,6 +249,8 @@ const plan = table({
   tunnel_limit: wholeNumber(0, 1_000_000).optional(),
   /** Reserved names and ports together; absent: no limit. */
   reserved_limit: wholeNumber(0, 1_000_000).optional(),
+  /** Own domains; absent: no limit. */
+  domain_limit: wholeNumber(0, 1_000_000).optional(),
   allow_custom_subdomains: flag().default(true),
   monthly_minimum_cents: wholeNumber(0, MOST_CENTS).default(0),
   price_cents_per_gb: wholeNumber(0, MOST_CENTS).default(0),
@@ -192,6 +262,8 @@ const planName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,49}$/, { error: PLAN_NA
 const platformSchema = section({
   host: filledText().default('127.0.0.1'),
   port: listenPort().default(8080),
+  /** HTTPS on `port`, with the certificate of public_url's host: of a platform that runs alone. */
+  tls: flag().default(false),
   public_url: url({ orEmpty: false }).default('http://localhost:8080'),
   trusted_proxies: addressList().default([]),
   secret_key_file: text().default(''),
@@ -245,6 +317,8 @@ export const serverFileSchema = table({
   auth: authSchema,
   names: namesSchema,
   tls: tlsSchema,
+  acme: acmeSchema,
+  dns: dnsSchema,
   limits: limitsSchema,
   capture: captureSchema,
   load_balancing: loadBalancingSchema,

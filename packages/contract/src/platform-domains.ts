@@ -1,0 +1,69 @@
+// Own domains in the platform API: host names that an account has proven by DNS.
+import * as z from 'zod';
+
+const count = z.int().min(0);
+const when = z.iso.datetime().nullable();
+
+export const domainState = z.enum(['pending', 'verified', 'failed', 'lapsed']);
+export type DomainStateName = z.infer<typeof domainState>;
+
+export const domainRecord = z
+  .object({
+    type: z.enum(['CNAME', 'A', 'AAAA', 'TXT']),
+    name: z.string().meta({ examples: ['shop.example.com'] }),
+    value: z.string().meta({ examples: ['k3v7q2m5x4n6p7r2t3wa.tunnels.example.net'] }),
+    purpose: z
+      .enum(['route', 'proof', 'challenge'])
+      .meta({ description: '`proof` of a CNAME is the route, too. `challenge`: for the certificate of a wildcard.' }),
+    found: z.boolean().meta({ description: 'Whether the last look found it.' }),
+  })
+  .meta({ id: 'DomainRecord' });
+export type DomainRecord = z.infer<typeof domainRecord>;
+
+export const domainCertificate = z
+  .object({
+    state: z.enum(['none', 'ordering', 'valid', 'renewing', 'failing']),
+    issuer: z.string().nullable(),
+    not_before: when,
+    not_after: when,
+    renew_at: when,
+    last_error: z.string().nullable(),
+  })
+  .meta({ id: 'DomainCertificate' });
+export type DomainCertificate = z.infer<typeof domainCertificate>;
+
+export const ownDomain = z
+  .object({
+    id: z.string().meta({ examples: ['6b1f0c1e-6f0b-4a57-9a56-0d6c2b3a4e5f'] }),
+    name: z.string().meta({ description: 'A host name, or `*.` and one.', examples: ['shop.example.com'] }),
+    wildcard: z.boolean(),
+    state: domainState.meta({
+      description:
+        '`pending`: its records are looked for. `verified`: tunnels may use it. `failed`: nothing was found for three days; a check begins again. `lapsed`: its proof is gone, or another account has proven it since.',
+    }),
+    token: z.string().meta({ description: 'Yours for this name; the same after remove and add.' }),
+    cname_target: z.string(),
+    records: z.array(domainRecord),
+    certificate: domainCertificate.nullable().meta({ description: 'null: none is wanted.' }),
+    active_tunnels: count,
+    created_at: z.iso.datetime(),
+    verified_at: when,
+    checked_at: when,
+    last_error: z.string().nullable(),
+  })
+  .meta({ id: 'Domain' });
+export type OwnDomainView = z.infer<typeof ownDomain>;
+
+export const ownDomains = z.array(ownDomain).meta({ description: 'Oldest first.' });
+
+export const newDomain = z
+  .object({
+    name: z
+      .string()
+      .min(1)
+      .max(300)
+      .meta({ examples: ['shop.example.com'] }),
+    certificate: z.boolean().default(true).meta({ description: 'false: no certificate is ordered for it.' }),
+  })
+  .meta({ id: 'NewDomain' });
+export type NewDomain = z.input<typeof newDomain>;
