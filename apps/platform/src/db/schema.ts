@@ -1,11 +1,13 @@
 // The tables as the queries see them. The migrations make them; a test compares the two.
 import type { ColumnType, Generated } from 'kysely';
-
-type Timestamp = ColumnType<Date, Date | string, Date | string>;
-/** With a default of the database. */
-type GivenTimestamp = ColumnType<Date, Date | string | undefined, Date | string>;
-/** bigint: the driver gives a number, which stays exact up to 2^53. */
-type BigCount = ColumnType<number, number | undefined, number>;
+import type {
+  AcmeAccountsTable,
+  AcmeAuthorityTable,
+  AcmeBudgetsTable,
+  AcmeChallengesTable,
+  CertificatesTable,
+} from './certificate-tables.ts';
+import type { BigCount, GivenTimestamp, Timestamp } from './column-types.ts';
 
 export interface PlansTable {
   name: string;
@@ -210,6 +212,7 @@ export interface EdgeChangesTable {
   name_kind: string | null;
   name_region: string | null;
   name_label: string | null;
+  certificate_id: string | null;
 }
 
 export interface AuditLogTable {
@@ -390,6 +393,11 @@ export interface Schema {
   oauth_grants: OauthGrantsTable;
   oauth_codes: OauthCodesTable;
   oauth_refresh_tokens: OauthRefreshTokensTable;
+  certificates: CertificatesTable;
+  acme_accounts: AcmeAccountsTable;
+  acme_challenges: AcmeChallengesTable;
+  acme_budgets: AcmeBudgetsTable;
+  acme_authority: AcmeAuthorityTable;
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
