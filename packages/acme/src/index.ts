@@ -25,4 +25,5 @@ export type {
 export { type ChallengeSolver, createStoredSolver } from './keeper/challenge-solver.ts';
 export { FileCertificateStore } from './keeper/file-certificate-store.ts';
 export { type KeyFile, SealedKeys } from './keeper/sealed-keys.ts';
+export { type CertificateAndKey, LocalAuthority } from './local/local-authority.ts';
 export { ManagedCertificates, type ManagedCertificatesOptions } from './managed-certificates.ts';

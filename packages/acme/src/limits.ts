@@ -48,4 +48,10 @@ export const ACME_LIMITS = {
   PAUSE_MS: 60_000,
   /** how long a stop waits for orders under way; they are finished after the next start */
   STOP_WAIT_MS: 5000,
+
+  // --- the authority of this machine ---
+  /** how long it lives: people trust it once */
+  LOCAL_CA_LIFE_MS: 10 * 365 * 86_400_000,
+  /** how long a certificate of it lives; made anew when half of that is over */
+  LOCAL_LEAF_LIFE_MS: 90 * 86_400_000,
 } as const;

@@ -54,6 +54,7 @@ export const CATALOGUE = {
   ACME_PROFILE: entry(500, false, 'the certificate authority {host} has no profile `{profile}` (it has {offered})', 'Correct `[acme] profile`, or leave it out.'),
   ACME_CERTIFICATE: entry(502, true, 'the certificate authority sent {reason}', 'The certificate before stays in use; it is tried again.'),
   CERTIFICATE_KEY_FILE: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Put the right file there, or name it in `[acme] storage_key_file`; all platforms of one database need the same. If it is lost for good, remove the certificates that were kept: they are ordered anew.'),
+  LOCAL_CA_UNUSABLE: entry(500, false, 'the local authority {file} cannot be used: {reason}', 'Delete its folder to have a new one, and trust that; or set `[tls] local_ca` to false.'),
 
   // --- the control connection ---
   CONTROL_VERSION_UNSUPPORTED: entry(400, false, 'protocol versions {offered} are not spoken here (this edge speaks {supported})', 'Update the client or the edge.'),

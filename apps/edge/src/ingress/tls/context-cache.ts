@@ -10,6 +10,8 @@ export interface ContextSource {
   context: SecureContext | null;
   /** The cache's own, too: who waits for it. */
   waiters: Set<ContextWaiter> | null;
+  /** Its certificate is still being made; null: it is there. */
+  readonly making?: Promise<void> | null;
   options(): SecureContextOptions;
 }
 
@@ -34,6 +36,7 @@ export class ContextCache {
   readonly #queue = new Set<ContextSource>();
   #nextMs = 0;
   #timer: Timer | null = null;
+  #isStopped = false;
 
   constructor(options: ContextCacheOptions) {
     this.#given = options;
@@ -56,7 +59,7 @@ export class ContextCache {
       return source.context;
     }
     const nowMs = this.#given.clock.monotonic();
-    if (this.#queue.size > 0 || nowMs < this.#nextMs) return null;
+    if (this.#queue.size > 0 || nowMs < this.#nextMs || !isMade(source)) return null;
     try {
       return this.#make(source, nowMs);
     } catch {
@@ -69,8 +72,22 @@ export class ContextCache {
   wait(source: ContextSource, waiter: ContextWaiter): void {
     source.waiters ??= new Set();
     source.waiters.add(waiter);
-    this.#queue.add(source);
-    this.#wakeUp();
+    this.#enqueue(source);
+  }
+
+  #enqueue(source: ContextSource): void {
+    if (isMade(source)) {
+      this.#queue.add(source);
+      this.#wakeUp();
+      return;
+    }
+    // Whoever left meanwhile took itself out of the waiters; a failure is met, and told, when its turn comes.
+    const goOn = (): void => {
+      if (source.waiters === null || this.#isStopped) return;
+      this.#queue.add(source);
+      this.#wakeUp();
+    };
+    source.making?.then(goOn, goOn);
   }
 
   /** For one that nobody waits for nothing is made. */
@@ -97,6 +114,7 @@ export class ContextCache {
   }
 
   stop(): void {
+    this.#isStopped = true;
     this.#timer?.cancel();
     this.#timer = null;
     this.#queue.clear();
@@ -143,3 +161,5 @@ export class ContextCache {
     for (const waiter of waiters) waiter.onContext(context);
   }
 }
+
+const isMade = ({ making }: ContextSource): boolean => making === undefined || making === null;
