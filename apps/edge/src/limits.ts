@@ -165,6 +165,8 @@ export const EDGE_LIMITS = {
   TLS_CONTEXTS_MAX: 1000,
   /** certificates made ready in a second, at some 1.4 ms each; a handshake that needs one more waits for its turn */
   TLS_CONTEXTS_PER_SECOND: 200,
+  /** how long a certificate is shown that was made here for a name of this machine; half of its life */
+  TLS_MADE_KEPT_MS: 45 * 86_400_000,
   /** how often the edge looks whether its certificate has been renewed */
   TLS_FILES_LOOK_MS: 2000,
   /** how often the edge looks whether the day is over whose key sealed the tickets of TLS sessions */

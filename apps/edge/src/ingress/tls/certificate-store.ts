@@ -16,19 +16,43 @@ export interface CertificateStoreOptions {
   readonly contextsPerSecond?: number;
 }
 
+/** Makes certificates for names that nobody has put in, when they are asked for: an authority of this machine. */
+export interface CertificateMaker {
+  covers(host: string): boolean;
+  issue(host: string): Promise<CertificatePair>;
+}
+
 /** One certificate, for one name or more. */
 export class StoredCertificate implements ContextSource {
   context: SecureContext | null = null;
   waiters: Set<ContextWaiter> | null = null;
-  readonly pair: CertificatePair;
+  /** null: it is there. */
+  making: Promise<void> | null = null;
   readonly #terms: TlsTerms;
   /** Names in the store that lead here. */
   names = 0;
+  #pair: CertificatePair | Error;
   #read: X509Certificate | null = null;
 
-  constructor(pair: CertificatePair, terms: TlsTerms) {
-    this.pair = pair;
+  constructor(pair: CertificatePair | Promise<CertificatePair>, terms: TlsTerms) {
     this.#terms = terms;
+    this.#pair = pair instanceof Promise ? new Error('it is still being made') : pair;
+    if (pair instanceof Promise) this.making = this.#await(pair);
+  }
+
+  async #await(pair: Promise<CertificatePair>): Promise<void> {
+    this.#pair = await pair.catch((error: unknown) => error as Error);
+    this.making = null;
+  }
+
+  /** Throws why there is none. */
+  get pair(): CertificatePair {
+    if (this.#pair instanceof Error) throw this.#pair;
+    return this.#pair;
+  }
+
+  get hasFailed(): boolean {
+    return this.making === null && this.#pair instanceof Error;
   }
 
   options(): SecureContextOptions {
@@ -48,6 +72,7 @@ export class CertificateStore {
   /** By name; `*.shop.example.com` is its own key. */
   readonly #byName = new Map<string, StoredCertificate>();
   #forAll: StoredCertificate | null = null;
+  #made: MadeCertificates | null = null;
 
   constructor(options: CertificateStoreOptions) {
     this.#given = options;
@@ -73,6 +98,11 @@ export class CertificateStore {
     // Ready at once and for good: it has a place of its own, and nobody waits for it.
     if (stored !== null) stored.context = createSecureContext(stored.options());
     this.#forAll = stored;
+  }
+
+  /** For names below localhost, which no wildcard can be for: browsers and libraries refuse one right below a top-level name. */
+  setMaker(maker: CertificateMaker): void {
+    this.#made = new MadeCertificates(maker, this.#given, (certificate) => this.#contexts.drop(certificate));
   }
 
   /** null: it is shown from now on. Else why it is not: those before stay. */
@@ -113,7 +143,8 @@ export class CertificateStore {
   /** By its name or the wildcard right above it, as certificates are: one for all is nobody's own. */
   ownOf(host: string): StoredCertificate | null {
     if (this.#byName.size === 0) return null;
-    return this.#byName.get(host) ?? this.#byName.get(`*${host.slice(host.indexOf('.'))}`) ?? null;
+    const stored = this.#byName.get(host) ?? this.#byName.get(`*${host.slice(host.indexOf('.'))}`);
+    return stored ?? this.#made?.get(host) ?? null;
   }
 
   /**
@@ -121,7 +152,7 @@ export class CertificateStore {
    * sets it says so. Names below those are another matter: the usual wildcard has one label, and who is sent to them stops at an error.
    */
   covers(host: string): boolean {
-    if (this.ownOf(host) !== null) return true;
+    if (this.#made?.covers(host) === true || this.ownOf(host) !== null) return true;
     if (this.#forAll === null) return false;
     return !isNestedBelow(host, this.#given.domain) || this.#forAll.isFor(host);
   }
@@ -149,6 +180,48 @@ export class CertificateStore {
 
   stop(): void {
     this.#contexts.stop();
+  }
+}
+
+/** Those that were asked for last, each made at the first time. */
+class MadeCertificates {
+  readonly #maker: CertificateMaker;
+  readonly #given: CertificateStoreOptions;
+  readonly #onDropped: (certificate: StoredCertificate) => void;
+  /** The one that was asked for last at the end. */
+  readonly #byName = new Map<string, { readonly certificate: StoredCertificate; readonly madeAt: number }>();
+
+  constructor(
+    maker: CertificateMaker,
+    options: CertificateStoreOptions,
+    onDropped: (certificate: StoredCertificate) => void,
+  ) {
+    this.#maker = maker;
+    this.#given = options;
+    this.#onDropped = onDropped;
+  }
+
+  covers(host: string): boolean {
+    return this.#maker.covers(host);
+  }
+
+  get(host: string): StoredCertificate | null {
+    if (!this.covers(host)) return null;
+    const { clock, terms, contextsMax = EDGE_LIMITS.TLS_CONTEXTS_MAX } = this.#given;
+    const now = clock.now();
+    let entry = this.#byName.get(host);
+    this.#byName.delete(host);
+    if (entry === undefined || entry.certificate.hasFailed || now - entry.madeAt >= EDGE_LIMITS.TLS_MADE_KEPT_MS) {
+      if (entry !== undefined) this.#onDropped(entry.certificate);
+      entry = { certificate: new StoredCertificate(this.#maker.issue(host), terms), madeAt: now };
+    }
+    this.#byName.set(host, entry);
+    for (const [oldest, { certificate }] of this.#byName) {
+      if (this.#byName.size <= contextsMax) break;
+      this.#byName.delete(oldest);
+      this.#onDropped(certificate);
+    }
+    return entry.certificate;
   }
 }
 
