@@ -67,8 +67,7 @@ upstreamConformance('of this machine', async () => {
   const dial = async (head: StreamHead, signal: AbortSignal): Promise<ByteDuplex> => {
     const pair = await socketPair('plain');
     sockets.push(...pair);
-    const [own, other] = pair.map((socket) => adoptSocket(socket)) as [ByteDuplex, ByteDuplex];
-    const offered = new OfferedDial([own, other], signal);
+    const offered = new OfferedDial([adoptSocket(pair[0]), adoptSocket(pair[1])], signal);
     set.onStream(offered, head);
     return offered.dialled;
   };

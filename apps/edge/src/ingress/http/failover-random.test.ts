@@ -46,7 +46,7 @@ class Witness {
     upstream.open = (head, answer) =>
       open(head, {
         onOpened: (stream) => {
-          this.#watchWrites(stream, member);
+          this.#watchWrites(stream as MuxStream, member);
           answer.onOpened(stream);
         },
         onRefused: (reason) => answer.onRefused(reason),
@@ -54,7 +54,7 @@ class Witness {
       });
   }
 
-  #watchWrites(stream: UpstreamStream, member: StandMember): void {
+  #watchWrites(stream: MuxStream, member: StandMember): void {
     const write = stream.write.bind(stream);
     stream.write = (bytes, start, end, borrowed) => {
       const path = /^(?:GET|POST) (\/\d+) HTTP\/1\.1\r\n/.exec(bytes.toString('latin1', start, end))?.[1];
@@ -65,7 +65,7 @@ class Witness {
 }
 
 /** A client whose streams end badly: before the dial is done, before an answer, or within one. */
-const badEnd = (stream: UpstreamStream, chance: number, witness: Witness, member: StandMember): void => {
+const badEnd = (stream: MuxStream, chance: number, witness: Witness, member: StandMember): void => {
   if (chance < 0.3) return stream.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
   if (chance < 0.4) return member.die();
   const isBegun = chance > 0.7;
