@@ -147,8 +147,8 @@ describe("the platform's host", () => {
 
   it('right below the domain is a reserved word more', async () => {
     const port = await freePort();
-    const platform = { public_url: `http://console.edge.test:${port}` };
-    const edge = await start({ http_port: port, domain: 'edge.test' }, { platform });
+    const public_url = `http://console.edge.test:${port}`;
+    const edge = await start({ http_port: port, domain: 'edge.test' }, { platform: { public_url } });
     const { client } = await RawClient.enter(edge.addresses.control.port, 'admin');
     for (const subdomain of ['console', 'Console', 'a.console', '*.console']) {
       expect(await client.refused({ protocol: 'http', subdomain })).toMatchObject({ code: 'TUNNEL_SUBDOMAIN_INVALID' });
@@ -160,8 +160,8 @@ describe("the platform's host over TLS", () => {
   const startSecure = async (): Promise<{ https: number; http: number }> => {
     const [https, http] = [await freePort(), await freePort()];
     const tls = { cert_path: tlsFile('cert.pem'), key_path: tlsFile('key.pem') };
-    const platform = { public_url: `https://localhost:${https}` };
-    await start({ https_port: https, http_port: http, domain: 'localhost' }, { tls, platform });
+    const public_url = `https://localhost:${https}`;
+    await start({ https_port: https, http_port: http, domain: 'localhost' }, { tls, platform: { public_url } });
     return { https, http };
   };
 

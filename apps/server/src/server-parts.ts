@@ -161,9 +161,7 @@ export class ServerParts {
     const platform = createPlatform(this.#config, {
       ...{ clock, logger, version, dataDir, adminToken, databaseUrl, onMail },
       ...{ dashboardFolder: DASHBOARD_FOLDER, viewerFolder: VIEWER_FOLDER },
-      ...(stack === undefined
-        ? {}
-        : { localEdge: localEdgeOf(stack) }),
+      ...(stack === undefined ? {} : { localEdge: localEdgeOf(stack) }),
       ...(simulator === null ? {} : { simulator: accessTo(simulator) }),
     });
     this.#platform = platform;
@@ -187,7 +185,12 @@ export class ServerParts {
   }
 }
 
-const localEdgeOf = ({ edgeCredential, edgeUrl, linkPort, visitorSecret }: StackLinks): NonNullable<PlatformDeps['localEdge']> => ({
+const localEdgeOf = ({
+  edgeCredential,
+  edgeUrl,
+  linkPort,
+  visitorSecret,
+}: StackLinks): NonNullable<PlatformDeps['localEdge']> => ({
   ...{ credential: edgeCredential, url: edgeUrl, callsAtPort: linkPort },
   ...(visitorSecret === null ? {} : { visitorSecret }),
 });

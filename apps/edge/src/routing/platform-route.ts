@@ -32,7 +32,13 @@ export class PlatformRoute {
   constructor({ publicHost, address, clock, report }: PlatformRouteOptions) {
     this.#host = publicHost;
     this.route = {
-      ...{ tunnelId: 'platform', sessionId: '', name: 'platform', label: publicHost, publicUrl: `https://${publicHost}` },
+      ...{
+        tunnelId: 'platform',
+        sessionId: '',
+        name: 'platform',
+        label: publicHost,
+        publicUrl: `https://${publicHost}`,
+      },
       ...{ protocol: 'http', endpoint: { kind: 'name', name: publicHost }, group: null, assignedPort: null },
       http: { hostHeader: null, localProtocol: 'http1', capture: false },
       ...{ flowIdleSecs: null, proxyProtocol: null, alertWebhook: null, clientAddr: '', owner: { kind: 'operator' } },

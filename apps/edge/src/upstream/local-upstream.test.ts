@@ -233,7 +233,11 @@ describe('a service of this machine', () => {
       report: rethrow,
     });
     const refused: StreamReason[] = [];
-    const answer = { onOpened: () => {}, onRefused: (reason: StreamReason) => void refused.push(reason), abandon: rethrow };
+    const answer = {
+      onOpened: () => {},
+      onRefused: (reason: StreamReason) => void refused.push(reason),
+      abandon: rethrow,
+    };
     const head = { tunnelId: 'platform', visitor: '' };
     for (let count = 0; count < EDGE_LIMITS.PLATFORM_STREAMS_MAX; count += 1) upstream.open(head, answer);
     expect(refused).toEqual([]);

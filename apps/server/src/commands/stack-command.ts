@@ -11,9 +11,7 @@ Examples:
   tunnel-server stack --public tunnels.example.com --acme-email admin@example.com`;
 
 export const stack = (finish: (code: number) => void): Command =>
-  addPublicFlags(
-    serverCommand('stack', 'Run everything on this machine: the platform, an edge, and a database.'),
-  )
+  addPublicFlags(serverCommand('stack', 'Run everything on this machine: the platform, an edge, and a database.'))
     .addHelpText('after', EXAMPLES)
     .action(async (flags: ServerFlags & PublicFlags) => {
       const config = loadStackConfig(flags, process.env, publicOverrides(flags));

@@ -46,7 +46,8 @@ export const requestFieldsFor = (head: RequestHead, options: ServiceRequestOptio
     new PartField('x-forwarded-port', forwardedPort(head, options), 'forwarded'),
     new PartField('x-real-ip', printable(options.visitorAddress), 'forwarded'),
   );
-  if (options.secret !== undefined) fields.push(new PartField('x-tunnel-secret', printable(options.secret), 'forwarded'));
+  if (options.secret !== undefined)
+    fields.push(new PartField('x-tunnel-secret', printable(options.secret), 'forwarded'));
   if (head.framing.kind === 'length') fields.push(new PartField('content-length', `${head.framing.length}`, 'length'));
   if (takesTrailers(head)) fields.push(new PartField('te', 'trailers', 'te'));
   return { method: head.method, path: head.path, authority: hostFor(head, options), fields };

@@ -8,7 +8,8 @@ const PUBLIC = { domain: 'tunnels.example.com', http_port: 80, https_port: 443 }
 
 it('the edge answers for the platform where its address is one of the edge: by https with a certificate, or in clear', () => {
   const acme = { enabled: true };
-  const at = (public_url: string, more: object = { acme }) => hostOf({ server: PUBLIC, platform: { public_url }, ...more });
+  const at = (public_url: string, more: object = { acme }) =>
+    hostOf({ server: PUBLIC, platform: { public_url }, ...more });
   expect(at('https://tunnels.example.com')).toBe('tunnels.example.com');
   expect(at('https://Console.example.NET/')).toBe('console.example.net');
   expect(at('https://tunnels.example.com:443')).toBe('tunnels.example.com');
