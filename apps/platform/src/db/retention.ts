@@ -109,6 +109,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     forEver:
       'reserved: until it is released; by use: `hold_days` after the last; released: `grace_days`; a job ends them',
   },
+  own_domains: { forEver: 'until it is removed, or its account is deleted' },
   usage_daily: { forEver: 'a row a day, which charts and sums are made of; of a deleted account by its id alone' },
   edge_changes: {
     text: `${LIMITS.CHANGES_KEPT_DAYS} days`,

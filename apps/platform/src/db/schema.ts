@@ -14,6 +14,7 @@ export interface PlansTable {
   monthly_minimum_cents: number;
   price_cents_per_gb: number;
   reserved_limit: number | null;
+  domain_limit: number | null;
 }
 
 export interface UsersTable {
@@ -189,6 +190,27 @@ export interface NamesTable {
   released_at: Timestamp | null;
 }
 
+export interface OwnDomainsTable {
+  id: Generated<string>;
+  user_id: string;
+  /** As A-labels, with its `*.` if it is a wildcard. */
+  name: string;
+  wildcard: boolean;
+  token: string;
+  wants_certificate: Generated<boolean>;
+  state: 'pending' | 'verified' | 'failed' | 'lapsed';
+  since: Timestamp;
+  verified_at: Timestamp | null;
+  checked_at: Timestamp | null;
+  absent_since: Timestamp | null;
+  next_look_at: Timestamp | null;
+  last_error: string | null;
+  mailed_at: ColumnType<Record<string, number>, string | undefined, string>;
+  /** Which of its records the last look saw. */
+  found: ColumnType<Record<string, unknown> | null, string | null, string | null>;
+  created_at: GivenTimestamp;
+}
+
 export interface UsageDailyTable {
   user_id: string;
   /** YYYY-MM-DD, as text: a Date would move with the zone of the process. */
@@ -210,6 +232,9 @@ export interface EdgeChangesTable {
   name_kind: string | null;
   name_region: string | null;
   name_label: string | null;
+  /** Of an own domain. */
+  domain: string | null;
+  keeps_tunnels: boolean | null;
 }
 
 export interface AuditLogTable {
@@ -375,6 +400,7 @@ export interface Schema {
   edge_journals: EdgeJournalsTable;
   tunnel_log: TunnelLogTable;
   names: NamesTable;
+  own_domains: OwnDomainsTable;
   usage_daily: UsageDailyTable;
   edge_changes: EdgeChangesTable;
   audit_log: AuditLogTable;
