@@ -34,7 +34,9 @@ const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
   KEY_LIMIT: { hint: 'Revoke one that you no longer use: `tunnel keys revoke <id>`.' },
   RESERVATION_UNKNOWN: { hint: 'List yours: `tunnel reservations`.' },
   RESERVATION_LIMIT: { hint: 'Release one that you no longer use: `tunnel release <name>`.' },
-  TUNNEL_DOMAIN_UNVERIFIED: { hint: (message) => `Prove that it is yours: \`tunnel domains add ${namedIn(message)}\`.` },
+  TUNNEL_DOMAIN_UNVERIFIED: {
+    hint: (message) => `Prove that it is yours: \`tunnel domains add ${namedIn(message)}\`.`,
+  },
   BILLING_CAP_NOT_PAYG: { hint: 'Subscribe first, in the dashboard.' },
   BILLING_PROCESSOR_AWAY: { hint: 'Try again in a moment.' },
   SPEND_CAP_REACHED: { hint: 'Raise it: `tunnel billing cap <dollars>`. Remove it: `tunnel billing cap none`.' },

@@ -151,7 +151,10 @@ export class ScriptedEdge {
     const tunnelId = request.tunnel_id ?? `tun_${this.#tunnelCount}`;
     const port = request.remote_port ?? request.preferred_port ?? 20_000 + this.#tunnelCount;
     const label = request.subdomain ?? request.preferred_subdomain ?? `name-${this.#tunnelCount}`;
-    const named = domain === undefined ? { label, public_url: `http://${label}.test:8000` } : { label: domain, public_url: `https://${domain}` };
+    const named =
+      domain === undefined
+        ? { label, public_url: `http://${label}.test:8000` }
+        : { label: domain, public_url: `https://${domain}` };
     const ported = { label: String(port), public_url: `${protocol}://test:${port}`, assigned_port: port };
     const endpoints: Partial<Record<TunnelProtocol, { label: string; public_url: string }>> = {
       http: named,

@@ -30,7 +30,10 @@ const input = z
       'The host of the local service; 127.0.0.1 when left out. Other hosts are refused unless the person allowed them.',
     ).optional(),
     name: text('What the tunnel is called in lists.', 100).optional(),
-    subdomain: text('http, https and tls: the first part of the public host name. Left out: a random one.', 63).optional(),
+    subdomain: text(
+      'http, https and tls: the first part of the public host name. Left out: a random one.',
+      63,
+    ).optional(),
     domain: text(
       'http, https and tls: a host name that the person has proven to be theirs (`tunnel domains add`), in place of `subdomain`.',
       253,
