@@ -24,6 +24,8 @@ export type AnnouncedChange =
   | { readonly kind: 'account-changed'; readonly accountId: string }
   /** A name is reserved now, or not any more; edges are sent what holds when they are told. */
   | { readonly kind: 'name-changed'; readonly name: NameKey }
+  /** It was issued, failed, or is gone: edges fetch what holds. */
+  | { readonly kind: 'certificate-changed'; readonly certificateId: string }
   /** Too many accounts changed to name them: edges ask for every key that they know. */
   | { readonly kind: 'forget' };
 
@@ -67,6 +69,7 @@ const rowOf = (change: AnnouncedChange) => ({
   name_kind: change.kind === 'name-changed' ? change.name.kind : null,
   name_region: change.kind === 'name-changed' ? change.name.regionId : null,
   name_label: change.kind === 'name-changed' ? change.name.label : null,
+  certificate_id: change.kind === 'certificate-changed' ? change.certificateId : null,
 });
 
 /** As many changes as it takes: a line of the stream is bounded. */
@@ -104,7 +107,13 @@ export const readChanges = async (db: Db, { after, limit, now }: ChangesWanted):
     .leftJoin('users', 'users.id', 'change.account_id')
     .leftJoin('plans', 'plans.name', 'users.plan')
     .select(['change.id', 'change.kind', 'change.account_id', 'change.key_id', 'change.code', 'change.message'])
-    .select(['change.tunnel_ids', 'change.name_kind', 'change.name_region', 'change.name_label'])
+    .select([
+      'change.tunnel_ids',
+      'change.name_kind',
+      'change.name_region',
+      'change.name_label',
+      'change.certificate_id',
+    ])
     .leftJoin('names as name', (on) =>
       on
         .onRef('name.kind', '=', 'change.name_kind')
@@ -147,6 +156,7 @@ interface ChangeRow extends Nullable<EntitlementRow> {
   readonly name_label: string | null;
   readonly name_owner: string | null;
   readonly name_key_hash: string | null;
+  readonly certificate_id: string | null;
   readonly plan: string | null;
   readonly subscription_status: string | null;
   readonly cancels_at_period_end: boolean | null;
@@ -157,6 +167,7 @@ const changeOf = (row: ChangeRow, now: number): EdgeChange | null => {
   const { id, account_id } = row;
   if (row.kind === 'forget') return { kind: 'forget', id };
   if (row.kind === 'name-changed') return nameChangeOf(row);
+  if (row.kind === 'certificate-changed') return { kind: row.kind, id, certificate_id: row.certificate_id ?? '' };
   if (account_id === null) return null;
   if (row.kind === 'key-revoked') return { kind: 'key-revoked', id, key_id: row.key_id ?? '', account_id };
   if (row.kind === 'account-closed') return closedChangeOf(row, account_id, now);
