@@ -10,14 +10,26 @@ export const decidingKey = (kind: NameKey['kind'], label: string, regionId: stri
 /** As one text, for an index. Neither kinds nor labels have a slash. */
 export const textOfKey = ({ kind, regionId, label }: NameKey): string => `${kind}/${regionId}/${label}`;
 
+/** The same of an own domain, which is no name of the edge's. */
+export const endpointOfDomain = (domain: string): string => `domain//${domain}`;
+
 type Opened = Extract<JournalRecord, { kind: 'opened' }>;
 
-/** What a tunnel is at that has its place. null: nothing that visitors reach by a name or a port. */
+type PlacedTunnel = Pick<Opened, 'endpoint' | 'domain' | 'protocol' | 'label'>;
+
+/** What a tunnel is at that has its place, as the log says it. null: nothing that visitors reach by a name or a port. */
+export const endpointOfOpened = (opened: PlacedTunnel, regionId: string | null): string | null => {
+  if (opened.domain !== undefined) return opened.label === '' ? null : endpointOfDomain(opened.domain);
+  const key = keyOfOpened(opened, regionId);
+  return key && textOfKey(key);
+};
+
+/** The name or port of it. null: it is at none of the edge's. */
 export const keyOfOpened = (
-  { endpoint, protocol, label }: Pick<Opened, 'endpoint' | 'protocol' | 'label'>,
+  { endpoint, domain, protocol, label }: PlacedTunnel,
   regionId: string | null,
 ): NameKey | null => {
-  if (label === '') return null;
+  if (label === '' || domain !== undefined) return null;
   // An edge of before: what it has is in the label.
   if (endpoint === undefined) {
     return protocol === 'p2p' ? null : decidingKey(protocol === 'http' ? 'subdomain' : protocol, label, regionId);
