@@ -40,8 +40,8 @@ export const ACME_LIMITS = {
   LEASE_RENEW_MS: 20_000,
   /** an answer to a challenge is forgotten after that, whoever set it */
   CHALLENGE_LIFE_MS: 10 * 60_000,
-  /** how long an answer may take to be set and seen: records of DNS spread */
-  CHALLENGE_SET_MS: 150_000,
+  /** how long an answer may take to be set and seen: a program sets it, and records of DNS spread */
+  CHALLENGE_SET_MS: 200_000,
   /** how long the account at the authority is not asked for again after that failed; less than the first pause of an order */
   ACCOUNT_AGAIN_MS: 30_000,
   /** how long nobody orders after the store failed, or the key file */

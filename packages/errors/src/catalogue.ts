@@ -104,6 +104,7 @@ export const CATALOGUE = {
   DOMAIN_INVALID: entry(400, false, "domain '{domain}' is not valid: {reason}", 'Use a host name that is yours, such as `shop.example.com` or `*.shop.example.com`.'),
   DNS_OUTSIDE_ZONE: entry(400, false, '{name} is outside the zone {zone} that is answered here', 'Let a CNAME at the name lead into the zone, or set `[acme] dns = "exec"`.'),
   DNS_CHALLENGES_FULL: entry(503, true, 'no room for another record of a challenge: {limit} are set', 'Wait until orders that are under way have ended.'),
+  DNS_RECORD_UNSEEN: entry(502, true, 'the record {record} was not seen within {seconds} s', 'Set it where the domain is managed, or look why `[dns] resolvers` do not see it yet; no validation was spent.'),
   DNS_HOOK_FAILED: entry(502, true, 'the program of `[acme] dns_exec` did not {action} {name}: {reason}', 'Run it by hand with the same arguments; docs/certificates.md says what it has to do.'),
   CONNECTIONS_PER_TUNNEL: entry(503, true, 'the tunnel holds its limit of {limit} connections', 'Try again later.'),
   CONNECTIONS_PER_ADDRESS: entry(429, true, 'this address holds its limit of {limit} connections', 'Close connections first.'),

@@ -1,11 +1,20 @@
 // The tables as the queries see them. The migrations make them; a test compares the two.
 import type { ColumnType, Generated } from 'kysely';
-
-type Timestamp = ColumnType<Date, Date | string, Date | string>;
-/** With a default of the database. */
-type GivenTimestamp = ColumnType<Date, Date | string | undefined, Date | string>;
-/** bigint: the driver gives a number, which stays exact up to 2^53. */
-type BigCount = ColumnType<number, number | undefined, number>;
+import type {
+  AcmeAccountsTable,
+  AcmeAuthorityTable,
+  AcmeBudgetsTable,
+  AcmeChallengesTable,
+  CertificatesTable,
+} from './certificate-tables.ts';
+import type { BigCount, GivenTimestamp, Timestamp } from './column-types.ts';
+import type {
+  OauthClientsTable,
+  OauthCodesTable,
+  OauthGrantsTable,
+  OauthRefreshTokensTable,
+  OauthRequestsTable,
+} from './oauth-tables.ts';
 
 export interface PlansTable {
   name: string;
@@ -235,6 +244,7 @@ export interface EdgeChangesTable {
   /** Of an own domain. */
   domain: string | null;
   keeps_tunnels: boolean | null;
+  certificate_id: string | null;
 }
 
 export interface AuditLogTable {
@@ -326,64 +336,6 @@ export interface IdempotencyKeysTable {
   body: string | null;
 }
 
-/** Those that an operator registered. */
-export interface OauthClientsTable {
-  id: string;
-  name: string;
-  /** Separated by spaces. */
-  redirect_uris: string;
-  created_at: GivenTimestamp;
-  revoked_at: Timestamp | null;
-}
-
-export interface OauthRequestsTable {
-  id: string;
-  client_id: string;
-  client_host: string;
-  client_name: string;
-  redirect_uri: string;
-  code_challenge: string;
-  resource: string;
-  scope: string;
-  state: string | null;
-  created_at: GivenTimestamp;
-  expires_at: Timestamp;
-}
-
-export interface OauthGrantsTable {
-  id: Generated<string>;
-  user_id: string;
-  client_id: string;
-  client_host: string;
-  client_name: string;
-  scope: string;
-  resource: string;
-  epoch: number;
-  created_at: GivenTimestamp;
-  /** null: its code was never used. */
-  last_used_at: Timestamp | null;
-  revoked_at: Timestamp | null;
-}
-
-export interface OauthCodesTable {
-  code_hash: string;
-  grant_id: string;
-  redirect_uri: string;
-  code_challenge: string;
-  created_at: GivenTimestamp;
-  expires_at: Timestamp;
-  used_at: Timestamp | null;
-}
-
-export interface OauthRefreshTokensTable {
-  token_hash: string;
-  grant_id: string;
-  created_at: GivenTimestamp;
-  expires_at: Timestamp;
-  rotated_at: Timestamp | null;
-  grace_uses: Generated<number>;
-}
-
 export interface Schema {
   plans: PlansTable;
   users: UsersTable;
@@ -416,6 +368,11 @@ export interface Schema {
   oauth_grants: OauthGrantsTable;
   oauth_codes: OauthCodesTable;
   oauth_refresh_tokens: OauthRefreshTokensTable;
+  certificates: CertificatesTable;
+  acme_accounts: AcmeAccountsTable;
+  acme_challenges: AcmeChallengesTable;
+  acme_budgets: AcmeBudgetsTable;
+  acme_authority: AcmeAuthorityTable;
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

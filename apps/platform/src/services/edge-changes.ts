@@ -29,6 +29,8 @@ export type AnnouncedChange =
    * where nobody has it then.
    */
   | { readonly kind: 'domain-changed'; readonly domain: string; readonly keepsTunnels: boolean }
+  /** It was issued, failed, or is gone: edges fetch what holds. */
+  | { readonly kind: 'certificate-changed'; readonly certificateId: string }
   /** Too many accounts changed to name them: edges ask for every key that they know. */
   | { readonly kind: 'forget' };
 
@@ -74,6 +76,7 @@ const rowOf = (change: AnnouncedChange) => ({
   name_label: change.kind === 'name-changed' ? change.name.label : null,
   domain: change.kind === 'domain-changed' ? change.domain : null,
   keeps_tunnels: change.kind === 'domain-changed' ? change.keepsTunnels : null,
+  certificate_id: change.kind === 'certificate-changed' ? change.certificateId : null,
 });
 
 /** As many changes as it takes: a line of the stream is bounded. */
@@ -111,7 +114,13 @@ export const readChanges = async (db: Db, { after, limit, now }: ChangesWanted):
     .leftJoin('users', 'users.id', 'change.account_id')
     .leftJoin('plans', 'plans.name', 'users.plan')
     .select(['change.id', 'change.kind', 'change.account_id', 'change.key_id', 'change.code', 'change.message'])
-    .select(['change.tunnel_ids', 'change.name_kind', 'change.name_region', 'change.name_label'])
+    .select([
+      'change.tunnel_ids',
+      'change.name_kind',
+      'change.name_region',
+      'change.name_label',
+      'change.certificate_id',
+    ])
     .leftJoin('names as name', (on) =>
       on
         .onRef('name.kind', '=', 'change.name_kind')
@@ -161,6 +170,7 @@ interface ChangeRow extends Nullable<EntitlementRow> {
   readonly domain: string | null;
   readonly keeps_tunnels: boolean | null;
   readonly domain_holder: string | null;
+  readonly certificate_id: string | null;
   readonly plan: string | null;
   readonly subscription_status: string | null;
   readonly cancels_at_period_end: boolean | null;
@@ -172,6 +182,7 @@ const changeOf = (row: ChangeRow, now: number): EdgeChange | null => {
   if (row.kind === 'forget') return { kind: 'forget', id };
   if (row.kind === 'name-changed') return nameChangeOf(row);
   if (row.kind === 'domain-changed') return domainChangeOf(row);
+  if (row.kind === 'certificate-changed') return { kind: row.kind, id, certificate_id: row.certificate_id ?? '' };
   if (account_id === null) return null;
   if (row.kind === 'key-revoked') return { kind: 'key-revoked', id, key_id: row.key_id ?? '', account_id };
   if (row.kind === 'account-closed') return closedChangeOf(row, account_id, now);

@@ -79,6 +79,15 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     );
   });
 
+  it('who cannot have wildcards validated leaves them to others', async () => {
+    const { store } = await begin();
+    await store.want(['*.a.example']);
+    expect(await store.claim('one', NOW, LEASE, { wildcards: false })).toBeNull();
+    await store.want(['a.example']);
+    expect((await store.claim('one', NOW, LEASE, { wildcards: false }))?.record.names).toEqual(['a.example']);
+    expect((await store.claim('two', NOW, LEASE, { wildcards: true }))?.record.names).toEqual(['*.a.example']);
+  });
+
   it('nobody changes from outside what is worked on', async () => {
     const { store } = await begin();
     const { id } = await store.want(['a.example']);

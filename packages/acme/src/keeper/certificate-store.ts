@@ -26,6 +26,11 @@ export interface Claim {
   readonly epoch: number;
 }
 
+export interface ClaimRules {
+  /** False: they are left to a keeper that can have them validated. Unless told, true. */
+  readonly wildcards: boolean;
+}
+
 export interface StoredAccount {
   /** JWK, sealed. */
   readonly key: string;
@@ -47,7 +52,7 @@ export interface CertificateStore {
   list(): Promise<readonly CertificateRecord[]>;
   get(id: string): Promise<CertificateRecord | null>;
   /** Whatever is due longest and nobody's, for `leaseMs`; null: there is nothing to do. */
-  claim(owner: string, now: number, leaseMs: number): Promise<Claim | null>;
+  claim(owner: string, now: number, leaseMs: number, takes?: ClaimRules): Promise<Claim | null>;
   /** False, here and below: another has it by now, or it is forgotten. */
   extend(claim: Claim, now: number, leaseMs: number): Promise<boolean>;
   save(claim: Claim, changes: RecordChanges): Promise<boolean>;

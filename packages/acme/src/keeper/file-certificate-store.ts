@@ -17,6 +17,7 @@ import type {
   CertificateStore,
   ChallengeKey,
   Claim,
+  ClaimRules,
   RecordChanges,
   StoredAccount,
 } from './certificate-store.ts';
@@ -76,9 +77,13 @@ export class FileCertificateStore implements CertificateStore {
     return this.#entries.get(id)?.record ?? null;
   }
 
-  async claim(_owner: string, now: number, leaseMs: number): Promise<Claim | null> {
+  async claim(_owner: string, now: number, leaseMs: number, takes?: ClaimRules): Promise<Claim | null> {
     const dueAt = ({ record }: Entry): number => certificateDueAt(record.life);
-    const due = [...this.#entries.values()].filter((entry) => entry.leasedUntil <= now && dueAt(entry) <= now);
+    const isTaken = ({ names }: CertificateRecord): boolean =>
+      takes?.wildcards !== false || !names.some((name) => name.startsWith('*.'));
+    const due = [...this.#entries.values()].filter(
+      (entry) => entry.leasedUntil <= now && dueAt(entry) <= now && isTaken(entry.record),
+    );
     const [first] = due.sort((a, b) => dueAt(a) - dueAt(b));
     if (first === undefined) return null;
     first.epoch += 1;

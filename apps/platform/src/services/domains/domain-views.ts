@@ -1,21 +1,17 @@
 // Own domains as the API shows them: with the records to set and whether they were found, the certificate, and the tunnels that are open on it.
-import type { DomainCertificate, OwnDomainView } from '@tunnel/contract';
+import type { OwnDomainView } from '@tunnel/contract';
 import { cnameTarget, recordsOf } from '@tunnel/core';
 import { type RawBuilder, sql } from 'kysely';
-import type { Db } from '../../db/database.ts';
+import { certificateViewsOf } from '../certificates/certificate-views.ts';
 import { endpointOfDomain } from '../names/name-key.ts';
+import type { ServiceContext } from '../service-context.ts';
 import type { DomainLooks } from './domain-looks.ts';
 import { type DomainRow, domainNameOf, keptLookOf } from './domain-rows.ts';
 import type { DomainSettings } from './domain-settings.ts';
 
-/** The certificates of these names, by name; one that is not in it has none yet. */
-export type ReadCertificates = (db: Db, names: readonly string[]) => Promise<ReadonlyMap<string, DomainCertificate>>;
-
-interface ViewContext {
-  readonly db: Db;
+interface ViewContext extends Pick<ServiceContext, 'db' | 'clock'> {
   readonly domains: DomainSettings;
   readonly domainLooks: Pick<DomainLooks, 'edgeAddresses'>;
-  readonly domainCertificates: ReadCertificates;
 }
 
 interface ShownRow extends DomainRow {
@@ -24,7 +20,7 @@ interface ShownRow extends DomainRow {
 
 /** Oldest first. */
 export const readViews = async (context: ViewContext, which: RawBuilder<unknown>): Promise<OwnDomainView[]> => {
-  const { db, domains, domainLooks, domainCertificates } = context;
+  const { db, clock, domains, domainLooks } = context;
   const { rows } = await sql<ShownRow>`
     select own_domains.*, (
       select count(*) from tunnel_log
@@ -34,19 +30,13 @@ export const readViews = async (context: ViewContext, which: RawBuilder<unknown>
     from own_domains where ${which} order by created_at, id
   `.execute(db);
   if (rows.length === 0) return [];
-  const wanted = rows.filter((row) => wantsCertificate(row, domains));
-  const certificates = wanted.length === 0 ? new Map() : await domainCertificates(db, wanted.map(nameOf));
+  const wanted = rows.flatMap((row) => (wantsCertificate(row, domains) ? [row.name] : []));
+  const certificates = await certificateViewsOf(db, wanted, clock.now());
   const edgeAddresses = await domainLooks.edgeAddresses();
   return rows.map((row) => ({
     ...viewOf(row, { domains, edgeAddresses }),
-    certificate: wantsCertificate(row, domains) ? (certificates.get(row.name) ?? NO_CERTIFICATE) : null,
+    certificate: certificates.get(row.name) ?? null,
   }));
-};
-
-const nameOf = ({ name }: DomainRow): string => name;
-
-const NO_CERTIFICATE: DomainCertificate = {
-  ...{ state: 'none', issuer: null, not_before: null, not_after: null, renew_at: null, last_error: null },
 };
 
 /** Of a wildcard none can be had without the responder. */

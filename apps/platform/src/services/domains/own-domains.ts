@@ -14,14 +14,13 @@ import { changeDomain, type DomainNews } from './change-domain.ts';
 import type { DomainLooks } from './domain-looks.ts';
 import { columnsOf, type DomainRow, domainsOf, lockDomains, writeDomains } from './domain-rows.ts';
 import type { DomainSettings } from './domain-settings.ts';
-import { type ReadCertificates, readViews } from './domain-views.ts';
+import { readViews } from './domain-views.ts';
 
 type Trx = Transaction<Schema>;
 
 export interface DomainsContext extends Pick<ServiceContext, 'db' | 'clock'> {
   readonly domains: DomainSettings;
   readonly domainLooks: Pick<DomainLooks, 'look' | 'edgeAddresses'>;
-  readonly domainCertificates: ReadCertificates;
   /** After a commit. */
   readonly onDomainNews: (news: DomainNews) => void;
   /** There once the tables are. */
