@@ -33,6 +33,7 @@ import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
 import type { DomainNews } from './services/domains/change-domain.ts';
+import { type DomainDns, openDomainDns } from './services/domains/domain-dns.ts';
 import { DomainLooks } from './services/domains/domain-looks.ts';
 import { domainSettings } from './services/domains/domain-settings.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
@@ -205,7 +206,8 @@ class ComposedPlatform implements Platform {
     const { clock, logger } = this.#deps;
     const settings = domainSettings(this.#config);
     const onNews = (news: DomainNews): void => this.#domainNews(news);
-    return new DomainLooks({ db: this.#database.db, clock, logger, settings, onNews });
+    const openDns = (): Promise<DomainDns> => openDomainDns(settings, clock);
+    return new DomainLooks({ db: this.#database.db, clock, logger, settings, openDns, onNews });
   }
 
   #domainNews({ mails }: DomainNews): void {

@@ -46,9 +46,13 @@ const addRoute = createRoute({
   responses: {
     200: json(ownDomain, 'You have it already; whether a certificate is wanted is as you say now.'),
     201: json(ownDomain, 'It is looked at after 5 s, and again and again; or at once: POST /domains/{id}/check.'),
-    400: refused('Not a name that can be yours: no host name, an address, one label, or one of this server.', 'DOMAIN_INVALID', {
-      ...{ domain: 'localhost', reason: 'it has one label: there is no domain that it could be a name of' },
-    }),
+    400: refused(
+      'Not a name that can be yours: no host name, an address, one label, or one of this server.',
+      'DOMAIN_INVALID',
+      {
+        ...{ domain: 'localhost', reason: 'it has one label: there is no domain that it could be a name of' },
+      },
+    ),
     401: userRefusals[401],
     403: refused('The plan allows no more; or the account is suspended.', 'DOMAIN_LIMIT', { limit: 3 }),
   },

@@ -1,14 +1,14 @@
 // Looks at names in DNS, and lets core judge what was found. One look of a name at a time in this process; whoever asks for another meanwhile is
-// answered by that one. Nothing of it is loaded before there is a domain to look at.
-import { randomBytes } from 'node:crypto';
-import { type KeptLook, keptLook, PROOF_TOKEN_BYTES, proofToken } from '@tunnel/core';
-import type { DnsLookups, DomainLook } from '@tunnel/dns';
+// answered by that one. DNS is opened when there is a domain to look at.
+import { type KeptLook, keptLook } from '@tunnel/core';
+import type { DomainLook } from '@tunnel/dns';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
 import { changeDomain, type DomainNews } from './change-domain.ts';
+import type { DomainDns } from './domain-dns.ts';
 import { type DomainRow, domainNameOf, keptLookOf, lockDomains } from './domain-rows.ts';
 import type { DomainSettings } from './domain-settings.ts';
 import { EdgeAddresses } from './edge-addresses.ts';
@@ -18,6 +18,7 @@ export interface DomainLooksDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly settings: DomainSettings;
+  readonly openDns: () => Promise<DomainDns>;
   /** After a commit. */
   readonly onNews: (news: DomainNews) => void;
 }
@@ -28,7 +29,7 @@ export class DomainLooks {
   readonly #deps: DomainLooksDeps;
   readonly #running = new Map<string, Promise<void>>();
   readonly #addresses: EdgeAddresses;
-  #loaded: Promise<Looker> | null = null;
+  #dns: Promise<DomainDns> | null = null;
   #isStopped = false;
 
   constructor(deps: DomainLooksDeps) {
@@ -36,7 +37,7 @@ export class DomainLooks {
     const { clock, settings } = deps;
     this.#addresses = new EdgeAddresses({
       clock,
-      lookUp: async () => (await this.#looker()).lookups.addresses(settings.serverDomain),
+      lookUp: async () => (await this.#openedDns()).addresses(settings.serverDomain),
     });
   }
 
@@ -57,7 +58,7 @@ export class DomainLooks {
   /** Until it was looked at and judged. */
   look(domain: LookedName): Promise<void> {
     const running = this.#running.get(domain.name);
-    if (running !== undefined) return running;
+    if (running !== undefined || this.#isStopped) return running ?? Promise.resolve();
     const look = this.#lookAt(domain).finally(() => this.#running.delete(domain.name));
     this.#running.set(domain.name, look);
     return look;
@@ -66,8 +67,8 @@ export class DomainLooks {
   /** Those that are under way end without a word: what they did not find out is looked at again. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    const loaded = await this.#loaded?.catch(() => null);
-    loaded?.lookups.close();
+    const dns = await this.#dns?.catch(() => null);
+    dns?.close();
     await Promise.allSettled(this.#running.values());
   }
 
@@ -89,13 +90,9 @@ export class DomainLooks {
   }
 
   async #lookAt(domain: LookedName): Promise<void> {
-    const { clock, settings } = this.#deps;
-    const begunAt = clock.now();
-    const { lookups, lookAtDomain } = await this.#looker();
-    const look = await lookAtDomain(lookups, domainNameOf(domain), {
-      serverDomain: settings.serverDomain,
-      randomLabel: proofToken(randomBytes(PROOF_TOKEN_BYTES)),
-    });
+    const begunAt = this.#deps.clock.now();
+    const dns = await this.#openedDns();
+    const look = await dns.look(domainNameOf(domain));
     if (this.#isStopped) return;
     const news = await this.#judge(domain.name, look, begunAt);
     if (news !== null) this.#deps.onNews(news);
@@ -120,22 +117,13 @@ export class DomainLooks {
     return new Map(rows.map((row) => [row.id, keptLook(look, { token: row.token, domain }, keptLookOf(row))]));
   }
 
-  /** A load that failed is tried again. */
-  #looker(): Promise<Looker> {
-    this.#loaded ??= this.#load().catch((error: unknown) => {
-      this.#loaded = null;
+  /** What failed is tried again. */
+  #openedDns(): Promise<DomainDns> {
+    this.#dns ??= this.#deps.openDns().catch((error: unknown) => {
+      this.#dns = null;
       throw error;
     });
-    return this.#loaded;
-  }
-
-  async #load(): Promise<Looker> {
-    const { clock, settings } = this.#deps;
-    const { DnsLookups: Lookups, lookAtDomain } = await import('@tunnel/dns');
-    const lookups = new Lookups({ resolvers: settings.resolvers, clock });
-    // It may have stopped while this was loaded.
-    if (this.#isStopped) lookups.close();
-    return { lookups, lookAtDomain };
+    return this.#dns;
   }
 
   #failed({ name }: LookedName, error: unknown): void {
@@ -144,9 +132,4 @@ export class DomainLooks {
     if (error instanceof DatabaseAway) logger.debug({ domain: name }, 'a look at a domain waits for the database');
     else logger.error({ domain: name, err: error }, 'a look at a domain failed');
   }
-}
-
-interface Looker {
-  readonly lookups: DnsLookups;
-  readonly lookAtDomain: typeof import('@tunnel/dns').lookAtDomain;
 }

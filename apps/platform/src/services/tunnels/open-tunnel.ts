@@ -109,7 +109,9 @@ const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion, cla
       run_id: question.run_id,
       session_id: question.session_id,
       client_name: question.client_name ?? null,
-      ...(question.endpoint === undefined && question.domain === undefined ? {} : { endpoint: endpointOf(question, claim) }),
+      ...(question.endpoint === undefined && question.domain === undefined
+        ? {}
+        : { endpoint: endpointOf(question, claim) }),
     })
     .where('id', '=', entry.id)
     .execute();
