@@ -33,6 +33,9 @@ export const domainNameOf = ({ name, wildcard }: Pick<DomainRow, 'name' | 'wildc
   wildcard,
 });
 
+/** How the log says that a tunnel is at it, as other endpoints are said: kind, region, label. */
+export const endpointOfDomain = (domain: string): string => `domain//${domain}`;
+
 /** What was kept of the last look; null: nobody has looked yet. */
 export const keptLookOf = ({ found }: Pick<DomainRow, 'found'>): KeptLook | null => found as KeptLook | null;
 

@@ -1,6 +1,7 @@
 // Which row a name is decided by, and how the log says what a tunnel is at.
 import type { JournalRecord } from '@tunnel/contract';
 import { owningLabel } from '@tunnel/core';
+import { endpointOfDomain } from '../domains/domain-rows.ts';
 import type { NameKey } from '../edge-changes.ts';
 
 /** The row that decides: of `a.shop` and `*.shop` that of `shop`. */
@@ -9,9 +10,6 @@ export const decidingKey = (kind: NameKey['kind'], label: string, regionId: stri
 
 /** As one text, for an index. Neither kinds nor labels have a slash. */
 export const textOfKey = ({ kind, regionId, label }: NameKey): string => `${kind}/${regionId}/${label}`;
-
-/** The same of an own domain, which is no name of the edge's. */
-export const endpointOfDomain = (domain: string): string => `domain//${domain}`;
 
 type Opened = Extract<JournalRecord, { kind: 'opened' }>;
 
