@@ -12,6 +12,7 @@ import { Button, buttonClass, CopyButton } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { CommandLine, Empty } from '../../ui/empty-state.tsx';
 import { Icon } from '../../ui/icon.tsx';
+import { useKeys } from '../../ui/keyboard.ts';
 import { PageHead } from '../../ui/page-head.tsx';
 import { isFault } from '../../ui/problem.tsx';
 import { CertificateCard } from './certificate-card.tsx';
@@ -23,7 +24,9 @@ import { RemoveDomainDialog } from './remove-domain-dialog.tsx';
 
 export const DomainPage = () => {
   const { id } = useParams({ from: '/shell/domains/$id' });
+  const navigate = useNavigate();
   const domain = useQuery(domainQuery(useApi(), id));
+  useKeys({ onEscape: () => void navigate({ to: '/domains' }) });
   return (
     <>
       <PageHead
@@ -52,7 +55,7 @@ export const DomainPage = () => {
 
 const DomainPanels = ({ domain }: { readonly domain: OwnDomainView }) => {
   const records = <RecordsCard domain={domain} />;
-  const isReady = domain.state === 'verified';
+  const isReady = adviceOf(domain) === null;
   return (
     <div className="space-y-6">
       <Card>

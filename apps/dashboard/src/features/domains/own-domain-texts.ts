@@ -183,7 +183,11 @@ export const hopsOf = (domain: OwnDomainView, now: number): readonly Hop[] => [
 
 const dnsHop = ({ records, state }: OwnDomainView): Said => {
   if (foundCount(records) === records.length) return { tone: 'good', short: foundText(records) };
-  return { tone: state === 'pending' ? 'accent' : 'bad', short: foundText(records) };
+  return { tone: MISSING[state], short: foundText(records) };
+};
+
+const MISSING: Readonly<Record<OwnDomainView['state'], Tone>> = {
+  ...{ pending: 'accent', verified: 'warn', failed: 'bad', lapsed: 'bad' },
 };
 
 const edgeHop = (domain: OwnDomainView, now: number): Said => {

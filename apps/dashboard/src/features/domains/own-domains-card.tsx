@@ -146,7 +146,7 @@ interface ActionsProps {
 const Actions = ({ domain, onRemove }: ActionsProps) => {
   const word = domain.state === 'verified' ? 'Details' : 'Set up';
   return (
-    <span className="inline-flex flex-wrap justify-end gap-2">
+    <span className="inline-flex flex-wrap justify-end gap-2 sm:flex-nowrap">
       <Link
         to="/domains/$id"
         params={{ id: domain.id }}

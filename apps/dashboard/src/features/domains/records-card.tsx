@@ -84,12 +84,8 @@ const LastLook = ({ domain: { checked_at: at, state } }: { readonly domain: OwnD
 
 const columnsFor = (isWaiting: boolean): readonly Column<DomainRecord>[] => [
   { key: 'type', header: 'Type', isHead: true, cell: ({ type }) => <code className="font-mono text-sm">{type}</code> },
-  { key: 'name', header: 'Name', cell: ({ name, type }) => <Copied text={name} label={`Copy the name of ${type}`} /> },
-  {
-    key: 'value',
-    header: 'Value',
-    cell: ({ value, type }) => <Copied text={value} label={`Copy the value of ${type}`} />,
-  },
+  { key: 'name', header: 'Name', cell: ({ name }) => <Copied text={name} /> },
+  { key: 'value', header: 'Value', cell: ({ value }) => <Copied text={value} /> },
   {
     key: 'purpose',
     header: 'For',
@@ -101,11 +97,11 @@ const columnsFor = (isWaiting: boolean): readonly Column<DomainRecord>[] => [
 const WAITING = columnsFor(true);
 const SETTLED = columnsFor(false);
 
-const Copied = ({ text, label }: { readonly text: string; readonly label: string }) => (
+const Copied = ({ text }: { readonly text: string }) => (
   <span className="inline-flex min-w-0 items-center gap-1">
     <code className="wrap-anywhere font-mono text-sm">{text}</code>
     <span className="-my-1.5 shrink-0">
-      <CopyButton {...{ text, label }} />
+      <CopyButton text={text} label={`Copy ${text}`} />
     </span>
   </span>
 );
