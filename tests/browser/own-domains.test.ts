@@ -138,7 +138,7 @@ it('a check by hand shows what it found, and a refusal counts down the seconds t
   expect(await waiting.isDisabled()).toBe(true);
   expect(await records.getByRole('alert').count()).toBe(0);
   await records.getByRole('button', { name: 'Check now' }).waitFor();
-  api.refusal = { status: 503, code: 'DATABASE_AWAY', error: 'the database cannot be reached right now' };
+  api.refusal = { status: 403, code: 'ACCOUNT_SUSPENDED', error: 'this account is suspended' };
   await records.getByRole('button', { name: 'Check now' }).click();
   await records.getByRole('alert').getByText("Couldn't check the records").waitFor();
   api.change('example-org', { state: 'verified', last_error: null });
