@@ -56,7 +56,6 @@ it('every state is said in words, with the certificate and its end, and leads to
     await row(name).getByRole('link', { name, exact: true }).click();
     await page.getByRole('heading', { name, level: 1 }).waitFor();
     for (const text of texts) await page.getByText(text).first().waitFor();
-    expect(await findingsOf(page)).toEqual([]);
     await page.getByRole('link', { name: 'Domains' }).first().click();
     await card.waitFor();
   };
