@@ -25,6 +25,7 @@ import { endNames } from './jobs/end-names.ts';
 import { enforceCaps } from './jobs/enforce-caps.ts';
 import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
+import { lookAtDomains } from './jobs/look-at-domains.ts';
 import { followTestClocks, resyncBilling } from './jobs/resync-billing.ts';
 import { sendRequested } from './jobs/send-requested-mails.ts';
 import { LIMITS } from './limits.ts';
@@ -32,6 +33,10 @@ import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
+import type { DomainNews } from './services/domains/change-domain.ts';
+import { type DomainDns, openDomainDns } from './services/domains/domain-dns.ts';
+import { DomainLooks } from './services/domains/domain-looks.ts';
+import { domainSettings } from './services/domains/domain-settings.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { encryptApiSecrets, ensureLocalEdge, localEdgeName } from './services/edges/credentials.ts';
 import { createClientDocuments } from './services/oauth/client-documents.ts';
@@ -106,6 +111,7 @@ class ComposedPlatform implements Platform {
   readonly #keyUses: KeyUses;
   readonly #changes: ChangeFeed;
   readonly #billing: Billing;
+  readonly #domainLooks: DomainLooks;
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
   readonly #app: PlatformApp;
@@ -125,6 +131,7 @@ class ComposedPlatform implements Platform {
     this.#keyUses = new KeyUses({ db, clock, logger });
     this.#changes = new ChangeFeed({ db, pool, clock, logger });
     this.#billing = this.#makeBilling();
+    this.#domainLooks = this.#makeDomainLooks();
     const jobs = [
       closeLostEntries,
       enforceCaps({ publicUrl: config.platform.public_url }),
@@ -135,6 +142,7 @@ class ComposedPlatform implements Platform {
       followTestClocks(this.#billingContext()),
       deleteAccounts(this.#billingContext()),
       endNames(config.names),
+      lookAtDomains(this.#domainLooks),
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
@@ -205,6 +213,18 @@ class ComposedPlatform implements Platform {
     return { db: this.#database.db, clock, logger, settings: this.#config.platform, processor, locks, metering };
   }
 
+  #makeDomainLooks(): DomainLooks {
+    const { clock, logger } = this.#deps;
+    const settings = domainSettings(this.#config);
+    const onNews = (news: DomainNews): void => this.#domainNews(news);
+    const openDns = (): Promise<DomainDns> => openDomainDns(settings, clock);
+    return new DomainLooks({ db: this.#database.db, clock, logger, settings, openDns, onNews });
+  }
+
+  #domainNews({ mails }: DomainNews): void {
+    if (mails) this.#mail.wake();
+  }
+
   #makeMail(): MailSender {
     const { clock, logger, dataDir, onMail } = this.#deps;
     const settings = this.#config.platform.mail;
@@ -260,6 +280,9 @@ class ComposedPlatform implements Platform {
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version, adminToken, names: this.#config.names },
       platformLabel: platformLabelOf(new URL(settings.public_url).hostname, this.#config.server.domain),
+      domains: domainSettings(this.#config),
+      domainLooks: this.#domainLooks,
+      onDomainNews: (news) => this.#domainNews(news),
       edges: createEdgeCalls({ db, clock, logger, masterKey, localEdge: this.#localEdge() }),
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
@@ -297,6 +320,7 @@ class ComposedPlatform implements Platform {
     life.add({ name: 'changes for edges', stop: () => this.#changes.stop() });
     life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });
+    life.add({ name: 'looks at domains', stop: () => this.#domainLooks.stop() });
     life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
     life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });
     return life;
