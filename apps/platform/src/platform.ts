@@ -1,5 +1,6 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
+import { platformLabelOf } from '@tunnel/core';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
@@ -24,6 +25,7 @@ import { endNames } from './jobs/end-names.ts';
 import { enforceCaps } from './jobs/enforce-caps.ts';
 import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
+import { lookAtDomains } from './jobs/look-at-domains.ts';
 import { followTestClocks, resyncBilling } from './jobs/resync-billing.ts';
 import { sendRequested } from './jobs/send-requested-mails.ts';
 import { LIMITS } from './limits.ts';
@@ -31,6 +33,10 @@ import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
+import type { DomainNews } from './services/domains/change-domain.ts';
+import { type DomainDns, openDomainDns } from './services/domains/domain-dns.ts';
+import { DomainLooks } from './services/domains/domain-looks.ts';
+import { domainSettings } from './services/domains/domain-settings.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { encryptApiSecrets, ensureLocalEdge, localEdgeName } from './services/edges/credentials.ts';
 import { createClientDocuments } from './services/oauth/client-documents.ts';
@@ -64,6 +70,8 @@ export interface StackEdge extends Pick<LocalEdge, 'url'> {
   readonly credential: Secret;
   /** Of the loopback listener where it calls; 0: any free one. */
   readonly callsAtPort: number;
+  /** By which it vouches for its visitors, where it answers for the platform's host; absent: it does not. */
+  readonly visitorSecret?: Secret;
 }
 
 export interface Platform {
@@ -77,6 +85,8 @@ export interface Platform {
   readonly address: { readonly host: string; readonly port: number };
   /** Where the edge of the same stack calls. Only while it runs; null: there is no such edge. */
   readonly stackAddress: { readonly host: string; readonly port: number } | null;
+  /** Of the responder for dns-01; null: there is none. Only while it runs. */
+  readonly dnsAddress: { readonly host: string; readonly port: number } | null;
   /** Where a payment processor on this machine sends its webhooks; null: it does not listen yet, or not any more. */
   readonly webhookUrl: string | null;
 }
@@ -85,6 +95,7 @@ export interface Platform {
 const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 const LOOPBACK = '127.0.0.1';
+const LOOPBACKS = ['127.0.0.0/8', '::1'];
 
 /** What all parts together may take to stop. */
 const STOP_MS = 10_000;
@@ -100,6 +111,7 @@ class ComposedPlatform implements Platform {
   readonly #keyUses: KeyUses;
   readonly #changes: ChangeFeed;
   readonly #billing: Billing;
+  readonly #domainLooks: DomainLooks;
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
   readonly #app: PlatformApp;
@@ -119,6 +131,7 @@ class ComposedPlatform implements Platform {
     this.#keyUses = new KeyUses({ db, clock, logger });
     this.#changes = new ChangeFeed({ db, pool, clock, logger });
     this.#billing = this.#makeBilling();
+    this.#domainLooks = this.#makeDomainLooks();
     const jobs = [
       closeLostEntries,
       enforceCaps({ publicUrl: config.platform.public_url }),
@@ -129,6 +142,7 @@ class ComposedPlatform implements Platform {
       followTestClocks(this.#billingContext()),
       deleteAccounts(this.#billingContext()),
       endNames(config.names),
+      lookAtDomains(this.#domainLooks),
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
@@ -137,7 +151,8 @@ class ComposedPlatform implements Platform {
     const { host, port } = config.platform;
     this.#connections = createProcessGate(config.limits, {
       ...{ takes: 'callers', callersMax: LIMITS.CONNECTIONS_MAX, clock, logger },
-      trustedProxies: config.platform.trusted_proxies,
+      // Visitors of the edge in front count there, and with each request: its connections are no address's.
+      trustedProxies: [...config.platform.trusted_proxies, ...(deps.localEdge?.visitorSecret ? LOOPBACKS : [])],
     });
     this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, clock, logger });
     this.#stackServer = this.#makeStackServer();
@@ -146,6 +161,10 @@ class ComposedPlatform implements Platform {
 
   get address(): Platform['address'] {
     return this.#server.address;
+  }
+
+  get dnsAddress(): Platform['dnsAddress'] {
+    return null;
   }
 
   get webhookUrl(): string | null {
@@ -192,6 +211,18 @@ class ComposedPlatform implements Platform {
     const { clock, logger } = this.#deps;
     const { processor, locks, metering } = this.#billing;
     return { db: this.#database.db, clock, logger, settings: this.#config.platform, processor, locks, metering };
+  }
+
+  #makeDomainLooks(): DomainLooks {
+    const { clock, logger } = this.#deps;
+    const settings = domainSettings(this.#config);
+    const onNews = (news: DomainNews): void => this.#domainNews(news);
+    const openDns = (): Promise<DomainDns> => openDomainDns(settings, clock);
+    return new DomainLooks({ db: this.#database.db, clock, logger, settings, openDns, onNews });
+  }
+
+  #domainNews({ mails }: DomainNews): void {
+    if (mails) this.#mail.wake();
   }
 
   #makeMail(): MailSender {
@@ -242,11 +273,16 @@ class ComposedPlatform implements Platform {
     const app = createPlatformApp({
       logger,
       settings,
+      edgeSecret: this.#deps.localEdge?.visitorSecret,
       databaseReady: () => this.#watch.isPrepared,
       onDatabaseAway: (error) => this.#watch.noteAway(error),
     });
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version, adminToken, names: this.#config.names },
+      platformLabel: platformLabelOf(new URL(settings.public_url).hostname, this.#config.server.domain),
+      domains: domainSettings(this.#config),
+      domainLooks: this.#domainLooks,
+      onDomainNews: (news) => this.#domainNews(news),
       edges: createEdgeCalls({ db, clock, logger, masterKey, localEdge: this.#localEdge() }),
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
@@ -284,6 +320,7 @@ class ComposedPlatform implements Platform {
     life.add({ name: 'changes for edges', stop: () => this.#changes.stop() });
     life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });
+    life.add({ name: 'looks at domains', stop: () => this.#domainLooks.stop() });
     life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
     life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });
     return life;
