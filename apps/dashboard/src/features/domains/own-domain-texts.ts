@@ -112,7 +112,7 @@ export const errorText = (error: string): string => {
 
 /** `now` in ms. */
 export const certificateOf = ({ state, certificate }: OwnDomainView, now: number): Said => {
-  if (certificate === null) return { tone: 'neutral', short: 'None wanted' };
+  if (certificate === null) return { tone: 'neutral', short: 'None' };
   switch (certificate.state) {
     case 'none':
       return { tone: 'neutral', short: state === 'verified' ? 'Not ordered yet' : 'After DNS' };
@@ -133,7 +133,7 @@ export const isOver = ({ not_after: end }: DomainCertificate, now: number): bool
 
 export const certificateText = ({ state, certificate }: OwnDomainView, now: number): string => {
   if (certificate === null) {
-    return 'No certificate is ordered. Visitors come over http, or your service brings its own with tunnel tls.';
+    return 'None is ordered: you wanted none, or this server orders none. Visitors come over http, or your service brings its own with tunnel tls.';
   }
   switch (certificate.state) {
     case 'none':
