@@ -62,7 +62,7 @@ it('every state is said in words, with the certificate and its end, and leads to
     await card.waitFor();
   };
   await says('typo.example.com', 'We stopped looking after three days', /then press Check now/, 'Missing');
-  await says('old.example.com', /Tunnels can’t use this domain/, /another account has proven/);
+  await says('old.example.com', /New tunnels can’t use this domain/, /another account has proven/);
   await says('*.eu.example.com', /needs one more record/, /did not find the record/, 'Certificate: not issued');
   await says('shop.example.com', '1 live tunnel', "Let's Encrypt R11", 'Next renewal');
 });

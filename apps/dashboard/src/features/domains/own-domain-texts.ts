@@ -60,7 +60,7 @@ export const adviceOf = (domain: OwnDomainView): Advice | null => {
     case 'lapsed':
       return {
         tone: 'bad',
-        title: 'Tunnels can’t use this domain any more',
+        title: 'New tunnels can’t use this domain any more',
         text: `Its record is gone from DNS, or another account has proven the domain since. To get it back, set the records below and press Check now.${why}`,
       };
     case 'verified':
@@ -73,7 +73,7 @@ const verifiedAdvice = (domain: OwnDomainView, why: string): Advice | null => {
     return {
       tone: 'warn',
       title: 'Its record was not found at the last look',
-      text: 'The domain goes on for now. Put the records below back within 7 days, or it lapses and its tunnels close.',
+      text: 'The domain goes on for now. Put the records below back within 7 days: after that it lapses, and new tunnels are refused.',
     };
   }
   if (why !== '') return { tone: 'warn', title: 'The last look did not succeed', text: why };
