@@ -97,7 +97,11 @@ export const LIMITS = {
   CHANGES_KEPT_DAYS: 7,
   /** Rows of the snapshot of certificates that are in memory at once; each has a key to be opened, and all of a page are one turn of the loop. */
   CERTIFICATES_PAGE: 50,
-  /** Questions for challenges of one edge in a second; an edge asks at most 5. */
+  /** How often the platform looks whether its own certificate has been renewed, where it speaks TLS. */
+  OWN_CERTIFICATE_LOOK_MS: 2000,
+  /** How often it looks whether the day is over whose key sealed the tickets of TLS sessions. */
+  TLS_TICKETS_LOOK_MS: 60_000,
+  /** Questions for challenges of one edge in a second, and of authorities at the platform's own port; an edge asks at most 5. */
   CHALLENGES_PER_SECOND: 10,
   /** Of those at once. */
   CHALLENGES_BURST: 40,

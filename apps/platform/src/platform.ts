@@ -15,6 +15,7 @@ import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';
 import type { PlatformApp } from './http/platform-env.ts';
 import { addPlatformRoutes } from './http/platform-routes.ts';
+import { PlatformTls } from './http/platform-tls.ts';
 import { readDashboard } from './http/routes/dashboard-routes.ts';
 import { readStaticFiles } from './http/static-files.ts';
 import { cleanUp } from './jobs/clean-up.ts';
@@ -32,6 +33,7 @@ import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
+import type { KeptCertificates } from './services/certificates/edge-certificates.ts';
 import type { DomainNews } from './services/domains/change-domain.ts';
 import { type DomainDns, openDomainDns } from './services/domains/domain-dns.ts';
 import { DomainLooks } from './services/domains/domain-looks.ts';
@@ -110,6 +112,8 @@ class ComposedPlatform implements Platform {
   readonly #mail: MailSender;
   readonly #app: PlatformApp;
   readonly #connections: ProcessGate;
+  /** null: in clear, for this machine or behind a proxy. */
+  readonly #tls: PlatformTls | null;
   readonly #server: HttpServer;
   /** For the edge of the same stack: `[platform] host` and rules of the public port do not concern it. */
   readonly #stackServer: HttpServer | null;
@@ -147,7 +151,9 @@ class ComposedPlatform implements Platform {
       ...{ takes: 'callers', callersMax: LIMITS.CONNECTIONS_MAX, clock, logger },
       trustedProxies: config.platform.trusted_proxies,
     });
-    this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, clock, logger });
+    this.#tls = config.platform.tls ? this.#makeTls() : null;
+    const tls = this.#tls === null ? {} : { tls: this.#tls };
+    this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, ...tls, clock, logger });
     this.#stackServer = this.#makeStackServer();
     this.#life = this.#makeLife();
   }
@@ -252,6 +258,7 @@ class ComposedPlatform implements Platform {
     this.#jobs.start();
     this.#mail.start();
     this.#billing.metering.start();
+    this.#tls?.watch();
   }
 
   #makeApp(): PlatformApp {
@@ -274,7 +281,7 @@ class ComposedPlatform implements Platform {
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
-      certificates: () => null,
+      certificates: () => this.#keptCertificates(),
       clientDocuments: createClientDocuments(this.#config, clock),
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
@@ -283,6 +290,21 @@ class ComposedPlatform implements Platform {
       port: () => this.#server.address.port,
     });
     return app;
+  }
+
+  /** null: none are ordered. */
+  #keptCertificates(): KeptCertificates | null {
+    return null;
+  }
+
+  #makeTls(): PlatformTls {
+    const { clock, logger } = this.#deps;
+    const { platform, tls } = this.#config;
+    return new PlatformTls({
+      ...{ publicUrl: platform.public_url, files: tls, db: this.#database.db, clock, logger },
+      certificates: () => this.#keptCertificates(),
+      onRenewed: (options) => this.#server.renew(options),
+    });
   }
 
   #openedMasterKey(): MasterKey {
@@ -301,6 +323,8 @@ class ComposedPlatform implements Platform {
     const life = new Lifecycle({ clock, logger });
     life.add({ name: 'database', stop: () => this.#database.close() });
     life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
+    const tls = this.#tls;
+    if (tls !== null) life.add({ name: 'certificate of the port', start: () => tls.start(), stop: () => tls.stop() });
     // Before the database is met, so that /health answers while it is away.
     life.add({ name: 'platform API', start: () => this.#server.start(), stop: () => this.#server.stop() });
     const own = this.#stackServer;

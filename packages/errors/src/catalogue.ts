@@ -183,6 +183,8 @@ export const CATALOGUE = {
   EDGE_CREDENTIAL_INVALID: entry(401, false, 'the credential of this edge was not accepted', 'Make one with `tunnel-server edge-credential create`, and name its file in `[server] platform_credential_file`.'),
   EDGE_LINK_IN_CLEAR: entry(403, false, 'private keys are not sent over a link that others can read', 'Give the edge an https `[server] platform_url`. Behind a proxy: name it in `[platform] trusted_proxies`, and let it set X-Forwarded-Proto.'),
   EDGE_CHALLENGES_LIMIT: entry(429, true, 'this edge asks for challenges too often; try again in {seconds} s', 'Nothing to do: edges wait by themselves.'),
+  CERTIFICATES_AWAY: entry(503, true, 'certificates cannot be told right now', 'It is tried again. If it lasts, the log of the platform says why, as of its key file.'),
+  API_HTTPS_ONLY: entry(400, false, 'this port speaks https', 'Begin the address with https://.'),
   CERTIFICATE_UNKNOWN: entry(404, false, 'no such certificate', 'List them: `tunnel-server certificates list`.'),
   EDGE_RECORDS_GAP: entry(409, false, 'the batch begins with record {first}, but {next} is the next one', 'Send the records from there on.'),
   EDGE_AWAY: entry(502, true, 'region {region} does not answer', 'Try again in a moment.'),

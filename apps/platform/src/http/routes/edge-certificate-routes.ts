@@ -1,6 +1,6 @@
 // Certificates and challenges for edges, under /internal/edge. Private keys go along, so a link that others could read is told none.
 import { challengeQuestion, EDGE_LINK_PATH } from '@tunnel/contract';
-import { AccountBuckets, isPrivateLink, TrustedProxies } from '@tunnel/core';
+import { isPrivateLink, TrustedProxies } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { headerOf, socketOf } from '@tunnel/http-shell';
 import type { Context, MiddlewareHandler } from 'hono';
@@ -11,6 +11,7 @@ import {
   type EdgeCertificatesContext,
   edgeCertificate,
 } from '../../services/certificates/edge-certificates.ts';
+import { ChallengePace } from '../challenge-pace.ts';
 import { LINES, linesBody, readBody } from '../edge-link-bodies.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
 
@@ -23,17 +24,14 @@ export const addEdgeCertificateRoutes = (app: PlatformApp, context: EdgeCertific
   app.use(path, privately);
   app.use(`${path}/*`, privately);
 
-  app.get(path, (call) =>
-    call.req.method === 'HEAD'
-      ? call.body(null, 200, LINES)
-      : call.body(
-          linesBody(certificateLines(context), (error) => {
-            context.logger.error({ err: error }, 'an edge was not told of all certificates');
-          }),
-          200,
-          LINES,
-        ),
-  );
+  app.get(path, (call) => {
+    const kept = context.certificates();
+    if (call.req.method === 'HEAD') return call.body(null, 200, LINES);
+    const onBroken = (error: unknown): void => {
+      context.logger.error({ err: error }, 'an edge was not told of all certificates');
+    };
+    return call.body(linesBody(certificateLines(context, kept), onBroken), 200, LINES);
+  });
 
   app.get(`${path}/:id`, async (call) => {
     const found = await edgeCertificate(context, call.req.param('id'));
@@ -41,9 +39,10 @@ export const addEdgeCertificateRoutes = (app: PlatformApp, context: EdgeCertific
     return call.json(found, 200);
   });
 
-  const pace = challengePace(context);
+  const pace = new ChallengePace(context.clock);
   app.post(`${EDGE_LINK_PATH}/challenges`, async (call) => {
-    pace(call.get('edge').edgeId);
+    const waitMs = pace.waitMs(call.get('edge').edgeId);
+    if (waitMs > 0) throw new Fault('EDGE_CHALLENGES_LIMIT', { seconds: Math.ceil(waitMs / 1000) });
     return call.json(await answerChallenge(context, await readBody(call, challengeQuestion)), 200);
   });
 };
@@ -75,17 +74,5 @@ const linkOf = (call: Context<PlatformEnv>) => {
     isTls: socket !== undefined && 'encrypted' in socket,
     forwardedFor: headerOf(call, 'x-forwarded-for'),
     forwardedProto: headerOf(call, 'x-forwarded-proto'),
-  };
-};
-
-/** Each is a question for the database, and whoever shakes hands at an edge can cause one. */
-const challengePace = ({ clock }: EdgeCertificateDeps): ((edgeId: string) => void) => {
-  const buckets = new AccountBuckets({ perSecond: LIMITS.CHALLENGES_PER_SECOND, burst: LIMITS.CHALLENGES_BURST });
-  return (edgeId) => {
-    const now = clock.monotonic();
-    const waitMs = buckets.waitMs(edgeId, now);
-    if (waitMs > 0) throw new Fault('EDGE_CHALLENGES_LIMIT', { seconds: Math.ceil(waitMs / 1000) });
-    if (buckets.size >= LIMITS.LINK_EDGES_MAX) buckets.dropFull(now);
-    buckets.charge(edgeId, 1, now);
   };
 };

@@ -17,7 +17,7 @@ export interface KeptCertificates {
 export interface EdgeCertificatesContext {
   readonly db: Db;
   readonly clock: Pick<Clock, 'now'>;
-  /** null: `[acme]` is off. */
+  /** null: `[acme]` is off. Throws while it is on and they cannot be told: nobody is to take that for none. */
   readonly certificates: () => KeptCertificates | null;
 }
 
@@ -64,12 +64,10 @@ const toldOf = async (row: CertificateRow, kept: KeptCertificates, now: number):
  * A page at a time, as fast as the edge takes it. Throws where a key cannot be opened: one that breaks off has no last line, and edges go on with what they
  * have.
  */
-export async function* certificateLines({
-  db,
-  clock,
-  certificates,
-}: EdgeCertificatesContext): AsyncGenerator<readonly CertificateSnapshotLine[], void> {
-  const kept = certificates();
+export async function* certificateLines(
+  { db, clock }: Pick<EdgeCertificatesContext, 'db' | 'clock'>,
+  kept: KeptCertificates | null,
+): AsyncGenerator<readonly CertificateSnapshotLine[], void> {
   // First: what changes while the rows are read comes after this number, and is told again by the stream.
   const { latest } = await changeRange(db);
   yield [{ at: latest }];
