@@ -200,6 +200,7 @@ export {
   generateName,
   isEdgeItself,
   isOfDomain,
+  platformLabelOf,
   problemOfSubdomain,
   problemOfText,
   shownText,

@@ -147,6 +147,7 @@ export const CATALOGUE = {
   // --- HTTP visitors: each page says what happened and who can fix it ---
   TUNNEL_NOT_FOUND: entry(404, false, 'there is no tunnel at {host}', 'Check the address. Is it yours? Start it with `tunnel http`.'),
   TUNNEL_AWAY: entry(502, true, 'the tunnel is not connected right now', 'Try again in a moment. Is it yours? Check the computer that runs `tunnel`.'),
+  PLATFORM_AWAY: entry(503, true, 'the platform is not running right now', 'Try again in a moment. Operators: it is started again by itself; the log says why it ended.'),
   LOCAL_UNREACHABLE: entry(502, true, 'the service behind this tunnel cannot be reached: {reason}', 'Is it yours? Start the service, or correct the local port of the tunnel.'),
   LOCAL_CLOSED: entry(502, true, 'the service behind this tunnel gave no complete answer: {reason}', 'Try again. Is it yours? Look at the log of the service.'),
   LOCAL_MALFORMED: entry(502, false, 'the service behind this tunnel gave an answer that is not HTTP: {reason}', 'Is it yours? Check that the service speaks HTTP on this port. If it speaks HTTPS: `tunnel http --https`, or `proto: https`.'),
