@@ -1,17 +1,16 @@
 // How an edge speaks TLS: the certificates it has, the terms that all its ports share, and what changes with time: files that are renewed,
 // certificates that come by themselves, a day that is over.
 import type { SecureContextOptions } from 'node:tls';
-import { type CertificatePair, type TicketScope, TlsTerms } from '@tunnel/http-shell';
+import { CertificateFiles, type CertificatePair, type TicketScope, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
 import { type Clock, type Logger, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
 import type { CertificateListener } from './backend/certificates/edge-certificates.ts';
-import { Certificate, type TlsFiles } from './ingress/tls/certificate.ts';
 import { CertificateStore } from './ingress/tls/certificate-store.ts';
 import { EDGE_LIMITS } from './limits.ts';
 
 export class EdgeTls implements CertificateListener {
   readonly certificates: CertificateStore;
   readonly #config: Pick<ServerConfig, 'tls' | 'server' | 'acme'>;
-  readonly #files: Certificate;
+  readonly #files: CertificateFiles;
   /** Tickets are of this run: no other takes them. */
   readonly #terms: TlsTerms;
   readonly #onRenewed: () => void;
@@ -29,8 +28,9 @@ export class EdgeTls implements CertificateListener {
     this.#onRenewed = onRenewed;
     this.#terms = new TlsTerms(new Secret(randomToken()), clock);
     this.certificates = new CertificateStore({ terms: this.#terms, clock, domain: config.server.domain });
-    this.#files = new Certificate({
+    this.#files = new CertificateFiles({
       paths: config.tls,
+      lookEveryMs: EDGE_LIMITS.TLS_FILES_LOOK_MS,
       clock,
       logger,
       onRenewed: (files) => {

@@ -290,6 +290,10 @@ export const CORE_LIMITS = {
   /** a page of a megabyte takes eight seconds then */
   DOCTOR_BANDWIDTH_WARN_MBITS: 1,
 
+  // --- the first message of TLS ---
+  /** of a visitor (ClientHello); a longer one is closed. Those with keys that are safe from quantum computers have 1.5 KB */
+  TLS_HELLO_MAX_BYTES: 16_384,
+
   // --- certificates that are ordered by themselves ---
   /** after the first failed try: four tries in the first hour, where an authority allows five refused validations of a name */
   CERTIFICATE_RETRY_FIRST_MS: 60_000,

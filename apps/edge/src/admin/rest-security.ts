@@ -2,8 +2,8 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { Fault } from '@tunnel/errors';
+import { loadTlsFiles, type TlsFiles } from '@tunnel/http-shell';
 import { type Logger, restListenerOf, type ServerConfig } from '@tunnel/runtime';
-import { loadTlsFiles, type TlsFiles } from '../ingress/tls/certificate.ts';
 
 type RestConfig = Pick<ServerConfig, 'server' | 'tls' | 'acme'>;
 
@@ -27,7 +27,8 @@ export const secureRest = (config: RestConfig, files: TlsFiles | null, logger: L
   checkApiHost(config, files);
   const { host, isWithdrawn } = restListenerOf(config);
   if (!isWithdrawn) return;
-  const why = 'REST listens on this machine alone, because keys go along: `[tls]` or `[acme]` opens it to others, in TLS';
+  const why =
+    'REST listens on this machine alone, because keys go along: `[tls]` or `[acme]` opens it to others, in TLS';
   logger.info({ host, port: config.server.api_port, server_host: config.server.host }, why);
 };
 

@@ -1,7 +1,13 @@
 import { expect, it } from 'vitest';
 import { describeReach } from './choose-backend.ts';
 
-const at = (host: string, domain: string, ports: { http?: number; https?: number } = {}, isPublic = true, isCovered = true) =>
+const at = (
+  host: string,
+  domain: string,
+  ports: { http?: number; https?: number } = {},
+  isPublic = true,
+  isCovered = true,
+) =>
   describeReach(
     { server: { domain, control_on_public: isPublic } },
     {

@@ -24,8 +24,8 @@ import {
 import { PeerJoins, type PeerJoinsOptions } from './p2p/peer-joins.ts';
 import { PeerRelays } from './p2p/peer-relays.ts';
 import { TlsPassthrough } from './tcp/tls-passthrough.ts';
-import { ChallengeHandshakes } from './tls/challenge-handshakes.ts';
 import type { CertificateStore } from './tls/certificate-store.ts';
+import { ChallengeHandshakes } from './tls/challenge-handshakes.ts';
 
 export interface IngressOptions {
   readonly server: ServerConfig['server'];

@@ -156,7 +156,10 @@ export class CertificateCopies {
     this.#hasFailed = true;
     const { folder, logger } = this.#options;
     const reason = error instanceof Error ? error.message : String(error);
-    logger.error({ folder, reason }, 'copies of certificates cannot be kept: a start without the platform may lack some');
+    logger.error(
+      { folder, reason },
+      'copies of certificates cannot be kept: a start without the platform may lack some',
+    );
   }
 }
 

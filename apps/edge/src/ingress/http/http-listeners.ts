@@ -5,8 +5,8 @@ import { type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-
 import { acceptingServer } from '@tunnel/mux';
 import type { ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
-import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
 import type { CertificateStore } from '../tls/certificate-store.ts';
+import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
 import type { Passthrough } from '../tls/tls-door.ts';
 import { noTlsTotals, type TlsTotals } from '../tls/tls-totals.ts';
 import type { HttpIngress } from './http-ingress.ts';
