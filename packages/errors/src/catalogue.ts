@@ -87,7 +87,7 @@ export const CATALOGUE = {
   TUNNEL_SUBDOMAIN_INVALID: entry(400, false, "subdomain '{subdomain}' is not valid: {reason}", 'Use 1 to 63 letters a-z, digits and inner hyphens, and none of the reserved words; `a.NAME` and `*.NAME` below a name of yours.'),
   TUNNEL_SUBDOMAIN_IN_USE: entry(409, true, "subdomain '{subdomain}' is already in use", 'Ask for another subdomain, or leave the choice to the edge.'),
   TUNNEL_DOMAIN_INVALID: entry(400, false, '{reason}', 'Give an http, https or tls tunnel a host name of your own, such as `db.example.com` or `*.example.com`, or a subdomain of this edge.'),
-  TUNNEL_DOMAIN_UNVERIFIED: entry(403, false, "domain '{domain}' is not verified for this account", 'Use a subdomain of this edge.'),
+  TUNNEL_DOMAIN_UNVERIFIED: entry(403, false, "domain '{domain}' is not verified for this account", 'Prove that it is yours first (`tunnel domains add`, or the dashboard), or use a subdomain of this edge.'),
   TUNNEL_TLS_UNAVAILABLE: entry(400, false, 'tls tunnels need the https port', 'Use a tcp tunnel, or ask the operator for a certificate: `[tls]` of server.toml opens `https_port`.'),
   NAMES_AWAY: entry(503, true, 'names cannot be checked right now', 'Try again; the client does so by itself. Names that were yours here before, and those that the edge chooses, are open meanwhile.'),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
@@ -191,6 +191,9 @@ export const CATALOGUE = {
   KEY_LIMIT: entry(400, false, 'the account holds its limit of {limit} API keys', 'Revoke one that you no longer use.'),
   RESERVATION_LIMIT: entry(403, false, 'reservation limit of {limit} reached', 'Release a name or a port, or change to a plan with more.'),
   RESERVATION_UNKNOWN: entry(404, false, 'no such reservation', 'List them: GET /reservations, or `tunnel reservations`.'),
+  DOMAIN_LIMIT: entry(403, false, 'domain limit of {limit} reached', 'Remove a domain, or change to a plan with more.'),
+  DOMAIN_UNKNOWN: entry(404, false, 'no such domain', 'List them: GET /domains, or `tunnel domains`.'),
+  DOMAIN_CHECK_TOO_SOON: entry(429, true, 'this domain was looked at a moment ago: try again in {seconds} s', 'Wait for the seconds in the Retry-After header; it is looked at by itself, too.'),
   KEY_UNKNOWN: entry(404, false, 'no such key', 'List the keys: GET /keys.'),
 
   ACCOUNT_EXISTS: entry(409, false, 'this email is already registered', 'Log in, or ask for a new password: POST /auth/forgot-password.'),
