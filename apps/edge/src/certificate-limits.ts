@@ -25,6 +25,9 @@ export const CERTIFICATE_LIMITS = {
   /** what copies that wait for the disk may take when the edge stops; the others are told again by the platform */
   CERTIFICATE_COPIES_STOP_MS: 3000,
 
+  /** how often an edge without a platform looks which certificates it wants */
+  CERTIFICATES_LOOK_MS: 60_000,
+
   // --- challenges of certificate authorities ---
   /** whether a challenge is ours must be known by then; else it is not */
   CHALLENGE_QUESTION_MS: 2000,

@@ -329,6 +329,7 @@ class ComposedEdge implements Edge {
       alerts: this.#alerts,
       lastAlerts: this.#lastAlerts,
       control: this.#control,
+      certificates: { coming: this.#backend.certificates ?? null, files: () => this.#tls.files },
     };
   }
 

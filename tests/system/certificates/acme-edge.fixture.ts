@@ -70,7 +70,12 @@ export class AcmeEdge {
         },
       },
     });
-    this.edge = createEdge(config, { clock: systemClock, logger, adminToken: new Secret(ADMIN), dataDir: this.dataDir });
+    this.edge = createEdge(config, {
+      clock: systemClock,
+      logger,
+      adminToken: new Secret(ADMIN),
+      dataDir: this.dataDir,
+    });
     await this.edge.start();
   }
 
@@ -91,7 +96,9 @@ export class AcmeEdge {
   shakeHands(host: string, port = this.target.tlsPort, session?: Buffer): Promise<TLSSocket> {
     return new Promise((resolve, reject) => {
       const trust = { ca: this.authority.root, servername: host };
-      const socket = connectTls({ host: '127.0.0.1', port, ...trust, ...(session && { session }) }, () => resolve(socket));
+      const socket = connectTls({ host: '127.0.0.1', port, ...trust, ...(session && { session }) }, () =>
+        resolve(socket),
+      );
       socket.on('error', reject);
     });
   }

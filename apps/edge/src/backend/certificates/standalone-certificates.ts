@@ -2,10 +2,17 @@
 // unless `[acme]` is on.
 import { join } from 'node:path';
 import type { CertificateRecord, ChallengeAnswer, ChallengeKey, ManagedCertificates, OrderResult } from '@tunnel/acme';
-import { certificateState, challengeTarget } from '@tunnel/core';
-import { type Clock, type Logger, type ServerConfig, sha256Hex } from '@tunnel/runtime';
+import {
+  type CertificateFacts,
+  CORE_LIMITS,
+  certificateState,
+  challengeTarget,
+  type WantedCertificate,
+  wantedCertificates,
+} from '@tunnel/core';
+import { type Clock, type Logger, type ServerConfig, sha256Hex, type Timer } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../../limits.ts';
 import type { CertificateListener, EdgeCertificates, KnownCertificate, RenewalAnswer } from './edge-certificates.ts';
-import { type WantedHere, wantedHere } from './wanted-here.ts';
 
 export interface StandaloneCertificatesOptions {
   readonly config: Pick<ServerConfig, 'acme' | 'dns' | 'server' | 'auth' | 'policy'>;
@@ -20,12 +27,15 @@ export interface StandaloneCertificatesOptions {
 const FOLDER = 'certificates';
 /** Of the label in our zone that the challenge of a wildcard's own domain leads to. */
 const TARGET_CHARS = 20;
+const NAMES = { max: CORE_LIMITS.CERTIFICATE_NAMES_MAX, windowMs: CORE_LIMITS.CERTIFICATE_NAMES_WINDOW_MS };
 
 export class StandaloneCertificates implements EdgeCertificates {
   readonly orders: Record<OrderResult, number> = { issued: 0, failed: 0, rate_limited: 0 };
   readonly #options: StandaloneCertificatesOptions;
   #managed: ManagedCertificates | null = null;
   #beginning: Promise<void> | null = null;
+  #settling: Promise<void> = Promise.resolve();
+  #looking: Timer | undefined;
   #isStopped = false;
   /** By name: which of them is for it. */
   readonly #names = new Map<string, string>();
@@ -77,11 +87,11 @@ export class StandaloneCertificates implements EdgeCertificates {
         onIssued: (record) => void this.#show(record),
         onOrder: (result) => {
           this.orders[result] += 1;
+          this.#look();
         },
         onEnding: () => {},
       },
     });
-    for (const wanted of this.#wanted(true)) for (const name of wanted.names) this.#names.set(name, '');
     for (const record of await store.list()) await this.#show(record);
   }
 
@@ -94,34 +104,79 @@ export class StandaloneCertificates implements EdgeCertificates {
 
   async stop(): Promise<void> {
     this.#isStopped = true;
+    this.#looking?.cancel();
     await this.#beginning;
+    await this.#settling;
     await this.#managed?.stop();
   }
 
   async #begin(): Promise<void> {
-    const managed = this.#managed as ManagedCertificates;
-    await managed.start();
+    const { clock, logger } = this.#options;
+    await this.#managed?.start();
     if (this.#isStopped) return;
-    const { store } = managed;
-    const ids = new Set<string>();
-    for (const { names, isOperators } of this.#wanted(managed.canWildcard)) {
-      const { id } = await store.want(names);
-      ids.add(id);
-      if (isOperators) this.#operators.add(id);
-      for (const name of names) this.#names.set(name, id);
-    }
-    // A port 53 that is taken today makes no wildcard of yesterday worthless.
-    const possible = new Set(this.#wanted(true).map(({ names }) => keyOf(names)));
-    for (const { id, names } of await store.list()) {
-      if (ids.has(id) || possible.has(keyOf(names))) continue;
-      await store.forget(id);
-      this.#listener.onGone(id);
-    }
-    managed.wake();
+    // Names of a week, a wildcard that fails: what is wanted changes by itself, too.
+    this.#looking = clock.setInterval(() => this.#look(), EDGE_LIMITS.CERTIFICATES_LOOK_MS);
+    await this.#settle();
+    logger.debug({ names: [...this.#names.keys()] }, 'certificates are kept');
   }
 
-  #wanted(canWildcard: boolean): readonly WantedHere[] {
-    return wantedHere(this.#options.config, canWildcard);
+  /** One after the other. */
+  #look(): void {
+    if (this.#isStopped) return;
+    this.#settling = this.#settling
+      .then(() => this.#settle())
+      .catch((error: unknown) => this.#options.logger.error({ err: error }, 'certificates cannot be ordered'));
+  }
+
+  /** What there should be is on order, and what should not is forgotten. */
+  async #settle(): Promise<void> {
+    const { store } = this.#managed as ManagedCertificates;
+    const records = new Map((await store.list()).map((record) => [record.names.join(), record]));
+    const wanted = wantedCertificates(this.#facts(records));
+    for (const one of wanted) {
+      const record = records.get(one.name) ?? (await this.#order(one));
+      if (record === null) continue;
+      records.delete(one.name);
+      this.#names.set(one.name, record.id);
+      if (one.accountId === null) this.#operators.add(record.id);
+    }
+    for (const { id, names } of records.values()) await this.#forget(id, names);
+    this.#managed?.wake();
+  }
+
+  /** null: not here, or not this week. */
+  async #order({ name, keeping, isCounted }: WantedCertificate): Promise<CertificateRecord | null> {
+    const { store } = this.#managed as ManagedCertificates;
+    if (keeping !== 'ordered') return null;
+    const now = this.#options.clock.now();
+    if (isCounted && (await store.takeFromBudget('names', NAMES, now)).kind === 'empty') return null;
+    return store.want([name]);
+  }
+
+  async #forget(id: string, names: readonly string[]): Promise<void> {
+    await this.#managed?.store.forget(id);
+    for (const name of names) if (this.#names.get(name) === id) this.#names.delete(name);
+    this.#operators.delete(id);
+    this.#listener.onGone(id);
+  }
+
+  #facts(records: ReadonlyMap<string, CertificateRecord>): CertificateFacts {
+    const { server, auth, policy, acme } = this.#options.config;
+    const { domain } = server;
+    const record = records.get(`*.${domain}`);
+    const isValid = (record?.certificate?.notAfter ?? 0) > this.#options.clock.now();
+    return {
+      ...{ domain, platformHost: null, hasLogin: policy.login.length > 0, dns: acme.dns },
+      canWildcard: this.#managed?.canWildcard ?? false,
+      wildcard: record === undefined ? null : { isValid, hasFailed: record.life.failures > 0 },
+      // By the operator's word: nobody looks for a proof.
+      domains: auth.keys.flatMap(({ account: accountId, domains }) =>
+        domains.map((name) => ({ name, accountId, wantsCertificate: true, state: 'verified' as const })),
+      ),
+      reserved: auth.keys.flatMap(({ account: accountId, reserved }) =>
+        reserved.filter((label) => !label.includes('/')).map((label) => ({ label, accountId })),
+      ),
+    };
   }
 
   async #show({ id, names, certificate }: CertificateRecord): Promise<void> {
@@ -149,5 +204,3 @@ export class StandaloneCertificates implements EdgeCertificates {
     };
   }
 }
-
-const keyOf = (names: readonly string[]): string => [...names].sort().join(',');
