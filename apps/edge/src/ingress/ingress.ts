@@ -9,6 +9,7 @@ import type { PolicyGate } from '../policy/policy-gate.ts';
 import type { Balancer } from '../routing/balancer.ts';
 import type { NameRegistry } from '../routing/endpoints.ts';
 import { HttpRouter, type HttpRouterOptions } from '../routing/http-router.ts';
+import type { PlatformRoute } from '../routing/platform-route.ts';
 import type { Registry } from '../routing/registry.ts';
 import { ChallengeRouter } from './http/challenge-router.ts';
 import { type CaptureSink, HttpIngress, type HttpIngressOptions } from './http/http-ingress.ts';
@@ -45,6 +46,8 @@ export interface IngressOptions {
   readonly captures: CaptureSink;
   readonly policies: PolicyGate;
   readonly heldBodies: HeldBodies;
+  /** Absent: the platform's host is none of this edge's. */
+  readonly platform?: PlatformRoute | undefined;
   /** Where logins at the operator's providers come back to. */
   readonly bounce: HttpRouterOptions['bounce'];
   readonly clock: Clock;
@@ -81,7 +84,7 @@ export class Ingress {
       ...options,
       clients: server.control_on_public ? options.clients : undefined,
       router: this.#makeRouter(options),
-      isListed: (service) => tunnels.has(service),
+      isListed: (service) => tunnels.has(service) || service === options.platform?.route,
       headTimeoutMs: server.head_timeout_secs * 1000,
       firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
     });
@@ -100,10 +103,10 @@ export class Ingress {
   }
 
   #makeRouter(options: IngressOptions): HttpIngressOptions['router'] {
-    const { server, tunnels, names, reserved, bounce, coming } = options;
+    const { server, tunnels, names, reserved, bounce, platform, coming } = options;
     const shared = {
       domain: server.domain,
-      ...{ tunnels, names, reserved, bounce },
+      ...{ tunnels, names, reserved, bounce, platform },
       trustedProxies: server.trusted_proxies,
       takesClients: server.control_on_public,
     };
