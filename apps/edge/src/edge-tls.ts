@@ -1,11 +1,29 @@
 // How an edge speaks TLS: the certificates it has, the terms that all its ports share, and what changes with time: files that are renewed,
 // certificates that come by themselves, a day that is over.
+import { join } from 'node:path';
 import type { SecureContextOptions } from 'node:tls';
+import type { LocalAuthority } from '@tunnel/acme';
 import { CertificateFiles, type CertificatePair, type TicketScope, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
 import { type Clock, type Logger, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
 import type { CertificateListener } from './backend/certificates/edge-certificates.ts';
 import { CertificateStore } from './ingress/tls/certificate-store.ts';
 import { EDGE_LIMITS } from './limits.ts';
+
+interface EdgeTlsDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Where the local authority is kept. */
+  readonly dataDir?: string | undefined;
+}
+
+/** An authority of this machine, and its certificate for the machine itself. */
+interface LocalTls {
+  readonly authority: LocalAuthority;
+  readonly pair: CertificatePair;
+  readonly madeAt: number;
+}
+
+const LOCALHOST = 'localhost';
 
 export class EdgeTls implements CertificateListener {
   readonly certificates: CertificateStore;
@@ -17,14 +35,20 @@ export class EdgeTls implements CertificateListener {
   /** Of certificates that came by themselves: the names of each, and which of them a name shows. */
   readonly #namesOf = new Map<string, readonly string[]>();
   readonly #shownAt = new Map<string, string>();
+  readonly #clock: Clock;
+  readonly #dataDir: string | undefined;
+  /** Of `local_ca`: what is shown for the machine itself. */
+  #local: LocalTls | null = null;
 
   /** `onRenewed`: for handshakes from now on, every port asks for its options again. */
   constructor(
     config: Pick<ServerConfig, 'tls' | 'server' | 'acme'>,
-    { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+    { clock, logger, dataDir }: EdgeTlsDeps,
     onRenewed: () => void,
   ) {
     this.#config = config;
+    this.#clock = clock;
+    this.#dataDir = dataDir;
     this.#onRenewed = onRenewed;
     this.#terms = new TlsTerms(new Secret(randomToken()), clock);
     this.certificates = new CertificateStore({ terms: this.#terms, clock, domain: config.server.domain });
@@ -43,6 +67,11 @@ export class EdgeTls implements CertificateListener {
   /** null: none are named. */
   get files(): TlsFiles | null {
     return this.#files.current;
+  }
+
+  /** Of the local authority; null: there is none. */
+  get localPair(): CertificatePair | null {
+    return this.#local?.pair ?? null;
   }
 
   /** Whether the https port is open: also before its first certificate is there. */
@@ -97,10 +126,37 @@ export class EdgeTls implements CertificateListener {
   async start(): Promise<void> {
     await this.#files.start();
     this.certificates.setForAll(this.files);
+    if (this.#config.tls.local_ca) await this.#openLocal();
     this.#terms.start(EDGE_LIMITS.TLS_TICKETS_LOOK_MS, () => {
       this.certificates.renewTickets();
+      void this.#renewLocal();
       this.#onRenewed();
     });
+  }
+
+  /** The one for the machine itself is there before anybody comes: who names nobody is shown it. */
+  async #openLocal(): Promise<void> {
+    if (this.#dataDir === undefined) throw new Error('a local authority needs a folder for its files');
+    const acme = await import('@tunnel/acme');
+    const authority = await acme.LocalAuthority.open(join(this.#dataDir, 'local-ca'), this.#clock);
+    await this.#issueLocal(authority);
+    this.certificates.setMaker({
+      covers: (host) => host.endsWith(`.${LOCALHOST}`),
+      issue: (host) => authority.issue(host),
+    });
+  }
+
+  async #issueLocal(authority: LocalAuthority): Promise<void> {
+    const pair = await authority.issue(LOCALHOST);
+    this.certificates.set([LOCALHOST], pair);
+    this.#local = { authority, pair, madeAt: this.#clock.now() };
+  }
+
+  async #renewLocal(): Promise<void> {
+    const local = this.#local;
+    if (local === null || this.#clock.now() - local.madeAt < EDGE_LIMITS.TLS_MADE_KEPT_MS) return;
+    await this.#issueLocal(local.authority);
+    this.#onRenewed();
   }
 
   stop(): void {

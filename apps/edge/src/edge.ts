@@ -348,7 +348,11 @@ class ComposedEdge implements Edge {
       alerts: this.#alerts,
       lastAlerts: this.#lastAlerts,
       control: this.#control,
-      certificates: { coming: this.#backend.certificates ?? null, files: () => this.#tls.files },
+      certificates: {
+        coming: this.#backend.certificates ?? null,
+        files: () => this.#tls.files,
+        local: () => this.#tls.localPair,
+      },
     };
   }
 

@@ -23,6 +23,7 @@ import {
   removeRunFile,
   writeRunFile,
 } from './data-dir.ts';
+import { trustNotes } from './local-trust.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
 import { describeRun, mailText, type Reach, readyText } from './ready-text.ts';
 import type { PartsDeps, ServerKind, ServerParts } from './server-parts.ts';
@@ -98,7 +99,15 @@ export const runServer = async (
       tls: config.tls.cert_path !== '',
       controlOnPublic: config.server.control_on_public,
       publicUrl: publicUrlOf(config),
-      notes: kind === 'simulator' ? [] : startNotes(config, kind),
+      notes:
+        kind === 'simulator'
+          ? []
+          : [
+              ...startNotes(config, kind),
+              ...(kind === 'platform'
+                ? []
+                : trustNotes(config, { dataDir, workingDir: host.cwd(), system: host.platform })),
+            ],
     };
     host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
     manager.ready();

@@ -1,4 +1,5 @@
-// All certificates of an edge as its operator sees them: those that come by themselves, and the files of `[tls]`. Never a key.
+// All certificates of an edge as its operator sees them: those that come by themselves, the files of `[tls]`, and what the local authority has for
+// this machine. Never a key.
 import { X509Certificate } from 'node:crypto';
 import type { EdgeCertificateView } from '@tunnel/contract';
 import type { CertificatePair } from '@tunnel/http-shell';
@@ -9,29 +10,33 @@ export interface CertificateSources {
   readonly coming: Pick<EdgeCertificates, 'list' | 'orders' | 'renew'> | null;
   /** Of `[tls]`; null: none are named. */
   readonly files: () => CertificatePair | null;
+  /** Of the local authority, for the machine itself; null: there is none. */
+  readonly local?: () => CertificatePair | null;
 }
 
 export interface ListedCertificate extends Omit<KnownCertificate, 'id'> {
   readonly source: EdgeCertificateView['source'];
 }
 
-export const listCertificates = async ({ coming, files }: CertificateSources): Promise<ListedCertificate[]> => {
-  const pair = files();
+export const listCertificates = async ({ coming, files, local }: CertificateSources): Promise<ListedCertificate[]> => {
+  const named = files();
+  const made = local?.() ?? null;
   const known = (await coming?.list()) ?? [];
   return [
-    ...(pair === null ? [] : [ofFiles(pair)]),
+    ...(named === null ? [] : [ofPair(named, 'file')]),
+    ...(made === null ? [] : [ofPair(made, 'local-ca')]),
     ...known.map(({ id: _id, ...one }): ListedCertificate => ({ ...one, source: 'acme' })),
   ];
 };
 
 const NAME = /^DNS:(.+)$/;
 
-const ofFiles = ({ cert }: CertificatePair): ListedCertificate => {
+const ofPair = ({ cert }: CertificatePair, source: ListedCertificate['source']): ListedCertificate => {
   const read = new X509Certificate(cert);
   const names = (read.subjectAltName ?? '').split(', ').flatMap((part) => NAME.exec(part)?.[1] ?? []);
   return {
     names,
-    source: 'file',
+    source,
     isOperators: true,
     state: 'valid',
     issuer: /^(?:CN|O)=(.+)$/m.exec(read.issuer)?.[1] ?? read.issuer,

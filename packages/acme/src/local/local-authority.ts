@@ -15,8 +15,8 @@ const NAME_CONSTRAINTS = '2.5.29.30';
 const BACKDATED_MS = 3_600_000;
 
 export interface CertificateAndKey {
-  readonly cert: string;
-  readonly key: string;
+  readonly cert: Buffer;
+  readonly key: Buffer;
 }
 
 export class LocalAuthority {
@@ -45,8 +45,7 @@ export class LocalAuthority {
       const key = createPrivateKey(readFileSync(keyFile, 'utf8'));
       const read = new X509Certificate(certificate);
       if (!read.checkPrivateKey(key)) throw new Error(`${keyFile} is not its key`);
-      if (Date.parse(read.validTo) <= clock.now())
-        throw new Error('it has ended: delete the folder to have a new one');
+      if (Date.parse(read.validTo) <= clock.now()) throw new Error('it has ended: delete the folder to have a new one');
       const der = key.export({ type: 'pkcs8', format: 'der' });
       const signing = await webcrypto.subtle.importKey('pkcs8', der, KEYS, false, ['sign']);
       return new LocalAuthority(file, certificate, signing, clock);
@@ -80,7 +79,7 @@ export class LocalAuthority {
         await x509.AuthorityKeyIdentifierExtension.create(authority),
       ],
     });
-    return { cert: `${certificate.toString('pem')}\n`, key: pem };
+    return { cert: Buffer.from(`${certificate.toString('pem')}\n`), key: Buffer.from(pem) };
   }
 }
 
