@@ -333,7 +333,11 @@ export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
   endpointLabel,
-  endpointOfLabel,
+  endpointOfHost,
+  endpointOfProtocol,
+  endpointsOfLabel,
+  type HostEndpoint,
+  hostOfEndpoint,
   type LeasedEndpoint,
   type PublicEndpoint,
   sameEndpoint,

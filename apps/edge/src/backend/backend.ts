@@ -2,6 +2,7 @@
 import type { Owner, TunnelProtocol } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { TunnelRequest } from './names/asked-endpoint.ts';
+import type { DomainKeepers } from './names/verified-domains.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
 import type { TunnelCounters } from './tunnel-counters.ts';
 
@@ -80,7 +81,9 @@ export interface Backend {
   streamEnded(): void;
   /** Calls back for every later revocation; the returned function ends that. */
   onRevoked(listener: (revocation: Revocation) => void): () => void;
-  /** What is known as reserved: for visitors whose tunnel is away, and for ports that are given out. */
+  /** Calls back when own domains changed hands; the returned function ends that. One that only lapsed is not told of: its tunnels stay. */
+  onDomainsChanged(listener: (keepers: DomainKeepers) => void): () => void;
+  /** What is known as reserved or verified: for visitors whose tunnel is away, and for ports that are given out. */
   readonly reserved: ReservedNames;
   /** What waits for the edge's own disk, and how often that became too much; absent: nothing is kept there. */
   readonly journalQueue?: { readonly bytes: number; readonly timesFull: number };

@@ -79,9 +79,9 @@ export class PlatformLink {
     return free;
   }
 
-  /** Every name that is reserved, a line each; `signal` ends them. That it cannot be had says nothing of who asks for one name. */
+  /** Every name that is reserved and every own domain that is verified, a line each; `signal` ends them. That it cannot be had says nothing of who asks for one name. */
   names(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    return this.#lines('/names', signal, false);
+    return this.#lines('/names?domains=1', signal, false);
   }
 
   /** Everything up to the number is stored. Smaller than the first one's predecessor: the batch was refused for a gap. */

@@ -21,6 +21,8 @@ interface StandaloneOptions {
     readonly sha256: string;
     /** Names and ports: `shop`, `*.shop`, `tcp/20042`. */
     readonly reserved: readonly string[];
+    /** Own domains, by the operator's word. */
+    readonly domains: readonly string[];
   }[];
   /** `[names]`. */
   readonly names: { readonly hold_days: number; readonly grace_days: number };
@@ -79,6 +81,11 @@ export class StandaloneBackend implements Backend {
 
   /** Keys change only with a restart. */
   onRevoked(): () => void {
+    return () => {};
+  }
+
+  /** Domains likewise. */
+  onDomainsChanged(): () => void {
     return () => {};
   }
 

@@ -4,13 +4,12 @@ import type { SecureContext } from 'node:tls';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../limits.ts';
-import type { Route } from '../../routing/registry.ts';
 import type { CertificateStore, StoredCertificate } from './certificate-store.ts';
 import type { ClientHello } from './client-hello.ts';
 import type { ContextWaiter } from './context-cache.ts';
 import { HelloBytes } from './hello-bytes.ts';
 import type { PendingEntry } from './pending-handshakes.ts';
-import type { Passthrough, TlsDoor, TlsExit } from './tls-door.ts';
+import type { PassedRoute, Passthrough, TlsDoor, TlsExit } from './tls-door.ts';
 import type { TlsKind } from './tls-totals.ts';
 
 export interface HandshakeOwner {
@@ -41,7 +40,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
 
   /** TLS begins, with all bytes so far. Returns whether it is read on. */
   protected abstract secure(context: SecureContext, hello: ClientHello, certificate: StoredCertificate): boolean;
-  protected abstract passOn(to: Pick<Passthrough, 'accept'>, route: Route): boolean;
+  protected abstract passOn(to: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean;
   /** One last word, and the end. */
   protected abstract say(alert: Buffer): void;
   protected abstract cut(): void;
@@ -85,7 +84,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
     }
   }
 
-  #passOn(passthrough: Pick<Passthrough, 'accept'>, route: Route): boolean {
+  #passOn(passthrough: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean {
     // Over a limit: here nobody could tell it so.
     if (this.accepted.refusal !== null) return this.#refuse();
     this.bytes.keep();
