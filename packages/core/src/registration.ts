@@ -150,7 +150,8 @@ const endpointFor = (
   }
   const subdomain = domain === null ? groupSubdomain(group, request.subdomain) : null;
   if (subdomain instanceof Fault) return refuse(subdomain);
-  const at = domain === null ? { kind: 'name' as const, name: subdomain ?? '' } : { kind: 'domain' as const, name: domain };
+  const at =
+    domain === null ? { kind: 'name' as const, name: subdomain ?? '' } : { kind: 'domain' as const, name: domain };
   return { kind: 'admitted', wanted: { kind: 'group', wanted: { ...named, endpoint: at } } };
 };
 

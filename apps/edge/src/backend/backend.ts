@@ -2,8 +2,8 @@
 import type { Owner, TunnelProtocol } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { TunnelRequest } from './names/asked-endpoint.ts';
-import type { DomainKeepers } from './names/verified-domains.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
+import type { DomainKeepers } from './names/verified-domains.ts';
 import type { TunnelCounters } from './tunnel-counters.ts';
 
 /** `fault` is ready to be said to the caller; a retryable one means "cannot know right now", not "no". */

@@ -11,8 +11,8 @@ import { ChangeStream } from './change-stream.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { KeyCache } from './key-cache.ts';
 import { endpointFields, PlatformNames } from './names/platform-names.ts';
-import type { DomainKeepers } from './names/verified-domains.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
+import type { DomainKeepers } from './names/verified-domains.ts';
 import { type LinkFetch, PlatformLink } from './platform-link.ts';
 import { UsageLog } from './usage-log.ts';
 

@@ -41,6 +41,7 @@ import { ControlServer } from './control-server.ts';
 import { DatagramPaths } from './datagram-paths.ts';
 import type { DatagramPorts } from './datagram-ports.ts';
 import { tunnelsOfOthers } from './domain-tunnels.ts';
+import { FRAME_PACE } from './frame-weights.ts';
 import { handleMessage } from './messages.ts';
 import { type Session, type SessionLimits, Sessions } from './sessions.ts';
 import { SpeedTests } from './speed-tests.ts';
@@ -79,16 +80,6 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly framePace?: FramePaceRules | undefined;
   readonly sessionLimits?: SessionLimits | undefined;
 }
-
-const FRAME_PACE: FramePaceRules = {
-  connection: { perSecond: EDGE_LIMITS.CONTROL_FRAMES_PER_SECOND, burst: EDGE_LIMITS.CONTROL_FRAMES_BURST },
-  account: {
-    perSecond: EDGE_LIMITS.CONTROL_FRAMES_PER_SECOND_ACCOUNT,
-    burst: EDGE_LIMITS.CONTROL_FRAMES_BURST_ACCOUNT,
-  },
-  perTurn: EDGE_LIMITS.CONTROL_FRAMES_PER_TURN,
-  pauseMinMs: EDGE_LIMITS.CONTROL_FRAMES_PAUSE_MIN_MS,
-};
 
 export class ControlPlane {
   readonly #given: ControlPlaneOptions;

@@ -62,21 +62,12 @@ const nameProposal = (name: string, choice: EndpointAsked['choice']): Proposal =
 const groupProposal = (wanted: WantedGroup, { isJoining }: ProposalSources): Proposal => {
   const { endpoint, keyHash } = wanted;
   const joinsGroup = isJoining(wanted);
-  if (endpoint.kind === 'domain') {
-    const domain = joinsGroup ? null : endpoint.name;
-    return { wanted: { kind: 'group', wanted }, asked: null, joinsGroup, domain, isOneOfMany: never };
-  }
-  const asked: EndpointAsked =
-    endpoint.kind === 'name'
-      ? {
-          kind: 'subdomain',
-          label: endpoint.name,
-          choice: 'asked',
-          groupKeyHash: keyOfName(keyHash, endpoint.name),
-          joinsGroup,
-        }
-      : portAsked(endpoint, keyHash, joinsGroup);
-  return { wanted: { kind: 'group', wanted }, asked, joinsGroup, domain: null, isOneOfMany: never };
+  const proposal = { wanted: { kind: 'group', wanted }, joinsGroup, domain: null, isOneOfMany: never } as const;
+  if (endpoint.kind === 'port') return { ...proposal, asked: portAsked(endpoint, keyHash, joinsGroup) };
+  if (endpoint.kind === 'domain') return { ...proposal, asked: null, domain: joinsGroup ? null : endpoint.name };
+  const groupKeyHash = keyOfName(keyHash, endpoint.name);
+  const asked = { kind: 'subdomain', label: endpoint.name, choice: 'asked', groupKeyHash, joinsGroup } as const;
+  return { ...proposal, asked };
 };
 
 /** A name remembers one key for all that is below it: bound to its label, the key of a group at `a.shop` opens neither `shop` nor `b.shop`. */

@@ -139,9 +139,7 @@ export class HttpRouter {
 
   #endpointOf(connection: VisitorInfo, host: string): HostEndpoint {
     const { domain } = this.#given;
-    return connection instanceof VisitorConnection
-      ? connection.endpointOf(host, domain)
-      : endpointOfHost(host, domain);
+    return connection instanceof VisitorConnection ? connection.endpointOf(host, domain) : endpointOfHost(host, domain);
   }
 
   /** At a host that no tunnel can have, so that these paths are every service's own. */

@@ -26,7 +26,10 @@ describe('the name of an own domain', () => {
     for (const name of ['xn--bcher-kva.example', 'xn--99999999999.example', 'xn--a.example', 'a.xn--zzzz-zzzz']) {
       expect(readDomainName(name, noLetters)).toMatchObject({ kind: 'name', domain: { name } });
     }
-    expect(readDomainName('bücher.example', noLetters)).toMatchObject({ kind: 'refused', reason: 'it is not a host name' });
+    expect(readDomainName('bücher.example', noLetters)).toMatchObject({
+      kind: 'refused',
+      reason: 'it is not a host name',
+    });
   });
 
   it('may be a wildcard of one label', () => {

@@ -31,7 +31,11 @@ export const readDomainName = (text: string, facts: DomainNameFacts): DomainName
   const reason = problemOfHost(host, facts.operatorsHosts);
   if (host === null || reason !== null) {
     const said = reason ?? '';
-    return { kind: 'refused', reason: said, fault: new Fault('DOMAIN_INVALID', { domain: shownText(text), reason: said }) };
+    return {
+      kind: 'refused',
+      reason: said,
+      fault: new Fault('DOMAIN_INVALID', { domain: shownText(text), reason: said }),
+    };
   }
   return { kind: 'name', domain: { name: wildcard ? WILDCARD + host : host, host, wildcard } };
 };

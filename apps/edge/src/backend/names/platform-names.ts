@@ -9,8 +9,8 @@ import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import type { EndpointAsked, TunnelRequest } from './asked-endpoint.ts';
 import { PlatformReservedNames } from './platform-reserved-names.ts';
 import type { ReservedNames } from './reserved-names.ts';
-import type { DomainKeepers } from './verified-domains.ts';
 import { UsedNames } from './used-names.ts';
+import type { DomainKeepers } from './verified-domains.ts';
 
 export interface PlatformNamesOptions {
   readonly clock: Clock;
