@@ -240,7 +240,12 @@ export class ScriptedPlatform {
     const isCut = this.cutSnapshots > 0;
     if (isCut) this.cutSnapshots -= 1;
     const domains = withDomains ? [...this.domains].map(([domain, account_id]) => ({ domain, account_id })) : [];
-    const lines = [{ at: this.#changes.length }, ...this.names.reserved(), ...domains, ...(isCut ? [] : [{ end: true }])];
+    const lines = [
+      { at: this.#changes.length },
+      ...this.names.reserved(),
+      ...domains,
+      ...(isCut ? [] : [{ end: true }]),
+    ];
     return new Response(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   }
 

@@ -102,7 +102,10 @@ describe('a tunnel on an own domain', () => {
     await clock.advance(WINDOW_MS - 1000);
     const back = await enter('alice', { session_id: welcome.session_id, secret: welcome.resume_secret });
     expect(await back.client.registered(web({ tunnel_id }))).toMatchObject({ tunnel_id, label: DOMAIN });
-    expect(fixture.backend.asked.map(({ owner }) => owner)).toMatchObject([{ accountId: 'alice' }, { accountId: 'bob' }]);
+    expect(fixture.backend.asked.map(({ owner }) => owner)).toMatchObject([
+      { accountId: 'alice' },
+      { accountId: 'bob' },
+    ]);
   });
 
   it('is free again when its client did not come back', async () => {
