@@ -1,14 +1,13 @@
 // How an edge speaks TLS: the certificates it has, the terms that all its ports share, and what changes with time: files that are renewed, a day that is over.
 import type { SecureContextOptions } from 'node:tls';
-import { type TicketScope, TlsTerms } from '@tunnel/http-shell';
+import { CertificateFiles, type TicketScope, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
 import { type Clock, type Logger, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
-import { Certificate, type TlsFiles } from './ingress/tls/certificate.ts';
 import { CertificateStore } from './ingress/tls/certificate-store.ts';
 import { EDGE_LIMITS } from './limits.ts';
 
 export class EdgeTls {
   readonly certificates: CertificateStore;
-  readonly #files: Certificate;
+  readonly #files: CertificateFiles;
   /** Tickets are of this run: no other takes them. */
   readonly #terms: TlsTerms;
   readonly #onRenewed: () => void;
@@ -22,8 +21,9 @@ export class EdgeTls {
     this.#onRenewed = onRenewed;
     this.#terms = new TlsTerms(new Secret(randomToken()), clock);
     this.certificates = new CertificateStore({ terms: this.#terms, clock, domain: server.domain });
-    this.#files = new Certificate({
+    this.#files = new CertificateFiles({
       paths: tls,
+      lookEveryMs: EDGE_LIMITS.TLS_FILES_LOOK_MS,
       clock,
       logger,
       onRenewed: (files) => {

@@ -1,33 +1,23 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
-import { ConnectionCounts, callerAddressOf } from '@tunnel/core';
-import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
-import {
-  createMetrics,
-  InternalErrors,
-  Lifecycle,
-  randomId,
-  randomToken,
-  restListenerOf,
-  Secret,
-  type ServerConfig,
-} from '@tunnel/runtime';
+import { ConnectionCounts } from '@tunnel/core';
+import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
+import { InternalErrors, Lifecycle, randomToken, restListenerOf, Secret, type ServerConfig } from '@tunnel/runtime';
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
-import { EdgeMetrics, MetricsServer, platformSeriesOf } from './admin/metrics-server.ts';
+import type { MetricsServer } from './admin/metrics-server.ts';
 import { restUrlOf, secureRest } from './admin/rest-security.ts';
-import { RestServer } from './admin/rest-server.ts';
+import type { RestServer } from './admin/rest-server.ts';
 import { alarmOf, alertSenderOf, sayPrivateAlerts } from './alerts/alarm.ts';
 import type { AlertSender } from './alerts/alert-sender.ts';
 import { LastAlerts } from './alerts/last-alerts.ts';
 import type { Backend } from './backend/backend.ts';
 import { chooseBackend } from './backend/choose-backend.ts';
-import { CaptureService } from './capture/capture-service.ts';
 import { CaptureStore } from './capture/capture-store.ts';
-import { Replays } from './capture/replay.ts';
 import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
 import { DatagramPorts } from './control/datagram-ports.ts';
+import { type AdminParts, makeMetricsServer, makeRest } from './edge-admin.ts';
 import type { Edge, EdgeDeps } from './edge-interface.ts';
 import { EdgePolicies } from './edge-policies.ts';
 import { EdgeTls } from './edge-tls.ts';
@@ -121,8 +111,9 @@ class ComposedEdge implements Edge {
     this.#datagramPorts = new DatagramPorts(config, { ...deps, endpoints: this.#endpoints, report });
     this.#control = this.#makeControl();
     // Who looks at all of it.
-    this.#metricsServer = this.#makeMetricsServer();
-    this.#rest = this.#makeRest();
+    const admin = this.#adminParts();
+    this.#metricsServer = makeMetricsServer(admin);
+    this.#rest = makeRest(admin);
     this.#life = this.#makeLife();
   }
 
@@ -310,80 +301,27 @@ class ComposedEdge implements Edge {
     });
   }
 
-  #makeMetricsServer(): MetricsServer {
-    const { server, region, load_balancing } = this.#config;
-    const { logger, platform } = this.#deps;
-    const control = this.#control;
-    const metrics = new EdgeMetrics(createMetrics({ processMetrics: true }), {
-      regionId: region.id,
+  #adminParts(): AdminParts {
+    return {
+      config: this.#config,
+      deps: this.#deps,
+      version: this.#version,
+      platformSecret: this.#platformSecret,
+      startedMs: () => this.#startedAt,
+      internalErrors: this.#internalErrors,
+      connections: this.#connections,
+      backend: this.#backend,
+      failures: this.#failures,
+      captures: this.#captures,
+      policies: this.#policies,
       tunnels: this.#tunnels,
-      ports: this.#ingress.ports,
-      http: this.#ingress.http,
-      tls: () => this.#ingress.httpListeners.tlsTotals,
-      peers: this.#ingress.peers,
-      sessions: () => control.figures.sessions,
-      carriers: () => control.figures.carriers,
-      streams: () => control.figures.streams,
-      datagramPaths: () => control.datagramPaths,
-      authFailures: () => this.#failures.total,
-      clientsHeldBack: () => control.figures.heldBack,
-      droppedLogLines: () => logger.droppedLines,
-      admission: this.#connections.gate.admission,
-      internalErrors: this.#internalErrors.counts,
-      journalQueue: () => this.#backend.journalQueue,
-      reserved: this.#backend.reserved,
-      restarts: this.#deps.restarts ?? null,
-      platformSeries: platform === undefined ? null : platformSeriesOf(platform),
-      sseConsumers: () => this.#feed.consumers,
-      policy: this.#policies.figures,
-      loadBalancing: load_balancing.enabled
-        ? { groups: this.#groupMetrics, alerts: this.#alerts.totals, droppedAlerts: this.#alerts.dropped }
-        : null,
-    });
-    const on = { host: server.metrics_host, port: server.metrics_port };
-    return new MetricsServer(on, this.#connections.gate, metrics, logger);
-  }
-
-  #makeRest(): RestServer {
-    const { server, region } = this.#config;
-    const { clock, logger } = this.#deps;
-    const [tunnels, store, control] = [this.#tunnels, this.#captures, this.#control];
-    const { gate } = this.#connections;
-    const stackGate = this.#deps.platform === undefined ? null : createStackGate({ clock, logger });
-    const replays = new Replays({ store, clock, http: this.#ingress.http });
-    return new RestServer(
-      { ...restListenerOf(this.#config), port: server.api_port },
-      { gate, stackGate },
-      {
-        admission: gate.admission,
-        monotonic: () => clock.monotonic(),
-        now: () => clock.now(),
-        backend: this.#backend,
-        platformSecret: this.#platformSecret,
-        tunnels,
-        groups: tunnels.groups,
-        feed: this.#feed,
-        lastAlertOf: (group, member) => this.#lastAlerts.of(group, member),
-        udp: this.#ingress.ports.udp,
-        peers: this.#ingress.peers,
-        datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),
-        closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
-        operatorRules: this.#policies.operatorRules,
-        captures: new CaptureService({ store, tunnels, replays }),
-        status: () => ({
-          sessions: control.figures.sessions,
-          tunnels: tunnels.size,
-          uptime_secs: (clock.monotonic() - this.#startedAt) / 1000,
-          draining: control.isDraining,
-        }),
-        ...{ region, domain: server.domain },
-        version: this.#version,
-        authFailures: this.#failures,
-        callerAddress: callerAddressOf(server.trusted_proxies),
-        newRequestId: () => randomId('req'),
-        logger,
-      },
-    );
+      ingress: this.#ingress,
+      feed: this.#feed,
+      groupMetrics: this.#groupMetrics,
+      alerts: this.#alerts,
+      lastAlerts: this.#lastAlerts,
+      control: this.#control,
+    };
   }
 
   /** For handshakes from now on. */

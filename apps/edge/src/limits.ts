@@ -161,8 +161,6 @@ export const EDGE_LIMITS = {
   TLS_HANDSHAKE_TIMEOUT_MS: 10_000,
   /** handshakes under way at once, from the first byte on; above this the one that takes longest is closed */
   TLS_HANDSHAKES_MAX: 4096,
-  /** the first message of a visitor (ClientHello); a longer one is closed. Those with keys that are safe from quantum computers have 1.5 KB */
-  TLS_HELLO_MAX_BYTES: 16 * KiB,
   /** certificates by name that are ready for handshakes, at some 30 KB each; the one that nobody asked for longest is made ready again when it is */
   TLS_CONTEXTS_MAX: 1000,
   /** certificates made ready in a second, at some 1.4 ms each; a handshake that needs one more waits for its turn */

@@ -17,6 +17,7 @@ export type {
   CertificateStore,
   ChallengeKey,
   Claim,
+  ClaimRules,
   RecordChanges,
   StoredAccount,
   StoredCertificate,
@@ -24,3 +25,4 @@ export type {
 export { type ChallengeSolver, createStoredSolver } from './keeper/challenge-solver.ts';
 export { FileCertificateStore } from './keeper/file-certificate-store.ts';
 export { type KeyFile, SealedKeys } from './keeper/sealed-keys.ts';
+export { ManagedCertificates, type ManagedCertificatesOptions } from './managed-certificates.ts';

@@ -34,14 +34,16 @@ export const ACME_LIMITS = {
   ORDERS_AT_ONCE: 4,
   /** how often is looked for work; what is asked for here begins at once */
   LOOK_EVERY_MS: 5000,
+  /** at a start: between two certificates that the authority is asked about, so that thousands are no flood */
+  INFO_AT_START_EVERY_MS: 100,
   /** who works on a certificate has it for so long; then another may */
   LEASE_MS: 60_000,
   /** how often that is renewed */
   LEASE_RENEW_MS: 20_000,
   /** an answer to a challenge is forgotten after that, whoever set it */
   CHALLENGE_LIFE_MS: 10 * 60_000,
-  /** how long an answer may take to be set and seen: records of DNS spread */
-  CHALLENGE_SET_MS: 150_000,
+  /** how long an answer may take to be set and seen: a program sets it, and records of DNS spread */
+  CHALLENGE_SET_MS: 200_000,
   /** how long the account at the authority is not asked for again after that failed; less than the first pause of an order */
   ACCOUNT_AGAIN_MS: 30_000,
   /** how long nobody orders after the store failed, or the key file */

@@ -403,3 +403,11 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
+export {
+  type CertificateFacts,
+  type CertificateKeeping,
+  type CertifiedDomain,
+  type CertifiedName,
+  type WantedCertificate,
+  wantedCertificates,
+} from './wanted-certificates.ts';

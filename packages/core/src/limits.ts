@@ -59,6 +59,8 @@ export const CORE_LIMITS = {
   DOMAIN_ASKED_LOOK_MS: 5000,
   /** between two mails of one kind about one domain */
   DOMAIN_MAIL_MS: 24 * 60 * 60_000,
+  /** values of one kind of record that are kept of a look: an edge has a few addresses */
+  DOMAIN_KEPT_VALUES_MAX: 16,
 
   // --- accounts ---
   /** a whole address (RFC 5321) */
@@ -288,6 +290,10 @@ export const CORE_LIMITS = {
   /** a page of a megabyte takes eight seconds then */
   DOCTOR_BANDWIDTH_WARN_MBITS: 1,
 
+  // --- the first message of TLS ---
+  /** of a visitor (ClientHello); a longer one is closed. Those with keys that are safe from quantum computers have 1.5 KB */
+  TLS_HELLO_MAX_BYTES: 16_384,
+
   // --- certificates that are ordered by themselves ---
   /** after the first failed try: four tries in the first hour, where an authority allows five refused validations of a name */
   CERTIFICATE_RETRY_FIRST_MS: 60_000,
@@ -321,6 +327,10 @@ export const CORE_LIMITS = {
   CERTIFICATE_ORDERS_MAX: 250,
   /** the window in which new orders are counted */
   CERTIFICATE_ORDERS_WINDOW_MS: 3 * 3_600_000,
+  /** certificates of single names below the domain within the window below; the best known authority gives 50 a registered domain */
+  CERTIFICATE_NAMES_MAX: 40,
+  /** the window in which those are counted */
+  CERTIFICATE_NAMES_WINDOW_MS: 7 * 24 * 3_600_000,
 } as const;
 
 /** Those that a reader of messages may want otherwise, as an argument. */

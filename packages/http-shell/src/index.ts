@@ -1,5 +1,8 @@
+export { CertificateFiles, loadTlsFiles, type TlsFiles, type TlsPaths } from './certificate-files.ts';
+export { type ClientHello, foldHost, type HelloReading, readClientHello } from './client-hello.ts';
 export { AcceptedConnection, ConnectionGate, RETRY_AFTER_SECS } from './connection-gate.ts';
 export { createErrorMapper, createUnroutedFault, type ErrorMapper, sendError } from './error-mapper.ts';
+export { HelloBytes } from './hello-bytes.ts';
 export { HttpListener, type HttpListenerOptions, refusedAsJson } from './http-listener.ts';
 export { type ListenOn, listenOrFault } from './listen-or-fault.ts';
 export { createProcessGate, createStackGate, type ProcessGate } from './process-gate.ts';

@@ -2,8 +2,8 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { Fault } from '@tunnel/errors';
+import { loadTlsFiles, type TlsFiles } from '@tunnel/http-shell';
 import { type Logger, restListenerOf, type ServerConfig } from '@tunnel/runtime';
-import { loadTlsFiles, type TlsFiles } from '../ingress/tls/certificate.ts';
 
 type RestConfig = Pick<ServerConfig, 'server' | 'tls'>;
 

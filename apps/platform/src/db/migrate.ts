@@ -17,6 +17,8 @@ import { up as changeEpochs } from './migrations/0012-change-epochs.ts';
 import { up as oauth } from './migrations/0013-oauth.ts';
 import { up as names } from './migrations/0014-names.ts';
 import { up as servedEndpoints } from './migrations/0015-served-endpoints.ts';
+import { up as domains } from './migrations/0016-domains.ts';
+import { up as certificates } from './migrations/0017-certificates.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -35,6 +37,8 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0013-oauth': { up: oauth },
   '0014-names': { up: names },
   '0015-served-endpoints': { up: servedEndpoints },
+  '0016-domains': { up: domains },
+  '0017-certificates': { up: certificates },
 };
 
 const migratorOf = (db: Db): Migrator =>

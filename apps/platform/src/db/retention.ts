@@ -109,6 +109,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     forEver:
       'reserved: until it is released; by use: `hold_days` after the last; released: `grace_days`; a job ends them',
   },
+  own_domains: { forEver: 'until it is removed, or its account is deleted' },
   usage_daily: { forEver: 'a row a day, which charts and sums are made of; of a deleted account by its id alone' },
   edge_changes: {
     text: `${LIMITS.CHANGES_KEPT_DAYS} days`,
@@ -177,6 +178,16 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
       and not exists (select from oauth_refresh_tokens where grant_id = oauth_grants.id)`,
   },
   oauth_codes: { forEver: 'one a grant, and goes with it: coming with a used one again ends the grant' },
+  certificates: { forEver: 'until nobody wants it: a name is given back, a domain removed; its key goes with it' },
+  acme_accounts: { forEver: 'one an authority; its key sealed' },
+  acme_challenges: {
+    text: '1 day after it expires, mostly until it was looked at',
+    days: 1,
+    key: 'ctid',
+    old: (before) => sql`expires_at < ${before}`,
+  },
+  acme_budgets: { forEver: 'a few: when orders were made lately' },
+  acme_authority: { forEver: 'one row: which authority is in use' },
 };
 
 /** The time before which rows are old; null: none ever is. */

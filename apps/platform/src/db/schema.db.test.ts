@@ -1,9 +1,13 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from './test-database.fixture.ts';
 
-const SOURCE = readFileSync(new URL('./schema.ts', import.meta.url), 'utf8');
+const FOLDER = new URL('.', import.meta.url);
+const SOURCE = readdirSync(FOLDER)
+  .filter((file) => file === 'schema.ts' || file.endsWith('-tables.ts'))
+  .map((file) => readFileSync(new URL(file, FOLDER), 'utf8'))
+  .join('\n');
 /** What the migrator keeps for itself. */
 const OF_THE_MIGRATOR = ['kysely_migration', 'kysely_migration_lock'];
 

@@ -1,11 +1,20 @@
 // The tables as the queries see them. The migrations make them; a test compares the two.
 import type { ColumnType, Generated } from 'kysely';
-
-type Timestamp = ColumnType<Date, Date | string, Date | string>;
-/** With a default of the database. */
-type GivenTimestamp = ColumnType<Date, Date | string | undefined, Date | string>;
-/** bigint: the driver gives a number, which stays exact up to 2^53. */
-type BigCount = ColumnType<number, number | undefined, number>;
+import type {
+  AcmeAccountsTable,
+  AcmeAuthorityTable,
+  AcmeBudgetsTable,
+  AcmeChallengesTable,
+  CertificatesTable,
+} from './certificate-tables.ts';
+import type { BigCount, GivenTimestamp, Timestamp } from './column-types.ts';
+import type {
+  OauthClientsTable,
+  OauthCodesTable,
+  OauthGrantsTable,
+  OauthRefreshTokensTable,
+  OauthRequestsTable,
+} from './oauth-tables.ts';
 
 export interface PlansTable {
   name: string;
@@ -14,6 +23,7 @@ export interface PlansTable {
   monthly_minimum_cents: number;
   price_cents_per_gb: number;
   reserved_limit: number | null;
+  domain_limit: number | null;
 }
 
 export interface UsersTable {
@@ -189,6 +199,27 @@ export interface NamesTable {
   released_at: Timestamp | null;
 }
 
+export interface OwnDomainsTable {
+  id: Generated<string>;
+  user_id: string;
+  /** As A-labels, with its `*.` if it is a wildcard. */
+  name: string;
+  wildcard: boolean;
+  token: string;
+  wants_certificate: Generated<boolean>;
+  state: 'pending' | 'verified' | 'failed' | 'lapsed';
+  since: Timestamp;
+  verified_at: Timestamp | null;
+  checked_at: Timestamp | null;
+  absent_since: Timestamp | null;
+  next_look_at: Timestamp | null;
+  last_error: string | null;
+  mailed_at: ColumnType<Record<string, number>, string | undefined, string>;
+  /** Which of its records the last look saw. */
+  found: ColumnType<Record<string, unknown> | null, string | null, string | null>;
+  created_at: GivenTimestamp;
+}
+
 export interface UsageDailyTable {
   user_id: string;
   /** YYYY-MM-DD, as text: a Date would move with the zone of the process. */
@@ -210,6 +241,10 @@ export interface EdgeChangesTable {
   name_kind: string | null;
   name_region: string | null;
   name_label: string | null;
+  /** Of an own domain. */
+  domain: string | null;
+  keeps_tunnels: boolean | null;
+  certificate_id: string | null;
 }
 
 export interface AuditLogTable {
@@ -301,64 +336,6 @@ export interface IdempotencyKeysTable {
   body: string | null;
 }
 
-/** Those that an operator registered. */
-export interface OauthClientsTable {
-  id: string;
-  name: string;
-  /** Separated by spaces. */
-  redirect_uris: string;
-  created_at: GivenTimestamp;
-  revoked_at: Timestamp | null;
-}
-
-export interface OauthRequestsTable {
-  id: string;
-  client_id: string;
-  client_host: string;
-  client_name: string;
-  redirect_uri: string;
-  code_challenge: string;
-  resource: string;
-  scope: string;
-  state: string | null;
-  created_at: GivenTimestamp;
-  expires_at: Timestamp;
-}
-
-export interface OauthGrantsTable {
-  id: Generated<string>;
-  user_id: string;
-  client_id: string;
-  client_host: string;
-  client_name: string;
-  scope: string;
-  resource: string;
-  epoch: number;
-  created_at: GivenTimestamp;
-  /** null: its code was never used. */
-  last_used_at: Timestamp | null;
-  revoked_at: Timestamp | null;
-}
-
-export interface OauthCodesTable {
-  code_hash: string;
-  grant_id: string;
-  redirect_uri: string;
-  code_challenge: string;
-  created_at: GivenTimestamp;
-  expires_at: Timestamp;
-  used_at: Timestamp | null;
-}
-
-export interface OauthRefreshTokensTable {
-  token_hash: string;
-  grant_id: string;
-  created_at: GivenTimestamp;
-  expires_at: Timestamp;
-  rotated_at: Timestamp | null;
-  grace_uses: Generated<number>;
-}
-
 export interface Schema {
   plans: PlansTable;
   users: UsersTable;
@@ -375,6 +352,7 @@ export interface Schema {
   edge_journals: EdgeJournalsTable;
   tunnel_log: TunnelLogTable;
   names: NamesTable;
+  own_domains: OwnDomainsTable;
   usage_daily: UsageDailyTable;
   edge_changes: EdgeChangesTable;
   audit_log: AuditLogTable;
@@ -390,6 +368,11 @@ export interface Schema {
   oauth_grants: OauthGrantsTable;
   oauth_codes: OauthCodesTable;
   oauth_refresh_tokens: OauthRefreshTokensTable;
+  certificates: CertificatesTable;
+  acme_accounts: AcmeAccountsTable;
+  acme_challenges: AcmeChallengesTable;
+  acme_budgets: AcmeBudgetsTable;
+  acme_authority: AcmeAuthorityTable;
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

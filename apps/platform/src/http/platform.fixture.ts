@@ -117,6 +117,7 @@ export const openPlatformFixture = async (
       monthly_minimum_cents: 0,
       price_cents_per_gb: 0,
       reserved_limit: 3,
+      domain_limit: 3,
     })
     .onConflict((conflict) => conflict.doNothing())
     .execute();

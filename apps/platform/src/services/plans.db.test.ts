@@ -31,9 +31,9 @@ const planRow = (name: string) =>
   fixture.db.selectFrom('plans').selectAll().where('name', '=', name).executeTakeFirst();
 
 it('writes plans, and leaves those that are no longer in the file', async () => {
-  await start({ free: { ...FREE, tunnel_limit: 1 }, team: { ...PAYG, tunnel_limit: 50 } });
-  expect(await planRow('free')).toMatchObject({ tunnel_limit: 1 });
-  expect(await planRow('team')).toMatchObject({ tunnel_limit: 50, price_cents_per_gb: 10 });
+  await start({ free: { ...FREE, tunnel_limit: 1, domain_limit: 2 }, team: { ...PAYG, tunnel_limit: 50 } });
+  expect(await planRow('free')).toMatchObject({ tunnel_limit: 1, domain_limit: 2 });
+  expect(await planRow('team')).toMatchObject({ tunnel_limit: 50, domain_limit: null, price_cents_per_gb: 10 });
   expect(await planRow('payg')).toMatchObject({ tunnel_limit: null });
 });
 

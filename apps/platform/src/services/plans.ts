@@ -10,11 +10,12 @@ import { type AnnouncedChange, announceChanges } from './edge-changes.ts';
 type Trx = Transaction<Schema>;
 
 export const upsertPlans = async (db: Db, plans: ServerConfig['platform']['plans']): Promise<void> => {
-  const rows = Object.entries(plans).map(([name, { domain_limit: _, ...plan }]) => ({
+  const rows = Object.entries(plans).map(([name, plan]) => ({
     ...plan,
     name,
     tunnel_limit: plan.tunnel_limit ?? null,
     reserved_limit: plan.reserved_limit ?? null,
+    domain_limit: plan.domain_limit ?? null,
   }));
   if (rows.length === 0) return;
   await db.transaction().execute(async (trx) => {
@@ -33,6 +34,7 @@ export const upsertPlans = async (db: Db, plans: ServerConfig['platform']['plans
           monthly_minimum_cents: told.ref('excluded.monthly_minimum_cents'),
           price_cents_per_gb: told.ref('excluded.price_cents_per_gb'),
           reserved_limit: told.ref('excluded.reserved_limit'),
+          domain_limit: told.ref('excluded.domain_limit'),
         })),
       )
       .execute();

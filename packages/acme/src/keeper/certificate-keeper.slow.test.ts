@@ -250,6 +250,19 @@ it('a window in the past brings the next certificate, which says what it replace
   expect(server.orders[1]?.replaces).toBe(first?.renewalId);
 });
 
+it('a start asks about renewal at once, however long ago the last answer was to hold', async () => {
+  await begin();
+  const { id } = await store.want(['a.example.com']);
+  const first = startKeeper([http()]);
+  await inTime(async () => expect((await record(id)).life.window).not.toBeNull());
+  await first.stop();
+  const { certificate } = await record(id);
+  server.renewalWindow = { start: Date.now() - 2 * MINUTE, end: Date.now() - MINUTE };
+  startKeeper([http()]);
+  await inTime(async () => expect((await record(id)).certificate?.serial).not.toBe(certificate?.serial));
+  expect(server.orders[1]?.replaces).toBe(certificate?.renewalId);
+});
+
 it('an authority that says it was replaced already gets the order without it, at once', async () => {
   await begin();
   const { id } = await store.want(['a.example.com']);
@@ -264,13 +277,13 @@ it('an authority that says it was replaced already gets the order without it, at
 
 it('an account that is limited is asked for once, however many names need it', async () => {
   await begin();
-  server.fail({ on: ['new-account'], times: 1, answer: { kind: 'rate-limited', retryAfter: '3600' } });
+  server.fail({ on: ['new-account'], times: 1, answer: { kind: 'rate-limited', retryAfter: '240' } });
   const ids: string[] = [];
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) ids.push((await store.want([`${name}.example.com`])).id);
   startKeeper([http()]);
   for (const id of ids) await failedOnce(id);
   expect([server.count('new-account'), new Set(results)]).toEqual([1, new Set(['rate_limited'])]);
-  await clock.advance(61 * MINUTE);
+  await clock.advance(5 * MINUTE);
   for (const id of ids) await issued(id);
   expect(server.accounts.size).toBe(1);
 });

@@ -16,7 +16,7 @@ export type OrderResult = 'issued' | 'failed' | 'rate_limited';
 
 export interface KeeperListener {
   onIssued(record: CertificateRecord): void;
-  onOrder(result: OrderResult): void;
+  onOrder(result: OrderResult, record: CertificateRecord): void;
   /** Under a tenth of its life is left and tries fail; once a day. */
   onEnding(record: CertificateRecord, endsAt: number): void;
 }
@@ -28,6 +28,8 @@ export interface KeeperOptions extends AccountOptions {
   /** The preferred first. */
   readonly solvers: readonly ChallengeSolver[];
   readonly profile?: string | undefined;
+  /** False: their challenge is not answered here, and another keeper of the same store may be able to. Unless told, true. */
+  readonly canTakeWildcards?: () => boolean;
   readonly clock: Clock;
   /** In [0, 1). */
   readonly random: () => number;
@@ -58,7 +60,12 @@ export class CertificateKeeper {
 
   start(): void {
     this.#timer = this.#options.clock.setInterval(() => this.wake(), ACME_LIMITS.LOOK_EVERY_MS);
-    this.wake();
+    // Who was away for long has missed what the authority said. A store that does not answer is asked again by the first look.
+    const { store, clock } = this.#options;
+    void store
+      .wantInfo(clock.now(), ACME_LIMITS.INFO_AT_START_EVERY_MS)
+      .catch(() => {})
+      .finally(() => this.wake());
   }
 
   /** Something may be due that was not before. */
@@ -95,12 +102,13 @@ export class CertificateKeeper {
   }
 
   async #look(): Promise<void> {
-    const { store, clock, logger } = this.#options;
+    const { store, clock, logger, canTakeWildcards } = this.#options;
     try {
       while (this.#lookAgain && !this.#stopped.signal.aborted && clock.monotonic() >= this.#pausedUntil) {
         this.#lookAgain = false;
         while (this.#running.size < ACME_LIMITS.ORDERS_AT_ONCE) {
-          const claim = await store.claim(this.#owner, clock.now(), ACME_LIMITS.LEASE_MS);
+          const wildcards = canTakeWildcards?.() ?? true;
+          const claim = await store.claim(this.#owner, clock.now(), ACME_LIMITS.LEASE_MS, { wildcards });
           if (claim === null) break;
           const work = this.#work(claim).finally(() => {
             this.#running.delete(work);
@@ -228,7 +236,7 @@ class ClaimedCertificate {
     const certificate = { ...issued, key: sealed };
     await this.#feed({ kind: 'issued', notBefore, notAfter }, { certificate, orderKey: null });
     logger.info({ names, issuer, serial, until: new Date(notAfter).toISOString() }, 'a certificate was issued');
-    listener.onOrder('issued');
+    listener.onOrder('issued', this.#record);
     listener.onIssued(this.#record);
   }
 
@@ -244,7 +252,7 @@ class ClaimedCertificate {
       const failure = failureOf(error, this.#record.names);
       await this.#feed({ kind: 'order-failed', ...failure });
       if (failure.why === 'already-replaced') return;
-      listener.onOrder(failure.why === 'rate-limited' ? 'rate_limited' : 'failed');
+      listener.onOrder(failure.why === 'rate-limited' ? 'rate_limited' : 'failed', this.#record);
       const { names, life } = this.#record;
       const again = new Date(life.tryAt).toISOString();
       logger.warn({ names, reason: failure.reason, again }, 'a certificate was not issued');

@@ -79,6 +79,15 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     );
   });
 
+  it('who cannot have wildcards validated leaves them to others', async () => {
+    const { store } = await begin();
+    await store.want(['*.a.example']);
+    expect(await store.claim('one', NOW, LEASE, { wildcards: false })).toBeNull();
+    await store.want(['a.example']);
+    expect((await store.claim('one', NOW, LEASE, { wildcards: false }))?.record.names).toEqual(['a.example']);
+    expect((await store.claim('two', NOW, LEASE, { wildcards: true }))?.record.names).toEqual(['*.a.example']);
+  });
+
   it('nobody changes from outside what is worked on', async () => {
     const { store } = await begin();
     const { id } = await store.want(['a.example']);
@@ -86,6 +95,26 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await store.change(id, NOW, (life) => ({ ...life, failures: 5 }))).toBe(false);
     expect(await store.change('unknown', NOW, (life) => life)).toBe(false);
     expect((await store.get(id))?.life.failures).toBe(0);
+  });
+
+  it('after a start the authority is asked about all that was issued, one after the other', async () => {
+    const { store } = await begin();
+    for (const name of ['a.example', 'b.example', 'new.example']) {
+      await store.want([name]);
+      const claim = await store.claim('one', NOW, LEASE);
+      if (claim === null) throw new Error('nothing was due');
+      const issued = name === 'new.example' ? null : { notBefore: NOW, notAfter: NOW + 90 * 24 * LEASE };
+      const infoAt = issued && NOW + 1_000_000;
+      await store.save(claim, { life: { ...NEW_CERTIFICATE, issued, infoAt, renewAt: infoAt, tryAt: NOW + LEASE } });
+      await store.release(claim);
+    }
+    await store.wantInfo(NOW, 100);
+    const lives = (await store.list()).map(({ life }) => life.infoAt);
+    expect(lives.sort()).toEqual([NOW, NOW + 100, null]);
+    expect(await store.claim('one', NOW, LEASE)).not.toBeNull();
+    expect(await store.claim('one', NOW, LEASE)).toBeNull();
+    expect(await store.claim('one', NOW + 100, LEASE)).not.toBeNull();
+    expect(await store.claim('one', NOW + 100, LEASE)).toBeNull();
   });
 
   it('an order under way and a certificate are there after a restart', async () => {

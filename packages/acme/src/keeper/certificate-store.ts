@@ -26,6 +26,11 @@ export interface Claim {
   readonly epoch: number;
 }
 
+export interface ClaimRules {
+  /** False: they are left to a keeper that can have them validated. Unless told, true. */
+  readonly wildcards: boolean;
+}
+
 export interface StoredAccount {
   /** JWK, sealed. */
   readonly key: string;
@@ -47,13 +52,15 @@ export interface CertificateStore {
   list(): Promise<readonly CertificateRecord[]>;
   get(id: string): Promise<CertificateRecord | null>;
   /** Whatever is due longest and nobody's, for `leaseMs`; null: there is nothing to do. */
-  claim(owner: string, now: number, leaseMs: number): Promise<Claim | null>;
+  claim(owner: string, now: number, leaseMs: number, takes?: ClaimRules): Promise<Claim | null>;
   /** False, here and below: another has it by now, or it is forgotten. */
   extend(claim: Claim, now: number, leaseMs: number): Promise<boolean>;
   save(claim: Claim, changes: RecordChanges): Promise<boolean>;
   release(claim: Claim): Promise<void>;
   /** From outside of the keeper; false while somebody works on it. */
   change(id: string, now: number, change: (life: CertificateLife) => CertificateLife): Promise<boolean>;
+  /** The authority is asked about the renewal of all that was issued, one each `everyMs` from now on; what is worked on is left out. */
+  wantInfo(now: number, everyMs: number): Promise<void>;
   account(): Promise<StoredAccount | null>;
   /** Written when the one that is there has the key `insteadOf` (null: there is none); the answer is what is there then. */
   saveAccount(account: StoredAccount, insteadOf: string | null): Promise<StoredAccount>;

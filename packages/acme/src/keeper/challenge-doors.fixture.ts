@@ -11,6 +11,8 @@ export interface ChallengeDoors {
   readonly tlsPort: number;
   /** Where answers are looked up; null: nothing is answered. */
   store: CertificateStore | null;
+  /** As where somebody else ends the handshakes. */
+  closeTls(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -41,6 +43,7 @@ export const openChallengeDoors = async (): Promise<ChallengeDoors> => {
     httpPort: await listen(http),
     tlsPort: await listen(tls),
     store: null,
+    closeTls: () => closeAll([tls]),
     close: () => closeAll([http, tls]),
   } as ChallengeDoors;
   return doors;

@@ -7,7 +7,7 @@ import type { CertificateStore } from './certificate-store.ts';
 export interface ChallengeSolver {
   readonly type: ChallengeType;
   /** Whether the name's answer would be seen; its own host, without a wildcard's `*.`. */
-  canAnswer(name: string): boolean;
+  canAnswer(name: string, isWildcard: boolean): boolean | Promise<boolean>;
   /** Settles when the authority may look; rejects with what a person can do something about, and no validation is spent. */
   set(answer: ChallengeAnswer, signal: AbortSignal): Promise<void>;
   clear(answer: ChallengeAnswer): Promise<void>;
@@ -17,7 +17,7 @@ export interface ChallengeSolver {
 export const createStoredSolver = (
   type: 'http-01' | 'tls-alpn-01',
   { store, clock }: { readonly store: CertificateStore; readonly clock: Clock },
-  canAnswer: (name: string) => boolean = () => true,
+  canAnswer: (name: string) => boolean | Promise<boolean> = () => true,
 ): ChallengeSolver => ({
   type,
   canAnswer,

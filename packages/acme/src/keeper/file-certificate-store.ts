@@ -8,6 +8,7 @@ import {
   NEW_CERTIFICATE,
   type OrderBudgetRules,
   takeFromBudget,
+  transitionCertificate,
 } from '@tunnel/core';
 import { randomToken, sha256Hex } from '@tunnel/runtime';
 import type { ChallengeAnswer } from '../client/challenge-answers.ts';
@@ -17,6 +18,7 @@ import type {
   CertificateStore,
   ChallengeKey,
   Claim,
+  ClaimRules,
   RecordChanges,
   StoredAccount,
 } from './certificate-store.ts';
@@ -76,9 +78,13 @@ export class FileCertificateStore implements CertificateStore {
     return this.#entries.get(id)?.record ?? null;
   }
 
-  async claim(_owner: string, now: number, leaseMs: number): Promise<Claim | null> {
+  async claim(_owner: string, now: number, leaseMs: number, takes?: ClaimRules): Promise<Claim | null> {
     const dueAt = ({ record }: Entry): number => certificateDueAt(record.life);
-    const due = [...this.#entries.values()].filter((entry) => entry.leasedUntil <= now && dueAt(entry) <= now);
+    const isTaken = ({ names }: CertificateRecord): boolean =>
+      takes?.wildcards !== false || !names.some((name) => name.startsWith('*.'));
+    const due = [...this.#entries.values()].filter(
+      (entry) => entry.leasedUntil <= now && dueAt(entry) <= now && isTaken(entry.record),
+    );
     const [first] = due.sort((a, b) => dueAt(a) - dueAt(b));
     if (first === undefined) return null;
     first.epoch += 1;
@@ -115,6 +121,18 @@ export class FileCertificateStore implements CertificateStore {
     this.#write(fileOf(id), record);
     entry.record = record;
     return true;
+  }
+
+  async wantInfo(now: number, everyMs: number): Promise<void> {
+    const issued = [...this.#entries.values()].filter(
+      ({ record, leasedUntil }) => record.life.issued !== null && leasedUntil <= now,
+    );
+    // Not written down: after the next start it is wanted again.
+    issued.forEach((entry, index) => {
+      const event = { kind: 'info-wanted', at: now + index * everyMs } as const;
+      const [life] = transitionCertificate(entry.record.life, event, now, 0);
+      entry.record = { ...entry.record, life };
+    });
   }
 
   async account(): Promise<StoredAccount | null> {

@@ -54,7 +54,7 @@ const authorize = async (plan: OrderPlan, url: string): Promise<void> => {
   const authorization = await account.authorization(url, { signal });
   if (authorization.status === 'valid') return;
   const name = authorization.name.replace(/^\*\./, '');
-  const { challenge, solver } = choose(plan, authorization);
+  const { challenge, solver } = await choose(plan, authorization);
   const token = challenge.token ?? '';
   const answer: ChallengeAnswer = { type: solver.type, name, token, keyAuthorization: account.keyAuthorization(token) };
   try {
@@ -72,17 +72,23 @@ const authorize = async (plan: OrderPlan, url: string): Promise<void> => {
   }
 };
 
-const choose = (
+interface ChosenChallenge {
+  readonly challenge: AcmeChallenge;
+  readonly solver: ChallengeSolver;
+}
+
+const choose = async (
   { solvers, refusals }: OrderPlan,
   { name, challenges, status }: AcmeAuthorization,
-): { challenge: AcmeChallenge; solver: ChallengeSolver } => {
+): Promise<ChosenChallenge> => {
   const refused = challenges.find((one) => one.status === 'invalid');
   if (status !== 'pending' && refused !== undefined) throw failedBy(name, refused);
   const host = name.replace(/^\*\./, '');
-  const usable = solvers.flatMap((solver) => {
+  const usable: ChosenChallenge[] = [];
+  for (const solver of solvers) {
     const challenge = challenges.find((one) => one.type === solver.type && one.token !== undefined);
-    return challenge !== undefined && solver.canAnswer(host) ? [{ challenge, solver }] : [];
-  });
+    if (challenge !== undefined && (await solver.canAnswer(host, host !== name))) usable.push({ challenge, solver });
+  }
   // Whatever the authority looks at already is what has to be answered.
   const begun = usable.find(({ challenge }) => challenge.status === 'processing');
   const chosen = begun ?? usable[refusals % Math.max(1, usable.length)];

@@ -2,12 +2,17 @@
 // what their handshake chose.
 import type { Server, Socket } from 'node:net';
 import { createServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
-import { type AcceptedConnection, type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-shell';
+import {
+  type AcceptedConnection,
+  type ConnectionGate,
+  foldHost,
+  type ListenOn,
+  listenOrFault,
+} from '@tunnel/http-shell';
 import { type AcceptedSocket, acceptingServer, guard, HandleDuplex } from '@tunnel/mux';
 import { ALPN_TUNNEL } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { CertificateStore, StoredCertificate } from '../tls/certificate-store.ts';
-import { foldHost } from '../tls/client-hello.ts';
 import { HandleHandshake, type HandleHandshakeOwner } from '../tls/handle-handshake.ts';
 import { PendingHandshakes } from '../tls/pending-handshakes.ts';
 import { SocketHandshake } from '../tls/socket-handshake.ts';

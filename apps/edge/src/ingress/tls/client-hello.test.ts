@@ -1,7 +1,7 @@
 // The first message of visitors: real ones, broken ones, and every way to cut them.
+import { CORE_LIMITS } from '@tunnel/core';
+import { foldHost, HelloBytes, type HelloReading, readClientHello } from '@tunnel/http-shell';
 import { expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
-import { foldHost, type HelloReading, readClientHello } from './client-hello.ts';
 import {
   extension,
   hello,
@@ -13,7 +13,6 @@ import {
   protocols,
   serverNames,
 } from './hello.fixture.ts';
-import { HelloBytes } from './hello-bytes.ts';
 
 /** Or what else it is. */
 const sniOf = (bytes: Buffer): string | null => {
@@ -94,7 +93,7 @@ it('is content with no more than 16 KiB', () => {
     const empty = hello(serverNames('web.example'), extension(21, Buffer.alloc(0)));
     return hello(serverNames('web.example'), extension(21, Buffer.alloc(bytes - empty.length)));
   };
-  const max = EDGE_LIMITS.TLS_HELLO_MAX_BYTES;
+  const max = CORE_LIMITS.TLS_HELLO_MAX_BYTES;
   expect(sniOf(filled(max))).toBe('web.example');
   expect(sniOf(filled(max).subarray(0, 9))).toBe('more');
   expect(sniOf(filled(max + 1))).toBe('bad');
@@ -214,6 +213,6 @@ it('is bounded for random bytes behind a right beginning', () => {
     const reading = readClientHello(begun);
     if (reading.kind !== 'more') continue;
     expect(reading.atLeast).toBeGreaterThan(begun.length);
-    expect(reading.atLeast).toBeLessThanOrEqual(EDGE_LIMITS.TLS_HELLO_MAX_BYTES);
+    expect(reading.atLeast).toBeLessThanOrEqual(CORE_LIMITS.TLS_HELLO_MAX_BYTES);
   }
 });

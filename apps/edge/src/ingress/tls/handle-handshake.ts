@@ -1,11 +1,10 @@
 // A handshake on a bare handle. Visitors that speak HTTP/1.1 alone, and those of tunnels that are passed on, never become a socket of Node's; the others do.
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import type { AcceptedConnection } from '@tunnel/http-shell';
+import type { AcceptedConnection, ClientHello } from '@tunnel/http-shell';
 import { alpnBytes, type ByteReader, beginTls, type HandleDuplex, hasTlsHandles, type TlsHandshake } from '@tunnel/mux';
 import { ALPN_TUNNEL } from '@tunnel/protocol';
 import type { StoredCertificate } from './certificate-store.ts';
-import type { ClientHello } from './client-hello.ts';
 import { type HandshakeOwner, PendingHandshake } from './pending-handshake.ts';
 import type { PassedRoute, Passthrough } from './tls-door.ts';
 

@@ -1,13 +1,11 @@
 // One connection to the https port: its first message is read, the door says where it goes, and it goes there. How it is read and given away
 // depends on what it is: a bare handle (handle-handshake), or a socket of Node's (socket-handshake).
 import type { SecureContext } from 'node:tls';
-import type { AcceptedConnection } from '@tunnel/http-shell';
+import { CORE_LIMITS } from '@tunnel/core';
+import { type AcceptedConnection, type ClientHello, HelloBytes } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
-import { EDGE_LIMITS } from '../../limits.ts';
 import type { CertificateStore, StoredCertificate } from './certificate-store.ts';
-import type { ClientHello } from './client-hello.ts';
 import type { ContextWaiter } from './context-cache.ts';
-import { HelloBytes } from './hello-bytes.ts';
 import type { PendingEntry } from './pending-handshakes.ts';
 import type { PassedRoute, Passthrough, TlsDoor, TlsExit } from './tls-door.ts';
 import type { TlsKind } from './tls-totals.ts';
@@ -60,7 +58,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
   /** It waits for its certificate, and is read on so that its end is heard; an honest one has nothing to say now. */
   #takeMore(bytes: Buffer, start: number, end: number): boolean {
     this.bytes.append(bytes, start, end);
-    if (this.bytes.all.length <= EDGE_LIMITS.TLS_HELLO_MAX_BYTES) return true;
+    if (this.bytes.all.length <= CORE_LIMITS.TLS_HELLO_MAX_BYTES) return true;
     this.destroy();
     return false;
   }

@@ -1,9 +1,8 @@
 // The same on a socket of Node's, where there are no bare handles: it is read as a stream, and what was read is put back.
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import type { AcceptedConnection } from '@tunnel/http-shell';
+import type { AcceptedConnection, ClientHello } from '@tunnel/http-shell';
 import type { StoredCertificate } from './certificate-store.ts';
-import type { ClientHello } from './client-hello.ts';
 import type { HandleHandshakeOwner } from './handle-handshake.ts';
 import { PendingHandshake } from './pending-handshake.ts';
 import type { PassedRoute, Passthrough } from './tls-door.ts';

@@ -1,10 +1,9 @@
 // Where a visitor of the https port goes by its first message. Says; never does.
-import type { AcceptedConnection } from '@tunnel/http-shell';
+import type { AcceptedConnection, ClientHello } from '@tunnel/http-shell';
 import type { AcceptedSocket } from '@tunnel/mux';
 import { ALPN_TUNNEL } from '@tunnel/protocol';
 import type { Route } from '../../routing/registry.ts';
 import type { CertificateStore, StoredCertificate } from './certificate-store.ts';
-import type { ClientHello } from './client-hello.ts';
 
 /** Of those who validate a name for a certificate (RFC 8737). */
 const ALPN_CHALLENGE = 'acme-tls/1';

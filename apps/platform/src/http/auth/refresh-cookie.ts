@@ -2,7 +2,7 @@
 import { isLoopbackHost } from '@tunnel/core';
 import type { ServerConfig } from '@tunnel/runtime';
 import type { Context } from 'hono';
-import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
+import { deleteCookie, setCookie } from 'hono/cookie';
 import { LIMITS } from '../../limits.ts';
 import type { PlatformEnv } from '../platform-env.ts';
 
@@ -11,6 +11,8 @@ const PATH = '/auth';
 
 /** Ours have 43. */
 const TOKEN_MAX_CHARACTERS = 100;
+/** Tokens in one request that a log-out ends. */
+const LOGGED_OUT_MAX = 10;
 
 /** Out of reach of scripts, and sent to /auth alone. */
 export class RefreshCookie {
@@ -20,10 +22,21 @@ export class RefreshCookie {
     this.#secure = publicUrl.startsWith('https:');
   }
 
-  /** null: there is none, or nothing that we ever gave. */
+  /**
+   * null: there is none, nothing that we ever gave, or two. A page of a tunnel below our domain can set one for the domain, and a browser sends
+   * both without saying which is whose: whoever took the other one would be logged in as its owner, and store there what is theirs.
+   */
   read(context: Context<PlatformEnv>): string | null {
-    const token = getCookie(context, REFRESH_COOKIE);
-    return token === undefined || token === '' || token.length > TOKEN_MAX_CHARACTERS ? null : token;
+    const shown = valuesOf(context.req.header('cookie') ?? '');
+    const [token = ''] = shown;
+    return shown.length !== 1 || !isTokenLike(token) ? null : token;
+  }
+
+  /** Of a log-out: whoever's they are, none is used again. */
+  readAll(context: Context<PlatformEnv>): readonly string[] {
+    return valuesOf(context.req.header('cookie') ?? '')
+      .filter(isTokenLike)
+      .slice(0, LOGGED_OUT_MAX);
   }
 
   write(context: Context<PlatformEnv>, token: string): void {
@@ -40,6 +53,16 @@ export class RefreshCookie {
     deleteCookie(context, REFRESH_COOKIE, { httpOnly: true, sameSite: 'Lax', path: PATH, secure: this.#secure });
   }
 }
+
+const isTokenLike = (token: string): boolean => token !== '' && token.length <= TOKEN_MAX_CHARACTERS;
+
+/** Every value of that name: who reads cookies into a map sees one of two, and does not know whose. */
+const valuesOf = (header: string): string[] =>
+  header
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${REFRESH_COOKIE}=`))
+    .map((pair) => pair.slice(REFRESH_COOKIE.length + 1));
 
 type Settings = Pick<ServerConfig['platform'], 'host' | 'public_url'>;
 

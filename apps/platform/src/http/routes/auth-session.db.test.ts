@@ -95,6 +95,16 @@ describe('POST /auth/refresh', () => {
     expect((await fixture.refresh(again)).status).toBe(401);
   });
 
+  it('401: with two of them: one was set by a page below our domain, and nobody says which', async () => {
+    const [own, planted] = [(await fixture.logIn(email)).cookie, (await fixture.logIn(email)).cookie];
+    for (const both of [`${own}; ${planted}`, `${planted};a=b;${own}`, `${own}; ${own}`, `refresh_token=; ${own}`]) {
+      expect(await codeOf(await fixture.refresh(both))).toEqual([401, 'REFRESH_INVALID']);
+    }
+    // Neither was used up by it, and names that only end or begin like ours are no second one.
+    expect((await fixture.refresh(`my_refresh_token=x; refresh_token_2=y; ${own}`)).status).toBe(200);
+    expect((await fixture.refresh(planted)).status).toBe(200);
+  });
+
   it('403: suspended', async () => {
     const { cookie } = await fixture.logIn(email);
     await fixture.setUser(email, { status: 'suspended' });
@@ -115,6 +125,12 @@ describe('POST /auth/refresh', () => {
 });
 
 describe('POST /auth/logout', () => {
+  it('204: with two cookies both sessions end', async () => {
+    const [own, planted] = [(await fixture.logIn(email)).cookie, (await fixture.logIn(email)).cookie];
+    expect((await fixture.post('/auth/logout', undefined, { cookie: `${own}; ${planted}` })).status).toBe(204);
+    for (const cookie of [own, planted]) expect((await fixture.refresh(cookie)).status).toBe(401);
+  });
+
   it('204: ends the family and clears the cookie on its path', async () => {
     const { cookie } = await fixture.logIn(email);
     const successor = cookieOf(await fixture.refresh(cookie));

@@ -80,7 +80,7 @@ const refreshRoute = createRoute({
   parameters: refreshCookie,
   responses: {
     200: { ...json(accessToken, 'For another 15 minutes.'), headers: setsCookie },
-    401: refused('No cookie, or its session has ended.', 'REFRESH_INVALID'),
+    401: refused('No cookie, two of them, or its session has ended.', 'REFRESH_INVALID'),
     403: refused('The account is suspended, or the request comes from another site.', 'ORIGIN_REFUSED'),
   },
 });
@@ -172,8 +172,7 @@ export const addSessionRoutes = (app: PlatformApp, deps: AuthRouteDeps, { cookie
   app.openapi(logoutRoute, async (context) => {
     // Another site gets no sign of what it did not do.
     if (!isOurs(context.req.header('origin'))) return context.body(null, 204);
-    const shown = cookie.read(context);
-    if (shown !== null) await logOut(deps, shown);
+    for (const shown of cookie.readAll(context)) await logOut(deps, shown);
     cookie.clear(context);
     return context.body(null, 204);
   });

@@ -72,6 +72,7 @@ describe('GET /usage', () => {
       plan: 'free',
       tunnel_limit: 3,
       reserved_limit: 3,
+      domain_limit: 3,
     });
   });
 });

@@ -40,6 +40,7 @@ export const createLinkFixture = async (connections = 20): Promise<LinkFixture> 
         monthly_minimum_cents: 0,
         price_cents_per_gb: 0,
         reserved_limit: 3,
+        domain_limit: 3,
       },
       {
         name: 'payg',
@@ -48,6 +49,7 @@ export const createLinkFixture = async (connections = 20): Promise<LinkFixture> 
         monthly_minimum_cents: 300,
         price_cents_per_gb: 10,
         reserved_limit: 100,
+        domain_limit: 100,
       },
     ])
     .execute();

@@ -16,7 +16,7 @@ export const summarizeUsage = async (
   const days = lastUtcDays(clock.now(), SUMMARY_DAYS);
   const { rows } = await sql<UsageSummary>`
     select open.active_tunnels, sums.total_tunnels_30d, sums.total_requests_30d, sums.total_bytes_30d,
-      plans.name as plan, plans.tunnel_limit, plans.reserved_limit
+      plans.name as plan, plans.tunnel_limit, plans.reserved_limit, plans.domain_limit
     from users
     join plans on plans.name = users.plan
     cross join lateral (

@@ -10,12 +10,12 @@ import {
   testCertificate,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { Certificate, type TlsFiles } from './certificate.ts';
+import { CertificateFiles, type TlsFiles } from './certificate-files.ts';
 
 let directory: TemporaryDirectory;
 let renewed: TlsFiles[];
 let lines: string[];
-let certificate: Certificate;
+let certificate: CertificateFiles;
 
 const at = (name: string): string => join(directory.path, name);
 const write = async (folder: string, { cert, key }: { cert: string; key: string }): Promise<void> => {
@@ -30,7 +30,8 @@ const open = async (cert_path: string, key_path: string): Promise<void> => {
   const keep = (fields: object, message: string): void => {
     said.push(`${message} ${JSON.stringify(fields)}`);
   };
-  certificate = new Certificate({
+  certificate = new CertificateFiles({
+    lookEveryMs: 2000,
     paths: { cert_path, key_path },
     clock: new FakeClock(),
     logger: { ...createLogger({ level: 'silent', format: 'json' }), warn: keep },

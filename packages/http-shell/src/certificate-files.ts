@@ -1,22 +1,22 @@
-// The certificate that the edge shows: loaded at the start, and again whenever its files change. Looking is by stat, not by
+// The certificate in the files of `[tls]`: loaded at the start, and again whenever its files change. Looking is by stat, not by
 // fs.watch: it follows symbolic links, and survives renames, network file systems and containers.
 import { readFile, stat } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { Fault } from '@tunnel/errors';
-import { type CertificatePair, secureOptionsOf } from '@tunnel/http-shell';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
+import { type CertificatePair, secureOptionsOf } from './tls-options.ts';
 
-export interface CertificateOptions {
+export interface CertificateFilesOptions {
   readonly paths: TlsPaths;
+  readonly lookEveryMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
   /** A new pair, which has been tried: for handshakes from now on. */
   readonly onRenewed: (files: TlsFiles) => void;
 }
 
-export class Certificate {
-  readonly #given: CertificateOptions;
+export class CertificateFiles {
+  readonly #given: CertificateFilesOptions;
   #current: TlsFiles | null = null;
   /** The state of the files that is in use, or that was found broken and said so. */
   #settled = '';
@@ -25,22 +25,22 @@ export class Certificate {
   #isLooking = false;
   #looking: Timer | undefined;
 
-  constructor(options: CertificateOptions) {
+  constructor(options: CertificateFilesOptions) {
     this.#given = options;
   }
 
-  /** null: none is named, the edge speaks in clear. */
+  /** null: none is named. */
   get current(): TlsFiles | null {
     return this.#current;
   }
 
   /** Rejects with a fault that names the file. */
   async start(): Promise<void> {
-    const { paths, clock } = this.#given;
+    const { paths, clock, lookEveryMs } = this.#given;
     this.#settled = await stateOf(paths);
     this.#current = await loadTlsFiles(paths);
     if (this.#current === null) return;
-    this.#looking = clock.setInterval(() => void this.look(), EDGE_LIMITS.TLS_FILES_LOOK_MS);
+    this.#looking = clock.setInterval(() => void this.look(), lookEveryMs);
   }
 
   stop(): void {
@@ -104,7 +104,7 @@ export interface TlsPaths {
 
 export type TlsFiles = CertificatePair;
 
-/** null: the edge speaks in clear. */
+/** null: none is named. */
 export const loadTlsFiles = async (paths: TlsPaths): Promise<TlsFiles | null> => {
   if (paths.cert_path === '' && paths.key_path === '') return null;
   const cert = await read(paths.cert_path, 'cert_path');

@@ -1,0 +1,127 @@
+// How those who look at an edge are assembled: the metrics and the REST, each given what it reads of the other parts.
+import { callerAddressOf } from '@tunnel/core';
+import { createStackGate, type ProcessGate } from '@tunnel/http-shell';
+import {
+  createMetrics,
+  type InternalErrors,
+  randomId,
+  restListenerOf,
+  type Secret,
+  type ServerConfig,
+} from '@tunnel/runtime';
+import type { GroupFeed } from './admin/group-feed.ts';
+import type { GroupMetrics } from './admin/group-metrics.ts';
+import { EdgeMetrics, MetricsServer, platformSeriesOf } from './admin/metrics-server.ts';
+import { RestServer } from './admin/rest-server.ts';
+import type { AlertSender } from './alerts/alert-sender.ts';
+import type { LastAlerts } from './alerts/last-alerts.ts';
+import type { Backend } from './backend/backend.ts';
+import { CaptureService } from './capture/capture-service.ts';
+import type { CaptureStore } from './capture/capture-store.ts';
+import { Replays } from './capture/replay.ts';
+import type { AuthFailures } from './control/authentication.ts';
+import type { ControlPlane } from './control/control-plane.ts';
+import type { EdgeDeps } from './edge-interface.ts';
+import type { EdgePolicies } from './edge-policies.ts';
+import type { Ingress } from './ingress/ingress.ts';
+import type { Registry } from './routing/registry.ts';
+
+export interface AdminParts {
+  readonly config: ServerConfig;
+  readonly deps: EdgeDeps;
+  readonly version: string;
+  /** Of this run: by it the platform shows itself to the REST. */
+  readonly platformSecret: Secret;
+  /** Of the monotonic clock. */
+  readonly startedMs: () => number;
+  readonly internalErrors: InternalErrors;
+  readonly connections: ProcessGate;
+  readonly backend: Backend;
+  readonly failures: AuthFailures;
+  readonly captures: CaptureStore;
+  readonly policies: EdgePolicies;
+  readonly tunnels: Registry;
+  readonly ingress: Ingress;
+  readonly feed: GroupFeed;
+  readonly groupMetrics: GroupMetrics;
+  readonly alerts: AlertSender;
+  readonly lastAlerts: LastAlerts;
+  readonly control: ControlPlane;
+}
+
+export const makeMetricsServer = (parts: AdminParts): MetricsServer => {
+  const { config, deps, ingress, control, connections, backend, policies, alerts } = parts;
+  const { server, region, load_balancing } = config;
+  const { logger, platform } = deps;
+  const metrics = new EdgeMetrics(createMetrics({ processMetrics: true }), {
+    regionId: region.id,
+    tunnels: parts.tunnels,
+    ports: ingress.ports,
+    http: ingress.http,
+    tls: () => ingress.httpListeners.tlsTotals,
+    peers: ingress.peers,
+    sessions: () => control.figures.sessions,
+    carriers: () => control.figures.carriers,
+    streams: () => control.figures.streams,
+    datagramPaths: () => control.datagramPaths,
+    authFailures: () => parts.failures.total,
+    clientsHeldBack: () => control.figures.heldBack,
+    droppedLogLines: () => logger.droppedLines,
+    admission: connections.gate.admission,
+    internalErrors: parts.internalErrors.counts,
+    journalQueue: () => backend.journalQueue,
+    reserved: backend.reserved,
+    restarts: deps.restarts ?? null,
+    platformSeries: platform === undefined ? null : platformSeriesOf(platform),
+    sseConsumers: () => parts.feed.consumers,
+    policy: policies.figures,
+    loadBalancing: load_balancing.enabled
+      ? { groups: parts.groupMetrics, alerts: alerts.totals, droppedAlerts: alerts.dropped }
+      : null,
+  });
+  const on = { host: server.metrics_host, port: server.metrics_port };
+  return new MetricsServer(on, connections.gate, metrics, logger);
+};
+
+export const makeRest = (parts: AdminParts): RestServer => {
+  const { config, deps, version, platformSecret, tunnels, ingress, control, feed, lastAlerts } = parts;
+  const { server, region } = config;
+  const { clock, logger } = deps;
+  const { gate } = parts.connections;
+  const store = parts.captures;
+  const stackGate = deps.platform === undefined ? null : createStackGate({ clock, logger });
+  const replays = new Replays({ store, clock, http: ingress.http });
+  return new RestServer(
+    { ...restListenerOf(config), port: server.api_port },
+    { gate, stackGate },
+    {
+      admission: gate.admission,
+      monotonic: () => clock.monotonic(),
+      now: () => clock.now(),
+      backend: parts.backend,
+      platformSecret,
+      tunnels,
+      groups: tunnels.groups,
+      feed,
+      lastAlertOf: (group, member) => lastAlerts.of(group, member),
+      udp: ingress.ports.udp,
+      peers: ingress.peers,
+      datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),
+      closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
+      operatorRules: parts.policies.operatorRules,
+      captures: new CaptureService({ store, tunnels, replays }),
+      status: () => ({
+        sessions: control.figures.sessions,
+        tunnels: tunnels.size,
+        uptime_secs: (clock.monotonic() - parts.startedMs()) / 1000,
+        draining: control.isDraining,
+      }),
+      ...{ region, domain: server.domain },
+      version,
+      authFailures: parts.failures,
+      callerAddress: callerAddressOf(server.trusted_proxies),
+      newRequestId: () => randomId('req'),
+      logger,
+    },
+  );
+};
