@@ -51,6 +51,8 @@ export interface RegisterContext extends PublicAddress {
   readonly loadBalancing: boolean;
   /** Protocols that the operator does not want here. */
   readonly switchedOff: readonly TunnelProtocol[];
+  /** Of the platform's host below the domain: no tunnel's name. */
+  readonly platformLabel?: string | null | undefined;
   /** What the client should be told of its alert URL; null: nothing. */
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
   readonly tunnelLimit: number;
@@ -276,6 +278,7 @@ const admit = (
       capabilities: session.capabilities,
       switchedOff: context.switchedOff,
       domainNames: { toAscii: domainToASCII, operatorsHosts: [context.domain] },
+      platformLabel: context.platformLabel ?? null,
       hasHttpsPort: context.httpsPort() !== null,
     },
   );

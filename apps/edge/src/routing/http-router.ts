@@ -16,6 +16,7 @@ import {
 import { Fault } from '@tunnel/errors';
 import { CARRIER_PATH, CONTROL_PATH, SPEED_PATH } from '@tunnel/protocol';
 import { type HostSources, isAwayAt, isHeldForTlsAt, routeAtHost } from './named-route.ts';
+import type { PlatformRoute } from './platform-route.ts';
 import type { Route } from './registry.ts';
 
 /** Who asks, and how: as the listener knows the connection, or as a trusted proxy says of one request. */
@@ -59,6 +60,8 @@ export interface HttpRouterOptions extends HostSources {
   readonly redirectPort: (host: string) => number | null;
   /** [server] control_on_public. */
   readonly takesClients: boolean;
+  /** The platform's host, where that is this edge's to answer; absent: it is not. */
+  readonly platform?: Pick<PlatformRoute, 'isAt' | 'route'> | undefined;
   /** Of a login at one of the operator's providers, by path and query: on to the tunnel that it was begun at. Absent: there are none. */
   readonly bounce?: ((path: string) => OwnAnswer) | undefined;
 }
@@ -89,6 +92,7 @@ class VisitorConnection implements VisitorInfo {
 /** Of the edge itself below its domain: reserved, so that no tunnel has it. */
 const EDGE_NAME = 'edge';
 const CLIENT_PATHS: ReadonlySet<string | undefined> = new Set([CONTROL_PATH, CARRIER_PATH, SPEED_PATH]);
+const isClientPath = (path: string): boolean => CLIENT_PATHS.has(path.split('?', 1)[0]);
 
 export class HttpRouter {
   readonly #given: HttpRouterOptions;
@@ -110,7 +114,11 @@ export class HttpRouter {
     const endpoint = this.#endpointOf(connection, head.host);
     const redirectPort = visitor.scheme === 'http' ? this.#given.redirectPort(head.host) : null;
     // Nobody is sent to a host that is not ours, whoever names it here; a visitor of HTTP/1.0 may name none.
-    if (redirectPort !== null && this.#isOurs(endpoint, head.host)) return { own: redirectToHttps(head, redirectPort) };
+    const platform = this.#platformAt(head.host);
+    if (redirectPort !== null && (platform !== null || this.#isOurs(endpoint, head.host))) {
+      return { own: redirectToHttps(head, redirectPort) };
+    }
+    if (platform !== null) return this.#atPlatform(platform, head, visitor);
     const name = endpoint.kind === 'name' ? endpoint.name : null;
     if (name === null && redirectPort === null && this.#isOfClient(head)) return TO_CONTROL;
     const bounced = name === EDGE_NAME ? this.#bounced(head) : null;
@@ -145,7 +153,18 @@ export class HttpRouter {
   /** At a host that no tunnel can have, so that these paths are every service's own. */
   #isOfClient({ host, path }: RequestHead): boolean {
     const { takesClients, domain } = this.#given;
-    return takesClients && CLIENT_PATHS.has(path.split('?', 1)[0]) && isEdgeItself(host, domain);
+    return takesClients && isClientPath(path) && isEdgeItself(host, domain);
+  }
+
+  #platformAt(host: string): Route | null {
+    const { platform } = this.#given;
+    return platform?.isAt(host) === true ? platform.route : null;
+  }
+
+  /** The paths of clients stay the edge's there. */
+  #atPlatform(route: Route, { host, path }: RequestHead, visitor: VisitorInfo): RouteDecision {
+    if (!isClientPath(path)) return { route, visitor };
+    return this.#given.takesClients ? TO_CONTROL : { fault: new Fault('TUNNEL_NOT_FOUND', { host }) };
   }
 
   #bounced({ path }: RequestHead): OwnAnswer | null {
