@@ -243,7 +243,7 @@ it("the platform's host is one route more: before names of tunnels, behind the p
   const [shop, platform] = [{ name: 'shop' } as unknown as Route, { name: 'platform' } as unknown as Route];
   const given = {
     ...{ domain: 'edge.test', trustedProxies: [], takesClients: true },
-    tunnels: { at: () => shop },
+    tunnels: { at: ({ kind }: { kind: string }) => (kind === 'name' ? shop : undefined) },
     ...nobodyAway,
     platform: { isAt: (host: string) => host === 'console.edge.test', route: platform as never },
   };
