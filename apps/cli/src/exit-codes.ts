@@ -61,6 +61,9 @@ const USAGE: readonly ErrorCode[] = [
   'BILLING_CAP_NOT_PAYG',
 ];
 
+/** Families of codes that say no to what was typed or written: a setting, an own domain. */
+const REFUSES_TYPED: readonly string[] = ['CONFIG_', 'DOMAIN_'];
+
 /** Families of codes that say no to a tunnel or to a peer. */
 const REFUSES_TUNNELS: readonly string[] = ['TUNNEL_', 'GROUP_', 'P2P_', 'POLICY_', 'CLIENT_EDGE_TOO_OLD'];
 
@@ -68,7 +71,7 @@ const REFUSES_TUNNELS: readonly string[] = ['TUNNEL_', 'GROUP_', 'P2P_', 'POLICY
 export const exitCodeOf = (fault: Fault): ExitCode => {
   if (KEY_REFUSED.includes(fault.code)) return EXIT.keyRefused;
   if (ACCOUNT_CLOSED.includes(fault.code) || fault.code.startsWith('ACCOUNT_')) return EXIT.accountClosed;
-  if (USAGE.includes(fault.code) || fault.code.startsWith('CONFIG_')) return EXIT.usage;
+  if (USAGE.includes(fault.code) || REFUSES_TYPED.some((family) => fault.code.startsWith(family))) return EXIT.usage;
   if (REFUSES_TUNNELS.some((family) => fault.code.startsWith(family))) return EXIT.tunnelsRefused;
   if (PROXY_SAYS_NO.includes(fault.code)) return EXIT.notReached;
   if (fault.retryable && fault.code !== 'INTERNAL') return EXIT.notReached;

@@ -35,6 +35,28 @@ export const FLAG_GROUPS = {
   connection: 'Connection:',
 } as const;
 
+/** Which public host a tunnel is to have. */
+export interface HostFlags {
+  readonly subdomain?: string;
+  readonly domain?: string;
+}
+
+/** `otherwise`: what happens without them, in parentheses; may be empty. */
+export const addHostFlags = (command: Command, otherwise: string): Command =>
+  command
+    .optionsGroup(FLAG_GROUPS.address)
+    .option('--subdomain <name>', `Subdomain to use${otherwise}`)
+    .option('--domain <host>', 'Domain of your own to use instead (see `tunnel domains`)');
+
+/** What they say of a tunnel. Throws a Fault for both. */
+export const hostSpecOf = ({ subdomain, domain }: HostFlags): Pick<TunnelSpec, 'subdomain' | 'domain'> => {
+  if (subdomain !== undefined && domain !== undefined) throw misuse('Use --domain or --subdomain, not both.');
+  return {
+    ...(subdomain === undefined ? {} : { subdomain }),
+    ...(domain === undefined ? {} : { domain }),
+  };
+};
+
 export interface ServerFlagOptions {
   /** false: the command has a flag of this name that means something else. */
   readonly hasTokenFile?: boolean;

@@ -85,6 +85,12 @@ export const CLI_LIMITS = {
   /** the same of tunnels */
   PLATFORM_TUNNELS_MAX: 100,
 
+  // --- own domains ---
+  /** from one look of `tunnel domains add --wait` to the next: the platform looks at the DNS, at its own pace */
+  DOMAIN_LOOK_EVERY_MS: 1000,
+  /** a domain that was looked at a moment ago: then `tunnel domains check` asks once more. The platform looks again by hand after 5 s */
+  DOMAIN_CHECK_AGAIN_MS: 5000,
+
   // --- login ---
   /** regions of a platform that `tunnel login` offers; of more the first by id */
   REGIONS_MAX: 1000,

@@ -13,7 +13,8 @@ export const faultOf = (error: unknown): Fault | undefined => {
 
 interface CommandWords {
   readonly message?: string;
-  readonly hint?: string;
+  /** By what the refusal says: it comes from an edge without its values. */
+  readonly hint?: string | ((message: string) => string);
 }
 
 /** The catalogue speaks to whoever calls an API over HTTP; here is the same for whoever types commands. */
@@ -33,9 +34,19 @@ const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
   KEY_LIMIT: { hint: 'Revoke one that you no longer use: `tunnel keys revoke <id>`.' },
   RESERVATION_UNKNOWN: { hint: 'List yours: `tunnel reservations`.' },
   RESERVATION_LIMIT: { hint: 'Release one that you no longer use: `tunnel release <name>`.' },
+  TUNNEL_DOMAIN_UNVERIFIED: {
+    hint: (message) => `Prove that it is yours: \`tunnel domains add ${namedIn(message)}\`.`,
+  },
   BILLING_CAP_NOT_PAYG: { hint: 'Subscribe first, in the dashboard.' },
   BILLING_PROCESSOR_AWAY: { hint: 'Try again in a moment.' },
   SPEND_CAP_REACHED: { hint: 'Raise it: `tunnel billing cap <dollars>`. Remove it: `tunnel billing cap none`.' },
+};
+
+/** The first name in quotes, to be typed again; what a shell would read otherwise is left for people to fill in. */
+const namedIn = (message: string): string => {
+  const name = /'([^']{1,300})'/.exec(message)?.[1] ?? '';
+  if (/^[\w.-]+$/.test(name)) return name;
+  return /^\*\.[\w.-]+$/.test(name) ? `'${name}'` : 'HOST';
 };
 
 /** Wrong words: what the command takes is in its help. */
@@ -47,7 +58,8 @@ const IS_SENTENCE = /[.?]$/;
 export const hintOf = (fault: Fault, path = 'tunnel'): string | undefined => {
   // A whole sentence says by itself what to do.
   if (MISUSE.has(fault.code)) return IS_SENTENCE.test(fault.message) ? undefined : `See \`${path} --help\`.`;
-  const hint = COMMAND_WORDS[fault.code]?.hint ?? fault.next;
+  const own = COMMAND_WORDS[fault.code]?.hint ?? fault.next;
+  const hint = typeof own === 'string' ? own : own(fault.message);
   return /\{\w+\}/.test(hint) ? undefined : hint;
 };
 

@@ -5,6 +5,7 @@ import { billingCommand } from './commands/billing.ts';
 import { completionCommand } from './commands/completion.ts';
 import { reloadCommand, removeCommand, stopCommand } from './commands/control.ts';
 import { doctorCommand } from './commands/doctor.ts';
+import { domainsCommand } from './commands/domains.ts';
 import { filesCommand } from './commands/files.ts';
 import { httpCommand } from './commands/http.ts';
 import { initCommand } from './commands/init.ts';
@@ -40,7 +41,7 @@ const COMMAND_GROUPS: CommandGroups = [
   ['Models:', [mcpCommand, mcpPublishCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],
-  ['Names and ports:', [reserveCommand, reservationsCommand, releaseCommand]],
+  ['Names and ports:', [reserveCommand, reservationsCommand, releaseCommand, domainsCommand]],
   ['Set up:', [initCommand, checkCommand, policyCommand, serviceCommand, completionCommand]],
 ];
 

@@ -1,5 +1,6 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
+import { platformLabelOf } from '@tunnel/core';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
@@ -69,6 +70,8 @@ export interface StackEdge extends Pick<LocalEdge, 'url'> {
   readonly credential: Secret;
   /** Of the loopback listener where it calls; 0: any free one. */
   readonly callsAtPort: number;
+  /** By which it vouches for its visitors, where it answers for the platform's host; absent: it does not. */
+  readonly visitorSecret?: Secret;
 }
 
 export interface Platform {
@@ -82,6 +85,8 @@ export interface Platform {
   readonly address: { readonly host: string; readonly port: number };
   /** Where the edge of the same stack calls. Only while it runs; null: there is no such edge. */
   readonly stackAddress: { readonly host: string; readonly port: number } | null;
+  /** Of the responder for dns-01; null: there is none. Only while it runs. */
+  readonly dnsAddress: { readonly host: string; readonly port: number } | null;
   /** Where a payment processor on this machine sends its webhooks; null: it does not listen yet, or not any more. */
   readonly webhookUrl: string | null;
 }
@@ -90,6 +95,7 @@ export interface Platform {
 const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 const LOOPBACK = '127.0.0.1';
+const LOOPBACKS = ['127.0.0.0/8', '::1'];
 
 /** What all parts together may take to stop. */
 const STOP_MS = 10_000;
@@ -145,7 +151,8 @@ class ComposedPlatform implements Platform {
     const { host, port } = config.platform;
     this.#connections = createProcessGate(config.limits, {
       ...{ takes: 'callers', callersMax: LIMITS.CONNECTIONS_MAX, clock, logger },
-      trustedProxies: config.platform.trusted_proxies,
+      // Visitors of the edge in front count there, and with each request: its connections are no address's.
+      trustedProxies: [...config.platform.trusted_proxies, ...(deps.localEdge?.visitorSecret ? LOOPBACKS : [])],
     });
     this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, clock, logger });
     this.#stackServer = this.#makeStackServer();
@@ -154,6 +161,10 @@ class ComposedPlatform implements Platform {
 
   get address(): Platform['address'] {
     return this.#server.address;
+  }
+
+  get dnsAddress(): Platform['dnsAddress'] {
+    return null;
   }
 
   get webhookUrl(): string | null {
@@ -262,11 +273,13 @@ class ComposedPlatform implements Platform {
     const app = createPlatformApp({
       logger,
       settings,
+      edgeSecret: this.#deps.localEdge?.visitorSecret,
       databaseReady: () => this.#watch.isPrepared,
       onDatabaseAway: (error) => this.#watch.noteAway(error),
     });
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version, adminToken, names: this.#config.names },
+      platformLabel: platformLabelOf(new URL(settings.public_url).hostname, this.#config.server.domain),
       domains: domainSettings(this.#config),
       domainLooks: this.#domainLooks,
       onDomainNews: (news) => this.#domainNews(news),

@@ -34,6 +34,8 @@ export const ACME_LIMITS = {
   ORDERS_AT_ONCE: 4,
   /** how often is looked for work; what is asked for here begins at once */
   LOOK_EVERY_MS: 5000,
+  /** at a start: between two certificates that the authority is asked about, so that thousands are no flood */
+  INFO_AT_START_EVERY_MS: 100,
   /** who works on a certificate has it for so long; then another may */
   LEASE_MS: 60_000,
   /** how often that is renewed */

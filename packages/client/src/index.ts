@@ -44,6 +44,7 @@ export { peerFields, tunnelFields } from './entry-fields.ts';
 export type { FilesSpec } from './forward/files/served-folder.ts';
 export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
 export { type LocalSpec, localLabel, localText } from './forward/local-target.ts';
+export { asciiDomain } from './forward/own-domain.ts';
 export type { DropReason, TrafficCounts } from './forward/traffic.ts';
 export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';

@@ -14,6 +14,10 @@ export const refusalOfAge = (
   if (capability !== null && !capabilities.includes(capability)) {
     return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: tunnel.protocol });
   }
+  // It would leave the domain out, and give the tunnel a name of its own choice.
+  if (tunnel.spec.domain !== undefined && !capabilities.includes(CAPABILITY.TLS)) {
+    return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: 'own-domain' });
+  }
   if (!hasPolicy || capabilities.includes(CAPABILITY.POLICY)) return null;
   return new Fault('POLICY_UNSUPPORTED', { name: tunnel.name });
 };

@@ -146,15 +146,19 @@ export class ScriptedEdge {
   }
 
   registered(session: ScriptedSession, message: MessageOf<'RegisterTunnel'>): string {
-    const { request_id, name, protocol, ...request } = message;
+    const { request_id, name, protocol, domain, ...request } = message;
     this.#tunnelCount += 1;
     const tunnelId = request.tunnel_id ?? `tun_${this.#tunnelCount}`;
     const port = request.remote_port ?? request.preferred_port ?? 20_000 + this.#tunnelCount;
     const label = request.subdomain ?? request.preferred_subdomain ?? `name-${this.#tunnelCount}`;
+    const named =
+      domain === undefined
+        ? { label, public_url: `http://${label}.test:8000` }
+        : { label: domain, public_url: `https://${domain}` };
     const ported = { label: String(port), public_url: `${protocol}://test:${port}`, assigned_port: port };
     const endpoints: Partial<Record<TunnelProtocol, { label: string; public_url: string }>> = {
-      http: { label, public_url: `http://${label}.test:8000` },
-      https: { label, public_url: `http://${label}.test:8000` },
+      http: named,
+      https: named,
       tls: { label: `${label}.test`, public_url: `tls://${label}.test:8443` },
       p2p: { label: request.p2p_name ?? '', public_url: `p2p://${request.p2p_name}` },
     };

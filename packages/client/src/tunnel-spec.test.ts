@@ -45,6 +45,12 @@ describe('what the edge is asked for', () => {
     ],
     ['an http tunnel has its defaults', http, {}, DEFAULTS],
     ['a name that was given', { ...http, subdomain: 'a' }, { assignedSubdomain: 'a' }, { ...DEFAULTS, subdomain: 'a' }],
+    [
+      'a host of its own, as names are compared: whatever it had',
+      { ...http, domain: 'Shop.Bücher.example.' },
+      { assignedSubdomain: 'b' },
+      { ...DEFAULTS, domain: 'shop.xn--bcher-kva.example' },
+    ],
     ['a name that the edge chose', http, { assignedSubdomain: 'b' }, { ...DEFAULTS, preferred_subdomain: 'b' }],
     [
       'an id of this session comes with it',
@@ -150,7 +156,9 @@ describe('a spec that cannot work', () => {
     ['a tls tunnel without a host', { protocol: 'tls' }, 'a tls tunnel needs a domain or a subdomain'],
     ['a tls tunnel with two', { ...tls, domain: 'a.b', subdomain: 'a' }, 'a domain or a subdomain, not both'],
     ['a public port of tls', { ...tls, subdomain: 'a', remotePort: 5 }, '`remotePort` says nothing about a tls tunnel'],
-    ['a domain of http', { protocol: 'http', domain: 'a.b' }, '`domain` says nothing about a http tunnel'],
+    ['a domain of tcp', { domain: 'a.b' }, '`domain` says nothing about a tcp tunnel'],
+    ['http with two hosts', { protocol: 'http', domain: 'a.b', subdomain: 'a' }, 'a domain or a subdomain, not both'],
+    ['a domain that fits no frame', { protocol: 'http', domain: 'a'.repeat(301) }, 'RegisterTunnel.domain'],
     [
       'a probe in clear of tls',
       { ...tls, subdomain: 'a', healthCheck: { type: 'http', path: '/' } },

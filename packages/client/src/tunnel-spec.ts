@@ -37,7 +37,7 @@ export interface HealthCheck {
 
 /** What a tunnel says about its group. The key itself stays here. */
 interface GroupSpec {
-  /** The pool to join; with a key only. HTTP: also its subdomain, unless there is one. */
+  /** The pool to join; with a key only. HTTP: also its subdomain, unless there is one, or a domain. */
   readonly group?: string;
   /** What all members of the group share. Only its SHA-256 leaves the process. */
   readonly groupKey?: Secret | string;
@@ -94,12 +94,11 @@ export const checkTunnelSpec = (spec: TunnelSpec): void => {
 
 /** The edge would refuse the same, and not as soon. */
 const checkHost = ({ protocol, subdomain, domain, group }: TunnelSpec): void => {
-  if (protocol !== 'tls') return;
   if (subdomain !== undefined && domain !== undefined) {
     throw new Fault('CLIENT_USAGE', { reason: 'a tunnel has a domain or a subdomain, not both' });
   }
   // A group's name is its subdomain where it says none.
-  if (subdomain === undefined && domain === undefined && group === undefined) {
+  if (protocol === 'tls' && subdomain === undefined && domain === undefined && group === undefined) {
     throw new Fault('CLIENT_USAGE', { reason: 'a tls tunnel needs a domain or a subdomain' });
   }
 };

@@ -52,7 +52,7 @@ export interface Tunnel {
   readonly publicUrl: string;
   /** null for a tunnel that has a name instead. */
   readonly assignedPort: number | null;
-  /** The public port or subdomain. */
+  /** The public port, subdomain or own domain. */
   readonly label: string;
   readonly warnings: readonly string[];
   /** What guards it, in a few words; null: it has no policy, and is open to everyone. */
@@ -351,7 +351,7 @@ export class TunnelEntry implements Tunnel {
     const before = this.#answer;
     this.#answer = answer;
     this.#state = 'open';
-    this.#assignment = { tunnelId: answer.tunnel_id, ...kindOf(this.protocol).remember(answer) };
+    this.#assignment = { tunnelId: answer.tunnel_id, ...kindOf(this.protocol).remember(answer, this.#spec) };
     this.backoff.connected();
     this.#resolveOpened(this);
     if (before === undefined) return 'opened';

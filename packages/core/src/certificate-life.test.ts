@@ -33,6 +33,13 @@ it('what was issued is asked about at once', () => {
   expect(effects(life, T)).toEqual([{ kind: 'ask-renewal-info' }]);
 });
 
+it('after a start the authority is asked about what was issued, not later than it would be anyway', () => {
+  const life = issuedFor(90);
+  expect(effects(after(life, T, { kind: 'info-wanted', at: T }), T)).toEqual([{ kind: 'ask-renewal-info' }]);
+  expect(after(life, T, { kind: 'info-wanted', at: T + 200 * DAY }).infoAt).toBe(T + 100 * DAY);
+  expect(after(NEW_CERTIFICATE, T, { kind: 'info-wanted', at: T })).toEqual(NEW_CERTIFICATE);
+});
+
 it('failed tries come after 1, 5, 30 minutes, 2 and 12 hours, then daily', () => {
   let life = NEW_CERTIFICATE;
   let now = T;

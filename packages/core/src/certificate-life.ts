@@ -54,6 +54,8 @@ export type CertificateEvent =
   | { readonly kind: 'time-passed' }
   /** By hand: now, whatever failed before. */
   | { readonly kind: 'renewal-asked' }
+  /** Whoever keeps it has started: much may have been said about its renewal since the last look. */
+  | { readonly kind: 'info-wanted'; readonly at: number }
   /** Our own budget of orders is used up. */
   | { readonly kind: 'held-back'; readonly until: number }
   | { readonly kind: 'order-begun'; readonly url: string; readonly expiresAt: number | null }
@@ -101,6 +103,8 @@ export const transitionCertificate = (
       return passTime(life, now);
     case 'renewal-asked':
       return [{ ...life, tryAt: now, renewAt: life.issued === null ? null : now, failures: 0 }, []];
+    case 'info-wanted':
+      return [life.infoAt === null ? life : { ...life, infoAt: Math.min(life.infoAt, event.at) }, []];
     case 'held-back':
       return [{ ...life, order: null, tryAt: Math.max(event.until, now) }, []];
     case 'order-begun': {

@@ -200,6 +200,7 @@ export {
   generateName,
   isEdgeItself,
   isOfDomain,
+  platformLabelOf,
   problemOfSubdomain,
   problemOfText,
   shownText,
@@ -397,3 +398,11 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
+export {
+  type CertificateFacts,
+  type CertificateKeeping,
+  type CertifiedDomain,
+  type CertifiedName,
+  type WantedCertificate,
+  wantedCertificates,
+} from './wanted-certificates.ts';

@@ -329,6 +329,10 @@ export const CORE_LIMITS = {
   CERTIFICATE_ORDERS_MAX: 250,
   /** the window in which new orders are counted */
   CERTIFICATE_ORDERS_WINDOW_MS: 3 * 3_600_000,
+  /** certificates of single names below the domain within the window below; the best known authority gives 50 a registered domain */
+  CERTIFICATE_NAMES_MAX: 40,
+  /** the window in which those are counted */
+  CERTIFICATE_NAMES_WINDOW_MS: 7 * 24 * 3_600_000,
 } as const;
 
 /** Those that a reader of messages may want otherwise, as an argument. */

@@ -87,7 +87,7 @@ export const CATALOGUE = {
   TUNNEL_SUBDOMAIN_INVALID: entry(400, false, "subdomain '{subdomain}' is not valid: {reason}", 'Use 1 to 63 letters a-z, digits and inner hyphens, and none of the reserved words; `a.NAME` and `*.NAME` below a name of yours.'),
   TUNNEL_SUBDOMAIN_IN_USE: entry(409, true, "subdomain '{subdomain}' is already in use", 'Ask for another subdomain, or leave the choice to the edge.'),
   TUNNEL_DOMAIN_INVALID: entry(400, false, '{reason}', 'Give an http, https or tls tunnel a host name of your own, such as `db.example.com` or `*.example.com`, or a subdomain of this edge.'),
-  TUNNEL_DOMAIN_UNVERIFIED: entry(403, false, "domain '{domain}' is not verified for this account", 'Use a subdomain of this edge.'),
+  TUNNEL_DOMAIN_UNVERIFIED: entry(403, false, "domain '{domain}' is not verified for this account", 'Prove that it is yours first (`tunnel domains add`, or the dashboard), or use a subdomain of this edge.'),
   TUNNEL_TLS_UNAVAILABLE: entry(400, false, 'tls tunnels need the https port', 'Use a tcp tunnel, or ask the operator for a certificate: `[tls]` of server.toml opens `https_port`.'),
   NAMES_AWAY: entry(503, true, 'names cannot be checked right now', 'Try again; the client does so by itself. Names that were yours here before, and those that the edge chooses, are open meanwhile.'),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
@@ -147,6 +147,7 @@ export const CATALOGUE = {
   // --- HTTP visitors: each page says what happened and who can fix it ---
   TUNNEL_NOT_FOUND: entry(404, false, 'there is no tunnel at {host}', 'Check the address. Is it yours? Start it with `tunnel http`.'),
   TUNNEL_AWAY: entry(502, true, 'the tunnel is not connected right now', 'Try again in a moment. Is it yours? Check the computer that runs `tunnel`.'),
+  PLATFORM_AWAY: entry(503, true, 'the platform is not running right now', 'Try again in a moment. Operators: it is started again by itself; the log says why it ended.'),
   LOCAL_UNREACHABLE: entry(502, true, 'the service behind this tunnel cannot be reached: {reason}', 'Is it yours? Start the service, or correct the local port of the tunnel.'),
   LOCAL_CLOSED: entry(502, true, 'the service behind this tunnel gave no complete answer: {reason}', 'Try again. Is it yours? Look at the log of the service.'),
   LOCAL_MALFORMED: entry(502, false, 'the service behind this tunnel gave an answer that is not HTTP: {reason}', 'Is it yours? Check that the service speaks HTTP on this port. If it speaks HTTPS: `tunnel http --https`, or `proto: https`.'),

@@ -39,11 +39,12 @@ export interface ToolCall {
 export type ShownTunnel = EdgeTunnel | TunnelLogEntry;
 
 export interface OpenTunnelInput {
-  readonly protocol: 'http' | 'https' | 'tcp' | 'udp' | 'p2p';
+  readonly protocol: 'http' | 'https' | 'tcp' | 'tls' | 'udp' | 'p2p';
   readonly local_port: number;
   readonly local_host?: string | undefined;
   readonly name?: string | undefined;
   readonly subdomain?: string | undefined;
+  readonly domain?: string | undefined;
   readonly remote_port?: number | undefined;
   readonly host_header?: string | undefined;
   readonly p2p_name?: string | undefined;

@@ -30,6 +30,7 @@ const refusals = {
   refresh: { status: 401, code: 'REFRESH_INVALID', error: 'the session has ended' },
   suspended: { status: 403, code: 'ACCOUNT_SUSPENDED', error: 'the account is suspended' },
   key: { status: 404, code: 'KEY_UNKNOWN', error: 'no such key' },
+  domain: { status: 404, code: 'DOMAIN_UNKNOWN', error: 'no such domain' },
   reservation: { status: 404, code: 'RESERVATION_UNKNOWN', error: 'no such reservation' },
   capture: { status: 404, code: 'CAPTURE_UNKNOWN', error: 'no such request among those kept for this tunnel' },
 } satisfies Record<string, Refusal>;
@@ -46,6 +47,9 @@ export class ScriptedPlatform {
   readonly captures = new Map<string, Record<string, unknown>[]>();
   regions: Record<string, unknown>[] = [];
   reservations: Record<string, unknown>[] = [];
+  domains: Record<string, unknown>[] = [];
+  /** At each look at one, by hand or by the platform itself. */
+  onDomainLook: (domain: Record<string, unknown>) => void = () => {};
   billing: Record<string, unknown> = { ...BILLING };
   usedCents = 1240;
   suspended = false;
@@ -123,6 +127,7 @@ export class ScriptedPlatform {
     if (!this.accessTokens.has(access)) return refuse(response, refusals.access);
     if (this.suspended) return refuse(response, refusals.suspended);
     if (path === '/auth/me') return send(response, 200, USER);
+    if (path.startsWith('/domains')) return this.#ownDomains({ method, path, body }, response);
     if (path.startsWith('/reservations')) return this.#reservations({ method, path, body }, response);
     if (path.startsWith('/billing')) return this.#billing({ method, path, body }, response);
     const captured = /^\/usage\/tunnels\/([^/]+)\/requests(?:\/([^/]+)\/replay)?/.exec(path);
@@ -143,6 +148,29 @@ export class ScriptedPlatform {
     else if (path === '/usage') send(response, 200, SUMMARY);
     else if (path.startsWith('/usage/chart')) send(response, 200, this.chart);
     else send(response, 200, pageOf(this.tunnels, path));
+  }
+
+  #ownDomains({ method, path, body }: Omit<Ask, 'headers'>, response: ServerResponse): void {
+    if (path === '/domains' && method === 'GET') return send(response, 200, this.domains);
+    if (path === '/domains') {
+      const { name, certificate } = JSON.parse(body) as { name: string; certificate?: boolean };
+      const known = this.domains.find((domain) => domain['name'] === name);
+      if (known !== undefined) return send(response, 200, known);
+      const records = [{ ...DOMAIN.records[0], name }];
+      const made = { ...DOMAIN, name, records, ...(certificate === false ? { certificate: null } : {}) };
+      this.domains.push(made);
+      return send(response, 201, made);
+    }
+    const [, id = '', action] = /^\/domains\/([^/]+)(\/check)?$/.exec(path) ?? [];
+    const found = this.domains.find((domain) => domain['id'] === id);
+    if (found === undefined) return refuse(response, refusals.domain);
+    if (method === 'DELETE') {
+      this.domains = this.domains.filter((domain) => domain !== found);
+      response.writeHead(204).end();
+      return;
+    }
+    this.onDomainLook(found);
+    send(response, action === undefined || method === 'POST' ? 200 : 404, found);
   }
 
   /** What is released is listed for its days of grace; what the test calls gone at once has the label `gone`. */
@@ -233,6 +261,30 @@ export const RESERVATION = {
   expires_at: null,
 };
 
+export const DOMAIN = {
+  id: 'dom-1',
+  name: 'shop.example.com',
+  wildcard: false,
+  state: 'pending',
+  token: 'k3v7q2m5x4n6p7r2t3wa',
+  cname_target: 'k3v7q2m5x4n6p7r2t3wa.tunnels.example.net',
+  records: [
+    {
+      type: 'CNAME',
+      name: 'shop.example.com',
+      value: 'k3v7q2m5x4n6p7r2t3wa.tunnels.example.net',
+      purpose: 'proof',
+      found: false,
+    },
+  ],
+  certificate: { state: 'none', issuer: null, not_before: null, not_after: null, renew_at: null, last_error: null },
+  active_tunnels: 0,
+  created_at: '2030-01-01T00:00:00.000Z',
+  verified_at: null,
+  checked_at: null,
+  last_error: null,
+};
+
 const SUMMARY = {
   active_tunnels: 2,
   total_tunnels_30d: 17,
@@ -241,6 +293,7 @@ const SUMMARY = {
   plan: 'free',
   tunnel_limit: 3,
   reserved_limit: 3,
+  domain_limit: 3,
 };
 
 const BILLING_USAGE = {

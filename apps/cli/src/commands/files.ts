@@ -17,6 +17,7 @@ export interface FilesTunnelFlags extends NamedFlags {
 const EXAMPLES = `
 Examples:
   $ tunnel files ./dist --subdomain manual
+  $ tunnel files ./dist --domain docs.example.com
   $ tunnel files ~/share --listing
 
 Dotfiles and links that lead out of the folder are not served.`;

@@ -9,12 +9,15 @@ import {
   addComfortFlags,
   addConnectionFlags,
   addGroupFlags,
+  addHostFlags,
   addRequestFlags,
   type ComfortFlags,
   type ConnectionFlags,
   FLAG_GROUPS,
   type GroupFlags,
   groupSpecOf,
+  type HostFlags,
+  hostSpecOf,
   type RequestFlags,
 } from '../flags.ts';
 import type { Io } from '../io.ts';
@@ -24,9 +27,8 @@ import { runTunnels } from '../run-tunnels.ts';
 import { resolveSettings } from '../settings.ts';
 
 /** Of every tunnel that has a public name. */
-export interface NamedFlags extends GroupFlags, HttpGuardFlags {
+export interface NamedFlags extends HostFlags, GroupFlags, HttpGuardFlags {
   readonly name?: string;
-  readonly subdomain?: string;
   readonly hostHeader: string;
   readonly capture: boolean;
 }
@@ -45,6 +47,7 @@ const EXAMPLES = `
 Examples:
   $ tunnel http 3000
   $ tunnel http 3000 --subdomain shop
+  $ tunnel http 3000 --domain shop.example.com
   $ tunnel http https://localhost:3443
   $ tunnel http unix:/run/app.sock
   $ tunnel http 3000 --basic-auth-file users.txt --allow-cidr 10.0.0.0/8
@@ -85,9 +88,7 @@ export const addNamedFlags = (
   addGroupFlags(
     addHttpGuardFlags(
       addServiceFlags(
-        command
-          .optionsGroup(FLAG_GROUPS.address)
-          .option('--subdomain <name>', 'Subdomain to use (default: random)')
+        addHostFlags(command, ' (default: random)')
           .option('--name <name>', `Name of the tunnel (default: ${name})`)
           .optionsGroup(FLAG_GROUPS.service),
       ).option('--host-header <keep|rewrite|name>', 'Host that the service sees: as sent, local, or this name', 'keep'),
@@ -117,7 +118,7 @@ const protocolOf = ({ scheme }: TypedTarget, { https }: HttpTunnelFlags): 'http'
 export const namedSpecOf = (flags: NamedFlags, io: Io): Partial<TunnelSpec> => ({
   hostHeader: flags.hostHeader,
   capture: flags.capture,
-  ...(flags.subdomain === undefined ? {} : { subdomain: flags.subdomain }),
+  ...hostSpecOf(flags),
   ...groupSpecOf(flags, io),
   ...guardSpecOf(flags, io),
 });
@@ -127,7 +128,7 @@ export const runNamed = (spec: NamedSpec, flags: NamedFlags & RunFlags, io: Io):
   const config = loadConfig(flags.config, io);
   const settings = resolveSettings(flags, config, io);
   const own = `${spec.protocol}|${localText(spec)}|${spec.name}`;
-  const stateKey = `${own}|${flags.subdomain ?? ''}|${flags.group ?? ''}`;
+  const stateKey = `${own}|${flags.domain ?? flags.subdomain ?? ''}|${flags.group ?? ''}`;
   const from = { config: config?.path ?? null, source: 'flags' as const };
   return runTunnels({ settings, flags, stateKey, ...from, tunnels: [spec] }, io);
 };

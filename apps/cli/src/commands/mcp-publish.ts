@@ -1,7 +1,7 @@
 // `tunnel mcp-publish -- COMMAND`: a stdio MCP server at a public URL. What runs it is loaded when it is needed.
 import { Command } from 'commander';
 import type { ExitCode } from '../exit-codes.ts';
-import { addConnectionFlags, FLAG_GROUPS } from '../flags.ts';
+import { addConnectionFlags, addHostFlags, FLAG_GROUPS } from '../flags.ts';
 import type { Io } from '../io.ts';
 import type { McpPublishFlags } from '../mcp-publish/publish-server.ts';
 
@@ -16,11 +16,12 @@ again when it ends. The API key comes from config.yml, TUNNEL_API_KEY or --token
 
 export const mcpPublishCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(
-    new Command('mcp-publish')
-      .description('Publish a stdio MCP server as a URL')
-      .argument('<command...>', 'The server and its arguments, after --')
-      .optionsGroup(FLAG_GROUPS.address)
-      .option('--subdomain <name>', 'Subdomain to use (default: random)')
+    addHostFlags(
+      new Command('mcp-publish')
+        .description('Publish a stdio MCP server as a URL')
+        .argument('<command...>', 'The server and its arguments, after --'),
+      ' (default: random)',
+    )
       .optionsGroup('Callers:')
       .option('--token-file <file>', 'File with the bearer token that callers show (default: one is made)')
       .option('--no-auth', 'Let anybody call who has the address')

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +12,8 @@ import { run } from '../run.ts';
 const fixture = (name: string): string =>
   fileURLToPath(new URL(`../../../../packages/testkit/fixtures/tls/${name}`, import.meta.url));
 
+const KEY = 'tnl_of_an_account';
+
 let home: TemporaryDirectory;
 let edge: Edge;
 let flags: string[];
@@ -23,6 +26,7 @@ beforeEach(async () => {
     server,
     tls: { cert_path: fixture('cert.pem'), key_path: fixture('key.pem') },
     load_balancing: { enabled: true },
+    auth: { keys: [{ account: 'shop', sha256: createHash('sha256').update(KEY).digest('hex') }] },
   });
   const link = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--tls', '--ca-file', fixture('cert.pem')];
   flags = [...link, '--token', 'admin', '--drain-secs', '0'];
@@ -93,9 +97,11 @@ describe('tunnel tls', () => {
   });
 
   it('at a domain that nobody has proven is refused: exit 4', async () => {
-    const { io, code } = start(['tls', '8443', '--domain', 'db.example.net', ...flags]);
+    const token = flags.map((flag) => (flag === 'admin' ? KEY : flag));
+    const { io, code } = start(['tls', '8443', '--domain', 'db.example.net', ...token]);
     expect(await code).toBe(4);
     expect(io.err()).toContain("domain 'db.example.net' is not verified for this account");
+    expect(io.err()).toContain('  Prove that it is yours: `tunnel domains add db.example.net`.\n');
   });
 });
 

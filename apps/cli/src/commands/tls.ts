@@ -9,11 +9,14 @@ import {
   addComfortFlags,
   addConnectionFlags,
   addGroupFlags,
+  addHostFlags,
   type ComfortFlags,
   type ConnectionFlags,
   FLAG_GROUPS,
   type GroupFlags,
   groupSpecOf,
+  type HostFlags,
+  hostSpecOf,
 } from '../flags.ts';
 import type { Io } from '../io.ts';
 import {
@@ -27,10 +30,8 @@ import { addGuardFlags, type GuardFlags, guardSpecOf } from '../policy-flags.ts'
 import { runTunnels } from '../run-tunnels.ts';
 import { resolveSettings } from '../settings.ts';
 
-export interface TlsTunnelFlags extends GroupFlags, GuardFlags {
+export interface TlsTunnelFlags extends HostFlags, GroupFlags, GuardFlags {
   readonly name?: string;
-  readonly domain?: string;
-  readonly subdomain?: string;
   readonly localHost?: string;
   readonly proxyProtocol?: 'v1' | 'v2';
 }
@@ -38,6 +39,7 @@ export interface TlsTunnelFlags extends GroupFlags, GuardFlags {
 const EXAMPLES = `
 Examples:
   $ tunnel tls 8443 --subdomain shop
+  $ tunnel tls 8443 --domain vault.example.com
   $ tunnel tls db.internal:5432 --subdomain db --allow-cidr 203.0.113.0/24
   $ tunnel tls 8443 --group shop --group-key-file shop-key --health tcp
 
@@ -62,16 +64,16 @@ export const tlsTunnelCommand = (): Command =>
     addGuardFlags(
       addProxyProtocolFlag(
         addLocalHostFlag(
-          new Command('tls')
-            .description('Publish a local service that speaks TLS itself: the edge cannot read it')
-            .argument(
-              '<port>',
-              'Port or host:port of the local service, or unix:PATH of its socket',
-              typedAddressOrSocket,
-            )
-            .optionsGroup(FLAG_GROUPS.address)
-            .option('--subdomain <name>', 'Subdomain to use')
-            .option('--domain <host>', 'Host of your own to use, in place of a subdomain')
+          addHostFlags(
+            new Command('tls')
+              .description('Publish a local service that speaks TLS itself: the edge cannot read it')
+              .argument(
+                '<port>',
+                'Port or host:port of the local service, or unix:PATH of its socket',
+                typedAddressOrSocket,
+              ),
+            '',
+          )
             .option('--name <name>', 'Name of the tunnel (default: tls-<port>)')
             .optionsGroup(FLAG_GROUPS.service),
         ),
@@ -87,8 +89,7 @@ export const tlsSpecOf = (target: TypedTarget, flags: TlsTunnelFlags, io: Io): N
     protocol: 'tls',
     name: flags.name ?? `tls-${localLabel(local)}`,
     ...local,
-    ...(flags.domain === undefined ? {} : { domain: flags.domain }),
-    ...(flags.subdomain === undefined ? {} : { subdomain: flags.subdomain }),
+    ...hostSpecOf(flags),
     ...(flags.proxyProtocol === undefined ? {} : { proxyProtocol: flags.proxyProtocol }),
     ...groupSpecOf(flags, io),
     ...guardSpecOf(flags, io),
@@ -98,7 +99,6 @@ export const tlsSpecOf = (target: TypedTarget, flags: TlsTunnelFlags, io: Io): N
 /** In the words of who typed it. */
 const checkHost = ({ domain, subdomain, group, health }: TlsTunnelFlags): void => {
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
-  if (domain !== undefined && subdomain !== undefined) throw refuse('Use --domain or --subdomain, not both.');
   // The name of a group is its subdomain where it says none.
   if (domain === undefined && subdomain === undefined && group === undefined) {
     throw refuse('A tls tunnel needs --subdomain or --domain: visitors are told apart by their host.');

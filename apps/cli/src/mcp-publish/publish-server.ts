@@ -16,7 +16,7 @@ import { pathFrom } from '@tunnel/runtime';
 import pc from 'picocolors';
 import { loadConfig } from '../config-file.ts';
 import type { ExitCode } from '../exit-codes.ts';
-import type { ConnectionFlags } from '../flags.ts';
+import { type ConnectionFlags, type HostFlags, hostSpecOf } from '../flags.ts';
 import { type Io, VERSION } from '../io.ts';
 import { oneLine } from '../problem-report.ts';
 import { runTunnels } from '../run-tunnels.ts';
@@ -24,8 +24,7 @@ import type { Companion, RunningClient } from '../running-client.ts';
 import { type ConnectionSettings, chooseLogger, readToken, resolveSettings } from '../settings.ts';
 import { listenPrivately } from './private-listener.ts';
 
-export interface McpPublishFlags extends ConnectionFlags {
-  readonly subdomain?: string;
+export interface McpPublishFlags extends ConnectionFlags, HostFlags {
   /** Here it is the token of callers; the API key has no file of its own. */
   readonly tokenFile?: string;
   /** false: anybody may call. */
@@ -40,10 +39,11 @@ export const publishServer = async (
   io: Io,
 ): Promise<ExitCode> => {
   const config = loadConfig(flags.config, io);
-  const { tokenFile, subdomain, ...connection } = flags;
+  const { tokenFile, subdomain, domain, ...connection } = flags;
+  const host = hostSpecOf(flags);
   const settings = resolveSettings(connection, config, io);
   const bearer = findBearer({ tokenFile, auth: flags.auth }, settings, io);
-  const stateKey = `mcp|${[command, ...args].join(' ')}|${subdomain ?? ''}`;
+  const stateKey = `mcp|${[command, ...args].join(' ')}|${domain ?? subdomain ?? ''}`;
   const publication = new Publication(serverCommand(command, args, io), { bearer, flags, io });
   const listener = await listenPrivately(
     {
@@ -59,7 +59,7 @@ export const publishServer = async (
     name: nameOf(command),
     // What callers and the server say to each other is kept by nobody unless its owner wants it.
     capture: flags.capture === true,
-    ...(subdomain === undefined ? {} : { subdomain }),
+    ...host,
   };
   try {
     return await runTunnels(

@@ -46,6 +46,9 @@ describe('what a model asks to open', () => {
       },
       isNamed: true,
     });
+    expect(wanted({ protocol: 'tls', domain: 'shop.example.com' }).spec).toEqual({
+      ...{ protocol: 'tls', localHost: '127.0.0.1', localPort: 3000, domain: 'shop.example.com' },
+    });
     expect(wanted({ protocol: 'tcp', remote_port: 20_001, local_host: 'localhost' })).toEqual({
       spec: { protocol: 'tcp', localHost: 'localhost', localPort: 3000, remotePort: 20_001 },
       isNamed: false,
@@ -57,6 +60,8 @@ describe('what a model asks to open', () => {
     [{ subdomain: 'x'.repeat(400) }, /63 characters/],
     [{ name: 'x'.repeat(1_000_000) }, /name/],
     [{ protocol: 'tcp', subdomain: 'x' }, /subdomain/],
+    [{ protocol: 'tls' }, /needs a domain or a subdomain/],
+    [{ subdomain: 'a', domain: 'a.example.com' }, /not both/],
   ] as const)('is refused in words when it cannot work: %j', (input, words) => {
     expect(() => wanted(input)).toThrow(words);
   });

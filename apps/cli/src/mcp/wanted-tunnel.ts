@@ -35,6 +35,7 @@ export const wantedTunnel = (
     ...{ protocol: input.protocol, localHost, localPort },
     ...(input.name === undefined ? {} : { name: input.name }),
     ...(input.subdomain === undefined ? {} : { subdomain: input.subdomain }),
+    ...(input.domain === undefined ? {} : { domain: input.domain }),
     ...(input.remote_port === undefined ? {} : { remotePort: input.remote_port }),
     ...(input.host_header === undefined ? {} : { hostHeader: input.host_header }),
     ...peerFields(input, env),

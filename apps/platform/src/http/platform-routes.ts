@@ -36,6 +36,8 @@ import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts
 import type { StaticFiles } from './static-files.ts';
 
 export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps, Omit<DomainRouteDeps, 'requireUser'> {
+  /** Of the platform's host below the domain; nobody's to reserve. */
+  readonly platformLabel?: string | null;
   readonly edges: GroupEdges & TunnelEdges & LivingTunnelEdges;
   readonly billing: BillingContext;
   /** null: it is not built. */

@@ -250,6 +250,19 @@ it('a window in the past brings the next certificate, which says what it replace
   expect(server.orders[1]?.replaces).toBe(first?.renewalId);
 });
 
+it('a start asks about renewal at once, however long ago the last answer was to hold', async () => {
+  await begin();
+  const { id } = await store.want(['a.example.com']);
+  const first = startKeeper([http()]);
+  await inTime(async () => expect((await record(id)).life.window).not.toBeNull());
+  await first.stop();
+  const { certificate } = await record(id);
+  server.renewalWindow = { start: Date.now() - 2 * MINUTE, end: Date.now() - MINUTE };
+  startKeeper([http()]);
+  await inTime(async () => expect((await record(id)).certificate?.serial).not.toBe(certificate?.serial));
+  expect(server.orders[1]?.replaces).toBe(certificate?.renewalId);
+});
+
 it('an authority that says it was replaced already gets the order without it, at once', async () => {
   await begin();
   const { id } = await store.want(['a.example.com']);

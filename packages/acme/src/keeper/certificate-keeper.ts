@@ -60,7 +60,12 @@ export class CertificateKeeper {
 
   start(): void {
     this.#timer = this.#options.clock.setInterval(() => this.wake(), ACME_LIMITS.LOOK_EVERY_MS);
-    this.wake();
+    // Who was away for long has missed what the authority said. A store that does not answer is asked again by the first look.
+    const { store, clock } = this.#options;
+    void store
+      .wantInfo(clock.now(), ACME_LIMITS.INFO_AT_START_EVERY_MS)
+      .catch(() => {})
+      .finally(() => this.wake());
   }
 
   /** Something may be due that was not before. */

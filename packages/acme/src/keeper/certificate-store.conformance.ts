@@ -97,6 +97,26 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect((await store.get(id))?.life.failures).toBe(0);
   });
 
+  it('after a start the authority is asked about all that was issued, one after the other', async () => {
+    const { store } = await begin();
+    for (const name of ['a.example', 'b.example', 'new.example']) {
+      await store.want([name]);
+      const claim = await store.claim('one', NOW, LEASE);
+      if (claim === null) throw new Error('nothing was due');
+      const issued = name === 'new.example' ? null : { notBefore: NOW, notAfter: NOW + 90 * 24 * LEASE };
+      const infoAt = issued && NOW + 1_000_000;
+      await store.save(claim, { life: { ...NEW_CERTIFICATE, issued, infoAt, renewAt: infoAt, tryAt: NOW + LEASE } });
+      await store.release(claim);
+    }
+    await store.wantInfo(NOW, 100);
+    const lives = (await store.list()).map(({ life }) => life.infoAt);
+    expect(lives.sort()).toEqual([NOW, NOW + 100, null]);
+    expect(await store.claim('one', NOW, LEASE)).not.toBeNull();
+    expect(await store.claim('one', NOW, LEASE)).toBeNull();
+    expect(await store.claim('one', NOW + 100, LEASE)).not.toBeNull();
+    expect(await store.claim('one', NOW + 100, LEASE)).toBeNull();
+  });
+
   it('an order under way and a certificate are there after a restart', async () => {
     const { store, reopen } = await begin();
     const { id } = await store.want(['a.example']);

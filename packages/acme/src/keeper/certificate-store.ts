@@ -59,6 +59,8 @@ export interface CertificateStore {
   release(claim: Claim): Promise<void>;
   /** From outside of the keeper; false while somebody works on it. */
   change(id: string, now: number, change: (life: CertificateLife) => CertificateLife): Promise<boolean>;
+  /** The authority is asked about the renewal of all that was issued, one each `everyMs` from now on; what is worked on is left out. */
+  wantInfo(now: number, everyMs: number): Promise<void>;
   account(): Promise<StoredAccount | null>;
   /** Written when the one that is there has the key `insteadOf` (null: there is none); the answer is what is there then. */
   saveAccount(account: StoredAccount, insteadOf: string | null): Promise<StoredAccount>;

@@ -8,6 +8,7 @@ import {
   NEW_CERTIFICATE,
   type OrderBudgetRules,
   takeFromBudget,
+  transitionCertificate,
 } from '@tunnel/core';
 import { randomToken, sha256Hex } from '@tunnel/runtime';
 import type { ChallengeAnswer } from '../client/challenge-answers.ts';
@@ -120,6 +121,18 @@ export class FileCertificateStore implements CertificateStore {
     this.#write(fileOf(id), record);
     entry.record = record;
     return true;
+  }
+
+  async wantInfo(now: number, everyMs: number): Promise<void> {
+    const issued = [...this.#entries.values()].filter(
+      ({ record, leasedUntil }) => record.life.issued !== null && leasedUntil <= now,
+    );
+    // Not written down: after the next start it is wanted again.
+    issued.forEach((entry, index) => {
+      const event = { kind: 'info-wanted', at: now + index * everyMs } as const;
+      const [life] = transitionCertificate(entry.record.life, event, now, 0);
+      entry.record = { ...entry.record, life };
+    });
   }
 
   async account(): Promise<StoredAccount | null> {

@@ -2,12 +2,14 @@
 // and puts them on the stream as the service is to get them, so what is forwarded are bytes here too.
 import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
-import type { ForwardContext, TunnelKind } from './kinds.ts';
+import type { ForwardContext, KindSpec, TunnelKind } from './kinds.ts';
 import { forwardBytes } from './local-service.ts';
+import { domainFields } from './own-domain.ts';
 
 /** Of http and https. */
 const BOTH_KEYS: TunnelKind['keys'] = [
   'subdomain',
+  'domain',
   'hostHeader',
   'localProtocol',
   'localTlsVerify',
@@ -27,13 +29,14 @@ export const httpKind: TunnelKind = {
   keys: [...BOTH_KEYS, 'files'],
 
   endpointFields: (spec, { assignedSubdomain }) => ({
-    ...(spec.subdomain === undefined ? preferred(assignedSubdomain) : { subdomain: spec.subdomain }),
+    ...nameFields(spec, assignedSubdomain),
     host_header: spec.hostHeader ?? 'keep',
     local_protocol: spec.localProtocol ?? 'http1',
     capture: spec.capture ?? true,
   }),
 
-  remember: ({ label }) => ({ assignedSubdomain: label }),
+  // An own domain is asked for anyway, and is no subdomain for a tunnel that has none.
+  remember: ({ label }, { domain }) => (domain === undefined ? { assignedSubdomain: label } : {}),
 
   forward: (stream, tunnel, context) => {
     const { traffic, spec } = tunnel;
@@ -66,5 +69,8 @@ export const httpsKind: TunnelKind = {
   localTls: ({ localTlsVerify }) => ({ verify: localTlsVerify ?? true }),
 };
 
-const preferred = (subdomain: string | undefined) =>
-  subdomain === undefined ? {} : { preferred_subdomain: subdomain };
+const nameFields = ({ domain, subdomain }: KindSpec, assigned: string | undefined) => {
+  if (domain !== undefined) return domainFields(domain);
+  if (subdomain !== undefined) return { subdomain };
+  return assigned === undefined ? {} : { preferred_subdomain: assigned };
+};

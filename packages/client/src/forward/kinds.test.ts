@@ -27,8 +27,10 @@ it.each([
 
 it('what the edge chose is remembered by its kind', () => {
   const answer = { type: 'TunnelRegistered', request_id: 'r', tunnel_id: 't', name: 'n', public_url: '', label: 'web' };
-  expect(kindOf('http').remember({ ...answer, protocol: 'http' } as never)).toEqual({ assignedSubdomain: 'web' });
-  expect(kindOf('tcp').remember({ ...answer, protocol: 'tcp', assigned_port: 5 } as never)).toEqual({
+  expect(kindOf('http').remember({ ...answer, protocol: 'http' } as never, {})).toEqual({ assignedSubdomain: 'web' });
+  // What its owner gave is asked for again anyway.
+  expect(kindOf('http').remember({ ...answer, label: 'a.b' } as never, { domain: 'a.b' })).toEqual({});
+  expect(kindOf('tcp').remember({ ...answer, protocol: 'tcp', assigned_port: 5 } as never, {})).toEqual({
     assignedPort: 5,
   });
 });

@@ -28,7 +28,7 @@ export interface KindSpec extends Pick<LocalSpec, 'localSocket' | 'files'> {
   readonly services?: ServiceTable;
   /** HTTP, tls: this name or none. */
   readonly subdomain?: string;
-  /** tls: a host of one's own in the place of a subdomain. */
+  /** HTTP, tls: a host of one's own in the place of a subdomain. */
   readonly domain?: string;
   /** HTTP: `keep` the visitor's Host (the default), `rewrite` it to the local address, or send this one. */
   readonly hostHeader?: string;
@@ -131,7 +131,7 @@ export interface TunnelKind extends ProtocolTraits {
   /** Which public endpoint is asked for: exactly the one that was given; else what the edge once chose is preferred. */
   endpointFields(spec: KindSpec, previous: Assignment): EndpointFields;
   /** What of the edge's choice is asked for again after a loss. */
-  remember(answer: MessageOf<'TunnelRegistered'>): Assignment;
+  remember(answer: MessageOf<'TunnelRegistered'>, spec: KindSpec): Assignment;
 }
 
 const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = {

@@ -1,6 +1,7 @@
 // Tunnels of kind tls: a public name on the edge's https port. Visitors shake hands with the local service itself; what passes are bytes, as of tcp.
 import { CAPABILITY } from '@tunnel/protocol';
 import type { TunnelKind } from './kinds.ts';
+import { domainFields } from './own-domain.ts';
 import { proxyFields, tcpKind } from './tcp.ts';
 
 export const tlsKind: TunnelKind = {
@@ -11,7 +12,7 @@ export const tlsKind: TunnelKind = {
   /** Its host is always asked for, so that nothing has to be remembered. */
   endpointFields: ({ subdomain, domain, proxyProtocol }) => ({
     ...(subdomain === undefined ? {} : { subdomain }),
-    ...(domain === undefined ? {} : { domain }),
+    ...domainFields(domain),
     ...proxyFields(proxyProtocol),
   }),
 

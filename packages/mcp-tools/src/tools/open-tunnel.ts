@@ -7,11 +7,12 @@ import { defineTool } from '../tool.ts';
 const PORT = [1, 65_535] as const;
 const TTL_SECS = [60, 86_400] as const;
 
-type Protocol = 'http' | 'https' | 'tcp' | 'udp' | 'p2p';
+type Protocol = 'http' | 'https' | 'tcp' | 'tls' | 'udp' | 'p2p';
 
 /** Arguments that say nothing about other protocols: one that is given there was meant for another tunnel. */
 const PROTOCOLS_OF: ReadonlyMap<string, readonly Protocol[]> = new Map([
-  ['subdomain', ['http', 'https']],
+  ['subdomain', ['http', 'https', 'tls']],
+  ['domain', ['http', 'https', 'tls']],
   ['host_header', ['http', 'https']],
   ['remote_port', ['tcp', 'udp']],
   ['p2p_name', ['p2p']],
@@ -20,16 +21,23 @@ const PROTOCOLS_OF: ReadonlyMap<string, readonly Protocol[]> = new Map([
 
 const input = z
   .strictObject({
-    protocol: z.enum(['http', 'https', 'tcp', 'udp', 'p2p']).meta({
+    protocol: z.enum(['http', 'https', 'tcp', 'tls', 'udp', 'p2p']).meta({
       description:
-        '`http` for web servers and webhooks (visitors get https where the edge has it); `https` when the local service itself speaks TLS; `tcp` and `udp` for anything else; `p2p` for one other machine that has the same secret.',
+        '`http` for web servers and webhooks (visitors get https where the edge has it); `https` when the local service itself speaks TLS; `tls` when its TLS is to reach the visitors unread, at the host of `subdomain` or `domain`; `tcp` and `udp` for anything else; `p2p` for one other machine that has the same secret.',
     }),
     local_port: wholeNumber('The port that the local service listens on.', ...PORT),
     local_host: text(
       'The host of the local service; 127.0.0.1 when left out. Other hosts are refused unless the person allowed them.',
     ).optional(),
     name: text('What the tunnel is called in lists.', 100).optional(),
-    subdomain: text('http and https: the first part of the public host name. Left out: a random one.', 63).optional(),
+    subdomain: text(
+      'http, https and tls: the first part of the public host name. Left out: a random one.',
+      63,
+    ).optional(),
+    domain: text(
+      'http, https and tls: a host name that the person has proven to be theirs (`tunnel domains add`), in place of `subdomain`.',
+      253,
+    ).optional(),
     remote_port: wholeNumber('tcp and udp: the public port. Left out: a free one.', ...PORT).optional(),
     host_header: text(
       'http and https: the Host header that the local service sees: `keep`, `rewrite`, or a host name.',
@@ -46,6 +54,9 @@ const input = z
       if (!(field in given) || protocols.includes(given.protocol)) continue;
       const message = `goes with ${protocols.join(' and ')}, not with ${given.protocol}`;
       context.addIssue({ code: 'custom', path: [field], message });
+    }
+    if (given.domain !== undefined && given.subdomain !== undefined) {
+      context.addIssue({ code: 'custom', path: ['domain'], message: 'goes in place of `subdomain`, not with it' });
     }
     if (given.protocol !== 'p2p' || given.p2p_name !== undefined) return;
     context.addIssue({ code: 'custom', path: ['p2p_name'], message: 'is missing: a p2p tunnel is found by its name' });

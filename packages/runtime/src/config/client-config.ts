@@ -327,7 +327,7 @@ const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Find
   ...(entry.health_check?.type === 'http' && entry.health_check.path === undefined
     ? [{ path: [...path, 'health_check', 'path'], expected: 'given when `type` is "http"', got: 'nothing' }]
     : []),
-  ...(entry.proto === 'tls' ? hostFindings(path, entry) : []),
+  ...hostFindings(path, entry),
   // Version 1 is a line of text before a stream of bytes.
   ...(entry.proto === 'udp' && entry.proxy_protocol === 'v1'
     ? [{ path: [...path, 'proxy_protocol'], expected: 'one of "v2"' }]
@@ -338,15 +338,15 @@ const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Find
     : []),
 ];
 
-/** Visitors of a tls tunnel are told apart by their host; a group's name is its subdomain where it says none. */
-const hostFindings = (path: string[], { subdomain, domain, group, health_check }: TunnelEntry): Finding[] => {
-  if (health_check?.type === 'http') {
+/** One host a tunnel. Visitors of a tls tunnel are told apart by it alone; a group's name is its subdomain where it says none. */
+const hostFindings = (path: string[], { proto, subdomain, domain, group, health_check }: TunnelEntry): Finding[] => {
+  if (proto === 'tls' && health_check?.type === 'http') {
     return [{ path: [...path, 'health_check', 'type'], expected: '"tcp" when `proto` is "tls"' }];
   }
   if (subdomain !== undefined && domain !== undefined) {
     return [{ path: [...path, 'domain'], expected: 'left out when `subdomain` is given', got: 'both' }];
   }
-  if (subdomain !== undefined || domain !== undefined || group !== undefined) return [];
+  if (proto !== 'tls' || subdomain !== undefined || domain !== undefined || group !== undefined) return [];
   return [
     { path: [...path, 'proto'], expected: 'joined by a `subdomain` or a `domain` when it is "tls"', got: 'neither' },
   ];

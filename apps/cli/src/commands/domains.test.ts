@@ -1,0 +1,295 @@
+import { type Clock, systemClock } from '@tunnel/runtime';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DOMAIN, type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
+import { makeTestIo, type TestIo, type TestIoOptions, typing } from '../io.fixture.ts';
+import { run } from '../run.ts';
+
+let login: LoggedIn;
+let platform: ScriptedPlatform;
+
+beforeEach(async () => {
+  login = await logIn();
+  platform = login.platform;
+});
+afterEach(() => login.close());
+
+const UNTIL = '2030-04-01T00:00:00.000Z';
+const VALID = { ...DOMAIN.certificate, state: 'valid', issuer: 'Test CA', not_after: UNTIL };
+const [CNAME] = DOMAIN.records;
+const VERIFIED = { ...DOMAIN, state: 'verified', certificate: VALID, records: [{ ...CNAME, found: true }] };
+
+/** Whoever waits for the next look waits for a moment. */
+const quick: Clock = {
+  now: () => systemClock.now(),
+  monotonic: () => systemClock.monotonic(),
+  setTimeout: (callback) => systemClock.setTimeout(callback, 1),
+  setInterval: (callback, ms) => systemClock.setInterval(callback, ms),
+};
+
+const start = (args: string[], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+  const io = makeTestIo({ home: login.home.path, clock: quick, ...options });
+  return { io, code: run(['domains', ...args], io) };
+};
+
+const domains = async (args: string[], options: Partial<TestIoOptions> = {}): Promise<{ code: number; io: TestIo }> => {
+  const { io, code } = start(args, options);
+  return { io, code: await code };
+};
+
+const refusal = (code: string, error: string): string => JSON.stringify({ error, code, request_id: 'r' });
+
+describe('domains', () => {
+  it('lists each with its state, its certificate or its records, and its use', async () => {
+    platform.domains = [
+      { ...VERIFIED, active_tunnels: 2 },
+      { ...DOMAIN, id: 'dom-2', name: '*.b\u001b[2Jg.example', wildcard: true },
+      { ...VERIFIED, id: 'dom-3', name: 'plain.example.com', certificate: null },
+      { ...VERIFIED, id: 'dom-4', name: 'old.example.com', certificate: { ...VALID, state: 'failing' } },
+    ];
+    for (const args of [[], ['list']]) {
+      const { code, io } = await domains(args);
+      expect(code).toBe(0);
+      expect(io.out().split('\n')).toEqual([
+        expect.stringMatching(
+          /^shop\.example\.com +verified {2}certificate valid until 2030-0\S+ \S+ +in use by 2 tunnels$/,
+        ),
+        expect.stringMatching(/^\*\.b \[2Jg\.example +pending +0 of 1 record found$/),
+        expect.stringMatching(/^plain\.example\.com +verified +no certificate wanted$/),
+        expect.stringMatching(/^old\.example\.com +verified +certificate failing; the old one is valid until 2030-0/),
+        '4 of 3 domains',
+        "  Its records: tunnel domains show '*.b [2Jg.example'",
+        '',
+      ]);
+    }
+  });
+
+  it('--json prints the list as the platform wrote it, and asks for nothing else', async () => {
+    platform.domains = [{ ...DOMAIN, of_a_later_version: 1 }];
+    const { io } = await domains(['--json']);
+    expect(JSON.parse(io.out())).toEqual(platform.domains);
+    expect(platform.paths()).toEqual(['GET /domains']);
+  });
+
+  it('says what to do when there is none', async () => {
+    expect((await domains([])).io.out()).toBe('no domains\n  Add one: tunnel domains add shop.example.com\n');
+  });
+
+  it('needs a login', async () => {
+    await run(['logout'], makeTestIo({ home: login.home.path }));
+    for (const args of [[], ['add', 'a.b'], ['check', 'a.b'], ['show', 'a.b'], ['remove', 'a.b', '--yes']]) {
+      const { code, io } = await domains(args);
+      expect([code, io.err()]).toEqual([3, expect.stringContaining('Not logged in.')]);
+    }
+  });
+});
+
+describe('domains add', () => {
+  it('prints the records to set, each field in a column, and what to type next', async () => {
+    const { code, io } = await domains(['add', 'shop.example.com']);
+    expect([code, io.out().split('\n')]).toEqual([
+      0,
+      [
+        'shop.example.com: pending',
+        '',
+        'Records to set where its DNS is managed:',
+        '  TYPE   NAME              VALUE                                     FOR',
+        '  CNAME  shop.example.com  k3v7q2m5x4n6p7r2t3wa.tunnels.example.net  proof and route  missing',
+        '',
+        'It is looked for by itself, often at first; new records can take minutes to be seen.',
+        '  Look now: tunnel domains check shop.example.com',
+        '',
+      ],
+    ]);
+  });
+
+  it.each([
+    ['Shop.Example.COM.', { name: 'shop.example.com' }],
+    ['bücher.example', { name: 'xn--bcher-kva.example' }],
+    ['*.Bücher.example', { name: '*.xn--bcher-kva.example' }],
+  ])('%s is asked for in the form that names have', async (typed, body) => {
+    await domains(['add', typed]);
+    expect(JSON.parse(platform.asks[0]?.body ?? '')).toEqual(body);
+  });
+
+  it('--no-certificate says so, and --json prints what the platform gives', async () => {
+    const { io } = await domains(['add', 'shop.example.com', '--no-certificate', '--json']);
+    expect(JSON.parse(platform.asks[0]?.body ?? '')).toEqual({ name: 'shop.example.com', certificate: false });
+    expect(JSON.parse(io.out())).toEqual({ ...DOMAIN, certificate: null });
+  });
+
+  it('shows an international name in its letters, too', async () => {
+    expect((await domains(['add', 'bücher.example'])).io.out()).toContain('xn--bcher-kva.example (bücher.example): ');
+  });
+
+  it.each([
+    [400, 'DOMAIN_INVALID', "domain 'localhost' is not valid: it has one label", 'Use a host name that is yours'],
+  ])('%i %s: the words of the platform, what to do next, and exit 2', async (status, code, error, next) => {
+    platform.trap('/domains', status, refusal(code, error));
+    const ran = await domains(['add', 'shop.example.com']);
+    expect([ran.code, ran.io.err()]).toEqual([2, expect.stringContaining(error)]);
+    expect(ran.io.err()).toContain(next);
+  });
+});
+
+describe('domains add --wait', () => {
+  /** What each look finds, the last one from then on. */
+  const looks = (...found: object[]): void => {
+    let at = 0;
+    platform.onDomainLook = (domain) => {
+      Object.assign(domain, found[Math.min(at, found.length - 1)]);
+      at += 1;
+    };
+  };
+
+  it('tells each step once, and ends with 0 when the certificate is valid', async () => {
+    const ordering = { ...DOMAIN.certificate, state: 'ordering' };
+    looks(
+      { last_error: 'no record with the token was found' },
+      { last_error: null, state: 'verified', records: VERIFIED.records, certificate: ordering },
+      { certificate: VALID },
+    );
+    const { code, io } = await domains(['add', 'shop.example.com', '--wait']);
+    expect(code).toBe(0);
+    expect(io.out().split('\n').slice(8)).toEqual([
+      '',
+      'Waiting for shop.example.com. Ctrl-C ends the wait; the domain stays.',
+      '  pending: no record with the token was found',
+      '  found: CNAME shop.example.com',
+      '  verified',
+      '  certificate on its way',
+      expect.stringMatching(/^ {2}certificate valid until 2030-0/),
+      '  Use it: tunnel http 3000 --domain shop.example.com',
+      '',
+    ]);
+    // The first one at once, because somebody waits.
+    expect(platform.paths().slice(0, 3)).toEqual(['POST /domains', 'POST /domains/dom-1/check', 'GET /domains/dom-1']);
+  });
+
+  it('waits for no certificate where none is wanted', async () => {
+    looks({ state: 'verified', records: VERIFIED.records });
+    const { code, io } = await domains(['add', 'shop.example.com', '--no-certificate', '--wait', '--json']);
+    expect([code, JSON.parse(io.out())]).toEqual([0, { ...VERIFIED, certificate: null }]);
+  });
+
+  it('ends with 1 when it has failed; one that had failed before is looked for again', async () => {
+    platform.domains = [{ ...DOMAIN, state: 'failed' }];
+    looks({ state: 'pending' }, { state: 'failed', last_error: 'no record with the token was found' });
+    const { code, io } = await domains(['add', 'shop.example.com', '--wait']);
+    expect([code, io.out()]).toEqual([1, expect.stringContaining('  failed: no record with the token was found\n')]);
+  });
+
+  it('goes on over a platform that is away for a moment, and over one that was looked at just now', async () => {
+    looks({}, VERIFIED);
+    platform.trap('/domains/dom-1/check', 429, refusal('LOGIN_THROTTLED', 'too soon'));
+    platform.trap('/domains/dom-1', 503, refusal('DATABASE_AWAY', 'the database is away'));
+    const { code } = await domains(['add', 'shop.example.com', '--wait']);
+    expect(code).toBe(0);
+  });
+
+  it('Ctrl-C ends the wait and nothing else: exit 130', async () => {
+    const { io, code } = start(['add', 'shop.example.com', '--wait']);
+    await eventually(() => expect(platform.paths()).toContain('GET /domains/dom-1'));
+    io.signal('SIGINT');
+    expect([await code, io.err(), platform.domains.length]).toEqual([130, '', 1]);
+  });
+});
+
+describe('domains show and check', () => {
+  beforeEach(() => {
+    platform.domains = [
+      {
+        ...VERIFIED,
+        checked_at: '2030-01-02T00:00:00.000Z',
+        certificate: { ...VALID, state: 'failing', last_error: 'the CA said no' },
+      },
+      {
+        ...DOMAIN,
+        id: 'dom-2',
+        name: 'example.com',
+        last_error: 'no record with the token was found',
+        records: [
+          { type: 'A', name: 'example.com', value: '203.0.113.7', purpose: 'route', found: true },
+          { type: 'TXT', name: '_tunnel.example.com', value: 'tunnel-verify=k3v7', purpose: 'proof', found: false },
+        ],
+      },
+      { ...DOMAIN, id: 'dom-3', name: '*.shop.example.com', wildcard: true, state: 'lapsed' },
+    ];
+  });
+
+  it('show the certificate and its problem of one that is verified', async () => {
+    const { io } = await domains(['show', 'SHOP.example.com.']);
+    expect(io.out()).toMatch(/^shop\.example\.com: verified, looked at 2030-01-0/);
+    expect(io.out()).toMatch(
+      / proof and route {2}✓ found\n\nCertificate: .*failing; .*\n {2}the CA said no\n {2}Use it: /,
+    );
+  });
+
+  it('show what is missing of one that is waited for', async () => {
+    const { io } = await domains(['show', 'example.com']);
+    expect(io.out().split('\n')).toEqual(
+      expect.arrayContaining([
+        '  no record with the token was found',
+        '  A     example.com          203.0.113.7         route  ✓ found',
+        '  TXT   _tunnel.example.com  tunnel-verify=k3v7  proof  missing',
+      ]),
+    );
+  });
+
+  it('say how one that has lapsed comes back', async () => {
+    const { io } = await domains(['show', '*.shop.example.com']);
+    expect(io.out()).toContain("  When the records are set: tunnel domains check '*.shop.example.com'\n");
+  });
+
+  it('check looks now, and shows what it found', async () => {
+    platform.onDomainLook = (domain) => Object.assign(domain, VERIFIED, { id: 'dom-2', name: 'example.com' });
+    const { code, io } = await domains(['check', 'example.com']);
+    expect([code, platform.paths()]).toEqual([0, ['GET /domains', 'POST /domains/dom-2/check']]);
+    expect(io.out()).toContain('example.com: verified');
+    expect((await domains(['check', 'example.com', '--json'])).io.out()).toBe(
+      `${JSON.stringify(platform.domains[1])}\n`,
+    );
+  });
+
+  it.each([
+    ['shpo.example.com', "You have no domain 'shpo.example.com'. Did you mean shop.example.com?"],
+    ['Elsewhere.test', "You have no domain 'elsewhere.test'. Add it: `tunnel domains add elsewhere.test`."],
+  ])('%s: says what there is', async (typed, words) => {
+    for (const args of [
+      ['show', typed],
+      ['check', typed],
+      ['remove', typed, '--yes'],
+    ]) {
+      const { code, io } = await domains(args);
+      expect([code, io.err()]).toEqual([2, `tunnel: ${words}\n`]);
+    }
+  });
+});
+
+describe('domains remove', () => {
+  beforeEach(() => {
+    platform.domains = [
+      { ...VERIFIED, active_tunnels: 1 },
+      { ...DOMAIN, id: 'dom-2', name: 'xn--bcher-kva.example' },
+    ];
+  });
+  const left = (): unknown[] => platform.domains.map(({ id }) => id);
+
+  it.each([
+    ['shop.example.com', 'shop.example.com\r', 'Removed shop.example.com. Take its records out of the DNS', ['dom-2']],
+    ['Shop.Example.com', ' SHOP.example.com. \r', 'Removed shop.example.com.', ['dom-2']],
+    ['bücher.example', 'Bücher.example\r', 'Removed xn--bcher-kva.example.', ['dom-1']],
+    ['shop.example.com', 'y\r', 'Nothing removed.\n', ['dom-1', 'dom-2']],
+  ])('%s asks for the name at a terminal: %j', async (typed, answer, out, ids) => {
+    const { code, io } = await domains(['remove', typed], { stdin: typing(answer) });
+    expect([code, io.out(), left()]).toEqual([0, expect.stringContaining(out), ids]);
+    expect(io.err()).toMatch(/^Remove \S+\? (1 open tunnel closes\. )?Its key and its certificate are destroyed\.\n/);
+  });
+
+  it('needs --yes where nobody can be asked', async () => {
+    const { code, io } = await domains(['remove', 'shop.example.com']);
+    expect([code, io.err(), platform.asks]).toEqual([2, 'tunnel: Add --yes to confirm.\n', []]);
+    expect((await domains(['remove', 'shop.example.com', '--yes'])).code).toBe(0);
+    expect(left()).toEqual(['dom-2']);
+  });
+});

@@ -1,0 +1,243 @@
+// `tunnel domains`: host names of the account's own, the DNS records that prove them, and their certificates.
+import { asciiDomain } from '@tunnel/client';
+import type { OwnDomainView } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { nearestWord } from '@tunnel/runtime';
+import { Command } from 'commander';
+import { PlatformLogin } from '../api/platform-login.ts';
+import { EXIT, type ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
+import { PROXY_FLAG } from '../flags.ts';
+import type { Io } from '../io.ts';
+import { CLI_LIMITS } from '../limits.ts';
+import { domainDetails, domainLines, progressLines, typedName, useLine } from '../output/domains.ts';
+import { coloursOf, counted } from '../output/text.ts';
+import { oneLine } from '../problem-report.ts';
+import { requireTerminal, withPrompt } from '../terminal-prompt.ts';
+import { listenForStop, pause } from '../until-stopped.ts';
+
+type Finish = (code: ExitCode) => void;
+
+interface ShowFlags {
+  readonly json?: boolean;
+  readonly proxy?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  $ tunnel domains add shop.example.com
+  $ tunnel http 3000 --domain shop.example.com
+  $ tunnel domains`;
+
+export const domainsCommand = (io: Io, finish: Finish): Command =>
+  new Command('domains')
+    .description('Use domains of your own')
+    .addHelpText('after', EXAMPLES)
+    .addCommand(listCommand(io, finish), { isDefault: true })
+    .addCommand(addCommand(io, finish))
+    .addCommand(checkCommand(io, finish))
+    .addCommand(showCommand(io, finish))
+    .addCommand(removeCommand(io, finish));
+
+const listCommand = (io: Io, finish: Finish): Command =>
+  new Command('list')
+    .description('List your domains, their state and their certificates')
+    .option(...PROXY_FLAG)
+    .option('--json', 'Print the list as JSON')
+    .addHelpText('after', LIST_EXAMPLES)
+    .action(async ({ json, ...flags }: ShowFlags) => {
+      const login = PlatformLogin.open(io, flags);
+      const list = await login.call((client) => client.domains());
+      const limit = json === true ? null : ((await login.call((client) => client.usage())).domain_limit ?? null);
+      const lines = json === true ? [JSON.stringify(list)] : domainLines(list, limit, coloursOf(io));
+      io.stdout.write(`${lines.join('\n')}\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+const LIST_EXAMPLES = `
+Examples:
+  $ tunnel domains
+  $ tunnel domains list --json
+
+pending: its records are looked for. verified: tunnels may use it. failed: nothing was found for
+three days. lapsed: its proof is gone, or another account has proven it since.`;
+
+interface AddFlags extends ShowFlags {
+  readonly certificate: boolean;
+  readonly wait?: boolean;
+}
+
+const ADD_EXAMPLES = `
+Examples:
+  $ tunnel domains add shop.example.com
+  $ tunnel domains add shop.example.com --wait
+  $ tunnel domains add '*.shop.example.com'
+
+It prints the records to set where the domain's DNS is managed. With --wait it ends with 0 when the
+domain is verified and its certificate is valid, and with 1 when the domain has failed.`;
+
+const addCommand = (io: Io, finish: Finish): Command =>
+  new Command('add')
+    .description('Add a domain, and show the DNS records that it needs')
+    .argument('<host>', 'Host name of yours, or *. and one')
+    .option('--no-certificate', 'Order no certificate for it')
+    .option('--wait', 'Wait until it is verified and has its certificate')
+    .option('--json', 'Print the domain as JSON')
+    .option(...PROXY_FLAG)
+    .addHelpText('after', ADD_EXAMPLES)
+    .action(async (host: string, { certificate, wait, json, ...flags }: AddFlags) => {
+      const login = PlatformLogin.open(io, flags);
+      const body = { name: asciiDomain(host), ...(certificate ? {} : { certificate }) };
+      const added = await login.call((client) => client.addDomain(body));
+      if (wait !== true) {
+        print(added, json, io);
+        return finish(EXIT.endedAsAsked);
+      }
+      if (json !== true) print(added, json, io);
+      finish(await waitFor(added, login, json, io));
+    });
+
+const print = (domain: OwnDomainView, json: boolean | undefined, io: Io): void => {
+  const lines = json === true ? [JSON.stringify(domain)] : domainDetails(domain, coloursOf(io));
+  io.stdout.write(`${lines.join('\n')}\n`);
+};
+
+/** Each record, state and step of the certificate is told once, when it comes. */
+const waitFor = async (
+  added: OwnDomainView,
+  login: PlatformLogin,
+  json: boolean | undefined,
+  io: Io,
+): Promise<ExitCode> => {
+  const stop = listenForStop(io);
+  const tell = (lines: readonly string[]): void => {
+    if (json !== true && lines.length > 0) io.stdout.write(`${lines.join('\n')}\n`);
+  };
+  tell(['', `Waiting for ${oneLine(added.name)}. Ctrl-C ends the wait; the domain stays.`]);
+  // What has failed is looked for again because somebody asks, and what is new need not wait for its first look.
+  let now = isReady(added) ? added : await lookNow(added, login);
+  tell(progressLines(added, now));
+  while (!isReady(now) && now.state !== 'failed' && !stop.aborted) {
+    await pause(CLI_LIMITS.DOMAIN_LOOK_EVERY_MS, stop, io);
+    if (stop.aborted) break;
+    const before = now;
+    now = await login.call((client) => client.domain(before.id)).catch(stillThere(before));
+    tell(progressLines(before, now));
+  }
+  if (json === true) print(now, json, io);
+  if (isReady(now)) tell([useLine(now)]);
+  if (isReady(now)) return EXIT.endedAsAsked;
+  return now.state === 'failed' ? EXIT.unexpected : exitCodeOfSignal('SIGINT');
+};
+
+/** A platform that is away for a moment comes back; whoever waits has said that they have the time. */
+const stillThere =
+  (before: OwnDomainView) =>
+  (error: unknown): OwnDomainView => {
+    if (error instanceof Fault && error.retryable && error.cause === undefined) return before;
+    throw error;
+  };
+
+const isReady = ({ state, certificate }: OwnDomainView): boolean =>
+  state === 'verified' && (certificate === null || certificate.state === 'valid' || certificate.state === 'renewing');
+
+/** One that was looked at a moment ago is as good as looked at. */
+const lookNow = (domain: OwnDomainView, login: PlatformLogin): Promise<OwnDomainView> =>
+  login
+    .call((client) => client.checkDomain(domain.id))
+    .catch((error: unknown) => {
+      if (isTooSoon(error)) return domain;
+      throw error;
+    });
+
+const isTooSoon = (error: unknown): boolean => error instanceof Fault && error.status === 429;
+
+const HOST = ['<host>', 'Domain of yours (see `tunnel domains`)'] as const;
+
+const checkCommand = (io: Io, finish: Finish): Command =>
+  new Command('check')
+    .description('Look for the records of a domain now')
+    .argument(...HOST)
+    .option('--json', 'Print the domain as JSON')
+    .option(...PROXY_FLAG)
+    .addHelpText('after', '\nExamples:\n  $ tunnel domains check shop.example.com')
+    .action(async (host: string, { json, ...flags }: ShowFlags) => {
+      const login = PlatformLogin.open(io, flags);
+      const { id } = await findDomain(login, host);
+      const look = (): Promise<OwnDomainView> => login.call((client) => client.checkDomain(id));
+      const found = await look().catch(async (error: unknown) => {
+        if (!isTooSoon(error)) throw error;
+        io.stderr.write('It was looked at a moment ago; once more in some seconds.\n');
+        const stop = listenForStop(io);
+        await pause(CLI_LIMITS.DOMAIN_CHECK_AGAIN_MS, stop, io);
+        if (stop.aborted) throw error;
+        return look();
+      });
+      print(found, json, io);
+      finish(EXIT.endedAsAsked);
+    });
+
+const showCommand = (io: Io, finish: Finish): Command =>
+  new Command('show')
+    .description('Show the records and the certificate of a domain')
+    .argument(...HOST)
+    .option('--json', 'Print the domain as JSON')
+    .option(...PROXY_FLAG)
+    .addHelpText('after', '\nExamples:\n  $ tunnel domains show shop.example.com')
+    .action(async (host: string, { json, ...flags }: ShowFlags) => {
+      print(await findDomain(PlatformLogin.open(io, flags), host), json, io);
+      finish(EXIT.endedAsAsked);
+    });
+
+const REMOVE_EXAMPLES = `
+Examples:
+  $ tunnel domains remove shop.example.com
+  $ tunnel domains remove shop.example.com --yes
+
+Its tunnels close within 2 seconds; its key and its certificate are destroyed. Take its records out
+of the DNS, too: they lead here.`;
+
+const removeCommand = (io: Io, finish: Finish): Command =>
+  new Command('remove')
+    .description('Give up a domain; its tunnels close within 2 seconds')
+    .argument(...HOST)
+    .option('--yes', 'Do not ask')
+    .option(...PROXY_FLAG)
+    .addHelpText('after', REMOVE_EXAMPLES)
+    .action(async (host: string, { yes, ...flags }: { yes?: boolean; proxy?: string }) => {
+      const login = PlatformLogin.open(io, flags);
+      if (yes !== true) requireTerminal(io, INSTEAD);
+      const found = await findDomain(login, host);
+      if (yes !== true && !(await confirm(found, io))) {
+        io.stdout.write('Nothing removed.\n');
+        return finish(EXIT.endedAsAsked);
+      }
+      await login.call((client) => client.removeDomain(found.id));
+      io.stdout.write(`Removed ${oneLine(found.name)}. Take its records out of the DNS, too.\n`);
+      finish(EXIT.endedAsAsked);
+    });
+
+const INSTEAD = 'Add --yes to confirm.';
+
+const confirm = async (found: OwnDomainView, io: Io): Promise<boolean> => {
+  const name = oneLine(found.name);
+  const { active_tunnels: active } = found;
+  const open = active === 0 ? '' : `${counted(active, 'open tunnel closes', 'open tunnels close')}. `;
+  io.stderr.write(`Remove ${name}? ${open}Its key and its certificate are destroyed.\n`);
+  const answer = await withPrompt(io, INSTEAD, (prompt) => prompt.ask(`Type ${name} to confirm: `));
+  return asciiDomain(answer.trim()) === found.name;
+};
+
+/** By the name as people type it. Throws a Fault that says what there is. */
+const findDomain = async (login: PlatformLogin, typed: string): Promise<OwnDomainView> => {
+  const list = await login.call((client) => client.domains());
+  const wanted = asciiDomain(typed);
+  const found = list.find(({ name }) => name === wanted);
+  if (found !== undefined) return found;
+  const near = nearestWord(
+    wanted,
+    list.map(({ name }) => name),
+  );
+  const next =
+    near === undefined ? `Add it: \`tunnel domains add ${typedName({ name: wanted })}\`.` : `Did you mean ${near}?`;
+  throw new Fault('CLIENT_USAGE', { reason: `You have no domain '${oneLine(wanted)}'. ${next}` });
+};

@@ -1,0 +1,106 @@
+// Tunnels at a domain of one's own, from the command line to a real edge in the same process.
+import { createHash } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Edge } from '@tunnel/edge';
+import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startEdge } from '../edge.fixture.ts';
+import { makeTestIo, type TestIo } from '../io.fixture.ts';
+import { run } from '../run.ts';
+
+const KEY = 'tnl_of_the_shop';
+
+let home: TemporaryDirectory;
+let edge: Edge;
+let flags: string[];
+const runs: { io: TestIo; code: Promise<number> }[] = [];
+
+beforeEach(async () => {
+  home = await temporaryDirectory();
+  const sha256 = createHash('sha256').update(KEY).digest('hex');
+  edge = await startEdge({ auth: { keys: [{ account: 'shop', sha256, domains: ['shop.example.com'] }] } });
+  flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', KEY, '--drain-secs', '0'];
+});
+afterEach(async () => {
+  for (const { io, code } of runs.splice(0)) {
+    io.signal('SIGTERM');
+    await code;
+  }
+  await edge.stop({ drainMs: 0 });
+  await home.close();
+});
+
+const start = (args: string[]): { io: TestIo; code: Promise<number> } => {
+  const io = makeTestIo({ home: home.path });
+  const started = { io, code: run([...args, ...flags], io) };
+  runs.push(started);
+  return started;
+};
+
+describe('--domain', () => {
+  it.each([
+    ['http', '3000'],
+    ['http', 'https://localhost:3443'],
+    ['files', 'site'],
+  ])('%s %s at a domain that is not proven is refused, with the command that proves it: exit 4', async (...typed) => {
+    mkdirSync(join(home.path, 'site'));
+    const { io, code } = start([...typed, '--domain', 'Other.Example.com.']);
+    expect(await code).toBe(4);
+    expect(io.err()).toContain("domain 'other.example.com' is not verified for this account\n");
+    expect(io.err()).toContain('  Prove that it is yours: `tunnel domains add other.example.com`.\n');
+  });
+
+  it('of a wildcard is quoted in that command', async () => {
+    const { io, code } = start(['http', '3000', '--domain', '*.other.example.com']);
+    expect([await code, io.err()]).toEqual([4, expect.stringContaining("`tunnel domains add '*.other.example.com'`")]);
+  });
+
+  it('tells programs the same', async () => {
+    const { io, code } = start(['http', '3000', '--domain', 'other.example.com', '--json']);
+    expect(await code).toBe(4);
+    expect(io.events().find(({ event }) => event === 'error')).toMatchObject({
+      code: 'TUNNEL_DOMAIN_UNVERIFIED',
+      next: 'Prove that it is yours: `tunnel domains add other.example.com`.',
+    });
+  });
+
+  it('that is no host name is refused in words: exit 4', async () => {
+    const { io, code } = start(['http', '3000', '--domain', 'localhost']);
+    expect([await code, io.err()]).toEqual([4, expect.stringContaining("domain 'localhost' is not valid")]);
+  });
+
+  it.each([
+    ['http', '3000'],
+    ['files', '.'],
+    ['tls', '8443'],
+    ['mcp-publish', 'cat'],
+  ])('beside --subdomain is a mistake of %s %s: exit 2', async (command, target) => {
+    const args = [command, '--domain', 'shop.example.com', '--subdomain', 'shop', target];
+    const { io, code } = start(args);
+    expect([await code, io.err()]).toEqual([2, 'tunnel: Use --domain or --subdomain, not both.\n']);
+  });
+
+  it('of a tcp tunnel is a mistake: exit 2', async () => {
+    expect(await start(['tcp', '22', '--domain', 'shop.example.com']).code).toBe(2);
+  });
+});
+
+describe('domain in config.yml', () => {
+  it('is asked for, and its refusal does not keep the others closed', async () => {
+    const entries = [
+      'web: { proto: http, local_port: 3000, domain: other.example.com }',
+      'api: { proto: http, local_port: 3001 }',
+    ];
+    writeFileSync(join(home.path, 'tunnel.yml'), `tunnels:\n  ${entries.join('\n  ')}\n`);
+    const { io } = start(['start', '--config', 'tunnel.yml', '--json']);
+    await eventually(() =>
+      expect(io.events()).toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({ event: 'error', name: 'web', code: 'TUNNEL_DOMAIN_UNVERIFIED' }),
+          expect.objectContaining({ event: 'ready', name: 'api' }),
+        ]),
+      ),
+    );
+  });
+});

@@ -1,0 +1,147 @@
+// The own domains of an account in lines for people: what there is, which records are to be set, and what to type next.
+import { domainToUnicode } from 'node:url';
+import type { DomainCertificate, DomainRecord, OwnDomainView } from '@tunnel/contract';
+import { oneLine } from '../problem-report.ts';
+import { type Colours, columns, counted, momentText } from './text.ts';
+
+/** As it is typed at a shell, where a star means something else. */
+export const typedName = ({ name }: Pick<OwnDomainView, 'name'>): string => {
+  const plain = oneLine(name);
+  return plain.startsWith('*') ? `'${plain}'` : plain;
+};
+
+/** `limit` null: as many as one likes. */
+export const domainLines = (list: readonly OwnDomainView[], limit: number | null, colours: Colours): string[] => {
+  if (list.length === 0) return ['no domains', '  Add one: tunnel domains add shop.example.com'];
+  const lines = columns(list.map(cellsOf)).map((line) => line.replace(/^ {2}/, ''));
+  const open = list.find(({ state }) => state !== 'verified');
+  return [
+    ...lines.map((line, at) => (list[at]?.state === 'verified' ? line : colours.dim(line))),
+    ...(limit === null ? [] : [`${list.length} of ${limit} domains`]),
+    ...(open === undefined ? [] : [`  Its records: tunnel domains show ${typedName(open)}`]),
+  ];
+};
+
+const cellsOf = (domain: OwnDomainView): string[] => [
+  oneLine(domain.name),
+  domain.state,
+  domain.state === 'verified' ? certificateText(domain.certificate) : recordsText(domain.records),
+  domain.active_tunnels === 0 ? '' : `in use by ${counted(domain.active_tunnels, 'tunnel', 'tunnels')}`,
+];
+
+const recordsText = (records: readonly DomainRecord[]): string =>
+  `${records.filter(({ found }) => found).length} of ${counted(records.length, 'record', 'records')} found`;
+
+/** null: none is wanted. */
+export const certificateText = (certificate: DomainCertificate | null): string => {
+  if (certificate === null) return 'no certificate wanted';
+  const { state, not_after: end } = certificate;
+  const until = end === null ? '' : ` until ${momentText(end)}`;
+  return CERTIFICATE_TEXTS[state](until);
+};
+
+const CERTIFICATE_TEXTS: Readonly<Record<DomainCertificate['state'], (until: string) => string>> = {
+  none: () => 'no certificate yet',
+  ordering: () => 'certificate on its way',
+  valid: (until) => `certificate valid${until}`,
+  renewing: (until) => `certificate valid${until}, its renewal is on its way`,
+  failing: (until) => `certificate failing${until === '' ? '' : `; the old one is valid${until}`}`,
+};
+
+/** One domain with all that there is to know of it. */
+export const domainDetails = (domain: OwnDomainView, colours: Colours): string[] => [
+  `${titleOf(domain)}: ${domain.state}${checkedText(domain)}`,
+  ...problem(domain.state === 'verified' ? null : domain.last_error),
+  '',
+  ...recordLines(domain, colours),
+  '',
+  ...(domain.state === 'verified'
+    ? [`Certificate: ${certificateText(domain.certificate)}`, ...problem(domain.certificate?.last_error ?? null)]
+    : []),
+  ...nextLines(domain),
+];
+
+const titleOf = ({ name }: OwnDomainView): string => {
+  const plain = oneLine(name);
+  const [star, host] = plain.startsWith('*.') ? ['*.', plain.slice(2)] : ['', plain];
+  const spelled = star + domainToUnicode(host);
+  return spelled === plain ? plain : `${plain} (${oneLine(spelled)})`;
+};
+
+const checkedText = ({ checked_at: at }: OwnDomainView): string => (at === null ? '' : `, looked at ${momentText(at)}`);
+
+const problem = (text: string | null): string[] => (text === null ? [] : [`  ${oneLine(text)}`]);
+
+/** A table to copy from, one field of a DNS form a cell. */
+const recordLines = ({ records }: OwnDomainView, colours: Colours): string[] => {
+  const [head = '', ...rows] = columns([
+    ['TYPE', 'NAME', 'VALUE', 'FOR', ''],
+    ...records.map((record) => [
+      record.type,
+      oneLine(record.name),
+      oneLine(record.value),
+      whyOf(record),
+      foundText(record),
+    ]),
+  ]);
+  const paint = (row: string, at: number): string => {
+    const mark = records[at]?.found === true ? colours.green : colours.yellow;
+    return row.replace(/(✓ found|missing)$/, (text) => mark(text));
+  };
+  return ['Records to set where its DNS is managed:', colours.dim(head), ...rows.map(paint)];
+};
+
+/** A CNAME is both: who asks for the name is led to the edge, past the token. */
+const whyOf = ({ type, purpose }: DomainRecord): string => {
+  if (purpose === 'challenge') return 'certificate';
+  return purpose === 'proof' && type === 'CNAME' ? 'proof and route' : purpose;
+};
+
+const foundText = ({ found }: DomainRecord): string => (found ? '✓ found' : 'missing');
+
+const nextLines = (domain: OwnDomainView): string[] => {
+  const name = typedName(domain);
+  const look = `tunnel domains check ${name}`;
+  switch (domain.state) {
+    case 'verified':
+      return [useLine(domain)];
+    case 'pending':
+      return [
+        'It is looked for by itself, often at first; new records can take minutes to be seen.',
+        `  Look now: ${look}`,
+      ];
+    case 'failed':
+      return ['Nobody looks for it any more.', `  When the records are set: ${look}`];
+    case 'lapsed':
+      return ['It takes no new tunnels until its proof is back.', `  When the records are set: ${look}`];
+  }
+};
+
+export const useLine = (domain: OwnDomainView): string => `  Use it: tunnel http 3000 --domain ${typedName(domain)}`;
+
+/** What has become known of a domain since the last look; of `before` null all that is known by now. */
+export const progressLines = (before: OwnDomainView | null, now: OwnDomainView): string[] => {
+  const known = (record: DomainRecord): boolean =>
+    before?.records.some(({ type, name, value, found }) => found && isSame(record, { type, name, value })) ?? false;
+  const found = now.records.filter((record) => record.found && !known(record));
+  const [stateBefore, stateNow] = [before, now].map((domain) => domain && stateText(domain));
+  const [certificateBefore, certificateNow] = [before, now].map((domain) => domain && certificateProgress(domain));
+  return [
+    ...found.map(({ type, name }) => `  found: ${type} ${oneLine(name)}`),
+    ...(stateNow === stateBefore ? [] : [`  ${stateNow}`]),
+    ...(certificateNow === certificateBefore || certificateNow === '' ? [] : [`  ${certificateNow}`]),
+  ];
+};
+
+const isSame = (record: DomainRecord, { type, name, value }: Pick<DomainRecord, 'type' | 'name' | 'value'>): boolean =>
+  record.type === type && record.name === name && record.value === value;
+
+const stateText = ({ state, last_error: error }: OwnDomainView): string =>
+  state === 'verified' || error === null ? state : `${state}: ${oneLine(error)}`;
+
+/** Before a domain is verified nothing is ordered. */
+const certificateProgress = ({ state, certificate }: OwnDomainView): string => {
+  if (state !== 'verified' || certificate === null) return '';
+  const { last_error: error } = certificate;
+  return `${certificateText(certificate)}${error === null ? '' : `: ${oneLine(error)}`}`;
+};

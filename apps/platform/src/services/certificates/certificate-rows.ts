@@ -1,0 +1,38 @@
+// Rows of certificates as the store hands them out.
+import type { CertificateRecord, StoredCertificate } from '@tunnel/acme';
+import type { CertificateLife } from '@tunnel/core';
+import type { Selectable } from 'kysely';
+import type { CertificatesTable } from '../../db/certificate-tables.ts';
+
+/** A record and what the platform knows of it besides. */
+export interface KeptCertificate extends CertificateRecord {
+  /** null: the operator's own. */
+  readonly userId: string | null;
+  /** Not renewed while the proof of its domain is gone. */
+  readonly isSuspended: boolean;
+}
+
+export const KEPT_COLUMNS = ['id', 'names', 'life', 'order_key', 'certificate', 'user_id', 'suspended'] as const;
+
+export type KeptRow = Pick<Selectable<CertificatesTable>, (typeof KEPT_COLUMNS)[number]>;
+
+export const keptOf = (row: KeptRow): KeptCertificate => ({
+  ...recordOf(row),
+  userId: row.user_id,
+  isSuspended: row.suspended,
+});
+
+export const recordOf = (row: KeptRow): CertificateRecord => ({
+  id: row.id,
+  names: row.names.split(' '),
+  life: lifeOf(row),
+  orderKey: row.order_key,
+  certificate: row.certificate as StoredCertificate | null,
+});
+
+export const lifeOf = ({ life }: { readonly life: Record<string, unknown> }): CertificateLife =>
+  life as unknown as CertificateLife;
+
+/** What edges and people are shown of it: when that is another, edges are told. */
+export const shownOf = ({ issued, order, failures, lastError, renewAt }: CertificateLife): string =>
+  JSON.stringify([issued, order !== null, failures > 0, lastError, renewAt]);

@@ -1,0 +1,310 @@
+// Certificates in PostgreSQL, for any number of platforms: a lease in the row says who works on one, and each write carries the lease's epoch. What edges
+// have to hear of is announced in the transaction that changed it.
+import type {
+  BudgetTaken,
+  CertificateRecord,
+  CertificateStore,
+  ChallengeAnswer,
+  ChallengeKey,
+  Claim,
+  ClaimRules,
+  RecordChanges,
+  StoredAccount,
+} from '@tunnel/acme';
+import {
+  type CertificateLife,
+  certificateDueAt,
+  NEW_CERTIFICATE,
+  type OrderBudgetRules,
+  takeFromBudget,
+} from '@tunnel/core';
+import { sql, type Transaction } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import { isUuid, type Schema } from '../../db/schema.ts';
+import { announceChange } from '../edge-changes.ts';
+import {
+  KEPT_COLUMNS,
+  type KeptCertificate,
+  type KeptRow,
+  keptOf,
+  lifeOf,
+  recordOf,
+  shownOf,
+} from './certificate-rows.ts';
+
+export interface PostgresCertificateStoreOptions {
+  readonly db: Db;
+  /** `[acme] directory`: everything is kept by it. */
+  readonly directory: string;
+  /** In the transaction that saved it, before edges are told. */
+  readonly onSaved?: (trx: Transaction<Schema>, before: KeptCertificate, after: KeptCertificate) => Promise<void>;
+}
+
+export class PostgresCertificateStore implements CertificateStore {
+  readonly #db: Db;
+  readonly #directory: string;
+  readonly #onSaved: PostgresCertificateStoreOptions['onSaved'];
+
+  constructor({ db, directory, onSaved }: PostgresCertificateStoreOptions) {
+    this.#db = db;
+    this.#directory = directory;
+    this.#onSaved = onSaved;
+  }
+
+  want(names: readonly string[]): Promise<CertificateRecord> {
+    return this.wantFor(names, null);
+  }
+
+  /** `userId` null: the operator's own. */
+  async wantFor(names: readonly string[], userId: string | null): Promise<CertificateRecord> {
+    const key = [...names].sort().join(' ');
+    const has_wildcard = names.some((name) => name.startsWith('*.'));
+    const due_at = dueAt(NEW_CERTIFICATE);
+    await this.#db
+      .insertInto('certificates')
+      .values({
+        ...{ directory: this.#directory, names: key, has_wildcard, user_id: userId, due_at },
+        life: JSON.stringify(NEW_CERTIFICATE),
+      })
+      .onConflict((conflict) => conflict.columns(['directory', 'names']).doNothing())
+      .execute();
+    const row = await this.#rows().where('names', '=', key).executeTakeFirstOrThrow();
+    return recordOf(row);
+  }
+
+  /** With its key: nothing of it is kept. */
+  async forget(id: string): Promise<void> {
+    if (!isUuid(id)) return;
+    await this.#db.transaction().execute(async (trx) => {
+      const { numDeletedRows } = await trx
+        .deleteFrom('certificates')
+        .where('id', '=', id)
+        .where('directory', '=', this.#directory)
+        .executeTakeFirst();
+      if (numDeletedRows > 0n) await announceChange(trx, { kind: 'certificate-changed', certificateId: id });
+    });
+  }
+
+  async list(): Promise<readonly CertificateRecord[]> {
+    return (await this.#rows().orderBy('created_at').execute()).map(recordOf);
+  }
+
+  async get(id: string): Promise<CertificateRecord | null> {
+    const found = await this.kept(id);
+    if (found === null) return null;
+    const { userId: _userId, isSuspended: _isSuspended, ...record } = found;
+    return record;
+  }
+
+  async kept(id: string): Promise<KeptCertificate | null> {
+    if (!isUuid(id)) return null;
+    const row = await this.#rows().where('id', '=', id).executeTakeFirst();
+    return row === undefined ? null : keptOf(row);
+  }
+
+  /** By their ids; `after` null: the first ones. */
+  async page(after: string | null, limit: number): Promise<readonly KeptCertificate[]> {
+    const rows = this.#rows().orderBy('id').limit(limit);
+    return (await (after === null ? rows : rows.where('id', '>', after)).execute()).map(keptOf);
+  }
+
+  async claim(owner: string, now: number, leaseMs: number, takes?: ClaimRules): Promise<Claim | null> {
+    const { rows } = await sql<KeptRow & { readonly epoch: number }>`
+      update certificates set locked_by = ${owner}, locked_until = ${new Date(now + leaseMs)}, epoch = epoch + 1
+      where id = (
+        select id from certificates
+        where directory = ${this.#directory} and not suspended and due_at <= ${new Date(now)}
+          and (locked_until is null or locked_until <= ${new Date(now)})
+          and (${takes?.wildcards !== false} or not has_wildcard)
+        order by due_at limit 1
+        for update skip locked
+      )
+      returning id, names, life, order_key, certificate, user_id, suspended, epoch
+    `.execute(this.#db);
+    const [row] = rows;
+    return row === undefined ? null : { record: recordOf(row), epoch: row.epoch };
+  }
+
+  async extend({ record, epoch }: Claim, now: number, leaseMs: number): Promise<boolean> {
+    const { numUpdatedRows } = await this.#db
+      .updateTable('certificates')
+      .set({ locked_until: new Date(now + leaseMs) })
+      .where('id', '=', record.id)
+      .where('epoch', '=', epoch)
+      .executeTakeFirst();
+    return numUpdatedRows > 0n;
+  }
+
+  save({ record, epoch }: Claim, changes: RecordChanges): Promise<boolean> {
+    return this.#change(record.id, (row) => (row.epoch === epoch ? changes : null));
+  }
+
+  async release({ record, epoch }: Claim): Promise<void> {
+    await this.#db
+      .updateTable('certificates')
+      .set({ locked_by: null, locked_until: null })
+      .where('id', '=', record.id)
+      .where('epoch', '=', epoch)
+      .execute();
+  }
+
+  async change(id: string, now: number, change: (life: CertificateLife) => CertificateLife): Promise<boolean> {
+    if (!isUuid(id)) return false;
+    return this.#change(id, (row) => {
+      const isLeased = row.locked_until !== null && row.locked_until.getTime() > now;
+      return isLeased ? null : { life: change(lifeOf(row)) };
+    });
+  }
+
+  /** Whose it is, and whether it is renewed. */
+  async setKeeping(id: string, keeping: Pick<KeptCertificate, 'userId' | 'isSuspended'>): Promise<void> {
+    await this.#db
+      .updateTable('certificates')
+      .set({ user_id: keeping.userId, suspended: keeping.isSuspended })
+      .where('id', '=', id)
+      .execute();
+  }
+
+  async wantInfo(now: number, everyMs: number): Promise<void> {
+    await sql`
+      update certificates row
+      set life = jsonb_set(row.life, '{infoAt}', to_jsonb(wanted.at)),
+        due_at = least(row.due_at, to_timestamp(wanted.at / 1000.0))
+      from (
+        select id, ${now}::bigint + ${everyMs}::bigint * (row_number() over (order by due_at, id) - 1) as at
+        from certificates
+        where directory = ${this.#directory} and jsonb_typeof(life -> 'issued') = 'object'
+          and (locked_until is null or locked_until <= ${new Date(now)})
+      ) wanted
+      where row.id = wanted.id and (row.life ->> 'infoAt')::numeric > wanted.at
+        and (row.locked_until is null or row.locked_until <= ${new Date(now)})
+    `.execute(this.#db);
+  }
+
+  async account(): Promise<StoredAccount | null> {
+    const row = await this.#db
+      .selectFrom('acme_accounts')
+      .select(['key', 'url', 'email'])
+      .where('directory', '=', this.#directory)
+      .executeTakeFirst();
+    return row ?? null;
+  }
+
+  async saveAccount(account: StoredAccount, insteadOf: string | null): Promise<StoredAccount> {
+    const { key, url, email } = account;
+    await this.#db
+      .insertInto('acme_accounts')
+      .values({ directory: this.#directory, key, url, email })
+      .onConflict((conflict) =>
+        conflict
+          .column('directory')
+          .doUpdateSet({ key, url, email })
+          .where('acme_accounts.key', '=', insteadOf ?? ''),
+      )
+      .execute();
+    return (await this.account()) ?? account;
+  }
+
+  takeFromBudget(name: string, rules: OrderBudgetRules, now: number): Promise<BudgetTaken> {
+    const directory = this.#directory;
+    return this.#db.transaction().execute(async (trx) => {
+      await trx
+        .insertInto('acme_budgets')
+        .values({ directory, name })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+      const { taken_at } = await trx
+        .selectFrom('acme_budgets')
+        .select('taken_at')
+        .where('directory', '=', directory)
+        .where('name', '=', name)
+        .forUpdate()
+        .executeTakeFirstOrThrow();
+      const answer = takeFromBudget(taken_at as readonly number[], rules, now);
+      if (answer.kind === 'empty') return answer;
+      await trx
+        .updateTable('acme_budgets')
+        .set({ taken_at: JSON.stringify(answer.takenAt) })
+        .where('directory', '=', directory)
+        .where('name', '=', name)
+        .execute();
+      return { kind: 'taken' };
+    });
+  }
+
+  async setChallenge(answer: ChallengeAnswer, until: number): Promise<void> {
+    const { type, name, token, keyAuthorization: key_authorization } = answer;
+    const told = { type, name, token, key_authorization, expires_at: new Date(until) };
+    await this.#db
+      .insertInto('acme_challenges')
+      .values({ directory: this.#directory, asked_by: askedBy(answer), ...told })
+      .onConflict((conflict) => conflict.columns(['directory', 'asked_by']).doUpdateSet(told))
+      .execute();
+  }
+
+  async clearChallenge(answer: ChallengeAnswer): Promise<void> {
+    await this.#db
+      .deleteFrom('acme_challenges')
+      .where('directory', '=', this.#directory)
+      .where('asked_by', '=', askedBy(answer))
+      // Of an order that came later there may be another one by now.
+      .where('token', '=', answer.token)
+      .execute();
+  }
+
+  async findChallenge(key: ChallengeKey, now: number): Promise<ChallengeAnswer | null> {
+    const row = await this.#db
+      .selectFrom('acme_challenges')
+      .select(['type', 'name', 'token', 'key_authorization'])
+      .where('directory', '=', this.#directory)
+      .where('asked_by', '=', 'token' in key ? `token ${key.token}` : `tls ${key.tlsName}`)
+      .where('expires_at', '>', new Date(now))
+      .executeTakeFirst();
+    if (row === undefined) return null;
+    const { type, name, token, key_authorization: keyAuthorization } = row;
+    return { type: type as ChallengeAnswer['type'], name, token, keyAuthorization };
+  }
+
+  #rows() {
+    return this.#db.selectFrom('certificates').select(KEPT_COLUMNS).where('directory', '=', this.#directory);
+  }
+
+  /** `decide` null: nothing is changed. */
+  #change(id: string, decide: (row: LockedRow) => RecordChanges | null): Promise<boolean> {
+    return this.#db.transaction().execute(async (trx) => {
+      const row = await trx
+        .selectFrom('certificates')
+        .select([...KEPT_COLUMNS, 'epoch', 'locked_until'])
+        .where('id', '=', id)
+        .where('directory', '=', this.#directory)
+        .forUpdate()
+        .executeTakeFirst();
+      const changes = row === undefined ? null : decide(row);
+      if (row === undefined || changes === null) return false;
+      const before = keptOf(row);
+      const after = { ...before, ...changes };
+      await trx
+        .updateTable('certificates')
+        .set({
+          ...{ life: JSON.stringify(after.life), due_at: dueAt(after.life), order_key: after.orderKey },
+          certificate: after.certificate === null ? null : JSON.stringify(after.certificate),
+        })
+        .where('id', '=', id)
+        .execute();
+      await this.#onSaved?.(trx, before, after);
+      const isShown = changes.certificate !== undefined || shownOf(before.life) !== shownOf(after.life);
+      if (isShown) await announceChange(trx, { kind: 'certificate-changed', certificateId: id });
+      return true;
+    });
+  }
+}
+
+interface LockedRow extends KeptRow {
+  readonly epoch: number;
+  readonly locked_until: Date | null;
+}
+
+const dueAt = (life: CertificateLife): Date => new Date(certificateDueAt(life));
+
+const askedBy = ({ type, token, name }: ChallengeAnswer): string =>
+  type === 'tls-alpn-01' ? `tls ${name}` : `token ${token}`;
