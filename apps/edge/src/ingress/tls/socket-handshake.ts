@@ -49,6 +49,10 @@ export class SocketHandshake extends PendingHandshake {
     return false;
   }
 
+  protected challenge(): void {
+    this.#later((socket) => this.#owner.takesChallenge(socket, this.bytes.all));
+  }
+
   protected passOn(to: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean {
     this.#later((socket) => {
       const hello = this.bytes.all;
