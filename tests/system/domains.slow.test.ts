@@ -118,7 +118,7 @@ it('names are understood as they are typed; what cannot be one, and what is over
     ['localhost', "domain 'localhost' is not valid"],
     ['a.localhost', 'reserve a subdomain instead'],
     ['192.0.2.1', 'it is an address'],
-    [`${'a'.repeat(60)}.`.repeat(5), 'is not valid'],
+    [`${`${'a'.repeat(60)}.`.repeat(4)}${'b'.repeat(10)}`, 'is not valid'],
   ] as const) {
     const refused = await ann.tunnel(['domains', 'add', name]);
     expect([refused.code, refused.err]).toEqual([2, expect.stringContaining(words)]);
