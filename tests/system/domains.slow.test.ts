@@ -1,12 +1,12 @@
 // `tunnel domains` and `--domain` as two people use them beside each other: the real programs, a real stack, and a DNS that this test fills.
 import type { OwnDomainView } from '@tunnel/contract';
-import { eventually, startDnsServer } from '@tunnel/testkit';
+import { type DnsServer, eventually, startDnsServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { Computer } from './computer.fixture.ts';
-import type { Harness } from './harness.fixture.ts';
 import { type Answering, askHttp, endpointOf, startWeb } from './http-tunnels.fixture.ts';
 import { startPlatform } from './platform-test.fixture.ts';
-import { it } from './system-test.fixture.ts';
+import type { Stack } from './stack.fixture.ts';
+import { Harness, it as harnessIt } from './system-test.fixture.ts';
 import type { TunnelProgram } from './tunnel-program.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
@@ -19,19 +19,28 @@ const hello: Answering = (_, response) => {
 const serve = (harness: Harness, { home }: Computer, port: number, domain = SHOP): Promise<TunnelProgram> =>
   harness.run(['http', String(port), '--domain', domain, '--json'], { home });
 
-const setUp = async (harness: Harness) => {
-  const dns = harness.use(await startDnsServer());
-  const stack = await startPlatform(harness, { fixedPorts: true, tables: `[dns]\nresolvers = ["${dns.address}"]` });
-  const web = harness.use(await startWeb(hello));
-  const [ann, bob] = [await Computer.of(harness, stack, 'ann'), await Computer.of(harness, stack, 'bob')];
-  const shown = (who: Computer, name = SHOP): Promise<OwnDomainView> => who.json(['domains', 'show', name]);
-  return { dns, stack, web, ann, bob, shown };
-};
+/** A stack whose database takes seconds to make, and the DNS that it asks: of both tests. */
+const it = harnessIt.extend<{ world: { readonly dns: DnsServer; readonly stack: Stack } }>({
+  world: [
+    async ({ task: _ }, use) => {
+      const harness = new Harness();
+      const dns = harness.use(await startDnsServer());
+      const tables = `[dns]\nresolvers = ["${dns.address}"]`;
+      await use({ dns, stack: await startPlatform(harness, { fixedPorts: true, tables }) });
+      await harness.close();
+    },
+    { scope: 'file' },
+  ],
+});
+
+const shown = (who: Computer, name = SHOP): Promise<OwnDomainView> => who.json(['domains', 'show', name]);
 
 it('a domain is proven by its record, served, moved by the record to another account, and removed', async ({
   harness,
+  world: { dns, stack },
 }) => {
-  const { dns, web, ann, bob, shown } = await setUp(harness);
+  const web = harness.use(await startWeb(hello));
+  const [ann, bob] = [await Computer.of(harness, stack, 'ann'), await Computer.of(harness, stack, 'bob')];
   expect((await ann.tunnel(['domains'])).out).toBe('no domains\n  Add one: tunnel domains add shop.example.com\n');
   // An address that leads here proves nothing.
   dns.set(SHOP, 'A', '127.0.0.1');
@@ -93,8 +102,10 @@ it('a domain is proven by its record, served, moved by the record to another acc
 
 it('names are understood as they are typed; what cannot be one, and what is over the plan, is told in words', async ({
   harness,
+  world: { dns, stack },
 }) => {
-  const { dns, web, ann, shown } = await setUp(harness);
+  const web = harness.use(await startWeb(hello));
+  const ann = await Computer.of(harness, stack, 'letters');
   const added = await ann.json<OwnDomainView>(['domains', 'add', 'Bücher.example', '--no-certificate']);
   expect([added.name, added.records.map(({ type }) => type)]).toEqual([
     'xn--bcher-kva.example',
@@ -105,14 +116,14 @@ it('names are understood as they are typed; what cannot be one, and what is over
   const books = await serve(harness, ann, web.port, 'bücher.example');
   expect((await askHttp(endpointOf((await books.ready()).public_url))).text).toBe('hello');
 
-  const star = await ann.json<OwnDomainView>(['domains', 'add', '*.shop.example.com', '--no-certificate']);
-  dns.set('*.shop.example.com', 'CNAME', star.cname_target);
-  expect((await ann.tunnel(['domains', 'check', '*.shop.example.com'])).code).toBe(0);
-  expect((await shown(ann, '*.Shop.Example.com')).state).toBe('verified');
-  const wild = await serve(harness, ann, web.port, '*.shop.example.com');
+  const star = await ann.json<OwnDomainView>(['domains', 'add', '*.store.example.com', '--no-certificate']);
+  dns.set('*.store.example.com', 'CNAME', star.cname_target);
+  expect((await ann.tunnel(['domains', 'check', '*.store.example.com'])).code).toBe(0);
+  expect((await shown(ann, '*.Store.Example.com')).state).toBe('verified');
+  const wild = await serve(harness, ann, web.port, '*.store.example.com');
   const { port } = new URL((await wild.ready()).public_url.replace('*.', 'eu.'));
-  expect((await askHttp({ host: `eu.shop.example.com:${port}`, port: Number(port) })).text).toBe('hello');
-  expect((await askHttp({ host: `shop.example.com:${port}`, port: Number(port) })).status).toBe(404);
+  expect((await askHttp({ host: `eu.store.example.com:${port}`, port: Number(port) })).text).toBe('hello');
+  expect((await askHttp({ host: `store.example.com:${port}`, port: Number(port) })).status).toBe(404);
 
   for (const [name, words] of [
     ['localhost', "domain 'localhost' is not valid"],
