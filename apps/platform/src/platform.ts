@@ -16,6 +16,7 @@ import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';
 import type { PlatformApp } from './http/platform-env.ts';
 import { addPlatformRoutes } from './http/platform-routes.ts';
+import { PlatformTls } from './http/platform-tls.ts';
 import { readDashboard } from './http/routes/dashboard-routes.ts';
 import { readStaticFiles } from './http/static-files.ts';
 import { cleanUp } from './jobs/clean-up.ts';
@@ -33,6 +34,7 @@ import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
+import type { KeptCertificates } from './services/certificates/edge-certificates.ts';
 import type { DomainNews } from './services/domains/change-domain.ts';
 import { type DomainDns, openDomainDns } from './services/domains/domain-dns.ts';
 import { DomainLooks } from './services/domains/domain-looks.ts';
@@ -116,6 +118,8 @@ class ComposedPlatform implements Platform {
   readonly #mail: MailSender;
   readonly #app: PlatformApp;
   readonly #connections: ProcessGate;
+  /** null: in clear, for this machine or behind a proxy. */
+  readonly #tls: PlatformTls | null;
   readonly #server: HttpServer;
   /** For the edge of the same stack: `[platform] host` and rules of the public port do not concern it. */
   readonly #stackServer: HttpServer | null;
@@ -154,7 +158,9 @@ class ComposedPlatform implements Platform {
       // Visitors of the edge in front count there, and with each request: its connections are no address's.
       trustedProxies: [...config.platform.trusted_proxies, ...(deps.localEdge?.visitorSecret ? LOOPBACKS : [])],
     });
-    this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, clock, logger });
+    this.#tls = config.platform.tls ? this.#makeTls() : null;
+    const tls = this.#tls === null ? {} : { tls: this.#tls };
+    this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, ...tls, clock, logger });
     this.#stackServer = this.#makeStackServer();
     this.#life = this.#makeLife();
   }
@@ -263,6 +269,7 @@ class ComposedPlatform implements Platform {
     this.#jobs.start();
     this.#mail.start();
     this.#billing.metering.start();
+    this.#tls?.watch();
   }
 
   #makeApp(): PlatformApp {
@@ -287,6 +294,7 @@ class ComposedPlatform implements Platform {
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
+      certificates: () => this.#keptCertificates(),
       clientDocuments: createClientDocuments(this.#config, clock),
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
@@ -295,6 +303,21 @@ class ComposedPlatform implements Platform {
       port: () => this.#server.address.port,
     });
     return app;
+  }
+
+  /** null: none are ordered. */
+  #keptCertificates(): KeptCertificates | null {
+    return null;
+  }
+
+  #makeTls(): PlatformTls {
+    const { clock, logger } = this.#deps;
+    const { platform, tls } = this.#config;
+    return new PlatformTls({
+      ...{ publicUrl: platform.public_url, files: tls, db: this.#database.db, clock, logger },
+      certificates: () => this.#keptCertificates(),
+      onRenewed: (options) => this.#server.renew(options),
+    });
   }
 
   #openedMasterKey(): MasterKey {
@@ -313,6 +336,8 @@ class ComposedPlatform implements Platform {
     const life = new Lifecycle({ clock, logger });
     life.add({ name: 'database', stop: () => this.#database.close() });
     life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
+    const tls = this.#tls;
+    if (tls !== null) life.add({ name: 'certificate of the port', start: () => tls.start(), stop: () => tls.stop() });
     // Before the database is met, so that /health answers while it is away.
     life.add({ name: 'platform API', start: () => this.#server.start(), stop: () => this.#server.stop() });
     const own = this.#stackServer;

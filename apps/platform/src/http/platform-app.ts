@@ -23,6 +23,7 @@ import { LIMITS } from '../limits.ts';
 import { EdgeInFront, type EdgesVisitor } from './edge-in-front.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
+import { CHALLENGE_PATH } from './routes/challenge-routes.ts';
 import { isDashboardPath } from './routes/dashboard-routes.ts';
 import { MCP_PATH } from './routes/mcp-routes.ts';
 
@@ -86,7 +87,7 @@ const HOST_SHOWN_CHARACTERS = 100;
 
 /**
  * A page of somebody else reaches us by a name of its own that points here, and is not answered. Not asked of probes, which come by
- * address, of edges, which have a credential and `platform_url`, and of calls in the process.
+ * address, of edges, which have a credential and `platform_url`, of authorities, and of calls in the process.
  */
 const hostCheck = ({ public_url, host: listensOn }: PlatformAppDeps['settings']) => {
   const { protocol, hostname: host, port } = new URL(public_url);
@@ -117,7 +118,10 @@ export const noAddress = (cause?: Error): Fault =>
   new Fault('API_BAD_REQUEST', { reason: 'the request has no valid address' }, cause === undefined ? {} : { cause });
 
 const isForAnyHost = (path: string): boolean =>
-  path === '/health' || path === '/health/db' || path.startsWith(`${EDGE_LINK_PATH}/`);
+  path === '/health' ||
+  path === '/health/db' ||
+  path.startsWith(`${EDGE_LINK_PATH}/`) ||
+  path.startsWith(CHALLENGE_PATH);
 
 /** The page of the dashboard says itself what is away. */
 const needsDatabase = (path: string): boolean => !path.startsWith('/health') && !isDashboardPath(path);

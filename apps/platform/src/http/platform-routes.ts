@@ -20,6 +20,7 @@ import type { PlatformApp, RouteContext } from './platform-env.ts';
 import { requireUser } from './require-actor.ts';
 import { addAuthRoutes } from './routes/auth-routes.ts';
 import { addBillingRoutes } from './routes/billing-routes.ts';
+import { addChallengeRoutes } from './routes/challenge-routes.ts';
 import { addDashboardRoutes } from './routes/dashboard-routes.ts';
 import { addDocsRoutes } from './routes/docs-routes.ts';
 import { addDomainRoutes, type DomainRouteDeps } from './routes/domain-routes.ts';
@@ -73,6 +74,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addLoadBalancingRoutes(app, withUser);
   addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
   addEdgeLinkRoutes(app, deps);
+  addChallengeRoutes(app, deps);
   addOauthConsentRoutes(app, { ...withUser, ...oauth });
   addOauthMetadataRoutes(app, oauth);
   addOauthTokenRoutes(app, { ...withUser, ...oauth });
