@@ -1,6 +1,6 @@
+import { DnsLookups } from '@tunnel/dns';
 import { systemClock } from '@tunnel/runtime';
 import { type DnsServer, eventually, FakeClock, startDnsServer } from '@tunnel/testkit';
-import { DnsLookups } from '@tunnel/dns';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { judgeRecord, type RecordFacts, wantedRecords } from './dns-records.ts';
 import { RecordsWatch, termsLine } from './records-watch.ts';
@@ -23,7 +23,11 @@ describe('the records of an installation', () => {
       ['_acme-challenge.tunnels.example.com', 'NS', 'tunnels.example.com'],
     ]);
     expect(namesOf({ hasResponder: false, host: 'console.tunnels.example.com' })).toHaveLength(2);
-    expect(namesOf({ hasResponder: false, host: 'console.example.net' })[2]).toEqual(['console.example.net', 'A', null]);
+    expect(namesOf({ hasResponder: false, host: 'console.example.net' })[2]).toEqual([
+      'console.example.net',
+      'A',
+      null,
+    ]);
   });
 
   it('are found whatever their address, unless only others than the internet reach it and this machine is known there', () => {
@@ -64,7 +68,9 @@ describe('the watch', () => {
     const watch = new RecordsWatch({ facts: FACTS, lookups, clock, write, terms: async () => 'terms: none\n' });
     await watch.start();
     expect(said).toMatch(/ {2}tunnels\.example\.com +A\/AAAA +this machine's public address +found 1\.2\.3\.4\n/);
-    expect(said).toMatch(/ {2}\*\.tunnels\.example\.com +A\/AAAA +this machine's public address +missing +\(for tunnels\)/);
+    expect(said).toMatch(
+      / {2}\*\.tunnels\.example\.com +A\/AAAA +this machine's public address +missing +\(for tunnels\)/,
+    );
     expect(said).toMatch(/ {2}_acme-challenge\.tunnels\.example\.com +NS +tunnels\.example\.com +missing/);
     expect(said).toContain('terms: none');
     said = '';

@@ -7,7 +7,14 @@ import { createSecureContext, rootCertificates } from 'node:tls';
 import { problemOfAddress, shownText } from '@tunnel/core';
 import type { DnsLookups } from '@tunnel/dns';
 import { type Clock, requestOnce, type ServerConfig, type Timer } from '@tunnel/runtime';
-import { foundText, judgeRecord, type RecordFacts, recordsText, type WantedRecord, wantedRecords } from './dns-records.ts';
+import {
+  foundText,
+  judgeRecord,
+  type RecordFacts,
+  recordsText,
+  type WantedRecord,
+  wantedRecords,
+} from './dns-records.ts';
 
 const WATCH_BOUNDS = {
   /** How often those that are missing are looked for. */
@@ -59,9 +66,7 @@ export class RecordsWatch {
   }
 
   async #lookAgain(): Promise<void> {
-    const looked = await Promise.all(
-      this.#missing.map(async (record) => ({ record, look: await this.#look(record) })),
-    );
+    const looked = await Promise.all(this.#missing.map(async (record) => ({ record, look: await this.#look(record) })));
     if (this.#isStopped) return;
     for (const { record, look } of looked) {
       if (look.kind === 'found') this.#given.write(foundText(record, look.shown));
@@ -113,7 +118,8 @@ export const termsLine = async ({ directory, ca_file }: ServerConfig['acme']): P
     const { status, body } = await requestOnce({
       ...{ url, method: 'GET', headers: { accept: 'application/json' }, addresses: null },
       maxBytes: WATCH_BOUNDS.DIRECTORY_MAX_BYTES,
-      secureContext: () => createSecureContext(ca_file === '' ? {} : { ca: [...rootCertificates, readFileSync(ca_file)] }),
+      secureContext: () =>
+        createSecureContext(ca_file === '' ? {} : { ca: [...rootCertificates, readFileSync(ca_file)] }),
       signal: AbortSignal.timeout(WATCH_BOUNDS.DIRECTORY_MS),
     });
     if (status !== 200) throw new Error(`status ${status}`);

@@ -8,6 +8,7 @@ import {
   type Logger,
   type LoggerOptions,
   onSignals,
+  platformHostAtEdge,
   releaseStartMemory,
   Secret,
   type ServerConfig,
@@ -25,10 +26,10 @@ import {
 } from './data-dir.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
 import { describeRun, mailText, type Reach, readyText } from './ready-text.ts';
+import { watchRecords } from './records-watch.ts';
 import type { PartsDeps, ServerKind, ServerParts } from './server-parts.ts';
 import type { PartOutput } from './stack/part-process.ts';
 import type { StackDeps } from './stack/stack.ts';
-import { watchRecords } from './records-watch.ts';
 import { startNotes } from './start-notes.ts';
 import { VERSION } from './version.ts';
 
@@ -105,7 +106,9 @@ export const runServer = async (
     host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
     manager.ready();
     const hasVisitors = kind === 'stack' || kind === 'edge';
-    const records = hasVisitors ? await watchRecords(config, systemClock, (text) => host.stdout.write(text)) : undefined;
+    const records = hasVisitors
+      ? await watchRecords(config, systemClock, (text) => host.stdout.write(text))
+      : undefined;
     releaseStartMemory();
     const signal = await stop.asked;
     manager.stopping();
@@ -123,8 +126,11 @@ export const runServer = async (
 };
 
 /** null: whoever opens it does so from this machine. */
-const publicUrlOf = ({ platform: { public_url } }: ServerConfig): string | null =>
-  isLoopbackHost(new URL(public_url).hostname) ? null : public_url.replace(/\/$/, '');
+const publicUrlOf = (config: ServerConfig): string | null => {
+  const { public_url } = config.platform;
+  const isAtHome = isLoopbackHost(new URL(public_url).hostname) && platformHostAtEdge(config) === null;
+  return isAtHome ? null : public_url.replace(/\/$/, '');
+};
 
 /** What a part prints comes out as if we had printed it; one part's flood costs its own lines alone. */
 const outputOfPart = (host: NodeJS.Process): PartOutput => ({
