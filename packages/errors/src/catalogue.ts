@@ -23,7 +23,7 @@ export const CATALOGUE = {
   CONFIG_UNKNOWN_KEY: entry(500, false, '{where}: unknown key `{key}`{suggestion}', 'Remove the key, or use the suggested name.'),
   CONFIG_WRONG_VALUE: entry(500, false, '{where}: `{key}` must be {expected}, got {got}', 'Give the key a value of the expected kind.'),
   CONFIG_PORT_TAKEN: entry(500, false, 'port {port} on {host} is already in use ({key})', 'Stop the program that holds the port, or set another value for the key.'),
-  CONFIG_PORT_DENIED: entry(500, false, 'port {port} on {host} cannot be opened: {reason} ({key})', 'Choose a port above 1023, give the process the right to open it, or correct the host.'),
+  CONFIG_PORT_DENIED: entry(500, false, 'port {port} on {host} cannot be opened: {reason} ({key})', 'Choose a port above 1023, or correct the host. Ports below 1024 need a right: `setcap cap_net_bind_service=+ep` on the executable of Node.js, or `AmbientCapabilities=CAP_NET_BIND_SERVICE` in the unit of systemd.'),
   CONFIG_DATA_DIR: entry(500, false, 'data directory {dir} cannot be used: {reason}', 'Make the directory writable, or set `data_dir`.'),
   CONFIG_DATA_DIR_IN_USE: entry(500, false, 'data directory {dir} is in use by a running server (pid {pid})', 'Stop that server, or give this one a directory of its own: --data-dir.'),
   CONFIG_DATABASE_EMBEDDED: entry(500, false, 'the embedded database cannot run in {dir}: {reason}', 'Choose another place with --data-dir, or set `[database] url` to a PostgreSQL of yours.'),
@@ -53,6 +53,8 @@ export const CATALOGUE = {
   ACME_ORDER_SLOW: entry(504, true, 'the certificate authority was not done with {what} within {seconds} s', 'Nothing to do: the same order is looked at again later.'),
   ACME_PROFILE: entry(500, false, 'the certificate authority {host} has no profile `{profile}` (it has {offered})', 'Correct `[acme] profile`, or leave it out.'),
   ACME_CERTIFICATE: entry(502, true, 'the certificate authority sent {reason}', 'The certificate before stays in use; it is tried again.'),
+  CERTIFICATE_BUSY: entry(409, true, 'the certificate for {name} is being ordered right now', 'Wait for it: GET /api/certificates says what becomes of it.'),
+  CERTIFICATE_ORDERED_ELSEWHERE: entry(409, false, 'this edge orders no certificates', 'Its platform does, where `[acme]` is on: renew it there.'),
   CERTIFICATE_KEY_FILE: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Put the right file there, or name it in `[acme] storage_key_file`; all platforms of one database need the same. If it is lost for good, remove the certificates that were kept: they are ordered anew.'),
 
   // --- the control connection ---
