@@ -23,7 +23,7 @@ export const CATALOGUE = {
   CONFIG_UNKNOWN_KEY: entry(500, false, '{where}: unknown key `{key}`{suggestion}', 'Remove the key, or use the suggested name.'),
   CONFIG_WRONG_VALUE: entry(500, false, '{where}: `{key}` must be {expected}, got {got}', 'Give the key a value of the expected kind.'),
   CONFIG_PORT_TAKEN: entry(500, false, 'port {port} on {host} is already in use ({key})', 'Stop the program that holds the port, or set another value for the key.'),
-  CONFIG_PORT_DENIED: entry(500, false, 'port {port} on {host} cannot be opened: {reason} ({key})', 'Choose a port above 1023, give the process the right to open it, or correct the host.'),
+  CONFIG_PORT_DENIED: entry(500, false, 'port {port} on {host} cannot be opened: {reason} ({key})', 'Choose a port above 1023, or correct the host. Ports below 1024 need a right: `setcap cap_net_bind_service=+ep` on the executable of Node.js, or `AmbientCapabilities=CAP_NET_BIND_SERVICE` in the unit of systemd.'),
   CONFIG_DATA_DIR: entry(500, false, 'data directory {dir} cannot be used: {reason}', 'Make the directory writable, or set `data_dir`.'),
   CONFIG_DATA_DIR_IN_USE: entry(500, false, 'data directory {dir} is in use by a running server (pid {pid})', 'Stop that server, or give this one a directory of its own: --data-dir.'),
   CONFIG_DATABASE_EMBEDDED: entry(500, false, 'the embedded database cannot run in {dir}: {reason}', 'Choose another place with --data-dir, or set `[database] url` to a PostgreSQL of yours.'),
