@@ -53,6 +53,9 @@ export const CATALOGUE = {
   ACME_ORDER_SLOW: entry(504, true, 'the certificate authority was not done with {what} within {seconds} s', 'Nothing to do: the same order is looked at again later.'),
   ACME_PROFILE: entry(500, false, 'the certificate authority {host} has no profile `{profile}` (it has {offered})', 'Correct `[acme] profile`, or leave it out.'),
   ACME_CERTIFICATE: entry(502, true, 'the certificate authority sent {reason}', 'The certificate before stays in use; it is tried again.'),
+  CERTIFICATE_UNKNOWN: entry(404, false, 'there is no certificate for {name}', 'List them: GET /api/certificates.'),
+  CERTIFICATE_BUSY: entry(409, true, 'the certificate for {name} is being ordered right now', 'Wait for it: GET /api/certificates says what becomes of it.'),
+  CERTIFICATE_ORDERED_ELSEWHERE: entry(409, false, 'this edge orders no certificates', 'Its platform does, where `[acme]` is on: renew it there.'),
   CERTIFICATE_KEY_FILE: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Put the right file there, or name it in `[acme] storage_key_file`; all platforms of one database need the same. If it is lost for good, remove the certificates that were kept: they are ordered anew.'),
 
   // --- the control connection ---
@@ -186,7 +189,8 @@ export const CATALOGUE = {
   EDGE_CHALLENGES_LIMIT: entry(429, true, 'this edge asks for challenges too often; try again in {seconds} s', 'Nothing to do: edges wait by themselves.'),
   CERTIFICATES_AWAY: entry(503, true, 'certificates cannot be told right now', 'It is tried again. If it lasts, the log of the platform says why, as of its key file.'),
   API_HTTPS_ONLY: entry(400, false, 'this port speaks https', 'Begin the address with https://.'),
-  CERTIFICATE_UNKNOWN: entry(404, false, 'no such certificate', 'List them: `tunnel-server certificates list`.'),
+  SERVER_NOT_RUNNING: entry(503, true, 'no server runs with the data directory {dir}', 'Start it, or name its directory with --data-dir or --config.'),
+  SERVER_REFUSED: entry(502, false, 'the server at {url} answered: {reason}', 'Do what it says; the log of the server may say more.'),
   EDGE_RECORDS_GAP: entry(409, false, 'the batch begins with record {first}, but {next} is the next one', 'Send the records from there on.'),
   EDGE_AWAY: entry(502, true, 'region {region} does not answer', 'Try again in a moment.'),
   EDGE_UNKNOWN: entry(404, false, 'there is no edge `{name}`', 'List them: tunnel-server edge-credential list.'),
