@@ -84,7 +84,7 @@ export interface Platform {
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Only while it runs. */
-  readonly address: { readonly host: string; readonly port: number };
+  readonly address: { readonly host: string; readonly port: number; readonly tls: boolean };
   /** Where the edge of the same stack calls. Only while it runs; null: there is no such edge. */
   readonly stackAddress: { readonly host: string; readonly port: number } | null;
   /** Of the responder for dns-01; null: there is none. Only while it runs. */
@@ -166,7 +166,7 @@ class ComposedPlatform implements Platform {
   }
 
   get address(): Platform['address'] {
-    return this.#server.address;
+    return { ...this.#server.address, tls: this.#tls !== null };
   }
 
   get dnsAddress(): Platform['dnsAddress'] {
