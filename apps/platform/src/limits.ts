@@ -51,6 +51,18 @@ export const LIMITS = {
   NAMES_EVERY_MS: 60_000,
   /** Names that one transaction ends. */
   NAMES_ROWS: 500,
+  /** How often own domains that are due are looked for. */
+  DOMAINS_EVERY_MS: 1000,
+  /** Own domains that one process looks at in DNS at once. */
+  DOMAIN_LOOKS_AT_ONCE: 50,
+  /** A look that its process did not live to judge is begun again after so long. */
+  DOMAIN_CLAIM_MS: 60_000,
+  /** How long the addresses that `[server] domain` resolves to are known. */
+  EDGE_ADDRESSES_KNOWN_MS: 5 * 60_000,
+  /** Where there were none, or no answer, they are looked up again after so long. */
+  EDGE_ADDRESSES_AGAIN_MS: 30_000,
+  /** What a request for domains waits for them. */
+  EDGE_ADDRESSES_WAIT_MS: 1000,
   /** Released subdomains of an account that others cannot have because of it; of more, those released first are free at once. */
   RELEASED_NAMES_PER_ACCOUNT_MAX: 1000,
   /** The same for ports, which are scarce. */

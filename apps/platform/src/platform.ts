@@ -24,6 +24,7 @@ import { endNames } from './jobs/end-names.ts';
 import { enforceCaps } from './jobs/enforce-caps.ts';
 import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
+import { lookAtDomains } from './jobs/look-at-domains.ts';
 import { followTestClocks, resyncBilling } from './jobs/resync-billing.ts';
 import { sendRequested } from './jobs/send-requested-mails.ts';
 import { LIMITS } from './limits.ts';
@@ -31,6 +32,10 @@ import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
+import type { DomainNews } from './services/domains/change-domain.ts';
+import { type DomainDns, openDomainDns } from './services/domains/domain-dns.ts';
+import { DomainLooks } from './services/domains/domain-looks.ts';
+import { domainSettings } from './services/domains/domain-settings.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { encryptApiSecrets, ensureLocalEdge, localEdgeName } from './services/edges/credentials.ts';
 import { createClientDocuments } from './services/oauth/client-documents.ts';
@@ -100,6 +105,7 @@ class ComposedPlatform implements Platform {
   readonly #keyUses: KeyUses;
   readonly #changes: ChangeFeed;
   readonly #billing: Billing;
+  readonly #domainLooks: DomainLooks;
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
   readonly #app: PlatformApp;
@@ -119,6 +125,7 @@ class ComposedPlatform implements Platform {
     this.#keyUses = new KeyUses({ db, clock, logger });
     this.#changes = new ChangeFeed({ db, pool, clock, logger });
     this.#billing = this.#makeBilling();
+    this.#domainLooks = this.#makeDomainLooks();
     const jobs = [
       closeLostEntries,
       enforceCaps({ publicUrl: config.platform.public_url }),
@@ -129,6 +136,7 @@ class ComposedPlatform implements Platform {
       followTestClocks(this.#billingContext()),
       deleteAccounts(this.#billingContext()),
       endNames(config.names),
+      lookAtDomains(this.#domainLooks),
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
@@ -194,6 +202,18 @@ class ComposedPlatform implements Platform {
     return { db: this.#database.db, clock, logger, settings: this.#config.platform, processor, locks, metering };
   }
 
+  #makeDomainLooks(): DomainLooks {
+    const { clock, logger } = this.#deps;
+    const settings = domainSettings(this.#config);
+    const onNews = (news: DomainNews): void => this.#domainNews(news);
+    const openDns = (): Promise<DomainDns> => openDomainDns(settings, clock);
+    return new DomainLooks({ db: this.#database.db, clock, logger, settings, openDns, onNews });
+  }
+
+  #domainNews({ mails }: DomainNews): void {
+    if (mails) this.#mail.wake();
+  }
+
   #makeMail(): MailSender {
     const { clock, logger, dataDir, onMail } = this.#deps;
     const settings = this.#config.platform.mail;
@@ -247,6 +267,9 @@ class ComposedPlatform implements Platform {
     });
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version, adminToken, names: this.#config.names },
+      domains: domainSettings(this.#config),
+      domainLooks: this.#domainLooks,
+      onDomainNews: (news) => this.#domainNews(news),
       edges: createEdgeCalls({ db, clock, logger, masterKey, localEdge: this.#localEdge() }),
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
@@ -284,6 +307,7 @@ class ComposedPlatform implements Platform {
     life.add({ name: 'changes for edges', stop: () => this.#changes.stop() });
     life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });
+    life.add({ name: 'looks at domains', stop: () => this.#domainLooks.stop() });
     life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
     life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });
     return life;

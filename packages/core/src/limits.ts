@@ -61,6 +61,8 @@ export const CORE_LIMITS = {
   DOMAIN_ASKED_LOOK_MS: 5000,
   /** between two mails of one kind about one domain */
   DOMAIN_MAIL_MS: 24 * 60 * 60_000,
+  /** values of one kind of record that are kept of a look: an edge has a few addresses */
+  DOMAIN_KEPT_VALUES_MAX: 16,
 
   // --- accounts ---
   /** a whole address (RFC 5321) */

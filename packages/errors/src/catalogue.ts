@@ -191,6 +191,9 @@ export const CATALOGUE = {
   KEY_LIMIT: entry(400, false, 'the account holds its limit of {limit} API keys', 'Revoke one that you no longer use.'),
   RESERVATION_LIMIT: entry(403, false, 'reservation limit of {limit} reached', 'Release a name or a port, or change to a plan with more.'),
   RESERVATION_UNKNOWN: entry(404, false, 'no such reservation', 'List them: GET /reservations, or `tunnel reservations`.'),
+  DOMAIN_LIMIT: entry(403, false, 'domain limit of {limit} reached', 'Remove a domain, or change to a plan with more.'),
+  DOMAIN_UNKNOWN: entry(404, false, 'no such domain', 'List them: GET /domains, or `tunnel domains`.'),
+  DOMAIN_CHECK_TOO_SOON: entry(429, true, 'this domain was looked at a moment ago: try again in {seconds} s', 'Wait for the seconds in the Retry-After header; it is looked at by itself, too.'),
   KEY_UNKNOWN: entry(404, false, 'no such key', 'List the keys: GET /keys.'),
 
   ACCOUNT_EXISTS: entry(409, false, 'this email is already registered', 'Log in, or ask for a new password: POST /auth/forgot-password.'),

@@ -1,6 +1,6 @@
 // The key that secrets in the database are encrypted with. It is in a file outside of the database, so that a dump or a backup of the
 // tables alone gives nobody a secret away.
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Fault } from '@tunnel/errors';
@@ -69,7 +69,12 @@ export class MasterKey {
     }
   }
 
-  #keyFor({ kind }: SecretPurpose): Buffer {
+  /** The same bytes for the same text each time; nobody without the key can tell them. 32 of them. */
+  derive(kind: 'domain-token', text: string): Buffer {
+    return createHmac('sha256', this.#keyFor({ kind })).update(text).digest();
+  }
+
+  #keyFor({ kind }: { readonly kind: SecretPurpose['kind'] | 'domain-token' }): Buffer {
     return Buffer.from(hkdfSync('sha256', this.#secret.reveal(), '', `tunnel ${VERSION} ${kind}`, KEY_BYTES));
   }
 }

@@ -22,6 +22,7 @@ import { addAuthRoutes } from './routes/auth-routes.ts';
 import { addBillingRoutes } from './routes/billing-routes.ts';
 import { addDashboardRoutes } from './routes/dashboard-routes.ts';
 import { addDocsRoutes } from './routes/docs-routes.ts';
+import { addDomainRoutes, type DomainRouteDeps } from './routes/domain-routes.ts';
 import { addEdgeLinkRoutes, type EdgeLinkDeps } from './routes/edge-link-routes.ts';
 import { addHealthRoutes } from './routes/health-routes.ts';
 import { addKeyRoutes } from './routes/key-routes.ts';
@@ -34,7 +35,7 @@ import { addReservationRoutes } from './routes/reservation-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts';
 import type { StaticFiles } from './static-files.ts';
 
-export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps {
+export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps, Omit<DomainRouteDeps, 'requireUser'> {
   readonly edges: GroupEdges & TunnelEdges & LivingTunnelEdges;
   readonly billing: BillingContext;
   /** null: it is not built. */
@@ -66,6 +67,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addKeyRoutes(app, withUser);
   addUsageRoutes(app, withUser);
   addReservationRoutes(app, withUser);
+  addDomainRoutes(app, withUser);
   addLoadBalancingRoutes(app, withUser);
   addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
   addEdgeLinkRoutes(app, deps);

@@ -24,6 +24,11 @@ export type AnnouncedChange =
   | { readonly kind: 'account-changed'; readonly accountId: string }
   /** A name is reserved now, or not any more; edges are sent what holds when they are told. */
   | { readonly kind: 'name-changed'; readonly name: NameKey }
+  /**
+   * An own domain has another holder, or none. Edges are sent whose it is when they are told; `keepsTunnels`: whether those that live on it stay
+   * where nobody has it then.
+   */
+  | { readonly kind: 'domain-changed'; readonly domain: string; readonly keepsTunnels: boolean }
   /** It was issued, failed, or is gone: edges fetch what holds. */
   | { readonly kind: 'certificate-changed'; readonly certificateId: string }
   /** Too many accounts changed to name them: edges ask for every key that they know. */
@@ -69,6 +74,8 @@ const rowOf = (change: AnnouncedChange) => ({
   name_kind: change.kind === 'name-changed' ? change.name.kind : null,
   name_region: change.kind === 'name-changed' ? change.name.regionId : null,
   name_label: change.kind === 'name-changed' ? change.name.label : null,
+  domain: change.kind === 'domain-changed' ? change.domain : null,
+  keeps_tunnels: change.kind === 'domain-changed' ? change.keepsTunnels : null,
   certificate_id: change.kind === 'certificate-changed' ? change.certificateId : null,
 });
 
@@ -122,6 +129,10 @@ export const readChanges = async (db: Db, { after, limit, now }: ChangesWanted):
         .on('name.state', '=', 'reserved'),
     )
     .select(['name.user_id as name_owner', 'name.group_key_hash as name_key_hash'])
+    .leftJoin('own_domains', (on) =>
+      on.onRef('own_domains.name', '=', 'change.domain').on('own_domains.state', '=', 'verified'),
+    )
+    .select(['change.domain', 'change.keeps_tunnels', 'own_domains.user_id as domain_holder'])
     .leftJoin('billing_accounts as billed', 'billed.user_id', 'change.account_id')
     .leftJoin('metered_usage as usage', (on) =>
       on.onRef('usage.user_id', '=', 'change.account_id').on('usage.month', '=', monthOf(now)),
@@ -156,6 +167,9 @@ interface ChangeRow extends Nullable<EntitlementRow> {
   readonly name_label: string | null;
   readonly name_owner: string | null;
   readonly name_key_hash: string | null;
+  readonly domain: string | null;
+  readonly keeps_tunnels: boolean | null;
+  readonly domain_holder: string | null;
   readonly certificate_id: string | null;
   readonly plan: string | null;
   readonly subscription_status: string | null;
@@ -167,6 +181,7 @@ const changeOf = (row: ChangeRow, now: number): EdgeChange | null => {
   const { id, account_id } = row;
   if (row.kind === 'forget') return { kind: 'forget', id };
   if (row.kind === 'name-changed') return nameChangeOf(row);
+  if (row.kind === 'domain-changed') return domainChangeOf(row);
   if (row.kind === 'certificate-changed') return { kind: row.kind, id, certificate_id: row.certificate_id ?? '' };
   if (account_id === null) return null;
   if (row.kind === 'key-revoked') return { kind: 'key-revoked', id, key_id: row.key_id ?? '', account_id };
@@ -192,6 +207,15 @@ const nameChangeOf = ({ id, name_kind, name_label, name_owner, name_key_hash }: 
     account_id: name_owner,
     group_key_hash: name_key_hash,
   },
+});
+
+/** Where somebody has it, tunnels of others are closed anyway. */
+const domainChangeOf = ({ id, domain, domain_holder, keeps_tunnels }: ChangeRow): EdgeChange => ({
+  kind: 'domain-changed',
+  id,
+  domain: domain ?? '',
+  account_id: domain_holder,
+  keeps_tunnels: domain_holder === null && keeps_tunnels === true,
 });
 
 const OF_BILLING = new Set(['SPEND_CAP_REACHED', 'ACCOUNT_PAST_DUE']);

@@ -8,7 +8,7 @@ import {
   proofQuestions,
   proofToken,
 } from './domain-proof.ts';
-import { type RecordFacts, recordsOf } from './domain-records.ts';
+import { keptLook, type RecordFacts, recordsOf } from './domain-records.ts';
 
 const DOMAIN = 'tunnels.example.com';
 const A = 'aaaaaaaaaaaaaaaaaaaa';
@@ -155,5 +155,28 @@ describe('the records to set', () => {
     const synthesised = { ...answers, challenge: found(`${A}.${DOMAIN}`) };
     expect(recordsOf(wild, FACTS, synthesised)[1]).toEqual({ ...challenge, found: false });
     expect(recordsOf(wild, { ...FACTS, wantsChallenge: false }, answers)).toEqual([{ ...route, found: true }]);
+  });
+
+  it('are judged alike by what is kept of a look, which is little however much stood there', () => {
+    const noise = Array.from({ length: 5000 }, (_, at) => `other-${at}`.padEnd(1000, 'x'));
+    const answers = {
+      chain: found(...noise, `${A.toUpperCase()}.${DOMAIN}.`),
+      texts: found(...noise, `"tunnel-verify=${A}"`, `tunnel-verify=${B}`),
+      addresses: found(...Array.from({ length: 100 }, (_, at) => `192.0.2.${at}`)),
+      challenge: found(...noise, `${A}._acme-challenge.${DOMAIN}`),
+    };
+    const kept = keptLook({ answers, isApex: false }, FACTS, null);
+    expect(JSON.stringify(kept).length).toBeLessThan(1000);
+    for (const domain of [sub, apex, wild]) {
+      expect(recordsOf(domain, FACTS, kept.answers)).toEqual(recordsOf(domain, FACTS, answers));
+    }
+  });
+
+  it('stay as they were found where a look had no answer', () => {
+    const first = keptLook({ answers: { ...NOTHING, texts: found(`tunnel-verify=${A}`) }, isApex: true }, FACTS, null);
+    const failed = { chain: NO_ANSWER, texts: NO_ANSWER, addresses: NO_ANSWER, challenge: NO_ANSWER };
+    expect(keptLook({ answers: failed, isApex: null }, FACTS, first)).toEqual(first);
+    expect(keptLook({ answers: failed, isApex: null }, FACTS, null)).toEqual({ answers: NOTHING, isApex: null });
+    expect(keptLook({ answers: NOTHING, isApex: false }, FACTS, first)).toEqual({ answers: NOTHING, isApex: false });
   });
 });

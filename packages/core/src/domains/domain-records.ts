@@ -1,4 +1,6 @@
-// The records that the owner of a domain has to set, as they are shown: what, where, why, and whether they were found at the last look.
+// The records that the owner of a domain has to set, as they are shown: what, where, why, and whether they were found at the last look; and what
+// is kept of a look for that.
+import { CORE_LIMITS } from '../limits.ts';
 import type { DomainName } from './domain-names.ts';
 import {
   challengeName,
@@ -80,6 +82,36 @@ const challengeRecord = (
   const value = challengeTarget(token, domain);
   const found = has(answers?.challenge, value);
   return { type: 'CNAME', name: challengeName(host), value, purpose: 'challenge', found };
+};
+
+/** What is kept of a look for one account: whatever else stands in DNS may be of any number and size. */
+export interface KeptLook {
+  readonly answers: ProofAnswers;
+  readonly isApex: boolean | null;
+}
+
+/** What had no answer is as it was `before`; null: nobody has looked before. */
+export const keptLook = (
+  look: KeptLook,
+  { token, domain }: Pick<RecordFacts, 'token' | 'domain'>,
+  before: KeptLook | null,
+): KeptLook => {
+  const kept = (key: keyof ProofAnswers, isWanted: (value: string) => boolean): DnsAnswer => {
+    const answer = look.answers[key];
+    if (answer.kind === 'no-answer') return before?.answers[key] ?? { kind: 'absent' };
+    const values = valuesOf(answer).filter(isWanted).slice(0, CORE_LIMITS.DOMAIN_KEPT_VALUES_MAX);
+    return values.length === 0 ? { kind: 'absent' } : { kind: 'found', values };
+  };
+  const equals = (wanted: string) => (value: string) => foldText(value) === wanted;
+  return {
+    answers: {
+      chain: kept('chain', equals(cnameTarget(token, domain))),
+      texts: kept('texts', equals(proofText(token))),
+      addresses: kept('addresses', () => true),
+      challenge: kept('challenge', equals(challengeTarget(token, domain))),
+    },
+    isApex: look.isApex ?? before?.isApex ?? null,
+  };
 };
 
 const has = (answer: DnsAnswer | undefined, value: string): boolean =>

@@ -34,4 +34,11 @@ export {
   proofQuestions,
   proofToken,
 } from './domain-proof.ts';
-export { type RecordFacts, type RecordPurpose, recordsOf, type ShownRecord } from './domain-records.ts';
+export {
+  type KeptLook,
+  keptLook,
+  type RecordFacts,
+  type RecordPurpose,
+  recordsOf,
+  type ShownRecord,
+} from './domain-records.ts';

@@ -70,7 +70,11 @@ export const addEdgeLinkRoutes = (app: PlatformApp, context: RouteContext & Edge
   app.get(`${EDGE_LINK_PATH}/names`, (call) =>
     call.req.method === 'HEAD'
       ? call.body(null, 200, LINES)
-      : call.body(nameSnapshot(context.db, call.get('edge')), 200, LINES),
+      : call.body(
+          nameSnapshot(context.db, call.get('edge'), { domains: call.req.query('domains') === '1' }),
+          200,
+          LINES,
+        ),
   );
 
   app.get(`${EDGE_LINK_PATH}/changes`, (call) => {

@@ -1,10 +1,11 @@
-// What edges ask about names besides a tunnel's own: every reserved one, for visitors and for when the platform is away; and whether the
+// What edges ask about names besides a tunnel's own: every reserved one and every verified own domain, for visitors and for when the platform is away; and whether the
 // operator's tunnel may have one.
-import type { NameAnswer, NameQuestion, NameSnapshotLine } from '@tunnel/contract';
+import type { NameAnswer, NameQuestion, NameSnapshotLine, VerifiedDomain } from '@tunnel/contract';
 import { refusalOfName } from '@tunnel/core';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
+import { verifiedAfter } from '../domains/edge-domains.ts';
 import { changeRange, type NameKey } from '../edge-changes.ts';
 import type { EdgeActor } from '../service-context.ts';
 import { decidingKey } from './name-key.ts';
@@ -23,8 +24,12 @@ const encode = (lines: readonly NameSnapshotLine[]): Uint8Array =>
   encoder.encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
 
 /** Read as fast as the edge takes it, a page at a time: however many there are, few are in memory. One that breaks off has no last line. */
-export const nameSnapshot = (db: Db, { edgeId }: EdgeActor): ReadableStream<Uint8Array> => {
-  const pages = linesOf(db, edgeId);
+export const nameSnapshot = (
+  db: Db,
+  { edgeId }: EdgeActor,
+  { domains }: { readonly domains: boolean },
+): ReadableStream<Uint8Array> => {
+  const pages = linesOf(db, edgeId, domains);
   return new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
@@ -40,7 +45,7 @@ export const nameSnapshot = (db: Db, { edgeId }: EdgeActor): ReadableStream<Uint
   );
 };
 
-async function* linesOf(db: Db, edgeId: string): AsyncGenerator<NameSnapshotLine[], void> {
+async function* linesOf(db: Db, edgeId: string, domains: boolean): AsyncGenerator<NameSnapshotLine[], void> {
   // First: what changes while the rows are read comes after this number, and is told again by the stream.
   const { latest } = await changeRange(db);
   const regionId = await regionOf(db, edgeId);
@@ -54,7 +59,18 @@ async function* linesOf(db: Db, edgeId: string): AsyncGenerator<NameSnapshotLine
     if (rows.length < LIMITS.NAMES_PAGE) break;
     after = rows.at(-1) ?? null;
   }
+  if (domains) yield* verifiedPages(db);
   yield [{ end: true }];
+}
+
+async function* verifiedPages(db: Db): AsyncGenerator<VerifiedDomain[], void> {
+  let after: string | null = null;
+  for (;;) {
+    const page: readonly VerifiedDomain[] = await verifiedAfter(db, after);
+    if (page.length > 0) yield [...page];
+    if (page.length < LIMITS.NAMES_PAGE) return;
+    after = page.at(-1)?.domain ?? null;
+  }
 }
 
 const regionOf = async (db: Db, edgeId: string): Promise<string> => {

@@ -1,6 +1,7 @@
 // Which row a name is decided by, and how the log says what a tunnel is at.
 import type { JournalRecord } from '@tunnel/contract';
 import { owningLabel } from '@tunnel/core';
+import { endpointOfDomain } from '../domains/domain-rows.ts';
 import type { NameKey } from '../edge-changes.ts';
 
 /** The row that decides: of `a.shop` and `*.shop` that of `shop`. */
@@ -12,12 +13,21 @@ export const textOfKey = ({ kind, regionId, label }: NameKey): string => `${kind
 
 type Opened = Extract<JournalRecord, { kind: 'opened' }>;
 
-/** What a tunnel is at that has its place. null: nothing that visitors reach by a name or a port. */
+type PlacedTunnel = Pick<Opened, 'endpoint' | 'domain' | 'protocol' | 'label'>;
+
+/** What a tunnel is at that has its place, as the log says it. null: nothing that visitors reach by a name or a port. */
+export const endpointOfOpened = (opened: PlacedTunnel, regionId: string | null): string | null => {
+  if (opened.domain !== undefined) return opened.label === '' ? null : endpointOfDomain(opened.domain);
+  const key = keyOfOpened(opened, regionId);
+  return key && textOfKey(key);
+};
+
+/** The name or port of it. null: it is at none of the edge's. */
 export const keyOfOpened = (
-  { endpoint, protocol, label }: Pick<Opened, 'endpoint' | 'protocol' | 'label'>,
+  { endpoint, domain, protocol, label }: PlacedTunnel,
   regionId: string | null,
 ): NameKey | null => {
-  if (label === '') return null;
+  if (label === '' || domain !== undefined) return null;
   // An edge of before: what it has is in the label.
   if (endpoint === undefined) {
     return protocol === 'p2p' ? null : decidingKey(protocol === 'http' ? 'subdomain' : protocol, label, regionId);

@@ -1,6 +1,6 @@
 // What a batch of records makes of the entries of the log: a plain calculation over the entries as they were found.
 import type { JournalRecord } from '@tunnel/contract';
-import { keyOfOpened, textOfKey } from '../names/name-key.ts';
+import { endpointOfOpened } from '../names/name-key.ts';
 
 export interface LogEntry {
   readonly id: string;
@@ -94,9 +94,8 @@ export const applyRecords = (
 
 const applyOpened = (entry: LogEntry, record: Opened, currentRun: string | null): void => {
   entry.abandoned = false;
-  const key = keyOfOpened(record, entry.regionId);
   entry.label = record.label;
-  entry.endpoint = key && textOfKey(key);
+  entry.endpoint = endpointOfOpened(record, entry.regionId);
   entry.name = record.name;
   entry.clientName = record.client_name ?? null;
   entry.publicUrl = record.public_url ?? null;

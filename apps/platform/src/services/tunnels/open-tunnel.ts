@@ -4,6 +4,8 @@ import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
 import { readEntitlement, refusalOf } from '../account-entitlement.ts';
+import { endpointOfDomain } from '../domains/domain-rows.ts';
+import { refusalOfDomain } from '../domains/edge-domains.ts';
 import { type AnnouncedChange, announceChanges } from '../edge-changes.ts';
 import { refusal } from '../link-answers.ts';
 import { claimName, type NameClaim } from '../names/claim-name.ts';
@@ -91,7 +93,7 @@ const refuseOldRun = async (trx: Trx, edgeId: string, runId: string): Promise<st
 const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion, claim: EdgeClaim): Promise<boolean> => {
   const entry = await trx
     .selectFrom('tunnel_log')
-    .select(['id', 'edge_id', 'user_id', 'name_id'])
+    .select(['id', 'edge_id', 'user_id', 'name_id', 'endpoint'])
     .where('tunnel_id', '=', question.tunnel_id)
     .forNoKeyUpdate()
     .executeTakeFirst();
@@ -99,6 +101,7 @@ const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion, cla
   if (entry.edge_id !== edgeId || entry.user_id !== question.account_id) {
     throw new Fault('API_BAD_REQUEST', { reason: 'tunnel_id: it is of another edge or account' });
   }
+  await refuseDomain(trx, question, entry.endpoint);
   await trx
     .updateTable('tunnel_log')
     .set({
@@ -107,7 +110,9 @@ const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion, cla
       run_id: question.run_id,
       session_id: question.session_id,
       client_name: question.client_name ?? null,
-      ...(question.endpoint === undefined ? {} : { endpoint: endpointOf(question, claim) }),
+      ...(question.endpoint === undefined && question.domain === undefined
+        ? {}
+        : { endpoint: endpointOf(question, claim) }),
     })
     .where('id', '=', entry.id)
     .execute();
@@ -119,8 +124,10 @@ const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion, cla
 type EdgeClaim = Pick<NameClaim, 'regionId' | 'now' | 'settings'>;
 
 /** What it will be at, so that nobody reserves it before its edge has told. */
-const endpointOf = ({ endpoint }: TunnelQuestion, { regionId }: EdgeClaim): string | null =>
-  endpoint?.label == null ? null : textOfKey(decidingKey(endpoint.kind, endpoint.label, regionId));
+const endpointOf = ({ endpoint, domain }: TunnelQuestion, { regionId }: EdgeClaim): string | null => {
+  if (domain !== undefined) return endpointOfDomain(domain);
+  return endpoint?.label == null ? null : textOfKey(decidingKey(endpoint.kind, endpoint.label, regionId));
+};
 
 /** Whatever was written before it is undone. */
 class NameRefused extends Error {
@@ -132,6 +139,17 @@ class NameRefused extends Error {
   }
 }
 
+/** `before`: what the same tunnel was at; null: it is new. */
+const refuseDomain = async (
+  trx: Trx,
+  { domain, account_id: accountId }: TunnelQuestion,
+  before: string | null,
+): Promise<void> => {
+  if (domain === undefined) return;
+  const refused = await refusalOfDomain(trx, { domain, accountId, isResumed: before === endpointOfDomain(domain) });
+  if (refused !== null) throw new NameRefused(refused);
+};
+
 /** The name after the entry, and before key and day, as where records are stored. What is to be announced, at the end. */
 const serveName = async (
   trx: Trx,
@@ -139,8 +157,8 @@ const serveName = async (
   claim: EdgeClaim,
   before: string | null,
 ): Promise<readonly AnnouncedChange[]> => {
-  const { endpoint, account_id: accountId } = question;
-  if (endpoint === undefined) return [];
+  const { endpoint, domain, account_id: accountId } = question;
+  if (endpoint === undefined || domain !== undefined) return [];
   const { refused, nameId, changes } = await claimName(trx, { ...claim, accountId, endpoint });
   if (refused !== null) throw new NameRefused(refused);
   if (nameId === before) return changes;
@@ -173,6 +191,7 @@ const insertEntry = async (trx: Trx, edgeId: string, question: TunnelQuestion, c
     ) on conflict (tunnel_id) do nothing`.execute(trx);
   // The edge did not wait for the answer, and its record of the tunnel was stored a moment ago, and counted.
   if (numAffectedRows === 0n) return;
+  await refuseDomain(trx, question, null);
   const changes = await serveName(trx, question, claim, null);
   await sql`update api_keys set tunnel_count = tunnel_count + 1 where id = ${question.key_id}`.execute(trx);
   await sql`

@@ -146,6 +146,7 @@ const withoutNul = (records: readonly JournalRecord[]): JournalRecord[] =>
       label: clean(record.label),
       client_name: record.client_name && clean(record.client_name),
       endpoint: record.endpoint && cleanEndpoint(record.endpoint),
+      domain: record.domain && clean(record.domain),
       public_url: record.public_url && clean(record.public_url),
     };
   });

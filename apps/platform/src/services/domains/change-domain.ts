@@ -1,0 +1,106 @@
+// Lets something happen to a name: core's machine decides for all accounts that have it, and what follows is done in the same transaction, so that
+// neither is there alone: the rows, the audit, the mails, and last what edges are told.
+import {
+  type DomainEffect,
+  type DomainEvent,
+  type DomainMail,
+  type KeptLook,
+  type OwnDomains,
+  transitionDomain,
+} from '@tunnel/core';
+import type { Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import { writeAudit } from '../audit.ts';
+import { type AnnouncedChange, announceChanges } from '../edge-changes.ts';
+import { domainMail } from '../mail/domain-mails.ts';
+import { queueMail } from '../mail/mail-template.ts';
+import { type DomainRow, domainsOf, writeDomains } from './domain-rows.ts';
+
+type Trx = Transaction<Schema>;
+
+export interface DomainChange {
+  /** Locked. */
+  readonly rows: readonly DomainRow[];
+  readonly event: DomainEvent;
+  readonly now: number;
+  readonly publicUrl: string;
+  /** `user:<id>` or `system`. */
+  readonly actor: string;
+  /** What is kept of the look, by the id of the row. */
+  readonly found?: ReadonlyMap<string, KeptLook>;
+}
+
+/** What is to be done once it is committed. */
+export interface DomainNews {
+  /** Other certificates are wanted than before. */
+  readonly certificates: boolean;
+  readonly mails: boolean;
+}
+
+export const changeDomain = async (trx: Trx, change: DomainChange): Promise<DomainNews> => {
+  const { rows, event, now } = change;
+  const before = domainsOf(rows);
+  const [after, effects] = transitionDomain(before, event, now);
+  const removed = removedFrom(before, after);
+  if (removed.length > 0) await trx.deleteFrom('own_domains').where('id', 'in', removed).execute();
+  await writeDomains(trx, before, after, change.found);
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  const changes: AnnouncedChange[] = [];
+  let mails = false;
+  for (const effect of effects) {
+    if (effect.kind === 'mail') mails = (await writeTo(trx, byId.get(effect.id), effect.mail, change)) || mails;
+    else changes.push(...(await tellOf(trx, effect, byId, change.actor)));
+  }
+  await announceChanges(trx, changes);
+  return { certificates: changes.length > 0, mails };
+};
+
+const removedFrom = (before: OwnDomains, after: OwnDomains): string[] => {
+  const left = new Set(after.map(({ id }) => id));
+  return before.flatMap(({ id }) => (left.has(id) ? [] : [id]));
+};
+
+type Told = Exclude<DomainEffect, { kind: 'mail' }>;
+
+/** In the audit; what edges are to hear. */
+const tellOf = async (
+  trx: Trx,
+  effect: Told,
+  byId: ReadonlyMap<string, DomainRow>,
+  actor: string,
+): Promise<readonly AnnouncedChange[]> => {
+  const row = byId.get(effect.kind === 'moved' ? effect.from : effect.id);
+  // One that failed has changed nothing for anybody.
+  if (row === undefined || effect.kind === 'failed') return [];
+  const to = effect.kind === 'moved' ? byId.get(effect.to) : undefined;
+  await writeAudit(trx, {
+    ...{ actor, action: `domain.${effect.kind}`, userId: row.user_id },
+    details: {
+      ...{ domain_id: row.id, name: row.name },
+      ...(to === undefined ? {} : { to_domain_id: to.id, to_user_id: to.user_id }),
+    },
+  });
+  // Nobody has tunnels on one that never was verified.
+  if (effect.kind === 'removed' && row.state !== 'verified' && row.state !== 'lapsed') return [];
+  const keepsTunnels = effect.kind === 'verified' || effect.kind === 'lapsed';
+  return [{ kind: 'domain-changed', domain: row.name, keepsTunnels }];
+};
+
+/** Whether there is somebody to write to. */
+const writeTo = async (
+  trx: Trx,
+  row: DomainRow | undefined,
+  mail: DomainMail,
+  { publicUrl, now }: DomainChange,
+): Promise<boolean> => {
+  if (row === undefined) return false;
+  const user = await trx
+    .selectFrom('users')
+    .select('email')
+    .where('id', '=', row.user_id)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  if (user === undefined) return false;
+  await queueMail(trx, domainMail(publicUrl, user.email, { mail, name: row.name }), { userId: row.user_id, now });
+  return true;
+};

@@ -1,0 +1,30 @@
+// DNS as looks at own domains need it, and how it is opened: nothing of it is loaded before somebody asks.
+import { randomBytes } from 'node:crypto';
+import { type DnsAnswer, type DomainName, PROOF_TOKEN_BYTES, proofToken } from '@tunnel/core';
+import type { DomainLook } from '@tunnel/dns';
+import type { Clock } from '@tunnel/runtime';
+import type { DomainSettings } from './domain-settings.ts';
+
+export interface DomainDns {
+  look(domain: DomainName): Promise<DomainLook>;
+  addresses(name: string): Promise<DnsAnswer>;
+  /** What is under way has no answer. */
+  close(): void;
+}
+
+/** Through `[dns] resolvers`. */
+export const openDomainDns = async (
+  { resolvers, serverDomain }: Pick<DomainSettings, 'resolvers' | 'serverDomain'>,
+  clock: Clock,
+): Promise<DomainDns> => {
+  const { DnsLookups, lookAtDomain } = await import('@tunnel/dns');
+  const lookups = new DnsLookups({ resolvers, clock });
+  return {
+    look: (domain) => {
+      const randomLabel = proofToken(randomBytes(PROOF_TOKEN_BYTES));
+      return lookAtDomain(lookups, domain, { serverDomain, randomLabel });
+    },
+    addresses: (name) => lookups.addresses(name),
+    close: () => lookups.close(),
+  };
+};

@@ -1,0 +1,135 @@
+// Looks at names in DNS, and lets core judge what was found. One look of a name at a time in this process; whoever asks for another meanwhile is
+// answered by that one. DNS is opened when there is a domain to look at.
+import { type KeptLook, keptLook } from '@tunnel/core';
+import type { DomainLook } from '@tunnel/dns';
+import type { Clock, Logger } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import { DatabaseAway } from '../../db/database-away.ts';
+import { LIMITS } from '../../limits.ts';
+import { changeDomain, type DomainNews } from './change-domain.ts';
+import type { DomainDns } from './domain-dns.ts';
+import { type DomainRow, domainNameOf, keptLookOf, lockDomains } from './domain-rows.ts';
+import type { DomainSettings } from './domain-settings.ts';
+import { EdgeAddresses } from './edge-addresses.ts';
+
+export interface DomainLooksDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly settings: DomainSettings;
+  readonly openDns: () => Promise<DomainDns>;
+  /** After a commit. */
+  readonly onNews: (news: DomainNews) => void;
+}
+
+type LookedName = Pick<DomainRow, 'name' | 'wildcard'>;
+
+export class DomainLooks {
+  readonly #deps: DomainLooksDeps;
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #addresses: EdgeAddresses;
+  #dns: Promise<DomainDns> | null = null;
+  #isStopped = false;
+
+  constructor(deps: DomainLooksDeps) {
+    this.#deps = deps;
+    const { clock, settings } = deps;
+    this.#addresses = new EdgeAddresses({
+      clock,
+      lookUp: async () => (await this.#openedDns()).addresses(settings.serverDomain),
+    });
+  }
+
+  /** Of the edge, as its domain resolves; empty: not known. */
+  edgeAddresses(): Promise<readonly string[]> {
+    return this.#addresses.get();
+  }
+
+  /** Begins those that are due and that no other process has, as many as there is room for, and waits for none of them. */
+  async beginDue(): Promise<void> {
+    const room = LIMITS.DOMAIN_LOOKS_AT_ONCE - this.#running.size;
+    if (room <= 0 || this.#isStopped) return;
+    for (const due of await this.#claimDue(room)) {
+      this.look(due).catch((error: unknown) => this.#failed(due, error));
+    }
+  }
+
+  /** Until it was looked at and judged. */
+  look(domain: LookedName): Promise<void> {
+    const running = this.#running.get(domain.name);
+    if (running !== undefined || this.#isStopped) return running ?? Promise.resolve();
+    const look = this.#lookAt(domain).finally(() => this.#running.delete(domain.name));
+    this.#running.set(domain.name, look);
+    return look;
+  }
+
+  /** Those that are under way end without a word: what they did not find out is looked at again. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    const dns = await this.#dns?.catch(() => null);
+    dns?.close();
+    await Promise.allSettled(this.#running.values());
+  }
+
+  /** They are due again later in case this process does not live to judge them. */
+  async #claimDue(most: number): Promise<readonly LookedName[]> {
+    const { db, clock } = this.#deps;
+    const now = clock.now();
+    const { rows } = await sql<LookedName>`
+      with due as (
+        select id from own_domains where next_look_at <= ${new Date(now)}
+        order by next_look_at limit ${most} for no key update skip locked
+      ), claimed as (
+        update own_domains set next_look_at = ${new Date(now + LIMITS.DOMAIN_CLAIM_MS)}
+        from due where own_domains.id = due.id returning name, wildcard
+      )
+      select distinct name, wildcard from claimed
+    `.execute(db);
+    return rows;
+  }
+
+  async #lookAt(domain: LookedName): Promise<void> {
+    const begunAt = this.#deps.clock.now();
+    const dns = await this.#openedDns();
+    const look = await dns.look(domainNameOf(domain));
+    if (this.#isStopped) return;
+    const news = await this.#judge(domain.name, look, begunAt);
+    if (news !== null) this.#deps.onNews(news);
+  }
+
+  /** null: somebody has looked meanwhile, and an older answer must not undo what a newer one decided. */
+  async #judge(name: string, look: DomainLook, begunAt: number): Promise<DomainNews | null> {
+    const { db, clock, settings } = this.#deps;
+    return db.transaction().execute(async (trx) => {
+      const rows = await lockDomains(trx, name);
+      if (rows.some(({ checked_at: checkedAt }) => (checkedAt?.getTime() ?? 0) > begunAt)) return null;
+      return changeDomain(trx, {
+        ...{ rows, now: clock.now(), publicUrl: settings.publicUrl, actor: 'system' },
+        event: { kind: 'looked', findings: look.findings, problem: look.problem },
+        found: this.#kept(rows, look),
+      });
+    });
+  }
+
+  #kept(rows: readonly DomainRow[], look: DomainLook): ReadonlyMap<string, KeptLook> {
+    const domain = this.#deps.settings.serverDomain;
+    return new Map(rows.map((row) => [row.id, keptLook(look, { token: row.token, domain }, keptLookOf(row))]));
+  }
+
+  /** What failed is tried again. */
+  #openedDns(): Promise<DomainDns> {
+    this.#dns ??= this.#deps.openDns().catch((error: unknown) => {
+      this.#dns = null;
+      throw error;
+    });
+    return this.#dns;
+  }
+
+  #failed({ name }: LookedName, error: unknown): void {
+    const { logger } = this.#deps;
+    // Whoever watches the database tells of that.
+    if (error instanceof DatabaseAway) logger.debug({ domain: name }, 'a look at a domain waits for the database');
+    else logger.error({ domain: name, err: error }, 'a look at a domain failed');
+  }
+}

@@ -1,0 +1,108 @@
+// Own domains over a test's database, with a DNS that says what the test puts in. Used by tests only.
+import type { DnsAnswer, DomainName, ProofAnswers } from '@tunnel/core';
+import { cnameTarget, findingsOf } from '@tunnel/core';
+import type { DomainLook } from '@tunnel/dns';
+import { type Logger, Secret } from '@tunnel/runtime';
+import type { FakeClock } from '@tunnel/testkit';
+import type { Db } from '../../db/database.ts';
+import { MasterKey } from '../../db/master-key.ts';
+import type { DomainNews } from './change-domain.ts';
+import type { DomainDns } from './domain-dns.ts';
+import { DomainLooks } from './domain-looks.ts';
+import type { DomainSettings } from './domain-settings.ts';
+import type { DomainsContext } from './own-domains.ts';
+
+export const SERVER_DOMAIN = 'tunnels.test';
+
+export const SETTINGS: DomainSettings = {
+  serverDomain: SERVER_DOMAIN,
+  operatorsHosts: [SERVER_DOMAIN, 'console.test'],
+  resolvers: [],
+  hasCertificates: false,
+  hasWildcardCertificates: false,
+  publicUrl: 'https://console.test',
+};
+
+const ABSENT: DnsAnswer = { kind: 'absent' };
+const NOTHING: ProofAnswers = { chain: ABSENT, texts: ABSENT, addresses: ABSENT, challenge: ABSENT };
+
+export const found = (...values: string[]): DnsAnswer => ({ kind: 'found', values });
+export const NO_ANSWER: DnsAnswer = { kind: 'no-answer', reason: 'ESERVFAIL' };
+
+export class ScriptedDns implements DomainDns {
+  /** In order. */
+  readonly asked: string[] = [];
+  /** What stands at a name; nothing unless told. */
+  readonly #answers = new Map<string, Partial<ProofAnswers>>();
+  /** Looks at these names wait. */
+  readonly #held = new Map<string, Promise<void>>();
+  isClosed = false;
+
+  set(name: string, answers: Partial<ProofAnswers>): void {
+    this.#answers.set(name, answers);
+  }
+
+  /** The CNAME of an account's token. */
+  point(name: string, token: string): void {
+    this.set(name, { chain: found(cnameTarget(token, SERVER_DOMAIN)) });
+  }
+
+  fail(name: string): void {
+    this.set(name, { chain: NO_ANSWER, texts: NO_ANSWER, addresses: NO_ANSWER, challenge: NO_ANSWER });
+  }
+
+  /** A look that begins from now on has seen what stands there, and tells it once it is let go. */
+  hold(name: string): () => void {
+    let release = (): void => {};
+    this.#held.set(
+      name,
+      new Promise((resolve) => {
+        release = resolve;
+      }),
+    );
+    return () => {
+      this.#held.delete(name);
+      release();
+    };
+  }
+
+  async look({ name }: DomainName): Promise<DomainLook> {
+    this.asked.push(name);
+    const answers = { ...NOTHING, ...this.#answers.get(name) };
+    await this.#held.get(name);
+    const problem = answers.chain.kind === 'no-answer' ? answers.chain.reason : null;
+    return { answers, findings: findingsOf(answers, SERVER_DOMAIN), isApex: problem === null ? false : null, problem };
+  }
+
+  async addresses(): Promise<DnsAnswer> {
+    return found('192.0.2.1');
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+}
+
+export interface DomainsFixture extends DomainsContext {
+  readonly dns: ScriptedDns;
+  readonly looks: DomainLooks;
+  readonly news: DomainNews[];
+}
+
+const MASTER_KEY = new MasterKey('master-key', new Secret('m'.repeat(43)));
+
+/** One process; several may share a database and a DNS. */
+export const createDomains = (
+  { db, clock, logger }: { readonly db: Db; readonly clock: FakeClock; readonly logger: Logger },
+  settings: Partial<DomainSettings> = {},
+  dns = new ScriptedDns(),
+): DomainsFixture => {
+  const domains = { ...SETTINGS, ...settings };
+  const news: DomainNews[] = [];
+  const onDomainNews = (told: DomainNews): void => void news.push(told);
+  const looks = new DomainLooks({
+    ...{ db, clock, logger, settings: domains, onNews: onDomainNews },
+    openDns: async () => dns,
+  });
+  return { db, clock, domains, domainLooks: looks, looks, dns, news, onDomainNews, masterKey: () => MASTER_KEY };
+};

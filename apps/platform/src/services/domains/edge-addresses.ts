@@ -1,0 +1,50 @@
+// The addresses of the edge, as `[server] domain` resolves: shown to owners of domains where no CNAME can stand. Known for a while; a resolver that
+// fails takes away nothing that was known.
+import type { DnsAnswer } from '@tunnel/core';
+import type { Clock } from '@tunnel/runtime';
+import { LIMITS } from '../../limits.ts';
+
+export interface EdgeAddressesDeps {
+  readonly clock: Clock;
+  readonly lookUp: () => Promise<DnsAnswer>;
+}
+
+export class EdgeAddresses {
+  readonly #deps: EdgeAddressesDeps;
+  #known: readonly string[] = [];
+  #staleAt = Number.NEGATIVE_INFINITY;
+  #looking: Promise<void> | null = null;
+
+  constructor(deps: EdgeAddressesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Those that are known, at once; whoever comes first waits for them, but not for long. Empty: not known. */
+  async get(): Promise<readonly string[]> {
+    const { clock } = this.#deps;
+    if (clock.monotonic() < this.#staleAt) return this.#known;
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null;
+    });
+    if (this.#known.length === 0) await this.#within(this.#looking, LIMITS.EDGE_ADDRESSES_WAIT_MS);
+    return this.#known;
+  }
+
+  async #look(): Promise<void> {
+    const { clock, lookUp } = this.#deps;
+    const answer = await lookUp().catch((): DnsAnswer => ({ kind: 'no-answer', reason: 'it failed' }));
+    if (answer.kind !== 'no-answer') this.#known = answer.kind === 'found' ? answer.values : [];
+    const goodMs = answer.kind === 'found' ? LIMITS.EDGE_ADDRESSES_KNOWN_MS : LIMITS.EDGE_ADDRESSES_AGAIN_MS;
+    this.#staleAt = clock.monotonic() + goodMs;
+  }
+
+  #within(work: Promise<void>, ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#deps.clock.setTimeout(resolve, ms);
+      void work.finally(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+  }
+}

@@ -1,0 +1,184 @@
+// The own domains of an account: added, listed, looked at on request, removed.
+import { randomUUID } from 'node:crypto';
+import { domainToASCII } from 'node:url';
+import type { NewDomain, OwnDomainView } from '@tunnel/contract';
+import { askedLookWaitMs, type DomainName, proofToken, readDomainName, transitionDomain } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { sql, type Transaction } from 'kysely';
+import type { MasterKey } from '../../db/master-key.ts';
+import { isUuid, type Schema } from '../../db/schema.ts';
+import { LIMITS } from '../../limits.ts';
+import { writeAudit } from '../audit.ts';
+import type { ServiceContext, UserActor } from '../service-context.ts';
+import { changeDomain, type DomainNews } from './change-domain.ts';
+import type { DomainLooks } from './domain-looks.ts';
+import { columnsOf, type DomainRow, domainsOf, lockDomains, writeDomains } from './domain-rows.ts';
+import type { DomainSettings } from './domain-settings.ts';
+import { readViews } from './domain-views.ts';
+
+type Trx = Transaction<Schema>;
+
+export interface DomainsContext extends Pick<ServiceContext, 'db' | 'clock'> {
+  readonly domains: DomainSettings;
+  readonly domainLooks: Pick<DomainLooks, 'look' | 'edgeAddresses'>;
+  /** After a commit. */
+  readonly onDomainNews: (news: DomainNews) => void;
+  /** There once the tables are. */
+  readonly masterKey: () => MasterKey;
+}
+
+/** Oldest first. */
+export const listDomains = (context: DomainsContext, { userId }: UserActor): Promise<OwnDomainView[]> =>
+  readViews(context, sql`user_id = ${userId}`);
+
+/** Of another account: as if there were none. */
+export const readDomain = async (
+  context: DomainsContext,
+  { userId }: UserActor,
+  id: string,
+): Promise<OwnDomainView> => {
+  if (!isUuid(id)) throw new Fault('DOMAIN_UNKNOWN');
+  const [view] = await readViews(context, sql`id = ${id} and user_id = ${userId}`);
+  if (view === undefined) throw new Fault('DOMAIN_UNKNOWN');
+  return view;
+};
+
+export interface AddedDomain {
+  readonly domain: OwnDomainView;
+  /** false: the account has it already. */
+  readonly isNew: boolean;
+}
+
+/** Whether another account has it is not looked at: DNS decides, and nobody learns who else is here. */
+export const addDomain = async (context: DomainsContext, actor: UserActor, wanted: NewDomain): Promise<AddedDomain> => {
+  const { db, domains } = context;
+  const reading = readDomainName(wanted.name, { toAscii: domainToASCII, operatorsHosts: domains.operatorsHosts });
+  if (reading.kind === 'refused') throw reading.fault;
+  const wantsCertificate = wanted.certificate ?? true;
+  const added = await db
+    .transaction()
+    .execute((trx) => insertDomain(trx, context, actor, { domain: reading.domain, wantsCertificate }));
+  if (added.certificates) context.onDomainNews({ certificates: true, mails: false });
+  return { domain: await readDomain(context, actor, added.id), isNew: added.isNew };
+};
+
+interface Inserted {
+  readonly id: string;
+  readonly isNew: boolean;
+  /** Other certificates are wanted than before. */
+  readonly certificates: boolean;
+}
+
+const insertDomain = async (
+  trx: Trx,
+  { clock, masterKey }: DomainsContext,
+  { userId }: UserActor,
+  { domain, wantsCertificate }: { readonly domain: DomainName; readonly wantsCertificate: boolean },
+): Promise<Inserted> => {
+  const limit = await lockLimit(trx, userId);
+  const rows = await lockDomains(trx, domain.name);
+  const own = rows.find((row) => row.user_id === userId);
+  if (own !== undefined) {
+    const certificates = own.wants_certificate !== wantsCertificate;
+    const set = { wants_certificate: wantsCertificate };
+    if (certificates) await trx.updateTable('own_domains').set(set).where('id', '=', own.id).execute();
+    return { id: own.id, isNew: false, certificates };
+  }
+  await refuseOverPlan(trx, userId, limit);
+  const { name, wildcard } = domain;
+  const [id, token, now] = [randomUUID(), tokenOf(masterKey(), userId, name), clock.now()];
+  const [after] = transitionDomain(domainsOf(rows), { kind: 'added', id, token }, now);
+  const made = after.find((one) => one.id === id);
+  if (made === undefined) throw new Error('a domain that was just added is not there');
+  await trx
+    .insertInto('own_domains')
+    .values({
+      ...{ id, user_id: userId, name, wildcard, token, wants_certificate: wantsCertificate },
+      ...{ ...columnsOf(made), mailed_at: JSON.stringify(made.mailedAt), created_at: new Date(now) },
+    })
+    .execute();
+  await writeAudit(trx, {
+    ...{ actor: `user:${userId}`, action: 'domain.added', userId },
+    details: { domain_id: id, name },
+  });
+  return { id, isNew: true, certificates: false };
+};
+
+/** Per account and name, and the same each time: records that were set before are good after remove and add. */
+const tokenOf = (masterKey: MasterKey, userId: string, name: string): string =>
+  proofToken(masterKey.derive('domain-token', `${userId} ${name}`));
+
+/** One after the other: those who count at once would all find room. null: no limit. */
+const lockLimit = async (trx: Trx, userId: string): Promise<number | null> => {
+  const account = await trx
+    .selectFrom('users')
+    .innerJoin('plans', 'plans.name', 'users.plan')
+    .select(['users.deleted_at', 'plans.domain_limit'])
+    .where('users.id', '=', userId)
+    .forNoKeyUpdate('users')
+    .executeTakeFirst();
+  // A request that began before the deletion adds nothing after it.
+  if (account === undefined || account.deleted_at !== null) throw new Fault('ACCESS_TOKEN_INVALID');
+  return account.domain_limit;
+};
+
+const refuseOverPlan = async (trx: Trx, userId: string, limit: number | null): Promise<void> => {
+  if (limit === null) return;
+  const { count } = await trx
+    .selectFrom('own_domains')
+    .select((rows) => rows.fn.countAll<number>().as('count'))
+    .where('user_id', '=', userId)
+    .executeTakeFirstOrThrow();
+  if (count >= limit) throw new Fault('DOMAIN_LIMIT', { limit });
+};
+
+/** Looks at once. A resolver that does not answer changes nothing but the error that is shown. */
+export const checkDomain = async (context: DomainsContext, actor: UserActor, id: string): Promise<OwnDomainView> => {
+  const { db, clock, domainLooks } = context;
+  const row = await db.transaction().execute(async (trx) => {
+    const { rows, own } = await lockOwn(trx, actor, id);
+    const now = clock.now();
+    const before = domainsOf(rows);
+    const waitMs = Math.max(...before.filter((domain) => domain.id === id).map((one) => askedLookWaitMs(one, now)));
+    if (waitMs > 0) throw new Fault('DOMAIN_CHECK_TOO_SOON', { seconds: Math.ceil(waitMs / 1000) });
+    const [after] = transitionDomain(before, { kind: 'check-asked', id }, now);
+    // It is this process that looks: nobody else takes it up meanwhile.
+    const claimed = after.map((one) => (one.id === id ? { ...one, nextLookAt: now + LIMITS.DOMAIN_CLAIM_MS } : one));
+    await writeDomains(trx, before, claimed);
+    return own;
+  });
+  await domainLooks.look(row);
+  return readDomain(context, actor, id);
+};
+
+export const removeDomain = async (context: DomainsContext, actor: UserActor, id: string): Promise<void> => {
+  const { db, clock, domains } = context;
+  const news = await db.transaction().execute(async (trx) => {
+    const { rows } = await lockOwn(trx, actor, id);
+    return changeDomain(trx, {
+      ...{ rows, now: clock.now(), publicUrl: domains.publicUrl, actor: `user:${actor.userId}` },
+      event: { kind: 'removed', id },
+    });
+  });
+  context.onDomainNews(news);
+};
+
+/** With all others of the name. */
+const lockOwn = async (
+  trx: Trx,
+  { userId }: UserActor,
+  id: string,
+): Promise<{ readonly rows: readonly DomainRow[]; readonly own: DomainRow }> => {
+  if (!isUuid(id)) throw new Fault('DOMAIN_UNKNOWN');
+  const found = await trx
+    .selectFrom('own_domains')
+    .select('name')
+    .where('id', '=', id)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  const rows = found === undefined ? [] : await lockDomains(trx, found.name);
+  const own = rows.find((row) => row.id === id);
+  // It may have gone while its lock was waited for.
+  if (own === undefined) throw new Fault('DOMAIN_UNKNOWN');
+  return { rows, own };
+};
