@@ -32,6 +32,7 @@ import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
+import { PlatformCertificates } from './services/certificates/platform-certificates.ts';
 import type { DomainNews } from './services/domains/change-domain.ts';
 import { type DomainDns, openDomainDns } from './services/domains/domain-dns.ts';
 import { DomainLooks } from './services/domains/domain-looks.ts';
@@ -105,6 +106,7 @@ class ComposedPlatform implements Platform {
   readonly #keyUses: KeyUses;
   readonly #changes: ChangeFeed;
   readonly #billing: Billing;
+  readonly #certificates: PlatformCertificates;
   readonly #domainLooks: DomainLooks;
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
@@ -125,6 +127,7 @@ class ComposedPlatform implements Platform {
     this.#keyUses = new KeyUses({ db, clock, logger });
     this.#changes = new ChangeFeed({ db, pool, clock, logger });
     this.#billing = this.#makeBilling();
+    this.#certificates = this.#makeCertificates();
     this.#domainLooks = this.#makeDomainLooks();
     const jobs = [
       closeLostEntries,
@@ -202,6 +205,14 @@ class ComposedPlatform implements Platform {
     return { db: this.#database.db, clock, logger, settings: this.#config.platform, processor, locks, metering };
   }
 
+  #makeCertificates(): PlatformCertificates {
+    const { clock, logger, dataDir } = this.#deps;
+    const { db } = this.#database;
+    return new PlatformCertificates({
+      ...{ config: this.#config, db, dataDir, clock, logger, mailWaits: () => this.#mail.wake() },
+    });
+  }
+
   #makeDomainLooks(): DomainLooks {
     const { clock, logger } = this.#deps;
     const settings = domainSettings(this.#config);
@@ -210,7 +221,8 @@ class ComposedPlatform implements Platform {
     return new DomainLooks({ db: this.#database.db, clock, logger, settings, openDns, onNews });
   }
 
-  #domainNews({ mails }: DomainNews): void {
+  #domainNews({ mails, certificates }: DomainNews): void {
+    if (certificates) this.#certificates.wanted();
     if (mails) this.#mail.wake();
   }
 
@@ -252,6 +264,7 @@ class ComposedPlatform implements Platform {
     this.#jobs.start();
     this.#mail.start();
     this.#billing.metering.start();
+    this.#certificates.start();
   }
 
   #makeApp(): PlatformApp {
@@ -279,6 +292,7 @@ class ComposedPlatform implements Platform {
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
       masterKey,
       mailWaits: () => this.#mail.wake(),
+      ordering: this.#config.acme.enabled ? this.#certificates : null,
       port: () => this.#server.address.port,
     });
     return app;
@@ -308,6 +322,7 @@ class ComposedPlatform implements Platform {
     life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });
     life.add({ name: 'looks at domains', stop: () => this.#domainLooks.stop() });
+    life.add({ name: 'certificates', stop: () => this.#certificates.stop() });
     life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
     life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });
     return life;

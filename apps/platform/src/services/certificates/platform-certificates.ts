@@ -1,5 +1,5 @@
 // Certificates of a platform: what is wanted is brought to the store, the keeper orders and renews, and whoever answers edges finds both here.
-import type { ChallengeAnswer, ChallengeKey, ManagedCertificates, OrderResult, SealedKeys } from '@tunnel/acme';
+import type { CertificateStore, ChallengeKey, ManagedCertificates, OrderResult, SealedKeys } from '@tunnel/acme';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, ServerConfig, Timer } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
@@ -21,9 +21,9 @@ export interface PlatformCertificatesOptions {
   readonly mailWaits: () => void;
 }
 
-/** What answers edges, while certificates are ordered here. */
-export interface KeptCertificates {
-  readonly store: PostgresCertificateStore;
+/** What edges are answered from, while certificates are ordered here. */
+export interface OpenCertificates {
+  readonly store: Pick<CertificateStore, 'findChallenge'>;
   readonly keys: SealedKeys;
 }
 
@@ -56,8 +56,11 @@ export class PlatformCertificates {
   }
 
   /** null: `[acme]` is off, or nothing can be ordered because of a file. */
-  get kept(): KeptCertificates | null {
-    return this.#managed === undefined ? null : { store: this.#store, keys: this.#managed.keys };
+  get kept(): OpenCertificates | null {
+    if (this.#managed === undefined) return null;
+    // Until when an answer stands was said by the database's clock.
+    const findChallenge = (key: ChallengeKey) => this.#store.findChallenge(key, this.#clock.now());
+    return { store: { findChallenge }, keys: this.#managed.keys };
   }
 
   /** Where the DNS responder is asked; null: there is none. */
@@ -75,15 +78,9 @@ export class PlatformCertificates {
     return this.#results;
   }
 
-  /** With the tables there. Never rejects: what goes wrong is told, and the platform goes on without ordering. */
-  start(): Promise<void> {
-    if (!this.#options.config.acme.enabled) return Promise.resolve();
-    this.#starting ??= this.#start().catch((error: unknown) => {
-      const { logger } = this.#options;
-      const { message: reason, hint } = Fault.from(error, 'INTERNAL');
-      logger.error({ reason, hint }, 'no certificates are ordered');
-    });
-    return this.#starting;
+  /** With the tables there. What goes wrong is told, and the platform goes on without ordering. */
+  start(): void {
+    if (this.#options.config.acme.enabled) this.#starting ??= this.#start().catch((error) => this.#failed(error));
   }
 
   /** What is wanted may have changed. Called after the commit. */
@@ -100,13 +97,9 @@ export class PlatformCertificates {
     return (await this.#managed?.renew(id)) ?? false;
   }
 
-  /** What an edge asks when an authority asks it. */
-  async findChallenge(key: ChallengeKey): Promise<ChallengeAnswer | null> {
-    return this.#managed === undefined ? null : this.#store.findChallenge(key, this.#clock.now());
-  }
-
   async stop(): Promise<void> {
     this.#isStopped = true;
+    this.#timer?.cancel();
     await this.#starting;
     this.#timer?.cancel();
     await this.#pass;
@@ -145,6 +138,18 @@ export class PlatformCertificates {
     this.wanted();
   }
 
+  #failed(error: unknown): void {
+    const { logger, clock } = this.#options;
+    if (error instanceof Fault) {
+      // A file that cannot be used: whoever corrects it starts again.
+      logger.error({ reason: error.message, next: error.next }, 'no certificates are ordered');
+      return;
+    }
+    logger.warn({ reason: String(error) }, 'certificates wait for the database');
+    this.#starting = undefined;
+    if (!this.#isStopped) this.#timer = clock.setTimeout(() => this.start(), LIMITS.CERTIFICATES_EVERY_MS);
+  }
+
   /** What wants a certificate is announced to edges as well: without news there is nothing to do, but for what nobody announces. */
   async #look(): Promise<void> {
     const now = this.#options.clock.monotonic();
@@ -171,7 +176,7 @@ export class PlatformCertificates {
         this.#seen = { change, at };
       } catch (error) {
         // The next look comes by itself.
-        if (error instanceof DatabaseAway) logger.debug('certificates wait for the database');
+        if (error instanceof DatabaseAway) logger.debug({}, 'certificates wait for the database');
         else logger.error({ err: error }, 'which certificates are wanted could not be found out');
       }
     }

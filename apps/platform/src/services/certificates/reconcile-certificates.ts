@@ -1,10 +1,5 @@
 // Brings what is kept to what is wanted: makes records, suspends them, takes them up again, forgets them with their keys.
-import {
-  type CertificateFacts,
-  CORE_LIMITS,
-  type WantedCertificate,
-  wantedCertificates,
-} from '@tunnel/core';
+import { type CertificateFacts, CORE_LIMITS, type WantedCertificate, wantedCertificates } from '@tunnel/core';
 import type { Logger } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 import { readDomains, readReserved } from './certificate-facts.ts';
