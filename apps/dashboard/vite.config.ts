@@ -26,6 +26,8 @@ interface SyntaxNode {
   readonly object?: SyntaxNode;
   readonly property?: SyntaxNode;
   readonly arguments?: readonly SyntaxNode[];
+  readonly key?: SyntaxNode;
+  readonly value?: SyntaxNode;
 }
 
 interface Cut {
@@ -37,33 +39,39 @@ interface Cut {
 const METAS = /\/packages\/contract\/src\//;
 const CATALOGUE = /\/packages\/errors\/src\/catalogue\.ts$/;
 
+/** Errors that a page makes itself. Of all others the API says the words. */
+const OWN_ERRORS = /^(CLIENT_|BILLING_|INTERNAL$)/;
+
 /**
  * Leaves out of the page what the project says for its documents and its command line alone: `.meta({ … })` of the API's schemas,
- * and what the catalogue of errors proposes to do next, which no page shows.
+ * what the catalogue of errors proposes to do next, which no page shows, and the texts of errors that come with their own.
  */
 const withoutDescriptions = (): Plugin => ({
   name: 'without-descriptions',
   // After the types are gone, which the parser does not read.
   enforce: 'post',
   transform(code, id) {
-    const find = (METAS.test(id) && metaOf) || (CATALOGUE.test(id) && adviceOf);
+    const wordless = [...code.matchAll(/new Fault\(\s*['"](\w+)/g)].find(([, name = '']) => !OWN_ERRORS.test(name));
+    if (wordless !== undefined) this.error(`${wordless[1]} has no text in the page: let OWN_ERRORS know it`);
+    const find = (METAS.test(id) && metaOf) || (CATALOGUE.test(id) && wordsOf);
     if (!find) return null;
     const cuts: Cut[] = [];
-    visit(this.parse(code), (node) => {
-      const cut = node.type === 'CallExpression' ? find(node) : null;
-      if (cut !== null) cuts.push(cut);
-    });
+    visit(this.parse(code), (node) => cuts.push(...find(node)));
     return { code: without(code, cuts), map: null };
   },
 });
 
-const metaOf = ({ callee, end }: SyntaxNode): Cut | null =>
-  callee?.property?.name === 'meta' && callee.object ? { start: callee.object.end, end, instead: '' } : null;
+const metaOf = ({ type, callee, end }: SyntaxNode): Cut[] =>
+  type === 'CallExpression' && callee?.property?.name === 'meta' && callee.object
+    ? [{ start: callee.object.end, end, instead: '' }]
+    : [];
 
-/** The last of `entry(status, retryable, text, next)`. */
-const adviceOf = ({ callee, arguments: given = [] }: SyntaxNode): Cut | null => {
-  const advice = callee?.name === 'entry' ? given[3] : undefined;
-  return advice === undefined ? null : { start: advice.start, end: advice.end, instead: "''" };
+/** Of `CODE: entry(status, retryable, text, next)`. */
+const wordsOf = ({ key, value }: SyntaxNode): Cut[] => {
+  if (key?.name === undefined || value?.callee?.name !== 'entry') return [];
+  const [, , text, next] = value.arguments ?? [];
+  const unused = OWN_ERRORS.test(key.name) ? [next] : [text, next];
+  return unused.flatMap((node) => (node === undefined ? [] : [{ start: node.start, end: node.end, instead: "''" }]));
 };
 
 const visit = (node: unknown, see: (node: SyntaxNode) => void): void => {

@@ -19,7 +19,7 @@ export const MAY_IMPORT = {
   client: ['protocol', 'mux', 'peer', 'core', 'capture', 'errors', 'runtime'],
   edge: ['protocol', 'mux', 'core', 'capture', 'contract', 'http-shell', 'acme', 'dns', 'errors', 'runtime'],
   platform: ['core', 'contract', 'mcp-tools', 'http-shell', 'acme', 'dns', 'errors', 'runtime'],
-  server: ['edge', 'platform', 'simulator', 'contract', 'dns', 'runtime', 'errors'],
+  server: ['edge', 'platform', 'simulator', 'core', 'contract', 'dns', 'runtime', 'errors'],
   cli: ['client', 'contract', 'mcp-tools', 'mcp-bridge', 'errors', 'runtime'],
   dashboard: ['contract', 'errors'],
   testkit: ['errors', 'protocol', 'core', 'mux', 'peer', 'runtime', 'client', 'contract', 'edge', 'platform'],

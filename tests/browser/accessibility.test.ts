@@ -11,12 +11,14 @@ import {
   BEGINNER_PAGES,
   CONSENT_PAGES,
   DIALOG_PAGES,
+  DOMAIN_PAGES,
   DOOR_PAGES,
   SUBSCRIBE_PAGE,
   visit,
 } from './dashboard-pages.fixture.ts';
 import { type Example, makeExample } from './example-account.fixture.ts';
 import { walkByTab } from './keyboard-walk.fixture.ts';
+import { DomainsApi } from './own-domains.fixture.ts';
 import type { StackAddress } from './own-stack.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
@@ -38,7 +40,7 @@ const leave = async ({ profile }: Visitor): Promise<void> => {
 };
 
 const it = orSkip(
-  withBrowser.extend<{ example: Example; nobody: Visitor; owner: Visitor; beginner: Visitor }>({
+  withBrowser.extend<{ example: Example; nobody: Visitor; owner: Visitor; proprietor: Visitor; beginner: Visitor }>({
     // Its tunnels are clients of their own.
     example: [
       async ({ stack }, use) => {
@@ -60,6 +62,16 @@ const it = orSkip(
     owner: [
       async ({ browser, stack, example: { account } }, use) => {
         const one = await visitor(browser, stack, account.email);
+        await use(one);
+        await leave(one);
+      },
+      { scope: 'file' },
+    ],
+    // Of own domains in every state.
+    proprietor: [
+      async ({ browser, stack, example: { account } }, use) => {
+        const one = await visitor(browser, stack, account.email);
+        await DomainsApi.in(one.profile.context);
         await use(one);
         await leave(one);
       },
@@ -111,6 +123,14 @@ it.for(ACCOUNT_PAGES)(
 it.for([...DIALOG_PAGES, SUBSCRIBE_PAGE])(
   'the dialog $name: right at every width and in both themes',
   async (shown, { owner: { page, profile } }) => {
+    await visit(page, profile, shown);
+    expect(await findingsOf(page)).toEqual([]);
+  },
+);
+
+it.for(DOMAIN_PAGES)(
+  'own domains, $name: right at every width and in both themes',
+  async (shown, { proprietor: { page, profile } }) => {
     await visit(page, profile, shown);
     expect(await findingsOf(page)).toEqual([]);
   },

@@ -45,6 +45,28 @@ export const ACCOUNT_PAGES: readonly DashboardPage[] = [
   { name: 'not-found', path: '/nowhere', heading: 'Page not found' },
 ];
 
+/** Of an account with own domains in all states, as own-domains.fixture.ts has them. */
+export const DOMAIN_PAGES: readonly DashboardPage[] = [
+  { name: 'own-domains', path: '/domains', heading: 'Domains', whole: 'typo.example.com' },
+  { name: 'domain', path: '/domains/shop-example-com', heading: 'shop.example.com', whole: 'Next renewal' },
+  { name: 'domain-pending', path: '/domains/example-org', heading: 'example.org', whole: '203.0.113.7' },
+  { name: 'domain-lapsed', path: '/domains/old-example-com', heading: 'old.example.com', whole: 'Missing' },
+  {
+    name: 'add-domain',
+    path: '/domains',
+    heading: 'Domains',
+    whole: 'Order a certificate',
+    act: (page) => page.getByRole('button', { name: 'Add domain' }).first().click(),
+  },
+  {
+    name: 'remove-domain',
+    path: '/domains/shop-example-com',
+    heading: 'shop.example.com',
+    whole: 'to confirm',
+    act: (page) => page.getByRole('button', { name: 'Remove' }).click(),
+  },
+];
+
 /** An app asks for access; the id is that of its request. */
 export const CONSENT_PAGES: readonly DashboardPage[] = [
   { name: 'consent', path: `/consent?request=${ID}`, heading: /^An app wants to connect/, whole: 'in Settings' },

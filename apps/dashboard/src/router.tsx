@@ -112,6 +112,11 @@ const domains = createRoute({
   path: '/domains',
   component: lazyPage(() => import('./features/domains/page.tsx'), 'DomainsPage'),
 });
+const domain = createRoute({
+  getParentRoute: () => shell,
+  path: '/domains/$id',
+  component: lazyPage(() => import('./features/domains/domain-page.tsx'), 'DomainPage'),
+});
 const pools = createRoute({
   getParentRoute: () => shell,
   path: '/pools',
@@ -141,7 +146,7 @@ const anythingElse = createRoute({
 const routeTree = root.addChildren([
   signedOut.addChildren([login, signup, checkMail, verify, forgot, reset]),
   consentFrame.addChildren([consent]),
-  shell.addChildren([overview, tunnels, tunnel, domains, pools, keys, billing, settings, anythingElse]),
+  shell.addChildren([overview, tunnels, tunnel, domains, domain, pools, keys, billing, settings, anythingElse]),
 ]);
 
 const BASE = '/app';

@@ -4,6 +4,7 @@ import type { Clock, Logger, Secret } from '@tunnel/runtime';
 import type { AlertRates } from './alerts/alert-budgets.ts';
 import type { Backend } from './backend/backend.ts';
 import type { StackPlatform } from './backend/choose-backend.ts';
+import type { PlatformAddress } from './routing/platform-route.ts';
 
 /** What an edge is given from outside, beside its configuration. */
 export interface EdgeDeps {
@@ -21,6 +22,8 @@ export interface EdgeDeps {
    * where the platform is; without that, too, the edge is alone.
    */
   readonly platform?: StackPlatform;
+  /** Where that platform serves people, when its host is this edge's to answer (`platformHostAtEdge`). */
+  readonly platformAt?: PlatformAddress;
   /** How often each part of the stack was started again; absent: nobody does that for this edge. */
   readonly restarts?: () => Readonly<Record<string, number>>;
   /** Instead of all that. */

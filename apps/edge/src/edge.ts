@@ -1,8 +1,16 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
-import { ConnectionCounts } from '@tunnel/core';
+import { ConnectionCounts, platformLabelOf } from '@tunnel/core';
 import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
-import { InternalErrors, Lifecycle, randomToken, restListenerOf, Secret, type ServerConfig } from '@tunnel/runtime';
+import {
+  InternalErrors,
+  Lifecycle,
+  platformHostAtEdge,
+  randomToken,
+  restListenerOf,
+  Secret,
+  type ServerConfig,
+} from '@tunnel/runtime';
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import type { MetricsServer } from './admin/metrics-server.ts';
@@ -28,6 +36,7 @@ import { EDGE_LIMITS } from './limits.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups } from './routing/groups.ts';
+import { PlatformRoute } from './routing/platform-route.ts';
 import { Registry } from './routing/registry.ts';
 import { ReturningEndpoints } from './routing/returning-endpoints.ts';
 
@@ -249,11 +258,20 @@ class ComposedEdge implements Edge {
       policies: this.#policies.gate,
       heldBodies: this.#policies.heldBodies,
       bounce: this.#policies.bounce,
+      platform: this.#platformRoute(),
       clock,
       logger,
       report: this.#internalErrors.report,
       onStreamEnd: () => this.#backend.streamEnded(),
     });
+  }
+
+  /** undefined: people reach the platform by another way, or there is none in this stack. */
+  #platformRoute(): PlatformRoute | undefined {
+    const { clock, platformAt: address } = this.#deps;
+    const publicHost = platformHostAtEdge(this.#config);
+    if (address === undefined || publicHost === null) return undefined;
+    return new PlatformRoute({ publicHost, address, clock, report: this.#internalErrors.report });
   }
 
   #makeEndpoints(): EndpointRegistry {
@@ -295,6 +313,7 @@ class ComposedEdge implements Edge {
       returning,
       loadBalancing: load_balancing.enabled,
       switchedOff: switchedOff(this.#config),
+      platformLabel: platformLabelOf(new URL(this.#config.platform.public_url).hostname, server.domain),
       datagramPorts: this.#datagramPorts,
       checkAlertUrl: (url, withinMs) => this.#alerts.urls.checkAtRegistration(url, withinMs),
       framePace: this.#deps.framePace,

@@ -295,6 +295,12 @@ export const EDGE_LIMITS = {
   /** a long list of groups is made and sent in parts of about this size, as fast as they are read */
   API_CHUNK_BYTES: 64 * KiB,
 
+  // --- the platform's host ---
+  /** how long the platform of the same machine may take to accept a connection */
+  PLATFORM_DIAL_TIMEOUT_MS: 5000,
+  /** connections to it at once; requests beyond that are told to come again */
+  PLATFORM_STREAMS_MAX: 2000,
+
   // --- event streams of groups, and their metrics ---
   /** how often a stream of events says that it is alive */
   SSE_KEEP_ALIVE_MS: 30_000,

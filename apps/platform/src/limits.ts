@@ -103,6 +103,18 @@ export const LIMITS = {
   CHANGES_UNREAD_MAX: 3,
   /** An edge that was away for longer asks for everything anew. */
   CHANGES_KEPT_DAYS: 7,
+  /** Rows of the snapshot of certificates that are in memory at once; each has a key to be opened, and all of a page are one turn of the loop. */
+  CERTIFICATES_PAGE: 50,
+  /** How often the platform looks whether its own certificate has been renewed, where it speaks TLS. */
+  OWN_CERTIFICATE_LOOK_MS: 2000,
+  /** How often it looks whether the day is over whose key sealed the tickets of TLS sessions. */
+  TLS_TICKETS_LOOK_MS: 60_000,
+  /** Questions for challenges of one edge in a second, and of authorities at the platform's own port; an edge asks at most 5. */
+  CHALLENGES_PER_SECOND: 10,
+  /** Of those at once. */
+  CHALLENGES_BURST: 40,
+  /** Edges whose questions are counted, and of which is said once that their link is in clear. */
+  LINK_EDGES_MAX: 2000,
   /** Tunnels that one change names: an edge reads lines of at most 64 KiB. */
   CLOSED_TUNNELS_PER_CHANGE: 100,
   /** Accounts that edges are told of by name when their plan has changed in server.toml; of more, edges ask by themselves. */

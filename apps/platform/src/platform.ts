@@ -1,5 +1,6 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
+import { platformLabelOf } from '@tunnel/core';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
@@ -15,6 +16,7 @@ import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';
 import type { PlatformApp } from './http/platform-env.ts';
 import { addPlatformRoutes } from './http/platform-routes.ts';
+import { PlatformTls } from './http/platform-tls.ts';
 import { readDashboard } from './http/routes/dashboard-routes.ts';
 import { readStaticFiles } from './http/static-files.ts';
 import { cleanUp } from './jobs/clean-up.ts';
@@ -70,6 +72,8 @@ export interface StackEdge extends Pick<LocalEdge, 'url'> {
   readonly credential: Secret;
   /** Of the loopback listener where it calls; 0: any free one. */
   readonly callsAtPort: number;
+  /** By which it vouches for its visitors, where it answers for the platform's host; absent: it does not. */
+  readonly visitorSecret?: Secret;
 }
 
 export interface Platform {
@@ -83,6 +87,8 @@ export interface Platform {
   readonly address: { readonly host: string; readonly port: number };
   /** Where the edge of the same stack calls. Only while it runs; null: there is no such edge. */
   readonly stackAddress: { readonly host: string; readonly port: number } | null;
+  /** Of the responder for dns-01; null: there is none. Only while it runs. */
+  readonly dnsAddress: { readonly host: string; readonly port: number } | null;
   /** Where a payment processor on this machine sends its webhooks; null: it does not listen yet, or not any more. */
   readonly webhookUrl: string | null;
 }
@@ -91,6 +97,7 @@ export interface Platform {
 const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 const LOOPBACK = '127.0.0.1';
+const LOOPBACKS = ['127.0.0.0/8', '::1'];
 
 /** What all parts together may take to stop. */
 const STOP_MS = 10_000;
@@ -112,6 +119,8 @@ class ComposedPlatform implements Platform {
   readonly #mail: MailSender;
   readonly #app: PlatformApp;
   readonly #connections: ProcessGate;
+  /** null: in clear, for this machine or behind a proxy. */
+  readonly #tls: PlatformTls | null;
   readonly #server: HttpServer;
   /** For the edge of the same stack: `[platform] host` and rules of the public port do not concern it. */
   readonly #stackServer: HttpServer | null;
@@ -148,15 +157,22 @@ class ComposedPlatform implements Platform {
     const { host, port } = config.platform;
     this.#connections = createProcessGate(config.limits, {
       ...{ takes: 'callers', callersMax: LIMITS.CONNECTIONS_MAX, clock, logger },
-      trustedProxies: config.platform.trusted_proxies,
+      // Visitors of the edge in front count there, and with each request: its connections are no address's.
+      trustedProxies: [...config.platform.trusted_proxies, ...(deps.localEdge?.visitorSecret ? LOOPBACKS : [])],
     });
-    this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, clock, logger });
+    this.#tls = config.platform.tls ? this.#makeTls() : null;
+    const tls = this.#tls === null ? {} : { tls: this.#tls };
+    this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, ...tls, clock, logger });
     this.#stackServer = this.#makeStackServer();
     this.#life = this.#makeLife();
   }
 
   get address(): Platform['address'] {
     return this.#server.address;
+  }
+
+  get dnsAddress(): Platform['dnsAddress'] {
+    return null;
   }
 
   get webhookUrl(): string | null {
@@ -265,6 +281,7 @@ class ComposedPlatform implements Platform {
     this.#mail.start();
     this.#billing.metering.start();
     this.#certificates.start();
+    this.#tls?.watch();
   }
 
   #makeApp(): PlatformApp {
@@ -275,11 +292,13 @@ class ComposedPlatform implements Platform {
     const app = createPlatformApp({
       logger,
       settings,
+      edgeSecret: this.#deps.localEdge?.visitorSecret,
       databaseReady: () => this.#watch.isPrepared,
       onDatabaseAway: (error) => this.#watch.noteAway(error),
     });
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version, adminToken, names: this.#config.names },
+      platformLabel: platformLabelOf(new URL(settings.public_url).hostname, this.#config.server.domain),
       domains: domainSettings(this.#config),
       domainLooks: this.#domainLooks,
       onDomainNews: (news) => this.#domainNews(news),
@@ -287,6 +306,7 @@ class ComposedPlatform implements Platform {
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
+      certificates: () => this.#certificates.kept,
       clientDocuments: createClientDocuments(this.#config, clock),
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
@@ -296,6 +316,16 @@ class ComposedPlatform implements Platform {
       port: () => this.#server.address.port,
     });
     return app;
+  }
+
+  #makeTls(): PlatformTls {
+    const { clock, logger } = this.#deps;
+    const { platform, tls } = this.#config;
+    return new PlatformTls({
+      ...{ publicUrl: platform.public_url, files: tls, db: this.#database.db, clock, logger },
+      certificates: () => this.#certificates.kept,
+      onRenewed: (options) => this.#server.renew(options),
+    });
   }
 
   #openedMasterKey(): MasterKey {
@@ -314,6 +344,8 @@ class ComposedPlatform implements Platform {
     const life = new Lifecycle({ clock, logger });
     life.add({ name: 'database', stop: () => this.#database.close() });
     life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
+    const tls = this.#tls;
+    if (tls !== null) life.add({ name: 'certificate of the port', start: () => tls.start(), stop: () => tls.stop() });
     // Before the database is met, so that /health answers while it is away.
     life.add({ name: 'platform API', start: () => this.#server.start(), stop: () => this.#server.stop() });
     const own = this.#stackServer;

@@ -76,6 +76,7 @@ describe('run.json', () => {
     https_url: null,
     metrics_url: 'http://127.0.0.1:9090/metrics',
     simulator_url: null,
+    dns: null,
     udp_ports: [],
     admin_token_file: null,
   });

@@ -62,6 +62,8 @@ export interface RunFile {
   readonly https_url: string | null;
   readonly metrics_url: string | null;
   readonly simulator_url: string | null;
+  /** host:port of the responder for challenges. */
+  readonly dns: string | null;
   /** The two for the path of datagrams and for P2P; none: nothing needs them. */
   readonly udp_ports: readonly number[];
   readonly admin_token_file: string | null;

@@ -11,6 +11,7 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
     https_url: null,
     metrics_url: 'http://127.0.0.1:9090/metrics',
     simulator_url: null,
+    dns: null,
     udp_ports: [],
     admin_token_file: '/home/a/checkout/data/admin-token',
     ...run,

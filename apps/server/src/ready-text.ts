@@ -117,10 +117,12 @@ export interface Reach {
   readonly platform: Address | null;
   readonly edge: Omit<Edge['addresses'], 'stackApi'> | null;
   readonly simulatorUrl: string | null;
+  /** The responder for challenges. */
+  readonly dns: Address | null;
 }
 
 export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: number): RunFile => {
-  const { platform, edge, simulatorUrl } = reach;
+  const { platform, edge, simulatorUrl, dns } = reach;
   return {
     pid,
     platform_url: platform === null ? null : httpUrl(platform),
@@ -130,6 +132,7 @@ export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: nu
     https_url: edge?.https ? `https://${hostPort(edge.https)}` : null,
     metrics_url: edge === null ? null : httpUrl(edge.metrics, '/metrics'),
     simulator_url: simulatorUrl,
+    dns: dns === null ? null : hostPort(dns),
     udp_ports: edge?.udpPorts ?? [],
     admin_token_file: edge === null ? null : adminTokenFile,
   };

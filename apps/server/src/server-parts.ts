@@ -3,8 +3,8 @@
 // final flush. Code is loaded with the part that needs it: no process holds what it does not run.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Edge } from '@tunnel/edge';
-import type { MailNotice, Platform, ProcessorAccess } from '@tunnel/platform';
+import type { Edge, EdgeDeps } from '@tunnel/edge';
+import type { MailNotice, Platform, PlatformDeps, ProcessorAccess } from '@tunnel/platform';
 import type { Clock, Logger, Secret, ServerConfig } from '@tunnel/runtime';
 import type { Simulator } from '@tunnel/simulator';
 import type { EmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
@@ -23,6 +23,9 @@ export interface StackLinks {
   readonly edgeCredential: Secret;
   readonly linkPort: number;
   readonly platformUrl: string;
+  /** null: the edge does not answer for the platform's host. */
+  readonly visitorSecret: Secret | null;
+  readonly platformAt: { readonly host: string; readonly port: number } | null;
   readonly edgeUrl: () => string | null;
   readonly restarts: () => Readonly<Record<string, number>>;
 }
@@ -82,6 +85,7 @@ export class ServerParts {
       platform: this.#platform?.address ?? null,
       edge: this.#edge?.addresses ?? null,
       simulatorUrl: this.#simulator?.url ?? null,
+      dns: this.#platform?.dnsAddress ?? null,
     };
   }
 
@@ -157,9 +161,7 @@ export class ServerParts {
     const platform = createPlatform(this.#config, {
       ...{ clock, logger, version, dataDir, adminToken, databaseUrl, onMail },
       ...{ dashboardFolder: DASHBOARD_FOLDER, viewerFolder: VIEWER_FOLDER },
-      ...(stack === undefined
-        ? {}
-        : { localEdge: { credential: stack.edgeCredential, url: stack.edgeUrl, callsAtPort: stack.linkPort } }),
+      ...(stack === undefined ? {} : { localEdge: localEdgeOf(stack) }),
       ...(simulator === null ? {} : { simulator: accessTo(simulator) }),
     });
     this.#platform = platform;
@@ -173,12 +175,34 @@ export class ServerParts {
       ...{ clock, logger, version, dataDir, adminToken },
       ...(stack === undefined
         ? {}
-        : { platform: { url: stack.platformUrl, credential: stack.edgeCredential }, restarts: stack.restarts }),
+        : {
+            ...{ platform: { url: stack.platformUrl, credential: stack.edgeCredential }, restarts: stack.restarts },
+            ...platformAtOf(stack),
+          }),
     });
     this.#edge = edge;
     await edge.start();
   }
 }
+
+const localEdgeOf = ({
+  edgeCredential,
+  edgeUrl,
+  linkPort,
+  visitorSecret,
+}: StackLinks): NonNullable<PlatformDeps['localEdge']> => ({
+  ...{ credential: edgeCredential, url: edgeUrl, callsAtPort: linkPort },
+  ...(visitorSecret === null ? {} : { visitorSecret }),
+});
+
+/** Where the edge dials the platform for people: one that listens everywhere listens on loopback, too. */
+const platformAtOf = ({ platformAt, visitorSecret }: StackLinks): Pick<EdgeDeps, 'platformAt'> => {
+  if (platformAt === null || visitorSecret === null) return {};
+  const { host, port } = platformAt;
+  return { platformAt: { host: EVERYWHERE[host] ?? host, port, secret: visitorSecret } };
+};
+
+const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 const accessTo = (simulator: Simulator): ProcessorAccess => ({
   secretKey: simulator.secretKey,

@@ -60,7 +60,7 @@ export class PlatformCaller {
   async call<T>(call: PlatformCall<T>): Promise<Answered<T>> {
     const { status, headers, text } = await this.#send(call);
     const json = parse(text);
-    if (status < 200 || status > 299) throw this.#refusal(status, json);
+    if (status < 200 || status > 299) throw this.#refusal(status, json, headers);
     if (call.answer === null) return { body: NOTHING, headers };
     const parsed = call.answer.safeParse(json);
     if (!parsed.success) throw this.#notAPlatform(`its answer to ${call.method} ${call.path} has another form`);
@@ -93,11 +93,11 @@ export class PlatformCaller {
     }
   }
 
-  #refusal(status: number, json: unknown): Fault {
+  #refusal(status: number, json: unknown, headers: PlatformAnswer['headers']): Fault {
     const refusal = apiError.safeParse(json);
     if (refusal.success) {
       const { code, error, request_id } = refusal.data;
-      return Fault.fromWire(code, error, { request_id });
+      return Fault.fromWire(code, error, { request_id, ...waitOf(headers) });
     }
     const reason = `it answers with ${status}`;
     // A proxy in front of a platform that is away.
@@ -109,6 +109,12 @@ export class PlatformCaller {
     return new Fault('CLIENT_NOT_A_PLATFORM', { url: this.#url, reason });
   }
 }
+
+/** How long to wait, as the catalogue names it. A date in its place is nothing that a platform sends. */
+const waitOf = (headers: PlatformAnswer['headers']): { readonly seconds?: number } => {
+  const text = headers.get('retry-after') ?? '';
+  return /^\d{1,6}$/.test(text) ? { seconds: Number(text) } : {};
+};
 
 const parse = (text: string): unknown => {
   try {

@@ -150,6 +150,15 @@ describe('an answer', () => {
   });
 
   it.each([
+    ['4', { request_id: 'req-7', seconds: 4 }],
+    ['Wed, 21 Oct 2030 07:28:00 GMT', { request_id: 'req-7' }],
+  ])('that refuses for now says for how long, when it names seconds: %s', async (after, values) => {
+    const body = '{"error":"too many attempts","code":"LOGIN_THROTTLED","request_id":"req-7"}';
+    const { client } = answering(429, body, { 'retry-after': after });
+    expect(await faultOf(client.checkDomain('x'))).toMatchObject({ code: 'LOGIN_THROTTLED', values });
+  });
+
+  it.each([
     [200, '{}', 'CLIENT_NOT_A_PLATFORM', 'its answer to GET /keys has another form'],
     [200, '<html>', 'CLIENT_NOT_A_PLATFORM', 'its answer to GET /keys has another form'],
     [301, '', 'CLIENT_NOT_A_PLATFORM', 'it answers with 301'],

@@ -200,6 +200,7 @@ export {
   generateName,
   isEdgeItself,
   isOfDomain,
+  platformLabelOf,
   problemOfSubdomain,
   problemOfText,
   shownText,
@@ -219,6 +220,7 @@ export {
   plainAddress,
   TrustedProxies,
 } from './net/caller-address.ts';
+export { isPrivateLink, type LinkFacts } from './net/link-privacy.ts';
 export { ownAuthority } from './net/own-authorities.ts';
 export {
   bypassesProxy,

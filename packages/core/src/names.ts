@@ -21,18 +21,25 @@ const RESERVED_SUBDOMAINS: ReadonlySet<string> = new Set([
 /** ASCII only: the general rule would turn the sign of the kelvin into a `k`, and so let it pass. */
 export const foldSubdomain = (name: string): string => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
-/** Of one label. null: a valid name that anyone may ask for. */
-export const problemOfPlainName = (name: string): string | null => {
+/** Of one label. null: a valid name that anyone may ask for. `platformLabel`: one more word that is the operator's. */
+export const problemOfPlainName = (name: string, platformLabel: string | null = null): string | null => {
   const folded = foldSubdomain(name);
-  return problemOfLabel(folded) ?? (RESERVED_SUBDOMAINS.has(folded) ? 'it is reserved' : null);
+  const isReserved = RESERVED_SUBDOMAINS.has(folded) || folded === platformLabel;
+  return problemOfLabel(folded) ?? (isReserved ? 'it is reserved' : null);
 };
 
 /** `shop`, `a.shop` or `*.shop`: what is nested belongs to `shop`, so that the reserved words are about it alone. */
-export const problemOfSubdomain = (name: string): string | null => {
+export const problemOfSubdomain = (name: string, platformLabel: string | null = null): string | null => {
   const [first = '', second, ...more] = foldSubdomain(name).split('.');
-  if (second === undefined) return problemOfPlainName(first);
+  if (second === undefined) return problemOfPlainName(first, platformLabel);
   if (more.length > 0) return 'it has more than two labels';
-  return (first === '*' ? null : problemOfLabel(first)) ?? problemOfPlainName(second);
+  return (first === '*' ? null : problemOfLabel(first)) ?? problemOfPlainName(second, platformLabel);
+};
+
+/** The label that the platform's host has right below the domain; null: it is elsewhere, and no tunnel could be in its way. */
+export const platformLabelOf = (platformHost: string, domain: string): string | null => {
+  const label = subdomainOf(platformHost, domain);
+  return label === null || label.includes('.') ? null : label;
 };
 
 const problemOfLabel = (folded: string): string | null => {

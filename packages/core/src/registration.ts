@@ -77,6 +77,8 @@ export interface RegistrationFacts {
   readonly capabilities: readonly string[];
   /** Of the edge. */
   readonly domain: string;
+  /** Of the platform's host, where that is right below the domain: a reserved word more. */
+  readonly platformLabel?: string | null;
   /** The edge has an https port, by which visitors of tls tunnels come. */
   readonly hasHttpsPort: boolean;
   /** Protocols that the operator has switched off. */
@@ -140,7 +142,7 @@ const endpointFor = (
     if (placed.kind === 'refused' || placed.wanted.kind !== 'port') return placed;
     return { kind: 'admitted', wanted: { kind: 'group', wanted: { ...named, endpoint: placed.wanted } } };
   }
-  const subdomain = groupSubdomain(group, request.subdomain);
+  const subdomain = groupSubdomain(group, request.subdomain, facts.platformLabel);
   if (subdomain instanceof Fault) return refuse(subdomain);
   return {
     kind: 'admitted',
@@ -169,16 +171,16 @@ const portFor = (
 
 const nameFor = (
   { subdomain, preferredSubdomain }: TunnelRequest,
-  { heldEndpoint }: RegistrationFacts,
+  { heldEndpoint, platformLabel }: RegistrationFacts,
 ): RegistrationDecision => {
   if (subdomain !== undefined) {
-    const reason = problemOfSubdomain(subdomain);
+    const reason = problemOfSubdomain(subdomain, platformLabel);
     if (reason !== null)
       return refuse(new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(subdomain), reason }));
     return admitName({ kind: 'exact', name: foldSubdomain(subdomain) });
   }
   const preferred = heldEndpoint?.kind === 'name' ? heldEndpoint.name : preferredSubdomain;
-  const isUsable = preferred !== undefined && problemOfSubdomain(preferred) === null;
+  const isUsable = preferred !== undefined && problemOfSubdomain(preferred, platformLabel) === null;
   return admitName(isUsable ? { kind: 'preferred', name: foldSubdomain(preferred) } : { kind: 'any' });
 };
 

@@ -17,7 +17,7 @@ const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly s
   { title: 'Groups', prefixes: ['GROUP'] },
   { title: 'Policies', prefixes: ['POLICY'] },
   { title: 'Peers', prefixes: ['P2P'] },
-  { title: 'HTTP visitors', prefixes: ['LOCAL', 'HTTP'] },
+  { title: 'HTTP visitors', prefixes: ['LOCAL', 'HTTP', 'PLATFORM'] },
   { title: 'The REST of an edge', prefixes: ['API', 'CAPTURE', 'INTERNAL'] },
   {
     title: 'The platform',

@@ -3,12 +3,13 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { SecureContextOptions } from 'node:tls';
+import { type SecureContext, type SecureContextOptions, TLSSocket } from 'node:tls';
 import { apiErrorOf } from '@tunnel/contract';
 import type { ConnectionKind } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { type ConnectionGate, RETRY_AFTER_SECS } from './connection-gate.ts';
+import { ALPN_CHALLENGE, HelloDoor } from './hello-door.ts';
 import { type ListenOn, listenOrFault } from './listen-or-fault.ts';
 
 /** How often node looks for requests that are over their time. */
@@ -42,14 +43,25 @@ export interface HttpListenerOptions {
   readonly grace?: { readonly clock: Clock; readonly ms: number };
   /** true: it speaks TLS; its certificate comes with `renew`, before the start. */
   readonly tls?: boolean;
+  /** With `tls`: those who come in clear, and authorities that validate a name, are told apart by their first message. Absent: both are closed. */
+  readonly door?: ListenerDoor;
   /** See listenOrFault. */
   readonly portReasons?: Readonly<Record<string, string>>;
+}
+
+export interface ListenerDoor {
+  readonly clock: Clock;
+  /** What an authority is shown that validates this name; null: nobody waits for it. Never rejects. */
+  readonly challengeFor: (host: string | null) => Promise<SecureContext | null>;
+  readonly onClearRequest: RequestListener;
 }
 
 export class HttpListener {
   readonly #server: Server;
   readonly #options: HttpListenerOptions;
   #address: { host: string; port: number } | undefined;
+  /** With a door: HTTP knows of a connection only when its first request has begun. */
+  readonly #sockets = new Set<Socket>();
 
   constructor(options: HttpListenerOptions) {
     const { bounds, gate, kind, takesOddRequests = false, tls = false } = options;
@@ -65,7 +77,8 @@ export class HttpListener {
       ? createTlsServer({ ...limits, handshakeTimeout: bounds.headTimeoutMs }, onRequest)
       : createServer(limits, onRequest);
     if (takesOddRequests) this.#server.on('checkExpectation', onRequest);
-    this.#server.on('connection', (socket: Socket) => void gate.accept(kind, socket));
+    if (tls && options.door !== undefined) this.#openDoor(options.door);
+    else this.#server.on('connection', (socket: Socket) => void gate.accept(kind, socket));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerUnreadable(socket, error, options));
   }
 
@@ -83,6 +96,44 @@ export class HttpListener {
     if (this.#server instanceof TlsServer) this.#server.setSecureContext(certificate);
   }
 
+  #openDoor({ clock, challengeFor }: ListenerDoor): void {
+    const { gate, kind, bounds } = this.#options;
+    const server = this.#server;
+    const [handshake] = server.listeners('connection');
+    const door = new HelloDoor({
+      ...{ clock, timeoutMs: bounds.headTimeoutMs },
+      onHello: (socket, { sni, alpn }) => {
+        if (alpn.includes(ALPN_CHALLENGE)) void this.#showChallenge(socket, challengeFor(sni));
+        else handshake?.call(server, socket);
+      },
+      // As if its handshake were over: the same requests, and their bounds.
+      onClear: (socket) => {
+        server.emit('secureConnection', socket);
+        socket.resume();
+      },
+    });
+    server.removeAllListeners('connection');
+    server.on('connection', (socket: Socket) => {
+      if (gate.accept(kind, socket) === null) return;
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+      door.take(socket);
+    });
+  }
+
+  /** A handshake is all that an authority comes for (RFC 8737, 3). */
+  async #showChallenge(socket: Socket, challenge: Promise<SecureContext | null>): Promise<void> {
+    const { bounds, door } = this.#options;
+    socket.on('error', () => {});
+    const timer = door?.clock.setTimeout(() => socket.destroy(), bounds.headTimeoutMs);
+    socket.once('close', () => timer?.cancel());
+    const secureContext = await challenge;
+    if (secureContext === null || socket.destroyed) return void socket.destroy();
+    const secured = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: [ALPN_CHALLENGE] });
+    secured.on('error', () => socket.destroy());
+    secured.once('secure', () => secured.end());
+  }
+
   async start(): Promise<void> {
     const { on, gate, portReasons } = this.#options;
     this.#address = await listenOrFault(this.#server, on, {
@@ -92,7 +143,9 @@ export class HttpListener {
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
-    const { gate, onRequest, refused } = this.#options;
+    const { gate, refused, door } = this.#options;
+    const isInClear = door !== undefined && !('encrypted' in request.socket);
+    const onRequest = isInClear ? door.onClearRequest : this.#options.onRequest;
     if (response.socket === null) endWithConnection(request.socket, response);
     const connection = gate.find(request.socket);
     if (connection === undefined) return onRequest(request, response);
@@ -108,16 +161,21 @@ export class HttpListener {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const { grace } = this.#options;
     if (grace === undefined) {
-      this.#server.closeAllConnections();
+      this.#cutAll();
       await closed;
       return;
     }
     // A connection whose request has finished would be kept for the next one.
     const sweep = grace.clock.setInterval(() => this.#server.closeIdleConnections(), STOP_SWEEP_MS);
-    const cut = grace.clock.setTimeout(() => this.#server.closeAllConnections(), grace.ms);
+    const cut = grace.clock.setTimeout(() => this.#cutAll(), grace.ms);
     await closed;
     sweep.cancel();
     cut.cancel();
+  }
+
+  #cutAll(): void {
+    this.#server.closeAllConnections();
+    for (const socket of this.#sockets) socket.destroy();
   }
 }
 

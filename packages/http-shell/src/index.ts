@@ -3,7 +3,8 @@ export { type ClientHello, foldHost, type HelloReading, readClientHello } from '
 export { AcceptedConnection, ConnectionGate, RETRY_AFTER_SECS } from './connection-gate.ts';
 export { createErrorMapper, createUnroutedFault, type ErrorMapper, sendError } from './error-mapper.ts';
 export { HelloBytes } from './hello-bytes.ts';
-export { HttpListener, type HttpListenerOptions, refusedAsJson } from './http-listener.ts';
+export { ALPN_CHALLENGE } from './hello-door.ts';
+export { HttpListener, type HttpListenerOptions, type ListenerDoor, refusedAsJson } from './http-listener.ts';
 export { type ListenOn, listenOrFault } from './listen-or-fault.ts';
 export { createProcessGate, createStackGate, type ProcessGate } from './process-gate.ts';
 export { boundedInteger, choiceParameter, integerParameter } from './query.ts';

@@ -39,7 +39,7 @@ const TERMS: SecureContextOptions = {
 export const secureOptionsOf = ({ cert, key }: CertificatePair): SecureContextOptions => ({ ...TERMS, cert, key });
 
 /** A port whose sessions are taken up again there, and at no other. */
-export type TicketScope = 'visitors' | 'clients' | 'rest';
+export type TicketScope = 'visitors' | 'clients' | 'rest' | 'platform';
 
 const DAY_MS = 86_400_000;
 const TICKET_KEY_BYTES = 48;

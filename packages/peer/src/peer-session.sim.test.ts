@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { CORE_LIMITS } from '../../core/src/limits.ts';
 import { Harness, type OpenedStream, type PublisherSide, type SubscriberSide } from './peer-pair.fixture.ts';
 
-const RUNS = 40;
+const RUNS = 20;
 const STEPS = 30;
 const BYTES = deterministicBytes(200_000, 5);
 

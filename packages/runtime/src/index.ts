@@ -9,6 +9,7 @@ export {
 export { readGroupKeyFile, readSecretText } from './config/entry-secret.ts';
 export { readConfigText } from './config/file-layers.ts';
 export { pathFrom } from './config/path-from.ts';
+export { hasHttpsPort, platformHostAtEdge } from './config/platform-host.ts';
 export { PolicySource, readPolicySource } from './config/policy-source.ts';
 export { ConfigProblem, type ConfigProblemCode, nearestWord } from './config/problem.ts';
 export { type PlainPassword, type PolicyPath, resolvePolicy } from './config/resolve-policy.ts';

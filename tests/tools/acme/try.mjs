@@ -21,12 +21,11 @@ const install = () => {
   return run('go', ['install', ...modules], { GOBIN: BIN }).status === 0 ? 'ready' : 'failed';
 };
 
-/** What the suite counted; one that did not come to its end has a failure. */
-const suite = (reuse) => {
-  console.log(`pebble ${VERSION}, strict, half of the nonces refused, authorizations reused: ${reuse} %`);
-  const report = join(BIN, `report-${reuse}.json`);
+/** What a suite counted; one that did not come to its end has a failure. */
+const suite = (file, reuse) => {
+  const report = join(BIN, `report-${file}-${reuse}.json`);
   rmSync(report, { force: true });
-  const args = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'tests/tools/acme/vitest.config.ts'];
+  const args = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'tests/tools/acme/vitest.config.ts', file];
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
   const { status } = run(process.execPath, [...args, ...reporters], { PEBBLE_BIN: BIN, PEBBLE_AUTHZREUSE: reuse });
   if (!existsSync(report)) return { passed: 0, failed: 1 };
@@ -34,11 +33,24 @@ const suite = (reuse) => {
   return { passed, failed: status === 0 ? failed : Math.max(1, failed) };
 };
 
+const conformance = (reuse) => {
+  console.log(`pebble ${VERSION}, strict, half of the nonces refused, authorizations reused: ${reuse} %`);
+  return suite('pebble-suite', reuse);
+};
+
+/** Each says by itself which program it misses. */
+const recipes = () => {
+  console.log('recipes for dns-01: BIND with nsupdate, an HTTP API with curl');
+  return suite('recipes-suite', '0');
+};
+
 const installed = install();
 if (installed === 'no Go') console.log('skipped: Go is not found, and pebble is installed with it');
 if (installed === 'failed') console.log('pebble could not be installed');
 const counts =
-  installed === 'ready' ? ['0', '100'].map(suite) : [{ passed: 0, failed: installed === 'failed' ? 1 : 0 }];
+  installed === 'ready'
+    ? [...['0', '100'].map(conformance), recipes()]
+    : [{ passed: 0, failed: installed === 'failed' ? 1 : 0 }];
 const sum = (key) => counts.reduce((total, count) => total + count[key], 0);
 console.log(`${sum('passed')} passed, ${sum('failed')} failed`);
 process.exitCode = sum('failed') === 0 ? 0 : 1;

@@ -8,5 +8,5 @@ export default defineConfig({
   root: fileURLToPath(new URL('../../..', import.meta.url)),
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: ['source', 'node'] } },
-  test: { include: ['tests/tools/acme/lib/pebble-suite.ts'], testTimeout: 120_000, hookTimeout: 60_000 },
+  test: { include: ['tests/tools/acme/lib/*-suite.ts'], testTimeout: 120_000, hookTimeout: 60_000 },
 });

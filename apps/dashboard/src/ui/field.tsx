@@ -23,7 +23,7 @@ interface FieldFrameProps extends FieldText {
 export const FieldFrame = ({ id, label, hint, error, aside, children }: FieldFrameProps) => (
   <div className="space-y-1.5">
     <div className="flex items-baseline justify-between gap-4">
-      <label htmlFor={id} className="font-medium">
+      <label htmlFor={id} className="min-w-0 font-medium">
         {label}
       </label>
       {aside}

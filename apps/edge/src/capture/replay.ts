@@ -11,13 +11,14 @@ import {
   Shares,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { MuxStream, ReportInternalError } from '@tunnel/mux';
+import type { ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { ResponseHandler } from '../upstream/response-handler.ts';
 import type { ServiceRequests } from '../upstream/service-requests.ts';
+import type { UpstreamStream } from '../upstream/upstream.ts';
 import type { UpstreamRequest } from '../upstream/upstream-request.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
@@ -232,7 +233,7 @@ class ReplayHandler implements ResponseHandler {
     this.#settle(null);
   }
 
-  onUpgrade(_head: ResponseHead, stream: MuxStream): void {
+  onUpgrade(_head: ResponseHead, stream: UpstreamStream): void {
     stream.reset(UNASKED);
     this.#settle(null);
   }

@@ -70,6 +70,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly loadBalancing: boolean;
   /** Protocols that the operator does not want here. */
   readonly switchedOff: readonly TunnelProtocol[];
+  readonly platformLabel?: string | null;
   readonly datagramPorts: DatagramPorts;
   readonly capabilities?: readonly string[];
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;

@@ -50,6 +50,8 @@ export interface RegisterContext extends PublicAddress {
   readonly loadBalancing: boolean;
   /** Protocols that the operator does not want here. */
   readonly switchedOff: readonly TunnelProtocol[];
+  /** Of the platform's host below the domain: no tunnel's name. */
+  readonly platformLabel?: string | null | undefined;
   /** What the client should be told of its alert URL; null: nothing. */
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
   readonly tunnelLimit: number;
@@ -275,6 +277,7 @@ const admit = (
       capabilities: session.capabilities,
       switchedOff: context.switchedOff,
       domain: context.domain,
+      platformLabel: context.platformLabel ?? null,
       hasHttpsPort: context.httpsPort() !== null,
     },
   );

@@ -8,6 +8,7 @@ import type { PolicyGate } from '../policy/policy-gate.ts';
 import type { Balancer } from '../routing/balancer.ts';
 import type { NameRegistry } from '../routing/endpoints.ts';
 import { HttpRouter, type HttpRouterOptions } from '../routing/http-router.ts';
+import type { PlatformRoute } from '../routing/platform-route.ts';
 import type { Registry } from '../routing/registry.ts';
 import { type CaptureSink, HttpIngress } from './http/http-ingress.ts';
 import { HttpListeners } from './http/http-listeners.ts';
@@ -40,6 +41,8 @@ export interface IngressOptions {
   readonly captures: CaptureSink;
   readonly policies: PolicyGate;
   readonly heldBodies: HeldBodies;
+  /** Absent: the platform's host is none of this edge's. */
+  readonly platform?: PlatformRoute | undefined;
   /** Where logins at the operator's providers come back to. */
   readonly bounce: HttpRouterOptions['bounce'];
   readonly clock: Clock;
@@ -83,8 +86,9 @@ export class Ingress {
         redirectPort: (host) => this.httpListeners.redirectPort(host),
         takesClients: server.control_on_public,
         bounce: options.bounce,
+        platform: options.platform,
       }),
-      isListed: (service) => tunnels.has(service),
+      isListed: (service) => tunnels.has(service) || service === options.platform?.route,
       headTimeoutMs: server.head_timeout_secs * 1000,
       firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
     });

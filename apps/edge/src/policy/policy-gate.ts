@@ -15,7 +15,7 @@ import {
   resume,
 } from '@tunnel/core';
 import type { Route } from '../routing/registry.ts';
-import { policyOf, type RoutePolicy, type RuleCounts } from '../routing/route-policy.ts';
+import { OUTSIDE_POLICIES, policyOf, type RoutePolicy, type RuleCounts } from '../routing/route-policy.ts';
 import type { NeedAbout, PolicyDriver, PolicyVisitor } from './policy-driver.ts';
 import { VisitAbout } from './visit-about.ts';
 
@@ -65,7 +65,7 @@ export class PolicyGate {
   /** null: everybody may come, and nothing is to be done. */
   inForceAt(route: Route): PolicyInForce | null {
     const ofRoute = policyOf(route);
-    if (ofRoute === null) return this.#operatorAlone;
+    if (ofRoute === null) return route.policy === OUTSIDE_POLICIES ? null : this.#operatorAlone;
     // One request after the other is mostly for the same.
     if (this.#last?.ofRoute === ofRoute) return this.#last;
     const inForce = { lists: { operator: this.#given.operator, tunnel: ofRoute.compiled }, ofRoute };

@@ -130,3 +130,28 @@ it('a nested name is served by its own tunnel, else by the wildcard over it, whi
   reserved.add('shop');
   expect(found('shop.edge.test')).toBe('TUNNEL_AWAY');
 });
+
+it("the platform's host is one route more: before names of tunnels, behind the paths of clients", () => {
+  const [shop, platform] = [{ name: 'shop' } as unknown as Route, { name: 'platform' } as unknown as Route];
+  const given = {
+    ...{ domain: 'edge.test', trustedProxies: [], takesClients: true },
+    tunnels: { at: () => shop },
+    names: { isHeld: () => false },
+    reserved: { isReserved: () => false },
+    platform: { isAt: (host: string) => host === 'console.edge.test', route: platform as never },
+  };
+  const clear = new HttpRouter({ ...given, redirectPort: () => null });
+  const visitor = clear.visitorOf('203.0.113.7', 'http');
+  expect(clear.route(visitor, headFor('console.edge.test'))).toMatchObject({ route: platform });
+  expect(clear.route(visitor, headFor('other.edge.test'))).toMatchObject({ route: shop });
+  expect(clear.route(visitor, headFor('console.edge.test', '/_carrier?token=1'))).toEqual({ to: 'control' });
+  const off = new HttpRouter({ ...given, takesClients: false, redirectPort: () => null });
+  expect(off.route(visitor, headFor('console.edge.test', '/_control'))).toMatchObject({ fault: { status: 404 } });
+  const covered = new HttpRouter({
+    ...given,
+    platform: { isAt: (host) => host === 'console.example', route: platform as never },
+    redirectPort: () => 443,
+  });
+  expect(covered.route(visitor, headFor('console.example', '/app/'))).toMatchObject({ own: { status: 308 } });
+  expect(covered.route(visitor, headFor('other.example'))).not.toHaveProperty('own');
+});

@@ -18,6 +18,7 @@ import { CARRIER_PATH, CONTROL_PATH, SPEED_PATH } from '@tunnel/protocol';
 import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import type { NameRegistry } from './endpoints.ts';
 import { routeAtName } from './named-route.ts';
+import type { PlatformRoute } from './platform-route.ts';
 import type { Registry, Route } from './registry.ts';
 
 /** Who asks, and how: as the listener knows the connection, or as a trusted proxy says of one request. */
@@ -64,6 +65,8 @@ export interface HttpRouterOptions {
   readonly redirectPort: (host: string) => number | null;
   /** [server] control_on_public. */
   readonly takesClients: boolean;
+  /** The platform's host, where that is this edge's to answer; absent: it is not. */
+  readonly platform?: Pick<PlatformRoute, 'isAt' | 'route'> | undefined;
   /** Of a login at one of the operator's providers, by path and query: on to the tunnel that it was begun at. Absent: there are none. */
   readonly bounce?: ((path: string) => OwnAnswer) | undefined;
 }
@@ -94,6 +97,7 @@ class VisitorConnection implements VisitorInfo {
 /** Of the edge itself below its domain: reserved, so that no tunnel has it. */
 const EDGE_NAME = 'edge';
 const CLIENT_PATHS: ReadonlySet<string | undefined> = new Set([CONTROL_PATH, CARRIER_PATH, SPEED_PATH]);
+const isClientPath = (path: string): boolean => CLIENT_PATHS.has(path.split('?', 1)[0]);
 
 export class HttpRouter {
   readonly #given: HttpRouterOptions;
@@ -114,9 +118,11 @@ export class HttpRouter {
     const visitor = this.#visitorOfRequest(connection, head);
     const redirectPort = visitor.scheme === 'http' ? this.#given.redirectPort(head.host) : null;
     // Nobody is sent to a host that is not ours, whoever names it here; a visitor of HTTP/1.0 may name none.
-    if (redirectPort !== null && isOfDomain(head.host, this.#given.domain)) {
+    const platform = this.#platformAt(head.host);
+    if (redirectPort !== null && (platform !== null || isOfDomain(head.host, this.#given.domain))) {
       return { own: redirectToHttps(head, redirectPort) };
     }
+    if (platform !== null) return this.#atPlatform(platform, head, visitor);
     const name = this.#nameOf(connection, head.host);
     if (name === null && redirectPort === null && this.#isOfClient(head)) return TO_CONTROL;
     const bounced = name === EDGE_NAME ? this.#bounced(head) : null;
@@ -157,7 +163,18 @@ export class HttpRouter {
   /** At a host that no tunnel can have, so that these paths are every service's own. */
   #isOfClient({ host, path }: RequestHead): boolean {
     const { takesClients, domain } = this.#given;
-    return takesClients && CLIENT_PATHS.has(path.split('?', 1)[0]) && isEdgeItself(host, domain);
+    return takesClients && isClientPath(path) && isEdgeItself(host, domain);
+  }
+
+  #platformAt(host: string): Route | null {
+    const { platform } = this.#given;
+    return platform?.isAt(host) === true ? platform.route : null;
+  }
+
+  /** The paths of clients stay the edge's there. */
+  #atPlatform(route: Route, { host, path }: RequestHead, visitor: VisitorInfo): RouteDecision {
+    if (!isClientPath(path)) return { route, visitor };
+    return this.#given.takesClients ? TO_CONTROL : { fault: new Fault('TUNNEL_NOT_FOUND', { host }) };
   }
 
   #bounced({ path }: RequestHead): OwnAnswer | null {

@@ -53,3 +53,6 @@ export const policyOf = (route: { readonly policy: PolicyHolder }): RoutePolicy 
 
 /** Of tunnels that have none. */
 export const NO_POLICY: PolicyHolder = Object.freeze({ current: null });
+
+/** Of what is no tunnel: the operator's rules for all of them do not hold there, either. */
+export const OUTSIDE_POLICIES: PolicyHolder = Object.freeze({ current: null });

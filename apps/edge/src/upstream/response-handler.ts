@@ -1,8 +1,9 @@
 // What a request tells of its response, in the order of the message: to a visitor of HTTP/1.1 or HTTP/2, or to a replay.
 import type { ChunkedForm, HeaderField, ResponseHead } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
-import type { ByteQueue, Guarded, MuxStream } from '@tunnel/mux';
+import type { ByteQueue, Guarded } from '@tunnel/mux';
 import type { RequestStream } from '@tunnel/protocol';
+import type { UpstreamStream } from './upstream.ts';
 
 /** onEnd, onUpgrade, onError or abandon is the last one. */
 export interface ResponseHandler extends Guarded {
@@ -19,7 +20,7 @@ export interface ResponseHandler extends Guarded {
   /** The response is complete. `requestDone` is false when it came before the request's end. */
   onEnd(requestDone: boolean): void;
   /** Protocols were switched: the stream is the handler's now; bytes[start, end) came behind the head. */
-  onUpgrade(head: ResponseHead, stream: MuxStream, bytes: Buffer, start: number, end: number): void;
+  onUpgrade(head: ResponseHead, stream: UpstreamStream, bytes: Buffer, start: number, end: number): void;
   /** Before the head an answer can still be given; afterwards the response is cut off. `unsent` null: no other service may be asked. */
   onError(fault: Fault, unsent: UnsentRequest | null): void;
   /** The request's body may go on. */

@@ -3,6 +3,7 @@ import type { ChunkedForm, Framing, HeaderField, RequestHead, ServiceRequestOpti
 import { Fault } from '@tunnel/errors';
 import { ByteQueue, type Guarded, type ReportInternalError } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
+import type { Secret } from '@tunnel/runtime';
 import type { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from './response-handler.ts';
@@ -24,6 +25,10 @@ export interface Service {
   readonly http: HttpSettings | null;
   /** Written by what passes, read by everyone. */
   readonly counters: TunnelCounters;
+  /** Of one that believes what it is told of visitors by it; absent: there is none. */
+  readonly secret?: Secret | undefined;
+  /** What its visitors are told instead; absent: as of every service. */
+  readonly faultOf?: ((fault: Fault) => Fault) | undefined;
 }
 
 export interface ServiceRequest {
@@ -205,7 +210,7 @@ export abstract class UpstreamRequest implements Guarded {
   #end(fault: Fault, unsent: UnsentRequest | null): void {
     this.request.recorder?.finish(this.context.now(), fault);
     this.#leave(UNUSABLE);
-    this.handler.onError(fault, unsent);
+    this.handler.onError(this.service.faultOf?.(fault) ?? fault, unsent);
   }
 
   /** null: the service may have acted on the request, or there is no group to go on in. */

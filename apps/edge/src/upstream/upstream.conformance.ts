@@ -1,14 +1,30 @@
 // What every upstream promises to whoever opens a stream. Used by tests only: each implementation runs it on its own set-up.
-import type { DatagramStream, MuxStream, PendingStream } from '@tunnel/mux';
+import type { ByteDuplex, DatagramStream, PendingStream } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import { eventually, RecordingDatagrams, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Upstream } from './upstream.ts';
+import type { Upstream, UpstreamStream } from './upstream.ts';
+
+/** The other end of a stream, where it is decided about. */
+export interface OfferedStream extends ByteDuplex {
+  readonly state: UpstreamStream['state'];
+  accept(): void;
+  refuse(reason: StreamReason): void;
+}
 
 export interface UpstreamUnderTest {
   readonly upstream: Upstream;
-  /** What the client does with the streams that it is offered; at first it takes none and refuses none. */
-  onStream: (stream: MuxStream, head: StreamHead) => void;
+  /** What the service does with the streams that it is offered; at first it takes none and refuses none. */
+  onStream: (stream: OfferedStream, head: StreamHead) => void;
+  /** So much time passes for what waits. */
+  pass(ms: number): Promise<void>;
+  /** Streams of the edge that are not over. */
+  readonly liveStreams: number;
+  cleanUp(): Promise<void>;
+}
+
+/** Its service is behind a client, with its carriers, its absences and its flows. */
+export interface ClientUpstreamUnderTest extends UpstreamUnderTest {
   /** The same for flows. */
   onFlow: (stream: DatagramStream, head: StreamHead) => void;
   /** The client has no carrier any more, and its session lives. */
@@ -17,11 +33,6 @@ export interface UpstreamUnderTest {
   addCarrier(): Promise<void>;
   /** The client is away: its session has no connection. Streams under way may finish. */
   goAway(): Promise<void>;
-  /** So much time passes for what waits. */
-  pass(ms: number): Promise<void>;
-  /** Streams of the edge that are not over. */
-  readonly liveStreams: number;
-  cleanUp(): Promise<void>;
 }
 
 const HEAD: StreamHead = { tunnelId: 'tun_1', visitor: '203.0.113.7:4711' };
@@ -29,7 +40,7 @@ const UNWANTED: StreamReason = { code: 'cancelled', text: 'not wanted any more' 
 /** More than any opening may wait. */
 const LONG_MS = 60_000;
 
-class Answer<T = MuxStream> {
+class Answer<T = UpstreamStream> {
   readonly opened: T[] = [];
   readonly refused: StreamReason[] = [];
 
@@ -50,7 +61,7 @@ class Answer<T = MuxStream> {
   }
 }
 
-const echo = (stream: MuxStream): void => {
+const echo = (stream: OfferedStream): void => {
   stream.accept();
   stream.read({
     onData: (bytes, start, end) => {
@@ -73,7 +84,7 @@ const echoDatagrams = (stream: DatagramStream): void => {
 };
 
 /** What is read of a stream, to its end. */
-const readAll = (stream: MuxStream): Promise<string> =>
+const readAll = (stream: UpstreamStream): Promise<string> =>
   new Promise((resolve, reject) => {
     let text = '';
     stream.read({
@@ -88,6 +99,12 @@ const readAll = (stream: MuxStream): Promise<string> =>
     });
   });
 
+const openOn = (upstream: Upstream): { answer: Answer; pending: PendingStream | null } => {
+  const answer = new Answer();
+  return { answer, pending: upstream.open(HEAD, answer) };
+};
+
+/** Of every upstream. */
 export const upstreamConformance = (name: string, create: () => Promise<UpstreamUnderTest>): void => {
   describe(`upstream ${name}`, () => {
     let set: UpstreamUnderTest;
@@ -98,12 +115,9 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
 
     afterEach(() => set.cleanUp());
 
-    const open = (): { answer: Answer; pending: PendingStream | null } => {
-      const answer = new Answer();
-      return { answer, pending: set.upstream.open(HEAD, answer) };
-    };
+    const open = () => openOn(set.upstream);
 
-    it('offers the client a stream with its head, and joins the two when it is taken', async () => {
+    it('offers the service a stream with its head, and joins the two when it is taken', async () => {
       const heads: StreamHead[] = [];
       set.onStream = (stream, head) => {
         heads.push(head);
@@ -112,7 +126,7 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
       const { answer, pending } = open();
       expect([set.upstream.isConnected, pending === null]).toEqual([true, false]);
       await eventually(() => expect(answer.opened).toHaveLength(1));
-      const stream = answer.opened[0] as MuxStream;
+      const stream = answer.opened[0] as UpstreamStream;
       const all = readAll(stream);
       stream.write(Buffer.from('to and fro'), 0, 10, false);
       stream.end();
@@ -120,7 +134,7 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
       await eventually(() => expect(set.liveStreams).toBe(0));
     });
 
-    it('tells why the client refused, once', async () => {
+    it('tells why the service refused, once', async () => {
       set.onStream = (stream) => stream.refuse({ code: 'dial-refused', text: 'ECONNREFUSED' });
       const { answer } = open();
       await eventually(() => expect(answer.refused).toEqual([{ code: 'dial-refused', text: 'ECONNREFUSED' }]));
@@ -128,8 +142,8 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
       expect([answer.count, set.liveStreams]).toEqual([1, 0]);
     });
 
-    it('says nothing of a stream that was reset before its answer, and tells the client', async () => {
-      let offered: MuxStream | undefined;
+    it('says nothing of a stream that was reset before its answer, and tells the service', async () => {
+      let offered: OfferedStream | undefined;
       set.onStream = (stream) => {
         offered = stream;
       };
@@ -141,11 +155,28 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
       expect(answer.count).toBe(0);
     });
 
-    it('gives up on a client that never answers', async () => {
+    it('gives up on a service that never answers', async () => {
       const { answer } = open();
       await set.pass(LONG_MS);
       await eventually(() => expect([answer.count, answer.refused.length, set.liveStreams]).toEqual([1, 1, 0]));
     });
+  });
+};
+
+/** Of those behind which a client is, beside what holds for every one. */
+export const clientUpstreamConformance = (name: string, create: () => Promise<ClientUpstreamUnderTest>): void => {
+  upstreamConformance(name, create);
+
+  describe(`upstream ${name}, with its client`, () => {
+    let set: ClientUpstreamUnderTest;
+
+    beforeEach(async () => {
+      set = await create();
+    });
+
+    afterEach(() => set.cleanUp());
+
+    const open = () => openOn(set.upstream);
 
     it('waits for the carrier of a client that has lost them, and goes on with the next one', async () => {
       set.onStream = echo;
@@ -174,7 +205,7 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
       const [first, second] = [open(), open()];
       await eventually(() => expect([first.answer.count + second.answer.count, offers]).toEqual([1, 2]));
       const joined = first.answer.opened[0] ?? second.answer.opened[0];
-      const outcome = readAll(joined as MuxStream).then(
+      const outcome = readAll(joined as UpstreamStream).then(
         () => 'whole',
         () => 'reset',
       );
@@ -187,7 +218,7 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
       set.onStream = echo;
       const { answer } = open();
       await eventually(() => expect(answer.opened).toHaveLength(1));
-      const stream = answer.opened[0] as MuxStream;
+      const stream = answer.opened[0] as UpstreamStream;
       expect(set.upstream.connection).not.toBeNull();
       await set.goAway();
       const late = open();

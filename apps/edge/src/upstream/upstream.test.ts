@@ -2,14 +2,14 @@ import { createCarrier } from '@tunnel/mux';
 import { CAPABILITIES } from '@tunnel/protocol';
 import { eventually, sessionPair, socketPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { type UpstreamUnderTest, upstreamConformance } from './upstream.conformance.ts';
+import { type ClientUpstreamUnderTest, clientUpstreamConformance } from './upstream.conformance.ts';
 import { MuxUpstream } from './upstream.ts';
 
 for (const kind of ['plain', 'tls'] as const) {
-  upstreamConformance(`of a session, ${kind}`, async () => {
+  clientUpstreamConformance(`of a session, ${kind}`, async () => {
     let passedMs = 0;
     const now = (): number => performance.now() + passedMs;
-    const set: Pick<UpstreamUnderTest, 'onStream' | 'onFlow'> = { onStream: () => {}, onFlow: () => {} };
+    const set: Pick<ClientUpstreamUnderTest, 'onStream' | 'onFlow'> = { onStream: () => {}, onFlow: () => {} };
     const pair = await sessionPair({
       kind,
       carriers: 1,
@@ -45,6 +45,6 @@ for (const kind of ['plain', 'tls'] as const) {
       },
       cleanUp: async () => pair.close(),
     };
-    return Object.defineProperties(set, Object.getOwnPropertyDescriptors(own)) as UpstreamUnderTest;
+    return Object.defineProperties(set, Object.getOwnPropertyDescriptors(own)) as ClientUpstreamUnderTest;
   });
 }

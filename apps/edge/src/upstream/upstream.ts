@@ -1,7 +1,21 @@
-// Where streams to a client are opened: today over the mux of its session, later also over another process or node.
+// Where streams are opened: over the mux of a client's session, or straight to a service of this machine (local-upstream.ts).
 import { Fault } from '@tunnel/errors';
-import type { DatagramAnswer, DatagramStream, MuxSession, OpenAnswer, PendingStream } from '@tunnel/mux';
-import { CAPABILITY, type StreamHead, type StreamReason } from '@tunnel/protocol';
+import type { ByteDuplex, DatagramAnswer, DatagramStream, Guarded, MuxSession, PendingStream } from '@tunnel/mux';
+import { CAPABILITY, type RequestStream, type StreamHead, type StreamReason } from '@tunnel/protocol';
+
+/** A stream to a service, whichever way it goes. It may be read by one reader after the other. */
+export interface UpstreamStream extends ByteDuplex, RequestStream {
+  readonly state: 'opening' | 'offered' | 'open' | 'closed';
+  /** What carries it is about to go: whoever keeps a stream for later use lets go of this one. */
+  readonly isRetiring: boolean;
+  /** Its peer may send more at once than on a fresh one. */
+  readonly hasGrown: boolean;
+}
+
+export interface UpstreamAnswer extends Guarded {
+  onOpened(stream: UpstreamStream): void;
+  onRefused(reason: StreamReason): void;
+}
 
 export interface Upstream {
   /** A stream begins at once. Else its opening waits a little for the client, who may just be coming back. */
@@ -9,7 +23,7 @@ export interface Upstream {
   /** What streams are opened on now, by identity: another one when the client has come back. null while it is away. */
   readonly connection: object | null;
   /** Exactly one of the answers comes, unless the pending stream is reset before. null: no streams are taken now. */
-  open(head: StreamHead, answer: OpenAnswer): PendingStream | null;
+  open(head: StreamHead, answer: UpstreamAnswer): PendingStream | null;
   /** false: the client is about to be behind with datagrams, and a new flow would cost it more of the time it does not have. */
   readonly takesFlows: boolean;
   /** A flow, whose first datagrams may follow at once. null: the client is away, or has no carrier; a datagram does not wait for one. */
@@ -34,7 +48,7 @@ export class MuxUpstream implements Upstream {
   }
 
   /** A client that knows no policies would pass over the name of a service, and take its visitor to the tunnel's own. */
-  open(head: StreamHead, answer: OpenAnswer): PendingStream | null {
+  open(head: StreamHead, answer: UpstreamAnswer): PendingStream | null {
     const { mux } = this;
     if (mux === null || (head.service !== undefined && !mux.capabilities.includes(CAPABILITY.POLICY))) return null;
     return mux.open(head, answer);

@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi';
 import { type ApiError, EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { integerParameter } from '@tunnel/http-shell';
-import { createLogger } from '@tunnel/runtime';
+import { createLogger, Secret } from '@tunnel/runtime';
 import { describe, expect, it, vi } from 'vitest';
 import { DatabaseAway } from '../db/database-away.ts';
 import { createPlatformApp, type PlatformAppDeps } from './platform-app.ts';
@@ -137,6 +137,29 @@ describe('the HTTP shell', () => {
     expect(await ask('::1', '1.1.1.1, 10.9.9.9')).toBe('1.1.1.1');
     expect(await ask('8.8.8.8', '1.1.1.1')).toBe('8.8.8.8');
     expect(await ask('10.1.2.3', 'rubbish')).toBe('10.1.2.3');
+  });
+
+  it('believes the edge in front for its secret, of whichever address it is, and nobody else', async () => {
+    const edgeSecret = new Secret('of this run');
+    const fronted = makeApp({ edgeSecret, settings: { ...settings, public_url: 'https://tunnels.example' } });
+    const ask = async (headers: Record<string, string>) => {
+      const all = { host: 'tunnels.example', ...headers };
+      const env = { incoming: { socket: { remoteAddress: '127.0.0.1' }, url: '/address', headers: all } };
+      return fronted.request('/address', {}, env);
+    };
+    const claims = { 'x-forwarded-for': '1.1.1.1, 2.2.2.2', 'x-forwarded-proto': 'https' };
+    const vouched = { ...claims, 'x-tunnel-secret': 'of this run' };
+    expect(await (await ask(vouched)).text()).toBe('2.2.2.2');
+    expect(await (await ask(claims)).text()).toBe('127.0.0.1');
+    expect(await (await ask({ ...claims, 'x-tunnel-secret': 'of another run' })).text()).toBe('127.0.0.1');
+    const year = async (headers: Record<string, string>) =>
+      (await ask(headers)).headers.get('strict-transport-security');
+    expect(await year(vouched)).toBe('max-age=31536000');
+    expect(await year({ ...vouched, 'x-forwarded-proto': 'http' })).toBeNull();
+    expect(await year(claims)).toBeNull();
+    // By which port its visitor came is the edge's business.
+    expect((await ask({ ...vouched, host: 'tunnels.example:80' })).status).toBe(200);
+    expect((await ask({ ...claims, host: 'tunnels.example:80' })).status).not.toBe(200);
   });
 });
 

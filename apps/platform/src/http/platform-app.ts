@@ -14,14 +14,16 @@ import {
   sendError,
   socketOf,
 } from '@tunnel/http-shell';
-import { type Logger, randomId, type ServerConfig } from '@tunnel/runtime';
+import { type Logger, randomId, type Secret, type ServerConfig } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';
 import { DatabaseAway, notReady } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
+import { EdgeInFront, type EdgesVisitor } from './edge-in-front.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
+import { CHALLENGE_PATH } from './routes/challenge-routes.ts';
 import { isDashboardPath } from './routes/dashboard-routes.ts';
 import { MCP_PATH } from './routes/mcp-routes.ts';
 
@@ -29,6 +31,8 @@ export interface PlatformAppDeps {
   readonly logger: Logger;
   /** [platform] of server.toml. */
   readonly settings: Pick<ServerConfig['platform'], 'trusted_proxies' | 'public_url' | 'host'>;
+  /** By which the edge in front shows that a request is one of its visitors'; absent: there is no such edge. */
+  readonly edgeSecret?: Secret | undefined;
   /** false: the tables are not there yet, and nothing but /health and the dashboard's files is served. */
   readonly databaseReady?: () => boolean;
   /** A request met a database that is away. */
@@ -63,9 +67,12 @@ const guard = (app: PlatformApp, deps: PlatformAppDeps): MiddlewareHandler<Platf
   const unrouted = createUnroutedFault(app, { headAfter: 'all' });
   const { databaseReady = () => true } = deps;
   const refuseOtherHosts = hostCheck(deps.settings);
+  const front = deps.edgeSecret === undefined ? null : new EdgeInFront(deps.edgeSecret);
   return (context, next) => {
-    stamp(context);
-    refuseOtherHosts(context);
+    const visitor = front?.visitorOf(context) ?? null;
+    stamp(context, visitor);
+    // The edge brings nothing here but the platform's own host.
+    if (visitor === null) refuseOtherHosts(context);
     // Middleware alone matched. Before anything asks for credentials: what paths and methods there are is public.
     if (matchedRoutes(context).at(-1)?.method === 'ALL') throw unrouted(context);
     if (!databaseReady() && needsDatabase(context.req.path)) throw notReady();
@@ -80,7 +87,7 @@ const HOST_SHOWN_CHARACTERS = 100;
 
 /**
  * A page of somebody else reaches us by a name of its own that points here, and is not answered. Not asked of probes, which come by
- * address, of edges, which have a credential and `platform_url`, and of calls in the process.
+ * address, of edges, which have a credential and `platform_url`, of authorities, and of calls in the process.
  */
 const hostCheck = ({ public_url, host: listensOn }: PlatformAppDeps['settings']) => {
   const { protocol, hostname: host, port } = new URL(public_url);
@@ -111,23 +118,27 @@ export const noAddress = (cause?: Error): Fault =>
   new Fault('API_BAD_REQUEST', { reason: 'the request has no valid address' }, cause === undefined ? {} : { cause });
 
 const isForAnyHost = (path: string): boolean =>
-  path === '/health' || path === '/health/db' || path.startsWith(`${EDGE_LINK_PATH}/`);
+  path === '/health' ||
+  path === '/health/db' ||
+  path.startsWith(`${EDGE_LINK_PATH}/`) ||
+  path.startsWith(CHALLENGE_PATH);
 
 /** The page of the dashboard says itself what is away. */
 const needsDatabase = (path: string): boolean => !path.startsWith('/health') && !isDashboardPath(path);
 
 /** The id and address of a request, and the headers of every answer. */
-const stampOf = ({ settings, newRequestId: makeId = newRequestId }: PlatformAppDeps) => {
+const stampOf = ({ settings, edgeSecret, newRequestId: makeId = newRequestId }: PlatformAppDeps) => {
   const addressOf = callerAddressOf(settings.trusted_proxies);
-  const headers = Object.entries({
-    ...HEADERS,
-    ...(settings.public_url.startsWith('https:') ? HTTPS_FOR_A_YEAR : {}),
-  });
-  return (context: Context<PlatformEnv>): void => {
+  const headers = Object.entries(HEADERS);
+  const httpsForAYear = Object.entries(HTTPS_FOR_A_YEAR);
+  // A proxy of the operator's is behind https where the address is; of an edge in front it is known of each request.
+  const isHttps = settings.public_url.startsWith('https:') && edgeSecret === undefined;
+  return (context: Context<PlatformEnv>, visitor: EdgesVisitor | null): void => {
     const requestId = requestIdOf(context, makeId);
     const { incoming, outgoing } = socketOf(context);
     context.set('requestId', requestId);
-    context.set('address', addressOf(incoming?.socket.remoteAddress ?? '', headerOf(context, 'x-forwarded-for')));
+    const peer = incoming?.socket.remoteAddress ?? '';
+    context.set('address', visitor?.address ?? addressOf(peer, headerOf(context, 'x-forwarded-for')));
     // Straight to node where there is a socket: headers that go through hono make its answers several times as dear.
     const write = (name: string, value: string): void => {
       if (outgoing === undefined) context.header(name, value);
@@ -135,6 +146,7 @@ const stampOf = ({ settings, newRequestId: makeId = newRequestId }: PlatformAppD
     };
     write('x-request-id', requestId);
     for (const [name, value] of headers) write(name, value);
+    if (visitor?.isHttps ?? isHttps) for (const [name, value] of httpsForAYear) write(name, value);
   };
 };
 

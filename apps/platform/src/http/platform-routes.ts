@@ -20,6 +20,7 @@ import type { PlatformApp, RouteContext } from './platform-env.ts';
 import { requireUser } from './require-actor.ts';
 import { addAuthRoutes } from './routes/auth-routes.ts';
 import { addBillingRoutes } from './routes/billing-routes.ts';
+import { addChallengeRoutes } from './routes/challenge-routes.ts';
 import { addDashboardRoutes } from './routes/dashboard-routes.ts';
 import { addDocsRoutes } from './routes/docs-routes.ts';
 import { addDomainRoutes, type DomainRouteDeps } from './routes/domain-routes.ts';
@@ -36,6 +37,8 @@ import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts
 import type { StaticFiles } from './static-files.ts';
 
 export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps, Omit<DomainRouteDeps, 'requireUser'> {
+  /** Of the platform's host below the domain; nobody's to reserve. */
+  readonly platformLabel?: string | null;
   readonly edges: GroupEdges & TunnelEdges & LivingTunnelEdges;
   readonly billing: BillingContext;
   /** null: it is not built. */
@@ -72,6 +75,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addLoadBalancingRoutes(app, withUser);
   addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
   addEdgeLinkRoutes(app, deps);
+  addChallengeRoutes(app, deps);
   addOauthConsentRoutes(app, { ...withUser, ...oauth });
   addOauthMetadataRoutes(app, oauth);
   addOauthTokenRoutes(app, { ...withUser, ...oauth });

@@ -34,8 +34,8 @@ export const loadConfig = (
   });
 
 /** What `stack` runs by. */
-export const loadStackConfig = (flags: ServerFlags, env: NodeJS.ProcessEnv): ServerConfig =>
-  loadConfig(flags, env, flags.config === undefined ? { defaults: STACK_DEFAULTS } : {});
+export const loadStackConfig = (flags: ServerFlags, env: NodeJS.ProcessEnv, overrides: object = {}): ServerConfig =>
+  loadConfig(flags, env, { ...(flags.config === undefined ? { defaults: STACK_DEFAULTS } : {}), overrides });
 
 /** Columns for people: each as wide as its widest cell. */
 export const tableText = (head: readonly string[], rows: readonly (readonly string[])[]): string => {

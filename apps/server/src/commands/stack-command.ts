@@ -2,12 +2,18 @@
 import type { Command } from 'commander';
 import { runServer } from '../run-server.ts';
 import { Stack } from '../stack/stack.ts';
+import { addPublicFlags, type PublicFlags, publicOverrides } from './public-flags.ts';
 import { loadStackConfig, type ServerFlags, serverCommand } from './shared.ts';
 
+const EXAMPLES = `
+Examples:
+  tunnel-server stack --config server.toml --data-dir /var/lib/tunnel
+  tunnel-server stack --public tunnels.example.com --acme-email admin@example.com`;
+
 export const stack = (finish: (code: number) => void): Command =>
-  serverCommand('stack', 'Run everything on this machine: the platform, an edge, and a database.')
-    .addHelpText('after', '\nExample:\n  tunnel-server stack --config server.toml --data-dir /var/lib/tunnel')
-    .action(async (flags: ServerFlags) => {
-      const config = loadStackConfig(flags, process.env);
+  addPublicFlags(serverCommand('stack', 'Run everything on this machine: the platform, an edge, and a database.'))
+    .addHelpText('after', EXAMPLES)
+    .action(async (flags: ServerFlags & PublicFlags) => {
+      const config = loadStackConfig(flags, process.env, publicOverrides(flags));
       finish(await runServer('stack', config, process, { make: (deps) => new Stack(config, deps) }));
     });

@@ -26,6 +26,10 @@ export interface StartPart {
   readonly linkPort: number;
   /** Of the edge: that listener. */
   readonly platformUrl: string;
+  /** By which the edge vouches for its visitors where it answers for the platform's host; null: it does not. */
+  readonly visitorSecret: string | null;
+  /** Of the edge: where the platform serves people. */
+  readonly platformAt: Address | null;
 }
 
 export type ToPart =
@@ -39,7 +43,13 @@ export type ToPart =
 /** Where a part that runs can be reached; null: it has no such thing. */
 export interface PartReady {
   readonly kind: 'ready';
-  readonly platform: { readonly api: Address; readonly link: Address; readonly simulatorUrl: string | null } | null;
+  readonly platform: {
+    readonly api: Address;
+    readonly link: Address;
+    readonly simulatorUrl: string | null;
+    /** Of the responder for challenges; null: there is none, or its port could not be opened. */
+    readonly dns: Address | null;
+  } | null;
   readonly edge: {
     readonly control: Address;
     readonly http: Address;

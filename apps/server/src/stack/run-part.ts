@@ -60,6 +60,8 @@ export const runPart = async (part: PartName, host: NodeJS.Process): Promise<num
       edgeCredential: new Secret(start.edgeCredential),
       linkPort: start.linkPort,
       platformUrl: start.platformUrl,
+      visitorSecret: start.visitorSecret === null ? null : new Secret(start.visitorSecret),
+      platformAt: start.platformAt,
       edgeUrl: () => edgeUrl,
       restarts: () => restarts,
     },
@@ -152,7 +154,10 @@ const describe = ({ edge, platform, simulator }: ServerParts): PartReady => {
   return {
     kind: 'ready',
     platform: platform?.stackAddress
-      ? { api: platform.address, link: platform.stackAddress, simulatorUrl: simulator?.url ?? null }
+      ? {
+          ...{ api: platform.address, link: platform.stackAddress },
+          ...{ simulatorUrl: simulator?.url ?? null, dns: platform.dnsAddress },
+        }
       : null,
     edge: addresses?.stackApi ? { ...addresses, stackApi: addresses.stackApi } : null,
   };

@@ -1,6 +1,6 @@
 // The stack: platform and edge as processes of their own, which are started again when they crash, and the database below them. This
 // process stays small, and holds none of their code: what can break is in them.
-import { type Clock, type Logger, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
+import { type Clock, type Logger, platformHostAtEdge, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
 import { writeCrash } from '../crash-reports.ts';
 import { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import type { Reach } from '../ready-text.ts';
@@ -23,6 +23,8 @@ export class Stack {
   readonly #deps: StackDeps;
   /** Of this run: by it the edge shows itself to the platform, whichever of the two was started again. */
   readonly #edgeCredential = new Secret(`tne_${randomToken(32)}`);
+  /** The same, for what the edge says of visitors of the platform's host. */
+  readonly #visitorSecret = new Secret(randomToken(32));
   readonly #platform: SupervisedPart;
   readonly #edge: SupervisedPart;
   readonly #restarts: Record<PartName | 'database', number> = { edge: 0, platform: 0, database: 0 };
@@ -49,8 +51,8 @@ export class Stack {
 
   /** Only while it runs. */
   get reach(): Reach {
-    const { api = null, simulatorUrl = null } = this.#platformAt ?? {};
-    return { platform: api, edge: this.#edgeAt, simulatorUrl };
+    const { api = null, simulatorUrl = null, dns = null } = this.#platformAt ?? {};
+    return { platform: api, edge: this.#edgeAt, simulatorUrl, dns };
   }
 
   /** Rejects with one fault; nothing then stays open. */
@@ -95,7 +97,8 @@ export class Stack {
 
   #startMessage(): StartPart {
     const { dataDir, adminToken } = this.#deps;
-    const link = this.#platformAt?.link;
+    const { link, api = null } = this.#platformAt ?? {};
+    const isInFront = platformHostAtEdge(this.#config) !== null;
     return {
       kind: 'start',
       settings: withPorts(settingsOf(this.#config), this.#platformAt, this.#edgeAt),
@@ -105,6 +108,8 @@ export class Stack {
       databaseUrl: this.#databaseUrl.reveal(),
       linkPort: link?.port ?? 0,
       platformUrl: link === undefined ? '' : urlOf(link),
+      visitorSecret: isInFront ? this.#visitorSecret.reveal() : null,
+      platformAt: api,
     };
   }
 

@@ -50,9 +50,13 @@ export const refuseGroupsOf = (
 };
 
 /** The subdomain of an http group: the one that was asked for, or the group's name where it can be one. */
-export const groupSubdomain = (group: string, subdomain: string | undefined): string | Fault => {
+export const groupSubdomain = (
+  group: string,
+  subdomain: string | undefined,
+  platformLabel?: string | null,
+): string | Fault => {
   const wanted = subdomain ?? group;
-  const reason = problemOfSubdomain(wanted);
+  const reason = problemOfSubdomain(wanted, platformLabel);
   if (reason === null) return foldSubdomain(wanted);
   if (subdomain !== undefined) return new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(wanted), reason });
   return invalid(`group \`${shownText(group)}\` needs a subdomain, because its name cannot be one: ${reason}`);

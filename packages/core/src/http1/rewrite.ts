@@ -16,6 +16,8 @@ export interface ServiceRequestOptions {
   readonly proto: 'http' | 'https';
   /** `keep`: the service sees the public name. */
   readonly hostHeader: 'keep' | { readonly rewrite: string };
+  /** By it the service knows that all this is our word; absent: it has no such knowledge of us. Of visitors the field never passes. */
+  readonly secret?: string | undefined;
 }
 
 /** HTTP/1.1 whatever the visitor speaks; one character per byte. */
@@ -24,6 +26,7 @@ export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions
   `X-Forwarded-For: ${forwardedFor(head, options)}\r\n` +
   `X-Forwarded-Proto: ${options.proto}\r\nX-Forwarded-Host: ${head.authority}\r\n` +
   `X-Forwarded-Port: ${forwardedPort(head, options)}\r\nX-Real-IP: ${printable(options.visitorAddress)}\r\n` +
+  (options.secret === undefined ? '' : `X-Tunnel-Secret: ${printable(options.secret)}\r\n`) +
   `${framingLine(head)}${connectionLines(head)}\r\n`;
 
 /** The same request for a service of HTTP/2, which frames bodies by itself and has no fields of a connection. */
@@ -43,6 +46,8 @@ export const requestFieldsFor = (head: RequestHead, options: ServiceRequestOptio
     new PartField('x-forwarded-port', forwardedPort(head, options), 'forwarded'),
     new PartField('x-real-ip', printable(options.visitorAddress), 'forwarded'),
   );
+  if (options.secret !== undefined)
+    fields.push(new PartField('x-tunnel-secret', printable(options.secret), 'forwarded'));
   if (head.framing.kind === 'length') fields.push(new PartField('content-length', `${head.framing.length}`, 'length'));
   if (takesTrailers(head)) fields.push(new PartField('te', 'trailers', 'te'));
   return { method: head.method, path: head.path, authority: hostFor(head, options), fields };

@@ -8,10 +8,12 @@ import {
   CONSENT_PAGES,
   type DashboardPage,
   DIALOG_PAGES,
+  DOMAIN_PAGES,
   DOOR_PAGES,
   visit,
 } from '../../../browser/dashboard-pages.fixture.ts';
 import { makeExample } from '../../../browser/example-account.fixture.ts';
+import { DomainsApi } from '../../../browser/own-domains.fixture.ts';
 import { Profile } from '../../../browser/profile.fixture.ts';
 import { ROOT } from '../../../repo/checkout.fixture.ts';
 import { onStage, type Stage, type Tools } from './browser-and-stack.ts';
@@ -29,6 +31,8 @@ interface Who {
   readonly email?: (device: Device) => string;
   /** Of a tunnel, or of a request. */
   readonly id?: string;
+  /** Their states take days to come about: the browser answers for the platform. */
+  readonly hasDomains?: boolean;
 }
 
 export const takeScreenshots = (tools: Tools): Promise<string> =>
@@ -50,6 +54,7 @@ export const takeScreenshots = (tools: Tools): Promise<string> =>
       { pages: DOOR_PAGES },
       { pages: BEGINNER_PAGES, email: (device) => beginners[device].email },
       { pages: [...ACCOUNT_PAGES, ...DIALOG_PAGES], email: () => account.email, id: tunnelId },
+      { pages: DOMAIN_PAGES, email: () => account.email, hasDomains: true },
       { pages: CONSENT_PAGES, email: () => account.email, id: requestId },
     ];
     let taken = 0;
@@ -63,12 +68,13 @@ export const takeScreenshots = (tools: Tools): Promise<string> =>
 
 const picturesOn = async (
   { browser, stack }: Stage,
-  { pages, email, id }: Who,
+  { pages, email, id, hasDomains = false }: Who,
   device: Device,
   { say, check }: Tools,
 ): Promise<number> => {
   const profile = await Profile.open(browser, stack, { viewport: DEVICES[device], hasTouch: device === 'phone' });
   if (email !== undefined) await profile.logIn(email(device));
+  if (hasDomains) await DomainsApi.in(profile.context);
   const page = await profile.context.newPage();
   for (const shown of pages) {
     await visit(page, profile, shown, id);

@@ -1,4 +1,4 @@
-// The names and ports that belong to the account: reserved ones, and those that are kept for a while.
+// What belongs to the account: its own domains, reserved names and ports, and those that are kept for a while.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { Reservation } from '@tunnel/contract';
 import { type ReactNode, useState } from 'react';
@@ -11,6 +11,8 @@ import { Empty } from '../../ui/empty-state.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
 import { Problem } from '../../ui/problem.tsx';
+import { AddDomainDialog } from './add-domain-dialog.tsx';
+import { OwnDomainsCard } from './own-domains-card.tsx';
 import { ReleaseDialog } from './release-dialog.tsx';
 import { type ReservationActions, ReservationTable } from './reservation-table.tsx';
 import {
@@ -26,10 +28,17 @@ import { ReserveDialog } from './reserve-dialog.tsx';
 export const DomainsPage = () => {
   const reservations = useQuery(reservationsQuery(useApi()));
   const keeping = useKeep();
+  const [adding, setAdding] = useState(false);
   const [choosing, setChoosing] = useState(false);
   const [releasing, setReleasing] = useState<Reservation | null>(null);
+  const add = (
+    <Button kind="primary" onClick={() => setAdding(true)}>
+      <Icon name="plus" />
+      Add domain
+    </Button>
+  );
   const reserve = (
-    <Button kind="primary" onClick={() => setChoosing(true)}>
+    <Button onClick={() => setChoosing(true)}>
       <Icon name="plus" />
       Reserve
     </Button>
@@ -43,10 +52,16 @@ export const DomainsPage = () => {
     <>
       <PageHead
         title="Domains"
-        description="Names and ports that stay yours, whether or not a tunnel is open."
-        actions={reserve}
+        description="Your own domains, and names and ports that stay yours, whether or not a tunnel is open."
+        actions={
+          <>
+            {add}
+            {reserve}
+          </>
+        }
       />
       <div className="space-y-6">
+        <OwnDomainsCard add={add} />
         <Outcome keeping={keeping} />
         <Loaded
           query={reservations}
@@ -64,6 +79,7 @@ export const DomainsPage = () => {
           }}
         </Loaded>
       </div>
+      <AddDomainDialog open={adding} onClose={() => setAdding(false)} />
       <ReserveDialog open={choosing} onClose={() => setChoosing(false)} />
       <ReleaseDialog one={releasing} onClose={() => setReleasing(null)} />
     </>

@@ -1,12 +1,13 @@
 // The numbers of one tunnel, its name, its computer and its times, and whether its address is kept.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import type { Reservation, TunnelLogEntry } from '@tunnel/contract';
+import type { OwnDomainView, Reservation, TunnelLogEntry } from '@tunnel/contract';
 import type { ReactNode } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { CopyButton } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Bytes, Count, Day, Duration, Moment, Stat, Time } from '../../ui/values.tsx';
+import { domainOf, domainsQuery } from '../domains/own-domains.ts';
 import { reservationOf, reservationsQuery } from '../domains/reservations.ts';
 import { visitsMeaning, visitsWord } from './tunnel-row.tsx';
 
@@ -49,11 +50,15 @@ export const TunnelDetails = ({ entry }: { readonly entry: TunnelLogEntry }) => 
 
 /** Its place is there from the beginning. What cannot be loaded is on the page of its own. */
 const KeptAddress = ({ entry }: { readonly entry: TunnelLogEntry }) => {
-  const { data: list, isError } = useQuery(reservationsQuery(useApi()));
+  const api = useApi();
+  const { data: list, isError } = useQuery(reservationsQuery(api));
+  const domains = useQuery(domainsQuery(api));
   const kept = list === undefined ? undefined : reservationOf(entry, list);
+  const domain = domains.data === undefined ? undefined : domainOf(entry, domains.data);
+  if (domain !== undefined) return <OwnDomain domain={domain} />;
   return (
     <Detail name="Address">
-      {list === undefined && !isError ? (
+      {(list === undefined && !isError) || domains.isPending ? (
         <Skeleton className="h-5 w-40" />
       ) : (
         <span>
@@ -66,6 +71,22 @@ const KeptAddress = ({ entry }: { readonly entry: TunnelLogEntry }) => {
     </Detail>
   );
 };
+
+const OwnDomain = ({ domain: { id, name, state } }: { readonly domain: OwnDomainView }) => (
+  <Detail name="Domain">
+    <span className="wrap-anywhere">
+      {name}
+      {state !== 'verified' && ', no longer verified'}.{' '}
+      <Link
+        to="/domains/$id"
+        params={{ id }}
+        className="whitespace-nowrap rounded-sm text-accent underline underline-offset-2"
+      >
+        See its records and certificate
+      </Link>
+    </span>
+  </Detail>
+);
 
 const KeptText = ({ kept }: { readonly kept: Reservation | undefined }) => {
   if (kept === undefined) return <>Not reserved.</>;

@@ -46,7 +46,7 @@ class Witness {
     upstream.open = (head, answer) =>
       open(head, {
         onOpened: (stream) => {
-          this.#watchWrites(stream, member);
+          this.#watchWrites(stream as MuxStream, member);
           answer.onOpened(stream);
         },
         onRefused: (reason) => answer.onRefused(reason),

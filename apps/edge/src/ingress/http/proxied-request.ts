@@ -195,7 +195,8 @@ export class ProxiedRequest implements RequestPolicyOwner {
 
   /** Clients leave an edge that stops, and a decision may come after that: whoever waited for it is told to come again, not that nobody is there. */
   answerTo(fault: Fault): OwnAnswer {
-    return this.#owner.isDraining && fault.code === 'TUNNEL_AWAY' ? STOPPING : { fault };
+    if (this.#owner.isDraining && fault.code === 'TUNNEL_AWAY') return STOPPING;
+    return fault.code === 'PLATFORM_AWAY' ? { fault, retryAfterSecs: RETRY_AFTER_SECS } : { fault };
   }
 
   #isLeft({ reason }: Refusal): boolean {
@@ -246,6 +247,7 @@ export class ProxiedRequest implements RequestPolicyOwner {
           forwardedFor: visitor.forwardedFor,
           proto: visitor.scheme,
           hostHeader: rewrite === null ? 'keep' : { rewrite },
+          secret: member.secret?.reveal(),
         },
         serviceName,
         hasBody: this.#body !== null,

@@ -9,10 +9,10 @@ import {
   type Settings,
 } from 'node:http2';
 import { Fault } from '@tunnel/errors';
-import { BROKEN, type Guarded, guard, type MuxStream, type OpenAnswer, type ReportInternalError } from '@tunnel/mux';
+import { BROKEN, type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
-import { faultOfRefusal } from '../upstream.ts';
+import { faultOfRefusal, type UpstreamAnswer, type UpstreamStream } from '../upstream.ts';
 import { type Service, serviceKeyOf, streamHeadOf, type UpstreamContext } from '../upstream-request.ts';
 import { StreamDuplex } from './stream-duplex.ts';
 
@@ -56,14 +56,14 @@ const SESSION_OPTIONS = {
   },
 };
 
-export class H2cConnection implements OpenAnswer {
+export class H2cConnection implements UpstreamAnswer {
   readonly #given: H2cConnectionOptions;
   #state: State = 'opening';
   #waiting: H2cWaiter[] = [];
   #session: ClientHttp2Session | null = null;
   /** Of the client, which the stream was asked for on. */
   readonly #askedOn: object | null;
-  #stream: MuxStream | null = null;
+  #stream: UpstreamStream | null = null;
   #duplex: StreamDuplex | null = null;
   #deafLooks = 0;
   #callsMax: number = EDGE_LIMITS.H2C_STREAMS_PER_SESSION;
@@ -129,7 +129,7 @@ export class H2cConnection implements OpenAnswer {
     else waiter.onNotConnected(new Fault('TUNNEL_AWAY'));
   }
 
-  onOpened(stream: MuxStream): void {
+  onOpened(stream: UpstreamStream): void {
     if (this.#state !== 'opening') return stream.reset(UNUSED);
     const duplex = new StreamDuplex(stream, this.#given.onBytes, this.#given.report);
     const session = connect('http://localhost', { ...SESSION_OPTIONS, createConnection: () => duplex });

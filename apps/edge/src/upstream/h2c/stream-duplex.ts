@@ -1,15 +1,16 @@
 // A stream of a session as a Duplex of node, for what knows nothing else: its HTTP/2 client.
 import { Duplex } from 'node:stream';
-import { BROKEN, type ByteReader, type MuxStream, type ReportInternalError } from '@tunnel/mux';
+import { BROKEN, type ByteReader, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
+import type { UpstreamStream } from '../upstream.ts';
 
 const DROPPED: StreamReason = { code: 'cancelled', text: 'the connection is not used any more' };
 
 type Callback = (error?: Error | null) => void;
 
 export class StreamDuplex extends Duplex implements ByteReader {
-  readonly #stream: MuxStream;
+  readonly #stream: UpstreamStream;
   readonly #onBytes: (written: number, read: number) => void;
   readonly #report: ReportInternalError;
   /** The stream waits for resume(). */
@@ -18,7 +19,7 @@ export class StreamDuplex extends Duplex implements ByteReader {
   #onWritten: Callback | null = null;
   #isReset = false;
 
-  constructor(stream: MuxStream, onBytes: (written: number, read: number) => void, report: ReportInternalError) {
+  constructor(stream: UpstreamStream, onBytes: (written: number, read: number) => void, report: ReportInternalError) {
     super({
       readableHighWaterMark: EDGE_LIMITS.H2C_STREAM_BUFFER_BYTES,
       writableHighWaterMark: EDGE_LIMITS.H2C_STREAM_BUFFER_BYTES,

@@ -1,11 +1,11 @@
 // One request and its response over one stream to a local service of HTTP/1.1. It knows nothing of who asks.
 import { CHUNK_END, chunkLine, type HeaderField, lastChunk, requestHeadFor } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { type ByteReader, HEAD_ROOM_BYTES, type MuxStream, type OpenAnswer, type PendingStream } from '@tunnel/mux';
+import { type ByteReader, HEAD_ROOM_BYTES, type PendingStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { ResponseHandler } from '../response-handler.ts';
-import { faultOfRefusal } from '../upstream.ts';
+import { faultOfRefusal, type UpstreamAnswer, type UpstreamStream } from '../upstream.ts';
 import {
   ABORTED,
   type Service,
@@ -18,14 +18,14 @@ import {
 import type { IdleStreams } from './idle-streams.ts';
 import { ResponseReader } from './response-reader.ts';
 
-export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAnswer {
+export class Http1Upstream extends UpstreamRequest implements ByteReader, UpstreamAnswer {
   protected isBehind = false;
   readonly #idle: IdleStreams;
   readonly #response: ResponseReader;
   /** The body comes as data and has no length: it is put into chunks here. */
   readonly #framesChunks: boolean;
   #opening: PendingStream | null = null;
-  #stream: MuxStream | null = null;
+  #stream: UpstreamStream | null = null;
   #isReused = false;
   /** Requests that were put on the stream, this one included once it is. */
   #ordinal = 0;
@@ -68,7 +68,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
     else if (this.#stream === null && !this.isOver) this.#opening = opening;
   }
 
-  onOpened(stream: MuxStream): void {
+  onOpened(stream: UpstreamStream): void {
     this.#opening = null;
     if (this.isOver) stream.reset(ABORTED);
     else this.#begin(stream);
@@ -79,7 +79,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
     this.fail(faultOfRefusal(reason));
   }
 
-  #begin(stream: MuxStream): void {
+  #begin(stream: UpstreamStream): void {
     this.#stream = stream;
     stream.read(this);
     if (this.#stream !== stream) return;
@@ -122,7 +122,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
     if (this.#framesChunks && this.#stream !== null && !this.isOver) this.isBehind = !this.#sendLastChunk(this.#stream);
   }
 
-  #sendBody(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+  #sendBody(stream: UpstreamStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (!this.#framesChunks) return this.#send(stream, bytes, start, end, borrowed);
     const line = chunkLine(end - start);
     const dataAt = HEAD_ROOM_BYTES + line.length;
@@ -133,13 +133,13 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
     return this.#send(stream, framed, HEAD_ROOM_BYTES, framed.length, true);
   }
 
-  #sendLastChunk(stream: MuxStream): boolean {
+  #sendLastChunk(stream: UpstreamStream): boolean {
     const text = lastChunk(this.requestTrailers.map(({ name, value }) => [name, value]));
     const bytes = Buffer.from(text, 'latin1');
     return this.#send(stream, bytes, 0, bytes.length, false);
   }
 
-  #send(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+  #send(stream: UpstreamStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     this.#count(end - start, 0);
     return stream.write(bytes, start, end, borrowed);
   }
@@ -226,7 +226,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, OpenAn
     this.handler.onEnd(this.requestDone);
   }
 
-  #keep(stream: MuxStream, nowMs: number): void {
+  #keep(stream: UpstreamStream, nowMs: number): void {
     const { service, request } = this;
     const kept = { service, serviceName: request.serviceName, stream, requests: this.#ordinal, sinceMs: nowMs };
     if (this.#response.head?.keepAlive) this.#idle.give(kept);

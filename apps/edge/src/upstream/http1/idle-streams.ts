@@ -1,8 +1,9 @@
 // Streams whose local connection is open and free: the next request to the same service of a tunnel takes the youngest one.
 // One that says anything meanwhile, or is too old, is closed: its service is about to hang up.
-import { BROKEN, type ByteReader, type MuxStream, type ReportInternalError } from '@tunnel/mux';
+import { BROKEN, type ByteReader, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
+import type { UpstreamStream } from '../upstream.ts';
 import { type Service, serviceKeyOf } from '../upstream-request.ts';
 
 const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
@@ -12,7 +13,7 @@ export interface KeptStream {
   readonly service: Service;
   /** null: the tunnel's own. */
   readonly serviceName: string | null;
-  readonly stream: MuxStream;
+  readonly stream: UpstreamStream;
   /** That it has carried. */
   readonly requests: number;
   readonly sinceMs: number;
@@ -21,7 +22,7 @@ export interface KeptStream {
 /** Watches one idle stream. */
 class IdleStream implements ByteReader {
   readonly service: Service;
-  readonly stream: MuxStream;
+  readonly stream: UpstreamStream;
   readonly requests: number;
   readonly sinceMs: number;
   readonly #report: ReportInternalError;

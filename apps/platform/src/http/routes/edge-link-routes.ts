@@ -10,7 +10,6 @@ import {
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
-import type * as z from 'zod';
 import type { MasterKey } from '../../db/master-key.ts';
 import type { ChangeFeed } from '../../services/edges/change-feed.ts';
 import { heartbeat as takeHeartbeat } from '../../services/edges/heartbeat.ts';
@@ -19,10 +18,12 @@ import type { NameSettings } from '../../services/names/name-rows.ts';
 import { openTunnel } from '../../services/tunnels/open-tunnel.ts';
 import { storeRecords } from '../../services/tunnels/store-records.ts';
 import { type KeyUses, verifyKey } from '../../services/tunnels/verify-key.ts';
+import { LINES, readBody } from '../edge-link-bodies.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
 import { requireEdge } from '../require-actor.ts';
+import { addEdgeCertificateRoutes, type EdgeCertificateDeps } from './edge-certificate-routes.ts';
 
-export interface EdgeLinkDeps {
+export interface EdgeLinkDeps extends Pick<EdgeCertificateDeps, 'certificates'> {
   readonly keyUses: Pick<KeyUses, 'note'>;
   readonly names: NameSettings;
   readonly changes: Pick<ChangeFeed, 'open'>;
@@ -30,11 +31,9 @@ export interface EdgeLinkDeps {
   readonly masterKey: () => MasterKey;
 }
 
-/** The last one is for nginx, which else keeps lines until a buffer is full. */
-const LINES = { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' };
-
 export const addEdgeLinkRoutes = (app: PlatformApp, context: RouteContext & EdgeLinkDeps): void => {
   app.use(`${EDGE_LINK_PATH}/*`, requireEdge(context.db));
+  addEdgeCertificateRoutes(app, context);
 
   app.post(`${EDGE_LINK_PATH}/heartbeat`, async (call) => {
     const told = await readBody(call, heartbeat);
@@ -93,23 +92,6 @@ const sinceOf = (call: Context<PlatformEnv>): number => {
   const text = call.req.query('since') ?? '';
   if (!/^\d{1,15}$/.test(text)) throw new Fault('API_BAD_REQUEST', { reason: 'since: must be the number of a change' });
   return Number(text);
-};
-
-/** The body of an edge's call, as its schema tells it. */
-const readBody = async <T extends z.ZodType>(context: Context<PlatformEnv>, schema: T): Promise<z.output<T>> => {
-  const result = schema.safeParse(await jsonOf(context));
-  if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  throw new Fault('API_BAD_REQUEST', { reason: `${issue?.path.join('.') || 'body'}: ${issue?.message ?? ''}` });
-};
-
-const jsonOf = async (context: Context<PlatformEnv>): Promise<unknown> => {
-  try {
-    return JSON.parse(await context.req.text()) as unknown;
-  } catch (error) {
-    if (error instanceof SyntaxError) throw new Fault('API_BAD_REQUEST', { reason: 'the body is not valid JSON' });
-    throw error;
-  }
 };
 
 /** Texts that go into a query as they are; PostgreSQL knows no NUL. */

@@ -1,6 +1,6 @@
 // The edge link over real HTTP: a platform process with nothing but it, and the lines of its changes as an edge reads them.
 import { EDGE_LINK_PATH, type EdgeChange, edgeChange } from '@tunnel/contract';
-import { systemClock } from '@tunnel/runtime';
+import { type Clock, type Logger, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { Database } from '../../db/database.ts';
 import { ChangeFeed } from '../../services/edges/change-feed.ts';
@@ -10,7 +10,7 @@ import { openGate } from '../gate.fixture.ts';
 import { HttpServer } from '../http-server.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import type { RouteContext } from '../platform-env.ts';
-import { addEdgeLinkRoutes } from './edge-link-routes.ts';
+import { addEdgeLinkRoutes, type EdgeLinkDeps } from './edge-link-routes.ts';
 
 export interface LinkServer {
   readonly url: string;
@@ -19,14 +19,31 @@ export interface LinkServer {
   stop(): Promise<void>;
 }
 
+interface LinkServerOptions {
+  readonly clock?: Clock;
+  readonly certificates?: EdgeLinkDeps['certificates'];
+  readonly trustedProxies?: readonly string[];
+  readonly host?: string;
+  readonly logger?: Logger;
+}
+
 /** One more process on the same database. The clock is the real one where lines are kept alive. */
-export const startLinkServer = async (fixture: LinkFixture, clock = systemClock): Promise<LinkServer> => {
-  const { logger } = fixture;
+export const startLinkServer = async (
+  fixture: LinkFixture,
+  {
+    clock = systemClock,
+    certificates = () => null,
+    trustedProxies = [],
+    host = '127.0.0.1',
+    ...given
+  }: LinkServerOptions = {},
+): Promise<LinkServer> => {
+  const { logger } = { ...fixture, ...given };
   const database = new Database({ url: fixture.database.url, logger, connections: 10 });
   const settings = {
-    trusted_proxies: [],
+    trusted_proxies: trustedProxies,
     public_url: 'http://localhost',
-    host: '127.0.0.1',
+    host,
   } as unknown as RouteContext['settings'];
   const app = createPlatformApp({ logger, settings });
   const feed = new ChangeFeed({ db: database.db, pool: database.pool, clock, logger });
@@ -41,8 +58,9 @@ export const startLinkServer = async (fixture: LinkFixture, clock = systemClock)
     changes: feed,
     masterKey: fixture.masterKey,
     names: fixture.names,
+    certificates,
   });
-  const server = new HttpServer({ host: '127.0.0.1', port: 0, app, gate: openGate(), clock: systemClock, logger });
+  const server = new HttpServer({ host, port: 0, app, gate: openGate(), clock: systemClock, logger });
   await server.start();
   feed.start();
   return {

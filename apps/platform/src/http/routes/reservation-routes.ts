@@ -62,6 +62,7 @@ const releaseRoute = createRoute({
 
 export interface ReservationRouteDeps extends RouteContext {
   readonly names: NameSettings;
+  readonly platformLabel?: string | null;
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
 }
 

@@ -20,10 +20,7 @@ const namesOrdered = (): string[] => fixture.authority.orders.flatMap(({ names }
 
 /** As if so much time were over. */
 const endLeases = (): Promise<unknown> =>
-  fixture.database.db
-    .updateTable('certificates')
-    .set({ locked_until: new Date(0) })
-    .execute();
+  fixture.database.db.updateTable('certificates').set({ locked_until: null }).execute();
 
 const tryNow = (): Promise<unknown> =>
   fixture.database.pool.query(

@@ -155,7 +155,7 @@ describe('the line of changes', () => {
 
   it('lives without news by a sign every 10 s', async () => {
     const clock = new FakeClock();
-    const slow = await startLinkServer(fixture, clock);
+    const slow = await startLinkServer(fixture, { clock });
     const heard = await listen(0, slow);
     await alive(heard);
     for (let signs = 2; signs < 5; signs += 1) {
@@ -168,7 +168,7 @@ describe('the line of changes', () => {
 
   it('is cut when nobody reads it, whatever there is to say', async () => {
     const clock = new FakeClock();
-    const slow = await startLinkServer(fixture, clock);
+    const slow = await startLinkServer(fixture, { clock });
     const line = slow.feed.open(edge.actor.edgeId, 0);
     // The database answers in its own time, whatever the clock says.
     await eventually(() => expect(line.checked).toBe(true));

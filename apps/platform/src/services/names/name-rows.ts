@@ -16,6 +16,8 @@ export type NameSettings = ServerConfig['names'];
 
 export interface NamesContext extends Pick<ServiceContext, 'db' | 'clock'> {
   readonly names: NameSettings;
+  /** Of the platform's host, where that is right below the domain: nobody's to reserve. */
+  readonly platformLabel?: string | null;
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;

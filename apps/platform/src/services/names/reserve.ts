@@ -93,7 +93,7 @@ const takeWanted = async (
     if (region_id !== undefined) throw badRequest('region_id: a subdomain is yours in all regions');
     if (label === undefined) return reserving.anyOf(Array.from({ length: LIMITS.FREE_NAME_TRIES }, newSubdomain));
     if (!account.allow_custom_subdomains) throw new Fault('TUNNEL_CUSTOM_SUBDOMAIN', { plan: account.plan });
-    return reserving.subdomain(subdomainOf(label));
+    return reserving.subdomain(subdomainOf(label, reserving.platformLabel));
   }
   const regionId = regions.choose(region_id);
   const range = regions.range(kind, regionId);
@@ -114,9 +114,9 @@ const newSubdomain = (): NameKey => ({ kind: 'subdomain', regionId: '', label: g
 const chance = (): number => randomInt(2 ** 32) / 2 ** 32;
 
 /** As it is stored. Throws what is none. */
-const subdomainOf = (label: string): string => {
+const subdomainOf = (label: string, platformLabel: string | null): string => {
   const folded = foldSubdomain(label);
-  const reason = problemOfSubdomain(folded);
+  const reason = problemOfSubdomain(folded, platformLabel);
   if (reason !== null) throw new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(label), reason });
   const [first = '', below] = folded.split('.');
   if (below !== undefined && first !== '*') {
@@ -146,6 +146,10 @@ class Reserving {
     this.#userId = deps.userId;
     this.#context = deps.context;
     this.#limit = deps.limit;
+  }
+
+  get platformLabel(): string | null {
+    return this.#context.platformLabel ?? null;
   }
 
   async subdomain(label: string): Promise<Taken> {

@@ -10,10 +10,11 @@ import {
   type VisitorResponse,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { Guarded, MuxStream } from '@tunnel/mux';
+import type { Guarded } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import type { ChunkWriter, ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
+import type { UpstreamStream } from '../../../upstream/upstream.ts';
 import { ownAnswerText } from '../own-answer.ts';
 import type { ProxiedRequest } from '../proxied-request.ts';
 import type { Http1Input } from './http1-input.ts';
@@ -34,7 +35,7 @@ export interface RespondingVisitor extends Guarded {
   onResponded(keepAlive: boolean): void;
   /** Half of an answer is out: only a cut tells the visitor that the rest is missing. `looksWhole`: its body ends with the connection. */
   onCutOff(looksWhole: boolean): void;
-  onUpgraded(stream: MuxStream): void;
+  onUpgraded(stream: UpstreamStream): void;
   onRequestDrain(): void;
 }
 
@@ -126,7 +127,7 @@ export class Http1Response implements ResponseHandler {
     else if (unsent === null || !request.retryOnNextMember(unsent)) this.answer(request.answerTo(fault));
   }
 
-  onUpgrade(head: ResponseHead, stream: MuxStream, bytes: Buffer, start: number, end: number): void {
+  onUpgrade(head: ResponseHead, stream: UpstreamStream, bytes: Buffer, start: number, end: number): void {
     if (this.#visitor.input.hasLostBytes) {
       stream.reset(TOO_EARLY);
       return this.answer({ fault: new Fault('HTTP_BAD_REQUEST', { reason: TOO_EARLY.text }) });

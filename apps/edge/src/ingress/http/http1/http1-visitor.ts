@@ -2,7 +2,7 @@
 import { type ConnectionState, type ListNode, parseRequestHead, type RequestHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
-import type { ByteReader, MuxStream, Splice } from '@tunnel/mux';
+import type { ByteReader, Splice } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import type { HeldBody } from '../../../policy/held-bodies.ts';
@@ -10,6 +10,7 @@ import { Lease } from '../../../routing/balancer.ts';
 import { isOwnAnswer, isToControl, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
 import type { Tunnel } from '../../../routing/tunnel.ts';
 import { HeadReader } from '../../../upstream/http1/head-reader.ts';
+import type { UpstreamStream } from '../../../upstream/upstream.ts';
 import { refusalCodeOf } from '../own-answer.ts';
 import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
 import { OneLease, ProxiedRequest } from '../proxied-request.ts';
@@ -256,7 +257,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
   }
 
   /** After 101: bytes both ways between the visitor and the local service, until both have ended. */
-  onUpgraded(stream: MuxStream): void {
+  onUpgraded(stream: UpstreamStream): void {
     const { member } = this.#lease;
     this.#body.drop();
     this.request.detach();

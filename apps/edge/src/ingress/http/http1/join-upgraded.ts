@@ -1,12 +1,13 @@
 // After 101: the visitor and the local service, joined, with what passes counted for the tunnel and for the edge.
-import { type ByteDuplex, type Guarded, type MuxStream, type Splice, splice } from '@tunnel/mux';
+import { type ByteDuplex, type Guarded, type Splice, splice } from '@tunnel/mux';
 import type { Tunnel } from '../../../routing/tunnel.ts';
 import type { ServiceRequests } from '../../../upstream/service-requests.ts';
+import type { UpstreamStream } from '../../../upstream/upstream.ts';
 
 /** `member` null: its lease is over, and nobody is charged. */
 export const joinUpgraded = (
   visitor: ByteDuplex,
-  stream: MuxStream,
+  stream: UpstreamStream,
   member: Tunnel | null,
   services: Pick<ServiceRequests, 'onBytes'>,
   owner: Guarded,

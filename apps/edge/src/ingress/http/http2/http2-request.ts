@@ -2,7 +2,7 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import { type HeaderField, type RequestHead, type ResponseHead, StallWatch } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { guard, type MuxStream } from '@tunnel/mux';
+import { guard } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import type { HeldBody } from '../../../policy/held-bodies.ts';
@@ -15,6 +15,7 @@ import {
 } from '../../../routing/http-router.ts';
 import { type RawFields, requestHeadOf, valueIn } from '../../../upstream/h2c/http2-fields.ts';
 import type { ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
+import type { UpstreamStream } from '../../../upstream/upstream.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
 import { refusalCodeOf } from '../own-answer.ts';
 import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
@@ -204,7 +205,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
     if (unsent === null || this.#response.isBegun || !this.#request.retryOnNextMember(unsent)) this.#fail(fault);
   }
 
-  onUpgrade(_head: ResponseHead, stream: MuxStream): void {
+  onUpgrade(_head: ResponseHead, stream: UpstreamStream): void {
     stream.reset(UNASKED);
     this.#fail(new Fault('LOCAL_MALFORMED', { reason: UNASKED.text }));
   }

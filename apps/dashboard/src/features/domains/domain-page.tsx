@@ -1,0 +1,158 @@
+// One domain: how far it is, the records to set, its certificate, and the command that uses it.
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import type { OwnDomainView } from '@tunnel/contract';
+import { useState } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { tunnelCommand } from '../../app/client-commands.ts';
+import { Loaded } from '../../app/panel-boundary.tsx';
+import { useServer } from '../../app/queries.ts';
+import { Badge, Notice } from '../../ui/badge.tsx';
+import { Button, buttonClass, CopyButton } from '../../ui/button.tsx';
+import { Card, Skeleton } from '../../ui/card.tsx';
+import { CommandLine, Empty } from '../../ui/empty-state.tsx';
+import { Icon } from '../../ui/icon.tsx';
+import { useKeys } from '../../ui/keyboard.ts';
+import { PageHead } from '../../ui/page-head.tsx';
+import { isFault } from '../../ui/problem.tsx';
+import { CertificateCard } from './certificate-card.tsx';
+import { DomainPath } from './domain-path.tsx';
+import { adviceOf, stateOf } from './own-domain-texts.ts';
+import { domainQuery, domainWords, hrefOf } from './own-domains.ts';
+import { RecordsCard } from './records-card.tsx';
+import { RemoveDomainDialog } from './remove-domain-dialog.tsx';
+
+export const DomainPage = () => {
+  const { id } = useParams({ from: '/shell/domains/$id' });
+  const navigate = useNavigate();
+  const domain = useQuery(domainQuery(useApi(), id));
+  useKeys({ onEscape: () => void navigate({ to: '/domains' }) });
+  return (
+    <>
+      <PageHead
+        title={domain.data?.name ?? 'Domain'}
+        above={
+          <Link
+            to="/domains"
+            className="mb-2 inline-flex items-center gap-1 rounded-sm text-muted text-sm hover:text-ink"
+          >
+            <Icon name="back" className="size-3.5" />
+            Domains
+          </Link>
+        }
+        {...(domain.data === undefined ? {} : { actions: <HeadActions domain={domain.data} /> })}
+      />
+      {isFault(domain.error, 'DOMAIN_UNKNOWN') ? (
+        <NoDomain />
+      ) : (
+        <Loaded query={domain} title="Couldn't load this domain" pending={<Pending />}>
+          {(one) => <DomainPanels key={one.id} domain={one} />}
+        </Loaded>
+      )}
+    </>
+  );
+};
+
+const DomainPanels = ({ domain }: { readonly domain: OwnDomainView }) => {
+  const records = <RecordsCard domain={domain} />;
+  const isReady = adviceOf(domain) === null;
+  return (
+    <div className="space-y-6">
+      <Card>
+        <DomainPath domain={domain} />
+      </Card>
+      <AdviceNotice domain={domain} />
+      {/* What is to be done next stands first. */}
+      {isReady ? <UseCard domain={domain} /> : records}
+      <CertificateCard domain={domain} />
+      {isReady ? records : <UseCard domain={domain} />}
+    </div>
+  );
+};
+
+/** The frame is always there: screen readers tell what appears in it. */
+const AdviceNotice = ({ domain }: { readonly domain: OwnDomainView }) => {
+  const advice = adviceOf(domain);
+  return (
+    <div role="status" className="empty:hidden">
+      {advice !== null && (
+        <Notice tone={advice.tone}>
+          <p className="font-medium">{advice.title}</p>
+          <p className="wrap-anywhere text-muted">{advice.text}</p>
+        </Notice>
+      )}
+    </div>
+  );
+};
+
+const HeadActions = ({ domain }: { readonly domain: OwnDomainView }) => {
+  const navigate = useNavigate();
+  const [removing, setRemoving] = useState(false);
+  const { tone, short } = stateOf(domain);
+  const href = hrefOf(domain);
+  return (
+    <>
+      <span className="flex flex-wrap items-center gap-2">
+        <Badge tone={tone}>{short}</Badge>
+        {href !== null && (
+          <a href={href} target="_blank" rel="noreferrer" className={buttonClass('secondary', 'small')}>
+            <Icon name="outside" />
+            Open
+          </a>
+        )}
+        {href !== null && <CopyButton text={href} label="Copy URL" showLabel />}
+        <Button size="small" kind="quiet" onClick={() => setRemoving(true)}>
+          Remove
+        </Button>
+      </span>
+      <RemoveDomainDialog
+        domain={removing ? domain : null}
+        onClose={() => setRemoving(false)}
+        onRemoved={() => void navigate({ to: '/domains', replace: true })}
+      />
+    </>
+  );
+};
+
+const UseCard = ({ domain: { name, state } }: { readonly domain: OwnDomainView }) => {
+  const server = useServer();
+  return (
+    <Card
+      title="Use it"
+      description={
+        state === 'verified'
+          ? 'Run this where your service is. The port is that of your service.'
+          : 'As soon as the domain is verified, run this where your service is.'
+      }
+    >
+      <CommandLine
+        command={server === null ? null : tunnelCommand(domainWords(name), server)}
+        label="Copy the command that uses it"
+      />
+    </Card>
+  );
+};
+
+const NoDomain = () => (
+  <Card padded={false}>
+    <Empty
+      icon="domains"
+      title="No such domain"
+      action={
+        <Link to="/domains" className={buttonClass('secondary')}>
+          Show all domains
+        </Link>
+      }
+    >
+      <p>It was removed, or it belongs to another account.</p>
+    </Empty>
+  </Card>
+);
+
+const Pending = () => (
+  <div className="space-y-6" aria-hidden="true">
+    <Skeleton className="h-28 w-full" />
+    <Skeleton className="h-60 w-full" />
+    <Skeleton className="h-44 w-full" />
+  </div>
+);

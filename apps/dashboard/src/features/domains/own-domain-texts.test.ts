@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import { makeCertificate, makeDomain, makeRecord } from './own-domain.fixture.ts';
+import {
+  adviceOf,
+  certificateOf,
+  certificateText,
+  errorText,
+  foundText,
+  hopsOf,
+  purposeText,
+  recordHint,
+  stateOf,
+} from './own-domain-texts.ts';
+
+const NOW = Date.parse('2030-02-01T00:00:00.000Z');
+const LATER = Date.parse('2030-05-01T00:00:00.000Z');
+const NO_PROOF = 'no record with the token was found';
+const missing = makeRecord({ found: false });
+
+describe('what to do next', () => {
+  it.each([
+    ['pending', makeDomain({ state: 'pending', records: [missing] }), /Set the records/, /by ourselves/],
+    ['failed', makeDomain({ state: 'failed', last_error: NO_PROOF }), /three days/, /Check now\. No record with your/],
+    ['lapsed', makeDomain({ state: 'lapsed' }), /can’t use/, /set the records below and press Check now/],
+    ['verified, its proof gone', makeDomain({ last_error: NO_PROOF }), /not found at the last look/, /within 7 days/],
+    ['verified, no answer', makeDomain({ last_error: 'DNS gave no answer: ESERVFAIL' }), /did not succeed/, /SERVFAIL/],
+    [
+      'verified by text, no address',
+      makeDomain({ records: [makeRecord({ type: 'A', purpose: 'route', found: false }), makeRecord({ type: 'TXT' })] }),
+      /visitors don’t arrive/,
+      /Set it below/,
+    ],
+    [
+      'verified, the challenge missing',
+      makeDomain({ records: [makeRecord(), makeRecord({ purpose: 'challenge', found: false })] }),
+      /one more record/,
+      /certificate/,
+    ],
+  ])('%s', (_, domain, title, text) => {
+    expect(adviceOf(domain)).toEqual({
+      tone: expect.any(String),
+      title: expect.stringMatching(title),
+      text: expect.stringMatching(text),
+    });
+  });
+
+  it('is nothing where all is well', () => {
+    expect(adviceOf(makeDomain())).toBeNull();
+  });
+});
+
+it('the state is one or two words, and a verified domain whose record is gone says so', () => {
+  expect(stateOf(makeDomain())).toEqual({ tone: 'good', short: 'Verified' });
+  expect(stateOf(makeDomain({ last_error: NO_PROOF })).short).toBe('Record missing');
+  expect(stateOf(makeDomain({ last_error: 'DNS gave no answer: ETIMEOUT' })).short).toBe('Verified');
+  expect(stateOf(makeDomain({ state: 'lapsed', last_error: NO_PROOF })).short).toBe('Lapsed');
+});
+
+it.each([
+  [NO_PROOF, 'No record with your token was found yet.'],
+  [
+    'another account has this name by a record that is there as well: remove that record',
+    'Another account has proven this name by a record that is still there. Remove that record from your DNS.',
+  ],
+  ['DNS gave no answer: ESERVFAIL', 'DNS gave no answer (SERVFAIL). That is no fault of your records; we look again.'],
+  ['something of a later version', 'Something of a later version.'],
+])('the error %j in plain words', (error, text) => {
+  expect(errorText(error)).toBe(text);
+});
+
+it.each([
+  [[missing], 'Missing'],
+  [[makeRecord()], 'Found'],
+  [[makeRecord(), missing], '1 of 2 found'],
+  [[makeRecord(), makeRecord()], 'All 2 found'],
+])('of records %#: %s', (records, text) => {
+  expect(foundText(records)).toBe(text);
+});
+
+describe('the certificate', () => {
+  it.each([
+    ['none is wanted', makeDomain({ certificate: null }), NOW, 'None wanted', /over http/],
+    ['before the proof', domainWith('none', 'pending'), NOW, 'After DNS', /when the records are found/],
+    ['after it', domainWith('none', 'verified'), NOW, 'Not ordered yet', /not switched on/],
+    ['ordered', domainWith('ordering', 'verified'), NOW, 'Being ordered', /few seconds/],
+    ['valid', makeDomain(), NOW, 'Valid', /nothing to do/],
+    ['valid once', makeDomain(), LATER, 'Expired', /./],
+    ['never issued', domainWith('failing', 'verified'), NOW, 'Not issued', /can’t come over https/],
+    ['not renewed', withCertificate('failing'), NOW, 'Renewal failing', /still get the old one/],
+    ['not renewed in time', withCertificate('failing'), LATER, 'Expired', /can’t come over https/],
+    ['being renewed', withCertificate('renewing'), NOW, 'Renewing', /old one until/],
+  ])('%s', (_, domain, now, short, text) => {
+    expect(certificateOf(domain, now).short).toBe(short);
+    expect(certificateText(domain, now)).toMatch(text);
+  });
+});
+
+it('what a record is for, and what only some need to know', () => {
+  expect(purposeText({ purpose: 'proof', type: 'CNAME' })).toBe('Visitors and proof');
+  expect(purposeText({ purpose: 'proof', type: 'TXT' })).toBe('Proof');
+  expect(purposeText({ purpose: 'route', type: 'A' })).toBe('Visitors');
+  expect(purposeText({ purpose: 'challenge', type: 'CNAME' })).toBe('Certificate');
+  expect(recordHint({ wildcard: false, records: [makeRecord({ type: 'A' })] })).toContain('@');
+  expect(recordHint({ wildcard: true, records: [makeRecord()] })).toContain('star');
+});
+
+describe('the way of a visitor', () => {
+  const shorts = (domain: Parameters<typeof hopsOf>[0]) => hopsOf(domain, NOW).map(({ tone, short }) => [tone, short]);
+
+  it('is open to a service that is there', () => {
+    expect(shorts(makeDomain({ active_tunnels: 2 }))).toEqual([
+      ['good', 'Found'],
+      ['good', 'Certificate valid'],
+      ['good', '2 live tunnels'],
+    ]);
+  });
+
+  it('ends where something is missing', () => {
+    expect(shorts(makeDomain({ state: 'pending', records: [missing] }))).toEqual([
+      ['accent', 'Missing'],
+      ['neutral', 'Waits for DNS'],
+      ['neutral', 'No tunnel yet'],
+    ]);
+    expect(shorts(withCertificate('failing'))).toEqual([
+      ['good', 'Found'],
+      ['warn', 'Certificate: renewal failing'],
+      ['warn', 'No tunnel yet'],
+    ]);
+    expect(shorts(makeDomain({ certificate: null }))[1]).toEqual(['good', 'No certificate']);
+  });
+});
+
+function domainWith(certificate: 'none' | 'ordering' | 'failing', state: 'pending' | 'verified') {
+  return makeDomain({
+    state,
+    certificate: makeCertificate({
+      state: certificate,
+      issuer: null,
+      not_before: null,
+      not_after: null,
+      renew_at: null,
+    }),
+  });
+}
+
+function withCertificate(state: 'failing' | 'renewing') {
+  return makeDomain({ certificate: makeCertificate({ state }) });
+}

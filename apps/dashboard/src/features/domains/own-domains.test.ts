@@ -1,0 +1,106 @@
+import { Fault } from '@tunnel/errors';
+import { describe, expect, it } from 'vitest';
+import { makeCertificate, makeDomain } from './own-domain.fixture.ts';
+import {
+  domainLimitText,
+  domainOf,
+  domainWords,
+  hrefOf,
+  isWaiting,
+  refreshMs,
+  secondsToWait,
+  typedName,
+} from './own-domains.ts';
+
+describe('a domain is waited for', () => {
+  it.each([
+    ['its records', makeDomain({ state: 'pending' }), true],
+    ['an order', makeDomain({ certificate: makeCertificate({ state: 'ordering' }) }), true],
+    ['an order to begin', makeDomain({ certificate: makeCertificate({ state: 'none' }) }), true],
+    ['nothing when all is there', makeDomain(), false],
+    ['nothing when no certificate is wanted', makeDomain({ certificate: null }), false],
+    ['nothing when it has failed', makeDomain({ state: 'failed' }), false],
+    [
+      'no order of one that lapsed',
+      makeDomain({ state: 'lapsed', certificate: makeCertificate({ state: 'none' }) }),
+      false,
+    ],
+  ])('%s', (_, domain, waits) => {
+    expect(isWaiting(domain)).toBe(waits);
+  });
+
+  it('and asked for more often as long as one of the list is', () => {
+    expect(refreshMs([makeDomain(), makeDomain({ state: 'pending' })])).toBeLessThan(refreshMs([makeDomain()]));
+  });
+});
+
+it.each([
+  ['  Shop.Example.com ', 'shop.example.com'],
+  ['https://shop.example.com/cart?x=1', 'shop.example.com'],
+  ['HTTP://shop.example.com', 'shop.example.com'],
+  ['shop.example.com.', 'shop.example.com'],
+  ['*.shop.example.com', '*.shop.example.com'],
+  ['Bücher.example', 'bücher.example'],
+  ['not a name', 'not a name'],
+  ['https://', ''],
+])('of %j typed the name is %j', (typed, name) => {
+  expect(typedName(typed)).toBe(name);
+});
+
+it('a browser opens what is verified and no pattern, over https as soon as a certificate is there', () => {
+  expect(hrefOf(makeDomain())).toBe('https://shop.example.com');
+  expect(hrefOf(makeDomain({ certificate: null }))).toBe('http://shop.example.com');
+  expect(hrefOf(makeDomain({ certificate: makeCertificate({ state: 'ordering', not_after: null }) }))).toBe(
+    'http://shop.example.com',
+  );
+  expect(hrefOf(makeDomain({ certificate: makeCertificate({ state: 'renewing' }) }))).toBe('https://shop.example.com');
+  expect(hrefOf(makeDomain({ state: 'pending' }))).toBeNull();
+  expect(hrefOf(makeDomain({ name: '*.shop.example.com', wildcard: true }))).toBeNull();
+});
+
+describe('the domain of a tunnel', () => {
+  const list = [
+    makeDomain(),
+    makeDomain({ id: 'wild', name: '*.shop.example.com', wildcard: true }),
+    makeDomain({ id: 'db', name: 'db.example.com' }),
+    makeDomain({ id: 'short', name: 'a.shop' }),
+  ];
+  it.each([
+    ['http', 'shop.example.com', 'https://shop.example.com', 'dom-1'],
+    ['http', '*.shop.example.com', 'https://*.shop.example.com', 'wild'],
+    ['http', 'eu.shop.example.com', 'http://eu.shop.example.com:8000', 'wild'],
+    ['http', 'a.b.shop.example.com', 'https://a.b.shop.example.com', undefined],
+    ['tcp', 'db.example.com', 'tls://db.example.com:443', 'db'],
+    ['http', 'shop.example.com', undefined, 'dom-1'],
+    ['http', 'shop', 'https://shop.tunnels.example.net', undefined],
+    // A nested name of ours looks like a domain of somebody's.
+    ['http', 'a.shop', 'https://a.shop.tunnels.example.net', undefined],
+    ['udp', '20153', 'udp://shop.example.com:20153', undefined],
+    ['p2p', 'shop.example.com', undefined, undefined],
+  ] as const)('of %s %s at %s', (protocol, label, url, id) => {
+    const entry = { protocol, label, ...(url === undefined ? {} : { public_url: url }) };
+    expect(domainOf(entry, list)?.id).toBe(id);
+  });
+});
+
+it('the client uses it by name, and a shell does not read its star', () => {
+  expect(domainWords('shop.example.com')).toBe('http 3000 --domain shop.example.com');
+  expect(domainWords('*.shop.example.com')).toBe("http 3000 --domain '*.shop.example.com'");
+});
+
+it('a refusal says how long to wait, or nothing', () => {
+  expect(secondsToWait(Fault.fromWire('LOGIN_THROTTLED', 'too soon', { seconds: 4 }))).toBe(4);
+  expect(secondsToWait(Fault.fromWire('NOT_KNOWN_HERE', 'too soon', { seconds: 4 }))).toBe(4);
+  expect(secondsToWait(Fault.fromWire('LOGIN_THROTTLED', 'too soon', { seconds: 0 }))).toBeNull();
+  expect(secondsToWait(Fault.fromWire('DATABASE_AWAY', 'away'))).toBeNull();
+  expect(secondsToWait(null)).toBeNull();
+});
+
+it.each([
+  [2, 3, '2 of 3 used on your free plan.'],
+  [3, 3, '3 of 3 used on your free plan. Remove one to add another.'],
+  [5, 3, '5 used; your free plan has 3. They stay yours until you remove them.'],
+  [5, null, '5 used. Your free plan has no limit.'],
+])('%i of %j: %s', (count, limit, text) => {
+  expect(domainLimitText(count, 'free', limit)).toBe(text);
+});

@@ -1,0 +1,265 @@
+// An upstream that is a port of this machine: each stream is a connection of its own, dialled when it is opened. So the platform's host goes the same way as
+// every tunnel.
+import {
+  BROKEN,
+  type ByteDuplex,
+  type ByteReader,
+  connectSocket,
+  type PendingStream,
+  type ReportInternalError,
+} from '@tunnel/mux';
+import type { StreamHead, StreamReason } from '@tunnel/protocol';
+import type { Clock, Timer } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
+import type { Upstream, UpstreamAnswer, UpstreamStream } from './upstream.ts';
+
+/** Rejects with what Node says. `signal`: nobody waits for it any more. */
+export type LocalDial = (head: StreamHead, signal: AbortSignal) => Promise<ByteDuplex>;
+
+export interface LocalUpstreamOptions {
+  readonly dial: LocalDial;
+  readonly clock: Clock;
+  readonly report: ReportInternalError;
+}
+
+/** The dial of an address. What was called off is closed when it is there: a connection on this machine takes no time. */
+export const dialOf =
+  ({ host, port }: { readonly host: string; readonly port: number }): LocalDial =>
+  () =>
+    connectSocket({ host, port, timeoutMs: EDGE_LIMITS.PLATFORM_DIAL_TIMEOUT_MS });
+
+const FULL: StreamReason = { code: 'limit', text: 'too many requests at once' };
+const LATE: StreamReason = { code: 'dial-timeout', text: 'ETIMEDOUT' };
+const UNWANTED: StreamReason = { code: 'cancelled', text: 'nobody waits for it any more' };
+
+export class LocalUpstream implements Upstream {
+  /** Whether the service runs is known by its answer alone. */
+  readonly isConnected = true;
+  readonly connection = this;
+  readonly takesFlows = false;
+  readonly #given: LocalUpstreamOptions;
+  #nextId = 1;
+  #liveStreams = 0;
+
+  constructor(options: LocalUpstreamOptions) {
+    this.#given = options;
+  }
+
+  /** Those that are dialled, too. */
+  get liveStreams(): number {
+    return this.#liveStreams;
+  }
+
+  open(head: StreamHead, answer: UpstreamAnswer): PendingStream | null {
+    this.#liveStreams += 1;
+    const { clock, dial, report } = this.#given;
+    const id = this.#nextId;
+    this.#nextId += 1;
+    const left = (): void => {
+      this.#liveStreams -= 1;
+    };
+    const opening = new Opening(answer, { id, clock, report, left });
+    if (this.#liveStreams > EDGE_LIMITS.PLATFORM_STREAMS_MAX) queueMicrotask(() => opening.refuse(FULL));
+    else opening.dial(head, dial);
+    return opening;
+  }
+
+  /** Datagrams have no service here. */
+  openDatagrams(): null {
+    return null;
+  }
+}
+
+interface OpeningParts {
+  readonly id: number;
+  readonly clock: Clock;
+  readonly report: ReportInternalError;
+  /** Once, when the stream is over. */
+  readonly left: () => void;
+}
+
+/** One dial: exactly one answer comes of it, unless it is called off. */
+class Opening implements PendingStream {
+  readonly #answer: UpstreamAnswer;
+  readonly #parts: OpeningParts;
+  readonly #calledOff = new AbortController();
+  #timeout: Timer | undefined;
+  #isOver = false;
+
+  constructor(answer: UpstreamAnswer, parts: OpeningParts) {
+    this.#answer = answer;
+    this.#parts = parts;
+  }
+
+  dial(head: StreamHead, dial: LocalDial): void {
+    this.#timeout = this.#parts.clock.setTimeout(() => this.refuse(LATE), EDGE_LIMITS.PLATFORM_DIAL_TIMEOUT_MS);
+    dial(head, this.#calledOff.signal).then(
+      (end) => this.#opened(end),
+      (error: unknown) => this.refuse(reasonOf(error)),
+    );
+  }
+
+  refuse(reason: StreamReason): void {
+    if (!this.#end()) return;
+    this.#calledOff.abort();
+    this.#parts.left();
+    this.#tell(() => this.#answer.onRefused(reason), 'local.refused');
+  }
+
+  reset(): void {
+    if (!this.#end()) return;
+    this.#calledOff.abort();
+    this.#parts.left();
+  }
+
+  #opened(end: ByteDuplex): void {
+    if (!this.#end()) return end.reset(UNWANTED);
+    const stream = new LocalStream(end, this.#parts);
+    if (!this.#tell(() => this.#answer.onOpened(stream), 'local.opened')) stream.reset(BROKEN);
+  }
+
+  #tell(act: () => void, where: string): boolean {
+    try {
+      act();
+      return true;
+    } catch (error) {
+      abandon(this.#answer, error, where, this.#parts.report);
+      return false;
+    }
+  }
+
+  /** false: it has ended before. */
+  #end(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.#timeout?.cancel();
+    return true;
+  }
+}
+
+/** What threw costs its owner alone. */
+const abandon = (
+  owner: { abandon(error: unknown, where: string): void },
+  error: unknown,
+  where: string,
+  report: ReportInternalError,
+): void => {
+  try {
+    owner.abandon(error, where);
+  } catch (second) {
+    report(second, where);
+  }
+};
+
+const reasonOf = (error: unknown): StreamReason => {
+  const { code = 'unknown' } = error as NodeJS.ErrnoException;
+  return { code: code === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused', text: code };
+};
+
+/** One connection, as a stream that readers take in turn. Nobody may keep what is read: the next reader's bytes come into the same memory. */
+class LocalStream implements UpstreamStream, ByteReader {
+  readonly id: number;
+  readonly carrierTag = '';
+  readonly isRetiring = false;
+  readonly hasGrown = false;
+  readonly #end: ByteDuplex;
+  readonly #parts: OpeningParts;
+  #reader: ByteReader | null = null;
+  #state: 'open' | 'closed' = 'open';
+  /** The reader has said so, and has not resumed. */
+  #isStopped = false;
+  #hasEnded = false;
+  #endAsked = false;
+  #endSent = false;
+
+  constructor(end: ByteDuplex, parts: OpeningParts) {
+    this.id = parts.id;
+    this.#end = end;
+    this.#parts = parts;
+  }
+
+  get state(): UpstreamStream['state'] {
+    return this.#state;
+  }
+
+  // ---- reading ----
+
+  read(reader: ByteReader): void {
+    const isFirst = this.#reader === null;
+    this.#reader = reader;
+    if (isFirst) this.#end.read(this);
+    else if (this.#hasEnded) reader.onEnd();
+    else if (this.#isStopped) this.resume();
+  }
+
+  resume(): void {
+    this.#isStopped = false;
+    if (this.#state === 'open') this.#end.resume();
+  }
+
+  onData(bytes: Buffer, start: number, end: number): boolean {
+    const reader = this.#reader;
+    const goesOn = reader?.onData(bytes, start, end, false) ?? true;
+    // Who has it now got none of these bytes, and will not say that there is room again.
+    this.#isStopped = !goesOn && this.#reader === reader;
+    return !this.#isStopped;
+  }
+
+  onDrain(): void {
+    this.#reader?.onDrain();
+  }
+
+  onEnd(): void {
+    this.#hasEnded = true;
+    this.#reader?.onEnd();
+    this.#closeIfDone();
+  }
+
+  onReset(reason: StreamReason): void {
+    this.#close();
+    this.#reader?.onReset(reason);
+  }
+
+  abandon(error: unknown, where: string): void {
+    const { report } = this.#parts;
+    if (this.#reader === null) report(error, where);
+    else abandon(this.#reader, error, where, report);
+    this.reset(BROKEN);
+  }
+
+  // ---- writing ----
+
+  write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    if (this.#state !== 'open' || this.#endAsked) return true;
+    return this.#end.write(bytes, start, end, borrowed);
+  }
+
+  end(onFlushed?: () => void): void {
+    if (this.#state !== 'open' || this.#endAsked) return;
+    this.#endAsked = true;
+    this.#end.end(() => {
+      this.#endSent = true;
+      this.#closeIfDone();
+      onFlushed?.();
+    });
+  }
+
+  // ---- the end ----
+
+  reset(reason: StreamReason): void {
+    if (this.#state === 'closed') return;
+    this.#close();
+    this.#end.reset(reason);
+  }
+
+  /** Its connection closes by itself then. */
+  #closeIfDone(): void {
+    if (this.#hasEnded && this.#endSent) this.#close();
+  }
+
+  #close(): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    this.#parts.left();
+  }
+}

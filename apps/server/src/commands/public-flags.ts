@@ -1,0 +1,71 @@
+// The flags of an installation that the internet reaches, and of one at home with https: each stands for keys of server.toml, and wins over the file.
+import { domainToASCII } from 'node:url';
+import { readDomainName } from '@tunnel/core';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+
+export interface PublicFlags {
+  readonly public?: string;
+  readonly acmeEmail?: string;
+  readonly platformHost?: string;
+  readonly localTls?: boolean;
+}
+
+/** In lower case, in its A-label form, without a last dot. */
+const hostName = (text: string): string => {
+  const read = readDomainName(text, { toAscii: domainToASCII, operatorsHosts: [] });
+  if (read.kind === 'refused') throw new InvalidArgumentError(`${read.fault.message}.`);
+  if (read.domain.wildcard) throw new InvalidArgumentError('Give the name alone, without `*.`.');
+  if (read.domain.host.endsWith('.localhost')) throw new InvalidArgumentError('No name below localhost is public.');
+  return read.domain.host;
+};
+
+const EMAIL = /^[^\s@<>(),;:"]+@[^\s@<>(),;:"]+\.[^\s@.<>(),;:"]+$/;
+
+const email = (text: string): string => {
+  if (EMAIL.test(text)) return text;
+  throw new InvalidArgumentError('Give one address such as admin@example.com.');
+};
+
+const PUBLIC = '--public';
+
+export const addPublicFlags = (command: Command): Command =>
+  command
+    .addOption(
+      new Option(
+        `${PUBLIC} <domain>`,
+        'for the internet: tunnels below this domain, on ports 80 and 443, with certificates by themselves (the terms of the certificate authority are accepted)',
+      ).argParser(hostName),
+    )
+    .addOption(
+      new Option(
+        '--acme-email <address>',
+        'with --public: where the certificate authority writes when something is wrong',
+      ).argParser(email),
+    )
+    .addOption(
+      new Option(
+        '--platform-host <host>',
+        'with --public: where people open the dashboard (default: the domain)',
+      ).argParser(hostName),
+    )
+    .addOption(
+      new Option('--local-tls', 'https for names of this machine, by an authority of its own').conflicts('public'),
+    )
+    .hook('preAction', (_, action) => {
+      const { public: domain, acmeEmail, platformHost } = action.opts<PublicFlags>();
+      if (domain !== undefined) return;
+      const alone = acmeEmail === undefined ? platformHost && '--platform-host' : '--acme-email';
+      if (alone !== undefined) action.error(`error: ${alone} needs ${PUBLIC} DOMAIN`);
+    });
+
+/** Laid over the file and the environment, key by key. */
+export const publicOverrides = ({ public: domain, acmeEmail, platformHost, localTls }: PublicFlags): object => ({
+  ...(localTls === true ? { tls: { local_ca: true } } : {}),
+  ...(domain === undefined
+    ? {}
+    : {
+        server: { host: '0.0.0.0', api_host: '127.0.0.1', domain, http_port: 80, https_port: 443 },
+        acme: { enabled: true, dns: 'builtin', ...(acmeEmail === undefined ? {} : { email: acmeEmail }) },
+        platform: { public_url: `https://${platformHost ?? domain}` },
+      }),
+});

@@ -1,0 +1,186 @@
+// Own domains in the dashboard: added, their records copied and followed as they appear, checked by hand, and removed.
+import { eventually } from '@tunnel/testkit';
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { Account } from './account.fixture.ts';
+import { findingsOf } from './axe-findings.fixture.ts';
+import { it } from './browser-test.fixture.ts';
+import { walkByTab } from './keyboard-walk.fixture.ts';
+import {
+  certificate,
+  DomainsApi,
+  domainsInAllStates,
+  NO_CERTIFICATE_YET,
+  ownDomain,
+  pendingDomain,
+} from './own-domains.fixture.ts';
+import { commandIn } from './pasted-command.fixture.ts';
+import type { Profile } from './profile.fixture.ts';
+
+const SOON = { timeoutMs: 20_000 };
+
+const cardOf = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
+
+/** By how much the page is wider than the screen. */
+const overhang = (page: Page): Promise<number> =>
+  page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+
+const openList = async (profile: Profile, stack: Account['stack'], list = domainsInAllStates()) => {
+  const account = await Account.signUp(stack, 'own');
+  await profile.logIn(account.email);
+  const api = await DomainsApi.in(profile.context, list);
+  return { api, page: await profile.tab('/domains') };
+};
+
+it('every state is said in words, with the certificate and its end, and leads to what to do next', async ({
+  profile,
+  stack,
+}) => {
+  const { page } = await openList(profile, stack);
+  const card = cardOf(page, 'Your domains');
+  const row = (name: string) => card.getByRole('row', { name });
+  await row('shop.example.com').getByText('Verified').waitFor();
+  await row('shop.example.com')
+    .getByText(/until \d+ \w+ \d{4}/)
+    .waitFor();
+  await row('shop.example.com').getByText('In use').waitFor();
+  await row('example.org').getByText('1 of 3 found').waitFor();
+  await row('eu.example.com').getByText('Not issued').waitFor();
+  await row('blog.example.net').getByText('None wanted').waitFor();
+  await row('old.example.com').getByText('Lapsed').waitFor();
+  await card.getByText(/^6 used; your free plan has 3\./).waitFor();
+  expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
+  expect(await findingsOf(page)).toEqual([]);
+
+  const says = async (name: string, ...texts: readonly (string | RegExp)[]): Promise<void> => {
+    await row(name).getByRole('link', { name, exact: true }).click();
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+    for (const text of texts) await page.getByText(text).first().waitFor();
+    await page.getByRole('link', { name: 'Domains' }).first().click();
+    await card.waitFor();
+  };
+  await says('typo.example.com', 'We stopped looking after three days', /then press Check now/, 'Missing');
+  await says('old.example.com', /Tunnels can’t use this domain/, /another account has proven/);
+  await says('*.eu.example.com', /needs one more record/, /did not find the record/, 'Certificate: not issued');
+  await says('shop.example.com', '1 live tunnel', "Let's Encrypt R11", 'Next renewal');
+});
+
+it('one is added by name or by a pasted address, and what is wrong with it is said at its field', async ({
+  profile,
+  stack,
+}) => {
+  const { api, page } = await openList(profile, stack, []);
+  await page.getByText('No domain of your own yet').waitFor();
+  await page.getByRole('button', { name: 'Add domain' }).first().click();
+  const dialog = page.getByRole('dialog', { name: 'Add a domain' });
+  const field = dialog.getByRole('textbox', { name: 'Domain' });
+  expect(await dialog.getByRole('checkbox', { name: 'Order a certificate' }).isChecked()).toBe(true);
+  await page.keyboard.press('Enter');
+  await dialog.getByText('Enter a domain').waitFor();
+  api.refusal = { status: 400, code: 'DOMAIN_INVALID', error: "domain 'shop' is not valid: it has one label" };
+  await field.fill('shop');
+  await page.keyboard.press('Enter');
+  await dialog.getByText("Domain 'shop' is not valid: it has one label.").waitFor();
+  expect(await field.getAttribute('aria-invalid')).toBe('true');
+  api.refusal = { status: 403, code: 'DOMAIN_LIMIT', error: 'domain limit of 3 reached' };
+  await field.fill('shop.example.com');
+  await page.keyboard.press('Enter');
+  await dialog.getByRole('alert').getByText('Domain limit of 3 reached.').waitFor();
+  await dialog.getByText('Remove one first').waitFor();
+  await field.fill('https://Shop.example.com/cart');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
+  expect(api.list).toMatchObject([{ name: 'shop.example.com', certificate: NO_CERTIFICATE_YET }]);
+  await cardOf(page, 'DNS records').getByText('Not looked for yet.').waitFor();
+  expect(await commandIn(cardOf(page, 'Use it'))).toContain('npx tunnel http 3000 --domain shop.example.com');
+});
+
+it('records are copied one by one, and followed until the domain and its certificate are there', async ({
+  profile,
+  stack,
+}) => {
+  const { api, page } = await openList(profile, stack, [pendingDomain()]);
+  await page.getByRole('link', { name: 'Set up: example.org' }).click();
+  const records = cardOf(page, 'DNS records');
+  await records
+    .getByRole('row', { name: /203\.0\.113\.7/ })
+    .getByText('Missing')
+    .waitFor();
+  await profile.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await records.getByRole('button', { name: /^Copy tunnel-verify=/ }).click();
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe('tunnel-verify=k3v7q2m5x4n6p7r2t3wa');
+  const [before] = api.list;
+  api.change('example-org', { records: before?.records.map((one) => ({ ...one, found: true })) ?? [] });
+  await records
+    .getByRole('row', { name: /203\.0\.113\.7/ })
+    .getByText('Found')
+    .waitFor();
+  api.change('example-org', { state: 'verified', certificate: { ...NO_CERTIFICATE_YET, state: 'ordering' } });
+  await page.getByText('Certificate: being ordered').waitFor();
+  api.change('example-org', { certificate: certificate() });
+  await page.getByText('Certificate valid').waitFor();
+  await page.getByRole('link', { name: 'Open' }).waitFor();
+  expect(await page.getByText('Set the records below').count()).toBe(0);
+});
+
+it('a check by hand shows what it found, and a refusal counts down the seconds that it names', async ({
+  profile,
+  stack,
+}) => {
+  const { api, page } = await openList(profile, stack, [pendingDomain()]);
+  await page.getByRole('link', { name: 'Set up: example.org' }).click();
+  const records = cardOf(page, 'DNS records');
+  api.refusal = { status: 429, code: 'DOMAIN_CHECK_TOO_SOON', error: 'looked at a moment ago', after: 3 };
+  await records.getByRole('button', { name: 'Check now' }).click();
+  const waiting = records.getByRole('button', { name: /^Check again in [1-3] s$/ });
+  await waiting.waitFor();
+  expect(await waiting.isDisabled()).toBe(true);
+  expect(await records.getByRole('alert').count()).toBe(0);
+  await records.getByRole('button', { name: 'Check now' }).waitFor();
+  api.refusal = { status: 403, code: 'ACCOUNT_SUSPENDED', error: 'this account is suspended' };
+  await records.getByRole('button', { name: 'Check now' }).click();
+  await records.getByRole('alert').getByText("Couldn't check the records").waitFor();
+  api.change('example-org', { state: 'verified', last_error: null });
+  await records.getByRole('button', { name: 'Check now' }).click();
+  await page.getByText('Verified', { exact: true }).waitFor();
+  expect(await records.getByRole('alert').count()).toBe(0);
+});
+
+it('one is removed by whoever types its name, and is gone from the list', async ({ profile, stack }) => {
+  const { api, page } = await openList(profile, stack);
+  await page.getByRole('link', { name: 'Details: shop.example.com' }).click();
+  await page.getByRole('button', { name: 'Remove' }).click();
+  const question = page.getByRole('dialog', { name: 'Remove shop.example.com?' });
+  await question.getByText('1 live tunnel at it will be closed within 2 seconds.').waitFor();
+  await page.keyboard.type('yes');
+  await page.keyboard.press('Enter');
+  await question.getByRole('alert').getByText('Type shop.example.com').waitFor();
+  expect(api.list).toHaveLength(6);
+  await question.getByLabel('Type shop.example.com to confirm').fill('shop.example.com');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Domains', level: 1 }).waitFor();
+  await eventually(async () => {
+    expect(await page.getByRole('link', { name: 'shop.example.com', exact: true }).count()).toBe(0);
+  }, SOON);
+  expect(api.list).toHaveLength(5);
+  const gone = await profile.tab('/domains/shop-example-com');
+  await gone.getByText('No such domain').waitFor();
+});
+
+it('a name of 253 characters is whole on a phone, on both pages and in the question', async ({ profile, stack }) => {
+  const name = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(57)}.com`;
+  const { page } = await openList(profile, stack, [ownDomain(name, { active_tunnels: 1 })]);
+  await page.setViewportSize({ width: 360, height: 800 });
+  await page.getByRole('link', { name, exact: true }).waitFor();
+  expect(await overhang(page)).toBe(0);
+  await page.getByRole('link', { name, exact: true }).click();
+  await page.getByRole('heading', { name, level: 1 }).waitFor();
+  await cardOf(page, 'Use it').waitFor();
+  expect(await overhang(page)).toBe(0);
+  await page.getByRole('button', { name: 'Remove' }).click();
+  const question = page.getByRole('dialog');
+  await question.getByRole('textbox').waitFor();
+  const wide =
+    'document.querySelector("dialog[open]").scrollWidth - document.querySelector("dialog[open]").clientWidth';
+  expect(await page.evaluate(wide)).toBe(0);
+});

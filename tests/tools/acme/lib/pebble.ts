@@ -1,0 +1,68 @@
+// pebble, the test authority, with a configuration of its own: strict.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemClock } from '@tunnel/runtime';
+import { freePort, type Program, spawnProgram, testCertificate, waitForPort } from '@tunnel/testkit';
+import { createAcmeHttp } from '../../../../packages/acme/src/client/acme-http.ts';
+
+export const BIN = process.env['PEBBLE_BIN'] ?? '.cache/acme/v2.10.1';
+
+export interface PebbleOptions {
+  /** Where it looks names up. */
+  readonly dnsServer: string;
+  /** Where it validates http-01 and tls-alpn-01. */
+  readonly httpPort?: number;
+  readonly tlsPort?: number;
+  /** How many of a hundred are refused; 50 unless told. */
+  readonly noncesRefused?: number;
+  readonly folder: string;
+  /** Whoever started it ends it. */
+  readonly programs: Program[];
+}
+
+export interface Pebble {
+  readonly directory: string;
+  readonly ca: string;
+  readonly root: () => Promise<string>;
+}
+
+export const startPebble = async ({
+  dnsServer,
+  httpPort = 80,
+  tlsPort = 443,
+  noncesRefused = 50,
+  folder,
+  programs,
+}: PebbleOptions): Promise<Pebble> => {
+  const { cert, key } = testCertificate();
+  const inFolder = (name: string, text: string): string => {
+    const path = join(folder, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  const [port, management] = [await freePort(), await freePort()];
+  const config = inFolder(
+    'pebble.json',
+    JSON.stringify({
+      pebble: {
+        listenAddress: `127.0.0.1:${port}`,
+        managementListenAddress: `127.0.0.1:${management}`,
+        certificate: inFolder('pebble-cert.pem', cert),
+        privateKey: inFolder('pebble-key.pem', key),
+        ...{ httpPort, tlsPort, ocspResponderURL: '', externalAccountBindingRequired: false },
+        profiles: { default: { description: 'the one there is', validityPeriod: 7_776_000 } },
+      },
+    }),
+  );
+  const env = {
+    PEBBLE_VA_NOSLEEP: '1',
+    PEBBLE_WFE_NONCEREJECT: `${noncesRefused}`,
+    PEBBLE_AUTHZREUSE: process.env['PEBBLE_AUTHZREUSE'] ?? '0',
+  };
+  const args = ['-strict', '-config', config, '-dnsserver', dnsServer];
+  programs.push(await spawnProgram({ command: join(BIN, 'pebble'), args, env }));
+  for (const opened of [port, management]) await waitForPort(opened);
+  const http = createAcmeHttp({ clock: systemClock, ca: cert });
+  const root = async (): Promise<string> => (await http(`https://localhost:${management}/roots/0`, null, {})).text;
+  return { directory: `https://localhost:${port}/dir`, ca: cert, root };
+};
