@@ -36,7 +36,7 @@ export class PlatformMetrics {
 
   /** Rejects while the database is away. */
   async text(): Promise<string> {
-    return (await this.textForEdge()) + (await this.#ownMetrics.text());
+    return `${await this.textForEdge()}${await this.#ownMetrics.text()}`;
   }
 
   /** Of a stack: its edge shows this behind its own series. */

@@ -1,7 +1,6 @@
 // What decides which certificates there should be, as the configuration and the tables have it.
 import { isIP } from 'node:net';
-import type { CertificateFacts, CertifiedDomain, CertifiedName } from '@tunnel/core';
-import { challengeTarget } from '@tunnel/core';
+import { type CertificateFacts, type CertifiedDomain, type CertifiedName, challengeTarget } from '@tunnel/core';
 import type { ServerConfig } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
