@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { CLI_LIMITS } from '../../apps/cli/src/limits.ts';
+import { CERTIFICATE_LIMITS } from '../../apps/edge/src/certificate-limits.ts';
 import { EDGE_LIMITS } from '../../apps/edge/src/limits.ts';
 import { NAME_LIMITS } from '../../apps/edge/src/name-limits.ts';
 import { POLICY_LIMITS } from '../../apps/edge/src/policy-limits.ts';
@@ -59,6 +60,7 @@ const PARTS = [
   { title: 'Requests to strangers', file: 'packages/runtime/src/limits.ts', values: RUNTIME_LIMITS },
   { title: 'The edge', file: 'apps/edge/src/limits.ts', values: OWN_EDGE_LIMITS },
   { title: 'Names at the edge', file: 'apps/edge/src/name-limits.ts', values: NAME_LIMITS },
+  { title: 'Certificates at the edge', file: 'apps/edge/src/certificate-limits.ts', values: CERTIFICATE_LIMITS },
   { title: 'Policies at the edge', file: 'apps/edge/src/policy-limits.ts', values: POLICY_LIMITS },
   { title: 'The platform', file: 'apps/platform/src/limits.ts', values: PLATFORM_LIMITS },
   { title: 'Certificates by themselves', file: 'packages/acme/src/limits.ts', values: ACME_LIMITS },

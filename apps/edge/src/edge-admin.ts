@@ -9,6 +9,7 @@ import {
   type Secret,
   type ServerConfig,
 } from '@tunnel/runtime';
+import type { CertificateSources } from './admin/certificate-list.ts';
 import type { GroupFeed } from './admin/group-feed.ts';
 import type { GroupMetrics } from './admin/group-metrics.ts';
 import { EdgeMetrics, MetricsServer, platformSeriesOf } from './admin/metrics-server.ts';
@@ -47,6 +48,7 @@ export interface AdminParts {
   readonly alerts: AlertSender;
   readonly lastAlerts: LastAlerts;
   readonly control: ControlPlane;
+  readonly certificates: CertificateSources;
 }
 
 export const makeMetricsServer = (parts: AdminParts): MetricsServer => {
@@ -75,6 +77,7 @@ export const makeMetricsServer = (parts: AdminParts): MetricsServer => {
     platformSeries: platform === undefined ? null : platformSeriesOf(platform),
     sseConsumers: () => parts.feed.consumers,
     policy: policies.figures,
+    certificates: { ...parts.certificates, now: () => deps.clock.now() },
     loadBalancing: load_balancing.enabled
       ? { groups: parts.groupMetrics, alerts: alerts.totals, droppedAlerts: alerts.dropped }
       : null,
@@ -109,6 +112,7 @@ export const makeRest = (parts: AdminParts): RestServer => {
       datagramPathOf: (tunnel) => control.datagramPathOf(tunnel),
       closeTunnel: (tunnelId, fault) => control.closeTunnel(tunnelId, fault),
       operatorRules: parts.policies.operatorRules,
+      certificates: parts.certificates,
       captures: new CaptureService({ store, tunnels, replays }),
       status: () => ({
         sessions: control.figures.sessions,

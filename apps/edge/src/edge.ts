@@ -20,7 +20,7 @@ import { alarmOf, alertSenderOf, sayPrivateAlerts } from './alerts/alarm.ts';
 import type { AlertSender } from './alerts/alert-sender.ts';
 import { LastAlerts } from './alerts/last-alerts.ts';
 import type { Backend } from './backend/backend.ts';
-import { chooseBackend } from './backend/choose-backend.ts';
+import { chooseBackend, type OpenPorts } from './backend/choose-backend.ts';
 import { CaptureStore } from './capture/capture-store.ts';
 import { AuthFailures } from './control/authentication.ts';
 import { ControlPlane } from './control/control-plane.ts';
@@ -98,6 +98,7 @@ class ComposedEdge implements Edge {
     this.#tls = new EdgeTls(config, deps, () => this.#renewTls());
     // Who may use the edge, and who is told what happens on it.
     this.#backend = deps.backend ?? this.#chooseBackend();
+    this.#backend.certificates?.follow(this.#tls);
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
     // What there is to be reached. Captures see tunnels come and go: theirs go with them.
     this.#captures = new CaptureStore({ ...config.capture, clock, runId: randomInt(36 ** 5).toString(36) });
@@ -189,7 +190,7 @@ class ComposedEdge implements Edge {
     // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
     life.add({
       name: 'http',
-      start: () => this.#ingress.openHttp({ isSecure: this.#tls.files !== null }),
+      start: () => this.#ingress.openHttp({ isSecure: this.#tls.hasHttpsPort }),
       stop: async () => this.#ingress.closeHttp(),
     });
     // Before anybody can ask for an endpoint; until the last one is given back.
@@ -230,8 +231,14 @@ class ComposedEdge implements Edge {
       version: this.#version,
       apiSecret: this.#platformSecret,
       apiUrl: () => restUrlOf(this.#config, this.#isRestOpen ? this.#rest.address : null),
-      openPorts: () => (this.#isOpen ? this.addresses : null),
+      openPorts: () => (this.#isOpen ? this.#openPorts() : null),
+      isPassedThrough: (host) => this.#ingress.passthrough.routeFor(host) !== undefined,
     });
+  }
+
+  #openPorts(): OpenPorts {
+    const isCovered = this.#tls.certificates.covers(this.#config.server.domain);
+    return { ...this.addresses, isControlSecure: this.#tls.hasSecurePorts, isCovered };
   }
 
   #makeIngress(): Ingress {
@@ -254,6 +261,7 @@ class ComposedEdge implements Edge {
       clients: { takeOver: (...connection) => this.#control.takeOver(...connection) },
       gate: this.#connections.gate,
       certificates: this.#tls.certificates,
+      coming: this.#backend.certificates ?? null,
       captures: this.#captures,
       policies: this.#policies.gate,
       heldBodies: this.#policies.heldBodies,
@@ -340,6 +348,7 @@ class ComposedEdge implements Edge {
       alerts: this.#alerts,
       lastAlerts: this.#lastAlerts,
       control: this.#control,
+      certificates: { coming: this.#backend.certificates ?? null, files: () => this.#tls.files },
     };
   }
 

@@ -1,4 +1,5 @@
 // Every bound of an edge, by name. docs/limits.md is written from these lines; a test compares the two.
+import { CERTIFICATE_LIMITS } from './certificate-limits.ts';
 import { NAME_LIMITS } from './name-limits.ts';
 import { POLICY_LIMITS } from './policy-limits.ts';
 
@@ -321,6 +322,7 @@ export const EDGE_LIMITS = {
 
   ...POLICY_LIMITS,
   ...NAME_LIMITS,
+  ...CERTIFICATE_LIMITS,
 
   // --- an edge and its platform ---
   /** a call to the platform that is not answered by then has failed */

@@ -278,3 +278,29 @@ export const edgeConnections = z
   })
   .meta({ id: 'Connections' });
 export type EdgeConnections = z.infer<typeof edgeConnections>;
+
+const when = z.iso.datetime().nullable();
+
+export const edgeCertificateView = z
+  .object({
+    names: z.array(z.string()),
+    source: z.enum(['acme', 'file', 'local-ca']).meta({
+      description: 'acme: ordered by itself, here or by the platform; file: of `[tls]`; local-ca: of `[tls] local_ca`.',
+    }),
+    state: z.enum(['none', 'ordering', 'valid', 'renewing', 'failing']),
+    issuer: z.string().nullable(),
+    not_before: when,
+    not_after: when,
+    renew_at: when.meta({
+      description: 'When its renewal begins; null: nothing was issued yet, or it is not ours to renew.',
+    }),
+    last_error: z.string().nullable().meta({ description: 'Of the last try; null: it did not fail.' }),
+  })
+  .meta({ id: 'Certificate' });
+export type EdgeCertificateView = z.infer<typeof edgeCertificateView>;
+
+export const edgeCertificates = z.array(edgeCertificateView);
+
+export const certificateRenewal = z
+  .object({ name: z.string().min(1).max(255).meta({ description: 'One of its names.' }) })
+  .meta({ id: 'CertificateRenewal' });

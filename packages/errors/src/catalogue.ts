@@ -53,6 +53,8 @@ export const CATALOGUE = {
   ACME_ORDER_SLOW: entry(504, true, 'the certificate authority was not done with {what} within {seconds} s', 'Nothing to do: the same order is looked at again later.'),
   ACME_PROFILE: entry(500, false, 'the certificate authority {host} has no profile `{profile}` (it has {offered})', 'Correct `[acme] profile`, or leave it out.'),
   ACME_CERTIFICATE: entry(502, true, 'the certificate authority sent {reason}', 'The certificate before stays in use; it is tried again.'),
+  CERTIFICATE_BUSY: entry(409, true, 'the certificate for {name} is being ordered right now', 'Wait for it: GET /api/certificates says what becomes of it.'),
+  CERTIFICATE_ORDERED_ELSEWHERE: entry(409, false, 'this edge orders no certificates', 'Its platform does, where `[acme]` is on: renew it there.'),
   CERTIFICATE_KEY_FILE: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Put the right file there, or name it in `[acme] storage_key_file`; all platforms of one database need the same. If it is lost for good, remove the certificates that were kept: they are ordered anew.'),
 
   // --- the control connection ---

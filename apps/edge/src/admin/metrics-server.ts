@@ -14,6 +14,7 @@ import type { TlsTotals } from '../ingress/tls/tls-totals.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { addCertificateSeries, type CertificateFigures } from './certificate-metrics.ts';
 import type { GroupMetrics } from './group-metrics.ts';
 import { addPolicySeries, type PolicyFigures } from './policy-metrics.ts';
 import { API_BOUNDS } from './rest-server.ts';
@@ -95,6 +96,7 @@ export interface EdgeFigures {
   /** Of the platform of the same stack, as text; empty while it does not answer. null: there is none. */
   readonly platformSeries: (() => Promise<string>) | null;
   readonly policy: PolicyFigures;
+  readonly certificates: CertificateFigures;
   /** null while load balancing is off: there are no such series then. */
   readonly loadBalancing: {
     readonly groups: GroupMetrics;
@@ -111,6 +113,7 @@ export class EdgeMetrics {
   readonly #metrics: Metrics;
   readonly #platformSeries: EdgeFigures['platformSeries'];
   readonly #counters: readonly (() => void)[];
+  readonly #readCertificates: () => Promise<void>;
 
   constructor(metrics: Metrics, figures: EdgeFigures) {
     this.#metrics = metrics;
@@ -131,6 +134,7 @@ export class EdgeMetrics {
       NAME_KINDS.map((kind) => ({ labels: { kind }, value: figures.reserved.countOf(kind) })),
     );
     addRestartSeries(metrics, figures);
+    this.#readCertificates = addCertificateSeries(metrics, figures.certificates);
     this.#counters = [...addCounters(metrics, figures), ...addHttpCounters(metrics, figures)];
   }
 
@@ -141,6 +145,7 @@ export class EdgeMetrics {
   /** A stack is scraped in one place: what its platform counts stands behind what is counted here. */
   async text(): Promise<string> {
     for (const bringUpToDate of this.#counters) bringUpToDate();
+    await this.#readCertificates();
     const [own, platform = ''] = await Promise.all([this.#metrics.text(), this.#platformSeries?.()]);
     return own + platform;
   }

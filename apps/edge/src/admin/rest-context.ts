@@ -19,6 +19,7 @@ import type { AuthFailures } from '../control/authentication.ts';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import type { CertificateSources } from './certificate-list.ts';
 import type { GroupFeed } from './group-feed.ts';
 
 export interface RestEnv {
@@ -44,6 +45,7 @@ export interface RestDependencies {
   /** false: it was gone already. */
   readonly closeTunnel: (tunnelId: string, fault: Fault) => boolean;
   readonly captures: CaptureService;
+  readonly certificates: CertificateSources;
   /** How many rules of the operator come before a tunnel's own. */
   readonly operatorRules: number;
   readonly admission: Pick<Admission, 'tickets' | 'used' | 'limits'>;

@@ -5,7 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { loadTlsFiles, type TlsFiles } from '@tunnel/http-shell';
 import { type Logger, restListenerOf, type ServerConfig } from '@tunnel/runtime';
 
-type RestConfig = Pick<ServerConfig, 'server' | 'tls'>;
+type RestConfig = Pick<ServerConfig, 'server' | 'tls' | 'acme'>;
 
 /** What `check-config` looks at beside the values: the files of `[tls]`, and whom they are for. Throws a fault. */
 export const checkTls = async (config: RestConfig): Promise<void> =>
@@ -13,12 +13,12 @@ export const checkTls = async (config: RestConfig): Promise<void> =>
 
 /** How the platform reaches the REST. `address` is null until it is open. */
 export const restUrlOf = (
-  { server, tls }: RestConfig,
+  { server, tls, acme }: RestConfig,
   address: { readonly host: string; readonly port: number } | null,
 ): string => {
   if (server.api_url !== '' || address === null) return server.api_url;
   // The address that is listened on may be everybody's, and is hardly a name of the certificate; the domain leads to us.
-  if (restListenerOf({ server, tls }).tls) return `https://${server.domain}:${address.port}`;
+  if (restListenerOf({ server, tls, acme }).tls) return `https://${server.domain}:${address.port}`;
   return `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
 };
 
@@ -27,7 +27,8 @@ export const secureRest = (config: RestConfig, files: TlsFiles | null, logger: L
   checkApiHost(config, files);
   const { host, isWithdrawn } = restListenerOf(config);
   if (!isWithdrawn) return;
-  const why = 'REST listens on this machine alone, because keys go along: `[tls]` opens it to others, in TLS';
+  const why =
+    'REST listens on this machine alone, because keys go along: `[tls]` or `[acme]` opens it to others, in TLS';
   logger.info({ host, port: config.server.api_port, server_host: config.server.host }, why);
 };
 

@@ -39,6 +39,8 @@ describe('200', () => {
       '/api/tunnels/{id}/health-events',
       '/api/groups/{protocol}/{label}/events',
       '/api/connections',
+      '/api/certificates',
+      '/api/certificates/renew',
     ]);
   });
 

@@ -19,6 +19,7 @@ import {
 import type { MiddlewareHandler } from 'hono';
 import { EDGE_LIMITS } from '../limits.ts';
 import { addCaptureRoutes } from './capture-routes.ts';
+import { addCertificateRoutes } from './certificate-routes.ts';
 import { addConnectionRoutes } from './connection-routes.ts';
 import { addFlowRoutes } from './flow-routes.ts';
 import { addGroupRoutes } from './group-routes.ts';
@@ -114,6 +115,7 @@ const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   addCaptureRoutes(app, deps);
   addGroupRoutes(app, deps);
   addConnectionRoutes(app, deps);
+  addCertificateRoutes(app, deps);
   return app;
 };
 

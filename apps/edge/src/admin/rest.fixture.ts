@@ -105,6 +105,8 @@ export interface RestOptions {
   readonly peers?: RestDependencies['peers'];
   /** Without it no alert was sent. */
   readonly lastAlertOf?: RestDependencies['lastAlertOf'];
+  /** Without it there are none. */
+  readonly certificates?: RestDependencies['certificates'];
   readonly monotonic?: () => number;
   /** Whenever a request has arrived. */
   readonly onRequest?: () => void;
@@ -137,6 +139,7 @@ const dependencies = (
     closed.push({ tunnelId, fault });
     return tunnels.delete(tunnelId);
   },
+  certificates: options.certificates ?? { coming: null, files: () => null },
   operatorRules: 2,
   captures: new CaptureService({ store: captures, tunnels, replays: { replay } }),
   admission: gate.admission,

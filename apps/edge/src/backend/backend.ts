@@ -1,6 +1,7 @@
 // Who may use this edge, and who is told what happens on it. Every implementation passes backend.conformance.ts.
 import type { Owner, TunnelProtocol } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
+import type { EdgeCertificates } from './certificates/edge-certificates.ts';
 import type { TunnelRequest } from './names/asked-endpoint.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
 import type { TunnelCounters } from './tunnel-counters.ts';
@@ -82,6 +83,8 @@ export interface Backend {
   onRevoked(listener: (revocation: Revocation) => void): () => void;
   /** What is known as reserved: for visitors whose tunnel is away, and for ports that are given out. */
   readonly reserved: ReservedNames;
+  /** Those that come by themselves; absent: the edge has its files alone. */
+  readonly certificates?: EdgeCertificates | undefined;
   /** What waits for the edge's own disk, and how often that became too much; absent: nothing is kept there. */
   readonly journalQueue?: { readonly bytes: number; readonly timesFull: number };
   start(): Promise<void>;

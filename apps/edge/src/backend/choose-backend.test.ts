@@ -1,13 +1,21 @@
 import { expect, it } from 'vitest';
 import { describeReach } from './choose-backend.ts';
 
-const at = (host: string, domain: string, ports: { http?: number; https?: number } = {}, isPublic = true) =>
+const at = (
+  host: string,
+  domain: string,
+  ports: { http?: number; https?: number } = {},
+  isPublic = true,
+  isCovered = true,
+) =>
   describeReach(
     { server: { domain, control_on_public: isPublic } },
     {
       control: { host, port: 4040 },
       http: { port: ports.http ?? 8000 },
       https: ports.https === undefined ? null : { port: ports.https },
+      isControlSecure: ports.https !== undefined,
+      isCovered: ports.https !== undefined && isCovered,
     },
   );
 
@@ -30,4 +38,12 @@ it('elsewhere they come to the domain; usual ports are left out', () => {
   expect(at('0.0.0.0', 'tunnels.example.com', { https: 443 }, false).control).toBe('tunnels.example.com:4040');
   expect(at('0.0.0.0', 'tunnels.example.com', { http: 80 }).control).toBe('tunnels.example.com:4040');
   expect(at('10.0.0.4', 'tunnels.example.com', { http: 80 }).http_url).toBe('http://tunnels.example.com');
+});
+
+it('before the first certificate visitors are told to come in clear, clients by TLS', () => {
+  expect(at('0.0.0.0', 'tunnels.example.com', { http: 80, https: 443 }, true, false)).toEqual({
+    control: 'tunnels.example.com:443',
+    control_tls: true,
+    http_url: 'http://tunnels.example.com',
+  });
 });

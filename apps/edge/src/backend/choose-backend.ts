@@ -5,10 +5,12 @@ import type { Heartbeat } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, randomId, Secret, type ServerConfig } from '@tunnel/runtime';
 import type { Backend } from './backend.ts';
+import { StandaloneCertificates } from './certificates/standalone-certificates.ts';
 import { PlatformBackend, type PlatformBackendOptions } from './platform-backend.ts';
 import { StandaloneBackend } from './standalone-backend.ts';
 
 const JOURNAL_FOLDER = 'edge-journal';
+const COPIES_FOLDER = 'certificates';
 
 /** The platform of the edge's own stack, on this machine: its listener for edges, and what lets this one in. */
 export interface StackPlatform {
@@ -32,6 +34,8 @@ export interface BackendChoice {
   readonly apiUrl: () => string;
   /** null until the ports for clients and visitors are open. */
   readonly openPorts: () => OpenPorts | null;
+  /** A live tls tunnel has the host. */
+  readonly isPassedThrough: (host: string) => boolean;
 }
 
 export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Backend => {
@@ -39,7 +43,9 @@ export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Back
   const platform = platformOf(config, choice.platform);
   if (platform === null) {
     const { dataDir } = choice;
-    return new StandaloneBackend({ clock, logger, adminToken, keys: config.auth.keys, names: config.names, dataDir });
+    const certificates = config.acme.enabled ? keeperOf(config, choice) : undefined;
+    const { names, auth } = config;
+    return new StandaloneBackend({ clock, logger, adminToken, keys: auth.keys, names, dataDir, certificates });
   }
   const { region, limits } = config;
   const dataDir = choice.dataDir ?? config.data_dir;
@@ -55,6 +61,7 @@ export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Back
     platform,
     folder: join(dataDir, JOURNAL_FOLDER),
     namesFolder: dataDir,
+    certificates: certificatesOf(config, dataDir, choice.platform !== undefined),
     runId: randomId('run'),
     describe: () => ({
       region: { id: region.id, name: region.name, location: region.location },
@@ -65,6 +72,25 @@ export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Back
       port_ranges: { tcp: [...limits.tcp_port_range], udp: [...limits.udp_port_range] },
     }),
   });
+};
+
+const keeperOf = (config: ServerConfig, choice: BackendChoice): StandaloneCertificates => {
+  const { clock, random, logger, isPassedThrough } = choice;
+  const dataDir = choice.dataDir ?? config.data_dir;
+  return new StandaloneCertificates({ config, dataDir, isPassedThrough, clock, random, logger });
+};
+
+/**
+ * Without a port for TLS nobody would see them. In a stack no copies are kept: its platform starts beside the edge, from the same disk, which has
+ * them and their key already; and the edge's credential is a new one each time, so that no copy could be opened again.
+ */
+const certificatesOf = (
+  { tls, acme }: ServerConfig,
+  dataDir: string,
+  isInStack: boolean,
+): PlatformBackendOptions['certificates'] => {
+  if (!acme.enabled && tls.cert_path === '') return null;
+  return { copies: isInStack ? null : join(dataDir, COPIES_FOLDER) };
 };
 
 const platformOf = (
@@ -94,6 +120,10 @@ export interface OpenPorts {
   readonly control: { readonly host: string; readonly port: number };
   readonly http: { readonly port: number };
   readonly https: { readonly port: number } | null;
+  /** Clients must speak TLS. */
+  readonly isControlSecure: boolean;
+  /** A certificate is for the domain at this moment. */
+  readonly isCovered: boolean;
 }
 
 const LOOPBACK = /^(127\.|::1$|localhost$)/;
@@ -101,15 +131,18 @@ const USUAL_PORT = { http: 80, https: 443 } as const;
 
 export const describeReach = (
   { server }: { readonly server: Pick<ServerConfig['server'], 'domain' | 'control_on_public'> },
-  { control, http, https }: OpenPorts,
+  { control, http, https, isControlSecure, isCovered }: OpenPorts,
 ): NonNullable<Heartbeat['reach']> => {
   const { domain } = server;
   const { scheme, port } =
-    https === null ? ({ scheme: 'http', port: http.port } as const) : ({ scheme: 'https', port: https.port } as const);
+    https !== null && isCovered
+      ? ({ scheme: 'https', port: https.port } as const)
+      : ({ scheme: 'http', port: http.port } as const);
+  const isOnPublic = server.control_on_public && https !== null && isControlSecure;
   return {
     // By one port with the visitors, where that is TLS: a firewall on the way knows it.
-    control: `${controlHost(control.host, domain)}:${server.control_on_public && https !== null ? https.port : control.port}`,
-    control_tls: https !== null,
+    control: `${controlHost(control.host, domain)}:${isOnPublic ? https.port : control.port}`,
+    control_tls: isControlSecure,
     http_url: `${scheme}://${domain}${port === USUAL_PORT[scheme] ? '' : `:${port}`}`,
   };
 };

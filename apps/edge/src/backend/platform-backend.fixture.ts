@@ -3,7 +3,7 @@
 import { type Clock, createLogger, type Logger, Secret } from '@tunnel/runtime';
 import { temporaryDirectory } from '@tunnel/testkit';
 import type { TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
-import { PlatformBackend } from './platform-backend.ts';
+import { PlatformBackend, type PlatformBackendOptions } from './platform-backend.ts';
 import type { LinkFetch } from './platform-link.ts';
 import { CREDENTIAL, ScriptedPlatform } from './scripted-platform.fixture.ts';
 import { TunnelCounters } from './tunnel-counters.ts';
@@ -20,6 +20,7 @@ export interface BackendOptions {
   readonly namesFolder?: string;
   readonly logger?: Logger;
   readonly runId?: string;
+  readonly certificates?: PlatformBackendOptions['certificates'];
 }
 
 export interface PlatformFixture {
@@ -46,6 +47,7 @@ export const makePlatformBackend = async (options: BackendOptions): Promise<Plat
     },
     folder,
     namesFolder: options.namesFolder ?? directory.path,
+    certificates: options.certificates ?? null,
     runId: options.runId ?? 'run_1',
     describe: () => ({
       region: { id: 'local', name: 'Local', location: '' },

@@ -7,6 +7,7 @@ import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } 
 import { EDGE_LIMITS } from '../limits.ts';
 import { AccountTunnels, ClosedAccounts } from './accounts.ts';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
+import { PlatformCertificates } from './certificates/platform-certificates.ts';
 import { ChangeStream } from './change-stream.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { KeyCache } from './key-cache.ts';
@@ -25,6 +26,8 @@ export interface PlatformBackendOptions {
   readonly folder: string;
   /** Of the files of names. */
   readonly namesFolder: string;
+  /** `copies` null: none are kept on the disk. null: the edge shows none, and asks for none. */
+  readonly certificates: { readonly copies: string | null } | null;
   /** Random, of this run. */
   readonly runId: string;
   /** What a heartbeat says beside the run and the tunnels. */
@@ -42,6 +45,7 @@ export class PlatformBackend implements Backend {
   readonly #closed = new ClosedAccounts();
   readonly #usage: UsageLog;
   readonly #names: PlatformNames;
+  readonly certificates: PlatformCertificates | undefined;
   readonly #heartbeats: Heartbeats;
   readonly #changes: ChangeStream;
   readonly #listeners = new Set<(revocation: Revocation) => void>();
@@ -54,6 +58,7 @@ export class PlatformBackend implements Backend {
     this.#link = link;
     this.#usage = new UsageLog({ clock, logger, link, runId, folder });
     this.#names = new PlatformNames({ clock, logger, link, folder: options.namesFolder });
+    this.certificates = certificatesOf(options, link);
     this.#changes = new ChangeStream({ clock, link, random, onChange: (change) => this.#onChange(change) });
     this.#heartbeats = new Heartbeats({
       clock,
@@ -64,6 +69,7 @@ export class PlatformBackend implements Backend {
       onSent: () => this.#followAfter(this.#changes.since),
       onBack: () => {
         this.#names.platformBack();
+        this.certificates?.platformBack();
         this.#usage.deliver();
       },
     });
@@ -181,6 +187,7 @@ export class PlatformBackend implements Backend {
       const isForgetful = this.#changes.follow(last_change, knownBefore);
       if (isForgetful) void this.#askForAllKeys();
       this.#names.platformHeard(isForgetful);
+      this.certificates?.platformHeard(isForgetful);
     };
   }
 
@@ -205,9 +212,13 @@ export class PlatformBackend implements Backend {
       case 'name-changed':
         this.#names.changed(change);
         return;
+      case 'certificate-changed':
+        this.certificates?.changed(change);
+        return;
       case 'forget':
         void this.#askForAllKeys();
         this.#names.platformHeard(true);
+        this.certificates?.platformHeard(true);
         return;
       case 'alive':
     }
@@ -243,6 +254,7 @@ export class PlatformBackend implements Backend {
   async start(): Promise<void> {
     await this.#usage.start();
     await this.#names.start();
+    await this.certificates?.start();
     // Nobody waits for the answer: an edge starts without its platform, too.
     this.#heartbeats.start();
   }
@@ -256,7 +268,18 @@ export class PlatformBackend implements Backend {
     this.#changes.stop();
     await this.#usage.stop();
     await this.#names.stop();
+    await this.certificates?.stop();
   }
 }
+
+const certificatesOf = (
+  { clock, logger, platform, certificates }: PlatformBackendOptions,
+  link: PlatformLink,
+): PlatformCertificates | undefined => {
+  if (certificates === null) return undefined;
+  const { copies: folder } = certificates;
+  const copies = folder === null ? null : { folder, credential: platform.credential };
+  return new PlatformCertificates({ clock, logger, link, copies });
+};
 
 const accountOf = (owner: Owner): string | null => (owner.kind === 'account' ? owner.accountId : null);

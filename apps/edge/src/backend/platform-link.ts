@@ -1,6 +1,11 @@
 // The calls of the edge link: one method each, with a time limit, a bound on the answer, and the answer checked.
 import {
+  type ChallengeQuestion,
+  type ChallengeReply,
+  challengeReply,
   EDGE_LINK_PATH,
+  type EdgeCertificate,
+  edgeCertificate,
   type Heartbeat,
   type HeartbeatAnswer,
   heartbeatAnswer,
@@ -25,11 +30,14 @@ export type LinkFetch = (request: Request) => Promise<Response>;
 /** `away`: later it may work. `refused`: the platform does not take what we say, our credential above all. */
 export class LinkFailure extends Error {
   readonly kind: 'away' | 'refused';
+  /** What it answered; null: it did not. */
+  readonly status: number | null;
 
-  constructor(kind: LinkFailure['kind'], message: string, cause?: unknown) {
+  constructor(kind: LinkFailure['kind'], message: string, cause?: unknown, status: number | null = null) {
     super(message, { cause });
     this.name = 'LinkFailure';
     this.kind = kind;
+    this.status = status;
   }
 }
 
@@ -42,6 +50,18 @@ export interface PlatformLinkOptions {
 }
 
 const CONFLICT = 409;
+const NOT_FOUND = 404;
+
+/** `pauses`: a platform that does not answer is left alone by everybody for a moment. */
+interface CallTerms {
+  readonly pauses: boolean;
+  readonly timeoutMs: number;
+}
+
+const USUAL: CallTerms = { pauses: true, timeoutMs: EDGE_LIMITS.PLATFORM_CALL_TIMEOUT_MS };
+/** That it cannot be had says nothing of who asks for one key or name. */
+const APART: CallTerms = { ...USUAL, pauses: false };
+const CHALLENGE: CallTerms = { pauses: false, timeoutMs: EDGE_LIMITS.CHALLENGE_QUESTION_MS };
 
 export class PlatformLink {
   readonly #options: PlatformLinkOptions;
@@ -79,9 +99,29 @@ export class PlatformLink {
     return free;
   }
 
-  /** Every name that is reserved, a line each; `signal` ends them. That it cannot be had says nothing of who asks for one name. */
+  /** Every name that is reserved, a line each; `signal` ends them. */
   names(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    return this.#lines('/names', signal, false);
+    return this.#lines('/names', signal, APART);
+  }
+
+  /** Every certificate that is kept, with its key, a line each; `signal` ends them. */
+  certificates(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    return this.#lines('/certificates', signal, APART);
+  }
+
+  /** null: it is gone. */
+  async certificate(certificateId: string): Promise<EdgeCertificate | null> {
+    try {
+      return await this.#call(`/certificates/${encodeURIComponent(certificateId)}`, {}, edgeCertificate, APART);
+    } catch (error) {
+      if (error instanceof LinkFailure && error.status === NOT_FOUND) return null;
+      throw error;
+    }
+  }
+
+  /** Soon or not at all: an authority waits. */
+  challenge(question: ChallengeQuestion): Promise<ChallengeReply> {
+    return this.#post('/challenges', question, challengeReply, [], CHALLENGE);
   }
 
   /** Everything up to the number is stored. Smaller than the first one's predecessor: the batch was refused for a gap. */
@@ -96,7 +136,7 @@ export class PlatformLink {
   }
 
   /** Only the head is waited for with a limit. */
-  async #lines(path: string, signal: AbortSignal, pauses = true): Promise<ReadableStream<Uint8Array>> {
+  async #lines(path: string, signal: AbortSignal, terms = USUAL): Promise<ReadableStream<Uint8Array>> {
     const ending = new AbortController();
     signal.addEventListener('abort', () => ending.abort(), { once: true });
     return this.#within(
@@ -106,23 +146,39 @@ export class PlatformLink {
         if (!response.ok || response.body === null) throw await refusalOf(response);
         return response.body;
       },
-      pauses,
+      terms,
     );
   }
 
-  async #post<T>(path: string, body: object, schema: ZodType<T>, alsoRead: readonly number[] = []): Promise<T> {
+  #post<T>(
+    path: string,
+    body: object,
+    schema: ZodType<T>,
+    alsoRead: readonly number[] = [],
+    terms = USUAL,
+  ): Promise<T> {
+    const headers = { 'content-type': 'application/json' };
+    return this.#call(path, { method: 'POST', headers, body: JSON.stringify(body) }, schema, terms, alsoRead);
+  }
+
+  async #call<T>(
+    path: string,
+    init: RequestInit,
+    schema: ZodType<T>,
+    terms: CallTerms,
+    alsoRead: readonly number[] = [],
+  ): Promise<T> {
     const ending = new AbortController();
-    return this.#within(ending, async () => {
-      const response = await this.#fetch(path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-        signal: ending.signal,
-      });
-      if (!response.ok && !alsoRead.includes(response.status)) throw await refusalOf(response);
-      const text = await readBounded(response, EDGE_LIMITS.PLATFORM_ANSWER_MAX_BYTES);
-      return schema.parse(JSON.parse(text));
-    });
+    return this.#within(
+      ending,
+      async () => {
+        const response = await this.#fetch(path, { ...init, signal: ending.signal });
+        if (!response.ok && !alsoRead.includes(response.status)) throw await refusalOf(response);
+        const text = await readBounded(response, EDGE_LIMITS.PLATFORM_ANSWER_MAX_BYTES);
+        return schema.parse(JSON.parse(text));
+      },
+      terms,
+    );
   }
 
   #fetch(path: string, init: RequestInit): Promise<Response> {
@@ -131,13 +187,13 @@ export class PlatformLink {
     return this.#options.fetch(request);
   }
 
-  async #within<T>(ending: AbortController, call: () => Promise<T>, pauses = true): Promise<T> {
+  async #within<T>(ending: AbortController, call: () => Promise<T>, { pauses, timeoutMs }: CallTerms): Promise<T> {
     const { clock } = this.#options;
     // Whoever answers need not look at the signal.
     const late = new Promise<never>((_, reject) => {
       ending.signal.addEventListener('abort', () => reject(new LinkFailure('away', 'no answer in time')));
     });
-    const timer = clock.setTimeout(() => ending.abort(), EDGE_LIMITS.PLATFORM_CALL_TIMEOUT_MS);
+    const timer = clock.setTimeout(() => ending.abort(), timeoutMs);
     try {
       const answer = await Promise.race([call(), late]);
       this.#pausedUntil = 0;
@@ -161,7 +217,8 @@ export class PlatformLink {
 const refusalOf = async (response: Response): Promise<LinkFailure> => {
   await response.body?.cancel().catch(() => undefined);
   const isOurs = response.status >= 300 && response.status < 500 && response.status !== 408 && response.status !== 429;
-  return new LinkFailure(isOurs ? 'refused' : 'away', `the platform answered ${response.status}`);
+  const { status } = response;
+  return new LinkFailure(isOurs ? 'refused' : 'away', `the platform answered ${status}`, undefined, status);
 };
 
 const failureOf = (error: unknown): LinkFailure => {

@@ -3,6 +3,7 @@ import type { Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
 import type { Backend, KeyVerdict, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
+import type { StandaloneCertificates } from './certificates/standalone-certificates.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
 import { StandaloneNames } from './names/standalone-names.ts';
 
@@ -26,6 +27,8 @@ interface StandaloneOptions {
   readonly names: { readonly hold_days: number; readonly grace_days: number };
   /** Holds names.json; absent: names last as long as the process. */
   readonly dataDir?: string | undefined;
+  /** Absent: `[acme]` is off. */
+  readonly certificates?: StandaloneCertificates | undefined;
 }
 
 const KEY_ID_HEX_DIGITS = 8;
@@ -33,8 +36,10 @@ const KEY_ID_HEX_DIGITS = 8;
 export class StandaloneBackend implements Backend {
   readonly #keys: readonly ConfiguredKey[];
   readonly #names: StandaloneNames;
+  readonly certificates: StandaloneCertificates | undefined;
 
   constructor(options: StandaloneOptions) {
+    this.certificates = options.certificates;
     this.#names = new StandaloneNames({ ...options, rules: options.names, dataDir: options.dataDir });
     const admin: ConfiguredKey = {
       sha256: sha256Hex(options.adminToken.reveal()),
@@ -84,11 +89,15 @@ export class StandaloneBackend implements Backend {
 
   async start(): Promise<void> {
     await this.#names.start();
+    await this.certificates?.start();
   }
 
-  ready(): void {}
+  ready(): void {
+    this.certificates?.ready();
+  }
 
   async stop(): Promise<void> {
+    await this.certificates?.stop();
     await this.#names.stop();
   }
 }

@@ -2,6 +2,7 @@
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import type { EdgeCertificates } from '../backend/certificates/edge-certificates.ts';
 import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import type { HeldBodies } from '../policy/held-bodies.ts';
 import type { PolicyGate } from '../policy/policy-gate.ts';
@@ -10,7 +11,8 @@ import type { NameRegistry } from '../routing/endpoints.ts';
 import { HttpRouter, type HttpRouterOptions } from '../routing/http-router.ts';
 import type { PlatformRoute } from '../routing/platform-route.ts';
 import type { Registry } from '../routing/registry.ts';
-import { type CaptureSink, HttpIngress } from './http/http-ingress.ts';
+import { ChallengeRouter } from './http/challenge-router.ts';
+import { type CaptureSink, HttpIngress, type HttpIngressOptions } from './http/http-ingress.ts';
 import { HttpListeners } from './http/http-listeners.ts';
 import type { ClientIngress } from './http/visitor.ts';
 import {
@@ -24,6 +26,7 @@ import { PeerJoins, type PeerJoinsOptions } from './p2p/peer-joins.ts';
 import { PeerRelays } from './p2p/peer-relays.ts';
 import { TlsPassthrough } from './tcp/tls-passthrough.ts';
 import type { CertificateStore } from './tls/certificate-store.ts';
+import { ChallengeHandshakes } from './tls/challenge-handshakes.ts';
 
 export interface IngressOptions {
   readonly server: ServerConfig['server'];
@@ -38,6 +41,8 @@ export interface IngressOptions {
   readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;
   readonly certificates: CertificateStore;
+  /** Those that come by themselves; null: no challenge is answered here. */
+  readonly coming: EdgeCertificates | null;
   readonly captures: CaptureSink;
   readonly policies: PolicyGate;
   readonly heldBodies: HeldBodies;
@@ -60,6 +65,7 @@ export class Ingress {
   readonly relays: PeerRelays;
   readonly http: HttpIngress;
   readonly httpListeners: HttpListeners;
+  readonly passthrough: TlsPassthrough;
   /** What registrations are told of it. */
   readonly publicAddress: PublicAddress;
   readonly #clock: Clock;
@@ -77,28 +83,38 @@ export class Ingress {
     this.http = new HttpIngress({
       ...options,
       clients: server.control_on_public ? options.clients : undefined,
-      router: new HttpRouter({
-        domain: server.domain,
-        tunnels,
-        names,
-        reserved: options.reserved,
-        trustedProxies: server.trusted_proxies,
-        redirectPort: (host) => this.httpListeners.redirectPort(host),
-        takesClients: server.control_on_public,
-        bounce: options.bounce,
-        platform: options.platform,
-      }),
+      router: this.#makeRouter(options),
       isListed: (service) => tunnels.has(service) || service === options.platform?.route,
       headTimeoutMs: server.head_timeout_secs * 1000,
       firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
     });
-    const passthrough = new TlsPassthrough({ domain: server.domain, tunnels, names, relay });
-    this.httpListeners = new HttpListeners({ ...options, ingress: this.http, passthrough });
+    this.passthrough = new TlsPassthrough({ domain: server.domain, tunnels, names, relay });
+    this.httpListeners = new HttpListeners({
+      ...options,
+      ingress: this.http,
+      passthrough: this.passthrough,
+      challenges: options.coming === null ? null : challengesOf(options, options.coming),
+    });
     this.publicAddress = {
       domain: server.domain,
       publicHttp: (host) => this.httpListeners.publicHttp(host),
       httpsPort: () => this.httpListeners.https?.port ?? null,
     };
+  }
+
+  #makeRouter(options: IngressOptions): HttpIngressOptions['router'] {
+    const { server, tunnels, names, reserved, bounce, platform, coming } = options;
+    const shared = {
+      domain: server.domain,
+      ...{ tunnels, names, reserved, bounce, platform },
+      trustedProxies: server.trusted_proxies,
+      takesClients: server.control_on_public,
+    };
+    const redirectPort = (host: string): number | null => this.httpListeners.redirectPort(host);
+    const router = new HttpRouter({ ...shared, redirectPort });
+    if (coming === null) return router;
+    const unredirected = new HttpRouter({ ...shared, redirectPort: () => null });
+    return new ChallengeRouter({ router, unredirected, certificates: coming });
   }
 
   /** Those of tunnels open with their tunnels. */
@@ -155,3 +171,6 @@ export class Ingress {
     });
   }
 }
+
+const challengesOf = ({ server, clock }: IngressOptions, certificates: EdgeCertificates): ChallengeHandshakes =>
+  new ChallengeHandshakes({ domain: server.domain, certificates, clock });

@@ -81,7 +81,9 @@ describe('REST', () => {
 
   it('that is named beyond loopback needs [tls], or the word of the operator', () => {
     const refusal = refusalOf({ api_host: '0.0.0.0' });
-    expect(refusal).toContain('`server.api_host` must be `127.0.0.1` or another loopback address without `[tls]`');
+    expect(refusal).toContain(
+      '`server.api_host` must be `127.0.0.1` or another loopback address without `[tls]` or `[acme]`',
+    );
     expect(refusal).toContain('`server.allow_insecure_link = true`');
     expect(refusal).toContain('"0.0.0.0"');
     const config = configOf({ api_host: '0.0.0.0', allow_insecure_link: true });

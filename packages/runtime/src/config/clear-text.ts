@@ -3,7 +3,7 @@
 import type { Finding } from './problem.ts';
 import type { ServerConfig } from './server-schema.ts';
 
-type LinkConfig = Pick<ServerConfig, 'server' | 'tls'>;
+type LinkConfig = Pick<ServerConfig, 'server' | 'tls' | 'acme'>;
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i;
 const LOOPBACK_ADDRESS = '127.0.0.1';
@@ -18,8 +18,8 @@ export interface RestListener {
   readonly isWithdrawn: boolean;
 }
 
-export const restListenerOf = ({ server, tls }: LinkConfig): RestListener => {
-  const hasTls = tls.cert_path !== '';
+export const restListenerOf = ({ server, tls, acme }: LinkConfig): RestListener => {
+  const hasTls = tls.cert_path !== '' || acme.enabled;
   const host = server.api_host === '' ? server.host : server.api_host;
   if (isLoopbackHost(host)) return { host, tls: false, isWithdrawn: false };
   if (hasTls || server.api_host !== '') return { host, tls: hasTls, isWithdrawn: false };
@@ -41,7 +41,7 @@ export const clearTextFindings = (config: LinkConfig): Finding[] => {
     return [{ path: ['server', key], expected, got: JSON.stringify(url) }];
   });
   if (rest.tls || isLoopbackHost(rest.host)) return urls;
-  const expected = `\`127.0.0.1\` or another loopback address without \`[tls]\`, because keys go along (${ALLOWED_BY})`;
+  const expected = `\`127.0.0.1\` or another loopback address without \`[tls]\` or \`[acme]\`, because keys go along (${ALLOWED_BY})`;
   return [...urls, { path: ['server', 'api_host'], expected, got: JSON.stringify(server.api_host) }];
 };
 

@@ -156,7 +156,7 @@ it('tells people to come by https where a certificate covers the host, and nobod
   const certificates = emptyStore();
   const server = { host: '127.0.0.1', http_port: 0, https_port: 0, plain_http: 'redirect' } as const;
   const { ingress, gate } = stand.http;
-  const listeners = new HttpListeners({ server, ingress, gate, certificates, passthrough: null });
+  const listeners = new HttpListeners({ server, ingress, gate, certificates, passthrough: null, challenges: null });
   cleanups.push(() => listeners.stop());
   await listeners.start({ isSecure: true });
   const [plain, secure] = [listeners.http.port, listeners.https?.port];

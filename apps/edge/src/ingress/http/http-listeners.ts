@@ -6,6 +6,7 @@ import { acceptingServer } from '@tunnel/mux';
 import type { ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { CertificateStore } from '../tls/certificate-store.ts';
+import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
 import type { Passthrough } from '../tls/tls-door.ts';
 import { noTlsTotals, type TlsTotals } from '../tls/tls-totals.ts';
 import type { HttpIngress } from './http-ingress.ts';
@@ -32,6 +33,8 @@ export interface HttpListenersOptions {
   readonly certificates: CertificateStore;
   /** null: there are no tunnels whose TLS is passed on. */
   readonly passthrough: Passthrough | null;
+  /** null: no challenge is answered here. */
+  readonly challenges: ChallengeHandshakes | null;
 }
 
 export class HttpListeners {

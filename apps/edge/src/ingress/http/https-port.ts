@@ -1,7 +1,7 @@
 // The public port for visitors who speak TLS: each says first whom it wants, the door knows where that is, and those whose TLS ends here go on by
 // what their handshake chose.
 import type { Server, Socket } from 'node:net';
-import { createServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
+import { createServer, type SecureContext, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import {
   type AcceptedConnection,
   type ConnectionGate,
@@ -13,10 +13,11 @@ import { type AcceptedSocket, acceptingServer, guard, HandleDuplex } from '@tunn
 import { ALPN_TUNNEL } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { CertificateStore, StoredCertificate } from '../tls/certificate-store.ts';
+import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
 import { HandleHandshake, type HandleHandshakeOwner } from '../tls/handle-handshake.ts';
 import { PendingHandshakes } from '../tls/pending-handshakes.ts';
 import { SocketHandshake } from '../tls/socket-handshake.ts';
-import { type Passthrough, TlsDoor } from '../tls/tls-door.ts';
+import { ALPN_CHALLENGE, type Passthrough, TlsDoor } from '../tls/tls-door.ts';
 import type { TlsKind, TlsTotals } from '../tls/tls-totals.ts';
 import type { HttpIngress } from './http-ingress.ts';
 
@@ -30,6 +31,8 @@ export interface HttpsPortOptions {
   readonly certificates: CertificateStore;
   /** null: there are no tunnels whose TLS is passed on. */
   readonly passthrough: Passthrough | null;
+  /** null: no challenge is answered here. */
+  readonly challenges: ChallengeHandshakes | null;
   readonly ingress: SecureIngress;
   readonly gate: ConnectionGate;
 }
@@ -38,6 +41,7 @@ export class HttpsPort implements HandleHandshakeOwner {
   readonly door: TlsDoor;
   readonly certificates: CertificateStore;
   readonly passthrough: Passthrough | null;
+  readonly challenges: ChallengeHandshakes | null;
   readonly report: SecureIngress['report'];
   readonly #on: ListenOn;
   readonly #ingress: SecureIngress;
@@ -49,20 +53,29 @@ export class HttpsPort implements HandleHandshakeOwner {
    */
   readonly #byName: TlsServer;
   readonly #forNobody: TlsServer;
+  /** The same for those who validate a name. */
+  readonly #forChallenges: TlsServer;
   #shownToNobody: StoredCertificate | null = null;
   #address: { host: string; port: number } | undefined;
   readonly #pending = new PendingHandshakes();
 
-  constructor({ on, certificates, passthrough, ingress, gate }: HttpsPortOptions) {
+  constructor({ on, certificates, passthrough, challenges, ingress, gate }: HttpsPortOptions) {
     this.#on = on;
     this.#gate = gate;
     this.#ingress = ingress;
     this.report = ingress.report;
     this.certificates = certificates;
     this.passthrough = passthrough;
-    this.door = new TlsDoor({ certificates, passthrough, takesClients: ingress.clients !== null });
-    this.#byName = this.#makeTlsServer(true);
-    this.#forNobody = this.#makeTlsServer(false);
+    this.challenges = challenges;
+    this.door = new TlsDoor({ certificates, passthrough, challenges, takesClients: ingress.clients !== null });
+    // A client says so, whatever else it offers.
+    const alpn = ingress.clients === null ? ALPN_PROTOCOLS : [ALPN_TUNNEL, ...ALPN_PROTOCOLS];
+    this.#byName = this.#makeTlsServer({ ALPNProtocols: alpn, SNICallback: this.#contextByName });
+    this.#forNobody = this.#makeTlsServer({ ALPNProtocols: alpn });
+    this.#forChallenges = this.#makeTlsServer({
+      ALPNProtocols: [ALPN_CHALLENGE],
+      SNICallback: (name, callback) => answerSni(callback, this.challenges?.contextOf(foldHost(name) ?? '') ?? null),
+    });
     this.renew();
     this.#server = acceptingServer({
       keepAliveMs: EDGE_LIMITS.VISITOR_KEEPALIVE_MS,
@@ -122,13 +135,8 @@ export class HttpsPort implements HandleHandshakeOwner {
     handshake.start();
   }
 
-  #makeTlsServer(isByName: boolean): TlsServer {
-    const server = createServer({
-      // A client says so, whatever else it offers.
-      ALPNProtocols: this.#ingress.clients === null ? ALPN_PROTOCOLS : [ALPN_TUNNEL, ...ALPN_PROTOCOLS],
-      handshakeTimeout: EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS,
-      ...(isByName ? { SNICallback: this.#contextByName } : {}),
-    });
+  #makeTlsServer(options: TlsOptions): TlsServer {
+    const server = createServer({ ...options, handshakeTimeout: EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS });
     guard.accept(server, 'secureConnection', this.report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
     // Strangers' handshakes fail all the time: closed without a word.
     guard.accept(server, 'tlsClientError', this.report, 'https', (_error, socket: TLSSocket) => socket.destroy());
@@ -136,12 +144,10 @@ export class HttpsPort implements HandleHandshakeOwner {
   }
 
   /** It was ready when the door was passed, in this turn or the last; else the certificate is gone since then. */
-  readonly #contextByName: NonNullable<Parameters<typeof createServer>[0]>['SNICallback'] = (name, callback) => {
+  readonly #contextByName: SniCallback = (name, callback) => {
     const host = foldHost(name);
     const own = host === null ? null : this.certificates.ownOf(host);
-    const context = own === null ? null : this.certificates.contextOf(own);
-    if (context === null) callback(new Error(`no certificate for ${name}`));
-    else callback(null, context);
+    answerSni(callback, own === null ? null : this.certificates.contextOf(own));
   };
 
   // ---- from handshakes ----
@@ -166,8 +172,16 @@ export class HttpsPort implements HandleHandshakeOwner {
     this.#forNobody.emit('connection', socket);
   }
 
+  takesChallenge(socket: Socket | null, first: Buffer): void {
+    if (socket === null) return;
+    socket.allowHalfOpen = false;
+    socket.unshift(first);
+    this.#forChallenges.emit('connection', socket);
+  }
+
   #onSecure(socket: TLSSocket): void {
     const accepted = this.#gate.find(socket);
+    if (socket.alpnProtocol === ALPN_CHALLENGE) return this.#onChallenged(socket, accepted);
     const isClient = socket.alpnProtocol === ALPN_TUNNEL;
     // It was closed within the handshake.
     if (accepted === undefined || !this.leaves(accepted, isClient ? 'control' : 'terminated')) {
@@ -180,4 +194,18 @@ export class HttpsPort implements HandleHandshakeOwner {
     socket.allowHalfOpen = true;
     this.#ingress.accept(socket, 'https', accepted);
   }
+
+  /** The handshake was all there is to it. */
+  #onChallenged(socket: TLSSocket, accepted: AcceptedConnection | undefined): void {
+    if (accepted !== undefined) this.leaves(accepted, 'challenge');
+    socket.on('error', () => {});
+    socket.end(() => socket.destroy());
+  }
 }
+
+type SniCallback = NonNullable<TlsOptions['SNICallback']>;
+
+const answerSni = (callback: Parameters<SniCallback>[1], context: SecureContext | null): void => {
+  if (context === null) callback(new Error('no certificate for this name'));
+  else callback(null, context);
+};

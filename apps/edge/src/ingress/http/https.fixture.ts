@@ -46,7 +46,7 @@ export const startHttpsPort = async (
   { certificates = storeForAll(), passthrough = null }: PortOptions = {},
 ): Promise<HttpsPort> => {
   const on = { host: '127.0.0.1', port: 0, key: '[server] https_port' };
-  const port = new HttpsPort({ on, certificates, passthrough, ingress, gate });
+  const port = new HttpsPort({ on, certificates, passthrough, challenges: null, ingress, gate });
   await port.start();
   return port;
 };

@@ -14,6 +14,8 @@ export interface HandleHandshakeOwner extends HandshakeOwner {
   isSecure(duplex: HandleDuplex, accepted: AcceptedConnection): void;
   /** node:tls does the handshake. `first`: what was read already; null socket: it is gone. */
   takesSocket(socket: Socket | null, first: Buffer, certificate: StoredCertificate): void;
+  /** The same for one that validates a name. */
+  takesChallenge(socket: Socket | null, first: Buffer): void;
 }
 
 const ONLY_HTTP1 = alpnBytes(['http/1.1']);
@@ -38,7 +40,7 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
     if (needsSocket(hello) || !hasTlsHandles()) {
       this.bytes.keep();
       // A connection is not given away while it is being read.
-      setImmediate(this.#giveAway, certificate);
+      setImmediate(this.#giveAway, (socket, first) => this.#owner.takesSocket(socket, first, certificate));
       return false;
     }
     beginTls(this.#duplex, context, ONLY_HTTP1, this.bytes.all, this);
@@ -46,11 +48,15 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
     return true;
   }
 
-  readonly #giveAway = (certificate: StoredCertificate): void => {
+  protected challenge(): void {
+    setImmediate(this.#giveAway, (socket, first) => this.#owner.takesChallenge(socket, first));
+  }
+
+  readonly #giveAway = (take: (socket: Socket | null, first: Buffer) => void): void => {
     try {
       const first = this.bytes.all;
       // It was closed since then, and its bytes are gone with it.
-      if (!this.#duplex.destroyed) this.#owner.takesSocket(this.#duplex.release(), first, certificate);
+      if (!this.#duplex.destroyed) take(this.#duplex.release(), first);
       this.bytes.drop();
     } catch (error) {
       this.abandon(error, 'https.handshake');

@@ -6,6 +6,7 @@ import { type AcceptedConnection, type ClientHello, HelloBytes } from '@tunnel/h
 import type { ReportInternalError } from '@tunnel/mux';
 import type { Route } from '../../routing/registry.ts';
 import type { CertificateStore, StoredCertificate } from './certificate-store.ts';
+import type { ChallengeHandshakes } from './challenge-handshakes.ts';
 import type { ContextWaiter } from './context-cache.ts';
 import type { PendingEntry } from './pending-handshakes.ts';
 import type { Passthrough, TlsDoor, TlsExit } from './tls-door.ts';
@@ -15,6 +16,8 @@ export interface HandshakeOwner {
   readonly door: Pick<TlsDoor, 'exitOf'>;
   readonly certificates: Pick<CertificateStore, 'contextOf' | 'wait' | 'leave'>;
   readonly passthrough: Pick<Passthrough, 'accept'> | null;
+  /** null: no challenge is answered here. */
+  readonly challenges: Pick<ChallengeHandshakes, 'prepare'> | null;
   readonly report: ReportInternalError;
   /** It is counted as what it became, and drop() is called; false: it had left already. */
   leaves(accepted: AcceptedConnection, as: TlsKind): boolean;
@@ -31,6 +34,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
   /** What it said, while it waits. */
   #hello: ClientHello | null = null;
   #certificate: StoredCertificate | null = null;
+  #isDropped = false;
 
   constructor(accepted: AcceptedConnection, owner: HandshakeOwner) {
     this.accepted = accepted;
@@ -39,6 +43,8 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
 
   /** TLS begins, with all bytes so far. Returns whether it is read on. */
   protected abstract secure(context: SecureContext, hello: ClientHello, certificate: StoredCertificate): boolean;
+  /** Likewise, with the certificate of its challenge, which is ready; then it is closed. */
+  protected abstract challenge(): void;
   protected abstract passOn(to: Pick<Passthrough, 'accept'>, route: Route): boolean;
   /** One last word, and the end. */
   protected abstract say(alert: Buffer): void;
@@ -73,14 +79,36 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
       case 'passthrough':
         return passthrough === null ? this.#refuse() : this.#passOn(passthrough, exit.route);
       case 'challenge':
-        this.#owner.leaves(this.accepted, 'challenge');
-        this.destroy();
-        return false;
+        return this.#answerChallenge(exit.name, hello);
       case 'nobody':
         this.#owner.leaves(this.accepted, 'no_certificate');
         this.say(UNRECOGNIZED_NAME);
         return false;
     }
+  }
+
+  /** It waits, and is read on so that its end is heard. */
+  #answerChallenge(name: string | null, hello: ClientHello): boolean {
+    const { challenges } = this.#owner;
+    if (name === null || challenges === null) return this.#unchallenged();
+    this.bytes.keep();
+    this.#hello = hello;
+    void challenges.prepare(name).then((isReady) => {
+      if (this.#isDropped) return;
+      try {
+        if (isReady) this.challenge();
+        else this.#unchallenged();
+      } catch (error) {
+        this.abandon(error, 'https.challenge');
+      }
+    });
+    return true;
+  }
+
+  #unchallenged(): boolean {
+    this.#owner.leaves(this.accepted, 'challenge');
+    this.destroy();
+    return false;
   }
 
   #passOn(passthrough: Pick<Passthrough, 'accept'>, route: Route): boolean {
@@ -123,6 +151,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
   }
 
   drop(): void {
+    this.#isDropped = true;
     this.bytes.drop();
     const certificate = this.#certificate;
     this.#certificate = null;

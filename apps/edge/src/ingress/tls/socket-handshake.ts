@@ -50,6 +50,10 @@ export class SocketHandshake extends PendingHandshake {
     return false;
   }
 
+  protected challenge(): void {
+    this.#later((socket) => this.#owner.takesChallenge(socket, this.bytes.all));
+  }
+
   protected passOn(to: Pick<Passthrough, 'accept'>, route: Route): boolean {
     this.#later((socket) => {
       const hello = this.bytes.all;

@@ -9,7 +9,8 @@ const route = { kind: 'the tunnel' } as unknown as Route;
 const certificates = emptyStore();
 certificates.set(['shop.test', 'secret.test'], makeCertificate('shop.test'));
 const passthrough = { routeFor: (host: string) => (host === 'secret.test' ? route : undefined) };
-const door = new TlsDoor({ certificates, passthrough, takesClients: true });
+const challenges = { isKnown: (name: string) => name === 'shop.test' };
+const door = new TlsDoor({ certificates, passthrough, challenges, takesClients: true });
 
 const exitOf = (sni: string | null, ...alpn: string[]): string => door.exitOf({ sni, alpn }).to;
 
@@ -35,9 +36,15 @@ it('gives the route of the tunnel, and the certificate of the name', () => {
   expect(door.exitOf({ sni: 'shop.test', alpn: [] })).toMatchObject({ certificate: certificates.find('shop.test') });
 });
 
+it('looks for challenges of names that the edge knows, and of no others', () => {
+  const alpn = ['acme-tls/1'];
+  expect(door.exitOf({ sni: 'shop.test', alpn })).toEqual({ to: 'challenge', name: 'shop.test' });
+  for (const sni of ['nobody.test', null]) expect(door.exitOf({ sni, alpn })).toEqual({ to: 'challenge', name: null });
+});
+
 it('has no way to the control plane where that is not wanted, and nobody turned away with a certificate for all', () => {
   const store = emptyStore();
   store.setForAll(makeCertificate('all.test'));
-  const open = new TlsDoor({ certificates: store, passthrough: null, takesClients: false });
+  const open = new TlsDoor({ certificates: store, passthrough: null, challenges: null, takesClients: false });
   for (const sni of ['nobody.test', null]) expect(open.exitOf({ sni, alpn: ['tunnel/1'] }).to).toBe('visitors');
 });

@@ -4,9 +4,10 @@ import type { AcceptedSocket } from '@tunnel/mux';
 import { ALPN_TUNNEL } from '@tunnel/protocol';
 import type { Route } from '../../routing/registry.ts';
 import type { CertificateStore, StoredCertificate } from './certificate-store.ts';
+import type { ChallengeHandshakes } from './challenge-handshakes.ts';
 
 /** Of those who validate a name for a certificate (RFC 8737). */
-const ALPN_CHALLENGE = 'acme-tls/1';
+export const ALPN_CHALLENGE = 'acme-tls/1';
 
 /** Tunnels whose TLS ends at their service: the edge passes it on and cannot read it. */
 export interface Passthrough {
@@ -18,8 +19,8 @@ export interface Passthrough {
 
 export type TlsExit =
   | { readonly to: 'passthrough'; readonly route: Route }
-  /** Nobody waits for it: it is closed. */
-  | { readonly to: 'challenge' }
+  /** `name` null: none that this edge has a reason to know; nobody waits for it. */
+  | { readonly to: 'challenge'; readonly name: string | null }
   /** TLS ends here. */
   | { readonly to: 'clients' | 'visitors'; readonly certificate: StoredCertificate }
   /** No certificate of ours is for it. */
@@ -28,11 +29,13 @@ export type TlsExit =
 export interface TlsDoorOptions {
   readonly certificates: Pick<CertificateStore, 'find'>;
   readonly passthrough: Pick<Passthrough, 'routeFor'> | null;
+  /** null: no challenge is answered here. */
+  readonly challenges: Pick<ChallengeHandshakes, 'isKnown'> | null;
   /** [server] control_on_public. */
   readonly takesClients: boolean;
 }
 
-const TO_CHALLENGE: TlsExit = { to: 'challenge' };
+const TO_NO_CHALLENGE: TlsExit = { to: 'challenge', name: null };
 const TO_NOBODY: TlsExit = { to: 'nobody' };
 
 export class TlsDoor {
@@ -47,9 +50,14 @@ export class TlsDoor {
     // First of all: a service behind such a tunnel has its own certificates validated, too.
     const route = sni === null ? undefined : passthrough?.routeFor(sni);
     if (route !== undefined) return { to: 'passthrough', route };
-    if (alpn.includes(ALPN_CHALLENGE)) return TO_CHALLENGE;
+    if (alpn.includes(ALPN_CHALLENGE)) return this.#challengeOf(sni);
     const certificate = certificates.find(sni);
     if (certificate === null) return TO_NOBODY;
     return { to: takesClients && alpn.includes(ALPN_TUNNEL) ? 'clients' : 'visitors', certificate };
+  }
+
+  #challengeOf(sni: string | null): TlsExit {
+    if (sni === null || this.#given.challenges?.isKnown(sni) !== true) return TO_NO_CHALLENGE;
+    return { to: 'challenge', name: sni };
   }
 }

@@ -1,0 +1,55 @@
+// All certificates of an edge as its operator sees them: those that come by themselves, and the files of `[tls]`. Never a key.
+import { X509Certificate } from 'node:crypto';
+import type { EdgeCertificateView } from '@tunnel/contract';
+import type { CertificatePair } from '@tunnel/http-shell';
+import type { EdgeCertificates, KnownCertificate } from '../backend/certificates/edge-certificates.ts';
+
+export interface CertificateSources {
+  /** Those that come by themselves; null: none do. */
+  readonly coming: Pick<EdgeCertificates, 'list' | 'orders' | 'renew'> | null;
+  /** Of `[tls]`; null: none are named. */
+  readonly files: () => CertificatePair | null;
+}
+
+export interface ListedCertificate extends Omit<KnownCertificate, 'id'> {
+  readonly source: EdgeCertificateView['source'];
+}
+
+export const listCertificates = async ({ coming, files }: CertificateSources): Promise<ListedCertificate[]> => {
+  const pair = files();
+  const known = (await coming?.list()) ?? [];
+  return [
+    ...(pair === null ? [] : [ofFiles(pair)]),
+    ...known.map(({ id: _id, ...one }): ListedCertificate => ({ ...one, source: 'acme' })),
+  ];
+};
+
+const NAME = /^DNS:(.+)$/;
+
+const ofFiles = ({ cert }: CertificatePair): ListedCertificate => {
+  const read = new X509Certificate(cert);
+  const names = (read.subjectAltName ?? '').split(', ').flatMap((part) => NAME.exec(part)?.[1] ?? []);
+  return {
+    names,
+    source: 'file',
+    isOperators: true,
+    state: 'valid',
+    issuer: /^(?:CN|O)=(.+)$/m.exec(read.issuer)?.[1] ?? read.issuer,
+    notBefore: Date.parse(read.validFrom),
+    notAfter: Date.parse(read.validTo),
+    ...{ renewAt: null, lastError: null },
+  };
+};
+
+export const showCertificate = (one: ListedCertificate): EdgeCertificateView => ({
+  names: [...one.names],
+  source: one.source,
+  state: one.state,
+  issuer: one.issuer,
+  not_before: isoOf(one.notBefore),
+  not_after: isoOf(one.notAfter),
+  renew_at: isoOf(one.renewAt),
+  last_error: one.lastError,
+});
+
+const isoOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());

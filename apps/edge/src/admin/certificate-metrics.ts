@@ -1,0 +1,46 @@
+// The series of certificates: how many are in which state, when each ends, and what became of orders.
+import type { Metrics, Sample } from '@tunnel/runtime';
+import { type CertificateSources, type ListedCertificate, listCertificates } from './certificate-list.ts';
+
+export interface CertificateFigures extends CertificateSources {
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+const STATES = ['none', 'ordering', 'valid', 'renewing', 'failing'] as const;
+/** Tenants' names are theirs, and many: the soonest end of all of them is told. */
+const TENANTS = 'own-domains';
+
+/** Returns what brings them up to date before they are read. */
+export const addCertificateSeries = (metrics: Metrics, figures: CertificateFigures): (() => Promise<void>) => {
+  let listed: readonly ListedCertificate[] = [];
+  metrics.seriesOf('tunnel_certificates', 'Certificates that this edge shows or waits for, by state', 'gauge', () =>
+    STATES.map((state) => ({ labels: { state }, value: listed.filter((one) => one.state === state).length })),
+  );
+  metrics.seriesOf(
+    'tunnel_certificate_expires_seconds',
+    'Seconds until a certificate ends: of the operator’s names, and the soonest of all others',
+    'gauge',
+    () => endsOf(listed, figures.now()),
+  );
+  const { coming } = figures;
+  if (coming !== null && coming.orders !== null) {
+    metrics.seriesOf('tunnel_acme_orders_total', 'Orders of certificates, by their end', 'counter', () =>
+      Object.entries(coming.orders ?? {}).map(([result, value]) => ({ labels: { result }, value })),
+    );
+  }
+  return async () => {
+    listed = await listCertificates(figures);
+  };
+};
+
+const endsOf = (listed: readonly ListedCertificate[], now: number): Sample[] => {
+  const ends = new Map<string, number>();
+  for (const { names, isOperators, notAfter } of listed) {
+    if (notAfter === null) continue;
+    for (const name of isOperators ? names : [TENANTS]) {
+      ends.set(name, Math.min(ends.get(name) ?? Number.POSITIVE_INFINITY, notAfter));
+    }
+  }
+  return Array.from(ends, ([name, notAfter]) => ({ labels: { name }, value: Math.round((notAfter - now) / 1000) }));
+};

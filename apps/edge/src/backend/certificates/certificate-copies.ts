@@ -1,0 +1,167 @@
+// Copies of the platform's certificates on the edge's disk, for a start while the platform is away. Each is sealed under a key that is derived
+// from the edge's credential and written nowhere: a copied folder is worth nothing without that.
+import { hkdfSync } from 'node:crypto';
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type EdgeCertificate, edgeCertificate } from '@tunnel/contract';
+import { type Clock, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../../limits.ts';
+
+export interface CertificateCopiesOptions {
+  readonly folder: string;
+  readonly credential: Secret;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** As it is when it is written; null: it has gone since. */
+  readonly read: (id: string) => EdgeCertificate | null;
+}
+
+const KEY_BYTES = 32;
+const FILE = /^[\da-f]{32}\.jwe$/;
+const ASIDE = '.new';
+
+export class CertificateCopies {
+  readonly #options: CertificateCopiesOptions;
+  readonly #key: Uint8Array;
+  /** What the disk is behind in, oldest first: written, or removed. */
+  readonly #waiting = new Set<string>();
+  #working: Promise<void> | null = null;
+  #hasFailed = false;
+  #isClosed = false;
+
+  constructor(options: CertificateCopiesOptions) {
+    this.#options = options;
+    const secret = options.credential.reveal();
+    this.#key = new Uint8Array(hkdfSync('sha256', secret, '', 'tunnel copies of certificates', KEY_BYTES));
+  }
+
+  /** Those of the last run. What cannot be opened is left out. Never rejects. */
+  async load(take: (certificate: EdgeCertificate) => Promise<void>): Promise<void> {
+    const { folder, logger } = this.#options;
+    const files = (await this.#files()).filter((file) => FILE.test(file));
+    let unreadable = 0;
+    const loadOn = async (): Promise<void> => {
+      for (let file = files.pop(); file !== undefined; file = files.pop()) {
+        const certificate = await this.#open(join(folder, file)).catch(() => null);
+        if (certificate === null) unreadable += 1;
+        else await take(certificate);
+      }
+    };
+    await Promise.all(Array.from({ length: EDGE_LIMITS.CERTIFICATE_COPIES_AT_ONCE }, loadOn));
+    if (unreadable === 0) return;
+    logger.warn({ folder, unreadable }, 'copies of certificates cannot be opened with the credential of this edge');
+  }
+
+  /** It came, changed or went: the disk follows. */
+  changed(id: string): void {
+    if (this.#isClosed) return;
+    this.#waiting.add(id);
+    this.#workOn();
+  }
+
+  /** All files of others go: those of certificates that went while this edge was away, and what nobody can open. */
+  async prune(ids: Iterable<string>): Promise<void> {
+    const kept = new Set(Array.from(ids, fileOf));
+    for (const file of await this.#files()) {
+      const isOurs = FILE.test(file.replace(ASIDE, ''));
+      if (isOurs && !kept.has(file.replace(ASIDE, ''))) await this.#remove(file);
+    }
+  }
+
+  /** What waits is written, for a while. */
+  async close(): Promise<void> {
+    const { clock } = this.#options;
+    let give: (() => void) | undefined;
+    const late = new Promise<void>((resolve) => {
+      give = resolve;
+    });
+    const timer = clock.setTimeout(() => give?.(), EDGE_LIMITS.CERTIFICATE_COPIES_STOP_MS);
+    await Promise.race([this.#working, late]);
+    timer.cancel();
+    this.#isClosed = true;
+    this.#waiting.clear();
+    await this.#working;
+  }
+
+  #workOn(): void {
+    this.#working ??= this.#work().finally(() => {
+      this.#working = null;
+    });
+  }
+
+  async #work(): Promise<void> {
+    // One at a time: nobody waits for them.
+    for (const id of this.#waiting) {
+      this.#waiting.delete(id);
+      const certificate = this.#options.read(id);
+      if (certificate === null) await this.#remove(fileOf(id));
+      else await this.#write(fileOf(id), certificate);
+    }
+  }
+
+  async #write(file: string, certificate: EdgeCertificate): Promise<void> {
+    const { folder } = this.#options;
+    const aside = join(folder, file + ASIDE);
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await chmod(folder, 0o700);
+      await rm(aside, { force: true });
+      // Moved when it is whole: on a full disk the one before stays.
+      await writeFile(aside, await this.#seal(certificate), { mode: 0o600, flag: 'wx', flush: true });
+      await rename(aside, join(folder, file));
+      this.#hasFailed = false;
+    } catch (error) {
+      await this.#remove(file + ASIDE);
+      this.#failed(error);
+    }
+  }
+
+  async #seal(certificate: EdgeCertificate): Promise<string> {
+    const { CompactEncrypt } = await import('jose');
+    const text = Buffer.from(JSON.stringify(certificate));
+    return new CompactEncrypt(text).setProtectedHeader({ alg: 'dir', enc: 'A256GCM' }).encrypt(this.#key);
+  }
+
+  async #open(path: string): Promise<EdgeCertificate> {
+    const { size } = await stat(path);
+    if (size > EDGE_LIMITS.CERTIFICATE_COPY_MAX_BYTES) throw new Error(`it has ${size} bytes`);
+    const { compactDecrypt } = await import('jose');
+    const { plaintext } = await compactDecrypt(await readFile(path, 'utf8'), this.#key, {
+      keyManagementAlgorithms: ['dir'],
+      contentEncryptionAlgorithms: ['A256GCM'],
+    });
+    return edgeCertificate.parse(JSON.parse(Buffer.from(plaintext).toString()));
+  }
+
+  async #files(): Promise<readonly string[]> {
+    try {
+      return await readdir(this.#options.folder);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#failed(error);
+      return [];
+    }
+  }
+
+  async #remove(file: string): Promise<void> {
+    try {
+      await rm(join(this.#options.folder, file), { force: true });
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  /** Once, until it works again. */
+  #failed(error: unknown): void {
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    const { folder, logger } = this.#options;
+    const reason = error instanceof Error ? error.message : String(error);
+    logger.error(
+      { folder, reason },
+      'copies of certificates cannot be kept: a start without the platform may lack some',
+    );
+  }
+}
+
+/** Ids come over the link: none of them is a path. */
+const fileOf = (id: string): string => `${sha256Hex(id).slice(0, 32)}.jwe`;

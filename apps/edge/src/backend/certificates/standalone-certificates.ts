@@ -1,0 +1,206 @@
+// Certificates of an edge that has no platform: it orders and renews them by itself, into files of its own. Nothing of this is loaded
+// unless `[acme]` is on.
+import { join } from 'node:path';
+import type { CertificateRecord, ChallengeAnswer, ChallengeKey, ManagedCertificates, OrderResult } from '@tunnel/acme';
+import {
+  type CertificateFacts,
+  CORE_LIMITS,
+  certificateState,
+  challengeTarget,
+  type WantedCertificate,
+  wantedCertificates,
+} from '@tunnel/core';
+import { type Clock, type Logger, type ServerConfig, sha256Hex, type Timer } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../../limits.ts';
+import type { CertificateListener, EdgeCertificates, KnownCertificate, RenewalAnswer } from './edge-certificates.ts';
+
+export interface StandaloneCertificatesOptions {
+  readonly config: Pick<ServerConfig, 'acme' | 'dns' | 'server' | 'auth' | 'policy'>;
+  readonly dataDir: string;
+  /** A live tls tunnel has the host: its handshakes never come here. */
+  readonly isPassedThrough: (host: string) => boolean;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly logger: Logger;
+}
+
+const FOLDER = 'certificates';
+/** Of the label in our zone that the challenge of a wildcard's own domain leads to. */
+const TARGET_CHARS = 20;
+const NAMES = { max: CORE_LIMITS.CERTIFICATE_NAMES_MAX, windowMs: CORE_LIMITS.CERTIFICATE_NAMES_WINDOW_MS };
+
+export class StandaloneCertificates implements EdgeCertificates {
+  readonly orders: Record<OrderResult, number> = { issued: 0, failed: 0, rate_limited: 0 };
+  readonly #options: StandaloneCertificatesOptions;
+  #managed: ManagedCertificates | null = null;
+  #beginning: Promise<void> | null = null;
+  #settling: Promise<void> = Promise.resolve();
+  #looking: Timer | undefined;
+  #isStopped = false;
+  /** By name: which of them is for it. */
+  readonly #names = new Map<string, string>();
+  /** Those of the operator's own names, by id. */
+  readonly #operators = new Set<string>();
+  #listener: CertificateListener = { onPair: () => null, onGone: () => {} };
+
+  constructor(options: StandaloneCertificatesOptions) {
+    this.#options = options;
+  }
+
+  follow(listener: CertificateListener): void {
+    this.#listener = listener;
+  }
+
+  async list(): Promise<readonly KnownCertificate[]> {
+    const records = (await this.#managed?.store.list()) ?? [];
+    return records.map((record) => this.#known(record));
+  }
+
+  isWanted(name: string): boolean {
+    return this.#names.has(name);
+  }
+
+  async findChallenge(key: ChallengeKey): Promise<ChallengeAnswer | null> {
+    return (await this.#managed?.store.findChallenge(key, this.#options.clock.now())) ?? null;
+  }
+
+  async renew(name: string): Promise<RenewalAnswer> {
+    const id = this.#names.get(name);
+    if (id === undefined || this.#managed === null) return 'unknown';
+    return (await this.#managed.renew(id)) ? 'begun' : 'busy';
+  }
+
+  // ---- life ----
+
+  /** What the last run has got. Throws a fault that names the file where the key file, or that of the authority, cannot be used. */
+  async start(): Promise<void> {
+    const { config, dataDir, clock, random, logger, isPassedThrough } = this.#options;
+    const { acme, dns, server } = config;
+    const { FileCertificateStore, ManagedCertificates } = await import('@tunnel/acme');
+    const store = new FileCertificateStore(join(dataDir, FOLDER), acme.directory);
+    this.#managed = new ManagedCertificates({
+      ...{ acme, dns, domain: server.domain, host: server.host, dataDir, store },
+      // There are no accounts with tokens here: the label is the name's own.
+      challengeTargetOf: async (name) => challengeTarget(sha256Hex(name).slice(0, TARGET_CHARS), server.domain),
+      ...{ isPassedThrough, clock, random, logger },
+      listener: {
+        onIssued: (record) => void this.#show(record),
+        onOrder: (result) => {
+          this.orders[result] += 1;
+          this.#look();
+        },
+        onEnding: () => {},
+      },
+    });
+    for (const record of await store.list()) await this.#show(record);
+  }
+
+  /** The ports are open: authorities may come and look. */
+  ready(): void {
+    this.#beginning = this.#begin().catch((error: unknown) => {
+      this.#options.logger.error({ err: error }, 'certificates are not ordered');
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#looking?.cancel();
+    await this.#beginning;
+    await this.#settling;
+    await this.#managed?.stop();
+  }
+
+  async #begin(): Promise<void> {
+    const { clock, logger } = this.#options;
+    await this.#managed?.start();
+    if (this.#isStopped) return;
+    // Names of a week, a wildcard that fails: what is wanted changes by itself, too.
+    this.#looking = clock.setInterval(() => this.#look(), EDGE_LIMITS.CERTIFICATES_LOOK_MS);
+    await this.#settle();
+    logger.debug({ names: [...this.#names.keys()] }, 'certificates are kept');
+  }
+
+  /** One after the other. */
+  #look(): void {
+    if (this.#isStopped) return;
+    this.#settling = this.#settling
+      .then(() => this.#settle())
+      .catch((error: unknown) => this.#options.logger.error({ err: error }, 'certificates cannot be ordered'));
+  }
+
+  /** What there should be is on order, and what should not is forgotten. */
+  async #settle(): Promise<void> {
+    const { store } = this.#managed as ManagedCertificates;
+    const records = new Map((await store.list()).map((record) => [record.names.join(), record]));
+    const wanted = wantedCertificates(this.#facts(records));
+    for (const one of wanted) {
+      const record = records.get(one.name) ?? (await this.#order(one));
+      if (record === null) continue;
+      records.delete(one.name);
+      this.#names.set(one.name, record.id);
+      if (one.accountId === null) this.#operators.add(record.id);
+    }
+    for (const { id, names } of records.values()) await this.#forget(id, names);
+    this.#managed?.wake();
+  }
+
+  /** null: not here, or not this week. */
+  async #order({ name, keeping, isCounted }: WantedCertificate): Promise<CertificateRecord | null> {
+    const { store } = this.#managed as ManagedCertificates;
+    if (keeping !== 'ordered') return null;
+    const now = this.#options.clock.now();
+    if (isCounted && (await store.takeFromBudget('names', NAMES, now)).kind === 'empty') return null;
+    return store.want([name]);
+  }
+
+  async #forget(id: string, names: readonly string[]): Promise<void> {
+    await this.#managed?.store.forget(id);
+    for (const name of names) if (this.#names.get(name) === id) this.#names.delete(name);
+    this.#operators.delete(id);
+    this.#listener.onGone(id);
+  }
+
+  #facts(records: ReadonlyMap<string, CertificateRecord>): CertificateFacts {
+    const { server, auth, policy, acme } = this.#options.config;
+    const { domain } = server;
+    const record = records.get(`*.${domain}`);
+    const isValid = (record?.certificate?.notAfter ?? 0) > this.#options.clock.now();
+    return {
+      ...{ domain, platformHost: null, hasLogin: policy.login.length > 0, dns: acme.dns },
+      canWildcard: this.#managed?.canWildcard ?? false,
+      wildcard: record === undefined ? null : { isValid, hasFailed: record.life.failures > 0 },
+      // By the operator's word: nobody looks for a proof.
+      domains: auth.keys.flatMap(({ account: accountId, domains }) =>
+        domains.map((name) => ({ name, accountId, wantsCertificate: true, state: 'verified' as const })),
+      ),
+      reserved: auth.keys.flatMap(({ account: accountId, reserved }) =>
+        reserved.filter((label) => !label.includes('/')).map((label) => ({ label, accountId })),
+      ),
+    };
+  }
+
+  async #show({ id, names, certificate }: CertificateRecord): Promise<void> {
+    const { logger } = this.#options;
+    for (const name of names) this.#names.set(name, id);
+    if (certificate === null || this.#managed === null) return;
+    try {
+      const key = Buffer.from(await this.#managed.keys.open(certificate.key));
+      const problem = this.#listener.onPair(id, names, { cert: Buffer.from(certificate.chain), key });
+      if (problem !== null) throw new Error(problem);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      logger.error({ names, reason }, 'a certificate that was kept cannot be used');
+    }
+  }
+
+  #known({ id, names, life, certificate }: CertificateRecord): KnownCertificate {
+    return {
+      ...{ id, names, isOperators: this.#operators.has(id) },
+      state: certificateState(life, this.#options.clock.now()),
+      issuer: certificate?.issuer ?? null,
+      notBefore: certificate?.notBefore ?? null,
+      notAfter: certificate?.notAfter ?? null,
+      ...{ renewAt: life.renewAt, lastError: life.lastError },
+    };
+  }
+}

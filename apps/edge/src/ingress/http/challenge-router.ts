@@ -1,0 +1,52 @@
+// http-01 on the plain port: the text of a pending challenge, on every host and before all rules. Every other token is the service's own, which
+// may have an ACME client, too; it is passed on, and never sent to https.
+import type { OwnResponse, RequestHead } from '@tunnel/core';
+import type { EdgeCertificates } from '../../backend/certificates/edge-certificates.ts';
+import type { HttpRouter, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
+
+type Router = Pick<HttpRouter, 'visitorOf' | 'route'>;
+
+export interface ChallengeRouterOptions {
+  readonly router: Router;
+  /** The same, without a way to https. */
+  readonly unredirected: Pick<HttpRouter, 'route'>;
+  readonly certificates: Pick<EdgeCertificates, 'findChallenge'>;
+}
+
+const PREFIX = '/.well-known/acme-challenge/';
+const TOKEN = /^[\w-]{1,200}$/;
+
+export class ChallengeRouter {
+  readonly #given: ChallengeRouterOptions;
+
+  constructor(options: ChallengeRouterOptions) {
+    this.#given = options;
+  }
+
+  visitorOf(remoteAddress: string, scheme: VisitorInfo['scheme']): VisitorInfo {
+    return this.#given.router.visitorOf(remoteAddress, scheme);
+  }
+
+  route(connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision> {
+    const { router, unredirected } = this.#given;
+    if (connection.scheme === 'https' || !head.path.startsWith(PREFIX)) return router.route(connection, head);
+    const token = head.path.slice(PREFIX.length);
+    const isAsked = (head.method === 'GET' || head.method === 'HEAD') && TOKEN.test(token);
+    return isAsked ? this.#answer(token, connection, head) : unredirected.route(connection, head);
+  }
+
+  async #answer(token: string, connection: VisitorInfo, head: RequestHead): Promise<RouteDecision> {
+    const { unredirected, certificates } = this.#given;
+    const answer = await certificates.findChallenge({ token });
+    return answer?.type === 'http-01' ? { own: textOf(answer.keyAuthorization) } : unredirected.route(connection, head);
+  }
+}
+
+const textOf = (body: string): OwnResponse => ({
+  status: 200,
+  headers: [
+    ['content-type', 'text/plain'],
+    ['cache-control', 'no-store'],
+  ],
+  body,
+});

@@ -1,0 +1,65 @@
+// tls-alpn-01 at the https port: who may be asked for, and the certificate of one challenge, made for that handshake alone (RFC 8737).
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { isOfDomain } from '@tunnel/core';
+import { secureOptionsOf } from '@tunnel/http-shell';
+import type { Clock } from '@tunnel/runtime';
+import type { EdgeCertificates } from '../../backend/certificates/edge-certificates.ts';
+import { EDGE_LIMITS } from '../../limits.ts';
+
+export interface ChallengeHandshakesOptions {
+  /** [server] domain. */
+  readonly domain: string;
+  readonly certificates: Pick<EdgeCertificates, 'isWanted' | 'findChallenge'>;
+  readonly clock: Clock;
+}
+
+interface ReadyChallenge {
+  readonly token: string;
+  readonly context: SecureContext;
+}
+
+export class ChallengeHandshakes {
+  readonly #given: ChallengeHandshakesOptions;
+  /** By name, oldest first. */
+  readonly #ready = new Map<string, ReadyChallenge>();
+
+  constructor(options: ChallengeHandshakesOptions) {
+    this.#given = options;
+  }
+
+  /** Whether there is any reason to look: for other names nothing is asked, made or kept. */
+  isKnown(name: string): boolean {
+    const { domain, certificates } = this.#given;
+    return isOfDomain(name, domain) || certificates.isWanted(name);
+  }
+
+  /** Whether contextOf() has it now; false: nobody waits for it. Never rejects. */
+  async prepare(name: string): Promise<boolean> {
+    const { certificates, clock } = this.#given;
+    try {
+      const answer = await certificates.findChallenge({ tlsName: name });
+      if (answer?.type !== 'tls-alpn-01') return false;
+      if (this.#ready.get(name)?.token === answer.token) return true;
+      const { challengeCertificate } = await import('@tunnel/acme');
+      const { cert, key } = await challengeCertificate(answer, clock.now());
+      const context = createSecureContext(secureOptionsOf({ cert: Buffer.from(cert), key: Buffer.from(key) }));
+      this.#keep(name, { token: answer.token, context });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  contextOf(name: string): SecureContext | null {
+    return this.#ready.get(name)?.context ?? null;
+  }
+
+  #keep(name: string, challenge: ReadyChallenge): void {
+    this.#ready.delete(name);
+    this.#ready.set(name, challenge);
+    for (const oldest of this.#ready.keys()) {
+      if (this.#ready.size <= EDGE_LIMITS.CHALLENGE_CONTEXTS_MAX) return;
+      this.#ready.delete(oldest);
+    }
+  }
+}

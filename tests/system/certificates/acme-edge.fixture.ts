@@ -1,0 +1,149 @@
+// An edge without a platform and a certificate authority beside it, which really looks at the edge's ports.
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { connect as connectHttp2 } from 'node:http2';
+import { type Agent, request } from 'node:https';
+import { join } from 'node:path';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { type Client, connect } from '@tunnel/client';
+import { createEdge, type Edge } from '@tunnel/edge';
+import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { AcmeServer, type AcmeServerOptions } from '@tunnel/testkit';
+import type { Harness } from '../harness.fixture.ts';
+
+export const DOMAIN = 'tunnels.test';
+const ADMIN = 'admin-token-of-the-test';
+const logger = createLogger({ level: 'silent', format: 'json' });
+
+type Overrides = Parameters<typeof loadServerConfig>[0]['overrides'];
+
+export class AcmeEdge {
+  readonly authority: AcmeServer;
+  readonly dataDir: string;
+  readonly #harness: Harness;
+  readonly #overrides: Overrides;
+  edge: Edge | null = null;
+
+  private constructor(harness: Harness, authority: AcmeServer, dataDir: string, overrides: Overrides) {
+    this.#harness = harness;
+    this.authority = authority;
+    this.dataDir = dataDir;
+    this.#overrides = overrides;
+  }
+
+  static async open(
+    harness: Harness,
+    overrides: Overrides = {},
+    authorityOptions: Partial<AcmeServerOptions> = {},
+  ): Promise<AcmeEdge> {
+    const folder = await harness.folder();
+    let opened: AcmeEdge | null = null;
+    const authority = harness.use(
+      await AcmeServer.start({ addressOf: () => opened?.target ?? null, ...authorityOptions }),
+    );
+    await writeFile(join(folder, 'ca.pem'), authority.ca);
+    const dataDir = await mkdtemp(join(folder, 'data-'));
+    const acme = { enabled: true, directory: authority.directory, ca_file: join(folder, 'ca.pem') };
+    opened = new AcmeEdge(harness, authority, dataDir, { ...overrides, acme: { ...acme, ...overrides?.['acme'] } });
+    harness.use({ close: () => opened?.stop() ?? Promise.resolve() });
+    return opened;
+  }
+
+  get target() {
+    const { addresses } = this.running;
+    return { host: '127.0.0.1', httpPort: addresses.http.port, tlsPort: addresses.https?.port ?? 0 };
+  }
+
+  get running(): Edge {
+    if (this.edge === null) throw new Error('the edge does not run');
+    return this.edge;
+  }
+
+  async start(): Promise<void> {
+    const config = loadServerConfig({
+      env: {},
+      overrides: {
+        data_dir: this.dataDir,
+        ...this.#overrides,
+        server: {
+          ...{ control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, https_port: 0, domain: DOMAIN },
+          ...this.#overrides?.['server'],
+        },
+      },
+    });
+    this.edge = createEdge(config, {
+      clock: systemClock,
+      logger,
+      adminToken: new Secret(ADMIN),
+      dataDir: this.dataDir,
+    });
+    await this.edge.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.edge?.stop({ drainMs: 0 });
+    this.edge = null;
+  }
+
+  async client(token = ADMIN): Promise<Client> {
+    const server = `127.0.0.1:${this.running.addresses.control.port}`;
+    // The name of its certificate leads nowhere here; that it is the right one is looked at by others.
+    const client = await connect({ server, token, tls: true, insecure: true, logger });
+    this.#harness.use({ close: () => client.close() });
+    return client;
+  }
+
+  /** A handshake with whoever listens there, checked against the authority's root. */
+  shakeHands(host: string, port = this.target.tlsPort, session?: Buffer): Promise<TLSSocket> {
+    return new Promise((resolve, reject) => {
+      const trust = { ca: this.authority.root, servername: host };
+      const socket = connectTls({ host: '127.0.0.1', port, ...trust, ...(session && { session }) }, () =>
+        resolve(socket),
+      );
+      socket.on('error', reject);
+    });
+  }
+
+  async serialOf(host: string, port?: number): Promise<string> {
+    const socket = await this.shakeHands(host, port);
+    const serial = socket.getPeerX509Certificate()?.serialNumber ?? '';
+    socket.destroy();
+    return serial.toLowerCase();
+  }
+
+  /** Over HTTP/1.1; the status. */
+  ask(host: string, agent: Agent | false = false): Promise<number> {
+    const { tlsPort: port } = this.target;
+    return new Promise((resolve, reject) => {
+      const trust = { ca: this.authority.root, servername: host };
+      const sent = request({ hostname: '127.0.0.1', port, ...trust, headers: { host }, agent }, (response) => {
+        response.resume().on('end', () => resolve(response.statusCode ?? 0));
+      });
+      sent.on('error', reject).end();
+    });
+  }
+
+  askHttp2(host: string): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const socket = connectTls({
+        ...{ host: '127.0.0.1', port: this.target.tlsPort, servername: host },
+        ...{ ca: this.authority.root, ALPNProtocols: ['h2'] },
+      });
+      const session = connectHttp2(`https://${host}`, { createConnection: () => socket });
+      session.on('error', reject);
+      const stream = session.request({ ':path': '/' });
+      stream.on('response', (headers) => resolve(Number(headers[':status'])));
+      stream.on('error', reject);
+      stream.resume().on('end', () => session.close());
+    });
+  }
+
+  async rest(path: string, token = ADMIN, method = 'GET'): Promise<Response> {
+    const { host, port } = this.running.addresses.api;
+    return fetch(`http://${host}:${port}${path}`, { method, headers: { authorization: `Bearer ${token}` } });
+  }
+
+  async metrics(): Promise<string> {
+    const { host, port } = this.running.addresses.metrics;
+    return (await fetch(`http://${host}:${port}/metrics`)).text();
+  }
+}
