@@ -34,7 +34,7 @@ import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
-import type { KeptCertificates } from './services/certificates/edge-certificates.ts';
+import { PlatformCertificates } from './services/certificates/platform-certificates.ts';
 import type { DomainNews } from './services/domains/change-domain.ts';
 import { type DomainDns, openDomainDns } from './services/domains/domain-dns.ts';
 import { DomainLooks } from './services/domains/domain-looks.ts';
@@ -113,6 +113,7 @@ class ComposedPlatform implements Platform {
   readonly #keyUses: KeyUses;
   readonly #changes: ChangeFeed;
   readonly #billing: Billing;
+  readonly #certificates: PlatformCertificates;
   readonly #domainLooks: DomainLooks;
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
@@ -135,6 +136,7 @@ class ComposedPlatform implements Platform {
     this.#keyUses = new KeyUses({ db, clock, logger });
     this.#changes = new ChangeFeed({ db, pool, clock, logger });
     this.#billing = this.#makeBilling();
+    this.#certificates = this.#makeCertificates();
     this.#domainLooks = this.#makeDomainLooks();
     const jobs = [
       closeLostEntries,
@@ -219,6 +221,14 @@ class ComposedPlatform implements Platform {
     return { db: this.#database.db, clock, logger, settings: this.#config.platform, processor, locks, metering };
   }
 
+  #makeCertificates(): PlatformCertificates {
+    const { clock, logger, dataDir } = this.#deps;
+    const { db } = this.#database;
+    return new PlatformCertificates({
+      ...{ config: this.#config, db, dataDir, clock, logger, mailWaits: () => this.#mail.wake() },
+    });
+  }
+
   #makeDomainLooks(): DomainLooks {
     const { clock, logger } = this.#deps;
     const settings = domainSettings(this.#config);
@@ -227,7 +237,8 @@ class ComposedPlatform implements Platform {
     return new DomainLooks({ db: this.#database.db, clock, logger, settings, openDns, onNews });
   }
 
-  #domainNews({ mails }: DomainNews): void {
+  #domainNews({ mails, certificates }: DomainNews): void {
+    if (certificates) this.#certificates.wanted();
     if (mails) this.#mail.wake();
   }
 
@@ -269,6 +280,7 @@ class ComposedPlatform implements Platform {
     this.#jobs.start();
     this.#mail.start();
     this.#billing.metering.start();
+    this.#certificates.start();
     this.#tls?.watch();
   }
 
@@ -294,20 +306,16 @@ class ComposedPlatform implements Platform {
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
-      certificates: () => this.#keptCertificates(),
+      certificates: () => this.#certificates.kept,
       clientDocuments: createClientDocuments(this.#config, clock),
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
       masterKey,
       mailWaits: () => this.#mail.wake(),
+      ordering: this.#config.acme.enabled ? this.#certificates : null,
       port: () => this.#server.address.port,
     });
     return app;
-  }
-
-  /** null: none are ordered. */
-  #keptCertificates(): KeptCertificates | null {
-    return null;
   }
 
   #makeTls(): PlatformTls {
@@ -315,7 +323,7 @@ class ComposedPlatform implements Platform {
     const { platform, tls } = this.#config;
     return new PlatformTls({
       ...{ publicUrl: platform.public_url, files: tls, db: this.#database.db, clock, logger },
-      certificates: () => this.#keptCertificates(),
+      certificates: () => this.#certificates.kept,
       onRenewed: (options) => this.#server.renew(options),
     });
   }
@@ -346,6 +354,7 @@ class ComposedPlatform implements Platform {
     life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });
     life.add({ name: 'looks at domains', stop: () => this.#domainLooks.stop() });
+    life.add({ name: 'certificates', stop: () => this.#certificates.stop() });
     life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
     life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });
     return life;
