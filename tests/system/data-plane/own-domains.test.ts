@@ -1,4 +1,6 @@
 // Own domains from end to end: visitors who name the host of somebody's own reach its tunnel, whatever they speak.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { WebSocket } from 'ws';
@@ -72,7 +74,9 @@ describe.concurrent('an own domain', () => {
   });
 
   it('may have a group of two', async ({ harness }) => {
-    const flags = ['--group', 'pool', '--group-key', 'secret of the pool'];
+    const keyFile = join(await harness.folder(), 'group-key');
+    writeFileSync(keyFile, 'secret of the pool');
+    const flags = ['--group', 'pool', '--group-key-file', keyFile];
     const first = await publish(harness, 'pool.example.org', 'a', flags);
     await publish(harness, 'pool.example.org', 'b', flags);
     const heard = new Set<string>();
