@@ -1,5 +1,6 @@
 // Own domains in the dashboard: added, their records copied and followed as they appear, checked by hand, and removed.
-import { eventually } from '@tunnel/testkit';
+import type { OwnDomainView } from '@tunnel/contract';
+import { eventually, startDnsServer } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
@@ -14,8 +15,9 @@ import {
   ownDomain,
   pendingDomain,
 } from './own-domains.fixture.ts';
+import { startOwnStack } from './own-stack.fixture.ts';
 import { commandIn } from './pasted-command.fixture.ts';
-import type { Profile } from './profile.fixture.ts';
+import { Profile } from './profile.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
@@ -46,7 +48,7 @@ it('every state is said in words, with the certificate and its end, and leads to
   await row('shop.example.com').getByText('In use').waitFor();
   await row('example.org').getByText('1 of 3 found').waitFor();
   await row('eu.example.com').getByText('Not issued').waitFor();
-  await row('blog.example.net').getByText('None wanted').waitFor();
+  await row('blog.example.net').getByText('None', { exact: true }).waitFor();
   await row('old.example.com').getByText('Lapsed').waitFor();
   await card.getByText(/^6 used; your free plan has 3\./).waitFor();
   expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
@@ -60,7 +62,7 @@ it('every state is said in words, with the certificate and its end, and leads to
     await card.waitFor();
   };
   await says('typo.example.com', 'We stopped looking after three days', /then press Check now/, 'Missing');
-  await says('old.example.com', /Tunnels can’t use this domain/, /another account has proven/);
+  await says('old.example.com', /New tunnels can’t use this domain/, /another account has proven/);
   await says('*.eu.example.com', /needs one more record/, /did not find the record/, 'Certificate: not issued');
   await says('shop.example.com', '1 live tunnel', "Let's Encrypt R11", 'Next renewal');
 });
@@ -149,7 +151,8 @@ it('a check by hand shows what it found, and a refusal counts down the seconds t
 it('one is removed by whoever types its name, and is gone from the list', async ({ profile, stack }) => {
   const { api, page } = await openList(profile, stack);
   await page.getByRole('link', { name: 'Details: shop.example.com' }).click();
-  await page.getByRole('button', { name: 'Remove' }).click();
+  await page.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
+  await page.getByRole('button', { name: 'Remove', exact: true }).click();
   const question = page.getByRole('dialog', { name: 'Remove shop.example.com?' });
   await question.getByText('1 live tunnel at it will be closed within 2 seconds.').waitFor();
   await page.keyboard.type('yes');
@@ -183,4 +186,50 @@ it('a name of 253 characters is whole on a phone, on both pages and in the quest
   const wide =
     'document.querySelector("dialog[open]").scrollWidth - document.querySelector("dialog[open]").clientWidth';
   expect(await page.evaluate(wide)).toBe(0);
+});
+
+it('with a platform and DNS: added, pending with its record, verified as soon as it is set, and removed', async ({
+  browser,
+  harness,
+}) => {
+  const dns = harness.use(await startDnsServer());
+  const { stack } = harness.use(await startOwnStack({ tables: `[dns]\nresolvers = ["${dns.address}"]` }));
+  const account = await Account.signUp(stack, 'proven');
+  const profile = harness.use(await Profile.open(browser, stack));
+  await profile.logIn(account.email);
+  const page = await profile.tab('/domains');
+  await page.getByText('No domain of your own yet').waitFor();
+  await page.getByRole('button', { name: 'Add domain' }).first().click();
+  await page.keyboard.type('localhost');
+  await page.keyboard.press('Enter');
+  await page
+    .getByRole('dialog')
+    .getByRole('alert')
+    .getByText(/is not valid/)
+    .waitFor();
+  await page.getByRole('dialog').getByRole('textbox').fill('shop.example.com');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
+  await page.getByText('Set the records below where your DNS is managed').waitFor();
+  const [added] = await account.get<OwnDomainView[]>('/domains');
+  const target = added?.cname_target ?? '';
+  const records = cardOf(page, 'DNS records');
+  await records
+    .getByRole('row', { name: new RegExp(target) })
+    .getByText('Missing')
+    .waitFor();
+  dns.set('shop.example.com', 'CNAME', target);
+  await records
+    .getByRole('row', { name: new RegExp(target) })
+    .getByText('Found')
+    .waitFor();
+  await page.getByText('Verified', { exact: true }).waitFor();
+  await page.getByText('No tunnel yet').waitFor();
+
+  await page.getByRole('button', { name: 'Remove' }).click();
+  await page.keyboard.type('shop.example.com');
+  await page.keyboard.press('Enter');
+  await page.getByText('No domain of your own yet').waitFor();
+  expect(await account.get('/domains')).toEqual([]);
+  expect(profile.faults).toEqual([]);
 });

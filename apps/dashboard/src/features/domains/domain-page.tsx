@@ -14,11 +14,10 @@ import { CommandLine, Empty } from '../../ui/empty-state.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { useKeys } from '../../ui/keyboard.ts';
 import { PageHead } from '../../ui/page-head.tsx';
-import { isFault } from '../../ui/problem.tsx';
 import { CertificateCard } from './certificate-card.tsx';
 import { DomainPath } from './domain-path.tsx';
 import { adviceOf, stateOf } from './own-domain-texts.ts';
-import { domainQuery, domainWords, hrefOf } from './own-domains.ts';
+import { domainQuery, domainWords, hrefOf, isGone } from './own-domains.ts';
 import { RecordsCard } from './records-card.tsx';
 import { RemoveDomainDialog } from './remove-domain-dialog.tsx';
 
@@ -26,6 +25,8 @@ export const DomainPage = () => {
   const { id } = useParams({ from: '/shell/domains/$id' });
   const navigate = useNavigate();
   const domain = useQuery(domainQuery(useApi(), id));
+  // In another tab, perhaps, while its page is open here.
+  const gone = isGone(domain.error);
   useKeys({ onEscape: () => void navigate({ to: '/domains' }) });
   return (
     <>
@@ -40,9 +41,9 @@ export const DomainPage = () => {
             Domains
           </Link>
         }
-        {...(domain.data === undefined ? {} : { actions: <HeadActions domain={domain.data} /> })}
+        {...(domain.data === undefined || gone ? {} : { actions: <HeadActions domain={domain.data} /> })}
       />
-      {isFault(domain.error, 'DOMAIN_UNKNOWN') ? (
+      {gone ? (
         <NoDomain />
       ) : (
         <Loaded query={domain} title="Couldn't load this domain" pending={<Pending />}>

@@ -79,7 +79,7 @@ it.each([
 
 describe('the certificate', () => {
   it.each([
-    ['none is wanted', makeDomain({ certificate: null }), NOW, 'None wanted', /over http/],
+    ['none is wanted', makeDomain({ certificate: null }), NOW, 'None', /over http/],
     ['before the proof', domainWith('none', 'pending'), NOW, 'After DNS', /when the records are found/],
     ['after it', domainWith('none', 'verified'), NOW, 'Not ordered yet', /not switched on/],
     ['ordered', domainWith('ordering', 'verified'), NOW, 'Being ordered', /few seconds/],

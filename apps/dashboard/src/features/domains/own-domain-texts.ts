@@ -60,7 +60,7 @@ export const adviceOf = (domain: OwnDomainView): Advice | null => {
     case 'lapsed':
       return {
         tone: 'bad',
-        title: 'Tunnels can’t use this domain any more',
+        title: 'New tunnels can’t use this domain any more',
         text: `Its record is gone from DNS, or another account has proven the domain since. To get it back, set the records below and press Check now.${why}`,
       };
     case 'verified':
@@ -73,7 +73,7 @@ const verifiedAdvice = (domain: OwnDomainView, why: string): Advice | null => {
     return {
       tone: 'warn',
       title: 'Its record was not found at the last look',
-      text: 'The domain goes on for now. Put the records below back within 7 days, or it lapses and its tunnels close.',
+      text: 'The domain goes on for now. Put the records below back within 7 days: after that it lapses, and new tunnels are refused.',
     };
   }
   if (why !== '') return { tone: 'warn', title: 'The last look did not succeed', text: why };
@@ -112,7 +112,7 @@ export const errorText = (error: string): string => {
 
 /** `now` in ms. */
 export const certificateOf = ({ state, certificate }: OwnDomainView, now: number): Said => {
-  if (certificate === null) return { tone: 'neutral', short: 'None wanted' };
+  if (certificate === null) return { tone: 'neutral', short: 'None' };
   switch (certificate.state) {
     case 'none':
       return { tone: 'neutral', short: state === 'verified' ? 'Not ordered yet' : 'After DNS' };
@@ -133,7 +133,7 @@ export const isOver = ({ not_after: end }: DomainCertificate, now: number): bool
 
 export const certificateText = ({ state, certificate }: OwnDomainView, now: number): string => {
   if (certificate === null) {
-    return 'No certificate is ordered. Visitors come over http, or your service brings its own with tunnel tls.';
+    return 'None is ordered: you wanted none, or this server orders none. Visitors come over http, or your service brings its own with tunnel tls.';
   }
   switch (certificate.state) {
     case 'none':

@@ -107,7 +107,7 @@ const State = ({ domain }: { readonly domain: OwnDomainView }) => {
 const Certificate = ({ domain }: { readonly domain: OwnDomainView }) => {
   const { tone, short } = useCertificate(domain);
   const end = domain.certificate?.not_after ?? null;
-  if (domain.certificate === null) return <span className="whitespace-nowrap text-muted">None wanted</span>;
+  if (domain.certificate === null) return <span className="whitespace-nowrap text-muted">None</span>;
   return (
     <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-0.5 max-sm:justify-end">
       <Badge tone={tone}>{short}</Badge>

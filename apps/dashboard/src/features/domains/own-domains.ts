@@ -22,7 +22,7 @@ export const domainQuery = (api: PlatformClient, id: string) =>
   queryOptions({
     queryKey: keyOf(id),
     queryFn: () => api.domain(id),
-    refetchInterval: ({ state }) => refreshMs(state.data === undefined ? [] : [state.data]),
+    refetchInterval: ({ state }) => !isGone(state.error) && refreshMs(state.data === undefined ? [] : [state.data]),
   });
 
 /** Asked when the page opens, and when the list has changed. */
@@ -55,6 +55,9 @@ export const refreshMs = (domains: readonly OwnDomainView[]): number =>
 export const isWaiting = ({ state, certificate }: Pick<OwnDomainView, 'state' | 'certificate'>): boolean =>
   state === 'pending' ||
   (state === 'verified' && certificate !== null && ['none', 'ordering', 'renewing'].includes(certificate.state));
+
+/** Removed, or never this account's: asked again it is not there either. */
+export const isGone = (error: unknown): boolean => error instanceof Fault && error.code === 'DOMAIN_UNKNOWN';
 
 /** The seconds that a refusal says to wait; null: it names none. */
 export const secondsToWait = (error: unknown): number | null => {

@@ -8,8 +8,8 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { FieldsForm } from '../../ui/fields-form.tsx';
 import { plural } from '../../ui/format.ts';
-import { isFault, MaybeProblem } from '../../ui/problem.tsx';
-import { dropDomain, typedName } from './own-domains.ts';
+import { MaybeProblem } from '../../ui/problem.tsx';
+import { dropDomain, isGone, typedName } from './own-domains.ts';
 
 export interface RemoveDomainDialogProps {
   /** null: closed. */
@@ -82,7 +82,7 @@ const useRemove = () => {
         await api.removeDomain(id);
       } catch (error) {
         // Removed from elsewhere meanwhile: what was wanted holds.
-        if (!isFault(error, 'DOMAIN_UNKNOWN')) throw error;
+        if (!isGone(error)) throw error;
       }
     },
     onSuccess: (_, { id }) => void dropDomain(queries, id),
