@@ -102,7 +102,7 @@ it('takes the snapshot once, and again when changes were missed', async () => {
   const { edge, listener } = await start();
   edge.platformHeard(false);
   await eventually(() => expect(listener.names).toEqual(['a.example', 'b.example']));
-  expect(edge.isWanted('c.example')).toBe(true);
+  await eventually(() => expect(edge.isWanted('c.example')).toBe(true));
   edge.platformHeard(false);
   expect(platform.calls).toEqual(['all']);
   platform.kept.delete('a');
