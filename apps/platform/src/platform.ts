@@ -1,6 +1,7 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
 import { platformLabelOf } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
@@ -34,6 +35,7 @@ import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
+import type { KeptCertificates } from './services/certificates/edge-certificates.ts';
 import { PlatformCertificates } from './services/certificates/platform-certificates.ts';
 import type { DomainNews } from './services/domains/change-domain.ts';
 import { type DomainDns, openDomainDns } from './services/domains/domain-dns.ts';
@@ -84,7 +86,7 @@ export interface Platform {
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Only while it runs. */
-  readonly address: { readonly host: string; readonly port: number };
+  readonly address: { readonly host: string; readonly port: number; readonly tls: boolean };
   /** Where the edge of the same stack calls. Only while it runs; null: there is no such edge. */
   readonly stackAddress: { readonly host: string; readonly port: number } | null;
   /** Of the responder for dns-01; null: there is none. Only while it runs. */
@@ -168,7 +170,7 @@ class ComposedPlatform implements Platform {
   }
 
   get address(): Platform['address'] {
-    return this.#server.address;
+    return { ...this.#server.address, tls: this.#tls !== null };
   }
 
   get dnsAddress(): Platform['dnsAddress'] {
@@ -306,7 +308,7 @@ class ComposedPlatform implements Platform {
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
-      certificates: () => this.#certificates.kept,
+      certificates: () => this.#toldCertificates(),
       clientDocuments: createClientDocuments(this.#config, clock),
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
@@ -316,6 +318,13 @@ class ComposedPlatform implements Platform {
       port: () => this.#server.address.port,
     });
     return app;
+  }
+
+  /** Of a platform that cannot tell them right now nobody is to think that it has none: edges would forget theirs. */
+  #toldCertificates(): KeptCertificates | null {
+    const { kept } = this.#certificates;
+    if (kept === null && this.#config.acme.enabled) throw new Fault('CERTIFICATES_AWAY');
+    return kept;
   }
 
   #makeTls(): PlatformTls {
