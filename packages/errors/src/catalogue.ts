@@ -90,6 +90,7 @@ export const CATALOGUE = {
   TUNNEL_SUBDOMAIN_IN_USE: entry(409, true, "subdomain '{subdomain}' is already in use", 'Ask for another subdomain, or leave the choice to the edge.'),
   TUNNEL_DOMAIN_INVALID: entry(400, false, '{reason}', 'Give an http, https or tls tunnel a host name of your own, such as `db.example.com` or `*.example.com`, or a subdomain of this edge.'),
   TUNNEL_DOMAIN_UNVERIFIED: entry(403, false, "domain '{domain}' is not verified for this account", 'Prove that it is yours first (`tunnel domains add`, or the dashboard), or use a subdomain of this edge.'),
+  TUNNEL_DOMAIN_IN_USE: entry(409, true, "domain '{domain}' is already in use", 'Stop the other tunnel on it, or join its group with the same group key.'),
   TUNNEL_TLS_UNAVAILABLE: entry(400, false, 'tls tunnels need the https port', 'Use a tcp tunnel, or ask the operator for a certificate: `[tls]` of server.toml opens `https_port`.'),
   NAMES_AWAY: entry(503, true, 'names cannot be checked right now', 'Try again; the client does so by itself. Names that were yours here before, and those that the edge chooses, are open meanwhile.'),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),

@@ -79,7 +79,7 @@ describe('after a crash', () => {
     expect(await before.open('t2', exactly(PORT), ALICE, SECRET)).toBe('opened');
     await untilWritten('t2');
     const { open, returning, endpoints } = await startRun();
-    expect(endpoints.names.isHeld('shop')).toBe(true);
+    expect(endpoints.names.isHeld({ kind: 'name', name: 'shop' })).toBe(true);
     expect(returning.isClaimant(ALICE, SECRET)).toBe(true);
     expect(await open('x1', exactly(SHOP), BOB, SECRET)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
     expect(await open('x2', exactly(PORT), ALICE, KEY)).toBe('TUNNEL_PORT_IN_USE');

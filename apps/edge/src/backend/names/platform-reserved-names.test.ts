@@ -43,9 +43,17 @@ const bodyOf = (lines: Iterable<object> | AsyncIterable<object>): ReadableStream
     })(),
   ) as ReadableStream<Uint8Array>;
 
+let heard: [string, string | null][] = [];
+
 const start = async (names: () => Promise<ReadableStream<Uint8Array>>, logger: Logger = quiet) => {
   const path = join(folder.path, 'names.jsonl');
-  const known = new PlatformReservedNames({ clock: systemClock, logger, link: { names }, path });
+  const known = new PlatformReservedNames({
+    clock: systemClock,
+    logger,
+    link: { names },
+    path,
+    onDomains: (keepers) => heard.push(...keepers),
+  });
   open.push(known);
   await known.start();
   return { known, path };
