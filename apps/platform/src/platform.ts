@@ -87,8 +87,8 @@ export interface Platform {
   readonly address: { readonly host: string; readonly port: number };
   /** Where the edge of the same stack calls. Only while it runs; null: there is no such edge. */
   readonly stackAddress: { readonly host: string; readonly port: number } | null;
-  /** Of the responder for dns-01; null: there is none. Only while it runs. */
-  readonly dnsAddress: { readonly host: string; readonly port: number } | null;
+  /** host:port of the responder for dns-01; null: there is none, or its port could not be opened. Only while it runs. */
+  readonly dnsAddress: string | null;
   /** Where a payment processor on this machine sends its webhooks; null: it does not listen yet, or not any more. */
   readonly webhookUrl: string | null;
 }
