@@ -114,7 +114,7 @@ type Address = Edge['addresses']['control'];
 
 /** Where the parts of a server are; null: it does not run them. */
 export interface Reach {
-  readonly platform: Address | null;
+  readonly platform: (Address & { readonly tls?: boolean }) | null;
   readonly edge: Omit<Edge['addresses'], 'stackApi'> | null;
   readonly simulatorUrl: string | null;
   /** host:port of the responder for challenges. */
@@ -125,7 +125,7 @@ export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: nu
   const { platform, edge, simulatorUrl, dns } = reach;
   return {
     pid,
-    platform_url: platform === null ? null : httpUrl(platform),
+    platform_url: platform === null ? null : `${platform.tls === true ? 'https' : 'http'}://${hostPort(platform)}`,
     api_url: edge === null ? null : `${edge.api.tls ? 'https' : 'http'}://${hostPort(edge.api)}`,
     control: edge === null ? null : hostPort(edge.control),
     http_url: edge === null ? null : httpUrl(edge.http),

@@ -14,7 +14,7 @@ export const DOMAIN = 'tunnels.test';
 const ADMIN = 'admin-token-of-the-test';
 const logger = createLogger({ level: 'silent', format: 'json' });
 
-type Overrides = Parameters<typeof loadServerConfig>[0]['overrides'];
+type Overrides = Readonly<Record<string, object>>;
 
 export class AcmeEdge {
   readonly authority: AcmeServer;
