@@ -33,7 +33,9 @@ const within = () => {
   must('netns', 'add', namespace);
   const inside = (...args) => must('-n', namespace, ...args);
   inside('link', 'set', 'lo', 'up');
-  inside('link', 'add', 'public0', 'type', 'dummy');
+  // One end of a wire: not every kernel has interfaces of the kind dummy.
+  inside('link', 'add', 'public0', 'type', 'veth', 'peer', 'name', 'public1');
+  inside('link', 'set', 'public1', 'up');
   inside('address', 'add', `${ADDRESS}/24`, 'dev', 'public0');
   inside('link', 'set', 'public0', 'up');
   const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'tests/tools/public/vitest.config.ts'];
