@@ -89,8 +89,10 @@ export interface Platform {
   readonly address: { readonly host: string; readonly port: number; readonly tls: boolean };
   /** Where the edge of the same stack calls. Only while it runs; null: there is no such edge. */
   readonly stackAddress: { readonly host: string; readonly port: number } | null;
-  /** Of the responder for dns-01; null: there is none. Only while it runs. */
-  readonly dnsAddress: { readonly host: string; readonly port: number } | null;
+  /** host:port of the responder for dns-01; null: there is none, or its port could not be opened. Only while it runs. */
+  readonly dnsAddress: string | null;
+  /** Settles when certificates are kept here, and that responder answers, or they cannot be for now. At once where there are none to keep. */
+  certificatesBegun(): Promise<void>;
   /** Where a payment processor on this machine sends its webhooks; null: it does not listen yet, or not any more. */
   readonly webhookUrl: string | null;
 }
@@ -174,7 +176,11 @@ class ComposedPlatform implements Platform {
   }
 
   get dnsAddress(): Platform['dnsAddress'] {
-    return null;
+    return this.#certificates.dnsAddress;
+  }
+
+  certificatesBegun(): Promise<void> {
+    return this.#certificates.begun;
   }
 
   get webhookUrl(): string | null {

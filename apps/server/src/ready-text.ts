@@ -117,8 +117,8 @@ export interface Reach {
   readonly platform: (Address & { readonly tls?: boolean }) | null;
   readonly edge: Omit<Edge['addresses'], 'stackApi'> | null;
   readonly simulatorUrl: string | null;
-  /** The responder for challenges. */
-  readonly dns: Address | null;
+  /** host:port of the responder for challenges. */
+  readonly dns: string | null;
 }
 
 export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: number): RunFile => {
@@ -132,7 +132,7 @@ export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: nu
     https_url: edge?.https ? `https://${hostPort(edge.https)}` : null,
     metrics_url: edge === null ? null : httpUrl(edge.metrics, '/metrics'),
     simulator_url: simulatorUrl,
-    dns: dns === null ? null : hostPort(dns),
+    dns,
     udp_ports: edge?.udpPorts ?? [],
     admin_token_file: edge === null ? null : adminTokenFile,
   };

@@ -47,8 +47,8 @@ export interface PartReady {
     readonly api: Address & { readonly tls?: boolean };
     readonly link: Address;
     readonly simulatorUrl: string | null;
-    /** Of the responder for challenges; null: there is none, or its port could not be opened. */
-    readonly dns: Address | null;
+    /** host:port of the responder for challenges; null: there is none, or its port could not be opened. */
+    readonly dns: string | null;
   } | null;
   readonly edge: {
     readonly control: Address;

@@ -79,6 +79,11 @@ export class PlatformCertificates {
   }
 
   /** With the tables there. What goes wrong is told, and the platform goes on without ordering. */
+  /** Settles when what was begun runs, or could not. */
+  get begun(): Promise<void> {
+    return this.#starting ?? Promise.resolve();
+  }
+
   start(): void {
     if (this.#options.config.acme.enabled) this.#starting ??= this.#start().catch((error) => this.#failed(error));
   }
