@@ -1,15 +1,10 @@
 // `tunnel reserve`, `reservations` and `release` as two people use them beside each other: the real program at a real stack.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
 import type { Reservation } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import type { Harness } from './harness.fixture.ts';
+import { Computer } from './computer.fixture.ts';
 import { type Answering, askHttp, endpointOf, startWeb } from './http-tunnels.fixture.ts';
-import { it, Person, startEdgeOf } from './platform-test.fixture.ts';
-import { type Stack, withoutOurEnvironment } from './stack.fixture.ts';
-import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
+import { it, startEdgeOf } from './platform-test.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
@@ -17,43 +12,7 @@ const hello: Answering = (_, response) => {
   response.end('hello');
 };
 
-interface Ran {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-/** Somebody's computer: logged in, with a key and the server in its config.yml. */
-class Computer {
-  readonly person: Person;
-  readonly home: string;
-
-  constructor(person: Person, home: string) {
-    this.person = person;
-    this.home = home;
-  }
-
-  static async of(harness: Harness, stack: Stack, name: string): Promise<Computer> {
-    const computer = new Computer(await Person.signUp(stack, name), await harness.folder());
-    const login = ['login', '--platform', stack.run.platform_url, '--email', computer.person.email];
-    const { code, err } = await computer.tunnel([...login, '--password-stdin'], 'correct horse battery\n');
-    expect([code, err]).toEqual([0, '']);
-    return computer;
-  }
-
-  async tunnel(args: readonly string[], input = ''): Promise<Ran> {
-    const env = { ...withoutOurEnvironment(), HOME: this.home };
-    const child = spawn(process.execPath, [TUNNEL_BIN, ...args], { env, cwd: this.home });
-    child.stdin.end(input);
-    const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-    return { code: child.exitCode, out, err };
-  }
-
-  async list(): Promise<Reservation[]> {
-    const { out } = await this.tunnel(['reservations', '--json']);
-    return JSON.parse(out) as Reservation[];
-  }
-}
+const listOf = (computer: Computer): Promise<Reservation[]> => computer.json(['reservations']);
 
 it('a name is one account’s: reserved, refused to another, used, listed, and released only when asked for', async ({
   harness,
@@ -66,7 +25,7 @@ it('a name is one account’s: reserved, refused to another, used, listed, and r
     0,
     expect.stringMatching(/^Reserved http:\/\/card\.localhost:\d+\n {2}Use it: tunnel http 3000 --subdomain card\n$/),
   ]);
-  const [reserved] = await ann.list();
+  const [reserved] = await listOf(ann);
   expect(reserved).toMatchObject({ kind: 'subdomain', label: 'card', state: 'reserved', active_tunnels: 0 });
   // The same again is the same one, and what --json prints is what the platform says.
   expect(JSON.parse((await ann.tunnel(['reserve', 'card', '--json'])).out)).toEqual(reserved);
@@ -90,7 +49,7 @@ it('a name is one account’s: reserved, refused to another, used, listed, and r
   tunnel.signal('SIGTERM');
   expect(await tunnel.exitCode()).toBe(0);
   await eventually(async () => {
-    expect((await ann.list())[0]).toMatchObject({ state: 'reserved', active_tunnels: 0, expires_at: null });
+    expect((await listOf(ann))[0]).toMatchObject({ state: 'reserved', active_tunnels: 0, expires_at: null });
     expect((await askHttp(endpoint)).status).toBe(502);
   }, SOON);
 
@@ -103,7 +62,7 @@ it('a name is one account’s: reserved, refused to another, used, listed, and r
   expect((await ann.tunnel(['release', 'card', '--yes'])).out).toMatch(
     /^Released card\. You can take it back until 20\S+ \S+: tunnel reserve card\n$/,
   );
-  expect(await ann.list()).toMatchObject([{ state: 'released', expires_at: expect.any(String) }]);
+  expect(await listOf(ann)).toMatchObject([{ state: 'released', expires_at: expect.any(String) }]);
   expect((await bob.tunnel(['reserve', 'card'])).code).toBe(2);
   expect((await ann.tunnel(['reserve', 'card'])).code).toBe(0);
 });
@@ -160,5 +119,5 @@ it('a port is of one region: where there are several it has to be named; a name 
   });
   expect((await ann.tunnel(['release', `tcp/${port.label}`, '--yes'])).code).toBe(0);
   expect((await ann.tunnel(['reserve', `everywhere-${process.pid}`])).code).toBe(0);
-  expect((await ann.list()).find(({ kind }) => kind === 'subdomain')).toMatchObject({ region_id: null });
+  expect((await listOf(ann)).find(({ kind }) => kind === 'subdomain')).toMatchObject({ region_id: null });
 });

@@ -17,7 +17,9 @@ type Listener = Parameters<Backend['onRevoked']>[0];
 
 /** One account with any key, that can be closed. */
 class OneAccount implements Backend {
-  readonly reserved = { isReserved: () => false, isOthersPort: () => false, countOf: () => 0 };
+  readonly reserved = {
+    ...{ isReserved: () => false, isOthersPort: () => false, countOf: () => 0, accountOfDomain: () => null },
+  };
   logins = 0;
   readonly asked: string[] = [];
   /** By the name of the tunnel. */
@@ -48,6 +50,10 @@ class OneAccount implements Backend {
   onRevoked(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  onDomainsChanged(): () => void {
+    return () => {};
   }
 
   admissionEnded(): void {}

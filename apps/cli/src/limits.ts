@@ -88,8 +88,10 @@ export const CLI_LIMITS = {
   // --- own domains ---
   /** from one look of `tunnel domains add --wait` to the next: the platform looks at the DNS, at its own pace */
   DOMAIN_LOOK_EVERY_MS: 1000,
-  /** a domain that was looked at a moment ago: then `tunnel domains check` asks once more. The platform looks again by hand after 5 s */
+  /** until `tunnel domains check` asks again for a domain that was looked at a moment ago; the platform has the same 5 s */
   DOMAIN_CHECK_AGAIN_MS: 5000,
+  /** so often in all: the looks of the platform itself come in between */
+  DOMAIN_CHECK_TRIES: 4,
 
   // --- login ---
   /** regions of a platform that `tunnel login` offers; of more the first by id */

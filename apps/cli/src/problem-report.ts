@@ -34,6 +34,11 @@ const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
   KEY_LIMIT: { hint: 'Revoke one that you no longer use: `tunnel keys revoke <id>`.' },
   RESERVATION_UNKNOWN: { hint: 'List yours: `tunnel reservations`.' },
   RESERVATION_LIMIT: { hint: 'Release one that you no longer use: `tunnel release <name>`.' },
+  DOMAIN_UNKNOWN: { hint: 'List yours: `tunnel domains`.' },
+  DOMAIN_LIMIT: {
+    hint: 'Remove one that you no longer use: `tunnel domains remove <host>`, or change to a plan with more.',
+  },
+  DOMAIN_CHECK_TOO_SOON: { hint: 'It is looked at by itself, too.' },
   TUNNEL_DOMAIN_UNVERIFIED: {
     hint: (message) => `Prove that it is yours: \`tunnel domains add ${namedIn(message)}\`.`,
   },

@@ -25,6 +25,8 @@ export const NAME_LIMITS = {
   NAMES_JSON_WRITE_PAUSE: 10,
   /** rows of names.json; with more the released ones go before their time */
   STANDALONE_NAMES_MAX: 20_000,
+  /** for the change that tells of an own domain which the platform has just let a tunnel in at */
+  DOMAIN_HEARD_MS: 2000,
   /** subdomains that were open here, each remembered for its account while the platform is away; the longest unused is forgotten */
   USED_NAMES_MAX: 10_000,
   /** of one account: no more than it can hold */

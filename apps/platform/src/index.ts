@@ -7,6 +7,11 @@ export { createPlatform, type Platform, type PlatformDeps } from './platform.ts'
 export { type ListedUser, listUsers, restore, setPlan, setUnlimited, suspend } from './services/admin.ts';
 export { PasswordHasher } from './services/auth/password-hasher.ts';
 export { type ListedSigningKey, listSigningKeys, rotateSigningKeys } from './services/auth/signing-key-store.ts';
+export {
+  type ListedCertificate,
+  listCertificates,
+  renewCertificate,
+} from './services/certificates/operator-certificates.ts';
 export { createCredential, type ListedEdge, listCredentials, revokeCredential } from './services/edges/credentials.ts';
 export {
   createOauthClient,

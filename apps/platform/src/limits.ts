@@ -40,6 +40,14 @@ export const LIMITS = {
   /** That can be used: GET /keys shows them all at once. */
   KEYS_PER_ACCOUNT_MAX: 1000,
 
+  // --- certificates ---
+  /** How often is looked whether other certificates are wanted; what changes here is looked at once. */
+  CERTIFICATES_EVERY_MS: 5000,
+  /** And whatever is announced: an account was deleted, a wildcard has ended, a clock was set. */
+  CERTIFICATES_ANYWAY_MS: 60_000,
+  /** Reserved names that are looked at for certificates of their own, oldest first, where no wildcard covers them. */
+  CERTIFIED_NAMES_MAX: 10_000,
+
   // --- names ---
   /** Random names that are tried for who asks for none. */
   FREE_NAME_TRIES: 5,

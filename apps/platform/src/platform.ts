@@ -1,6 +1,7 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
 import { platformLabelOf } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
@@ -35,6 +36,7 @@ import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
 import type { KeptCertificates } from './services/certificates/edge-certificates.ts';
+import { PlatformCertificates } from './services/certificates/platform-certificates.ts';
 import type { DomainNews } from './services/domains/change-domain.ts';
 import { type DomainDns, openDomainDns } from './services/domains/domain-dns.ts';
 import { DomainLooks } from './services/domains/domain-looks.ts';
@@ -84,11 +86,13 @@ export interface Platform {
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Only while it runs. */
-  readonly address: { readonly host: string; readonly port: number };
+  readonly address: { readonly host: string; readonly port: number; readonly tls: boolean };
   /** Where the edge of the same stack calls. Only while it runs; null: there is no such edge. */
   readonly stackAddress: { readonly host: string; readonly port: number } | null;
-  /** Of the responder for dns-01; null: there is none. Only while it runs. */
-  readonly dnsAddress: { readonly host: string; readonly port: number } | null;
+  /** host:port of the responder for dns-01; null: there is none, or its port could not be opened. Only while it runs. */
+  readonly dnsAddress: string | null;
+  /** Settles when certificates are kept here, and that responder answers, or they cannot be for now. At once where there are none to keep. */
+  certificatesBegun(): Promise<void>;
   /** Where a payment processor on this machine sends its webhooks; null: it does not listen yet, or not any more. */
   readonly webhookUrl: string | null;
 }
@@ -113,6 +117,7 @@ class ComposedPlatform implements Platform {
   readonly #keyUses: KeyUses;
   readonly #changes: ChangeFeed;
   readonly #billing: Billing;
+  readonly #certificates: PlatformCertificates;
   readonly #domainLooks: DomainLooks;
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
@@ -135,6 +140,7 @@ class ComposedPlatform implements Platform {
     this.#keyUses = new KeyUses({ db, clock, logger });
     this.#changes = new ChangeFeed({ db, pool, clock, logger });
     this.#billing = this.#makeBilling();
+    this.#certificates = this.#makeCertificates();
     this.#domainLooks = this.#makeDomainLooks();
     const jobs = [
       closeLostEntries,
@@ -166,11 +172,15 @@ class ComposedPlatform implements Platform {
   }
 
   get address(): Platform['address'] {
-    return this.#server.address;
+    return { ...this.#server.address, tls: this.#tls !== null };
   }
 
   get dnsAddress(): Platform['dnsAddress'] {
-    return null;
+    return this.#certificates.dnsAddress;
+  }
+
+  certificatesBegun(): Promise<void> {
+    return this.#certificates.begun;
   }
 
   get webhookUrl(): string | null {
@@ -219,6 +229,14 @@ class ComposedPlatform implements Platform {
     return { db: this.#database.db, clock, logger, settings: this.#config.platform, processor, locks, metering };
   }
 
+  #makeCertificates(): PlatformCertificates {
+    const { clock, logger, dataDir } = this.#deps;
+    const { db } = this.#database;
+    return new PlatformCertificates({
+      ...{ config: this.#config, db, dataDir, clock, logger, mailWaits: () => this.#mail.wake() },
+    });
+  }
+
   #makeDomainLooks(): DomainLooks {
     const { clock, logger } = this.#deps;
     const settings = domainSettings(this.#config);
@@ -227,7 +245,8 @@ class ComposedPlatform implements Platform {
     return new DomainLooks({ db: this.#database.db, clock, logger, settings, openDns, onNews });
   }
 
-  #domainNews({ mails }: DomainNews): void {
+  #domainNews({ mails, certificates }: DomainNews): void {
+    if (certificates) this.#certificates.wanted();
     if (mails) this.#mail.wake();
   }
 
@@ -269,6 +288,7 @@ class ComposedPlatform implements Platform {
     this.#jobs.start();
     this.#mail.start();
     this.#billing.metering.start();
+    this.#certificates.start();
     this.#tls?.watch();
   }
 
@@ -294,20 +314,23 @@ class ComposedPlatform implements Platform {
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
-      certificates: () => this.#keptCertificates(),
+      certificates: () => this.#toldCertificates(),
       clientDocuments: createClientDocuments(this.#config, clock),
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
       masterKey,
       mailWaits: () => this.#mail.wake(),
+      ordering: this.#config.acme.enabled ? this.#certificates : null,
       port: () => this.#server.address.port,
     });
     return app;
   }
 
-  /** null: none are ordered. */
-  #keptCertificates(): KeptCertificates | null {
-    return null;
+  /** Of a platform that cannot tell them right now nobody is to think that it has none: edges would forget theirs. */
+  #toldCertificates(): KeptCertificates | null {
+    const { kept } = this.#certificates;
+    if (kept === null && this.#config.acme.enabled) throw new Fault('CERTIFICATES_AWAY');
+    return kept;
   }
 
   #makeTls(): PlatformTls {
@@ -315,7 +338,7 @@ class ComposedPlatform implements Platform {
     const { platform, tls } = this.#config;
     return new PlatformTls({
       ...{ publicUrl: platform.public_url, files: tls, db: this.#database.db, clock, logger },
-      certificates: () => this.#keptCertificates(),
+      certificates: () => this.#certificates.kept,
       onRenewed: (options) => this.#server.renew(options),
     });
   }
@@ -346,6 +369,7 @@ class ComposedPlatform implements Platform {
     life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });
     life.add({ name: 'looks at domains', stop: () => this.#domainLooks.stop() });
+    life.add({ name: 'certificates', stop: () => this.#certificates.stop() });
     life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
     life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });
     return life;

@@ -106,6 +106,17 @@ export const removeRunFile = (dataDir: string): void => {
   if (pidIn(dataDir) === process.pid) rmSync(pathIn(dataDir), { force: true });
 };
 
+/** Of a server that lives; null: none does. */
+export const readRunFile = (dataDir: string): RunFile | null => {
+  const pid = pidIn(dataDir);
+  if (pid === undefined || !isOurs(pid)) return null;
+  try {
+    return JSON.parse(readFileSync(pathIn(dataDir), 'utf8')) as RunFile;
+  } catch {
+    return null;
+  }
+};
+
 const pidIn = (dataDir: string): number | undefined => {
   try {
     const { pid } = JSON.parse(readFileSync(pathIn(dataDir), 'utf8')) as { pid?: unknown };

@@ -12,6 +12,7 @@ const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { oauthClient } = await import('./commands/oauth-client.ts');
   const { signingKeys } = await import('./commands/signing-keys.ts');
   const { alert } = await import('./commands/alert-command.ts');
+  const { certificates } = await import('./commands/certificates.ts');
   return [
     stack,
     edge,
@@ -23,6 +24,7 @@ const allCommands = async (): Promise<readonly MakeCommand[]> => {
     admin,
     oauthClient,
     signingKeys,
+    certificates,
     alert,
   ];
 };

@@ -114,25 +114,25 @@ type Address = Edge['addresses']['control'];
 
 /** Where the parts of a server are; null: it does not run them. */
 export interface Reach {
-  readonly platform: Address | null;
+  readonly platform: (Address & { readonly tls?: boolean }) | null;
   readonly edge: Omit<Edge['addresses'], 'stackApi'> | null;
   readonly simulatorUrl: string | null;
-  /** The responder for challenges. */
-  readonly dns: Address | null;
+  /** host:port of the responder for challenges. */
+  readonly dns: string | null;
 }
 
 export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: number): RunFile => {
   const { platform, edge, simulatorUrl, dns } = reach;
   return {
     pid,
-    platform_url: platform === null ? null : httpUrl(platform),
+    platform_url: platform === null ? null : `${platform.tls === true ? 'https' : 'http'}://${hostPort(platform)}`,
     api_url: edge === null ? null : `${edge.api.tls ? 'https' : 'http'}://${hostPort(edge.api)}`,
     control: edge === null ? null : hostPort(edge.control),
     http_url: edge === null ? null : httpUrl(edge.http),
     https_url: edge?.https ? `https://${hostPort(edge.https)}` : null,
     metrics_url: edge === null ? null : httpUrl(edge.metrics, '/metrics'),
     simulator_url: simulatorUrl,
-    dns: dns === null ? null : hostPort(dns),
+    dns,
     udp_ports: edge?.udpPorts ?? [],
     admin_token_file: edge === null ? null : adminTokenFile,
   };

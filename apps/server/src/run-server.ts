@@ -8,6 +8,7 @@ import {
   type Logger,
   type LoggerOptions,
   onSignals,
+  platformHostAtEdge,
   releaseStartMemory,
   Secret,
   type ServerConfig,
@@ -26,6 +27,7 @@ import {
 import { trustNotes } from './local-trust.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
 import { describeRun, mailText, type Reach, readyText } from './ready-text.ts';
+import { watchRecords } from './records-watch.ts';
 import type { PartsDeps, ServerKind, ServerParts } from './server-parts.ts';
 import type { PartOutput } from './stack/part-process.ts';
 import type { StackDeps } from './stack/stack.ts';
@@ -96,8 +98,9 @@ export const runServer = async (
       ...{ run, dataDir, workingDir: host.cwd(), domain: config.server.domain },
       tcpPortRange: config.limits.tcp_port_range,
       signUp: config.platform.sign_up,
-      tls: config.tls.cert_path !== '',
-      controlOnPublic: config.server.control_on_public,
+      tls: config.tls.cert_path !== '' || config.acme.enabled,
+      // An authority of this machine alone vouches for no client's connection: those come in clear, by their own port.
+      controlOnPublic: config.server.control_on_public && !config.tls.local_ca,
       publicUrl: publicUrlOf(config),
       notes:
         kind === 'simulator'
@@ -111,9 +114,14 @@ export const runServer = async (
     };
     host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
     manager.ready();
+    const hasVisitors = kind === 'stack' || kind === 'edge';
+    const records = hasVisitors
+      ? await watchRecords(config, systemClock, (text) => host.stdout.write(text))
+      : undefined;
     releaseStartMemory();
     const signal = await stop.asked;
     manager.stopping();
+    records?.stop();
     logger.info({ signal, drain_secs: config.server.drain_secs }, 'stopping: open connections may finish');
     await running.stop({ drainMs: config.server.drain_secs * 1000 });
     logger.info({}, 'stopped');
@@ -127,8 +135,11 @@ export const runServer = async (
 };
 
 /** null: whoever opens it does so from this machine. */
-const publicUrlOf = ({ platform: { public_url } }: ServerConfig): string | null =>
-  isLoopbackHost(new URL(public_url).hostname) ? null : public_url.replace(/\/$/, '');
+const publicUrlOf = (config: ServerConfig): string | null => {
+  const { public_url } = config.platform;
+  const isAtHome = isLoopbackHost(new URL(public_url).hostname) && platformHostAtEdge(config) === null;
+  return isAtHome ? null : public_url.replace(/\/$/, '');
+};
 
 /** What a part prints comes out as if we had printed it; one part's flood costs its own lines alone. */
 const outputOfPart = (host: NodeJS.Process): PartOutput => ({

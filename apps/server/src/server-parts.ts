@@ -166,6 +166,8 @@ export class ServerParts {
     });
     this.#platform = platform;
     await platform.start();
+    // So that whoever says where everything is knows of the responder; with a database that is slow it goes without.
+    await within(platform.certificatesBegun(), clock, CERTIFICATES_BEGUN_MS);
   }
 
   async #startEdge(): Promise<void> {
@@ -184,6 +186,18 @@ export class ServerParts {
     await edge.start();
   }
 }
+
+/** What the start waits for the responder of challenges. */
+const CERTIFICATES_BEGUN_MS = 3000;
+
+const within = (begun: Promise<void>, clock: Clock, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    const late = clock.setTimeout(resolve, ms);
+    void begun.finally(() => {
+      late.cancel();
+      resolve();
+    });
+  });
 
 const localEdgeOf = ({
   edgeCredential,

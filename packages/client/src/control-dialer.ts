@@ -5,7 +5,15 @@ import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
 import WebSocket from 'ws';
-import { certificateFault, codeOf, mayBeWrongKind, notAnEdge, reasonOf, unreachable } from './dial-faults.ts';
+import {
+  certificateFault,
+  codeOf,
+  lacksCertificate,
+  mayBeWrongKind,
+  notAnEdge,
+  reasonOf,
+  unreachable,
+} from './dial-faults.ts';
 import { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
 import { isLoopback, type ServerAddress } from './endpoint.ts';
 import { CLIENT_LIMITS } from './limits.ts';
@@ -87,6 +95,7 @@ export const explain = async (endpoint: Endpoint, clock: Clock, error: unknown):
   const server = endpoint.address.text;
   const certificate = certificateFault(server, error);
   if (certificate !== undefined) return certificate;
+  if (lacksCertificate(error)) return unreachable(server, 'it has no certificate for this name yet', error);
   if (!mayBeWrongKind(error)) {
     const handshake = error instanceof Error && /Sec-WebSocket|upgrade/i.test(error.message);
     return handshake ? notAnEdge(server, reasonOf(error)) : unreachable(server, reasonOf(error), error);

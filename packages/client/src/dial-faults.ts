@@ -55,6 +55,10 @@ export const certificateFault = (server: string, error: unknown): Fault | undefi
   return new Fault('CLIENT_CERTIFICATE', { server, reason: `${reasonOf(error)} (${codeOf(error)})` }, { cause: error });
 };
 
+/** An edge refuses every handshake until its first certificate has come; newer OpenSSL writes SSL/TLS where older writes SSLV3. */
+export const lacksCertificate = (error: unknown): boolean =>
+  /_(ALERT_HANDSHAKE_FAILURE|UNRECOGNIZED_NAME)$/.test(codeOf(error));
+
 /** Errors that the wrong kind of connection can cause; whether it did is for a probe to say. */
 export const mayBeWrongKind = (error: unknown): boolean =>
   /^(ECONNRESET|EPIPE|EPROTO|HPE_.*|ERR_SSL_.*)$/.test(codeOf(error));

@@ -53,21 +53,7 @@ export {
 } from './billing/subscription.ts';
 export { ByteWindow } from './byte-window.ts';
 export { CallLimits } from './call-limits.ts';
-export {
-  type BudgetAnswer,
-  type CertificateEffect,
-  type CertificateEvent,
-  type CertificateLife,
-  type CertificateState,
-  certificateDueAt,
-  certificateState,
-  NEW_CERTIFICATE,
-  type OrderBudgetRules,
-  type OrderFailure,
-  type RenewalWindow,
-  takeFromBudget,
-  transitionCertificate,
-} from './certificate-life.ts';
+export * from './certificate-life.ts';
 export { ConnectionCounts } from './connection-counts.ts';
 export {
   CHECK_IDS,
@@ -201,8 +187,10 @@ export {
   isEdgeItself,
   isOfDomain,
   platformLabelOf,
+  problemOfPlainName,
   problemOfSubdomain,
   problemOfText,
+  RESERVED_SUBDOMAINS,
   shownText,
   subdomainOf,
   wildcardOver,
@@ -335,7 +323,11 @@ export { PortLeases, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
   endpointLabel,
-  endpointOfLabel,
+  endpointOfHost,
+  endpointOfProtocol,
+  endpointsOfLabel,
+  type HostEndpoint,
+  hostOfEndpoint,
   type LeasedEndpoint,
   type PublicEndpoint,
   sameEndpoint,
@@ -399,11 +391,4 @@ export {
   type Transport,
   type TunnelProtocol,
 } from './tunnel-protocols.ts';
-export {
-  type CertificateFacts,
-  type CertificateKeeping,
-  type CertifiedDomain,
-  type CertifiedName,
-  type WantedCertificate,
-  wantedCertificates,
-} from './wanted-certificates.ts';
+export * from './wanted-certificates.ts';

@@ -25,8 +25,6 @@ export const CORE_LIMITS = {
   // --- names ---
   /** a label of DNS has no more */
   SUBDOMAIN_MAX_CHARS: 63,
-  /** a name of DNS has no more */
-  DOMAIN_MAX_CHARS: 253,
   /** enough to tell tunnels apart, and fits a line */
   TUNNEL_NAME_MAX_CHARS: 100,
   /** as of a tunnel */

@@ -13,6 +13,8 @@ interface Lease {
   readonly owner: string;
   /** null: in use. */
   readonly heldUntil: number | null;
+  /** Held for a service that ends TLS itself. */
+  readonly passesTls: boolean;
 }
 
 export class NameLeases {
@@ -30,19 +32,25 @@ export class NameLeases {
     return lease.heldUntil === null ? 'leased' : 'held';
   }
 
+  /** Its owner is away, and nobody may end TLS for it meanwhile. */
+  isHeldForTls(name: string, now: number): boolean {
+    const lease = this.#living(name, now);
+    return lease !== undefined && lease.heldUntil !== null && lease.passesTls;
+  }
+
   /** false: it is another's. The owner of a name may ask for it again. */
   lease(name: string, owner: string, now: number): boolean {
     this.#endHolds(now);
     const lease = this.#living(name, now);
     if (lease !== undefined && lease.owner !== owner) return false;
-    this.#leases.set(name, { owner, heldUntil: null });
+    this.#leases.set(name, { owner, heldUntil: null, passesTls: false });
     return true;
   }
 
   /** Only the owner's name is held; anyone else's is left alone, and so is one whose hold has run out. */
-  hold(name: string, owner: string, until: number, now: number): void {
+  hold(name: string, owner: string, until: number, now: number, passesTls = false): void {
     if (this.#living(name, now)?.owner !== owner) return;
-    this.#leases.set(name, { owner, heldUntil: until });
+    this.#leases.set(name, { owner, heldUntil: until, passesTls });
     this.#earliestEnd = Math.min(this.#earliestEnd, until);
   }
 

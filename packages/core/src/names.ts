@@ -3,7 +3,7 @@ import { CORE_LIMITS } from './limits.ts';
 
 // What a subdomain may be. Names are compared in lower case; the reserved ones belong to the operator.
 
-const RESERVED_SUBDOMAINS: ReadonlySet<string> = new Set([
+export const RESERVED_SUBDOMAINS: ReadonlySet<string> = new Set([
   'www',
   'api',
   'app',

@@ -1,5 +1,14 @@
 import { expect, it } from 'vitest';
-import { endpointKey, endpointLabel, endpointOfLabel, type LeasedEndpoint, sameEndpoint } from './public-endpoint.ts';
+import {
+  endpointKey,
+  endpointLabel,
+  endpointOfHost,
+  endpointOfProtocol,
+  endpointsOfLabel,
+  hostOfEndpoint,
+  type LeasedEndpoint,
+  sameEndpoint,
+} from './public-endpoint.ts';
 import type { Transport } from './tunnel-protocols.ts';
 
 const on = (transport: string, port: number): LeasedEndpoint => ({
@@ -15,6 +24,7 @@ it('the same number of another transport is another endpoint, and so is a name o
     on('tcp', 5001),
     { kind: 'name', name: '5000' } as const,
     { kind: 'peer-name', name: '5000' } as const,
+    { kind: 'domain', name: '5000' } as const,
   ];
   expect(new Set(all.map(endpointKey)).size).toBe(all.length);
   expect([sameEndpoint(on('tcp', 1), on('tcp', 1)), sameEndpoint(on('tcp', 1), on('udp', 1))]).toEqual([true, false]);
@@ -29,18 +39,50 @@ it('a label leads back to its endpoint, to the letter', () => {
     ['http', { kind: 'name', name: 'web' }],
     ['p2p', { kind: 'peer-name', name: 'office-db' }],
     ['http', { kind: 'name', name: '20000' }],
+    ['http', { kind: 'domain', name: '*.shop.example.org' }],
   ] as const) {
-    expect(endpointOfLabel(protocol, endpointLabel(protocol, endpoint, DOMAIN), DOMAIN)).toEqual(endpoint);
+    expect(endpointsOfLabel(protocol, endpointLabel(protocol, endpoint, DOMAIN), DOMAIN)).toContainEqual(endpoint);
   }
-  for (const label of ['020000', '', '0', 'web', '200000']) expect(endpointOfLabel('tcp', label, DOMAIN)).toBeNull();
+  for (const label of ['020000', '', '0', 'web', '200000']) expect(endpointsOfLabel('tcp', label, DOMAIN)).toEqual([]);
+});
+
+it('a label of two may be nested below a name, or an own domain', () => {
+  expect(endpointsOfLabel('http', 'a.shop', DOMAIN)).toEqual([
+    { kind: 'name', name: 'a.shop' },
+    { kind: 'domain', name: 'a.shop' },
+  ]);
 });
 
 it('a tls tunnel is known by its whole host, as one of tcp', () => {
   const endpoint = { kind: 'name', name: 'db' } as const;
   expect(endpointLabel('tls', endpoint, DOMAIN)).toBe('db.tunnels.example.com');
-  expect(endpointOfLabel('tcp', 'db.tunnels.example.com', DOMAIN)).toEqual(endpoint);
-  for (const label of ['db', DOMAIN, `.${DOMAIN}`, 'db.example.com']) {
-    expect(endpointOfLabel('tcp', label, DOMAIN)).toBeNull();
+  expect(endpointsOfLabel('tcp', 'db.tunnels.example.com', DOMAIN)).toEqual([endpoint]);
+  const own = { kind: 'domain', name: 'db.example.com' } as const;
+  expect(endpointLabel('tls', own, DOMAIN)).toBe('db.example.com');
+  expect(endpointsOfLabel('tcp', 'db.example.com', DOMAIN)).toEqual([own]);
+  for (const label of ['db', DOMAIN, `.${DOMAIN}`]) expect(endpointsOfLabel('tcp', label, DOMAIN)).toEqual([]);
+  expect(endpointsOfLabel('udp', 'db.tunnels.example.com', DOMAIN)).toEqual([]);
+});
+
+it('a host is a name below the domain, or somebody’s own', () => {
+  for (const [host, endpoint] of [
+    ['web.tunnels.example.com', { kind: 'name', name: 'web' }],
+    ['a.web.tunnels.example.com.', { kind: 'name', name: 'a.web' }],
+    ['shop.example.org', { kind: 'domain', name: 'shop.example.org' }],
+    ['shop.example.org.', { kind: 'domain', name: 'shop.example.org' }],
+    ['mytunnels.example.com', { kind: 'domain', name: 'mytunnels.example.com' }],
+  ] as const) {
+    expect(endpointOfHost(host, DOMAIN)).toEqual(endpoint);
+    expect(hostOfEndpoint(endpoint, DOMAIN)).toBe(host.replace(/\.$/, ''));
   }
-  expect(endpointOfLabel('udp', 'db.tunnels.example.com', DOMAIN)).toBeNull();
+});
+
+it('what passes TLS on is the same endpoint, and says so', () => {
+  for (const kind of ['name', 'domain'] as const) {
+    const endpoint = { kind, name: 'db' };
+    expect(endpointOfProtocol('tls', endpoint)).toEqual({ ...endpoint, passesTls: true });
+    expect(endpointOfProtocol('http', endpoint)).toEqual(endpoint);
+    expect(sameEndpoint(endpointOfProtocol('tls', endpoint), endpoint)).toBe(true);
+  }
+  expect(endpointOfProtocol('tls', { kind: 'member', groupId: 'grp_1' })).toEqual({ kind: 'member', groupId: 'grp_1' });
 });

@@ -9,7 +9,7 @@ const FACTS: RegistrationFacts = {
   loadBalancing: true,
   capabilities: ['datagram', 'p2p', 'tls'],
   switchedOff: [],
-  domain: 'tunnels.example.com',
+  domainNames: { toAscii: (name) => name, operatorsHosts: ['tunnels.example.com'] },
   hasHttpsPort: true,
 };
 
@@ -72,6 +72,10 @@ describe('what is admitted', () => {
   it('gives a tls tunnel the name that it asks for, of the same names as http', () => {
     const wanted = { kind: 'name', wanted: { kind: 'exact', name: 'db' } };
     expect(decide({ protocol: 'tls', subdomain: 'DB' })).toEqual({ kind: 'admitted', wanted });
+    for (const protocol of ['http', 'https', 'tls']) {
+      const domain = { kind: 'domain', wanted: { kind: 'exact', name: 'db.example.net' } };
+      expect(decide({ protocol, domain: 'DB.example.net.' })).toEqual({ kind: 'admitted', wanted: domain });
+    }
     const group = { group: 'db', groupKeyHash: 'a'.repeat(64), healthCheck: { type: 'tcp' as const } };
     expect(decide({ protocol: 'tls', ...group })).toMatchObject({
       wanted: { kind: 'group', wanted: { protocol: 'tls', endpoint: { kind: 'name', name: 'db' } } },
@@ -133,12 +137,10 @@ describe('what is refused', () => {
     expect(refusal(tls, { capabilities: ['datagram'] })).toBe('tunnels of protocol `tls` are not in this version');
   });
 
-  it('an own domain, which nobody has proven to this edge', () => {
-    for (const protocol of ['http', 'https', 'tls']) {
-      expect(refusal({ protocol, domain: 'db.example.net' })).toBe(
-        "domain 'db.example.net' is not verified for this account",
-      );
-    }
+  it('an own domain that is none, or goes with another protocol', () => {
+    expect(refusal({ protocol: 'http', domain: 'shop.tunnels.example.com' })).toContain(
+      "domain 'shop.tunnels.example.com' is not valid",
+    );
     expect(refusal({ protocol: 'tcp', domain: 'db.example.net' })).toContain('not with tcp');
     expect(refusal({ protocol: 'tls', subdomain: 'db', domain: 'db.example.net' })).toContain('not both');
   });
@@ -238,6 +240,15 @@ describe('a tunnel that wants into a group', () => {
       kind: 'group',
       wanted: { protocol: 'https', name: 'web', endpoint: { kind: 'name', name: 'shop' } },
     });
+  });
+
+  it('of http and tls may stand at an own domain, whatever the group is called', () => {
+    for (const protocol of ['http', 'tls'] as const) {
+      expect(wantedOf({ protocol, group: 'my web', domain: '*.Shop.example.net' })).toMatchObject({
+        kind: 'group',
+        wanted: { protocol, name: 'my web', endpoint: { kind: 'domain', name: '*.shop.example.net' } },
+      });
+    }
   });
 
   it('of http has the name of the group for a subdomain, where that can be one', () => {

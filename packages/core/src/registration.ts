@@ -1,11 +1,12 @@
 // Decides whether a session may register a tunnel, and which endpoint it may ask the leases for. Says; never does.
 import { Fault } from '@tunnel/errors';
+import type { DomainNameFacts } from './domains/domain-names.ts';
 import { type GroupFields, groupSubdomain, refuseGroupFields, refuseGroupsOf } from './groups/group-request.ts';
 import { isHostHeader } from './http1/request-target.ts';
 import { CORE_LIMITS } from './limits.ts';
 import type { WantedName } from './name-leases.ts';
 import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from './names.ts';
-import { refuseDomain, refuseHostless } from './own-domain.ts';
+import { refuseHostless, wantedDomain } from './own-domain.ts';
 import { type P2pOffer, type P2pOfferFields, p2pOfferOf } from './p2p/p2p-offer.ts';
 import type { WantedPort } from './port-leases.ts';
 import type { LeasedEndpoint, PublicEndpoint } from './public-endpoint.ts';
@@ -39,6 +40,7 @@ export interface TunnelRequest extends GroupFields, P2pOfferFields {
 export type WantedLease =
   | { readonly kind: 'port'; readonly transport: Transport; readonly wanted: WantedPort }
   | { readonly kind: 'name'; readonly wanted: WantedName }
+  | { readonly kind: 'domain'; readonly wanted: { readonly kind: 'exact'; readonly name: string } }
   /** This name or none: the other end has to know it. */
   | {
       readonly kind: 'peer-name';
@@ -61,7 +63,9 @@ export interface WantedGroup {
   readonly protocol: GroupProtocol;
   readonly name: string;
   readonly keyHash: string;
-  readonly endpoint: Extract<WantedLease, { kind: 'port' }> | { readonly kind: 'name'; readonly name: string };
+  readonly endpoint:
+    | Extract<WantedLease, { kind: 'port' }>
+    | { readonly kind: 'name' | 'domain'; readonly name: string };
 }
 
 export interface RegistrationFacts {
@@ -75,8 +79,8 @@ export interface RegistrationFacts {
   readonly loadBalancing: boolean;
   /** What client and edge agreed on. */
   readonly capabilities: readonly string[];
-  /** Of the edge. */
-  readonly domain: string;
+  /** What an own domain must not be, and how its letters are read. */
+  readonly domainNames: DomainNameFacts;
   /** Of the platform's host, where that is right below the domain: a reserved word more. */
   readonly platformLabel?: string | null;
   /** The edge has an https port, by which visitors of tls tunnels come. */
@@ -104,10 +108,10 @@ export const decideRegistration = (request: TunnelRequest, facts: RegistrationFa
   if (hostHeader !== undefined && !isHostHeader(hostHeader)) {
     return refuse(new Fault('TUNNEL_HOST_HEADER_INVALID', { host_header: shownText(hostHeader) }));
   }
-  const noDomain = refuseDomain(protocol, request, facts.domain);
-  if (noDomain !== null) return refuse(noDomain);
+  const domain = wantedDomain(protocol, request, facts.domainNames);
+  if (domain instanceof Fault) return refuse(domain);
   if (protocol === 'tls' && !facts.hasHttpsPort) return refuse(new Fault('TUNNEL_TLS_UNAVAILABLE'));
-  const placed = endpointFor(protocol, request, facts);
+  const placed = endpointFor(protocol, domain, request, facts);
   if (placed.kind === 'refused') return placed;
   if (facts.heldEndpoint === null && facts.tunnelCount >= facts.tunnelLimit) {
     return refuse(new Fault('TUNNEL_LIMIT', { limit: facts.tunnelLimit }));
@@ -122,6 +126,7 @@ const isAgreedOn = (protocol: TunnelProtocol, { capabilities }: RegistrationFact
 
 const endpointFor = (
   protocol: TunnelProtocol,
+  domain: string | null,
   request: TunnelRequest,
   facts: RegistrationFacts,
 ): RegistrationDecision => {
@@ -133,6 +138,9 @@ const endpointFor = (
   if (!isGrouped || !isGroupProtocol(protocol)) {
     if (endpoint.kind === 'port') return portFor(endpoint.transport, request, facts);
     if (endpoint.kind === 'peer-name') return peerNameFor(request);
+    if (domain !== null) {
+      return { kind: 'admitted', wanted: { kind: 'domain', wanted: { kind: 'exact', name: domain } } };
+    }
     if (protocol === 'tls' && request.subdomain === undefined) return refuse(refuseHostless());
     return nameFor(request, facts);
   }
@@ -142,12 +150,11 @@ const endpointFor = (
     if (placed.kind === 'refused' || placed.wanted.kind !== 'port') return placed;
     return { kind: 'admitted', wanted: { kind: 'group', wanted: { ...named, endpoint: placed.wanted } } };
   }
-  const subdomain = groupSubdomain(group, request.subdomain, facts.platformLabel);
+  const subdomain = domain === null ? groupSubdomain(group, request.subdomain, facts.platformLabel) : null;
   if (subdomain instanceof Fault) return refuse(subdomain);
-  return {
-    kind: 'admitted',
-    wanted: { kind: 'group', wanted: { ...named, endpoint: { kind: 'name', name: subdomain } } },
-  };
+  const at =
+    domain === null ? { kind: 'name' as const, name: subdomain ?? '' } : { kind: 'domain' as const, name: domain };
+  return { kind: 'admitted', wanted: { kind: 'group', wanted: { ...named, endpoint: at } } };
 };
 
 const portFor = (

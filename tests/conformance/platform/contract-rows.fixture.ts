@@ -54,4 +54,10 @@ export const CONTRACT_ROWS = numbered([
   'ours: POST /reservations: another’s 409 in the words that tunnels are refused with; grammar, reserved words, ports out of range, unknown region: 400',
   'ours: POST /reservations: over the plan 403; reserved_limit is in GET /usage',
   'ours: DELETE /reservations/{id}: 204, and released for grace_days; another’s or unknown: 404',
+  'ours: GET /domains and /domains/{id}: by created_at, own ones alone, with the records to set; another’s or unknown: 404',
+  'ours: POST /domains: 201; again: 200 and the same id; as A-labels; the same token after remove and add; no host name, an address, one label, ours: 400; another’s is not told',
+  'ours: POST /domains: over the plan 403; domain_limit is in GET /usage',
+  'ours: POST /domains/{id}/check: CNAME or TXT with the token proves it, an address does not; within 5 s 429 with Retry-After; by itself within 10 s',
+  'ours: a check that finds another account’s token and not the holder’s moves the domain; the loser’s is lapsed, and its owner gets a mail',
+  'ours: DELETE /domains/{id}: 204; another’s or unknown: 404',
 ]);

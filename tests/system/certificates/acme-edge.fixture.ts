@@ -14,7 +14,7 @@ export const DOMAIN = 'tunnels.test';
 const ADMIN = 'admin-token-of-the-test';
 const logger = createLogger({ level: 'silent', format: 'json' });
 
-type Overrides = Parameters<typeof loadServerConfig>[0]['overrides'];
+type Overrides = Readonly<Record<string, object>>;
 
 export class AcmeEdge {
   readonly authority: AcmeServer;
@@ -84,10 +84,11 @@ export class AcmeEdge {
     this.edge = null;
   }
 
+  /** Tries until it is let in. */
   async client(token = ADMIN): Promise<Client> {
     const server = `127.0.0.1:${this.running.addresses.control.port}`;
     // The name of its certificate leads nowhere here; that it is the right one is looked at by others.
-    const client = await connect({ server, token, tls: true, insecure: true, logger });
+    const client = await connect({ server, token, tls: true, insecure: true, wait: true, logger });
     this.#harness.use({ close: () => client.close() });
     return client;
   }
@@ -137,9 +138,11 @@ export class AcmeEdge {
     });
   }
 
-  async rest(path: string, token = ADMIN, method = 'GET'): Promise<Response> {
+  async rest(path: string, body?: object): Promise<Response> {
     const { host, port } = this.running.addresses.api;
-    return fetch(`http://${host}:${port}${path}`, { method, headers: { authorization: `Bearer ${token}` } });
+    const headers = { authorization: `Bearer ${ADMIN}`, 'content-type': 'application/json' };
+    const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    return fetch(`http://${host}:${port}${path}`, { ...sent, headers });
   }
 
   async metrics(): Promise<string> {

@@ -1,8 +1,11 @@
 // An edge without a platform gets its certificates by itself: by both challenges, on all its ports, and again without a failed request.
+
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import { Agent } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import type { Harness } from '../harness.fixture.ts';
@@ -44,3 +47,100 @@ it('tls-alpn-01 gets the certificates of the domain and of reserved names, on ev
   expect(other.publicUrl).toBe(`http://other.${DOMAIN}:${stage.target.httpPort}`);
   await expect(stage.ask(`other.${DOMAIN}`)).rejects.toThrow(/unrecognized name/i);
 });
+
+/** Of a connection that reads until it has one. */
+const ticketOf = (socket: TLSSocket): Promise<Buffer> =>
+  new Promise((resolve) => {
+    socket.once('session', (session) => {
+      socket.destroy();
+      resolve(session);
+    });
+  });
+
+it('renewal fails no request, says what it replaces, and sessions are taken up across it', async ({ harness }) => {
+  const stage = await AcmeEdge.open(harness, { auth: { keys } });
+  await stage.start();
+  const first = await eventually(() => stage.serialOf(SHOP), soon);
+  const client = await stage.client(KEY);
+  await client.open({ protocol: 'http', localPort: await service(harness), subdomain: 'shop' });
+  const kept = new Agent({ keepAlive: true, maxSockets: 1 });
+  harness.use({ close: async () => kept.destroy() });
+  const ticket = await ticketOf(await stage.shakeHands(SHOP));
+  let isOver = false;
+  const statuses: number[] = [];
+  const visits = (async () => {
+    while (!isOver) statuses.push(await stage.ask(SHOP), await stage.ask(SHOP, kept));
+  })();
+  expect((await stage.rest('/api/certificates/renew', { name: SHOP })).status).toBe(202);
+  const second = await eventually(async () => {
+    const serial = await stage.serialOf(SHOP);
+    expect(serial).not.toBe(first);
+    return serial;
+  }, soon);
+  isOver = true;
+  await visits;
+  expect([new Set(statuses), statuses.length > 4]).toEqual([new Set([200]), true]);
+  const resumed = await stage.shakeHands(SHOP, undefined, ticket);
+  expect(resumed.isSessionReused()).toBe(true);
+  resumed.destroy();
+  const renewal = stage.authority.orders.at(-1);
+  expect([renewal?.names, renewal?.replaces]).toEqual([[SHOP], expect.stringContaining('.')]);
+  expect(renewal?.certificate?.serial).toBe(second);
+  const [shown] = ((await (await stage.rest('/api/certificates')).json()) as { names: string[] }[]).filter(
+    ({ names }) => names[0] === SHOP,
+  );
+  expect(shown).toMatchObject({ source: 'acme', state: 'valid', last_error: null });
+  const metrics = await stage.metrics();
+  expect(metrics).toContain('tunnel_certificates{state="valid"} 2');
+  expect(metrics).toContain('tunnel_acme_orders_total{result="issued"} 3');
+  expect(metrics).toMatch(new RegExp(`tunnel_certificate_expires_seconds\\{name="${DOMAIN}"\\} \\d+`));
+  expect(metrics).toMatch(/tunnel_tls_connections_total\{kind="challenge"\} [1-9]/);
+});
+
+it('http-01 is answered on every host, and other tokens go to the tunnel in clear', async ({ harness }) => {
+  const stage = await AcmeEdge.open(harness, { auth: { keys } }, { challenges: ['http-01'] });
+  await stage.start();
+  await eventually(() => stage.serialOf(SHOP), soon);
+  const client = await stage.client(KEY);
+  await client.open({ protocol: 'http', localPort: await service(harness), subdomain: 'shop' });
+  const asked = await plain(stage.target.httpPort, SHOP, '/.well-known/acme-challenge/a-token-of-the-service');
+  expect(asked).toMatch(/^HTTP\/1\.1 200 [^]*hello$/);
+  // Everything else is sent to the port with the certificate.
+  expect(await plain(stage.target.httpPort, SHOP, '/')).toMatch(/^HTTP\/1\.1 308 /);
+});
+
+it('an edge that starts again shows what it had, and its disk has no key in clear', async ({ harness }) => {
+  const stage = await AcmeEdge.open(harness);
+  await stage.start();
+  const serial = await eventually(() => stage.serialOf(DOMAIN), soon);
+  await stage.stop();
+  await stage.start();
+  expect([await stage.serialOf(DOMAIN), stage.authority.orders.length]).toEqual([serial, 1]);
+  const found = spawnSync('grep', ['-rl', 'PRIVATE KEY', stage.dataDir], { encoding: 'utf8' }).stdout;
+  expect(found).toBe('');
+});
+
+it('until the first certificate is there nobody is spoken to in clear, and clients try on', async ({ harness }) => {
+  const stage = await AcmeEdge.open(harness);
+  stage.authority.hangs = true;
+  await stage.start();
+  const { control } = stage.running.addresses;
+  await expect(stage.shakeHands(DOMAIN)).rejects.toThrow(/unrecognized name/i);
+  await expect(stage.shakeHands(DOMAIN, control.port)).rejects.toThrow(/handshake failure/i);
+  expect(await plain(control.port, DOMAIN, '/_control').catch(() => 'reset')).not.toContain('HTTP/');
+  const client = stage.client();
+  stage.authority.hangs = false;
+  await client;
+});
+
+const plain = (port: number, host: string, path: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let text = '';
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    });
+    socket.on('data', (chunk) => {
+      text += chunk.toString();
+    });
+    socket.on('error', reject).on('close', () => resolve(text));
+  });

@@ -70,6 +70,8 @@ const add = async (
   const call = { method: 'POST', path: '/tunnels', json: await specToWire(spec), isSlow: true } as const;
   const ready = (await client.ask(call)).json as JsonEvent;
   io.stdout.write(`${flags.json === true ? JSON.stringify(ready) : oneLine(String(ready['public_url']))}\n`);
+  const warnings = Array.isArray(ready['warnings']) ? ready['warnings'] : [];
+  for (const warning of warnings) io.stderr.write(`warning: ${oneLine(String(warning))}\n`);
   // Only what the edge has taken is worth a line of the file.
   if (entry !== null) saveTunnelEntry(client.status.config ?? defaultConfigPath(io), spec.name, entry, io);
   finish(EXIT.endedAsAsked);

@@ -124,6 +124,7 @@ describe('domains add', () => {
 
   it.each([
     [400, 'DOMAIN_INVALID', "domain 'localhost' is not valid: it has one label", 'Use a host name that is yours'],
+    [403, 'DOMAIN_LIMIT', 'domain limit of 3 reached', 'Remove one that you no longer use: `tunnel domains remove'],
   ])('%i %s: the words of the platform, what to do next, and exit 2', async (status, code, error, next) => {
     platform.trap('/domains', status, refusal(code, error));
     const ran = await domains(['add', 'shop.example.com']);
@@ -181,7 +182,7 @@ describe('domains add --wait', () => {
 
   it('goes on over a platform that is away for a moment, and over one that was looked at just now', async () => {
     looks({}, VERIFIED);
-    platform.trap('/domains/dom-1/check', 429, refusal('LOGIN_THROTTLED', 'too soon'));
+    platform.trap('/domains/dom-1/check', 429, refusal('DOMAIN_CHECK_TOO_SOON', 'too soon'));
     platform.trap('/domains/dom-1', 503, refusal('DATABASE_AWAY', 'the database is away'));
     const { code } = await domains(['add', 'shop.example.com', '--wait']);
     expect(code).toBe(0);
@@ -249,6 +250,16 @@ describe('domains show and check', () => {
     expect((await domains(['check', 'example.com', '--json'])).io.out()).toBe(
       `${JSON.stringify(platform.domains[1])}\n`,
     );
+  });
+
+  it('check asks again where the platform has just looked by itself, and gives up after some times', async () => {
+    const soon = refusal('DOMAIN_CHECK_TOO_SOON', 'looked at a moment ago: try again in 5 s');
+    for (let times = 0; times < 2; times += 1) platform.trap('/domains/dom-2/check', 429, soon);
+    const { code, io } = await domains(['check', 'example.com']);
+    expect([code, io.err()]).toEqual([0, 'It was looked at a moment ago; once more in some seconds.\n']);
+    for (let times = 0; times < 4; times += 1) platform.trap('/domains/dom-2/check', 429, soon);
+    const given = await domains(['check', 'example.com']);
+    expect([given.code, given.io.err()]).toEqual([2, expect.stringContaining('try again in 5 s')]);
   });
 
   it.each([

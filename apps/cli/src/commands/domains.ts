@@ -163,18 +163,26 @@ const checkCommand = (io: Io, finish: Finish): Command =>
     .action(async (host: string, { json, ...flags }: ShowFlags) => {
       const login = PlatformLogin.open(io, flags);
       const { id } = await findDomain(login, host);
-      const look = (): Promise<OwnDomainView> => login.call((client) => client.checkDomain(id));
-      const found = await look().catch(async (error: unknown) => {
-        if (!isTooSoon(error)) throw error;
-        io.stderr.write('It was looked at a moment ago; once more in some seconds.\n');
-        const stop = listenForStop(io);
-        await pause(CLI_LIMITS.DOMAIN_CHECK_AGAIN_MS, stop, io);
-        if (stop.aborted) throw error;
-        return look();
-      });
+      const found = await look(id, login, io);
+      if (found === null) return finish(exitCodeOfSignal('SIGINT'));
       print(found, json, io);
       finish(EXIT.endedAsAsked);
     });
+
+/** The platform looks by itself, too, and after each look nobody can ask for another one for some seconds. null: Ctrl-C. */
+const look = async (id: string, login: PlatformLogin, io: Io): Promise<OwnDomainView | null> => {
+  const stop = listenForStop(io);
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await login.call((client) => client.checkDomain(id));
+    } catch (error) {
+      if (!isTooSoon(error) || tries === CLI_LIMITS.DOMAIN_CHECK_TRIES) throw error;
+    }
+    if (tries === 1) io.stderr.write('It was looked at a moment ago; once more in some seconds.\n');
+    await pause(CLI_LIMITS.DOMAIN_CHECK_AGAIN_MS, stop, io);
+    if (stop.aborted) return null;
+  }
+};
 
 const showCommand = (io: Io, finish: Finish): Command =>
   new Command('show')

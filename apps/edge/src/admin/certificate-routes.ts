@@ -54,7 +54,7 @@ export const addCertificateRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDepend
     const name = context.req.valid('json').name.toLowerCase();
     if (certificates.coming?.renew === undefined) throw new Fault('CERTIFICATE_ORDERED_ELSEWHERE');
     const answer = await certificates.coming.renew(name);
-    if (answer === 'unknown') throw new Fault('CERTIFICATE_UNKNOWN');
+    if (answer === 'unknown') throw new Fault('CERTIFICATE_UNKNOWN', { name });
     if (answer === 'busy') throw new Fault('CERTIFICATE_BUSY', { name });
     return context.body(null, 202);
   });

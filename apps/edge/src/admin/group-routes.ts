@@ -9,7 +9,7 @@ import {
   lagged,
   showProtocol,
 } from '@tunnel/contract';
-import { endpointOfLabel, type TunnelGroup } from '@tunnel/core';
+import { endpointsOfLabel, type TunnelGroup } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
 import type { Tunnel } from '../routing/tunnel.ts';
@@ -64,7 +64,9 @@ const groupEventsRoute = createRoute({
   request: {
     params: z.object({
       protocol: groupProtocol,
-      label: z.string().meta({ description: 'http: the subdomain; tcp: the port, of tls tunnels their host.' }),
+      label: z.string().meta({
+        description: 'http: the subdomain, or the own domain; tcp: the port, of tls tunnels their host.',
+      }),
     }),
   },
   responses: {
@@ -117,12 +119,14 @@ const isHead = ({ req }: Context<RestEnv>): boolean => req.method === 'HEAD';
 const findGroup = (context: Context<RestEnv>, { groups, domain }: RestDependencies): TunnelGroup<Tunnel> => {
   const { protocol = '', label = '' } = context.req.param() as Record<string, string>;
   const shown = groupProtocol.safeParse(protocol);
-  const endpoint = shown.success ? endpointOfLabel(shown.data, label, domain) : null;
-  const group = endpoint === null ? undefined : groups.at(endpoint);
-  // At one name there may be a group of http or of tls.
-  const isIt = group !== undefined && showProtocol(group.protocol) === shown.data;
-  if (!isIt || !group.isVisibleTo(context.get('caller'))) throw new Fault('GROUP_UNKNOWN');
-  return group;
+  const endpoints = shown.success ? endpointsOfLabel(shown.data, label, domain) : [];
+  for (const endpoint of endpoints) {
+    const group = groups.at(endpoint);
+    // At one name there may be a group of http or of tls.
+    const isIt = group !== undefined && showProtocol(group.protocol) === shown.data;
+    if (isIt && group.isVisibleTo(context.get('caller'))) return group;
+  }
+  throw new Fault('GROUP_UNKNOWN');
 };
 
 const openStream = (

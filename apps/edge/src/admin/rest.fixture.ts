@@ -87,8 +87,8 @@ const accounts = (): StandaloneBackend =>
     names: { hold_days: 0, grace_days: 0 },
     adminToken: new Secret(ADMIN_TOKEN),
     keys: [
-      { account: 'alice', sha256: sha256Hex(ALICE_KEY), reserved: [] },
-      { account: 'bob', sha256: sha256Hex(BOB_KEY), reserved: [] },
+      { account: 'alice', sha256: sha256Hex(ALICE_KEY), reserved: [], domains: [] },
+      { account: 'bob', sha256: sha256Hex(BOB_KEY), reserved: [], domains: [] },
     ],
   });
 

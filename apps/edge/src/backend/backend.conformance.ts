@@ -14,6 +14,8 @@ export interface OtherSide {
   closeAccount(accountId: string, code: string, message: string): Promise<void>;
   /** The cap that the account has reached, as money; null: none. */
   setCap(accountId: string, cap: string | null): Promise<void>;
+  /** Verified for this account; null: removed, or with `keepsTunnels` lapsed. */
+  setDomain(domain: string, accountId: string | null, keepsTunnels?: boolean): Promise<void>;
   goAway(): Promise<void>;
   comeBack(): Promise<void>;
 }
@@ -21,7 +23,7 @@ export interface OtherSide {
 export interface BackendUnderTest {
   readonly backend: Backend;
   readonly adminToken: string;
-  /** Two keys of one account, and one of another. The account has reserved `kept` and `tcp/20042`. */
+  /** Two keys of one account, and one of another. The account has reserved `kept` and `tcp/20042`, and has the domains `shop.example.org` and `*.example.org`. */
   readonly accountKeys: readonly [string, string];
   readonly accountId: string;
   readonly otherKey: string;

@@ -4,6 +4,7 @@ import type { Fault } from '@tunnel/errors';
 import type { EdgeCertificates } from './certificates/edge-certificates.ts';
 import type { TunnelRequest } from './names/asked-endpoint.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
+import type { DomainKeepers } from './names/verified-domains.ts';
 import type { TunnelCounters } from './tunnel-counters.ts';
 
 /** `fault` is ready to be said to the caller; a retryable one means "cannot know right now", not "no". */
@@ -81,7 +82,9 @@ export interface Backend {
   streamEnded(): void;
   /** Calls back for every later revocation; the returned function ends that. */
   onRevoked(listener: (revocation: Revocation) => void): () => void;
-  /** What is known as reserved: for visitors whose tunnel is away, and for ports that are given out. */
+  /** Calls back when own domains changed hands; the returned function ends that. One that only lapsed is not told of: its tunnels stay. */
+  onDomainsChanged(listener: (keepers: DomainKeepers) => void): () => void;
+  /** What is known as reserved or verified: for visitors whose tunnel is away, and for ports that are given out. */
   readonly reserved: ReservedNames;
   /** Those that come by themselves; absent: the edge has its files alone. */
   readonly certificates?: EdgeCertificates | undefined;

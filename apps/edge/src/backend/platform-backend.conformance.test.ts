@@ -13,6 +13,8 @@ const underTest = async (isRemote: boolean): Promise<BackendUnderTest> => {
   platform.addKey('tnl_bob', 'bob');
   platform.reserve('alice', 'subdomain', 'kept');
   platform.reserve('alice', 'tcp', '20042');
+  platform.verify('shop.example.org', 'alice');
+  platform.verify('*.example.org', 'alice');
   const server = isRemote ? await servePlatform(platform) : null;
   const where = server === null ? {} : { url: server.url, fetch: (request: Request) => fetch(request) };
   const { backend, cleanUp } = await makePlatformBackend({ clock: systemClock, platform, ...where });
@@ -41,6 +43,10 @@ const underTest = async (isRemote: boolean): Promise<BackendUnderTest> => {
       setCap: async (accountId, cap) => {
         await heard();
         platform.setCap(accountId, cap);
+      },
+      setDomain: async (domain, accountId, keepsTunnels) => {
+        await heard();
+        platform.verify(domain, accountId, keepsTunnels);
       },
       goAway: async () => platform.goAway(),
       comeBack: async () => {

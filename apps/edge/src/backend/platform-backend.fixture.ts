@@ -68,6 +68,7 @@ export const askedTunnel = (tunnelId: string, accountId: string, given: Partial<
   keyId: 'key_1',
   customSubdomain: false,
   endpoint: null,
+  domain: null,
   at: Date.UTC(2030, 0, 1),
   ...given,
 });

@@ -11,8 +11,9 @@ import { PlatformCertificates } from './certificates/platform-certificates.ts';
 import { ChangeStream } from './change-stream.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { KeyCache } from './key-cache.ts';
-import { endpointField, PlatformNames } from './names/platform-names.ts';
+import { endpointFields, PlatformNames } from './names/platform-names.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
+import type { DomainKeepers } from './names/verified-domains.ts';
 import { type LinkFetch, PlatformLink } from './platform-link.ts';
 import { UsageLog } from './usage-log.ts';
 
@@ -117,12 +118,16 @@ export class PlatformBackend implements Backend {
         client_name: asked.clientName,
         protocol: showProtocol(asked.protocol),
         custom_subdomain: asked.customSubdomain,
-        ...endpointField(asked.endpoint),
+        ...endpointFields(asked),
         at: asked.at,
       });
       const refusal = answer.ok ? null : Fault.fromWire(answer.code, answer.message);
       this.#closed.learn(accountId, refusal);
       if (refusal !== null) return refusal;
+      if (asked.domain !== null && !(await this.#names.hearsOfDomain(asked.domain, accountId))) {
+        this.#usage.abandoned(asked.tunnelId, accountId);
+        return new Fault('NAMES_AWAY');
+      }
     } catch {
       const refusal = this.#refusalWhileAway(asked, accountId);
       if (refusal !== null) {
@@ -136,7 +141,8 @@ export class PlatformBackend implements Backend {
   }
 
   /** By what was last known, and by this edge's own count. */
-  #refusalWhileAway({ keyId, customSubdomain, endpoint, owner }: TunnelAsked, accountId: string): Fault | null {
+  #refusalWhileAway(asked: TunnelAsked, accountId: string): Fault | null {
+    const { keyId, customSubdomain } = asked;
     const key = this.#keys.byKeyId(keyId);
     if (key === undefined || this.#closed.has(accountId)) return new Fault('AUTH_BACKEND_AWAY');
     const { plan, tunnel_limit: limit, allow_custom_subdomains: mayChoose }: AccountRights = key.account;
@@ -144,7 +150,7 @@ export class PlatformBackend implements Backend {
     if (!key.unlimited && limit !== null && this.#tunnels.countOf(accountId) >= limit) {
       return new Fault('TUNNEL_PLAN_LIMIT', { limit });
     }
-    return this.#names.refusalWhileAway(endpoint, owner);
+    return this.#names.refusalWhileAway(asked);
   }
 
   admissionEnded(tunnelId: string): void {
@@ -156,11 +162,11 @@ export class PlatformBackend implements Backend {
   }
 
   tunnelOpened(event: TunnelOpened): void {
-    const endpoint = this.#names.opened(event.tunnelId);
+    const asked = this.#names.opened(event.tunnelId);
     const accountId = accountOf(event.owner);
     if (accountId === null) return;
     this.#tunnels.opened(event.tunnelId, accountId);
-    this.#usage.opened(event, accountId, endpointField(endpoint));
+    this.#usage.opened(event, accountId, endpointFields(asked));
   }
 
   tunnelClosed(event: TunnelClosed): void {
@@ -180,6 +186,10 @@ export class PlatformBackend implements Backend {
   onRevoked(listener: (revocation: Revocation) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  onDomainsChanged(listener: (keepers: DomainKeepers) => void): () => void {
+    return this.#names.onDomainsChanged(listener);
   }
 
   #followAfter(knownBefore: number | null): (answer: { readonly last_change: number }) => void {
@@ -210,6 +220,7 @@ export class PlatformBackend implements Backend {
         this.#closed.remove(change.account.account_id);
         return;
       case 'name-changed':
+      case 'domain-changed':
         this.#names.changed(change);
         return;
       case 'certificate-changed':

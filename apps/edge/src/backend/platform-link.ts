@@ -99,9 +99,9 @@ export class PlatformLink {
     return free;
   }
 
-  /** Every name that is reserved, a line each; `signal` ends them. */
+  /** Every name that is reserved and every own domain that is verified, a line each; `signal` ends them. */
   names(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    return this.#lines('/names', signal, APART);
+    return this.#lines('/names?domains=1', signal, APART);
   }
 
   /** Every certificate that is kept, with its key, a line each; `signal` ends them. */

@@ -50,6 +50,8 @@ export class ScriptedPlatform {
   readonly calls: string[] = [];
   state: 'here' | 'away' | 'silent' = 'here';
   readonly names = new ScriptedNames();
+  /** Own domains, and whose each is. */
+  readonly domains = new Map<string, string>();
   /** Of a version that knows nothing of whose names are. */
   isOfBefore = false;
   /** So many snapshots of names are cut off before their end. */
@@ -126,7 +128,7 @@ export class ScriptedPlatform {
     this.calls.push(call);
     if (request.headers.get('authorization') !== `Bearer ${CREDENTIAL}`) return new Response('{}', { status: 401 });
     if (call === '/changes') return this.#openLine(Number(searchParams.get('since')));
-    if (call === '/names' && !this.isOfBefore) return this.#snapshot();
+    if (call === '/names' && !this.isOfBefore) return this.#snapshot(searchParams.get('domains') === '1');
     return this.#answer(call, await request.json());
   };
 
@@ -160,12 +162,15 @@ export class ScriptedPlatform {
     return Response.json({ ok: true, key_id: key.keyId, unlimited: key.unlimited, account, profile });
   }
 
-  #open({ tunnel_id, account_id, endpoint }: TunnelQuestion): Response {
+  #open({ tunnel_id, account_id, endpoint, domain }: TunnelQuestion): Response {
     const cap = this.#caps.get(account_id);
     if (cap !== undefined) return refuse('SPEND_CAP_REACHED', cap);
     const limit = this.accounts.get(account_id)?.tunnel_limit ?? null;
     const open = [...this.tunnels.values()].filter(({ accountId, isOpen }) => isOpen && accountId === account_id);
     if (limit !== null && open.length >= limit) return refuse('TUNNEL_PLAN_LIMIT', `tunnel limit of ${limit} reached`);
+    if (domain !== undefined && !this.isOfBefore && this.domains.get(domain) !== account_id) {
+      return refuse('TUNNEL_DOMAIN_UNVERIFIED', `domain '${domain}' is not verified for this account`);
+    }
     const refused = endpoint === undefined || this.isOfBefore ? null : this.names.open(tunnel_id, account_id, endpoint);
     if (refused === 'group-key') return refuse('GROUP_KEY_MISMATCH', 'group key does not match');
     if (refused !== null && endpoint?.kind === 'subdomain') {
@@ -224,10 +229,23 @@ export class ScriptedPlatform {
     this.announce({ kind: 'name-changed', name: { kind, label, account_id: null, group_key_hash: null } });
   }
 
-  #snapshot(): Response {
+  /** null: it was removed, or with `keepsTunnels` it has lapsed. */
+  verify(domain: string, accountId: string | null, keepsTunnels = false): void {
+    if (accountId === null) this.domains.delete(domain);
+    else this.domains.set(domain, accountId);
+    this.announce({ kind: 'domain-changed', domain, account_id: accountId, keeps_tunnels: keepsTunnels });
+  }
+
+  #snapshot(withDomains: boolean): Response {
     const isCut = this.cutSnapshots > 0;
     if (isCut) this.cutSnapshots -= 1;
-    const lines = [{ at: this.#changes.length }, ...this.names.reserved(), ...(isCut ? [] : [{ end: true }])];
+    const domains = withDomains ? [...this.domains].map(([domain, account_id]) => ({ domain, account_id })) : [];
+    const lines = [
+      { at: this.#changes.length },
+      ...this.names.reserved(),
+      ...domains,
+      ...(isCut ? [] : [{ end: true }]),
+    ];
     return new Response(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   }
 

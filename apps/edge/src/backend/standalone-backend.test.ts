@@ -5,8 +5,10 @@ import { nameConformance } from './names/name.conformance.ts';
 import { quiet } from './platform-backend.fixture.ts';
 import { StandaloneBackend } from './standalone-backend.ts';
 
-const keysOf = (...pairs: [account: string, key: string, reserved?: readonly string[]][]) =>
-  pairs.map(([account, key, reserved = []]) => ({ account, sha256: sha256Hex(key), reserved }));
+const keysOf = (
+  ...pairs: [account: string, key: string, reserved?: readonly string[], domains?: readonly string[]][]
+) =>
+  pairs.map(([account, key, reserved = [], domains = []]) => ({ account, sha256: sha256Hex(key), reserved, domains }));
 
 const backendOf = (given: { readonly adminToken?: string; readonly keys: ReturnType<typeof keysOf> }) =>
   new StandaloneBackend({
@@ -19,7 +21,11 @@ const backendOf = (given: { readonly adminToken?: string; readonly keys: ReturnT
 
 const underTest = async () => ({
   backend: backendOf({
-    keys: keysOf(['alice', 'tnl_alice-1', ['kept', 'tcp/20042']], ['alice', 'tnl_alice-2'], ['bob', 'tnl_bob']),
+    keys: keysOf(
+      ['alice', 'tnl_alice-1', ['kept', 'tcp/20042'], ['shop.example.org', '*.example.org']],
+      ['alice', 'tnl_alice-2'],
+      ['bob', 'tnl_bob'],
+    ),
   }),
   adminToken: 'admin-token-of-the-test',
   accountKeys: ['tnl_alice-1', 'tnl_alice-2'] as const,

@@ -22,6 +22,8 @@ interface StandaloneOptions {
     readonly sha256: string;
     /** Names and ports: `shop`, `*.shop`, `tcp/20042`. */
     readonly reserved: readonly string[];
+    /** Own domains, by the operator's word. */
+    readonly domains: readonly string[];
   }[];
   /** `[names]`. */
   readonly names: { readonly hold_days: number; readonly grace_days: number };
@@ -84,6 +86,11 @@ export class StandaloneBackend implements Backend {
 
   /** Keys change only with a restart. */
   onRevoked(): () => void {
+    return () => {};
+  }
+
+  /** Domains likewise. */
+  onDomainsChanged(): () => void {
     return () => {};
   }
 

@@ -78,7 +78,7 @@ export class UsageLog {
     await this.#journal.close();
   }
 
-  opened(event: TunnelOpened, accountId: string, asked: Pick<TunnelQuestion, 'endpoint'>): void {
+  opened(event: TunnelOpened, accountId: string, asked: Pick<TunnelQuestion, 'endpoint' | 'domain'>): void {
     const { tunnelId, sessionId, name, clientName, protocol, label, publicUrl, keyId, counters, at } = event;
     this.#meter.watch(tunnelId, counters);
     this.#journal.append([

@@ -23,6 +23,7 @@ import { CLOSE_CODES, type ControlMessage, type ControlMessageInput, type Stream
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
 import type { Backend, Revocation } from '../backend/backend.ts';
+import type { DomainKeepers } from '../backend/names/verified-domains.ts';
 import type { PublicAddress } from '../ingress/kinds.ts';
 import type { GoneReason, PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
@@ -39,6 +40,8 @@ import { ControlConnection, type ControlPeer } from './control-connection.ts';
 import { ControlServer } from './control-server.ts';
 import { DatagramPaths } from './datagram-paths.ts';
 import type { DatagramPorts } from './datagram-ports.ts';
+import { tunnelsOfOthers } from './domain-tunnels.ts';
+import { FRAME_PACE } from './frame-weights.ts';
 import { handleMessage } from './messages.ts';
 import { type Session, type SessionLimits, Sessions } from './sessions.ts';
 import { SpeedTests } from './speed-tests.ts';
@@ -78,16 +81,6 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly framePace?: FramePaceRules | undefined;
   readonly sessionLimits?: SessionLimits | undefined;
 }
-
-const FRAME_PACE: FramePaceRules = {
-  connection: { perSecond: EDGE_LIMITS.CONTROL_FRAMES_PER_SECOND, burst: EDGE_LIMITS.CONTROL_FRAMES_BURST },
-  account: {
-    perSecond: EDGE_LIMITS.CONTROL_FRAMES_PER_SECOND_ACCOUNT,
-    burst: EDGE_LIMITS.CONTROL_FRAMES_BURST_ACCOUNT,
-  },
-  perTurn: EDGE_LIMITS.CONTROL_FRAMES_PER_TURN,
-  pauseMinMs: EDGE_LIMITS.CONTROL_FRAMES_PAUSE_MIN_MS,
-};
 
 export class ControlPlane {
   readonly #given: ControlPlaneOptions;
@@ -199,7 +192,12 @@ export class ControlPlane {
 
   async start(tls: SecureContextOptions | null): Promise<void> {
     await this.#server.start(tls);
-    this.#stopListening = this.#given.backend.onRevoked((revocation) => this.revoke(revocation));
+    const { backend } = this.#given;
+    const stops = [
+      backend.onRevoked((revocation) => this.revoke(revocation)),
+      backend.onDomainsChanged((keepers) => this.#domainsChanged(keepers)),
+    ];
+    this.#stopListening = () => stops.forEach((stop) => stop());
     this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }
 
@@ -231,6 +229,13 @@ export class ControlPlane {
       (accountId !== undefined && session.owner.kind === 'account' && session.owner.accountId === accountId);
     for (const session of [...this.#sessions.values()]) if (isMeant(session)) this.#endWith(session, fault, 'revoked');
     this.#muxes.closeWhere(isMeant, { code: 'cancelled', text: fault.message });
+  }
+
+  /** Own domains changed hands: tunnels of others on them end, also those of clients that are away, which would come back unasked. */
+  #domainsChanged(keepers: DomainKeepers): void {
+    for (const { session, tunnelId, fault } of tunnelsOfOthers(this.#sessions.values(), keepers)) {
+      if (!this.closeTunnel(tunnelId, fault)) this.#sessions.endTunnel(session, tunnelId);
+    }
   }
 
   /** No new clients, no new tunnels, no new streams; clients are told. What is under way goes on until end(). */

@@ -20,6 +20,7 @@ import { type Clock, createLogger, type Logger, loadServerConfig } from '@tunnel
 import { rethrow } from '@tunnel/testkit';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
 import { ReservedNameTable } from '../backend/names/reserved-names.ts';
+import type { DomainKeepers } from '../backend/names/verified-domains.ts';
 import { type GateOptions, openGate } from '../ingress/gate.fixture.ts';
 import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
 import { PeerJoins } from '../ingress/p2p/peer-joins.ts';
@@ -51,6 +52,7 @@ export class ScriptedBackend implements Backend {
   readonly closed: TunnelClosed[] = [];
   readonly refused = new Set<string>();
   revoke: (revocation: Revocation) => void = () => {};
+  changeDomains: (keepers: DomainKeepers) => void = () => {};
 
   async verifyKey(token: string): Promise<KeyVerdict> {
     if (token === 'away') return { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
@@ -87,6 +89,13 @@ export class ScriptedBackend implements Backend {
     this.revoke = listener;
     return () => {
       this.revoke = () => {};
+    };
+  }
+
+  onDomainsChanged(listener: (keepers: DomainKeepers) => void): () => void {
+    this.changeDomains = listener;
+    return () => {
+      this.changeDomains = () => {};
     };
   }
 

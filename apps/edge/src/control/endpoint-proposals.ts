@@ -10,6 +10,10 @@ export interface Proposal {
   readonly wanted: WantedEndpoint;
   /** null: nobody has to be asked whose it is. */
   readonly asked: EndpointAsked | null;
+  /** An own domain that must be the account's; null: none, or a living group of it lets this member in by its key. */
+  readonly domain: string | null;
+  /** It was let in as a member of a group that lives. */
+  readonly joinsGroup?: boolean;
   /** After this refusal the next one may do better. */
   readonly isOneOfMany: (refusal: Fault) => boolean;
 }
@@ -31,9 +35,12 @@ const never = (): boolean => false;
 export function* proposalsFor(wanted: WantedEndpoint, sources: ProposalSources): Generator<Proposal> {
   if (wanted.kind === 'group') {
     for (let tries = 0; tries < GROUP_TRIES; tries += 1) yield groupProposal(wanted.wanted, sources);
-  } else if (wanted.kind === 'peer-name') yield { wanted, asked: null, isOneOfMany: never };
-  else if (wanted.kind === 'port') yield { wanted, asked: portAsked(wanted, null, false), isOneOfMany: never };
-  else yield* nameProposals(wanted.wanted, sources);
+  } else if (wanted.kind === 'peer-name') yield { wanted, asked: null, domain: null, isOneOfMany: never };
+  else if (wanted.kind === 'domain') {
+    yield { wanted, asked: null, domain: wanted.wanted.name, isOneOfMany: never };
+  } else if (wanted.kind === 'port') {
+    yield { wanted, asked: portAsked(wanted, null, false), domain: null, isOneOfMany: never };
+  } else yield* nameProposals(wanted.wanted, sources);
 }
 
 function* nameProposals(wanted: WantedName, { propose }: ProposalSources): Generator<Proposal> {
@@ -48,23 +55,19 @@ function* nameProposals(wanted: WantedName, { propose }: ProposalSources): Gener
 const nameProposal = (name: string, choice: EndpointAsked['choice']): Proposal => ({
   wanted: { kind: 'name', wanted: { kind: 'exact', name } },
   asked: { kind: 'subdomain', label: name, choice, groupKeyHash: null, joinsGroup: false },
+  domain: null,
   isOneOfMany: ({ code }) => choice !== 'asked' && code === 'TUNNEL_SUBDOMAIN_IN_USE',
 });
 
 const groupProposal = (wanted: WantedGroup, { isJoining }: ProposalSources): Proposal => {
   const { endpoint, keyHash } = wanted;
   const joinsGroup = isJoining(wanted);
-  const asked: EndpointAsked =
-    endpoint.kind === 'name'
-      ? {
-          kind: 'subdomain',
-          label: endpoint.name,
-          choice: 'asked',
-          groupKeyHash: keyOfName(keyHash, endpoint.name),
-          joinsGroup,
-        }
-      : portAsked(endpoint, keyHash, joinsGroup);
-  return { wanted: { kind: 'group', wanted }, asked, isOneOfMany: never };
+  const proposal = { wanted: { kind: 'group', wanted }, joinsGroup, domain: null, isOneOfMany: never } as const;
+  if (endpoint.kind === 'port') return { ...proposal, asked: portAsked(endpoint, keyHash, joinsGroup) };
+  if (endpoint.kind === 'domain') return { ...proposal, asked: null, domain: joinsGroup ? null : endpoint.name };
+  const groupKeyHash = keyOfName(keyHash, endpoint.name);
+  const asked = { kind: 'subdomain', label: endpoint.name, choice: 'asked', groupKeyHash, joinsGroup } as const;
+  return { ...proposal, asked };
 };
 
 /** A name remembers one key for all that is below it: bound to its label, the key of a group at `a.shop` opens neither `shop` nor `b.shop`. */

@@ -1,6 +1,17 @@
-// What each frame of a client costs it, in tokens of its connection and of its account.
+// What each frame of a client costs it, in tokens of its connection and of its account, and how fast those come.
+import type { FramePaceRules } from '@tunnel/core';
 import type { ControlType, decodeControl } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../limits.ts';
+
+export const FRAME_PACE: FramePaceRules = {
+  connection: { perSecond: EDGE_LIMITS.CONTROL_FRAMES_PER_SECOND, burst: EDGE_LIMITS.CONTROL_FRAMES_BURST },
+  account: {
+    perSecond: EDGE_LIMITS.CONTROL_FRAMES_PER_SECOND_ACCOUNT,
+    burst: EDGE_LIMITS.CONTROL_FRAMES_BURST_ACCOUNT,
+  },
+  perTurn: EDGE_LIMITS.CONTROL_FRAMES_PER_TURN,
+  pauseMinMs: EDGE_LIMITS.CONTROL_FRAMES_PAUSE_MIN_MS,
+};
 
 /** Answered with an error: a frame that is none, is not known, or is not for a client to send. */
 const ODD = 5;

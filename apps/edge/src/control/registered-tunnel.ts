@@ -1,6 +1,7 @@
 // The tunnel that comes of a registration, once its endpoint is known.
 import {
   endpointLabel,
+  endpointOfProtocol,
   type LeasedEndpoint,
   MemberHealth,
   type ProbeKind,
@@ -46,9 +47,10 @@ export interface AssignedEndpoint {
 
 /** What a registration has become, as everyone else reads it. */
 export const describeTunnel = (registration: RegisteredRequest, assigned: AssignedEndpoint): Tunnel => {
-  const { endpoint, reachedAt, group, policy } = assigned;
+  const { reachedAt, group, policy } = assigned;
   const { tunnelId, session, connection, request, protocol, clock, loadBalancing } = registration;
   const kind = kindOf(protocol);
+  const endpoint = endpointOfProtocol(protocol, assigned.endpoint);
   const label = endpointLabel(protocol, reachedAt, registration.domain);
   // The same tunnel as before its client was away: its counts and its beginning go on.
   const before = session.tunnels.get(tunnelId);
@@ -60,7 +62,7 @@ export const describeTunnel = (registration: RegisteredRequest, assigned: Assign
     endpoint,
     group,
     label,
-    publicUrl: kind.publicUrl(label, registration),
+    publicUrl: kind.publicUrl({ endpoint: reachedAt, label }, registration),
     assignedPort: reachedAt.kind === 'port' ? reachedAt.port : kind.sharedPort(registration),
     http: kind.httpSettings(request),
     flowIdleSecs: request.idle_secs ?? null,

@@ -1,5 +1,6 @@
 // One registration from request to answer: admission, an endpoint of its own or in a group, and the tunnel that comes of it, which everyone
 // else reads.
+import { domainToASCII } from 'node:url';
 import {
   decideRegistration,
   endpointOfLease,
@@ -29,7 +30,7 @@ import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import type { PolicyHolder, PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
-import { proposalsFor } from './endpoint-proposals.ts';
+import { type Proposal, proposalsFor } from './endpoint-proposals.ts';
 import { policyHashField, policyWarnings, type RegisteredPolicy, readPolicy } from './registered-policy.ts';
 import { describeTunnel, type RegisteredRequest } from './registered-tunnel.ts';
 import type { Session, Sessions } from './sessions.ts';
@@ -215,10 +216,10 @@ const openNew = async (
     const { tunnelId } = registration;
     try {
       refuseServed(registration, proposal.asked);
-      const refusal = await backend.admitTunnel(backendQuestion(registration, wanted, proposal.asked));
+      const refusal = await backend.admitTunnel(backendQuestion(registration, wanted, proposal));
       if (refusal !== null) throw refusal;
       if (sessions.of(connection) !== session) throw new Fault('TUNNEL_CLOSED');
-      const registered = await assignEndpoint(registration, proposal.wanted, proposal.asked?.joinsGroup === true);
+      const registered = await assignEndpoint(registration, proposal.wanted, proposal.joinsGroup === true);
       if (registered !== null) return registered;
     } catch (error) {
       if (!(error instanceof Fault) || !proposal.isOneOfMany(error)) throw error;
@@ -237,7 +238,7 @@ const refuseServed = ({ endpoints, tunnels, session }: Registration, asked: Endp
   if (asked === null || asked.kind !== 'subdomain' || asked.label === null || asked.joinsGroup) return;
   const above = tunnels.at({ kind: 'name', name: owningLabel(asked.label) });
   const isBelowOperators = above !== undefined && isOperators(above) && session.owner.kind !== 'operator';
-  if (!endpoints.names.isServed(asked.label) && !isBelowOperators) return;
+  if (!endpoints.names.isServed({ kind: 'name', name: asked.label }) && !isBelowOperators) return;
   // What a group is refused with tells nothing of who is there.
   throw asked.groupKeyHash === null
     ? new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: asked.label })
@@ -276,7 +277,7 @@ const admit = (
       loadBalancing: context.loadBalancing,
       capabilities: session.capabilities,
       switchedOff: context.switchedOff,
-      domain: context.domain,
+      domainNames: { toAscii: domainToASCII, operatorsHosts: [context.domain] },
       platformLabel: context.platformLabel ?? null,
       hasHttpsPort: context.httpsPort() !== null,
     },
@@ -285,7 +286,7 @@ const admit = (
 const backendQuestion = (
   registration: Registration,
   wanted: WantedEndpoint,
-  endpoint: EndpointAsked | null,
+  { asked: endpoint, domain }: Pick<Proposal, 'asked' | 'domain'>,
 ): TunnelAsked => {
   const { session, request, protocol, tunnelId, clock } = registration;
   return {
@@ -298,6 +299,7 @@ const backendQuestion = (
     clientName: session.clientName,
     customSubdomain: isCustomName(wanted),
     endpoint,
+    domain,
     at: clock.now(),
   };
 };

@@ -138,19 +138,6 @@ describe('a refusal', () => {
     expect(refused.message).toContain(words);
   });
 
-  it('tells account and operator alike that a domain is not proven', async () => {
-    for (const token of ['alice', 'op']) {
-      const { client } = await enter(token);
-      for (const protocol of ['tls', 'http']) {
-        expect(await client.refused({ protocol, domain: 'db.example.net' })).toMatchObject({
-          code: 'TUNNEL_DOMAIN_UNVERIFIED',
-          message: "domain 'db.example.net' is not verified for this account",
-          retryable: false,
-        });
-      }
-    }
-  });
-
   it('names a client that did not agree on tls', async () => {
     const { client } = await RawClient.enter(fixture.port, 'alice');
     expect((await client.refused(tls())).code).toBe('TUNNEL_PROTOCOL_UNSUPPORTED');

@@ -1,7 +1,7 @@
 // The kinds of tunnels as the public meets them: what each is told to come to, what its registration says about its service, and who
 // opens its ports. A new protocol is a folder beside this file, and a line in each table.
 
-import { FlowAddresses, hostOfAuthority, type Transport, type TunnelProtocol } from '@tunnel/core';
+import { FlowAddresses, hostOfAuthority, type LeasedEndpoint, type Transport, type TunnelProtocol } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
@@ -30,9 +30,15 @@ export interface PublicAddress {
   readonly httpsPort: () => number | null;
 }
 
+/** Where a tunnel is reached, and what people call that. */
+export interface ReachedAt {
+  readonly endpoint: LeasedEndpoint;
+  readonly label: string;
+}
+
 export interface TunnelKind {
-  /** The address that people are told; `label` is the subdomain, the port or the host. */
-  publicUrl(label: string, edge: PublicAddress): string;
+  /** The address that people are told. */
+  publicUrl(at: ReachedAt, edge: PublicAddress): string;
   /** The port that it has in common with others, where people have to know it. */
   sharedPort(edge: PublicAddress): number | null;
   /** null: its bytes are carried as they come. */
@@ -40,21 +46,21 @@ export interface TunnelKind {
 }
 
 const tcpKind: TunnelKind = {
-  publicUrl: (label, { domain }) => `tcp://${domain}:${label}`,
+  publicUrl: ({ label }, { domain }) => `tcp://${domain}:${label}`,
   sharedPort: () => null,
   httpSettings: () => null,
 };
 
 const tlsKind: TunnelKind = {
   ...tcpKind,
-  publicUrl: (label, { httpsPort }) => `tls://${label}:${httpsPort() ?? ''}`,
+  publicUrl: ({ label }, { httpsPort }) => `tls://${label}:${httpsPort() ?? ''}`,
   sharedPort: ({ httpsPort }) => httpsPort(),
 };
 
 const httpKind: TunnelKind = {
   ...tcpKind,
-  publicUrl: (label, { domain, publicHttp }) => {
-    const host = `${label}.${domain}`;
+  publicUrl: ({ endpoint, label }, { domain, publicHttp }) => {
+    const host = endpoint.kind === 'domain' ? label : `${label}.${domain}`;
     return httpUrl(publicHttp(host), host);
   },
   httpSettings: (request) => ({
@@ -64,9 +70,9 @@ const httpKind: TunnelKind = {
   }),
 };
 
-const udpKind: TunnelKind = { ...tcpKind, publicUrl: (label, { domain }) => `udp://${domain}:${label}` };
+const udpKind: TunnelKind = { ...tcpKind, publicUrl: ({ label }, { domain }) => `udp://${domain}:${label}` };
 
-const p2pKind: TunnelKind = { ...tcpKind, publicUrl: (label) => `p2p://${label}` };
+const p2pKind: TunnelKind = { ...tcpKind, publicUrl: ({ label }) => `p2p://${label}` };
 
 const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = {
   http: httpKind,

@@ -109,7 +109,8 @@ const openLine = ({ tunnelId, owner, secretHash, endpoint: at, group }: Endpoint
 
 const fieldsOfEndpoint = (at: LeasedEndpoint): object => {
   if (at.kind === 'port') return { transport: at.transport, port: at.port };
-  return at.kind === 'name' ? { name: at.name } : { peer_name: at.name };
+  if (at.kind === 'peer-name') return { peer_name: at.name };
+  return { [at.kind]: at.name, ...(at.passesTls === true ? { passes_tls: true } : {}) };
 };
 
 /** Throws at the first line that says nothing; only the last one may be torn. */
@@ -153,8 +154,10 @@ const groupOf = (group: Fields): NonNullable<EndpointClaim['group']> => ({
   keyHash: hashOf(group['key_hash']),
 });
 
-const endpointOf = ({ transport, port, name, peer_name: peerName }: Fields): LeasedEndpoint => {
-  if (name !== undefined) return { kind: 'name', name: textOf(name) };
+const endpointOf = ({ transport, port, name, domain, peer_name: peerName, ...rest }: Fields): LeasedEndpoint => {
+  const tls = rest['passes_tls'] === true ? ({ passesTls: true } as const) : {};
+  if (name !== undefined) return { kind: 'name', name: textOf(name), ...tls };
+  if (domain !== undefined) return { kind: 'domain', name: textOf(domain), ...tls };
   if (peerName !== undefined) return { kind: 'peer-name', name: textOf(peerName) };
   if ((transport !== 'tcp' && transport !== 'udp') || !Number.isInteger(port))
     throw new Error('it has an endpoint that is none');

@@ -1,6 +1,7 @@
 // Ports and names behind one interface: whoever registers a tunnel asks for an endpoint, whoever ends it gives the endpoint back.
 import {
   generateName,
+  type HostEndpoint,
   type LeasedEndpoint,
   NameLeases,
   type Owner,
@@ -79,6 +80,7 @@ export class EndpointRegistry {
   /** Throws a fault when there is no such endpoint. */
   async open(holder: string, wanted: WantedLease, { owner, groupKeyHash }: EndpointUser): Promise<LeasedEndpoint> {
     if (wanted.kind === 'name') return { kind: 'name', name: this.names.open(holder, wanted.wanted) };
+    if (wanted.kind === 'domain') return this.names.openAt(holder, { kind: 'domain', name: wanted.wanted.name });
     if (wanted.kind === 'peer-name') {
       const refusal = this.#peerNames.open(holder, wanted.offer, owner);
       if (refusal !== null) throw refusal;
@@ -99,13 +101,15 @@ export class EndpointRegistry {
   /** `until` on the monotonic clock. */
   hold(endpoint: LeasedEndpoint, owner: string, until: number): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].hold(endpoint.port, owner, until);
-    else this.#namesOf(endpoint.kind).hold(endpoint.name, owner, until);
+    else if (endpoint.kind === 'peer-name') this.#peerNames.hold(endpoint.name, owner, until);
+    else this.names.hold(endpoint, owner, until);
   }
 
   /** Held without having been open. false: there is no such endpoint, or it is somebody's. */
   reserve(endpoint: LeasedEndpoint, owner: string, until: number): boolean {
     if (endpoint.kind === 'port') return this.#ports[endpoint.transport].reserve(endpoint.port, owner, until);
-    return this.#namesOf(endpoint.kind).reserve(endpoint.name, owner, until);
+    if (endpoint.kind === 'peer-name') return this.#peerNames.reserve(endpoint.name, owner, until);
+    return this.names.reserve(endpoint, owner, until);
   }
 
   /** Ports that the edge itself has are no tunnel's. */
@@ -116,16 +120,14 @@ export class EndpointRegistry {
   /** What one owner holds is held for another from now on. */
   reassign(endpoint: LeasedEndpoint, owner: string, next: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].reassign(endpoint.port, owner, next);
-    else this.#namesOf(endpoint.kind).reassign(endpoint.name, owner, next);
+    else if (endpoint.kind === 'peer-name') this.#peerNames.reassign(endpoint.name, owner, next);
+    else this.names.reassign(endpoint, owner, next);
   }
 
   release(endpoint: LeasedEndpoint, owner: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].release(endpoint.port, owner);
-    else this.#namesOf(endpoint.kind).release(endpoint.name, owner);
-  }
-
-  #namesOf(kind: 'name' | 'peer-name'): Omit<PeerNames, 'open'> {
-    return kind === 'name' ? this.names : this.#peerNames;
+    else if (endpoint.kind === 'peer-name') this.#peerNames.release(endpoint.name, owner);
+    else this.names.release(endpoint, owner);
   }
 }
 
@@ -250,14 +252,52 @@ export class PortRegistry {
   }
 }
 
-/** Subdomains and who has them. Names that the edge chooses are readable and cannot be guessed. */
-export class NameRegistry {
+/** Who has which host of one kind. */
+class HostLeases {
   readonly #leases = new NameLeases();
   readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** false: it is another's. */
+  lease(name: string, owner: string): boolean {
+    return this.#leases.lease(name, owner, this.#clock.monotonic());
+  }
+
+  isServed(name: string): boolean {
+    return this.#leases.useOf(name, this.#clock.monotonic()) === 'leased';
+  }
+
+  isHeld(name: string): boolean {
+    return this.#leases.useOf(name, this.#clock.monotonic()) === 'held';
+  }
+
+  isHeldForTls(name: string): boolean {
+    return this.#leases.isHeldForTls(name, this.#clock.monotonic());
+  }
+
+  hold(name: string, owner: string, until: number, passesTls: boolean): void {
+    this.#leases.hold(name, owner, until, this.#clock.monotonic(), passesTls);
+  }
+
+  reassign(name: string, owner: string, next: string): void {
+    this.#leases.reassign(name, owner, next, this.#clock.monotonic());
+  }
+
+  release(name: string, owner: string): void {
+    this.#leases.release(name, owner);
+  }
+}
+
+/** What visitors name as a host, and who has it: subdomains of the edge, and own domains. Names that the edge chooses are readable and cannot be guessed. */
+export class NameRegistry {
+  readonly #leases: Readonly<Record<HostEndpoint['kind'], HostLeases>>;
   readonly #random: () => number;
 
   constructor({ clock, random }: { readonly clock: Clock; readonly random: () => number }) {
-    this.#clock = clock;
+    this.#leases = { name: new HostLeases(clock), domain: new HostLeases(clock) };
     this.#random = random;
   }
 
@@ -269,39 +309,49 @@ export class NameRegistry {
   /** Throws a fault when the name is another's. */
   open(owner: string, wanted: WantedName): string {
     const name = wanted.kind === 'any' ? this.propose() : wanted.name;
-    if (!this.#lease(name, owner)) throw new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: name });
+    this.openAt(owner, { kind: 'name', name });
     return name;
   }
 
+  /** The same for one that is known. */
+  openAt<E extends HostEndpoint>(owner: string, endpoint: E): E {
+    const { kind, name } = endpoint;
+    if (this.#leases[kind].lease(name, owner)) return endpoint;
+    throw kind === 'name'
+      ? new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: name })
+      : new Fault('TUNNEL_DOMAIN_IN_USE', { domain: name });
+  }
+
   /** A tunnel or group serves it right now. */
-  isServed(name: string): boolean {
-    return this.#leases.useOf(name, this.#clock.monotonic()) === 'leased';
+  isServed({ kind, name }: HostEndpoint): boolean {
+    return this.#leases[kind].isServed(name);
   }
 
   /** Its client is away, and has a while to come back. */
-  isHeld(name: string): boolean {
-    return this.#leases.useOf(name, this.#clock.monotonic()) === 'held';
+  isHeld({ kind, name }: HostEndpoint): boolean {
+    return this.#leases[kind].isHeld(name);
   }
 
-  hold(name: string, owner: string, until: number): void {
-    this.#leases.hold(name, owner, until, this.#clock.monotonic());
+  /** The same, and its TLS is nobody's to end but its service's. */
+  isHeldForTls({ kind, name }: HostEndpoint): boolean {
+    return this.#leases[kind].isHeldForTls(name);
   }
 
-  reserve(name: string, owner: string, until: number): boolean {
-    if (!this.#lease(name, owner)) return false;
-    this.hold(name, owner, until);
+  hold({ kind, name, passesTls }: HostEndpoint, owner: string, until: number): void {
+    this.#leases[kind].hold(name, owner, until, passesTls === true);
+  }
+
+  reserve(endpoint: HostEndpoint, owner: string, until: number): boolean {
+    if (!this.#leases[endpoint.kind].lease(endpoint.name, owner)) return false;
+    this.hold(endpoint, owner, until);
     return true;
   }
 
-  reassign(name: string, owner: string, next: string): void {
-    this.#leases.reassign(name, owner, next, this.#clock.monotonic());
+  reassign({ kind, name }: HostEndpoint, owner: string, next: string): void {
+    this.#leases[kind].reassign(name, owner, next);
   }
 
-  release(name: string, owner: string): void {
-    this.#leases.release(name, owner);
-  }
-
-  #lease(name: string, owner: string): boolean {
-    return this.#leases.lease(name, owner, this.#clock.monotonic());
+  release({ kind, name }: HostEndpoint, owner: string): void {
+    this.#leases[kind].release(name, owner);
   }
 }

@@ -4,8 +4,10 @@ import {
   type BroughtStamp,
   decideGroupPolicy,
   endpointLabel,
+  endpointOfProtocol,
   type GroupDirectory,
   type GroupEffect,
+  type HostEndpoint,
   type LeasedEndpoint,
   type Owner,
   ownerKey,
@@ -130,7 +132,7 @@ export class Groups {
         return this.#enter(decision.group, request, false);
       }
       if (request.joinsOnly === true) return null;
-      if (endpoint.kind === 'name') return this.#enter(this.#beginAt(request, endpoint.name), request, true);
+      if (endpoint.kind !== 'port') return this.#enter(this.#beginAt(request, endpoint), request, true);
       const opening = this.#opening.get(openingKey(wanted.name, endpoint));
       if (opening === undefined) return this.#beginOnPort(request, endpoint);
       await opening;
@@ -184,20 +186,21 @@ export class Groups {
 
   // ---- the beginning ----
 
-  #beginAt(request: JoinRequest, name: string): Group {
+  #beginAt(request: JoinRequest, endpoint: HostEndpoint): Group {
     const { endpoints, returning, policies } = this.#given;
     const { brought, before } = policyToBegin(request);
     const policy = policies.hold(brought, before);
     const groupId = randomId('grp');
     returning?.claimForGroup(groupId, request.wanted, request.owner);
     try {
-      endpoints.names.open(groupId, { kind: 'exact', name });
+      endpoints.names.openAt(groupId, endpoint);
     } catch (error) {
       policies.release(policy);
       // The name is a single tunnel's. That it is one is nobody's business.
-      throw Fault.from(error).code === 'TUNNEL_SUBDOMAIN_IN_USE' ? new Fault('GROUP_KEY_MISMATCH') : error;
+      throw IN_USE.has(Fault.from(error).code) ? new Fault('GROUP_KEY_MISMATCH') : error;
     }
-    return this.#begin(groupId, request, { kind: 'name', name }, { policy, stamp: brought.stamp });
+    const own = endpointOfProtocol(request.wanted.protocol, endpoint);
+    return this.#begin(groupId, request, own, { policy, stamp: brought.stamp });
   }
 
   async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
@@ -326,6 +329,8 @@ export class Groups {
   }
 }
 
+const IN_USE: ReadonlySet<string> = new Set(['TUNNEL_SUBDOMAIN_IN_USE', 'TUNNEL_DOMAIN_IN_USE']);
+
 /** Who comes from another group, or from none, has no place to come back to. */
 const stampFor = ({ policy: { stamp }, former, wanted }: DecidedRequest): BroughtStamp => {
   const isReturning = stamp.isReturning && former !== null && isOf(former, wanted);
@@ -360,9 +365,8 @@ const policyToBegin = ({
 /** It is the very group that is wanted. */
 export const isOf = ({ name, keyHash, endpoint }: Group, wanted: WantedGroup): boolean => {
   if (keyHash !== wanted.keyHash || endpoint.kind !== wanted.endpoint.kind) return false;
-  return endpoint.kind === 'name' && wanted.endpoint.kind === 'name'
-    ? endpoint.name === wanted.endpoint.name
-    : name === wanted.name;
+  if (endpoint.kind === 'port' || wanted.endpoint.kind === 'port') return name === wanted.name;
+  return endpoint.name === wanted.endpoint.name;
 };
 
 const openingKey = (name: string, { transport }: WantedPortOfGroup): string => `${transport} ${name}`;

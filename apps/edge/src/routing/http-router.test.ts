@@ -1,5 +1,5 @@
 import { parseRequestHead, type RequestHead } from '@tunnel/core';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { HttpRouter } from './http-router.ts';
 import type { Route } from './registry.ts';
 
@@ -9,13 +9,17 @@ const headFor = (host: string, path = '/'): RequestHead => {
   return head;
 };
 
+const nobodyAway = {
+  names: { isHeld: () => false, isHeldForTls: () => false },
+  reserved: { isReserved: () => false, accountOfDomain: () => null },
+};
+
 it('each request of a connection goes where its own Host says, whatever the one before asked for', () => {
   const routes = new Map(['one', 'two'].map((name) => [name, { name } as unknown as Route]));
   const router = new HttpRouter({
     domain: 'edge.test',
     tunnels: { at: (endpoint) => (endpoint.kind === 'name' ? routes.get(endpoint.name) : undefined) },
-    names: { isHeld: () => false },
-    reserved: { isReserved: () => false },
+    ...nobodyAway,
     trustedProxies: [],
     redirectPort: () => null,
     takesClients: false,
@@ -47,8 +51,7 @@ it('a host whose TLS ends at its service has no requests here: over TLS another 
   const router = new HttpRouter({
     domain: 'edge.test',
     tunnels: { at: () => ({ protocol: 'tls' }) as Route },
-    names: { isHeld: () => false },
-    reserved: { isReserved: () => false },
+    ...nobodyAway,
     trustedProxies: [],
     redirectPort: () => null,
     takesClients: false,
@@ -67,8 +70,7 @@ it('logins at the providers of the operator come back to the edge itself, at one
   const router = new HttpRouter({
     domain: 'edge.test',
     tunnels: { at: () => undefined },
-    names: { isHeld: () => false },
-    reserved: { isReserved: () => false },
+    ...nobodyAway,
     trustedProxies: [],
     redirectPort: () => null,
     takesClients: true,
@@ -99,8 +101,8 @@ it('a nested name is served by its own tunnel, else by the wildcard over it, whi
   const router = new HttpRouter({
     domain: 'edge.test',
     tunnels: { at: (endpoint) => (endpoint.kind === 'name' ? routes.get(endpoint.name) : undefined) },
-    names: { isHeld: (name) => held.has(name) },
-    reserved: { isReserved: (name) => reserved.has(name) },
+    names: { isHeld: ({ name }) => held.has(name), isHeldForTls: () => false },
+    reserved: { isReserved: (name) => reserved.has(name), accountOfDomain: () => null },
     trustedProxies: [],
     redirectPort: () => null,
     takesClients: false,
@@ -131,13 +133,118 @@ it('a nested name is served by its own tunnel, else by the wildcard over it, whi
   expect(found('shop.edge.test')).toBe('TUNNEL_AWAY');
 });
 
+describe('an own domain', () => {
+  const given = () => {
+    const routes = new Map<string, Route>();
+    const held = new Map<string, 'http' | 'tls'>();
+    const accounts = new Map<string, string>();
+    let lookups = 0;
+    const router = new HttpRouter({
+      domain: 'edge.test',
+      tunnels: {
+        at: (endpoint) => {
+          lookups += 1;
+          return 'name' in endpoint ? routes.get(`${endpoint.kind} ${endpoint.name}`) : undefined;
+        },
+      },
+      names: {
+        isHeld: ({ kind, name }) => held.has(`${kind} ${name}`),
+        isHeldForTls: ({ kind, name }) => held.get(`${kind} ${name}`) === 'tls',
+      },
+      reserved: { isReserved: () => false, accountOfDomain: (domain) => accounts.get(domain) ?? null },
+      trustedProxies: [],
+      redirectPort: (host) => (host.startsWith('secure.') ? 443 : null),
+      takesClients: true,
+    });
+    const serve = (key: string, protocol = 'http'): void => void routes.set(key, { label: key, protocol } as Route);
+    const found = (host: string, scheme: 'http' | 'https' = 'http', path = '/'): string => {
+      const decision = router.route(router.visitorOf('203.0.113.7', scheme), headFor(host, path));
+      if ('route' in decision) return decision.route.label;
+      if ('to' in decision) return decision.to;
+      return 'fault' in decision ? decision.fault.code : `to ${decision.own.headers[0]?.[1]}`;
+    };
+    return { routes, held, accounts, serve, found, lookups: () => lookups };
+  };
+
+  it('is found by its Host, in any case, with a port and a trailing dot; exact before the wildcard of one label', () => {
+    const { serve, found, accounts } = given();
+    serve('domain shop.example.org');
+    serve('domain *.example.org');
+    for (const host of ['shop.example.org', 'SHOP.Example.org', 'shop.example.org:8000', 'Shop.example.org.:80']) {
+      expect(found(host)).toBe('domain shop.example.org');
+    }
+    expect(found('blog.example.org')).toBe('domain *.example.org');
+    for (const host of ['example.org', 'a.blog.example.org', 'shop.example.com', '203.0.113.1']) {
+      expect(found(host)).toBe('TUNNEL_NOT_FOUND');
+    }
+    // Its owner may be another than the wildcard's, who must not get its visitors.
+    accounts.set('blog.example.org', 'alice');
+    expect(found('blog.example.org')).toBe('TUNNEL_AWAY');
+  });
+
+  it('is another than the same word below the domain', () => {
+    const { serve, found } = given();
+    serve('name a.shop');
+    expect([found('a.shop.edge.test'), found('a.shop')]).toEqual(['name a.shop', 'TUNNEL_NOT_FOUND']);
+    serve('domain a.shop');
+    expect([found('a.shop.edge.test'), found('a.shop')]).toEqual(['name a.shop', 'domain a.shop']);
+    expect(found('abcdefghijabcdefghij.edge.test')).toBe('TUNNEL_NOT_FOUND');
+  });
+
+  it('without a client is somebody’s where it is verified or held, and so is what its wildcard covers', () => {
+    const { accounts, held, found } = given();
+    expect(found('shop.example.org')).toBe('TUNNEL_NOT_FOUND');
+    accounts.set('shop.example.org', 'alice').set('*.example.net', 'alice');
+    held.set('domain db.example.com', 'http');
+    for (const host of ['shop.example.org', 'any.example.net', 'db.example.com'])
+      expect(found(host)).toBe('TUNNEL_AWAY');
+    expect(found('example.net')).toBe('TUNNEL_NOT_FOUND');
+  });
+
+  it('of a tls tunnel has no requests here, neither while its client is there nor while it is away', () => {
+    const { serve, held, routes, found } = given();
+    for (const key of ['domain db.example.org', 'name db']) serve(key, 'tls');
+    const said = () => ['db.example.org', 'db.edge.test'].map((host) => [found(host), found(host, 'https')]);
+    const misdirected = ['TUNNEL_NOT_FOUND', 'HTTP_MISDIRECTED'];
+    expect(said()).toEqual([misdirected, misdirected]);
+    for (const key of ['domain db.example.org', 'name db']) {
+      routes.delete(key);
+      held.set(key, 'tls');
+    }
+    expect(said()).toEqual([misdirected, misdirected]);
+  });
+
+  it('sends plain visitors to https where a certificate covers it and it is served here, and nobody elsewhere', () => {
+    const { serve, accounts, found } = given();
+    expect(found('secure.example.org')).toBe('TUNNEL_NOT_FOUND');
+    accounts.set('secure.example.org', 'alice');
+    expect(found('secure.example.org', 'http', '/a')).toBe('to https://secure.example.org/a');
+    expect(found('secure.example.org', 'https')).toBe('TUNNEL_AWAY');
+    serve('domain *.example.net');
+    expect(found('secure.example.net')).toBe('to https://secure.example.net/');
+  });
+
+  it('takes no client, which comes to the edge itself', () => {
+    const { serve, found } = given();
+    serve('domain shop.example.org');
+    expect(found('shop.example.org', 'http', '/_control')).toBe('domain shop.example.org');
+    expect(found('edge.test', 'http', '/_control')).toBe('control');
+  });
+
+  it('costs names below the domain nothing: what stands there is asked for once', () => {
+    const { serve, found, lookups } = given();
+    serve('name web');
+    serve('domain web.edge.test');
+    expect([found('web.edge.test'), lookups()]).toEqual(['name web', 1]);
+  });
+});
+
 it("the platform's host is one route more: before names of tunnels, behind the paths of clients", () => {
   const [shop, platform] = [{ name: 'shop' } as unknown as Route, { name: 'platform' } as unknown as Route];
   const given = {
     ...{ domain: 'edge.test', trustedProxies: [], takesClients: true },
-    tunnels: { at: () => shop },
-    names: { isHeld: () => false },
-    reserved: { isReserved: () => false },
+    tunnels: { at: ({ kind }: { kind: string }) => (kind === 'name' ? shop : undefined) },
+    ...nobodyAway,
     platform: { isAt: (host: string) => host === 'console.edge.test', route: platform as never },
   };
   const clear = new HttpRouter({ ...given, redirectPort: () => null });

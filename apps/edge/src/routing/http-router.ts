@@ -1,25 +1,23 @@
-// Where an HTTP request goes: by Host to what stands at that name, or to an answer of our own. Says; never does.
+// Where an HTTP request goes: by Host to what stands at that name or own domain, or to an answer of our own. Says; never does.
 import {
   CALLBACK_PATH,
+  endpointOfHost,
   forwardedForOf,
   forwardedProtoOf,
+  type HostEndpoint,
   isEdgeItself,
   isOfDomain,
   type OwnResponse,
   plainAddress,
   type RequestHead,
   redirectToHttps,
-  subdomainOf,
   TrustedProxies,
-  wildcardOver,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { CARRIER_PATH, CONTROL_PATH, SPEED_PATH } from '@tunnel/protocol';
-import type { ReservedNames } from '../backend/names/reserved-names.ts';
-import type { NameRegistry } from './endpoints.ts';
-import { routeAtName } from './named-route.ts';
+import { type HostSources, isAwayAt, isHeldForTlsAt, routeAtHost } from './named-route.ts';
 import type { PlatformRoute } from './platform-route.ts';
-import type { Registry, Route } from './registry.ts';
+import type { Route } from './registry.ts';
 
 /** Who asks, and how: as the listener knows the connection, or as a trusted proxy says of one request. */
 export interface VisitorInfo {
@@ -54,11 +52,8 @@ export type RouteDecision = RoutedRequest | OwnAnswer | typeof TO_CONTROL;
 export const isToControl = (decision: RouteDecision): decision is typeof TO_CONTROL => decision === TO_CONTROL;
 export type RouteRequest = (connection: VisitorInfo, head: RequestHead) => RouteDecision | Promise<RouteDecision>;
 
-export interface HttpRouterOptions {
+export interface HttpRouterOptions extends HostSources {
   readonly domain: string;
-  readonly tunnels: Pick<Registry, 'at'>;
-  readonly names: Pick<NameRegistry, 'isHeld'>;
-  readonly reserved: Pick<ReservedNames, 'isReserved'>;
   /** Addresses and networks. */
   readonly trustedProxies: readonly string[];
   /** The public https port a plain visitor of this host is sent to; null: its plain requests are served, too. */
@@ -71,13 +66,13 @@ export interface HttpRouterOptions {
   readonly bounce?: ((path: string) => OwnAnswer) | undefined;
 }
 
-/** A connection asks for one host after the other, and nearly always for the same: its name is cut out once. */
+/** A connection asks for one host after the other, and nearly always for the same: which endpoint that means is found once. */
 class VisitorConnection implements VisitorInfo {
   readonly address: string;
   readonly scheme: VisitorInfo['scheme'];
   readonly isProxy: boolean;
   #host: string | null = null;
-  #name: string | null = null;
+  #endpoint: HostEndpoint | null = null;
 
   constructor(address: string, scheme: VisitorInfo['scheme'], isProxy: boolean) {
     this.address = address;
@@ -85,12 +80,12 @@ class VisitorConnection implements VisitorInfo {
     this.isProxy = isProxy;
   }
 
-  nameOf(host: string, domain: string): string | null {
-    if (host !== this.#host) {
+  endpointOf(host: string, domain: string): HostEndpoint {
+    if (this.#endpoint === null || host !== this.#host) {
       this.#host = host;
-      this.#name = subdomainOf(host, domain);
+      this.#endpoint = endpointOfHost(host, domain);
     }
-    return this.#name;
+    return this.#endpoint;
   }
 }
 
@@ -116,21 +111,23 @@ export class HttpRouter {
 
   route(connection: VisitorInfo, head: RequestHead): RouteDecision {
     const visitor = this.#visitorOfRequest(connection, head);
+    const endpoint = this.#endpointOf(connection, head.host);
     const redirectPort = visitor.scheme === 'http' ? this.#given.redirectPort(head.host) : null;
     // Nobody is sent to a host that is not ours, whoever names it here; a visitor of HTTP/1.0 may name none.
     const platform = this.#platformAt(head.host);
-    if (redirectPort !== null && (platform !== null || isOfDomain(head.host, this.#given.domain))) {
+    if (redirectPort !== null && (platform !== null || this.#isOurs(endpoint, head.host))) {
       return { own: redirectToHttps(head, redirectPort) };
     }
     if (platform !== null) return this.#atPlatform(platform, head, visitor);
-    const name = this.#nameOf(connection, head.host);
+    const name = endpoint.kind === 'name' ? endpoint.name : null;
     if (name === null && redirectPort === null && this.#isOfClient(head)) return TO_CONTROL;
     const bounced = name === EDGE_NAME ? this.#bounced(head) : null;
     if (bounced !== null) return bounced;
-    const route = name === null ? undefined : this.#routeAt(name);
+    const route = routeAtHost(this.#given, endpoint);
     if (route?.protocol === 'tls') return this.#notHere(connection, head);
     if (route !== undefined) return { route, visitor };
-    if (name !== null && this.#isAway(name)) return { fault: new Fault('TUNNEL_AWAY') };
+    if (isHeldForTlsAt(this.#given, endpoint)) return this.#notHere(connection, head);
+    if (isAwayAt(this.#given, endpoint)) return { fault: new Fault('TUNNEL_AWAY') };
     return { fault: new Fault('TUNNEL_NOT_FOUND', { host: head.host === '' ? 'this address' : head.host }) };
   }
 
@@ -142,22 +139,15 @@ export class HttpRouter {
     return { fault: new Fault(scheme === 'https' ? 'HTTP_MISDIRECTED' : 'TUNNEL_NOT_FOUND', { host }) };
   }
 
-  #routeAt(name: string): Route | undefined {
-    const { tunnels, names } = this.#given;
-    return routeAtName(tunnels, name, (one) => names.isHeld(one));
+  /** At or below the edge's domain, or an own domain that is served here, or would be. */
+  #isOurs(endpoint: HostEndpoint, host: string): boolean {
+    if (isOfDomain(host, this.#given.domain)) return true;
+    return routeAtHost(this.#given, endpoint) !== undefined || isAwayAt(this.#given, endpoint);
   }
 
-  /** Its client comes back, in a moment or whenever its owner likes. Of a name that is only held by use nobody is told. */
-  #isAway(name: string): boolean {
-    const { names, reserved } = this.#given;
-    if (names.isHeld(name) || reserved.isReserved(name)) return true;
-    const wildcard = wildcardOver(name);
-    return wildcard !== null && names.isHeld(wildcard);
-  }
-
-  #nameOf(connection: VisitorInfo, host: string): string | null {
+  #endpointOf(connection: VisitorInfo, host: string): HostEndpoint {
     const { domain } = this.#given;
-    return connection instanceof VisitorConnection ? connection.nameOf(host, domain) : subdomainOf(host, domain);
+    return connection instanceof VisitorConnection ? connection.endpointOf(host, domain) : endpointOfHost(host, domain);
   }
 
   /** At a host that no tunnel can have, so that these paths are every service's own. */

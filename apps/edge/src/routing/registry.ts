@@ -24,8 +24,9 @@ export class Registry {
   readonly groups: GroupDirectory<Tunnel>;
   readonly #watchers: readonly TunnelWatcher[];
   readonly #byId = new Map<string, Tunnel>();
-  /** Those that stand alone: at a name, asked for with each request, and elsewhere. */
+  /** Those that stand alone: at a name or an own domain, asked for with each request, and elsewhere. */
   readonly #byName = new Map<string, Tunnel>();
+  readonly #byDomain = new Map<string, Tunnel>();
   readonly #byEndpoint = new Map<string, Tunnel>();
 
   constructor(watchers: readonly TunnelWatcher[] = [], groups = new GroupDirectory<Tunnel>()) {
@@ -75,9 +76,11 @@ export class Registry {
   }
 
   #tunnelsLike({ kind }: PublicEndpoint): Map<string, Tunnel> {
-    return kind === 'name' ? this.#byName : this.#byEndpoint;
+    if (kind === 'name') return this.#byName;
+    return kind === 'domain' ? this.#byDomain : this.#byEndpoint;
   }
 }
 
 /** A name is its own key: one that is put together anew would have to be hashed with each request. */
-const keyOf = (endpoint: PublicEndpoint): string => (endpoint.kind === 'name' ? endpoint.name : endpointKey(endpoint));
+const keyOf = (endpoint: PublicEndpoint): string =>
+  endpoint.kind === 'name' || endpoint.kind === 'domain' ? endpoint.name : endpointKey(endpoint);

@@ -79,12 +79,25 @@ describe('after a crash', () => {
     expect(await before.open('t2', exactly(PORT), ALICE, SECRET)).toBe('opened');
     await untilWritten('t2');
     const { open, returning, endpoints } = await startRun();
-    expect(endpoints.names.isHeld('shop')).toBe(true);
+    expect(endpoints.names.isHeld({ kind: 'name', name: 'shop' })).toBe(true);
     expect(returning.isClaimant(ALICE, SECRET)).toBe(true);
     expect(await open('x1', exactly(SHOP), BOB, SECRET)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
     expect(await open('x2', exactly(PORT), ALICE, KEY)).toBe('TUNNEL_PORT_IN_USE');
     expect(await open('t3', exactly(SHOP), ALICE, SECRET)).toBe('opened');
     expect(await open('t4', exactly(PORT), ALICE, SECRET)).toBe('opened');
+  });
+
+  it('an own domain is its client’s likewise, and of one that passes TLS on it is known', async () => {
+    const domain: WantedLease = { kind: 'domain', wanted: { kind: 'exact', name: 'shop.example.org' } };
+    const before = await startRun();
+    const endpoint = { kind: 'domain', name: 'shop.example.org', passesTls: true } as const;
+    before.returning.opened({ tunnelId: 't1', owner: ALICE, endpoint, group: null }, SECRET);
+    await untilWritten('t1');
+    const { open, endpoints } = await startRun();
+    expect([endpoints.names.isHeld(endpoint), endpoints.names.isHeldForTls(endpoint)]).toEqual([true, true]);
+    expect(await open('x1', domain, BOB, SECRET)).toBe('TUNNEL_DOMAIN_IN_USE');
+    expect(await open('t2', domain, ALICE, SECRET)).toBe('opened');
+    expect(endpoints.names.isHeldForTls(endpoint)).toBe(false);
   });
 
   it('a name of peers is its publisher’s for 30 s, too: another program with the same secret for peers does not get it', async () => {

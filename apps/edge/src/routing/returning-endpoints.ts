@@ -116,7 +116,7 @@ export class ReturningEndpoints {
   /** The same for a group that begins. Where it begins: on the port that it had, whatever its first member asks for. */
   claimForGroup(groupId: string, { endpoint, name, keyHash }: WantedGroup, owner: Owner): WantedGroup['endpoint'] {
     const now = this.#now();
-    if (endpoint.kind === 'name') {
+    if (endpoint.kind !== 'port') {
       this.#settle(endpoint, groupId, this.#awaited.takeForGroup(endpoint, owner, keyHash, now));
       return endpoint;
     }

@@ -19,7 +19,7 @@ export interface Tunnel extends GroupMember, Service {
   readonly endpoint: PublicEndpoint;
   /** null: it stands alone. */
   readonly group: TunnelGroup<Tunnel> | null;
-  /** What people call it: the subdomain, the port as a string, or of a tls tunnel its host; a member has its group's. */
+  /** What people call it: the subdomain, the own domain, the port as a string, or of a tls tunnel its host; a member has its group's. */
   readonly label: string;
   readonly publicUrl: string;
   /** Its own, or of a tls tunnel the https port; null: nobody has to know one. */

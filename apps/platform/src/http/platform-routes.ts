@@ -2,7 +2,7 @@
 import type { Secret } from '@tunnel/runtime';
 import { AccountHost } from '../mcp/account-host.ts';
 import { McpEndpoint } from '../mcp/mcp-endpoint.ts';
-import { PlatformMetrics } from '../platform-metrics.ts';
+import { type MetricsContext, PlatformMetrics } from '../platform-metrics.ts';
 import { AccessTokens } from '../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../services/auth/password-hasher.ts';
 import { SigningKeys } from '../services/auth/signing-keys.ts';
@@ -53,6 +53,7 @@ export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps, Omit<Doma
   readonly port: () => number;
   /** Of the operator. */
   readonly adminToken: Secret;
+  readonly ordering: MetricsContext['ordering'];
 }
 
 export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): void => {

@@ -49,7 +49,7 @@ export const openMcp = async (): Promise<McpFixture> => {
   let areAlive = true;
   const fixture = await openPlatformFixture((app, deps) => {
     const { db, clock, logger, settings, version } = deps;
-    metrics = new PlatformMetrics({ db, clock });
+    metrics = new PlatformMetrics({ db, clock, ordering: null });
     const counts = metrics;
     const endpoint = new McpEndpoint({
       ...{ clock, logger, version, callsPerMinute: CALLS_PER_MINUTE },

@@ -44,11 +44,11 @@ export type ToPart =
 export interface PartReady {
   readonly kind: 'ready';
   readonly platform: {
-    readonly api: Address;
+    readonly api: Address & { readonly tls?: boolean };
     readonly link: Address;
     readonly simulatorUrl: string | null;
-    /** Of the responder for challenges; null: there is none, or its port could not be opened. */
-    readonly dns: Address | null;
+    /** host:port of the responder for challenges; null: there is none, or its port could not be opened. */
+    readonly dns: string | null;
   } | null;
   readonly edge: {
     readonly control: Address;

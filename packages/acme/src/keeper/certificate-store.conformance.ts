@@ -109,8 +109,8 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
       await store.release(claim);
     }
     await store.wantInfo(NOW, 100);
-    const lives = (await store.list()).map(({ life }) => life.infoAt);
-    expect(lives.sort()).toEqual([NOW, NOW + 100, null]);
+    const asked = (await store.list()).map(({ life }) => life.infoAt);
+    expect(new Set(asked)).toEqual(new Set([NOW, NOW + 100, null]));
     expect(await store.claim('one', NOW, LEASE)).not.toBeNull();
     expect(await store.claim('one', NOW, LEASE)).toBeNull();
     expect(await store.claim('one', NOW + 100, LEASE)).not.toBeNull();

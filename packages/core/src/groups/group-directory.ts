@@ -1,5 +1,5 @@
 // The groups of one edge by what identifies them, and the decision whether a registration joins one, begins one, or is refused.
-// At a name: the subdomain. On a port: name and key hash, because the port is not known before.
+// At a name: the subdomain, or the own domain. On a port: name and key hash, because the port is not known before.
 import { Fault } from '@tunnel/errors';
 import type { Owner } from '../owner.ts';
 import { endpointKey, type LeasedEndpoint } from '../public-endpoint.ts';
@@ -14,7 +14,7 @@ interface GroupClaim {
   readonly keyHash: string;
   readonly endpoint:
     | { readonly kind: 'port'; readonly transport: Transport }
-    | { readonly kind: 'name'; readonly name: string };
+    | { readonly kind: 'name' | 'domain'; readonly name: string };
   readonly policy: BroughtStamp;
 }
 
@@ -27,12 +27,13 @@ type GroupDecision<M extends GroupMember> =
 
 export class GroupDirectory<M extends GroupMember> {
   readonly #atNames = new Map<string, TunnelGroup<M>>();
+  readonly #atDomains = new Map<string, TunnelGroup<M>>();
   readonly #onPorts = new Map<string, TunnelGroup<M>>();
   /** Those on ports, by transport and name: several may have one name. */
   readonly #namesakes = new Map<string, Set<TunnelGroup<M>>>();
 
   get size(): number {
-    return this.#atNames.size + this.#onPorts.size;
+    return this.#atNames.size + this.#atDomains.size + this.#onPorts.size;
   }
 
   at(endpoint: LeasedEndpoint): TunnelGroup<M> | undefined {
@@ -41,14 +42,15 @@ export class GroupDirectory<M extends GroupMember> {
 
   *values(): IterableIterator<TunnelGroup<M>> {
     yield* this.#atNames.values();
+    yield* this.#atDomains.values();
     yield* this.#onPorts.values();
   }
 
   decide(claim: GroupClaim, owner: Owner): GroupDecision<M> {
     const { endpoint } = claim;
-    return endpoint.kind === 'name'
-      ? this.#decideAt(endpoint, claim)
-      : this.#decideOnPort(endpoint.transport, claim, owner);
+    return endpoint.kind === 'port'
+      ? this.#decideOnPort(endpoint.transport, claim, owner)
+      : this.#decideAt(endpoint, claim);
   }
 
   add(group: TunnelGroup<M>): void {
@@ -92,12 +94,14 @@ export class GroupDirectory<M extends GroupMember> {
   }
 
   #groupsLike({ kind }: LeasedEndpoint): Map<string, TunnelGroup<M>> {
-    return kind === 'name' ? this.#atNames : this.#onPorts;
+    if (kind === 'name') return this.#atNames;
+    return kind === 'domain' ? this.#atDomains : this.#onPorts;
   }
 }
 
-/** Names have a map of their own, in which each is asked for as it is, with each request. */
-const keyOf = (endpoint: LeasedEndpoint): string => (endpoint.kind === 'name' ? endpoint.name : endpointKey(endpoint));
+/** Names and domains have maps of their own, in which each is asked for as it is, with each request. */
+const keyOf = (endpoint: LeasedEndpoint): string =>
+  endpoint.kind === 'name' || endpoint.kind === 'domain' ? endpoint.name : endpointKey(endpoint);
 
 const namesakeKey = (transport: Transport, name: string): string => `${transport} ${name}`;
 

@@ -1,4 +1,5 @@
 // server.toml, the environment and flags, laid over the defaults: one checked and frozen value.
+import { domainFindings, keyFindings, reservedFindings } from './account-findings.ts';
 import { clearTextFindings } from './clear-text.ts';
 import { envLayer } from './env-layer.ts';
 import { tomlLayer } from './file-layers.ts';
@@ -46,6 +47,7 @@ const serverFindings = (config: ServerConfig): Finding[] => [
   ...platformFindings(config),
   ...keyFindings(config),
   ...reservedFindings(config),
+  ...domainFindings(config),
   ...loginFindings(config),
   ...clearTextFindings(config),
 ];
@@ -115,39 +117,6 @@ const platformFindings = ({ platform, server }: ServerConfig): Finding[] => {
       : needed(['server', 'platform_credential_file'], server.platform_credential_file, '`server.platform_url` is')),
   ];
 };
-
-/** One key cannot be two accounts. */
-const keyFindings = ({ auth }: ServerConfig): Finding[] =>
-  auth.keys.flatMap((key, index) => {
-    const first = auth.keys.findIndex((other) => other.sha256 === key.sha256);
-    if (first === index) return [];
-    return [
-      { path: ['auth', 'keys', index, 'sha256'], expected: 'a key of its own', got: `that of auth.keys[${first}]` },
-    ];
-  });
-
-/** What is reserved is one account's: a name with its wildcard, or a port of the range. */
-const reservedFindings = ({ auth, limits }: ServerConfig): Finding[] =>
-  auth.keys.flatMap(({ account, reserved }, index) =>
-    reserved.flatMap((label, at): Finding[] => {
-      const path = ['auth', 'keys', index, 'reserved', at];
-      const other = auth.keys.find((key) => key.account !== account && key.reserved.includes(label));
-      if (other !== undefined)
-        return [{ path, expected: 'a name of one account', got: `"${label}", which "${other.account}" has` }];
-      const parent = label.startsWith('*.') ? label.slice(2) : null;
-      const ofAccount = auth.keys.filter((key) => key.account === account).flatMap((key) => key.reserved);
-      if (parent !== null && !ofAccount.includes(parent)) {
-        return [{ path, expected: `beside "${parent}" of the same account`, got: `"${label}" alone` }];
-      }
-      const [transport, port] = label.split('/');
-      if (port === undefined) return [];
-      const [from, to] = transport === 'tcp' ? limits.tcp_port_range : limits.udp_port_range;
-      const isInRange = Number(port) >= from && Number(port) <= to;
-      return isInRange
-        ? []
-        : [{ path, expected: `a port of \`limits.${transport}_port_range\` ${from}-${to}`, got: `"${label}"` }];
-    }),
-  );
 
 /** One name cannot be two providers. */
 const loginFindings = ({ policy }: ServerConfig): Finding[] =>

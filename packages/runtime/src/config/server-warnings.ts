@@ -1,5 +1,6 @@
 // What is allowed in server.toml and is seldom meant: said by `check-config` and at the start, one line each, with the key to set.
 import { isLoopbackHost } from './clear-text.ts';
+import { platformHostAtEdge } from './platform-host.ts';
 import type { ServerConfig } from './server-schema.ts';
 
 export interface ConfigWarning {
@@ -27,9 +28,10 @@ export const isPublic = (config: ServerConfig, parts: ConfiguredParts): boolean 
 const listensPublicly = ({ server, platform }: ServerConfig, parts: ConfiguredParts): boolean =>
   (parts !== 'platform' && !isLoopbackHost(server.host)) || (parts !== 'edge' && !isLoopbackHost(platform.host));
 
-const dashboard = ({ server, platform }: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => {
+const dashboard = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => {
+  const { server, platform } = config;
   if (parts !== 'stack' || isLoopbackHost(server.host) || !isLoopbackHost(platform.host)) return [];
-  if (hasProxy(platform)) return [];
+  if (hasProxy(platform) || platformHostAtEdge(config) !== null) return [];
   const text =
     'tunnels are public, but only this machine reaches the dashboard: set platform.host, or put a proxy in front and its https address into platform.public_url';
   return [{ key: 'platform.host', text }];
@@ -43,6 +45,7 @@ const hasProxy = ({ public_url, trusted_proxies }: ServerConfig['platform']): bo
 
 const publicUrl = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => {
   const { platform } = config;
+  if (parts === 'stack' && platformHostAtEdge(config) !== null) return [];
   const key = 'platform.public_url';
   const { protocol, hostname, port } = new URL(platform.public_url);
   if (isLoopbackHost(hostname) && listensPublicly(config, parts)) {

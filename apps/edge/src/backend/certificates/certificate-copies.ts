@@ -27,6 +27,7 @@ export class CertificateCopies {
   readonly #waiting = new Set<string>();
   #working: Promise<void> | null = null;
   #hasFailed = false;
+  #isHeld = false;
   #isClosed = false;
 
   constructor(options: CertificateCopiesOptions) {
@@ -59,6 +60,12 @@ export class CertificateCopies {
     this.#workOn();
   }
 
+  /** While a snapshot is taken nothing is written: whoever waits for a certificate comes first. */
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld;
+    if (!isHeld) this.#workOn();
+  }
+
   /** All files of others go: those of certificates that went while this edge was away, and what nobody can open. */
   async prune(ids: Iterable<string>): Promise<void> {
     const kept = new Set(Array.from(ids, fileOf));
@@ -84,6 +91,7 @@ export class CertificateCopies {
   }
 
   #workOn(): void {
+    if (this.#isHeld) return;
     this.#working ??= this.#work().finally(() => {
       this.#working = null;
     });
@@ -92,6 +100,7 @@ export class CertificateCopies {
   async #work(): Promise<void> {
     // One at a time: nobody waits for them.
     for (const id of this.#waiting) {
+      if (this.#isHeld) return;
       this.#waiting.delete(id);
       const certificate = this.#options.read(id);
       if (certificate === null) await this.#remove(fileOf(id));

@@ -205,10 +205,12 @@ export class PlatformCertificates implements EdgeCertificates {
     const end = (): void => ending.abort();
     this.#ending.signal.addEventListener('abort', end, { once: true });
     const timer = this.#options.clock.setTimeout(end, EDGE_LIMITS.CERTIFICATES_SNAPSHOT_MS);
+    this.#copies?.hold(true);
     try {
       const body = await this.#options.link.certificates(ending.signal);
       await this.#takeLines(body, ending.signal);
     } finally {
+      this.#copies?.hold(false);
       timer.cancel();
       end();
       this.#ending.signal.removeEventListener('abort', end);

@@ -18,6 +18,8 @@ export interface EndpointAsked {
 export interface TunnelRequest {
   readonly tunnelId: string;
   readonly owner: Owner;
-  /** null: of p2p, whose names are no public endpoints. */
+  /** null: an own domain, or of p2p, whose names are no public endpoints. */
   readonly endpoint: EndpointAsked | null;
+  /** An own domain that has to be verified for its account; null: none, or a living group of it let the tunnel in by its key. */
+  readonly domain: string | null;
 }

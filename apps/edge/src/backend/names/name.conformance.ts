@@ -21,6 +21,22 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
 
     type Wanted = Partial<EndpointAsked> & { readonly label: string | null };
 
+    const ownerOf = (who: string | null): Owner =>
+      who === null ? { kind: 'operator' } : { kind: 'account', accountId: who };
+
+    /** May it open a tunnel on this own domain? */
+    const domainFor = async (who: string | null, domain: string): Promise<string | null> => {
+      tunnels += 1;
+      const tunnelId = `tun_domain-${tunnels}`;
+      const keyId = who === null ? 'admin' : (keyIds.get(who) as string);
+      const refusal = await set.backend.admitTunnel(askedTunnel(tunnelId, '', { owner: ownerOf(who), keyId, domain }));
+      set.backend.admissionEnded(tunnelId);
+      return refusal === null ? null : `${refusal.code}: ${refusal.message}`;
+    };
+
+    const unverified = (domain: string): string =>
+      `TUNNEL_DOMAIN_UNVERIFIED: domain '${domain}' is not verified for this account`;
+
     /** `who` null: the operator. */
     const ask = async (who: string | null, wanted: Wanted) => {
       tunnels += 1;
@@ -29,7 +45,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
         ...{ kind: 'subdomain', choice: 'asked', groupKeyHash: null, joinsGroup: false },
         ...wanted,
       };
-      const owner: Owner = who === null ? { kind: 'operator' } : { kind: 'account', accountId: who };
+      const owner = ownerOf(who);
       const keyId = who === null ? 'admin' : (keyIds.get(who) as string);
       const refusal = await set.backend.admitTunnel(askedTunnel(tunnelId, '', { owner, keyId, endpoint }));
       const open = (): void => {
@@ -128,6 +144,60 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       used.open();
       used.close();
       expect(await codeFor(set.otherAccountId, { kind: 'tcp', label: '20043' })).toBeNull();
+    });
+
+    it('is proven for an own domain: its account alone serves it, and the operator what no account has', async () => {
+      const { reserved } = set.backend;
+      await expect.poll(() => reserved.accountOfDomain('*.example.org')).toBe(set.accountId);
+      expect(reserved.accountOfDomain('shop.example.org')).toBe(set.accountId);
+      expect(reserved.accountOfDomain('other.example.org')).toBeNull();
+      for (const domain of ['shop.example.org', '*.example.org']) {
+        expect(await domainFor(set.accountId, domain)).toBeNull();
+        expect(await domainFor(set.otherAccountId, domain)).toBe(unverified(domain));
+        expect(await domainFor(null, domain)).toBe(unverified(domain));
+      }
+      // To the letter: what a wildcard covers is not for that itself a domain of the account.
+      for (const domain of ['other.example.org', 'example.org', '*.shop.example.org']) {
+        expect(await domainFor(set.accountId, domain)).toBe(unverified(domain));
+        expect(await domainFor(null, domain)).toBeNull();
+      }
+    });
+
+    it('is told when an own domain changes hands, but not when it lapses', async (context) => {
+      const { other, backend } = set;
+      if (other === undefined) return context.skip('there is nobody');
+      await expect.poll(() => backend.reserved.accountOfDomain('shop.example.org')).toBe(set.accountId);
+      const heard: (readonly [string, string | null])[] = [];
+      const stop = backend.onDomainsChanged((keepers) => heard.push(...keepers));
+      await other.setDomain('shop.example.org', set.otherAccountId);
+      await expect.poll(() => heard).toEqual([['shop.example.org', set.otherAccountId]]);
+      expect(await domainFor(set.accountId, 'shop.example.org')).toBe(unverified('shop.example.org'));
+      expect(await domainFor(set.otherAccountId, 'shop.example.org')).toBeNull();
+      await other.setDomain('shop.example.org', null, true);
+      await other.setDomain('*.example.org', null);
+      await expect.poll(() => heard.slice(1)).toEqual([['*.example.org', null]]);
+      expect(backend.reserved.accountOfDomain('shop.example.org')).toBeNull();
+      expect(await domainFor(set.otherAccountId, 'shop.example.org')).toBe(unverified('shop.example.org'));
+      stop();
+      await other.setDomain('new.example.org', set.accountId);
+      expect(await domainFor(set.accountId, 'new.example.org')).toBeNull();
+      expect(heard).toHaveLength(2);
+    });
+
+    it('may be away to be asked about own domains: what is known decides, what is not known comes again', async (context) => {
+      const { other, backend } = set;
+      if (other === undefined) return context.skip('there is nobody');
+      await expect.poll(() => backend.reserved.accountOfDomain('shop.example.org')).toBe(set.accountId);
+      await other.goAway();
+      expect(await domainFor(set.accountId, 'shop.example.org')).toBeNull();
+      expect(await domainFor(set.otherAccountId, 'shop.example.org')).toBe(unverified('shop.example.org'));
+      expect(await domainFor(set.accountId, 'new.example.org')).toBe('NAMES_AWAY: names cannot be checked right now');
+      expect(await domainFor(null, 'new.example.org')).toBeNull();
+      expect(await domainFor(null, 'shop.example.org')).toBe(unverified('shop.example.org'));
+      await other.comeBack();
+      await expect
+        .poll(() => domainFor(set.accountId, 'new.example.org'), { timeout: 15_000 })
+        .toBe(unverified('new.example.org'));
     });
 
     it('may be away to be asked: what is known is let in, other names that are asked for come again', async (context) => {

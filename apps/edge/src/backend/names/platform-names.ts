@@ -4,11 +4,13 @@ import type { EdgeChange, TunnelQuestion } from '@tunnel/contract';
 import { type Owner, owningLabel } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../../limits.ts';
 import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import type { EndpointAsked, TunnelRequest } from './asked-endpoint.ts';
 import { PlatformReservedNames } from './platform-reserved-names.ts';
 import type { ReservedNames } from './reserved-names.ts';
 import { UsedNames } from './used-names.ts';
+import type { DomainKeepers } from './verified-domains.ts';
 
 export interface PlatformNamesOptions {
   readonly clock: Clock;
@@ -24,13 +26,22 @@ export class PlatformNames {
   readonly #link: PlatformNamesOptions['link'];
   readonly #known: PlatformReservedNames;
   readonly #used: UsedNames;
+  readonly #clock: Clock;
   /** Of tunnels that were admitted and not told to be closed yet. */
-  readonly #admitted = new Map<string, { readonly owner: Owner; readonly asked: EndpointAsked; isOpen: boolean }>();
+  readonly #admitted = new Map<string, { readonly request: TunnelRequest; isOpen: boolean }>();
+  readonly #onDomains = new Set<(keepers: DomainKeepers) => void>();
 
   constructor(options: PlatformNamesOptions) {
-    const { folder, link } = options;
+    const { folder, link, clock } = options;
     this.#link = link;
-    this.#known = new PlatformReservedNames({ ...options, path: join(folder, RESERVED_FILE) });
+    this.#clock = clock;
+    this.#known = new PlatformReservedNames({
+      ...options,
+      path: join(folder, RESERVED_FILE),
+      onDomains: (keepers) => {
+        for (const listener of [...this.#onDomains]) listener(keepers);
+      },
+    });
     this.#used = new UsedNames({ ...options, path: join(folder, USED_FILE) });
   }
 
@@ -41,7 +52,10 @@ export class PlatformNames {
   // ---- whose a name is ----
 
   /** The operator's tunnels are not counted, and take nothing that an account has. null: it may be had. `introduced` throws while the platform is away. */
-  async refusalForOperator({ owner, endpoint }: TunnelRequest, introduced: () => Promise<void>): Promise<Fault | null> {
+  async refusalForOperator(asked: TunnelRequest, introduced: () => Promise<void>): Promise<Fault | null> {
+    const { owner, endpoint, domain } = asked;
+    // The edge is told of every one that an account has: there is nobody to ask.
+    if (domain !== null) return this.#known.domains.refusalFor(domain, owner);
     if (endpoint === null || endpoint.label === null || endpoint.joinsGroup) return null;
     // What the edge chose by chance is nobody's, and needs nobody to say so.
     if (endpoint.choice === 'assigned') return null;
@@ -52,12 +66,13 @@ export class PlatformNames {
       return isFree ? null : refusalOf(endpoint);
     } catch (error) {
       // A platform of before knows no such call: there nothing is anybody's.
-      return error instanceof LinkFailure && error.kind === 'refused' ? null : this.refusalWhileAway(endpoint, owner);
+      return error instanceof LinkFailure && error.kind === 'refused' ? null : this.refusalWhileAway(asked);
     }
   }
 
-  /** By what was last known: what is reserved, and what was open here. */
-  refusalWhileAway(asked: EndpointAsked | null, owner: Owner): Fault | null {
+  /** By what was last known: what is reserved or verified, and what was open here. */
+  refusalWhileAway({ endpoint: asked, owner, domain }: TunnelRequest): Fault | null {
+    if (domain !== null) return this.#domainWhileAway(domain, owner);
     if (asked === null || asked.label === null || asked.joinsGroup) return null;
     const { kind, label, choice, groupKeyHash } = asked;
     const reserved = this.#known.get(kind, kind === 'subdomain' ? owningLabel(label) : label);
@@ -71,19 +86,51 @@ export class PlatformNames {
     return choice === 'asked' ? new Fault('NAMES_AWAY') : refusalOf(asked);
   }
 
+  /** One that nobody had may have been verified a moment ago. */
+  #domainWhileAway(domain: string, owner: Owner): Fault | null {
+    const refusal = this.#known.domains.refusalFor(domain, owner);
+    return refusal !== null && this.#known.accountOfDomain(domain) === null ? new Fault('NAMES_AWAY') : refusal;
+  }
+
+  /**
+   * The platform has let a tunnel in at this domain: the change that says whose it is comes, or has come. It does not from a platform of before, which
+   * reads past the domain and lets in everybody.
+   */
+  hearsOfDomain(domain: string, accountId: string): Promise<boolean> {
+    const isKnown = (): boolean => this.#known.accountOfDomain(domain) === accountId;
+    if (isKnown()) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const end = (isHeard: boolean): void => {
+        timer.cancel();
+        stop();
+        resolve(isHeard);
+      };
+      const stop = this.onDomainsChanged(() => {
+        if (isKnown()) end(true);
+      });
+      const timer = this.#clock.setTimeout(() => end(false), EDGE_LIMITS.DOMAIN_HEARD_MS);
+    });
+  }
+
+  onDomainsChanged(listener: (keepers: DomainKeepers) => void): () => void {
+    this.#onDomains.add(listener);
+    return () => this.#onDomains.delete(listener);
+  }
+
   // ---- what happens ----
 
-  admitted({ tunnelId, owner, endpoint }: TunnelRequest): void {
-    if (endpoint !== null) this.#admitted.set(tunnelId, { owner, asked: endpoint, isOpen: false });
+  admitted(request: TunnelRequest): void {
+    const { tunnelId, endpoint, domain } = request;
+    if (endpoint !== null || domain !== null) this.#admitted.set(tunnelId, { request, isOpen: false });
   }
 
   /** What was asked for: a platform that was away then is told of it. null: it has no public endpoint. */
-  opened(tunnelId: string): EndpointAsked | null {
+  opened(tunnelId: string): TunnelRequest | null {
     const tunnel = this.#admitted.get(tunnelId);
     if (tunnel === undefined) return null;
     tunnel.isOpen = true;
-    this.#use(tunnel);
-    return tunnel.asked;
+    this.#use(tunnel.request);
+    return tunnel.request;
   }
 
   /** One that was not opened by now never will be. */
@@ -95,15 +142,16 @@ export class PlatformNames {
     const tunnel = this.#admitted.get(tunnelId);
     if (tunnel === undefined) return;
     this.#admitted.delete(tunnelId);
-    this.#use(tunnel);
+    this.#use(tunnel.request);
   }
 
-  #use({ owner, asked }: { readonly owner: Owner; readonly asked: EndpointAsked }): void {
-    const { kind, label, groupKeyHash, joinsGroup } = asked;
+  #use({ owner, endpoint }: TunnelRequest): void {
+    if (endpoint === null) return;
+    const { kind, label, groupKeyHash, joinsGroup } = endpoint;
     if (kind === 'subdomain' && label !== null && !joinsGroup) this.#used.used(label, owner, groupKeyHash);
   }
 
-  changed(change: Extract<EdgeChange, { kind: 'name-changed' }>): void {
+  changed(change: Extract<EdgeChange, { kind: 'name-changed' | 'domain-changed' }>): void {
     this.#known.changed(change);
   }
 
@@ -130,18 +178,18 @@ export class PlatformNames {
 }
 
 /** As the link has it. */
-export const endpointField = (asked: EndpointAsked | null): Pick<TunnelQuestion, 'endpoint'> =>
-  asked === null
-    ? {}
-    : {
-        endpoint: {
-          kind: asked.kind,
-          label: asked.label,
-          asked: asked.choice === 'asked',
-          group_key_hash: asked.groupKeyHash,
-          joins_group: asked.joinsGroup,
-        },
-      };
+export const endpointFields = (asked: TunnelRequest | null): Pick<TunnelQuestion, 'endpoint' | 'domain'> => ({
+  ...(asked?.endpoint == null ? {} : { endpoint: linkEndpoint(asked.endpoint) }),
+  ...(asked?.domain == null ? {} : { domain: asked.domain }),
+});
+
+const linkEndpoint = (asked: EndpointAsked): NonNullable<TunnelQuestion['endpoint']> => ({
+  kind: asked.kind,
+  label: asked.label,
+  asked: asked.choice === 'asked',
+  group_key_hash: asked.groupKeyHash,
+  joins_group: asked.joinsGroup,
+});
 
 /** In the words of the specification; what a group is refused with tells nothing of who is there. */
 export const refusalOf = ({ kind, label, groupKeyHash }: EndpointAsked): Fault => {

@@ -1,7 +1,7 @@
-// The reserved names that the platform told this edge of: a snapshot, then each change. They stay on its disk, so that an edge that starts while the
+// The reserved names and verified own domains that the platform told this edge of: a snapshot, then each change. They stay on its disk, so that an edge that starts while the
 // platform is away knows them, too.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { EdgeChange, ReservedName as ReservedRow } from '@tunnel/contract';
+import type { EdgeChange, ReservedName as ReservedRow, VerifiedDomain } from '@tunnel/contract';
 import type { Owner, Transport } from '@tunnel/core';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -16,17 +16,23 @@ import {
   type ReservedNames,
   ReservedNameTable,
 } from './reserved-names.ts';
+import type { DomainKeepers, VerifiedDomains } from './verified-domains.ts';
 
 export interface PlatformReservedNamesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly link: Pick<PlatformLink, 'names'>;
   readonly path: string;
+  /** Own domains are somebody else's now, or nobody's. */
+  readonly onDomains: (keepers: DomainKeepers) => void;
 }
 
-/** `account_id` null: it is reserved no more. */
-type NameChange = Extract<EdgeChange, { kind: 'name-changed' }>;
-type ChangedRow = NameChange['name'];
+/** `account_id` null: it is reserved no more, or verified for nobody. */
+type NameChange = Extract<EdgeChange, { kind: 'name-changed' | 'domain-changed' }>;
+type NameRow = Extract<NameChange, { kind: 'name-changed' }>['name'];
+type DomainChange = Extract<NameChange, { kind: 'domain-changed' }>;
+type DomainRow = Pick<DomainChange, 'domain' | 'account_id'>;
+type ChangedRow = NameRow | DomainRow;
 
 export class PlatformReservedNames implements ReservedNames {
   readonly #options: PlatformReservedNamesOptions;
@@ -70,6 +76,14 @@ export class PlatformReservedNames implements ReservedNames {
 
   countOf(kind: NameKind): number {
     return this.#table.countOf(kind);
+  }
+
+  accountOfDomain(domain: string): string | null {
+    return this.#table.accountOfDomain(domain);
+  }
+
+  get domains(): VerifiedDomains {
+    return this.#table.domains;
   }
 
   get(kind: NameKind, label: string): Pick<ReservedName, 'accountId' | 'groupKeyHash'> | undefined {
@@ -118,24 +132,37 @@ export class PlatformReservedNames implements ReservedNames {
 
   changed(change: NameChange): void {
     if (this.#taking !== null) this.#since.push(change);
-    if (change.id <= this.#at) return;
-    apply(this.#table, change.name);
-    this.#file.append(lineOf(change.name));
+    if (change.id > this.#at) {
+      const row = rowIn(change);
+      apply(this.#table, row);
+      this.#file.append(lineOf(row));
+    }
+    // Also what the snapshot knew: that something was removed, no list of what is there can say.
+    if (change.kind === 'domain-changed') this.#tellOfDomain(change);
+  }
+
+  /** Whose it is now: a late change does not undo a later one. */
+  #tellOfDomain({ domain, account_id: changedTo, keeps_tunnels: keepsTunnels }: DomainChange): void {
+    const accountId = this.#table.accountOfDomain(domain);
+    const isGone = changedTo === null && !keepsTunnels;
+    if (accountId !== null || isGone) this.#options.onDomains(new Map([[domain, accountId]]));
   }
 
   async #take(): Promise<void> {
-    const { logger } = this.#options;
+    const { logger, onDomains } = this.#options;
     while (this.#isTakenAgain && !this.#ending.signal.aborted) {
       this.#isTakenAgain = false;
       this.#since = [];
       try {
         const { table, at } = await this.#snapshot();
-        for (const change of this.#since) if (change.id > at) apply(table, change.name);
+        for (const change of this.#since) if (change.id > at) apply(table, rowIn(change));
+        const moved = table.domains.changedSince(this.#table.domains);
         this.#table = table;
         this.#at = at;
         this.#isSettled = true;
         this.#isRefused = false;
         this.#file.rewrite();
+        if (moved.size > 0) onDomains(moved);
       } catch (error) {
         if (this.#ending.signal.aborted) return;
         // A platform of before knows no such call: nothing is reserved there.
@@ -160,7 +187,7 @@ export class PlatformReservedNames implements ReservedNames {
       let at: number | null = null;
       let rows = 0;
       for await (const line of linesIn(body, reading)) {
-        const said = JSON.parse(line) as Partial<ReservedRow> & { readonly at?: unknown; readonly end?: unknown };
+        const said = JSON.parse(line) as SnapshotLine;
         if (said.end === true && at !== null) return { table, at };
         if (at === null) at = numberOf(said.at);
         else apply(table, rowOf(said));
@@ -180,7 +207,7 @@ export class PlatformReservedNames implements ReservedNames {
     const table = new ReservedNameTable();
     let rows = 0;
     for (const row of rowsIn(text, FILE)) {
-      apply(table, rowOf(row as Partial<ChangedRow>));
+      apply(table, rowOf(row as SnapshotLine));
       rows += 1;
       if (rows % EDGE_LIMITS.NAMES_ROWS_PER_TURN === 0) await nextTurn();
     }
@@ -189,6 +216,7 @@ export class PlatformReservedNames implements ReservedNames {
 }
 
 const apply = (table: ReservedNameTable, row: ChangedRow): void => {
+  if ('domain' in row) return table.domains.set(row.domain, row.account_id);
   const { kind, label, account_id: accountId, group_key_hash: groupKeyHash } = row;
   if (accountId === null) table.delete(kind, label);
   else table.set({ kind, label, accountId, groupKeyHash });
@@ -198,18 +226,25 @@ const apply = (table: ReservedNameTable, row: ChangedRow): void => {
 
 const FILE = 'reserved-names';
 
+type SnapshotLine = Partial<ReservedRow & VerifiedDomain> & { readonly at?: unknown; readonly end?: unknown };
+
+const rowIn = (change: NameChange): ChangedRow =>
+  change.kind === 'name-changed' ? change.name : { domain: change.domain, account_id: change.account_id };
+
 function* rowsOf(table: ReservedNameTable): Generator<ChangedRow> {
   for (const { kind, label, accountId, groupKeyHash } of table.values()) {
     yield { kind, label, account_id: accountId, group_key_hash: groupKeyHash };
   }
+  for (const [domain, accountId] of table.domains.entries()) yield { domain, account_id: accountId };
 }
 
-const rowOf = (said: Partial<ChangedRow>): ChangedRow => {
-  const { kind, label, account_id = null, group_key_hash = null } = said;
+const rowOf = (said: SnapshotLine): ChangedRow => {
+  const { kind, label, domain, account_id = null, group_key_hash = null } = said;
+  if (account_id !== null && typeof account_id !== 'string') throw new Error('a line names no account');
+  if (typeof domain === 'string') return { domain, account_id };
   const isWhole =
     NAME_KINDS.some((one) => one === kind) &&
     typeof label === 'string' &&
-    (account_id === null || typeof account_id === 'string') &&
     (group_key_hash === null || typeof group_key_hash === 'string');
   if (!isWhole) throw new Error('a line is no reserved name');
   return { kind: kind as NameKind, label, account_id, group_key_hash };

@@ -1,6 +1,7 @@
 // The names and ports that are reserved, as this edge knows them, and what others ask of that: routing for visitors whose tunnel is away, the leases
 // for ports that they must not give out.
 import { type Owner, type Transport, wildcardOver } from '@tunnel/core';
+import { VerifiedDomains } from './verified-domains.ts';
 
 export type NameKind = 'subdomain' | Transport;
 export const NAME_KINDS = ['subdomain', 'tcp', 'udp'] as const satisfies readonly NameKind[];
@@ -20,12 +21,15 @@ export interface ReservedNames {
   /** It is reserved, and neither for this owner nor for a group with this key. */
   isOthersPort(transport: Transport, port: number, owner: Owner, groupKeyHash: string | null): boolean;
   countOf(kind: NameKind): number;
+  /** Whose own domain this is, to the letter; null: nobody's. Names of the edge are none. */
+  accountOfDomain(domain: string): string | null;
 }
 
 /** An account alone, or with the key of its last group: most have none, and there may be 100,000 of them. */
 type Keeper = string | { readonly accountId: string; readonly groupKeyHash: string };
 
 export class ReservedNameTable implements ReservedNames {
+  readonly domains = new VerifiedDomains();
   readonly #keepers: Readonly<Record<NameKind, Map<string, Keeper>>> = {
     subdomain: new Map(),
     tcp: new Map(),
@@ -60,6 +64,10 @@ export class ReservedNameTable implements ReservedNames {
         if (keeper !== undefined) yield { kind, label, ...keeper };
       }
     }
+  }
+
+  accountOfDomain(domain: string): string | null {
+    return this.domains.accountOf(domain);
   }
 
   isReserved(subdomain: string): boolean {

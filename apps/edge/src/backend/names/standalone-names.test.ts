@@ -33,7 +33,7 @@ const startRun = async (given: Given = {}) => {
     clock,
     logger: given.logger ?? quiet,
     rules: { hold_days: given.hold ?? 30, grace_days: given.grace ?? 7 },
-    keys: Object.entries(given.reserved ?? {}).map(([account, reserved]) => ({ account, reserved })),
+    keys: Object.entries(given.reserved ?? {}).map(([account, reserved]) => ({ account, reserved, domains: [] })),
     dataDir: folder.path,
   });
   await names.start();

@@ -25,7 +25,11 @@ export interface StandaloneNamesOptions {
   readonly logger: Logger;
   /** `[names]`. */
   readonly rules: { readonly hold_days: number; readonly grace_days: number };
-  readonly keys: readonly { readonly account: string; readonly reserved: readonly string[] }[];
+  readonly keys: readonly {
+    readonly account: string;
+    readonly reserved: readonly string[];
+    readonly domains: readonly string[];
+  }[];
   /** Holds names.json; absent: names last as long as the process. */
   readonly dataDir: string | undefined;
 }
@@ -71,7 +75,8 @@ export class StandaloneNames {
   // ---- a tunnel comes and goes ----
 
   /** null: it may be had, and is counted from now on. */
-  admit({ tunnelId, owner, endpoint }: TunnelRequest): Fault | null {
+  admit({ tunnelId, owner, endpoint, domain }: TunnelRequest): Fault | null {
+    if (domain !== null) return this.#reserved.domains.refusalFor(domain, owner);
     if (endpoint === null || endpoint.label === null) return null;
     const row = this.#rowOf(endpoint);
     const { groupKeyHash, joinsGroup } = endpoint;
@@ -205,6 +210,9 @@ export class StandaloneNames {
       }
     }
     for (const { account, kind, label } of configured) this.#reserve(account, kind, label);
+    for (const { account, domains } of this.#options.keys) {
+      for (const domain of domains) this.#reserved.domains.set(domain, account);
+    }
   }
 
   #reserve(account: string, kind: NameKind, label: string): void {

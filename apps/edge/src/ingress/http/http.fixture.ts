@@ -88,8 +88,8 @@ export const startIngress = async (
     router: new HttpRouter({
       domain: 'edge.test',
       tunnels: { at: (endpoint) => (endpoint.kind === 'name' && endpoint.name === 'web' ? route : undefined) },
-      names: { isHeld: (name) => held.has(name) },
-      reserved: { isReserved: () => false },
+      names: { isHeld: ({ name }) => held.has(name), isHeldForTls: () => false },
+      reserved: { isReserved: () => false, accountOfDomain: () => null },
       trustedProxies: [],
       redirectPort: () => null,
       takesClients: false,

@@ -174,14 +174,17 @@ export class HttpsPort implements HandleHandshakeOwner {
 
   takesChallenge(socket: Socket | null, first: Buffer): void {
     if (socket === null) return;
+    const accepted = this.#gate.find(socket);
+    // Now, and not after the handshake: whoever validates hangs up as soon as it has seen the certificate.
+    if (accepted === undefined || !this.leaves(accepted, 'challenge')) return void socket.destroy();
     socket.allowHalfOpen = false;
     socket.unshift(first);
     this.#forChallenges.emit('connection', socket);
   }
 
   #onSecure(socket: TLSSocket): void {
+    if (socket.alpnProtocol === ALPN_CHALLENGE) return endChallenge(socket);
     const accepted = this.#gate.find(socket);
-    if (socket.alpnProtocol === ALPN_CHALLENGE) return this.#onChallenged(socket, accepted);
     const isClient = socket.alpnProtocol === ALPN_TUNNEL;
     // It was closed within the handshake.
     if (accepted === undefined || !this.leaves(accepted, isClient ? 'control' : 'terminated')) {
@@ -194,14 +197,13 @@ export class HttpsPort implements HandleHandshakeOwner {
     socket.allowHalfOpen = true;
     this.#ingress.accept(socket, 'https', accepted);
   }
-
-  /** The handshake was all there is to it. */
-  #onChallenged(socket: TLSSocket, accepted: AcceptedConnection | undefined): void {
-    if (accepted !== undefined) this.leaves(accepted, 'challenge');
-    socket.on('error', () => {});
-    socket.end(() => socket.destroy());
-  }
 }
+
+/** The handshake was all there is to it. */
+const endChallenge = (socket: TLSSocket): void => {
+  socket.on('error', () => {});
+  socket.end(() => socket.destroy());
+};
 
 type SniCallback = NonNullable<TlsOptions['SNICallback']>;
 

@@ -118,6 +118,11 @@ export class Relay implements RelayConnectionOwner {
     this.#turnAway(socket, 'no-tunnel', { port }, new Fault('TUNNEL_CLOSED'));
   }
 
+  /** A visitor of a tls tunnel whose client is away. */
+  turnAwayFrom(socket: AcceptedSocket): void {
+    this.#turnAway(socket, 'no-tunnel', {}, new Fault('TUNNEL_AWAY'));
+  }
+
   #turnAway(socket: AcceptedSocket, reason: RefusalReason, fields: object, fault: Fault): void {
     this.#note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
     socket.resetAndDestroy();

@@ -41,10 +41,17 @@ describe('a host', () => {
     new TlsPassthrough({
       domain: 'edge.test',
       tunnels: {
-        at: (endpoint) => (endpoint.kind === 'name' ? (routes[endpoint.name] as Route | undefined) : undefined),
+        at: (endpoint) => {
+          const key = endpoint.kind === 'domain' ? `own ${endpoint.name}` : 'name' in endpoint ? endpoint.name : '';
+          return routes[key] as Route | undefined;
+        },
       } as Registry,
-      names: { isHeld: (name) => name === 'away.pool' },
-      relay: { carry: () => {} },
+      names: {
+        isHeld: ({ name }) => name === 'away.pool' || name === 'away-tls' || name === '*.away.test',
+        isHeldForTls: ({ name }) => name === 'away-tls' || name === '*.away.test',
+      },
+      reserved: { isReserved: () => false, accountOfDomain: (domain) => (domain === 'own.other.test' ? 'bob' : null) },
+      relay: { carry: () => {}, turnAwayFrom: () => {} },
     });
 
   it('is passed on where a tls tunnel or group has its name, and nowhere else', () => {
@@ -65,6 +72,23 @@ describe('a host', () => {
     for (const host of ['web.edge.test', 'app.edge.test', 'edge.test', 'db.other.test', 'a.db.edge.test', 'db', '']) {
       expect(passthrough.routeFor(host)).toBeUndefined();
     }
+  });
+
+  it('of an owner’s own is passed on likewise, the wildcard’s but for what is somebody’s own', () => {
+    const [tunnel, wildcard] = [{ protocol: 'tls' }, { protocol: 'tls', label: '*' }];
+    const passthrough = passthroughTo({ 'own db.other.test': tunnel, 'own *.other.test': wildcard });
+    expect(passthrough.routeFor('db.other.test')).toBe(tunnel);
+    expect(passthrough.routeFor('any.other.test')).toBe(wildcard);
+    for (const host of ['own.other.test', 'other.test', 'a.b.other.test']) {
+      expect(passthrough.routeFor(host)).toBeUndefined();
+    }
+  });
+
+  it('whose client is away is still its service’s: the edge does not end TLS for it', () => {
+    const passthrough = passthroughTo({});
+    expect(passthrough.routeFor('away-tls.edge.test')).toBe('away');
+    expect(passthrough.routeFor('any.away.test')).toBe('away');
+    expect(passthrough.routeFor('away.pool.edge.test')).toBeUndefined();
   });
 });
 

@@ -1,18 +1,14 @@
 // Visitors of tls tunnels: found by the name in their ClientHello, and from there on a relayed connection as any of tcp.
-import { subdomainOf } from '@tunnel/core';
+import { endpointOfHost } from '@tunnel/core';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { AcceptedSocket } from '@tunnel/mux';
-import type { NameRegistry } from '../../routing/endpoints.ts';
-import { routeAtName } from '../../routing/named-route.ts';
-import type { Registry, Route } from '../../routing/registry.ts';
-import type { Passthrough } from '../tls/tls-door.ts';
+import { type HostSources, isHeldForTlsAt, routeAtHost } from '../../routing/named-route.ts';
+import type { PassedRoute, Passthrough } from '../tls/tls-door.ts';
 import type { Relay } from './relay.ts';
 
-interface TlsPassthroughOptions {
+interface TlsPassthroughOptions extends HostSources {
   readonly domain: string;
-  readonly tunnels: Pick<Registry, 'at'>;
-  readonly names: Pick<NameRegistry, 'isHeld'>;
-  readonly relay: Pick<Relay, 'carry'>;
+  readonly relay: Pick<Relay, 'carry' | 'turnAwayFrom'>;
 }
 
 export class TlsPassthrough implements Passthrough {
@@ -23,14 +19,16 @@ export class TlsPassthrough implements Passthrough {
   }
 
   /** One host is served as http or as tls: both lease the same name, and one of either hides the wildcard over it. */
-  routeFor(host: string): Route | undefined {
-    const { domain, tunnels, names } = this.#given;
-    const name = subdomainOf(host, domain);
-    const route = name === null ? undefined : routeAtName(tunnels, name, (one) => names.isHeld(one));
-    return route?.protocol === 'tls' ? route : undefined;
+  routeFor(host: string): PassedRoute | undefined {
+    const endpoint = endpointOfHost(host, this.#given.domain);
+    const route = routeAtHost(this.#given, endpoint);
+    if (route !== undefined) return route.protocol === 'tls' ? route : undefined;
+    return isHeldForTlsAt(this.#given, endpoint) ? 'away' : undefined;
   }
 
-  accept(visitor: AcceptedSocket, accepted: AcceptedConnection, route: Route, hello: Buffer): void {
-    this.#given.relay.carry(visitor, accepted, route, hello);
+  accept(visitor: AcceptedSocket, accepted: AcceptedConnection, route: PassedRoute, hello: Buffer): void {
+    const { relay } = this.#given;
+    if (route === 'away') relay.turnAwayFrom(visitor);
+    else relay.carry(visitor, accepted, route, hello);
   }
 }

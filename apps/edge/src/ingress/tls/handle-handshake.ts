@@ -4,10 +4,9 @@ import type { SecureContext } from 'node:tls';
 import type { AcceptedConnection, ClientHello } from '@tunnel/http-shell';
 import { alpnBytes, type ByteReader, beginTls, type HandleDuplex, hasTlsHandles, type TlsHandshake } from '@tunnel/mux';
 import { ALPN_TUNNEL } from '@tunnel/protocol';
-import type { Route } from '../../routing/registry.ts';
 import type { StoredCertificate } from './certificate-store.ts';
 import { type HandshakeOwner, PendingHandshake } from './pending-handshake.ts';
-import type { Passthrough } from './tls-door.ts';
+import type { PassedRoute, Passthrough } from './tls-door.ts';
 
 export interface HandleHandshakeOwner extends HandshakeOwner {
   /** It is through, and speaks HTTP/1.1. */
@@ -64,7 +63,7 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
   };
 
   /** Within the read: whoever takes it over reads on where this one stops. */
-  protected passOn(to: Pick<Passthrough, 'accept'>, route: Route): boolean {
+  protected passOn(to: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean {
     const hello = this.bytes.all;
     this.#owner.leaves(this.accepted, 'passthrough');
     to.accept(this.#duplex, this.accepted, route, hello);

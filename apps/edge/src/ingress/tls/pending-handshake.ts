@@ -4,12 +4,11 @@ import type { SecureContext } from 'node:tls';
 import { CORE_LIMITS } from '@tunnel/core';
 import { type AcceptedConnection, type ClientHello, HelloBytes } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
-import type { Route } from '../../routing/registry.ts';
 import type { CertificateStore, StoredCertificate } from './certificate-store.ts';
 import type { ChallengeHandshakes } from './challenge-handshakes.ts';
 import type { ContextWaiter } from './context-cache.ts';
 import type { PendingEntry } from './pending-handshakes.ts';
-import type { Passthrough, TlsDoor, TlsExit } from './tls-door.ts';
+import type { PassedRoute, Passthrough, TlsDoor, TlsExit } from './tls-door.ts';
 import type { TlsKind } from './tls-totals.ts';
 
 export interface HandshakeOwner {
@@ -45,7 +44,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
   protected abstract secure(context: SecureContext, hello: ClientHello, certificate: StoredCertificate): boolean;
   /** Likewise, with the certificate of its challenge, which is ready; then it is closed. */
   protected abstract challenge(): void;
-  protected abstract passOn(to: Pick<Passthrough, 'accept'>, route: Route): boolean;
+  protected abstract passOn(to: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean;
   /** One last word, and the end. */
   protected abstract say(alert: Buffer): void;
   protected abstract cut(): void;
@@ -111,7 +110,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
     return false;
   }
 
-  #passOn(passthrough: Pick<Passthrough, 'accept'>, route: Route): boolean {
+  #passOn(passthrough: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean {
     // Over a limit: here nobody could tell it so.
     if (this.accepted.refusal !== null) return this.#refuse();
     this.bytes.keep();

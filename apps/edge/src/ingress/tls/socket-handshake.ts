@@ -2,11 +2,10 @@
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { AcceptedConnection, ClientHello } from '@tunnel/http-shell';
-import type { Route } from '../../routing/registry.ts';
 import type { StoredCertificate } from './certificate-store.ts';
 import type { HandleHandshakeOwner } from './handle-handshake.ts';
 import { PendingHandshake } from './pending-handshake.ts';
-import type { Passthrough } from './tls-door.ts';
+import type { PassedRoute, Passthrough } from './tls-door.ts';
 
 type SocketHandshakeOwner = Omit<HandleHandshakeOwner, 'isSecure'>;
 
@@ -54,7 +53,7 @@ export class SocketHandshake extends PendingHandshake {
     this.#later((socket) => this.#owner.takesChallenge(socket, this.bytes.all));
   }
 
-  protected passOn(to: Pick<Passthrough, 'accept'>, route: Route): boolean {
+  protected passOn(to: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean {
     this.#later((socket) => {
       const hello = this.bytes.all;
       this.#owner.leaves(this.accepted, 'passthrough');

@@ -9,16 +9,19 @@ import type { ChallengeHandshakes } from './challenge-handshakes.ts';
 /** Of those who validate a name for a certificate (RFC 8737). */
 export const ALPN_CHALLENGE = 'acme-tls/1';
 
+/** `away`: its client is expected back, and until then nobody is served there. */
+export type PassedRoute = Route | 'away';
+
 /** Tunnels whose TLS ends at their service: the edge passes it on and cannot read it. */
 export interface Passthrough {
   /** undefined: the host is not theirs. `host`: small letters, no last dot. */
-  routeFor(host: string): Route | undefined;
+  routeFor(host: string): PassedRoute | undefined;
   /** `hello`: all that was read so far, for good. Reads the visitor before it returns, or ends it. */
-  accept(visitor: AcceptedSocket, accepted: AcceptedConnection, route: Route, hello: Buffer): void;
+  accept(visitor: AcceptedSocket, accepted: AcceptedConnection, route: PassedRoute, hello: Buffer): void;
 }
 
 export type TlsExit =
-  | { readonly to: 'passthrough'; readonly route: Route }
+  | { readonly to: 'passthrough'; readonly route: PassedRoute }
   /** `name` null: none that this edge has a reason to know; nobody waits for it. */
   | { readonly to: 'challenge'; readonly name: string | null }
   /** TLS ends here. */

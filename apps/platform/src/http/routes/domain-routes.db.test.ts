@@ -163,7 +163,8 @@ describe('POST /domains', () => {
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => post(fixture.alice, { name: 'shop.example.com' })),
     );
-    expect(answers.map(([status]) => status).toSorted()).toEqual([...Array(7).fill(200), 201]);
+    expect(answers.filter(([status]) => status === 201)).toHaveLength(1);
+    expect(answers.filter(([status]) => status === 200)).toHaveLength(7);
     expect(new Set(answers.map(([, { id }]) => id)).size).toBe(1);
   });
 

@@ -17,6 +17,9 @@ import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts'
 
 export type EdgeCertificateDeps = RouteContext & Pick<EdgeCertificatesContext, 'certificates'>;
 
+/** Quoted in an answer. */
+const ID_SHOWN_CHARACTERS = 100;
+
 /** Behind the check of the edge's credential. */
 export const addEdgeCertificateRoutes = (app: PlatformApp, context: EdgeCertificateDeps): void => {
   const path = `${EDGE_LINK_PATH}/certificates`;
@@ -34,8 +37,9 @@ export const addEdgeCertificateRoutes = (app: PlatformApp, context: EdgeCertific
   });
 
   app.get(`${path}/:id`, async (call) => {
-    const found = await edgeCertificate(context, call.req.param('id'));
-    if (found === null) throw new Fault('CERTIFICATE_UNKNOWN');
+    const id = call.req.param('id');
+    const found = await edgeCertificate(context, id);
+    if (found === null) throw new Fault('CERTIFICATE_UNKNOWN', { name: id.slice(0, ID_SHOWN_CHARACTERS) });
     return call.json(found, 200);
   });
 

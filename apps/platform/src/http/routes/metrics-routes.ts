@@ -9,7 +9,7 @@ import type { PlatformMetrics } from '../../platform-metrics.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
 
 export interface MetricsRouteDeps {
-  readonly metrics: Pick<PlatformMetrics, 'text' | 'contentType'>;
+  readonly metrics: Pick<PlatformMetrics, 'text' | 'textForEdge' | 'contentType'>;
   readonly adminToken: Secret;
 }
 
@@ -17,12 +17,12 @@ const BEARER = /^bearer +(\S+) *$/i;
 
 /** Below the link: after what checks the credential of edges. */
 export const addMetricsRoutes = (app: PlatformApp, { metrics, adminToken }: MetricsRouteDeps): void => {
-  const show = async (context: Context<PlatformEnv>): Promise<Response> =>
-    context.body(await metrics.text(), 200, { 'content-type': metrics.contentType });
-  app.get(`${EDGE_LINK_PATH}/metrics`, show);
+  const show = async (context: Context<PlatformEnv>, text: Promise<string>): Promise<Response> =>
+    context.body(await text, 200, { 'content-type': metrics.contentType });
+  app.get(`${EDGE_LINK_PATH}/metrics`, (context) => show(context, metrics.textForEdge()));
   app.get('/metrics', (context) => {
     const shown = BEARER.exec(headerOf(context, 'authorization') ?? '')?.[1] ?? '';
     if (!equalInConstantTime(shown, adminToken.reveal())) throw new Fault('AUTH_TOKEN_INVALID');
-    return show(context);
+    return show(context, metrics.text());
   });
 };

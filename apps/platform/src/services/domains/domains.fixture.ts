@@ -1,6 +1,5 @@
 // Own domains over a test's database, with a DNS that says what the test puts in. Used by tests only.
-import type { DnsAnswer, DomainName, ProofAnswers } from '@tunnel/core';
-import { cnameTarget, findingsOf } from '@tunnel/core';
+import { cnameTarget, type DnsAnswer, type DomainName, findingsOf, type ProofAnswers } from '@tunnel/core';
 import type { DomainLook } from '@tunnel/dns';
 import { type Logger, Secret } from '@tunnel/runtime';
 import type { FakeClock } from '@tunnel/testkit';
@@ -34,7 +33,7 @@ export class ScriptedDns implements DomainDns {
   readonly asked: string[] = [];
   /** What stands at a name; nothing unless told. */
   readonly #answers = new Map<string, Partial<ProofAnswers>>();
-  /** Looks at these names wait. */
+  /** The next look at each of these names waits. */
   readonly #held = new Map<string, Promise<void>>();
   isClosed = false;
 
@@ -51,7 +50,7 @@ export class ScriptedDns implements DomainDns {
     this.set(name, { chain: NO_ANSWER, texts: NO_ANSWER, addresses: NO_ANSWER, challenge: NO_ANSWER });
   }
 
-  /** A look that begins from now on has seen what stands there, and tells it once it is let go. */
+  /** The next look sees what stands there when it begins, and tells it once it is let go. */
   hold(name: string): () => void {
     let release = (): void => {};
     this.#held.set(
@@ -60,16 +59,15 @@ export class ScriptedDns implements DomainDns {
         release = resolve;
       }),
     );
-    return () => {
-      this.#held.delete(name);
-      release();
-    };
+    return () => release();
   }
 
   async look({ name }: DomainName): Promise<DomainLook> {
     this.asked.push(name);
     const answers = { ...NOTHING, ...this.#answers.get(name) };
-    await this.#held.get(name);
+    const held = this.#held.get(name);
+    this.#held.delete(name);
+    await held;
     const problem = answers.chain.kind === 'no-answer' ? answers.chain.reason : null;
     return { answers, findings: findingsOf(answers, SERVER_DOMAIN), isApex: problem === null ? false : null, problem };
   }

@@ -137,3 +137,26 @@ export const capMail = (publicUrl: string, recipient: string, { percent, capCent
     closing: ['To keep the cap, do nothing.'],
   });
 };
+
+export interface CertificateNews {
+  readonly name: string;
+  readonly endsAt: number;
+  readonly reason: string;
+}
+
+/** The mail about a certificate that is about to end and cannot be renewed. */
+export const certificateMail = (
+  publicUrl: string,
+  recipient: string,
+  { name, endsAt, reason }: CertificateNews,
+): Mail => {
+  const until = `${new Date(endsAt).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  return renderMail({
+    recipient,
+    subject: `The certificate of ${name} ends soon`,
+    opening: `The certificate of ${name} ends at ${until} and could not be renewed: ${reason}. After that browsers refuse to open it.`,
+    action: 'Look at the domain',
+    link: linkTo(publicUrl, '/app/domains'),
+    closing: ['We try again every hour. Most often a DNS record is missing or leads elsewhere.'],
+  });
+};

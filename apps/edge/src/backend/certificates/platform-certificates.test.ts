@@ -1,0 +1,296 @@
+// Certificates over the link: what comes, what changes, what goes, what stays on the disk, and what a stranger can cause.
+import { spawnSync } from 'node:child_process';
+import { mkdir, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import type { ChallengeReply, EdgeCertificate } from '@tunnel/contract';
+import { createLogger, Secret } from '@tunnel/runtime';
+import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { LinkFailure } from '../platform-link.ts';
+import { PlatformCertificates } from './platform-certificates.ts';
+import { RecordingListener } from './recording-listener.fixture.ts';
+
+const KEY = '-----BEGIN PRIVATE KEY-----\nof the test\n-----END PRIVATE KEY-----\n';
+
+const certificate = (id: string, version = 1, more: Partial<EdgeCertificate> = {}): EdgeCertificate => ({
+  ...{ id, names: [`${id}.example`], is_operators: false, state: 'valid', issuer: 'Test CA' },
+  ...{ not_before: 1, not_after: 2, renew_at: null, last_error: null },
+  pair: { chain: `chain ${id} ${version}`, key: KEY },
+  ...more,
+});
+
+/** The platform's side, as much as is needed. */
+class Platform {
+  readonly kept = new Map<string, EdgeCertificate>();
+  failure: LinkFailure | null = null;
+  readonly calls: string[] = [];
+  challenge: ChallengeReply['challenge'] = null;
+  isCut = false;
+
+  certificates = async (): Promise<ReadableStream<Uint8Array>> => {
+    this.calls.push('all');
+    if (this.failure !== null) throw this.failure;
+    const lines = [{ at: 1 }, ...this.kept.values(), ...(this.isCut ? [] : [{ end: true }])];
+    return new Blob(lines.map((line) => `${JSON.stringify(line)}\n`)).stream();
+  };
+
+  certificate = async (id: string): Promise<EdgeCertificate | null> => {
+    this.calls.push(id);
+    if (this.failure !== null) throw this.failure;
+    return this.kept.get(id) ?? null;
+  };
+
+  asked: object[] = [];
+
+  challengeOf = async (question: object): Promise<ChallengeReply> => {
+    this.asked.push(question);
+    return { challenge: this.challenge };
+  };
+
+  set(...certificates: EdgeCertificate[]): void {
+    for (const one of certificates) this.kept.set(one.id, one);
+  }
+}
+
+let folder: TemporaryDirectory;
+let platform: Platform;
+let clock: FakeClock;
+let lines: string[];
+let open: PlatformCertificates[];
+
+beforeEach(async () => {
+  folder = await temporaryDirectory();
+  [platform, clock, lines, open] = [new Platform(), new FakeClock(), [], []];
+});
+
+afterEach(async () => {
+  await Promise.all(open.map((one) => one.stop()));
+  await folder.close();
+});
+
+const output = (): Writable =>
+  new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      lines.push(chunk.toString());
+      done();
+    },
+  });
+
+const copiesFolder = (): string => join(folder.path, 'certificates');
+
+const start = async (
+  credential = 'credential',
+): Promise<{ edge: PlatformCertificates; listener: RecordingListener }> => {
+  const logger = createLogger({ format: 'json', stream: output() });
+  const { certificates, certificate: one, challengeOf: challenge } = platform;
+  const link = { certificates, certificate: one, challenge };
+  const copies = { folder: copiesFolder(), credential: new Secret(credential) };
+  const edge = new PlatformCertificates({ clock, logger, link, copies });
+  const listener = new RecordingListener();
+  edge.follow(listener);
+  open.push(edge);
+  await edge.start();
+  return { edge, listener };
+};
+
+const change = (id: string) => ({ kind: 'certificate-changed', id: 2, certificate_id: id }) as const;
+
+it('takes the snapshot once, and again when changes were missed', async () => {
+  platform.set(certificate('a'), certificate('b'), certificate('c', 1, { pair: null, state: 'ordering' }));
+  const { edge, listener } = await start();
+  edge.platformHeard(false);
+  await eventually(() => expect(listener.names).toEqual(['a.example', 'b.example']));
+  await eventually(() => expect(edge.isWanted('c.example')).toBe(true));
+  edge.platformHeard(false);
+  expect(platform.calls).toEqual(['all']);
+  platform.kept.delete('a');
+  edge.platformHeard(true);
+  await eventually(() => expect(listener.names).toEqual(['b.example']));
+  expect([edge.isWanted('a.example'), (await edge.list()).map(({ id }) => id)]).toEqual([false, ['b', 'c']]);
+});
+
+it('a change is asked for by itself: new, renewed, gone', async () => {
+  platform.set(certificate('a'));
+  const { edge, listener } = await start();
+  edge.platformHeard(false);
+  await eventually(() => expect(listener.names).toEqual(['a.example']));
+  platform.set(certificate('a', 2), certificate('b'));
+  edge.changed(change('a'));
+  edge.changed(change('b'));
+  await eventually(() => expect(listener.names).toEqual(['a.example', 'b.example']));
+  await eventually(() => expect(listener.shown.get('a')?.cert).toBe('chain a 2'));
+  platform.kept.delete('a');
+  edge.changed(change('a'));
+  await eventually(() => expect(listener.names).toEqual(['b.example']));
+});
+
+it('one that is not answered is asked for again', async () => {
+  const { edge, listener } = await start();
+  edge.platformHeard(false);
+  await eventually(() => expect(platform.calls).toEqual(['all']));
+  platform.failure = new LinkFailure('away', 'no answer in time');
+  edge.changed(change('a'));
+  await eventually(() => expect(platform.calls).toContain('a'));
+  platform.failure = null;
+  platform.set(certificate('a'));
+  await clock.advance(EDGE_LIMITS.CERTIFICATE_FETCH_AGAIN_MS);
+  await eventually(() => expect(listener.names).toEqual(['a.example']));
+});
+
+it('more changes than may wait are one snapshot', async () => {
+  const { edge, listener } = await start();
+  edge.platformHeard(false);
+  await eventually(() => expect(platform.calls).toEqual(['all']));
+  platform.failure = new LinkFailure('away', 'no answer in time');
+  for (let at = 0; at <= EDGE_LIMITS.CERTIFICATE_FETCHES_MAX + 10; at += 1) edge.changed(change(`c${at}`));
+  platform.failure = null;
+  platform.set(certificate('c1'));
+  edge.platformHeard(false);
+  await eventually(() => expect(listener.names).toEqual(['c1.example']));
+  expect(platform.calls.filter((call) => call !== 'all').length).toBeLessThan(50);
+});
+
+it('a pair that does not fit is refused, and the one before stays', async () => {
+  platform.set(certificate('a'));
+  const { edge, listener } = await start();
+  edge.platformHeard(false);
+  await eventually(() => expect(listener.names).toEqual(['a.example']));
+  listener.refused = 'chain a 2';
+  platform.set(certificate('a', 2));
+  edge.changed(change('a'));
+  await eventually(() => expect(lines.join()).toContain('the one before stays in use'));
+  expect(listener.shown.get('a')?.cert).toBe('chain a 1');
+});
+
+it('a snapshot that is cut off takes nothing away', async () => {
+  platform.set(certificate('a'), certificate('b'));
+  const { edge, listener } = await start();
+  edge.platformHeard(false);
+  await eventually(() => expect(listener.names).toHaveLength(2));
+  platform.isCut = true;
+  platform.kept.delete('b');
+  edge.platformHeard(true);
+  await eventually(() => expect(lines.join()).toContain('was cut off'));
+  expect(listener.names).toHaveLength(2);
+});
+
+it('a platform of before has none, and is asked again when it comes back', async () => {
+  platform.failure = new LinkFailure('refused', 'the platform answered 404', undefined, 404);
+  const { edge, listener } = await start();
+  edge.platformHeard(false);
+  await eventually(() => expect(platform.calls).toEqual(['all']));
+  edge.changed(change('a'));
+  expect(await edge.findChallenge({ token: 't' })).toBeNull();
+  expect([platform.calls, platform.asked]).toEqual([['all'], []]);
+  platform.failure = null;
+  platform.set(certificate('a'));
+  edge.platformBack();
+  await eventually(() => expect(listener.names).toEqual(['a.example']));
+});
+
+it('over a link in clear there are none: said once, and not asked for again', async () => {
+  platform.failure = new LinkFailure('refused', 'the platform answered 403', undefined, 403);
+  const { edge } = await start();
+  edge.platformHeard(false);
+  await eventually(() => expect(platform.calls).toEqual(['all']));
+  for (let beat = 0; beat < 5; beat += 1) edge.platformHeard(false);
+  edge.changed(change('a'));
+  edge.platformBack();
+  await eventually(() => expect(platform.calls).toEqual(['all', 'all']));
+  expect(lines.filter((line) => line.includes('over a link in clear'))).toHaveLength(1);
+});
+
+describe('copies on the disk', () => {
+  const filled = async (): Promise<void> => {
+    platform.set(certificate('a'), certificate('b'));
+    const { edge } = await start();
+    edge.platformHeard(false);
+    await eventually(async () => expect(await readdir(copiesFolder())).toHaveLength(2));
+    await edge.stop();
+    platform.failure = new LinkFailure('away', 'no answer in time');
+  };
+
+  it('serve an edge that starts while the platform is away', async () => {
+    await filled();
+    const { edge, listener } = await start();
+    expect(listener.names).toEqual(['a.example', 'b.example']);
+    expect((await edge.list())[0]).toMatchObject({ state: 'valid', issuer: 'Test CA', notAfter: 2 });
+  });
+
+  it('are worth nothing without the credential, and no names or keys can be read in them', async () => {
+    await filled();
+    const { listener } = await start('another credential');
+    expect(listener.names).toEqual([]);
+    expect(lines.join()).toContain('cannot be opened with the credential');
+    expect(spawnSync('grep', ['-rlE', 'PRIVATE KEY|example', folder.path], { encoding: 'utf8' }).stdout).toBe('');
+    const [file = ''] = await readdir(copiesFolder());
+    expect((await stat(join(copiesFolder(), file))).mode & 0o777).toBe(0o600);
+    expect((await stat(copiesFolder())).mode & 0o777).toBe(0o700);
+  });
+
+  it('go with their certificate, also when it went while this edge was away', async () => {
+    await filled();
+    platform.failure = null;
+    platform.kept.delete('a');
+    const { edge, listener } = await start();
+    edge.platformHeard(false);
+    await eventually(async () => expect(await readdir(copiesFolder())).toHaveLength(1));
+    expect(listener.names).toEqual(['b.example']);
+  });
+
+  it('keep the old one where the new one cannot be written, and say so once', async () => {
+    await filled();
+    platform.failure = null;
+    const { edge, listener } = await start();
+    edge.platformHeard(false);
+    await eventually(() => expect(platform.calls.filter((call) => call === 'all')).toHaveLength(2));
+    // As on a full disk: what would be written aside cannot be.
+    for (const file of await readdir(copiesFolder()))
+      await mkdir(join(copiesFolder(), `${file}.new`, 'taken'), { recursive: true });
+    platform.set(certificate('a', 2), certificate('b', 2));
+    edge.changed(change('a'));
+    edge.changed(change('b'));
+    await eventually(() => expect(lines.filter((line) => line.includes('cannot be kept'))).toHaveLength(1));
+    await eventually(() => expect(listener.shown.get('b')?.cert).toBe('chain b 2'));
+    await edge.stop();
+    platform.failure = new LinkFailure('away', 'no answer in time');
+    const { listener: next } = await start();
+    expect(next.shown.get('a')?.cert).toBe('chain a 1');
+  });
+});
+
+describe('challenges', () => {
+  const CHALLENGE = { type: 'tls-alpn-01', name: 'a.example', token: 't', key_authorization: 't.k' } as const;
+
+  it('are asked of the platform once, while many look, and anew after a change', async () => {
+    platform.set(certificate('a'));
+    platform.challenge = CHALLENGE;
+    const { edge } = await start();
+    edge.platformHeard(false);
+    await eventually(() => expect(edge.isWanted('a.example')).toBe(true));
+    const look = () => edge.findChallenge({ tlsName: 'a.example' });
+    const answers = await Promise.all([look(), look(), look()]);
+    await look();
+    expect(answers[2]).toEqual({ type: 'tls-alpn-01', name: 'a.example', token: 't', keyAuthorization: 't.k' });
+    expect(platform.asked).toEqual([{ tls_name: 'a.example' }]);
+    edge.changed(change('a'));
+    await clock.advance(1000);
+    platform.challenge = { ...CHALLENGE, token: 'next' };
+    expect((await look())?.token).toBe('next');
+  });
+
+  it('cost a few questions a second, whoever asks; some of them are for names on order', async () => {
+    platform.set(certificate('a'));
+    const { edge } = await start();
+    edge.platformHeard(false);
+    await eventually(() => expect(edge.isWanted('a.example')).toBe(true));
+    for (let at = 0; at < 1000; at += 1) await edge.findChallenge({ token: `token-${at}` });
+    expect(platform.asked).toHaveLength(3);
+    platform.challenge = CHALLENGE;
+    expect(await edge.findChallenge({ tlsName: 'a.example' })).not.toBeNull();
+    await clock.advance(1000);
+    expect(await edge.findChallenge({ token: 'another' })).not.toBeNull();
+  });
+});

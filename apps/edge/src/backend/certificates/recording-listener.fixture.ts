@@ -1,0 +1,23 @@
+// What would be shown in handshakes: by id, the names and the certificate. Tests only.
+import type { CertificateListener } from './edge-certificates.ts';
+
+export class RecordingListener implements CertificateListener {
+  readonly shown = new Map<string, { readonly names: readonly string[]; readonly cert: string }>();
+  /** Certificates with this text are refused. */
+  refused: string | null = null;
+
+  onPair(id: string, names: readonly string[], { cert }: { readonly cert: Buffer }): string | null {
+    if (this.refused !== null && cert.toString().includes(this.refused))
+      return 'the key is not that of the certificate';
+    this.shown.set(id, { names, cert: cert.toString() });
+    return null;
+  }
+
+  onGone(id: string): void {
+    this.shown.delete(id);
+  }
+
+  get names(): string[] {
+    return [...this.shown.values()].flatMap(({ names }) => [...names]).sort();
+  }
+}

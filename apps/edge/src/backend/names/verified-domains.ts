@@ -1,0 +1,44 @@
+// Own domains that are proven to be an account's, as this edge knows them: for visitors whose tunnel is away, and for when nobody can be asked.
+import type { Owner } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+
+/** Domains that changed hands, and whose each is now; null: nobody's. */
+export type DomainKeepers = ReadonlyMap<string, string | null>;
+
+export class VerifiedDomains {
+  /** One entry each, the id of the account as it came: 10,000 are some 2 MB. */
+  readonly #accounts = new Map<string, string>();
+
+  get size(): number {
+    return this.#accounts.size;
+  }
+
+  set(domain: string, accountId: string | null): void {
+    if (accountId === null) this.#accounts.delete(domain);
+    else this.#accounts.set(domain, accountId);
+  }
+
+  accountOf(domain: string): string | null {
+    return this.#accounts.get(domain) ?? null;
+  }
+
+  entries(): IterableIterator<[string, string]> {
+    return this.#accounts.entries();
+  }
+
+  /** null: it may be served for this owner. The operator needs no proof, and takes nothing that an account has. */
+  refusalFor(domain: string, owner: Owner): Fault | null {
+    const keeper = this.#accounts.get(domain);
+    const isTheirs = owner.kind === 'operator' ? keeper === undefined : keeper === owner.accountId;
+    return isTheirs ? null : new Fault('TUNNEL_DOMAIN_UNVERIFIED', { domain });
+  }
+
+  /** Those that are somebody else's than before. One that is nobody's any more may have lapsed, which ends no tunnel. */
+  changedSince(before: VerifiedDomains): DomainKeepers {
+    const changed = new Map<string, string>();
+    for (const [domain, accountId] of this.#accounts) {
+      if (before.accountOf(domain) !== accountId) changed.set(domain, accountId);
+    }
+    return changed;
+  }
+}

@@ -1,0 +1,262 @@
+// Certificates of a platform over real sockets: an authority that validates, a database, and the platform as it is started.
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Clock, systemClock } from '@tunnel/runtime';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { openChallengeDoors } from '../../../../../packages/acme/src/keeper/challenge-doors.fixture.ts';
+import { type CertificatesFixture, DOMAIN, openCertificates } from './platform-certificates.fixture.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+let fixture: CertificatesFixture;
+
+afterEach(() => fixture.close());
+
+const patience = { timeoutMs: 45_000 };
+
+const namesOrdered = (): string[] => fixture.authority.orders.flatMap(({ names }) => names).sort();
+
+/** As if so much time were over. */
+const endLeases = (): Promise<unknown> =>
+  fixture.database.db.updateTable('certificates').set({ locked_until: null }).execute();
+
+const tryNow = (): Promise<unknown> =>
+  fixture.database.pool.query(
+    `update certificates set life = jsonb_set(life, '{tryAt}', '0'), due_at = to_timestamp(0) where locked_until is null`,
+  );
+
+describe('what is ordered', () => {
+  it('the domain, the platform’s host and each verified domain; never what is pending', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    const user = await fixture.addUser();
+    await fixture.addDomain(user, 'shop.example');
+    await fixture.addDomain(user, 'pending.example', 'pending');
+    await fixture.addDomain(user, 'lapsed.example', 'lapsed');
+    await fixture.startPlatform({ platform: { public_url: 'https://console.example', tls: true } });
+    for (const name of [DOMAIN, 'console.example', 'shop.example']) await fixture.issued(name);
+    expect(namesOrdered()).toEqual(['console.example', 'shop.example', DOMAIN]);
+    expect((await fixture.of('shop.example'))?.userId).toBe(user);
+    const { rows } = await fixture.database.pool.query<{ user_id: string | null; names: string }>(
+      `select user_id, details -> 'names' ->> 0 as names from audit_log where action = 'certificate.issued'`,
+    );
+    expect(rows.find(({ names }) => names === 'shop.example')?.user_id).toBe(user);
+    expect(rows).toHaveLength(3);
+  });
+
+  it('a domain that is verified later is ordered within seconds; one that is removed is destroyed, edges are told', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    await fixture.startPlatform();
+    await fixture.issued(DOMAIN);
+    const { db } = fixture.database;
+    await fixture.addDomain(await fixture.addUser(), 'shop.example');
+    await db.insertInto('edge_changes').values({ kind: 'domain-changed', domain: 'shop.example' }).execute();
+    const { id } = await fixture.issued('shop.example');
+    await db.deleteFrom('own_domains').execute();
+    await db.insertInto('edge_changes').values({ kind: 'domain-changed', domain: 'shop.example' }).execute();
+    await eventually(async () => expect(await fixture.of('shop.example')).toBeUndefined(), patience);
+    const told = db.selectFrom('edge_changes').select('id').where('certificate_id', '=', id);
+    expect((await told.execute()).length).toBeGreaterThan(1);
+  });
+
+  it('a lapsed domain keeps its certificate, and is not renewed until it is proven again', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    await fixture.addDomain(await fixture.addUser(), 'shop.example');
+    await fixture.startPlatform();
+    await fixture.issued('shop.example');
+    const setState = async (state: 'lapsed' | 'verified'): Promise<void> => {
+      await fixture.database.db.updateTable('own_domains').set({ state }).execute();
+      await fixture.database.db.insertInto('edge_changes').values({ kind: 'domain-changed' }).execute();
+    };
+    const suspended = (is: boolean) =>
+      eventually(async () => expect((await fixture.of('shop.example'))?.isSuspended).toBe(is), patience);
+    await setState('lapsed');
+    await suspended(true);
+    expect((await fixture.of('shop.example'))?.certificate).not.toBeNull();
+    await setState('verified');
+    await suspended(false);
+  });
+
+  it('without a wildcard each reserved name, forty a week', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    const user = await fixture.addUser();
+    const week = { max: 40, windowMs: 7 * 24 * HOUR };
+    for (let index = 0; index < 37; index += 1) {
+      await fixture.store.takeFromBudget('names below the domain', week, Date.now());
+    }
+    for (let index = 0; index < 5; index += 1) await fixture.reserve(user, `name-${index}`);
+    await fixture.reserve(user, '*.name-0');
+    await fixture.startPlatform();
+    await eventually(() => expect(namesOrdered()).toHaveLength(4), patience);
+    const { rows } = await fixture.database.pool.query<{ count: number }>('select count(*) from certificates');
+    expect(rows[0]?.count).toBe(4);
+    expect(namesOrdered()).not.toContain(`*.name-0.${DOMAIN}`);
+  });
+});
+
+describe('several processes', () => {
+  it('two platforms on one database order each name once', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    const user = await fixture.addUser();
+    for (let index = 0; index < 8; index += 1) await fixture.addDomain(user, `d${index}.example`);
+    await Promise.all([fixture.startPlatform(), fixture.startPlatform()]);
+    for (let index = 0; index < 8; index += 1) await fixture.issued(`d${index}.example`);
+    await fixture.issued(DOMAIN);
+    expect([fixture.authority.orders.length, fixture.authority.accounts.size]).toEqual([9, 1]);
+  });
+
+  it('clocks that are an hour apart change nothing: leases are of the database’s time', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    const user = await fixture.addUser();
+    for (let index = 0; index < 6; index += 1) await fixture.addDomain(user, `d${index}.example`);
+    const shifted = (ms: number): Clock => ({ ...systemClock, now: () => Date.now() + ms });
+    await Promise.all([
+      fixture.startPlatform({ clock: shifted(HOUR) }),
+      fixture.startPlatform({ clock: shifted(-HOUR) }),
+    ]);
+    for (let index = 0; index < 6; index += 1) await fixture.issued(`d${index}.example`);
+    await fixture.issued(DOMAIN);
+    expect(fixture.authority.orders).toHaveLength(7);
+  });
+});
+
+describe('an authority in trouble', () => {
+  it('refused nonces, every second one, cost nothing but calls', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    fixture.authority.refuseNonceEvery = 2;
+    await fixture.startPlatform();
+    await fixture.issued(DOMAIN);
+    expect(fixture.authority.orders).toHaveLength(1);
+  });
+
+  it.each([
+    { title: 'answers 500', answer: { kind: 'status', status: 500 }, why: 'an error on command' },
+    { title: 'limits', answer: { kind: 'rate-limited', retryAfter: '3600' }, why: 'too many orders' },
+  ] as const)('one that $title is tried at its pace, and the old certificate stays', async ({ answer, why }) => {
+    fixture = await openCertificates(await openChallengeDoors());
+    const { authority } = fixture;
+    const platform = await fixture.startPlatform();
+    const first = await fixture.issued(DOMAIN);
+    await platform.stop();
+    authority.fail({ on: ['new-order'], times: 1000, answer });
+    authority.renewalWindow = { start: Date.now() - 2 * HOUR, end: Date.now() - HOUR };
+    await fixture.startPlatform();
+    const failed = await eventually(async () => {
+      const found = await fixture.of(DOMAIN);
+      expect(found?.life.failures).toBe(1);
+      return found;
+    }, patience);
+    expect(failed?.certificate).toEqual(first.certificate);
+    expect(failed?.life.lastError).toContain(why);
+    const waitMs = (failed?.life.tryAt ?? 0) - Date.now();
+    expect(waitMs).toBeGreaterThan(answer.kind === 'rate-limited' ? 55 * MINUTE : 0.5 * MINUTE);
+    expect(authority.count('new-order')).toBe(2);
+    const audited = fixture.database.db
+      .selectFrom('audit_log')
+      .select('details')
+      .where('action', '=', 'certificate.failed');
+    expect((await audited.execute())[0]?.details).toMatchObject({ names: [DOMAIN], failures: 1 });
+  });
+
+  it('a window moved into the past brings the next certificate at the start, which says what it replaces', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    const first = await fixture.startPlatform();
+    const { certificate } = await fixture.issued(DOMAIN);
+    await eventually(async () => expect((await fixture.of(DOMAIN))?.life.window).not.toBeNull(), patience);
+    await first.stop();
+    fixture.authority.renewalWindow = { start: Date.now() - 2 * HOUR, end: Date.now() - HOUR };
+    await fixture.startPlatform();
+    await eventually(
+      async () => expect((await fixture.of(DOMAIN))?.certificate?.serial).not.toBe(certificate?.serial),
+      patience,
+    );
+    expect(fixture.authority.orders[1]?.replaces).toBe(certificate?.renewalId);
+  });
+
+  it('an order that hangs when a platform goes is finished by the next one', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    fixture.authority.hangs = true;
+    const first = await fixture.startPlatform();
+    await eventually(() => expect(fixture.authority.count('finalize')).toBe(1), patience);
+    await first.stop();
+    fixture.authority.hangs = false;
+    await endLeases();
+    await tryNow();
+    await fixture.startPlatform();
+    await fixture.issued(DOMAIN);
+    expect([fixture.authority.orders.length, fixture.authority.count('finalize')]).toEqual([1, 1]);
+  });
+});
+
+describe('what is kept', () => {
+  it('no private key can be read in the data directory, the database or the log', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    await fixture.startPlatform();
+    await fixture.issued(DOMAIN);
+    const { rows } = await fixture.database.pool.query<{ dump: string }>(
+      `select string_agg(row::text, ' ') as dump from (
+         select to_jsonb(c) as row from certificates c union all select to_jsonb(a) from acme_accounts a
+         union all select to_jsonb(h) from acme_challenges h union all select to_jsonb(u) from audit_log u
+       ) all_rows`,
+    );
+    const files = readdirSync(fixture.folder.path, { recursive: true, encoding: 'utf8' })
+      .map((name) => join(fixture.folder.path, name))
+      .filter((file) => statSync(file).isFile());
+    const texts = [rows[0]?.dump ?? '', ...fixture.lines, ...files.map((file) => readFileSync(file, 'utf8'))];
+    expect(texts[0]).toContain('BEGIN CERTIFICATE');
+    for (const text of texts) expect(text).not.toMatch(/PRIVATE KEY|"d":/);
+    expect(statSync(join(fixture.folder.path, 'certificate-key')).mode & 0o077).toBe(0);
+  });
+
+  it('a key file that cannot be used is one clear line: nothing is ordered, and the platform goes on', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    const storage_key_file = join(fixture.folder.path, 'short-key');
+    writeFileSync(storage_key_file, 'abc', { mode: 0o600 });
+    const platform = await fixture.startPlatform({ acme: { storage_key_file } });
+    const said = (): string[] => fixture.lines.filter((line) => line.includes('no certificates are ordered'));
+    await eventually(() => expect(said()).toHaveLength(1), patience);
+    expect(said()[0]).toContain('short-key cannot be used');
+    expect((await fetch(`http://127.0.0.1:${platform.address.port}/health`)).status).toBe(200);
+    expect(fixture.authority.calls).toEqual([]);
+  });
+
+  it('the owner is written to when a certificate is about to end and fails, once a day', async () => {
+    fixture = await openCertificates(await openChallengeDoors(), { lifeMs: 2000 });
+    const { authority } = fixture;
+    const user = await fixture.addUser('ada@example.com');
+    await fixture.addDomain(user, 'shop.example');
+    // Of a certificate that lives for two seconds the last tenth comes at once.
+    authority.renewalWindow = { start: Date.now() + HOUR, end: Date.now() + 2 * HOUR };
+    await fixture.startPlatform();
+    await fixture.issued('shop.example');
+    authority.fail({ on: ['new-order'], times: 1000, answer: { kind: 'status', status: 500 } });
+    const mails = () =>
+      fixture.database.db.selectFrom('mail_outbox').select(['recipient', 'subject']).orderBy('created_at').execute();
+    await eventually(async () => {
+      expect(await mails()).toEqual([
+        { recipient: 'ada@example.com', subject: 'The certificate of shop.example ends soon' },
+      ]);
+    }, patience);
+    await eventually(async () => {
+      // Not what is worked on at this moment: the keeper's own word is the last one.
+      await tryNow();
+      expect((await fixture.of('shop.example'))?.life.failures).toBeGreaterThan(1);
+    }, patience);
+    expect(await mails()).toHaveLength(1);
+  });
+});
+
+it('metrics say how orders ended, how certificates stand, and how long the oldest waits', async () => {
+  fixture = await openCertificates(await openChallengeDoors());
+  const platform = await fixture.startPlatform();
+  await fixture.issued(DOMAIN);
+  const url = `http://127.0.0.1:${platform.address.port}/metrics`;
+  const headers = { authorization: 'Bearer the-token-of-the-operator' };
+  await eventually(async () => {
+    const text = await (await fetch(url, { headers })).text();
+    expect(text).toContain('tunnel_acme_orders_total{result="issued"} 1');
+    expect(text).toContain('tunnel_certificates{state="valid"} 1');
+    expect(text).toMatch(/tunnel_certificate_due_seconds 0\n/);
+  }, patience);
+});

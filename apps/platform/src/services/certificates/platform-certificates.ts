@@ -1,0 +1,189 @@
+// Certificates of a platform: what is wanted is brought to the store, the keeper orders and renews, and whoever answers edges finds both here.
+import type { CertificateStore, ChallengeKey, ManagedCertificates, OrderResult, SealedKeys } from '@tunnel/acme';
+import { Fault } from '@tunnel/errors';
+import type { Clock, Logger, ServerConfig, Timer } from '@tunnel/runtime';
+import type { Db } from '../../db/database.ts';
+import { DatabaseAway } from '../../db/database-away.ts';
+import { DatabaseClock } from '../../db/database-clock.ts';
+import { LIMITS } from '../../limits.ts';
+import { changeRange } from '../edge-changes.ts';
+import { challengeTargetOf, isPassedThrough, operatorsFacts } from './certificate-facts.ts';
+import { noteCertificate } from './certificate-notices.ts';
+import { PostgresCertificateStore } from './postgres-certificate-store.ts';
+import { reconcileCertificates } from './reconcile-certificates.ts';
+
+export interface PlatformCertificatesOptions {
+  readonly config: ServerConfig;
+  readonly db: Db;
+  readonly dataDir: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly mailWaits: () => void;
+}
+
+/** What edges are answered from, while certificates are ordered here. */
+export interface OpenCertificates {
+  readonly store: Pick<CertificateStore, 'findChallenge'>;
+  readonly keys: SealedKeys;
+}
+
+export class PlatformCertificates {
+  readonly #options: PlatformCertificatesOptions;
+  readonly #clock: DatabaseClock;
+  readonly #store: PostgresCertificateStore;
+  readonly #results: Record<OrderResult, number> = { issued: 0, failed: 0, rate_limited: 0 };
+  #managed: ManagedCertificates | undefined;
+  #starting: Promise<void> | undefined;
+  #timer: Timer | undefined;
+  #pass: Promise<void> | undefined;
+  #isWanted = true;
+  #isStopped = false;
+  #seen = { change: -1, at: Number.NEGATIVE_INFINITY };
+
+  constructor(options: PlatformCertificatesOptions) {
+    const { db, clock, config, mailWaits } = options;
+    this.#options = options;
+    this.#clock = new DatabaseClock(db, clock);
+    this.#store = new PostgresCertificateStore({
+      db,
+      directory: config.acme.directory,
+      onSaved: async (trx, before, after) => {
+        const settings = { publicUrl: config.platform.public_url, now: this.#clock.now() };
+        // Looked for a moment later, when it is committed.
+        if (await noteCertificate(trx, before, after, settings)) clock.setTimeout(mailWaits, 0);
+      },
+    });
+  }
+
+  /** null: `[acme]` is off, or nothing can be ordered because of a file. */
+  get kept(): OpenCertificates | null {
+    if (this.#managed === undefined) return null;
+    // Until when an answer stands was said by the database's clock.
+    const findChallenge = (key: ChallengeKey) => this.#store.findChallenge(key, this.#clock.now());
+    return { store: { findChallenge }, keys: this.#managed.keys };
+  }
+
+  /** Where the DNS responder is asked; null: there is none. */
+  get dnsAddress(): string | null {
+    return this.#managed?.responder?.addresses[0] ?? null;
+  }
+
+  /** The time by which certificates live: the database's. */
+  now(): number {
+    return this.#clock.now();
+  }
+
+  /** Orders since the start, by their end. */
+  get results(): Readonly<Record<OrderResult, number>> {
+    return this.#results;
+  }
+
+  /** With the tables there. What goes wrong is told, and the platform goes on without ordering. */
+  /** Settles when what was begun runs, or could not. */
+  get begun(): Promise<void> {
+    return this.#starting ?? Promise.resolve();
+  }
+
+  start(): void {
+    if (this.#options.config.acme.enabled) this.#starting ??= this.#start().catch((error) => this.#failed(error));
+  }
+
+  /** What is wanted may have changed. Called after the commit. */
+  wanted(): void {
+    this.#isWanted = true;
+    if (this.#managed === undefined || this.#isStopped) return;
+    this.#pass ??= this.#run().finally(() => {
+      this.#pass = undefined;
+    });
+  }
+
+  /** Now, whatever failed before; false: somebody works on it already, or nobody knows it. */
+  async renew(id: string): Promise<boolean> {
+    return (await this.#managed?.renew(id)) ?? false;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#timer?.cancel();
+    await this.#starting;
+    this.#timer?.cancel();
+    await this.#pass;
+    await this.#managed?.stop();
+  }
+
+  async #start(): Promise<void> {
+    const { config, db, dataDir, logger, clock } = this.#options;
+    const { directory } = config.acme;
+    await this.#clock.compare();
+    await db
+      .insertInto('acme_authority')
+      .values({ directory })
+      .onConflict((conflict) => conflict.column('only_one').doUpdateSet({ directory }))
+      .execute();
+    // Loaded where it is used alone.
+    const { ManagedCertificates: Managed } = await import('@tunnel/acme');
+    const { domain, host } = config.server;
+    const managed = new Managed({
+      ...{ acme: config.acme, dns: config.dns, domain, host, dataDir, store: this.#store, logger },
+      ...{ clock: this.#clock, random: Math.random },
+      challengeTargetOf: (name) => challengeTargetOf(db, name, domain),
+      isPassedThrough: (name) => isPassedThrough(db, name),
+      listener: {
+        onIssued: () => this.wanted(),
+        onOrder: (result) => {
+          this.#results[result] += 1;
+        },
+        onEnding: () => {},
+      },
+    });
+    await managed.start();
+    this.#managed = managed;
+    if (this.#isStopped) return;
+    this.#timer = clock.setInterval(() => void this.#look(), LIMITS.CERTIFICATES_EVERY_MS);
+    this.wanted();
+  }
+
+  #failed(error: unknown): void {
+    const { logger, clock } = this.#options;
+    if (error instanceof Fault) {
+      // A file that cannot be used: whoever corrects it starts again.
+      logger.error({ reason: error.message, next: error.next }, 'no certificates are ordered');
+      return;
+    }
+    logger.warn({ reason: String(error) }, 'certificates wait for the database');
+    this.#starting = undefined;
+    if (!this.#isStopped) this.#timer = clock.setTimeout(() => this.start(), LIMITS.CERTIFICATES_EVERY_MS);
+  }
+
+  /** What wants a certificate is announced to edges as well: without news there is nothing to do, but for what nobody announces. */
+  async #look(): Promise<void> {
+    const now = this.#options.clock.monotonic();
+    const isLate = now - this.#seen.at >= LIMITS.CERTIFICATES_ANYWAY_MS;
+    const latest = await changeRange(this.#options.db).then(
+      (range) => range.latest,
+      () => this.#seen.change,
+    );
+    if (isLate || latest !== this.#seen.change) this.wanted();
+  }
+
+  async #run(): Promise<void> {
+    const { config, db, logger, clock } = this.#options;
+    while (this.#isWanted && !this.#isStopped && this.#managed !== undefined) {
+      this.#isWanted = false;
+      try {
+        const { latest: change } = await changeRange(db);
+        const at = clock.monotonic();
+        if (at - this.#seen.at >= LIMITS.CERTIFICATES_ANYWAY_MS) await this.#clock.compare();
+        const facts = { ...operatorsFacts(config), canWildcard: this.#managed.canWildcard };
+        const { directory } = config.acme;
+        const options = { db, directory, store: this.#store, facts, now: this.#clock.now(), logger };
+        if (await reconcileCertificates(options)) this.#managed.wake();
+        this.#seen = { change, at };
+      } catch (error) {
+        // The next look comes by itself.
+        if (error instanceof DatabaseAway) logger.debug({}, 'certificates wait for the database');
+        else logger.error({ err: error }, 'which certificates are wanted could not be found out');
+      }
+    }
+  }
+}

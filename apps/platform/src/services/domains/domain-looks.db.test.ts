@@ -1,0 +1,333 @@
+// What becomes of names as they are looked at: proven, missing, lapsed, moved; and by several processes.
+import { createLogger } from '@tunnel/runtime';
+import { eventually } from '@tunnel/testkit';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Database } from '../../db/database.ts';
+import { PATIENCE_MS } from '../../db/test-database.fixture.ts';
+import { LIMITS } from '../../limits.ts';
+import { addAccount, createLinkFixture, type LinkFixture, NOON } from '../edges/link.fixture.ts';
+import type { UserActor } from '../service-context.ts';
+import { createDomains, type DomainsFixture, found } from './domains.fixture.ts';
+import { addDomain, checkDomain, readDomain, removeDomain } from './own-domains.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const SHOP = 'shop.example.com';
+
+let fixture: LinkFixture;
+let domains: DomainsFixture;
+let ann: UserActor;
+let bob: UserActor;
+beforeAll(async () => {
+  fixture = await createLinkFixture();
+});
+beforeEach(async () => {
+  fixture.clock.setWallClock(NOON);
+  for (const table of ['own_domains', 'edge_changes', 'mail_outbox'] as const) {
+    await fixture.db.deleteFrom(table).execute();
+  }
+  domains = createDomains(fixture);
+  [ann, bob] = [await person(), await person()];
+});
+afterAll(() => fixture.close());
+
+const person = async (): Promise<UserActor> => ({
+  kind: 'user',
+  userId: (await addAccount(fixture.db, 'payg')).accountId,
+});
+const later = (ms: number): void => fixture.clock.setWallClock(NOON + ms);
+const add = async (who: UserActor, name = SHOP) => (await addDomain(domains, who, { name })).domain;
+const look = (name = SHOP): Promise<void> => domains.looks.look({ name, wildcard: name.startsWith('*.') });
+const stateOf = async (who: UserActor, id: string): Promise<string> => (await readDomain(domains, who, id)).state;
+/** What edges are told now, in order. */
+const changes = async () =>
+  (await fixture.db.selectFrom('edge_changes').select(['domain', 'keeps_tunnels']).orderBy('id').execute()).map(
+    ({ domain, keeps_tunnels }) => [domain, keeps_tunnels],
+  );
+const mailsTo = async ({ userId }: UserActor): Promise<string[]> => {
+  const query = fixture.db.selectFrom('mail_outbox').select('subject').where('user_id', '=', userId);
+  return (await query.orderBy('created_at').execute()).map(({ subject }) => subject);
+};
+const auditsOf = async ({ userId }: UserActor): Promise<string[]> => {
+  const query = fixture.db.selectFrom('audit_log').select('action').where('user_id', '=', userId).orderBy('id');
+  return (await query.execute()).map(({ action }) => action);
+};
+const dueAt = async (id: string): Promise<number | null> => {
+  const query = fixture.db.selectFrom('own_domains').select('next_look_at').where('id', '=', id);
+  const { next_look_at } = await query.executeTakeFirstOrThrow();
+  return next_look_at === null ? null : next_look_at.getTime() - NOON;
+};
+
+describe('a domain that was added', () => {
+  it('is looked at after 5 s, 15 s, 30 s and then each minute, by whoever looks for those that are due', async () => {
+    const { id } = await add(ann);
+    for (const [at, next] of [
+      [5000, 15_000],
+      [15_000, 30_000],
+      [30_000, 90_000],
+    ] as const) {
+      later(at - 1);
+      await domains.looks.beginDue();
+      later(at);
+      await domains.looks.beginDue();
+      await eventually(async () => expect(await dueAt(id)).toBe(next));
+    }
+    expect(domains.dns.asked).toEqual([SHOP, SHOP, SHOP]);
+  });
+
+  it('is verified by the first look that finds its record: edges, certificates and the audit know of it', async () => {
+    const { id, token } = await add(ann);
+    domains.dns.point(SHOP, token);
+    later(5000);
+    await look();
+    expect(await readDomain(domains, ann, id)).toMatchObject({
+      ...{ state: 'verified', verified_at: new Date(NOON + 5000).toISOString(), last_error: null },
+      records: [{ found: true }],
+    });
+    expect(await changes()).toEqual([[SHOP, true]]);
+    expect(domains.news).toEqual([{ certificates: true, mails: false }]);
+    expect(await auditsOf(ann)).toEqual(['domain.added', 'domain.verified']);
+    expect(await dueAt(id)).toBe(5000 + DAY_MS);
+  });
+
+  it('is not proven by the edge’s address alone, nor by another account’s token', async () => {
+    const { id } = await add(ann);
+    const { token: bobs } = await add(bob, 'other.example.com');
+    domains.dns.set(SHOP, { addresses: found('192.0.2.1') });
+    await look();
+    expect(await readDomain(domains, ann, id)).toMatchObject({ state: 'pending', records: [{ found: false }] });
+    domains.dns.point(SHOP, bobs);
+    await look();
+    expect(await stateOf(ann, id)).toBe('pending');
+    expect(await changes()).toEqual([]);
+  });
+
+  it('has failed after three days without a record, and begins again when somebody asks', async () => {
+    const { id, token } = await add(ann);
+    later(3 * DAY_MS);
+    await look();
+    expect([await stateOf(ann, id), await dueAt(id)]).toEqual(['failed', null]);
+    later(9 * DAY_MS);
+    await domains.looks.beginDue();
+    expect((await checkDomain(domains, ann, id)).state).toBe('pending');
+    expect(await dueAt(id)).toBe(9 * DAY_MS + 5000);
+    domains.dns.point(SHOP, token);
+    later(9 * DAY_MS + 5000);
+    await look();
+    expect(await stateOf(ann, id)).toBe('verified');
+  });
+});
+
+describe('a domain that was verified', () => {
+  it('lapses after seven days without its record, with a mail at the beginning and one at the end, and comes back', async () => {
+    const { id, token } = await add(ann);
+    domains.dns.point(SHOP, token);
+    await look();
+    domains.dns.set(SHOP, {});
+    for (let day = 1; day <= 7; day += 1) {
+      later(day * DAY_MS);
+      await look();
+      expect(await stateOf(ann, id)).toBe('verified');
+    }
+    expect(await mailsTo(ann)).toEqual([`The DNS record of ${SHOP} is missing`]);
+    later(8 * DAY_MS);
+    await look();
+    expect(await stateOf(ann, id)).toBe('lapsed');
+    expect(await mailsTo(ann)).toEqual([`The DNS record of ${SHOP} is missing`, `${SHOP} has lapsed`]);
+    expect(await changes()).toEqual([
+      [SHOP, true],
+      [SHOP, true],
+    ]);
+    expect(domains.news.at(-1)).toEqual({ certificates: true, mails: true });
+    domains.dns.point(SHOP, token);
+    later(9 * DAY_MS);
+    await look();
+    expect(await stateOf(ann, id)).toBe('verified');
+    expect(await auditsOf(ann)).toEqual(['domain.added', 'domain.verified', 'domain.lapsed', 'domain.verified']);
+  });
+
+  it('is as it was however long a resolver fails', async () => {
+    const { id, token } = await add(ann);
+    domains.dns.point(SHOP, token);
+    await look();
+    const { records } = await readDomain(domains, ann, id);
+    domains.dns.fail(SHOP);
+    for (let day = 1; day <= 30; day += 1) {
+      later(day * DAY_MS);
+      await look();
+    }
+    expect(await readDomain(domains, ann, id)).toMatchObject({
+      ...{ state: 'verified', records, last_error: 'DNS gave no answer: ESERVFAIL' },
+    });
+    expect([await mailsTo(ann), await changes()]).toEqual([[], [[SHOP, true]]]);
+  });
+
+  it('is written about once a day, however often its record comes and goes', async () => {
+    const { token } = await add(ann);
+    for (let hour = 0; hour < 48; hour += 1) {
+      later(hour * 3_600_000);
+      if (hour % 2 === 0) domains.dns.point(SHOP, token);
+      else domains.dns.set(SHOP, {});
+      await look();
+    }
+    expect(await mailsTo(ann)).toHaveLength(2);
+  });
+});
+
+describe('a name of two accounts', () => {
+  it('moves to whoever’s token stands there alone, back and forth, and one has it at a time', async () => {
+    const [anns, bobs] = [await add(ann), await add(bob)];
+    domains.dns.point(SHOP, anns.token);
+    await look();
+    for (const [nth, [to, from]] of [
+      [bobs, anns],
+      [anns, bobs],
+      [bobs, anns],
+    ].entries()) {
+      later((nth + 1) * 2 * DAY_MS);
+      domains.dns.point(SHOP, to?.token ?? '');
+      await look();
+      const states = new Map([
+        [anns.id, await stateOf(ann, anns.id)],
+        [bobs.id, await stateOf(bob, bobs.id)],
+      ]);
+      expect([states.get(to?.id ?? ''), states.get(from?.id ?? '')]).toEqual(['verified', 'lapsed']);
+    }
+    expect((await changes()).map(([, keeps]) => keeps)).toEqual([true, false, false, false]);
+    const moved = `${SHOP} has moved to another account`;
+    expect([await mailsTo(ann), await mailsTo(bob)]).toEqual([[moved, moved], [moved]]);
+    const audits = fixture.db.selectFrom('audit_log').selectAll().where('action', '=', 'domain.moved');
+    expect(await audits.where('user_id', '=', bob.userId).execute()).toMatchObject([
+      { actor: 'system', details: { domain_id: bobs.id, name: SHOP, to_domain_id: anns.id, to_user_id: ann.userId } },
+    ]);
+  });
+
+  it('stays with the holder while its token stands there too, and while nobody can tell', async () => {
+    const [anns, bobs] = [await add(ann), await add(bob)];
+    domains.dns.point(SHOP, anns.token);
+    await look();
+    domains.dns.set(SHOP, {
+      texts: found(`tunnel-verify=${bobs.token}`, `tunnel-verify=${anns.token}`),
+    });
+    await look();
+    expect([await stateOf(ann, anns.id), await stateOf(bob, bobs.id)]).toEqual(['verified', 'pending']);
+    domains.dns.set(SHOP, {
+      ...{ chain: { kind: 'no-answer', reason: 'ETIMEOUT' }, texts: found(`tunnel-verify=${bobs.token}`) },
+    });
+    await look();
+    expect([await stateOf(ann, anns.id), await stateOf(bob, bobs.id)]).toEqual(['verified', 'pending']);
+  });
+
+  it('is the first one’s where both tokens stand there, and the other’s once that one has removed it', async () => {
+    const anns = await add(ann);
+    later(1);
+    const bobs = await add(bob);
+    domains.dns.set(SHOP, { texts: found(`tunnel-verify=${anns.token}`, `tunnel-verify=${bobs.token}`) });
+    await look();
+    await removeDomain(domains, ann, anns.id);
+    await look();
+    expect(await stateOf(bob, bobs.id)).toBe('verified');
+    expect((await changes()).map(([, keeps]) => keeps)).toEqual([true, false, true]);
+  });
+
+  it('is not given back by an older answer that comes later', async () => {
+    const [anns, bobs] = [await add(ann), await add(bob)];
+    const slow = createDomains(fixture, {}, domains.dns);
+    domains.dns.point(SHOP, anns.token);
+    await look();
+    later(1000);
+    const release = domains.dns.hold(SHOP);
+    const older = slow.looks.look({ name: SHOP, wildcard: false });
+    await eventually(() => expect(domains.dns.asked).toHaveLength(2));
+    domains.dns.point(SHOP, bobs.token);
+    later(2000);
+    await look();
+    release();
+    await older;
+    expect([await stateOf(ann, anns.id), await stateOf(bob, bobs.id)]).toEqual(['lapsed', 'verified']);
+  });
+
+  it('is judged right with many at once: looks, checks, removals and additions', async () => {
+    const people = await Promise.all(Array.from({ length: 6 }, person));
+    const others = createDomains(fixture, {}, domains.dns);
+    for (let round = 0; round < 4; round += 1) {
+      await Promise.all(
+        people.map(async (who, nth) => {
+          const process = nth % 2 === 0 ? domains : others;
+          const { domain } = await addDomain(process, who, { name: SHOP });
+          if (nth === round) domains.dns.point(SHOP, domain.token);
+          await process.looks.look({ name: SHOP, wildcard: false });
+          if (nth === (round + 3) % 6) await removeDomain(process, who, domain.id);
+        }),
+      );
+      const verified = fixture.db.selectFrom('own_domains').select('id').where('state', '=', 'verified');
+      expect((await verified.execute()).length).toBeLessThanOrEqual(1);
+    }
+  });
+});
+
+describe('several platform processes', () => {
+  it('look at each name that is due once', async () => {
+    const logger = createLogger({ format: 'json', level: 'silent' });
+    const database = new Database({ url: fixture.database.url, logger, connections: 10, timeoutMs: PATIENCE_MS });
+    try {
+      const other = createDomains({ ...fixture, db: database.db }, {}, domains.dns);
+      const names = Array.from({ length: 40 }, (_, nth) => `d${nth}.example.com`);
+      for (const name of names) await add(ann, name);
+      later(5000);
+      await Promise.all([domains, other].flatMap(({ looks }) => [looks.beginDue(), looks.beginDue()]));
+      await eventually(async () => {
+        const unseen = fixture.db.selectFrom('own_domains').select('id').where('checked_at', 'is', null);
+        expect(await unseen.execute()).toEqual([]);
+      });
+      expect(domains.dns.asked.toSorted()).toEqual(names.toSorted());
+    } finally {
+      await database.close();
+    }
+  });
+
+  it('take up what one of them left, after its claim', async () => {
+    const { id } = await add(ann);
+    later(5000);
+    const release = domains.dns.hold(SHOP);
+    await domains.looks.beginDue();
+    await eventually(() => expect(domains.dns.asked).toEqual([SHOP]));
+    const other = createDomains(fixture);
+    later(5000 + LIMITS.DOMAIN_CLAIM_MS - 1);
+    await other.looks.beginDue();
+    expect(other.dns.asked).toEqual([]);
+    later(5000 + LIMITS.DOMAIN_CLAIM_MS);
+    await other.looks.beginDue();
+    await eventually(async () => expect((await readDomain(other, ann, id)).checked_at).not.toBeNull());
+    release();
+  });
+
+  it('look at no more than so many at once, and one that hangs holds up nobody else', async () => {
+    await fixture.db.updateTable('plans').set({ domain_limit: null }).execute();
+    const names = Array.from({ length: LIMITS.DOMAIN_LOOKS_AT_ONCE + 5 }, (_, nth) => `d${nth}.example.com`);
+    for (const name of names) await add(ann, name);
+    const releases = names.slice(0, 3).map((name) => domains.dns.hold(name));
+    later(5000);
+    await domains.looks.beginDue();
+    await eventually(() => expect(domains.dns.asked.length).toBe(LIMITS.DOMAIN_LOOKS_AT_ONCE));
+    await eventually(async () => {
+      await domains.looks.beginDue();
+      expect(new Set(domains.dns.asked).size).toBe(names.length);
+    });
+    for (const release of releases) release();
+    await domains.looks.stop();
+    expect(domains.dns.isClosed).toBe(true);
+  });
+
+  it('open DNS for nobody while there is no domain, and judge nothing once they stop', async () => {
+    const { id } = await add(ann);
+    await domains.looks.beginDue();
+    expect(domains.dns.asked).toEqual([]);
+    const release = domains.dns.hold(SHOP);
+    const looking = look();
+    await eventually(() => expect(domains.dns.asked).toEqual([SHOP]));
+    const stopped = domains.looks.stop();
+    release();
+    await Promise.all([looking, stopped]);
+    expect((await readDomain(domains, ann, id)).checked_at).toBeNull();
+  });
+});

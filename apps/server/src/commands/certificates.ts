@@ -1,0 +1,175 @@
+// `tunnel-server certificates`: those that are ordered by themselves, beside a running server: of a stack or a platform from its database, of an edge that
+// runs alone over its REST.
+import { existsSync } from 'node:fs';
+import { request as requestClear } from 'node:http';
+import { request as requestTls } from 'node:https';
+import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
+import { isLoopbackHost } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { type ListedCertificate, listCertificates, renewCertificate } from '@tunnel/platform';
+import { nearestWord, type ServerConfig, systemClock } from '@tunnel/runtime';
+import { Command } from 'commander';
+import { loadAdminToken, openDataDir, readRunFile } from '../data-dir.ts';
+import { consoleOperator, sayTo, subcommand, withDatabase } from './database-commands.ts';
+import { type JsonFlags, loadConfig, tableText } from './shared.ts';
+
+const clock = systemClock;
+
+/** As an edge shows them, too: its files, and those of the local CA. */
+type ShownCertificate = Omit<ListedCertificate, 'source'> & { readonly source: 'acme' | 'file' | 'local-ca' };
+
+/** Where they are kept. */
+interface CertificateList {
+  list(): Promise<readonly ShownCertificate[]>;
+  /** False: an order for it is under way. */
+  renew(name: string): Promise<boolean>;
+}
+
+export const certificates = (finish: (code: number) => void): Command => {
+  const say = sayTo(finish);
+  return new Command('certificates')
+    .description('List the certificates that are ordered by themselves, or renew one now.')
+    .addCommand(
+      subcommand('list', 'Names, state, issuer, end and renewal of each.', 'certificates list').action(
+        async (flags: JsonFlags) => {
+          const all = await openList(loadConfig(flags, process.env)).list();
+          say(flags, certificatesText(all, clock.now()), all);
+        },
+      ),
+    )
+    .addCommand(
+      subcommand('renew', 'Order the certificate of a name anew, now.', 'certificates renew tunnels.example.com')
+        .argument('<name>', 'one of its names')
+        .action(async (given: string, flags: JsonFlags) => {
+          const name = given.toLowerCase().replace(/\.$/, '');
+          const kept = openList(loadConfig(flags, process.env));
+          refuseUnknown(name, await kept.list());
+          const isBegun = await kept.renew(name);
+          const text = isBegun ? `${name}: the order begins within seconds` : `${name} is being ordered right now`;
+          say(flags, `${text}; see: tunnel-server certificates list`, { name, begun: isBegun });
+        }),
+    );
+};
+
+/** The nearest of those that there are: most often a letter is wrong, or a label is missing. */
+export const refuseUnknown = (name: string, all: readonly ShownCertificate[]): void => {
+  const known = all.flatMap(({ names }) => names);
+  if (known.includes(name)) return;
+  const near = [...new Set([nearestWord(name, known), ...known.filter((one) => isRelated(one, name))])]
+    .filter((one) => one !== undefined)
+    .slice(0, NEAR_SHOWN);
+  const hint = near.length === 0 ? '' : `; near it: ${near.join(', ')}`;
+  throw new Fault('CERTIFICATE_UNKNOWN', { name: `${name}${hint}` });
+};
+
+const NEAR_SHOWN = 5;
+
+const isRelated = (one: string, name: string): boolean => {
+  const plain = one.replace('*.', '');
+  return plain.endsWith(`.${name}`) || name.endsWith(`.${plain}`) || plain === name.replace('*.', '');
+};
+
+const openList = (config: ServerConfig): CertificateList => {
+  const dataDir = openDataDir(config.data_dir);
+  const run = readRunFile(dataDir);
+  if (run !== null && run.platform_url === null && run.api_url !== null) return overRest(config, dataDir, run.api_url);
+  const hasDatabase = config.database.url.reveal() !== '' || existsSync(join(dataDir, 'postgres'));
+  if (run === null && (!hasDatabase || config.server.platform_url !== '')) {
+    throw new Fault('SERVER_NOT_RUNNING', { dir: dataDir });
+  }
+  return {
+    list: () => withDatabase(config, { prepared: true }, ({ db }) => listCertificates({ db, clock })),
+    renew: (name) =>
+      withDatabase(config, { prepared: true }, ({ db }) => renewCertificate({ db, clock }, consoleOperator(), name)),
+  };
+};
+
+const overRest = (config: ServerConfig, dataDir: string, url: string): CertificateList => {
+  const { token } = loadAdminToken(config.auth.admin_token, dataDir);
+  const call = (method: 'GET' | 'POST', path: string, body?: object) =>
+    callRest(new URL(path, url), { method, token: token.reveal(), domain: config.server.domain, body });
+  return {
+    list: async () => {
+      const { status, text } = await call('GET', '/api/certificates');
+      // An edge of before has none.
+      if (status === 404) return [];
+      if (status !== 200) throw refusalOf(url, text);
+      return JSON.parse(text) as readonly ShownCertificate[];
+    },
+    renew: async (name) => {
+      const { status, text } = await call('POST', '/api/certificates/renew', { name });
+      if (status === 202) return true;
+      if (status === 409 && text.includes('CERTIFICATE_BUSY')) return false;
+      throw refusalOf(url, text);
+    },
+  };
+};
+
+interface RestCall {
+  readonly method: 'GET' | 'POST';
+  readonly token: string;
+  readonly domain: string;
+  readonly body: object | undefined;
+}
+
+const CALL_TIMEOUT_MS = 10_000;
+
+/** On this machine a certificate for another name is no reason: who listens there was written down by the server itself. */
+export const callRest = (
+  url: URL,
+  { method, token, domain, body }: RestCall,
+): Promise<{ readonly status: number; readonly text: string }> =>
+  new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const given = { method, headers, timeout: CALL_TIMEOUT_MS };
+    const tls = { servername: domain, rejectUnauthorized: !isLoopbackHost(url.hostname.replace(/^\[|\]$/g, '')) };
+    const call = url.protocol === 'https:' ? requestTls(url, { ...given, ...tls }) : requestClear(url, given);
+    call.on('response', (response) => {
+      readText(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), reject);
+    });
+    call.on('timeout', () => call.destroy(new Error(`no answer within ${CALL_TIMEOUT_MS / 1000} s`)));
+    call.on('error', (error) => reject(refusalOf(url.origin, error.message)));
+    call.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+
+const refusalOf = (url: string, answer: string): Fault => {
+  let reason = answer;
+  try {
+    reason = (JSON.parse(answer) as { error?: string }).error ?? answer;
+  } catch {
+    // It is no error of ours, or none at all: as it is.
+  }
+  return new Fault('SERVER_REFUSED', { url, reason: reason.slice(0, REASON_SHOWN_CHARACTERS) });
+};
+
+const REASON_SHOWN_CHARACTERS = 300;
+
+export const certificatesText = (all: readonly ShownCertificate[], now: number): string =>
+  all.length === 0
+    ? 'no certificates: `[acme] enabled = true` orders them'
+    : tableText(
+        ['NAMES', 'STATE', 'ISSUER', 'ENDS IN', 'RENEWS', 'LAST ERROR'],
+        all.map((one) => [
+          one.names.join(', '),
+          one.state,
+          one.issuer ?? '-',
+          one.not_after === null ? '-' : timeTo(Date.parse(one.not_after), now),
+          one.renew_at === null ? '-' : renewalText(Date.parse(one.renew_at), now),
+          one.last_error ?? '-',
+        ]),
+      );
+
+const renewalText = (at: number, now: number): string => (at <= now ? 'now' : `in ${timeTo(at, now)}`);
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** In the largest unit that says enough. */
+const timeTo = (at: number, now: number): string => {
+  const leftMs = at - now;
+  if (leftMs <= 0) return 'ended';
+  if (leftMs >= 2 * DAY_MS) return `${Math.floor(leftMs / DAY_MS)} days`;
+  if (leftMs >= 2 * HOUR_MS) return `${Math.floor(leftMs / HOUR_MS)} hours`;
+  return `${Math.ceil(leftMs / 60_000)} minutes`;
+};

@@ -1,0 +1,60 @@
+// What the keys of accounts in server.toml demand of each other, and of the rest: what is given to one account is no other's, and can be had.
+import type { Finding } from './problem.ts';
+import type { ServerConfig } from './server-schema.ts';
+
+/** The operator's own: no tunnel gets one of them. The same words as in core, which this package may not import; a test proves them equal. */
+export const RESERVED_WORDS: ReadonlySet<string> = new Set(
+  'www api app admin dashboard docs status mail control metrics edge localhost'.split(' '),
+);
+
+/** One key cannot be two accounts. */
+export const keyFindings = ({ auth }: ServerConfig): Finding[] =>
+  auth.keys.flatMap((key, index) => {
+    const first = auth.keys.findIndex((other) => other.sha256 === key.sha256);
+    if (first === index) return [];
+    return [
+      { path: ['auth', 'keys', index, 'sha256'], expected: 'a key of its own', got: `that of auth.keys[${first}]` },
+    ];
+  });
+
+/** What is reserved is one account's: a name with its wildcard, or a port of the range. */
+export const reservedFindings = ({ auth, limits }: ServerConfig): Finding[] =>
+  auth.keys.flatMap(({ account, reserved }, index) =>
+    reserved.flatMap((label, at): Finding[] => {
+      const path = ['auth', 'keys', index, 'reserved', at];
+      const other = auth.keys.find((key) => key.account !== account && key.reserved.includes(label));
+      if (other !== undefined)
+        return [{ path, expected: 'a name of one account', got: `"${label}", which "${other.account}" has` }];
+      const parent = label.startsWith('*.') ? label.slice(2) : null;
+      if (RESERVED_WORDS.has(parent ?? label)) return [{ path, expected: 'no reserved word', got: `"${label}"` }];
+      const ofAccount = auth.keys.filter((key) => key.account === account).flatMap((key) => key.reserved);
+      if (parent !== null && !ofAccount.includes(parent)) {
+        return [{ path, expected: `beside "${parent}" of the same account`, got: `"${label}" alone` }];
+      }
+      const [transport, port] = label.split('/');
+      if (port === undefined) return [];
+      const [from, to] = transport === 'tcp' ? limits.tcp_port_range : limits.udp_port_range;
+      const isInRange = Number(port) >= from && Number(port) <= to;
+      return isInRange
+        ? []
+        : [{ path, expected: `a port of \`limits.${transport}_port_range\` ${from}-${to}`, got: `"${label}"` }];
+    }),
+  );
+
+const ENDS_AS_ADDRESS = /\.(?:\d+|0x[0-9a-f]*)$/;
+
+/** An own domain is one account's, a name, and none of the edge's. */
+export const domainFindings = ({ auth, server }: ServerConfig): Finding[] =>
+  auth.keys.flatMap(({ account, domains }, index) =>
+    domains.flatMap((domain, at): Finding[] => {
+      const path = ['auth', 'keys', index, 'domains', at];
+      const other = auth.keys.find((key) => key.account !== account && key.domains.includes(domain));
+      if (other !== undefined)
+        return [{ path, expected: 'a domain of one account', got: `"${domain}", which "${other.account}" has` }];
+      if (ENDS_AS_ADDRESS.test(domain)) return [{ path, expected: 'a host name, not an address', got: `"${domain}"` }];
+      const host = domain.startsWith('*.') ? domain.slice(2) : domain;
+      const own = server.domain.toLowerCase();
+      if (host !== own && !host.endsWith(`.${own}`)) return [];
+      return [{ path, expected: `neither \`server.domain\` nor below it`, got: `"${domain}"` }];
+    }),
+  );
