@@ -40,7 +40,7 @@ describe.concurrent('an own domain', () => {
     const answer = await askHttp2(session, '/');
     expect([answer.headers[':status'], answer.body.toString().slice(0, 4)]).toEqual([200, 'shop']);
     const socket = new WebSocket(`wss://127.0.0.1:${port}/`, {
-      ...TRUST,
+      rejectUnauthorized: false,
       servername: 'shop.example.org',
       headers: { host: 'shop.example.org' },
     });
