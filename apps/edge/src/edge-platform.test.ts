@@ -111,6 +111,36 @@ describe.each([
     for (const field of ['account', 'plan', 'region', 'dashboard_url']) expect(operators).not.toHaveProperty(field);
   });
 
+  it('serves a verified domain for its account alone, also while the platform is away, and closes it when it is removed', async () => {
+    platform.addKey('tnl_bob', 'bob');
+    platform.verify('shop.example.org', 'alice');
+    const edge = await start();
+    const web = { protocol: 'http', domain: 'shop.example.org' };
+    const { client } = await RawClient.enter(edge.addresses.control.port, 'tnl_alice');
+    const { tunnel_id, label } = await client.registered(web);
+    expect(label).toBe('shop.example.org');
+    await eventually(() =>
+      expect(platform.stored).toMatchObject([{ kind: 'opened', domain: 'shop.example.org', label }]),
+    );
+    const bob = await RawClient.enter(edge.addresses.control.port, 'tnl_bob');
+    expect(await bob.client.refused(web)).toMatchObject({ code: 'TUNNEL_DOMAIN_UNVERIFIED', retryable: false });
+    platform.goAway();
+    expect((await bob.client.refused(web)).code).toBe('TUNNEL_DOMAIN_UNVERIFIED');
+    expect((await bob.client.refused({ ...web, domain: 'new.example.org' })).code).toBe('NAMES_AWAY');
+    platform.state = 'here';
+    await eventually(() => expect(platform.openLines).toBe(1), { timeoutMs: 15_000 });
+    const before = performance.now();
+    platform.verify('shop.example.org', null);
+    expect(await client.next('TunnelError')).toMatchObject({
+      tunnel_id,
+      code: 'TUNNEL_DOMAIN_UNVERIFIED',
+      message: "domain 'shop.example.org' is not verified for this account",
+      retryable: false,
+    });
+    expect(performance.now() - before).toBeLessThan(2000);
+    expect(await client.refused(web)).toMatchObject({ code: 'TUNNEL_DOMAIN_UNVERIFIED', retryable: false });
+  });
+
   it('ends the sessions of a revoked key at once', async () => {
     const edge = await start();
     const { client, tunnelId } = await publishEcho(edge, 'tnl_alice');

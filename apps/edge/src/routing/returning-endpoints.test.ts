@@ -87,6 +87,19 @@ describe('after a crash', () => {
     expect(await open('t4', exactly(PORT), ALICE, SECRET)).toBe('opened');
   });
 
+  it('an own domain is its client’s likewise, and of one that passes TLS on it is known', async () => {
+    const domain: WantedLease = { kind: 'domain', wanted: { kind: 'exact', name: 'shop.example.org' } };
+    const before = await startRun();
+    const endpoint = { kind: 'domain', name: 'shop.example.org', passesTls: true } as const;
+    before.returning.opened({ tunnelId: 't1', owner: ALICE, endpoint, group: null }, SECRET);
+    await untilWritten('t1');
+    const { open, endpoints } = await startRun();
+    expect([endpoints.names.isHeld(endpoint), endpoints.names.isHeldForTls(endpoint)]).toEqual([true, true]);
+    expect(await open('x1', domain, BOB, SECRET)).toBe('TUNNEL_DOMAIN_IN_USE');
+    expect(await open('t2', domain, ALICE, SECRET)).toBe('opened');
+    expect(endpoints.names.isHeldForTls(endpoint)).toBe(false);
+  });
+
   it('a name of peers is its publisher’s for 30 s, too: another program with the same secret for peers does not get it', async () => {
     const offer = { name: 'office-db', secretHash: KEY, service: 'tcp', allow: 'account' } as const;
     const officeDb: WantedLease = { kind: 'peer-name', wanted: { kind: 'exact', name: 'office-db' }, offer };

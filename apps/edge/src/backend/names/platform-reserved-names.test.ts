@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Logger, systemClock } from '@tunnel/runtime';
 import { eventually, temporaryDirectory } from '@tunnel/testkit';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { quiet } from '../platform-backend.fixture.ts';
 import { LinkFailure } from '../platform-link.ts';
@@ -184,4 +184,42 @@ it('many names are taken in many short turns', async () => {
   expect(turns).toBeGreaterThanOrEqual(rows / EDGE_LIMITS.NAMES_ROWS_PER_TURN);
   await known.stop();
   expect((await readFile(path, 'utf8')).split('\n')).toHaveLength(rows + 2);
+});
+
+describe('own domains', () => {
+  const domain = (id: number, name: string, accountId: string | null, keepsTunnels = false) =>
+    ({ kind: 'domain-changed', id, domain: name, account_id: accountId, keeps_tunnels: keepsTunnels }) as const;
+
+  it('come with the snapshot and with changes, stay on the disk, and are told of when they change hands', async () => {
+    heard = [];
+    const rows = async () =>
+      bodyOf([{ at: 7 }, { domain: 'a.test', account_id: 'a' }, name('shop', 'a'), { end: true }]);
+    const { known } = await start(rows);
+    known.takeOnce();
+    await eventually(() => expect(heard).toEqual([['a.test', 'a']]));
+    known.changed(domain(8, 'b.test', 'b'));
+    known.changed(domain(9, 'a.test', null, true));
+    expect([known.accountOfDomain('a.test'), known.accountOfDomain('b.test')]).toEqual([null, 'b']);
+    // A late one of before does not undo what is known; that one was removed is told all the same.
+    known.changed(domain(6, 'b.test', null));
+    known.changed(domain(5, 'gone.test', null));
+    known.changed(domain(4, 'gone.test', 'c'));
+    expect(known.accountOfDomain('gone.test')).toBeNull();
+    expect(heard.slice(1)).toEqual([
+      ['b.test', 'b'],
+      ['b.test', 'b'],
+      ['gone.test', null],
+    ]);
+    await known.stop();
+    const again = await start(async () => Promise.reject(new Error('away')));
+    expect([again.known.accountOfDomain('b.test'), again.known.isReserved('shop')]).toEqual(['b', true]);
+  });
+
+  it('of 10,000 are taken in turns', async () => {
+    const rows = Array.from({ length: 10_000 }, (_, nth) => ({ domain: `host-${nth}.example.org`, account_id: 'a' }));
+    const { known } = await start(async () => bodyOf([{ at: 1 }, ...rows, { end: true }]));
+    known.takeOnce();
+    await eventually(() => expect(known.accountOfDomain('host-9999.example.org')).toBe('a'));
+    expect(known.domains.size).toBe(10_000);
+  });
 });
