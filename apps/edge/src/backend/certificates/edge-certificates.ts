@@ -1,5 +1,5 @@
-// Certificates that come to an edge by themselves: from its platform, or ordered by itself where it has none. Every implementation passes
-// certificates.conformance.ts. Who shows them in handshakes follows.
+// Certificates that come to an edge by themselves: from its platform, or ordered by itself where it has none. Who shows
+// them in handshakes follows.
 import type { ChallengeAnswer, ChallengeKey, OrderResult } from '@tunnel/acme';
 import type { CertificateState } from '@tunnel/core';
 import type { CertificatePair } from '@tunnel/http-shell';

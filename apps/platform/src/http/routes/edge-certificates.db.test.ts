@@ -33,8 +33,8 @@ let without: LinkServer;
 let edge: Edge;
 let challenges: ChallengeAnswer[];
 const logged: string[] = [];
-const lines = new PassThrough().on('data', (chunk: Buffer) => void logged.push(...chunk.toString().trim().split('\n')));
-const logger = createLogger({ format: 'json', level: 'info', stream: lines });
+const sink = new PassThrough().on('data', (chunk: Buffer) => void logged.push(...chunk.toString().trim().split('\n')));
+const logger = createLogger({ format: 'json', level: 'info', stream: sink });
 
 beforeAll(async () => {
   fixture = await createLinkFixture();
