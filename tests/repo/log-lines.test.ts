@@ -18,8 +18,6 @@ const ALLOWED: Readonly<Record<string, string>> = {
     'once, when the edge starts',
   'receive buffer of udp ports': 'once, with the first udp tunnel',
   'connections did not finish in time': 'once, when the edge stops',
-  'the renewed certificate is in use for new connections': 'the operator changed a file',
-  'the changed certificate is not used, the one before stays in use': 'the operator changed a file',
 };
 
 /** A call on anything that is called a logger, by name or by a computed one, up to the end of its arguments. */

@@ -12,10 +12,13 @@ import { startPebble } from '../acme/lib/pebble.ts';
 const ADDRESS = process.env['PUBLIC_ADDRESS'] ?? '';
 const DOMAIN = process.env['PUBLIC_DOMAIN'] ?? '';
 const TUNNEL_BIN = join(ROOT, 'apps/cli/bin/tunnel.mjs');
-const SLOW = { timeoutMs: 120_000 };
+const SLOW = { timeoutMs: 60_000 };
 
 const cleanUps: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
+let said = (): readonly string[] => [];
+afterEach(async ({ task }) => {
+  // What the server said tells more than what a visitor saw.
+  if (task.result?.state === 'fail') console.error(said().join('\n'));
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
@@ -59,6 +62,7 @@ it('a public installation from one command', async () => {
   const dataDir = join(folder.path, 'data');
   const flags = ['--public', DOMAIN, '--acme-email', 'admin@example.com', '--config', config, '--data-dir', dataDir];
   const server = await spawnProgram({ command: process.execPath, args: [SERVER_BIN, 'stack', ...flags] });
+  said = () => [...server.stdout, ...server.stderr];
   cleanUps.push(async () => {
     server.signal('SIGTERM');
     await server.waitForExit({ timeoutMs: 60_000 });

@@ -12,12 +12,12 @@ export class ChallengePace {
   }
 
   /** 0: it is counted, and may ask. Else how long it has to wait. */
-  waitMs(asker: string): number {
+  waitMs(caller: string): number {
     const now = this.#clock.monotonic();
-    const waitMs = this.#buckets.waitMs(asker, now);
+    const waitMs = this.#buckets.waitMs(caller, now);
     if (waitMs > 0) return waitMs;
     if (this.#buckets.size >= LIMITS.LINK_EDGES_MAX) this.#buckets.dropFull(now);
-    this.#buckets.charge(asker, 1, now);
+    this.#buckets.charge(caller, 1, now);
     return 0;
   }
 }

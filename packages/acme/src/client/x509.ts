@@ -13,5 +13,7 @@ export const loadX509 = (): Promise<X509> => {
 const load = async (): Promise<X509> => {
   // It reads metadata of its classes while it loads, and fails without.
   await import('reflect-metadata');
-  return import('@peculiar/x509');
+  const imported = (await import('@peculiar/x509')) as X509 & { readonly default?: X509 };
+  // In a bundle of several files it is a module of CommonJS, which has its names in `default` alone.
+  return imported.default ?? imported;
 };

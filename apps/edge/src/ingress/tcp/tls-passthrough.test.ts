@@ -42,7 +42,8 @@ describe('a host', () => {
       domain: 'edge.test',
       tunnels: {
         at: (endpoint) => {
-          const key = endpoint.kind === 'domain' ? `own ${endpoint.name}` : 'name' in endpoint ? endpoint.name : '';
+          const name = 'name' in endpoint ? endpoint.name : '';
+          const key = endpoint.kind === 'domain' ? `own ${name}` : name;
           return routes[key] as Route | undefined;
         },
       } as Registry,
