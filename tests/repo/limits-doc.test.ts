@@ -50,7 +50,9 @@ const sectionsOf = (file: string, values: Readonly<Record<string, number>>): Sec
 
 /** Without those that it takes over from another file, which is a part by itself. */
 const OWN_EDGE_LIMITS = Object.fromEntries(
-  Object.entries(EDGE_LIMITS).filter(([name]) => !(name in POLICY_LIMITS) && !(name in NAME_LIMITS)),
+  Object.entries(EDGE_LIMITS).filter(
+    ([name]) => ![POLICY_LIMITS, NAME_LIMITS, CERTIFICATE_LIMITS].some((part) => name in part),
+  ),
 );
 
 const PARTS = [
