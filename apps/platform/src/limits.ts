@@ -112,7 +112,7 @@ export const LIMITS = {
   /** How often the platform looks whether its own certificate has been renewed, where it speaks TLS. */
   OWN_CERTIFICATE_LOOK_MS: 2000,
   /** How often it looks whether the day is over whose key sealed the tickets of TLS sessions. */
-  TLS_TICKETS_LOOK_MS: 60_000,
+  TLS_PORT_TICKETS_LOOK_MS: 60_000,
   /** Questions for challenges of one edge in a second, and of authorities at the platform's own port; an edge asks at most 5. */
   CHALLENGES_PER_SECOND: 10,
   /** Of those at once. */
