@@ -29,7 +29,7 @@ export interface CertificatesStage {
 
 const soon = { timeoutMs: 20_000, intervalMs: 20 };
 
-export const conformsToEdgeCertificates = (title: string, openStage: () => Promise<CertificatesStage>): void =>
+export const conformsToEdgeCertificates = (title: string, openStage: () => Promise<CertificatesStage>): void => {
   describe(title, () => {
     let stage: CertificatesStage;
     let listener: RecordingListener;
@@ -153,3 +153,4 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       expect(listener.names).toEqual(told);
     });
   });
+};

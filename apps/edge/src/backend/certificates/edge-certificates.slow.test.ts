@@ -137,7 +137,7 @@ const openStandalone = async (): Promise<CertificatesStage> => {
       const answer = await opened.renew?.(OWN);
       if (answer !== 'begun') throw new Error(`it is ${answer}`);
     },
-    away: () => void authority.fail({ on: 'all', times: Number.POSITIVE_INFINITY, answer: { kind: 'cut' } }),
+    away: () => authority.fail({ on: 'all', times: Number.POSITIVE_INFINITY, answer: { kind: 'cut' } }),
     forget: () => {
       isForgotten = true;
     },
