@@ -15,6 +15,7 @@ import {
   type WantedRecord,
   wantedRecords,
 } from './dns-records.ts';
+import { VERSION } from './version.ts';
 
 const WATCH_BOUNDS = {
   /** How often those that are missing are looked for. */
@@ -116,7 +117,12 @@ export const termsLine = async ({ directory, ca_file }: ServerConfig['acme']): P
   const url = new URL(directory);
   try {
     const { status, body } = await requestOnce({
-      ...{ url, method: 'GET', headers: { accept: 'application/json' }, addresses: null },
+      ...{
+        url,
+        method: 'GET',
+        headers: { accept: 'application/json', 'user-agent': `tunnel-server/${VERSION}` },
+        addresses: null,
+      },
       maxBytes: WATCH_BOUNDS.DIRECTORY_MAX_BYTES,
       secureContext: () =>
         createSecureContext(ca_file === '' ? {} : { ca: [...rootCertificates, readFileSync(ca_file)] }),
