@@ -71,7 +71,7 @@ it('is verified by its record, gets its certificate, serves, moves with its reco
   });
   const echoed = new Promise((resolve, reject) => {
     socket.on('open', () => socket.send('over TLS')).on('error', reject);
-    socket.on('message', (data) => resolve(data.toString()));
+    socket.on('message', (data) => resolve(String(data as Buffer)));
   });
   expect(await echoed).toBe('over TLS');
   socket.terminate();
