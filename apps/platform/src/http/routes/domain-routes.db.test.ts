@@ -120,7 +120,7 @@ describe('POST /domains', () => {
     ['a port', 'shop.example.com:443', /it is not a host name/],
     ['an IPv4 address', '192.0.2.1', /it is an address/],
     ['an IPv6 address', '[2001:db8::1]', /it is not a host name/],
-    ['a number that a browser reads as an address', '0x7f.1', /it is not a host name/],
+    ['a number that a browser reads as an address', '0x7f.1', /it is an address/],
     ['one label', 'shop', /it has one label/],
     ['localhost', 'localhost', /it has one label/],
     ['254 characters', `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(60)}.e`.slice(0, 254), /./],
