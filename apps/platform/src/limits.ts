@@ -115,8 +115,8 @@ export const LIMITS = {
   OWN_CERTIFICATE_LOOK_MS: 2000,
   /** How often it looks whether the day is over whose key sealed the tickets of TLS sessions. */
   TLS_PORT_TICKETS_LOOK_MS: 60_000,
-  /** Questions for challenges of one edge in a second, and of authorities at the platform's own port; an edge asks at most 5. */
-  CHALLENGES_PER_SECOND: 10,
+  /** Questions for challenges of one edge in a second, and of authorities at the platform's own port; an edge asks at most 25. */
+  CHALLENGES_PER_SECOND: 30,
   /** Of those at once. */
   CHALLENGES_BURST: 40,
   /** Edges whose questions are counted, and of which is said once that their link is in clear. */

@@ -217,11 +217,12 @@ export type EdgeCertificate = z.infer<typeof edgeCertificate>;
 export const certificateSnapshotLine = z.union([edgeCertificate, nameSnapshotStart, nameSnapshotEnd]);
 export type CertificateSnapshotLine = z.infer<typeof certificateSnapshotLine>;
 
-// ---- POST /challenges: is this a challenge of ours? By the token of http-01, or the name of tls-alpn-01 ----
+// ---- POST /challenges: is this a challenge of ours? By the token of http-01, the name of tls-alpn-01, or the name of either ----
 
 export const challengeQuestion = z.union([
   z.object({ token: z.string().min(1).max(200) }),
   z.object({ tls_name: z.string().min(1).max(255) }),
+  z.object({ name: z.string().min(1).max(255) }),
 ]);
 export type ChallengeQuestion = z.infer<typeof challengeQuestion>;
 

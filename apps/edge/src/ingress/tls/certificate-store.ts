@@ -1,11 +1,12 @@
 // All certificates of the edge by the names that they are for: exact, wildcard of one label, and the one that answers every name that has nothing
 // better. A handshake only looks here; nothing that a stranger asks for makes anything come.
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import type { CertificatePair, TlsTerms } from '@tunnel/http-shell';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { ContextCache, type ContextSource, type ContextWaiter } from './context-cache.ts';
+import { problemOf } from './pair-check.ts';
 
 export interface CertificateStoreOptions {
   readonly terms: TlsTerms;
@@ -228,13 +229,3 @@ class MadeCertificates {
 /** Two labels or more in front of the domain. */
 const isNestedBelow = (host: string, domain: string): boolean =>
   host.endsWith(`.${domain}`) && host.slice(0, -domain.length - 1).includes('.');
-
-/** null: certificate and key belong together. Not by a context of its own: that takes ten times as long. */
-const problemOf = ({ cert, key }: CertificatePair): string | null => {
-  try {
-    const isPair = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
-    return isPair ? null : 'the key is not that of the certificate';
-  } catch (error) {
-    return (error as Error).message;
-  }
-};
