@@ -1,6 +1,6 @@
 // server.toml, the environment and flags, laid over the defaults: one checked and frozen value.
 import { domainFindings, keyFindings, reservedFindings } from './account-findings.ts';
-import { clearTextFindings } from './clear-text.ts';
+import { clearTextFindings, isLoopbackHost } from './clear-text.ts';
 import { envLayer } from './env-layer.ts';
 import { tomlLayer } from './file-layers.ts';
 import { mergeLayers, namedLayer } from './layer.ts';
@@ -78,6 +78,10 @@ const acmeFindings = ({ acme, server, platform, tls }: ServerConfig): Finding[] 
     ...(acme.enabled && tls.local_ca
       ? [{ path: ['tls', 'local_ca'], expected: 'false when `acme.enabled` is true', got: 'true' }]
       : []),
+    // Its answers are believed: over the network nobody may write them.
+    ...(isClearAfar(acme.directory)
+      ? [{ path: path('directory'), expected: 'an https URL, or one of this machine' }]
+      : []),
     ...(acme.dns === 'exec' && acme.dns_exec === ''
       ? [{ path: path('dns_exec'), expected: 'given when `acme.dns` is "exec"', got: EMPTY }]
       : []),
@@ -94,6 +98,11 @@ const acmeFindings = ({ acme, server, platform, tls }: ServerConfig): Finding[] 
       ? [{ path: ['platform', 'tls'], expected: 'false without `acme.enabled` or `tls.cert_path`', got: 'true' }]
       : []),
   ];
+};
+
+const isClearAfar = (address: string): boolean => {
+  const { protocol, hostname } = new URL(address);
+  return protocol !== 'https:' && !isLoopbackHost(hostname);
 };
 
 const platformFindings = ({ platform, server }: ServerConfig): Finding[] => {

@@ -187,8 +187,8 @@ it('many names are taken in many short turns', async () => {
 });
 
 describe('own domains', () => {
-  const domain = (id: number, name: string, accountId: string | null, keepsTunnels = false) =>
-    ({ kind: 'domain-changed', id, domain: name, account_id: accountId, keeps_tunnels: keepsTunnels }) as const;
+  const domain = (id: number, host: string, accountId: string | null, keepsTunnels = false) =>
+    ({ kind: 'domain-changed', id, domain: host, account_id: accountId, keeps_tunnels: keepsTunnels }) as const;
 
   it('come with the snapshot and with changes, stay on the disk, and are told of when they change hands', async () => {
     heard = [];
