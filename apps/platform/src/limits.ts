@@ -43,6 +43,10 @@ export const LIMITS = {
   // --- certificates ---
   /** How often is looked whether other certificates are wanted; what changes here is looked at once. */
   CERTIFICATES_EVERY_MS: 5000,
+  /** How long the first order waits for the edge of the same stack to open its ports. */
+  CERTIFICATES_EDGE_WAIT_MS: 60_000,
+  /** How often is looked whether it has. */
+  CERTIFICATES_EDGE_LOOK_MS: 200,
   /** And whatever is announced: an account was deleted, a wildcard has ended, a clock was set. */
   CERTIFICATES_ANYWAY_MS: 60_000,
   /** Reserved names that are looked at for certificates of their own, oldest first, where no wildcard covers them. */
@@ -108,7 +112,7 @@ export const LIMITS = {
   /** How often the platform looks whether its own certificate has been renewed, where it speaks TLS. */
   OWN_CERTIFICATE_LOOK_MS: 2000,
   /** How often it looks whether the day is over whose key sealed the tickets of TLS sessions. */
-  TLS_TICKETS_LOOK_MS: 60_000,
+  TLS_PORT_TICKETS_LOOK_MS: 60_000,
   /** Questions for challenges of one edge in a second, and of authorities at the platform's own port; an edge asks at most 5. */
   CHALLENGES_PER_SECOND: 10,
   /** Of those at once. */

@@ -230,10 +230,11 @@ class ComposedPlatform implements Platform {
   }
 
   #makeCertificates(): PlatformCertificates {
-    const { clock, logger, dataDir } = this.#deps;
+    const { clock, logger, dataDir, localEdge } = this.#deps;
     const { db } = this.#database;
     return new PlatformCertificates({
       ...{ config: this.#config, db, dataDir, clock, logger, mailWaits: () => this.#mail.wake() },
+      ...(localEdge === undefined ? {} : { isEdgeOpen: () => localEdge.url() !== null }),
     });
   }
 

@@ -7,8 +7,8 @@ const FILE = new URL('../../../docs/errors.md', import.meta.url);
 
 /** Headings in the order of the catalogue; a code belongs to the first family that has its prefix. */
 const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly string[] }[] = [
-  { title: 'Configuration and start', prefixes: ['CONFIG'] },
-  { title: 'Certificates', prefixes: ['ACME', 'CERTIFICATE'] },
+  { title: 'Configuration and start', prefixes: ['CONFIG', 'SERVER'] },
+  { title: 'Certificates', prefixes: ['ACME', 'CERTIFICATE', 'CERTIFICATES', 'LOCAL_CA'] },
   { title: 'Keys and accounts', prefixes: ['AUTH', 'ACCOUNT', 'SIGN_UP', 'PASSWORD'] },
   { title: 'The control connection', prefixes: ['CONTROL', 'EDGE_SHUTTING', 'SESSION'] },
   { title: 'Carriers and streams', prefixes: ['CARRIER', 'STREAM'] },

@@ -54,7 +54,7 @@ export class PlatformTls {
   async start(): Promise<void> {
     await this.#files.start();
     this.#show();
-    this.#terms.start(LIMITS.TLS_TICKETS_LOOK_MS, () => this.#show());
+    this.#terms.start(LIMITS.TLS_PORT_TICKETS_LOOK_MS, () => this.#show());
     if (this.#shown === null) {
       this.#given.logger.info({ host: this.#host }, 'the port takes connections when its first certificate is there');
     }

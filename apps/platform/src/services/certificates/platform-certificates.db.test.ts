@@ -60,6 +60,21 @@ describe('what is ordered', () => {
     expect((await told.execute()).length).toBeGreaterThan(1);
   });
 
+  it('nothing before the edge of the same stack has its ports open', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    let url: string | null = null;
+    let looks = 0;
+    const edgeUrl = (): string | null => {
+      looks += 1;
+      return url;
+    };
+    await fixture.startPlatform({ edgeUrl });
+    await eventually(() => expect(looks).toBeGreaterThan(5), patience);
+    expect([fixture.authority.calls, await fixture.of(DOMAIN)]).toEqual([[], undefined]);
+    url = 'http://127.0.0.1:1';
+    await fixture.issued(DOMAIN);
+  });
+
   it('a lapsed domain keeps its certificate, and is not renewed until it is proven again', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     await fixture.addDomain(await fixture.addUser(), 'shop.example');

@@ -44,6 +44,8 @@ export interface Overrides {
   readonly policy?: Record<string, unknown>;
   readonly clock?: Clock;
   readonly dataDir?: string;
+  /** Of a stack; null: it is not open yet. */
+  readonly edgeUrl?: () => string | null;
 }
 
 /** Where the authority looks: HTTP and TLS on loopback, answering from a store as an edge does. */
@@ -91,7 +93,10 @@ export const openCertificates = async (
       const logger = createLogger({ format: 'json', stream });
       const adminToken = new Secret('the-token-of-the-operator');
       const given = { clock, logger, version: '1', adminToken, databaseUrl: database.url, dataDir };
-      const platform = createPlatform(config, given);
+      const { edgeUrl } = overrides;
+      const edge = { credential: new Secret('the-credential-of-the-edge'), callsAtPort: 0 };
+      const localEdge = edgeUrl === undefined ? {} : { localEdge: { ...edge, url: edgeUrl } };
+      const platform = createPlatform(config, { ...given, ...localEdge });
       platforms.push(platform);
       await platform.start();
       return platform;

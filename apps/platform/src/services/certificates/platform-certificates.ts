@@ -19,6 +19,8 @@ export interface PlatformCertificatesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly mailWaits: () => void;
+  /** Whether the edge of the same stack has its ports open, by which an authority looks; absent: there is no such edge to wait for. */
+  readonly isEdgeOpen?: () => boolean;
 }
 
 /** What edges are answered from, while certificates are ordered here. */
@@ -37,6 +39,7 @@ export class PlatformCertificates {
   #timer: Timer | undefined;
   #pass: Promise<void> | undefined;
   #isWanted = true;
+  #hasBegun = false;
   #isStopped = false;
   #seen = { change: -1, at: Number.NEGATIVE_INFINITY };
 
@@ -78,12 +81,12 @@ export class PlatformCertificates {
     return this.#results;
   }
 
-  /** With the tables there. What goes wrong is told, and the platform goes on without ordering. */
   /** Settles when what was begun runs, or could not. */
   get begun(): Promise<void> {
     return this.#starting ?? Promise.resolve();
   }
 
+  /** With the tables there. What goes wrong is told, and the platform goes on without ordering. */
   start(): void {
     if (this.#options.config.acme.enabled) this.#starting ??= this.#start().catch((error) => this.#failed(error));
   }
@@ -91,7 +94,7 @@ export class PlatformCertificates {
   /** What is wanted may have changed. Called after the commit. */
   wanted(): void {
     this.#isWanted = true;
-    if (this.#managed === undefined || this.#isStopped) return;
+    if (!this.#hasBegun || this.#isStopped) return;
     this.#pass ??= this.#run().finally(() => {
       this.#pass = undefined;
     });
@@ -139,6 +142,18 @@ export class PlatformCertificates {
     await managed.start();
     this.#managed = managed;
     if (this.#isStopped) return;
+    this.#begin(clock.monotonic() + LIMITS.CERTIFICATES_EDGE_WAIT_MS);
+  }
+
+  /** An authority that comes before the edge's ports are open finds nobody there, and the next try is a minute later. */
+  #begin(latestAt: number): void {
+    const { clock, isEdgeOpen } = this.#options;
+    if (this.#isStopped) return;
+    if (isEdgeOpen?.() === false && clock.monotonic() < latestAt) {
+      this.#timer = clock.setTimeout(() => this.#begin(latestAt), LIMITS.CERTIFICATES_EDGE_LOOK_MS);
+      return;
+    }
+    this.#hasBegun = true;
     this.#timer = clock.setInterval(() => void this.#look(), LIMITS.CERTIFICATES_EVERY_MS);
     this.wanted();
   }
