@@ -2,6 +2,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { eventually, freePort } from '@tunnel/testkit';
@@ -10,7 +12,7 @@ import type { Harness } from '../harness.fixture.ts';
 import { withoutOurEnvironment } from '../stack.fixture.ts';
 import { it } from '../system-test.fixture.ts';
 import { TUNNEL_BIN } from '../tunnel-program.fixture.ts';
-import { AcmeStack, DOMAIN, type Ran, SOON, tunnelServer } from './acme-stack.fixture.ts';
+import { AcmeStack, DOMAIN, type Ran, SOON } from './acme-stack.fixture.ts';
 
 it('certificates of a stack are listed and renewed beside it; a lost key file is said and stops nobody', async ({
   harness,
@@ -44,48 +46,62 @@ it('certificates of a stack are listed and renewed beside it; a lost key file is
   expect(await eventually(() => stage.serialOf(DOMAIN), SOON)).toBe(second);
 });
 
-const tunnel = async (home: string, args: readonly string[], input = ''): Promise<Ran> => {
-  const child = spawn(process.execPath, [TUNNEL_BIN, ...args], { env: { ...withoutOurEnvironment(), HOME: home } });
-  child.stdin.end(input);
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-  return { code: child.exitCode, out, err };
+/** Leads every name to this machine, as the operator's DNS would. */
+const startProxy = async (harness: Harness): Promise<string> => {
+  const proxy = createServer();
+  proxy.on('connect', (request, socket) => {
+    const upstream = connect(Number(request.url?.split(':').at(-1)), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      upstream.pipe(socket).pipe(upstream);
+    });
+    for (const end of [upstream, socket]) end.on('error', () => [upstream, socket].forEach((each) => each.destroy()));
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  harness.use({
+    close: async () => {
+      proxy.closeAllConnections();
+      await new Promise((resolve) => proxy.close(resolve));
+    },
+  });
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
 };
 
-/** Its host is this machine: calls by name are answered, and an authority of the test vouches for it. */
-const platformAlone = async (harness: Harness, challenge: string): Promise<{ stage: AcmeStack; port: number }> => {
-  const port = await freePort();
-  const stage = await AcmeStack.start(harness, {
-    command: 'platform',
-    env: { TUNNEL_PLATFORM__PORT: `${port}` },
-    platform: `tls = true\npublic_url = "https://localhost:${port}"`,
-    authority: { challenges: [challenge] },
-  });
-  return { stage, port };
-};
+const CONSOLE = 'console.example.net';
+const PASSWORD = 'correct horse battery';
 
 for (const challenge of ['tls-alpn-01', 'http-01']) {
   it(`a platform alone speaks TLS on its port, validated there by ${challenge}`, async ({ harness }) => {
-    const { stage, port } = await platformAlone(harness, challenge);
-    const first = await eventually(() => stage.serialOf('localhost', port), SOON);
-    expect(await stage.ask('localhost', port, '/health')).toMatchObject({ status: 200 });
+    const port = await freePort();
+    const stage = await AcmeStack.start(harness, {
+      command: 'platform',
+      env: { TUNNEL_PLATFORM__PORT: `${port}` },
+      platform: `tls = true\npublic_url = "https://${CONSOLE}:${port}"`,
+      authority: { challenges: [challenge] },
+    });
+    const first = await eventually(() => stage.serialOf(CONSOLE, port), SOON);
+    expect(await stage.ask(CONSOLE, port, '/health')).toMatchObject({ status: 200 });
     const clear = await fetch(`http://127.0.0.1:${port}/health`);
     expect([clear.status, await clear.json()]).toEqual([400, expect.objectContaining({ code: 'API_HTTPS_ONLY' })]);
-    const shown = (await stage.list()).filter(({ names }) => names.includes('localhost'));
+    const shown = (await stage.list()).filter(({ names }) => names.includes(CONSOLE));
     expect(shown).toMatchObject([{ state: 'valid', last_error: null }]);
 
     const home = await harness.folder();
     const rootFile = join(home, 'root.pem');
     writeFileSync(rootFile, stage.authority.root);
-    const account = ['ops@example.com', '--password-stdin', ...stage.stack.flags];
-    const made = await tunnelServer('admin', 'users', 'list', ...stage.stack.flags);
-    expect([made.code, account.length > 0]).toEqual([0, true]);
-    const at = ['--platform', `https://localhost:${port}`, '--email', 'nobody@example.com', '--password-stdin'];
-    const untrusted = await tunnel(home, ['login', ...at], 'wrong horse battery\n');
-    expect(untrusted.err).toMatch(/certificate/i);
-    const login = await tunnel(home, ['login', ...at, '--ca-file', rootFile], 'wrong horse battery\n');
-    expect([login.code === 0, login.err]).toEqual([false, expect.stringContaining('password')]);
+    const env = { ...withoutOurEnvironment(), HOME: home, HTTPS_PROXY: await startProxy(harness) };
+    const tunnel = async (args: readonly string[], input = ''): Promise<Ran> => {
+      const child = spawn(process.execPath, [TUNNEL_BIN, ...args], { env });
+      child.stdin.end(input);
+      const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+      return { code: child.exitCode, out, err };
+    };
+    const url = `https://${CONSOLE}:${port}`;
+    const at = ['--platform', url, '--email', 'ann@example.com', '--password-stdin'];
+    expect((await tunnel(['login', ...at], PASSWORD)).err).toMatch(/certificate/i);
+    const wrong = await tunnel(['login', ...at, '--ca-file', rootFile], PASSWORD);
+    expect([wrong.code === 0, wrong.err]).toEqual([false, expect.stringContaining('password')]);
 
-    expect((await stage.certificates('renew', 'localhost')).code).toBe(0);
-    await eventually(async () => expect(await stage.serialOf('localhost', port)).not.toBe(first), SOON);
+    expect((await stage.certificates('renew', CONSOLE)).code).toBe(0);
+    await eventually(async () => expect(await stage.serialOf(CONSOLE, port)).not.toBe(first), SOON);
   });
 }

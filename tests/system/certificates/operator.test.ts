@@ -11,7 +11,9 @@ it('certificates are listed and renewed beside an edge that runs alone', async (
   const first = await eventually(() => edge.serialOf(DOMAIN), SOON);
   const listed = await edge.certificates('list');
   expect([listed.code, listed.err]).toEqual([0, '']);
-  expect(listed.out).toMatch(/^NAMES +STATE +ISSUER +ENDS IN +RENEWS +LAST ERROR\n *tunnels\.test +valid +.* +\d+ days +in /);
+  expect(listed.out).toMatch(
+    /^NAMES +STATE +ISSUER +ENDS IN +RENEWS +LAST ERROR\n *tunnels\.test +valid +.* +\d+ days +in /,
+  );
   expect(await edge.list()).toMatchObject([{ names: [DOMAIN], source: 'acme', state: 'valid', last_error: null }]);
   expect(JSON.stringify(await edge.list())).not.toContain('PRIVATE');
 

@@ -1,4 +1,5 @@
 // server.toml, the environment and flags, laid over the defaults: one checked and frozen value.
+import { isIP } from 'node:net';
 import { domainFindings, keyFindings, reservedFindings } from './account-findings.ts';
 import { clearTextFindings, isLoopbackHost } from './clear-text.ts';
 import { envLayer } from './env-layer.ts';
@@ -97,7 +98,16 @@ const acmeFindings = ({ acme, server, platform, tls }: ServerConfig): Finding[] 
     ...(platform.tls && !acme.enabled && tls.cert_path === ''
       ? [{ path: ['platform', 'tls'], expected: 'false without `acme.enabled` or `tls.cert_path`', got: 'true' }]
       : []),
+    // Its port would wait for a certificate that nobody orders.
+    ...(platform.tls && acme.enabled && tls.cert_path === '' && !isOrderable(platform.public_url)
+      ? [{ path: ['platform', 'public_url'], expected: 'an https URL with a public name when `platform.tls` is true' }]
+      : []),
   ];
+};
+
+const isOrderable = (address: string): boolean => {
+  const { protocol, hostname } = new URL(address);
+  return protocol === 'https:' && isIP(hostname.replace(/^\[|\]$/g, '')) === 0 && hostname.includes('.');
 };
 
 const isClearAfar = (address: string): boolean => {
