@@ -1,161 +1,123 @@
-// The real stack with an authority that really looks at its ports, and a DNS that the test fills and that hands the stack's own zone to the stack.
-
-import { Resolver } from 'node:dns/promises';
-import { writeFileSync } from 'node:fs';
-import { connect as connectHttp2 } from 'node:http2';
-import { type Agent, request } from 'node:https';
+// The real executables with a certificate authority beside them, which really looks at their ports, and what an operator runs next to them.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { request } from 'node:https';
 import { join } from 'node:path';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { AcmeServer, type AcmeServerOptions, type DnsServer, freePort, startDnsServer } from '@tunnel/testkit';
-import type { Computer } from '../computer.fixture.ts';
+import { connect as connectTls } from 'node:tls';
+import { AcmeServer, type AcmeServerOptions, spawnProgram } from '@tunnel/testkit';
+import { cleanEnv, ROOT, SERVER_BIN } from '../../repo/checkout.fixture.ts';
 import type { Harness } from '../harness.fixture.ts';
-import { type Answer, wholeAnswer } from '../http-tunnels.fixture.ts';
-import { startPlatform } from '../platform-test.fixture.ts';
-import type { Stack, StackOptions } from '../stack.fixture.ts';
-import type { TunnelProgram } from '../tunnel-program.fixture.ts';
+import { type Stack, type StackOptions, withoutOurEnvironment } from '../stack.fixture.ts';
 
 export const DOMAIN = 'tunnels.test';
-/** In the file, so that commands beside the server have it too. */
-export const SERVER = `domain = "${DOMAIN}"`;
+export const SOON = { timeoutMs: 40_000, intervalMs: 200 };
 
-interface Ports {
-  readonly http: number;
-  readonly https: number;
-  readonly dns: number;
+export interface Ran {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
 }
 
-/** Whom an installation asks: the authority, and the DNS. */
-export class Outside {
+/** `tunnel-server` with these arguments as they are. */
+export const tunnelServer = async (...args: readonly string[]): Promise<Ran> => {
+  const program = await spawnProgram({
+    command: process.execPath,
+    args: [SERVER_BIN, ...args],
+    env: { ...withoutOurEnvironment(), ...cleanEnv() },
+    cwd: join(ROOT, 'tests'),
+  });
+  const { code } = await program.waitForExit({ timeoutMs: 60_000 });
+  await program.close();
+  return { code, out: program.stdout.join('\n'), err: program.stderr.join('\n') };
+};
+
+interface Addresses {
+  readonly http_url: string | null;
+  readonly https_url: string | null;
+  readonly platform_url: string | null;
+}
+
+const portOf = (url: string | null): number => Number(new URL(url ?? 'http://localhost:1').port);
+
+export interface AcmeStackOptions extends Omit<StackOptions, 'tables'> {
+  /** Lines for the table [acme]. */
+  readonly acme?: string;
+  readonly tables?: string;
+  readonly authority?: Partial<AcmeServerOptions>;
+}
+
+export class AcmeStack {
   readonly authority: AcmeServer;
-  readonly dns: DnsServer;
-  readonly ports: Ports;
-  readonly tables: string;
-  readonly env: Readonly<Record<string, string>>;
-  /** What the authority's look at a record is preceded by. */
-  beforeTxt: () => Promise<void> = () => Promise.resolve();
+  readonly stack: Stack;
 
-  private constructor(authority: AcmeServer, dns: DnsServer, ports: Ports, caFile: string) {
+  private constructor(authority: AcmeServer, stack: Stack) {
     this.authority = authority;
-    this.dns = dns;
-    this.ports = ports;
-    this.tables = [
-      '[acme]',
-      'enabled = true',
-      `directory = "${authority.directory}"`,
-      `ca_file = "${caFile}"`,
-      'dns = "builtin"',
-      '[dns]',
-      `resolvers = ["${dns.address}"]`,
-      'host = "127.0.0.1"',
-      `port = ${ports.dns}`,
-    ].join('\n');
-    this.env = {
-      TUNNEL_SERVER__HTTP_PORT: `${ports.http}`,
-      TUNNEL_SERVER__HTTPS_PORT: `${ports.https}`,
-    };
+    this.stack = stack;
   }
 
-  static async open(harness: Harness, options: Partial<AcmeServerOptions> = {}): Promise<Outside> {
-    const dns = harness.use(await startDnsServer());
-    const ports = { http: await freePort(), https: await freePort(), dns: await freePort() };
-    const resolver = new Resolver({ timeout: 2000, tries: 2 });
-    resolver.setServers([dns.address]);
-    let opened: Outside | null = null as Outside | null;
+  static async start(harness: Harness, options: AcmeStackOptions): Promise<AcmeStack> {
+    const { acme = '', tables = '', authority: given = {}, ...more } = options;
+    let started: Stack | null = null;
     const authority = harness.use(
-      await AcmeServer.start({
-        addressOf: () => ({ host: '127.0.0.1', httpPort: ports.http, tlsPort: ports.https }),
-        txt: async (name) => {
-          await opened?.beforeTxt();
-          return (await resolver.resolveTxt(name).catch(() => [])).map((strings) => strings.join(''));
-        },
-        ...options,
-      }),
+      await AcmeServer.start({ addressOf: () => (started === null ? null : targetOf(started)), ...given }),
     );
-    const caFile = join(await harness.folder(), 'ca.pem');
-    writeFileSync(caFile, authority.ca);
-    dns.set(DOMAIN, 'A', '127.0.0.1');
-    dns.set(`*.${DOMAIN}`, 'A', '127.0.0.1');
-    dns.delegate(`_acme-challenge.${DOMAIN}`, { host: '127.0.0.1', port: ports.dns });
-    opened = new Outside(authority, dns, ports, caFile);
-    return opened;
-  }
-
-  stack(harness: Harness, options: StackOptions = {}): Promise<Stack> {
-    const { tables = '', env = {}, ...rest } = options;
-    return startPlatform(harness, {
-      fixedPorts: true,
-      server: SERVER,
-      ...rest,
-      tables: `${this.tables}\n${tables}`,
-      env: { ...this.env, ...env },
+    const folder = await harness.folder();
+    writeFileSync(join(folder, 'ca.pem'), authority.ca);
+    writeFileSync(join(folder, 'root.pem'), authority.root);
+    const lines = ['[acme]', 'enabled = true', `directory = "${authority.directory}"`, `ca_file = "${folder}/ca.pem"`];
+    started = await harness.stack({
+      ...more,
+      server: `domain = "${DOMAIN}"\n${more.server ?? ''}`,
+      tables: [...lines, acme, tables].join('\n'),
     });
+    return new AcmeStack(authority, started);
   }
 
-  /** For exactly these names. */
-  ordersOf(...names: readonly string[]): AcmeServer['orders'] {
-    return this.authority.orders.filter((order) => order.names.join() === names.join());
+  get addresses(): Addresses {
+    return addressesOf(this.stack);
   }
 
-  shakeHands(host: string, port = this.ports.https): Promise<TLSSocket> {
+  certificates(...args: readonly string[]): Promise<Ran> {
+    return tunnelServer('certificates', ...args, ...this.stack.flags);
+  }
+
+  async list(): Promise<readonly { names: string[]; state: string; last_error: string | null }[]> {
+    return JSON.parse((await this.certificates('list', '--json')).out) as never;
+  }
+
+  /** Of the certificate that a port shows for a host, checked against the authority's root. */
+  serialOf(host: string, port = portOf(this.addresses.https_url)): Promise<string> {
     return new Promise((resolve, reject) => {
       const trust = { ca: this.authority.root, servername: host };
-      const socket = connectTls({ host: '127.0.0.1', port, ...trust }, () => resolve(socket));
+      const socket = connectTls({ host: '127.0.0.1', port, ...trust }, () => {
+        resolve(socket.getPeerX509Certificate()?.serialNumber.toLowerCase() ?? '');
+        socket.destroy();
+      });
       socket.on('error', reject);
     });
   }
 
-  async serialOf(host: string, port?: number): Promise<string> {
-    const socket = await this.shakeHands(host, port);
-    const serial = socket.getPeerX509Certificate()?.serialNumber ?? '';
-    socket.destroy();
-    return serial.toLowerCase();
-  }
-
-  /** For a library that dials by itself. */
-  dial(host: string): TLSSocket {
-    return connectTls({ host: '127.0.0.1', port: this.ports.https, ca: this.authority.root, servername: host });
-  }
-
-  /** Over HTTP/1.1; the status. */
-  async ask(host: string, agent: Agent | false = false, port = this.ports.https): Promise<number> {
-    return (await this.#answer(host, agent, port)).status;
-  }
-
-  async textOf(host: string): Promise<string> {
-    return (await this.#answer(host, false, this.ports.https)).text;
-  }
-
-  #answer(host: string, agent: Agent | false, port: number): Promise<Answer> {
+  /** A GET over https by that name. */
+  ask(host: string, port: number, path: string): Promise<{ readonly status: number; readonly body: string }> {
     return new Promise((resolve, reject) => {
-      const trust = { ca: this.authority.root, servername: host };
-      const sent = request({ hostname: '127.0.0.1', port, ...trust, headers: { host }, agent });
-      sent.on('response', (response) => void wholeAnswer(response).then(resolve, reject));
-      sent.on('error', reject).end();
-    });
-  }
-
-  askHttp2(host: string): Promise<number> {
-    return new Promise((resolve, reject) => {
-      const socket = connectTls({
-        ...{ host: '127.0.0.1', port: this.ports.https, servername: host },
-        ...{ ca: this.authority.root, ALPNProtocols: ['h2'] },
+      const at = { host: '127.0.0.1', port, path, servername: host, headers: { host: `${host}:${port}` } };
+      const call = request({ ...at, ca: this.authority.root, agent: false }, (response) => {
+        let body = '';
+        response.on('data', (chunk: Buffer) => {
+          body += chunk.toString();
+        });
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
       });
-      const session = connectHttp2(`https://${host}`, { createConnection: () => socket });
-      session.on('error', reject);
-      const stream = session.request({ ':path': '/' });
-      stream.on('response', (headers) => resolve(Number(headers[':status'])));
-      stream.on('error', reject);
-      stream.resume().on('end', () => session.close());
+      call.on('error', reject).end();
     });
   }
 }
 
-/** `tunnel http PORT`, and more flags, of somebody who is logged in. The name in the control port's certificate leads nowhere here. */
-export const serve = (
-  harness: Harness,
-  { home }: Computer,
-  { control }: Pick<Stack, 'control'>,
-  port: number,
-  ...flags: readonly string[]
-): Promise<TunnelProgram> =>
-  harness.run(['http', String(port), '--json', '--server', control, '--tls', '--insecure', ...flags], { home });
+const addressesOf = ({ dataDir }: Stack): Addresses =>
+  JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) as Addresses;
+
+/** Where the test's names lead: the edge's ports, or the one of a platform that runs alone. */
+const targetOf = (stack: Stack) => {
+  const { http_url, https_url, platform_url } = addressesOf(stack);
+  const [httpPort, tlsPort] = [portOf(http_url ?? platform_url), portOf(https_url ?? platform_url)];
+  return { host: '127.0.0.1', httpPort, tlsPort };
+};

@@ -8,7 +8,7 @@ import { Computer } from '../computer.fixture.ts';
 import { DatabaseHarness } from '../embedded-database.fixture.ts';
 import { MANY_LOGINS } from '../platform-test.fixture.ts';
 import { type Harness, it } from '../system-test.fixture.ts';
-import { Outside, SERVER } from './acme-stack.fixture.ts';
+import { Outside, SERVER } from './outside.fixture.ts';
 
 const SOON = { timeoutMs: 30_000 };
 /** A lease lasts a minute; then it is anybody's. */

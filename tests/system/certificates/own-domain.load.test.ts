@@ -11,7 +11,7 @@ import { ask } from '../embedded-database.fixture.ts';
 import { echoSockets, startWeb } from '../http-tunnels.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
 import { it } from '../system-test.fixture.ts';
-import { Outside, serve } from './acme-stack.fixture.ts';
+import { Outside, serve } from './outside.fixture.ts';
 
 const SHOP = 'shop.example.com';
 const SOON = { timeoutMs: 20_000 };

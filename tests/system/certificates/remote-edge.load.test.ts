@@ -13,7 +13,7 @@ import { startEdgeOf } from '../platform-test.fixture.ts';
 import { serverCommand } from '../server-command.fixture.ts';
 import { Stack } from '../stack.fixture.ts';
 import { it } from '../system-test.fixture.ts';
-import { DOMAIN, Outside, serve } from './acme-stack.fixture.ts';
+import { DOMAIN, Outside, serve } from './outside.fixture.ts';
 
 const SHOP = 'shop.example.com';
 const SOON = { timeoutMs: 30_000 };

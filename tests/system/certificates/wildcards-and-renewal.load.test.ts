@@ -12,7 +12,7 @@ import { startWeb } from '../http-tunnels.fixture.ts';
 import { serverCommand } from '../server-command.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
 import { Harness, it as harnessIt } from '../system-test.fixture.ts';
-import { DOMAIN, Outside, serve } from './acme-stack.fixture.ts';
+import { DOMAIN, Outside, serve } from './outside.fixture.ts';
 
 const SOON = { timeoutMs: 30_000 };
 const HOUR_MS = 3_600_000;
