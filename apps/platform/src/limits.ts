@@ -67,6 +67,8 @@ export const LIMITS = {
   DOMAINS_EVERY_MS: 1000,
   /** Own domains that one process looks at in DNS at once. */
   DOMAIN_LOOKS_AT_ONCE: 50,
+  /** Of those, one account's; and as many again that it asked for by hand: names whose servers never answer keep nobody else's waiting. */
+  DOMAIN_LOOKS_PER_ACCOUNT: 4,
   /** A look that its process did not live to judge is begun again after so long. */
   DOMAIN_CLAIM_MS: 60_000,
   /** How long the addresses that `[server] domain` resolves to are known. */
