@@ -14,6 +14,7 @@ import {
   type ServerConfig,
   systemClock,
 } from '@tunnel/runtime';
+import { checkAcmeSettings } from './acme-settings.ts';
 import { crashErrorOf, processCounters, writeCrash } from './crash-reports.ts';
 import {
   type AdminToken,
@@ -26,7 +27,7 @@ import {
 } from './data-dir.ts';
 import { trustNotes } from './local-trust.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
-import { describeRun, mailText, type Reach, readyText } from './ready-text.ts';
+import { describeRun, mailText, type Reach, type ReadyFacts, readyText } from './ready-text.ts';
 import { watchRecords } from './records-watch.ts';
 import type { PartsDeps, ServerKind, ServerParts } from './server-parts.ts';
 import type { PartOutput } from './stack/part-process.ts';
@@ -67,6 +68,7 @@ export const runServer = async (
   host: NodeJS.Process,
   { make, isJson = false }: RunOptions,
 ): Promise<number> => {
+  if (kind !== 'simulator') checkAcmeSettings(config, kind);
   // Before anything is launched: a child that inherited what it takes would speak in our name.
   const manager = createServiceNotifier({ env: host.env });
   const dataDir = openDataDir(config.data_dir);
@@ -94,24 +96,7 @@ export const runServer = async (
     }
     const run = describeRun(running.reach, admin.file, host.pid);
     writeRunFile(dataDir, run);
-    const facts = {
-      ...{ run, dataDir, workingDir: host.cwd(), domain: config.server.domain },
-      tcpPortRange: config.limits.tcp_port_range,
-      signUp: config.platform.sign_up,
-      tls: config.tls.cert_path !== '' || config.acme.enabled,
-      // An authority of this machine alone vouches for no client's connection: those come in clear, by their own port.
-      controlOnPublic: config.server.control_on_public && !config.tls.local_ca,
-      publicUrl: publicUrlOf(config),
-      notes:
-        kind === 'simulator'
-          ? []
-          : [
-              ...startNotes(config, kind),
-              ...(kind === 'platform'
-                ? []
-                : trustNotes(config, { dataDir, workingDir: host.cwd(), system: host.platform })),
-            ],
-    };
+    const facts = readyFacts(kind, config, { run, dataDir, host });
     host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
     manager.ready();
     const hasVisitors = kind === 'stack' || kind === 'edge';
@@ -132,6 +117,28 @@ export const runServer = async (
     await manager.close();
     await Promise.all([logger, ...outputs.flatMap(({ out, log }) => [out, log])].map((lines) => lines.flush()));
   }
+};
+
+interface Started {
+  readonly run: RunFile;
+  readonly dataDir: string;
+  readonly host: NodeJS.Process;
+}
+
+/** What people are told when it is ready. */
+const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, { run, dataDir, host }: Started): ReadyFacts => {
+  const here = { dataDir, workingDir: host.cwd() };
+  const trust = kind === 'platform' ? [] : trustNotes(config, { ...here, system: host.platform });
+  return {
+    ...{ ...here, run, domain: config.server.domain },
+    tcpPortRange: config.limits.tcp_port_range,
+    signUp: config.platform.sign_up,
+    tls: config.tls.cert_path !== '' || config.acme.enabled,
+    // An authority of this machine alone vouches for no client's connection: those come in clear, by their own port.
+    controlOnPublic: config.server.control_on_public && !config.tls.local_ca,
+    publicUrl: publicUrlOf(config),
+    notes: kind === 'simulator' ? [] : [...startNotes(config, kind), ...trust],
+  };
 };
 
 /** null: whoever opens it does so from this machine. */

@@ -18,7 +18,7 @@ const cleanUps: (() => Promise<unknown>)[] = [];
 let said = (): readonly string[] => [];
 afterEach(async ({ task }) => {
   // What the server said tells more than what a visitor saw.
-  if (task.result?.state === 'fail') console.error(said().join('\n'));
+  if (task.result?.state === 'fail') process.stderr.write(`${said().join('\n')}\n`);
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 

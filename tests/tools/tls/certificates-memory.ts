@@ -83,13 +83,13 @@ const take = async (isAway: boolean): Promise<void> => {
   const cpuMs = Math.round((used.user + used.system) / 1000);
   const longestMs = Math.round(delay.max / 1e6);
   const grownMb = Math.round(rssMb() - before);
-  console.log(
-    JSON.stringify({ from: isAway ? 'copies' : 'snapshot', certificates: COUNT, tookMs, cpuMs, longestMs, grownMb }),
-  );
+  say({ from: isAway ? 'copies' : 'snapshot', certificates: COUNT, tookMs, cpuMs, longestMs, grownMb });
   const copiedFrom = performance.now();
   await edge.stop();
-  console.log(JSON.stringify({ stopMs: Math.round(performance.now() - copiedFrom) }));
+  say({ stopMs: Math.round(performance.now() - copiedFrom) });
 };
+
+const say = (figures: object): void => void process.stdout.write(`${JSON.stringify(figures)}\n`);
 
 await take(false);
 tls.stop();

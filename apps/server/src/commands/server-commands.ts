@@ -7,6 +7,7 @@ import {
   type ServerConfig,
 } from '@tunnel/runtime';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { checkAcmeSettings } from '../acme-settings.ts';
 import { EXIT_OK, EXIT_USAGE, faultOf, problemText } from '../problem-report.ts';
 import { type RunDeps, runServer } from '../run-server.ts';
 import { type ServerKind, ServerParts } from '../server-parts.ts';
@@ -92,6 +93,7 @@ interface Verdict {
 export const judgeConfig = async (flags: CheckFlags, env: NodeJS.ProcessEnv): Promise<Verdict> => {
   try {
     const { config, parts } = configToCheck(flags, env);
+    checkAcmeSettings(config, parts);
     const { checkPolicyConfig, checkTls } = await import('@tunnel/edge');
     await checkTls(config);
     const ofRules = parts === 'platform' ? [] : checkPolicyConfig(config);

@@ -26,8 +26,10 @@ export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions
   `X-Forwarded-For: ${forwardedFor(head, options)}\r\n` +
   `X-Forwarded-Proto: ${options.proto}\r\nX-Forwarded-Host: ${head.authority}\r\n` +
   `X-Forwarded-Port: ${forwardedPort(head, options)}\r\nX-Real-IP: ${printable(options.visitorAddress)}\r\n` +
-  (options.secret === undefined ? '' : `X-Tunnel-Secret: ${printable(options.secret)}\r\n`) +
-  `${framingLine(head)}${connectionLines(head)}\r\n`;
+  `${secretLine(options)}${framingLine(head)}${connectionLines(head)}\r\n`;
+
+const secretLine = ({ secret }: ServiceRequestOptions): string =>
+  secret === undefined ? '' : `X-Tunnel-Secret: ${printable(secret)}\r\n`;
 
 /** The same request for a service of HTTP/2, which frames bodies by itself and has no fields of a connection. */
 interface ServiceRequestFields {

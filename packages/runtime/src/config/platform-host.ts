@@ -14,6 +14,7 @@ export const platformHostAtEdge = ({ server, platform, acme, tls }: HostConfig):
   if (platform.tls) return null;
   const isHttps = protocol === 'https:';
   if (isHttps && !hasHttpsPort({ acme, tls })) return null;
-  const named = port === '' ? (isHttps ? 443 : 80) : Number(port);
+  const usual = isHttps ? 443 : 80;
+  const named = port === '' ? usual : Number(port);
   return named === (isHttps ? server.https_port : server.http_port) ? hostname.toLowerCase() : null;
 };

@@ -1,6 +1,7 @@
 // server.toml, the environment and flags, laid over the defaults: one checked and frozen value.
+import { isIP } from 'node:net';
 import { domainFindings, keyFindings, reservedFindings } from './account-findings.ts';
-import { clearTextFindings } from './clear-text.ts';
+import { clearTextFindings, isLoopbackHost } from './clear-text.ts';
 import { envLayer } from './env-layer.ts';
 import { tomlLayer } from './file-layers.ts';
 import { mergeLayers, namedLayer } from './layer.ts';
@@ -78,6 +79,10 @@ const acmeFindings = ({ acme, server, platform, tls }: ServerConfig): Finding[] 
     ...(acme.enabled && tls.local_ca
       ? [{ path: ['tls', 'local_ca'], expected: 'false when `acme.enabled` is true', got: 'true' }]
       : []),
+    // Its answers are believed: over the network nobody may write them.
+    ...(isClearAfar(acme.directory)
+      ? [{ path: path('directory'), expected: 'an https URL, or one of this machine' }]
+      : []),
     ...(acme.dns === 'exec' && acme.dns_exec === ''
       ? [{ path: path('dns_exec'), expected: 'given when `acme.dns` is "exec"', got: EMPTY }]
       : []),
@@ -93,7 +98,21 @@ const acmeFindings = ({ acme, server, platform, tls }: ServerConfig): Finding[] 
     ...(platform.tls && !acme.enabled && tls.cert_path === ''
       ? [{ path: ['platform', 'tls'], expected: 'false without `acme.enabled` or `tls.cert_path`', got: 'true' }]
       : []),
+    // Its port would wait for a certificate that nobody orders.
+    ...(platform.tls && acme.enabled && tls.cert_path === '' && !isOrderable(platform.public_url)
+      ? [{ path: ['platform', 'public_url'], expected: 'an https URL with a public name when `platform.tls` is true' }]
+      : []),
   ];
+};
+
+const isOrderable = (address: string): boolean => {
+  const { protocol, hostname } = new URL(address);
+  return protocol === 'https:' && isIP(hostname.replace(/^\[|\]$/g, '')) === 0 && hostname.includes('.');
+};
+
+const isClearAfar = (address: string): boolean => {
+  const { protocol, hostname } = new URL(address);
+  return protocol !== 'https:' && !isLoopbackHost(hostname);
 };
 
 const platformFindings = ({ platform, server }: ServerConfig): Finding[] => {

@@ -127,9 +127,9 @@ const CHALLENGES = 'a list of "tls-alpn-01" and "http-01", the preferred first';
 const RESOLVERS = 'a list of addresses such as "9.9.9.9", "127.0.0.1:5353" or "[2620:fe::fe]:53"';
 
 /** An address of a resolver, with or without its port. */
-const isResolver = (text: string): boolean => {
-  if (isIP(text) !== 0) return true;
-  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? [];
+const isResolver = (given: string): boolean => {
+  if (isIP(given) !== 0) return true;
+  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(given) ?? [];
   const isAddress = bracketed === undefined ? isIP(plain ?? '') === 4 : isIP(bracketed) === 6;
   return isAddress && Number(port) >= 1 && Number(port) <= 65_535;
 };

@@ -6,6 +6,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { DnsLookups, ExecChallenges } from '@tunnel/dns';
 import { createLogger, loadServerConfig, systemClock } from '@tunnel/runtime';
@@ -149,10 +150,11 @@ it('a record is set and cleared through an HTTP API with curl, and a refusal is 
   if (!isThere('curl')) return context.skip('curl is not installed');
   const calls: string[] = [];
   let status = 200;
-  const api = createServer(async (request, response) => {
-    const body = (await request.toArray()).join('');
-    calls.push(`${request.method} ${request.url} ${request.headers.authorization} ${body}`);
-    response.writeHead(status).end('{"error":"no such zone"}');
+  const api = createServer((request, response) => {
+    void readText(request).then((body) => {
+      calls.push(`${request.method} ${request.url} ${request.headers.authorization} ${body}`);
+      response.writeHead(status).end('{"error":"no such zone"}');
+    });
   }).listen(0, '127.0.0.1');
   await once(api, 'listening');
   const { port } = api.address() as AddressInfo;

@@ -1,0 +1,58 @@
+// What [acme] and [platform] tls name is looked at before a start, and refused with its key.
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadServerConfig } from '@tunnel/runtime';
+import { testCertificate } from '@tunnel/testkit';
+import { afterAll, expect, it } from 'vitest';
+import { checkAcmeSettings } from './acme-settings.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'acme-settings-'));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+const file = (name: string, text: string, mode = 0o644): string => {
+  const path = join(dir, name);
+  writeFileSync(path, text);
+  chmodSync(path, mode);
+  return path;
+};
+
+type Parts = Parameters<typeof checkAcmeSettings>[1];
+
+const verdict = (acme: object, parts: Parts = 'edge', more: object = {}): string => {
+  const overrides = { server: { domain: 'tunnels.test' }, acme: { enabled: true, ...acme }, ...more };
+  try {
+    checkAcmeSettings(loadServerConfig({ env: {}, overrides }), parts);
+    return 'ok';
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
+
+it('wants certificates in the file of the authority', () => {
+  expect(verdict({ ca_file: file('ca.pem', testCertificate().cert) })).toBe('ok');
+  expect(verdict({ ca_file: '/nowhere/ca.pem' })).toBe(
+    'config: `acme.ca_file` must be a file with certificates in PEM that can be read, got /nowhere/ca.pem (ENOENT)',
+  );
+  expect(verdict({ ca_file: file('text.pem', 'hello') }, 'platform')).toMatch(/`acme\.ca_file` .*, which has none$/);
+  expect(verdict({ enabled: false, ca_file: '/nowhere/ca.pem' })).toBe('ok');
+});
+
+it('wants a program that may be run', () => {
+  const exec = (dns_exec: string) => verdict({ dns: 'exec', dns_exec });
+  expect(exec(file('hook', '#!/bin/sh\n', 0o755))).toBe('ok');
+  expect(exec('found-by-path')).toBe('ok');
+  expect(exec('/nowhere/hook')).toContain(
+    '`acme.dns_exec` must be a program that may be run, got /nowhere/hook (ENOENT)',
+  );
+  expect(exec(dir)).toContain('it is a directory');
+});
+
+it('refuses TLS of the platform where the edge of the same stack answers for it', () => {
+  const platform = { tls: true, public_url: 'https://tunnels.test:8443' };
+  expect(verdict({}, 'stack', { platform })).toBe(
+    'config: `platform.tls` must be false where `platform.public_url` is at `server.https_port`: there the edge answers for the platform, got true',
+  );
+  expect(verdict({}, 'platform', { platform })).toBe('ok');
+  expect(verdict({}, 'stack', { platform: { ...platform, public_url: 'https://tunnels.test:8080' } })).toBe('ok');
+});

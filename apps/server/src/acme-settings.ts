@@ -1,0 +1,55 @@
+// What `[acme]` and `[platform] tls` need beyond the file that sets them: said at the start with the key, not by the first order that fails.
+import { X509Certificate } from 'node:crypto';
+import { accessSync, constants, readFileSync, statSync } from 'node:fs';
+import { Fault } from '@tunnel/errors';
+import { type ConfiguredParts, hasHttpsPort, type ServerConfig } from '@tunnel/runtime';
+
+/** Throws a fault that names the key. */
+export const checkAcmeSettings = (config: ServerConfig, parts: ConfiguredParts): void => {
+  if (parts === 'stack') checkPlatformPort(config);
+  const { acme, server } = config;
+  // An edge with a platform orders nothing itself.
+  if (!acme.enabled || (parts === 'edge' && server.platform_url !== '')) return;
+  if (acme.ca_file !== '') checkAuthority(acme.ca_file);
+  if (acme.dns === 'exec') checkProgram(acme.dns_exec);
+};
+
+const wrong = (key: string, expected: string, got: string): Fault =>
+  new Fault('CONFIG_WRONG_VALUE', { where: 'config', key, expected, got });
+
+const reasonOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+
+const checkAuthority = (file: string): void => {
+  const expected = 'a file with certificates in PEM that can be read';
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw wrong('acme.ca_file', expected, `${file} (${reasonOf(error)})`);
+  }
+  try {
+    new X509Certificate(text);
+  } catch {
+    throw wrong('acme.ca_file', expected, `${file}, which has none`);
+  }
+};
+
+/** One that is found by PATH is found when it is run. */
+const checkProgram = (program: string): void => {
+  if (!program.includes('/')) return;
+  try {
+    accessSync(program, constants.X_OK);
+    if (statSync(program).isDirectory()) throw new Error('it is a directory');
+  } catch (error) {
+    throw wrong('acme.dns_exec', 'a program that may be run', `${program} (${reasonOf(error)})`);
+  }
+};
+
+/** One port cannot be the edge's and the platform's: whoever opened the dashboard there would meet the edge, which does not dial a platform over TLS. */
+const checkPlatformPort = ({ platform, server, acme, tls }: ServerConfig): void => {
+  const { protocol, port } = new URL(platform.public_url);
+  if (!platform.tls || protocol !== 'https:' || !hasHttpsPort({ acme, tls })) return;
+  if ((port === '' ? 443 : Number(port)) !== server.https_port) return;
+  const reason = 'false where `platform.public_url` is at `server.https_port`: there the edge answers for the platform';
+  throw wrong('platform.tls', reason, 'true');
+};

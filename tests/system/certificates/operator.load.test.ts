@@ -1,0 +1,107 @@
+// Certificates of a stack, and of a platform that runs alone with TLS on its own port, as an operator and a person with an account meet them: the real programs.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { renameSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { eventually, freePort } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import type { Harness } from '../harness.fixture.ts';
+import { withoutOurEnvironment } from '../stack.fixture.ts';
+import { it } from '../system-test.fixture.ts';
+import { TUNNEL_BIN } from '../tunnel-program.fixture.ts';
+import { AcmeStack, DOMAIN, type Ran, SOON } from './acme-stack.fixture.ts';
+
+it('certificates of a stack are listed and renewed beside it; a lost key file is said and stops nobody', async ({
+  harness,
+}) => {
+  const stage = await AcmeStack.start(harness, { command: 'stack' });
+  const first = await eventually(() => stage.serialOf(DOMAIN), SOON);
+  expect(await stage.list()).toMatchObject([{ names: [DOMAIN], source: 'acme', state: 'valid', last_error: null }]);
+  const renewed = await stage.certificates('renew', DOMAIN, '--json');
+  expect([renewed.code, JSON.parse(renewed.out)]).toEqual([0, { name: DOMAIN, begun: true }]);
+  const second = await eventually(async () => {
+    const serial = await stage.serialOf(DOMAIN);
+    expect(serial).not.toBe(first);
+    return serial;
+  }, SOON);
+  const unknown = await stage.certificates('renew', `www.${DOMAIN}`);
+  expect([unknown.code === 0, unknown.err]).toEqual([
+    false,
+    expect.stringContaining(`there is no certificate for www.${DOMAIN}; near it: ${DOMAIN}`),
+  ]);
+
+  await stage.stack.stop();
+  const file = join(stage.stack.dataDir, 'certificate-key');
+  renameSync(file, `${file}.lost`);
+  writeFileSync(file, `${'A'.repeat(43)}\n`, { mode: 0o600 });
+  await stage.stack.start();
+  await stage.stack.program.waitForLine(/sealed under another one/, SOON);
+  expect((await stage.list())[0]).toMatchObject({ names: [DOMAIN] });
+  await stage.stack.stop();
+  renameSync(`${file}.lost`, file);
+  await stage.stack.start();
+  expect(await eventually(() => stage.serialOf(DOMAIN), SOON)).toBe(second);
+});
+
+/** Leads every name to this machine, as the operator's DNS would. */
+const startProxy = async (harness: Harness): Promise<string> => {
+  const proxy = createServer();
+  proxy.on('connect', (request, socket) => {
+    const upstream = connect(Number(request.url?.split(':').at(-1)), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      upstream.pipe(socket).pipe(upstream);
+    });
+    for (const end of [upstream, socket]) end.on('error', () => [upstream, socket].forEach((each) => each.destroy()));
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  harness.use({
+    close: async () => {
+      proxy.closeAllConnections();
+      await new Promise((resolve) => proxy.close(resolve));
+    },
+  });
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+};
+
+const CONSOLE = 'console.example.net';
+const PASSWORD = 'correct horse battery';
+
+for (const challenge of ['tls-alpn-01', 'http-01']) {
+  it(`a platform alone speaks TLS on its port, validated there by ${challenge}`, async ({ harness }) => {
+    const port = await freePort();
+    const stage = await AcmeStack.start(harness, {
+      command: 'platform',
+      env: { TUNNEL_PLATFORM__PORT: `${port}` },
+      platform: `tls = true\npublic_url = "https://${CONSOLE}:${port}"`,
+      authority: { challenges: [challenge] },
+    });
+    const first = await eventually(() => stage.serialOf(CONSOLE, port), SOON);
+    expect(await stage.ask(CONSOLE, port, '/health')).toMatchObject({ status: 200 });
+    const clear = await fetch(`http://127.0.0.1:${port}/health`);
+    expect([clear.status, await clear.json()]).toEqual([400, expect.objectContaining({ code: 'API_HTTPS_ONLY' })]);
+    const shown = (await stage.list()).filter(({ names }) => names.includes(CONSOLE));
+    expect(shown).toMatchObject([{ state: 'valid', last_error: null }]);
+
+    const home = await harness.folder();
+    const rootFile = join(home, 'root.pem');
+    writeFileSync(rootFile, stage.authority.root);
+    const env = { ...withoutOurEnvironment(), HOME: home, HTTPS_PROXY: await startProxy(harness) };
+    const tunnel = async (args: readonly string[], input = ''): Promise<Ran> => {
+      const child = spawn(process.execPath, [TUNNEL_BIN, ...args], { env });
+      child.stdin.end(input);
+      const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+      return { code: child.exitCode, out, err };
+    };
+    const url = `https://${CONSOLE}:${port}`;
+    const at = ['--platform', url, '--email', 'ann@example.com', '--password-stdin'];
+    expect((await tunnel(['login', ...at], PASSWORD)).err).toMatch(/certificate/i);
+    const wrong = await tunnel(['login', ...at, '--ca-file', rootFile], PASSWORD);
+    expect([wrong.code === 0, wrong.err]).toEqual([false, expect.stringContaining('password')]);
+
+    expect((await stage.certificates('renew', CONSOLE)).code).toBe(0);
+    await eventually(async () => expect(await stage.serialOf(CONSOLE, port)).not.toBe(first), SOON);
+  });
+}

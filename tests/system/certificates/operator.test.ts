@@ -1,0 +1,45 @@
+// What an operator sees and does beside an edge that orders its certificates itself: the real programs.
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually, freePort, startDnsServer } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { it } from '../system-test.fixture.ts';
+import { AcmeStack, DOMAIN, SOON, tunnelServer } from './acme-stack.fixture.ts';
+
+it('certificates are listed and renewed beside an edge that runs alone', async ({ harness }) => {
+  const edge = await AcmeStack.start(harness, {});
+  const first = await eventually(() => edge.serialOf(DOMAIN), SOON);
+  const listed = await edge.certificates('list');
+  expect([listed.code, listed.err]).toEqual([0, '']);
+  expect(listed.out).toMatch(
+    /^NAMES +STATE +ISSUER +ENDS IN +RENEWS +LAST ERROR\n *tunnels\.test +valid +.* +\d+ days +in /,
+  );
+  expect(await edge.list()).toMatchObject([{ names: [DOMAIN], source: 'acme', state: 'valid', last_error: null }]);
+  expect(JSON.stringify(await edge.list())).not.toContain('PRIVATE');
+
+  const renewed = await edge.certificates('renew', 'Tunnels.Test.');
+  expect([renewed.code, renewed.out]).toEqual([0, expect.stringContaining(`${DOMAIN}: the order begins`)]);
+  await eventually(async () => expect(await edge.serialOf(DOMAIN)).not.toBe(first), SOON);
+  expect(edge.authority.orders.at(-1)?.replaces).toEqual(expect.stringContaining('.'));
+
+  const unknown = await edge.certificates('renew', 'tunnel.test');
+  expect([unknown.code, unknown.err]).toEqual([
+    expect.any(Number),
+    expect.stringContaining(`there is no certificate for tunnel.test; near it: ${DOMAIN}`),
+  ]);
+  expect(unknown.code).not.toBe(0);
+  for (const bad of ['', 'x'.repeat(300), '../../etc/passwd', 'a\nb']) {
+    const refused = await edge.certificates('renew', bad);
+    expect([bad, refused.code === 0, refused.err.split('\n')[0]]).toEqual([
+      bad,
+      false,
+      expect.stringMatching(/there is no certificate for|argument/),
+    ]);
+  }
+
+  const elsewhere = await tunnelServer('certificates', 'list', '--data-dir', join(await harness.folder(), 'none'));
+  expect([elsewhere.code === 0, elsewhere.err]).toEqual([false, expect.stringContaining('no server runs')]);
+  await edge.stack.stop();
+  const stopped = await edge.certificates('list');
+  expect([stopped.code === 0, stopped.err]).toEqual([false, expect.stringContaining('no server runs')]);
+});
