@@ -216,7 +216,7 @@ it('a hundred names whose servers never answer keep nobody else waiting', async 
   await bob.verified(dns, 'quick.example');
   expect(performance.now() - from).toBeLessThan(5000);
   await asking;
-  expect([...statuses.keys()].sort()).toEqual([200, 429]);
+  expect(new Set(statuses.keys())).toEqual(new Set([200, 429]));
   expect(statuses.get(429)).toBeGreaterThan(50);
   for (const domain of slow) await mallory.remove(domain);
 });
