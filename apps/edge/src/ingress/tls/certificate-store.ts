@@ -189,6 +189,8 @@ class MadeCertificates {
   readonly #maker: CertificateMaker;
   readonly #given: CertificateStoreOptions;
   readonly #onDropped: (certificate: StoredCertificate) => void;
+  /** Resolves when the next one may be made. */
+  #turn: Promise<void> = Promise.resolve();
   /** The one that was asked for last at the end. */
   readonly #byName = new Map<string, { readonly certificate: StoredCertificate; readonly madeAt: number }>();
 
@@ -214,7 +216,11 @@ class MadeCertificates {
     this.#byName.delete(host);
     if (entry === undefined || entry.certificate.hasFailed || now - entry.madeAt >= EDGE_LIMITS.TLS_MADE_KEPT_MS) {
       if (entry !== undefined) this.#onDropped(entry.certificate);
-      entry = { certificate: new StoredCertificate(this.#maker.issue(host), terms), madeAt: now };
+      const certificate: StoredCertificate = new StoredCertificate(
+        this.#issue(host, () => certificate.waiters !== null),
+        terms,
+      );
+      entry = { certificate, madeAt: now };
     }
     this.#byName.set(host, entry);
     for (const [oldest, { certificate }] of this.#byName) {
@@ -223,6 +229,23 @@ class MadeCertificates {
       this.#onDropped(certificate);
     }
     return entry.certificate;
+  }
+
+  /** One after the other, so many a second, and none for those who have left by then. */
+  async #issue(host: string, isWaitedFor: () => boolean): Promise<CertificatePair> {
+    const { clock, contextsPerSecond = EDGE_LIMITS.TLS_CONTEXTS_PER_SECOND } = this.#given;
+    const turn = this.#turn;
+    let give: (() => void) | undefined;
+    this.#turn = new Promise((resolve) => {
+      give = resolve;
+    });
+    await turn;
+    if (!isWaitedFor()) {
+      give?.();
+      throw new Error('nobody waits for it');
+    }
+    const giveLater = (): void => void clock.setTimeout(() => give?.(), 1000 / contextsPerSecond);
+    return this.#maker.issue(host).finally(giveLater);
   }
 }
 
