@@ -3,6 +3,7 @@ import type { OwnDomainView } from '@tunnel/contract';
 import { eventually, startDnsServer } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
+import { startWeb } from '../system/http-tunnels.fixture.ts';
 import { Account } from './account.fixture.ts';
 import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
@@ -188,13 +189,14 @@ it('a name of 253 characters is whole on a phone, on both pages and in the quest
   expect(await page.evaluate(wide)).toBe(0);
 });
 
-it('with a platform and DNS: added, pending with its record, verified as soon as it is set, and removed', async ({
+it('with a platform and DNS: added, pending with its record, verified as soon as it is set, used, and removed with its tunnel', async ({
   browser,
   harness,
 }) => {
   const dns = harness.use(await startDnsServer());
   const { stack } = harness.use(await startOwnStack({ tables: `[dns]\nresolvers = ["${dns.address}"]` }));
   const account = await Account.signUp(stack, 'proven');
+  const key = await account.newKey();
   const profile = harness.use(await Profile.open(browser, stack));
   await profile.logIn(account.email);
   const page = await profile.tab('/domains');
@@ -226,10 +228,21 @@ it('with a platform and DNS: added, pending with its record, verified as soon as
   await page.getByText('Verified', { exact: true }).waitFor();
   await page.getByText('No tunnel yet').waitFor();
 
+  const web = harness.use(await startWeb((_request, response) => void response.end('hello')));
+  const flags = ['--json', '--server', stack.control, '--domain', 'shop.example.com'];
+  const tunnel = await harness.run(['http', String(web.port), ...flags], { env: { TUNNEL_API_KEY: key.token } });
+  const { tunnel_id: id } = await tunnel.ready();
+  await page.getByText('1 live tunnel').waitFor();
+  const detail = await profile.tab(`/tunnels/${id}`);
+  await detail.getByRole('link', { name: 'See its records and certificate' }).click();
+  await detail.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
+
   await page.getByRole('button', { name: 'Remove' }).click();
   await page.keyboard.type('shop.example.com');
   await page.keyboard.press('Enter');
   await page.getByText('No domain of your own yet').waitFor();
   expect(await account.get('/domains')).toEqual([]);
+  expect(await tunnel.exitCode()).not.toBe(0);
+  await detail.getByText('No such domain').waitFor();
   expect(profile.faults).toEqual([]);
 });

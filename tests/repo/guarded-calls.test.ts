@@ -31,13 +31,21 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   [`${EDGE}/ingress/http/http-error-fallback.ts`]: [['this.#clock.setTimeout(() => {', OWN_TRY]],
   [`${EDGE}/ingress/http/http-ingress.ts`]: [['clock.setInterval(() => this.#tick()', 'a try for each visitor inside']],
   [`${EDGE}/ingress/tls/pending-handshakes.ts`]: [['setTimeout(() => this.#sweep(), ms)', SHARED]],
-  [`${EDGE}/ingress/tls/context-cache.ts`]: [['clock.setTimeout(() => this.#next()', 'whoever waits has its own try']],
+  [`${EDGE}/ingress/tls/context-cache.ts`]: [
+    ['clock.setTimeout(() => this.#next()', 'whoever waits has its own try'],
+    ['source.making?.then(goOn, goOn)', 'puts it into a queue'],
+  ],
+  [`${EDGE}/ingress/tls/certificate-store.ts`]: [['pair.catch((error: unknown) => error', 'keeps what it caught']],
+  [`${EDGE}/ingress/tls/pending-handshake.ts`]: [['challenges.prepare(name).then((isReady) => {', OWN_TRY]],
   [`${EDGE}/ingress/tls/socket-handshake.ts`]: [
     ["socket.on('data', this.#onData)", OWN_TRY],
     ["socket.on('end', this.#onEnd)", NOTHING_OF_OURS],
     ['setImmediate(() => {', OWN_TRY],
   ],
-  [`${EDGE}/ingress/tls/handle-handshake.ts`]: [['setImmediate(this.#giveAway, ', OWN_TRY]],
+  [`${EDGE}/ingress/tls/handle-handshake.ts`]: [
+    ['setImmediate(this.#giveAway, (socket, first) => this.#owner.takesSocket', OWN_TRY],
+    ['setImmediate(this.#giveAway, (socket, first) => this.#owner.takesChallenge', OWN_TRY],
+  ],
   [`${EDGE}/ingress/tcp/tcp-listeners.ts`]: [
     ["server.on('error', (error) =>", 'one line of a server'],
     ['listener.opened.catch(() => {})', 'awaited elsewhere'],
@@ -48,9 +56,6 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ['listener.port.close().finally(() => {', NOTHING_OF_OURS],
   ],
   [`${EDGE}/ingress/udp/udp-port.ts`]: [['verdict.then(decided, ', OWN_TRY]],
-  [`${EDGE}/ingress/tls/certificate.ts`]: [
-    ['clock.setInterval(() => void this.look()', 'no connection; look() catches'],
-  ],
   [`${EDGE}/ingress/http/http1/hand-over.ts`]: [['setImmediate(() => {', OWN_TRY]],
   [`${EDGE}/ingress/http/pending-decision.ts`]: [['decision.then(decided, ', OWN_TRY]],
   [`${EDGE}/ingress/http/proxied-request.ts`]: [['return routed.then((made) => {', OWN_TRY]],
@@ -75,6 +80,11 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   [`${EDGE}/control/registrations.ts`]: [
     ['session.registering.then(async () => {', 'awaited by the frame that asked'],
     ['answered.catch(() => undefined)', 'awaited by the frame that asked'],
+  ],
+  [`${EDGE}/upstream/local-upstream.ts`]: [
+    ['queueMicrotask(() => opening.refuse(FULL))', OWN_TRY],
+    ['clock.setTimeout(() => this.refuse(LATE)', OWN_TRY],
+    ['dial(head, this.#calledOff.signal).then(', OWN_TRY],
   ],
   [`${MUX}/carrier-reader.ts`]: [
     ['setImmediate(this.#goOn)', NOTHING_OF_OURS],

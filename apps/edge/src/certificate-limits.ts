@@ -31,10 +31,12 @@ export const CERTIFICATE_LIMITS = {
   // --- challenges of certificate authorities ---
   /** whether a challenge is ours must be known by then; else it is not */
   CHALLENGE_QUESTION_MS: 2000,
-  /** questions about challenges that the platform is asked in a second; over that none is ours */
+  /** questions about challenges that the platform is asked in a second, of names with no order under way; over that none is ours */
   CHALLENGE_QUESTIONS_PER_SECOND: 5,
-  /** of these, the ones that names without a certificate on order leave to others */
-  CHALLENGE_QUESTIONS_KEPT: 2,
+  /** the same of names on order, which those of all others do not use up: a few orders are under way at once */
+  CHALLENGE_ORDER_QUESTIONS_PER_SECOND: 20,
+  /** between two questions about one name on order: whoever comes meanwhile waits for the second */
+  CHALLENGE_ORDER_PAUSE_MS: 500,
   /** how long an answer is used again: an authority looks from several networks */
   CHALLENGE_ANSWER_KEPT_MS: 60_000,
   /** how long nobody asks again for a name without a challenge: it may get one */

@@ -36,6 +36,7 @@ export class EdgeTls implements CertificateListener {
   readonly #namesOf = new Map<string, readonly string[]>();
   readonly #shownAt = new Map<string, string>();
   readonly #clock: Clock;
+  readonly #logger: Logger;
   readonly #dataDir: string | undefined;
   /** Of `local_ca`: what is shown for the machine itself. */
   #local: LocalTls | null = null;
@@ -48,6 +49,7 @@ export class EdgeTls implements CertificateListener {
   ) {
     this.#config = config;
     this.#clock = clock;
+    this.#logger = logger;
     this.#dataDir = dataDir;
     this.#onRenewed = onRenewed;
     this.#terms = new TlsTerms(new Secret(randomToken()), clock);
@@ -129,7 +131,12 @@ export class EdgeTls implements CertificateListener {
     if (this.#config.tls.local_ca) await this.#openLocal();
     this.#terms.start(EDGE_LIMITS.TLS_TICKETS_LOOK_MS, () => {
       this.certificates.renewTickets();
-      void this.#renewLocal();
+      this.#renewLocal().catch((error: unknown) => {
+        this.#logger.error(
+          { err: error },
+          'the certificate of localhost cannot be made anew; the one before stays in use',
+        );
+      });
       this.#onRenewed();
     });
   }

@@ -67,6 +67,8 @@ export const LIMITS = {
   DOMAINS_EVERY_MS: 1000,
   /** Own domains that one process looks at in DNS at once. */
   DOMAIN_LOOKS_AT_ONCE: 50,
+  /** Of those, one account's; and as many again that it asked for by hand: names whose servers never answer keep nobody else's waiting. */
+  DOMAIN_LOOKS_PER_ACCOUNT: 4,
   /** A look that its process did not live to judge is begun again after so long. */
   DOMAIN_CLAIM_MS: 60_000,
   /** How long the addresses that `[server] domain` resolves to are known. */
@@ -113,8 +115,8 @@ export const LIMITS = {
   OWN_CERTIFICATE_LOOK_MS: 2000,
   /** How often it looks whether the day is over whose key sealed the tickets of TLS sessions. */
   TLS_PORT_TICKETS_LOOK_MS: 60_000,
-  /** Questions for challenges of one edge in a second, and of authorities at the platform's own port; an edge asks at most 5. */
-  CHALLENGES_PER_SECOND: 10,
+  /** Questions for challenges of one edge in a second, and of authorities at the platform's own port; an edge asks at most 25. */
+  CHALLENGES_PER_SECOND: 30,
   /** Of those at once. */
   CHALLENGES_BURST: 40,
   /** Edges whose questions are counted, and of which is said once that their link is in clear. */

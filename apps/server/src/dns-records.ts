@@ -1,6 +1,13 @@
 // The DNS records that an installation with certificates by themselves needs: which they are, whether an answer shows one, and how that is said.
 // Pure: who looks them up is records-watch.ts.
-import { challengeName, type DnsAnswer, isOfDomain, problemOfAddress } from '@tunnel/core';
+import {
+  challengeName,
+  type DnsAnswer,
+  isEdgeItself,
+  isLoopbackHost,
+  isOfDomain,
+  problemOfAddress,
+} from '@tunnel/core';
 
 export interface WantedRecord {
   readonly name: string;
@@ -29,7 +36,8 @@ export const wantedRecords = (facts: RecordFacts): WantedRecord[] => {
   const { domain, host, hasResponder, publicAddresses, randomLabel } = facts;
   const value = publicAddresses.length === 0 ? null : publicAddresses.join(', ');
   const address = (name: string, askedAt: string, why = ''): WantedRecord => ({ name, type: 'A', value, askedAt, why });
-  const isApart = !isOfDomain(host, domain);
+  // An address, and this machine's own name, are found without a record.
+  const isApart = !isOfDomain(host, domain) && !isEdgeItself(host, domain) && !isLoopbackHost(host);
   return [
     address(domain, domain),
     address(`*.${domain}`, `${randomLabel}.${domain}`, 'tunnels'),

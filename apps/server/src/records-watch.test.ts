@@ -28,6 +28,10 @@ describe('the records of an installation', () => {
       'A',
       null,
     ]);
+    // Nothing in DNS leads there.
+    for (const host of ['localhost', '127.0.0.1', '203.0.113.7', '[2606:4700::1]']) {
+      expect(namesOf({ hasResponder: false, host })).toHaveLength(2);
+    }
   });
 
   it('are found whatever their address, unless only others than the internet reach it and this machine is known there', () => {

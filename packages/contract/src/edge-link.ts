@@ -160,7 +160,7 @@ export type NameQuestion = z.infer<typeof nameQuestion>;
 export const nameAnswer = z.object({ free: z.boolean() });
 export type NameAnswer = z.infer<typeof nameAnswer>;
 
-// ---- GET /names?domains=1: every reserved name and verified own domain, one JSON object a line: first `at`, last `end`. Without the last it is not
+// ---- GET /names?domains=1: every reserved name, and own domain that is verified or has lapsed, one JSON object a line: first `at`, last `end`. Without the last it is not
 // whole. An edge of before does not ask for domains, and is told of none ----
 
 export const nameSnapshotStart = z.object({
@@ -180,9 +180,19 @@ export type ReservedName = z.infer<typeof reservedName>;
 export const verifiedDomain = z.object({ domain: ownDomainName, account_id: z.string() });
 export type VerifiedDomain = z.infer<typeof verifiedDomain>;
 
+/** One that nobody has any more: tunnels of the account that had it last stay. One that is in neither list was removed. */
+export const lapsedDomain = z.object({ lapsed_domain: ownDomainName, account_id: z.string() });
+export type LapsedDomain = z.infer<typeof lapsedDomain>;
+
 export const nameSnapshotEnd = z.object({ end: z.literal(true) });
 
-export const nameSnapshotLine = z.union([reservedName, verifiedDomain, nameSnapshotStart, nameSnapshotEnd]);
+export const nameSnapshotLine = z.union([
+  reservedName,
+  verifiedDomain,
+  lapsedDomain,
+  nameSnapshotStart,
+  nameSnapshotEnd,
+]);
 export type NameSnapshotLine = z.infer<typeof nameSnapshotLine>;
 
 // ---- GET /certificates: every certificate that is kept, one JSON object a line: first `at`, last `end`. GET /certificates/ID: one of them ----
@@ -207,11 +217,12 @@ export type EdgeCertificate = z.infer<typeof edgeCertificate>;
 export const certificateSnapshotLine = z.union([edgeCertificate, nameSnapshotStart, nameSnapshotEnd]);
 export type CertificateSnapshotLine = z.infer<typeof certificateSnapshotLine>;
 
-// ---- POST /challenges: is this a challenge of ours? By the token of http-01, or the name of tls-alpn-01 ----
+// ---- POST /challenges: is this a challenge of ours? By the token of http-01, the name of tls-alpn-01, or the name of either ----
 
 export const challengeQuestion = z.union([
   z.object({ token: z.string().min(1).max(200) }),
   z.object({ tls_name: z.string().min(1).max(255) }),
+  z.object({ name: z.string().min(1).max(255) }),
 ]);
 export type ChallengeQuestion = z.infer<typeof challengeQuestion>;
 

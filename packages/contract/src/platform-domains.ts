@@ -63,7 +63,9 @@ export const newDomain = z
       .min(1)
       .max(300)
       .meta({ examples: ['shop.example.com'] }),
-    certificate: z.boolean().default(true).meta({ description: 'false: no certificate is ordered for it.' }),
+    certificate: z.boolean().optional().meta({
+      description: 'false: no certificate is ordered for it. Left out: as it was, and true for a new one.',
+    }),
   })
   .meta({ id: 'NewDomain' });
 export type NewDomain = z.input<typeof newDomain>;

@@ -46,6 +46,7 @@ describe('a subdomain', () => {
   it.each([
     ['a.shop', '*.shop'],
     ['shop', null],
+    ['.shop', null],
   ])('%j is covered by %j', (name, wildcard) => {
     expect(wildcardOver(name)).toBe(wildcard);
   });

@@ -54,7 +54,7 @@ const problemOfLabel = (folded: string): string | null => {
 /** The wildcard that covers a nested name, for one label as certificates do; null: none does. */
 export const wildcardOver = (name: string): string | null => {
   const dot = name.indexOf('.');
-  return dot === -1 ? null : `*${name.slice(dot)}`;
+  return dot < 1 ? null : `*${name.slice(dot)}`;
 };
 
 // Which tunnel a visitor means: the label in front of the edge's own domain, or two of them.

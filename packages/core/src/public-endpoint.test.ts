@@ -77,6 +77,12 @@ it('a host is a name below the domain, or somebody’s own', () => {
   }
 });
 
+it('the edge’s own host, what is too far below it, and a wildcard are nobody’s: no wildcard is over them', () => {
+  for (const host of [DOMAIN, `${DOMAIN}.`, `a.b.c.${DOMAIN}`, `*.a.${DOMAIN}`, '*.example.org', '*']) {
+    expect(endpointOfHost(host, DOMAIN)).toEqual({ kind: 'domain', name: '' });
+  }
+});
+
 it('what passes TLS on is the same endpoint, and says so', () => {
   for (const kind of ['name', 'domain'] as const) {
     const endpoint = { kind, name: 'db' };

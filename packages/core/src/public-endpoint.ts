@@ -53,10 +53,17 @@ export const endpointLabel = (protocol: TunnelProtocol, endpoint: LeasedEndpoint
 export const hostOfEndpoint = ({ kind, name }: HostEndpoint, domain: string): string =>
   kind === 'domain' ? name : `${name}.${domain}`;
 
-/** Which endpoint visitors of a host mean. No own domain is at or below the edge's: what is there is a name. `host` in lower case, without a port. */
+/** No tunnel has it, and no wildcard is over it. */
+const NOBODYS: HostEndpoint = { kind: 'domain', name: '' };
+
+/**
+ * Which endpoint visitors of a host mean. No own domain is at or below the edge's: what is there is a name, or the edge itself, which somebody's wildcard
+ * over its parent does not get. `host` in lower case, without a port; one that is a wildcard is nobody's host.
+ */
 export const endpointOfHost = (host: string, domain: string): HostEndpoint => {
   const name = subdomainOf(host, domain);
   if (name !== null) return { kind: 'name', name };
+  if (isOfDomain(host, domain) || host.startsWith('*')) return NOBODYS;
   return { kind: 'domain', name: host.endsWith('.') ? host.slice(0, -1) : host };
 };
 

@@ -64,6 +64,15 @@ describe('own domains', () => {
     expect(namesOf({ domains: wild, dns: 'builtin' }, 'kept')).toContain('*.shop.example');
   });
 
+  it('who has it now decides alone, also that it gets none', () => {
+    const lapsed = ownDomain('*.shop.example', { state: 'lapsed' });
+    const moved = ownDomain('*.shop.example', { accountId: 'b' });
+    expect(namesOf({ dns: 'builtin', domains: [moved, lapsed] }, 'kept')).toContain('*.shop.example');
+    expect(namesOf({ dns: 'builtin', domains: [moved, lapsed] }, 'suspended')).toEqual([]);
+    const without = { ...moved, wantsCertificate: false };
+    expect(namesOf({ ...BUILTIN, domains: [lapsed, without] }, 'suspended')).toEqual([]);
+  });
+
   it('a lapsed one is kept and not renewed; one that moved is the new account’s', () => {
     const lapsed = ownDomain('shop.example', { state: 'lapsed' });
     expect(namesOf({ domains: [lapsed] }, 'suspended')).toEqual(['shop.example']);

@@ -57,7 +57,7 @@ const EDGE_LABEL = 'edge';
 export const wantedCertificates = (facts: CertificateFacts): readonly WantedCertificate[] => {
   const wanted = new Map<string, WantedCertificate>();
   for (const one of [...operatorsOwn(facts), ...ownDomains(facts), ...reservedNames(facts)]) {
-    // A domain that moved is lapsed for one account and verified for another.
+    // Several accounts may have had one that is nobody's now.
     if (wanted.get(one.name)?.keeping !== 'ordered') wanted.set(one.name, one);
   }
   return [...wanted.values()];
@@ -74,14 +74,18 @@ const operatorsOwn = (facts: CertificateFacts): WantedCertificate[] => {
   ];
 };
 
-const ownDomains = (facts: CertificateFacts): WantedCertificate[] =>
-  facts.domains.flatMap(({ name, accountId, wantsCertificate, state }) => {
+const ownDomains = (facts: CertificateFacts): WantedCertificate[] => {
+  const verified = new Set(facts.domains.filter(({ state }) => state === 'verified').map(({ name }) => name));
+  return facts.domains.flatMap(({ name, accountId, wantsCertificate, state }) => {
+    // A domain that moved is lapsed for one account and verified for another, who decides alone.
+    if (state === 'lapsed' && verified.has(name)) return [];
     const isWildcard = name.startsWith(WILDCARD);
     // The operator's program sets records of the operator's own domain.
     if (!wantsCertificate || (isWildcard && facts.dns !== 'builtin')) return [];
     const keeping = isWildcard ? wildcardKeeping(facts) : 'ordered';
     return [{ name, accountId, keeping: state === 'lapsed' ? 'suspended' : keeping, isCounted: false }];
   });
+};
 
 const reservedNames = (facts: CertificateFacts): WantedCertificate[] =>
   facts.reserved.flatMap(({ label, accountId }): WantedCertificate[] => {

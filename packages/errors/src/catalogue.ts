@@ -206,6 +206,7 @@ export const CATALOGUE = {
   DOMAIN_LIMIT: entry(403, false, 'domain limit of {limit} reached', 'Remove a domain, or change to a plan with more.'),
   DOMAIN_UNKNOWN: entry(404, false, 'no such domain', 'List them: GET /domains, or `tunnel domains`.'),
   DOMAIN_CHECK_TOO_SOON: entry(429, true, 'this domain was looked at a moment ago: try again in {seconds} s', 'Wait for the seconds in the Retry-After header; it is looked at by itself, too.'),
+  DOMAIN_CHECKS_AT_ONCE: entry(429, true, 'several domains are being looked at: try again in {seconds} s', 'Check them one after the other; each is looked at by itself, too.'),
   KEY_UNKNOWN: entry(404, false, 'no such key', 'List the keys: GET /keys.'),
 
   ACCOUNT_EXISTS: entry(409, false, 'this email is already registered', 'Log in, or ask for a new password: POST /auth/forgot-password.'),

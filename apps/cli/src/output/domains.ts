@@ -86,7 +86,7 @@ const recordLines = ({ records }: OwnDomainView, colours: Colours): string[] => 
   ]);
   const paint = (row: string, at: number): string => {
     const mark = records[at]?.found === true ? colours.green : colours.yellow;
-    return row.replace(/(✓ found|missing)$/, (text) => mark(text));
+    return row.replace(/(\u2713 found|missing)$/, (text) => mark(text));
   };
   return ['Records to set where its DNS is managed:', colours.dim(head), ...rows.map(paint)];
 };

@@ -72,7 +72,7 @@ export class Ingress {
   readonly #logger: Logger;
 
   constructor(options: IngressOptions) {
-    const { server, tunnels, names, reserved, clock, logger } = options;
+    const { server, tunnels, clock, logger } = options;
     this.#clock = clock;
     this.#logger = logger;
     const parts = { ...options, host: server.host };
@@ -88,7 +88,7 @@ export class Ingress {
       headTimeoutMs: server.head_timeout_secs * 1000,
       firstByteTimeoutMs: server.first_byte_timeout_secs * 1000,
     });
-    this.passthrough = new TlsPassthrough({ domain: server.domain, tunnels, names, reserved, relay });
+    this.passthrough = new TlsPassthrough({ ...options, domain: server.domain, relay });
     this.httpListeners = new HttpListeners({
       ...options,
       ingress: this.http,

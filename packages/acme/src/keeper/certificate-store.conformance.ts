@@ -177,6 +177,10 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await store.findChallenge({ token: 'token-1' }, NOW)).toEqual(http);
     expect(await store.findChallenge({ tlsName: 'a.example' }, NOW)).toEqual(tls);
     expect(await store.findChallenge({ token: 'token-2' }, NOW)).toBeNull();
+    // Or by the name that is validated.
+    expect(await store.findChallenge({ name: 'b.example' }, NOW)).toBeNull();
+    expect([http, tls]).toContainEqual(await store.findChallenge({ name: 'a.example' }, NOW));
+    expect(await store.findChallenge({ name: 'a.example' }, NOW + 1000)).toBeNull();
     expect(await store.findChallenge({ token: 'token-1' }, NOW + 1000)).toBeNull();
     await store.clearChallenge({ ...tls, token: 'of another order' });
     expect(await store.findChallenge({ tlsName: 'a.example' }, NOW)).toEqual(tls);

@@ -42,7 +42,8 @@ export interface StoredAccount {
 /** `until`: there is no room before that. */
 export type BudgetTaken = { readonly kind: 'taken' } | { readonly kind: 'empty'; readonly until: number };
 
-export type ChallengeKey = { readonly token: string } | { readonly tlsName: string };
+/** By `name`: whichever of the two validates it now. */
+export type ChallengeKey = { readonly token: string } | { readonly tlsName: string } | { readonly name: string };
 
 export interface CertificateStore {
   /** The record for exactly these names, made where there is none. */
@@ -68,6 +69,6 @@ export interface CertificateStore {
   takeFromBudget(name: string, rules: OrderBudgetRules, now: number): Promise<BudgetTaken>;
   setChallenge(answer: ChallengeAnswer, until: number): Promise<void>;
   clearChallenge(answer: ChallengeAnswer): Promise<void>;
-  /** What an edge asks: by the token of http-01, or by the name of tls-alpn-01. */
+  /** What an edge asks: by the token of http-01, by the name of tls-alpn-01, or by the name of either. */
   findChallenge(key: ChallengeKey, now: number): Promise<ChallengeAnswer | null>;
 }

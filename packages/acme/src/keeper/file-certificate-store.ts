@@ -166,8 +166,14 @@ export class FileCertificateStore implements CertificateStore {
   }
 
   async findChallenge(key: ChallengeKey, now: number): Promise<ChallengeAnswer | null> {
+    const isWaitedFor = ({ until }: { readonly until: number }): boolean => until > now;
+    if ('name' in key) {
+      // As many as there are orders under way.
+      const ofName = [...this.#challenges.values()].filter(({ answer }) => answer.name === key.name);
+      return ofName.findLast(isWaitedFor)?.answer ?? null;
+    }
     const found = this.#challenges.get('token' in key ? `token ${key.token}` : `tls ${key.tlsName}`);
-    return found === undefined || found.until <= now ? null : found.answer;
+    return found !== undefined && isWaitedFor(found) ? found.answer : null;
   }
 
   #held({ record, epoch }: Claim): Entry | null {

@@ -34,6 +34,11 @@ export class Shares {
     return this.#of.get(holder) ?? 0;
   }
 
+  /** What each holds. */
+  held(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#of);
+  }
+
   /** Why not; null: so many more may be taken. */
   refusal(holder: string, count = 1, perHolder = this.perHolder): ShareRefusal | null {
     const held = this.of(holder);

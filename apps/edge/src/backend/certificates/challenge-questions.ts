@@ -1,9 +1,12 @@
 // Whether a challenge of a certificate authority is ours: the platform is asked, no more often than it likes, and its answers are used again.
-// Strangers can cause questions; what they cannot cause is more than a few a second, or memory without a bound.
-import type { ChallengeAnswer, ChallengeKey } from '@tunnel/acme';
-import type { Clock } from '@tunnel/runtime';
+// Strangers can cause questions; what they cannot cause is more than a few a second, memory without a bound, or that one who validates a name
+// which is on order goes without its answer.
+import type { ChallengeAnswer } from '@tunnel/acme';
+import type { ChallengeQuestion } from '@tunnel/contract';
+import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { PlatformLink } from '../platform-link.ts';
+import type { AskedChallenge } from './edge-certificates.ts';
 
 export interface ChallengeQuestionsOptions {
   readonly clock: Clock;
@@ -15,75 +18,132 @@ interface Kept {
   readonly untilMs: number;
 }
 
-const SECOND_MS = 1000;
+/** From a question about a name to the end of the pause after it. */
+interface Turn {
+  /** Of those who came after it was put: "none" was true before they came. */
+  next: ((answer: Promise<ChallengeAnswer | null>) => void)[];
+  pause: Timer | null;
+}
+
+type Answered = Promise<ChallengeAnswer | null>;
 
 export class ChallengeQuestions {
   readonly #options: ChallengeQuestionsOptions;
   /** Oldest first. */
   readonly #kept = new Map<string, Kept>();
-  readonly #asked = new Map<string, Promise<ChallengeAnswer | null>>();
-  /** When questions of the last second were asked. */
-  #askedMs: number[] = [];
+  readonly #asked = new Map<string, Answered>();
+  /** By name on order. */
+  readonly #turns = new Map<string, Turn>();
+  readonly #ofOthers: Pace;
+  readonly #ofOrders: Pace;
 
   constructor(options: ChallengeQuestionsOptions) {
     this.#options = options;
+    this.#ofOthers = new Pace(options.clock, EDGE_LIMITS.CHALLENGE_QUESTIONS_PER_SECOND);
+    this.#ofOrders = new Pace(options.clock, EDGE_LIMITS.CHALLENGE_ORDER_QUESTIONS_PER_SECOND);
   }
 
   get size(): number {
     return this.#kept.size;
   }
 
-  /** `isLikely`: a certificate of that name is on order. Never rejects. */
-  find(key: ChallengeKey, isLikely: boolean): Promise<ChallengeAnswer | null> {
-    const id = 'token' in key ? `token ${key.token}` : tlsIdOf(key.tlsName);
-    const kept = this.#kept.get(id);
-    if (kept !== undefined && this.#options.clock.monotonic() < kept.untilMs) return Promise.resolve(kept.answer);
-    const asked = this.#asked.get(id) ?? this.#ask(id, key, isLikely);
-    return asked ?? NONE;
+  /** `isOnOrder`: a certificate for that name is. Never rejects. */
+  async find(key: AskedChallenge, isOnOrder: boolean): Answered {
+    if (isOnOrder && 'tlsName' in key) return this.#ofOrder(key.tlsName, () => true);
+    // Of an own client behind the tunnel, or of a name that was sent here by another.
+    const answer =
+      isOnOrder && 'host' in key ? await this.#ofOrder(key.host, ({ token }) => token === key.token) : null;
+    return answer ?? this.#ofAny(key);
   }
 
   /** Another order for these may be under way: its answers are others. */
   forget(names: readonly string[]): void {
-    for (const name of names) this.#kept.delete(tlsIdOf(name));
+    for (const name of names) for (const id of [tlsIdOf(name), nameIdOf(name)]) this.#kept.delete(id);
   }
 
-  #ask(id: string, key: ChallengeKey, isLikely: boolean): Promise<ChallengeAnswer | null> | null {
-    if (!this.#hasRoom(isLikely)) return null;
-    const asked = this.#answerOf(key)
-      .then((answer) => {
-        this.#keep(id, key, answer);
-        return answer;
-      })
-      // Away, or too late.
-      .catch(() => null)
-      .finally(() => this.#asked.delete(id));
-    this.#asked.set(id, asked);
-    return asked;
+  /** Nobody waits any more. */
+  stop(): void {
+    for (const { pause, next } of this.#turns.values()) {
+      pause?.cancel();
+      for (const give of next) give(NONE);
+    }
+    this.#turns.clear();
   }
 
-  #hasRoom(isLikely: boolean): boolean {
-    const nowMs = this.#options.clock.monotonic();
-    this.#askedMs = this.#askedMs.filter((askedMs) => nowMs - askedMs < SECOND_MS);
-    const { CHALLENGE_QUESTIONS_PER_SECOND: most, CHALLENGE_QUESTIONS_KEPT: forLikely } = EDGE_LIMITS;
-    if (this.#askedMs.length >= (isLikely ? most : most - forLikely)) return false;
-    this.#askedMs.push(nowMs);
-    return true;
+  // ---- names on order: one question after the other, so that whoever floods one costs no more than one that comes alone ----
+
+  async #ofOrder(name: string, isMeant: (answer: ChallengeAnswer) => boolean): Answered {
+    const kept = this.#keptOf(nameIdOf(name));
+    if (kept != null && isMeant(kept)) return kept;
+    const answer = await this.#inTurn(name);
+    return answer !== null && isMeant(answer) ? answer : null;
   }
 
-  async #answerOf(key: ChallengeKey): Promise<ChallengeAnswer | null> {
-    const question = 'token' in key ? { token: key.token } : { tls_name: key.tlsName };
-    const { challenge } = await this.#options.link.challenge(question);
-    if (challenge === null) return null;
-    const { type, name, token, key_authorization: keyAuthorization } = challenge;
-    return { type, name, token, keyAuthorization };
+  #inTurn(name: string): Answered {
+    const turn = this.#turns.get(name);
+    if (turn === undefined) return this.#askOf(name);
+    return new Promise((give) => void turn.next.push(give));
   }
 
-  /** A token is of one order, so that it never becomes ours later; a name gets its challenge when it is ordered. */
-  #keep(id: string, key: ChallengeKey, answer: ChallengeAnswer | null): void {
-    const isNoneYet = answer === null && !('token' in key);
-    const keptMs = isNoneYet ? EDGE_LIMITS.CHALLENGE_NONE_KEPT_MS : EDGE_LIMITS.CHALLENGE_ANSWER_KEPT_MS;
+  #askOf(name: string): Answered {
+    if (!this.#ofOrders.hasRoom()) return NONE;
+    const turn: Turn = { next: [], pause: null };
+    this.#turns.set(name, turn);
+    const answered = this.#answerOf({ name }, nameIdOf(name), 0);
+    turn.pause = this.#options.clock.setTimeout(() => {
+      this.#turns.delete(name);
+      if (turn.next.length === 0) return;
+      const next = this.#askOf(name);
+      for (const give of turn.next) give(next);
+    }, EDGE_LIMITS.CHALLENGE_ORDER_PAUSE_MS);
+    return answered;
+  }
+
+  // ---- all others ----
+
+  #ofAny(key: AskedChallenge): Answered {
+    const isToken = 'token' in key;
+    const id = isToken ? `token ${key.token}` : tlsIdOf(key.tlsName);
+    const kept = this.#keptOf(id);
+    if (kept !== undefined) return Promise.resolve(kept);
+    const asked = this.#asked.get(id);
+    if (asked !== undefined) return asked;
+    if (!this.#ofOthers.hasRoom()) return NONE;
+    const question = isToken ? { token: key.token } : { tls_name: key.tlsName };
+    // A token is of one order, so that it never becomes ours later; a name gets its challenge when it is ordered.
+    const noneMs = isToken ? EDGE_LIMITS.CHALLENGE_ANSWER_KEPT_MS : EDGE_LIMITS.CHALLENGE_NONE_KEPT_MS;
+    const answered = this.#answerOf(question, id, noneMs).finally(() => this.#asked.delete(id));
+    this.#asked.set(id, answered);
+    return answered;
+  }
+
+  /** undefined: nothing is known. */
+  #keptOf(id: string): ChallengeAnswer | null | undefined {
+    const kept = this.#kept.get(id);
+    return kept !== undefined && this.#options.clock.monotonic() < kept.untilMs ? kept.answer : undefined;
+  }
+
+  /** Never rejects: away, or too late, is none that is not kept. `noneMs`: how long it is believed that there is none. */
+  async #answerOf(question: ChallengeQuestion, id: string, noneMs: number): Answered {
+    try {
+      const { challenge } = await this.#options.link.challenge(question);
+      if (challenge === null) {
+        this.#keep(id, null, noneMs);
+        return null;
+      }
+      const { type, name, token, key_authorization: keyAuthorization } = challenge;
+      const answer = { type, name, token, keyAuthorization };
+      this.#keep(id, answer, EDGE_LIMITS.CHALLENGE_ANSWER_KEPT_MS);
+      return answer;
+    } catch {
+      return null;
+    }
+  }
+
+  #keep(id: string, answer: ChallengeAnswer | null, forMs: number): void {
     this.#kept.delete(id);
-    this.#kept.set(id, { answer, untilMs: this.#options.clock.monotonic() + keptMs });
+    if (forMs === 0) return;
+    this.#kept.set(id, { answer, untilMs: this.#options.clock.monotonic() + forMs });
     for (const oldest of this.#kept.keys()) {
       if (this.#kept.size <= EDGE_LIMITS.CHALLENGE_ANSWERS_MAX) return;
       this.#kept.delete(oldest);
@@ -91,6 +151,29 @@ export class ChallengeQuestions {
   }
 }
 
-const NONE = Promise.resolve(null);
+/** So many a second, and no more. */
+class Pace {
+  readonly #clock: Clock;
+  readonly #most: number;
+  /** When those of the last second were. */
+  #takenMs: number[] = [];
+
+  constructor(clock: Clock, most: number) {
+    this.#clock = clock;
+    this.#most = most;
+  }
+
+  hasRoom(): boolean {
+    const nowMs = this.#clock.monotonic();
+    this.#takenMs = this.#takenMs.filter((takenMs) => nowMs - takenMs < SECOND_MS);
+    if (this.#takenMs.length >= this.#most) return false;
+    this.#takenMs.push(nowMs);
+    return true;
+  }
+}
+
+const SECOND_MS = 1000;
+const NONE: Answered = Promise.resolve(null);
 
 const tlsIdOf = (name: string): string => `tls ${name}`;
+const nameIdOf = (name: string): string => `name ${name}`;

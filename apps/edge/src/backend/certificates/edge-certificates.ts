@@ -1,6 +1,6 @@
 // Certificates that come to an edge by themselves: from its platform, or ordered by itself where it has none. Who shows
 // them in handshakes follows.
-import type { ChallengeAnswer, ChallengeKey, OrderResult } from '@tunnel/acme';
+import type { ChallengeAnswer, OrderResult } from '@tunnel/acme';
 import type { CertificateState } from '@tunnel/core';
 import type { CertificatePair } from '@tunnel/http-shell';
 
@@ -26,6 +26,9 @@ export interface CertificateListener {
   onGone(id: string): void;
 }
 
+/** What somebody who validates a name has: the token of http-01 and the host it came to, or the name of tls-alpn-01. */
+export type AskedChallenge = { readonly token: string; readonly host: string } | { readonly tlsName: string };
+
 /** `busy`: an order for it is under way. */
 export type RenewalAnswer = 'begun' | 'busy' | 'unknown';
 
@@ -36,7 +39,7 @@ export interface EdgeCertificates {
   /** Whether there is one for exactly this name, or will be. Costs nothing: strangers ask. */
   isWanted(name: string): boolean;
   /** null: nobody waits for it, or that cannot be known in time. Never rejects. */
-  findChallenge(key: ChallengeKey): Promise<ChallengeAnswer | null>;
+  findChallenge(key: AskedChallenge): Promise<ChallengeAnswer | null>;
   /** null: they are ordered elsewhere. */
   readonly orders: Readonly<Record<OrderResult, number>> | null;
   /** The one for this name, now, whatever failed before; absent: they are ordered elsewhere. */

@@ -182,7 +182,7 @@ it('a platform of before has none, and is asked again when it comes back', async
   edge.platformHeard(false);
   await eventually(() => expect(platform.calls).toEqual(['all']));
   edge.changed(change('a'));
-  expect(await edge.findChallenge({ token: 't' })).toBeNull();
+  expect(await edge.findChallenge({ token: 't', host: 'a.example' })).toBeNull();
   expect([platform.calls, platform.asked]).toEqual([['all'], []]);
   platform.failure = null;
   platform.set(certificate('a'));
@@ -281,16 +281,55 @@ describe('challenges', () => {
     expect((await look())?.token).toBe('next');
   });
 
-  it('cost a few questions a second, whoever asks; some of them are for names on order', async () => {
-    platform.set(certificate('a'));
+  const opened = async (more: Partial<EdgeCertificate> = {}): Promise<PlatformCertificates> => {
+    platform.set(certificate('a', 1, more));
     const { edge } = await start();
     edge.platformHeard(false);
     await eventually(() => expect(edge.isWanted('a.example')).toBe(true));
-    for (let at = 0; at < 1000; at += 1) await edge.findChallenge({ token: `token-${at}` });
-    expect(platform.asked).toHaveLength(3);
+    return edge;
+  };
+
+  it('cost a few questions a second, whoever asks, and keep nobody from a name on order', async () => {
+    const edge = await opened({ state: 'renewing' });
+    for (let at = 0; at < 1000; at += 1) {
+      await edge.findChallenge({ token: `token-${at}`, host: 'whoever.example' });
+      await edge.findChallenge({ tlsName: `name-${at}.example` });
+    }
+    expect(platform.asked).toHaveLength(EDGE_LIMITS.CHALLENGE_QUESTIONS_PER_SECOND);
     platform.challenge = CHALLENGE;
     expect(await edge.findChallenge({ tlsName: 'a.example' })).not.toBeNull();
     await clock.advance(1000);
-    expect(await edge.findChallenge({ token: 'another' })).not.toBeNull();
+    expect(await edge.findChallenge({ token: 'another', host: 'whoever.example' })).not.toBeNull();
+  });
+
+  it('of a name on order are found under a flood of strangers who name it, too', async () => {
+    const edge = await opened({ state: 'ordering' });
+    for (const type of ['http-01', 'tls-alpn-01'] as const) {
+      platform.asked = [];
+      const strangers = Array.from({ length: 500 }, (_, at) => [
+        edge.findChallenge({ tlsName: 'a.example' }),
+        edge.findChallenge({ token: `token-${at}`, host: 'a.example' }),
+      ]).flat();
+      // Set after the first of them came: "none" is not what the authority is told, who comes behind them.
+      platform.challenge = { ...CHALLENGE, type };
+      const key = type === 'http-01' ? { token: 't', host: 'a.example' } : { tlsName: 'a.example' };
+      const found = edge.findChallenge(key);
+      await clock.advance(EDGE_LIMITS.CHALLENGE_ORDER_PAUSE_MS);
+      expect((await found)?.keyAuthorization).toBe('t.k');
+      await Promise.all(strangers);
+      expect(platform.asked.filter((question) => 'name' in question).length).toBeLessThanOrEqual(2);
+      expect(platform.asked.length).toBeLessThanOrEqual(2 + EDGE_LIMITS.CHALLENGE_QUESTIONS_PER_SECOND);
+      edge.changed(change('a'));
+      platform.challenge = null;
+      await clock.advance(2000);
+    }
+  });
+
+  it('leave nobody waiting when the edge stops', async () => {
+    const edge = await opened({ state: 'ordering' });
+    const looking = Promise.all([1, 2, 3].map(() => edge.findChallenge({ tlsName: 'a.example' })));
+    await eventually(() => expect(platform.asked).toHaveLength(1));
+    await edge.stop();
+    expect(await looking).toEqual([null, null, null]);
   });
 });

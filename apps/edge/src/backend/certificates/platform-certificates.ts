@@ -1,7 +1,7 @@
 // The certificates that the platform keeps, at an edge: a snapshot, then each that changes, asked for by itself. Copies of them lie on the disk,
 // so that an edge that starts while the platform is away shows them, too.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ChallengeAnswer, ChallengeKey } from '@tunnel/acme';
+import type { ChallengeAnswer } from '@tunnel/acme';
 import { type EdgeCertificate, type EdgeChange, edgeCertificate } from '@tunnel/contract';
 import type { CertificatePair } from '@tunnel/http-shell';
 import type { Clock, Logger, Secret, Timer } from '@tunnel/runtime';
@@ -10,7 +10,7 @@ import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import { linesIn } from '../stream-lines.ts';
 import { CertificateCopies } from './certificate-copies.ts';
 import { ChallengeQuestions } from './challenge-questions.ts';
-import type { CertificateListener, EdgeCertificates, KnownCertificate } from './edge-certificates.ts';
+import type { AskedChallenge, CertificateListener, EdgeCertificates, KnownCertificate } from './edge-certificates.ts';
 
 export interface PlatformCertificatesOptions {
   readonly clock: Clock;
@@ -70,10 +70,16 @@ export class PlatformCertificates implements EdgeCertificates {
     return this.#names.has(name);
   }
 
-  findChallenge(key: ChallengeKey): Promise<ChallengeAnswer | null> {
+  findChallenge(key: AskedChallenge): Promise<ChallengeAnswer | null> {
     // A platform of before has none.
     if (this.#isRefused && !this.#hasSaidClear) return Promise.resolve(null);
-    return this.#questions.find(key, 'tlsName' in key && this.isWanted(key.tlsName));
+    return this.#questions.find(key, this.#isOnOrder('tlsName' in key ? key.tlsName : key.host));
+  }
+
+  /** An order for it is under way, or is tried again. */
+  #isOnOrder(name: string): boolean {
+    const id = this.#names.get(name);
+    return id !== undefined && this.#rows.get(id)?.known.state !== 'valid';
   }
 
   // ---- how they come ----
@@ -89,6 +95,7 @@ export class PlatformCertificates implements EdgeCertificates {
 
   async stop(): Promise<void> {
     this.#ending.abort();
+    this.#questions.stop();
     this.#again?.cancel();
     await this.#taking;
     await this.#copies?.close();

@@ -1,7 +1,7 @@
 // Certificates of an edge that has no platform: it orders and renews them by itself, into files of its own. Nothing of this is loaded
 // unless `[acme]` is on.
 import { join } from 'node:path';
-import type { CertificateRecord, ChallengeAnswer, ChallengeKey, ManagedCertificates, OrderResult } from '@tunnel/acme';
+import type { CertificateRecord, ChallengeAnswer, ManagedCertificates, OrderResult } from '@tunnel/acme';
 import {
   type CertificateFacts,
   CORE_LIMITS,
@@ -12,7 +12,13 @@ import {
 } from '@tunnel/core';
 import { type Clock, type Logger, type ServerConfig, sha256Hex, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
-import type { CertificateListener, EdgeCertificates, KnownCertificate, RenewalAnswer } from './edge-certificates.ts';
+import type {
+  AskedChallenge,
+  CertificateListener,
+  EdgeCertificates,
+  KnownCertificate,
+  RenewalAnswer,
+} from './edge-certificates.ts';
 
 export interface StandaloneCertificatesOptions {
   readonly config: Pick<ServerConfig, 'acme' | 'dns' | 'server' | 'auth' | 'policy'>;
@@ -60,7 +66,7 @@ export class StandaloneCertificates implements EdgeCertificates {
     return this.#names.has(name);
   }
 
-  async findChallenge(key: ChallengeKey): Promise<ChallengeAnswer | null> {
+  async findChallenge(key: AskedChallenge): Promise<ChallengeAnswer | null> {
     return (await this.#managed?.store.findChallenge(key, this.#options.clock.now())) ?? null;
   }
 

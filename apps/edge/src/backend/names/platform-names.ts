@@ -97,7 +97,7 @@ export class PlatformNames {
    * reads past the domain and lets in everybody.
    */
   hearsOfDomain(domain: string, accountId: string): Promise<boolean> {
-    const isKnown = (): boolean => this.#known.accountOfDomain(domain) === accountId;
+    const isKnown = (): boolean => this.#known.domains.lastAccountOf(domain) === accountId;
     if (isKnown()) return Promise.resolve(true);
     return new Promise((resolve) => {
       const end = (isHeard: boolean): void => {

@@ -215,6 +215,30 @@ describe('own domains', () => {
     expect([again.known.accountOfDomain('b.test'), again.known.isReserved('shop')]).toEqual(['b', true]);
   });
 
+  it('that a new snapshot lacks were removed meanwhile, and have nobody’s tunnels; those that have lapsed keep them', async () => {
+    heard = [];
+    const verified = ['removed.test', 'lapsed.test', 'both.test'].map((one) => ({ domain: one, account_id: 'a' }));
+    const snapshots = [
+      [{ at: 7 }, ...verified, { end: true }],
+      [{ at: 20 }, { lapsed_domain: 'lapsed.test', account_id: 'a' }, { end: true }],
+      [{ at: 30 }, { end: true }],
+    ];
+    const { known } = await start(async () => bodyOf(snapshots.shift() ?? []));
+    known.takeOnce();
+    await eventually(() => expect(heard).toHaveLength(3));
+    known.changed(domain(8, 'both.test', null, true));
+    expect([heard.length, known.domains.lastAccountOf('both.test')]).toEqual([3, 'a']);
+    known.takeAnew();
+    await eventually(() => expect(heard).toHaveLength(5));
+    expect(heard.slice(3)).toEqual([
+      ['removed.test', null],
+      ['both.test', null],
+    ]);
+    expect([known.accountOfDomain('lapsed.test'), known.domains.lastAccountOf('lapsed.test')]).toEqual([null, 'a']);
+    known.takeAnew();
+    await eventually(() => expect(heard.slice(5)).toEqual([['lapsed.test', null]]));
+  });
+
   it('of 10,000 are taken in turns', async () => {
     const rows = Array.from({ length: 10_000 }, (_, nth) => ({ domain: `host-${nth}.example.org`, account_id: 'a' }));
     const { known } = await start(async () => bodyOf([{ at: 1 }, ...rows, { end: true }]));

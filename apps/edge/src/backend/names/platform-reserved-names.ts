@@ -1,7 +1,7 @@
 // The reserved names and verified own domains that the platform told this edge of: a snapshot, then each change. They stay on its disk, so that an edge that starts while the
 // platform is away knows them, too.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { EdgeChange, ReservedName as ReservedRow, VerifiedDomain } from '@tunnel/contract';
+import type { EdgeChange, LapsedDomain, ReservedName as ReservedRow, VerifiedDomain } from '@tunnel/contract';
 import type { Owner, Transport } from '@tunnel/core';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -32,7 +32,7 @@ type NameChange = Extract<EdgeChange, { kind: 'name-changed' | 'domain-changed' 
 type NameRow = Extract<NameChange, { kind: 'name-changed' }>['name'];
 type DomainChange = Extract<NameChange, { kind: 'domain-changed' }>;
 type DomainRow = Pick<DomainChange, 'domain' | 'account_id'>;
-type ChangedRow = NameRow | DomainRow;
+type ChangedRow = NameRow | DomainRow | LapsedDomain;
 
 export class PlatformReservedNames implements ReservedNames {
   readonly #options: PlatformReservedNamesOptions;
@@ -133,7 +133,7 @@ export class PlatformReservedNames implements ReservedNames {
   changed(change: NameChange): void {
     if (this.#taking !== null) this.#since.push(change);
     if (change.id > this.#at) {
-      const row = rowIn(change);
+      const row = rowIn(change, this.#table);
       apply(this.#table, row);
       this.#file.append(lineOf(row));
     }
@@ -155,7 +155,7 @@ export class PlatformReservedNames implements ReservedNames {
       this.#since = [];
       try {
         const { table, at } = await this.#snapshot();
-        for (const change of this.#since) if (change.id > at) apply(table, rowIn(change));
+        for (const change of this.#since) if (change.id > at) apply(table, rowIn(change, table));
         const moved = table.domains.changedSince(this.#table.domains);
         this.#table = table;
         this.#at = at;
@@ -216,6 +216,7 @@ export class PlatformReservedNames implements ReservedNames {
 }
 
 const apply = (table: ReservedNameTable, row: ChangedRow): void => {
+  if ('lapsed_domain' in row) return table.domains.setLapsed(row.lapsed_domain, row.account_id);
   if ('domain' in row) return table.domains.set(row.domain, row.account_id);
   const { kind, label, account_id: accountId, group_key_hash: groupKeyHash } = row;
   if (accountId === null) table.delete(kind, label);
@@ -226,22 +227,32 @@ const apply = (table: ReservedNameTable, row: ChangedRow): void => {
 
 const FILE = 'reserved-names';
 
-type SnapshotLine = Partial<ReservedRow & VerifiedDomain> & { readonly at?: unknown; readonly end?: unknown };
+type SnapshotLine = Partial<ReservedRow & VerifiedDomain & LapsedDomain> & {
+  readonly at?: unknown;
+  readonly end?: unknown;
+};
 
-const rowIn = (change: NameChange): ChangedRow =>
-  change.kind === 'name-changed' ? change.name : { domain: change.domain, account_id: change.account_id };
+const rowIn = (change: NameChange, { domains }: ReservedNameTable): ChangedRow => {
+  if (change.kind === 'name-changed') return change.name;
+  const { domain, account_id, keeps_tunnels: keepsTunnels } = change;
+  const last = domains.lastAccountOf(domain);
+  const hasLapsed = account_id === null && keepsTunnels && last !== null;
+  return hasLapsed ? { lapsed_domain: domain, account_id: last } : { domain, account_id };
+};
 
 function* rowsOf(table: ReservedNameTable): Generator<ChangedRow> {
   for (const { kind, label, accountId, groupKeyHash } of table.values()) {
     yield { kind, label, account_id: accountId, group_key_hash: groupKeyHash };
   }
   for (const [domain, accountId] of table.domains.entries()) yield { domain, account_id: accountId };
+  for (const [domain, accountId] of table.domains.lapsed()) yield { lapsed_domain: domain, account_id: accountId };
 }
 
 const rowOf = (said: SnapshotLine): ChangedRow => {
-  const { kind, label, domain, account_id = null, group_key_hash = null } = said;
+  const { kind, label, domain, lapsed_domain, account_id = null, group_key_hash = null } = said;
   if (account_id !== null && typeof account_id !== 'string') throw new Error('a line names no account');
   if (typeof domain === 'string') return { domain, account_id };
+  if (typeof lapsed_domain === 'string' && account_id !== null) return { lapsed_domain, account_id };
   const isWhole =
     NAME_KINDS.some((one) => one === kind) &&
     typeof label === 'string' &&

@@ -37,7 +37,7 @@ export class ChallengeRouter {
 
   async #answer(token: string, connection: VisitorInfo, head: RequestHead): Promise<RouteDecision> {
     const { unredirected, certificates } = this.#given;
-    const answer = await certificates.findChallenge({ token });
+    const answer = await certificates.findChallenge({ token, host: head.host });
     return answer?.type === 'http-01' ? { own: textOf(answer.keyAuthorization) } : unredirected.route(connection, head);
   }
 }

@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Route } from '../../routing/registry.ts';
 import { openGate } from '../gate.fixture.ts';
 import type { CertificateStore } from '../tls/certificate-store.ts';
+import { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
 import { hello, helloMessage, inRecords, postQuantumShare, protocols, serverNames } from '../tls/hello.fixture.ts';
 import { makeCertificate, makeShortKey } from '../tls/made-certificate.fixture.ts';
 import type { Passthrough } from '../tls/tls-door.ts';
@@ -359,4 +360,22 @@ it('a fault of ours costs the connection that it was for', async () => {
   expect(told.at(-1)?.split(': ')).toEqual(['https.hello', 'at the door']);
   expect(await subjectFor({ port: plain.address.port, servername })).toBe('shop.test');
   await eventually(() => expect([port.handshakes, plain.handshakes]).toEqual([0, 0]));
+});
+
+it('a fault of ours while somebody validates a name costs that connection', async () => {
+  const told: string[] = [];
+  const report = (error: unknown, where: string): void => void told.push(`${where}: ${(error as Error).message}`);
+  const ingress = Object.assign(Object.create(stand.http.ingress), { report }) as typeof stand.http.ingress;
+  const certificates = { isWanted: () => true, findChallenge: async () => null };
+  const challenges = new ChallengeHandshakes({ domain: 'edge.test', certificates, clock: new FakeClock() });
+  const port = await startHttpsPort(ingress, openGate(), { certificates: store, challenges });
+  cleanups.push(() => port.stop());
+  vi.spyOn(port, 'leaves').mockImplementationOnce(() => {
+    throw new Error('when it leaves');
+  });
+  const to = { port: port.address.port, servername: 'shop.test' };
+  await expect(once(dial({ ...to, ALPNProtocols: ['acme-tls/1'] }), 'secureConnect')).rejects.toThrow();
+  expect(told[0]?.split(': ')).toEqual(['https.challenge', 'when it leaves']);
+  expect(await subjectFor(to)).toBe('shop.test');
+  await eventually(() => expect(port.handshakes).toBe(0));
 });

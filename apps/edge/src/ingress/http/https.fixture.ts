@@ -6,6 +6,7 @@ import { type Clock, Secret, systemClock } from '@tunnel/runtime';
 import { testCertificate } from '@tunnel/testkit';
 import { openGate } from '../gate.fixture.ts';
 import { CertificateStore } from '../tls/certificate-store.ts';
+import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
 import type { Passthrough } from '../tls/tls-door.ts';
 import { type HttpStand, startHttpStand } from './http.fixture.ts';
 import type { HttpIngress } from './http-ingress.ts';
@@ -22,6 +23,7 @@ export interface HttpsStand {
 interface PortOptions {
   readonly certificates?: CertificateStore;
   readonly passthrough?: Passthrough | null;
+  readonly challenges?: ChallengeHandshakes | null;
 }
 
 /** The tunnel is `web.localhost`. */
@@ -43,10 +45,10 @@ export const startHttpsStand = async (
 export const startHttpsPort = async (
   ingress: HttpIngress,
   gate = openGate(),
-  { certificates = storeForAll(), passthrough = null }: PortOptions = {},
+  { certificates = storeForAll(), passthrough = null, challenges = null }: PortOptions = {},
 ): Promise<HttpsPort> => {
   const on = { host: '127.0.0.1', port: 0, key: '[server] https_port' };
-  const port = new HttpsPort({ on, certificates, passthrough, challenges: null, ingress, gate });
+  const port = new HttpsPort({ on, certificates, passthrough, challenges, ingress, gate });
   await port.start();
   return port;
 };

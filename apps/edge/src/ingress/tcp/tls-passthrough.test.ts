@@ -40,6 +40,7 @@ describe('a host', () => {
   const passthroughTo = (routes: Readonly<Record<string, object>>) =>
     new TlsPassthrough({
       domain: 'edge.test',
+      platform: { isAt: (host) => host === 'console.test' },
       tunnels: {
         at: (endpoint) => {
           const name = 'name' in endpoint ? endpoint.name : '';
@@ -82,6 +83,14 @@ describe('a host', () => {
     expect(passthrough.routeFor('any.other.test')).toBe(wildcard);
     for (const host of ['own.other.test', 'other.test', 'a.b.other.test']) {
       expect(passthrough.routeFor(host)).toBeUndefined();
+    }
+  });
+
+  it('of the operator’s is ended here, whoever has the wildcard over it', () => {
+    const passthrough = passthroughTo({ 'own *.test': { protocol: 'tls' } });
+    expect(passthrough.routeFor('any.test')).toBeDefined();
+    for (const host of ['edge.test', 'edge.test.', 'console.test', '*.test']) {
+      expect([host, passthrough.routeFor(host)]).toEqual([host, undefined]);
     }
   });
 

@@ -3,11 +3,14 @@ import { endpointOfHost } from '@tunnel/core';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { AcceptedSocket } from '@tunnel/mux';
 import { type HostSources, isHeldForTlsAt, routeAtHost } from '../../routing/named-route.ts';
+import type { PlatformRoute } from '../../routing/platform-route.ts';
 import type { PassedRoute, Passthrough } from '../tls/tls-door.ts';
 import type { Relay } from './relay.ts';
 
 interface TlsPassthroughOptions extends HostSources {
   readonly domain: string;
+  /** Absent: the platform's host is none of this edge's. */
+  readonly platform?: Pick<PlatformRoute, 'isAt'> | undefined;
   readonly relay: Pick<Relay, 'carry' | 'turnAwayFrom'>;
 }
 
@@ -20,6 +23,8 @@ export class TlsPassthrough implements Passthrough {
 
   /** One host is served as http or as tls: both lease the same name, and one of either hides the wildcard over it. */
   routeFor(host: string): PassedRoute | undefined {
+    // Somebody's wildcard may be over it.
+    if (this.#given.platform?.isAt(host) === true) return undefined;
     const endpoint = endpointOfHost(host, this.#given.domain);
     const route = routeAtHost(this.#given, endpoint);
     if (route !== undefined) return route.protocol === 'tls' ? route : undefined;

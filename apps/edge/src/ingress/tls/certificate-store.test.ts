@@ -1,7 +1,7 @@
 // Which certificate a name gets, how many of them are ready, and how fast.
 import { TlsTerms } from '@tunnel/http-shell';
 import { Secret } from '@tunnel/runtime';
-import { FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
 import { CertificateStore, type StoredCertificate } from './certificate-store.ts';
 import { makeCertificate, makeShortKey } from './made-certificate.fixture.ts';
@@ -157,4 +157,39 @@ it('tells those who wait for one that cannot be made ready, and goes on with the
   }
   await clock.advance(1000);
   expect(told).toEqual(['short.test is broken', 'a.test']);
+});
+
+it('has certificates of this machine made in turn, so many a second, and for nobody who has left', async () => {
+  open({ contextsPerSecond: 10, contextsMax: 100 });
+  const made: string[] = [];
+  store.set(['localhost'], one);
+  store.setMaker({
+    covers: (host) => host.endsWith('.localhost'),
+    issue: async (host) => {
+      made.push(host);
+      return two;
+    },
+  });
+  const told: string[] = [];
+  for (let at = 0; at < 10_000; at += 1) {
+    const found = find(`n${at}.localhost`);
+    const stranger = waiter([], '');
+    expect(store.contextOf(found)).toBeNull();
+    store.wait(found, stranger);
+    if (at >= 5) store.leave(found, stranger);
+  }
+  store.wait(find('honest.localhost'), waiter(told, 'honest'));
+  await clock.advance(0);
+  expect(made).toEqual(['n0.localhost']);
+  await eventually(async () => {
+    await clock.advance(100);
+    expect(told).toEqual(['honest']);
+  });
+  expect(made).toEqual([0, 1, 2, 3, 4].map((at) => `n${at}.localhost`).concat('honest.localhost'));
+  // Those who come back have it made.
+  store.wait(find('n7.localhost'), waiter(told, 'back'));
+  await eventually(async () => {
+    await clock.advance(100);
+    expect(told).toEqual(['honest', 'back']);
+  });
 });

@@ -1,11 +1,12 @@
 // All certificates of the edge by the names that they are for: exact, wildcard of one label, and the one that answers every name that has nothing
 // better. A handshake only looks here; nothing that a stranger asks for makes anything come.
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import type { CertificatePair, TlsTerms } from '@tunnel/http-shell';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { ContextCache, type ContextSource, type ContextWaiter } from './context-cache.ts';
+import { problemOf } from './pair-check.ts';
 
 export interface CertificateStoreOptions {
   readonly terms: TlsTerms;
@@ -188,6 +189,8 @@ class MadeCertificates {
   readonly #maker: CertificateMaker;
   readonly #given: CertificateStoreOptions;
   readonly #onDropped: (certificate: StoredCertificate) => void;
+  /** Resolves when the next one may be made. */
+  #turn: Promise<void> = Promise.resolve();
   /** The one that was asked for last at the end. */
   readonly #byName = new Map<string, { readonly certificate: StoredCertificate; readonly madeAt: number }>();
 
@@ -213,7 +216,11 @@ class MadeCertificates {
     this.#byName.delete(host);
     if (entry === undefined || entry.certificate.hasFailed || now - entry.madeAt >= EDGE_LIMITS.TLS_MADE_KEPT_MS) {
       if (entry !== undefined) this.#onDropped(entry.certificate);
-      entry = { certificate: new StoredCertificate(this.#maker.issue(host), terms), madeAt: now };
+      const certificate: StoredCertificate = new StoredCertificate(
+        this.#issue(host, () => certificate.waiters !== null),
+        terms,
+      );
+      entry = { certificate, madeAt: now };
     }
     this.#byName.set(host, entry);
     for (const [oldest, { certificate }] of this.#byName) {
@@ -223,18 +230,25 @@ class MadeCertificates {
     }
     return entry.certificate;
   }
+
+  /** One after the other, so many a second, and none for those who have left by then. */
+  async #issue(host: string, isWaitedFor: () => boolean): Promise<CertificatePair> {
+    const { clock, contextsPerSecond = EDGE_LIMITS.TLS_CONTEXTS_PER_SECOND } = this.#given;
+    const turn = this.#turn;
+    let give: (() => void) | undefined;
+    this.#turn = new Promise((resolve) => {
+      give = resolve;
+    });
+    await turn;
+    if (!isWaitedFor()) {
+      give?.();
+      throw new Error('nobody waits for it');
+    }
+    const giveLater = (): void => void clock.setTimeout(() => give?.(), 1000 / contextsPerSecond);
+    return this.#maker.issue(host).finally(giveLater);
+  }
 }
 
 /** Two labels or more in front of the domain. */
 const isNestedBelow = (host: string, domain: string): boolean =>
   host.endsWith(`.${domain}`) && host.slice(0, -domain.length - 1).includes('.');
-
-/** null: certificate and key belong together. Not by a context of its own: that takes ten times as long. */
-const problemOf = ({ cert, key }: CertificatePair): string | null => {
-  try {
-    const isPair = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
-    return isPair ? null : 'the key is not that of the certificate';
-  } catch (error) {
-    return (error as Error).message;
-  }
-};

@@ -1,5 +1,6 @@
 // tls-alpn-01 at the https port: who may be asked for, and the certificate of one challenge, made for that handshake alone (RFC 8737).
 import { createSecureContext, type SecureContext } from 'node:tls';
+import type { ChallengeAnswer } from '@tunnel/acme';
 import { isOfDomain } from '@tunnel/core';
 import { secureOptionsOf } from '@tunnel/http-shell';
 import type { Clock } from '@tunnel/runtime';
@@ -22,6 +23,8 @@ export class ChallengeHandshakes {
   readonly #given: ChallengeHandshakesOptions;
   /** By name, oldest first. */
   readonly #ready = new Map<string, ReadyChallenge>();
+  /** By token: however many look at once, it is made for them once. */
+  readonly #making = new Map<string, Promise<SecureContext>>();
 
   constructor(options: ChallengeHandshakesOptions) {
     this.#given = options;
@@ -35,19 +38,25 @@ export class ChallengeHandshakes {
 
   /** Whether contextOf() has it now; false: nobody waits for it. Never rejects. */
   async prepare(name: string): Promise<boolean> {
-    const { certificates, clock } = this.#given;
+    const { certificates } = this.#given;
     try {
       const answer = await certificates.findChallenge({ tlsName: name });
       if (answer?.type !== 'tls-alpn-01') return false;
       if (this.#ready.get(name)?.token === answer.token) return true;
-      const { challengeCertificate } = await import('@tunnel/acme');
-      const { cert, key } = await challengeCertificate(answer, clock.now());
-      const context = createSecureContext(secureOptionsOf({ cert: Buffer.from(cert), key: Buffer.from(key) }));
-      this.#keep(name, { token: answer.token, context });
+      const { token } = answer;
+      const making = this.#making.get(token) ?? this.#make(answer);
+      this.#making.set(token, making);
+      this.#keep(name, { token, context: await making.finally(() => this.#making.delete(token)) });
       return true;
     } catch {
       return false;
     }
+  }
+
+  async #make(answer: ChallengeAnswer): Promise<SecureContext> {
+    const { challengeCertificate } = await import('@tunnel/acme');
+    const { cert, key } = await challengeCertificate(answer, this.#given.clock.now());
+    return createSecureContext(secureOptionsOf({ cert: Buffer.from(cert), key: Buffer.from(key) }));
   }
 
   contextOf(name: string): SecureContext | null {

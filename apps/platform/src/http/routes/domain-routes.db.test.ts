@@ -120,7 +120,7 @@ describe('POST /domains', () => {
     ['a port', 'shop.example.com:443', /it is not a host name/],
     ['an IPv4 address', '192.0.2.1', /it is an address/],
     ['an IPv6 address', '[2001:db8::1]', /it is not a host name/],
-    ['a number that a browser reads as an address', '0x7f.1', /it is not a host name/],
+    ['a number that a browser reads as an address', '0x7f.1', /it is an address/],
     ['one label', 'shop', /it has one label/],
     ['localhost', 'localhost', /it has one label/],
     ['254 characters', `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(60)}.e`.slice(0, 254), /./],
@@ -168,7 +168,7 @@ describe('POST /domains', () => {
     expect(new Set(answers.map(([, { id }]) => id)).size).toBe(1);
   });
 
-  it('takes the wish for a certificate as it was said last', async () => {
+  it('takes the wish for a certificate as it was said last, and leaves it where nothing is said', async () => {
     const made = await add(fixture.alice, 'shop.example.com', { certificate: false });
     const wants = async () => {
       const query = fixture.database.db.selectFrom('own_domains').select('wants_certificate').where('id', '=', made.id);
@@ -177,6 +177,8 @@ describe('POST /domains', () => {
     expect(await wants()).toBe(false);
     domains.news.length = 0;
     await post(fixture.alice, { name: 'shop.example.com' });
+    expect([await wants(), domains.news]).toEqual([false, []]);
+    await post(fixture.alice, { name: 'shop.example.com', certificate: true });
     expect([await wants(), domains.news]).toEqual([true, [{ certificates: true, mails: false }]]);
   });
 });

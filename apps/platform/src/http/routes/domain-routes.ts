@@ -44,7 +44,7 @@ const addRoute = createRoute({
   security: withUser,
   request: { body: jsonBody(newDomain) },
   responses: {
-    200: json(ownDomain, 'You have it already; whether a certificate is wanted is as you say now.'),
+    200: json(ownDomain, 'You have it already; whether a certificate is wanted is as you say now, or as before.'),
     201: json(ownDomain, 'It is looked at after 5 s, and again and again; or at once: POST /domains/{id}/check.'),
     400: refused(
       'Not a name that can be yours: no host name, an address, one label, or one of this server.',
@@ -69,7 +69,13 @@ const checkRoute = createRoute({
     200: json(ownDomain, 'As this look found it. A resolver that does not answer changes no state.'),
     ...userRefusals,
     404: unknown,
-    429: refused('It was looked at less than 5 s ago; see Retry-After.', 'DOMAIN_CHECK_TOO_SOON', { seconds: 4 }),
+    429: refused(
+      'It was looked at less than 5 s ago, or several others of yours are right now; see Retry-After.',
+      'DOMAIN_CHECK_TOO_SOON',
+      {
+        seconds: 4,
+      },
+    ),
   },
 });
 

@@ -1,5 +1,5 @@
 // What edges are told of certificates: all of them, or one, each with its key opened for the way; and the answers to challenges.
-import type { CertificateStore, SealedKeys, StoredCertificate } from '@tunnel/acme';
+import type { CertificateStore, ChallengeKey, SealedKeys, StoredCertificate } from '@tunnel/acme';
 import type { CertificateSnapshotLine, ChallengeQuestion, ChallengeReply, EdgeCertificate } from '@tunnel/contract';
 import { type CertificateLife, certificateState } from '@tunnel/core';
 import type { Clock } from '@tunnel/runtime';
@@ -94,12 +94,18 @@ export const edgeCertificate = async (
   return row === undefined ? null : toldOf(row, kept, clock.now());
 };
 
+const keyOf = (question: ChallengeQuestion): ChallengeKey => {
+  if ('token' in question) return { token: question.token };
+  if ('name' in question) return { name: question.name.toLowerCase() };
+  return { tlsName: question.tls_name.toLowerCase() };
+};
+
 /** What dns-01 waits for is nobody's to ask for here: it is a record of DNS. */
 export const answerChallenge = async (
   { clock, certificates }: Omit<EdgeCertificatesContext, 'db'>,
   question: ChallengeQuestion,
 ): Promise<ChallengeReply> => {
-  const key = 'token' in question ? question : { tlsName: question.tls_name.toLowerCase() };
+  const key = keyOf(question);
   const found = (await certificates()?.store.findChallenge(key, clock.now())) ?? null;
   if (found === null || found.type === 'dns-01') return { challenge: null };
   const { type, name, token, keyAuthorization } = found;

@@ -93,6 +93,22 @@ describe('what is ordered', () => {
     await suspended(false);
   });
 
+  it('one that moved and is removed is destroyed, although it lapsed for another account', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    const [before, after] = [await fixture.addUser(), await fixture.addUser()];
+    await fixture.addDomain(before, 'shop.example');
+    await fixture.startPlatform();
+    await fixture.issued('shop.example');
+    const { db } = fixture.database;
+    await db.updateTable('own_domains').set({ state: 'lapsed' }).execute();
+    await fixture.addDomain(after, 'shop.example');
+    await db.insertInto('edge_changes').values({ kind: 'domain-changed' }).execute();
+    await eventually(async () => expect((await fixture.of('shop.example'))?.userId).toBe(after), patience);
+    await db.deleteFrom('own_domains').where('user_id', '=', after).execute();
+    await db.insertInto('edge_changes').values({ kind: 'domain-changed' }).execute();
+    await eventually(async () => expect(await fixture.of('shop.example')).toBeUndefined(), patience);
+  });
+
   it('without a wildcard each reserved name, forty a week', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     const user = await fixture.addUser();

@@ -253,13 +253,16 @@ export class PostgresCertificateStore implements CertificateStore {
   }
 
   async findChallenge(key: ChallengeKey, now: number): Promise<ChallengeAnswer | null> {
-    const row = await this.#db
+    const waitedFor = this.#db
       .selectFrom('acme_challenges')
       .select(['type', 'name', 'token', 'key_authorization'])
       .where('directory', '=', this.#directory)
-      .where('asked_by', '=', 'token' in key ? `token ${key.token}` : `tls ${key.tlsName}`)
-      .where('expires_at', '>', new Date(now))
-      .executeTakeFirst();
+      .where('expires_at', '>', new Date(now));
+    const found =
+      'name' in key
+        ? waitedFor.where('name', '=', key.name).orderBy('expires_at', 'desc')
+        : waitedFor.where('asked_by', '=', 'token' in key ? `token ${key.token}` : `tls ${key.tlsName}`);
+    const row = await found.limit(1).executeTakeFirst();
     if (row === undefined) return null;
     const { type, name, token, key_authorization: keyAuthorization } = row;
     return { type: type as ChallengeAnswer['type'], name, token, keyAuthorization };

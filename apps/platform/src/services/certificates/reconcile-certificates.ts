@@ -35,7 +35,10 @@ export const reconcileCertificates = async (options: ReconcileOptions): Promise<
   const byName = new Map(known.map((row) => [row.names, row]));
   const own = byName.get(`*.${options.facts.domain}`);
   const wildcard = own === undefined ? null : { isValid: own.isValid, hasFailed: own.hasFailed };
-  const domains = await readDomains(db);
+  // What lapsed keeps what was its account's own: who had it since may have removed it, with its key.
+  const domains = (await readDomains(db)).filter(
+    ({ name, accountId, state }) => state === 'verified' || byName.get(name)?.userId === accountId,
+  );
   const reserved = await readReserved(db, wildcard?.isValid === true);
   const wanted = wantedCertificates({ ...options.facts, wildcard, domains, reserved });
   const names = new Set(wanted.map(({ name }) => name));

@@ -272,7 +272,8 @@ describe('several platform processes', () => {
     try {
       const other = createDomains({ ...fixture, db: database.db }, {}, domains.dns);
       const names = Array.from({ length: 40 }, (_, nth) => `d${nth}.example.com`);
-      for (const name of names) await add(ann, name);
+      const owners = await Promise.all(names.map(person));
+      for (const [nth, name] of names.entries()) await add(owners[nth] as UserActor, name);
       later(5000);
       await Promise.all([domains, other].flatMap(({ looks }) => [looks.beginDue(), looks.beginDue()]));
       await eventually(async () => {
@@ -301,21 +302,46 @@ describe('several platform processes', () => {
     release();
   });
 
-  it('look at no more than so many at once, and one that hangs holds up nobody else', async () => {
+  it('look at no more than so many at once, of each account its share, and those that hang hold up nobody else', async () => {
     await fixture.db.updateTable('plans').set({ domain_limit: null }).execute();
-    const names = Array.from({ length: LIMITS.DOMAIN_LOOKS_AT_ONCE + 5 }, (_, nth) => `d${nth}.example.com`);
-    for (const name of names) await add(ann, name);
-    const releases = names.slice(0, 3).map((name) => domains.dns.hold(name));
+    const share = LIMITS.DOMAIN_LOOKS_PER_ACCOUNT;
+    const hanging = Array.from({ length: 3 * share }, (_, nth) => `hangs${nth}.example.com`);
+    const releases = hanging.map((name) => domains.dns.hold(name));
+    for (const name of hanging) await add(ann, name);
+    const others = await Promise.all(Array.from({ length: 14 }, person));
+    const names = others.flatMap((_, nth) => Array.from({ length: share }, (__, at) => `d${nth}-${at}.example.com`));
+    for (const [nth, name] of names.entries()) await add(others[Math.floor(nth / share)] as UserActor, name);
     later(5000);
     await domains.looks.beginDue();
     await eventually(() => expect(domains.dns.asked.length).toBe(LIMITS.DOMAIN_LOOKS_AT_ONCE));
     await eventually(async () => {
       await domains.looks.beginDue();
-      expect(new Set(domains.dns.asked).size).toBe(names.length);
+      expect(domains.dns.asked).toEqual(expect.arrayContaining(names));
     });
+    const asked = (): number => domains.dns.asked.filter((name) => name.startsWith('hangs')).length;
+    expect(asked()).toBe(share);
     for (const release of releases) release();
+    await eventually(async () => {
+      await domains.looks.beginDue();
+      expect(asked()).toBe(hanging.length);
+    });
     await domains.looks.stop();
     expect(domains.dns.isClosed).toBe(true);
+  });
+
+  it('refuse an account that has asked for its share of looks by hand, and nobody else', async () => {
+    const names = Array.from({ length: LIMITS.DOMAIN_LOOKS_PER_ACCOUNT }, (_, nth) => `hangs${nth}.example.com`);
+    const releases = names.map((name) => domains.dns.hold(name));
+    const slow = await Promise.all(names.map((name) => add(ann, name)));
+    const checks = slow.map(({ id }) => checkDomain(domains, ann, id));
+    const { id } = await add(ann);
+    await expect(checkDomain(domains, ann, id)).rejects.toMatchObject({ code: 'DOMAIN_CHECKS_AT_ONCE' });
+    const bobs = await add(bob, 'other.example.com');
+    expect((await checkDomain(domains, bob, bobs.id)).checked_at).not.toBeNull();
+    await eventually(() => expect(domains.dns.asked).toEqual(expect.arrayContaining(names)));
+    for (const release of releases) release();
+    await Promise.all(checks);
+    expect((await checkDomain(domains, ann, id)).checked_at).not.toBeNull();
   });
 
   it('open DNS for nobody while there is no domain, and judge nothing once they stop', async () => {

@@ -1,7 +1,8 @@
 // Looks at names in DNS, and lets core judge what was found. One look of a name at a time in this process; whoever asks for another meanwhile is
 // answered by that one. DNS is opened when there is a domain to look at.
-import { type KeptLook, keptLook } from '@tunnel/core';
+import { type KeptLook, keptLook, Shares } from '@tunnel/core';
 import type { DomainLook } from '@tunnel/dns';
+import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
@@ -24,10 +25,18 @@ export interface DomainLooksDeps {
 }
 
 type LookedName = Pick<DomainRow, 'name' | 'wildcard'>;
+type DueName = LookedName & Pick<DomainRow, 'user_id'>;
+
+/** A moment: most looks are answered within it. */
+const ASK_AGAIN_SECS = 1;
 
 export class DomainLooks {
   readonly #deps: DomainLooksDeps;
   readonly #running = new Map<string, Promise<void>>();
+  /** By account, those that were due; many wait for servers that their owner chose. */
+  readonly #due = newShares();
+  /** The same of those that were asked for by hand. */
+  readonly #asked = newShares();
   readonly #addresses: EdgeAddresses;
   #dns: Promise<DomainDns> | null = null;
   #isStopped = false;
@@ -48,10 +57,26 @@ export class DomainLooks {
 
   /** Begins those that are due and that no other process has, as many as there is room for, and waits for none of them. */
   async beginDue(): Promise<void> {
-    const room = LIMITS.DOMAIN_LOOKS_AT_ONCE - this.#running.size;
+    const room = LIMITS.DOMAIN_LOOKS_AT_ONCE - this.#due.taken;
     if (room <= 0 || this.#isStopped) return;
     for (const due of await this.#claimDue(room)) {
-      this.look(due).catch((error: unknown) => this.#failed(due, error));
+      this.#due.take(due.user_id);
+      this.look(due)
+        .catch((error: unknown) => this.#failed(due, error))
+        .finally(() => this.#due.give(due.user_id));
+    }
+  }
+
+  /** By hand: an account that has its share under way is refused. `claim` says what is looked at. */
+  async lookFor(userId: string, claim: () => Promise<LookedName>): Promise<void> {
+    if (this.#asked.refusal(userId) !== null) {
+      throw new Fault('DOMAIN_CHECKS_AT_ONCE', { seconds: ASK_AGAIN_SECS });
+    }
+    this.#asked.take(userId);
+    try {
+      await this.look(await claim());
+    } finally {
+      this.#asked.give(userId);
     }
   }
 
@@ -72,19 +97,25 @@ export class DomainLooks {
     await Promise.allSettled(this.#running.values());
   }
 
-  /** They are due again later in case this process does not live to judge them. */
-  async #claimDue(most: number): Promise<readonly LookedName[]> {
+  /** They are due again later in case this process does not live to judge them. Of each account a share: the rest of them is due next time. */
+  async #claimDue(most: number): Promise<readonly DueName[]> {
     const { db, clock } = this.#deps;
     const now = clock.now();
-    const { rows } = await sql<LookedName>`
-      with due as (
-        select id from own_domains where next_look_at <= ${new Date(now)}
-        order by next_look_at limit ${most} for no key update skip locked
+    const share = LIMITS.DOMAIN_LOOKS_PER_ACCOUNT;
+    const { rows } = await sql<DueName>`
+      with ranked as (
+        select id, user_id, row_number() over (partition by user_id order by next_look_at) as nth
+        from own_domains where next_look_at <= ${new Date(now)}
+      ), due as (
+        select own_domains.id from own_domains join ranked on ranked.id = own_domains.id
+        left join jsonb_each_text(${JSON.stringify(this.#due.held())}::jsonb) held on held.key = ranked.user_id::text
+        where ranked.nth + coalesce(held.value::integer, 0) <= ${share} and own_domains.next_look_at <= ${new Date(now)}
+        order by own_domains.next_look_at limit ${most} for no key update of own_domains skip locked
       ), claimed as (
         update own_domains set next_look_at = ${new Date(now + LIMITS.DOMAIN_CLAIM_MS)}
-        from due where own_domains.id = due.id returning name, wildcard
+        from due where own_domains.id = due.id returning name, wildcard, user_id
       )
-      select distinct name, wildcard from claimed
+      select distinct on (name) name, wildcard, user_id from claimed order by name
     `.execute(db);
     return rows;
   }
@@ -133,3 +164,6 @@ export class DomainLooks {
     else logger.error({ domain: name, err: error }, 'a look at a domain failed');
   }
 }
+
+const newShares = (): Shares =>
+  new Shares({ limit: LIMITS.DOMAIN_LOOKS_AT_ONCE, perHolder: LIMITS.DOMAIN_LOOKS_PER_ACCOUNT });

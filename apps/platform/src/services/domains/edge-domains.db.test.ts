@@ -81,7 +81,7 @@ const snapshot = async (query: string): Promise<NameSnapshotLine[]> => {
 };
 
 describe('GET /names?domains=1', () => {
-  it('has the domains that are verified, and an edge of before is told of none', async () => {
+  it('has the domains that are verified or have lapsed, and an edge of before is told of none', async () => {
     await verify(ann);
     await verify(bob, '*.wild.example.com');
     await add(ann, 'pending.example.com');
@@ -89,9 +89,10 @@ describe('GET /names?domains=1', () => {
     await lapse('lapsed.example.com');
     const [at, ...lines] = await snapshot('?domains=1');
     expect(at).toEqual({ at: expect.any(Number) });
-    expect(lines).toHaveLength(3);
+    expect(lines).toHaveLength(4);
     expect(lines).toEqual(
       expect.arrayContaining([
+        { lapsed_domain: 'lapsed.example.com', account_id: ann.accountId },
         { domain: SHOP, account_id: ann.accountId },
         { domain: '*.wild.example.com', account_id: bob.accountId },
         { end: true },

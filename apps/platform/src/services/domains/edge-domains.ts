@@ -1,5 +1,5 @@
 // Own domains as edges and deletions see them: which are verified, whether a tunnel may be opened on one, and all of an account's at once.
-import type { LinkRefusal, VerifiedDomain } from '@tunnel/contract';
+import type { LapsedDomain, LinkRefusal, VerifiedDomain } from '@tunnel/contract';
 import { shownText } from '@tunnel/core';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
@@ -17,6 +17,18 @@ export const verifiedAfter = async (db: Db, after: string | null): Promise<reado
   const { rows } = await sql<VerifiedDomain>`
     select name as domain, user_id as account_id from own_domains
     where state = 'verified' and ${later} order by name limit ${LIMITS.NAMES_PAGE}
+  `.execute(db);
+  return rows;
+};
+
+/** The same of those that nobody has any more, with whoever had each last. */
+export const lapsedAfter = async (db: Db, after: string | null): Promise<readonly LapsedDomain[]> => {
+  const later = after === null ? sql`true` : sql`name > ${after}`;
+  const { rows } = await sql<LapsedDomain>`
+    select distinct on (name) name as lapsed_domain, user_id as account_id from own_domains
+    where state = 'lapsed' and ${later}
+      and not exists (select from own_domains other where other.name = own_domains.name and other.state = 'verified')
+    order by name, verified_at desc limit ${LIMITS.NAMES_PAGE}
   `.execute(db);
   return rows;
 };

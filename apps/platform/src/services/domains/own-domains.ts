@@ -20,7 +20,7 @@ type Trx = Transaction<Schema>;
 
 export interface DomainsContext extends Pick<ServiceContext, 'db' | 'clock'> {
   readonly domains: DomainSettings;
-  readonly domainLooks: Pick<DomainLooks, 'look' | 'edgeAddresses'>;
+  readonly domainLooks: Pick<DomainLooks, 'lookFor' | 'edgeAddresses'>;
   /** After a commit. */
   readonly onDomainNews: (news: DomainNews) => void;
   /** There once the tables are. */
@@ -54,10 +54,9 @@ export const addDomain = async (context: DomainsContext, actor: UserActor, wante
   const { db, domains } = context;
   const reading = readDomainName(wanted.name, { toAscii: domainToASCII, operatorsHosts: domains.operatorsHosts });
   if (reading.kind === 'refused') throw reading.fault;
-  const wantsCertificate = wanted.certificate ?? true;
   const added = await db
     .transaction()
-    .execute((trx) => insertDomain(trx, context, actor, { domain: reading.domain, wantsCertificate }));
+    .execute((trx) => insertDomain(trx, context, actor, { domain: reading.domain, certificate: wanted.certificate }));
   if (added.certificates) context.onDomainNews({ certificates: true, mails: false });
   return { domain: await readDomain(context, actor, added.id), isNew: added.isNew };
 };
@@ -73,14 +72,15 @@ const insertDomain = async (
   trx: Trx,
   { clock, masterKey }: DomainsContext,
   { userId }: UserActor,
-  { domain, wantsCertificate }: { readonly domain: DomainName; readonly wantsCertificate: boolean },
+  { domain, certificate }: { readonly domain: DomainName; readonly certificate: boolean | undefined },
 ): Promise<Inserted> => {
   const limit = await lockLimit(trx, userId);
   const rows = await lockDomains(trx, domain.name);
   const own = rows.find((row) => row.user_id === userId);
   if (own !== undefined) {
-    const certificates = own.wants_certificate !== wantsCertificate;
-    const set = { wants_certificate: wantsCertificate };
+    // One who says nothing of it has not changed their mind.
+    const set = { wants_certificate: certificate ?? own.wants_certificate };
+    const certificates = own.wants_certificate !== set.wants_certificate;
     if (certificates) await trx.updateTable('own_domains').set(set).where('id', '=', own.id).execute();
     return { id: own.id, isNew: false, certificates };
   }
@@ -93,7 +93,7 @@ const insertDomain = async (
   await trx
     .insertInto('own_domains')
     .values({
-      ...{ id, user_id: userId, name, wildcard, token, wants_certificate: wantsCertificate },
+      ...{ id, user_id: userId, name, wildcard, token, wants_certificate: certificate ?? true },
       ...{ ...columnsOf(made), mailed_at: JSON.stringify(made.mailedAt), created_at: new Date(now) },
     })
     .execute();
@@ -134,22 +134,23 @@ const refuseOverPlan = async (trx: Trx, userId: string, limit: number | null): P
 
 /** Looks at once. A resolver that does not answer changes nothing but the error that is shown. */
 export const checkDomain = async (context: DomainsContext, actor: UserActor, id: string): Promise<OwnDomainView> => {
-  const { db, clock, domainLooks } = context;
-  const row = await db.transaction().execute(async (trx) => {
+  await context.domainLooks.lookFor(actor.userId, () => claimLook(context, actor, id));
+  return readDomain(context, actor, id);
+};
+
+/** It is this process that looks: nobody else takes it up meanwhile. */
+const claimLook = ({ db, clock }: DomainsContext, actor: UserActor, id: string): Promise<DomainRow> =>
+  db.transaction().execute(async (trx) => {
     const { rows, own } = await lockOwn(trx, actor, id);
     const now = clock.now();
     const before = domainsOf(rows);
     const waitMs = Math.max(...before.filter((domain) => domain.id === id).map((one) => askedLookWaitMs(one, now)));
     if (waitMs > 0) throw new Fault('DOMAIN_CHECK_TOO_SOON', { seconds: Math.ceil(waitMs / 1000) });
     const [after] = transitionDomain(before, { kind: 'check-asked', id }, now);
-    // It is this process that looks: nobody else takes it up meanwhile.
     const claimed = after.map((one) => (one.id === id ? { ...one, nextLookAt: now + LIMITS.DOMAIN_CLAIM_MS } : one));
     await writeDomains(trx, before, claimed);
     return own;
   });
-  await domainLooks.look(row);
-  return readDomain(context, actor, id);
-};
 
 export const removeDomain = async (context: DomainsContext, actor: UserActor, id: string): Promise<void> => {
   const { db, clock, domains } = context;

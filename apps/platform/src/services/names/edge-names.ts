@@ -1,11 +1,11 @@
 // What edges ask about names besides a tunnel's own: every reserved one and every verified own domain, for visitors and for when the platform is away; and whether the
 // operator's tunnel may have one.
-import type { NameAnswer, NameQuestion, NameSnapshotLine, VerifiedDomain } from '@tunnel/contract';
+import type { LapsedDomain, NameAnswer, NameQuestion, NameSnapshotLine, VerifiedDomain } from '@tunnel/contract';
 import { refusalOfName } from '@tunnel/core';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
-import { verifiedAfter } from '../domains/edge-domains.ts';
+import { lapsedAfter, verifiedAfter } from '../domains/edge-domains.ts';
 import { changeRange, type NameKey } from '../edge-changes.ts';
 import type { EdgeActor } from '../service-context.ts';
 import { decidingKey } from './name-key.ts';
@@ -59,17 +59,20 @@ async function* linesOf(db: Db, edgeId: string, domains: boolean): AsyncGenerato
     if (rows.length < LIMITS.NAMES_PAGE) break;
     after = rows.at(-1) ?? null;
   }
-  if (domains) yield* verifiedPages(db);
+  if (domains) {
+    yield* pagesOf((last: VerifiedDomain | null) => verifiedAfter(db, last?.domain ?? null));
+    yield* pagesOf((last: LapsedDomain | null) => lapsedAfter(db, last?.lapsed_domain ?? null));
+  }
   yield [{ end: true }];
 }
 
-async function* verifiedPages(db: Db): AsyncGenerator<VerifiedDomain[], void> {
-  let after: string | null = null;
+async function* pagesOf<Row>(read: (last: Row | null) => Promise<readonly Row[]>): AsyncGenerator<Row[], void> {
+  let last: Row | null = null;
   for (;;) {
-    const page: readonly VerifiedDomain[] = await verifiedAfter(db, after);
+    const page: readonly Row[] = await read(last);
     if (page.length > 0) yield [...page];
     if (page.length < LIMITS.NAMES_PAGE) return;
-    after = page.at(-1)?.domain ?? null;
+    last = page.at(-1) ?? null;
   }
 }
 

@@ -1,0 +1,156 @@
+// What an edge may expect of certificates that come by themselves, whoever orders them. Run by both: over a platform that is scripted, and by the keeper of
+// an edge without one, against an authority that really validates.
+import { X509Certificate } from 'node:crypto';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { AskedChallenge, EdgeCertificates } from './edge-certificates.ts';
+import { RecordingListener } from './recording-listener.fixture.ts';
+
+/** One edge, and what is around it. */
+export interface CertificatesStage {
+  /** Of the operator: wanted from the start. */
+  readonly domain: string;
+  /** Of an account: likewise. */
+  readonly own: string;
+  /** One run of the edge; what the last one had is on the disk. Before start() nothing is told. */
+  open(): { readonly edge: EdgeCertificates; start(): Promise<void>; stop(): Promise<void> };
+  /** Orders go on from here: until then what is wanted waits for its challenge. */
+  issue(): void;
+  /** The own name gets another certificate, and the old one serves until then. */
+  renew(edge: EdgeCertificates): Promise<void>;
+  /** Whoever orders is away from now on. */
+  away(): void;
+  /** The own name is nobody's from the next run on, or at once. */
+  forget(): void;
+  /** What whoever validates the own name comes with, while it goes on; null: not now. */
+  challenge(): { readonly key: AskedChallenge; readonly token: string } | null;
+  close(): Promise<void>;
+}
+
+const soon = { timeoutMs: 20_000, intervalMs: 20 };
+
+export const conformsToEdgeCertificates = (title: string, openStage: () => Promise<CertificatesStage>): void => {
+  describe(title, () => {
+    let stage: CertificatesStage;
+    let listener: RecordingListener;
+    let stops: (() => Promise<void>)[];
+
+    beforeEach(async () => {
+      stage = await openStage();
+      stops = [];
+    });
+
+    afterEach(async () => {
+      for (const stop of stops) await stop();
+      await stage.close();
+    });
+
+    const run = async (): Promise<{ edge: EdgeCertificates; stop: () => Promise<void> }> => {
+      const { edge, start, stop } = stage.open();
+      listener = new RecordingListener();
+      edge.follow(listener);
+      stops.push(stop);
+      await start();
+      return { edge, stop };
+    };
+
+    const names = (): string[] => [stage.domain, stage.own].sort();
+
+    const idOf = async (edge: EdgeCertificates, name: string): Promise<string> => {
+      const known = (await edge.list()).find((one) => one.names.includes(name));
+      if (known === undefined) throw new Error(`nothing is known of ${name}`);
+      return known.id;
+    };
+
+    it('are told with their names and a chain whose leaf is for them, and listed without a key', async () => {
+      stage.issue();
+      const { edge } = await run();
+      await eventually(() => expect(listener.names).toEqual(names()), soon);
+      for (const name of names()) {
+        const { cert } = listener.shown.get(await idOf(edge, name)) ?? { cert: '' };
+        expect(new X509Certificate(cert).checkHost(name)).toBe(name);
+      }
+      await eventually(async () => {
+        const list = await edge.list();
+        expect(list.map(({ state }) => state)).toEqual(['valid', 'valid']);
+        for (const one of list) {
+          expect(one.issuer).not.toBeNull();
+          expect(one.notAfter).toBeGreaterThan(one.notBefore ?? Number.POSITIVE_INFINITY);
+          expect(one.isOperators).toBe(one.names[0] === stage.domain);
+        }
+        expect(JSON.stringify(list)).not.toContain('PRIVATE KEY');
+      }, soon);
+    });
+
+    it('are wanted by exactly their names, before and after they are there, and nobody else is', async () => {
+      const { edge } = await run();
+      await eventually(() => expect(names().map((name) => edge.isWanted(name))).toEqual([true, true]), soon);
+      stage.issue();
+      await eventually(() => expect(listener.names).toEqual(names()), soon);
+      const others = ['', 'localhost', `a.${stage.own}`, `*.${stage.own}`, `${stage.own}.`, stage.own.toUpperCase()];
+      for (const other of others) expect(edge.isWanted(other)).toBe(false);
+      expect(names().map((name) => edge.isWanted(name))).toEqual([true, true]);
+    });
+
+    it('have their challenge found while it is waited for, and no other', async () => {
+      const { edge } = await run();
+      const waited = await eventually(() => {
+        const challenge = stage.challenge();
+        if (challenge === null) throw new Error('not yet');
+        return challenge;
+      }, soon);
+      const { key, token } = waited;
+      await eventually(
+        async () => expect(await edge.findChallenge(key)).toMatchObject({ name: stage.own, token }),
+        soon,
+      );
+      expect(await edge.findChallenge({ tlsName: `other.${stage.domain}` })).toBeNull();
+      expect(await edge.findChallenge({ token: 'nobodys', host: stage.own })).toBeNull();
+    });
+
+    it('replace the one before under the same id', async () => {
+      stage.issue();
+      const { edge } = await run();
+      await eventually(() => expect(listener.names).toEqual(names()), soon);
+      const id = await idOf(edge, stage.own);
+      const before = listener.shown.get(id)?.cert;
+      await eventually(() => stage.renew(edge), soon);
+      await eventually(() => expect(listener.shown.get(id)?.cert).not.toBe(before), soon);
+      expect(listener.names).toEqual(names());
+      expect(await idOf(edge, stage.own)).toBe(id);
+    });
+
+    it('are there within the start of the next run, though whoever orders is away', async () => {
+      stage.issue();
+      const { stop } = await run();
+      await eventually(() => expect(listener.names).toEqual(names()), soon);
+      await stop();
+      stage.away();
+      await run();
+      expect(listener.names).toEqual(names());
+    });
+
+    it('that nobody wants any more are taken away, and the others stay', async () => {
+      stage.issue();
+      const { stop } = await run();
+      await eventually(() => expect(listener.names).toEqual(names()), soon);
+      await stop();
+      stage.forget();
+      const { edge } = await run();
+      await eventually(() => expect(listener.names).toEqual([stage.domain]), soon);
+      expect([edge.isWanted(stage.own), edge.isWanted(stage.domain)]).toEqual([false, true]);
+      expect((await edge.list()).map((one) => one.names)).toEqual([[stage.domain]]);
+    });
+
+    it('tell nothing after the stop, which ends in the midst of an order, too', async () => {
+      const { edge, stop } = await run();
+      await eventually(() => expect(edge.isWanted(stage.own)).toBe(true), soon);
+      await stop();
+      stage.issue();
+      const told = listener.names;
+      expect(await edge.findChallenge({ tlsName: 'whoever.example' })).toBeNull();
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(listener.names).toEqual(told);
+    });
+  });
+};

@@ -1,0 +1,92 @@
+// Orders of a platform that is killed in the middle of one, and of two platforms on one database: the real programs.
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { OwnDomainView } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { Computer } from '../computer.fixture.ts';
+import { DatabaseHarness } from '../embedded-database.fixture.ts';
+import { MANY_LOGINS } from '../platform-test.fixture.ts';
+import { type Harness, it } from '../system-test.fixture.ts';
+import { Outside, SERVER } from './outside.fixture.ts';
+
+const SOON = { timeoutMs: 30_000 };
+/** A lease lasts a minute; then it is anybody's. */
+const AFTER_THE_LEASE = { timeoutMs: 90_000 };
+
+const addWithRecord = async (outside: Outside, who: Computer, name: string): Promise<void> => {
+  const added = await who.json<OwnDomainView>(['domains', 'add', name]);
+  outside.dns.set(name, 'CNAME', added.cname_target);
+};
+
+it('a platform that is killed in the middle of an order finishes that order, and begins no other', async ({
+  harness,
+}) => {
+  const outside = await Outside.open(harness);
+  const stack = await outside.stack(harness);
+  const ann = await Computer.of(harness, stack, 'ann');
+  await eventually(async () => expect(await outside.serialOf('tunnels.test')).not.toBe(''), SOON);
+  await eventually(async () => expect(await outside.serialOf('any.tunnels.test')).not.toBe(''), SOON);
+  const finalized = outside.authority.count('finalize');
+  outside.authority.hangs = true;
+  await addWithRecord(outside, ann, 'shop.example.com');
+  await eventually(() => expect(outside.authority.count('finalize')).toBe(finalized + 1), SOON);
+  const { pid } = JSON.parse(readFileSync(join(stack.dataDir, 'platform.lock'), 'utf8')) as { pid: number };
+  process.kill(pid, 'SIGKILL');
+  outside.authority.hangs = false;
+  await eventually(
+    async () => expect(await outside.serialOf('shop.example.com')).toMatch(/^[0-9a-f]+$/),
+    AFTER_THE_LEASE,
+  );
+  expect([outside.ordersOf('shop.example.com').length, outside.authority.count('finalize')]).toEqual([
+    1,
+    finalized + 1,
+  ]);
+}, 180_000);
+
+const openDatabase = async (harness: Harness): Promise<string> => {
+  const databases = new DatabaseHarness();
+  harness.use({
+    close: async () => {
+      await databases.stopAll();
+      databases.remove();
+    },
+  });
+  const folder = databases.folder();
+  mkdirSync(folder, { recursive: true });
+  return (await databases.embedded(folder).start()).url.reveal();
+};
+
+it('two platforms on one database order each certificate once', async ({ harness }) => {
+  const outside = await Outside.open(harness);
+  const database = `[database]\nurl = "${await openDatabase(harness)}"`;
+  const first = await outside.stack(harness, { tables: database });
+  // The port of its DNS responder is taken: wildcards are the first one's.
+  const second = await harness.stack({
+    command: 'platform',
+    server: SERVER,
+    platform: `secret_key_file = "${join(first.dataDir, 'master-key')}"`,
+    tables: `${MANY_LOGINS}\n${outside.tables}\n${database}`,
+    env: {
+      ...outside.env,
+      TUNNEL_ACME__STORAGE_KEY_FILE: join(first.dataDir, 'certificate-key'),
+    },
+  });
+  const people = [await Computer.of(harness, first, 'ann'), await Computer.of(harness, first, 'bob')];
+  const names = ['a', 'b', 'c', 'd', 'e', 'f'].map((label) => `${label}.example.com`);
+  await Promise.all(
+    people.map(async (who, at) => {
+      for (const name of names.slice(at * 3, at * 3 + 3)) await addWithRecord(outside, who, name);
+    }),
+  );
+  for (const name of names) {
+    await eventually(async () => expect(await outside.serialOf(name)).toMatch(/^[0-9a-f]+$/), SOON);
+  }
+  expect(names.map((name) => outside.ordersOf(name).length)).toEqual(names.map(() => 1));
+  expect([outside.ordersOf('tunnels.test').length, outside.ordersOf('*.tunnels.test').length]).toEqual([1, 1]);
+  expect(outside.authority.accounts.size).toBe(1);
+  const issued = [first, second].map(
+    ({ program }) => program.stderr.filter((line) => line.includes('a certificate was issued')).length,
+  );
+  expect(issued.reduce((sum, count) => sum + count)).toBe(names.length + 2);
+}, 120_000);

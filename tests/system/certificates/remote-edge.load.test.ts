@@ -1,0 +1,125 @@
+// An edge that stands apart from its platform: certificates come over its link, lie encrypted on its disk, and serve while the platform is away.
+import { execFileSync } from 'node:child_process';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { OwnDomainView } from '@tunnel/contract';
+import { claimPortBlock, eventually, freePort } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { embeddedUrl } from '../../../apps/server/src/embedded-postgres/connection.ts';
+import { Computer } from '../computer.fixture.ts';
+import { ask } from '../embedded-database.fixture.ts';
+import { startWeb } from '../http-tunnels.fixture.ts';
+import { startEdgeOf } from '../platform-test.fixture.ts';
+import { serverCommand } from '../server-command.fixture.ts';
+import { Stack } from '../stack.fixture.ts';
+import { it } from '../system-test.fixture.ts';
+import { DOMAIN, Outside, serve } from './outside.fixture.ts';
+
+const SHOP = 'shop.example.com';
+const SOON = { timeoutMs: 30_000 };
+const KEY = 'PRIVATE KEY';
+
+/** Names of the files in which it stands. */
+const filesWith = (folder: string, text: string): string => {
+  try {
+    return execFileSync('grep', ['-r', '-l', '-a', text, folder], { encoding: 'utf8' });
+  } catch (error) {
+    // 1: in none.
+    if ((error as { status: number }).status === 1) return '';
+    throw error;
+  }
+};
+
+const credentialFileOf = ({ flags }: Stack): string => {
+  const text = readFileSync(flags[1] ?? '', 'utf8');
+  return /^platform_credential_file = "(.*)"$/m.exec(text)?.[1] ?? '';
+};
+
+/** Every row of every table, as text. */
+const dumpOf = async (stack: Stack): Promise<string> => {
+  const url = embeddedUrl(stack.dataDir);
+  if (url === null) throw new Error('the database runs');
+  const tables = String(
+    await ask(url, "select string_agg(quote_ident(tablename), ' ') from pg_tables where schemaname = 'public'"),
+  ).split(' ');
+  const texts: string[] = [];
+  for (const table of tables) texts.push(String(await ask(url, `select string_agg(t::text, ' ') from ${table} t`)));
+  return texts.join('\n');
+};
+
+it('shows the certificates of own domains from its encrypted copies while the platform is away; no key lies about', async ({
+  harness,
+}) => {
+  const outside = await Outside.open(harness);
+  const platform = await outside.stack(harness, { command: 'platform' });
+  const edge = await startEdgeOf(harness, platform, 'west', {
+    fixedPorts: true,
+    env: { ...outside.env, TUNNEL_SERVER__DOMAIN: DOMAIN, TUNNEL_ACME__ENABLED: 'true' },
+  });
+  // While it had no edge, nobody answered the authority: it would be asked again in a minute.
+  await eventually(async () => {
+    await serverCommand(platform, 'certificates', 'renew', DOMAIN);
+    expect(await outside.serialOf(DOMAIN)).toMatch(/^[0-9a-f]+$/);
+  }, SOON);
+  const ann = await Computer.of(harness, platform, 'ann');
+  const web = harness.use(await startWeb((_, response) => void response.end('hello')));
+  const added = await ann.json<OwnDomainView>(['domains', 'add', SHOP]);
+  outside.dns.set(SHOP, 'CNAME', added.cname_target);
+  const waited = await ann.tunnel(['domains', 'add', SHOP, '--wait']);
+  expect([waited.code, waited.out]).toEqual([0, expect.stringContaining('certificate valid until')]);
+  const tunnel = await serve(harness, ann, edge, web.port, '--domain', SHOP);
+  expect((await tunnel.ready()).public_url).toBe(`https://${SHOP}:${outside.ports.https}`);
+  expect([await outside.ask(SHOP), await outside.askHttp2(SHOP)]).toEqual([200, 200]);
+  const serial = await outside.serialOf(SHOP);
+
+  const dump = await dumpOf(platform);
+  expect([dump.includes(SHOP), dump.includes(KEY)]).toEqual([true, false]);
+  const said = [platform, edge].flatMap(({ program }) => [...program.stdout, ...program.stderr]).join('\n');
+  expect([said.includes(KEY), said.includes('"d":')]).toEqual([false, false]);
+
+  const platformUrl = platform.run.platform_url;
+  const credential = readFileSync(credentialFileOf(edge), 'utf8').trim();
+  await platform.stop();
+  await edge.stop();
+  await edge.start();
+  expect(await outside.serialOf(SHOP)).toBe(serial);
+  // Keys of accounts are the platform's to check: over TLS, visitors are told that nobody is there yet.
+  expect(await outside.ask(SHOP)).toBe(502);
+
+  for (const { dataDir } of [platform, edge]) expect(filesWith(dataDir, KEY)).toBe('');
+  const copies = readdirSync(join(edge.dataDir, 'certificates'));
+  expect(copies.length).toBeGreaterThan(0);
+  for (const file of copies) {
+    expect(readFileSync(join(edge.dataDir, 'certificates', file), 'utf8')).not.toContain('CERTIFICATE');
+  }
+
+  // Whoever copies all of it, and has a credential of another edge, has nothing.
+  const folder = await harness.folder();
+  // What says that a server runs here would stop the other one.
+  const isLock = (path: string): boolean => /(?:lock|run\.json)$/.test(path);
+  cpSync(edge.dataDir, join(folder, 'data'), { recursive: true, filter: (path) => !isLock(path) });
+  expect(filesWith(join(folder, 'data'), credential)).toBe('');
+  const [https, http] = [await freePort(), await freePort()];
+  const other = join(folder, 'other-credential');
+  writeFileSync(other, credential.replace(/.{8}$/, 'AAAAAAAA'), { mode: 0o600 });
+  const thief = harness.use(
+    new Stack(folder, harness.use(await claimPortBlock()), {
+      command: 'edge',
+      server: `platform_url = "${platformUrl}"\nplatform_credential_file = "${other}"`,
+      tables: '[region]\nid = "west"\nname = "west"',
+      env: {
+        ...{
+          TUNNEL_SERVER__DOMAIN: DOMAIN,
+          TUNNEL_ACME__ENABLED: 'true',
+          TUNNEL_SERVER__HTTPS_PORT: `${https}`,
+          TUNNEL_SERVER__HTTP_PORT: `${http}`,
+        },
+      },
+    }),
+  );
+  await thief.start();
+  await expect(outside.shakeHands(SHOP, https)).rejects.toThrow();
+
+  await platform.start();
+  await eventually(async () => expect(await outside.ask(SHOP)).toBe(200), SOON);
+}, 120_000);

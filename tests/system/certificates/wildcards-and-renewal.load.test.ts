@@ -1,0 +1,133 @@
+// Wildcard certificates through the built-in DNS responder, and renewals under a visitor who never stops: the real stack and the real program.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { Agent } from 'node:https';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { OwnDomainView } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { Computer } from '../computer.fixture.ts';
+import { startWeb } from '../http-tunnels.fixture.ts';
+import { serverCommand } from '../server-command.fixture.ts';
+import type { Stack } from '../stack.fixture.ts';
+import { Harness, it as harnessIt } from '../system-test.fixture.ts';
+import { DOMAIN, Outside, serve } from './outside.fixture.ts';
+
+const SOON = { timeoutMs: 30_000 };
+const HOUR_MS = 3_600_000;
+
+const it = harnessIt.extend<{ world: { readonly outside: Outside; readonly stack: Stack } }>({
+  world: [
+    async ({ task: _ }, use) => {
+      const harness = new Harness();
+      const outside = await Outside.open(harness);
+      await use({ outside, stack: await outside.stack(harness) });
+      await harness.close();
+    },
+    { scope: 'file' },
+  ],
+});
+
+const web = async (harness: Harness) => harness.use(await startWeb((_, response) => void response.end('hello')));
+
+/** What the stack's own responder says, in dig's words. */
+const dig = async ({ ports }: Outside, ...question: readonly string[]): Promise<string> => {
+  const at = ['@127.0.0.1', '-p', String(ports.dns), '+norecurse', '+time=2', '+tries=1'];
+  return (await promisify(execFile)('dig', [...at, ...question])).stdout;
+};
+
+it('names below the domain and below an own domain get a wildcard through the responder, which says nothing of others', async ({
+  harness,
+  world: { outside, stack },
+}) => {
+  const ann = await Computer.of(harness, stack, 'ann');
+  const { port } = await web(harness);
+  outside.dns.set(`_acme-challenge.shop.${DOMAIN}`, 'CNAME', `shop._acme-challenge.${DOMAIN}`);
+  expect((await ann.tunnel(['reserve', 'shop'])).err).toBe('');
+  expect((await ann.tunnel(['reserve', '*.shop'])).err).toBe('');
+  const below = await serve(harness, ann, stack, port, '--subdomain', '*.shop');
+  expect((await below.ready()).public_url).toMatch(new RegExp(`^https?://\\*\\.shop\\.${DOMAIN}`));
+  await eventually(async () => expect(await outside.ask(`eu.shop.${DOMAIN}`)).toBe(200), SOON);
+
+  const STORE = '*.store.example.com';
+  const added = await ann.json<OwnDomainView>(['domains', 'add', STORE]);
+  expect(added.records.map(({ purpose }) => purpose).toSorted()).toEqual(['challenge', 'proof']);
+  for (const { type, name, value } of added.records) outside.dns.set(name, type as 'CNAME' | 'TXT', value);
+  const waited = await ann.tunnel(['domains', 'add', STORE, '--wait']);
+  expect([waited.code, waited.out]).toEqual([0, expect.stringContaining('certificate valid until')]);
+  const own = await serve(harness, ann, stack, port, '--domain', STORE);
+  expect((await own.ready()).public_url).toBe(`https://${STORE}:${outside.ports.https}`);
+  expect([await outside.ask('eu.store.example.com'), await outside.askHttp2('us.store.example.com')]).toEqual([
+    200, 200,
+  ]);
+  await expect(outside.ask('store.example.com')).rejects.toThrow(/unrecognized name/);
+  await expect(outside.ask('a.b.store.example.com')).rejects.toThrow(/unrecognized name/);
+
+  const zone = `_acme-challenge.${DOMAIN}`;
+  expect(await dig(outside, zone, 'SOA')).toMatch(new RegExp(`${zone}\\.\\s+\\d+\\s+IN\\s+SOA\\s`));
+  expect(await dig(outside, zone, 'NS')).toMatch(new RegExp(`NS\\s+${DOMAIN}\\.`));
+  expect(await dig(outside, 'shop.example.com', 'A')).toContain('status: REFUSED');
+  expect(await dig(outside, DOMAIN, 'A')).toContain('status: REFUSED');
+  expect(await dig(outside, zone, 'A')).toMatch(/status: NOERROR[\s\S]*ANSWER: 0/);
+  // While it is validated its value is there, and no longer.
+  const challenge = added.records.find(({ purpose }) => purpose === 'challenge');
+  expect(challenge?.name).toBe('_acme-challenge.store.example.com');
+  const target = challenge?.value ?? '';
+  const seen: string[] = [];
+  outside.beforeTxt = async () => {
+    for (const over of ['+notcp', '+tcp']) seen.push(await dig(outside, '+short', over, target, 'TXT'));
+  };
+  await serverCommand(stack, 'certificates', 'renew', STORE);
+  await eventually(() => expect(outside.ordersOf(STORE).map(({ status }) => status)).toEqual(['valid', 'valid']), SOON);
+  expect(seen).toEqual([expect.stringMatching(/^"[\w-]{43}"\n$/), seen[0]]);
+  await eventually(async () => expect(await dig(outside, '+short', target, 'TXT')).toBe(''), SOON);
+}, 120_000);
+
+it('a certificate is renewed without one failed request: as its authority has it, and by hand', async ({
+  harness,
+  world: { outside, stack },
+}) => {
+  const ann = await Computer.of(harness, stack, 'renew');
+  const { port } = await web(harness);
+  const NAME = 'renew.example.com';
+  const added = await ann.json<OwnDomainView>(['domains', 'add', NAME]);
+  outside.dns.set(NAME, 'CNAME', added.cname_target);
+  expect((await ann.tunnel(['domains', 'add', NAME, '--wait'])).code).toBe(0);
+  await (await serve(harness, ann, stack, port, '--domain', NAME)).ready();
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  harness.use({ close: () => Promise.resolve(agent.destroy()) });
+  const answers = new Map<string, number>();
+  const serials = new Set<string>();
+  const visiting = { goesOn: true };
+  const visit = async (way: Agent | false): Promise<void> => {
+    while (visiting.goesOn) {
+      const said = await outside.ask(NAME, way).then(String, (error: Error) => error.message);
+      answers.set(said, (answers.get(said) ?? 0) + 1);
+      if (way === false) serials.add(await outside.serialOf(NAME).catch((error: Error) => error.message));
+    }
+  };
+  const visits = [visit(false), visit(agent)];
+
+  // A platform that starts asks its authority first. Visitors do not see that it was gone.
+  const first = outside.ordersOf(NAME)[0]?.certificate?.renewalId;
+  outside.authority.renewalWindow = { start: Date.now() - HOUR_MS, end: Date.now() - 1 };
+  const { pid } = JSON.parse(readFileSync(join(stack.dataDir, 'platform.lock'), 'utf8')) as { pid: number };
+  process.kill(pid, 'SIGKILL');
+  await eventually(() => expect([outside.ordersOf(NAME).length >= 2, serials.size >= 2]).toEqual([true, true]), {
+    timeoutMs: 60_000,
+  });
+  outside.authority.renewalWindow = null;
+  expect(outside.ordersOf(NAME)[1]?.replaces).toBe(first);
+
+  const known = serials.size;
+  const listed = (await serverCommand(stack, 'certificates', 'list')).join('\n');
+  expect(listed).toContain(NAME);
+  await serverCommand(stack, 'certificates', 'renew', NAME);
+  await eventually(() => expect(serials.size).toBeGreaterThan(known), SOON);
+  expect(outside.ordersOf(NAME).at(-1)?.replaces).toBe(outside.ordersOf(NAME).at(-2)?.certificate?.renewalId);
+  visiting.goesOn = false;
+  await Promise.all(visits);
+  expect([...answers.keys()]).toEqual(['200']);
+  expect(answers.get('200')).toBeGreaterThan(20);
+}, 120_000);

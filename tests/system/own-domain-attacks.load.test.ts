@@ -1,0 +1,285 @@
+// Own domains as an enemy would use them: names of others, records that were forgotten, servers that never answer, and hosts that are written oddly.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ApiError, CreatedKey, OwnDomainView } from '@tunnel/contract';
+import { type DnsServer, eventually, startDnsServer } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { askHttp, readUntil, sendRaw, startWeb } from './http-tunnels.fixture.ts';
+import { openWith, Person, startPlatform } from './platform-test.fixture.ts';
+import type { Stack } from './stack.fixture.ts';
+import { Harness, it as harnessIt } from './system-test.fixture.ts';
+import type { TunnelProgram } from './tunnel-program.fixture.ts';
+
+const SOON = { timeoutMs: 20_000, intervalMs: 100 };
+/** Within which tunnels are closed. */
+const CLOSED_MS = 2000;
+
+interface World {
+  readonly stack: Stack;
+  readonly dns: DnsServer;
+}
+
+const it = harnessIt.extend<{ world: World }>({
+  world: [
+    async ({ task: _ }, use) => {
+      const harness = new Harness();
+      const dns = harness.use(await startDnsServer());
+      const plan = '[platform.plans.free]\ndomain_limit = 100';
+      const tables = `[dns]\nresolvers = ["${dns.address}"]\n${plan}\n[load_balancing]\nenabled = true`;
+      await use({ dns, stack: await startPlatform(harness, { tables }) });
+      await harness.close();
+    },
+    { scope: 'file' },
+  ],
+});
+
+class Account {
+  readonly person: Person;
+  readonly key: CreatedKey;
+  readonly #stack: Stack;
+
+  constructor(stack: Stack, person: Person, key: CreatedKey) {
+    this.#stack = stack;
+    this.person = person;
+    this.key = key;
+  }
+
+  static async of({ stack }: World): Promise<Account> {
+    const person = await Person.signUp(stack);
+    return new Account(stack, person, await person.newKey());
+  }
+
+  async add(name: string): Promise<OwnDomainView> {
+    const { status, body } = await this.person.call<OwnDomainView>('/domains', { method: 'POST', body: { name } });
+    expect([name, status]).toEqual([name, 201]);
+    return body;
+  }
+
+  askedCheck(id: string) {
+    return this.person.call<OwnDomainView & ApiError>(`/domains/${id}/check`, { method: 'POST', body: {} });
+  }
+
+  /** The state, as soon as it may be looked at again. */
+  check(id: string): Promise<string> {
+    return eventually(async () => {
+      const { status, body } = await this.askedCheck(id);
+      expect([status, body.error]).toEqual([200, undefined]);
+      return body.state;
+    }, SOON);
+  }
+
+  async verified(dns: DnsServer, name: string): Promise<OwnDomainView> {
+    const domain = await this.add(name);
+    dns.set(name, 'CNAME', domain.cname_target);
+    expect([name, await this.check(domain.id)]).toEqual([name, 'verified']);
+    return domain;
+  }
+
+  async remove({ id }: OwnDomainView): Promise<void> {
+    expect((await this.person.call(`/domains/${id}`, { method: 'DELETE' })).status).toBe(204);
+  }
+
+  /** A service that says this text, at the domain. */
+  async serve(harness: Harness, domain: string, text: string, flags: readonly string[] = []): Promise<TunnelProgram> {
+    const web = harness.use(await startWeb((_request, response) => void response.end(text)));
+    return openWith(harness, this.#stack, this.key, ['http', web.port, '--domain', domain, ...flags]);
+  }
+}
+
+const portOf = ({ run }: Stack): number => Number(new URL(run.http_url).port);
+
+/** What a visitor of the host gets. */
+const visitorOf =
+  ({ stack }: World) =>
+  async (host: string): Promise<string> => {
+    const { status, text, headers } = await askHttp({ host, port: portOf(stack) });
+    return status === 200 ? text : `${status} ${String(headers['x-tunnel-error'])}`;
+  };
+
+const UNVERIFIED = 4;
+
+it('records that were forgotten, tokens of others and of other names prove nothing to anybody', async ({ world }) => {
+  const { dns } = world;
+  const [ann, bob] = [await Account.of(world), await Account.of(world)];
+  const [name, other] = ['forgotten.example', 'other-of-bob.example'];
+  const [anns, bobsOther] = [await ann.add(name), await bob.add(other)];
+  let bobs = await bob.add(name);
+  expect(new Set([anns.token, bobs.token, bobsOther.token]).size).toBe(3);
+  const records: readonly [string, string, string][] = [
+    [name, 'A', '127.0.0.1'],
+    [name, 'CNAME', 'localhost'],
+    [name, 'CNAME', bobsOther.cname_target],
+    [`_tunnel.${name}`, 'TXT', `tunnel-verify=${bobsOther.token}`],
+    [`_tunnel.${name}`, 'TXT', `tunnel-verify=${anns.token}.${bobs.token}`],
+  ];
+  for (const [at, type, value] of records) {
+    dns.remove(name);
+    dns.remove(`_tunnel.${name}`);
+    dns.set(at, type as 'A', value);
+    await bob.remove(bobs);
+    // A new one may be looked at at once; its token is the same.
+    bobs = await bob.add(name);
+    expect([value, await bob.check(bobs.id)]).toEqual([value, 'pending']);
+  }
+  dns.remove(`_tunnel.${name}`);
+  // The eighth CNAME still counts, the ninth does not.
+  for (const [links, state] of [
+    [9, 'pending'],
+    [8, 'verified'],
+  ] as const) {
+    dns.set(name, 'CNAME', `n1.${name}`);
+    for (let nth = 1; nth < links; nth += 1) {
+      dns.set(`n${nth}.${name}`, 'CNAME', nth === links - 1 ? anns.cname_target : `n${nth + 1}.${name}`);
+    }
+    expect([links, await ann.check(anns.id)]).toEqual([links, state]);
+  }
+});
+
+it('a wildcard and a name below it may be two accounts’, and neither gets the other’s visitors', async ({
+  harness,
+  world,
+}) => {
+  const { dns } = world;
+  const visit = visitorOf(world);
+  const [ann, bob] = [await Account.of(world), await Account.of(world)];
+  await ann.verified(dns, '*.two.example');
+  const shop = await bob.verified(dns, 'shop.two.example');
+  await (await ann.serve(harness, '*.two.example', 'ann')).ready();
+  expect(await visit('any.two.example')).toBe('ann');
+  expect(await visit('shop.two.example')).toBe('502 TUNNEL_AWAY');
+  expect(await visit('two.example')).toBe('404 TUNNEL_NOT_FOUND');
+  expect(await (await ann.serve(harness, 'shop.two.example', 'thief')).exitCode()).toBe(UNVERIFIED);
+  expect(await (await bob.serve(harness, 'any.two.example', 'thief')).exitCode()).toBe(UNVERIFIED);
+  const bobs = await bob.serve(harness, 'shop.two.example', 'bob');
+  await bobs.ready();
+  expect([await visit('shop.two.example'), await visit('any.two.example')]).toEqual(['bob', 'ann']);
+  await bob.remove(shop);
+  await eventually(async () => expect(await visit('shop.two.example')).toBe('ann'), { timeoutMs: CLOSED_MS });
+  expect(await bobs.exitCode()).toBe(UNVERIFIED);
+});
+
+it('a name that is moved back and forth has one owner at a time, whose tunnels alone are open', async ({
+  harness,
+  world,
+}) => {
+  const { dns } = world;
+  const visit = visitorOf(world);
+  const name = 'moved.example';
+  const [ann, bob] = [await Account.of(world), await Account.of(world)];
+  const anns = await ann.verified(dns, name);
+  const bobs = await bob.add(name);
+  const first = await ann.serve(harness, name, 'ann');
+  await first.ready();
+  expect(await visit(name)).toBe('ann');
+  dns.set(name, 'CNAME', bobs.cname_target);
+  // Both ask at once, and nobody waits for the other.
+  const [, moved] = await Promise.all([ann.askedCheck(anns.id), bob.check(bobs.id)]);
+  const from = performance.now();
+  expect(moved).toBe('verified');
+  expect(await first.exitCode()).toBe(UNVERIFIED);
+  expect(performance.now() - from).toBeLessThan(CLOSED_MS + 1000);
+  expect(await visit(name)).toBe('502 TUNNEL_AWAY');
+  const keyFile = join(await harness.folder(), 'group-key');
+  writeFileSync(keyFile, 'secret of the pool');
+  const pool = ['--group', 'pool', '--group-key-file', keyFile];
+  const members = [await bob.serve(harness, name, 'bob', pool), await bob.serve(harness, name, 'bob', pool)];
+  for (const member of members) await member.ready();
+  expect(await visit(name)).toBe('bob');
+  await bob.remove(bobs);
+  for (const member of members) expect(await member.exitCode(CLOSED_MS + 1000)).toBe(UNVERIFIED);
+  expect(await visit(name)).toBe('404 TUNNEL_NOT_FOUND');
+  // Removed and added a hundred times it has one row, and the same token.
+  for (let nth = 0; nth < 50; nth += 1) {
+    const again = await bob.add(name);
+    expect(again.token).toBe(bobs.token);
+    await bob.remove(again);
+  }
+  expect(await bob.person.get('/domains')).toEqual([]);
+});
+
+it('a hundred names whose servers never answer keep nobody else waiting', async ({ world }) => {
+  const { dns } = world;
+  const [mallory, bob] = [await Account.of(world), await Account.of(world)];
+  const slow: OwnDomainView[] = [];
+  for (let nth = 0; nth < 100; nth += 1) {
+    dns.fail(`slow${nth}.example`, 'silent');
+    slow.push(await mallory.add(`slow${nth}.example`));
+  }
+  const statuses = new Map<number, number>();
+  const asking = Promise.all(
+    slow.map(async ({ id }) => {
+      const { status } = await mallory.askedCheck(id);
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }),
+  );
+  const from = performance.now();
+  await bob.verified(dns, 'quick.example');
+  expect(performance.now() - from).toBeLessThan(5000);
+  await asking;
+  expect(new Set(statuses.keys())).toEqual(new Set([200, 429]));
+  expect(statuses.get(429)).toBeGreaterThan(50);
+  for (const domain of slow) await mallory.remove(domain);
+});
+
+it('a host that is written oddly reaches its tunnel or nobody’s, and never another’s', async ({ harness, world }) => {
+  const { stack, dns } = world;
+  const [ann, bob] = [await Account.of(world), await Account.of(world)];
+  await ann.verified(dns, 'ann.odd.example');
+  await bob.verified(dns, 'bob.odd.example');
+  const wild = await bob.verified(dns, '*.wild.odd.example');
+  await (await ann.serve(harness, 'ann.odd.example', 'I am ann')).ready();
+  await (await bob.serve(harness, 'bob.odd.example', 'I am bob')).ready();
+  await (await bob.serve(harness, '*.wild.odd.example', 'I am wild')).ready();
+  const port = portOf(stack);
+  const raw = async (lines: readonly string[]): Promise<string> => {
+    const endpoint = { host: 'ann.odd.example', port };
+    const socket = await sendRaw(endpoint, `${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`);
+    const heard = await readUntil(socket, /\r\n\r\n[^]*(?:I am \w+|\}|<\/html>)|\r\n\r\n$/).finally(() =>
+      socket.destroy(),
+    );
+    const text = /I am (\w+)/.exec(heard)?.[1];
+    return text ?? (/^HTTP\/1\.1 (\d+)/.exec(heard)?.[1] as string);
+  };
+  for (const [lines, answer] of [
+    [['GET / HTTP/1.1', 'Host: ANN.Odd.Example'], 'ann'],
+    [['GET / HTTP/1.1', `Host: ann.odd.example.:${port}`], 'ann'],
+    [['GET / HTTP/1.1', 'Host: ann.odd.example:1'], 'ann'],
+    [['GET / HTTP/1.1', 'Host: ann.odd.example..'], /^40[04]$/],
+    [['GET / HTTP/1.1', 'Host: ann.odd.example', 'Host: bob.odd.example'], '400'],
+    [['GET http://bob.odd.example/ HTTP/1.1', 'Host: ann.odd.example'], /^(?:bob|400)$/],
+    [['GET / HTTP/1.1', 'Host: ann%2eodd.example'], /^40[04]$/],
+    [['GET / HTTP/1.1', 'Host: ann.odd.example, bob.odd.example'], /^40[04]$/],
+    [['GET / HTTP/1.1', 'Host: bob.odd.example@ann.odd.example'], /^40[04]$/],
+    [['GET / HTTP/1.1', 'Host: _.odd.example'], '404'],
+    [['GET / HTTP/1.1', 'Host: *.wild.odd.example'], /^40[04]$/],
+    [['GET / HTTP/1.1', 'Host: x.wild.odd.example'], 'wild'],
+    [['GET / HTTP/1.1', 'Host: _x.wild.odd.example'], /^(?:wild|40[04])$/],
+    [['GET / HTTP/1.1', 'Host: .wild.odd.example'], /^40[04]$/],
+    [['GET / HTTP/1.1', `Host: ${wild.cname_target}`], '404'],
+    [['GET / HTTP/1.1', 'Host: pending.odd.example'], '404'],
+    [['GET / HTTP/1.1', 'Host: localhost'], '404'],
+    [['GET /_control HTTP/1.1', 'Host: ann.odd.example'], 'ann'],
+    [['GET / HTTP/1.1', 'Host: ann.odd.example', 'X-Forwarded-Host: bob.odd.example'], 'ann'],
+  ] as const) {
+    expect([lines, await raw(lines)]).toEqual([
+      lines,
+      typeof answer === 'string' ? answer : expect.stringMatching(answer),
+    ]);
+  }
+});
+
+it('an account that is deleted keeps no domain, and its visitors find nothing', async ({ harness, world }) => {
+  const { dns } = world;
+  const visit = visitorOf(world);
+  const [ann, bob] = [await Account.of(world), await Account.of(world)];
+  await ann.verified(dns, 'left.example');
+  const program = await ann.serve(harness, 'left.example', 'ann');
+  await program.ready();
+  const deleted = await ann.person.call('/auth/me', { method: 'DELETE', body: { password: 'correct horse battery' } });
+  expect(deleted.status).toBeLessThan(300);
+  expect(await program.exitCode()).not.toBe(0);
+  await eventually(async () => expect(await visit('left.example')).toBe('404 TUNNEL_NOT_FOUND'), SOON);
+  // The record is still there, and is nobody's proof.
+  const bobs = await bob.add('left.example');
+  expect(await bob.check(bobs.id)).toBe('pending');
+});
