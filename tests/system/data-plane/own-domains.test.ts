@@ -70,6 +70,27 @@ describe.concurrent('an own domain', () => {
     expect(any.ready.public_url).toBe(`https://*.example.net:${port}`);
   });
 
+  it('of HTTP/2 is what :authority says in one form; a second word for it is refused', async ({ harness }) => {
+    const { port } = await publish(harness, 'one.example.edu', 'one');
+    await publish(harness, 'two.example.edu', 'two');
+    const session = dialHttp2(harness, { host: `one.example.edu:${port}`, port });
+    const said = async (headers: Record<string, string>): Promise<string> => {
+      const request = session.request({ ':path': '/', ...headers });
+      let status = 0;
+      request.on('response', (answer) => (status = answer[':status'] ?? 0));
+      const pieces: Buffer[] = [];
+      for await (const piece of request) pieces.push(piece as Buffer);
+      return status === 200 ? Buffer.concat(pieces).toString().slice(0, 3) : String(status);
+    };
+    const [one, two] = ['one.example.edu', 'two.example.edu'];
+    expect([
+      await said({ ':authority': one, host: two }),
+      await said({ ':authority': 'TWO.example.edu.' }),
+      await said({ ':authority': `user@${two}` }),
+      await said({ ':authority': '*.example.edu' }),
+    ]).toEqual(['400', 'two', '400', '400']);
+  });
+
   it('may have a group of two', async ({ harness }) => {
     const keyFile = join(await harness.folder(), 'group-key');
     writeFileSync(keyFile, 'secret of the pool');
