@@ -1,0 +1,81 @@
+// Strangers who come as authorities do, as fast as they can, while a name is on order: hellos for whatever name, `acme-tls/1`, tokens of http-01. The real
+// programs, over real sockets.
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import type { OwnDomainView } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { hello, protocols, serverNames } from '../../../apps/edge/src/ingress/tls/hello.fixture.ts';
+import { Computer } from '../computer.fixture.ts';
+import { type Harness, it } from '../system-test.fixture.ts';
+import { DOMAIN, Outside } from './outside.fixture.ts';
+
+const SOON = { timeoutMs: 30_000 };
+const OWN = 'shop.example.com';
+const STRANGERS = 60;
+
+const word = (): string => randomBytes(8).toString('hex');
+
+/** What they say, in turn: half of them name what is on order. */
+const SAYINGS: readonly ((outside: Outside) => { readonly port: number; readonly text: Uint8Array | string })[] = [
+  ({ ports }) => ({ port: ports.https, text: hello(serverNames(`${word()}.example.net`)) }),
+  ({ ports }) => ({ port: ports.https, text: hello(serverNames(`${word()}.${DOMAIN}`), protocols('acme-tls/1')) }),
+  ({ ports }) => ({ port: ports.https, text: hello(serverNames(OWN), protocols('acme-tls/1')) }),
+  ({ ports }) => ({ port: ports.http, text: tokenRequest(`${word()}.${DOMAIN}`) }),
+  ({ ports }) => ({ port: ports.http, text: tokenRequest(OWN) }),
+];
+
+const tokenRequest = (host: string): string =>
+  `GET /.well-known/acme-challenge/${word()} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+
+/** One connection; every third leaves before it is answered. */
+const come = (outside: Outside, nth: number): Promise<void> =>
+  new Promise((resolve) => {
+    const { port, text } = (SAYINGS[nth % SAYINGS.length] as (typeof SAYINGS)[number])(outside);
+    const localAddress = `127.0.1.${1 + (nth % 200)}`;
+    const socket = connect({ host: '127.0.0.1', port, localAddress }, () => {
+      socket.write(text);
+      if (nth % 3 === 0) setImmediate(() => socket.destroy());
+    });
+    socket.setTimeout(3000, () => socket.destroy());
+    socket.on('error', () => {});
+    socket.on('close', () => resolve());
+    socket.resume();
+  });
+
+const tryUnderFlood = async (harness: Harness, type: string): Promise<void> => {
+  const outside = await Outside.open(harness, { challenges: [type, 'dns-01'] });
+  const stack = await outside.stack(harness);
+  const ann = await Computer.of(harness, stack, 'ann');
+  await eventually(async () => expect(await outside.serialOf(`any.${DOMAIN}`)).not.toBe(''), SOON);
+  await eventually(async () => expect(await outside.serialOf(DOMAIN)).not.toBe(''), SOON);
+  let isOver = false;
+  let came = 0;
+  const flood = Array.from({ length: STRANGERS }, async () => {
+    while (!isOver) {
+      came += 1;
+      await come(outside, came);
+    }
+  });
+  const added = await ann.json<OwnDomainView>(['domains', 'add', OWN]);
+  outside.dns.set(OWN, 'CNAME', added.cname_target);
+  try {
+    await eventually(async () => expect(await outside.serialOf(OWN)).not.toBe(''), SOON);
+    expect(came).toBeGreaterThan(500);
+    // Nobody is kept out, and nothing is ordered because somebody came.
+    expect(await outside.ask(`nobody.${DOMAIN}`)).toBe(404);
+    const ordered = outside.authority.orders.map(({ names }) => names.join()).sort();
+    expect(ordered).toEqual([`*.${DOMAIN}`, OWN, DOMAIN]);
+  } finally {
+    isOver = true;
+    await Promise.all(flood);
+  }
+};
+
+it('tls-alpn-01 gets its certificate at the first try under a flood', async ({ harness }) => {
+  await tryUnderFlood(harness, 'tls-alpn-01');
+}, 120_000);
+
+it('http-01 gets its certificate at the first try under a flood', async ({ harness }) => {
+  await tryUnderFlood(harness, 'http-01');
+}, 120_000);
