@@ -35,7 +35,12 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ['clock.setTimeout(() => this.#next()', 'whoever waits has its own try'],
     ['source.making?.then(goOn, goOn)', 'puts it into a queue'],
   ],
-  [`${EDGE}/ingress/tls/certificate-store.ts`]: [['pair.catch((error: unknown) => error', 'keeps what it caught']],
+  [`${EDGE}/ingress/tls/certificate-store.ts`]: [
+    ['pair.catch((error: unknown) => error', 'keeps what it caught'],
+    ['clock.setTimeout(() => give?.()', 'settles a promise'],
+    ['this.#maker.issue(host).finally(giveLater)', 'awaited by the certificate that is made'],
+  ],
+  [`${EDGE}/ingress/tls/challenge-handshakes.ts`]: [['await making.finally(() =>', OWN_TRY]],
   [`${EDGE}/ingress/tls/pending-handshake.ts`]: [['challenges.prepare(name).then((isReady) => {', OWN_TRY]],
   [`${EDGE}/ingress/tls/socket-handshake.ts`]: [
     ["socket.on('data', this.#onData)", OWN_TRY],
