@@ -38,9 +38,9 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   [`${EDGE}/ingress/tls/certificate-store.ts`]: [
     ['pair.catch((error: unknown) => error', 'keeps what it caught'],
     ['clock.setTimeout(() => give?.()', 'settles a promise'],
-    ['this.#maker.issue(host).finally(giveLater)', 'awaited by the certificate that is made'],
+    ['this.#maker.issue(host).finally(giveLater)', 'awaited by its caller'],
   ],
-  [`${EDGE}/ingress/tls/challenge-handshakes.ts`]: [['await making.finally(() =>', OWN_TRY]],
+  [`${EDGE}/ingress/tls/challenge-handshakes.ts`]: [['making.finally(() => this.#making.delete(token))', OWN_TRY]],
   [`${EDGE}/ingress/tls/pending-handshake.ts`]: [['challenges.prepare(name).then((isReady) => {', OWN_TRY]],
   [`${EDGE}/ingress/tls/socket-handshake.ts`]: [
     ["socket.on('data', this.#onData)", OWN_TRY],

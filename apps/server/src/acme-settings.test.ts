@@ -38,6 +38,16 @@ it('wants certificates in the file of the authority', () => {
   expect(verdict({ enabled: false, ca_file: '/nowhere/ca.pem' })).toBe('ok');
 });
 
+it('wants a key file that is its owner’s alone', () => {
+  const key = 'A'.repeat(43);
+  expect(verdict({ storage_key_file: file('key', key, 0o600) })).toBe('ok');
+  for (const mode of [0o640, 0o604]) {
+    expect(verdict({ storage_key_file: file('key', key, mode) })).toContain(
+      `\`acme.storage_key_file\` must be a file that its owner alone can read (chmod 600), got ${dir}/key with mode`,
+    );
+  }
+});
+
 it('wants a program that may be run', () => {
   const exec = (dns_exec: string) => verdict({ dns: 'exec', dns_exec });
   expect(exec(file('hook', '#!/bin/sh\n', 0o755))).toBe('ok');

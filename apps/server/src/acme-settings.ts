@@ -11,6 +11,7 @@ export const checkAcmeSettings = (config: ServerConfig, parts: ConfiguredParts):
   // An edge with a platform orders nothing itself.
   if (!acme.enabled || (parts === 'edge' && server.platform_url !== '')) return;
   if (acme.ca_file !== '') checkAuthority(acme.ca_file);
+  if (acme.storage_key_file !== '') checkKeyFile(acme.storage_key_file);
   if (acme.dns === 'exec') checkProgram(acme.dns_exec);
 };
 
@@ -32,6 +33,20 @@ const checkAuthority = (file: string): void => {
   } catch {
     throw wrong('acme.ca_file', expected, `${file}, which has none`);
   }
+};
+
+const OTHERS_READ = 0o044;
+
+/** Whoever opens it says whether it is there, and a key. */
+const checkKeyFile = (file: string): void => {
+  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
+  if (process.platform === 'win32' || (mode & OTHERS_READ) === 0) return;
+  const shown = (mode & 0o777).toString(8).padStart(3, '0');
+  throw wrong(
+    'acme.storage_key_file',
+    'a file that its owner alone can read (chmod 600)',
+    `${file} with mode ${shown}`,
+  );
 };
 
 /** One that is found by PATH is found when it is run. */

@@ -6,7 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { createSecureContext, rootCertificates } from 'node:tls';
 import { problemOfAddress, shownText } from '@tunnel/core';
 import type { DnsLookups } from '@tunnel/dns';
-import { type Clock, requestOnce, type ServerConfig, type Timer } from '@tunnel/runtime';
+import { type Clock, platformHostAtEdge, requestOnce, type ServerConfig, type Timer } from '@tunnel/runtime';
 import {
   foundText,
   judgeRecord,
@@ -90,12 +90,13 @@ export const watchRecords = async (
   clock: Clock,
   write: (text: string) => void,
 ): Promise<RecordsWatch | undefined> => {
-  const { acme, dns, server, platform } = config;
+  const { acme, dns, server } = config;
   if (!acme.enabled) return undefined;
   const { DnsLookups: Lookups } = await import('@tunnel/dns');
   const facts: RecordFacts = {
     domain: server.domain,
-    host: new URL(platform.public_url).hostname,
+    // A platform that is reached by a port of its own, or none at all, needs no record here.
+    host: platformHostAtEdge(config) ?? server.domain,
     hasResponder: acme.dns === 'builtin',
     publicAddresses: publicAddresses(),
     randomLabel: `r${randomBytes(8).toString('hex')}`,

@@ -38,6 +38,7 @@ export class ManagedCertificates {
   readonly #lookups: DnsLookups;
   readonly #responder: DnsResponder | null;
   readonly #keeper: CertificateKeeper;
+  #hook: ExecChallenges | null = null;
 
   /** Throws a fault that names the file where the key file, or that of the authority, cannot be used. */
   constructor(options: ManagedCertificatesOptions) {
@@ -80,7 +81,9 @@ export class ManagedCertificates {
   async stop(): Promise<void> {
     // First, so that what it waits for ends.
     this.#lookups.close();
+    this.#hook?.end();
     await this.#keeper.stop();
+    this.#hook?.end();
     await this.#responder?.stop();
   }
 
@@ -111,6 +114,12 @@ export class ManagedCertificates {
     }
   }
 
+  #makeHook(): ExecChallenges {
+    const { acme, clock } = this.#options;
+    this.#hook = new ExecChallenges({ program: acme.dns_exec, env: process.env, lookups: this.#lookups, clock });
+    return this.#hook;
+  }
+
   #solvers(): readonly ChallengeSolver[] {
     const { acme, domain, store, clock, challengeTargetOf, isPassedThrough } = this.#options;
     const stored = acme.challenges.map((type) =>
@@ -119,9 +128,7 @@ export class ManagedCertificates {
         : createStoredSolver(type, { store, clock }, async (name) => !(await isPassedThrough(name))),
     );
     if (acme.dns === 'none') return stored;
-    const challenges =
-      this.#responder ??
-      new ExecChallenges({ program: acme.dns_exec, env: process.env, lookups: this.#lookups, clock });
+    const challenges = this.#responder ?? this.#makeHook();
     const dns = createDnsSolver({
       ...{ challenges, domain, challengeTargetOf, clock, isOpen: () => this.canWildcard },
       sets: acme.dns === 'exec' ? 'anywhere' : 'zone',

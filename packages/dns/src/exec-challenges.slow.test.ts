@@ -124,6 +124,17 @@ describe('the program', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it('that runs when all ends is ended, with all that it started', async () => {
+    const pid = join(directory.path, 'pid');
+    const challenges = hook(await writeProgram(`#!/bin/sh\nsleep 600 &\necho $! > ${pid}\nwait\n`));
+    const run = failure(challenges.set(NAME, 'v'));
+    await eventually(async () => expect(Number(await readFile(pid, 'utf8'))).toBeGreaterThan(0));
+    challenges.end();
+    expect(await run).toContain('it was ended by SIGKILL');
+    const child = Number(await readFile(pid, 'utf8'));
+    await eventually(() => expect(isProcessAlive(child)).toBe(false));
+  });
+
   it('that is not there, or may not be run, is named', async () => {
     expect(await failure(hook('/nowhere/hook').set(NAME, 'v'))).toContain('there is no program /nowhere/hook');
     const program = await writeProgram('#!/bin/sh\n');

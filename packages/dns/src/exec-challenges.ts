@@ -25,6 +25,7 @@ const hasGroups = process.platform !== 'win32';
 
 export class ExecChallenges implements DnsChallenges {
   readonly #options: ExecChallengesOptions;
+  readonly #running = new Set<number>();
 
   constructor(options: ExecChallengesOptions) {
     this.#options = options;
@@ -42,6 +43,11 @@ export class ExecChallenges implements DnsChallenges {
     return isTextSeen(this.#options.lookups, name, value);
   }
 
+  /** Programs that run now are ended, with all that they started: nobody would wait for them any more. */
+  end(): void {
+    for (const pid of this.#running) endGroup(pid);
+  }
+
   #run(action: Action, name: string, value: string): Promise<void> {
     const { program, clock } = this.#options;
     const env = Object.fromEntries(Object.entries(this.#options.env).filter(([key]) => !OWN_VARIABLE.test(key)));
@@ -55,6 +61,7 @@ export class ExecChallenges implements DnsChallenges {
         detached: hasGroups,
         windowsHide: true,
       });
+      if (child.pid !== undefined) this.#running.add(child.pid);
       let problem: string | null = null;
       let timer = clock.setTimeout(() => {
         problem = `it took longer than ${DNS_LIMITS.HOOK_TIMEOUT_MS / 1000} s`;
@@ -80,6 +87,7 @@ export class ExecChallenges implements DnsChallenges {
       child.once('exit', (code, signal) => {
         problem ??= code === 0 ? null : endOf(code, signal);
         endGroup(child.pid);
+        if (child.pid !== undefined) this.#running.delete(child.pid);
         timer.cancel();
         timer = clock.setTimeout(end, DNS_LIMITS.HOOK_DRAIN_MS);
       });

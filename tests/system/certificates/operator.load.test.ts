@@ -5,6 +5,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { eventually, freePort } from '@tunnel/testkit';
 import { expect } from 'vitest';
@@ -49,16 +50,21 @@ it('certificates of a stack are listed and renewed beside it; a lost key file is
 /** Leads every name to this machine, as the operator's DNS would. */
 const startProxy = async (harness: Harness): Promise<string> => {
   const proxy = createServer();
+  const open = new Set<Duplex>();
   proxy.on('connect', (request, socket) => {
     const upstream = connect(Number(request.url?.split(':').at(-1)), '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
       upstream.pipe(socket).pipe(upstream);
     });
-    for (const end of [upstream, socket]) end.on('error', () => [upstream, socket].forEach((each) => each.destroy()));
+    for (const end of [upstream, socket]) {
+      open.add(end);
+      end.on('error', () => end.destroy());
+    }
   });
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
   harness.use({
     close: async () => {
+      for (const end of open) end.destroy();
       proxy.closeAllConnections();
       await new Promise((resolve) => proxy.close(resolve));
     },

@@ -1,7 +1,6 @@
 // What an operator sees and does beside an edge that orders its certificates itself: the real programs.
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { eventually, freePort, startDnsServer } from '@tunnel/testkit';
+import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { it } from '../system-test.fixture.ts';
 import { AcmeStack, DOMAIN, SOON, tunnelServer } from './acme-stack.fixture.ts';

@@ -1,0 +1,144 @@
+// Wildcards of a real edge that runs alone: by its own responder, by the operator's program, and by programs that fail; what is wrong is refused at the start.
+
+import { createSocket } from 'node:dgram';
+import { Resolver } from 'node:dns/promises';
+import { once } from 'node:events';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isProcessAlive } from '@tunnel/runtime';
+import { eventually, freePort, startDnsServer } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import type { Harness } from '../harness.fixture.ts';
+import { it } from '../system-test.fixture.ts';
+import { AcmeStack, DOMAIN, SOON, tunnelServer } from './acme-stack.fixture.ts';
+
+const ZONE = `_acme-challenge.${DOMAIN}`;
+const WILDCARD = `any.${DOMAIN}`;
+
+const txtFrom = async (address: string, name: string): Promise<readonly string[]> => {
+  const resolver = new Resolver({ timeout: 1000, tries: 2 });
+  resolver.setServers([address]);
+  return (await resolver.resolveTxt(name)).map((parts) => parts.join(''));
+};
+
+const writeHook = async (harness: Harness, text: string): Promise<string> => {
+  const file = join(await harness.folder(), 'hook');
+  writeFileSync(file, text);
+  chmodSync(file, 0o755);
+  return file;
+};
+
+it('the built-in responder brings the wildcard', async ({ harness }) => {
+  const port = await freePort();
+  const dns = harness.use(await startDnsServer());
+  dns.delegate(ZONE, { host: '127.0.0.1', port });
+  const edge = await AcmeStack.start(harness, {
+    acme: 'dns = "builtin"',
+    tables: `[dns]\nhost = "127.0.0.1"\nport = ${port}\nresolvers = ["${dns.address}"]`,
+    authority: { txt: (name) => txtFrom(dns.address, name) },
+  });
+  await eventually(() => edge.serialOf(WILDCARD), SOON);
+  const listed = await edge.certificates('list');
+  expect(listed.out).toContain(`*.${DOMAIN}`);
+  expect((await edge.certificates('renew', `*.${DOMAIN}`)).code).toBe(0);
+});
+
+it('the program of the operator brings it, too', async ({ harness }) => {
+  const dns = harness.use(await startDnsServer());
+  const set = new Map<string, string[]>();
+  const hook = await writeHook(harness, '#!/bin/sh\nexec printf "%s\\n" "$@" >> "$(dirname "$0")/asked"\n');
+  const edge = await AcmeStack.start(harness, {
+    acme: `dns = "exec"\ndns_exec = "${hook}"`,
+    tables: `[dns]\nresolvers = ["${dns.address}"]`,
+    authority: { txt: async (name) => set.get(name) ?? [] },
+  });
+  const { name, value } = await eventually(() => {
+    const [action, asked = '', given = ''] = readFileSync(join(hook, '../asked'), 'utf8').split('\n');
+    expect(action).toBe('set');
+    return { name: asked, value: given };
+  }, SOON);
+  expect(name).toBe(ZONE);
+  set.set(name, [value]);
+  dns.set(name, 'TXT', value);
+  await eventually(() => edge.serialOf(WILDCARD), SOON);
+});
+
+const FAILING = [
+  [
+    'fails and prints a secret',
+    'echo "token $PROVIDER_TOKEN"; head -c 5000 /dev/zero | tr "\\0" x; exit 3',
+    /ended with code 3: token \[secret\] x+/,
+  ],
+  ['is no program at all', 'exec /nowhere/at/all', /ended with code 12[67]/],
+] as const;
+
+for (const [what, text, said] of FAILING) {
+  it(`a program that ${what} costs the wildcard alone, and is told of`, async ({ harness }) => {
+    const hook = await writeHook(harness, `#!/bin/sh\n${text}\n`);
+    const secret = 's3cret-of-the-provider';
+    const edge = await AcmeStack.start(harness, {
+      acme: `dns = "exec"\ndns_exec = "${hook}"`,
+      env: { PROVIDER_TOKEN: secret },
+    });
+    await eventually(() => edge.serialOf(DOMAIN), SOON);
+    const failed = await eventually(async () => {
+      const found = (await edge.list()).find(({ names }) => names.includes(`*.${DOMAIN}`));
+      expect(found?.last_error).toMatch(said);
+      return found?.last_error ?? '';
+    }, SOON);
+    expect(failed.length).toBeLessThan(1300);
+    expect(`${edge.stack.program.stderr.join('\n')}${failed}`).not.toContain(secret);
+    await expect(edge.serialOf(WILDCARD)).rejects.toThrow(/unrecognized name/i);
+  });
+}
+
+it('a program that hangs holds up neither other certificates nor the end, and ends with the edge', async ({
+  harness,
+}) => {
+  const hook = await writeHook(harness, '#!/bin/sh\necho $$ > "$(dirname "$0")/pid"\nsleep 600\n');
+  const edge = await AcmeStack.start(harness, { acme: `dns = "exec"\ndns_exec = "${hook}"` });
+  await eventually(() => edge.serialOf(DOMAIN), SOON);
+  const pid = await eventually(() => {
+    const written = Number(readFileSync(join(hook, '../pid'), 'utf8'));
+    expect(written).toBeGreaterThan(0);
+    return written;
+  }, SOON);
+  const from = performance.now();
+  await edge.stack.stop();
+  expect(performance.now() - from).toBeLessThan(10_000);
+  await eventually(() => expect(isProcessAlive(pid)).toBe(false));
+});
+
+it('what [acme] cannot work with is refused at the start, with its key', async ({ harness }) => {
+  const folder = await harness.folder();
+  const file = (name: string, text: string, mode: number): string => {
+    writeFileSync(join(folder, name), text);
+    chmodSync(join(folder, name), mode);
+    return join(folder, name);
+  };
+  const ports = 'control_port = 0\napi_port = 0\nmetrics_port = 0\nhttp_port = 0\nhttps_port = 0';
+  const starts = async (lines: string): Promise<string> => {
+    const config = file('server.toml', `[server]\ndomain = "${DOMAIN}"\n${ports}\n${lines}\n`, 0o644);
+    const { code, err } = await tunnelServer('edge', '--config', config, '--data-dir', join(folder, 'data'));
+    expect([lines, code]).toEqual([lines, 2]);
+    return err;
+  };
+  const on = '[acme]\nenabled = true\n';
+  expect(await starts(`${on}directory = "ca.example.com"`)).toContain('`acme.directory`');
+  expect(await starts(`${on}ca_file = "/nowhere/ca.pem"`)).toContain('`acme.ca_file`');
+  expect(await starts(`${on}dns = "exec"\ndns_exec = "/nowhere/hook"`)).toContain('`acme.dns_exec`');
+  expect(await starts('[tls]\nlocal_ca = true')).toContain('`tls.local_ca`');
+});
+
+it('a port of the responder that is taken costs wildcards, and is told of', async ({ harness }) => {
+  const taken = createSocket('udp4');
+  taken.bind(0, '127.0.0.1');
+  await once(taken, 'listening');
+  harness.use({ close: async () => void taken.close() });
+  const edge = await AcmeStack.start(harness, {
+    acme: 'dns = "builtin"',
+    tables: `[dns]\nhost = "127.0.0.1"\nport = ${taken.address().port}`,
+  });
+  await edge.stack.program.waitForLine(/the built-in DNS responder cannot be opened/, SOON);
+  await eventually(() => edge.serialOf(DOMAIN), SOON);
+});
