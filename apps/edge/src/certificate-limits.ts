@@ -22,6 +22,8 @@ export const CERTIFICATE_LIMITS = {
   CERTIFICATE_COPIES_AT_ONCE: 8,
   /** a larger file is none of ours */
   CERTIFICATE_COPY_MAX_BYTES: 512 * KiB,
+  /** the pause after one that could not be written: a disk that is full stays so for a while */
+  CERTIFICATE_COPIES_AGAIN_MS: 60_000,
   /** what copies that wait for the disk may take when the edge stops; the others are told again by the platform */
   CERTIFICATE_COPIES_STOP_MS: 3000,
 

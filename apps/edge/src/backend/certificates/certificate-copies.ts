@@ -4,7 +4,7 @@ import { hkdfSync } from 'node:crypto';
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type EdgeCertificate, edgeCertificate } from '@tunnel/contract';
-import { type Clock, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
+import { type Clock, type Logger, type Secret, sha256Hex, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 
 export interface CertificateCopiesOptions {
@@ -28,6 +28,8 @@ export class CertificateCopies {
   #working: Promise<void> | null = null;
   #hasFailed = false;
   #isHeld = false;
+  /** The disk is left alone until then: it is full, or cannot be written. */
+  #again: Timer | undefined;
   #isClosed = false;
 
   constructor(options: CertificateCopiesOptions) {
@@ -86,12 +88,13 @@ export class CertificateCopies {
     await Promise.race([this.#working, late]);
     timer.cancel();
     this.#isClosed = true;
+    this.#again?.cancel();
     this.#waiting.clear();
     await this.#working;
   }
 
   #workOn(): void {
-    if (this.#isHeld) return;
+    if (this.#isHeld || this.#isClosed || this.#again !== undefined) return;
     this.#working ??= this.#work().finally(() => {
       this.#working = null;
     });
@@ -104,11 +107,21 @@ export class CertificateCopies {
       this.#waiting.delete(id);
       const certificate = this.#options.read(id);
       if (certificate === null) await this.#remove(fileOf(id));
-      else await this.#write(fileOf(id), certificate);
+      else if (!(await this.#write(fileOf(id), certificate))) return this.#tryLater(id);
     }
   }
 
-  async #write(file: string, certificate: EdgeCertificate): Promise<void> {
+  /** Behind all others: it may be the only one that cannot be written. */
+  #tryLater(id: string): void {
+    if (this.#isClosed) return;
+    this.#waiting.add(id);
+    this.#again = this.#options.clock.setTimeout(() => {
+      this.#again = undefined;
+      this.#workOn();
+    }, EDGE_LIMITS.CERTIFICATE_COPIES_AGAIN_MS);
+  }
+
+  async #write(file: string, certificate: EdgeCertificate): Promise<boolean> {
     const { folder } = this.#options;
     const aside = join(folder, file + ASIDE);
     try {
@@ -119,9 +132,11 @@ export class CertificateCopies {
       await writeFile(aside, await this.#seal(certificate), { mode: 0o600, flag: 'wx', flush: true });
       await rename(aside, join(folder, file));
       this.#hasFailed = false;
+      return true;
     } catch (error) {
       await this.#remove(file + ASIDE);
       this.#failed(error);
+      return false;
     }
   }
 

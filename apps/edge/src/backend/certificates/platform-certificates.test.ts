@@ -1,6 +1,6 @@
 // Certificates over the link: what comes, what changes, what goes, what stays on the disk, and what a stranger can cause.
 import { spawnSync } from 'node:child_process';
-import { mkdir, readdir, stat } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import type { ChallengeReply, EdgeCertificate } from '@tunnel/contract';
@@ -254,10 +254,29 @@ describe('copies on the disk', () => {
     edge.changed(change('b'));
     await eventually(() => expect(lines.filter((line) => line.includes('cannot be kept'))).toHaveLength(1));
     await eventually(() => expect(listener.shown.get('b')?.cert).toBe('chain b 2'));
+    await clock.advance(EDGE_LIMITS.CERTIFICATE_COPIES_AGAIN_MS);
     await edge.stop();
+    expect(lines.filter((line) => line.includes('cannot be kept'))).toHaveLength(1);
     platform.failure = new LinkFailure('away', 'no answer in time');
     const { listener: next } = await start();
     expect(next.shown.get('a')?.cert).toBe('chain a 1');
+  });
+});
+
+describe('copies of a disk that was full', () => {
+  it('are written when there is room again, without another change', async () => {
+    // As on a full disk: the folder cannot be.
+    await writeFile(copiesFolder(), '');
+    platform.set(certificate('a'), certificate('b'), certificate('c'));
+    const { edge, listener } = await start();
+    edge.platformHeard(false);
+    await eventually(() => expect(listener.names).toHaveLength(3));
+    await eventually(() => expect(lines.join()).toContain('cannot be kept'));
+    await rm(copiesFolder());
+    await eventually(async () => {
+      await clock.advance(EDGE_LIMITS.CERTIFICATE_COPIES_AGAIN_MS);
+      expect(await readdir(copiesFolder())).toHaveLength(3);
+    });
   });
 });
 
