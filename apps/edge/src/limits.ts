@@ -357,6 +357,14 @@ export const EDGE_LIMITS = {
   KEY_REFUSED_MS: 5000,
   /** accepted keys that are remembered, one for each session there can be; the oldest go first */
   KNOWN_KEYS_MAX: 20_000,
+  /** of these, how many are kept on the disk for a start without the platform; the last ones */
+  KEY_COPIES_MAX: 5000,
+  /** the copy waits so long for more keys */
+  KEY_COPIES_WAIT_MS: 2000,
+  /** how often it is written anew, so that it says until when the platform was heard */
+  KEY_COPIES_EVERY_MS: 5 * 60_000,
+  /** a larger file of them is not read */
+  KEY_COPIES_MAX_BYTES: 8 * MiB,
   /** refused keys that are remembered; apart, so that guesses push no good key out */
   REFUSED_KEYS_MAX: 10_000,
   /** questions for keys of clients that come in, in any second: after a restart they come all at once */

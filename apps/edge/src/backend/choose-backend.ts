@@ -10,6 +10,7 @@ import { PlatformBackend, type PlatformBackendOptions } from './platform-backend
 import { StandaloneBackend } from './standalone-backend.ts';
 
 const JOURNAL_FOLDER = 'edge-journal';
+const KEYS_FILE = 'edge-known-keys.jwe';
 const COPIES_FOLDER = 'certificates';
 
 /** The platform of the edge's own stack, on this machine: its listener for edges, and what lets this one in. */
@@ -62,6 +63,8 @@ export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Back
     folder: join(dataDir, JOURNAL_FOLDER),
     namesFolder: dataDir,
     certificates: certificatesOf(config, dataDir, choice.platform !== undefined),
+    // A stack's credential is of one run: no copy could be opened again; and its platform starts beside the edge.
+    keyCopies: choice.platform === undefined ? join(dataDir, KEYS_FILE) : null,
     runId: randomId('run'),
     describe: () => ({
       region: { id: region.id, name: region.name, location: region.location },

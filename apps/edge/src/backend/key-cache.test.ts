@@ -146,3 +146,77 @@ it('is asked at a bounded pace by clients that all come at once: the rest waits,
   const answers = await Promise.all(verdicts);
   expect(answers.filter(({ ok }) => ok)).toHaveLength(KEY_CHECKS_PER_SECOND + KEY_CHECKS_WAITING_MAX);
 });
+
+describe('while the platform is heard', () => {
+  it('an accepted key stays good, however long ago it was asked for; the hour begins when it goes away', async () => {
+    await keys.verify('a');
+    await clock.advance(5 * EDGE_LIMITS.KEY_STALE_MS);
+    keys.heard();
+    answer = away;
+    await clock.advance(EDGE_LIMITS.KEY_STALE_MS - 1);
+    expect((await keys.verify('a')).ok).toBe(true);
+    await clock.advance(1);
+    expect(await keys.verify('a')).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
+  });
+});
+
+describe('a key of an earlier run', () => {
+  const hash = 'a'.repeat(64);
+  let next: KeyCache;
+
+  const startAgain = (): void => {
+    next = new KeyCache({ clock, ask: (of) => answer(of) });
+    next.restore(keys.kept());
+  };
+
+  beforeEach(async () => {
+    await keys.verify(hash);
+    await clock.advance(10_000);
+  });
+
+  it('is good while the platform is away, for what is left of its hour', async () => {
+    startAgain();
+    answer = away;
+    expect(await next.verify(hash)).toMatchObject({ ok: true, owner: { accountId: 'alice' }, keyId: 'key_1' });
+    expect(next.byKeyId('key_1')?.account.tunnel_limit).toBe(3);
+    // That somebody was heard says nothing of it: whoever revoked it did so before.
+    next.heard();
+    await clock.advance(EDGE_LIMITS.KEY_STALE_MS);
+    expect(await next.verify(hash)).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
+  });
+
+  it('is asked for at its first use where the platform answers', async () => {
+    startAgain();
+    answer = async () => BAD;
+    expect(await next.verify(hash)).toMatchObject({ ok: false, fault: { code: 'AUTH_TOKEN_INVALID' } });
+    expect(next.takeUsedOnTrust()).toEqual([]);
+  });
+
+  it('that was used on trust is to be asked for, once', async () => {
+    startAgain();
+    answer = away;
+    await next.verify(hash);
+    expect(next.takeUsedOnTrust().map(({ keyId }) => keyId)).toEqual(['key_1']);
+    expect(next.takeUsedOnTrust()).toEqual([]);
+  });
+
+  it('is not believed when its time is over, or of later than now', async () => {
+    const kept = keys.kept();
+    answer = away;
+    for (const known_at of [clock.now() + 1, clock.now() - EDGE_LIMITS.KEY_STALE_MS]) {
+      next = new KeyCache({ clock, ask: (of) => answer(of) });
+      next.restore(kept.map((key) => ({ ...key, known_at })));
+      expect((await next.verify(hash)).ok).toBe(false);
+    }
+  });
+
+  it('has no address of its owner with it', () => {
+    expect(Object.keys(keys.kept()[0] ?? {}).sort()).toEqual([
+      'account',
+      'key_id',
+      'known_at',
+      'token_hash',
+      'unlimited',
+    ]);
+  });
+});

@@ -5,6 +5,7 @@ import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { KeyVerdict } from './backend.ts';
 import { KeyCheckQueue } from './key-check-queue.ts';
+import type { KeptKey } from './key-copies.ts';
 
 export interface CachedKey {
   readonly tokenHash: string;
@@ -14,12 +15,16 @@ export interface CachedKey {
   readonly profile: AccountProfile | undefined;
   /** On the monotonic clock. */
   askedAt: number;
+  /** By the copy of an earlier run: nobody has told since then whether it was revoked. */
+  readonly isRestored: boolean;
 }
 
 export interface KeyCacheOptions {
   readonly clock: Clock;
   /** Rejects when the platform cannot be asked. */
   readonly ask: (tokenHash: string) => Promise<KeyAnswer>;
+  /** What kept() gives is another by now. */
+  readonly onChanged?: () => void;
 }
 
 /** How often a question is put again because something was revoked while it was under way. */
@@ -33,6 +38,10 @@ export class KeyCache {
   readonly #inFlight = new Map<string, Promise<KeyVerdict>>();
   readonly #queue: KeyCheckQueue;
   #revocations = 0;
+  /** Of an earlier run, and used in this one while nobody could be asked. */
+  readonly #usedOnTrust = new Set<string>();
+  /** When the platform was last heard, which tells of each key that is revoked. On the monotonic clock. */
+  #heardAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: KeyCacheOptions) {
     this.#options = options;
@@ -71,18 +80,62 @@ export class KeyCache {
     return [...this.#accepted.values()];
   }
 
+  // ---- over a start ----
+
+  /** Those that a start without the platform may go by, the last one that was learnt at the end. */
+  kept(): KeptKey[] {
+    const { clock } = this.#options;
+    return this.all().map((cached) => ({
+      ...{ token_hash: cached.tokenHash, key_id: cached.keyId, unlimited: cached.unlimited, account: cached.account },
+      known_at: Math.round(clock.now() - (clock.monotonic() - this.#knownAt(cached))),
+    }));
+  }
+
+  /** Each is asked for at its next use. One of later than now was written under a clock that has been set back: how old it is nobody knows. */
+  restore(keys: readonly KeptKey[]): void {
+    const { clock } = this.#options;
+    for (const { token_hash, key_id, unlimited, account, known_at } of keys) {
+      const age = clock.now() - known_at;
+      if (age < 0 || age >= EDGE_LIMITS.KEY_STALE_MS || this.#accepted.has(token_hash)) continue;
+      const askedAt = clock.monotonic() - Math.max(age, EDGE_LIMITS.KEY_FRESH_MS);
+      this.#add({
+        tokenHash: token_hash,
+        keyId: key_id,
+        unlimited,
+        account,
+        profile: undefined,
+        askedAt,
+        isRestored: true,
+      });
+    }
+  }
+
+  /** To be asked for now that the platform is back; once. */
+  takeUsedOnTrust(): readonly CachedKey[] {
+    const used = [...this.#usedOnTrust].flatMap((tokenHash) => this.#accepted.get(tokenHash) ?? []);
+    this.#usedOnTrust.clear();
+    return used.filter(({ isRestored }) => isRestored);
+  }
+
   // ---- changes ----
+
+  /** The platform answers, and has told of all changes: what it accepted before is good at this moment. */
+  heard(): void {
+    this.#heardAt = this.#options.clock.monotonic();
+  }
 
   accountChanged(account: AccountRights): void {
     for (const cached of this.#accepted.values()) {
       if (cached.account.account_id === account.account_id) cached.account = account;
     }
+    this.#options.onChanged?.();
   }
 
   /** What is under way may have been answered before: it is asked again. */
   forget(isMeant: (cached: CachedKey) => boolean): void {
     this.#revocations += 1;
     for (const cached of [...this.#accepted.values()]) if (isMeant(cached)) this.#drop(cached);
+    this.#options.onChanged?.();
   }
 
   /** None is fresh any more, all are asked for at their next use; while the platform is away they stand. */
@@ -90,6 +143,8 @@ export class KeyCache {
     this.#revocations += 1;
     for (const cached of this.#accepted.values()) cached.askedAt = Math.min(cached.askedAt, this.#staleSince());
     this.#refused.clear();
+    // Something was missed: what was heard says nothing of them any more.
+    this.#heardAt = Number.NEGATIVE_INFINITY;
   }
 
   // ---- inFlight ----
@@ -117,8 +172,10 @@ export class KeyCache {
   #whileAway(tokenHash: string): KeyVerdict {
     const cached = this.#accepted.get(tokenHash);
     const isStanding =
-      cached !== undefined && this.#options.clock.monotonic() - cached.askedAt < EDGE_LIMITS.KEY_STALE_MS;
-    return isStanding ? accept(cached) : { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
+      cached !== undefined && this.#options.clock.monotonic() - this.#knownAt(cached) < EDGE_LIMITS.KEY_STALE_MS;
+    if (!isStanding) return { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
+    if (cached.isRestored) this.#usedOnTrust.add(tokenHash);
+    return accept(cached);
   }
 
   #learn(tokenHash: string, answer: KeyAnswer): KeyVerdict {
@@ -127,13 +184,22 @@ export class KeyCache {
     if (!answer.ok) return this.#refuse(tokenHash, Fault.fromWire(answer.code, answer.message));
     const { key_id: keyId, unlimited, account, profile } = answer;
     const askedAt = this.#options.clock.monotonic();
-    const cached: CachedKey = { tokenHash, keyId, unlimited, account, profile, askedAt };
+    const cached: CachedKey = { tokenHash, keyId, unlimited, account, profile, askedAt, isRestored: false };
     this.#refused.delete(tokenHash);
-    this.#accepted.set(tokenHash, cached);
-    this.#byKeyId.set(keyId, cached);
+    this.#add(cached);
+    this.#options.onChanged?.();
+    return accept(cached);
+  }
+
+  #add(cached: CachedKey): void {
+    this.#accepted.set(cached.tokenHash, cached);
+    this.#byKeyId.set(cached.keyId, cached);
     const [oldest] = this.#accepted.values();
     if (this.#accepted.size > EDGE_LIMITS.KNOWN_KEYS_MAX && oldest !== undefined) this.#drop(oldest);
-    return accept(cached);
+  }
+
+  #knownAt({ askedAt, isRestored }: CachedKey): number {
+    return isRestored ? askedAt : Math.max(askedAt, this.#heardAt);
   }
 
   #refuse(tokenHash: string, fault: Fault): KeyVerdict {

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 // A backend over a scripted platform, in the process or behind a socket, with a journal in a folder of its own. Tests only.
 
 import { type Clock, createLogger, type Logger, Secret } from '@tunnel/runtime';
@@ -48,6 +49,7 @@ export const makePlatformBackend = async (options: BackendOptions): Promise<Plat
     folder,
     namesFolder: options.namesFolder ?? directory.path,
     certificates: options.certificates ?? null,
+    keyCopies: join(options.namesFolder ?? directory.path, 'edge-known-keys.jwe'),
     runId: options.runId ?? 'run_1',
     describe: () => ({
       region: { id: 'local', name: 'Local', location: '' },

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import type { Logger } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -328,5 +328,71 @@ describe('changes', () => {
     platform.say({ kind: 'forget', id: 7 });
     await eventually(() => expect(heard.map(({ keyId }) => keyId)).toEqual(['key_2']));
     expect((await backend.verifyKey('tnl_alice')).ok).toBe(true);
+  });
+});
+
+describe('a start without the platform', () => {
+  let next: PlatformFixture | undefined;
+
+  /** As after a crash of the process: what the disk has by then. */
+  const startAgain = async (): Promise<PlatformBackend> => {
+    const file = `${fixture.namesFolder}/edge-known-keys.jwe`;
+    await clock.advance(EDGE_LIMITS.KEY_COPIES_WAIT_MS);
+    await eventually(async () => expect((await readFile(file, 'utf8')).split('.')).toHaveLength(5));
+    platform.goAway();
+    next = await makePlatformBackend({ clock, platform, logger, namesFolder: fixture.namesFolder, runId: 'run_2' });
+    await next.backend.start();
+    return next.backend;
+  };
+
+  afterEach(async () => {
+    const stopped = next?.backend.stop();
+    await clock.advance(EDGE_LIMITS.PLATFORM_STOP_MS);
+    await stopped;
+    await next?.cleanUp();
+    next = undefined;
+  });
+
+  it('knows the keys of the last run, and lets their accounts in within their limits', async () => {
+    await backend.verifyKey('tnl_alice');
+    const again = await startAgain();
+    expect(await again.verifyKey('tnl_alice')).toMatchObject({ ok: true, owner: { accountId: 'alice' } });
+    expect(await again.verifyKey('tnl_other')).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
+    const { keyId } = (await again.verifyKey('tnl_alice')) as { keyId: string };
+    const asked = (id: string) => again.admitTunnel(askedTunnel(id, 'alice', { keyId }));
+    expect([await asked('tun_1'), await asked('tun_2')]).toEqual([null, null]);
+    expect((await asked('tun_3'))?.code).toBe('TUNNEL_PLAN_LIMIT');
+  });
+
+  it('asks for those that were used when the platform is back: one that was revoked meanwhile loses its session', async () => {
+    await backend.verifyKey('tnl_alice');
+    const again = await startAgain();
+    await again.verifyKey('tnl_alice');
+    const revoked: Revocation[] = [];
+    again.onRevoked((revocation) => revoked.push(revocation));
+    platform.revokeKey('tnl_alice');
+    platform.state = 'here';
+    await eventually(async () => {
+      await clock.advance(EDGE_LIMITS.PLATFORM_HEARTBEAT_MS);
+      expect(revoked).toMatchObject([{ fault: { code: 'AUTH_TOKEN_REVOKED' } }]);
+    });
+  });
+
+  it('with another credential, or a file that was changed, knows none and says so', async () => {
+    await backend.verifyKey('tnl_alice');
+    await clock.advance(EDGE_LIMITS.KEY_COPIES_WAIT_MS);
+    const file = `${fixture.namesFolder}/edge-known-keys.jwe`;
+    await eventually(async () => expect((await readFile(file, 'utf8')).split('.')).toHaveLength(5));
+    const text = await readFile(file, 'utf8');
+    expect(text).not.toContain('alice');
+    await writeFile(file, `${text.slice(0, -2)}AA`);
+    platform.goAway();
+    next = await makePlatformBackend({ clock, platform, logger, namesFolder: fixture.namesFolder, runId: 'run_2' });
+    await next.backend.start();
+    expect((await next.backend.verifyKey('tnl_alice')).ok).toBe(false);
+    expect(logger.warn).toHaveBeenCalledWith(
+      expect.objectContaining({ file }),
+      'the copy of known keys cannot be opened',
+    );
   });
 });

@@ -10,7 +10,8 @@ import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, Tunnel
 import { PlatformCertificates } from './certificates/platform-certificates.ts';
 import { ChangeStream } from './change-stream.ts';
 import { Heartbeats } from './heartbeats.ts';
-import { KeyCache } from './key-cache.ts';
+import { type CachedKey, KeyCache } from './key-cache.ts';
+import { KeyCopies } from './key-copies.ts';
 import { endpointFields, PlatformNames } from './names/platform-names.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
 import type { DomainKeepers } from './names/verified-domains.ts';
@@ -29,6 +30,8 @@ export interface PlatformBackendOptions {
   readonly namesFolder: string;
   /** `copies` null: none are kept on the disk. null: the edge shows none, and asks for none. */
   readonly certificates: { readonly copies: string | null } | null;
+  /** Where known keys are kept for a start without the platform; null: they are not. */
+  readonly keyCopies: string | null;
   /** Random, of this run. */
   readonly runId: string;
   /** What a heartbeat says beside the run and the tunnels. */
@@ -42,6 +45,7 @@ export class PlatformBackend implements Backend {
   readonly #runId: string;
   readonly #link: PlatformLink;
   readonly #keys: KeyCache;
+  readonly #keyCopies: KeyCopies | null;
   readonly #tunnels = new AccountTunnels();
   readonly #closed = new ClosedAccounts();
   readonly #usage: UsageLog;
@@ -78,7 +82,11 @@ export class PlatformBackend implements Backend {
       await this.#heartbeats.introduced();
       return link.verifyKey(tokenHash);
     };
-    this.#keys = new KeyCache({ clock, ask });
+    this.#keys = new KeyCache({ clock, ask, onChanged: () => this.#keyCopies?.changed() });
+    const { keyCopies: file, platform } = options;
+    const { credential } = platform;
+    this.#keyCopies =
+      file === null ? null : new KeyCopies({ file, credential, clock, logger, read: () => this.#keys.kept() });
   }
 
   async verifyKey(token: string): Promise<KeyVerdict> {
@@ -196,6 +204,10 @@ export class PlatformBackend implements Backend {
     return ({ last_change }) => {
       const isForgetful = this.#changes.follow(last_change, knownBefore);
       if (isForgetful) void this.#askForAllKeys();
+      else {
+        this.#keys.heard();
+        void this.#askAgain(this.#keys.takeUsedOnTrust());
+      }
       this.#names.platformHeard(isForgetful);
       this.certificates?.platformHeard(isForgetful);
     };
@@ -235,10 +247,15 @@ export class PlatformBackend implements Backend {
     }
   }
 
-  /** Changes were missed: every key is asked for again, and those who lost theirs lose their sessions. */
-  async #askForAllKeys(): Promise<void> {
+  /** Changes were missed. */
+  #askForAllKeys(): Promise<void> {
     this.#keys.expireAll();
-    const waiting = [...this.#keys.all()];
+    return this.#askAgain(this.#keys.all());
+  }
+
+  /** Those who lost their keys meanwhile lose their sessions. */
+  async #askAgain(keys: readonly CachedKey[]): Promise<void> {
+    const waiting = [...keys];
     const askOn = async (): Promise<void> => {
       for (let key = waiting.pop(); key !== undefined; key = waiting.pop()) {
         const verdict = await this.#keys.check(key.tokenHash);
@@ -266,6 +283,7 @@ export class PlatformBackend implements Backend {
     await this.#usage.start();
     await this.#names.start();
     await this.certificates?.start();
+    this.#keys.restore((await this.#keyCopies?.start()) ?? []);
     // Nobody waits for the answer: an edge starts without its platform, too.
     this.#heartbeats.start();
   }
@@ -280,6 +298,7 @@ export class PlatformBackend implements Backend {
     await this.#usage.stop();
     await this.#names.stop();
     await this.certificates?.stop();
+    await this.#keyCopies?.stop();
   }
 }
 
