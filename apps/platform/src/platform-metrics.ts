@@ -36,7 +36,8 @@ export class PlatformMetrics {
 
   /** Rejects while the database is away. */
   async text(): Promise<string> {
-    return `${await this.textForEdge()}${await this.#ownMetrics.text()}`;
+    const own = (await this.#ownMetrics.text()).trim();
+    return `${await this.textForEdge()}${own === '' ? '' : `${own}\n`}`;
   }
 
   /** Of a stack: its edge shows this behind its own series. */

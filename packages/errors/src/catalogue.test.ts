@@ -10,6 +10,7 @@ const STAYS_UNTIL_CORRECTED: ReadonlySet<string> = new Set([
   'LOCAL_MALFORMED',
   'CLIENT_LOCAL_CERTIFICATE',
   'BILLING_PROCESSOR_REFUSED',
+  'SERVER_REFUSED',
 ]);
 
 describe('the catalogue', () => {
