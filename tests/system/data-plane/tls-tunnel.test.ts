@@ -325,14 +325,6 @@ it('an edge without an https port refuses it in the words of the catalogue', asy
   expect(await tunnel.exitCode()).toBe(4);
 });
 
-it('a domain of its own is refused while nobody can prove one', async ({ harness }) => {
-  const tunnel = await harness.tls(stack, 1, { flags: ['--domain', 'db.example.net', ...TLS_FLAGS] });
-  expect(await tunnel.waitFor('error')).toMatchObject({
-    code: 'TUNNEL_DOMAIN_UNVERIFIED',
-    message: "domain 'db.example.net' is not verified for this account",
-  });
-});
-
 /** Writes every byte by itself, each in a segment of its own. */
 const drip = (wire: Socket): Duplex => {
   wire.setNoDelay(true);
