@@ -79,7 +79,14 @@ describe.concurrent('an own domain', () => {
       let status = 0;
       request.on('response', (answer) => (status = answer[':status'] ?? 0));
       const pieces: Buffer[] = [];
-      for await (const piece of request) pieces.push(piece as Buffer);
+      try {
+        for await (const piece of request) pieces.push(piece as Buffer);
+      } catch (error) {
+        // From Node.js 24 on its HTTP/2 refuses some of them before the edge sees them.
+        if (!(error as Error).message.includes('NGHTTP2_PROTOCOL_ERROR')) throw error;
+        return 'refused';
+      }
+      if (status === 400) return 'refused';
       return status === 200 ? Buffer.concat(pieces).toString().slice(0, 3) : String(status);
     };
     const [one, two] = ['one.example.edu', 'two.example.edu'];
@@ -88,7 +95,7 @@ describe.concurrent('an own domain', () => {
       await said({ ':authority': 'TWO.example.edu.' }),
       await said({ ':authority': `user@${two}` }),
       await said({ ':authority': '*.example.edu' }),
-    ]).toEqual(['400', 'two', '400', '400']);
+    ]).toEqual(['refused', 'two', 'refused', 'refused']);
   });
 
   it('may have a group of two', async ({ harness }) => {
