@@ -1,11 +1,11 @@
 // Copies of the platform's certificates on the edge's disk, for a start while the platform is away. Each is sealed under a key that is derived
 // from the edge's credential and written nowhere: a copied folder is worth nothing without that.
-import { hkdfSync } from 'node:crypto';
-import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type EdgeCertificate, edgeCertificate } from '@tunnel/contract';
 import { type Clock, type Logger, type Secret, sha256Hex, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
+import { ASIDE, SealedFiles } from '../sealed-files.ts';
 
 export interface CertificateCopiesOptions {
   readonly folder: string;
@@ -16,13 +16,11 @@ export interface CertificateCopiesOptions {
   readonly read: (id: string) => EdgeCertificate | null;
 }
 
-const KEY_BYTES = 32;
 const FILE = /^[\da-f]{32}\.jwe$/;
-const ASIDE = '.new';
 
 export class CertificateCopies {
   readonly #options: CertificateCopiesOptions;
-  readonly #key: Uint8Array;
+  readonly #sealed: SealedFiles;
   /** What the disk is behind in, oldest first: written, or removed. */
   readonly #waiting = new Set<string>();
   #working: Promise<void> | null = null;
@@ -34,8 +32,7 @@ export class CertificateCopies {
 
   constructor(options: CertificateCopiesOptions) {
     this.#options = options;
-    const secret = options.credential.reveal();
-    this.#key = new Uint8Array(hkdfSync('sha256', secret, '', 'tunnel copies of certificates', KEY_BYTES));
+    this.#sealed = new SealedFiles(options.credential, 'certificates');
   }
 
   /** Those of the last run. What cannot be opened is left out. Never rejects. */
@@ -123,38 +120,20 @@ export class CertificateCopies {
 
   async #write(file: string, certificate: EdgeCertificate): Promise<boolean> {
     const { folder } = this.#options;
-    const aside = join(folder, file + ASIDE);
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await chmod(folder, 0o700);
-      await rm(aside, { force: true });
-      // Moved when it is whole: on a full disk the one before stays.
-      await writeFile(aside, await this.#seal(certificate), { mode: 0o600, flag: 'wx', flush: true });
-      await rename(aside, join(folder, file));
+      await this.#sealed.write(join(folder, file), certificate);
       this.#hasFailed = false;
       return true;
     } catch (error) {
-      await this.#remove(file + ASIDE);
       this.#failed(error);
       return false;
     }
   }
 
-  async #seal(certificate: EdgeCertificate): Promise<string> {
-    const { CompactEncrypt } = await import('jose');
-    const text = Buffer.from(JSON.stringify(certificate));
-    return new CompactEncrypt(text).setProtectedHeader({ alg: 'dir', enc: 'A256GCM' }).encrypt(this.#key);
-  }
-
   async #open(path: string): Promise<EdgeCertificate> {
-    const { size } = await stat(path);
-    if (size > EDGE_LIMITS.CERTIFICATE_COPY_MAX_BYTES) throw new Error(`it has ${size} bytes`);
-    const { compactDecrypt } = await import('jose');
-    const { plaintext } = await compactDecrypt(await readFile(path, 'utf8'), this.#key, {
-      keyManagementAlgorithms: ['dir'],
-      contentEncryptionAlgorithms: ['A256GCM'],
-    });
-    return edgeCertificate.parse(JSON.parse(Buffer.from(plaintext).toString()));
+    return edgeCertificate.parse(await this.#sealed.read(path, EDGE_LIMITS.CERTIFICATE_COPY_MAX_BYTES));
   }
 
   async #files(): Promise<readonly string[]> {
