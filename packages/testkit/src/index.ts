@@ -9,6 +9,7 @@ export {
 } from './dns-server.ts';
 export { type EventuallyOptions, eventually, waitForPort } from './eventually.ts';
 export { FakeClock } from './fake-clock.ts';
+export { FastClock } from './fast-clock.ts';
 export { freePort } from './free-port.ts';
 export { MemoryNetwork } from './memory-network.ts';
 export { monthWithRoom } from './month-with-room.ts';

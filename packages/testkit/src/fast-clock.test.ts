@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { FastClock } from './fast-clock.ts';
+
+const elapsed = (clock: FastClock, ms: number): Promise<number> =>
+  new Promise((resolve) => {
+    const from = clock.monotonic();
+    clock.setTimeout(() => resolve(clock.monotonic() - from), ms);
+  });
+
+describe('FastClock', () => {
+  it('passes half a minute within a second, and never fires a timer early', async () => {
+    const clock = new FastClock(300);
+    const realStart = performance.now();
+    const wallStart = clock.now();
+    const passed = await elapsed(clock, 30_000);
+    expect(passed).toBeGreaterThanOrEqual(30_000);
+    const real = performance.now() - realStart;
+    // The machine may stand still for a while, but both clocks see that.
+    expect(real).toBeGreaterThanOrEqual(99);
+    expect(real).toBeLessThan(10_000);
+    expect(clock.now() - wallStart).toBeGreaterThanOrEqual(30_000 - 1);
+    // Durations that are no whole number of real milliseconds are where timers of Node.js fire early.
+    for (const ms of [100, 700, 1000, 1333]) expect(await elapsed(clock, ms)).toBeGreaterThanOrEqual(ms);
+  });
+
+  it('begins at the given time, and its wall clock and monotonic clock run at the same speed', async () => {
+    const clock = new FastClock(1000, Date.UTC(2030, 0, 1));
+    // The wall clock is read between two readings of the monotonic clock, because the machine may stand still in between.
+    const expectSameTime = (): void => {
+      const before = clock.monotonic();
+      const wall = clock.now() - Date.UTC(2030, 0, 1);
+      expect(wall).toBeGreaterThanOrEqual(before - 1);
+      expect(wall).toBeLessThanOrEqual(clock.monotonic());
+    };
+    expectSameTime();
+    await elapsed(clock, 60_000);
+    expectSameTime();
+  });
+
+  it('runs an interval until it is cancelled, also from within', async () => {
+    const clock = new FastClock(100);
+    const seen: number[] = [];
+    await new Promise<void>((resolve) => {
+      const from = clock.monotonic();
+      const interval = clock.setInterval(() => {
+        seen.push(clock.monotonic() - from);
+        if (seen.length < 3) return;
+        interval.cancel();
+        clock.setTimeout(resolve, 2000);
+      }, 500);
+    });
+    expect(seen).toHaveLength(3);
+    expect(seen.every((at, index) => at >= 500 * (index + 1))).toBe(true);
+  });
+
+  it('never runs a cancelled timer', async () => {
+    const clock = new FastClock(100);
+    const seen: string[] = [];
+    clock.setTimeout(() => seen.push('timeout'), 100).cancel();
+    clock.setInterval(() => seen.push('interval'), 100).cancel();
+    await elapsed(clock, 1000);
+    expect(seen).toEqual([]);
+  });
+
+  it('refuses to run slower than the system clock', () => {
+    expect(() => new FastClock(0)).toThrow(RangeError);
+    expect(() => new FastClock(Number.NaN)).toThrow(RangeError);
+  });
+});
