@@ -1,13 +1,13 @@
-// The recipes of docs/policy.md prove themselves: their files are written as they stand there, each is a good policy, and each `tunnel policy test` line
-// comes out as it says, with the real executable.
-import { execFile } from 'node:child_process';
+// The recipes of docs/policy.md prove themselves: the test writes their files as the page has them, each is a good policy, and each
+// `tunnel policy test` line has the result that it expects.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { cleanEnv, type Ended, ROOT } from './checkout.fixture.ts';
+import { makeTestIo } from '../../apps/cli/src/io.fixture.ts';
+import { run } from '../../apps/cli/src/run.ts';
+import { type Ended, node, ROOT } from './checkout.fixture.ts';
 
-const TUNNEL = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 const RECIPES = 10;
 
 interface Recipe {
@@ -51,20 +51,14 @@ beforeAll(async () => {
 });
 afterAll(() => folder.close());
 
-/** As in a fresh shell of the folder with these files; nothing is asked of any server. */
-const tunnel = (args: readonly string[]): Promise<Ended> =>
-  new Promise((resolve) => {
-    const env = { ...cleanEnv(), HOME: folder.path };
-    execFile(
-      process.execPath,
-      [TUNNEL, ...args],
-      { cwd: folder.path, env, timeout: 60_000 },
-      (error, stdout, stderr) => {
-        const failed = typeof error?.code === 'number' ? error.code : -1;
-        resolve({ code: error === null ? 0 : failed, stdout, stderr });
-      },
-    );
-  });
+/** The command in this process, with the folder of these files as home and working folder. It makes no request. */
+const tunnel = async (args: readonly string[]): Promise<Ended> => {
+  const io = makeTestIo({ home: folder.path });
+  const code = await run(args, io);
+  return { code, stdout: io.out(), stderr: io.err() };
+};
+
+const TUNNEL = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 
 it(`there are ${RECIPES}, each with a policy and lines that prove it both ways, in files of its own`, () => {
   expect(recipes).toHaveLength(RECIPES);
@@ -92,14 +86,16 @@ describe.each(recipes)('$title', ({ files, commands }) => {
     expect(checked, checked.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining(`${name} is good`) });
   });
 
-  it.concurrent.each(commands.map((words) => [words.slice(2).join(' '), words] as const))('%s', async (_, words) => {
+  it.each(commands.map((words) => [words.slice(2).join(' '), words] as const))('%s', async (_, words) => {
     const { code, stdout, stderr } = await tunnel(words);
     expect(code, `${stdout}${stderr}`).toBe(0);
   });
 });
 
-it('a line that is not met is no proof: the exit code says so', async () => {
-  const [first] = recipes.flatMap(({ commands }) => commands);
-  const words = (first ?? []).map((word, index, all) => (all[index - 1] === '--expect' ? '418' : word));
-  expect((await tunnel(words)).code).toBe(1);
+it('a line that is not met is no proof: the exit code says so, and the executable says the same', async () => {
+  const words = recipes.flatMap(({ commands }) => commands)[0] ?? [];
+  const unmet = words.map((word, index) => (words[index - 1] === '--expect' ? '418' : word));
+  const ended = await tunnel(unmet);
+  expect(ended.code).toBe(1);
+  expect(await node([TUNNEL, ...unmet], folder.path)).toEqual(ended);
 });

@@ -7,10 +7,15 @@ import { type Ended, node, ROOT } from './checkout.fixture.ts';
 // In the checkout, where its tests find vitest.
 const CACHE = join(ROOT, '.cache');
 let folder: string;
-/** As whoever works here runs it, as CI does, and as CI does where the test is known to be unsteady. */
-let ended: Ended;
-let inCi: Ended;
-let known: Ended;
+/** What the step says and its exit code: on a developer's machine, in CI, and in CI where the list names the test as unsteady. */
+let ended: Judged;
+let inCi: Judged;
+let known: Judged;
+
+interface Judged {
+  readonly code: number;
+  readonly stdout: string;
+}
 
 const FILES = {
   // Else those of a folder above would be found.
@@ -42,20 +47,31 @@ beforeAll(async () => {
   mkdirSync(CACHE, { recursive: true });
   folder = mkdtempSync(join(CACHE, 'second-try-'));
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
-  ended = await runTests('plain', 'no-list.json', '0');
-  inCi = await runTests('ci', 'no-list.json', '1');
-  known = await runTests('known', 'unsteady.json', '1');
+  const { stdout, stderr } = await runTests();
+  const parts = stdout.split(/^exit code (\d)\n/m);
+  const judged = [0, 2, 4].map((at) => ({ stdout: parts[at] ?? '', code: Number(parts[at + 1] ?? -1) }));
+  [ended, inCi, known] = judged as [Judged, Judged, Judged];
+  expect(parts, stderr).toHaveLength(7);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const runTests = (key: string, list: string, required: string): Promise<Ended> => {
+/** Runs the tests once and has the step judge their reports three times: the runs of vitest would be the same. */
+const runTests = (): Promise<Ended> => {
   const program = `
     import { runSteps } from '${ROOT}/scripts/lib/run-steps.mjs';
     import { testStep } from '${ROOT}/scripts/lib/test-step.mjs';
-    process.env.TUNNEL_STEADY_REQUIRED = '${required}';
-    const more = { unsteadyList: '${join(folder, list)}' };
-    const step = testStep('two files', '${folder.split('/').at(-1)}/${key}', ['--root', '${folder}'], more);
-    process.exitCode = await runSteps([[step]]);`;
+    const step = (list) => {
+      const more = { unsteadyList: '${folder}/' + list };
+      return testStep('files', '${folder.split('/').at(-1)}/reports', ['--root', '${folder}', '--maxWorkers=1'], more);
+    };
+    const judge = async (step, required) => {
+      process.env.TUNNEL_STEADY_REQUIRED = required;
+      process.stdout.write(\`exit code \${await runSteps([[step]])}\\n\`);
+    };
+    const judgeAgain = (list) => judge({ ...step(list), before: undefined, args: ['-e', 'process.exit(1)'] }, '1');
+    await judge(step('no-list.json'), '0');
+    await judgeAgain('no-list.json');
+    await judgeAgain('unsteady.json');`;
   return node(['--input-type=module', '-e', program]);
 };
 
