@@ -2,9 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { cyclesOf, forbiddenArrows, unreached } from './folder-rules.mjs';
+import { cyclesOf, forbiddenArrows, unreached, unusedRules } from './folder-rules.mjs';
 import {
   CORE_REFUSES,
+  DESIGNED,
   ENTRY,
   FOLDER_MAY_IMPORT,
   FOR_TESTS,
@@ -13,7 +14,7 @@ import {
   NEVER_EXTERNAL,
   PURE,
 } from './import-rules.mjs';
-import { filesBelow, workspaceDirs } from './paths.mjs';
+import { filesBelow, ROOT, workspaceDirs } from './paths.mjs';
 import { readModule } from './read-module.mjs';
 
 const SCOPE = '@tunnel/';
@@ -45,9 +46,9 @@ function impurities(name, names) {
   if (!PURE.has(name)) return [];
   return names.flatMap((used) => {
     const refused = name === 'core' ? CORE_REFUSES.get(used.name) : undefined;
-    if (refused) return [{ line: used.line, why: `${name} may not use ${refused}` }];
+    if (refused) return [{ line: used.line(), why: `${name} may not use ${refused}` }];
     const isGlobal = IMPURE_NAMES.has(used.name) && !used.isKey;
-    return isGlobal ? [{ line: used.line, why: `${name} may not use \`${used.name}\`` }] : [];
+    return isGlobal ? [{ line: used.line(), why: `${name} may not use \`${used.name}\`` }] : [];
   });
 }
 
@@ -86,7 +87,13 @@ function checkWorkspace(root, dir) {
     return found.map(({ line, why }) => `${relative(root, file)}:${line}: ${why}`);
   });
   const paths = files.map((file) => relative(src, file));
-  return [...problems, ...arrowProblems(name, paths, arrows).map((problem) => `${dir}/src/${problem}`)];
+  // A tree that a test has made has few files, and most rules have nothing to do there.
+  const unused = root === ROOT && !DESIGNED.has(name) ? unusedRules(FOLDER_MAY_IMPORT[name] ?? {}, paths, arrows) : [];
+  return [
+    ...problems,
+    ...arrowProblems(name, paths, arrows).map((problem) => `${dir}/src/${problem}`),
+    ...unused.map((rule) => `scripts/lib/import-rules.mjs: ${name}: ${rule}`),
+  ];
 }
 
 /** What is to be said of the checkout at `root`, and the exit code. */

@@ -1,34 +1,56 @@
 // The arrows between the files of one workspace: which are forbidden, which go round in a circle, and what none of them leads to.
 // An arrow is { from, to, line }: two files as paths below src.
 import { posix } from 'node:path';
-import { SHARED_FILE } from './import-rules.mjs';
+import { ENTRY, SHARED_FILE } from './import-rules.mjs';
 
-/** The row that a file belongs to: the longest that is one of its folders; '' for a file of src itself. */
+const isOfSrcItself = (file) => !file.includes('/');
+
+/** The row that a file belongs to: its own, the rest of src itself, or the longest that is one of its folders. */
 function rowOf(rows, file) {
-  const folder = posix.dirname(file);
-  if (folder === '.') return '';
-  const fitting = Object.keys(rows).filter((row) => `${folder}/`.startsWith(`${row}/`));
+  if (isOfSrcItself(file)) return Object.hasOwn(rows, file) ? file : '*.ts';
+  const fitting = Object.keys(rows).filter((row) => file.startsWith(`${row}/`));
   return fitting.sort((a, b) => b.length - a.length)[0];
 }
+
+/** Whether an entry of a row stands for this file. */
+function covers(entry, file) {
+  if (entry === '*.ts') return isOfSrcItself(file);
+  if (entry.endsWith('/*.ts')) return posix.dirname(file) === entry.slice(0, -'/*.ts'.length);
+  return file === entry || file.startsWith(`${entry}/`);
+}
+
+const isFree = (rows, from, to) =>
+  to === SHARED_FILE ||
+  (isOfSrcItself(from) && (isOfSrcItself(to) || (ENTRY.test(from) && !Object.hasOwn(rows, from))));
 
 /** Arrows that `rows` forbids, as { file, line, why }. */
 export function forbiddenArrows(rows, arrows) {
   return arrows.flatMap(({ from, to, line }) => {
     const [source, target] = [rowOf(rows, from), rowOf(rows, to)];
-    if (source === '') return [];
     const refuse = (why) => [{ file: from, line, why: `'${to}': ${why}` }];
     if (source === undefined) return refuse(`${posix.dirname(from)} has no row in scripts/lib/import-rules.mjs`);
     if (target === undefined) return refuse(`${posix.dirname(to)} has no row in scripts/lib/import-rules.mjs`);
-    if (to === SHARED_FILE) return [];
-    if (target === '') return refuse(`${source} may not import what brings the folders together`);
-    const allowed = [source, ...rows[source]].some((name) => `${target}/`.startsWith(`${name}/`));
-    return allowed ? [] : refuse(`${source} may not import ${target}`);
+    if (isFree(rows, from, to) || source === target) return [];
+    if ((rows[source] ?? []).some((entry) => covers(entry, to))) return [];
+    return refuse(`${isOfSrcItself(from) ? from : source} may not import ${isOfSrcItself(to) ? to : target}`);
+  });
+}
+
+/** Rows of no file, and entries that no arrow needs: as sentences. */
+export function unusedRules(rows, files, arrows) {
+  const crossing = arrows.filter(({ from, to }) => !isFree(rows, from, to) && rowOf(rows, from) !== rowOf(rows, to));
+  return Object.entries(rows).flatMap(([row, entries]) => {
+    if (!files.some((file) => rowOf(rows, file) === row)) return [`the row '${row}' is of no file: delete it`];
+    const ofRow = crossing.filter(({ from }) => rowOf(rows, from) === row);
+    const unused = entries.filter((entry) => !ofRow.some(({ to }) => covers(entry, to)));
+    return unused.map((entry) => `'${row}' may import '${entry}', but no file of it does: delete the entry`);
   });
 }
 
 /**
  * Circles among the files and folders that share a folder, at every depth: `admin → routing → admin`. A folder counts as one thing,
- * with all that is in it. Files alone may know each other's types; other circles of theirs are oxlint's to find.
+ * with all that is in it, and an import of types counts as any other. Only files of one folder may know each other's types; oxlint finds
+ * their circles of values.
  */
 export function cyclesOf(arrows) {
   const levels = new Map();

@@ -32,16 +32,27 @@ export const FOR_TESTS = /\.(?:test|conformance|fixture)\.tsx?$/;
 export const ENTRY = /^(?:index|main|stack-main|complete-main)\.tsx?$/;
 
 /**
- * Folders of a workspace's src and those that each may import, itself included. `ingress` stands for every folder below it; a folder
- * without a row is refused. Files of src itself bring the parts together and may import all; no folder imports them.
+ * What the parts of a workspace's src may import of each other, in one table for each workspace.
+ *
+ * A row is a folder with everything below it (the longest row that fits counts), one file of src itself (`run.ts`), or all other files of
+ * src itself (`*.ts`). An entry is a folder with everything below it, the files of a folder without those below it (`services/*.ts`), one
+ * file of src itself (`io.ts`), or all of these (`*.ts`).
+ *
+ * Without an entry a part may import only itself and SHARED_FILE. Files of src itself may import each other, and an ENTRY without a row may
+ * import everything. A folder without a row is refused. A workspace that has no table here has only the rule against circles.
  */
 export const FOLDER_MAY_IMPORT = {
   edge: {
+    // The composition root.
+    '*.ts': ['admin', 'alerts', 'control', 'ingress', 'policy', 'routing', 'upstream', 'capture', 'backend'],
     admin: ['control', 'ingress', 'policy', 'routing', 'upstream', 'capture', 'backend'],
     alerts: ['control', 'ingress', 'routing', 'upstream', 'capture', 'backend'],
     control: ['ingress', 'policy', 'routing', 'upstream', 'backend'],
     // The table of the kinds of tunnels, above their folders.
-    ingress: ['policy', 'routing', 'upstream', 'backend'],
+    ingress: [
+      ...['ingress/tcp', 'ingress/udp', 'ingress/p2p', 'ingress/http', 'ingress/tls'],
+      ...['policy', 'routing', 'upstream', 'backend'],
+    ],
     'ingress/tcp': ['ingress/tls', 'policy', 'routing', 'upstream', 'backend'],
     'ingress/udp': ['policy', 'routing', 'upstream', 'backend'],
     'ingress/p2p': ['routing', 'upstream', 'backend'],
@@ -55,7 +66,124 @@ export const FOLDER_MAY_IMPORT = {
     capture: ['routing', 'upstream', 'backend'],
     backend: [],
   },
+  platform: {
+    'platform.ts': ['billing', 'db', 'edge-calls', 'http', 'jobs', 'mail', 'services'],
+    'platform-metrics.ts': ['services'],
+    http: ['http/auth', 'http/routes', 'mcp', 'services', 'db', 'platform-metrics.ts'],
+    'http/routes': ['http/*.ts', 'http/auth', 'mcp', 'services', 'db', 'platform-metrics.ts', 'timeout.ts'],
+    'http/auth': ['http/*.ts'],
+    mcp: ['services'],
+    jobs: ['services', 'db'],
+    'edge-calls': ['services/usage', 'db'],
+    // Its own files serve several entities: plans, the audit log, the change feed of edges.
+    services: ['services/auth', 'services/deletion', 'services/mail', 'db'],
+    'services/auth': ['services/*.ts', 'services/mail', 'db'],
+    'services/billing': ['services/*.ts', 'services/mail', 'billing', 'db'],
+    'services/certificates': ['services/*.ts', 'services/mail', 'db'],
+    'services/deletion': [
+      ...['services/*.ts', 'services/auth', 'services/billing', 'services/domains', 'services/names'],
+      'db',
+    ],
+    'services/domains': ['services/*.ts', 'services/certificates', 'services/mail', 'db'],
+    'services/edges': ['services/*.ts', 'services/tunnels', 'db'],
+    'services/mail': ['db'],
+    'services/names': ['services/*.ts', 'services/domains', 'db'],
+    'services/oauth': ['services/*.ts', 'services/auth', 'db'],
+    'services/tunnels': [
+      ...['services/*.ts', 'services/auth', 'services/domains', 'services/mail', 'services/names'],
+      'db',
+    ],
+    'services/usage': ['services/*.ts', 'db'],
+    billing: ['billing/metering', 'billing/processor', 'db'],
+    'billing/metering': ['billing/processor', 'db', 'timeout.ts'],
+    'billing/processor': ['timeout.ts'],
+    mail: ['db', 'timeout.ts'],
+    db: ['timeout.ts'],
+  },
+  cli: {
+    'choose-tunnel.ts': ['api'],
+    'companions.ts': ['agent', 'companions'],
+    'complete-main.ts': ['completion'],
+    'examine-setup.ts': ['api'],
+    'login-setup.ts': ['api'],
+    'run.ts': ['commands'],
+    'run-in-process.ts': ['commands'],
+    'run-tunnels.ts': ['output'],
+    'running-client.ts': ['output'],
+    commands: ['agent', 'api', 'completion', 'mcp', 'mcp-publish', 'output', 'service', '*.ts'],
+    mcp: [
+      ...['agent', 'api', 'companions', 'output'],
+      ...['choose-tunnel.ts', 'config-file.ts', 'examine-setup.ts', 'exit-codes.ts', 'flags.ts', 'io.ts'],
+      ...['problem-report.ts', 'running-client.ts', 'settings.ts', 'until-stopped.ts'],
+    ],
+    'mcp-publish': [
+      ...['agent', 'config-file.ts', 'exit-codes.ts', 'flags.ts', 'io.ts', 'one-at-a-time.ts', 'problem-report.ts'],
+      ...['run-tunnels.ts', 'running-client.ts', 'settings.ts'],
+    ],
+    companions: ['output', 'io.ts', 'problem-report.ts', 'running-client.ts'],
+    completion: ['agent', 'io.ts'],
+    agent: ['output', 'exit-codes.ts', 'io.ts', 'problem-report.ts', 'running-client.ts', 'settings.ts'],
+    output: ['api', 'exit-codes.ts', 'io.ts', 'problem-report.ts'],
+    service: ['config-file.ts', 'exit-codes.ts', 'io.ts', 'private-files.ts', 'problem-report.ts'],
+    api: [
+      ...['config-file.ts', 'flags.ts', 'io.ts', 'one-at-a-time.ts', 'private-files.ts', 'settings.ts'],
+      'until-stopped.ts',
+    ],
+  },
+  client: {
+    'client.ts': ['inspector', 'peers', 'requests'],
+    'dial-socket.ts': ['proxy'],
+    'entry-fields.ts': ['forward'],
+    'options.ts': ['proxy'],
+    'peer-types.ts': ['forward'],
+    'registration-refusals.ts': ['forward'],
+    'resume-state.ts': ['forward'],
+    'stream-handler.ts': ['forward'],
+    'tunnel-registry.ts': ['forward', 'probes'],
+    'tunnel-spec.ts': ['forward', 'policy'],
+    'tunnel.ts': ['forward', 'policy'],
+    doctor: [
+      ...['forward', 'probes', 'proxy'],
+      ...['authenticate.ts', 'carrier-dialer.ts', 'control-dialer.ts', 'control-link.ts', 'datagram-path.ts'],
+      ...['dial-faults.ts', 'dial-socket.ts', 'endpoint.ts', 'options.ts', 'tunnel-spec.ts'],
+    ],
+    peers: [
+      ...['forward', 'backoff.ts', 'datagram-path.ts', 'dial-faults.ts', 'endpoint.ts', 'options.ts'],
+      ...['p2p-secret.ts', 'peer-types.ts', 'session.ts', 'status.ts', 'tunnel.ts'],
+    ],
+    inspector: ['requests', 'forward', 'tunnel.ts'],
+    requests: ['forward', 'tunnel.ts'],
+    probes: ['forward', 'dial-faults.ts', 'status.ts', 'tunnel.ts', 'tunnel-spec.ts'],
+    forward: ['dial-faults.ts', 'p2p-secret.ts'],
+    proxy: ['dial-faults.ts', 'endpoint.ts'],
+    policy: [],
+  },
+  core: {
+    'registration.ts': ['domains', 'groups', 'http1', 'p2p'],
+    'own-domain.ts': ['domains'],
+    policy: [
+      ...['admission', 'http1', 'net', 'oauth'],
+      ...['names.ts', 'owner.ts', 'sign-in.ts', 'tunnel-protocols.ts'],
+    ],
+    oauth: ['net', 'sign-in.ts'],
+    groups: ['health.ts', 'names.ts', 'owner.ts', 'public-endpoint.ts', 'tunnel-protocols.ts'],
+    p2p: ['failure-window.ts', 'name-leases.ts', 'names.ts', 'owner.ts'],
+    admission: ['linked-set.ts', 'owner.ts'],
+    domains: ['names.ts'],
+    flows: ['net'],
+    http1: [],
+    net: [],
+    billing: [],
+    doctor: [],
+    path: [],
+    reload: [],
+  },
+  // All files are in src itself. The first folder needs its row here.
+  mux: {},
 };
+
+/** Tables that are a design, and may allow what no file needs today. In the others an entry that no file needs is refused. */
+export const DESIGNED = new Set(['edge']);
 
 /** A file of src itself that every folder may import: constants, which import nothing of the workspace. */
 export const SHARED_FILE = 'limits.ts';

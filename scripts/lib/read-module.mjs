@@ -13,7 +13,8 @@ export function readModule(file, text) {
     const source = sourceOf(node);
     // The line of what is imported: a list of names may begin far above it.
     if (source) imports.push({ specifier: source.value, line: lineAt(text, source.start) });
-    for (const name of namesOf(node, parent, key)) names.push({ ...name, line: lineAt(text, node.start) });
+    // Only a name that is refused needs its line.
+    for (const name of namesOf(node, parent, key)) names.push({ ...name, line: () => lineAt(text, node.start) });
   });
   return { imports, names };
 }

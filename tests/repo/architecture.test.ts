@@ -1,7 +1,8 @@
 // ARCHITECTURE.md and CONTRIBUTING.md name files and folders that are there.
 // A name has a slash in it and is written whole, with `.ts` or without: from the root of the repository (`packages/core`), from a package's name
 // (`client/forward/tcp` is packages/client/src/forward/tcp.ts), or from the src of the edge or the platform (`routing/balancer`,
-// `services/tunnels/verify-key`). It counts in a block of code wherever it stands, in prose where it is all there is between backticks.
+// `services/tunnels/verify-key`); in a table of the parts of a src, also from that src. It counts in a block of code wherever it stands, in
+// prose where it is all there is between backticks.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -13,14 +14,15 @@ const FOLDER = /^[a-z][\w-]*\/$/;
 const FILE = /^(?!x\.)[\w.-]+\.(?:tsx?|mjs)$/;
 /** The example of a protocol that is to be added. */
 const NOT_YET = /\budp\b/;
+const EDGE = 'apps/edge/src';
 const SUFFIXES = ['', '.ts', '.tsx', '.mjs'];
 
 const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
 
-const isThere = (name: string): boolean => {
+const isThere = (name: string, src: string): boolean => {
   const [workspace, ...rest] = name.split('/');
   const inside = rest.join('/');
-  const paths = [name, `apps/edge/src/${name}`, `apps/platform/src/${name}`];
+  const paths = [name, `${src}/${name}`, `${EDGE}/${name}`, `apps/platform/src/${name}`];
   if (inside !== '') paths.push(`packages/${workspace}/src/${inside}`, `apps/${workspace}/src/${inside}`);
   return paths.some((path) => SUFFIXES.some((suffix) => existsSync(join(ROOT, path.replace(/\/$/, '') + suffix))));
 };
@@ -28,21 +30,26 @@ const isThere = (name: string): boolean => {
 interface Named {
   readonly line: number;
   readonly name: string;
+  /** The src whose parts the table around it lists, or the edge's. */
+  readonly src: string;
 }
 
 /** Every name of a file or folder, with its line. */
 const namesIn = (text: string): Named[] => {
   let isCode = false;
+  let src = EDGE;
   return text.split('\n').flatMap((content, index) => {
     if (content.trimStart().startsWith('```')) {
       isCode = !isCode;
       return [];
     }
+    if (!content.startsWith('|')) src = EDGE;
+    src = /^\| Part of `([\w/]+)` \|/.exec(content)?.[1] ?? src;
     const spans = [...content.matchAll(/`([^`]+)`/g)].map((match) => match[1] as string);
     const names = isCode
       ? [...content.matchAll(NAME)].map(([name]) => name)
       : spans.filter((span) => span.match(NAME)?.[0] === span || FOLDER.test(span) || FILE.test(span));
-    return names.map((name) => ({ line: index + 1, name }));
+    return names.map((name) => ({ line: index + 1, name, src }));
   });
 };
 
@@ -52,21 +59,28 @@ describe.each(['ARCHITECTURE.md', 'CONTRIBUTING.md'])('%s', (page) => {
     const fileNames = new Set(tracked.map((path) => path.split('/').at(-1)));
     const names = namesIn(read(page)).filter(({ name }) => !NOT_YET.test(name));
     expect(names.length).toBeGreaterThan(20);
-    const missing = names.filter(({ name }) => (FILE.test(name) ? !fileNames.has(name) : !isThere(name)));
+    const missing = names.filter(({ name, src }) => !(FILE.test(name) ? fileNames.has(name) : isThere(name, src)));
     expect(missing.map(({ line, name }) => `${page}:${line}: ${name}`)).toEqual([]);
   });
 });
 
-it('the table of the edge in ARCHITECTURE.md has its folders, and all of them', () => {
-  const table = /^\| Folder \|.*\n\|[-|]+\n((?:\|.*\n)+)/m.exec(read('ARCHITECTURE.md'))?.[1] ?? '';
-  const first = table.split('\n').map((row) => row.split('|', 2)[1] ?? '');
-  const named = first.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1] as string));
-  expect(named.filter((name) => !existsSync(join(ROOT, 'apps/edge/src', name)))).toEqual([]);
-  const folders = readdirSync(join(ROOT, 'apps/edge/src'), { withFileTypes: true }).filter((entry) =>
-    entry.isDirectory(),
-  );
-  const roots = new Set(named.map((name) => name.split('/', 1)[0]));
-  expect(folders.map(({ name }) => name).filter((name) => !roots.has(name))).toEqual([]);
+/** The tables of parts of a src: its path, and the rows. */
+const tables = [...read('ARCHITECTURE.md').matchAll(/^\| Part of `([\w/]+)` \|.*\n\|[-|]+\n((?:\|.*\n)+)/gm)];
+
+it.each(tables.map(([, src = '', rows = '']) => [src, rows]))(
+  'the table of %s in ARCHITECTURE.md has its folders, and all of them',
+  (src, rows) => {
+    const named = rows.split('\n').flatMap((row) => /^\| `([^`*]+)`/.exec(row)?.[1] ?? []);
+    expect(named.filter((name) => !existsSync(join(ROOT, src, name)))).toEqual([]);
+    const folders = readdirSync(join(ROOT, src), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    const roots = new Set(named.map((name) => name.split('/', 1)[0]));
+    expect(folders.map(({ name }) => name).filter((name) => !roots.has(name))).toEqual([]);
+  },
+);
+
+it('the edge, the platform, the program, the client and the core have such a table', () => {
+  const names = ['apps/edge', 'apps/platform', 'apps/cli', 'packages/client', 'packages/core'];
+  expect(tables.map(([, src]) => src)).toEqual(names.map((name) => `${name}/src`));
 });
 
 it.each([

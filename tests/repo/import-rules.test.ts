@@ -15,6 +15,9 @@ const SCRIPT = join(ROOT, 'scripts/check-imports.mjs');
 const { checkImports } = (await import(join(ROOT, 'scripts/lib/check-imports.mjs'))) as {
   checkImports: (root: string) => { readonly text: string; readonly code: number };
 };
+const { unusedRules } = (await import(join(ROOT, 'scripts/lib/folder-rules.mjs'))) as {
+  unusedRules: (rows: object, files: readonly string[], arrows: readonly object[]) => string[];
+};
 
 let dir: TemporaryDirectory;
 beforeEach(async () => {
@@ -38,12 +41,12 @@ const checkTree = (files: Readonly<Record<string, string>>): Said => {
 
 const check = (path: string, text: string): Said => checkTree({ [path]: text });
 
-/** Files of apps/edge/src, each with the files it imports. */
-const edgeTree = (imports: Readonly<Record<string, readonly string[]>>): Said => {
+/** Files of a workspace's src, each with the files it imports. */
+const tree = (workspace: string, imports: Readonly<Record<string, readonly string[]>>): Said => {
   const paths = new Set([...Object.keys(imports), ...Object.values(imports).flat()]);
   const lines = (path: string): string[] =>
     (imports[path] ?? []).map((to) => `import '${relative(dirname(path), to).replace(/^(?!\.)/, './')}';\n`);
-  return checkTree(Object.fromEntries([...paths].map((path) => [`apps/edge/src/${path}`, lines(path).join('')])));
+  return checkTree(Object.fromEntries([...paths].map((path) => [`${workspace}/src/${path}`, lines(path).join('')])));
 };
 
 it.each([
@@ -115,7 +118,7 @@ it.each([
 });
 
 it('folders of the edge point down: edge.ts → admin, alerts → control → ingress → routing → upstream → backend', () => {
-  const { code, stdout } = edgeTree({
+  const { code, stdout } = tree('apps/edge', {
     'index.ts': ['edge.ts'],
     'edge.ts': ['admin/rest.ts', 'alerts/alerts.ts', 'capture/store.ts', 'control/session.ts'],
     'admin/rest.ts': ['control/session.ts', 'capture/store.ts'],
@@ -142,17 +145,74 @@ it.each([
   ['upstream/upstream.ts', 'capture/store.ts', 'upstream may not import capture'],
   ['capture/store.ts', 'ingress/http/visitor.ts', 'capture may not import ingress/http'],
   ['admin/rest.ts', 'alerts/alerts.ts', 'admin may not import alerts'],
-  ['admin/rest.ts', 'edge.ts', 'admin may not import what brings the folders together'],
+  ['admin/rest.ts', 'edge.ts', 'admin may not import edge.ts'],
   ['newcomer/a.ts', 'routing/registry.ts', 'newcomer has no row'],
   ['admin/rest.ts', 'newcomer/a.ts', 'newcomer has no row'],
 ])('apps/edge/src: %s may not import %s', (from, to, why) => {
-  const { code, stdout } = edgeTree({ [from]: [to] });
+  const { code, stdout } = tree('apps/edge', { [from]: [to] });
   expect(stdout).toContain(`apps/edge/src/${from}:1: '${to}': ${why}`);
   expect(code).toBe(1);
 });
 
+it.each([
+  ['apps/platform', 'db/users.ts', 'services/auth/users.ts', 'db may not import services/auth'],
+  ['apps/platform', 'services/auth/users.ts', 'http/read-form.ts', 'services/auth may not import http'],
+  ['apps/platform', 'services/auth/users.ts', 'services/billing/a.ts', 'services/auth may not import services/billing'],
+  ['apps/platform', 'services/plans.ts', 'services/billing/a.ts', 'services may not import services/billing'],
+  ['apps/platform', 'services/mail/a.ts', 'services/plans.ts', 'services/mail may not import services'],
+  ['apps/platform', 'http/auth/a.ts', 'http/routes/b.ts', 'http/auth may not import http/routes'],
+  ['apps/platform', 'jobs/jobs.ts', 'platform-metrics.ts', 'jobs may not import platform-metrics.ts'],
+  ['apps/platform', 'timeout.ts', 'db/a.ts', 'timeout.ts may not import db'],
+  ['apps/cli', 'agent/a.ts', 'commands/b.ts', 'agent may not import commands'],
+  ['apps/cli', 'output/a.ts', 'flags.ts', 'output may not import flags.ts'],
+  ['apps/cli', 'settings.ts', 'api/a.ts', 'settings.ts may not import api'],
+  ['apps/cli', 'run.ts', 'api/a.ts', 'run.ts may not import api'],
+  ['apps/cli', 'complete-main.ts', 'commands/a.ts', 'complete-main.ts may not import commands'],
+  ['packages/client', 'forward/tcp.ts', 'peers/a.ts', 'forward may not import peers'],
+  ['packages/client', 'policy/a.ts', 'tunnel.ts', 'policy may not import tunnel.ts'],
+  ['packages/client', 'session.ts', 'peers/a.ts', 'session.ts may not import peers'],
+  ['packages/core', 'http1/a.ts', 'policy/b.ts', 'http1 may not import policy'],
+  ['packages/core', 'net/a.ts', 'names.ts', 'net may not import names.ts'],
+  ['packages/core', 'names.ts', 'domains/a.ts', 'names.ts may not import domains'],
+  ['packages/core', 'newcomer/a.ts', 'names.ts', 'newcomer has no row'],
+  ['packages/mux', 'native/a.ts', 'splice.ts', 'native has no row'],
+  ['packages/mux', 'splice.ts', 'native/a.ts', 'native has no row'],
+])('%s/src: %s may not import %s', (workspace, from, to, why) => {
+  const { code, stdout } = tree(workspace, { [from]: [to] });
+  expect(stdout).toContain(`${workspace}/src/${from}:1: '`);
+  expect(stdout).toContain(why);
+  expect(code).toBe(1);
+});
+
+it.each([
+  ['apps/platform', 'services/auth/users.ts', 'services/plans.ts'],
+  ['apps/platform', 'http/routes/a.ts', 'services/names/b.ts'],
+  ['apps/platform', 'db/a.ts', 'db/migrations/b.ts'],
+  ['apps/cli', 'index.ts', 'api/a.ts'],
+  ['apps/cli', 'commands/a.ts', 'flags.ts'],
+  ['apps/cli', 'completion/a.ts', 'limits.ts'],
+  ['packages/client', 'tunnel.ts', 'forward/files/a.ts'],
+  ['packages/client', 'client.ts', 'session.ts'],
+])('%s/src: %s may import %s', (workspace, from, to) => {
+  expect(tree(workspace, { [from]: [to] }).stdout).toBe('import rules hold\n');
+});
+
+it('a row of no file and an entry that no file needs are refused', () => {
+  const rows = { 'run.ts': ['a'], a: ['b', 'io.ts', 'c/*.ts'], b: [], c: [], gone: [] };
+  const files = ['run.ts', 'io.ts', 'a/one.ts', 'b/two.ts', 'c/three.ts', 'c/deep/four.ts'];
+  const arrow = (from: string, to: string): object => ({ from, to, line: 1 });
+  const arrows = [arrow('run.ts', 'a/one.ts'), arrow('a/one.ts', 'b/two.ts'), arrow('a/one.ts', 'c/deep/four.ts')];
+  expect(unusedRules(rows, files, arrows)).toEqual([
+    "'a' may import 'io.ts', but no file of it does: delete the entry",
+    "'a' may import 'c/*.ts', but no file of it does: delete the entry",
+    "the row 'gone' is of no file: delete it",
+  ]);
+  const needed = [...arrows, arrow('a/one.ts', 'io.ts'), arrow('a/one.ts', 'c/three.ts')];
+  expect(unusedRules({ 'run.ts': rows['run.ts'], a: rows.a, b: [], c: [] }, files, needed)).toEqual([]);
+});
+
 it('tests and fixtures of a folder may import any other', () => {
-  const { stdout } = edgeTree({
+  const { stdout } = tree('apps/edge', {
     'routing/registry.test.ts': ['admin/rest.ts'],
     'routing/registry.fixture.ts': ['admin/rest.ts'],
   });
@@ -174,6 +234,34 @@ it('folders that import each other are a circle, at every depth; each of its arr
   );
   expect(stdout).toContain('packages/client/src/c: a circle: deep → four.ts → deep\n');
   expect(stdout.match(/a circle/g)).toHaveLength(2);
+});
+
+it.each([
+  "import type { A } from '../b/two.ts';",
+  "import { type A } from '../b/two.ts';",
+  "export type { A } from '../b/two.ts';",
+  "export type A = import('../b/two.ts').A;",
+])('types are no excuse for a circle of folders: %s', (text) => {
+  const { code, stdout } = checkTree({
+    'packages/acme/src/a/one.ts': text,
+    'packages/acme/src/b/two.ts': "import type { B } from '../a/one.ts';",
+  });
+  expect(stdout).toContain('packages/acme/src/: a circle: a → b → a\n');
+  expect(code).toBe(1);
+});
+
+it('types may go in a circle between files of one folder, and not from one of them through another folder', () => {
+  const files = {
+    'packages/acme/src/a/one.ts': "import type { B } from './two.ts';",
+    'packages/acme/src/a/two.ts': "import type { A } from './one.ts';",
+  };
+  expect(checkTree(files).stdout).toBe('import rules hold\n');
+  const { stdout } = checkTree({
+    ...files,
+    'packages/acme/src/a/two.ts': "import type { A } from './one.ts'; import './deep/three.ts';",
+    'packages/acme/src/a/deep/three.ts': "import type { A } from '../one.ts';",
+  });
+  expect(stdout).toContain('packages/acme/src/a: a circle: ');
 });
 
 it('a file that only tests use carries their suffix', () => {
