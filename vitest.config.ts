@@ -60,7 +60,7 @@ const system = (name: string, files: Files) => ({
   test: {
     name,
     ...files,
-    globalSetup: ['tests/global-setup.ts'],
+    globalSetup: ['tests/global-setup.ts', 'tests/database-setup.ts'],
     isolate: SHARED,
     server,
     testTimeout: 120_000,

@@ -1,4 +1,6 @@
 // What a test or a script has running: stacks, tunnel programs, services, folders. All of it is gone when it is over.
+// Servers and clients are executables, or run inside the test's process: a harness says which for all of them, and a call may say `programs`.
+import type { Clock } from '@tunnel/runtime';
 import { claimPortBlock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { Stack, type StackOptions } from './stack.fixture.ts';
 import { TunnelProgram, type TunnelRun } from './tunnel-program.fixture.ts';
@@ -9,8 +11,20 @@ interface Closable {
 
 type PortTunnelOptions = Partial<Omit<TunnelRun, 'args'>> & { flags?: readonly string[]; server?: string };
 
+export interface HarnessOptions {
+  /** Executables; false: inside the test's process. */
+  readonly programs?: boolean;
+  /** The time of everything inside the test's process; the system's unless told. */
+  readonly clock?: Clock;
+}
+
 export class Harness {
   readonly #used: Closable[] = [];
+  readonly #options: HarnessOptions;
+
+  constructor(options: HarnessOptions = {}) {
+    this.#options = options;
+  }
 
   /** Closed at the end, the latest first. */
   use<T extends Closable>(thing: T): T {
@@ -24,16 +38,26 @@ export class Harness {
   }
 
   async stack(options: StackOptions = {}): Promise<Stack> {
+    const { programs = true } = { ...this.#options, ...options };
     const ports = this.use(await claimPortBlock());
-    const stack = this.use(new Stack(await this.folder(), ports, options));
+    const database =
+      programs || options.command === undefined || options.command === 'edge' ? {} : await this.#database();
+    const stack = this.use(new Stack(await this.folder(), ports, { ...this.#options, ...database, ...options }));
     await stack.start();
     return stack;
+  }
+
+  /** For a platform inside the test's process: it is gone with the harness. */
+  async #database(): Promise<{ databaseUrl: string }> {
+    const { createTestDatabase } = await import('../../apps/platform/src/db/test-database.fixture.ts');
+    const { url } = this.use(await createTestDatabase());
+    return { databaseUrl: url.reveal() };
   }
 
   /** `tunnel` with these arguments as they are. */
   async run(args: readonly string[], more: Partial<Omit<TunnelRun, 'args'>> = {}): Promise<TunnelProgram> {
     const home = more.home ?? (await this.folder());
-    return this.use(await TunnelProgram.run({ ...more, args, home }));
+    return this.use(await TunnelProgram.run({ ...this.#options, ...more, args, home }));
   }
 
   /** `tunnel tcp PORT --json` at this stack, with its admin token. */

@@ -1,15 +1,24 @@
-// A real tunnel-server in a data directory of its own, and what its REST and metrics say.
+// A tunnel-server in a data directory of its own, as an executable or inside the test's process, and what its REST and metrics say.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type Clock, Secret } from '@tunnel/runtime';
 import { type PortBlock, type Program, spawnProgram } from '@tunnel/testkit';
+import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
 import { cleanEnv, ROOT, SERVER_BIN } from '../repo/checkout.fixture.ts';
 import { copyDatabase } from './database-template.fixture.ts';
+import { runServerInProcess } from './server-in-process.fixture.ts';
 
 export const TLS_CERT = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
 export const TLS_KEY = fileURLToPath(new URL('../../packages/testkit/fixtures/tls/key.pem', import.meta.url));
 
 export interface StackOptions {
+  /** The executable, for tests of signals, exit codes, kill -9, memory or printed text; else what the harness has for all of its stacks. */
+  readonly programs?: boolean;
+  /** Of a server inside the test's process; the system's unless told. */
+  readonly clock?: Clock;
+  /** Of a stack or a platform inside the test's process, which starts no database of its own. */
+  readonly databaseUrl?: string;
   /** Most tests are about the edge alone, which starts faster; 'stack' has the platform and its database too. */
   readonly command?: 'edge' | 'stack' | 'platform';
   /** Lines for the table [platform]. */
@@ -67,20 +76,27 @@ export const withoutOurEnvironment = (): Record<string, string | undefined> => (
 export class Stack {
   readonly tcpPorts: { readonly from: number; readonly to: number };
   readonly #dir: string;
+  readonly #file: string;
   readonly #flags: readonly string[];
-  readonly #command: string;
+  readonly #command: 'edge' | 'stack' | 'platform';
   readonly #descriptors: number | undefined;
   readonly #env: Readonly<Record<string, string>>;
+  readonly #isInProcess: boolean;
+  readonly #clock: Clock | undefined;
+  readonly #databaseUrl: string | undefined;
   #program: Program | undefined;
 
   /** `dir` is empty and nobody else's. */
   constructor(dir: string, ports: PortBlock, options: StackOptions = {}) {
     this.#dir = dir;
     this.tcpPorts = { from: ports.from, to: ports.from + (options.tcpPorts ?? ports.to - ports.from + 1) - 1 };
-    const file = join(dir, 'server.toml');
-    writeFileSync(file, configText(this.tcpPorts, ports, options));
-    this.#flags = ['--config', file, '--data-dir', this.dataDir];
+    this.#file = join(dir, 'server.toml');
+    writeFileSync(this.#file, configText(this.tcpPorts, ports, options));
+    this.#flags = ['--config', this.#file, '--data-dir', this.dataDir];
     this.#command = options.command ?? 'edge';
+    this.#isInProcess = options.programs === false;
+    this.#clock = options.clock;
+    this.#databaseUrl = options.databaseUrl;
     this.#descriptors = options.descriptors;
     this.#env = options.env ?? {};
   }
@@ -101,16 +117,28 @@ export class Stack {
 
   /** Also after an end of any kind: on the same data directory. */
   async start(): Promise<void> {
+    this.#program = this.#isInProcess ? this.#startHere() : await this.#spawn();
+    await this.#program.waitForLine(READY, { timeoutMs: START_TIMEOUT_MS });
+  }
+
+  #startHere(): Program {
+    return runServerInProcess({
+      ...{ command: this.#command, config: this.#file, dataDir: this.dataDir, workingDir: this.#dir },
+      env: { ...withoutOurEnvironment(), ...this.#env },
+      ...(this.#clock === undefined ? {} : { clock: this.#clock }),
+    });
+  }
+
+  async #spawn(): Promise<Program> {
     if (this.#program === undefined && this.#command !== 'edge') await copyDatabase(this.dataDir);
     const args = [SERVER_BIN, this.#command, ...this.#flags];
     // The shell becomes the server: one process, one pid.
     const limited = ['-c', `ulimit -n ${this.#descriptors}; exec "$0" "$@"`, process.execPath, ...args];
-    this.#program = await spawnProgram({
+    return spawnProgram({
       ...(this.#descriptors === undefined ? { command: process.execPath, args } : { command: 'sh', args: limited }),
       env: { ...withoutOurEnvironment(), ...this.#env },
       cwd: this.#dir,
     });
-    await this.#program.waitForLine(READY, { timeoutMs: START_TIMEOUT_MS });
   }
 
   /** kill -9, and gone; what it wrote into its data directory is left. */
@@ -121,8 +149,13 @@ export class Stack {
 
   async close(): Promise<void> {
     // A database has a process group of its own: it goes with its server, when that is asked.
-    if (this.#command !== 'edge' && this.#program?.exit === null) await this.stop();
+    if (!this.#isInProcess && this.#command !== 'edge' && this.#program?.exit === null) await this.stop();
     await this.#program?.close();
+  }
+
+  /** Where its tables are, while it runs; null: it has none. */
+  get databaseUrl(): Secret | null {
+    return this.#databaseUrl === undefined ? embeddedUrl(this.dataDir) : new Secret(this.#databaseUrl);
   }
 
   /** In order, as SIGTERM does it. */
@@ -197,6 +230,7 @@ const configText = (
     `udp_port_range = [${from}, ${to}]`,
     options.limits ?? '',
     options.tls === true ? `[tls]\ncert_path = "${TLS_CERT}"\nkey_path = "${TLS_KEY}"` : '',
+    options.databaseUrl === undefined ? '' : `[database]\nurl = "${options.databaseUrl}"`,
     options.tables ?? '',
     '',
   ].join('\n');

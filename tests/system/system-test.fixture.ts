@@ -1,4 +1,4 @@
-// Tests with a harness: what one of them has running is gone when it is over.
+// Tests with a harness whose servers and clients are the executables: what one of them has running is gone when it is over.
 import { it as plainIt } from 'vitest';
 import { Harness } from './harness.fixture.ts';
 

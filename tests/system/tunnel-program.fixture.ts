@@ -1,7 +1,9 @@
-// A real `tunnel --json` and the events it prints.
+// A `tunnel --json`, as an executable or inside the test's process, and the events it prints.
 import { join } from 'node:path';
+import type { Clock } from '@tunnel/runtime';
 import { eventually, type Program, type ProgramExit, spawnProgram } from '@tunnel/testkit';
 import { ROOT } from '../repo/checkout.fixture.ts';
+import { runClientInProcess } from './client-in-process.fixture.ts';
 import { withoutOurEnvironment } from './stack.fixture.ts';
 
 export const TUNNEL_BIN = join(ROOT, 'apps/cli/bin/tunnel.mjs');
@@ -27,6 +29,10 @@ export interface TunnelRun {
   readonly env?: Readonly<Record<string, string>>;
   /** Another copy of the program. */
   readonly bin?: string;
+  /** The executable unless false. */
+  readonly programs?: boolean;
+  /** Of a client inside the test's process; the system's unless told. */
+  readonly clock?: Clock;
 }
 
 export class TunnelProgram {
@@ -36,7 +42,13 @@ export class TunnelProgram {
     this.#program = program;
   }
 
-  static async run({ home, args, env = {}, bin = TUNNEL_BIN }: TunnelRun): Promise<TunnelProgram> {
+  static async run(run: TunnelRun): Promise<TunnelProgram> {
+    const { home, args, env = {}, bin = TUNNEL_BIN, programs = true, clock } = run;
+    if (!programs) {
+      const all = { ...withoutOurEnvironment(), ...env };
+      const timed = clock === undefined ? {} : { clock };
+      return new TunnelProgram(runClientInProcess({ args, home, env: all, ...timed }));
+    }
     const program = await spawnProgram({
       command: process.execPath,
       args: [bin, ...args],

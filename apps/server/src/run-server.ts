@@ -9,10 +9,8 @@ import {
   type LoggerOptions,
   onSignals,
   platformHostAtEdge,
-  releaseStartMemory,
   Secret,
   type ServerConfig,
-  systemClock,
 } from '@tunnel/runtime';
 import { checkAcmeSettings } from './acme-settings.ts';
 import { crashErrorOf, processCounters, writeCrash } from './crash-reports.ts';
@@ -25,6 +23,7 @@ import {
   removeRunFile,
   writeRunFile,
 } from './data-dir.ts';
+import type { ServerHost } from './host.ts';
 import { trustNotes } from './local-trust.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
 import { describeRun, mailText, type Reach, type ReadyFacts, readyText } from './ready-text.ts';
@@ -65,7 +64,7 @@ interface Running {
 export const runServer = async (
   kind: ServerKind | 'stack',
   config: ServerConfig,
-  host: NodeJS.Process,
+  host: ServerHost,
   { make, isJson = false }: RunOptions,
 ): Promise<number> => {
   if (kind !== 'simulator') checkAcmeSettings(config, kind);
@@ -78,7 +77,7 @@ export const runServer = async (
   try {
     const admin = kind === 'simulator' ? NO_ADMIN : loadAdminToken(config.auth.admin_token, dataDir);
     const running = make({
-      ...{ clock: systemClock, logger, version: VERSION, dataDir, adminToken: admin.token },
+      ...{ clock: host.clock, logger, version: VERSION, dataDir, adminToken: admin.token },
       onMail: (notice) => host.stdout.write(mailText(notice)),
       onMakingDatabase: () => logger.info({}, 'starting the embedded database'),
       output: () => {
@@ -100,10 +99,8 @@ export const runServer = async (
     host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
     manager.ready();
     const hasVisitors = kind === 'stack' || kind === 'edge';
-    const records = hasVisitors
-      ? await watchRecords(config, systemClock, (text) => host.stdout.write(text))
-      : undefined;
-    releaseStartMemory();
+    const records = hasVisitors ? await watchRecords(config, host.clock, (text) => host.stdout.write(text)) : undefined;
+    host.releaseStartMemory();
     const signal = await stop.asked;
     manager.stopping();
     records?.stop();
@@ -122,12 +119,12 @@ export const runServer = async (
 interface Started {
   readonly run: RunFile;
   readonly dataDir: string;
-  readonly host: NodeJS.Process;
+  readonly host: ServerHost;
 }
 
 /** What people are told when it is ready. */
 const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, { run, dataDir, host }: Started): ReadyFacts => {
-  const here = { dataDir, workingDir: host.cwd() };
+  const here = { dataDir, workingDir: host.workingDir };
   const trust = kind === 'platform' ? [] : trustNotes(config, { ...here, system: host.platform });
   return {
     ...{ ...here, run, domain: config.server.domain },
@@ -149,7 +146,7 @@ const publicUrlOf = (config: ServerConfig): string | null => {
 };
 
 /** What a part prints comes out as if we had printed it; one part's flood costs its own lines alone. */
-const outputOfPart = (host: NodeJS.Process): PartOutput => ({
+const outputOfPart = (host: ServerHost): PartOutput => ({
   out: createLineRelay({ stream: host.stdout, format: 'json' }),
   log: createLineRelay({ stream: host.stderr, format: logFormat(host) }),
 });
@@ -158,7 +155,7 @@ interface Watched {
   readonly kind: string;
   readonly running: Running;
   readonly logger: Logger;
-  readonly host: NodeJS.Process;
+  readonly host: ServerHost;
   readonly dataDir: string;
 }
 
@@ -178,16 +175,18 @@ const waitForStop = ({
   const onUncaught = (error: unknown): void => {
     logger.error({ err: error }, 'unexpected error, ending');
     const counters = { ...processCounters(), ...running.counters };
-    const facts = { part: kind, version: VERSION, uptimeMs: host.uptime() * 1000, counters };
-    writeCrash(dataDir, { ...facts, error: crashErrorOf(error), exitCode: EXIT_UNEXPECTED }, systemClock.now());
+    const facts = { part: kind, version: VERSION, uptimeMs: host.uptimeMs(), counters };
+    writeCrash(dataDir, { ...facts, error: crashErrorOf(error), exitCode: EXIT_UNEXPECTED }, host.clock.now());
     void logger.flush().finally(() => endNow(EXIT_UNEXPECTED));
   };
-  host.on('uncaughtException', onUncaught);
+  host.onUncaught(onUncaught);
   let isAsked = false;
   const asked = new Promise<NodeJS.Signals>((resolve) => {
     onSignals({
       signals: [...STOP_SIGNALS],
       sameWithinMs: SAME_SIGNAL_WITHIN_MS,
+      clock: host.clock,
+      source: host.signals,
       onFirst: (signal) => {
         isAsked = true;
         resolve(signal);
@@ -205,8 +204,8 @@ const simulatorFacts = ({ simulator }: Running, { pid, simulator_url }: RunFile)
 });
 
 /** Log lines go to stderr, so that stdout holds only what is for people. */
-const logFormat = (host: NodeJS.Process): LoggerOptions['format'] => {
+const logFormat = (host: ServerHost): LoggerOptions['format'] => {
   const wanted = host.env['TUNNEL_LOG'];
   if (wanted === 'human' || wanted === 'json') return wanted;
-  return host.stderr.isTTY ? 'human' : 'json';
+  return host.stderr.isTTY === true ? 'human' : 'json';
 };

@@ -31,6 +31,7 @@ export {
 } from './mux-pairs.ts';
 export { type ObservingPorts, startObservingPorts } from './observing-ports.ts';
 export { claimPortBlock, type PortBlock } from './port-block.ts';
+export type { Program, ProgramExit } from './program.ts';
 export {
   type ConnectProxyOptions,
   type ProxyRequest,
@@ -41,7 +42,8 @@ export {
 } from './proxies.ts';
 export { RecordingDatagrams, RecordingReader, rethrow } from './recording-reader.ts';
 export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
-export { type Program, type ProgramExit, type ProgramOptions, spawnProgram } from './spawn-program.ts';
+export { type InProcessRun, type InProcessWorld, runInProcess } from './run-in-process.ts';
+export { type ProgramOptions, spawnProgram } from './spawn-program.ts';
 export {
   type SinkConnection,
   type SinkServer,

@@ -1,7 +1,7 @@
 // The lines a program has printed so far, and a way to wait for one that is still to come.
 
 import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
+import { type Readable, Writable } from 'node:stream';
 
 export type OutputName = 'stdout' | 'stderr';
 
@@ -16,15 +16,31 @@ export class OutputLines {
   readonly #waiters = new Set<Waiter>();
 
   collect(stream: Readable, name: OutputName): void {
-    createInterface({ input: stream }).on('line', (line) => {
-      this[name].push(line);
-      for (const waiter of this.#waiters) {
-        const match = waiter.pattern.exec(line);
-        if (match === null) continue;
-        this.#waiters.delete(waiter);
-        waiter.resolve(match);
-      }
+    createInterface({ input: stream }).on('line', (line) => this.#take(name, line));
+  }
+
+  /** A stream for code that runs in the test's own process: a line is there as soon as its write returns. */
+  writable(name: OutputName): Writable {
+    let rest = '';
+    return new Writable({
+      decodeStrings: false,
+      write: (chunk: string | Buffer, _encoding, done) => {
+        const lines = (rest + chunk.toString()).split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) this.#take(name, line);
+        done();
+      },
     });
+  }
+
+  #take(name: OutputName, line: string): void {
+    this[name].push(line);
+    for (const waiter of this.#waiters) {
+      const match = waiter.pattern.exec(line);
+      if (match === null) continue;
+      this.#waiters.delete(waiter);
+      waiter.resolve(match);
+    }
   }
 
   /** The first line of either stream that matches, printed already or to come. The pattern must not be global. */

@@ -2,7 +2,8 @@ import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventually, waitForPort } from './eventually.ts';
-import { type Program, spawnProgram } from './spawn-program.ts';
+import type { Program } from './program.ts';
+import { spawnProgram } from './spawn-program.ts';
 import { startTcpServer } from './tcp-servers.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 

@@ -7,7 +7,6 @@ import { Database, suspend } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import PostalMime, { type Email } from 'postal-mime';
-import { embeddedUrl } from '../../../apps/server/src/embedded-postgres/connection.ts';
 import { quiet } from '../../system/embedded-database.fixture.ts';
 import type { Stack } from '../../system/stack.fixture.ts';
 import { Harness } from '../../system/system-test.fixture.ts';
@@ -76,8 +75,8 @@ export class PlatformHarness extends Harness {
   /** What no endpoint does: accounts of an external sign-in, days that are over. */
   get db(): Database['db'] {
     if (this.#database === undefined) {
-      const url = embeddedUrl(this.server.dataDir);
-      if (url === null) throw new Error('the embedded database does not run');
+      const url = this.server.databaseUrl;
+      if (url === null) throw new Error('the server has no database');
       this.#database = this.use(new Database({ url, logger: quiet, connections: 2 }));
     }
     return this.#database.db;

@@ -14,8 +14,8 @@ import {
   startTcpServer,
 } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { ask, endOf, fateOf, readAll, sendAndReadAll, visit } from '../visitor.fixture.ts';
 
 const CUT_OFF = { code: 'cancelled', text: 'cut off' } as const;

@@ -8,6 +8,7 @@ import {
 } from '@tunnel/runtime';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { checkAcmeSettings } from '../acme-settings.ts';
+import { thisProcess } from '../host.ts';
 import { EXIT_OK, EXIT_USAGE, faultOf, problemText } from '../problem-report.ts';
 import { type RunDeps, runServer } from '../run-server.ts';
 import { type ServerKind, ServerParts } from '../server-parts.ts';
@@ -23,7 +24,7 @@ const supervised = (): Option => new Option('--supervised', 'as a part of a stac
 
 const runAlone = (part: ServerKind, flags: ServerFlags): Promise<number> => {
   const config = loadConfig(flags, process.env);
-  return runServer(part, config, process, { make: (deps) => new ServerParts(part, config, deps) });
+  return runServer(part, config, thisProcess(), { make: (deps) => new ServerParts(part, config, deps) });
 };
 
 /** An edge that runs alone: with a platform elsewhere, or on its admin token and [[auth.keys]]. */
@@ -32,7 +33,7 @@ export const edge = (finish: (code: number) => void): Command =>
     .addOption(supervised())
     .addHelpText('after', '\nExample:\n  tunnel-server edge --config /etc/tunnel/server.toml')
     .action(async (flags: PartFlags) => {
-      finish(await (flags.supervised === true ? runPart('edge', process) : runAlone('edge', flags)));
+      finish(await (flags.supervised === true ? runPart('edge', thisProcess()) : runAlone('edge', flags)));
     });
 
 /** The platform API alone; edges elsewhere connect to it with credentials. */
@@ -41,7 +42,7 @@ export const platform = (finish: (code: number) => void): Command =>
     .addOption(supervised())
     .addHelpText('after', '\nExample:\n  tunnel-server platform --config /etc/tunnel/server.toml')
     .action(async (flags: PartFlags) => {
-      finish(await (flags.supervised === true ? runPart('platform', process) : runAlone('platform', flags)));
+      finish(await (flags.supervised === true ? runPart('platform', thisProcess()) : runAlone('platform', flags)));
     });
 
 interface SimulatorFlags extends JsonFlags {
@@ -70,7 +71,7 @@ export const simulator = (finish: (code: number) => void): Command =>
       const config = loadConfig(flags, process.env, { overrides: { platform: { billing } } });
       const given = webhookUrl === undefined ? {} : { webhookUrl };
       const make = (deps: RunDeps): ServerParts => new ServerParts('simulator', config, { ...deps, ...given });
-      finish(await runServer('simulator', config, process, { isJson, make }));
+      finish(await runServer('simulator', config, thisProcess(), { isJson, make }));
     });
 
 interface CheckFlags extends JsonFlags {

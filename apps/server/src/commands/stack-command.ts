@@ -1,5 +1,6 @@
 // `tunnel-server stack`: the platform, an edge and a database on this machine, supervised.
 import type { Command } from 'commander';
+import { thisProcess } from '../host.ts';
 import { runServer } from '../run-server.ts';
 import { Stack } from '../stack/stack.ts';
 import { addPublicFlags, type PublicFlags, publicOverrides } from './public-flags.ts';
@@ -15,5 +16,5 @@ export const stack = (finish: (code: number) => void): Command =>
     .addHelpText('after', EXAMPLES)
     .action(async (flags: ServerFlags & PublicFlags) => {
       const config = loadStackConfig(flags, process.env, publicOverrides(flags));
-      finish(await runServer('stack', config, process, { make: (deps) => new Stack(config, deps) }));
+      finish(await runServer('stack', config, thisProcess(), { make: (deps) => new Stack(config, deps) }));
     });

@@ -9,12 +9,11 @@ import {
   type Logger,
   loadServerConfig,
   lockHolder,
-  releaseStartMemory,
   Secret,
-  systemClock,
   takeLock,
 } from '@tunnel/runtime';
 import { crashErrorOf, processCounters } from '../crash-reports.ts';
+import type { ServerHost } from '../host.ts';
 import { EXIT_OK, EXIT_UNEXPECTED, faultOf } from '../problem-report.ts';
 import { mailText } from '../ready-text.ts';
 import { loadCodeOf, ServerParts } from '../server-parts.ts';
@@ -35,8 +34,8 @@ const PART_BOUNDS = {
   LAST_WORD_MS: 500,
 } as const;
 
-export const runPart = async (part: PartName, host: NodeJS.Process): Promise<number> => {
-  for (const signal of IGNORED_SIGNALS) host.on(signal, () => {});
+export const runPart = async (part: PartName, host: ServerHost): Promise<number> => {
+  for (const signal of IGNORED_SIGNALS) host.signals.on(signal, () => {});
   const parent = new ParentChannel(host);
   // For the parent alone, which shows lines as they are wanted.
   const logger = createLogger({ format: 'json', stream: host.stderr });
@@ -51,7 +50,7 @@ export const runPart = async (part: PartName, host: NodeJS.Process): Promise<num
   };
   const config = loadServerConfig({ env: {}, overrides: start.settings });
   const parts = new ServerParts(part, config, {
-    ...{ clock: systemClock, logger, version: VERSION, dataDir: start.dataDir },
+    ...{ clock: host.clock, logger, version: VERSION, dataDir: start.dataDir },
     adminToken: new Secret(start.adminToken),
     onMail: (notice) => host.stdout.write(mailText(notice)),
     onMakingDatabase: () => {},
@@ -67,16 +66,17 @@ export const runPart = async (part: PartName, host: NodeJS.Process): Promise<num
     },
   });
   const counters = (): Record<string, number> => ({ ...processCounters(), ...parts.counters });
-  host.on('uncaughtException', (error) => {
+  host.onUncaught((error) => {
     logger.error({ err: error }, 'unexpected error, ending');
     parent.say({ kind: 'counters', counters: counters() });
     const said = parent.lastWord({ kind: 'crashed', error: crashErrorOf(error) });
     void Promise.all([said, logger.flush()]).finally(() => host.exit(EXIT_UNEXPECTED));
   });
-  return serve(part, { parts, start, parent, logger, counters });
+  return serve(part, { host, parts, start, parent, logger, counters });
 };
 
 interface Served {
+  readonly host: ServerHost;
   readonly parts: ServerParts;
   readonly start: StartPart;
   readonly parent: ParentChannel;
@@ -84,10 +84,10 @@ interface Served {
   readonly counters: () => Record<string, number>;
 }
 
-const serve = async (part: PartName, { parts, start, parent, logger, counters }: Served): Promise<number> => {
+const serve = async (part: PartName, { host, parts, start, parent, logger, counters }: Served): Promise<number> => {
   let lock: FileLock | null = null;
   try {
-    lock = await follow(part, start.dataDir, systemClock, logger);
+    lock = await follow(part, start.dataDir, host.clock, logger);
     await parts.start();
   } catch (error) {
     const fault = faultOf(error);
@@ -101,10 +101,10 @@ const serve = async (part: PartName, { parts, start, parent, logger, counters }:
     return EXIT_UNEXPECTED;
   }
   parent.say(describe(parts));
-  releaseStartMemory();
+  host.releaseStartMemory();
   const sayCounters = (): void => parent.say({ kind: 'counters', counters: counters() });
   sayCounters();
-  const ticking = systemClock.setInterval(sayCounters, PART_BOUNDS.COUNTERS_EVERY_MS);
+  const ticking = host.clock.setInterval(sayCounters, PART_BOUNDS.COUNTERS_EVERY_MS);
   const { drainMs } = await parent.stop;
   ticking.cancel();
   await parts.stop({ drainMs });
@@ -168,13 +168,13 @@ class ParentChannel {
   readonly start: Promise<StartPart>;
   readonly stop: Promise<Extract<ToPart, { kind: 'stop' }>>;
   onMessage: (message: ToPart) => void = () => {};
-  readonly #host: NodeJS.Process;
+  readonly #host: ServerHost;
 
-  constructor(host: NodeJS.Process) {
+  constructor(host: ServerHost) {
     this.#host = host;
     const end = (): void => host.exit(EXIT_UNEXPECTED);
-    if (!host.connected) end();
-    host.on('disconnect', end);
+    if (!host.parent.connected) end();
+    host.parent.on('disconnect', end);
     let [toldToStart, toldToStop] = [(_: StartPart): void => {}, (_: Extract<ToPart, { kind: 'stop' }>): void => {}];
     this.start = new Promise((resolve) => {
       toldToStart = resolve;
@@ -182,7 +182,7 @@ class ParentChannel {
     this.stop = new Promise((resolve) => {
       toldToStop = resolve;
     });
-    host.on('message', (raw) => {
+    host.parent.on('message', (raw) => {
       const message = raw as ToPart;
       if (message.kind === 'start') toldToStart(message);
       else if (message.kind === 'stop') toldToStop(message);
@@ -197,12 +197,13 @@ class ParentChannel {
   /** Settles when it is on its way, or when that takes too long. */
   lastWord(message: FromPart): Promise<void> {
     return new Promise((resolve) => {
-      const late = setTimeout(resolve, PART_BOUNDS.LAST_WORD_MS);
+      const late = this.#host.clock.setTimeout(resolve, PART_BOUNDS.LAST_WORD_MS);
       const done = (): void => {
-        clearTimeout(late);
+        late.cancel();
         resolve();
       };
-      if (this.#host.connected) this.#host.send?.(message, done);
+      const { parent } = this.#host;
+      if (parent.connected) parent.send?.(message, done);
       else done();
     });
   }

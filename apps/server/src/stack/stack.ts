@@ -5,7 +5,7 @@ import { writeCrash } from '../crash-reports.ts';
 import { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import type { Reach } from '../ready-text.ts';
 import { type Address, type PartName, type PartReady, type StartPart, settingsOf } from './messages.ts';
-import { type PartOutput, PartProcess } from './part-process.ts';
+import { type PartLaunch, type PartOutput, PartProcess, type PartRun } from './part-process.ts';
 import { SupervisedPart, type UnexpectedEnd } from './supervised-part.ts';
 
 export interface StackDeps {
@@ -16,6 +16,8 @@ export interface StackDeps {
   readonly adminToken: Secret;
   readonly output: (part: PartName) => PartOutput;
   readonly onMakingDatabase: () => void;
+  /** Runs a part; as a process of its own unless told. */
+  readonly launch?: (launch: PartLaunch) => PartRun;
 }
 
 export class Stack {
@@ -85,11 +87,11 @@ export class Stack {
   }
 
   #supervise(part: PartName, onReady: (ready: PartReady) => void): SupervisedPart {
-    const { clock, logger, dataDir } = this.#deps;
+    const { clock, logger, dataDir, launch = (run) => new PartProcess(run) } = this.#deps;
     const output = this.#deps.output(part);
     return new SupervisedPart({
       ...{ part, clock, logger, onReady },
-      launch: (onMessage) => new PartProcess({ part, dataDir, output, onMessage }),
+      launch: (onMessage) => launch({ part, dataDir, output, onMessage }),
       startMessage: () => this.#startMessage(),
       onEnded: (end) => this.#ended(end),
     });

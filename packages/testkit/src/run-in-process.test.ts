@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { runInProcess } from './run-in-process.ts';
+
+describe('a program inside the test’s process', () => {
+  it('shows its lines, hears signals, and ends with the code of its main function', async () => {
+    const program = runInProcess({
+      describe: 'a server',
+      main: ({ stdout, stderr, signals }) => {
+        stdout.write('rea');
+        stdout.write('dy\n');
+        stderr.write('a warning\n');
+        return new Promise((resolve) => signals.once('SIGTERM', () => resolve(7)));
+      },
+      endNow: ({ signals }) => void signals.emit('SIGTERM'),
+    });
+    expect((await program.waitForLine(/^ready$/))[0]).toBe('ready');
+    expect([program.stdout, program.stderr, program.exit]).toEqual([['ready'], ['a warning'], null]);
+    program.signal('SIGTERM');
+    expect(await program.waitForExit()).toEqual({ code: 7, signal: null });
+    expect(program.exit).toEqual({ code: 7, signal: null });
+  });
+
+  it('ends with code 1 and the error on stderr when its main function throws', async () => {
+    const program = runInProcess({
+      describe: 'a client',
+      main: () => Promise.reject(new Error('no room')),
+      endNow: () => {},
+    });
+    expect((await program.waitForExit()).code).toBe(1);
+    expect(program.stderr[0]).toBe('Error: no room');
+    await expect(program.waitForLine(/ready/)).rejects.toThrow(/a client ended with 1 before/);
+  });
+
+  it('refuses signals that only a kernel can carry out', async () => {
+    const program = runInProcess({ describe: 'a server', main: async () => 0, endNow: () => {} });
+    expect(() => program.signal('SIGKILL')).toThrow(/needs a real process/);
+    await program.close();
+  });
+
+  it('is over when it is closed, or when it ends itself', async () => {
+    const closed = runInProcess({ describe: 'a', main: () => new Promise(() => {}), endNow: ({ exit }) => exit(3) });
+    await closed.close();
+    expect(closed.exit?.code).toBe(3);
+  });
+});

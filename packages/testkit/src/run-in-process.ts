@@ -1,0 +1,62 @@
+// Runs a program's main function inside the test's process, and shows it to the test as a program: lines, exit code, signals.
+import { EventEmitter } from 'node:events';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
+import { OutputLines } from './output-lines.ts';
+import { type Program, type ProgramExit, programOf } from './program.ts';
+
+/** The streams and signals of a program that has no process of its own. */
+export interface InProcessWorld {
+  readonly stdin: Readable;
+  readonly stdout: Writable;
+  readonly stderr: Writable;
+  readonly signals: EventEmitter;
+  /** Ends the program there and then, as process.exit does; what it still has running is for `endNow` to close. */
+  exit(code: number): void;
+}
+
+export interface InProcessRun {
+  readonly describe: string;
+  /** Settles with the exit code. */
+  readonly main: (world: InProcessWorld) => Promise<number>;
+  /** Makes `main` settle soon, whatever is still open. */
+  readonly endNow: (world: InProcessWorld) => void;
+}
+
+export const runInProcess = ({ describe, main, endNow }: InProcessRun): Program => {
+  const lines = new OutputLines();
+  const stdin = new PassThrough();
+  const ended = new EventEmitter();
+  const world: InProcessWorld = {
+    stdin,
+    stdout: lines.writable('stdout'),
+    stderr: lines.writable('stderr'),
+    signals: new EventEmitter(),
+    exit: (code) => void ended.emit('exit', code),
+  };
+  const exited = new Promise<number>((resolve, reject) => {
+    ended.once('exit', resolve);
+    main(world).then(resolve, reject);
+  }).then(
+    (code): ProgramExit => ({ code, signal: null }),
+    (error: unknown): ProgramExit => {
+      world.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+      return { code: 1, signal: null };
+    },
+  );
+  const signal = (name: NodeJS.Signals): void => {
+    if (UNHEARD.has(name)) throw new Error(`${name} needs a real process: run ${describe} as a program`);
+    world.signals.emit(name, name);
+  };
+  return programOf({
+    ...{ describe, lines, exited, signal, signalGroup: signal },
+    pid: process.pid,
+    write: (text) => void stdin.write(text),
+    close: async () => {
+      endNow(world);
+      await exited;
+    },
+  });
+};
+
+/** Signals that the kernel carries out by itself. */
+const UNHEARD: ReadonlySet<NodeJS.Signals> = new Set(['SIGKILL', 'SIGSTOP', 'SIGCONT']);

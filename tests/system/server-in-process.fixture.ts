@@ -1,0 +1,122 @@
+// A tunnel-server inside the test's process: the same composition, config file, data directory, signals and sockets as the executable,
+// without the start of a process. A stack has its platform and its edge in here too, and a database of the run's PostgreSQL.
+import { EventEmitter } from 'node:events';
+import { Writable } from 'node:stream';
+import { type Clock, systemClock } from '@tunnel/runtime';
+import { type InProcessWorld, type Program, runInProcess } from '@tunnel/testkit';
+import { loadConfig, loadStackConfig } from '../../apps/server/src/commands/shared.ts';
+import type { ServerHost } from '../../apps/server/src/host.ts';
+import { reportProblem } from '../../apps/server/src/problem-report.ts';
+import { type RunDeps, runServer } from '../../apps/server/src/run-server.ts';
+import { ServerParts } from '../../apps/server/src/server-parts.ts';
+import type { FromPart, ToPart } from '../../apps/server/src/stack/messages.ts';
+import type { PartEnd, PartLaunch, PartRun } from '../../apps/server/src/stack/part-process.ts';
+import { runPart } from '../../apps/server/src/stack/run-part.ts';
+import { Stack } from '../../apps/server/src/stack/stack.ts';
+
+export interface ServerRun {
+  readonly command: 'edge' | 'stack' | 'platform';
+  readonly config: string;
+  readonly dataDir: string;
+  readonly workingDir: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The system's unless told. */
+  readonly clock?: Clock;
+}
+
+type Running = Pick<ServerParts, 'stop'>;
+
+export const runServerInProcess = (run: ServerRun): Program => {
+  const { command, config: file, dataDir, env, clock = systemClock } = run;
+  let running: Running | undefined;
+  const main = async (world: InProcessWorld): Promise<number> => {
+    const host = hostOf(world, run, clock);
+    try {
+      const flags = { config: file, dataDir };
+      const config = command === 'stack' ? loadStackConfig(flags, env) : loadConfig(flags, env);
+      const make = (deps: RunDeps): ServerParts | Stack => {
+        const made =
+          command === 'stack'
+            ? new Stack(config, { ...deps, launch: (launch) => new PartInProcess(launch, host) })
+            : new ServerParts(command, config, deps);
+        running = made;
+        return made;
+      };
+      return await runServer(command, config, host, { make });
+    } catch (error) {
+      return reportProblem(error, world.stderr, env);
+    }
+  };
+  return runInProcess({
+    describe: `tunnel-server ${command}`,
+    main,
+    endNow: ({ signals }) => {
+      // Without a drain: the test is over. The signal then lets the server clean up its data directory.
+      void running?.stop({ drainMs: 0 });
+      signals.emit('SIGTERM', 'SIGTERM');
+    },
+  });
+};
+
+const hostOf = (world: InProcessWorld, { workingDir, env }: ServerRun, clock: Clock): ServerHost => {
+  const startedAt = clock.monotonic();
+  return {
+    ...{ env: { ...env }, stdout: world.stdout, stderr: world.stderr, signals: world.signals, clock, workingDir },
+    ...{ pid: process.pid, platform: process.platform, exit: world.exit },
+    parent: { connected: false, on: () => undefined },
+    uptimeMs: () => clock.monotonic() - startedAt,
+    // An error that nobody caught fails the test run, which says where it came from.
+    onUncaught: () => {},
+    // The test's process has more to do than this one server.
+    releaseStartMemory: () => {},
+  };
+};
+
+/** A part of a stack beside its supervisor: messages pass as copies, as over the channel between two processes. */
+class PartInProcess implements PartRun {
+  readonly ended: Promise<PartEnd>;
+  readonly #channel = new EventEmitter();
+  #isStarted = false;
+  #end: (code: number) => void = () => {};
+
+  constructor({ part, output, onMessage }: PartLaunch, stackHost: ServerHost) {
+    const host: ServerHost = {
+      ...stackHost,
+      ...{ stdout: linesTo(output.out), stderr: linesTo(output.log), signals: new EventEmitter() },
+      exit: (code) => this.#end(code),
+      parent: {
+        connected: true,
+        on: (event: string, listener: (message: unknown) => void) => this.#channel.on(event, listener),
+        send: (message: FromPart, done?: unknown) => {
+          setImmediate(() => onMessage(structuredClone(message)));
+          if (typeof done === 'function') done(null);
+          return true;
+        },
+      } as ServerHost['parent'],
+    };
+    this.ended = new Promise((resolve) => {
+      this.#end = (code) => resolve({ code, signal: null, output: '' });
+      void runPart(part, host).then(this.#end);
+    });
+  }
+
+  send(message: ToPart): void {
+    if (message.kind === 'start') this.#isStarted = true;
+    setImmediate(() => this.#channel.emit('message', structuredClone(message)));
+  }
+
+  /** A part inside this process cannot be killed: it stops without a drain. */
+  kill(): void {
+    if (this.#isStarted) this.send({ kind: 'stop', drainMs: 0 });
+    else this.#end(1);
+  }
+}
+
+const linesTo = (relay: { push(line: string): void }): Writable =>
+  new Writable({
+    decodeStrings: false,
+    write: (text: string | Buffer, _encoding, done) => {
+      relay.push(text.toString());
+      done();
+    },
+  });
