@@ -132,6 +132,15 @@ describe('a look at a domain', () => {
     expect(dns.asked.map(({ name }) => name)).not.toContain(`${A}.${SERVER}`);
   });
 
+  it('finds the token in the eighth CNAME, not in the ninth', async () => {
+    for (let step = 1; step <= 8; step += 1) dns.set(`c${step}.test`, 'CNAME', `c${step + 1}.test`);
+    dns.set('c9.test', 'CNAME', `${A}.${SERVER}`);
+    dns.set('shop.test', 'CNAME', 'c3.test');
+    expect((await look(SHOP)).findings).toEqual({ tokens: [A], complete: true });
+    dns.set('shop.test', 'CNAME', 'c2.test');
+    expect((await look(SHOP)).findings).toEqual({ tokens: [], complete: true });
+  });
+
   it('finds it in a TXT record at the apex of a zone; an address alone is nothing', async () => {
     dns.set('shop.test', 'A', '192.0.2.1');
     dns.set('shop.test', 'SOA', 'ns1.test');
