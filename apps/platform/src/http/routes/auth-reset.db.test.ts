@@ -94,21 +94,6 @@ describe('POST /auth/reset-password', () => {
     expect(sortedStatuses(answers)).toEqual([200, 400, 400, 400, 400, 400]);
   });
 
-  it('400: a password that breaks a rule, which does not use the token up', async () => {
-    await fixture.signUp(email);
-    const token = await resetToken(email);
-    for (const password of ['short', 7, null, 'long enough\u0000', 'é'.repeat(600)]) {
-      const answer = await reset(token, password);
-      expect([answer.status, ((await answer.json()) as ApiError).error]).toEqual([
-        400,
-        expect.stringMatching(/^password: /),
-      ]);
-    }
-    expect((await reset(undefined)).status).toBe(400);
-    expect((await fixture.post('/auth/reset-password', { token })).status).toBe(400);
-    expect((await reset(token)).status).toBe(200);
-  });
-
   it('sets no cookie', async () => {
     await fixture.signUp(email);
     expect(cookieOf(await reset(await resetToken(email)))).toBe('');

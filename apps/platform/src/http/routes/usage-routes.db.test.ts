@@ -1,7 +1,6 @@
 import {
   type TunnelLogEntry,
   tunnelLog,
-  tunnelLogEntry,
   type UsageChartPoint,
   usageChart,
   usageRegions,
@@ -92,28 +91,9 @@ describe('GET /usage/chart', () => {
     expect(await chart('?days=1')).toEqual([{ date: '2030-06-15', tunnels: 4, requests: 40, bytes: 20_000_000_000 }]);
     expect(await chart('?days=90')).toHaveLength(90);
   });
-
-  it.each(['0', '91', '1.5', 'x'])('refuses days=%s', async (days) => {
-    const answer = await fixture.ask(fixture.alice, 'GET', `/usage/chart?days=${days}`);
-    expect([answer.status, await answer.json()]).toMatchObject([
-      400,
-      { error: `days must be an integer from 1 to 90, got '${days}'` },
-    ]);
-  });
 });
 
 describe('GET /usage/tunnels', () => {
-  it('pages newest first, each entry once', async () => {
-    expect(await page('')).toHaveLength(20);
-    const pages = [await page('?limit=10'), await page('?limit=10&offset=10'), await page('?limit=10&offset=20')];
-    const all = pages.flat();
-    expect(new Set(all.map(({ id }) => id)).size).toBe(25);
-    const times = all.map(({ registered_at: at }) => at);
-    expect(times).toEqual(times.toSorted().reverse());
-    expect(await page('?offset=25')).toEqual([]);
-    expect(await page('?offset=99999999999999999999')).toEqual([]);
-  });
-
   it('shows the fields of an entry, and nothing else', async () => {
     const [entry] = await page('?limit=1');
     const newest = entries.find(({ id }) => id === entry?.id);
@@ -155,9 +135,7 @@ describe('GET /usage/tunnels with a filter', () => {
   });
 
   it.each([
-    ['protocol=https', "protocol must be one of http, tcp, udp, p2p, got 'https'"],
     ['protocol=', "protocol must be one of http, tcp, udp, p2p, got ''"],
-    ['state=open', "state must be one of active, closed, got 'open'"],
     ['state=active&state=closed', "state must be one of active, closed, got 'active, closed'"],
   ])('refuses %s', async (query, error) => {
     const answer = await fixture.ask(fixture.alice, 'GET', `/usage/tunnels?${query}`);
@@ -229,13 +207,6 @@ describe('GET /usage/unguarded', () => {
 });
 
 describe('GET /usage/tunnels/{id}', () => {
-  it('takes the id of the entry or of the tunnel', async () => {
-    const [first] = entries;
-    const byId = tunnelLogEntry.parse(await read(`/usage/tunnels/${first?.id}`));
-    expect(byId).toMatchObject({ tunnel_id: first?.tunnel_id, unregistered_at: null });
-    expect(await read(`/usage/tunnels/${first?.tunnel_id}`)).toEqual(byId);
-  });
-
   it('tells name, address and computer; what an edge of before did not tell is left out', async () => {
     const [old, second] = entries;
     expect(await read(`/usage/tunnels/${second?.id}`)).toMatchObject({
