@@ -1,6 +1,5 @@
 // `tunnel` inside the test's process: the same commands, config files, signals and exit codes as the executable, over real sockets.
-import type { Client } from '@tunnel/client';
-import { connect } from '@tunnel/client';
+import { type Client, connect } from '@tunnel/client';
 import { type Clock, systemClock } from '@tunnel/runtime';
 import { type Program, runInProcess } from '@tunnel/testkit';
 import type { Io } from '../../apps/cli/src/io.ts';

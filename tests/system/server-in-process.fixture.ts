@@ -87,9 +87,9 @@ class PartInProcess implements PartRun {
       parent: {
         connected: true,
         on: (event: string, listener: (message: unknown) => void) => this.#channel.on(event, listener),
-        send: (message: FromPart, done?: unknown) => {
+        send: (message: FromPart, done?: (error: Error | null) => void) => {
           setImmediate(() => onMessage(structuredClone(message)));
-          if (typeof done === 'function') done(null);
+          done?.(null);
           return true;
         },
       } as ServerHost['parent'],
