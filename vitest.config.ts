@@ -1,4 +1,5 @@
 // How tests run: projects, each with the time and the parallelism its kind needs.
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -8,6 +9,19 @@ const resolve = { conditions };
 const ssr = { resolve: { conditions, externalConditions: ['source', 'node'] } };
 // Where vitest runs a global setup; it does not take the conditions from above.
 const environments = { __vitest__: { resolve: { conditions } } };
+
+const RANDOM_CASES = fileURLToPath(new URL('tests/random-cases.ts', import.meta.url));
+
+/** A test that imports fast-check gets tests/random-cases.ts, which sets how many cases its properties try. */
+const randomCases = {
+  name: 'random-cases',
+  enforce: 'pre' as const,
+  resolveId: (source: string, importer: string | undefined) =>
+    source === 'fast-check' && importer !== RANDOM_CASES ? RANDOM_CASES : undefined,
+};
+
+/** The same in all projects. */
+const common = { resolve, ssr, environments, plugins: [randomCases] };
 
 // A test's project is in its name and its folder: nothing is listed by hand.
 //   x.test.ts          in a package or app: a unit test; in tests/: a system test
@@ -48,15 +62,12 @@ interface Files {
 }
 
 const unit = (name: string, files: Files) => ({
-  resolve,
-  ssr,
+  ...common,
   test: { name, ...files, isolate: SHARED, server, expect: { poll }, testTimeout: 60_000, hookTimeout: 60_000 },
 });
 
 const system = (name: string, files: Files) => ({
-  resolve,
-  ssr,
-  environments,
+  ...common,
   test: {
     name,
     ...files,
@@ -74,9 +85,7 @@ export default defineConfig({
       unit('unit', { include: [`${SOURCES}/*.test.ts`], exclude: [DATABASE, SLOW] }),
       unit('slow', { include: [`${SOURCES}/*.slow.test.ts`] }),
       {
-        resolve,
-        ssr,
-        environments,
+        ...common,
         test: {
           name: 'database',
           globalSetup: ['tests/database-setup.ts'],
@@ -94,9 +103,7 @@ export default defineConfig({
       system('waiting', { include: ['tests/**/*.waiting.test.ts'] }),
       system('load', { include: ['tests/**/*.load.test.ts'] }),
       {
-        resolve,
-        ssr,
-        environments,
+        ...common,
         test: {
           name: 'browser',
           globalSetup: ['tests/browser/browser-setup.ts'],
@@ -107,9 +114,7 @@ export default defineConfig({
         },
       },
       {
-        resolve,
-        ssr,
-        environments,
+        ...common,
         test: {
           name: 'soak',
           globalSetup: ['tests/global-setup.ts'],

@@ -23,13 +23,9 @@ const randomTests = () =>
 const chosen = positionals.length > 0 ? positionals : randomTests();
 const projects = ['unit', 'slow', 'database'].flatMap((project) => ['--project', project]);
 const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
-const { status } = spawnSync(
-  process.execPath,
-  [vitest, 'run', '--config', 'tests/tools/random/vitest.config.ts', ...projects, ...chosen],
-  {
-    cwd: ROOT,
-    stdio: 'inherit',
-    env: { ...process.env, RANDOM_TIMES: values.times, RANDOM_SECONDS: values.seconds },
-  },
-);
+const { status } = spawnSync(process.execPath, [vitest, 'run', '--testTimeout=3600000', ...projects, ...chosen], {
+  cwd: ROOT,
+  stdio: 'inherit',
+  env: { ...process.env, TUNNEL_RANDOM_TIMES: values.times, TUNNEL_RANDOM_SECONDS: values.seconds },
+});
 process.exitCode = status ?? 1;

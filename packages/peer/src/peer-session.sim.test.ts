@@ -1,11 +1,11 @@
 // Two peers and whatever may happen to them, in any order: networks that are cut one way or both, edges that are lost, publishers that are
 // replaced. What must hold after each run does, whatever came before.
-import { deterministicBytes, hashOf, seededRandom } from '@tunnel/testkit';
+import { deterministicBytes, hashOf, randomCases, seededRandom } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { CORE_LIMITS } from '../../core/src/limits.ts';
 import { Harness, type OpenedStream, type PublisherSide, type SubscriberSide } from './peer-pair.fixture.ts';
 
-const RUNS = 20;
+const RUNS = randomCases(20);
 const STEPS = 30;
 const BYTES = deterministicBytes(200_000, 5);
 

@@ -40,6 +40,7 @@ export {
   startSocksProxy,
   type TestProxy,
 } from './proxies.ts';
+export { randomCases } from './random-cases.ts';
 export { RecordingDatagrams, RecordingReader, rethrow } from './recording-reader.ts';
 export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
 export { type InProcessRun, type InProcessWorld, runInProcess } from './run-in-process.ts';

@@ -2,7 +2,7 @@
 import * as http from 'node:http';
 import type { ClientHttp2Session } from 'node:http2';
 import type { MuxStream } from '@tunnel/mux';
-import { deterministicBytes, eventually, hashOf, seededRandom } from '@tunnel/testkit';
+import { deterministicBytes, eventually, hashOf, randomCases, seededRandom } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { type GroupStand, type StandMember, startGroupStand } from './group.fixture.ts';
 import { dialLocal } from './http.fixture.ts';
@@ -15,7 +15,7 @@ afterEach(async () => {
 });
 
 const MEMBERS = 4;
-const REQUESTS = 150;
+const REQUESTS = randomCases(150);
 const AT_ONCE = 8;
 
 interface Sent {

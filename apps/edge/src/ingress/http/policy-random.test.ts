@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
 import type { PolicyNeed, Rule } from '@tunnel/core';
-import { eventually, hashOf, seededRandom } from '@tunnel/testkit';
+import { eventually, hashOf, randomCases, seededRandom } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { basic, basicAuth } from '../../policy/policy.fixture.ts';
 import { visitHttp2 } from './https.fixture.ts';
@@ -29,7 +29,8 @@ const RULES: readonly Rule[] = [
   at('small', { max_body: 1000 }),
 ];
 
-const PIPELINES = 60;
+const PIPELINES = randomCases(60);
+const ROUNDS_OF_HTTP2 = randomCases(10);
 const signatureOf = (body: string): string => `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`;
 
 interface Sent {
@@ -195,7 +196,7 @@ it.each<ServiceKind>(['http1', 'h2c'])('HTTP/2: side by side, to a service of %s
   const { stand, maker } = await start(4, kind);
   const session = visitHttp2(stand.https);
   cleanups.push(() => session.destroy());
-  for (let round = 0; round < 10; round += 1) {
+  for (let round = 0; round < ROUNDS_OF_HTTP2; round += 1) {
     stand.service.asked.length = 0;
     const requests = Array.from({ length: 20 }, () => maker.next());
     const leaving = Array.from({ length: 5 }, () => {

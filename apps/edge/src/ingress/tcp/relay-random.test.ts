@@ -1,7 +1,7 @@
 // Many visitors of all kinds, members that take, refuse or vanish by chance: what arrives is exact, and nothing is left behind.
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { deterministicBytes, seededRandom } from '@tunnel/testkit';
+import { deterministicBytes, randomCases, seededRandom } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import {
   echoing,
@@ -15,8 +15,8 @@ import {
 } from './relay.fixture.ts';
 
 const SEED = 20_261_115;
-const VISITS = 1000;
 const AT_ONCE = 50;
+const VISITS = AT_ONCE * randomCases(20);
 
 const stage = new RelayStage();
 afterEach(() => stage.clear());

@@ -18,8 +18,7 @@ import { receiveEvent } from './receive-event.ts';
 import { type RecordedLife, recordLife } from './recorded-life.fixture.ts';
 
 const TIMES = 3;
-/** More by hand: PROPERTY_RUNS=100. */
-const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 3);
+const RUNS = 3;
 
 let simulated: SimulatedProcessor;
 let database: TestDatabase;
