@@ -1,7 +1,7 @@
 // The rows of the specification about billing, in its order, and the names of their tests.
 // rows.test.ts fails when one of them has no test.
 
-import { numbered } from '../numbered.fixture.ts';
+import { namesOfRows, numbered } from '../numbered.fixture.ts';
 
 export const ROWS = {
   Billing: numbered([
@@ -54,12 +54,4 @@ export const ROWS = {
   ]),
 } as const;
 
-export type Section = keyof typeof ROWS;
-
-/** The name of a row's test; `more` tells several of one row apart. */
-export const row = (section: Section, number: number, more = ''): string => {
-  const text = ROWS[section].get(number);
-  if (text === undefined) throw new Error(`${section} has no row ${number}`);
-  const name = `${section}, row ${number}: ${text}`;
-  return more === '' ? name : `${name} [${more}]`;
-};
+export const row = namesOfRows(ROWS);

@@ -1,5 +1,5 @@
 // What was decided about MCP and OAuth, row by row, in the order in which it was written down.
-import { numbered } from '../numbered.fixture.ts';
+import { namesOfRows, numbered } from '../numbered.fixture.ts';
 
 export const ROWS = {
   Commands: numbered([
@@ -40,12 +40,4 @@ export const ROWS = {
   ]),
 } as const;
 
-export type Section = keyof typeof ROWS;
-
-/** The name of a row's test; `more` tells several of one row apart. */
-export const row = (section: Section, number: number, more = ''): string => {
-  const text = ROWS[section].get(number);
-  if (text === undefined) throw new Error(`${section} has no row ${number}`);
-  const name = `${section}, row ${number}: ${text}`;
-  return more === '' ? name : `${name} [${more}]`;
-};
+export const row = namesOfRows(ROWS);

@@ -1,7 +1,8 @@
 // The rows of the specification that this folder tests, in its order, and the names of their tests.
 // rows.test.ts fails when one of them has no test.
 
-import { numbered } from '../numbered.fixture.ts';
+import { GROUP_ROWS } from '../group-rows.fixture.ts';
+import { namesOfRows, numbered } from '../numbered.fixture.ts';
 import { CONTRACT_ROWS } from './contract-rows.fixture.ts';
 
 /** Sections of numbered sentences; the others are tables. */
@@ -50,33 +51,7 @@ export const ROWS = {
     'tunnel_limit: integer or null',
   ]),
   'Usage chart point': numbered(['date: YYYY-MM-DD', 'tunnels: integer', 'requests: integer']),
-  GroupSummary: numbered([
-    'protocol: string',
-    'label: string',
-    'name: string',
-    'key_hash_short: string',
-    'region_id: string',
-    'member_count: integer',
-    'healthy_count: integer',
-    'unhealthy_count: integer',
-    'total_dispatches: integer',
-    'total_health_failures: integer',
-    'members: array of GroupMemberSummary',
-  ]),
-  GroupMemberSummary: numbered([
-    'tunnel_id: string',
-    'session_id: string',
-    'client_addr: string',
-    'request_count: integer',
-    'bytes_proxied: integer',
-    'healthy: boolean',
-    'consecutive_failures: integer',
-    'total_health_failures: integer',
-    'connected_since: string',
-    'health_check_kind: string, may be left out',
-    'has_alert_webhook: boolean',
-    'the line after the table: the alert webhook URL itself is in no response',
-  ]),
+  ...GROUP_ROWS,
   'Small bodies': numbered(['Error: {error}', 'Message: {message}', 'Ok: {ok}']),
   'Other lifecycles': numbered([
     'account, register: unverified, a mail is sent, login is refused',
@@ -149,12 +124,4 @@ export const ROWS = {
   Contract: CONTRACT_ROWS,
 } as const;
 
-export type Section = keyof typeof ROWS;
-
-/** The name of a row's test; `more` tells several of one row apart. */
-export const row = (section: Section, number: number, more = ''): string => {
-  const text = ROWS[section].get(number);
-  if (text === undefined) throw new Error(`${section} has no row ${number}`);
-  const name = `${section}, ${RULES.has(section) ? 'rule' : 'row'} ${number}: ${text}`;
-  return more === '' ? name : `${name} [${more}]`;
-};
+export const row = namesOfRows(ROWS, RULES);
