@@ -15,14 +15,14 @@ import {
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from './edge.fixture.ts';
 import { makeTestIo, type TestIo, type TestIoOptions } from './io.fixture.ts';
-import { run } from './run.ts';
+import { Runs, type Started } from './runs.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;
 let echo: TcpServer;
 let flags: string[];
 const sockets: Socket[] = [];
-const runs: { io: TestIo; code: Promise<number> }[] = [];
+const runs = new Runs();
 
 beforeEach(async () => {
   home = await temporaryDirectory();
@@ -32,20 +32,15 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
-  for (const { io, code } of runs.splice(0)) {
-    io.signal('SIGTERM');
-    await code;
-  }
+  await runs.end();
   await edge.stop({ drainMs: 0 });
   await echo.close();
   await home.close();
 });
 
-const start = (args: string[], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+const start = (args: string[], options: Partial<TestIoOptions> = {}): Started => {
   const io = makeTestIo({ home: home.path, ...options });
-  const started = { io, code: run(args, io) };
-  runs.push(started);
-  return started;
+  return runs.start(args, io);
 };
 
 const publicPort = (io: TestIo): Promise<number> =>

@@ -1,14 +1,12 @@
 // An edge without a platform and a certificate authority beside it, which really looks at the edge's ports.
 import { mkdtemp, writeFile } from 'node:fs/promises';
-import { connect as connectHttp2 } from 'node:http2';
-import { type Agent, request } from 'node:https';
 import { join } from 'node:path';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { type Client, connect } from '@tunnel/client';
 import { createEdge, type Edge } from '@tunnel/edge';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { AcmeServer, type AcmeServerOptions } from '@tunnel/testkit';
 import type { Harness } from '../harness.fixture.ts';
+import { CertifiedServer } from './certified-server.fixture.ts';
 
 export const DOMAIN = 'tunnels.test';
 const ADMIN = 'admin-token-of-the-test';
@@ -16,7 +14,7 @@ const logger = createLogger({ level: 'silent', format: 'json' });
 
 type Overrides = Readonly<Record<string, object>>;
 
-export class AcmeEdge {
+export class AcmeEdge extends CertifiedServer {
   readonly authority: AcmeServer;
   readonly dataDir: string;
   readonly #harness: Harness;
@@ -24,6 +22,7 @@ export class AcmeEdge {
   edge: Edge | null = null;
 
   private constructor(harness: Harness, authority: AcmeServer, dataDir: string, overrides: Overrides) {
+    super();
     this.#harness = harness;
     this.authority = authority;
     this.dataDir = dataDir;
@@ -51,6 +50,10 @@ export class AcmeEdge {
   get target() {
     const { addresses } = this.running;
     return { host: '127.0.0.1', httpPort: addresses.http.port, tlsPort: addresses.https?.port ?? 0 };
+  }
+
+  get tlsPort(): number {
+    return this.target.tlsPort;
   }
 
   get running(): Edge {
@@ -91,51 +94,6 @@ export class AcmeEdge {
     const client = await connect({ server, token, tls: true, insecure: true, wait: true, logger });
     this.#harness.use({ close: () => client.close() });
     return client;
-  }
-
-  /** A handshake with whoever listens there, checked against the authority's root. */
-  shakeHands(host: string, port = this.target.tlsPort, session?: Buffer): Promise<TLSSocket> {
-    return new Promise((resolve, reject) => {
-      const trust = { ca: this.authority.root, servername: host };
-      const socket = connectTls({ host: '127.0.0.1', port, ...trust, ...(session && { session }) }, () =>
-        resolve(socket),
-      );
-      socket.on('error', reject);
-    });
-  }
-
-  async serialOf(host: string, port?: number): Promise<string> {
-    const socket = await this.shakeHands(host, port);
-    const serial = socket.getPeerX509Certificate()?.serialNumber ?? '';
-    socket.destroy();
-    return serial.toLowerCase();
-  }
-
-  /** Over HTTP/1.1; the status. */
-  ask(host: string, agent: Agent | false = false): Promise<number> {
-    const { tlsPort: port } = this.target;
-    return new Promise((resolve, reject) => {
-      const trust = { ca: this.authority.root, servername: host };
-      const sent = request({ hostname: '127.0.0.1', port, ...trust, headers: { host }, agent }, (response) => {
-        response.resume().on('end', () => resolve(response.statusCode ?? 0));
-      });
-      sent.on('error', reject).end();
-    });
-  }
-
-  askHttp2(host: string): Promise<number> {
-    return new Promise((resolve, reject) => {
-      const socket = connectTls({
-        ...{ host: '127.0.0.1', port: this.target.tlsPort, servername: host },
-        ...{ ca: this.authority.root, ALPNProtocols: ['h2'] },
-      });
-      const session = connectHttp2(`https://${host}`, { createConnection: () => socket });
-      session.on('error', reject);
-      const stream = session.request({ ':path': '/' });
-      stream.on('response', (headers) => resolve(Number(headers[':status'])));
-      stream.on('error', reject);
-      stream.resume().on('end', () => session.close());
-    });
   }
 
   async rest(path: string, body?: object): Promise<Response> {

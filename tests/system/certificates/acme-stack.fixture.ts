@@ -1,12 +1,11 @@
 // The real executables with a certificate authority beside them, which really looks at their ports, and what an operator runs next to them.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { request } from 'node:https';
 import { join } from 'node:path';
-import { connect as connectTls } from 'node:tls';
 import { AcmeServer, type AcmeServerOptions, spawnProgram } from '@tunnel/testkit';
 import { cleanEnv, ROOT, SERVER_BIN } from '../../repo/checkout.fixture.ts';
 import type { Harness } from '../harness.fixture.ts';
 import { type Stack, type StackOptions, withoutOurEnvironment } from '../stack.fixture.ts';
+import { CertifiedServer } from './certified-server.fixture.ts';
 
 export const DOMAIN = 'tunnels.test';
 export const SOON = { timeoutMs: 40_000, intervalMs: 200 };
@@ -45,11 +44,12 @@ export interface AcmeStackOptions extends Omit<StackOptions, 'tables'> {
   readonly authority?: Partial<AcmeServerOptions>;
 }
 
-export class AcmeStack {
+export class AcmeStack extends CertifiedServer {
   readonly authority: AcmeServer;
   readonly stack: Stack;
 
   private constructor(authority: AcmeServer, stack: Stack) {
+    super();
     this.authority = authority;
     this.stack = stack;
   }
@@ -72,6 +72,10 @@ export class AcmeStack {
     return new AcmeStack(authority, started);
   }
 
+  get tlsPort(): number {
+    return portOf(this.addresses.https_url);
+  }
+
   get addresses(): Addresses {
     return addressesOf(this.stack);
   }
@@ -82,33 +86,6 @@ export class AcmeStack {
 
   async list(): Promise<readonly { names: string[]; state: string; last_error: string | null }[]> {
     return JSON.parse((await this.certificates('list', '--json')).out) as never;
-  }
-
-  /** Of the certificate that a port shows for a host, checked against the authority's root. */
-  serialOf(host: string, port = portOf(this.addresses.https_url)): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const trust = { ca: this.authority.root, servername: host };
-      const socket = connectTls({ host: '127.0.0.1', port, ...trust }, () => {
-        resolve(socket.getPeerX509Certificate()?.serialNumber.toLowerCase() ?? '');
-        socket.destroy();
-      });
-      socket.on('error', reject);
-    });
-  }
-
-  /** A GET over https by that name. */
-  ask(host: string, port: number, path: string): Promise<{ readonly status: number; readonly body: string }> {
-    return new Promise((resolve, reject) => {
-      const at = { host: '127.0.0.1', port, path, servername: host, headers: { host: `${host}:${port}` } };
-      const call = request({ ...at, ca: this.authority.root, agent: false }, (response) => {
-        let body = '';
-        response.on('data', (chunk: Buffer) => {
-          body += chunk.toString();
-        });
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
-      });
-      call.on('error', reject).end();
-    });
   }
 }
 

@@ -85,7 +85,7 @@ for (const challenge of ['tls-alpn-01', 'http-01']) {
       authority: { challenges: [challenge] },
     });
     const first = await eventually(() => stage.serialOf(CONSOLE, port), SOON);
-    expect(await stage.ask(CONSOLE, port, '/health')).toMatchObject({ status: 200 });
+    expect(await stage.answer(CONSOLE, { port, path: '/health' })).toMatchObject({ status: 200 });
     const clear = await fetch(`http://127.0.0.1:${port}/health`);
     expect([clear.status, await clear.json()]).toEqual([400, expect.objectContaining({ code: 'API_HTTPS_ONLY' })]);
     const shown = (await stage.list()).filter(({ names }) => names.includes(CONSOLE));

@@ -2,17 +2,14 @@
 
 import { Resolver } from 'node:dns/promises';
 import { writeFileSync } from 'node:fs';
-import { connect as connectHttp2 } from 'node:http2';
-import { type Agent, request } from 'node:https';
 import { join } from 'node:path';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { AcmeServer, type AcmeServerOptions, type DnsServer, freePort, startDnsServer } from '@tunnel/testkit';
 import type { Computer } from '../computer.fixture.ts';
 import type { Harness } from '../harness.fixture.ts';
-import { type Answer, wholeAnswer } from '../http-tunnels.fixture.ts';
 import { startPlatform } from '../platform-test.fixture.ts';
 import type { Stack, StackOptions } from '../stack.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';
+import { CertifiedServer } from './certified-server.fixture.ts';
 
 export const DOMAIN = 'tunnels.test';
 /** In the file, so that commands beside the server have it too. */
@@ -25,7 +22,7 @@ interface Ports {
 }
 
 /** Whom an installation asks: the authority, and the DNS. */
-export class Outside {
+export class Outside extends CertifiedServer {
   readonly authority: AcmeServer;
   readonly dns: DnsServer;
   readonly ports: Ports;
@@ -35,6 +32,7 @@ export class Outside {
   beforeTxt: () => Promise<void> = () => Promise.resolve();
 
   private constructor(authority: AcmeServer, dns: DnsServer, ports: Ports, caFile: string) {
+    super();
     this.authority = authority;
     this.dns = dns;
     this.ports = ports;
@@ -53,6 +51,10 @@ export class Outside {
       TUNNEL_SERVER__HTTP_PORT: `${ports.http}`,
       TUNNEL_SERVER__HTTPS_PORT: `${ports.https}`,
     };
+  }
+
+  get tlsPort(): number {
+    return this.ports.https;
   }
 
   static async open(harness: Harness, options: Partial<AcmeServerOptions> = {}): Promise<Outside> {
@@ -94,59 +96,6 @@ export class Outside {
   /** For exactly these names. */
   ordersOf(...names: readonly string[]): AcmeServer['orders'] {
     return this.authority.orders.filter((order) => order.names.join() === names.join());
-  }
-
-  shakeHands(host: string, port = this.ports.https): Promise<TLSSocket> {
-    return new Promise((resolve, reject) => {
-      const trust = { ca: this.authority.root, servername: host };
-      const socket = connectTls({ host: '127.0.0.1', port, ...trust }, () => resolve(socket));
-      socket.on('error', reject);
-    });
-  }
-
-  async serialOf(host: string, port?: number): Promise<string> {
-    const socket = await this.shakeHands(host, port);
-    const serial = socket.getPeerX509Certificate()?.serialNumber ?? '';
-    socket.destroy();
-    return serial.toLowerCase();
-  }
-
-  /** For a library that dials by itself. */
-  dial(host: string): TLSSocket {
-    return connectTls({ host: '127.0.0.1', port: this.ports.https, ca: this.authority.root, servername: host });
-  }
-
-  /** Over HTTP/1.1; the status. */
-  async ask(host: string, agent: Agent | false = false, port = this.ports.https): Promise<number> {
-    return (await this.#answer(host, agent, port)).status;
-  }
-
-  async textOf(host: string): Promise<string> {
-    return (await this.#answer(host, false, this.ports.https)).text;
-  }
-
-  #answer(host: string, agent: Agent | false, port: number): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      const trust = { ca: this.authority.root, servername: host };
-      const sent = request({ hostname: '127.0.0.1', port, ...trust, headers: { host }, agent });
-      sent.on('response', (response) => void wholeAnswer(response).then(resolve, reject));
-      sent.on('error', reject).end();
-    });
-  }
-
-  askHttp2(host: string): Promise<number> {
-    return new Promise((resolve, reject) => {
-      const socket = connectTls({
-        ...{ host: '127.0.0.1', port: this.ports.https, servername: host },
-        ...{ ca: this.authority.root, ALPNProtocols: ['h2'] },
-      });
-      const session = connectHttp2(`https://${host}`, { createConnection: () => socket });
-      session.on('error', reject);
-      const stream = session.request({ ':path': '/' });
-      stream.on('response', (headers) => resolve(Number(headers[':status'])));
-      stream.on('error', reject);
-      stream.resume().on('end', () => session.close());
-    });
   }
 }
 

@@ -8,15 +8,15 @@ import type { Edge } from '@tunnel/edge';
 import { eventually, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { makeTestIo, type TestIoOptions } from '../io.fixture.ts';
+import { eventOf, Runs, type Started } from '../runs.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;
 let service: Server;
 let localPort: string;
 let flags: string[];
-const runs: { io: TestIo; code: Promise<number> }[] = [];
+const runs = new Runs();
 
 beforeEach(async () => {
   home = await temporaryDirectory();
@@ -31,29 +31,17 @@ beforeEach(async () => {
   flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', 'admin', '--drain-secs', '0'];
 });
 afterEach(async () => {
-  for (const { io, code } of runs.splice(0)) {
-    io.signal('SIGTERM');
-    await code;
-  }
+  await runs.end();
   await edge.stop({ drainMs: 0 });
   service.closeAllConnections();
   await new Promise((resolve) => service.close(resolve));
   await home.close();
 });
 
-const start = (args: string[], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+const start = (args: string[], options: Partial<TestIoOptions> = {}): Started => {
   const io = makeTestIo({ home: home.path, env: { NO_COLOR: '1' }, ...options });
-  const started = { io, code: run(['http', localPort, ...args, ...flags], io) };
-  runs.push(started);
-  return started;
+  return runs.start(['http', localPort, ...args, ...flags], io);
 };
-
-const event = (io: TestIo, name: string): Promise<Record<string, unknown>> =>
-  eventually(() => {
-    const found = io.events().find((one) => one['event'] === name);
-    expect(found).toBeDefined();
-    return found as Record<string, unknown>;
-  });
 
 /** A visitor; `*.localhost` is not resolved by every system, so the name goes in the Host alone. */
 const visit = (url: unknown, path: string): Promise<{ status: number; text: string }> =>
@@ -72,19 +60,19 @@ describe('tunnel start', () => {
     const entry = `{proto: http, local_port: ${localPort}, subdomain: shop, host_header: app.test, capture: false}`;
     writeFileSync(join(home.path, 'tunnel.yml'), `tunnels:\n  web: ${entry}\n`);
     const io = makeTestIo({ home: home.path });
-    runs.push({ io, code: run(['start', '--config', 'tunnel.yml', '--json', ...flags], io) });
-    const ready = await event(io, 'ready');
+    runs.start(['start', '--config', 'tunnel.yml', '--json', ...flags], io);
+    const ready = await eventOf(io, 'ready');
     // Nothing is kept of its requests, so there is nothing to inspect.
     expect(ready).toMatchObject({ name: 'web', inspect_url: null });
     expect((await visit(ready['public_url'], '/')).text).toBe('GET app.test');
-    expect(await event(io, 'request')).toMatchObject({ name: 'web', status: 200 });
+    expect(await eventOf(io, 'request')).toMatchObject({ name: 'web', status: 200 });
   });
 });
 
 describe('tunnel http', () => {
   it('publishes a local service by name, and tells of each request', async () => {
     const { io, code } = start(['--subdomain', 'shop', '--json']);
-    const ready = await event(io, 'ready');
+    const ready = await eventOf(io, 'ready');
     expect(ready).toMatchObject({
       public_url: expect.stringMatching(/^http:\/\/shop\.localhost:\d+\/?$/) as string,
       name: `http-${localPort}`,
@@ -94,7 +82,7 @@ describe('tunnel http', () => {
       inspect_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:43\d\d\/$/) as string,
     });
     expect(await visit(ready['public_url'], '/a?token=x')).toMatchObject({ status: 200 });
-    expect(await event(io, 'request')).toMatchObject({
+    expect(await eventOf(io, 'request')).toMatchObject({
       method: 'GET',
       path: '/a?token=…',
       status: 200,
@@ -117,7 +105,7 @@ describe('tunnel http', () => {
       socket.pipe(socket);
     });
     const { io } = start(['--json']);
-    const { host, port } = new URL(String((await event(io, 'ready'))['public_url']));
+    const { host, port } = new URL(String((await eventOf(io, 'ready'))['public_url']));
     const headers = { host, connection: 'Upgrade', upgrade: 'echo' };
     const echoed = await new Promise<string>((resolve, reject) => {
       const sent = httpRequest({ host: '127.0.0.1', port, path: '/ws', headers, agent: false });
@@ -131,7 +119,7 @@ describe('tunnel http', () => {
       sent.on('error', reject).end();
     });
     expect(echoed).toContain('GET /not-a-request');
-    expect(await event(io, 'request')).toMatchObject({ path: '/ws', status: 101, aborted: false });
+    expect(await eventOf(io, 'request')).toMatchObject({ path: '/ws', status: 101, aborted: false });
     expect(io.events().filter((one) => one['event'] === 'request')).toHaveLength(1);
   });
 
@@ -142,10 +130,10 @@ describe('tunnel http', () => {
     localPort = String((secure.address() as AddressInfo).port);
     const strict = start(['--json', '--https']);
     const trusting = start(['--json', '--https', '--local-tls-no-verify']);
-    const refused = await visit((await event(strict.io, 'ready'))['public_url'], '/');
+    const refused = await visit((await eventOf(strict.io, 'ready'))['public_url'], '/');
     expect(refused.status).toBe(502);
     await eventually(() => expect(strict.io.err()).toContain('was not accepted: self-signed certificate'));
-    expect(await visit((await event(trusting.io, 'ready'))['public_url'], '/')).toEqual({
+    expect(await visit((await eventOf(trusting.io, 'ready'))['public_url'], '/')).toEqual({
       status: 200,
       text: 'over TLS',
     });
@@ -156,7 +144,7 @@ describe('tunnel http', () => {
 
   it('rewrites the Host when asked to', async () => {
     const { io } = start(['--json', '--host-header', 'rewrite']);
-    const ready = await event(io, 'ready');
+    const ready = await eventOf(io, 'ready');
     expect((await visit(ready['public_url'], '/')).text).toBe(`GET 127.0.0.1:${localPort}`);
   });
 
@@ -187,7 +175,7 @@ describe('tunnel http', () => {
 
   it('has no inspector and no line for requests when told so', async () => {
     const { io } = start(['--json', '--no-inspect', '--quiet']);
-    const ready = await event(io, 'ready');
+    const ready = await eventOf(io, 'ready');
     expect(ready['inspect_url']).toBeNull();
     await visit(ready['public_url'], '/');
     expect(io.events().some((one) => one['event'] === 'request')).toBe(false);
@@ -200,8 +188,8 @@ describe('tunnel http', () => {
     );
     // Its edge has groups off, and says so.
     const warnings = ['load balancing is off on this edge: this tunnel is served alone'];
-    expect(await event(io, 'ready')).toMatchObject({ group: 'shop', health: 'unknown', warnings });
-    expect(await event(io, 'health')).toMatchObject({ healthy: true, reason: '', group: 'shop' });
+    expect(await eventOf(io, 'ready')).toMatchObject({ group: 'shop', health: 'unknown', warnings });
+    expect(await eventOf(io, 'health')).toMatchObject({ healthy: true, reason: '', group: 'shop' });
     service.closeAllConnections();
     await new Promise((resolve) => service.close(resolve));
     const health = (): Record<string, unknown>[] => io.events().filter((one) => one['event'] === 'health');
@@ -215,7 +203,7 @@ describe('tunnel http', () => {
 
   it('ends with 4 and the words of the edge when its name is taken or reserved', async () => {
     const first = start(['--subdomain', 'shop', '--json']);
-    await event(first.io, 'ready');
+    await eventOf(first.io, 'ready');
     const second = start(['--subdomain', 'shop', '--name', 'x']);
     expect(await second.code).toBe(4);
     expect(second.io.err()).toMatch(/^tunnel: x: subdomain 'shop' is already in use\n( {2}.*\n)?$/);

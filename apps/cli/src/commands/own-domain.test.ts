@@ -6,15 +6,15 @@ import type { Edge } from '@tunnel/edge';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIo } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { makeTestIo } from '../io.fixture.ts';
+import { Runs, type Started } from '../runs.fixture.ts';
 
 const KEY = 'tnl_of_the_shop';
 
 let home: TemporaryDirectory;
 let edge: Edge;
 let flags: string[];
-const runs: { io: TestIo; code: Promise<number> }[] = [];
+const runs = new Runs();
 
 beforeEach(async () => {
   home = await temporaryDirectory();
@@ -23,19 +23,14 @@ beforeEach(async () => {
   flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', KEY, '--drain-secs', '0'];
 });
 afterEach(async () => {
-  for (const { io, code } of runs.splice(0)) {
-    io.signal('SIGTERM');
-    await code;
-  }
+  await runs.end();
   await edge.stop({ drainMs: 0 });
   await home.close();
 });
 
-const start = (args: string[]): { io: TestIo; code: Promise<number> } => {
+const start = (args: string[]): Started => {
   const io = makeTestIo({ home: home.path });
-  const started = { io, code: run([...args, ...flags], io) };
-  runs.push(started);
-  return started;
+  return runs.start([...args, ...flags], io);
 };
 
 describe('--domain', () => {

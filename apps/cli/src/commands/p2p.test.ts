@@ -18,7 +18,7 @@ import {
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
 import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { eventOf, Runs, type Started } from '../runs.fixture.ts';
 
 const SECRET = 'a secret of at least sixteen bytes';
 
@@ -26,7 +26,7 @@ let home: TemporaryDirectory;
 let edge: Edge;
 let echo: TcpServer;
 let flags: string[];
-const runs: { io: TestIo; code: Promise<number> }[] = [];
+const runs = new Runs();
 
 beforeEach(async () => {
   home = await temporaryDirectory();
@@ -36,31 +36,19 @@ beforeEach(async () => {
   flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', 'admin', '--drain-secs', '0'];
 });
 afterEach(async () => {
-  for (const { io, code } of runs.splice(0).reverse()) {
-    io.signal('SIGTERM');
-    await code;
-  }
+  await runs.end();
   await edge.stop({ drainMs: 0 });
   await echo.close();
   await home.close();
 });
 
-const start = (args: string[], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+const start = (args: string[], options: Partial<TestIoOptions> = {}): Started => {
   const env = { TUNNEL_P2P_SECRET: SECRET, ...options.env };
   const io = makeTestIo({ home: home.path, ...options, env });
-  const started = { io, code: run(args, io) };
-  runs.push(started);
-  return started;
+  return runs.start(args, io);
 };
 
 const eventsOf = (io: TestIo, name: string) => io.events().filter(({ event }) => event === name);
-
-const eventOf = (io: TestIo, name: string): Promise<Record<string, unknown>> =>
-  eventually(() => {
-    const [found] = eventsOf(io, name);
-    expect(found).toBeDefined();
-    return found as Record<string, unknown>;
-  });
 
 const publish = (...more: string[]) =>
   start(['p2p', 'publish', 'Office-DB', String(echo.port), ...flags, '--json', ...more]);

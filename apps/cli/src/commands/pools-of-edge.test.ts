@@ -8,14 +8,15 @@ import { sha256Hex } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIo } from '../io.fixture.ts';
+import { makeTestIo } from '../io.fixture.ts';
 import { run } from '../run.ts';
+import { Runs, type Started } from '../runs.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;
 let service: Server;
 let status: number;
-const runs: { io: TestIo; code: Promise<number> }[] = [];
+const runs = new Runs();
 
 beforeEach(async () => {
   home = await temporaryDirectory();
@@ -28,10 +29,7 @@ beforeEach(async () => {
   });
 });
 afterEach(async () => {
-  for (const { io, code } of runs.splice(0)) {
-    io.signal('SIGTERM');
-    await code;
-  }
+  await runs.end();
   await edge.stop({ drainMs: 0 });
   service.close();
   service.closeAllConnections();
@@ -41,7 +39,7 @@ afterEach(async () => {
 const servicePort = (): number => (service.address() as AddressInfo).port;
 const api = (): string => `http://127.0.0.1:${edge.addresses.api.port}`;
 
-const join = async (key: string, health: readonly string[]): Promise<TestIo> => {
+const join = async (key: string, health: readonly string[]): Promise<Started> => {
   const io = makeTestIo({ home: home.path, env: { K: 'shared' } });
   const args = [
     'http',
@@ -55,9 +53,9 @@ const join = async (key: string, health: readonly string[]): Promise<TestIo> => 
     ...health,
   ];
   const server = `127.0.0.1:${edge.addresses.control.port}`;
-  runs.push({ io, code: run([...args, '--server', server, '--token', key, '--drain-secs', '0'], io) });
+  const started = runs.start([...args, '--server', server, '--token', key, '--drain-secs', '0'], io);
   await eventually(() => expect(io.events().some(({ event }) => event === 'ready')).toBe(true));
-  return io;
+  return started;
 };
 
 const pools = async (key: string): Promise<GroupSummary[]> => {
@@ -73,7 +71,7 @@ const series = async (name: string): Promise<number | undefined> => {
 };
 
 it('each key sees its own members of a shared pool, and hears when they fall ill and recover', async () => {
-  await join('alice', ['--health', 'http:/', '--health-interval', '0.1', '--health-max-failed', '1']);
+  const alice = await join('alice', ['--health', 'http:/', '--health-interval', '0.1', '--health-max-failed', '1']);
   await join('bob', []);
   await eventually(async () => expect((await pools('admin'))[0]).toMatchObject({ member_count: 2, healthy_count: 2 }));
   const [own] = await pools('alice');
@@ -99,9 +97,8 @@ it('each key sees its own members of a shared pool, and hears when they fall ill
   await eventually(() => expect(events().at(-1)).toMatchObject({ healthy: true, healthy_count: 1 }));
 
   // Its last member leaves: the stream ends, and the pool is nobody's business of hers any more.
-  const [alice] = runs;
-  alice?.io.signal('SIGTERM');
-  expect(await alice?.code).toBe(0);
+  alice.io.signal('SIGTERM');
+  expect(await alice.code).toBe(0);
   await reading;
   expect(await pools('alice')).toEqual([]);
   expect((await pools('bob'))[0]).toMatchObject({ member_count: 1, healthy_count: 1 });

@@ -7,8 +7,9 @@ import { createEdge } from '@tunnel/edge';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
+import { makeTestIo, type TestIoOptions } from '../io.fixture.ts';
 import { run } from '../run.ts';
+import { Runs, type Started } from '../runs.fixture.ts';
 
 let home: TemporaryDirectory;
 let server: Server;
@@ -17,7 +18,7 @@ let clock: FakeClock;
 /** What the edge answers. */
 let answer: { status: number; body: string };
 let asked: { url: string | undefined; key: string | undefined }[];
-const runs: { io: TestIo; code: Promise<number> }[] = [];
+const runs = new Runs();
 
 const MEMBER = {
   tunnel_id: 'tun_1',
@@ -79,19 +80,14 @@ beforeEach(async () => {
   say([]);
 });
 afterEach(async () => {
-  for (const { io, code } of runs.splice(0)) {
-    io.signal('SIGTERM');
-    await code;
-  }
+  await runs.end();
   await close();
   await home.close();
 });
 
-const pools = (args: string[] = [], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+const pools = (args: string[] = [], options: Partial<TestIoOptions> = {}): Started => {
   const io = makeTestIo({ home: home.path, clock, ...options });
-  const started = { io, code: run(['pools', '--token', 'tnl_key', '--api', api, ...args], io) };
-  runs.push(started);
-  return started;
+  return runs.start(['pools', '--token', 'tnl_key', '--api', api, ...args], io);
 };
 
 describe('once', () => {

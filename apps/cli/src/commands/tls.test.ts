@@ -6,8 +6,8 @@ import type { Edge } from '@tunnel/edge';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIo } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { makeTestIo } from '../io.fixture.ts';
+import { eventOf, Runs, type Started } from '../runs.fixture.ts';
 
 const fixture = (name: string): string =>
   fileURLToPath(new URL(`../../../../packages/testkit/fixtures/tls/${name}`, import.meta.url));
@@ -17,7 +17,7 @@ const KEY = 'tnl_of_an_account';
 let home: TemporaryDirectory;
 let edge: Edge;
 let flags: string[];
-const runs: { io: TestIo; code: Promise<number> }[] = [];
+const runs = new Runs();
 
 beforeEach(async () => {
   home = await temporaryDirectory();
@@ -32,27 +32,15 @@ beforeEach(async () => {
   flags = [...link, '--token', 'admin', '--drain-secs', '0'];
 });
 afterEach(async () => {
-  for (const { io, code } of runs.splice(0)) {
-    io.signal('SIGTERM');
-    await code;
-  }
+  await runs.end();
   await edge.stop({ drainMs: 0 });
   await home.close();
 });
 
-const start = (args: string[]): { io: TestIo; code: Promise<number> } => {
+const start = (args: string[]): Started => {
   const io = makeTestIo({ home: home.path });
-  const started = { io, code: run(args, io) };
-  runs.push(started);
-  return started;
+  return runs.start(args, io);
 };
-
-const eventOf = (io: TestIo, name: string): Promise<Record<string, unknown>> =>
-  eventually(() => {
-    const found = io.events().find(({ event }) => event === name);
-    expect(found).toBeDefined();
-    return found as Record<string, unknown>;
-  });
 
 describe('tunnel tls', () => {
   it('says where its visitors come to', async () => {

@@ -12,8 +12,8 @@ import {
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { makeTestIo, type TestIoOptions } from '../io.fixture.ts';
+import { eventOf, Runs, type Started } from '../runs.fixture.ts';
 
 const PORTS = [31_700, 31_739] as const;
 
@@ -21,7 +21,7 @@ let home: TemporaryDirectory;
 let edge: Edge;
 let echo: UdpService;
 let flags: string[];
-const runs: { io: TestIo; code: Promise<number> }[] = [];
+const runs = new Runs();
 const visitors: Socket[] = [];
 
 beforeEach(async () => {
@@ -32,28 +32,16 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const visitor of visitors.splice(0)) visitor.close();
-  for (const { io, code } of runs.splice(0)) {
-    io.signal('SIGTERM');
-    await code;
-  }
+  await runs.end();
   await edge.stop({ drainMs: 0 });
   await echo.close();
   await home.close();
 });
 
-const start = (args: string[], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+const start = (args: string[], options: Partial<TestIoOptions> = {}): Started => {
   const io = makeTestIo({ home: home.path, ...options });
-  const started = { io, code: run(args, io) };
-  runs.push(started);
-  return started;
+  return runs.start(args, io);
 };
-
-const eventOf = (io: TestIo, name: string): Promise<Record<string, unknown>> =>
-  eventually(() => {
-    const found = io.events().find(({ event }) => event === name);
-    expect(found).toBeDefined();
-    return found as Record<string, unknown>;
-  });
 
 /** Asks until it is answered: a datagram may get lost, and nobody says so. */
 const ask = async (port: number, text: string): Promise<string> => {

@@ -8,14 +8,14 @@ import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEdge } from '../edge.fixture.ts';
 import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { Runs, type Started } from '../runs.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;
 let service: Server;
 let port: string;
 let flags: string[];
-const runs: { io: TestIo; code: Promise<number> }[] = [];
+const runs = new Runs();
 
 beforeEach(async () => {
   home = await temporaryDirectory();
@@ -26,17 +26,15 @@ beforeEach(async () => {
   flags = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--token', 'admin', '--drain-secs', '0'];
 });
 afterEach(async () => {
-  for (const one of runs.splice(0)) await end(one);
+  await runs.end();
   await edge.stop({ drainMs: 0 });
   await new Promise((resolve) => service.close(resolve));
   await home.close();
 });
 
-const start = (args: string[], options: Partial<TestIoOptions> = {}): { io: TestIo; code: Promise<number> } => {
+const start = (args: string[], options: Partial<TestIoOptions> = {}): Started => {
   const io = makeTestIo({ home: home.path, env: { NO_COLOR: '1' }, ...options });
-  const started = { io, code: run([...args, ...flags], io) };
-  runs.push(started);
-  return started;
+  return runs.start([...args, ...flags], io);
 };
 
 const end = ({ io, code }: { io: TestIo; code: Promise<number> }): Promise<number> => {

@@ -9,6 +9,7 @@ import { handWrittenServer } from '../../../../packages/mcp-bridge/src/stdio-ser
 import { startEdge } from '../edge.fixture.ts';
 import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
 import { run } from '../run.ts';
+import { Runs } from '../runs.fixture.ts';
 
 const API_KEY = 'admin';
 const { command, args } = handWrittenServer();
@@ -16,7 +17,7 @@ const SERVER = ['--', command, ...args];
 
 let edge: Edge;
 let home: TemporaryDirectory;
-const runs: { io: TestIo; code: Promise<number> }[] = [];
+const runs = new Runs();
 
 beforeAll(async () => {
   edge = await startEdge();
@@ -26,10 +27,7 @@ beforeEach(async () => {
   home = await temporaryDirectory();
 });
 afterEach(async () => {
-  for (const { io, code } of runs.splice(0)) {
-    io.signal('SIGTERM');
-    await code;
-  }
+  await runs.end();
   await home.close();
 });
 
@@ -37,9 +35,7 @@ const start = (flags: string[], server = SERVER, options: Partial<TestIoOptions>
   const env = { NO_COLOR: '1', TUNNEL_API_KEY: API_KEY };
   const io = makeTestIo({ home: home.path, env, ...options });
   const where = ['--server', `127.0.0.1:${edge.addresses.control.port}`, '--drain-secs', '0'];
-  const started = { io, code: run(['mcp-publish', ...where, ...flags, ...server], io) };
-  runs.push(started);
-  return started;
+  return runs.start(['mcp-publish', ...where, ...flags, ...server], io);
 };
 
 interface Ready {
