@@ -10,9 +10,9 @@ const ssr = { resolve: { conditions, externalConditions: ['source', 'node'] } };
 // Where vitest runs a global setup; it does not take the conditions from above.
 const environments = { __vitest__: { resolve: { conditions } } };
 
-const RANDOM_CASES = fileURLToPath(new URL('tests/random-cases.ts', import.meta.url));
+const RANDOM_CASES = fileURLToPath(new URL('tests/random-cases.fixture.ts', import.meta.url));
 
-/** A test that imports fast-check gets tests/random-cases.ts, which sets how many cases its properties try. */
+/** A test that imports fast-check gets tests/random-cases.fixture.ts, which sets how many cases its properties try. */
 const randomCases = {
   name: 'random-cases',
   enforce: 'pre' as const,
