@@ -157,7 +157,7 @@ export const decodeCompactOpen = (payload: Uint8Array): OpenPayload | null => {
     if (end > payload.length) return null;
     if (type === FIELD.TUNNEL_ID) {
       if (tunnelId !== null) return null;
-      tunnelId = readTunnelId(payload, from, end);
+      tunnelId = readText(payload, from, end);
       if (!isTunnelId(tunnelId)) return null;
     } else if (type === FIELD.VISITOR) {
       if (visitor !== null) return null;
@@ -204,26 +204,6 @@ const headOf = (
     ...(service !== null && { service }),
     ...(publicAddress !== null && { publicAddress }),
   };
-};
-
-/** Most streams of a client are of one tunnel: its name is not made anew for each. */
-let latestTunnelId = '';
-
-const readTunnelId = (bytes: Uint8Array, start: number, end: number): string | null => {
-  if (isSame(latestTunnelId, bytes, start, end)) return latestTunnelId;
-  const text = readText(bytes, start, end);
-  if (text !== null && text.length <= WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS) latestTunnelId = text;
-  return text;
-};
-
-/** Only of what is ASCII. */
-const isSame = (text: string, bytes: Uint8Array, start: number, end: number): boolean => {
-  if (text.length !== end - start) return false;
-  for (let i = 0; i < text.length; i += 1) {
-    const byte = bytes[start + i] ?? 0;
-    if (byte >= 0x80 || text.charCodeAt(i) !== byte) return false;
-  }
-  return true;
 };
 
 /** null for broken UTF-8. A decoder's call costs more than a short text. */

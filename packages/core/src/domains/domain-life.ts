@@ -51,7 +51,7 @@ export type DomainEffect =
 
 type Step = readonly [OwnDomains, readonly DomainEffect[]];
 
-export const NO_DOMAINS: OwnDomains = [];
+export const NO_DOMAINS: readonly OwnDomain[] = [];
 
 /** null: nobody has it. */
 export const holderOf = (domains: OwnDomains): OwnDomain | null =>

@@ -17,18 +17,17 @@ export const LF = 0x0a;
 export const CR = 0x0d;
 export const SP = 0x20;
 
-/** A character beyond latin1 finds nothing here (`undefined & mask` is 0), and so belongs to no class. */
-export const CHAR_CLASSES = new Uint8Array(256);
+const classes = new Uint8Array(256);
 
 const mark = (characters: string, mask: number): void => {
   for (let at = 0; at < characters.length; at += 1) {
     const code = characters.charCodeAt(at);
-    CHAR_CLASSES[code] = (CHAR_CLASSES[code] as number) | mask;
+    classes[code] = (classes[code] as number) | mask;
   }
 };
 
 const markRange = (from: number, to: number, mask: number): void => {
-  for (let code = from; code <= to; code += 1) CHAR_CLASSES[code] = (CHAR_CLASSES[code] as number) | mask;
+  for (let code = from; code <= to; code += 1) classes[code] = (classes[code] as number) | mask;
 };
 
 const DIGITS = '0123456789';
@@ -44,7 +43,10 @@ mark(UPPER_LETTERS, UPPER);
 mark('\t ', BLANK | VALUE);
 markRange(0x21, 0x7e, VALUE | TARGET);
 markRange(0x80, 0xff, VALUE);
-CHAR_CLASSES[0x23] = (CHAR_CLASSES[0x23] as number) & ~TARGET;
+classes[0x23] = (classes[0x23] as number) & ~TARGET;
+
+/** The class bits of a character by its code. A code beyond latin1 finds nothing (`undefined & mask` is 0), and so belongs to no class. */
+export const CHAR_CLASSES: ArrayLike<number> = classes;
 
 /** The class bits of the character at `at`; none beyond the end. */
 export const classAt = (text: string, at: number): number => CHAR_CLASSES[text.charCodeAt(at)] as number;

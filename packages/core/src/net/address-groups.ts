@@ -1,61 +1,43 @@
-// Reads addresses of both families, by hand and into memory that is there: rules ask with each request.
-
-/** The eight groups of the address that was read last; of an IPv4 one the last two. */
-export const groups: Uint16Array = new Uint16Array(8);
-
-export const NOT_AN_ADDRESS = 0;
-export const V4 = 4;
-export const V6 = 6;
-export type AddressFamily = typeof NOT_AN_ADDRESS | typeof V4 | typeof V6;
+// Reads IPv4 and IPv6 addresses by hand, because a policy's rules read the visitor's address with each request.
 
 const DOT = 0x2e;
 const COLON = 0x3a;
 const ZERO = 0x30;
 
-/** Whose groups these are, so that rules which ask for the same address one after the other have it read once. */
-let readLast = '';
-let familyOfLast: AddressFamily = NOT_AN_ADDRESS;
+/** The eight groups of an IPv6 address, 16 bits each. */
+export type AddressGroups = readonly number[];
 
-/** Into `groups`; v4-mapped ones are v4. */
-export const readAddress = (address: string): AddressFamily => {
-  if (address === readLast) return familyOfLast;
-  familyOfLast = readAnew(address);
-  readLast = address;
-  return familyOfLast;
-};
-
-/** A zone is passed over: it says which wire, not who. */
-const readAnew = (address: string): AddressFamily => {
-  const zone = address.indexOf('%');
-  const end = zone === -1 ? address.length : zone;
-  if (!address.includes(':')) return zone === -1 && readV4(address, 0, end, 6) ? V4 : NOT_AN_ADDRESS;
-  if (!readV6(address, end)) return NOT_AN_ADDRESS;
-  for (let index = 0; index < 5; index += 1) if (groups[index] !== 0) return V6;
-  return groups[5] === 0xffff ? V4 : V6;
-};
-
-/** Four decimal numbers, none with a zero in front, which others read as octal. */
-const readV4 = (text: string, from: number, end: number, into: number): boolean => {
+/**
+ * The IPv4 address between two positions of a text, as a number of 32 bits; -1 for a text that is no IPv4 address. A decimal number with a
+ * zero in front is refused, because some programs read it as octal.
+ */
+export const readV4 = (text: string, from = 0, end = text.length): number => {
   let at = from;
+  let address = 0;
   for (let part = 0; part < 4; part += 1) {
     const begin = at;
     let value = 0;
     for (let code = text.charCodeAt(at); at < end && code >= ZERO && code <= 0x39; code = text.charCodeAt(at)) {
       value = value * 10 + code - ZERO;
       at += 1;
-      if (at - begin > 3) return false;
+      if (at - begin > 3) return -1;
     }
-    if (at === begin || value > 255 || (text.charCodeAt(begin) === ZERO && at - begin > 1)) return false;
-    if (part < 3 && (at >= end || text.charCodeAt(at) !== DOT)) return false;
+    if (at === begin || value > 255 || (text.charCodeAt(begin) === ZERO && at - begin > 1)) return -1;
+    if (part < 3 && (at >= end || text.charCodeAt(at) !== DOT)) return -1;
     if (part < 3) at += 1;
-    const group = into + (part >> 1);
-    groups[group] = part % 2 === 0 ? value << 8 : (groups[group] as number) | value;
+    address = address * 256 + value;
   }
-  return at === end;
+  return at === end ? address : -1;
 };
 
-/** Eight groups, or fewer with one `::`; the last two may be written as an IPv4 address. */
-const readV6 = (text: string, end: number): boolean => {
+/**
+ * The groups of an IPv6 address: eight, or fewer with one `::`; the last two may be written as an IPv4 address. null for a text that is no
+ * IPv6 address. A zone (`%eth0`) is passed over: it names a network interface, not the visitor.
+ */
+export const readV6 = (text: string): AddressGroups | null => {
+  const zone = text.indexOf('%');
+  const end = zone === -1 ? text.length : zone;
+  const groups = [0, 0, 0, 0, 0, 0, 0, 0];
   let at = 0;
   let count = 0;
   let gap = -1;
@@ -64,47 +46,63 @@ const readV6 = (text: string, end: number): boolean => {
     at = 2;
   }
   while (at < end) {
-    if (count === 8) return false;
-    const next = groupEnd(text, at, end);
+    if (count === 8) return null;
+    let next = at;
+    let value = 0;
+    for (let digit = hexDigit(text, next, end); digit !== -1; digit = hexDigit(text, next, end)) {
+      value = (value << 4) | digit;
+      next += 1;
+    }
     if (next < end && text.charCodeAt(next) === DOT) {
-      if (count > 6 || !readV4(text, at, end, count)) return false;
+      const v4 = count > 6 ? -1 : readV4(text, at, end);
+      if (v4 === -1) return null;
+      groups[count] = v4 >>> 16;
+      groups[count + 1] = v4 & 0xffff;
       count += 2;
-      at = end;
       break;
     }
-    if (next === at || next - at > 4) return false;
-    groups[count] = Number.parseInt(text.slice(at, next), 16);
+    if (next === at || next - at > 4) return null;
+    groups[count] = value;
     count += 1;
     at = next;
     if (at === end) break;
-    if (text.charCodeAt(at) !== COLON) return false;
+    if (text.charCodeAt(at) !== COLON) return null;
     at += 1;
     if (at < end && text.charCodeAt(at) === COLON) {
-      if (gap !== -1) return false;
+      if (gap !== -1) return null;
       gap = count;
       at += 1;
-    } else if (at === end) return false;
+    } else if (at === end) return null;
   }
-  return spread(count, gap);
+  return spread(groups, count, gap);
 };
 
-const groupEnd = (text: string, from: number, end: number): number => {
-  let at = from;
-  while (at < end) {
-    const code = text.charCodeAt(at);
-    const isHex = (code >= ZERO && code <= 0x39) || ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x66);
-    if (!isHex) break;
-    at += 1;
-  }
-  return at;
+/** -1 at the end of the address and for any other character. */
+const hexDigit = (text: string, at: number, end: number): number => {
+  if (at >= end) return -1;
+  const code = text.charCodeAt(at);
+  if (code >= ZERO && code <= 0x39) return code - ZERO;
+  const letter = code | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 };
 
-/** Zeros where `::` stands. */
-const spread = (count: number, gap: number): boolean => {
-  if (gap === -1) return count === 8;
-  if (count === 8) return false;
+/** Moves the groups after `::` to the end, with zeros in the gap. */
+const spread = (groups: number[], count: number, gap: number): AddressGroups | null => {
+  if (gap === -1) return count === 8 ? groups : null;
+  if (count === 8) return null;
   const missing = 8 - count;
   for (let index = count - 1; index >= gap; index -= 1) groups[index + missing] = groups[index] as number;
   groups.fill(0, gap, gap + missing);
-  return true;
+  return groups;
+};
+
+/** Two neighboring groups as a number of 32 bits. */
+export const wordAt = (groups: AddressGroups, group: number): number =>
+  (groups[group] as number) * 0x10000 + (groups[group + 1] as number);
+
+/** The IPv4 address that an IPv6 one maps (`::ffff:192.0.2.7`), as a number of 32 bits; -1 for every other IPv6 address. */
+export const mappedV4 = (groups: AddressGroups): number => {
+  if (groups[5] !== 0xffff) return -1;
+  for (let index = 0; index < 5; index += 1) if (groups[index] !== 0) return -1;
+  return wordAt(groups, 6);
 };

@@ -1,6 +1,6 @@
 // Whose address a request is counted against: the peer's, or the one that a trusted proxy says it speaks for.
 import ipaddr from 'ipaddr.js';
-import { groups, NOT_AN_ADDRESS, readAddress } from './address-groups.ts';
+import { readV6 } from './address-groups.ts';
 
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
@@ -15,11 +15,11 @@ export const plainAddress = (address: string): string =>
  */
 export const networkOf = (address: string): string => {
   if (!address.includes(':')) return address;
-  if (readAddress(address) === NOT_AN_ADDRESS) return networkOfOdd(address);
+  const groups = readV6(address);
+  if (groups === null) return networkOfOdd(address);
+  const hexOf = (group: number): string => (groups[group] as number).toString(16);
   return `${hexOf(0)}:${hexOf(1)}:${hexOf(2)}:${hexOf(3)}::/64`;
 };
-
-const hexOf = (group: number): string => (groups[group] as number).toString(16);
 
 /** Written as hardly anybody writes one. */
 const networkOfOdd = (address: string): string => {

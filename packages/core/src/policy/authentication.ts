@@ -56,15 +56,7 @@ interface Credentials {
   readonly password: string;
 }
 
-/** The last ones that were read: who has a password sends it with each request. */
-let lastRead: { readonly given: string; readonly read: Credentials | null } | null = null;
-
 const readBasic = (given: string): Credentials | null => {
-  if (lastRead === null || lastRead.given !== given) lastRead = { given, read: readAnew(given) };
-  return lastRead.read;
-};
-
-const readAnew = (given: string): Credentials | null => {
   const text = base64Text(given);
   const colon = text?.indexOf(':') ?? -1;
   if (text === null || colon === -1) return null;

@@ -68,19 +68,9 @@ export const sealedLogins = (headers: readonly HeaderField[], scheme: Scheme): r
   let values = NONE;
   for (const field of headers) {
     if (!isCookieField(field)) continue;
-    const { value } = field;
-    values = values === NONE ? sealedIn(value, wanted) : withSealed(values, value, wanted);
+    values = withSealed(values, field.value, wanted);
   }
   return values;
-};
-
-/** The last one that was looked through: a browser sends the same with each request of a page. */
-let lastSealed: { readonly cookies: string; readonly wanted: string; readonly values: readonly string[] } | null = null;
-
-const sealedIn = (cookies: string, wanted: string): readonly string[] => {
-  if (lastSealed === null || lastSealed.cookies !== cookies || lastSealed.wanted !== wanted)
-    lastSealed = { cookies, wanted, values: withSealed(NONE, cookies, wanted) };
-  return lastSealed.values;
 };
 
 /** Of all pairs only those are cut out that have the name somewhere. */
@@ -124,23 +114,9 @@ export const pendingLogins = (headers: readonly HeaderField[], scheme: Scheme): 
  * every tunnel: most have none, and cost a look at the lengths of their names.
  */
 export const cookieForService = (headers: readonly HeaderField[]): string | null => {
-  let cookies = 0;
-  let mayBeOurs = false;
-  let value = '';
-  for (const field of headers) {
-    if (!isCookieField(field)) continue;
-    cookies += 1;
-    value = field.value;
-    mayBeOurs ||= mayHave(value);
-  }
-  if (!mayBeOurs) return null;
-  if (cookies > 1) return keptOf(headers);
-  if (lastCut === null || lastCut.cookies !== value) lastCut = { cookies: value, kept: keptOf(headers) };
-  return lastCut.kept;
+  for (const field of headers) if (isCookieField(field) && mayHave(field.value)) return keptOf(headers);
+  return null;
 };
-
-/** A browser sends the same with each request of a page. */
-let lastCut: { readonly cookies: string; readonly kept: string | null } | null = null;
 
 const keptOf = (headers: readonly HeaderField[]): string | null => {
   let kept = '';

@@ -1,5 +1,9 @@
 // Addresses and networks of a rule: sorted ranges and a binary search, so that a thousand networks cost what one does. v4-mapped ones are v4.
-import { type AddressFamily, groups, NOT_AN_ADDRESS, readAddress, V4, V6 } from '../net/address-groups.ts';
+import { type AddressGroups, mappedV4, readV4, readV6, wordAt } from '../net/address-groups.ts';
+
+const V4 = 4;
+const V6 = 6;
+type Family = typeof V4 | typeof V6;
 
 export class NetworkSet {
   /** Pairs of first and last, ascending, none touching the next; first those of v4, then those of v6, four words a number. */
@@ -17,18 +21,20 @@ export class NetworkSet {
 
   /** What is no address is in no network. */
   has(address: string): boolean {
-    const family = readAddress(address);
-    if (family === V4) return hasV4(this.#words, this.#v4Words, wordAt(6));
-    return family === V6 && hasV6(this.#words, this.#v4Words);
+    if (!address.includes(':')) return hasV4(this.#words, this.#v4Words, readV4(address));
+    const groups = readV6(address);
+    if (groups === null) return false;
+    const v4 = mappedV4(groups);
+    return v4 === -1 ? hasV6(this.#words, this.#v4Words, groups) : hasV4(this.#words, this.#v4Words, v4);
   }
 }
 
 /** null: an address, or a network. */
 export const problemOfNetwork = (text: string): string | null => {
   const slash = text.indexOf('/');
-  const family = readAddress(slash === -1 ? text : text.slice(0, slash));
+  const family = familyOf(slash === -1 ? text : text.slice(0, slash));
   if (text.includes('%')) return 'an address has no zone here';
-  if (family === NOT_AN_ADDRESS) return 'not an address or a network: 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32 would be';
+  if (family === null) return 'not an address or a network: 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32 would be';
   if (slash === -1) return null;
   const isMapped = family === V4 && text.includes(':');
   const [from, to] = boundsOf(family, isMapped);
@@ -39,7 +45,15 @@ export const problemOfNetwork = (text: string): string | null => {
     : `the prefix of an IPv${family} network is 0 to ${to}`;
 };
 
-const boundsOf = (family: AddressFamily, isMapped: boolean): readonly [number, number] => {
+/** null for a text that is no address. A v4-mapped address is IPv4. */
+const familyOf = (address: string): Family | null => {
+  if (!address.includes(':')) return readV4(address) === -1 ? null : V4;
+  const groups = readV6(address);
+  if (groups === null) return null;
+  return mappedV4(groups) === -1 ? V6 : V4;
+};
+
+const boundsOf = (family: Family, isMapped: boolean): readonly [number, number] => {
   if (isMapped) return [96, 128];
   return family === V4 ? [0, 32] : [0, 128];
 };
@@ -54,7 +68,7 @@ const bitsOf = (text: string, slash: number, from: number, to: number): number |
 // ---- ranges ----
 
 interface Range {
-  readonly family: typeof V4 | typeof V6;
+  readonly family: Family;
   readonly first: bigint;
   readonly last: bigint;
 }
@@ -62,12 +76,15 @@ interface Range {
 const rangeOf = (text: string): Range | null => {
   if (problemOfNetwork(text) !== null) return null;
   const slash = text.indexOf('/');
-  const family = readAddress(slash === -1 ? text : text.slice(0, slash)) === V4 ? V4 : V6;
-  const isMapped = family === V4 && text.includes(':');
+  const address = slash === -1 ? text : text.slice(0, slash);
+  const groups = address.includes(':') ? (readV6(address) ?? []) : [];
+  const family = groups.length === 0 || mappedV4(groups) !== -1 ? V4 : V6;
+  const isMapped = family === V4 && groups.length > 0;
   const width = family === V4 ? 32n : 128n;
-  let value = 0n;
-  for (let index = family === V4 ? 6 : 0; index < 8; index += 1)
-    value = (value << 16n) | BigInt(groups[index] as number);
+  const value =
+    family === V4
+      ? BigInt(isMapped ? mappedV4(groups) : readV4(address))
+      : groups.reduce((sum, group) => (sum << 16n) | BigInt(group), 0n);
   const bits = slash === -1 ? width : BigInt(Number(text.slice(slash + 1)) - (isMapped ? 96 : 0));
   const hosts = (1n << (width - bits)) - 1n;
   return { family, first: value & ~hosts, last: value | hosts };
@@ -88,9 +105,6 @@ const wordsOf = (ranges: readonly Range[], family: Range['family']): number[] =>
 const inWords = (value: bigint, width: number): number[] =>
   Array.from({ length: width }, (_, index) => Number((value >> BigInt(32 * (width - 1 - index))) & 0xffffffffn));
 
-/** Two groups of what was read. */
-const wordAt = (group: number): number => (groups[group] as number) * 0x10000 + (groups[group + 1] as number);
-
 /** The last range that begins at or before it is the only one that may hold it. */
 const hasV4 = (ranges: Uint32Array, words: number, address: number): boolean => {
   let low = 0;
@@ -104,21 +118,21 @@ const hasV4 = (ranges: Uint32Array, words: number, address: number): boolean => 
 };
 
 /** From `from` on. */
-const hasV6 = (ranges: Uint32Array, from: number): boolean => {
+const hasV6 = (ranges: Uint32Array, from: number, address: AddressGroups): boolean => {
   let low = 0;
   let high = (ranges.length - from) / 8;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (compareRead(ranges, from + middle * 8) >= 0) low = middle + 1;
+    if (compareAt(ranges, from + middle * 8, address) >= 0) low = middle + 1;
     else high = middle;
   }
-  return low > 0 && compareRead(ranges, from + low * 8 - 4) <= 0;
+  return low > 0 && compareAt(ranges, from + low * 8 - 4, address) <= 0;
 };
 
-/** The address that was read against the number at `at`: below, at or above zero. */
-const compareRead = (ranges: Uint32Array, at: number): number => {
+/** Compares the address with the number at `at`: below zero, zero or above zero. */
+const compareAt = (ranges: Uint32Array, at: number, address: AddressGroups): number => {
   for (let word = 0; word < 4; word += 1) {
-    const difference = wordAt(word * 2) - (ranges[at + word] as number);
+    const difference = wordAt(address, word * 2) - (ranges[at + word] as number);
     if (difference !== 0) return difference;
   }
   return 0;

@@ -273,7 +273,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     const policy =
       outcome.kind === 'answer' && outcome.rule !== null
         ? { answered_by: shownRule(outcome.rule), matched: indexesOf(outcome.matched), user }
-        : shownPass(outcome.matched, user);
+        : { answered_by: null, matched: indexesOf(outcome.matched), user };
     return { policy, askedPath: this.path, secretFields: tokenHeadersOf(this.#inForce), changes };
   }
 
@@ -312,19 +312,6 @@ const maxBodyOf = ({ list, index }: RuleRef, { lists }: PolicyInForce): number |
 /** 0 stands for those of the operator, which are nobody else's to look at. */
 const shownRule = ({ list, index, name, action }: RuleRef): { index: number; name: string | null; action: string } =>
   list === 'operator' ? { index: 0, name: null, action } : { index, name, action };
-
-/** Of one request after the other it is the same, and captures keep them all. */
-const shownPass = (matched: readonly RuleRef[], user: string | null): CapturedPolicy => {
-  if (matched !== lastShown.matched || user !== lastShown.policy.user) {
-    lastShown = { matched, policy: { answered_by: null, matched: indexesOf(matched), user } };
-  }
-  return lastShown.policy;
-};
-
-let lastShown: { readonly matched: readonly RuleRef[]; readonly policy: CapturedPolicy } = {
-  matched: [],
-  policy: { answered_by: null, matched: [], user: null },
-};
 
 /** Those of the tunnel. */
 const indexesOf = (matched: readonly RuleRef[]): number[] => {
