@@ -1,4 +1,4 @@
-// Finds the imports that the tables in ARCHITECTURE.md forbid.
+// Finds the imports that the tables in ARCHITECTURE.md forbid, and state that modules must not keep.
 import { readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
@@ -14,6 +14,7 @@ import {
   NEVER_EXTERNAL,
   PURE,
 } from './import-rules.mjs';
+import { MODULE_VARIABLES } from './module-state.mjs';
 import { filesBelow, ROOT, workspaceDirs } from './paths.mjs';
 import { readModule } from './read-module.mjs';
 
@@ -52,6 +53,39 @@ function impurities(name, names) {
   });
 }
 
+/** State that a pure package keeps in a module. */
+function stateProblems(name, { variables, mutableExports }) {
+  if (!PURE.has(name)) return [];
+  return [
+    ...variables.map((one) => ({
+      line: one.line,
+      why: `${name} may not have a variable of the module: \`${one.name}\``,
+    })),
+    ...mutableExports.map((one) => ({
+      line: one.line,
+      why: `${name} may not export what others can change: \`${one.name}\`; give it a readonly type`,
+    })),
+  ];
+}
+
+/** Variables of modules where code is not pure: `found` is where they are. */
+function variableProblems(root, dir, name, found) {
+  const bound = MODULE_VARIABLES[name] ?? 0;
+  if (PURE.has(name)) return [];
+  if (found.length > bound) {
+    return [
+      `${dir}: ${found.length} module-level variables (let), ${bound} allowed; keep state in an object that is passed on`,
+      ...found.map((one) => `    ${one}`),
+    ];
+  }
+  const isLower = root === ROOT && found.length < bound;
+  return isLower
+    ? [
+        `scripts/lib/module-state.mjs: ${name}: ${found.length} module-level variables are left: lower the bound ${bound}`,
+      ]
+    : [];
+}
+
 function arrowProblems(name, files, arrows) {
   const rows = FOLDER_MAY_IMPORT[name];
   const helpers = unreached(files, (file) => ENTRY.test(file), arrows);
@@ -72,10 +106,12 @@ function checkWorkspace(root, dir) {
   const files = filesBelow(src).filter((file) => /\.[cm]?tsx?$/.test(file) && !FOR_TESTS.test(file));
   const known = new Set(files);
   const arrows = [];
+  const variables = [];
   const problems = files.flatMap((file) => {
-    const { imports, names, syntaxError } = readModule(file, readFileSync(file, 'utf8'));
+    const { imports, names, syntaxError, ...state } = readModule(file, readFileSync(file, 'utf8'));
     if (syntaxError) return [`${relative(root, file)}:1: cannot be read: ${syntaxError}`];
-    const found = impurities(name, names);
+    const found = [...impurities(name, names), ...stateProblems(name, state)];
+    variables.push(...state.variables.map((one) => `${relative(root, file)}:${one.line}: ${one.name}`));
     for (const { specifier, line } of imports) {
       const why = refusal(name, file, workspaceRoot, specifier);
       if (why) found.push({ line, why: `'${specifier}': ${why}` });
@@ -91,6 +127,7 @@ function checkWorkspace(root, dir) {
   const unused = root === ROOT && !DESIGNED.has(name) ? unusedRules(FOLDER_MAY_IMPORT[name] ?? {}, paths, arrows) : [];
   return [
     ...problems,
+    ...(name === 'testkit' ? [] : variableProblems(root, dir, name, variables)),
     ...arrowProblems(name, paths, arrows).map((problem) => `${dir}/src/${problem}`),
     ...unused.map((rule) => `scripts/lib/import-rules.mjs: ${name}: ${rule}`),
   ];
@@ -99,6 +136,6 @@ function checkWorkspace(root, dir) {
 /** What is to be said of the checkout at `root`, and the exit code. */
 export function checkImports(root) {
   const problems = workspaceDirs(root).flatMap((dir) => checkWorkspace(root, dir));
-  const count = problems.length === 0 ? 'import rules hold' : `${problems.length} forbidden imports or names`;
+  const count = problems.length === 0 ? 'import rules hold' : `${problems.length} forbidden imports, names or state`;
   return { text: [...problems, count, ''].join('\n'), code: problems.length === 0 ? 0 : 1 };
 }

@@ -1,12 +1,18 @@
-// What a source file imports and which names it uses, by its syntax tree: comments and strings never count.
+// What a source file imports, which names it uses and what state it keeps, by its syntax tree: comments and strings never count.
 import { parseSync, visitorKeys } from 'oxc-parser';
+import { moduleState } from './module-state.mjs';
 
 const lineAt = (text, index) => text.slice(0, index).split('\n').length;
 
-/** @returns {{ imports: { specifier: string, line: number }[], names: Use[], syntaxError?: string }} */
+/**
+ * @typedef {{ name: string, line: number }} Named
+ * @returns {{ imports: { specifier: string, line: number }[], names: Use[], variables: Named[], mutableExports: Named[], syntaxError?: string }}
+ */
 export function readModule(file, text) {
   const { program, errors } = parseSync(file, text);
-  if (errors.length > 0) return { imports: [], names: [], syntaxError: errors[0].message };
+  if (errors.length > 0) {
+    return { imports: [], names: [], variables: [], mutableExports: [], syntaxError: errors[0].message };
+  }
   const imports = [];
   const names = [];
   walk(program, null, '', (node, parent, key) => {
@@ -16,7 +22,9 @@ export function readModule(file, text) {
     // Only a name that is refused needs its line.
     for (const name of namesOf(node, parent, key)) names.push({ ...name, line: () => lineAt(text, node.start) });
   });
-  return { imports, names };
+  const { variables, mutableExports } = moduleState(program);
+  const withLine = ({ name, start }) => ({ name, line: lineAt(text, start) });
+  return { imports, names, variables: variables.map(withLine), mutableExports: mutableExports.map(withLine) };
 }
 
 function walk(node, parent, key, visit) {

@@ -91,6 +91,17 @@ it.each([
   ['apps/edge/src/a.ts', "import { x } from './b.conformance.ts';", 'this file is for tests only'],
   ['apps/edge/src/a.ts', "import { it } from 'vitest';", 'vitest is for tests only'],
   ['apps/edge/src/a.ts', 'const = 1;', 'cannot be read'],
+  ['packages/core/src/a.ts', 'let last: string | null = null;', 'may not have a variable of the module: `last`'],
+  ['packages/protocol/src/a.ts', 'export let last = 0;', 'may not have a variable of the module: `last`'],
+  ['packages/errors/src/a.ts', 'var last = 0;', 'may not have a variable of the module: `last`'],
+  ['packages/core/src/a.ts', 'export const groups = new Uint16Array(8);', 'may not export what others can change'],
+  ['packages/core/src/a.ts', 'export const a: Uint16Array = new Uint16Array(8).fill(1);', 'others can change: `a`'],
+  ['packages/core/src/a.ts', 'export const a = new Map<string, string>();', 'others can change: `a`'],
+  ['packages/core/src/a.ts', 'const a = new Set(); export { a };', 'others can change: `a`'],
+  ['packages/core/src/a.ts', 'const a = [1]; export const b = a;', 'others can change: `b`'],
+  ['packages/contract/src/a.ts', 'export const a: string[] = [];', 'others can change: `a`'],
+  ['packages/contract/src/a.ts', 'export const a = [1] satisfies number[];', 'others can change: `a`'],
+  ['packages/contract/src/a.ts', 'export const a = Array.from([1]) as number[];', 'others can change: `a`'],
 ])('%s: %s is refused', (path, text, why) => {
   const { code, stdout } = check(path, `// a line before\n${text}\n`);
   expect(code).toBe(1);
@@ -110,6 +121,11 @@ it.each([
   ],
   ['packages/core/src/a.test.ts', "import { eventually } from '@tunnel/testkit'; import fs from 'node:fs';"],
   ['packages/runtime/src/a.ts', "import { connect } from 'node:net'; setTimeout(() => {}, 1);"],
+  ['packages/core/src/a.ts', 'const known = new Map(); export const a = () => { let b = 0; b += 1; return b; };'],
+  ['packages/core/src/a.ts', 'export const a: readonly number[] = [1]; export const b = [1] as const;'],
+  ['packages/core/src/a.ts', 'export const a: ReadonlyMap<string, 1> = new Map(); export const b = Object.freeze([]);'],
+  ['packages/core/src/a.ts', 'const a = new Uint8Array(2); export const b: ArrayLike<number> = a;'],
+  ['packages/runtime/src/a.ts', 'let a = 1; let b = 2; export const c = new Map();'],
   ['apps/edge/src/deep/a.ts', "import { x } from '../b.ts'; import { MuxSession } from '@tunnel/mux';"],
 ])('%s: %s is allowed', (path, text) => {
   const { code, stdout } = check(path, text);
@@ -262,6 +278,19 @@ it('types may go in a circle between files of one folder, and not from one of th
     'packages/acme/src/a/deep/three.ts': "import type { A } from '../one.ts';",
   });
   expect(stdout).toContain('packages/acme/src/a: a circle: ');
+});
+
+it('what is not pure may have as many variables of modules as it had, and not one more', () => {
+  const { code, stdout } = checkTree({
+    'packages/runtime/src/a.ts': '// a line before\nlet a = 1;\nexport const f = () => a;',
+    'packages/runtime/src/b.ts': 'let b = 1, c = 2;',
+    'packages/runtime/src/b.test.ts': 'let d = 1;',
+  });
+  expect(stdout).toContain('packages/runtime: 3 module-level variables (let), 2 allowed');
+  expect(stdout).toContain('    packages/runtime/src/a.ts:2: a\n');
+  expect(stdout).toContain('    packages/runtime/src/b.ts:1: c\n');
+  expect(code).toBe(1);
+  expect(check('apps/edge/src/a.ts', 'let a = 1;').stdout).toContain('1 module-level variables (let), 0 allowed');
 });
 
 it('a file that only tests use carries their suffix', () => {
