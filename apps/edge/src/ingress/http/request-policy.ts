@@ -1,6 +1,5 @@
 // What the rules say of one request, from the question to the end of its answer: where it goes, as what, with whose body, and what is done to the
 // response. A request of a tunnel without rules has none of these.
-import type { CapturedPolicy } from '@tunnel/contract';
 import {
   type Answer,
   changedHead,
