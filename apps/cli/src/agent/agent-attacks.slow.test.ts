@@ -1,6 +1,8 @@
 // What is thrown at the socket of a running client: it stays bounded, and its tunnels do not notice.
+
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI_LIMITS } from '../limits.ts';
@@ -63,7 +65,7 @@ describe('the socket under attack', () => {
       [],
     ];
     for (const json of odd) {
-      const refused = await askClient(trial.socketPath, { method: 'POST', path: '/tunnels', json }).catch(
+      const refused = await askClient(trial.socketPath, { method: 'POST', path: '/tunnels', json }, systemClock).catch(
         (error: unknown) => error,
       );
       expect(refused).toMatchObject({ code: 'CLIENT_USAGE' });
@@ -100,7 +102,7 @@ describe('the socket under attack', () => {
     await trial.startTcp();
     const stop = new AbortController();
     const follow = (): Promise<unknown> =>
-      followClient(trial.socketPath, { path: '/events', signal: stop.signal }, () => {}).catch(
+      followClient(trial.socketPath, { path: '/events', signal: stop.signal }, () => {}, systemClock).catch(
         (error: unknown) => error,
       );
     const following = Array.from({ length: CLI_LIMITS.AGENT_FOLLOWERS_MAX }, follow);
@@ -116,13 +118,8 @@ describe('the socket under attack', () => {
     await eventually(() => expect(io.events().at(-1)).toMatchObject({ event: 'reconnecting' }));
     const stop = new AbortController();
     const json = { protocol: 'tcp', name: 'late', localPort: 80 };
-    const adding = askClient(trial.socketPath, {
-      method: 'POST',
-      path: '/tunnels',
-      json,
-      isSlow: true,
-      signal: stop.signal,
-    });
+    const call = { method: 'POST', path: '/tunnels', json, isSlow: true, signal: stop.signal } as const;
+    const adding = askClient(trial.socketPath, call, systemClock);
     await eventually(async () =>
       expect((await trial.statuses())[0]?.tunnels[1]).toMatchObject({ name: 'late', state: 'opening' }),
     );

@@ -2,6 +2,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { Fault, type FaultValues } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
 import { CLI_LIMITS } from '../limits.ts';
 
 export interface AgentCall {
@@ -36,22 +37,22 @@ const TRIES = 25;
 const TRY_EVERY_MS = 250;
 
 /** Rejects with NoAnswer, or with the client's refusal as a Fault. */
-export const askClient = async (socketPath: string, call: AgentCall): Promise<AgentReply> => {
-  const reply = await tryCall(socketPath, call);
+export const askClient = async (socketPath: string, call: AgentCall, clock: Clock): Promise<AgentReply> => {
+  const reply = await tryCall(socketPath, call, clock);
   if (reply.status < 400 || reply.status === 503) return reply;
   throw refusalOf(reply);
 };
 
-const tryCall = async (socketPath: string, call: AgentCall): Promise<AgentReply> => {
+const tryCall = async (socketPath: string, call: AgentCall, clock: Clock): Promise<AgentReply> => {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const response = await send(socketPath, call);
+      const response = await send(socketPath, call, clock);
       return { status: response.statusCode ?? 0, json: await readJson(response) };
     } catch (error) {
       // Asked again only where nothing changes by it.
       const isPassing = PASSING.has((error as NodeJS.ErrnoException).code) && (call.method ?? 'GET') === 'GET';
       if (!isPassing || attempt === TRIES) throw new NoAnswer(error);
-      await new Promise((resolve) => setTimeout(resolve, TRY_EVERY_MS));
+      await new Promise<void>((resolve) => void clock.setTimeout(resolve, TRY_EVERY_MS));
     }
   }
 };
@@ -61,8 +62,9 @@ export const followClient = async (
   socketPath: string,
   call: AgentCall,
   onLine: (json: unknown) => void,
+  clock: Clock,
 ): Promise<void> => {
-  const response = await send(socketPath, { ...call, isSlow: true }).catch((error: unknown) => {
+  const response = await send(socketPath, { ...call, isSlow: true }, clock).catch((error: unknown) => {
     throw new NoAnswer(error);
   });
   if (response.statusCode !== 200) {
@@ -76,7 +78,7 @@ export const followClient = async (
   }
 };
 
-const send = (socketPath: string, call: AgentCall): Promise<IncomingMessage> =>
+const send = (socketPath: string, call: AgentCall, clock: Clock): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     const body = call.json === undefined ? '' : JSON.stringify(call.json);
     const timeout = call.isSlow === true ? CLI_LIMITS.AGENT_SLOW_ANSWER_TIMEOUT_MS : CLI_LIMITS.AGENT_ANSWER_TIMEOUT_MS;
@@ -88,13 +90,13 @@ const send = (socketPath: string, call: AgentCall): Promise<IncomingMessage> =>
       headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
       ...(call.signal === undefined ? {} : { signal: call.signal }),
     });
-    const late = setTimeout(() => sent.destroy(new Error('it does not answer')), timeout);
+    const late = clock.setTimeout(() => sent.destroy(new Error('it does not answer')), timeout);
     sent.once('error', (error) => {
-      clearTimeout(late);
+      late.cancel();
       reject(error);
     });
     sent.once('response', (response) => {
-      clearTimeout(late);
+      late.cancel();
       resolve(response);
     });
     sent.end(body);

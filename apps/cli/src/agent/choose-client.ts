@@ -1,7 +1,7 @@
 // The running clients of this user, and which of them is meant: by pid, by its config file, or the only one.
 import { realpathSync } from 'node:fs';
 import { Fault } from '@tunnel/errors';
-import { pathFrom } from '@tunnel/runtime';
+import { type Clock, pathFrom } from '@tunnel/runtime';
 import { type Command, Option } from 'commander';
 import type { Io } from '../io.ts';
 import { type AgentCall, type AgentReply, askClient, followClient, NoAnswer } from './agent-client.ts';
@@ -29,9 +29,11 @@ const NAMES_MAX = 3;
 export class FoundClient {
   readonly status: ClientStatus;
   readonly #path: string;
+  readonly #clock: Clock;
 
-  constructor(path: string, status: ClientStatus) {
+  constructor(path: string, status: ClientStatus, clock: Clock) {
     this.#path = path;
+    this.#clock = clock;
     this.status = status;
   }
 
@@ -49,12 +51,12 @@ export class FoundClient {
 
   /** Rejects with its refusal, or that it is gone by now. */
   async ask(call: AgentCall): Promise<AgentReply> {
-    return askClient(this.#path, call).catch((error: unknown) => this.#fail(error));
+    return askClient(this.#path, call, this.#clock).catch((error: unknown) => this.#fail(error));
   }
 
   /** Until it ends, or `signal` says so. */
   async follow(call: AgentCall, onLine: (json: unknown) => void): Promise<void> {
-    await followClient(this.#path, call, onLine).catch((error: unknown) => {
+    await followClient(this.#path, call, onLine, this.#clock).catch((error: unknown) => {
       if (call.signal?.aborted !== true) this.#fail(error);
     });
   }
@@ -69,18 +71,18 @@ export class FoundClient {
   }
 }
 
-export const findClients = async (io: Pick<Io, 'env' | 'home'>): Promise<FoundClients> => {
-  const answers = await Promise.all(findSockets(io).map((socket) => lookAt(socket)));
+export const findClients = async (io: Pick<Io, 'env' | 'home' | 'clock'>): Promise<FoundClients> => {
+  const answers = await Promise.all(findSockets(io).map((socket) => lookAt(socket, io.clock)));
   const clients = answers.filter((answer): answer is FoundClient => answer instanceof FoundClient);
   const silent = answers.filter((answer): answer is number => typeof answer === 'number');
   return { clients: clients.sort((a, b) => a.status.since.localeCompare(b.status.since)), silent };
 };
 
 /** A number: somebody is there who does not say who. */
-const lookAt = async (socket: FoundSocket): Promise<FoundClient | number | null> => {
+const lookAt = async (socket: FoundSocket, clock: Clock): Promise<FoundClient | number | null> => {
   try {
-    const { json } = await askClient(socket.path, { path: '/status' });
-    return new FoundClient(socket.path, json as ClientStatus);
+    const { json } = await askClient(socket.path, { path: '/status' }, clock);
+    return new FoundClient(socket.path, json as ClientStatus, clock);
   } catch (error) {
     if (!(error instanceof NoAnswer && error.isDead)) return socket.pid;
     await removeStale(socket);
