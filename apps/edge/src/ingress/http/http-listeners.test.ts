@@ -1,9 +1,11 @@
 // The https port: versions, protocols, certificates, and what does not belong there.
+
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { checkServerIdentity, type TLSSocket } from 'node:tls';
 import { allowStaticReads } from '@tunnel/mux';
+import { systemClock } from '@tunnel/runtime';
 import { eventually, renewedCertificate, testCertificate } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
@@ -156,7 +158,10 @@ it('tells people to come by https where a certificate covers the host, and nobod
   const certificates = emptyStore();
   const server = { host: '127.0.0.1', http_port: 0, https_port: 0, plain_http: 'redirect' } as const;
   const { ingress, gate } = stand.http;
-  const listeners = new HttpListeners({ server, ingress, gate, certificates, passthrough: null, challenges: null });
+  const listeners = new HttpListeners({
+    ...{ server, ingress, gate, certificates, clock: systemClock },
+    ...{ passthrough: null, challenges: null },
+  });
   cleanups.push(() => listeners.stop());
   await listeners.start({ isSecure: true });
   const [plain, secure] = [listeners.http.port, listeners.https?.port];

@@ -3,7 +3,7 @@
 import type { Server } from 'node:net';
 import { type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import { acceptingServer } from '@tunnel/mux';
-import type { ServerConfig } from '@tunnel/runtime';
+import type { Clock, ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { CertificateStore } from '../tls/certificate-store.ts';
 import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
@@ -30,6 +30,7 @@ export interface HttpListenersOptions {
   readonly server: ServerTable;
   readonly ingress: HttpIngress;
   readonly gate: ConnectionGate;
+  readonly clock: Clock;
   readonly certificates: CertificateStore;
   /** null: there are no tunnels whose TLS is passed on. */
   readonly passthrough: Passthrough | null;

@@ -5,6 +5,7 @@ import { ConnectionCounts, MemberHealth } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { acceptingServer, connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
 import { CAPABILITY, type StreamHead } from '@tunnel/protocol';
+import { systemClock } from '@tunnel/runtime';
 import { FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
@@ -33,7 +34,7 @@ export interface HttpStand {
 
 /** What a client does for every stream: it dials the local service. */
 export const dialLocal = (stream: MuxStream, port: number): void => {
-  connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }).then(
+  connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock }).then(
     (local) => {
       stream.accept();
       splice(stream, local, { onDone: () => {}, abandon: rethrow });

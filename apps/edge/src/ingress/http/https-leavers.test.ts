@@ -4,7 +4,7 @@ import * as net from 'node:net';
 import { Duplex } from 'node:stream';
 import { type AcceptedSocket, acceptingServer, allowStaticReads, type ByteReader, endOf } from '@tunnel/mux';
 import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { openGate } from '../gate.fixture.ts';
 import { dialTls, type HttpsStand, startHttpsStand } from './https.fixture.ts';
@@ -17,7 +17,10 @@ let stand: HttpsStand;
 let ends: string[];
 let received: string;
 
-const open = async (options: Parameters<typeof startHttpsStand>[1] = {}): Promise<void> => {
+const open = async (
+  options: Parameters<typeof startHttpsStand>[1] = {},
+  secure: Parameters<typeof startHttpsStand>[2] = {},
+): Promise<void> => {
   ends = [];
   received = '';
   const own = ends;
@@ -42,7 +45,7 @@ const open = async (options: Parameters<typeof startHttpsStand>[1] = {}): Promis
   // Sockets of Node's own would take a reset right behind bytes for an end.
   service = acceptingServer({ keepAliveMs: 60_000, report: rethrow, where: 'service', take });
   await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
-  stand = await startHttpsStand((service.address() as net.AddressInfo).port, options);
+  stand = await startHttpsStand((service.address() as net.AddressInfo).port, options, secure);
 };
 
 const visitors = new Set<net.Socket>();
@@ -56,7 +59,6 @@ const dial = async (): Promise<net.Socket> => {
 };
 
 afterEach(() => {
-  vi.useRealTimers();
   allowStaticReads(true);
   for (const socket of visitors) socket.destroy();
   visitors.clear();
@@ -72,25 +74,25 @@ describe('in its handshake', () => {
   ] as const;
 
   it.each(STEPS)('is given up when its time is over: %s', async (_name, first) => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-    await open();
+    const clock = new FakeClock();
+    await open({}, { clock });
     const early = await dial();
     early.write(first);
-    await eventuallyIn(() => stand.port.handshakes === 1);
-    vi.advanceTimersByTime(EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS - 1000);
+    await eventually(() => expect(stand.port.handshakes).toBe(1));
+    await clock.advance(EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS - 1000);
     const late = await dial();
     late.write(first);
-    await eventuallyIn(() => stand.port.handshakes === 2);
+    await eventually(() => expect(stand.port.handshakes).toBe(2));
     const isClosed = once(early, 'close');
     early.resume().once('end', () => early.end());
-    vi.advanceTimersByTime(1000);
+    await clock.advance(1000);
     await isClosed;
-    await eventuallyIn(() => stand.port.handshakes === 1);
+    await eventually(() => expect(stand.port.handshakes).toBe(1));
     late.resume().once('end', () => late.end());
     const isLateClosed = once(late, 'close');
-    vi.advanceTimersByTime(EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS);
+    await clock.advance(EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS);
     await isLateClosed;
-    await eventuallyIn(() => stand.port.handshakes === 0 && stand.http.gate.admission.used.visitors === 0);
+    await eventually(() => expect([stand.port.handshakes, stand.http.gate.admission.used.visitors]).toEqual([0, 0]));
   });
 
   it.each(STEPS)('is counted no longer when the gate closes it: %s', async (_name, first) => {
@@ -104,13 +106,6 @@ describe('in its handshake', () => {
     await eventually(() => expect(stand.port.handshakes).toBe(1));
   });
 });
-
-/** The fake timers have what `eventually` waits by; the date is not among them. */
-const eventuallyIn = async (isSo: () => boolean): Promise<void> => {
-  const lastMs = Date.now() + 20_000;
-  while (!isSo() && Date.now() < lastMs) await new Promise((resolve) => setImmediate(resolve));
-  expect(isSo()).toBe(true);
-};
 
 describe('behind its handshake', () => {
   /** TLS over a connection of which the last bytes can be kept back. */

@@ -1,5 +1,6 @@
 // The public port for visitors who speak TLS: each says first whom it wants, the door knows where that is, and those whose TLS ends here go on by
 // what their handshake chose.
+
 import type { Server, Socket } from 'node:net';
 import { createServer, type SecureContext, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import {
@@ -11,6 +12,7 @@ import {
 } from '@tunnel/http-shell';
 import { type AcceptedSocket, acceptingServer, guard, HandleDuplex } from '@tunnel/mux';
 import { ALPN_TUNNEL } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { CertificateStore, StoredCertificate } from '../tls/certificate-store.ts';
 import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
@@ -35,6 +37,7 @@ export interface HttpsPortOptions {
   readonly challenges: ChallengeHandshakes | null;
   readonly ingress: SecureIngress;
   readonly gate: ConnectionGate;
+  readonly clock: Clock;
 }
 
 export class HttpsPort implements HandleHandshakeOwner {
@@ -57,9 +60,10 @@ export class HttpsPort implements HandleHandshakeOwner {
   readonly #forChallenges: TlsServer;
   #shownToNobody: StoredCertificate | null = null;
   #address: { host: string; port: number } | undefined;
-  readonly #pending = new PendingHandshakes();
+  readonly #pending: PendingHandshakes;
 
-  constructor({ on, certificates, passthrough, challenges, ingress, gate }: HttpsPortOptions) {
+  constructor({ on, certificates, passthrough, challenges, ingress, gate, clock }: HttpsPortOptions) {
+    this.#pending = new PendingHandshakes(clock);
     this.#on = on;
     this.#gate = gate;
     this.#ingress = ingress;

@@ -24,6 +24,7 @@ interface PortOptions {
   readonly certificates?: CertificateStore;
   readonly passthrough?: Passthrough | null;
   readonly challenges?: ChallengeHandshakes | null;
+  readonly clock?: Clock;
 }
 
 /** The tunnel is `web.localhost`. */
@@ -45,10 +46,10 @@ export const startHttpsStand = async (
 export const startHttpsPort = async (
   ingress: HttpIngress,
   gate = openGate(),
-  { certificates = storeForAll(), passthrough = null, challenges = null }: PortOptions = {},
+  { certificates = storeForAll(), passthrough = null, challenges = null, clock = systemClock }: PortOptions = {},
 ): Promise<HttpsPort> => {
   const on = { host: '127.0.0.1', port: 0, key: '[server] https_port' };
-  const port = new HttpsPort({ on, certificates, passthrough, challenges, ingress, gate });
+  const port = new HttpsPort({ on, certificates, passthrough, challenges, ingress, gate, clock });
   await port.start();
   return port;
 };

@@ -5,7 +5,7 @@ import { ConnectionCounts, MemberHealth, type Owner, TunnelGroup } from '@tunnel
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { type AcceptedSocket, acceptingServer, connectSocket, HandleDuplex, type MuxStream, splice } from '@tunnel/mux';
 import { CAPABILITIES, type StreamHead } from '@tunnel/protocol';
-import { createLogger } from '@tunnel/runtime';
+import { createLogger, systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
@@ -63,7 +63,7 @@ const logger = createLogger({ level: 'silent', format: 'json' });
 export const dialling =
   (port: number): OnStream =>
   (stream) => {
-    connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }).then(
+    connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock }).then(
       (local) => {
         stream.accept();
         splice(stream, local, { onDone: () => {}, abandon: rethrow });

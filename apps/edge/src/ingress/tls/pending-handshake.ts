@@ -26,7 +26,7 @@ export interface HandshakeOwner {
 export const UNRECOGNIZED_NAME = Buffer.of(21, 3, 3, 0, 2, 2, 112);
 
 export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
-  readonly beganMs = performance.now();
+  beganMs = 0;
   readonly accepted: AcceptedConnection;
   protected readonly bytes = new HelloBytes();
   readonly #owner: HandshakeOwner;

@@ -1,12 +1,14 @@
 // Connections to the https port that are not through: from their first byte to the end of the handshake. So many at once, so long each, and whoever
 // leaves is counted for what it became.
 import type { AcceptedConnection } from '@tunnel/http-shell';
+import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { noTlsTotals, type TlsKind, type TlsTotals } from './tls-totals.ts';
 
 /** One of them. */
 export interface PendingEntry {
-  readonly beganMs: number;
+  /** Set when it is added. */
+  beganMs: number;
   readonly accepted: AcceptedConnection;
   /** It is over, or somebody else's: what it holds and waits for goes. */
   drop(): void;
@@ -16,13 +18,19 @@ export class PendingHandshakes {
   readonly totals: TlsTotals = noTlsTotals();
   /** Oldest first. */
   readonly #entries = new Map<AcceptedConnection, PendingEntry>();
+  readonly #clock: Clock;
   #isSweeping = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   get size(): number {
     return this.#entries.size;
   }
 
   add(entry: PendingEntry): void {
+    entry.beganMs = this.#clock.monotonic();
     this.#entries.set(entry.accepted, entry);
     entry.accepted.whenClosed = this.#isOver;
     if (!this.#isSweeping) this.#sweepIn(EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS);
@@ -52,12 +60,12 @@ export class PendingHandshakes {
   /** One timer for all, since they wait equally long. */
   #sweepIn(ms: number): void {
     this.#isSweeping = true;
-    setTimeout(() => this.#sweep(), ms).unref();
+    this.#clock.setTimeout(() => this.#sweep(), ms).unref?.();
   }
 
   #sweep(): void {
     this.#isSweeping = false;
-    const nowMs = performance.now();
+    const nowMs = this.#clock.monotonic();
     for (const { beganMs, accepted } of this.#entries.values()) {
       const leftMs = beganMs + EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS - nowMs;
       if (leftMs > 0) return this.#sweepIn(Math.ceil(leftMs));

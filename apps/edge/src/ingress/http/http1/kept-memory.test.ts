@@ -1,7 +1,9 @@
 // An upload that is given up while a carrier still sends from the memory it was read into.
+
 import * as net from 'node:net';
 import { createCarrier, MemoryBudget, MuxSession } from '@tunnel/mux';
 import { encodeCredit, FRAME, FrameParser, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
+import { systemClock } from '@tunnel/runtime';
 import { deterministicBytes, eventually, FakeClock, hashOf, rethrow, socketPair } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { newHttpTunnel, startIngress } from '../http.fixture.ts';
@@ -25,8 +27,7 @@ const dataFrame = (streamId: number, payload: Buffer): Buffer => {
 it('the carrier sends what was read, whatever the visitor sends behind it', async () => {
   const [accepted, client] = await socketPair('plain');
   const handlers = { onCarrierLost: () => {}, report: rethrow };
-  const now = (): number => performance.now();
-  const mux = new MuxSession({ role: 'edge', budget: new MemoryBudget(1 << 30), now, handlers });
+  const mux = new MuxSession({ role: 'edge', budget: new MemoryBudget(1 << 30), clock: systemClock, handlers });
   mux.addCarrier(createCarrier(accepted));
   const { port, ingress, stop } = await startIngress(newHttpTunnel(mux), { clock: new FakeClock() });
   const visitor = net.connect(port, '127.0.0.1');
