@@ -1,5 +1,7 @@
 // Visitors come all the time while the network under the tunnel breaks again and again, in every way the relay knows.
+
 import { connectSocket, type SocketEnd } from '@tunnel/mux';
+import { systemClock } from '@tunnel/runtime';
 import {
   deterministicBytes,
   eventually,
@@ -24,7 +26,9 @@ type Outcome = 'whole' | 'reset' | 'truncated' | 'corrupted' | 'hung';
 
 /** While the tunnel is away nobody is let in; one who is refused comes again. */
 const dial = (port: number): Promise<SocketEnd> =>
-  eventually(() => connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 }), { timeoutMs: VISIT_TIMEOUT_MS });
+  eventually(() => connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock }), {
+    timeoutMs: VISIT_TIMEOUT_MS,
+  });
 
 /** Sends all of it to an echo and says how that went. Our own socket end, because Node calls some resets an end. */
 const visit = async (port: number, bytes: number): Promise<Outcome> => {

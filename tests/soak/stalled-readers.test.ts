@@ -2,8 +2,10 @@
 // visitor is served as if they were not there. Both sides of the session run in this process, so its memory counts twice.
 // With ordinary kernel buffers the 8,000 sockets would use up the memory the kernel has for TCP, and slow down every other
 // program of the machine: run it in a network of its own with small buffers (CONTRIBUTING.md, "Long tests").
+
 import * as net from 'node:net';
 import { adoptSocket, connectSocket, MUX_LIMITS, type MuxStream, splice } from '@tunnel/mux';
+import { systemClock } from '@tunnel/runtime';
 import {
   deterministicBytes,
   eventually,
@@ -62,7 +64,7 @@ describe.each(['plain', 'tls'] as const)('%s carriers', (kind) => {
     );
     const dial = async (stream: MuxStream, tunnelId: string): Promise<void> => {
       const port = tunnelId === 'endless' ? endless.port : echo.port;
-      const local = await connectSocket({ host: '127.0.0.1', port, timeoutMs: 30_000 });
+      const local = await connectSocket({ host: '127.0.0.1', port, timeoutMs: 30_000, clock: systemClock });
       stream.accept();
       splice(stream, local, { onDone: () => {}, abandon: rethrow });
     };

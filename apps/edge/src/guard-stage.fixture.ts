@@ -181,7 +181,7 @@ export class GuardStage {
     const mux = new MuxSession({
       role: 'client',
       budget: processBudget(),
-      now: () => performance.now(),
+      clock: systemClock,
       handlers: {
         onCarrierLost: ({ reason }) => this.gone.push(`carrier: ${reason}`),
         report: rethrow,

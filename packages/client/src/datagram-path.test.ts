@@ -32,8 +32,7 @@ beforeEach(async () => {
   });
   edgePort = (await edgeSocket.bind('127.0.0.1', 0)).port;
   const handlers = { onCarrierLost: () => {}, report: rethrow };
-  const now = (): number => clock.monotonic();
-  mux = new MuxSession({ role: 'client', budget: processBudget(), now, capabilities: CAPABILITIES, handlers });
+  mux = new MuxSession({ role: 'client', budget: processBudget(), clock, capabilities: CAPABILITIES, handlers });
   path = new DatagramPath({
     ...{ mux, address: '127.0.0.1', clock, report: rethrow },
     onWay: (way) => ways.push(way),

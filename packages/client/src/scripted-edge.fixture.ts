@@ -16,7 +16,7 @@ import {
   type MessageOf,
   type TunnelProtocol,
 } from '@tunnel/protocol';
-import { sha256Hex } from '@tunnel/runtime';
+import { sha256Hex, systemClock } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
 import { type WebSocket, WebSocketServer } from 'ws';
 
@@ -35,7 +35,7 @@ export class ScriptedSession {
     this.mux = new MuxSession({
       role: 'edge',
       budget: processBudget(),
-      now: () => performance.now(),
+      clock: systemClock,
       capabilities,
       handlers: { ...(onStream === undefined ? {} : { onStream }), onCarrierLost: () => {}, report: rethrow },
     });

@@ -103,7 +103,7 @@ export class Session implements RegistryLink {
     this.#mux = new MuxSession({
       role: 'client',
       budget: processBudget(),
-      now: () => clock.monotonic(),
+      clock,
       capabilities: this.capabilities,
       handlers: {
         onStream: (stream, head) => deps.handlers.onStream(stream, head),

@@ -108,10 +108,11 @@ export class StreamHandler {
   }
 
   #serve(stream: MuxStream, head: StreamHead, tunnel: TunnelEntry, ofKind = kindOf(tunnel.protocol).forward): void {
-    const { tap, report, forward = ofKind } = this.#deps;
+    const { clock, tap, report, forward = ofKind } = this.#deps;
     if (forward === null) return refuseUnknown(stream);
     const onDone = this.oneMore();
     forward(stream, tunnel, {
+      clock,
       head,
       onDialFailed: (fault) => this.#notice(tunnel, () => fault),
       onDone,

@@ -1,4 +1,5 @@
 import { PING_PAYLOAD_BYTES, WIRE_LIMITS } from '@tunnel/protocol';
+import { systemClock } from '@tunnel/runtime';
 import { carrierPair, eventually, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Carrier } from './carrier.ts';
@@ -14,7 +15,7 @@ let one: MuxSession;
 let other: MuxSession;
 
 beforeEach(() => {
-  const common = { budget: new MemoryBudget(1 << 30), now: () => performance.now(), capabilities: ['datagram'] };
+  const common = { budget: new MemoryBudget(1 << 30), clock: systemClock, capabilities: ['datagram'] };
   const handlers = {
     onStream: (stream: MuxStream) => stream.accept(),
     onDatagramStream: (stream: DatagramStream) => stream.accept(),

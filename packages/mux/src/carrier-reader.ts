@@ -96,6 +96,7 @@ export class CarrierReader implements StaticReader {
     this.#fill += n;
     if (quiet || this.#kind === 'plain' || this.#block.view.length - this.#fill < TLS_RECORD_BYTES) this.#handOnAll();
     else this.#handOnLater();
+    // A turn of the loop takes real time, whatever clock the session has.
     return this.#turn.goesOn(n, performance.now()) || this.#giveWay();
   }
 

@@ -6,6 +6,7 @@ import { CarrierReader } from './carrier-reader.ts';
 import { CarrierWriter } from './carrier-writer.ts';
 import { type Guarded, guard, type ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
+import type { MuxClock, MuxTimer } from './mux-clock.ts';
 import type { ReadPath } from './node-internals.ts';
 import { isSecured } from './tls-handle.ts';
 
@@ -17,6 +18,8 @@ export interface CarrierReceiver {
   /** Over, for whatever reason. Called once. */
   onClosed(reason: string): void;
   readonly report: ReportInternalError;
+  /** By which a carrier gives up a peer that does not answer its end. */
+  readonly clock: MuxClock;
 }
 
 export interface Carrier {
@@ -45,6 +48,7 @@ class SocketCarrier implements Carrier, Guarded {
   readonly #reader: CarrierReader;
   readonly #writer: CarrierWriter;
   #receiver: CarrierReceiver | null = null;
+  #linger: MuxTimer | null = null;
   #closing = false;
   #closed: string | null = null;
 
@@ -112,10 +116,11 @@ class SocketCarrier implements Carrier, Guarded {
 
   end(): void {
     if (this.#closed !== null) return;
+    if (this.#receiver === null) return this.#close('closed');
     this.#writer.flush();
     this.#socket.end();
     // The peer answers with its own end; one that does not is left behind.
-    setTimeout(() => this.#closeLate(), MUX_LIMITS.CARRIER_LINGER_MS).unref();
+    this.#linger ??= this.#receiver.clock.setTimeout(() => this.#closeLate(), MUX_LIMITS.CARRIER_LINGER_MS);
   }
 
   #closeLate(): void {
@@ -144,6 +149,7 @@ class SocketCarrier implements Carrier, Guarded {
   #close(reason: string): void {
     if (this.#closing) return;
     this.#closing = true;
+    this.#linger?.cancel();
     // What came with the end is still good; handing it on may lead back here.
     this.#reader.finish();
     this.#closed = reason;

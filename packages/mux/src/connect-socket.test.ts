@@ -1,6 +1,7 @@
 import { createServer as createTcpServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { createServer, type TLSSocket } from 'node:tls';
+import { systemClock } from '@tunnel/runtime';
 import { eventually, RecordingReader, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { connectSocket, connectTlsSocket } from './connect-socket.ts';
@@ -21,7 +22,7 @@ const secure = (onConnection: (socket: TLSSocket) => void = () => {}): Promise<n
   listen(createServer({ ...testCertificate(), allowHalfOpen: true }, onConnection));
 
 const dial = (port: number, options: { host?: string; verify?: boolean; timeoutMs?: number } = {}) =>
-  connectTlsSocket({ host: '127.0.0.1', port, timeoutMs: 5000, verify: false, ...options });
+  connectTlsSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock, verify: false, ...options });
 
 describe('connectTlsSocket', () => {
   it('carries bytes both ways and passes a half-close on', async () => {
@@ -81,18 +82,20 @@ describe('a Unix socket', () => {
     });
     servers.push(server);
     await new Promise<void>((resolve) => server.listen(path, resolve));
-    const end = await connectSocket({ path, timeoutMs: 5000 });
+    const end = await connectSocket({ path, timeoutMs: 5000, clock: systemClock });
     const reader = new RecordingReader(end);
     end.write(Buffer.alloc(1_000_000, 7), 0, 1_000_000, false);
     end.end();
     await eventually(() => expect([reader.bytes, reader.ended]).toEqual([1_000_000, true]));
-    const second = await connectSocket({ path, timeoutMs: 5000 });
+    const second = await connectSocket({ path, timeoutMs: 5000, clock: systemClock });
     const before = cut;
     second.read(new RecordingReader(second));
     // It has no reset to give, and must not throw for it.
     second.reset({ code: 'cancelled', text: '' });
     await eventually(() => expect(cut).toBeGreaterThan(before));
-    await expect(connectSocket({ path: `${path}-gone`, timeoutMs: 5000 })).rejects.toMatchObject({ code: 'ENOENT' });
+    await expect(connectSocket({ path: `${path}-gone`, timeoutMs: 5000, clock: systemClock })).rejects.toMatchObject({
+      code: 'ENOENT',
+    });
     allowStaticReads(true);
     await directory.close();
   });

@@ -3,7 +3,7 @@
 import { isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import type { SocketEnd } from './byte-duplex.ts';
-import { dialHandle, type HandleAddress } from './dial-handle.ts';
+import { type DialTime, dialHandle, type HandleAddress } from './dial-handle.ts';
 import { nodeHandles } from './node-handles.ts';
 import { dialStatically } from './node-internals.ts';
 import { adoptSocket, SocketDuplex } from './socket-duplex.ts';
@@ -11,16 +11,16 @@ import { adoptSocket, SocketDuplex } from './socket-duplex.ts';
 /** Over TCP, or through a Unix socket. */
 type DialAddress = { readonly host: string; readonly port: number } | { readonly path: string };
 
-export type DialOptions = DialAddress & { readonly timeoutMs: number };
+export type DialOptions = DialAddress & DialTime;
 
 /** `verify`: whether the certificate must be one that is trusted here, and of this host; behind a Unix socket that is localhost. */
 export type TlsDialOptions = DialOptions & { readonly verify: boolean };
 
 /** Rejects with Node's own error (`code` says which). */
-export const connectSocket = ({ timeoutMs, ...address }: DialOptions): Promise<SocketEnd> => {
+export const connectSocket = (options: DialOptions): Promise<SocketEnd> => {
   const node = nodeHandles();
-  const literal = node === null ? null : literalOf(address);
-  return node === null || literal === null ? connectByName(address, timeoutMs) : dialHandle(literal, timeoutMs, node);
+  const literal = node === null ? null : literalOf(options);
+  return node === null || literal === null ? connectByName(options) : dialHandle(literal, options, node);
 };
 
 /** null: a name, or nothing that a handle could be given. */
@@ -32,18 +32,18 @@ const literalOf = (address: DialAddress): HandleAddress | null => {
   return (family === 4 || family === 6) && isPort ? { family, host, port } : null;
 };
 
-const connectByName = (address: DialAddress, timeoutMs: number): Promise<SocketDuplex> => {
+const connectByName = ({ timeoutMs, clock, ...address }: DialOptions): Promise<SocketDuplex> => {
   let dialled!: Socket;
   const duplex = new SocketDuplex((reader) => {
     const attached = dialStatically({ ...address, allowHalfOpen: true, noDelay: true }, reader);
     dialled = attached.socket;
     return attached;
   });
-  return once(dialled, 'connect', timeoutMs, () => duplex);
+  return once(dialled, 'connect', { timeoutMs, clock }, () => duplex);
 };
 
 /** Rejects with Node's own error. The time covers connect and handshake together. */
-export const connectTlsSocket = ({ timeoutMs, verify, ...address }: TlsDialOptions): Promise<SocketDuplex> => {
+export const connectTlsSocket = ({ timeoutMs, clock, verify, ...address }: TlsDialOptions): Promise<SocketDuplex> => {
   // Node documents allowHalfOpen here; its types do not know it.
   const options: ConnectionOptions & { readonly allowHalfOpen: boolean } = {
     ...address,
@@ -55,27 +55,32 @@ export const connectTlsSocket = ({ timeoutMs, verify, ...address }: TlsDialOptio
   };
   const socket = connectTls(options);
   socket.setNoDelay(true);
-  return once(socket, 'secureConnect', timeoutMs, () => {
+  return once(socket, 'secureConnect', { timeoutMs, clock }, () => {
     socket.pause();
     return adoptSocket(socket);
   });
 };
 
 /** `take` runs inside the event: the socket has its next owner before anything else can happen to it. */
-const once = <T>(socket: Socket, event: 'connect' | 'secureConnect', timeoutMs: number, take: () => T): Promise<T> =>
+const once = <T>(
+  socket: Socket,
+  event: 'connect' | 'secureConnect',
+  { timeoutMs, clock }: DialTime,
+  take: () => T,
+): Promise<T> =>
   new Promise((resolve, reject) => {
     const fail = (error: Error): void => {
-      clearTimeout(timer);
+      timer.cancel();
       socket.destroy();
       reject(error);
     };
-    const timer = setTimeout(() => {
+    const timer = clock.setTimeout(() => {
       fail(Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }));
     }, timeoutMs);
     // It stays for what comes after a failure: a socket that is being destroyed may complain once more.
     socket.on('error', fail);
     socket.once(event, () => {
-      clearTimeout(timer);
+      timer.cancel();
       try {
         const taken = take();
         socket.off('error', fail);

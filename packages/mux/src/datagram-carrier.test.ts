@@ -1,4 +1,5 @@
 // One carrier with a raw peer at its end: what it may do wrong with datagrams, what it is told of those it sent, and what it costs when it stands still.
+
 import type * as net from 'node:net';
 import {
   encodeCredit,
@@ -12,6 +13,7 @@ import {
   WIRE_LIMITS,
   writeFrameHeader,
 } from '@tunnel/protocol';
+import { systemClock } from '@tunnel/runtime';
 import { eventually, rethrow, socketPair } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCarrier } from './carrier.ts';
@@ -52,7 +54,7 @@ const start = async (role: 'edge' | 'client', capabilities: string[]): Promise<v
   session = new MuxSession({
     role,
     budget: new MemoryBudget(1024 * 1024 * 1024),
-    now: () => now,
+    clock: { ...systemClock, monotonic: () => now },
     capabilities,
     handlers: {
       onStream: (stream) => {

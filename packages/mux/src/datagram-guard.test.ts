@@ -1,5 +1,7 @@
 // A fault below each guard of datagrams: it costs one flow, or one carrier, and is told once.
+
 import { FRAME } from '@tunnel/protocol';
+import { systemClock } from '@tunnel/runtime';
 import { eventually, type SessionPair, sessionPair, socketPair } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Carrier, createCarrier } from './carrier.ts';
@@ -44,7 +46,7 @@ beforeEach(async () => {
     kind: 'plain',
     carriers: 2,
     capabilities: ['datagram'],
-    now: () => 1000,
+    clock: { ...systemClock, monotonic: () => 1000 },
     edge: { report: tell(reports) },
     client: {
       report: tell(reports),

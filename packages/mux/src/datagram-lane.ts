@@ -5,6 +5,7 @@ import { DatagramPace } from './datagram-pace.ts';
 import type { RoundTrip } from './flow-control.ts';
 import type { Guarded } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
+import type { MuxClock, MuxTimer } from './mux-clock.ts';
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 /** Overdue by this, answers are looked for, so that it is known in time whether there are any. */
@@ -13,7 +14,7 @@ const DOUBTFUL_MS = MUX_LIMITS.DATAGRAM_BEHIND_MS / 2;
 export class DatagramLane {
   readonly #carrier: Carrier;
   readonly #owner: Guarded;
-  readonly #clock: { now(): number };
+  readonly #clock: MuxClock;
   readonly #roundTrip: RoundTrip;
   /** From the first that leaves on. */
   #pace: DatagramPace | null = null;
@@ -23,9 +24,9 @@ export class DatagramLane {
   #takenBytes = 0;
   #toldBytes = 0;
   #toldAtMs = Number.NEGATIVE_INFINITY;
-  #timer: NodeJS.Timeout | null = null;
+  #timer: MuxTimer | null = null;
 
-  constructor(carrier: Carrier, owner: Guarded, clock: { now(): number }, roundTrip: RoundTrip) {
+  constructor(carrier: Carrier, owner: Guarded, clock: MuxClock, roundTrip: RoundTrip) {
     this.#carrier = carrier;
     this.#owner = owner;
     this.#clock = clock;
@@ -34,7 +35,7 @@ export class DatagramLane {
 
   send(streamId: number, bytes: Buffer, start: number, end: number): 'sent' | 'behind' {
     const length = HEADER + end - start;
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     this.#pace ??= new DatagramPace(this.#roundTrip.isMeasured ? this.#roundTrip.latestMs : null);
     if (!this.#admits(this.#pace, length, now) || !this.#carrier.sendDatagram(streamId, bytes, start, end))
       return 'behind';
@@ -60,7 +61,7 @@ export class DatagramLane {
 
   /** Not while datagrams are about to be behind: those of a new flow would be dropped, and its OPEN would cost all the same. */
   get takesFlows(): boolean {
-    return this.#pace?.takesFlows(this.#clock.now()) ?? true;
+    return this.#pace?.takesFlows(this.#clock.monotonic()) ?? true;
   }
 
   /** false: the peer cannot have seen this. */
@@ -68,7 +69,7 @@ export class DatagramLane {
     const takenBytes = decodeSeen(payload);
     const pace = this.#pace;
     if (takenBytes === null || pace === null) return takenBytes === 0;
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const isPossible = pace.seen(takenBytes, now);
     // Of a carrier that stays late each answer would else be worth a turn of datagrams.
     if (!pace.isLate(now, DOUBTFUL_MS)) this.#look = 'none';
@@ -83,18 +84,18 @@ export class DatagramLane {
   tellSeen(nowMs: number): void {
     if (this.#takenBytes === this.#toldBytes || this.#timer !== null) return;
     const waitMs = this.#toldAtMs + MUX_LIMITS.DATAGRAM_SEEN_INTERVAL_MS - nowMs;
-    if (waitMs > 0) this.#timer = setTimeout(this.#onTimer, waitMs).unref();
+    if (waitMs > 0) this.#timer = this.#clock.setTimeout(this.#onTimer, waitMs);
     else this.#tell(nowMs);
   }
 
   close(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer?.cancel();
   }
 
   readonly #onTimer = (): void => {
     this.#timer = null;
     try {
-      this.#tell(this.#clock.now());
+      this.#tell(this.#clock.monotonic());
     } catch (error) {
       this.#owner.abandon(error, 'carrier.seen');
     }

@@ -1,6 +1,8 @@
 // Late is worse than lost, with the buffers of a real kernel in between: a link that stands still, and one that bears a fifth of what is sent.
+
 import * as net from 'node:net';
 import { CAPABILITIES } from '@tunnel/protocol';
+import { systemClock } from '@tunnel/runtime';
 import { eventually, rethrow, startRelay } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { createCarrier } from './carrier.ts';
@@ -35,7 +37,7 @@ const flowThrough = async (port: number, accepted: Promise<net.Socket>): Promise
   const session = (role: 'edge' | 'client', onDatagramStream: (stream: DatagramStream) => void): MuxSession => {
     const handlers = { onCarrierLost: () => {}, report: rethrow, onDatagramStream };
     const budget = new MemoryBudget(2 ** 30);
-    const made = new MuxSession({ role, budget, now: () => performance.now(), capabilities: CAPABILITIES, handlers });
+    const made = new MuxSession({ role, budget, clock: systemClock, capabilities: CAPABILITIES, handlers });
     cleanups.push(() => made.close(BYE));
     return made;
   };

@@ -1,5 +1,7 @@
 // Flows between two sessions over real sockets: what passes, what does not, and what is left when something ends.
+
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
+import { systemClock } from '@tunnel/runtime';
 import {
   deterministicBytes,
   eventually,
@@ -48,7 +50,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
       kind,
       carriers,
       capabilities: ['datagram'],
-      now: () => performance.now() + passedMs,
+      clock: { ...systemClock, monotonic: () => performance.now() + passedMs },
       client: {
         onStream: (stream) => {
           byteStreams.push(stream);

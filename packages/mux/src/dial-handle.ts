@@ -1,13 +1,20 @@
-// Dials an address without net.Socket: one handle, one request, and one timer for all that are under way.
+// Dials an address without net.Socket: one handle, one request, and one timer for all dials that are under way on the same clock.
 import { getSystemErrorName } from 'node:util';
 import { LinkedSet, type ListNode } from '@tunnel/core';
 import { HandleDuplex } from './handle-duplex.ts';
+import type { MuxClock, MuxTimer } from './mux-clock.ts';
 import type { HandleRequest, NodeHandles, StreamHandle } from './node-handles.ts';
 
 /** A literal address, IPv4 or IPv6, or the path of a Unix socket. */
 export type HandleAddress =
   | { readonly family: 4 | 6; readonly host: string; readonly port: number }
   | { readonly family: 'unix'; readonly path: string };
+
+/** How long a dial may take, by which clock. */
+export interface DialTime {
+  readonly timeoutMs: number;
+  readonly clock: MuxClock;
+}
 
 /** One of the two, once, and never within the call that dialled. */
 interface DialOutcome {
@@ -24,11 +31,13 @@ class Dial {
   readonly #node: NodeHandles;
   readonly #address: HandleAddress;
   readonly #outcome: DialOutcome;
+  readonly #dials: OpenDials;
 
-  constructor(address: HandleAddress, timeoutMs: number, node: NodeHandles, outcome: DialOutcome) {
+  constructor(address: HandleAddress, timeoutMs: number, node: NodeHandles, dials: OpenDials, outcome: DialOutcome) {
     this.#address = address;
     this.#timeoutMs = timeoutMs;
-    this.deadlineMs = performance.now() + timeoutMs;
+    this.deadlineMs = dials.clock.monotonic() + timeoutMs;
+    this.#dials = dials;
     this.#node = node;
     this.#outcome = outcome;
     const isUnix = address.family === 'unix';
@@ -37,7 +46,7 @@ class Dial {
     const request = isUnix ? new node.PipeConnectWrap() : new node.TCPConnectWrap();
     request.oncomplete = onConnected;
     request.owner = this;
-    this.underWay = underWay.add(this);
+    this.underWay = dials.underWay.add(this);
     let error: number | undefined;
     if (address.family === 'unix') error = handle.connect(request, address.path);
     else {
@@ -52,7 +61,7 @@ class Dial {
 
   onConnected(status: number): void {
     // It took too long, and is told so already.
-    if (!underWay.delete(this.underWay)) return;
+    if (!this.#dials.underWay.delete(this.underWay)) return;
     if (status !== 0) return this.#fail(failureOf(status, this.#address));
     this.#outcome.resolve(new HandleDuplex(this.#handle, this.#node));
   }
@@ -62,7 +71,7 @@ class Dial {
   }
 
   #fail(error: Error): void {
-    underWay.delete(this.underWay);
+    this.#dials.underWay.delete(this.underWay);
     this.#handle.close();
     this.#outcome.reject(error);
   }
@@ -82,34 +91,59 @@ const failureOf = (status: number, address: HandleAddress): NodeJS.ErrnoExceptio
   return Object.assign(new Error(`connect ${code} ${at}`), { errno: status, code, syscall: 'connect', ...where });
 };
 
-// ---- those that take too long ----
+// ---- time limits ----
 
-const underWay = new LinkedSet<Dial>();
-let timer: NodeJS.Timeout | null = null;
-let timerAtMs = Number.POSITIVE_INFINITY;
+/** The dials of one clock, and the timer that fails those that take too long. */
+class OpenDials {
+  readonly clock: MuxClock;
+  readonly underWay = new LinkedSet<Dial>();
+  #timer: MuxTimer | null = null;
+  #timerAtMs = Number.POSITIVE_INFINITY;
 
-/** Nearly every dial is over long before; the timer then finds nobody, and is not set again. */
-const watch = (deadlineMs: number): void => {
-  if (timer !== null && timerAtMs <= deadlineMs) return;
-  if (timer !== null) clearTimeout(timer);
-  timerAtMs = deadlineMs;
-  // A dial keeps the process alive by itself.
-  timer = setTimeout(failLate, Math.max(1, deadlineMs - performance.now())).unref();
-};
-
-const failLate = (): void => {
-  timer = null;
-  const nowMs = performance.now();
-  let nextMs = Number.POSITIVE_INFINITY;
-  for (const dial of [...underWay]) {
-    if (dial.deadlineMs <= nowMs) dial.onLate();
-    else nextMs = Math.min(nextMs, dial.deadlineMs);
+  constructor(clock: MuxClock) {
+    this.clock = clock;
   }
-  if (nextMs < Number.POSITIVE_INFINITY) watch(nextMs);
+
+  /** Nearly every dial is over long before; the timer then finds nobody, and is not set again. */
+  watch(deadlineMs: number): void {
+    if (this.#timer !== null && this.#timerAtMs <= deadlineMs) return;
+    this.#timer?.cancel();
+    this.#timerAtMs = deadlineMs;
+    this.#timer = this.clock.setTimeout(this.#failLate, Math.max(1, deadlineMs - this.clock.monotonic()));
+    // A dial keeps the process alive by itself.
+    this.#timer.unref?.();
+  }
+
+  readonly #failLate = (): void => {
+    this.#timer = null;
+    const nowMs = this.clock.monotonic();
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const dial of [...this.underWay]) {
+      if (dial.deadlineMs <= nowMs) dial.onLate();
+      else nextMs = Math.min(nextMs, dial.deadlineMs);
+    }
+    if (nextMs < Number.POSITIVE_INFINITY) this.watch(nextMs);
+  };
+}
+
+/** A process has one clock, unless it runs tests. */
+const openDials = new WeakMap<MuxClock, OpenDials>();
+
+const dialsOf = (clock: MuxClock): OpenDials => {
+  const known = openDials.get(clock);
+  if (known !== undefined) return known;
+  const dials = new OpenDials(clock);
+  openDials.set(clock, dials);
+  return dials;
 };
 
 /** Rejects as net.connect would fail. */
-export const dialHandle = (address: HandleAddress, timeoutMs: number, node: NodeHandles): Promise<HandleDuplex> =>
+export const dialHandle = (
+  address: HandleAddress,
+  { timeoutMs, clock }: DialTime,
+  node: NodeHandles,
+): Promise<HandleDuplex> =>
   new Promise((resolve, reject) => {
-    watch(new Dial(address, timeoutMs, node, { resolve, reject }).deadlineMs);
+    const dials = dialsOf(clock);
+    dials.watch(new Dial(address, timeoutMs, node, dials, { resolve, reject }).deadlineMs);
   });

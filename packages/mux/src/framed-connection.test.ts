@@ -1,4 +1,5 @@
 // What a peer may do wrong, frame by frame: the session is closed with a clear reason and the process lives.
+
 import type * as net from 'node:net';
 import {
   encodeCredit,
@@ -10,6 +11,7 @@ import {
   WIRE_LIMITS,
   writeFrameHeader,
 } from '@tunnel/protocol';
+import { systemClock } from '@tunnel/runtime';
 import { eventually, rethrow, socketPair } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ByteReader } from './byte-duplex.ts';
@@ -50,7 +52,7 @@ describe('a client session that meets a raw peer', () => {
     session = new MuxSession({
       role: 'client',
       budget: new MemoryBudget(1024 * 1024 * 1024),
-      now: () => now,
+      clock: { ...systemClock, monotonic: () => now },
       handlers: {
         onStream: (stream) => {
           streams.push(stream);
@@ -213,7 +215,12 @@ describe('an edge session that waits for an answer', () => {
     const [accepted, dialled] = await socketPair('plain');
     let now = 0;
     const handlers = { onCarrierLost: () => {}, report: rethrow };
-    const session = new MuxSession({ role: 'edge', budget: new MemoryBudget(1e9), now: () => now, handlers });
+    const session = new MuxSession({
+      role: 'edge',
+      budget: new MemoryBudget(1e9),
+      clock: { ...systemClock, monotonic: () => now },
+      handlers,
+    });
     session.addCarrier(createCarrier(accepted));
     const seen: Buffer[] = [];
     dialled.on('data', (chunk: Buffer) => seen.push(chunk));
@@ -236,7 +243,12 @@ describe('an edge session that waits for an answer', () => {
   it('waits a little for a carrier, then gives up', async () => {
     let now = 0;
     const handlers = { onCarrierLost: () => {}, report: rethrow };
-    const session = new MuxSession({ role: 'edge', budget: new MemoryBudget(1e9), now: () => now, handlers });
+    const session = new MuxSession({
+      role: 'edge',
+      budget: new MemoryBudget(1e9),
+      clock: { ...systemClock, monotonic: () => now },
+      handlers,
+    });
     const seen: string[] = [];
     const answer = (name: string): OpenAnswer => ({
       onOpened: () => seen.push(`${name} opened`),

@@ -25,6 +25,7 @@ import { FrameSender } from './frame-sender.ts';
 import type { FramedStream } from './framed-stream.ts';
 import type { ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
+import type { MuxClock } from './mux-clock.ts';
 import { MuxStream, type OpenAnswer } from './mux-stream.ts';
 import { smallMessages } from './read-turn.ts';
 import type { StreamConnection } from './stream-connection.ts';
@@ -39,7 +40,7 @@ export interface FramedConnectionOwner {
   readonly byteStreams: number;
   /** null: both sides did not agree on datagrams. */
   readonly flows: DatagramFlows | null;
-  now(): number;
+  readonly clock: MuxClock;
   onStream(stream: MuxStream, head: StreamHead): void;
   onDatagramStream(connection: FramedConnection, stream: DatagramStream, head: StreamHead): void;
   onStreamsChanged(delta: 1 | -1): void;
@@ -57,6 +58,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   readonly carrierTag: string;
   /** No new streams: the peer said so, or it is being rotated. */
   retiring = false;
+  readonly clock: MuxClock;
   readonly #owner: FramedConnectionOwner;
   readonly #carrier: Carrier;
   readonly #sender: FrameSender;
@@ -73,19 +75,20 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   constructor(owner: FramedConnectionOwner, id: number, carrier: Carrier, carrierTag = '') {
     this.#owner = owner;
+    this.clock = owner.clock;
     this.id = id;
     this.carrierTag = carrierTag;
     this.#carrier = carrier;
     this.#sender = new FrameSender(carrier, owner.frames);
     this.#parser = new FrameParser(this, owner.frames);
     this.#streams = new StreamTable(owner.role);
-    this.vitals = new CarrierVitals(owner.now());
-    this.lane = new DatagramLane(carrier, this, owner, this.vitals.roundTrip);
+    this.vitals = new CarrierVitals(owner.clock.monotonic());
+    this.lane = new DatagramLane(carrier, this, owner.clock, this.vitals.roundTrip);
   }
 
   start(): void {
     this.#carrier.start(this);
-    this.#ping(this.#owner.now());
+    this.#ping(this.clock.monotonic());
   }
 
   get load(): number {
@@ -97,7 +100,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   open(head: StreamHead, answer: OpenAnswer): MuxStream {
-    const now = this.#owner.now();
+    const now = this.clock.monotonic();
     const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.byteStreams);
     const window = new ReceiveWindow(this.#owner.budget, windowBytes, now);
     const stream = new MuxStream(this, this.#streams.nextId, now, { kind: 'opener', answer, window });
@@ -107,7 +110,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   openDatagrams(flows: DatagramFlows, head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream {
     const flow = flows.nextFlow();
-    const identity = { id: this.#streams.nextId, flow, openedAtMs: this.#owner.now() };
+    const identity = { id: this.#streams.nextId, flow, openedAtMs: this.clock.monotonic() };
     const stream = new DatagramStream(this, flows, identity, answer);
     flows.add(stream);
     this.#begin(stream, { ...head, flow }, 0);
@@ -124,7 +127,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   onBytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#closed) return false;
-    const now = this.#owner.now();
+    const now = this.clock.monotonic();
     this.vitals.heard(end - start, now);
     this.#keptReference = false;
     this.#current = bytes;
@@ -180,14 +183,14 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     if (!this.#streams.takePeerId(streamId)) return this.#parser.fail(`stream ${streamId} was opened before`);
     if (open.head.flow !== undefined) return this.#onOpenDatagrams(streamId, open.head, open.head.flow);
     const accepter = { kind: 'accepter', creditBytes: open.windowBytes } as const;
-    this.#offer(new MuxStream(this, streamId, this.#owner.now(), accepter), open.head);
+    this.#offer(new MuxStream(this, streamId, this.clock.monotonic(), accepter), open.head);
   }
 
   #onOpenDatagrams(streamId: number, head: StreamHead, flow: number): void {
     const flows = this.#owner.flows;
     if (flows === null) return this.#parser.fail(`OPEN of stream ${streamId}: datagrams were not agreed on`);
     if (!flows.isFree(flow)) return this.#parser.fail(`flow ${flow} was opened before`);
-    const stream = new DatagramStream(this, flows, { id: streamId, flow, openedAtMs: this.#owner.now() }, null);
+    const stream = new DatagramStream(this, flows, { id: streamId, flow, openedAtMs: this.clock.monotonic() }, null);
     flows.add(stream);
     this.#offer(stream, head);
   }
@@ -247,7 +250,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     } else if (type === FRAME.SEEN) {
       if (!this.lane.onSeen(payload)) this.#parser.fail('SEEN of what was not sent');
     } else if (type === FRAME.PING) this.#sender.pong(payload);
-    else if (!this.vitals.onPong(readUint32(payload, 4), this.#owner.now())) this.#ping(this.#owner.now());
+    else if (!this.vitals.onPong(readUint32(payload, 4), this.clock.monotonic())) this.#ping(this.clock.monotonic());
   }
 
   // ---- from the streams ----
@@ -255,7 +258,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   sendOpened(stream: MuxStream): ReceiveWindow {
     const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.byteStreams);
     this.#sender.credit(FRAME.OPENED, stream.id, windowBytes);
-    return new ReceiveWindow(this.#owner.budget, windowBytes, this.#owner.now());
+    return new ReceiveWindow(this.#owner.budget, windowBytes, this.clock.monotonic());
   }
 
   sendAccepted(stream: DatagramStream): void {
@@ -279,9 +282,10 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   sendWindow(stream: MuxStream, window: ReceiveWindow): void {
-    const nowMs = this.#owner.now();
+    const nowMs = this.clock.monotonic();
     const { latestMs: roundTripMs, shortestMs } = this.vitals.roundTrip;
-    const isShared = smallMessages.areAbout(nowMs);
+    // About turns of this process's loop, which take real time whatever the clock says.
+    const isShared = smallMessages.areAbout(performance.now());
     const credit = window.grant({ roundTripMs, shortestMs, liveStreams: this.#owner.byteStreams, isShared, nowMs });
     if (credit > 0) this.#sender.credit(FRAME.WINDOW, stream.id, credit);
   }

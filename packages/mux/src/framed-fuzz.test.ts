@@ -1,4 +1,5 @@
 // Any frames in any order from a peer: nothing throws, whatever breaks the rules ends the session, and nothing is left of it.
+
 import {
   CAPABILITIES,
   encodeCredit,
@@ -11,6 +12,7 @@ import {
   WIRE_LIMITS,
   writeFrameHeader,
 } from '@tunnel/protocol';
+import { systemClock } from '@tunnel/runtime';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Carrier, CarrierReceiver } from './carrier.ts';
@@ -112,7 +114,7 @@ const run = (
   const session = new MuxSession({
     role,
     budget: new MemoryBudget(1e9),
-    now: () => now,
+    clock: { ...systemClock, monotonic: () => now },
     capabilities,
     handlers: {
       onStream: take,

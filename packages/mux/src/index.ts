@@ -14,6 +14,7 @@ export { MemoryBudget, processBudget } from './flow-control.ts';
 export { type Guarded, guard, type Listener, type ReportInternalError } from './guard.ts';
 export { HandleDuplex } from './handle-duplex.ts';
 export { MUX_LIMITS } from './limits.ts';
+export type { MuxClock } from './mux-clock.ts';
 export {
   type MuxHandlers,
   MuxSession,

@@ -1,5 +1,7 @@
 // A whole path, visitor socket to local socket, over real carriers: byte-exact, isolated, and cut in the middle.
+
 import * as net from 'node:net';
+import { systemClock } from '@tunnel/runtime';
 import {
   deterministicBytes,
   eventually,
@@ -32,7 +34,7 @@ interface Path extends SessionPair {
 /** A listener in front of the edge's session, and a local service behind the client's. */
 const startPath = async (kind: PairKind, carriers: number, localPort: number): Promise<Path> => {
   const dial = (stream: MuxStream): void => {
-    connectSocket({ host: '127.0.0.1', port: localPort, timeoutMs: 5000 }).then(
+    connectSocket({ host: '127.0.0.1', port: localPort, timeoutMs: 5000, clock: systemClock }).then(
       (local) => {
         stream.accept();
         splice(stream, local, { onDone: () => {}, abandon: rethrow });

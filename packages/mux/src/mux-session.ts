@@ -7,6 +7,7 @@ import { MemoryBudget } from './flow-control.ts';
 import { FramedConnection, type FramedConnectionOwner } from './framed-connection.ts';
 import type { ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
+import type { MuxClock } from './mux-clock.ts';
 import type { MuxStream, OpenAnswer } from './mux-stream.ts';
 
 export interface CarrierLoss {
@@ -34,8 +35,7 @@ export interface MuxSessionOptions {
   readonly role: 'edge' | 'client';
   /** The process's budget; the session has its own share below it. */
   readonly budget: MemoryBudget;
-  /** Milliseconds that only rise. */
-  readonly now: () => number;
+  readonly clock: MuxClock;
   /** What both sides agreed on in Auth; none: version 1 as it is. */
   readonly capabilities?: readonly string[];
   readonly handlers: MuxHandlers;
@@ -49,12 +49,12 @@ export interface PendingStream {
 export class MuxSession implements FramedConnectionOwner {
   readonly role: 'edge' | 'client';
   readonly budget: MemoryBudget;
+  readonly clock: MuxClock;
   /** Whatever is not of version 1 is sent only when its name is here. */
   readonly capabilities: readonly string[];
   readonly frames: FrameTable;
   /** null: both sides did not agree on datagrams. */
   readonly flows: DatagramFlows | null;
-  readonly #now: () => number;
   readonly #handlers: MuxHandlers;
   readonly #connections = new Map<number, FramedConnection>();
   /** Those that stand above the others. */
@@ -69,15 +69,15 @@ export class MuxSession implements FramedConnectionOwner {
   constructor(options: MuxSessionOptions) {
     this.role = options.role;
     this.budget = new MemoryBudget(MUX_LIMITS.SESSION_BUDGET_BYTES, options.budget);
+    this.clock = options.clock;
     this.capabilities = options.capabilities ?? [];
     this.frames = frameTable(this.capabilities);
     this.flows = this.capabilities.includes(CAPABILITY.DATAGRAM) ? new DatagramFlows(options.role) : null;
-    this.#now = options.now;
     this.#handlers = options.handlers;
   }
 
   now(): number {
-    return this.#now();
+    return this.clock.monotonic();
   }
 
   get liveStreams(): number {

@@ -90,6 +90,7 @@ export abstract class PacedReads implements StaticReader {
       return true;
     }
     this.#turn ??= new ReadTurn();
+    // A turn of the loop takes real time, whatever clock the owner of this socket has.
     return this.#turn.goesOn(n, performance.now()) || this.#giveWay();
   }
 

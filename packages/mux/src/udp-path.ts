@@ -16,6 +16,7 @@ import {
 import type { DatagramPathSlot } from './datagram-flows.ts';
 import type { Guarded, ReportInternalError } from './guard.ts';
 import { MUX_LIMITS } from './limits.ts';
+import type { MuxClock, MuxTimer } from './mux-clock.ts';
 import type { PacketSocket, PacketTarget } from './packet-socket.ts';
 import { FLOW_ID_BYTES, kindOf, OpeningKey, SEALED_KIND, type SealedRefusal, SealingKey } from './sealed-datagram.ts';
 import { decodePing, decodePong, encodePing, encodePong } from './sealed-ping.ts';
@@ -33,12 +34,6 @@ export interface PathRoute {
   readonly to?: PacketTarget;
 }
 
-/** Of @tunnel/runtime, which is not known here. */
-interface PathClock {
-  monotonic(): number;
-  setTimeout(run: () => void, ms: number): { cancel(): void };
-}
-
 export interface UdpPathOptions {
   readonly keys: PathKeys;
   /**
@@ -46,7 +41,7 @@ export interface UdpPathOptions {
    * client's end begins, with start().
    */
   readonly follows: boolean;
-  readonly clock: PathClock;
+  readonly clock: MuxClock;
   /** The bytes are the callee's for the call alone. false: there is no such flow. */
   readonly onDatagram: (flow: number, bytes: Buffer, start: number, end: number) => boolean;
   /** It is used, or not any more, or for another reason not. */
@@ -80,7 +75,7 @@ export class UdpPath implements DatagramPathSlot, Guarded {
   /** By token, in the order they were sent. */
   readonly #unanswered = new Set<string>();
   #state: PathState = PATH_OFF;
-  #wake: { cancel(): void } | null = null;
+  #wake: MuxTimer | null = null;
   #isOver = false;
 
   constructor(options: UdpPathOptions) {

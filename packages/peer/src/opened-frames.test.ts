@@ -1,5 +1,5 @@
 import type { CarrierReceiver } from '@tunnel/mux';
-import { deterministicBytes, rethrow } from '@tunnel/testkit';
+import { deterministicBytes, FakeClock, rethrow } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
 import { OpenedFrames } from './opened-frames.ts';
 
@@ -15,6 +15,7 @@ const receiver: CarrierReceiver = {
   onReady: () => {},
   onClosed: () => {},
   report: rethrow,
+  clock: new FakeClock(),
 };
 
 beforeEach(() => {

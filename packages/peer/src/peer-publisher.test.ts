@@ -1,5 +1,5 @@
 import type { ByteDuplex } from '@tunnel/mux';
-import { rethrow } from '@tunnel/testkit';
+import { FakeClock, rethrow } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { encodeMessage } from './peer-messages.ts';
 import { Harness, type PublisherSide, type SideOptions, type SubscriberSide } from './peer-pair.fixture.ts';
@@ -149,7 +149,13 @@ describe('a program that breaks the rules', () => {
       publisher.side.acceptRelay(ends.publisher, 'peer_1');
       const carrier = relayCarrier(ends.subscriber, 'initiator', harness.settings('subscriber', {}), {
         onProven: (proven) => {
-          proven.start({ onBytes: () => false, onReady: () => {}, onClosed: () => {}, report: rethrow });
+          proven.start({
+            onBytes: () => false,
+            onReady: () => {},
+            onClosed: () => {},
+            report: rethrow,
+            clock: new FakeClock(),
+          });
           proven.sendMessage(encodeMessage({ type: 'hello', session }));
         },
         onMessage: () => {},

@@ -140,7 +140,7 @@ export class PeerSession {
     };
     // Whoever dials is the mux's client: it opens the odd streams, and closes carriers that are worn.
     const role = this.#role === 'subscriber' ? 'client' : 'edge';
-    return new MuxSession({ role, budget, now: () => clock.monotonic(), capabilities: ['datagram'], handlers });
+    return new MuxSession({ role, budget, clock, capabilities: ['datagram'], handlers });
   }
 
   get #relayRttMs(): number | null {

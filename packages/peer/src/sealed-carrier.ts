@@ -49,6 +49,8 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
   #handshake: NoiseHandshake | null;
   #hello: Buffer;
   #timer: Timer | null;
+  #linger: Timer | null = null;
+  readonly #clock: Clock;
   #handshakeHash: Buffer | null = null;
   #writer: SealedWriter | null = null;
   #opener: RecordOpener | null = null;
@@ -66,6 +68,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     this.#hello = options.hello;
     this.#handshake = new NoiseHandshake(options);
     this.#reader = new RecordReader(this, PEER_LIMITS.PEER_HANDSHAKE_MAX_BYTES);
+    this.#clock = options.clock;
     this.#timer = options.clock.setTimeout(() => this.#closeLate(SILENT), PEER_LIMITS.PEER_HANDSHAKE_TIMEOUT_MS);
   }
 
@@ -139,7 +142,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     if (this.#writer === null) return this.destroy('closed');
     this.#writer.end(NOTHING_TO_DO);
     // The peer answers with its own end; one that does not is left behind.
-    setTimeout(() => this.#closeLate(CLOSED), MUX_LIMITS.CARRIER_LINGER_MS).unref();
+    this.#linger ??= this.#clock.setTimeout(() => this.#closeLate(CLOSED), MUX_LIMITS.CARRIER_LINGER_MS);
   }
 
   destroy(reason: string): void {
@@ -262,7 +265,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     this.#duplex.write(REFUSAL, 0, REFUSAL.length, false);
     // A reset could overtake what was just said.
     this.#duplex.end();
-    setTimeout(() => this.#duplex.reset(reason), MUX_LIMITS.CARRIER_LINGER_MS).unref();
+    this.#clock.setTimeout(() => this.#duplex.reset(reason), MUX_LIMITS.CARRIER_LINGER_MS).unref?.();
     this.#finish(reason, 'proof');
   }
 
@@ -285,6 +288,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
   #finish(reason: StreamReason, end: SealedEnd): void {
     this.#closed = true;
     this.#timer?.cancel();
+    this.#linger?.cancel();
     this.#reader.close();
     this.#frames.forget();
     this.#writer?.close();

@@ -61,7 +61,7 @@ export const sealedSessions = async (
   const ends = await endPair(kind);
   const budget = new MemoryBudget(1024 * 1024 * 1024);
   const quiet = { onCarrierLost: () => {}, report: rethrow };
-  const common = { budget, now: () => performance.now() };
+  const common = { budget, clock: systemClock };
   const subscriber = new MuxSession({ role: 'client', ...common, handlers: quiet });
   const publisher = new MuxSession({ role: 'edge', ...common, handlers: { ...quiet, ...handlers } });
   const owners = [new RecordingOwner(), new RecordingOwner()] as const;

@@ -2,6 +2,8 @@
 
 export interface Timer {
   cancel(): void;
+  /** From now on this timer alone does not keep the process alive. The clocks of tests may leave it out. */
+  unref?(): void;
 }
 
 export interface Clock {
@@ -13,17 +15,27 @@ export interface Clock {
   setInterval(fn: () => void, ms: number): Timer;
 }
 
+class SystemTimer implements Timer {
+  readonly #handle: NodeJS.Timeout;
+
+  constructor(handle: NodeJS.Timeout) {
+    this.#handle = handle;
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle);
+  }
+
+  unref(): void {
+    this.#handle.unref();
+  }
+}
+
 export const systemClock: Clock = Object.freeze({
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  setTimeout: (fn: () => void, ms: number): Timer => {
-    const handle = setTimeout(fn, ms);
-    return { cancel: () => clearTimeout(handle) };
-  },
-  setInterval: (fn: () => void, ms: number): Timer => {
-    const handle = setInterval(fn, ms);
-    return { cancel: () => clearInterval(handle) };
-  },
+  setTimeout: (fn: () => void, ms: number): Timer => new SystemTimer(setTimeout(fn, ms)),
+  setInterval: (fn: () => void, ms: number): Timer => new SystemTimer(setInterval(fn, ms)),
 });
 
 let ofThisTurn = -1;

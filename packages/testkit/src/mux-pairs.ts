@@ -1,4 +1,5 @@
 // Real sockets on loopback, joined: two raw ends, two carriers, two sessions, or two ends of one stream.
+
 import { readFileSync } from 'node:fs';
 import * as net from 'node:net';
 import * as tls from 'node:tls';
@@ -14,11 +15,13 @@ import {
   endOf,
   type HandleDuplex,
   MemoryBudget,
+  type MuxClock,
   type MuxHandlers,
   MuxSession,
   type MuxStream,
   type SocketEnd,
 } from '@tunnel/mux';
+import { systemClock } from '@tunnel/runtime';
 import { rethrow } from './recording-reader.ts';
 
 const fixture = (name: string): string => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), 'utf8');
@@ -100,19 +103,18 @@ export interface SessionPairOptions {
   readonly carriers?: number;
   readonly edge?: Partial<MuxHandlers>;
   readonly client?: Partial<MuxHandlers>;
-  readonly now?: () => number;
+  readonly clock?: MuxClock;
   readonly budgetBytes?: number;
   /** What the two agreed on. */
   readonly capabilities?: readonly string[];
 }
 
 export const sessionPair = async (options: SessionPairOptions): Promise<SessionPair> => {
-  const now = options.now ?? (() => performance.now());
   const budget = (): MemoryBudget => new MemoryBudget(options.budgetBytes ?? 1024 * 1024 * 1024);
   const quiet = { onCarrierLost: () => {}, report: rethrow };
-  const { capabilities = [] } = options;
+  const { capabilities = [], clock = systemClock } = options;
   const session = (role: 'edge' | 'client'): MuxSession =>
-    new MuxSession({ role, budget: budget(), now, capabilities, handlers: { ...quiet, ...options[role] } });
+    new MuxSession({ role, budget: budget(), clock, capabilities, handlers: { ...quiet, ...options[role] } });
   const edge = session('edge');
   const client = session('client');
   const carriers: Carrier[] = [];
@@ -158,7 +160,7 @@ export const acceptedPair = async (): Promise<[SocketEnd, SocketEnd]> => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as net.AddressInfo;
-  const dialled = await connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000 });
+  const dialled = await connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock });
   const pair: [SocketEnd, SocketEnd] = [await accepted, dialled];
   server.close();
   return pair;

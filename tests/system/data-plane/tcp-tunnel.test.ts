@@ -1,9 +1,11 @@
 // `tunnel tcp` and `tunnel start` from end to end: what a visitor sends is what the local service gets, and back.
+
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { adoptSocket, type ByteDuplex, connectSocket } from '@tunnel/mux';
+import { systemClock } from '@tunnel/runtime';
 import {
   deterministicBytes,
   eventually,
@@ -153,7 +155,7 @@ describe.concurrent('a tcp tunnel', () => {
       ),
     );
     const { assigned_port: port } = await (await harness.tcp(stack, service.port)).ready();
-    const dial = () => connectSocket({ host: '127.0.0.1', port, timeoutMs: 15_000 });
+    const dial = () => connectSocket({ host: '127.0.0.1', port, timeoutMs: 15_000, clock: systemClock });
     const first = new RecordingReader(await dial());
     // Only now: a reset that is quicker than the visitor's connect would be a connect that failed.
     await eventually(() => expect(ends).toHaveLength(1));

@@ -46,7 +46,13 @@ describe('at the control port', () => {
     it('goes with its session on purpose', async () => {
       const carrier = await openCarrier(fixture.port, tokens[0] as string);
       const closed = new Promise((resolve) => {
-        carrier.start({ onBytes: () => false, onReady: () => {}, onClosed: resolve, report: rethrow });
+        carrier.start({
+          onBytes: () => false,
+          onReady: () => {},
+          onClosed: resolve,
+          report: rethrow,
+          clock: new FakeClock(),
+        });
       });
       client.send({ type: 'ShuttingDown', reason: 'done', drain_secs: 0 });
       await closed;

@@ -100,7 +100,7 @@ export class SessionMuxes {
     const mux: MuxSession = new MuxSession({
       role: 'edge',
       budget: processBudget(),
-      now: () => this.#clock.monotonic(),
+      clock: this.#clock,
       capabilities: session.capabilities,
       handlers: {
         onStream: (stream, head) => this.#relays.carry(session.sessionId, stream, head),

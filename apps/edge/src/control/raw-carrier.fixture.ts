@@ -3,6 +3,7 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls, type SecureVersion } from 'node:tls';
 import { type Carrier, createCarrier, MuxSession, processBudget } from '@tunnel/mux';
+import { systemClock } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
 
 export interface UpgradeAnswer {
@@ -70,7 +71,7 @@ export const echoMux = (): MuxSession & { readonly visitors: string[] } => {
   const mux = new MuxSession({
     role: 'client',
     budget: processBudget(),
-    now: () => performance.now(),
+    clock: systemClock,
     handlers: {
       onCarrierLost: () => {},
       report: rethrow,

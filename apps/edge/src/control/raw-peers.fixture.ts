@@ -1,6 +1,8 @@
 // Publishers and subscribers made of a bare WebSocket and one carrier: what each hears, and the streams it opens or takes. Used by tests only.
+
 import { MuxSession, type MuxStream, processBudget } from '@tunnel/mux';
 import type { ControlType, MessageOf, StreamHead, StreamReason } from '@tunnel/protocol';
+import { systemClock } from '@tunnel/runtime';
 import { eventually, RecordingReader, rethrow } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { openCarrier } from './raw-carrier.fixture.ts';
@@ -32,7 +34,7 @@ export class RawPeer {
     this.mux = new MuxSession({
       role: 'client',
       budget: processBudget(),
-      now: () => performance.now(),
+      clock: systemClock,
       capabilities: welcome.capabilities ?? [],
       handlers: {
         onCarrierLost: () => {},

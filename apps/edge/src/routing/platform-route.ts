@@ -46,7 +46,7 @@ export class PlatformRoute {
       counters: new TunnelCounters(),
       health: new MemberHealth(null),
       policy: OUTSIDE_POLICIES,
-      upstream: new LocalUpstream({ dial: dialOf(address), clock, report }),
+      upstream: new LocalUpstream({ dial: dialOf(address, clock), clock, report }),
       secret: address.secret,
       faultOf,
     };

@@ -109,7 +109,7 @@ describe('a service of this machine', () => {
   };
 
   const upstreamTo = (port: number): LocalUpstream =>
-    new LocalUpstream({ dial: dialOf({ host: '127.0.0.1', port }), clock: systemClock, report: rethrow });
+    new LocalUpstream({ dial: dialOf({ host: '127.0.0.1', port }, systemClock), clock: systemClock, report: rethrow });
 
   const open = (upstream: LocalUpstream): Promise<UpstreamStream> =>
     new Promise((resolve, reject) => {

@@ -24,9 +24,9 @@ export interface LocalUpstreamOptions {
 
 /** The dial of an address. What was called off is closed when it is there: a connection on this machine takes no time. */
 export const dialOf =
-  ({ host, port }: { readonly host: string; readonly port: number }): LocalDial =>
+  ({ host, port }: { readonly host: string; readonly port: number }, clock: Clock): LocalDial =>
   () =>
-    connectSocket({ host, port, timeoutMs: EDGE_LIMITS.PLATFORM_DIAL_TIMEOUT_MS });
+    connectSocket({ host, port, timeoutMs: EDGE_LIMITS.PLATFORM_DIAL_TIMEOUT_MS, clock });
 
 const FULL: StreamReason = { code: 'limit', text: 'too many requests at once' };
 const LATE: StreamReason = { code: 'dial-timeout', text: 'ETIMEDOUT' };

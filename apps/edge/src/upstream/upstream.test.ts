@@ -1,5 +1,6 @@
 import { createCarrier } from '@tunnel/mux';
 import { CAPABILITIES } from '@tunnel/protocol';
+import { systemClock } from '@tunnel/runtime';
 import { eventually, sessionPair, socketPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { type ClientUpstreamUnderTest, clientUpstreamConformance } from './upstream.conformance.ts';
@@ -13,7 +14,7 @@ for (const kind of ['plain', 'tls'] as const) {
     const pair = await sessionPair({
       kind,
       carriers: 1,
-      now,
+      clock: { ...systemClock, monotonic: now },
       capabilities: CAPABILITIES,
       client: {
         onStream: (stream, head) => set.onStream(stream, head),

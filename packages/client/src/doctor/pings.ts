@@ -53,6 +53,7 @@ export const pingCarrier = (carrier: Carrier, clock: Clock, signal: AbortSignal)
     onReady: () => {},
     onClosed: () => {},
     report: () => {},
+    clock,
   });
   const once = (): Promise<number> =>
     new Promise((resolve) => {

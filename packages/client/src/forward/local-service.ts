@@ -10,6 +10,7 @@ import {
   splice,
 } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
 import { codeOf, isCertificateTrouble, reasonOf } from '../dial-faults.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { DialTarget, LocalTarget } from './local-target.ts';
@@ -27,24 +28,24 @@ export class DialFailed extends Error {
   }
 }
 
-export type DialLocal = (target: LocalTarget) => Promise<ByteDuplex>;
+export type DialLocal = (target: LocalTarget, clock: Clock) => Promise<ByteDuplex>;
 
 /** Rejects with DialFailed. */
-export const dialLocal: DialLocal = async (target) => {
+export const dialLocal: DialLocal = async (target, clock) => {
   try {
-    return await connectLocal(target);
+    return await connectLocal(target, clock);
   } catch (error) {
     throw dialFailed(target, error);
   }
 };
 
 /** Rejects with what Node says. */
-const connectLocal = (target: LocalTarget): Promise<ByteDuplex> => {
+const connectLocal = (target: LocalTarget, clock: Clock): Promise<ByteDuplex> => {
   if (target.kind === 'files') return target.folder.dial();
   const address = dialAddressOf(target);
   const timeoutMs = CLIENT_LIMITS.LOCAL_DIAL_TIMEOUT_MS;
-  if (target.tls === null) return connectSocket({ ...address, timeoutMs });
-  return connectTlsSocket({ ...address, timeoutMs, verify: target.tls.verify });
+  if (target.tls === null) return connectSocket({ ...address, timeoutMs, clock });
+  return connectTlsSocket({ ...address, timeoutMs, clock, verify: target.tls.verify });
 };
 
 const dialFailed = (target: LocalTarget, error: unknown): DialFailed =>
@@ -76,6 +77,8 @@ export const dialReason = (error: unknown): string =>
     : reasonOf(error);
 
 export interface ForwardHandlers extends Guarded {
+  /** By which the local service has to answer. */
+  readonly clock: Clock;
   /** The local service did not answer; the visitor was refused. */
   onDialFailed(fault: Fault): void;
   /** The visitor is gone, however it went. Called exactly once. */
@@ -100,7 +103,7 @@ export const forwardBytes = async (
   traffic.started();
   let local: ByteDuplex;
   try {
-    local = await connectLocal(target);
+    local = await connectLocal(target, handlers.clock);
   } catch (error) {
     traffic.ended();
     const { refusal, fault } = dialFailed(target, error);

@@ -39,7 +39,7 @@ export const replay = async (
     });
   }
   const message = await messageOf(record, head, edit);
-  const local = await dial(targetOf(record));
+  const local = await dial(targetOf(record), clock);
   return send(local, record, message, { requests, clock });
 };
 
