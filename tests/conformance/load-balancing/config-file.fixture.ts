@@ -1,7 +1,7 @@
 // A config.yml of alice's and the real `tunnel start` with it.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Harness } from '../../system/system-test.fixture.ts';
+import type { Harness } from '../../system/harness.fixture.ts';
 import type { TunnelProgram } from '../../system/tunnel-program.fixture.ts';
 import type { GroupEdge } from './group-edge.fixture.ts';
 

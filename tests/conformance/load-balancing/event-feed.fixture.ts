@@ -2,7 +2,7 @@
 import { get, type IncomingMessage } from 'node:http';
 import type { GroupEvent } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
-import type { Harness } from '../../system/system-test.fixture.ts';
+import type { Harness } from '../../system/harness.fixture.ts';
 
 export interface FeedEvent {
   readonly event: string;

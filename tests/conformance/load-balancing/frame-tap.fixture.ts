@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type RawData, WebSocket, WebSocketServer } from 'ws';
-import type { Harness } from '../../system/system-test.fixture.ts';
+import type { Harness } from '../../system/harness.fixture.ts';
 import type { GroupEdge } from './group-edge.fixture.ts';
 
 type Frame = { readonly type: string } & Record<string, unknown>;

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { GroupSummary, HealthEvent } from '@tunnel/contract';
 import type { Stack, StackOptions, TunnelRow } from '../../system/stack.fixture.ts';
-import type { Harness } from '../../system/system-test.fixture.ts';
+import type { Harness } from '../../system/harness.fixture.ts';
 import { EventFeed } from './event-feed.fixture.ts';
 
-export { Harness, it } from '../../system/system-test.fixture.ts';
+export { Harness, it } from '../../system/in-process.fixture.ts';
 
 /** alice has two keys: her account is the owner, not a key. */
 const KEYS = { alice: 'key-of-alice', 'alice-2': 'other-key-of-alice', bob: 'key-of-bob' } as const;

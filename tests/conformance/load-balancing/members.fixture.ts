@@ -3,7 +3,7 @@ import { connect as connectTcp } from 'node:net';
 import { type Client, connect, type StatusEvent, type Tunnel, type TunnelSpec } from '@tunnel/client';
 import { eventually, startTcpServer, type TcpServer } from '@tunnel/testkit';
 import { type Answering, askHttp, endpointOf, startWeb, type WebService } from '../../system/http-tunnels.fixture.ts';
-import type { Harness } from '../../system/system-test.fixture.ts';
+import type { Harness } from '../../system/harness.fixture.ts';
 import { endOf, readText, visit } from '../../system/visitor.fixture.ts';
 import { fresh, type GroupEdge, PATIENCE_MS, type Who } from './group-edge.fixture.ts';
 

@@ -9,7 +9,7 @@ import {
 } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { WebSocket } from 'ws';
-import type { Harness } from '../../system/system-test.fixture.ts';
+import type { Harness } from '../../system/harness.fixture.ts';
 import { type GroupEdge, PATIENCE_MS, sha256, type Who } from './group-edge.fixture.ts';
 
 type Frame = { readonly type: string } & Record<string, unknown>;

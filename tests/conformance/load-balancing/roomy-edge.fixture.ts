@@ -1,7 +1,7 @@
 // An edge in this process, made at its composition root with more room than an edge gives: for rows that need more frames than a client may send.
 import { createEdge } from '@tunnel/edge';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
-import type { Harness } from '../../system/system-test.fixture.ts';
+import type { Harness } from '../../system/harness.fixture.ts';
 import type { GroupEdge } from './group-edge.fixture.ts';
 
 const ANY = { perSecond: 1e9, burst: 1e9 };
