@@ -1,6 +1,6 @@
 // What a test or a script has running: stacks, tunnel programs, services, folders. All of it is gone when it is over.
 // Servers and clients are executables, or run inside the test's process: a harness says which for all of them, and a call may say `programs`.
-import type { Clock } from '@tunnel/runtime';
+import { type Clock, systemClock } from '@tunnel/runtime';
 import { claimPortBlock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { Stack, type StackOptions } from './stack.fixture.ts';
 import { TunnelProgram, type TunnelRun } from './tunnel-program.fixture.ts';
@@ -24,6 +24,11 @@ export class Harness {
 
   constructor(options: HarnessOptions = {}) {
     this.#options = options;
+  }
+
+  /** The time of everything inside the test's process: a test measures its time limits on it. */
+  get clock(): Clock {
+    return this.#options.clock ?? systemClock;
   }
 
   /** Closed at the end, the latest first. */

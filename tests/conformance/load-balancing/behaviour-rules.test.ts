@@ -33,7 +33,7 @@ describe.concurrent('Behaviour rules', () => {
     for (const { port } of services) members.push(await join(harness, edge, { group, localPort: port }));
     const down = await (await RawControl.enter(harness, edge)).join(memberRequest(group));
     const [first] = members;
-    const names = (await Promise.all([1, 2, 3, 4].map(() => namesAt(first?.tunnel ?? { publicUrl: '' }, 150)))).flat();
+    const names = (await Promise.all([1, 2, 3, 4].map(() => namesAt(first?.tunnel ?? { publicUrl: '' }, 75)))).flat();
     expect(distinct(names)).toEqual(services.map(({ name }) => name).sort());
     expect(chiSquare(names, 3)).toBeLessThan(CHI_SQUARE_MAX);
     expect((await edge.group(group)).members.find(({ tunnel_id }) => tunnel_id === down.tunnel_id)).toMatchObject({
@@ -50,7 +50,7 @@ describe.concurrent('Behaviour rules', () => {
       port = tunnel.assignedPort ?? 0;
     }
     const names: string[] = [];
-    for (let visits = 0; visits < 300; visits += 1) names.push(await greetingAt(port, 3));
+    for (let visits = 0; visits < 150; visits += 1) names.push(await greetingAt(port, 3));
     expect(distinct(names)).toEqual(['one', 'six', 'two']);
     expect(chiSquare(names, 3)).toBeLessThan(CHI_SQUARE_MAX);
   });

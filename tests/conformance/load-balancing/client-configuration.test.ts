@@ -1,7 +1,7 @@
 // The keys of config.yml for groups, each with the real `tunnel start`.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { eventually, startTcpServer } from '@tunnel/testkit';
+import { eventually, FastClock, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { configLines, startFile, startTunnels } from './config-file.fixture.ts';
 import { FrameTap } from './frame-tap.fixture.ts';
@@ -120,17 +120,19 @@ describe.concurrent('Client tunnel configuration', () => {
 
   it(row('Client tunnel configuration', 6), async ({ harness }) => {
     const lasted: number[] = [];
+    const clock = new FastClock(5);
     const silent = harness.use(
       await startTcpServer((socket) => {
-        const since = performance.now();
-        socket.on('close', () => lasted.push(performance.now() - since)).on('end', () => socket.end());
+        const since = clock.monotonic();
+        socket.on('close', () => lasted.push(clock.monotonic() - since)).on('end', () => socket.end());
         socket.resume();
       }),
     );
     const group = fresh();
     // Longer than without the key, which would be three.
     const check = { ...quick, interval_secs: 0.1, timeout_secs: 5, max_failed: 1 };
-    const program = await startTunnels(harness, edge, { a: memberEntry(group, silent.port, check) });
+    const text = configLines(edge.server, edge.token('alice'), { a: memberEntry(group, silent.port, check) });
+    const program = await startFile(harness, text, { clock });
     await program.ready();
     await eventually(async () => expect((await edge.group(group)).total_health_failures).toBe(1));
     expect(lasted[0]).toBeGreaterThan(4500);

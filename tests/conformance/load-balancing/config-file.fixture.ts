@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Harness } from '../../system/harness.fixture.ts';
-import type { TunnelProgram } from '../../system/tunnel-program.fixture.ts';
+import type { TunnelProgram, TunnelRun } from '../../system/tunnel-program.fixture.ts';
 import type { GroupEdge } from './group-edge.fixture.ts';
 
 /** Flow form of one entry of `tunnels`; JSON is YAML. */
@@ -21,11 +21,15 @@ export const configLines = (server: string, token: string, tunnels: Readonly<Rec
   ].join('\n');
 
 /** `tunnel start --json` with the text as its file. In the same home it is the same client again. */
-export const startFile = async (harness: Harness, text: string, given?: string): Promise<TunnelProgram> => {
+export const startFile = async (
+  harness: Harness,
+  text: string,
+  { home: given, ...run }: Partial<Pick<TunnelRun, 'home' | 'programs' | 'clock'>> = {},
+): Promise<TunnelProgram> => {
   const home = given ?? (await harness.folder());
   const file = join(home, 'config.yml');
   writeFileSync(file, text, { mode: 0o600 });
-  return harness.run(['start', '--config', file, '--json', '--no-inspect'], { home });
+  return harness.run(['start', '--config', file, '--json', '--no-inspect'], { ...run, home });
 };
 
 export const startTunnels = (

@@ -39,18 +39,17 @@ describe.concurrent('Contract', () => {
     const endpoint = endpointOf(tunnel.publicUrl);
     const body = deterministicBytes(200_000, 5);
     for (let asked = 0; asked < OFTEN_ENOUGH; asked += 1) {
-      for (const method of ['POST', 'PUT', 'DELETE']) {
-        const answer = await askHttp(endpoint, { method, body, headers: { 'content-length': body.length } });
-        expect(answer.status).toBe(200);
-        expect(answer.body.equals(Buffer.concat([Buffer.from(`${method} `), body]))).toBe(true);
-      }
+      const method = ['POST', 'PUT', 'DELETE'][asked % 3] ?? '';
+      const answer = await askHttp(endpoint, { method, body, headers: { 'content-length': body.length } });
+      expect(answer.status).toBe(200);
+      expect(answer.body.equals(Buffer.concat([Buffer.from(`${method} `), body]))).toBe(true);
     }
-    expect(service.served).toBe(OFTEN_ENOUGH * 3);
+    expect(service.served).toBe(OFTEN_ENOUGH);
     // Each visitor counts once, at the member that served it.
     const { members, total_dispatches } = await edge.group(group);
-    expect(members.map(({ request_count }) => request_count)).toEqual([OFTEN_ENOUGH * 3, 0, 0]);
-    expect(total_dispatches).toBe(OFTEN_ENOUGH * 3);
-    expect((await edge.group(group, 'alice')).total_dispatches).toBe(OFTEN_ENOUGH * 3);
+    expect(members.map(({ request_count }) => request_count)).toEqual([OFTEN_ENOUGH, 0, 0]);
+    expect(total_dispatches).toBe(OFTEN_ENOUGH);
+    expect((await edge.group(group, 'alice')).total_dispatches).toBe(OFTEN_ENOUGH);
     expect((await edge.group(group, 'bob')).total_dispatches).toBe(0);
   });
 
@@ -84,10 +83,9 @@ describe.concurrent('Contract', () => {
     const { tunnel } = await join(harness, edge, { group, localPort: good.port });
     await join(harness, edge, { group, localPort: dying.port });
     const endpoint = endpointOf(tunnel.publicUrl);
-    for (const method of ['GET', 'HEAD', 'OPTIONS']) {
-      for (let asked = 0; asked < OFTEN_ENOUGH; asked += 1) {
-        expect((await askHttp(endpoint, { method, headers: { 'x-nr': `${method} ${asked}` } })).status).toBe(200);
-      }
+    for (let asked = 0; asked < OFTEN_ENOUGH; asked += 1) {
+      const method = ['GET', 'HEAD', 'OPTIONS'][asked % 3] ?? '';
+      expect((await askHttp(endpoint, { method, headers: { 'x-nr': `${method} ${asked}` } })).status).toBe(200);
     }
     expect(dying.served).toBeGreaterThan(0);
     const posts: number[] = [];

@@ -102,16 +102,16 @@ describe.concurrent('Contract', () => {
     const health_check = { type: 'http', path: '/healthz', interval_secs: 0.2 };
     const entry = { proto: 'http', local_port: service.port, group, group_key: 'key', health_check };
     const text = configLines(edge.server, edge.token('alice'), { web: entry });
-    const first = await startFile(harness, text, home);
+    const first = await startFile(harness, text, { home, programs: true });
     const { tunnel_id } = await first.ready();
     await untilHealthy(edge, group, 1);
     await first.kill();
     await eventually(async () => expect(await edge.findGroup(group)).toBeUndefined());
-    const second = await startFile(harness, text, home);
+    const second = await startFile(harness, text, { home });
     expect((await second.ready()).tunnel_id).toBe(tunnel_id);
     await untilHealthy(edge, group, 1);
     // Another process with the same file is another member.
-    const third = await startFile(harness, text, home);
+    const third = await startFile(harness, text, { home });
     expect((await third.ready()).tunnel_id).not.toBe(tunnel_id);
     await untilHealthy(edge, group, 2);
   });

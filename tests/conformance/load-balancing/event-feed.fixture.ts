@@ -1,6 +1,7 @@
 // A reader of an event stream: what it was sent, in order, comments included.
 import { get, type IncomingMessage } from 'node:http';
 import type { GroupEvent } from '@tunnel/contract';
+import type { Clock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import type { Harness } from '../../system/harness.fixture.ts';
 
@@ -12,15 +13,18 @@ export interface FeedEvent {
 
 export class EventFeed {
   readonly events: FeedEvent[] = [];
-  /** performance.now() of each comment. */
+  /** Comments, with the time at which each came. */
   readonly comments: { readonly text: string; readonly at: number }[] = [];
-  readonly openedAt = performance.now();
+  readonly openedAt: number;
   ended = false;
   readonly #response: IncomingMessage;
+  readonly #clock: Clock;
   #rest = '';
 
-  constructor(response: IncomingMessage) {
+  constructor(response: IncomingMessage, clock: Clock) {
     this.#response = response;
+    this.#clock = clock;
+    this.openedAt = clock.monotonic();
     response.setEncoding('utf8');
     response.on('data', (text: string) => this.#read(text));
     for (const end of ['end', 'close', 'error']) {
@@ -39,7 +43,7 @@ export class EventFeed {
     });
     harness.use({ close: async () => void response.destroy() });
     if (response.statusCode !== 200) throw new Error(`${url}: ${response.statusCode}`);
-    return new EventFeed(response);
+    return new EventFeed(response, harness.clock);
   }
 
   get type(): string | undefined {
@@ -85,7 +89,7 @@ export class EventFeed {
         ?.slice(name.length + 1)
         .trim();
     for (const line of lines.filter((one) => one.startsWith(':'))) {
-      this.comments.push({ text: line.slice(1).trim(), at: performance.now() });
+      this.comments.push({ text: line.slice(1).trim(), at: this.#clock.monotonic() });
     }
     const data = field('data');
     if (data !== undefined) this.events.push({ event: field('event') ?? '', data: JSON.parse(data), id: field('id') });

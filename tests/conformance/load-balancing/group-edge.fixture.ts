@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { GroupSummary, HealthEvent } from '@tunnel/contract';
-import type { Stack, StackOptions, TunnelRow } from '../../system/stack.fixture.ts';
 import type { Harness } from '../../system/harness.fixture.ts';
+import type { Stack, StackOptions, TunnelRow } from '../../system/stack.fixture.ts';
 import { EventFeed } from './event-feed.fixture.ts';
 
 export { Harness, it } from '../../system/in-process.fixture.ts';

@@ -2,8 +2,8 @@
 import { connect as connectTcp } from 'node:net';
 import { type Client, connect, type StatusEvent, type Tunnel, type TunnelSpec } from '@tunnel/client';
 import { eventually, startTcpServer, type TcpServer } from '@tunnel/testkit';
-import { type Answering, askHttp, endpointOf, startWeb, type WebService } from '../../system/http-tunnels.fixture.ts';
 import type { Harness } from '../../system/harness.fixture.ts';
+import { type Answering, askHttp, endpointOf, startWeb, type WebService } from '../../system/http-tunnels.fixture.ts';
 import { endOf, readText, visit } from '../../system/visitor.fixture.ts';
 import { fresh, type GroupEdge, PATIENCE_MS, type Who } from './group-edge.fixture.ts';
 
@@ -11,7 +11,7 @@ import { fresh, type GroupEdge, PATIENCE_MS, type Who } from './group-edge.fixtu
 export interface NamedService extends WebService {
   readonly name: string;
   up: boolean;
-  /** performance.now() of each probe. */
+  /** When each probe came, on the harness's clock. */
   readonly probes: number[];
   served: number;
 }
@@ -24,7 +24,7 @@ export const startNamed = async (
   const state = { name, up: true, probes: [] as number[], served: 0 };
   const web = await startWeb((request, response) => {
     if (request.url === '/healthz') {
-      state.probes.push(performance.now());
+      state.probes.push(harness.clock.monotonic());
       response.writeHead(state.up ? 200 : 503).end();
       return;
     }
@@ -64,7 +64,7 @@ export const join = async (
 ): Promise<Member> => {
   const statuses: StatusEvent[] = [];
   const onStatus = (event: StatusEvent): void => void statuses.push(event);
-  const client = await connect({ server, token: edge.token(who), onStatus });
+  const client = await connect({ server, token: edge.token(who), onStatus, clock: harness.clock });
   harness.use({ close: () => client.close() });
   const key = spec.group === undefined ? {} : { groupKey: 'key' };
   return { client, tunnel: await client.open({ protocol: 'http', ...key, ...spec }), statuses };

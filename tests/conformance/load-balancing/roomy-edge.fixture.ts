@@ -1,6 +1,6 @@
 // An edge in this process, made at its composition root with more room than an edge gives: for rows that need more frames than a client may send.
 import { createEdge } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { createLogger, loadServerConfig, Secret } from '@tunnel/runtime';
 import type { Harness } from '../../system/harness.fixture.ts';
 import type { GroupEdge } from './group-edge.fixture.ts';
 
@@ -17,7 +17,7 @@ export const startRoomyEdge = async (harness: Harness): Promise<RoomyEdge> => {
   const server = { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 };
   const config = loadServerConfig({ env: {}, overrides: { server, load_balancing: { enabled: true } } });
   const edge = createEdge(config, {
-    clock: systemClock,
+    clock: harness.clock,
     logger: createLogger({ level: 'silent', format: 'json' }),
     adminToken: new Secret(KEY),
     framePace: { connection: ANY, account: ANY, perTurn: 64, pauseMinMs: 50 },

@@ -15,7 +15,7 @@ export interface Alert {
 
 export class WebhookReceiver {
   readonly alerts: Alert[] = [];
-  /** How long each connection lasted, of those that are over. */
+  /** How long each finished connection lasted, on the harness's clock. */
   readonly lifetimesMs: number[] = [];
   /** Connections so far. */
   connections = 0;
@@ -44,9 +44,9 @@ export class WebhookReceiver {
     const receiver = new WebhookReceiver((server.address() as AddressInfo).port);
     server.on('connection', (socket) => {
       receiver.connections += 1;
-      const openedAt = performance.now();
+      const openedAt = harness.clock.monotonic();
       socket.on('error', () => {});
-      socket.on('close', () => receiver.lifetimesMs.push(performance.now() - openedAt));
+      socket.on('close', () => receiver.lifetimesMs.push(harness.clock.monotonic() - openedAt));
     });
     harness.use({
       close: async () => {

@@ -1,5 +1,5 @@
 // The limits of load balancing; those of alerts and event streams are with their sections.
-import { eventually, startTcpServer } from '@tunnel/testkit';
+import { eventually, FastClock, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { FrameTap } from './frame-tap.fixture.ts';
 import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
@@ -7,7 +7,10 @@ import { join, startNamed } from './members.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
-const shared = new Harness();
+/** Fast enough for a probe every 10 s, slow enough that a stall of a busy machine is not taken for a time limit. */
+const clock = new FastClock(5);
+it.override({ harnessOptions: { clock } });
+const shared = new Harness({ clock });
 let edge: GroupEdge;
 beforeAll(async () => {
   edge = await GroupEdge.start(shared);
@@ -44,8 +47,8 @@ describe.concurrent('Limits', () => {
     const lasted: number[] = [];
     const silent = harness.use(
       await startTcpServer((socket) => {
-        const since = performance.now();
-        socket.on('close', () => lasted.push(performance.now() - since)).on('end', () => socket.end());
+        const since = clock.monotonic();
+        socket.on('close', () => lasted.push(clock.monotonic() - since)).on('end', () => socket.end());
         socket.resume();
       }),
     );
