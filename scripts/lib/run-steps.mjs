@@ -1,6 +1,8 @@
-// Runs steps, shows the output of those that failed, and ends with the count alone.
+// Runs steps, shows the output of those that failed, and ends with a table of their times and the count alone.
 import { spawn } from 'node:child_process';
+import { endOfRun } from './budgets.mjs';
 import { ROOT } from './paths.mjs';
+import { readProcessorUse, takenByOthers } from './processor-use.mjs';
 
 // Long steps say that they still live, for people and for CI systems that end silent jobs.
 const STILL_RUNNING_EVERY_MS = 30_000;
@@ -17,11 +19,18 @@ export function stopOnSignals() {
   }
 }
 
-const secondsSince = (start) => `${((performance.now() - start) / 1000).toFixed(1)} s`;
+const inSeconds = (seconds) => `${seconds.toFixed(1)} s`;
+
+/** Begins a measurement; the function that it returns ends it: the seconds, and the share of the processor that other programs took. */
+function startMeasuring() {
+  const [start, use] = [performance.now(), readProcessorUse()];
+  const seconds = () => (performance.now() - start) / 1000;
+  return { seconds, end: () => ({ seconds: seconds(), othersShare: takenByOthers(use, readProcessorUse()) }) };
+}
 
 function runStep(step) {
   step.before?.();
-  const start = performance.now();
+  const measuring = startMeasuring();
   return new Promise((resolve) => {
     const chunks = [];
     const env = { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined, ...step.env };
@@ -31,17 +40,20 @@ function runStep(step) {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     running.add(child);
-    const stillRunning = setInterval(
-      () => process.stdout.write(`    ${step.name} still running, ${secondsSince(start)}\n`),
-      STILL_RUNNING_EVERY_MS,
-    );
+    const stillRunning = setInterval(() => {
+      if (!step.isShown) process.stdout.write(`    ${step.name} still running, ${inSeconds(measuring.seconds())}\n`);
+    }, STILL_RUNNING_EVERY_MS);
     const finish = (code) => {
       clearInterval(stillRunning);
       running.delete(child);
-      resolve({ code, took: secondsSince(start), output: Buffer.concat(chunks).toString('utf8') });
+      resolve({ code, ...measuring.end(), output: Buffer.concat(chunks).toString('utf8') });
     };
-    child.stdout.on('data', (chunk) => chunks.push(chunk));
-    child.stderr.on('data', (chunk) => chunks.push(chunk));
+    const take = (chunk) => {
+      chunks.push(chunk);
+      if (step.isShown) process.stdout.write(chunk);
+    };
+    child.stdout.on('data', take);
+    child.stderr.on('data', take);
     child.on('error', (error) => {
       chunks.push(Buffer.from(`${error.message}\n`));
       finish(1);
@@ -59,10 +71,14 @@ function runLane(lane) {
   });
 }
 
-/** One group after the other. What is in a group, steps or lanes of steps, runs at the same time. */
-export async function runSteps(groups) {
-  const begin = performance.now();
+/**
+ * One group after the other. What is in a group, steps or lanes of steps, runs at the same time. A step, and all of them together, may have
+ * `budgetSeconds`: each that takes much longer is one failure more. The output of a step with `isShown` is shown as it comes.
+ */
+export async function runSteps(groups, budgetSeconds) {
+  const measuring = startMeasuring();
   const all = groups.flat(2);
+  const times = [];
   let passed = 0;
   let failed = 0;
   for (const group of groups) {
@@ -70,17 +86,20 @@ export async function runSteps(groups) {
     const ends = lanes.flatMap(runLane);
     for (const [index, step] of lanes.flat().entries()) {
       process.stdout.write(`[${all.indexOf(step) + 1}/${all.length}] ${step.name}\n`);
-      const { code, took, output } = await ends[index];
-      const [good, bad, skipped = 0] = step.count(code);
+      const { code, seconds, othersShare, output } = await ends[index];
+      const [good, bad, skipped = 0] = step.count(code, output);
+      times.push({ name: step.name, seconds, budgetSeconds: step.budgetSeconds, othersShare });
       passed += good;
       failed += bad;
-      if (bad > 0) process.stdout.write(`${output.trimEnd()}\n`);
+      if (bad > 0 && !step.isShown) process.stdout.write(`${output.trimEnd()}\n`);
       const counts = [`${good} passed`, bad > 0 ? `${bad} FAILED` : '', skipped > 0 ? `${skipped} skipped` : ''];
-      process.stdout.write(`    ${bad > 0 ? 'FAILED' : 'ok'}: ${counts.filter(Boolean).join(', ')} in ${took}\n`);
-      for (const note of step.notes?.() ?? []) process.stdout.write(`    ${note}\n`);
+      const verdict = bad > 0 ? 'FAILED' : 'ok';
+      process.stdout.write(`    ${verdict}: ${counts.filter(Boolean).join(', ')} in ${inSeconds(seconds)}\n`);
+      for (const note of step.notes?.(output) ?? []) process.stdout.write(`    ${note}\n`);
     }
   }
-  process.stdout.write(`all steps took ${secondsSince(begin)}\n`);
-  process.stdout.write(`${passed} passed, ${failed} failed\n`);
-  return failed > 0 ? 1 : 0;
+  if (times.length > 1 || budgetSeconds !== undefined) times.push({ name: 'all', ...measuring.end(), budgetSeconds });
+  const { text, code } = endOfRun({ times, passed, failed });
+  process.stdout.write(text);
+  return code;
 }

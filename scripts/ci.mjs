@@ -1,0 +1,35 @@
+// Runs the stages of CI, one after the other. Called by .ci/run.
+import { runSteps, stopOnSignals } from './lib/run-steps.mjs';
+
+process.env.TUNNEL_BROWSER_REQUIRED = '1';
+process.env.TUNNEL_STEADY_REQUIRED = '1';
+process.env.TUNNEL_RANDOM_TIMES = '1';
+
+/** An npm command whose last line is `N passed, N failed`. Silent: npm's own report of a failed script would follow that line. */
+const stage = (budgetSeconds, command) => ({
+  name: `npm ${command}`,
+  budgetSeconds,
+  command: 'npm',
+  args: ['--silent', ...command.split(' ')],
+  isShown: true,
+  count: (code, output) => {
+    const [, passed = 0, failed = 1] = /(?:^|\n)(\d+) passed, (\d+) failed\n$/.exec(output) ?? [];
+    // A stage that ended badly has a failure, whatever it counted.
+    return [Number(passed), Math.max(Number(failed), code === 0 ? 0 : 1)];
+  },
+});
+
+stopOnSignals();
+process.exitCode = await runSteps(
+  [
+    [stage(320, 'test')],
+    [stage(300, 'run test:load')],
+    // The versions between the oldest and the newest Node.js run only the tests that depend on it most; `npm run test:long` runs the others.
+    [stage(160, 'run test:nodes -- --node 26 --suite unit --suite data-plane')],
+    [stage(110, 'run test:nodes -- --node 22 --node 24 --suite data-plane')],
+    [stage(70, 'run test:postgres -- 15')],
+    // Passed over, with a line that says so, where there is no Go.
+    [stage(60, 'run try:acme')],
+  ],
+  1200,
+);

@@ -1,0 +1,100 @@
+// How the times of checks are judged: by their budgets, and by what else kept the processor busy.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { ROOT } from './checkout.fixture.ts';
+
+interface Time {
+  readonly name: string;
+  readonly seconds: number;
+  readonly budgetSeconds?: number;
+  readonly othersShare: number | null;
+}
+
+interface Run {
+  readonly times: readonly Time[];
+  readonly passed: number;
+  readonly failed: number;
+}
+
+interface Reading {
+  readonly atMs: number;
+  readonly usedTicks: number;
+  readonly stolenTicks: number;
+  readonly ownTicks: number;
+}
+
+const { judgeTime, endOfRun } = (await import(join(ROOT, 'scripts/lib/budgets.mjs'))) as {
+  judgeTime: (time: Omit<Time, 'name'>) => string;
+  endOfRun: (run: Run) => { readonly text: string; readonly code: number };
+};
+const { readProcessorUse, takenByOthers } = (await import(join(ROOT, 'scripts/lib/processor-use.mjs'))) as {
+  readProcessorUse: () => Reading | null;
+  takenByOthers: (before: Reading | null, after: Reading | null, cores?: number) => number | null;
+};
+
+it.each([
+  ['ok', { seconds: 60, budgetSeconds: 60, othersShare: 0 }],
+  ['ok', { seconds: 600, othersShare: 0 }],
+  ['over', { seconds: 61, budgetSeconds: 60, othersShare: 0 }],
+  ['over', { seconds: 80, budgetSeconds: 60, othersShare: 0 }],
+  ['failed', { seconds: 81, budgetSeconds: 60, othersShare: 0 }],
+  ['failed', { seconds: 81, budgetSeconds: 60, othersShare: 0.1 }],
+  ['busy', { seconds: 81, budgetSeconds: 60, othersShare: 0.11 }],
+  ['busy', { seconds: 81, budgetSeconds: 60, othersShare: null }],
+])('is %s: %o', (verdict, time) => {
+  expect(judgeTime(time)).toBe(verdict);
+});
+
+it('a run ends with the times of its steps and the count, in which a step that is too slow is a failure', () => {
+  const times = [
+    { name: 'types', seconds: 9.6, budgetSeconds: 45, othersShare: 0 },
+    { name: 'unit tests', seconds: 130, budgetSeconds: 110, othersShare: 0 },
+    { name: 'system tests', seconds: 300, budgetSeconds: 110, othersShare: 0.42 },
+    { name: 'browser', seconds: 300, budgetSeconds: 45, othersShare: null },
+    { name: 'soak', seconds: 600, othersShare: 0 },
+    { name: 'all', seconds: 900, budgetSeconds: 300, othersShare: 0.02 },
+  ];
+  const { text, code } = endOfRun({ times, passed: 7, failed: 0 });
+  expect(text.split('\n')).toEqual([
+    '',
+    'step           time  budget',
+    'types          10 s    45 s',
+    'unit tests    130 s   110 s  over its budget',
+    'system tests  300 s   110 s  too slow, but 42 % of the processor was busy elsewhere',
+    'browser       300 s    45 s  too slow, if the machine was not busy',
+    'soak          600 s',
+    'all           900 s   300 s  FAILED: over its budget by more than a third',
+    '',
+    '7 passed, 1 failed',
+    '',
+  ]);
+  expect(code).toBe(1);
+  expect(endOfRun({ times: times.slice(0, 5), passed: 7, failed: 0 }).code).toBe(0);
+});
+
+it('other programs took what our own did not, with what the host took', () => {
+  const before = { atMs: 1000, usedTicks: 5000, stolenTicks: 10, ownTicks: 100 };
+  const after = { atMs: 11_000, usedTicks: 6500, stolenTicks: 110, ownTicks: 1300 };
+  // Of 20 seconds on two cores: 3 of others, and 1 of the host.
+  expect(takenByOthers(before, after, 2)).toBeCloseTo(0.2);
+  expect(takenByOthers(before, { ...after, ownTicks: 1600, stolenTicks: 10 }, 2)).toBe(0);
+  expect([takenByOthers(null, after, 2), takenByOthers(before, null, 2)]).toEqual([null, null]);
+});
+
+it.runIf(process.platform === 'linux')('counts this process and its children as our own', () => {
+  const before = readProcessorUse();
+  spawnSync(process.execPath, ['-e', 'while (process.cpuUsage().user < 300_000);']);
+  const after = readProcessorUse();
+  expect((after?.ownTicks ?? 0) - (before?.ownTicks ?? 0)).toBeGreaterThanOrEqual(30);
+});
+
+it('CONTRIBUTING.md lists the steps of npm run test:long', async () => {
+  const { LONG_STEPS } = (await import(join(ROOT, 'scripts/lib/long-steps.mjs'))) as {
+    LONG_STEPS: readonly { readonly name: string }[];
+  };
+  const page = readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8');
+  const [, table = ''] = /\n\| Step \|[^\n]*\n\|[-|]+\n((?:\|.*\n)+)/.exec(page) ?? [];
+  expect([...table.matchAll(/^\| `([^`]+)` \|/gm)].map(([, name]) => name)).toEqual(LONG_STEPS.map(({ name }) => name));
+});
