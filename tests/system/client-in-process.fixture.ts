@@ -1,9 +1,12 @@
 // `tunnel` inside the test's process: the same commands, config files, signals and exit codes as the executable, over real sockets.
+import { join } from 'node:path';
 import { type Client, connect } from '@tunnel/client';
 import { type Clock, systemClock } from '@tunnel/runtime';
-import { type Program, runInProcess } from '@tunnel/testkit';
+import { FreezingClock, type InProcessWorld, type Program, runInProcess } from '@tunnel/testkit';
 import type { Io } from '../../apps/cli/src/io.ts';
 import { run } from '../../apps/cli/src/run.ts';
+import { rememberFiles } from './files-left.fixture.ts';
+import { ProgramSockets } from './program-sockets.fixture.ts';
 
 export interface ClientRun {
   readonly args: readonly string[];
@@ -13,11 +16,26 @@ export interface ClientRun {
   readonly clock?: Clock;
 }
 
-export const runClientInProcess = ({ args, home, env, clock = systemClock }: ClientRun): Program => {
+export const runClientInProcess = ({ args, home, env, clock: time = systemClock }: ClientRun): Program => {
   const clients: Client[] = [];
+  const clock = new FreezingClock(time);
+  const sockets = new ProgramSockets();
+  const endNow = ({ signals }: InProcessWorld): void => {
+    // Without a drain: the test is over.
+    for (const client of clients) void client.close({ drainMs: 0 });
+    signals.emit('SIGTERM', 'SIGTERM');
+  };
+  /** The end of a process: whatever is still open is cut. */
+  const leave = async (): Promise<void> => {
+    // A client must not reconnect meanwhile.
+    clock.freeze(true);
+    await sockets.cut();
+    for (const client of clients) void client.close({ drainMs: 0 });
+    clock.freeze(false);
+  };
   return runInProcess({
     describe: `tunnel ${args.join(' ')}`,
-    main: ({ stdin, stdout, stderr, signals }) => {
+    main: async ({ stdin, stdout, stderr, signals }) => {
       const io: Io = {
         ...{ stdin, stdout, stderr, signals, clock, home, cwd: home },
         env: { ...env, HOME: home },
@@ -30,12 +48,18 @@ export const runClientInProcess = ({ args, home, env, clock = systemClock }: Cli
           return client;
         },
       };
-      return run(args, io);
+      const code = await sockets.of(() => run(args, io));
+      await leave();
+      return code;
     },
-    endNow: ({ signals }) => {
-      // Without a drain: the test is over.
-      for (const client of clients) void client.close({ drainMs: 0 });
-      signals.emit('SIGTERM', 'SIGTERM');
+    endNow,
+    kill: async (world, ended) => {
+      const leaveFiles = rememberFiles(join(home, '.tunnel'));
+      await leave();
+      endNow(world);
+      await ended;
+      leaveFiles();
     },
+    freeze: (isFrozen) => clock.freeze(isFrozen),
   });
 };

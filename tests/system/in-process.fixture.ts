@@ -1,5 +1,7 @@
-// Tests with a harness whose servers and clients run inside the test's process, over real sockets: most tests of the product. Those of
-// signals that the kernel carries out, exit codes, files left by a kill, memory or the terminal take the executables: system-test.fixture.ts.
+// Tests with a harness whose servers and clients run inside the test's process, over real sockets: most tests of the product. An edge and a
+// client can be killed (SIGKILL: connections break, files stay), a client can be frozen (SIGSTOP, SIGCONT). The few tests of what only a
+// process shows (that it ends, its exit code after a second signal, what a kill leaves on disk, memory, the terminal) take the executables:
+// system-test.fixture.ts, or `programs` at one call.
 import { it as plainIt } from 'vitest';
 import { Harness as AnyHarness, type HarnessOptions } from './harness.fixture.ts';
 

@@ -13,6 +13,8 @@ import type { FromPart, ToPart } from '../../apps/server/src/stack/messages.ts';
 import type { PartEnd, PartLaunch, PartRun } from '../../apps/server/src/stack/part-process.ts';
 import { runPart } from '../../apps/server/src/stack/run-part.ts';
 import { Stack } from '../../apps/server/src/stack/stack.ts';
+import { rememberFiles } from './files-left.fixture.ts';
+import { ProgramSockets } from './program-sockets.fixture.ts';
 
 export interface ServerRun {
   readonly command: 'edge' | 'stack' | 'platform';
@@ -24,10 +26,11 @@ export interface ServerRun {
   readonly clock?: Clock;
 }
 
-type Running = Pick<ServerParts, 'stop'>;
+type Running = Pick<ServerParts, 'stop' | 'stopNow'>;
 
 export const runServerInProcess = (run: ServerRun): Program => {
   const { command, config: file, dataDir, env, clock = systemClock } = run;
+  const sockets = new ProgramSockets();
   let running: Running | undefined;
   const main = async (world: InProcessWorld): Promise<number> => {
     const host = hostOf(world, run, clock);
@@ -47,14 +50,24 @@ export const runServerInProcess = (run: ServerRun): Program => {
       return reportProblem(error, world.stderr, env);
     }
   };
+  const endNow = ({ signals }: InProcessWorld): void => {
+    // Without a drain: the test is over. The signal then lets the server clean up its data directory.
+    void running?.stop({ drainMs: 0 });
+    signals.emit('SIGTERM', 'SIGTERM');
+  };
+  const kill = async (world: InProcessWorld, ended: Promise<unknown>): Promise<void> => {
+    const leaveFiles = rememberFiles(dataDir);
+    const cut = sockets.cut();
+    running?.stopNow();
+    endNow(world);
+    await Promise.all([cut, ended]);
+    leaveFiles();
+  };
   return runInProcess({
     describe: `tunnel-server ${command}`,
-    main,
-    endNow: ({ signals }) => {
-      // Without a drain: the test is over. The signal then lets the server clean up its data directory.
-      void running?.stop({ drainMs: 0 });
-      signals.emit('SIGTERM', 'SIGTERM');
-    },
+    main: (world) => sockets.of(() => main(world)),
+    endNow,
+    ...(command === 'edge' ? { kill } : {}),
   });
 };
 

@@ -117,6 +117,8 @@ export class Stack {
 
   /** Also after an end of any kind: on the same data directory. */
   async start(): Promise<void> {
+    // A server inside this process that was killed takes a moment to be gone.
+    if (this.#isInProcess) await this.#program?.waitForExit();
     this.#program = this.#isInProcess ? this.#startHere() : await this.#spawn();
     await this.#program.waitForLine(READY, { timeoutMs: START_TIMEOUT_MS });
   }

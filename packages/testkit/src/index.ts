@@ -11,6 +11,7 @@ export { type EventuallyOptions, eventually, waitForPort } from './eventually.ts
 export { FakeClock } from './fake-clock.ts';
 export { FastClock } from './fast-clock.ts';
 export { freePort } from './free-port.ts';
+export { FreezingClock } from './freezing-clock.ts';
 export { MemoryNetwork } from './memory-network.ts';
 export { monthWithRoom } from './month-with-room.ts';
 export {

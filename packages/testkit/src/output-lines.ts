@@ -14,6 +14,7 @@ export class OutputLines {
   readonly stdout: string[] = [];
   readonly stderr: string[] = [];
   readonly #waiters = new Set<Waiter>();
+  #isClosed = false;
 
   collect(stream: Readable, name: OutputName): void {
     createInterface({ input: stream }).on('line', (line) => this.#take(name, line));
@@ -33,7 +34,13 @@ export class OutputLines {
     });
   }
 
+  /** Later lines are dropped: a program that was killed says nothing more. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
   #take(name: OutputName, line: string): void {
+    if (this.#isClosed) return;
     this[name].push(line);
     for (const waiter of this.#waiters) {
       const match = waiter.pattern.exec(line);

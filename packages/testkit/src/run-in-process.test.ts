@@ -37,6 +37,31 @@ describe('a program inside the test’s process', () => {
     await program.close();
   });
 
+  it('is killed and frozen by what it gives for that, and says nothing after a kill', async () => {
+    const frozen: boolean[] = [];
+    const program = runInProcess({
+      describe: 'a client',
+      main: ({ signals, stdout }) =>
+        new Promise((resolve) => {
+          signals.once('SIGTERM', () => {
+            stdout.write('last words\n');
+            resolve(0);
+          });
+        }),
+      endNow: () => {},
+      kill: async ({ signals }, ended) => {
+        signals.emit('SIGTERM');
+        await ended;
+      },
+      freeze: (isFrozen) => void frozen.push(isFrozen),
+    });
+    program.signal('SIGSTOP');
+    program.signal('SIGCONT');
+    program.signal('SIGKILL');
+    expect(await program.waitForExit()).toEqual({ code: null, signal: 'SIGKILL' });
+    expect([frozen, program.stdout]).toEqual([[true, false], []]);
+  });
+
   it('is over when it is closed, or when it ends itself', async () => {
     const closed = runInProcess({ describe: 'a', main: () => new Promise(() => {}), endNow: ({ exit }) => exit(3) });
     await closed.close();

@@ -20,9 +20,16 @@ export interface InProcessRun {
   readonly main: (world: InProcessWorld) => Promise<number>;
   /** Makes `main` settle soon, whatever is still open. */
   readonly endNow: (world: InProcessWorld) => void;
+  /**
+   * SIGKILL, as others see it: connections break without a goodbye, and files stay as they were at that moment. Settles when nothing of the
+   * program is left. Without it the program cannot be killed.
+   */
+  readonly kill?: (world: InProcessWorld, ended: Promise<unknown>) => Promise<void>;
+  /** SIGSTOP and SIGCONT, as others see them: nothing is due in the program while it stands still. */
+  readonly freeze?: (isFrozen: boolean) => void;
 }
 
-export const runInProcess = ({ describe, main, endNow }: InProcessRun): Program => {
+export const runInProcess = ({ describe, main, endNow, kill, freeze }: InProcessRun): Program => {
   const lines = new OutputLines();
   const stdin = new PassThrough();
   const ended = new EventEmitter();
@@ -33,19 +40,29 @@ export const runInProcess = ({ describe, main, endNow }: InProcessRun): Program 
     signals: new EventEmitter(),
     exit: (code) => void ended.emit('exit', code),
   };
-  const exited = new Promise<number>((resolve, reject) => {
+  let killed: Promise<ProgramExit> | null = null;
+  const returned = new Promise<number>((resolve, reject) => {
     ended.once('exit', resolve);
     main(world).then(resolve, reject);
-  }).then(
-    (code): ProgramExit => ({ code, signal: null }),
-    (error: unknown): ProgramExit => {
+  });
+  const exited = returned.then(
+    (code): ProgramExit | Promise<ProgramExit> => killed ?? { code, signal: null },
+    (error: unknown): ProgramExit | Promise<ProgramExit> => {
       world.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
-      return { code: 1, signal: null };
+      return killed ?? { code: 1, signal: null };
     },
   );
   const signal = (name: NodeJS.Signals): void => {
-    if (UNHEARD.has(name)) throw new Error(`${name} needs a real process: run ${describe} as a program`);
-    world.signals.emit(name, name);
+    if (name === 'SIGKILL' && kill !== undefined) {
+      lines.close();
+      killed ??= kill(world, Promise.allSettled([returned])).then(() => ({ code: null, signal: name }));
+    } else if ((name === 'SIGSTOP' || name === 'SIGCONT') && freeze !== undefined) {
+      freeze(name === 'SIGSTOP');
+    } else if (UNHEARD.has(name)) {
+      throw new Error(`${name} needs a real process: run ${describe} as a program`);
+    } else {
+      world.signals.emit(name, name);
+    }
   };
   return programOf({
     ...{ describe, lines, exited, signal, signalGroup: signal },
