@@ -4,9 +4,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connect } from '@tunnel/client';
 import { startEchoServer } from '@tunnel/testkit';
+import type { Harness } from './harness.fixture.ts';
 import { runHttp, startWeb } from './http-tunnels.fixture.ts';
-import type { Stack } from './stack.fixture.ts';
-import type { Harness } from './system-test.fixture.ts';
+import type { Stack, StackOptions } from './stack.fixture.ts';
 import type { TunnelProgram } from './tunnel-program.fixture.ts';
 
 const STRANGER_KEY = 'the key of another account';
@@ -15,8 +15,9 @@ export const GROUP_NAME = 'pool';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export const startEdgeWithStranger = (harness: Harness): Promise<Stack> =>
+export const startEdgeWithStranger = (harness: Harness, options: StackOptions = {}): Promise<Stack> =>
   harness.stack({
+    ...options,
     fixedPorts: true,
     tables: `[load_balancing]\nenabled = true\n[[auth.keys]]\naccount = "stranger"\nsha256 = "${sha256(STRANGER_KEY)}"`,
   });

@@ -12,8 +12,8 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { WebSocketServer } from 'ws';
+import type { Harness } from './harness.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
-import type { Harness } from './system-test.fixture.ts';
 import type { ReadyEvent, TunnelProgram } from './tunnel-program.fixture.ts';
 import { visit } from './visitor.fixture.ts';
 
@@ -69,8 +69,9 @@ export interface OpenTunnel {
 }
 
 interface HttpRun {
-  /** Another copy of the program. */
+  /** Another copy of the program; it is an executable. */
   readonly bin?: string;
+  readonly programs?: boolean;
   readonly home?: string;
   readonly server?: string;
 }

@@ -3,8 +3,9 @@ import { createHash, type Hash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { deterministicChunks, eventually, startSinkServer, startTcpServer } from '@tunnel/testkit';
+import { deterministicBytes, deterministicChunks, eventually, startSinkServer, startTcpServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
+import { askHttp, openHttp, startWeb } from './http-tunnels.fixture.ts';
 import { it } from './system-test.fixture.ts';
 import { visit } from './visitor.fixture.ts';
 
@@ -72,4 +73,23 @@ describe.each([
     expect(sink.connections[0]).toEqual({ bytes, hash: sent.digest('hex'), ended: 'finished' });
     expectSmall([stack.program.pid, tunnel.pid]);
   });
+});
+
+it('an HTTP upload of any size passes: there is no limit but the bound on memory', { timeout: TIMEOUT_MS }, async ({
+  harness,
+}) => {
+  let bytes = 0;
+  const web = harness.use(
+    await startWeb((request, response) => {
+      request.on('data', (piece: Buffer) => {
+        bytes += piece.length;
+      });
+      request.on('end', () => response.end(String(bytes)));
+    }),
+  );
+  const stack = await harness.stack();
+  const { tunnel, endpoint } = await openHttp(harness, stack, web.port);
+  const body = deterministicBytes(200_000_000, 3);
+  expect((await askHttp(endpoint, { method: 'PUT', body })).text).toBe(String(body.length));
+  expectSmall([stack.program.pid, tunnel.pid]);
 });

@@ -9,8 +9,8 @@ import {
   startTcpServer,
 } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
+import { type Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { type Harness, it } from '../system-test.fixture.ts';
 import type { ReadyEvent, TunnelProgram } from '../tunnel-program.fixture.ts';
 import { ask, readAll, sendAndReadAll, visit } from '../visitor.fixture.ts';
 

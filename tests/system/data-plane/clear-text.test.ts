@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { spawnProgram } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { SERVER_BIN } from '../../repo/checkout.fixture.ts';
+import { type Harness, it } from '../in-process.fixture.ts';
 import { TLS_CERT, withoutOurEnvironment } from '../stack.fixture.ts';
-import { type Harness, it } from '../system-test.fixture.ts';
 
 /** What `tunnel-server edge` says and ends with, when it does not start. */
 const refusalOf = async (harness: Harness, server: string): Promise<{ code: number | null; text: string }> => {

@@ -2,8 +2,8 @@
 import type { Socket } from 'node:net';
 import { deterministicBytes, eventually, hashOf, startEchoServer, startTcpServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
+import { type Harness, it } from '../in-process.fixture.ts';
 import type { Stack, StackOptions } from '../stack.fixture.ts';
-import { type Harness, it } from '../system-test.fixture.ts';
 import type { ReadyEvent, TunnelProgram } from '../tunnel-program.fixture.ts';
 import { ask, endOf, fateOf, readAll, sendAndReadAll, visit } from '../visitor.fixture.ts';
 
@@ -33,10 +33,14 @@ const startDownload = async (
 };
 
 /** Someone who talks and waits. */
-const startTalk = async (harness: Harness, options: StackOptions, flags: readonly string[] = []): Promise<UnderWay> => {
+const startTalk = async (
+  harness: Harness,
+  options: StackOptions,
+  client: { readonly flags?: readonly string[]; readonly programs?: boolean } = {},
+): Promise<UnderWay> => {
   const echo = harness.use(await startEchoServer());
   const stack = await harness.stack(options);
-  const tunnel = await harness.tcp(stack, echo.port, { flags });
+  const tunnel = await harness.tcp(stack, echo.port, client);
   const ready = await tunnel.ready();
   const visitor = await visit(ready.assigned_port);
   expect(await ask(visitor, 'before')).toBe('before');
@@ -71,7 +75,8 @@ describe.concurrent('SIGTERM on the edge', () => {
 
   it('is not held up by clients and tunnels that nobody visits', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
-    const stack = await harness.stack();
+    // The executable: nothing may keep its process alive.
+    const stack = await harness.stack({ programs: true });
     const tunnels = [await harness.tcp(stack, echo.port), await harness.tcp(stack, echo.port)];
     const { assigned_port: port } = await tunnels[0]!.ready();
     await tunnels[1]!.ready();
@@ -92,7 +97,7 @@ describe.concurrent('SIGTERM on the edge', () => {
   });
 
   it('a second one, later than a second, ends at once', async ({ harness }) => {
-    const { stack, visitor } = await startTalk(harness, { server: 'drain_secs = 300' });
+    const { stack, visitor } = await startTalk(harness, { server: 'drain_secs = 300', programs: true });
     const end = endOf(visitor);
     stack.program.signal('SIGTERM');
     await stack.program.waitForLine(/stopping/);
@@ -132,7 +137,7 @@ describe.concurrent('SIGTERM on the client', () => {
   });
 
   it('cuts off after --drain-secs what has not finished, and still ends with 0', async ({ harness }) => {
-    const { tunnel, visitor } = await startTalk(harness, {}, ['--drain-secs', '1']);
+    const { tunnel, visitor } = await startTalk(harness, {}, { flags: ['--drain-secs', '1'] });
     const end = endOf(visitor);
     tunnel.signal('SIGTERM');
     expect(await tunnel.exitCode()).toBe(0);
@@ -140,7 +145,14 @@ describe.concurrent('SIGTERM on the client', () => {
   });
 
   it('a second one, later than a second, ends at once', async ({ harness }) => {
-    const { tunnel, visitor } = await startTalk(harness, {}, ['--drain-secs', '300']);
+    const { tunnel, visitor } = await startTalk(
+      harness,
+      {},
+      {
+        flags: ['--drain-secs', '300'],
+        programs: true,
+      },
+    );
     const end = endOf(visitor);
     tunnel.signal('SIGTERM');
     await eventually(

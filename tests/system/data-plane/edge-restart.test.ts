@@ -12,13 +12,13 @@ import {
   startEdgeWithStranger,
 } from '../comeback.fixture.ts';
 import { askHttp, endpointOf, openHttp, startWeb } from '../http-tunnels.fixture.ts';
-import { it } from '../system-test.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { ask, endOf, fateOf, sendAndReadAll, visit } from '../visitor.fixture.ts';
 
 describe.concurrent('an edge that was killed', () => {
   it('has its tunnels back on their ports after a new start, without a hand on the client', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
-    const stack = await harness.stack({ fixedPorts: true });
+    const stack = await harness.stack({ fixedPorts: true, programs: true });
     const tunnel = await harness.tcp(stack, echo.port);
     const { assigned_port: port } = await tunnel.ready();
     const visitor = await visit(port);
@@ -56,7 +56,8 @@ describe.concurrent('an edge that was killed', () => {
   it('has every name and port back for the clients that had them, and for nobody else meanwhile', async ({
     harness,
   }) => {
-    const stack = await startEdgeWithStranger(harness);
+    // The executable: what it had written down when it was killed is what it knows afterwards.
+    const stack = await startEdgeWithStranger(harness, { programs: true });
     const programs = await startClients(harness, stack);
     const before = await endpointsOf(stack);
     expect(before).toHaveLength(8);

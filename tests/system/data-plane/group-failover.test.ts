@@ -8,8 +8,8 @@ import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { GroupLoad, sumOf, type Visit } from '../group-load.fixture.ts';
 import { endpointOf, startWeb, type WebService, wholeBody } from '../http-tunnels.fixture.ts';
+import { type Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { type Harness, it } from '../system-test.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 
 const MEMBERS = 3;

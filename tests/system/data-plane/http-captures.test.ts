@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, endpointOf, openHttp, startWeb, type WebService, wholeBody } from '../http-tunnels.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 
 const KEYS = { alice: 'key-of-alice', bob: 'key-of-bob' };
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

@@ -14,8 +14,8 @@ import {
   sendRaw,
   startWeb,
 } from '../http-tunnels.fixture.ts';
+import { type Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { type Harness, it } from '../system-test.fixture.ts';
 import { fateOf } from '../visitor.fixture.ts';
 
 interface UnderWay extends OpenTunnel {
@@ -104,7 +104,8 @@ describe.concurrent('SIGTERM on the client', () => {
   it('ends it within 2 s when nothing is under way, also just after a request', async ({ harness }) => {
     const web = harness.use(await startWeb((_, response) => void response.end('quick')));
     const stack = await harness.stack();
-    const { tunnel, endpoint } = await openHttp(harness, stack, web.port);
+    // The executable: nothing may keep its process alive.
+    const { tunnel, endpoint } = await openHttp(harness, stack, web.port, [], { programs: true });
     const kept = await sendRaw(endpoint, 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n');
     await readUntil(kept, /quick/);
     const since = performance.now();
@@ -133,7 +134,7 @@ describe.concurrent('SIGTERM on the client', () => {
     const web = harness.use(await startWeb((_, response) => void response.end()));
     echoSockets(web);
     const stack = await harness.stack();
-    const { tunnel, endpoint } = await openHttp(harness, stack, web.port, ['--drain-secs', '6']);
+    const { tunnel, endpoint } = await openHttp(harness, stack, web.port, ['--drain-secs', '2']);
     const socket = new WebSocket(`ws://127.0.0.1:${endpoint.port}/`, { headers: { host: endpoint.host } });
     await once(socket, 'open');
     const closed = once(socket, 'close');

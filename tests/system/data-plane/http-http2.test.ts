@@ -5,8 +5,8 @@ import { deterministicBytes, eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { openHttp, residentMb, startWeb } from '../http-tunnels.fixture.ts';
 import { askHttp2, dialHttp2, TLS_FLAGS } from '../https-visitor.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;
@@ -96,8 +96,9 @@ describe.concurrent('over HTTP/2', () => {
         pump();
       }),
     );
-    const own = await harness.stack({ tls: true });
-    const { tunnel, endpoint } = await openHttp(harness, own, web.port, TLS_FLAGS);
+    // Executables: their memory is looked at.
+    const own = await harness.stack({ tls: true, programs: true });
+    const { tunnel, endpoint } = await openHttp(harness, own, web.port, TLS_FLAGS, { programs: true });
     const session = dialHttp2(harness, endpoint);
     expect((await askHttp2(session, '/small')).body.toString()).toBe('small');
     const pids = [own.program.pid, tunnel.pid];

@@ -12,8 +12,8 @@ import {
   startWeb,
   type WebService,
 } from '../http-tunnels.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { TUNNEL_BIN } from '../tunnel-program.fixture.ts';
 
 const shared = new Harness();
@@ -120,7 +120,10 @@ describe.concurrent('the inspector', () => {
     for (const part of ['bin', 'dist', 'package.json']) {
       cpSync(join(dirname(TUNNEL_BIN), '..', part), join(copy, part), { recursive: true, filter: isKept });
     }
-    const updated = await openHttp(harness, stack, web.port, [], { bin: join(copy, 'bin/tunnel.mjs') });
+    const updated = await openHttp(harness, stack, web.port, [], {
+      bin: join(copy, 'bin/tunnel.mjs'),
+      programs: true,
+    });
     expect(updated.ready['inspect_url']).toBeNull();
     expect((await askHttp(updated.endpoint, { path: '/updated' })).text).toBe('served');
   });

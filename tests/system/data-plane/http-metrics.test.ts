@@ -2,8 +2,8 @@
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { askHttp, openHttp, startWeb, wholeBody } from '../http-tunnels.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { it } from '../system-test.fixture.ts';
 
 /** The value of the series with exactly these labels, in the order of the scrape. */
 const seriesOf = async (stack: Stack, series: string): Promise<number> => {

@@ -13,8 +13,8 @@ import {
   sendRaw,
   startWeb,
 } from '../http-tunnels.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack, TunnelRow } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { endOf } from '../visitor.fixture.ts';
 
 const shared = new Harness();
@@ -25,7 +25,6 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-const MB = 1_000_000;
 const isOf =
   ({ host }: PublicEndpoint) =>
   ({ label }: TunnelRow): boolean =>
@@ -55,8 +54,9 @@ describe.concurrent('visitors that stop reading', () => {
         pump();
       }),
     );
-    const stack = await harness.stack();
-    const { tunnel, endpoint } = await openHttp(harness, stack, web.port);
+    // Executables: their memory is looked at.
+    const stack = await harness.stack({ programs: true });
+    const { tunnel, endpoint } = await openHttp(harness, stack, web.port, [], { programs: true });
     expect((await askHttp(endpoint)).text).toBe('here');
     const pids = [stack.program.pid, tunnel.pid];
     const before = pids.map((pid) => residentMb(pid));
@@ -157,10 +157,10 @@ describe.concurrent('a local service', () => {
       await startWeb((request, response) => {
         if (request.url !== '/drip') return;
         response.write('first ');
-        setTimeout(() => response.end('last'), 3000);
+        setTimeout(() => response.end('last'), 1500);
       }),
     );
-    const stack = await harness.stack({ server: 'first_byte_timeout_secs = 2' });
+    const stack = await harness.stack({ server: 'first_byte_timeout_secs = 1' });
     const { endpoint } = await openHttp(harness, stack, web.port);
     // On a busy machine the first byte may come too late: then it is asked for again.
     const dripped = eventually(
@@ -211,24 +211,6 @@ describe.concurrent('a local service', () => {
     }
     agent.destroy();
     expect([...statuses]).toEqual([200]);
-  });
-});
-
-describe.concurrent('an upload', () => {
-  it('of any size passes: there is no limit but the bound on memory', async ({ harness }) => {
-    let bytes = 0;
-    const web = harness.use(
-      await startWeb((request, response) => {
-        request.on('data', (piece: Buffer) => {
-          bytes += piece.length;
-        });
-        request.on('end', () => response.end(String(bytes)));
-      }),
-    );
-    const { tunnel, endpoint } = await openHttp(harness, common, web.port);
-    const answered = askHttp(endpoint, { method: 'PUT', body: deterministicBytes(200 * MB, 3) });
-    expect((await answered).text).toBe(String(200 * MB));
-    for (const pid of [common.program.pid, tunnel.pid]) expect(residentMb(pid)).toBeLessThan(200);
   });
 });
 

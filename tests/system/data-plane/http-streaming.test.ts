@@ -12,8 +12,8 @@ import {
   startWeb,
   wholeBody,
 } from '../http-tunnels.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { WebSocket } from 'ws';
 import { askHttp, echoSockets, openHttp, type PublicEndpoint, startWeb, wholeBody } from '../http-tunnels.fixture.ts';
 import { askHttp2, askSecurely, dialHttp2, nameOf, TLS_FLAGS, TRUST } from '../https-visitor.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;

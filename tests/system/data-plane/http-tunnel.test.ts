@@ -14,8 +14,8 @@ import {
   type WebService,
   wholeBody,
 } from '../http-tunnels.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import { type Stack, TLS_CERT } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import type { ReadyEvent } from '../tunnel-program.fixture.ts';
 import { sendAndReadAll } from '../visitor.fixture.ts';
 
@@ -223,7 +223,7 @@ describe.concurrent('a local service that speaks TLS', () => {
       '--token-file',
       stack.tokenFile,
     ];
-    const tunnel = await harness.run(args, { env: { NODE_EXTRA_CA_CERTS: TLS_CERT } });
+    const tunnel = await harness.run(args, { env: { NODE_EXTRA_CA_CERTS: TLS_CERT }, programs: true });
     expect((await askHttp(endpointOf((await tunnel.ready()).public_url))).text).toBe('over TLS');
   });
 });

@@ -4,8 +4,8 @@ import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { WebSocket, type WebSocketServer } from 'ws';
 import { echoSockets, openHttp, type PublicEndpoint, startWeb, type WebService } from '../http-tunnels.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 
 const shared = new Harness();
@@ -136,6 +136,7 @@ describe.concurrent('a WebSocket', () => {
   it('that the service refuses gets its answer instead', async ({ harness }) => {
     const plain = harness.use(await startWeb(() => {}));
     plain.server.on('upgrade', (_, socket) => {
+      socket.on('error', () => {});
       socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno');
     });
     const other = await openHttp(harness, stack, plain.port);

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { eventually, startEchoServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
-import { it } from '../system-test.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { ask, fateOf, sendAndReadAll, visit } from '../visitor.fixture.ts';
 
 const echoOf = async (port: number, text: string): Promise<string> =>

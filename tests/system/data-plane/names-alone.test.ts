@@ -6,8 +6,8 @@ import { eventually, startEchoServer } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { askHttp, type PublicEndpoint, startWeb } from '../http-tunnels.fixture.ts';
 import { askHttp2, askSecurely, dialHttp2, TLS_FLAGS } from '../https-visitor.fixture.ts';
+import { type Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { type Harness, it } from '../system-test.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 import { fateOf } from '../visitor.fixture.ts';
 

@@ -8,8 +8,8 @@ import { deterministicBytes, eventually, hashOf, startEchoServer, testCertificat
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, openHttp, startWeb } from '../http-tunnels.fixture.ts';
 import { askSecurely, TLS_FLAGS, TRUST } from '../https-visitor.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { sendAndReadAll } from '../visitor.fixture.ts';
 
 const BYTES = deterministicBytes(3_000_000, 21);

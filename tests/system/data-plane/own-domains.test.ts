@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { WebSocket } from 'ws';
 import { echoSockets, startWeb } from '../http-tunnels.fixture.ts';
 import { askHttp2, askSecurely, dialHttp2, TLS_FLAGS, TRUST } from '../https-visitor.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { echo, SERVICE_CN, startTlsService, visitTls } from '../tls-service.fixture.ts';
 import { ask } from '../visitor.fixture.ts';
 

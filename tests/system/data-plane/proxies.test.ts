@@ -8,8 +8,8 @@ import {
   startSocksProxy,
 } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, it } from '../in-process.fixture.ts';
 import { type Stack, TLS_CERT } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { sendAndReadAll } from '../visitor.fixture.ts';
 
 const BYTES = deterministicBytes(3_000_000, 15);

@@ -13,8 +13,8 @@ import {
 } from '../../../apps/edge/src/ingress/tls/hello.fixture.ts';
 import { openHttp, type PublicEndpoint, startWeb } from '../http-tunnels.fixture.ts';
 import { askSecurely, nameOf, TLS_FLAGS } from '../https-visitor.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;

@@ -9,8 +9,8 @@ import { companyCertificate, deterministicBytes, eventually, freePort, hashOf, t
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, startWeb } from '../http-tunnels.fixture.ts';
 import { askHttp2, askSecurely, dialHttp2, TLS_FLAGS } from '../https-visitor.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { echo, SERVICE_CN, startTlsService, type TlsService, visitTls } from '../tls-service.fixture.ts';
 import { ask, endOf, readAll, visit } from '../visitor.fixture.ts';
 
@@ -120,10 +120,10 @@ describe.concurrent('a tls tunnel', () => {
     visitor.destroy();
   });
 
-  it('carries 100 MB byte-exact, both ways at once', async ({ harness }) => {
+  it('carries 20 MB byte-exact, both ways at once', async ({ harness }) => {
     const service = harness.use(await startTlsService(echo));
     const { port, host } = await open(harness, 'bulk', service.port);
-    const bytes = deterministicBytes(100_000_000, 11);
+    const bytes = deterministicBytes(20_000_000, 11);
     const visitor = await visitTls(port, host);
     const heard = readAll(visitor);
     visitor.end(bytes);

@@ -3,8 +3,8 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deterministicBytes, hashOf, startEchoServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, it } from '../in-process.fixture.ts';
 import { type Stack, TLS_CERT } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { sendAndReadAll } from '../visitor.fixture.ts';
 
 const BYTES = deterministicBytes(3_000_000, 8);

@@ -2,8 +2,8 @@
 // the client, the edge or the tunnel goes.
 import { deterministicBytes, eventually, startUdpEcho, startUdpService } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { flowsOf, isUdpPortFree, UdpVisitor } from '../udp-visitor.fixture.ts';
 
 const shared = new Harness();
@@ -120,7 +120,7 @@ describe.concurrent('an edge', () => {
   });
 
   it('that is told to end takes no new flow, and lets those that live go on for its time', async ({ harness }) => {
-    const own = await harness.stack({ server: 'drain_secs = 6' });
+    const own = await harness.stack({ server: 'drain_secs = 2' });
     const asked: string[] = [];
     const service = harness.use(
       await startUdpService((bytes) => {
