@@ -29,11 +29,13 @@ const common = { resolve, ssr, environments, plugins: [randomCases] };
 //   x.waiting.test.ts  a system test of half a minute in which next to nothing runs: time limits that are waited for in earnest
 //   x.load.test.ts     a system test that keeps the machine busy for half a minute (thousands of connections, their memory, kills, several servers at once or one after the other, the bench): no part of `npm test`
 //   x.db.test.ts       served by createTestDatabase(): a PostgreSQL is started for them once a run
+//   x.smoke.test.ts    a browser test of a main path: the other browser tests are no part of `npm test`
 const SOURCES = '{packages,apps}/*/src/**';
 const DATABASE = '**/*.db.test.ts';
 const SLOW = '**/*.slow.test.ts';
 const WAITING = '**/*.waiting.test.ts';
 const LOAD = '**/*.load.test.ts';
+const SMOKE = 'tests/browser/*.smoke.test.ts';
 
 /** Those that take longest begin first: one that began last would have a worker to itself, and the others nothing to do. */
 class SlowFirst extends BaseSequencer {
@@ -79,6 +81,18 @@ const system = (name: string, files: Files) => ({
   },
 });
 
+const browser = (name: string, files: Files) => ({
+  ...common,
+  test: {
+    name,
+    ...files,
+    globalSetup: ['tests/browser/browser-setup.ts'],
+    isolate: SHARED,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+  },
+});
+
 export default defineConfig({
   test: {
     projects: [
@@ -102,17 +116,8 @@ export default defineConfig({
       }),
       system('waiting', { include: ['tests/**/*.waiting.test.ts'] }),
       system('load', { include: ['tests/**/*.load.test.ts'] }),
-      {
-        ...common,
-        test: {
-          name: 'browser',
-          globalSetup: ['tests/browser/browser-setup.ts'],
-          include: ['tests/browser/**/*.test.ts'],
-          isolate: SHARED,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-        },
-      },
+      browser('smoke', { include: [SMOKE] }),
+      browser('browser', { include: ['tests/browser/*.test.ts'], exclude: [SMOKE] }),
       {
         ...common,
         test: {

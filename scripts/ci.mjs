@@ -23,6 +23,7 @@ stopOnSignals();
 process.exitCode = await runSteps(
   [
     [stage(320, 'test')],
+    [stage(120, 'run test:browser')],
     [stage(300, 'run test:load')],
     // The versions between the oldest and the newest Node.js run only the tests that depend on it most; `npm run test:long` runs the others.
     [stage(160, 'run test:nodes -- --node 26 --suite unit --suite data-plane')],

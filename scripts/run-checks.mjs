@@ -1,4 +1,4 @@
-// Runs the checks: `all`, `fast` without database and system tests, or `load`, the tests that `all` leaves out for their time.
+// Runs the checks: `all`, `fast` without database and system tests, or those that `all` leaves out for their time: `browser` and `load`.
 import { runSteps, stopOnSignals } from './lib/run-steps.mjs';
 import { RUNS } from './lib/steps.mjs';
 

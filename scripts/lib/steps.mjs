@@ -62,9 +62,10 @@ export const RUNS = {
         tests('waiting tests', 60, ['waiting']),
       ],
       [tests('system tests', 110, ['system'], THREE)],
-      [browserTests('browser tests', 45, 'browser')],
+      [browserTests('browser smoke tests', 45, 'smoke')],
     ],
   },
+  browser: { groups: [[browserTests('browser tests', 120, 'browser')]] },
   load: { groups: [[tests('load tests', 300, ['load'])]] },
 };
 

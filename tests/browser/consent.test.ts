@@ -1,79 +1,9 @@
 // An app that asks for access: from its request over the login and the consent back to it, and until it is disconnected.
-import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { Account, PASSWORD } from './account.fixture.ts';
+import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { ConnectingApp } from './connecting-app.fixture.ts';
-
-const logInAt = async (page: Page, email: string): Promise<void> => {
-  await page.getByLabel('Email').fill(email);
-  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  await page.getByRole('button', { name: 'Log in' }).click();
-};
-
-/** The host is what anybody can know of an app; its name is its own choice. */
-const HOST_IS_LARGER = `(() => {
-  const sizeOf = (selector) => parseFloat(getComputedStyle(document.querySelector(selector)).fontSize);
-  return sizeOf('h1 span:last-child') > sizeOf('bdi');
-})()`;
-
-it('an app asks, its user logs in, allows less than was asked, and disconnects it in the settings', async ({
-  harness,
-  profile,
-  stack,
-}) => {
-  const [account, app] = [await Account.signUp(stack, 'consent'), await ConnectingApp.start(harness, stack)];
-  profile.allowHostOf(`http://${app.host}`);
-  const page = await profile.context.newPage();
-  await page.goto(await app.authorizeUrl());
-  await page.getByText('Log in to continue.').waitFor();
-  await logInAt(page, account.email);
-
-  const allow = page.getByRole('button', { name: 'Allow' });
-  await page.getByRole('heading', { name: app.host, level: 1 }).waitFor();
-  await page.getByText(account.email).waitFor();
-  await page.getByText('It calls itself “Example Assistant”.').waitFor();
-  expect(await page.evaluate(HOST_IS_LARGER)).toBe(true);
-  await page.getByText(`${app.host}, this computer`).waitFor();
-  // Nothing is pressed by who still types.
-  expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
-  for (const box of await page.getByRole('checkbox').all()) await box.uncheck();
-  await page.getByText('Choose at least one, or deny.').waitFor();
-  expect(await allow.isDisabled()).toBe(true);
-  for (const name of ['See your tunnels', 'Read captured requests']) await page.getByRole('checkbox', { name }).check();
-
-  // A page is left for another page alone: what would run as a script is an error, and the question stays.
-  const asked = page.url();
-  await page.route('**/decision', (route) =>
-    route.fulfill({ json: { redirect_to: 'javascript:document.title="run"' } }),
-  );
-  await allow.click();
-  await page.getByRole('alert').waitFor();
-  expect([page.url(), await page.title()]).toEqual([asked, `Connect ${app.host} · Tunnel`]);
-  await page.unrouteAll();
-  await allow.click();
-  await page.getByText('Welcome back').waitFor();
-
-  const answer = await app.answer();
-  expect(Object.fromEntries(answer)).toEqual({
-    code: expect.stringMatching(/./),
-    state: 'as sent',
-    iss: expect.stringMatching(/^http/),
-  });
-  const tokens = await app.redeem(answer.get('code') ?? '');
-  expect(tokens.scope).toBe('tunnels:read requests:read');
-
-  await page.goto(profile.urlOf('/settings'));
-  const row = page.getByRole('row', { name: app.host });
-  await row.getByText('Read captured requests').waitFor();
-  expect(await row.getByText('Close tunnels').count()).toBe(0);
-  await row.getByRole('button', { name: 'Disconnect' }).click();
-  const question = page.getByRole('dialog', { name: `Disconnect ${app.host}?` });
-  await question.getByRole('button', { name: 'Disconnect' }).click();
-  await row.waitFor({ state: 'detached' });
-  await page.getByText('Add this URL to an MCP host').waitFor();
-  await expect(app.refresh(tokens.refresh_token)).rejects.toThrow('invalid_grant');
-});
+import { logInAt } from './profile.fixture.ts';
 
 it('a no goes back to the app, by another account too, and a request that was answered is over', async ({
   harness,

@@ -3,29 +3,6 @@ import { expect } from 'vitest';
 import { Account, mailedPath, PASSWORD } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 
-it('a wrong password is told at its field, without the id of a request, and the right one goes on', async ({
-  profile,
-  stack,
-}) => {
-  const { email } = await Account.signUp(stack);
-  const page = await profile.tab('/login');
-  await page.getByLabel('Email').fill(email);
-  await page.getByLabel('Password', { exact: true }).fill('not the password');
-  await page.getByRole('button', { name: 'Log in' }).click();
-  const alert = page.getByRole('alert');
-  await alert.waitFor();
-  expect(await alert.textContent()).toMatch(/password/i);
-  expect(await page.getByLabel('Password', { exact: true }).getAttribute('aria-invalid')).toBe('true');
-  // It says itself what to do; nobody has to look anything up.
-  expect(await page.getByText(/^Request/).count()).toBe(0);
-  expect(await page.getByLabel('Email').inputValue()).toBe(email);
-
-  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  await page.keyboard.press('Enter');
-  await page.getByRole('navigation').waitFor();
-  expect(new URL(page.url()).pathname).toBe('/app/');
-});
-
 it('a forgotten password is replaced by the mailed link, which works once', async ({ profile, stack }) => {
   const { email } = await Account.signUp(stack);
   const page = await profile.tab('/login');

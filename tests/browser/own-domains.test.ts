@@ -7,33 +7,17 @@ import { startWeb } from '../system/http-tunnels.fixture.ts';
 import { Account } from './account.fixture.ts';
 import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
+import { cardOf, openList } from './domains-page.fixture.ts';
 import { walkByTab } from './keyboard-walk.fixture.ts';
-import {
-  certificate,
-  DomainsApi,
-  domainsInAllStates,
-  NO_CERTIFICATE_YET,
-  ownDomain,
-  pendingDomain,
-} from './own-domains.fixture.ts';
+import { certificate, NO_CERTIFICATE_YET, ownDomain, pendingDomain } from './own-domains.fixture.ts';
 import { startOwnStack } from './own-stack.fixture.ts';
-import { commandIn } from './pasted-command.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
-const cardOf = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
-
 /** By how much the page is wider than the screen. */
 const overhang = (page: Page): Promise<number> =>
   page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth');
-
-const openList = async (profile: Profile, stack: Account['stack'], list = domainsInAllStates()) => {
-  const account = await Account.signUp(stack, 'own');
-  await profile.logIn(account.email);
-  const api = await DomainsApi.in(profile.context, list);
-  return { api, page: await profile.tab('/domains') };
-};
 
 it('every state is said in words, with the certificate and its end, and leads to what to do next', async ({
   profile,
@@ -66,36 +50,6 @@ it('every state is said in words, with the certificate and its end, and leads to
   await says('old.example.com', /New tunnels can’t use this domain/, /another account has proven/);
   await says('*.eu.example.com', /needs one more record/, /did not find the record/, 'Certificate: not issued');
   await says('shop.example.com', '1 live tunnel', "Let's Encrypt R11", 'Next renewal');
-});
-
-it('one is added by name or by a pasted address, and what is wrong with it is said at its field', async ({
-  profile,
-  stack,
-}) => {
-  const { api, page } = await openList(profile, stack, []);
-  await page.getByText('No domain of your own yet').waitFor();
-  await page.getByRole('button', { name: 'Add domain' }).first().click();
-  const dialog = page.getByRole('dialog', { name: 'Add a domain' });
-  const field = dialog.getByRole('textbox', { name: 'Domain' });
-  expect(await dialog.getByRole('checkbox', { name: 'Order a certificate' }).isChecked()).toBe(true);
-  await page.keyboard.press('Enter');
-  await dialog.getByText('Enter a domain').waitFor();
-  api.refusal = { status: 400, code: 'DOMAIN_INVALID', error: "domain 'shop' is not valid: it has one label" };
-  await field.fill('shop');
-  await page.keyboard.press('Enter');
-  await dialog.getByText("Domain 'shop' is not valid: it has one label.").waitFor();
-  expect(await field.getAttribute('aria-invalid')).toBe('true');
-  api.refusal = { status: 403, code: 'DOMAIN_LIMIT', error: 'domain limit of 3 reached' };
-  await field.fill('shop.example.com');
-  await page.keyboard.press('Enter');
-  await dialog.getByRole('alert').getByText('Domain limit of 3 reached.').waitFor();
-  await dialog.getByText('Remove one first').waitFor();
-  await field.fill('https://Shop.example.com/cart');
-  await page.keyboard.press('Enter');
-  await page.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
-  expect(api.list).toMatchObject([{ name: 'shop.example.com', certificate: NO_CERTIFICATE_YET }]);
-  await cardOf(page, 'DNS records').getByText('Not looked for yet.').waitFor();
-  expect(await commandIn(cardOf(page, 'Use it'))).toContain('npx tunnel http 3000 --domain shop.example.com');
 });
 
 it('records are copied one by one, and followed until the domain and its certificate are there', async ({

@@ -104,3 +104,10 @@ export class Profile {
     });
   }
 }
+
+/** Fills in the page that asks for email and password. */
+export const logInAt = async (page: Page, email: string, password = PASSWORD): Promise<void> => {
+  await page.getByLabel('Email').fill(email);
+  await page.getByLabel('Password', { exact: true }).fill(password);
+  await page.getByRole('button', { name: 'Log in' }).click();
+};

@@ -1,16 +1,10 @@
 // Sessions that end in the middle of work, and several tabs.
-import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { Account, ask, mailedPath, PASSWORD } from './account.fixture.ts';
+import { Account, ask, mailedPath } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
+import { logInAt } from './profile.fixture.ts';
 
 const NEW_PASSWORD = 'another battery staple';
-
-const logInAt = async (page: Page, email: string, password: string): Promise<void> => {
-  await page.getByLabel('Email').fill(email);
-  await page.getByLabel('Password', { exact: true }).fill(password);
-  await page.getByRole('button', { name: 'Log in' }).click();
-};
 
 it('a session that ended in the middle of work leads to the login, and from there back to the page', async ({
   profile,
@@ -62,31 +56,6 @@ it('an access token that ran out is renewed by the cookie, and nobody notices', 
   expect([refused, renewed]).toEqual([1, 1]);
 });
 
-it('a page asked for without a session comes after the login; a page of somebody else is never the next', async ({
-  profile,
-  stack,
-}) => {
-  const account = await Account.signUp(stack, 'next');
-  const page = await profile.context.newPage();
-  // A slow platform: the page has begun to wait before it is known that nobody is signed in.
-  const isWaiting = page.getByRole('status').filter({ hasText: 'Loading' });
-  await page.route('**/auth/refresh', async (route) => {
-    await isWaiting.waitFor();
-    await route.fallback();
-  });
-  await page.goto(profile.urlOf('/keys'));
-  await page.getByText('Log in to continue.').waitFor();
-  await page.unrouteAll();
-  await logInAt(page, account.email, PASSWORD);
-  await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor();
-
-  for (const next of ['https://example.com/', '//example.com/app/', '/auth/logout']) {
-    await page.goto(profile.urlOf(`/login?next=${encodeURIComponent(next)}`));
-    await page.getByRole('navigation').waitFor();
-    expect(new URL(page.url()).pathname, next).toBe('/app/');
-  }
-});
-
 it('two tabs share one session: out in one is out in both, in again too, and renewing at once harms neither', async ({
   profile,
   stack,
@@ -103,7 +72,7 @@ it('two tabs share one session: out in one is out in both, in again too, and ren
   await two.getByRole('button', { name: 'Log out', exact: true }).last().click();
   for (const tab of [one, two]) await tab.getByText("You're logged out.").waitFor();
   expect(await profile.context.cookies(`${stack.run.platform_url}/auth/refresh`)).toEqual([]);
-  await logInAt(one, account.email, PASSWORD);
+  await logInAt(one, account.email);
   await one.getByRole('navigation').waitFor();
   await two.getByRole('navigation').waitFor();
 });

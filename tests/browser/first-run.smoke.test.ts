@@ -1,0 +1,70 @@
+// From nothing to the first request, with the commands that the pages themselves show.
+import { claimPortBlock, eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { mailedPath, newAddress, PASSWORD } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
+import { commandIn, paste } from './pasted-command.fixture.ts';
+
+it('signs up, runs the three commands, and sees each turn green up to the first request, which it replays', async ({
+  profile,
+  harness,
+  stack,
+}) => {
+  const email = newAddress('new');
+  const page = await profile.tab('/signup');
+  await page.getByLabel('Name').fill('Nia New');
+  await page.getByLabel('Email').fill(email);
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+  await page.getByRole('button', { name: 'Create account' }).click();
+  await page.getByRole('heading', { name: 'Check your email' }).waitFor();
+  await page.goto(stack.run.platform_url + (await mailedPath(stack, email, '/auth/verify-email/')));
+  await page.getByRole('link', { name: 'Log in' }).click();
+  // The address is there already, and the keyboard at the password; neither stays in the address bar.
+  await page.getByLabel('Password', { exact: true }).and(page.locator(':focus')).waitFor();
+  expect(await page.getByLabel('Email').inputValue()).toBe(email);
+  expect(new URL(page.url()).search).toBe('');
+  await page.keyboard.type(PASSWORD);
+  await page.keyboard.press('Enter');
+
+  const step = (number: number, isDone: boolean) => page.locator(`[data-step="${number}"][data-done="${isDone}"]`);
+  for (const number of [1, 2, 3]) await step(number, false).waitFor();
+  const home = await harness.folder();
+  const ports = harness.use(await claimPortBlock());
+  // Everybody's port 3000 is one; a test has a port of its own, as people have who run something already.
+  await page.getByLabel('Already have an app on a port?').fill(String(ports.from));
+
+  // At a terminal it asks for the password.
+  const logIn = await commandIn(step(1, false));
+  const loggingIn = await paste(harness, `echo '${PASSWORD}' | ${logIn} --password-stdin`, home);
+  expect(await loggingIn.waitForExit({ timeoutMs: 60_000 }), loggingIn.stderr.join('\n')).toMatchObject({ code: 0 });
+  await step(1, true).waitFor();
+
+  await paste(harness, await commandIn(step(2, false)), home);
+  await eventually(async () => expect((await fetch(`http://127.0.0.1:${ports.from}/`)).status).toBe(200));
+  const tunnel = await paste(harness, await commandIn(step(3, false)), home);
+  await step(3, true).waitFor();
+  // It lasts until the first request, also when the page is loaded again.
+  await page.reload();
+  await step(3, true).waitFor();
+  await page.getByText('Open it to send the first request.').waitFor();
+  const link = page.getByRole('link', { name: /^Open https?:/ });
+  const address = (await link.getAttribute('href')) ?? '';
+  profile.allowHostOf(address);
+  const [visit] = await Promise.all([profile.context.waitForEvent('page'), link.click()]);
+  await visit.getByText('Hello from my machine').waitFor();
+  await visit.close();
+  await step(2, true).waitFor();
+  await page.getByText('Your first request came through.').waitFor();
+
+  await page.getByRole('link', { name: 'View the request' }).click();
+  await page.locator('[data-request]', { hasText: 'GET/' }).last().click();
+  await page.getByRole('heading', { name: 'GET /', level: 3 }).waitFor();
+  await page.getByText('Hello from my machine').waitFor();
+  await page.getByRole('button', { name: 'Replay', exact: true }).click();
+  // The new request is the one that is shown.
+  await page.getByText(/^Replayed: 200 in /).waitFor();
+
+  await page.getByRole('link', { name: 'Overview' }).click();
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
+  expect(tunnel.exit).toBeNull();
+});

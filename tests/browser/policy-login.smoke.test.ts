@@ -1,0 +1,35 @@
+// People log in at a tunnel, in a real browser and at a real provider, and come back to the page that they asked for.
+import { expect } from 'vitest';
+import { findingsOf } from './axe-findings.fixture.ts';
+import { it } from './browser-test.fixture.ts';
+import { openGuarded, PERSON, signIn } from './guarded-tunnel.fixture.ts';
+
+it('a deep link with its query survives the login; the service learns who it is and sees no cookie of the edge; log-out ends it', async ({
+  profile,
+  harness,
+  stack,
+}) => {
+  const { url, issuer, visits } = await openGuarded(harness, stack, profile, 'deep-link');
+  const page = await profile.context.newPage();
+  await page.goto(`${url}/deep/link?x=1&y=a%20b`);
+  expect(page.url().startsWith(issuer)).toBe(true);
+  expect(visits).toEqual([]);
+  await signIn(page, PERSON);
+  await page.getByRole('heading', { name: '/deep/link' }).waitFor();
+  expect(page.url()).toBe(`${url}/deep/link?x=1&y=a%20b`);
+  expect(visits).toEqual([{ path: '/deep/link?x=1&y=a%20b', user: PERSON, how: 'login', cookie: undefined }]);
+  // No script of the page can take the session away.
+  expect(await page.evaluate('document.cookie')).toBe('');
+  await page.goto(`${url}/next`);
+  await page.getByRole('heading', { name: '/next' }).waitFor();
+
+  // The provider would let them in again without a word.
+  await profile.context.clearCookies({ domain: '127.0.0.1' });
+  await page.goto(`${url}/.tunnel/logout`);
+  expect(await findingsOf(page)).toEqual([]);
+  const before = visits.length;
+  await page.getByRole('button').click();
+  await page.getByLabel('Email').waitFor();
+  expect((await profile.context.cookies(url)).filter(({ name }) => name.endsWith('tunnel_login'))).toEqual([]);
+  expect(visits).toHaveLength(before);
+});

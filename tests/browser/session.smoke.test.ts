@@ -1,0 +1,30 @@
+// A page that needs a session leads to the login, and from there to that page.
+import { expect } from 'vitest';
+import { Account } from './account.fixture.ts';
+import { it } from './browser-test.fixture.ts';
+import { logInAt } from './profile.fixture.ts';
+
+it('a page asked for without a session comes after the login; a page of somebody else is never the next', async ({
+  profile,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'next');
+  const page = await profile.context.newPage();
+  // A slow platform: the page has begun to wait before it is known that nobody is signed in.
+  const isWaiting = page.getByRole('status').filter({ hasText: 'Loading' });
+  await page.route('**/auth/refresh', async (route) => {
+    await isWaiting.waitFor();
+    await route.fallback();
+  });
+  await page.goto(profile.urlOf('/keys'));
+  await page.getByText('Log in to continue.').waitFor();
+  await page.unrouteAll();
+  await logInAt(page, account.email);
+  await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor();
+
+  for (const next of ['https://example.com/', '//example.com/app/', '/auth/logout']) {
+    await page.goto(profile.urlOf(`/login?next=${encodeURIComponent(next)}`));
+    await page.getByRole('navigation').waitFor();
+    expect(new URL(page.url()).pathname, next).toBe('/app/');
+  }
+});
