@@ -61,7 +61,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ['listener.port.close().finally(() => {', NOTHING_OF_OURS],
   ],
   [`${EDGE}/ingress/udp/udp-port.ts`]: [['verdict.then(decided, ', OWN_TRY]],
-  [`${EDGE}/ingress/http/http1/hand-over.ts`]: [['setImmediate(() => {', OWN_TRY]],
+  [`${EDGE}/ingress/http/http1/http1-visitor.ts`]: [['setImmediate(() => {', OWN_TRY]],
   [`${EDGE}/ingress/http/pending-decision.ts`]: [['decision.then(decided, ', OWN_TRY]],
   [`${EDGE}/ingress/http/proxied-request.ts`]: [['return routed.then((made) => {', OWN_TRY]],
   [`${EDGE}/control/control-connection.ts`]: [

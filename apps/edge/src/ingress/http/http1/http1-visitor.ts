@@ -1,8 +1,8 @@
 // One HTTP/1.1 connection of a visitor: requests one after the other, each routed and judged anew, each taken up when the answer before it has left.
-import { type ConnectionState, type ListNode, parseRequestHead, type RequestHead } from '@tunnel/core';
+import { type ConnectionState, type ListNode, parseRequestHead, type RequestHead, StallWatch } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
-import type { ByteReader, Splice } from '@tunnel/mux';
+import { type ByteReader, type Splice, splice } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import type { HeldBody } from '../../../policy/held-bodies.ts';
@@ -16,14 +16,11 @@ import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
 import { OneLease, ProxiedRequest } from '../proxied-request.ts';
 import type { BodyHolder } from '../request-policy.ts';
 import type { Visitor, VisitorDuplex, VisitorOwner } from '../visitor.ts';
-import { handOverNextTurn } from './hand-over.ts';
 import { Http1Input, type InputTaker } from './http1-input.ts';
 import { awaitsAnswer, describePhase, type Phase } from './http1-phase.ts';
 import { Http1Response, type RespondingVisitor } from './http1-response.ts';
 import { Http1Writer } from './http1-writer.ts';
 import { IncomingBody } from './incoming-body.ts';
-import { joinUpgraded } from './join-upgraded.ts';
-import { Linger, Stalls } from './visitor-waits.ts';
 
 const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
 
@@ -201,10 +198,20 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
     return step.next;
   }
 
-  /** A client's connection: the control plane reads it from this request on. */
+  /**
+   * A client's connection: the control plane reads it from this request on. It leaves the visitors in a turn of its own, because the read that
+   * brought its request may still be under way in this one. An error on the way costs this connection, which no other part knows at that moment.
+   */
   #leave(): void {
     this.#phase = 'leaving';
-    handOverNextTurn(this, this.#accepted, () => this.#handOver());
+    setImmediate(() => {
+      try {
+        this.#handOver();
+      } catch (error) {
+        this.#accepted?.socket.destroy();
+        this.abandon(error, 'visitor.leave');
+      }
+    });
   }
 
   #handOver(): void {
@@ -259,11 +266,22 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
   /** After 101: bytes both ways between the visitor and the local service, until both have ended. */
   onUpgraded(stream: UpstreamStream): void {
     const { member } = this.#lease;
+    const { services } = this.#owner;
     this.#body.drop();
     this.request.detach();
     this.#phase = 'upgraded';
     this.input.handOver(stream);
-    const joined = joinUpgraded(this.#end, stream, member, this.#owner.services, this, () => this.#closed());
+    const joined = splice(this.#end, stream, {
+      onDone: () => this.#closed(),
+      abandon: (error, where) => this.abandon(error, where),
+      onBytes: (direction, count) => {
+        // The lease has ended: these bytes are charged to nobody.
+        if (member === null) return;
+        member.counters.addBytes(count);
+        const isToClient = direction === 'a-to-b';
+        services.onBytes(isToClient ? count : 0, isToClient ? 0 : count);
+      },
+    });
     if (!this.#isClosed()) this.#splice = joined;
   }
 
@@ -395,5 +413,62 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
 
   #isClosed(): boolean {
     return this.#phase === 'closed';
+  }
+}
+
+// ---- how long a visitor is waited for ----
+
+/** A connection on which nothing moves, or that is no more. */
+class Stalls {
+  // Made when something waits for the first time: of most connections nothing ever does.
+  #sending: StallWatch | null = null;
+  #uploading: StallWatch | null = null;
+
+  /** Once a second. An input that is paused is a body of which its service takes no more. */
+  isOver(nowMs: number, end: VisitorDuplex, { isPaused, readBytes }: Http1Input): boolean {
+    if (isPaused && end.hasLostPeer) return true;
+    const isUnread = end.queuedBytes > 0;
+    const takenBytes = isUnread || isPaused ? end.takenBytes : 0;
+    if (isUnread) this.#sending ??= new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
+    if (isPaused) this.#uploading ??= new StallWatch(EDGE_LIMITS.HTTP_STALLED_BODY_MS);
+    const isUnsent = this.#sending?.isOver(nowMs, isUnread, takenBytes) ?? false;
+    return (this.#uploading?.isOver(nowMs, isPaused, takenBytes + readBytes) ?? false) || isUnsent;
+  }
+}
+
+/** Who is still sending after our last word has not read it, and would lose it with a reset. */
+export class Linger {
+  /** Ends our direction. `onSaidAll`: all of it is out. */
+  static behind(end: VisitorDuplex, { now }: { readonly now: () => number }, onSaidAll: () => void): Linger {
+    const linger = new Linger();
+    end.end(() => {
+      linger.onSaidAll(now());
+      onSaidAll();
+    });
+    return linger;
+  }
+
+  #untilMs = Number.POSITIVE_INFINITY;
+  #endMs = Number.POSITIVE_INFINITY;
+  #saidAll = false;
+
+  /** Our last byte is out. */
+  get saidAll(): boolean {
+    return this.#saidAll;
+  }
+
+  onSaidAll(nowMs: number): void {
+    this.#saidAll = true;
+    this.#endMs = nowMs + EDGE_LIMITS.HTTP_LINGER_MAX_MS;
+    this.onBytes(nowMs);
+  }
+
+  /** The visitor sends; until our last byte is out the time is its own. */
+  onBytes(nowMs: number): void {
+    if (this.#saidAll) this.#untilMs = Math.min(nowMs + EDGE_LIMITS.HTTP_LINGER_MS, this.#endMs);
+  }
+
+  isOver(nowMs: number): boolean {
+    return nowMs >= this.#untilMs;
   }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../../limits.ts';
-import { Linger } from './visitor-waits.ts';
+import { Linger } from './http1-visitor.ts';
 
 const { HTTP_LINGER_MS, HTTP_LINGER_MAX_MS } = EDGE_LIMITS;
 
