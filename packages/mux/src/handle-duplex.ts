@@ -6,25 +6,28 @@ import type { StreamReason } from '@tunnel/protocol';
 import type { SocketEnd, SocketHolder } from './byte-duplex.ts';
 import { ByteQueue, giveBackBlock, type QueueBlock } from './byte-queue.ts';
 import { abandonOrDestroy } from './guard.ts';
-import { NamedHandle } from './named-handle.ts';
 import {
   type HandleRequest,
   type NodeHandles,
+  type PeerName,
   type StreamHandle,
   socketOf,
   UV_EOF,
   type WriteRequest,
 } from './node-handles.ts';
+import { PacedReads } from './paced-reads.ts';
 import { copyOf, SCRATCH } from './read-buffers.ts';
 import { RESET_BY_PEER, securedSocketOf, type TlsHandle } from './tls-handle.ts';
 
 const nobodyWaits = (): void => {};
 
-export class HandleDuplex extends NamedHandle implements SocketEnd {
+export class HandleDuplex extends PacedReads implements SocketEnd {
   /** What is read and written: the connection itself, or TLS on it. */
   #handle: StreamHandle;
-  /** The connection itself. */
+  /** The handle of the connection itself, also where TLS lies on it. */
   readonly wire: StreamHandle;
+  #isClosed = false;
+  #peer: PeerName | null = null;
   readonly #node: NodeHandles;
   #holder: SocketHolder | null = null;
   #isReading = false;
@@ -71,6 +74,40 @@ export class HandleDuplex extends NamedHandle implements SocketEnd {
 
   get destroyed(): boolean {
     return this.isOver;
+  }
+
+  /** undefined: the peer has gone already. */
+  get remoteAddress(): string | undefined {
+    return this.#peerName().address;
+  }
+
+  get remotePort(): number | undefined {
+    return this.#peerName().port;
+  }
+
+  /** The address that the peer reached; undefined: the peer has gone already. */
+  get localAddress(): string | undefined {
+    return this.#ownName().address;
+  }
+
+  get localPort(): number | undefined {
+    return this.#ownName().port;
+  }
+
+  /** Asked of the kernel each time: few connections are asked for it, and each at most once. */
+  #ownName(): PeerName {
+    const name: PeerName = {};
+    if (!this.#isClosed) this.wire.getsockname?.(name);
+    return name;
+  }
+
+  /** Asked of the kernel once. */
+  #peerName(): PeerName {
+    if (this.#peer === null) {
+      this.#peer = {};
+      if (!this.#isClosed) this.wire.getpeername?.(this.#peer);
+    }
+    return this.#peer;
   }
 
   /** One, from its accept on. */
@@ -257,7 +294,7 @@ export class HandleDuplex extends NamedHandle implements SocketEnd {
   }
 
   #cutOff(): void {
-    if (this.isClosed) return;
+    if (this.#isClosed) return;
     // While its end is on its way libuv refuses a reset; that takes one turn of the loop, whatever the peer does. Below TLS it may take for ever.
     if (this.#output === 'ending' && this.#handle === this.wire) return;
     // A Unix socket has no reset, and neither has TLS.
@@ -284,7 +321,7 @@ export class HandleDuplex extends NamedHandle implements SocketEnd {
     this.#stopReading();
     this.#stop();
     // From here on it is closed by its next owner.
-    this.isClosed = true;
+    this.#isClosed = true;
     this.#handle.duplex = null;
     const socket = this.#handle === this.wire ? socketOf(this.wire) : securedSocketOf(this.#handle as TlsHandle);
     // Until its next owner listens; an error without a listener would end the process.
@@ -337,13 +374,13 @@ export class HandleDuplex extends NamedHandle implements SocketEnd {
   }
 
   #close(): void {
-    if (this.isClosed) return;
+    if (this.#isClosed) return;
     this.#handle.close();
     this.#closed();
   }
 
   #closed(): void {
-    this.isClosed = true;
+    this.#isClosed = true;
     const holder = this.#holder;
     this.#holder = null;
     holder?.onClosed();
