@@ -9,7 +9,6 @@ import { limiterKeyOf } from './limiter-key.ts';
 import { cookieForService } from './login-cookies.ts';
 import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
 import { MatchedRules } from './matched-rules.ts';
-import { isAnswerTo } from './need-events.ts';
 import { besideLogin, GUARD_ALONE, orderedNotes } from './note-order.ts';
 import { RequestReadings } from './path-readings.ts';
 import { type FillRoom, redirectTarget } from './placeholders.ts';
@@ -389,3 +388,18 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     return this.#change().changes(cookie, spellings, this.#identity, last);
   }
 }
+
+/** The event that meets each need. */
+const EVENT_OF = {
+  'check-password': 'password-checked',
+  'verify-jwt': 'jwt-verified',
+  'open-cookie': 'cookie-opened',
+  'begin-login': 'login-begun',
+  'finish-login': 'login-finished',
+  'hold-body': 'body-held',
+  'take-token': 'token-taken',
+} as const satisfies Record<PolicyNeed['kind'], PolicyEvent['kind']>;
+
+/** `failed` meets every need, and `body-too-large` that for a body. */
+const isAnswerTo = (event: PolicyEvent, need: PolicyNeed['kind']): boolean =>
+  event.kind === EVENT_OF[need] || event.kind === 'failed' || (event.kind === 'body-too-large' && need === 'hold-body');
