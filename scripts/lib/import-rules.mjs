@@ -136,7 +136,6 @@ export const FOLDER_MAY_IMPORT = {
     'entry-fields.ts': ['forward'],
     'options.ts': ['proxy'],
     'peer-types.ts': ['forward'],
-    'registration-refusals.ts': ['forward'],
     'resume-state.ts': ['forward'],
     'stream-handler.ts': ['forward'],
     'tunnel-registry.ts': ['forward', 'probes'],
