@@ -133,9 +133,21 @@ function checkWorkspace(root, dir) {
   ];
 }
 
+/** A file longer than this may hold a second subject. It is no mistake: a note is printed, and nothing fails. */
+const LONG_LINES = 600;
+
+function notesOnLength(root) {
+  const files = ['packages', 'apps', 'tests', 'bench', 'scripts'].flatMap((dir) => filesBelow(join(root, dir)));
+  return files
+    .filter((file) => /\.(?:tsx?|mjs)$/.test(file))
+    .map((file) => [file, readFileSync(file, 'utf8').split('\n').length - 1])
+    .filter(([, lines]) => lines > LONG_LINES)
+    .map(([file, lines]) => `note: ${relative(root, file)} has ${lines} lines; look for a second subject in it`);
+}
+
 /** What is to be said of the checkout at `root`, and the exit code. */
 export function checkImports(root) {
   const problems = workspaceDirs(root).flatMap((dir) => checkWorkspace(root, dir));
   const count = problems.length === 0 ? 'import rules hold' : `${problems.length} forbidden imports, names or state`;
-  return { text: [...problems, count, ''].join('\n'), code: problems.length === 0 ? 0 : 1 };
+  return { text: [...problems, ...notesOnLength(root), count, ''].join('\n'), code: problems.length === 0 ? 0 : 1 };
 }

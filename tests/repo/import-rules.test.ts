@@ -305,6 +305,17 @@ it('a file that only tests use carries their suffix', () => {
   expect(stdout).toContain('packages/client/src/helper.ts:1: only tests use this; it should be a .fixture.ts\n');
 });
 
+it('a file of more than 600 lines is noted, and nothing fails', () => {
+  const { code, stdout } = checkTree({
+    'packages/runtime/src/a.ts': '//\n'.repeat(600),
+    'packages/runtime/src/b.test.ts': '//\n'.repeat(601),
+  });
+  expect(stdout).toBe(
+    'note: packages/runtime/src/b.test.ts has 601 lines; look for a second subject in it\nimport rules hold\n',
+  );
+  expect(code).toBe(0);
+});
+
 it('the script says the same, and ends with 1 or 0', async () => {
   makeTree({ 'packages/core/src/a.ts': 'export const at = Date.now();' });
   const { stdout, code } = checkTree({});
