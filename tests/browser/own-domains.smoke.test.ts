@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { it } from './browser-test.fixture.ts';
 import { cardOf, openList } from './domains-page.fixture.ts';
-import { certificate, NO_CERTIFICATE_YET } from './own-domains.fixture.ts';
+import { NO_CERTIFICATE_YET } from './own-domains.fixture.ts';
 import { commandIn } from './pasted-command.fixture.ts';
 
 it('one is added by name or by a pasted address, and what is wrong with it is said at its field', async ({
