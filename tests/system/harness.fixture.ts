@@ -45,8 +45,8 @@ export class Harness {
   async stack(options: StackOptions = {}): Promise<Stack> {
     const { programs = true } = { ...this.#options, ...options };
     const ports = this.use(await claimPortBlock());
-    const database =
-      programs || options.command === undefined || options.command === 'edge' ? {} : await this.#database();
+    const isWithout = programs || options.databaseUrl !== undefined || (options.command ?? 'edge') === 'edge';
+    const database = isWithout ? {} : await this.#database();
     const stack = this.use(new Stack(await this.folder(), ports, { ...this.#options, ...database, ...options }));
     await stack.start();
     return stack;

@@ -1,17 +1,15 @@
 // The endpoints of accounts: every status that the table lists, and the shape of each answer.
 import { accessToken, loggedIn, messageBody, userPublic } from '@tunnel/contract';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
-import { newEmail, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { newEmail, onSharedPlatform, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 beforeAll(async () => {
-  await harness.start();
   ann = await harness.person();
 });
-afterAll(() => harness.close());
 
 describe('Auth', () => {
   it(row('Auth', 1), async () => {
@@ -114,7 +112,7 @@ describe('Auth', () => {
   it(row('Auth', 8), async () => {
     const { email } = await harness.person();
     await harness.post('/auth/forgot-password', { email });
-    const token = await harness.mailedToken(email, 2);
+    const token = await harness.mailedToken(email);
     const short = await harness.post('/auth/reset-password', { token, password: '1234567' });
     expect([...refusalOf(short), short.error]).toEqual([400, 'API_BAD_REQUEST', expect.stringMatching(/^password/)]);
     const done = await harness.post('/auth/reset-password', { token, password: 'a new password' });

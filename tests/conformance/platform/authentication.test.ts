@@ -1,10 +1,10 @@
 // Who is let in: tokens good and bad, cookies, and accounts that may not.
 import { type AccessToken, publicKeys } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
 import { isSignedBy, readJwt, tampered } from './jwt.fixture.ts';
-import { PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { onSharedPlatform, PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 /** Every user-scoped operation; {id} stands for any. */
@@ -34,14 +34,12 @@ const USER_SCOPED = [
   ['GET', '/load-balancing/groups'],
 ] as const;
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  await harness.start();
   [ann, bob] = await Promise.all([harness.person(), harness.person()]);
 });
-afterAll(() => harness.close());
 
 const keys = async () => publicKeys.parse((await harness.get('/.well-known/jwks.json')).body).keys;
 
@@ -163,7 +161,7 @@ describe('Contract', () => {
   it(row('Contract', 6, 'reset'), async () => {
     const dan = await harness.person();
     await harness.post('/auth/forgot-password', { email: dan.email });
-    const token = await harness.mailedToken(dan.email, 2);
+    const token = await harness.mailedToken(dan.email);
     expect((await harness.post('/auth/reset-password', { token, password: 'a new password' })).status).toBe(200);
     // Changed in this process: at once.
     expect(refusalOf(await harness.get('/auth/me', dan.token))).toEqual([401, 'ACCESS_TOKEN_INVALID']);

@@ -1,8 +1,8 @@
 // Bytes that are no good request: every answer is still an error with a code and an id, and the server lives on.
 import { connect } from 'node:net';
 import { apiError } from '@tunnel/contract';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PlatformHarness } from './platform-harness.fixture.ts';
+import { describe, expect, it } from 'vitest';
+import { onSharedPlatform, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const JSON_POST = 'POST /auth/login HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n';
@@ -29,12 +29,7 @@ const BYTES: Readonly<Record<string, readonly [number, string]>> = {
   'a space in a header name': [400, 'GET /keys HTTP/1.1\r\nhost: localhost\r\nbad header: x\r\n\r\n'],
 };
 
-const harness = new PlatformHarness();
-// None of it gets as far as a database.
-beforeAll(() =>
-  harness.start({ command: 'platform', tables: '[database]\nurl = "postgres://a:b@127.0.0.1:9/nothing"' }),
-);
-afterAll(() => harness.close());
+const harness = onSharedPlatform(new PlatformHarness());
 
 /** All that comes back until the end, or until the whole error is there. */
 const answerTo = (bytes: string): Promise<string> =>

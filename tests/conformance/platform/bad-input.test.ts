@@ -1,8 +1,8 @@
 // Every endpoint with a body, given what nobody should send: the right status, the field by its name, never a 500.
 import { createConnection } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Answer } from './api-request.fixture.ts';
-import { type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { onSharedPlatform, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { BODY_ENDPOINTS, type BodyEndpoint } from './request-bodies.fixture.ts';
 import { row } from './rows.fixture.ts';
 
@@ -30,13 +30,11 @@ const OTHER_TYPES = [
   '',
 ];
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 beforeAll(async () => {
-  await harness.start();
   ann = await harness.person();
 });
-afterAll(() => harness.close());
 
 const send = ({ method, path, needsUser }: BodyEndpoint, body: unknown): Promise<Answer> =>
   harness.ask(method, path, { body, ...(needsUser ? { token: ann.token } : {}) });

@@ -1,8 +1,8 @@
 // Paths, ids, methods, headers and queries that nobody should send: the right status, never a 500.
 import { request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from './api-request.fixture.ts';
-import { type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { onSharedPlatform, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const NOT_IDS = [
@@ -79,13 +79,11 @@ const METHODS: Readonly<Record<string, string>> = {
   '/openapi.json': 'GET, HEAD',
 };
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 beforeAll(async () => {
-  await harness.start();
   ann = await harness.person();
 });
-afterAll(() => harness.close());
 
 const sorted = (list: string | null): string[] => (list ?? '').split(', ').sort();
 

@@ -1,20 +1,18 @@
 // Decisions about accounts: addresses, passwords, refusals, and what is ours beyond the specification.
 import { passwordChanged, type UserSession, userPublic, userSessions } from '@tunnel/contract';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from './api-request.fixture.ts';
-import { newEmail, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { newEmail, onSharedPlatform, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 /** PASSWORD, hashed with a tenth of the work. */
 const CHEAP_HASH = '$argon2id$v=19$m=64,t=1,p=1$JhwLow0+bV0FY45079hoEw$LpA0fez3SOCEPFkf1vLu9MqtqRP+FNpCvYXA11Vzy7w';
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 beforeAll(async () => {
-  await harness.start();
   ann = await harness.person();
 });
-afterAll(() => harness.close());
 
 const verifiedWith = async (password: string): Promise<string> => {
   const email = newEmail();

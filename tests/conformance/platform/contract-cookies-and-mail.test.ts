@@ -1,18 +1,16 @@
 // Decisions about refresh tokens, their cookie, and mails.
 import { createHash } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from './api-request.fixture.ts';
-import { newEmail, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { newEmail, onSharedPlatform, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 beforeAll(async () => {
-  await harness.start();
   ann = await harness.person();
 });
-afterAll(() => harness.close());
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const refresh = (cookie: string, headers: Record<string, string> = {}): Promise<Answer> =>

@@ -2,31 +2,19 @@
 import { once } from 'node:events';
 import { edgeFlows, edgePeers } from '@tunnel/contract';
 import { eventually, startEchoServer, startUdpEcho } from '@tunnel/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { UdpVisitor } from '../../system/udp-visitor.fixture.ts';
 import { refusalOf } from './api-request.fixture.ts';
-import { PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { onSharedPlatform, PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
-import { connectWith, entryWhen, openTunnel } from './tunnels.fixture.ts';
+import { connectWith, entryWhen, lostTunnel, openTunnel } from './tunnels.fixture.ts';
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  await harness.start();
   [ann, bob] = await Promise.all([harness.person(), harness.person()]);
 });
-afterAll(() => harness.close());
-
-/** A tunnel in the log of a region whose edge is gone. */
-const lostTunnel = async (tunnelId: string, protocol: string, unregistered_at: Date | null = null): Promise<string> => {
-  const entry = { user_id: ann.id, tunnel_id: tunnelId, protocol, label: 'x', region_id: 'far-away', unregistered_at };
-  await harness.db
-    .insertInto('tunnel_log')
-    .values({ ...entry, registered_at: new Date() })
-    .execute();
-  return `/usage/tunnels/${tunnelId}`;
-};
 
 describe('Contract', () => {
   it(row('Contract', 42), async () => {
@@ -44,7 +32,7 @@ describe('Contract', () => {
     expect(refusalOf(await harness.get(path, bob.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
     const peers = await harness.get(`/usage/tunnels/${tunnel.tunnelId}/peers`, ann.token);
     expect([...refusalOf(peers), peers.error]).toEqual([400, 'TUNNEL_NOT_P2P', expect.stringContaining('udp')]);
-    const lost = await harness.get(`${await lostTunnel('tun_lost_udp', 'udp')}/flows`, ann.token);
+    const lost = await harness.get(`${await lostTunnel(harness, ann, { protocol: 'udp' })}/flows`, ann.token);
     expect(refusalOf(lost)).toEqual([502, 'EDGE_AWAY']);
 
     await client.close();
@@ -108,16 +96,16 @@ describe('Contract', () => {
   });
 
   it(row('Contract', 43), async () => {
-    const path = await lostTunnel('tun_lost_p2p', 'p2p');
+    const path = await lostTunnel(harness, ann, { protocol: 'p2p' });
     expect(refusalOf(await harness.get(`${path}/peers`, ann.token))).toEqual([502, 'EDGE_AWAY']);
     const dismissal = (at: string, token: string) => harness.ask('DELETE', `${at}/peers/peer_x`, { token });
     expect(refusalOf(await dismissal(path, ann.token))).toEqual([502, 'EDGE_AWAY']);
     expect(refusalOf(await dismissal(path, bob.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
     expect(refusalOf(await harness.get(`${path}/flows`, ann.token))).toEqual([400, 'TUNNEL_NOT_UDP']);
-    const tcp = await lostTunnel('tun_lost_tcp', 'tcp');
+    const tcp = await lostTunnel(harness, ann, { protocol: 'tcp' });
     expect(refusalOf(await harness.get(`${tcp}/peers`, ann.token))).toEqual([400, 'TUNNEL_NOT_P2P']);
     expect(refusalOf(await dismissal(tcp, ann.token))).toEqual([400, 'TUNNEL_NOT_P2P']);
-    const ended = await lostTunnel('tun_ended_p2p', 'p2p', new Date());
+    const ended = await lostTunnel(harness, ann, { protocol: 'p2p', endedAt: new Date() });
     expect((await harness.get(`${ended}/peers`, ann.token)).body).toEqual({ peers: [], total: 0 });
     expect(refusalOf(await dismissal(ended, ann.token))).toEqual([404, 'P2P_PEER_UNKNOWN']);
   });

@@ -1,27 +1,21 @@
 // Decisions about own domains.
 import { type OwnDomainView, ownDomain, ownDomains } from '@tunnel/contract';
-import { type DnsServer, eventually, startDnsServer } from '@tunnel/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '@tunnel/testkit';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from './api-request.fixture.ts';
-import { PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { onSharedPlatform, PATIENCE_MS, PAYG_LIMIT, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
-const LIMIT = 12;
+const LIMIT = PAYG_LIMIT;
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 
-const harness = new PlatformHarness();
-let dns: DnsServer;
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  dns = harness.use(await startDnsServer());
-  await harness.start({
-    tables: `[dns]\nresolvers = ["${dns.address}"]\n[platform.plans.payg]\ndomain_limit = ${LIMIT}`,
-  });
   [ann, bob] = [await harness.person(), await harness.person()];
   await harness.db.updateTable('users').set({ plan: 'payg' }).where('id', 'in', [ann.id, bob.id]).execute();
 });
-afterAll(() => harness.close());
 
 const ask = (who: Person, body: object): Promise<Answer> => harness.post('/domains', body, who.token);
 const add = async (who: Person, name: string, status = 201): Promise<OwnDomainView> => {
@@ -46,7 +40,7 @@ const checked = (who: Person, id: string): Promise<OwnDomainView> =>
     },
     { timeoutMs: PATIENCE_MS, intervalMs: 250 },
   );
-const point = (name: string, { token }: OwnDomainView): void => dns.set(name, 'CNAME', `${token}.localhost`);
+const point = (name: string, { token }: OwnDomainView): void => harness.dns.set(name, 'CNAME', `${token}.localhost`);
 
 describe('Contract', () => {
   it(row('Contract', 53), async () => {
@@ -97,7 +91,7 @@ describe('Contract', () => {
 
   it(row('Contract', 56), async () => {
     const made = await add(ann, 'shop.proof.test');
-    dns.set('shop.proof.test', 'A', '127.0.0.1');
+    harness.dns.set('shop.proof.test', 'A', '127.0.0.1');
     const asked = await check(ann, made.id);
     expect([asked.status, ownDomain.parse(asked.body).state]).toEqual([200, 'pending']);
     const soon = await check(ann, made.id);
@@ -105,12 +99,12 @@ describe('Contract', () => {
       ...[429, 'DOMAIN_CHECK_TOO_SOON'],
       expect.toSatisfy((seconds: number) => seconds >= 1 && seconds <= 5),
     ]);
-    dns.remove('shop.proof.test');
+    harness.dns.remove('shop.proof.test');
     point('shop.proof.test', made);
     expect(await checked(ann, made.id)).toMatchObject({ state: 'verified', records: [{ found: true }] });
     const apex = await add(ann, 'proof.test');
-    dns.set('proof.test', 'A', '127.0.0.1');
-    dns.set('_tunnel.proof.test', 'TXT', `tunnel-verify=${apex.token}`);
+    harness.dns.set('proof.test', 'A', '127.0.0.1');
+    harness.dns.set('_tunnel.proof.test', 'TXT', `tunnel-verify=${apex.token}`);
     expect(await checked(ann, apex.id)).toMatchObject({ state: 'verified' });
     // Its records are there at the first look.
     const own = await add(ann, 'by-itself.proof.test');
@@ -132,10 +126,10 @@ describe('Contract', () => {
     point('shop.moves.test', anns);
     expect((await checked(ann, anns.id)).state).toBe('verified');
     const bobs = await add(bob, 'shop.moves.test');
-    dns.set('_tunnel.shop.moves.test', 'TXT', `tunnel-verify=${bobs.token}`);
+    harness.dns.set('_tunnel.shop.moves.test', 'TXT', `tunnel-verify=${bobs.token}`);
     expect((await checked(bob, bobs.id)).state).toBe('pending');
     expect((await read(ann, anns.id)).state).toBe('verified');
-    dns.remove('shop.moves.test');
+    harness.dns.remove('shop.moves.test');
     expect((await checked(bob, bobs.id)).state).toBe('verified');
     expect((await read(ann, anns.id)).state).toBe('lapsed');
     await eventually(

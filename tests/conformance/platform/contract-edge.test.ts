@@ -1,29 +1,17 @@
 // Decisions about what only an edge knows: captured requests, replays, health, and a region that does not answer.
 import { type CapturedRequest, type CaptureList, capturedRequest, captureList, healthEvents } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from './api-request.fixture.ts';
-import { PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { onSharedPlatform, PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
-import { entryWhen, openTunnel, startService, visitHttp } from './tunnels.fixture.ts';
+import { entryWhen, lostTunnel, openTunnel, startService, visitHttp } from './tunnels.fixture.ts';
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 beforeAll(async () => {
-  await harness.start();
   ann = await harness.person();
 });
-afterAll(() => harness.close());
-
-/** A tunnel in the log of a region whose edge is gone. */
-const lostTunnel = async (tunnelId: string, protocol = 'http'): Promise<string> => {
-  const entry = { user_id: ann.id, tunnel_id: tunnelId, protocol, label: 'web', region_id: 'far-away' };
-  await harness.db
-    .insertInto('tunnel_log')
-    .values({ ...entry, registered_at: new Date() })
-    .execute();
-  return `/usage/tunnels/${tunnelId}`;
-};
 
 const timed = async (ask: () => Promise<Answer>): Promise<{ answer: Answer; tookMs: number }> => {
   const began = performance.now();
@@ -44,28 +32,18 @@ const firstRequest = (tunnelId: string): Promise<CapturedRequest> =>
 
 describe('Contract', () => {
   it(row('Contract', 22), async () => {
-    const path = await lostTunnel('tun_lost_http');
+    const path = await lostTunnel(harness, ann);
     const away = await harness.get(`${path}/requests`, ann.token);
     expect([...refusalOf(away), away.error]).toEqual([502, 'EDGE_AWAY', 'region far-away does not answer']);
-    const tcp = await harness.get(`${await lostTunnel('tun_lost_tcp', 'tcp')}/requests`, ann.token);
+    const tcp = await harness.get(`${await lostTunnel(harness, ann, { protocol: 'tcp' })}/requests`, ann.token);
     expect(refusalOf(tcp)).toEqual([400, 'TUNNEL_NOT_HTTP']);
     expect(tcp.error).toContain('tcp');
   });
 
   it(row('Contract', 22, 'an edge that does not answer in time'), async () => {
     const silent = await startService(harness, () => {});
-    const edge = { name: 'silent', credential_hash: 'e'.repeat(64), region_id: 'silent', region_name: 'Silent' };
-    const heard = { api_url: `http://127.0.0.1:${silent}`, api_secret: 'x'.repeat(40), last_heartbeat_at: new Date() };
-    await harness.db
-      .insertInto('edges')
-      .values({ ...edge, ...heard })
-      .execute();
-    const path = await lostTunnel('tun_silent');
-    await harness.db
-      .updateTable('tunnel_log')
-      .set({ region_id: 'silent' })
-      .where('tunnel_id', '=', 'tun_silent')
-      .execute();
+    await harness.edgeAt(`http://127.0.0.1:${silent}`, 'silent');
+    const path = await lostTunnel(harness, ann, { region: 'silent' });
     const { answer, tookMs } = await timed(() => harness.get(`${path}/requests`, ann.token));
     expect(refusalOf(answer)).toEqual([502, 'EDGE_AWAY']);
     expect([tookMs > 4500, tookMs < 20_000]).toEqual([true, true]);

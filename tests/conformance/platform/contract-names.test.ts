@@ -1,24 +1,29 @@
 // Decisions about names and ports that last.
 import { type Reservation, reservation, reservations } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from './api-request.fixture.ts';
-import { PATIENCE_MS, type Person, PlatformHarness, REGION } from './platform-harness.fixture.ts';
+import {
+  onSharedPlatform,
+  PATIENCE_MS,
+  PAYG_LIMIT,
+  type Person,
+  PlatformHarness,
+  REGION,
+} from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { openTunnel } from './tunnels.fixture.ts';
 
-const LIMIT = 12;
+const LIMIT = PAYG_LIMIT;
 const DAY_MS = 24 * 3_600_000;
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  await harness.start({ tables: `[platform.plans.payg]\nreserved_limit = ${LIMIT}` });
   [ann, bob] = [await harness.person(), await harness.person()];
   await harness.db.updateTable('users').set({ plan: 'payg' }).where('id', 'in', [ann.id, bob.id]).execute();
 });
-afterAll(() => harness.close());
 
 const reserve = (who: Person, body: object): Promise<Answer> => harness.post('/reservations', body, who.token);
 const reserved = async (who: Person, body: object, status = 201): Promise<Reservation> => {

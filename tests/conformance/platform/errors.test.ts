@@ -1,8 +1,8 @@
 // What errors look like and mean, the small bodies, the document, and the answers to browsers of other sites.
 import { messageBody, okBody } from '@tunnel/contract';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
-import { newEmail, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { newEmail, onSharedPlatform, PASSWORD, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { entryWhen, openTunnel } from './tunnels.fixture.ts';
 
@@ -31,14 +31,12 @@ interface Operation {
   readonly responses: Readonly<Record<string, unknown>>;
 }
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  await harness.start();
   [ann, bob] = await Promise.all([harness.person(), harness.person()]);
 });
-afterAll(() => harness.close());
 
 const document = async (): Promise<Document> => (await harness.get('/openapi.json')).body as Document;
 const operations = async (): Promise<Map<string, Operation>> => {

@@ -5,23 +5,27 @@ import { type ApiToken, apiTokens, createdKey } from '@tunnel/contract';
 import { setPlan, setUnlimited } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
-import { PATIENCE_MS, type Person, PlatformHarness, TUNNEL_LIMIT } from './platform-harness.fixture.ts';
+import {
+  onSharedPlatform,
+  PATIENCE_MS,
+  type Person,
+  PlatformHarness,
+  TUNNEL_LIMIT,
+} from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { connectWith, openTunnel, startService } from './tunnels.fixture.ts';
 
 const OPERATOR = { kind: 'operator', name: 'test' } as const;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  await harness.start();
   [ann, bob] = await Promise.all([harness.person(), harness.person()]);
 });
-afterAll(() => harness.close());
 
 const listOf = async ({ token }: Person): Promise<ApiToken[]> => (await harness.get('/keys', token)).body as ApiToken[];
 const listed = async (person: Person, id: string): Promise<ApiToken> => {

@@ -12,8 +12,8 @@ afterAll(() => harness.close());
 describe('without a database', () => {
   const lost = new PlatformHarness();
   // Nobody listens there.
-  const tables = '[database]\nurl = "postgres://nobody:secret@127.0.0.1:9/nothing"';
-  beforeAll(() => lost.start({ command: 'platform', tables }));
+  const databaseUrl = 'postgres://nobody:secret@127.0.0.1:9/nothing';
+  beforeAll(() => lost.start({ command: 'platform', databaseUrl }));
   afterAll(() => lost.close());
 
   it(row('Health', 1), async () => {

@@ -1,20 +1,28 @@
-// A real server with its platform and embedded database, people who use it, their mails and their tunnels.
+// A server with its platform and database, people who use it, their mails and their tunnels. Files with the usual settings share one
+// server: it is as old as the test's process, and each test has people of its own.
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CreatedKey, LoggedIn } from '@tunnel/contract';
-import { Database, suspend } from '@tunnel/platform';
+import { createUser, Database, PasswordHasher, suspend } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
-import { eventually } from '@tunnel/testkit';
+import { type DnsServer, eventually, startDnsServer } from '@tunnel/testkit';
 import PostalMime, { type Email } from 'postal-mime';
+import { afterAll, it, onTestFinished } from 'vitest';
 import { quiet } from '../../system/embedded-database.fixture.ts';
+import { Harness } from '../../system/in-process.fixture.ts';
 import type { Stack } from '../../system/stack.fixture.ts';
-import { Harness } from '../../system/system-test.fixture.ts';
 import { type Answer, askPlatform, type Question } from './api-request.fixture.ts';
 
 export const REGION = 'conformance';
 export const PASSWORD = 'correct horse battery';
 export const TUNNEL_LIMIT = 20;
+/** What the plan payg allows of reservations, and of own domains. */
+export const PAYG_LIMIT = 12;
+/** Few enough to be sent, more than all tests of one account send together. */
+export const MCP_CALLS_PER_MINUTE = 150;
+
+const OPERATOR = { kind: 'operator', name: 'test' } as const;
 
 /** A busy machine is slow; a test that waits in vain fails in any case. */
 export const PATIENCE_MS = 20_000;
@@ -39,21 +47,28 @@ export interface PlatformOptions {
   /** More tables. */
   readonly tables?: string;
   readonly command?: 'stack' | 'platform';
+  /** A fresh one unless told. */
+  readonly databaseUrl?: string;
 }
 
 const MANY_ATTEMPTS = 'auth_per_minute = 1000000\nauth_per_account_per_minute = 1000000';
 
+/** One hash of the password that all people have: hashing takes most of the time of making an account. */
+let hashed: Promise<string> | undefined;
+const passwords = { hash: (password: string): Promise<string> => (hashed ??= new PasswordHasher().hash(password)) };
+
 export class PlatformHarness extends Harness {
   #stack: Stack | undefined;
   #database: Database | undefined;
+  #dns: DnsServer | undefined;
+  /** By the name of their file, which is written once. */
+  #mails = new Map<string, string>();
 
   async start(options: PlatformOptions = {}): Promise<void> {
-    const { command = 'stack', platform = '', attempts = MANY_ATTEMPTS, loadBalancing = true, tables = '' } = options;
+    const { platform = '', attempts = MANY_ATTEMPTS, loadBalancing = true, tables = '', ...more } = options;
     const enabled = loadBalancing === null ? '' : `enabled = ${loadBalancing}`;
     this.#stack = await this.stack({
-      command,
-      platform,
-      server: 'drain_secs = 0',
+      ...{ command: 'stack', platform, server: 'drain_secs = 0', ...more },
       tables: [
         `[platform.limits]\n${attempts}`,
         `[platform.plans.free]\ntunnel_limit = ${TUNNEL_LIMIT}`,
@@ -63,9 +78,31 @@ export class PlatformHarness extends Harness {
     });
   }
 
+  /** With settings that no test of a shared server minds. */
+  async startShared(): Promise<void> {
+    this.#dns = this.use(await startDnsServer());
+    const payg = `[platform.plans.payg]\nreserved_limit = ${PAYG_LIMIT}\ndomain_limit = ${PAYG_LIMIT}`;
+    const mcp = `[platform.mcp]\ncalls_per_minute = ${MCP_CALLS_PER_MINUTE}`;
+    await this.start({ tables: `[dns]\nresolvers = ["${this.#dns.address}"]\n${payg}\n${mcp}` });
+  }
+
+  /** From now on this one speaks to the server of another, which closes it. */
+  share(owner: PlatformHarness): void {
+    this.#stack = owner.server;
+    this.#database = owner.#openDatabase();
+    this.#dns = owner.dns;
+    this.#mails = owner.#mails;
+  }
+
   get server(): Stack {
     if (this.#stack === undefined) throw new Error('the server was not started');
     return this.#stack;
+  }
+
+  /** Whom a shared server asks about domains. */
+  get dns(): DnsServer {
+    if (this.#dns === undefined) throw new Error('the server is not shared');
+    return this.#dns;
   }
 
   get url(): string {
@@ -74,12 +111,16 @@ export class PlatformHarness extends Harness {
 
   /** What no endpoint does: accounts of an external sign-in, days that are over. */
   get db(): Database['db'] {
+    return this.#openDatabase().db;
+  }
+
+  #openDatabase(): Database {
     if (this.#database === undefined) {
       const url = this.server.databaseUrl;
       if (url === null) throw new Error('the server has no database');
       this.#database = this.use(new Database({ url, logger: quiet, connections: 2 }));
     }
-    return this.#database.db;
+    return this.#database;
   }
 
   ask(method: string, path: string, question: Question = {}): Promise<Answer> {
@@ -100,8 +141,14 @@ export class PlatformHarness extends Harness {
     return readdirSync(folder)
       .filter((name) => name.endsWith('.eml'))
       .sort()
-      .map((name) => ({ name, raw: readFileSync(join(folder, name), 'utf8') }))
+      .map((name) => ({ name, raw: this.#mail(join(folder, name)) }))
       .filter(({ raw }) => raw.includes(`\nTo: ${email}\r\n`));
+  }
+
+  #mail(file: string): string {
+    const raw = this.#mails.get(file) ?? readFileSync(file, 'utf8');
+    this.#mails.set(file, raw);
+    return raw;
   }
 
   async mails(email: string): Promise<Email[]> {
@@ -139,10 +186,10 @@ export class PlatformHarness extends Harness {
     return { email, id: user.id, token, cookie: answer.cookie };
   }
 
-  /** Signed up, verified, logged in. */
+  /** An account that an operator made, logged in: what signing up is like is for the tests of it. */
   async person(): Promise<Person> {
-    const { email, verifyToken } = await this.register();
-    await this.get(`/auth/verify-email/${verifyToken}`);
+    const context = { db: this.db, clock: systemClock, publicUrl: '', passwords };
+    const { email } = await createUser(context, OPERATOR, { email: newEmail(), password: PASSWORD });
     return this.enter(email);
   }
 
@@ -151,7 +198,7 @@ export class PlatformHarness extends Harness {
   }
 
   async suspend(email: string): Promise<void> {
-    await suspend({ db: this.db, clock: systemClock }, { kind: 'operator', name: 'test' }, email);
+    await suspend({ db: this.db, clock: systemClock }, OPERATOR, email);
   }
 
   /** An account as an external sign-in would make it. */
@@ -160,4 +207,29 @@ export class PlatformHarness extends Harness {
     await this.db.insertInto('users').values(row).execute();
     return email;
   }
+
+  /** Another edge, heard a moment ago, until the test is over: everybody's pools are asked for there. */
+  async edgeAt(api_url: string, region: string): Promise<string> {
+    const names = { name: region, region_id: region, region_name: region };
+    const row = { ...names, credential_hash: region.padEnd(64, '-'), api_url, api_secret: 'x'.repeat(40) };
+    const heard = { ...row, last_heartbeat_at: new Date() };
+    const { id } = await this.db.insertInto('edges').values(heard).returning('id').executeTakeFirstOrThrow();
+    onTestFinished(async () => void (await this.db.deleteFrom('edges').where('id', '=', id).execute()));
+    return id;
+  }
 }
+
+const withPlatform = it
+  .extend('owner', { scope: 'worker' }, () => new PlatformHarness())
+  .extend('platform', { scope: 'worker' }, async ({ owner }, { onCleanup }) => {
+    onCleanup(() => owner.close());
+    await owner.startShared();
+    return owner;
+  });
+
+/** Lets the tests of this file use the shared server. What they open is closed when they are over. */
+export const onSharedPlatform = <T extends PlatformHarness>(harness: T): T => {
+  withPlatform.beforeAll(({ platform }) => harness.share(platform));
+  afterAll(() => harness.close());
+  return harness;
+};

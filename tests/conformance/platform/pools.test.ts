@@ -3,18 +3,19 @@ import { createHash } from 'node:crypto';
 import type { Tunnel } from '@tunnel/client';
 import { type GroupMemberSummary, type GroupSummary, groupMemberSummary, platformPools } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
-import { PATIENCE_MS, type Person, PlatformHarness, REGION } from './platform-harness.fixture.ts';
+import { onSharedPlatform, PATIENCE_MS, type Person, PlatformHarness, REGION } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { openTunnel, startService, visitHttp } from './tunnels.fixture.ts';
 
 const NAME = 'Orders of today';
+const LABEL = 'orders-of-today';
 const KEY = 'clé partagée';
 const HOOK = 'http://127.0.0.1:9/hook?secret=SECRET';
-const MEMBER = { subdomain: 'orders', group: NAME, groupKey: KEY } as const;
+const MEMBER = { subdomain: LABEL, group: NAME, groupKey: KEY } as const;
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 let bob: Person;
 let probed: Tunnel;
@@ -22,7 +23,6 @@ let plain: Tunnel;
 let group: GroupSummary;
 let serviceIsUp = true;
 beforeAll(async () => {
-  await harness.start();
   [ann, bob] = await Promise.all([harness.person(), harness.person()]);
   const localPort = await startService(harness, (request, response) => {
     response.writeHead(request.url === '/healthz' && !serviceIsUp ? 503 : 200).end('hello');
@@ -43,7 +43,6 @@ beforeAll(async () => {
   await openTunnel(harness, bob, { ...MEMBER, localPort });
   group = await groupWhen(({ members, member_count }) => member_count === 2 && members[1]?.request_count === 1);
 });
-afterAll(() => harness.close());
 
 const groupsOf = async ({ token }: Person) =>
   platformPools.strict().parse((await harness.get('/load-balancing/groups', token)).body).groups;
@@ -64,7 +63,7 @@ const memberOf = ({ tunnelId }: Tunnel): GroupMemberSummary => {
 
 describe('GroupSummary', () => {
   it(row('GroupSummary', 1), () => expect(group.protocol).toBe('http'));
-  it(row('GroupSummary', 2), () => expect(group.label).toBe('orders'));
+  it(row('GroupSummary', 2), () => expect(group.label).toBe(LABEL));
   it(row('GroupSummary', 3), () => expect(group.name).toBe(NAME));
   it(row('GroupSummary', 4), () => {
     expect(group.key_hash_short).toBe(createHash('sha256').update(KEY).digest('hex').slice(0, 8));
@@ -125,7 +124,7 @@ describe('Load balancing', () => {
     expect(refusalOf(await harness.get('/load-balancing/groups'))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
     // The same group, as bob may see it: his member alone.
     const [his] = await groupsOf(bob);
-    expect(his).toMatchObject({ label: 'orders', member_count: 1, total_health_failures: 0 });
+    expect(his).toMatchObject({ label: LABEL, member_count: 1, total_health_failures: 0 });
     expect(his?.members.map(({ tunnel_id }) => tunnel_id)).not.toContain(plain.tunnelId);
     expect(await groupsOf(await harness.person())).toEqual([]);
   });
@@ -140,16 +139,14 @@ describe('Load balancing', () => {
 
   it(row('Contract', 27), async () => {
     const dan = await harness.person();
-    const edge = { name: 'far', credential_hash: 'f'.repeat(64), region_id: 'far-away', region_name: 'Far away' };
-    const dead = { ...edge, api_url: 'http://127.0.0.1:9', api_secret: 'x'.repeat(40), last_heartbeat_at: new Date() };
-    const { id: edge_id } = await harness.db.insertInto('edges').values(dead).returning('id').executeTakeFirstOrThrow();
+    const edge_id = await harness.edgeAt('http://127.0.0.1:9', 'far-away');
     const answer = await harness.get('/load-balancing/groups', ann.token);
     expect(answer.status).toBe(200);
     const { groups, warnings } = platformPools.parse(answer.body);
     expect([groups.length, warnings.length]).toEqual([1, 1]);
     expect(warnings[0]).toContain('far-away');
     const quiet = { last_heartbeat_at: new Date(Date.now() - 61_000) };
-    await harness.db.updateTable('edges').set(quiet).where('name', '=', 'far').execute();
+    await harness.db.updateTable('edges').set(quiet).where('id', '=', edge_id).execute();
     expect((await harness.get('/load-balancing/groups', dan.token)).body).toEqual({ groups: [], warnings: [] });
     // It was not heard for long, and yet it holds a tunnel of his.
     const open = { user_id: dan.id, edge_id, tunnel_id: 'tun_far', protocol: 'http', region_id: 'far-away' };

@@ -1,6 +1,7 @@
 // Tunnels of people: a local service, a real client with their key in front of it, and visitors.
 import { type Client, connect, type StatusEvent, type Tunnel, type TunnelSpec } from '@tunnel/client';
 import type { TunnelLogEntry } from '@tunnel/contract';
+import { randomId } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { type Answering, askHttp, endpointOf, startWeb } from '../../system/http-tunnels.fixture.ts';
 import { PATIENCE_MS, type Person, type PlatformHarness } from './platform-harness.fixture.ts';
@@ -60,3 +61,25 @@ export const entryWhen = (
     },
     { timeoutMs: PATIENCE_MS },
   );
+
+interface LostTunnel {
+  readonly protocol?: string;
+  readonly region?: string;
+  /** null: nobody told of its end. */
+  readonly endedAt?: Date | null;
+}
+
+/** The path of a tunnel in somebody's log. Its edge is gone, or was never there. */
+export const lostTunnel = async (
+  { db }: PlatformHarness,
+  { id: user_id }: Pick<Person, 'id'>,
+  { protocol = 'http', region = 'far-away', endedAt = null }: LostTunnel = {},
+): Promise<string> => {
+  const entry = { user_id, tunnel_id: randomId('tun'), protocol, label: 'web', region_id: region };
+  const times = { registered_at: new Date(), unregistered_at: endedAt };
+  await db
+    .insertInto('tunnel_log')
+    .values({ ...entry, ...times })
+    .execute();
+  return `/usage/tunnels/${entry.tunnel_id}`;
+};

@@ -15,9 +15,10 @@ import {
 import { setPlan } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   newEmail,
+  onSharedPlatform,
   PASSWORD,
   PATIENCE_MS,
   type Person,
@@ -31,7 +32,7 @@ import { entryWhen, openTunnel, visitHttp } from './tunnels.fixture.ts';
 const VISITS = 3;
 const isTime = (text: string | null): boolean => text !== null && text === new Date(text).toISOString();
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 let web: Tunnel;
 let port: Tunnel;
@@ -40,7 +41,6 @@ let ended: TunnelLogEntry;
 let summary: UsageSummary;
 let chart: UsageChartPoint[];
 beforeAll(async () => {
-  await harness.start();
   ann = await harness.person();
   const open = await openTunnel(harness, ann, { subdomain: 'orders' });
   web = open.tunnel;
@@ -59,8 +59,6 @@ const readAll = async (): Promise<void> => {
   chart = (await harness.get('/usage/chart', ann.token)).body as UsageChartPoint[];
   expect(await entry()).toEqual(active);
 };
-
-afterAll(() => harness.close());
 
 describe('UserPublic', () => {
   let user: UserPublic;

@@ -1,20 +1,19 @@
 // The endpoints of usage: statuses, ranges, pages, and what belongs to others.
 import { captureList, type TunnelLogEntry, tunnelLog, usageChart, usageRegions, usageSummary } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
-import { PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
+import { onSharedPlatform, PATIENCE_MS, type Person, PlatformHarness } from './platform-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { entryWhen, fateOf, openTunnel, visitHttp } from './tunnels.fixture.ts';
 
 const ODD_NUMBERS = ['0', '-1', '1.5', '1e1', 'abc', '', ' 5', '0x10', '101', '99999999999999999999', '%00'];
 const LOGGED = 105;
 
-const harness = new PlatformHarness();
+const harness = onSharedPlatform(new PlatformHarness());
 let ann: Person;
 let bob: Person;
 beforeAll(async () => {
-  await harness.start();
   [ann, bob] = await Promise.all([harness.person(), harness.person()]);
   // Two of them at one moment: pages must not overlap there either.
   const rows = Array.from({ length: LOGGED }, (_, index) => ({
@@ -26,7 +25,6 @@ beforeAll(async () => {
   }));
   await harness.db.insertInto('tunnel_log').values(rows).execute();
 });
-afterAll(() => harness.close());
 
 const logOf = async (query: string): Promise<TunnelLogEntry[]> =>
   tunnelLog.parse((await harness.get(`/usage/tunnels${query}`, bob.token)).body);
