@@ -4,7 +4,16 @@
 //   children/N/*.json  the same from programs that the test file started, as Node.js writes them; children/N/test.txt names the file
 import { ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { Session } from 'node:inspector';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -102,6 +111,8 @@ function startCoverage() {
   if (session) return;
   for (const folder of ['scripts', 'counts', 'children', 'pids']) mkdirSync(join(dir, folder), { recursive: true });
   mkdirSync(own, { recursive: true });
+  // For programs that tests start as another user.
+  for (const folder of [own, pids]) chmodSync(folder, 0o777);
   keepScripts();
   writeBeforeKill();
   session = new Session();
