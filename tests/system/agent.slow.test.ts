@@ -1,11 +1,12 @@
-// Clients that run as real programs, and the commands that find, ask and change them over their sockets.
+// Running clients, and the commands that find, query and change them over their sockets. A socket is named by a pid, so clients that
+// share a folder, hang or are killed are real programs.
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { eventually, startEchoServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, it } from './in-process.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
-import { Harness, it } from './system-test.fixture.ts';
 import type { TunnelProgram, TunnelRun } from './tunnel-program.fixture.ts';
 
 const shared = new Harness();
@@ -40,12 +41,12 @@ const statuses = async (harness: Harness, where: Where): Promise<Status[]> =>
   JSON.parse((await ask(harness, where, 'status', '--json')).out) as Status[];
 
 /** `tunnel start` of a file with these tunnels, ready by the word of `tunnel ready`. */
-const start = async (harness: Harness, home: string, tunnels: string, env = {}): Promise<TunnelProgram> => {
+const start = async (harness: Harness, home: string, tunnels: string, programs = false): Promise<TunnelProgram> => {
   const file = join(home, '.tunnel', 'config.yml');
   mkdirSync(join(home, '.tunnel'), { recursive: true });
   writeFileSync(file, `server: ${stack.control}\nauth_token_file: ${stack.tokenFile}\ntunnels:\n${tunnels}`);
-  const program = await harness.run(['start', '--config', file, '--json'], { home, env });
-  const ready = await ask(harness, { home, env }, 'ready', '--timeout', '20', '--client', String(program.pid));
+  const program = await harness.run(['start', '--config', file, '--json'], { home, programs });
+  const ready = await ask(harness, { home }, 'ready', '--timeout', '20', '--client', String(program.pid));
   expect(ready).toMatchObject({ code: 0 });
   return program;
 };
@@ -114,7 +115,7 @@ describe.concurrent('a running client', () => {
 
   it('that was killed leaves a socket that the next command clears away', async ({ harness }) => {
     const home = await harness.folder();
-    const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
+    const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     await program.kill();
     expect(existsSync(socketOf(home, program))).toBe(true);
     expect(await ask(harness, { home }, 'status')).toEqual({ code: 0, out: 'no client is running', err: '' });
@@ -123,7 +124,7 @@ describe.concurrent('a running client', () => {
 
   it('a dead socket under the pid of another program is passed over, and stays', async ({ harness }) => {
     const home = await harness.folder();
-    const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
+    const program = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     const other = join(home, '.tunnel', 'run', `${process.pid}.sock`);
     // A socket that nobody listens on, as a killed client leaves it.
     await program.kill();
@@ -134,7 +135,7 @@ describe.concurrent('a running client', () => {
 
   it('that hangs is named, and the others answer', async ({ harness }) => {
     const home = await harness.folder();
-    const hanging = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
+    const hanging = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     hanging.signal('SIGSTOP');
     const second = await harness.tcp(stack, 1, { home });
     await second.ready();
@@ -146,8 +147,8 @@ describe.concurrent('a running client', () => {
 
   it('two of them: the one that is meant has to be named, by pid or by its file', async ({ harness }) => {
     const home = await harness.folder();
-    const first = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
-    const second = await harness.tcp(stack, 1, { home, flags: ['--name', 'x'] });
+    const first = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
+    const second = await harness.tcp(stack, 1, { home, flags: ['--name', 'x'], programs: true });
     await second.ready();
     const which = await ask(harness, { home }, 'remove', 'a');
     expect(which.code).toBe(2);
@@ -156,7 +157,7 @@ describe.concurrent('a running client', () => {
     expect(await ask(harness, { home }, 'remove', 'x', '--client', String(second.pid))).toMatchObject({ code: 0 });
     // The second has found the file, too; the first was started for it, and then another one was.
     expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 0 });
-    const third = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n');
+    const third = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 2 });
     expect(await ask(harness, { home }, 'stop', '--client', String(third.pid))).toMatchObject({ code: 0 });
     expect(await third.exitCode()).toBe(0);

@@ -3,9 +3,11 @@ import type { ApiError } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { DatabaseProxy } from '../../apps/platform/src/db/database-proxy.fixture.ts';
+import { createTestDatabase } from '../../apps/platform/src/db/test-database.fixture.ts';
 import { countedEcho } from './counted-service.fixture.ts';
-import { DatabaseHarness, serversOn } from './embedded-database.fixture.ts';
-import { call, it, MANY_LOGINS, openWith, Person, type Reply } from './platform-test.fixture.ts';
+import { serversOn } from './embedded-database.fixture.ts';
+import { it } from './in-process.fixture.ts';
+import { call, MANY_LOGINS, openWith, Person, type Reply, startPlatform } from './platform-test.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
 import { sendAndReadAll } from './visitor.fixture.ts';
 
@@ -34,10 +36,8 @@ const healthOf = async (stack: Stack): Promise<number[]> =>
 const isTellingToComeAgain = ({ status, headers, body }: Reply): boolean =>
   status === 503 && Number(headers.get('retry-after')) >= 1 && (body as ApiError).code === 'DATABASE_AWAY';
 
-it('killed under load: 503 and back by itself, tunnels carry on, usage of the gap arrives', async ({
-  harness,
-  stack,
-}) => {
+it('killed under load: 503 and back by itself, tunnels carry on, usage of the gap arrives', async ({ harness }) => {
+  const stack = await startPlatform(harness, { programs: true, fixedPorts: true });
   const person = await Person.signUp(stack);
   const echo = harness.use(await countedEcho());
   const tunnel = await openWith(harness, stack, await person.newKey(), ['tcp', echo.port]);
@@ -83,21 +83,12 @@ it('killed under load: 503 and back by itself, tunnels carry on, usage of the ga
 it('not there at the start: /health alone is well; when it appears, its tables are made and all works', async ({
   harness,
 }) => {
-  const databases = new DatabaseHarness();
-  harness.use({
-    close: async () => {
-      await databases.stopAll();
-      databases.remove();
-    },
-  });
-  const { url } = await databases.embedded(databases.folder()).start();
+  const { url } = harness.use(await createTestDatabase({ empty: true }));
   const proxy = new DatabaseProxy(url);
   const nowhere = await proxy.reserve();
   harness.use({ close: () => proxy.cut() });
-  const platform = await harness.stack({
-    command: 'platform',
-    tables: `[database]\nurl = "${nowhere.reveal()}"\n${MANY_LOGINS}`,
-  });
+  const options = { databaseUrl: nowhere.reveal(), tables: MANY_LOGINS };
+  const platform = await harness.stack({ command: 'platform', ...options });
   expect(await healthOf(platform)).toEqual([200, 503]);
   for (const path of ['/auth/me', '/keys', '/openapi.json']) {
     const reply = await call(platform, path);

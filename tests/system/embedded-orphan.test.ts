@@ -6,10 +6,10 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
 import { findPackage } from '../../apps/server/src/embedded-postgres/programs.ts';
 import { ROOT } from '../repo/checkout.fixture.ts';
+import { copyDatabase } from './database-template.fixture.ts';
 import { ask, commandOf, DatabaseHarness, processesOf, serversOn } from './embedded-database.fixture.ts';
 
 const harness = new DatabaseHarness();
-const used = harness.folder('used');
 const keeperFile = harness.folder('keeper.mjs');
 const programs: Program[] = [];
 
@@ -25,15 +25,19 @@ beforeAll(async () => {
     logLevel: 'warning',
     banner: { js: "import { createRequire as __r } from 'node:module'; const require = __r(import.meta.url);" },
   });
-  const postgres = harness.embedded(used);
-  await postgres.start();
-  await postgres.stop();
 });
 afterEach(async () => {
   for (const program of programs.splice(0)) await program.close();
   await harness.stopAll();
 });
 afterAll(() => harness.remove());
+
+/** A data directory whose cluster is there. */
+const usedFolder = async (): Promise<string> => {
+  const folder = harness.folder();
+  await copyDatabase(folder);
+  return folder;
+};
 
 const keep = async (dataDir: string): Promise<{ program: Program; pid: number; url: Secret }> => {
   const args = [keeperFile, dataDir, findPackage() ?? ''];
@@ -45,17 +49,8 @@ const keep = async (dataDir: string): Promise<{ program: Program; pid: number; u
 
 const isWatchdog = (pid: number): boolean => commandOf(String(pid)).includes('watchdog');
 
-it('a keeper that is killed leaves no database server behind', async () => {
-  const dataDir = harness.copyOf(used);
-  const { program } = await keep(dataDir);
-  expect(processesOf(dataDir).length).toBeGreaterThan(0);
-  program.signalGroup('SIGKILL');
-  await eventually(() => expect(processesOf(dataDir)).toEqual([]), { timeoutMs: 30_000 });
-  expect(embeddedUrl(dataDir)).toBeNull();
-});
-
-it('the next keeper after a killed one starts at once, has all that was stored, and is the only one', async () => {
-  const dataDir = harness.copyOf(used);
+it('the next keeper after a killed one starts at once, has all that was stored, and is the only one; killed, it leaves no server', async () => {
+  const dataDir = await usedFolder();
   const first = await keep(dataDir);
   await ask(first.url, 'create table kept as select 42 as n');
   first.program.signalGroup('SIGKILL');
@@ -63,10 +58,14 @@ it('the next keeper after a killed one starts at once, has all that was stored, 
   const second = await keep(dataDir);
   expect(await ask(second.url, 'select n from kept')).toBe(42);
   expect(serversOn(dataDir)).toEqual([second.pid]);
+  expect(processesOf(dataDir).length).toBeGreaterThan(0);
+  second.program.signalGroup('SIGKILL');
+  await eventually(() => expect(processesOf(dataDir)).toEqual([]), { timeoutMs: 30_000 });
+  expect(embeddedUrl(dataDir)).toBeNull();
 });
 
 it('a server whose keeper and watchdog were both killed is stopped by the next start', async () => {
-  const dataDir = harness.copyOf(used);
+  const dataDir = await usedFolder();
   const first = await keep(dataDir);
   const watchdogs = processesOf(dataDir).filter(isWatchdog);
   expect(watchdogs).toHaveLength(1);
@@ -95,7 +94,7 @@ it('of two that start at once on an empty directory one is refused, and the othe
 });
 
 it('Ctrl-C in the terminal reaches the keeper, not the database', async () => {
-  const dataDir = harness.copyOf(used);
+  const dataDir = await usedFolder();
   const { program, url } = await keep(dataDir);
   program.signalGroup('SIGTERM');
   await program.waitForExit();

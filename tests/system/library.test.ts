@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { freePort, spawnProgram, temporaryDirectory } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { askHttp, endpointOf } from './http-tunnels.fixture.ts';
+import { it } from './in-process.fixture.ts';
 import { withoutOurEnvironment } from './stack.fixture.ts';
-import { it } from './system-test.fixture.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 

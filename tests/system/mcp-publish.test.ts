@@ -1,4 +1,4 @@
-// `tunnel mcp-publish` as its user has it: a real program, a real edge, callers of both eras, and no server left when it ends.
+// `tunnel mcp-publish` as its user has it: an edge over real sockets, callers of both eras, and no server left when it ends.
 import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { Readable } from 'node:stream';
@@ -9,8 +9,8 @@ import { isProcessAlive } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { handWrittenServer } from '../../packages/mcp-bridge/src/stdio-servers.fixture.ts';
+import { Harness, it } from './in-process.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
-import { Harness, it } from './system-test.fixture.ts';
 import type { TunnelProgram } from './tunnel-program.fixture.ts';
 
 const PATIENCE = { timeoutMs: 20_000 };
@@ -44,11 +44,11 @@ interface Published {
   readonly pid: number;
 }
 
-const publish = async (harness: Harness, server = handWrittenServer()): Promise<Published> => {
+const publish = async (harness: Harness, server = handWrittenServer(), programs = false): Promise<Published> => {
   const { command, args } = server;
   const env = { TUNNEL_API_KEY: readFileSync(stack.tokenFile, 'utf8').trim() };
   const flags = ['--json', '--server', stack.control, '--drain-secs', '20'];
-  const program = await harness.run(['mcp-publish', ...flags, '--', command, ...args], { env });
+  const program = await harness.run(['mcp-publish', ...flags, '--', command, ...args], { env, programs });
   const ready = (await program.ready()) as unknown as Ready;
   // It comes by another pipe than the event.
   await eventually(() => expect(serverPids(program)).toHaveLength(1), PATIENCE);
@@ -134,7 +134,7 @@ it('a program that is killed leaves no server behind, nor what it has started, t
     process.stderr.write('helped by ' + process.pid + '\\n');
     setInterval(() => {}, 1000);
   `;
-  const { program, pid } = await publish(harness, { ...server, args: ['-e', script] });
+  const { program, pid } = await publish(harness, { ...server, args: ['-e', script] }, true);
   const helper = Number(/^server: helped by (\d+)$/m.exec(program.stderr.join('\n'))?.[1]);
   expect([pid, helper].map(isProcessAlive)).toEqual([true, true]);
   await program.kill();

@@ -13,7 +13,7 @@ import { isProcessAlive } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ROOT } from '../repo/checkout.fixture.ts';
-import { Harness } from './harness.fixture.ts';
+import { Harness } from './in-process.fixture.ts';
 import { type Stack, withoutOurEnvironment } from './stack.fixture.ts';
 
 const MCP_BIN = join(ROOT, 'apps/cli/bin/tunnel-mcp.mjs');

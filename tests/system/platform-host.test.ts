@@ -1,14 +1,13 @@
-// The platform through the edge's own ports, as a public installation has it: the real stack, with certificates from files.
+// The platform through the edge's own ports, as a public installation has it, with certificates from files.
 import { readFileSync } from 'node:fs';
 import { request as requestPlain } from 'node:http';
 import { connect } from 'node:http2';
 import { request as requestTls } from 'node:https';
 import { join } from 'node:path';
 import { eventually, freePort } from '@tunnel/testkit';
-import { expect } from 'vitest';
-import type { Harness } from './harness.fixture.ts';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { Harness, it } from './in-process.fixture.ts';
 import { TLS_CERT } from './stack.fixture.ts';
-import { it } from './system-test.fixture.ts';
 
 const CA = readFileSync(TLS_CERT);
 const PAGE = { accept: 'text/html' };
@@ -33,7 +32,7 @@ const ask = (url: string, { headers = {}, body = '' }: { headers?: Record<string
     call.end(body);
   });
 
-const startFronted = async (harness: Harness) => {
+const startFronted = async (harness: Harness, programs = false) => {
   const [https, http] = [await freePort(), await freePort()];
   const url = `https://localhost:${https}`;
   const env = {
@@ -42,14 +41,19 @@ const startFronted = async (harness: Harness) => {
     TUNNEL_PLATFORM__PUBLIC_URL: url,
     TUNNEL_PLATFORM__LIMITS__AUTH_PER_MINUTE: '3',
   };
-  const stack = await harness.stack({ command: 'stack', tls: true, env });
+  const stack = await harness.stack({ command: 'stack', tls: true, env, programs });
   return { stack, url, plain: `http://localhost:${http}` };
 };
 
-it('one https port serves dashboard and API beside tunnels, over HTTP/1.1 and HTTP/2, and plain visitors are sent there', async ({
-  harness,
-}) => {
-  const { stack, url, plain } = await startFronted(harness);
+const shared = new Harness();
+let fronted: Awaited<ReturnType<typeof startFronted>>;
+beforeAll(async () => {
+  fronted = await startFronted(shared);
+});
+afterAll(() => shared.close());
+
+it('one https port serves dashboard and API beside tunnels, over HTTP/1.1 and HTTP/2, and plain visitors are sent there', async () => {
+  const { stack, url, plain } = fronted;
   const app = await ask(`${url}/app/`, { headers: PAGE });
   expect([app.status, app.headers['strict-transport-security']]).toEqual([200, 'max-age=31536000']);
   expect(app.body).toContain('<!doctype html>');
@@ -68,8 +72,8 @@ it('one https port serves dashboard and API beside tunnels, over HTTP/1.1 and HT
   expect(stack.program.stdout.join('\n')).toContain(`dashboard    ${url}/app/`);
 });
 
-it('limits of the platform count by visitor, whatever visitors claim', async ({ harness }) => {
-  const { url } = await startFronted(harness);
+it('limits of the platform count by visitor, whatever visitors claim', async () => {
+  const { url } = fronted;
   const login = (claimed: string) =>
     ask(`${url}/auth/login`, {
       headers: { 'content-type': 'application/json', 'x-forwarded-for': claimed, 'x-tunnel-secret': 'guessed' },
@@ -81,7 +85,7 @@ it('limits of the platform count by visitor, whatever visitors claim', async ({ 
 });
 
 it('a platform that was killed is said to be away, and is there again by itself', async ({ harness }) => {
-  const { stack, url } = await startFronted(harness);
+  const { stack, url } = await startFronted(harness, true);
   expect((await ask(`${url}/health`)).status).toBe(200);
   const { pid } = JSON.parse(readFileSync(join(stack.dataDir, 'platform.lock'), 'utf8')) as { pid: number };
   process.kill(pid, 'SIGKILL');

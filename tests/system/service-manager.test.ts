@@ -1,11 +1,11 @@
-// Real programs under a service manager that listens: they say when they are ready, reload, stop, and that they live.
+// Server and client under a service manager that listens: they say when they are ready, reload, stop, and that they live.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
+import { it } from './in-process.fixture.ts';
 import { canHearNotifications, ServiceManager } from './service-manager.fixture.ts';
-import { it } from './system-test.fixture.ts';
 import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
 
 describe.runIf(canHearNotifications)('a service manager', () => {
@@ -13,7 +13,7 @@ describe.runIf(canHearNotifications)('a service manager', () => {
     harness,
   }) => {
     const manager = await ServiceManager.listen(harness);
-    const stack = await harness.stack({ command: 'stack', env: manager.env });
+    const stack = await harness.stack({ command: 'stack', programs: true, env: manager.env });
     await eventually(() => expect(manager.told).toEqual(['READY=1']));
     await eventually(() => expect(manager.signsOfLife).toBeGreaterThan(1));
     await stack.stop();

@@ -3,8 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, startUdpEcho } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, it } from './in-process.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
-import { Harness, it } from './system-test.fixture.ts';
+
 import { flowsOf, UdpVisitor } from './udp-visitor.fixture.ts';
 
 const shared = new Harness();
@@ -31,7 +32,7 @@ describe.concurrent('tunnel udp', () => {
   it('that was killed has its port and id back, and its visitors find it again', async ({ harness }) => {
     const echo = harness.use(await startUdpEcho());
     const home = await harness.folder();
-    const first = await harness.udp(stack, echo.port, { home });
+    const first = await harness.udp(stack, echo.port, { home, programs: true });
     const before = await first.ready();
     const visitor = await visit(harness, before.assigned_port);
     expect(String(await visitor.askUntilAnswered('before'))).toBe('before');

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { judgeConfig } from './server-commands.ts';
+import { judgeConfig, simulator } from './server-commands.ts';
 
 const tlsFile = (name: string): string =>
   fileURLToPath(new URL(`../../../../packages/testkit/fixtures/tls/${name}`, import.meta.url));
@@ -185,5 +185,18 @@ client_secret_file = "${file('client', 'c\n')}"
         expect.stringContaining(`cannot read ${join(dir, 'nothing')}: no such file`),
       ]);
     }
+  });
+});
+
+describe('the simulator', () => {
+  it.each([
+    ['a webhook URL that is none', ['--webhook-url', 'nowhere'], /Give a URL/],
+    ['a port that is none', ['--port', '70000'], /simulator_port/],
+  ])('refuses %s', async (_, args, reason) => {
+    const command = simulator(() => {})
+      .exitOverride()
+      .configureOutput({ writeErr: () => {} });
+    const flags = ['--data-dir', dir, ...args];
+    await expect(command.parseAsync(flags, { from: 'user' })).rejects.toThrow(reason);
   });
 });
