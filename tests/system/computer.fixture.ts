@@ -1,18 +1,23 @@
-// Somebody's computer: logged in, with a key and the server in its config.yml, and the real program on it.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
+// A user's computer: logged in, with a key and the server in its config.yml, and `tunnel` on it, which runs inside the test's process.
 import { expect } from 'vitest';
+import { makeTestIo, piping } from '../../apps/cli/src/io.fixture.ts';
+import { run } from '../../apps/cli/src/run.ts';
 import type { Harness } from './harness.fixture.ts';
 import { Person } from './platform-test.fixture.ts';
-import { type Stack, withoutOurEnvironment } from './stack.fixture.ts';
-import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
+import type { Stack } from './stack.fixture.ts';
 
 export interface Ran {
-  readonly code: number | null;
+  readonly code: number;
   readonly out: string;
   readonly err: string;
 }
+
+/** A command that ends by itself. */
+export const runTunnel = async (home: string, args: readonly string[], input = ''): Promise<Ran> => {
+  const io = makeTestIo({ home, stdin: piping(input) });
+  const code = await run(args, io);
+  return { code, out: io.out(), err: io.err() };
+};
 
 export class Computer {
   readonly person: Person;
@@ -31,12 +36,8 @@ export class Computer {
     return computer;
   }
 
-  async tunnel(args: readonly string[], input = ''): Promise<Ran> {
-    const env = { ...withoutOurEnvironment(), HOME: this.home };
-    const child = spawn(process.execPath, [TUNNEL_BIN, ...args], { env, cwd: this.home });
-    child.stdin.end(input);
-    const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-    return { code: child.exitCode, out, err };
+  tunnel(args: readonly string[], input = ''): Promise<Ran> {
+    return runTunnel(this.home, args, input);
   }
 
   /** What a command prints with --json. */

@@ -7,8 +7,9 @@ import { SERVER_BIN } from '../repo/checkout.fixture.ts';
 import { makeServerDir, type ServerDir, startServer, waitUntilReady } from '../repo/server-program.fixture.ts';
 import { INSPECTABLE, throwIn } from './inspector.fixture.ts';
 import { partsOf } from './kill-trial.fixture.ts';
-import { it, Person } from './platform-test.fixture.ts';
+import { Person, startPlatform } from './platform-test.fixture.ts';
 import { withoutOurEnvironment } from './stack.fixture.ts';
+import { it } from './system-test.fixture.ts';
 
 interface CrashReport {
   readonly part: string;
@@ -138,7 +139,8 @@ plainIt('in an edge that runs alone: a report, exit code 1, and nobody starts it
   }),
 );
 
-it('while the edge is away the API answers, and says so where it needs the edge', async ({ stack }) => {
+it('while the edge is away the API answers, and says so where it needs the edge', async ({ harness }) => {
+  const stack = await startPlatform(harness);
   const person = await Person.signUp(stack);
   const { id: keyId } = await person.newKey();
   expect((await person.pools()).warnings).toEqual([]);

@@ -1,13 +1,10 @@
 // The story of the first user: sign up, verify, log in, make a key, open tunnels with it, see them in usage and pools.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { hostname } from 'node:os';
-import { text } from 'node:stream/consumers';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { ApiToken, CaptureList, UsageChartPoint } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
+import { runTunnel } from './computer.fixture.ts';
 import { type Answering, askHttp, endpointOf, startWeb } from './http-tunnels.fixture.ts';
 import { call, it, memberFlags, openWith, Person } from './platform-test.fixture.ts';
 import { serverCommand } from './server-command.fixture.ts';
@@ -81,18 +78,15 @@ it('`tunnel login` is all that `tunnel http` needs: no address, no key; `tunnel 
   const person = await Person.signUp(stack, 'login');
   const home = await harness.folder();
   const tunnel = async (args: readonly string[], input = ''): Promise<string> => {
-    const env = { ...withoutOurEnvironment(), HOME: home };
-    const child = spawn(process.execPath, [TUNNEL_BIN, ...args], { env, cwd: home });
-    child.stdin.end(input);
-    const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-    expect([child.exitCode, err]).toEqual([0, '']);
+    const { code, out, err } = await runTunnel(home, args, input);
+    expect([code, err]).toEqual([0, '']);
     return out;
   };
   const login = ['login', '--platform', stack.run.platform_url, '--email', person.email, '--password-stdin'];
   expect(await tunnel(login, 'correct horse battery\n')).toContain(`Server set to ${stack.control} (region local).`);
   expect(await tunnel(login, 'correct horse battery\n')).toContain('This computer already has an API key.');
   const keys = await person.get<ApiToken[]>('/keys');
-  expect(keys.map(({ label }) => label)).toEqual([hostname()]);
+  expect(keys.map(({ label }) => label)).toEqual(['test-computer']);
 
   const web = harness.use(await startWeb(hello));
   const program = await harness.run(['http', `localhost:${web.port}`, '--json'], { home });

@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import type { ApiError, CreatedKey, PlatformPools, TunnelLogEntry, UsageSummary } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
+import type { Harness } from './harness.fixture.ts';
+import { Harness as HarnessInProcess, it as harnessIt } from './in-process.fixture.ts';
 import { serverCommand } from './server-command.fixture.ts';
 import type { Stack, StackOptions } from './stack.fixture.ts';
-import { Harness, it as harnessIt } from './system-test.fixture.ts';
-import type { TunnelProgram } from './tunnel-program.fixture.ts';
+
+import type { TunnelProgram, TunnelRun } from './tunnel-program.fixture.ts';
 
 /** Many people from one address. */
 export const MANY_LOGINS = '[platform.limits]\nauth_per_minute = 10000\nauth_per_account_per_minute = 1000';
@@ -15,11 +17,11 @@ export const MANY_LOGINS = '[platform.limits]\nauth_per_minute = 10000\nauth_per
 export const startPlatform = (harness: Harness, options: StackOptions = {}): Promise<Stack> =>
   harness.stack({ command: 'stack', ...options, tables: `${MANY_LOGINS}\n${options.tables ?? ''}` });
 
-/** Tests of one file share a stack: its database takes seconds to make. */
+/** Tests of one file share a stack, which runs inside the test's process as their tunnels do. */
 export const it = harnessIt.extend<{ stack: Stack }>({
   stack: [
     async ({ task: _ }, use) => {
-      const harness = new Harness();
+      const harness = new HarnessInProcess();
       const stack = await startPlatform(harness, { fixedPorts: true, tables: '[load_balancing]\nenabled = true' });
       await use(stack);
       await harness.close();
@@ -140,11 +142,11 @@ export const openWith = (
   edge: Pick<Stack, 'control'>,
   key: Pick<CreatedKey, 'token'>,
   args: readonly (string | number)[],
-  home?: string,
+  more: Partial<Pick<TunnelRun, 'home' | 'programs'>> = {},
 ): Promise<TunnelProgram> =>
   harness.run([...args.map(String), '--json', '--server', edge.control], {
     env: { TUNNEL_API_KEY: key.token },
-    ...(home === undefined ? {} : { home }),
+    ...more,
   });
 
 /** Flags of a member of the http group `name`. */

@@ -43,12 +43,12 @@ it('a client that is killed is charged for what it carried, once', async ({ harn
   const key = await person.newKey();
   const echo = harness.use(await countedEcho());
   const home = await harness.folder();
-  const first = await openWith(harness, stack, key, ['tcp', echo.port], home);
+  const first = await openWith(harness, stack, key, ['tcp', echo.port], { home, programs: true });
   const { tunnel_id, assigned_port } = await first.ready();
   await sendAndReadAll(assigned_port, Buffer.alloc(70_000, 'a'));
   await first.kill();
   // It comes back to the same tunnel: the entry goes on.
-  const second = await openWith(harness, stack, key, ['tcp', echo.port], home);
+  const second = await openWith(harness, stack, key, ['tcp', echo.port], { home });
   expect((await second.ready()).tunnel_id).toBe(tunnel_id);
   await sendAndReadAll(assigned_port, Buffer.alloc(5000, 'b'));
   await eventually(async () => {

@@ -2,8 +2,8 @@
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TLS_FLAGS } from './https-visitor.fixture.ts';
+import { it } from './in-process.fixture.ts';
 import { openWith, Person, startPlatform } from './platform-test.fixture.ts';
-import { it } from './system-test.fixture.ts';
 import { echo, startTlsService, visitTls } from './tls-service.fixture.ts';
 import { ask } from './visitor.fixture.ts';
 

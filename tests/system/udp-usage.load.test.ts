@@ -39,13 +39,13 @@ it('a client that is killed is charged for what it carried, and comes back to th
   const key = await person.newKey();
   const echo = harness.use(await startUdpEcho());
   const home = await harness.folder();
-  const first = await openWith(harness, stack, key, ['udp', echo.port], home);
+  const first = await openWith(harness, stack, key, ['udp', echo.port], { home });
   const { tunnel_id, assigned_port } = await first.ready();
   const visitor = harness.use(await UdpVisitor.of(assigned_port));
   let bytes = await talk(visitor, 20, 1000);
   await first.kill();
   visitor.say('dropped, and not charged');
-  const second = await openWith(harness, stack, key, ['udp', echo.port], home);
+  const second = await openWith(harness, stack, key, ['udp', echo.port], { home });
   expect((await second.ready()).tunnel_id).toBe(tunnel_id);
   // The flow is still the one that it was.
   bytes += await talk(visitor, 3, 500);
