@@ -144,7 +144,7 @@ export const FOLDER_MAY_IMPORT = {
     doctor: [
       ...['forward', 'probes', 'proxy'],
       ...['authenticate.ts', 'carrier-dialer.ts', 'control-dialer.ts', 'control-link.ts', 'datagram-path.ts'],
-      ...['dial-faults.ts', 'dial-socket.ts', 'endpoint.ts', 'options.ts', 'tunnel-spec.ts'],
+      ...['dial-faults.ts', 'dial-socket.ts', 'endpoint.ts', 'options.ts', 'tunnel-spec.ts', 'within-time.ts'],
     ],
     peers: [
       ...['forward', 'backoff.ts', 'datagram-path.ts', 'dial-faults.ts', 'endpoint.ts', 'options.ts'],

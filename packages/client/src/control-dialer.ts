@@ -14,9 +14,10 @@ import {
   reasonOf,
   unreachable,
 } from './dial-faults.ts';
-import { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
+import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
 import { isLoopback, type ServerAddress } from './endpoint.ts';
 import { CLIENT_LIMITS } from './limits.ts';
+import { withinTime } from './within-time.ts';
 
 export interface ControlDialOptions<T> {
   readonly clock: Clock;
@@ -118,17 +119,16 @@ const probeKind = async (endpoint: Endpoint, clock: Clock): Promise<PortKind> =>
   return (await speaksHttp(endpoint, clock)) ? 'http' : 'other';
 };
 
-const probeOptions = (clock: Clock): DialOptions => ({
-  clock,
-  minTlsVersion: 'TLSv1.2',
-  signal: AbortSignal.timeout(CLIENT_LIMITS.KIND_PROBE_TIMEOUT_MS),
-});
+const probe = (endpoint: Endpoint, clock: Clock): Promise<Socket> =>
+  withinTime(clock, CLIENT_LIMITS.KIND_PROBE_TIMEOUT_MS, new Error('no answer'), (signal) =>
+    dialSocket(endpoint, { clock, minTlsVersion: 'TLSv1.2', signal }),
+  );
 
 const speaksTls = async (endpoint: Endpoint, clock: Clock): Promise<boolean> => {
   try {
     // The certificate does not matter here: nothing is sent on this connection.
     const security = { kind: 'tls', ca: undefined, verify: false } as const;
-    (await dialSocket({ ...endpoint, security }, probeOptions(clock))).destroy();
+    (await probe({ ...endpoint, security }, clock)).destroy();
     return true;
   } catch {
     return false;
@@ -138,22 +138,22 @@ const speaksTls = async (endpoint: Endpoint, clock: Clock): Promise<boolean> => 
 const speaksHttp = async (endpoint: Endpoint, clock: Clock): Promise<boolean> => {
   try {
     const security = { kind: 'plain', loopbackOnly: false } as const;
-    const socket = await dialSocket({ ...endpoint, security }, probeOptions(clock));
-    return await answersHttp(socket, endpoint.address);
+    return await answersHttp(await probe({ ...endpoint, security }, clock), endpoint.address, clock);
   } catch {
     return false;
   }
 };
 
-const answersHttp = (socket: Socket, { text }: ServerAddress): Promise<boolean> =>
+const answersHttp = (socket: Socket, { text }: ServerAddress, clock: Clock): Promise<boolean> =>
   new Promise((resolve) => {
     const answer = (yes: boolean): void => {
+      late.cancel();
       socket.destroy();
       resolve(yes);
     };
+    const late = clock.setTimeout(() => answer(false), CLIENT_LIMITS.KIND_PROBE_TIMEOUT_MS);
     socket.write(`GET / HTTP/1.1\r\nHost: ${text}\r\nConnection: close\r\n\r\n`);
     socket.once('data', (bytes) => answer(bytes.toString('latin1', 0, 7) === 'HTTP/1.'));
-    socket.setTimeout(CLIENT_LIMITS.KIND_PROBE_TIMEOUT_MS, () => answer(false));
     socket.on('error', () => answer(false));
     socket.on('close', () => answer(false));
   });

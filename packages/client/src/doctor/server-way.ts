@@ -36,6 +36,7 @@ import { CLIENT_LIMITS } from '../limits.ts';
 import type { ClientSettings } from '../options.ts';
 import { dialThrough } from '../proxy/dial-through.ts';
 import { proxyUnreachable } from '../proxy/proxy-faults.ts';
+import { withinTime } from '../within-time.ts';
 import { pingCarrier, pingControl, pingUdp, type UdpAnswers } from './pings.ts';
 import { measureBandwidth } from './speed.ts';
 import { connectTcp, endWith, NoAnswer, withinStep } from './step.ts';
@@ -211,12 +212,15 @@ export class ServerWay {
   }
 
   async ping(signal: AbortSignal): Promise<LatencyFacts> {
-    const [carrier] = this.#carriers;
-    const within = (): AbortSignal =>
-      AbortSignal.any([signal, AbortSignal.timeout(CLIENT_LIMITS.DOCTOR_PINGS_WITHIN_MS)]);
+    const { clock } = this.#settings;
+    const [link, [carrier]] = [this.#link, this.#carriers];
+    const pings = (take: (within: AbortSignal) => Promise<number[]>): Promise<number[]> =>
+      withinTime(clock, CLIENT_LIMITS.DOCTOR_PINGS_WITHIN_MS, new NoAnswer(), (late) =>
+        take(AbortSignal.any([signal, late])),
+      );
     return {
-      control: this.#link === null ? [] : await pingControl(this.#link, within()),
-      carrier: carrier === undefined ? [] : await pingCarrier(carrier, this.#settings.clock, within()),
+      control: link === null ? [] : await pings((within) => pingControl(link, within)),
+      carrier: carrier === undefined ? [] : await pings((within) => pingCarrier(carrier, clock, within)),
     };
   }
 

@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import type { Clock } from '@tunnel/runtime';
 import type { ServerAddress } from '../endpoint.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
+import { withinTime } from '../within-time.ts';
 
 /** Its time was over. */
 export class NoAnswer extends Error {
@@ -12,19 +13,14 @@ export class NoAnswer extends Error {
 }
 
 /** `take` is to end with the signal that it is given: with NoAnswer, or with the reason of `signal`. */
-export const withinStep = async <T>(
+export const withinStep = <T>(
   clock: Clock,
   signal: AbortSignal,
   take: (signal: AbortSignal) => Promise<T>,
-): Promise<T> => {
-  const late = new AbortController();
-  const timer = clock.setTimeout(() => late.abort(new NoAnswer()), CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS);
-  try {
-    return await take(AbortSignal.any([signal, late.signal]));
-  } finally {
-    timer.cancel();
-  }
-};
+): Promise<T> =>
+  withinTime(clock, CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS, new NoAnswer(), (late) =>
+    take(AbortSignal.any([signal, late])),
+  );
 
 /** Ends a socket that is being opened with its signal. Returns what is to be called once it is open. */
 export const endWith = (socket: Socket, signal: AbortSignal): (() => void) => {

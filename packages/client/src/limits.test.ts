@@ -1,0 +1,11 @@
+import { expect, it } from 'vitest';
+import { CLIENT_LIMITS } from './limits.ts';
+
+it('time limits that tests pass on a fast clock have these values', () => {
+  expect(CLIENT_LIMITS).toMatchObject({
+    KIND_PROBE_TIMEOUT_MS: 3000,
+    DOCTOR_WITHIN_MS: 20_000,
+    DOCTOR_STEP_WITHIN_MS: 5000,
+    DOCTOR_PINGS_WITHIN_MS: 3000,
+  });
+});
