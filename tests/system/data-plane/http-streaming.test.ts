@@ -100,10 +100,10 @@ describe.concurrent('a request body', () => {
     await ended;
   });
 
-  it.for(['in chunks', 'with a length'] as const)('%s of 20 MB comes back byte for byte', async (how, { harness }) => {
+  it.for(['in chunks', 'with a length'] as const)('%s of 10 MB comes back byte for byte', async (how, { harness }) => {
     const web = harness.use(await startWeb((request, response) => void request.pipe(response)));
     const { endpoint } = await openHttp(harness, stack, web.port);
-    const body = deterministicBytes(20_000_000, 4);
+    const body = deterministicBytes(10_000_000, 4);
     const headers = how === 'in chunks' ? { 'transfer-encoding': 'chunked' } : {};
     const answer = await askHttp(endpoint, { method: 'PUT', headers, body });
     expect(hashOf(answer.body)).toBe(hashOf(body));

@@ -1,6 +1,8 @@
-// Strangers at the https port of the real server: first messages that are cut, broken, too large or no TLS at all. Each gets an end, nobody else notices.
+// Strangers at the https port of the real server: first messages that are cut, broken, too large, late or no TLS at all. Each gets an end, nobody else notices.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import type { Clock } from '@tunnel/runtime';
+import { FastClock } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import {
   extension,
@@ -139,4 +141,52 @@ it('nobody is told 112 where a certificate is for every name', async () => {
     const { records } = await fateOf(await helloOfNode({ servername: name }));
     expect(records).toEqual([22]);
   }
+});
+
+const WAIT_MS = 10_000;
+
+/** How long a visitor was let be that sends something every half second, and how many bytes it got. */
+const lifeOf = (
+  port: number,
+  clock: Clock,
+  sends: (nth: number) => Uint8Array | null,
+): Promise<{ readonly ms: number; readonly heard: number }> =>
+  new Promise((resolve) => {
+    const begunAt = clock.monotonic();
+    const socket = connect({ host: '127.0.0.1', port, noDelay: true });
+    let [heard, nth] = [0, 0];
+    const timer = clock.setInterval(() => {
+      const bytes = sends(nth);
+      nth += 1;
+      if (bytes !== null) socket.write(bytes);
+    }, 500);
+    socket.on('data', (piece) => {
+      heard += piece.length;
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      timer.cancel();
+      resolve({ ms: clock.monotonic() - begunAt, heard });
+    });
+  });
+
+describe.concurrent('who does not finish a first message is closed after ten seconds, without a word:', () => {
+  it.for(['says nothing', 'sends one byte now and then', 'stops in the middle'] as const)(
+    '%s',
+    async (way, { harness: slow }) => {
+      const clock = new FastClock(10);
+      const late = await slow.use(new Harness({ clock })).stack({ tls: true });
+      const { port } = new URL((late.run as unknown as { https_url: string }).https_url);
+      const whole = await helloOfNode({ servername: 'shop.localhost' });
+      const sends = {
+        'says nothing': () => null,
+        'sends one byte now and then': (nth: number) => whole.subarray(nth, nth + 1),
+        'stops in the middle': (nth: number) => (nth === 0 ? whole.subarray(0, whole.length / 2) : null),
+      };
+      const { ms, heard } = await lifeOf(Number(port), clock, sends[way]);
+      expect(heard).toBe(0);
+      expect(ms).toBeGreaterThan(WAIT_MS - 500);
+      expect(ms).toBeLessThan(WAIT_MS + 8000);
+    },
+  );
 });

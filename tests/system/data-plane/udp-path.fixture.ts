@@ -1,11 +1,12 @@
 // An edge, a client with a udp tunnel to an echo service, and between them a network that is ours for both TCP and UDP: the client knows the edge by
-// another loopback address, on which relays stand for it.
+// another loopback address, on which relays stand for it. Both live by a clock five times as fast as the system's.
 import { createSocket, type Socket } from 'node:dgram';
 import { type Client, connect, type StatusEvent, type Tunnel } from '@tunnel/client';
 import { createEdge, type Edge } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { type Clock, createLogger, loadServerConfig, Secret } from '@tunnel/runtime';
 import {
   eventually,
+  FastClock,
   type Relay,
   startRelay,
   startUdpEcho,
@@ -24,7 +25,11 @@ export interface UdpPathStageOptions {
   readonly block?: UdpRelay['block'];
 }
 
+/** A path in use is doubted after two seconds without a word: less than 400 ms of real time, and a busy machine would be taken for a blocked path. */
+const SPEED = 5;
+
 export class UdpPathStage {
+  readonly clock: Clock;
   edge: Edge;
   readonly tcp: Relay;
   /** null: the edge opened no UDP ports. */
@@ -38,9 +43,10 @@ export class UdpPathStage {
   readonly #answers: string[] = [];
 
   private constructor(
-    parts: Pick<UdpPathStage, 'edge' | 'tcp' | 'udp' | 'client' | 'tunnel' | 'ways'>,
+    parts: Pick<UdpPathStage, 'clock' | 'edge' | 'tcp' | 'udp' | 'client' | 'tunnel' | 'ways'>,
     service: UdpService,
   ) {
+    this.clock = parts.clock;
     this.edge = parts.edge;
     this.tcp = parts.tcp;
     this.udp = parts.udp;
@@ -52,7 +58,8 @@ export class UdpPathStage {
   }
 
   static async open({ path = 'auto', block = 'nothing' }: UdpPathStageOptions = {}): Promise<UdpPathStage> {
-    const edge = await startEdge(path);
+    const clock = new FastClock(SPEED);
+    const edge = await startEdge(clock, path);
     const { control, udpPorts } = edge.addresses;
     const tcp = await startRelay({ host: CLIENT_SEES, target: control });
     const [port] = udpPorts;
@@ -63,10 +70,10 @@ export class UdpPathStage {
     const onStatus = (event: StatusEvent): void => {
       if (event.type === 'datagrams') ways.push(`${event.path} ${event.reason}`.trim());
     };
-    const client = await connect({ server: `${CLIENT_SEES}:${tcp.port}`, token: 'admin', onStatus, logger });
+    const client = await connect({ server: `${CLIENT_SEES}:${tcp.port}`, token: 'admin', onStatus, logger, clock });
     const service = await startUdpEcho();
     const tunnel = await client.open({ protocol: 'udp', localPort: service.port, name: 'echo' });
-    return new UdpPathStage({ edge, tcp, udp, client, tunnel, ways }, service);
+    return new UdpPathStage({ clock, edge, tcp, udp, client, tunnel, ways }, service);
   }
 
   /** What the edge says of the way to this client. */
@@ -110,7 +117,7 @@ export class UdpPathStage {
   async restartEdge(): Promise<void> {
     const { control, udpPorts } = this.edge.addresses;
     await this.edge.stop({ drainMs: 0 });
-    this.edge = await startEdge('auto', control.port, udpPorts);
+    this.edge = await startEdge(this.clock, 'auto', control.port, udpPorts);
   }
 
   async close(): Promise<void> {
@@ -129,6 +136,7 @@ export class UdpPathStage {
 }
 
 const startEdge = async (
+  clock: Clock,
   path: 'auto' | 'carrier',
   controlPort = 0,
   ports: readonly number[] = [0, 0],
@@ -148,7 +156,7 @@ const startEdge = async (
       p2p: { enabled: false },
     },
   });
-  const edge = createEdge(config, { clock: systemClock, logger, adminToken: new Secret('admin') });
+  const edge = createEdge(config, { clock, logger, adminToken: new Secret('admin') });
   await edge.start();
   return edge;
 };

@@ -5,6 +5,7 @@ import { systemClock } from '@tunnel/runtime';
 import {
   deterministicBytes,
   eventually,
+  FastClock,
   type Relay,
   rethrow,
   seededRandom,
@@ -12,15 +13,17 @@ import {
   startRelay,
 } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
-import { it } from '../system/system-test.fixture.ts';
+import { itWith } from '../system/in-process.fixture.ts';
 import { sendAndReadAll } from '../system/visitor.fixture.ts';
 
 const VISITORS = 10;
 const VISITS_EACH = 12;
 const VISITS_BETWEEN_BREAKS = 10;
-const BYTES = deterministicBytes(2_000_000, 12);
-/** The longest a visit can take: the wait for a carrier, and a dead one being noticed. */
+const BYTES = deterministicBytes(500_000, 12);
+/** Far longer than a visit can take: the wait for a carrier, and a dead one being noticed, are two seconds by the clock below. */
 const VISIT_TIMEOUT_MS = 60_000;
+
+const it = itWith({ clock: new FastClock(12.5) });
 
 type Outcome = 'whole' | 'reset' | 'truncated' | 'corrupted' | 'hung';
 

@@ -1,10 +1,11 @@
 // A client that dies and comes back: what it finds again, for how long, and what others may have meanwhile.
 import { readFileSync } from 'node:fs';
 import { connect } from '@tunnel/client';
-import { eventually, startEchoServer } from '@tunnel/testkit';
+import type { Clock } from '@tunnel/runtime';
+import { eventually, FastClock, startEchoServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { fateOf, sendAndReadAll } from '../visitor.fixture.ts';
 
 const RESUME_WINDOW_MS = 30_000;
@@ -27,7 +28,8 @@ describe.concurrent('a client that was killed', () => {
   it('gets its port, tunnel id and session back when it starts again with the same arguments', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
-    const first = await harness.tcp(stack, echo.port, { home });
+    // The executable: what it had written down when it was killed is what the next one finds.
+    const first = await harness.tcp(stack, echo.port, { home, programs: true });
     const before = await first.ready();
     const rowBefore = await stack.tunnel(before.tunnel_id);
     expect(await echoOf(before.assigned_port, 'before')).toBe('before');
@@ -80,23 +82,25 @@ describe.concurrent('a client that was killed', () => {
   });
 
   it('holds its port for 30 s and not longer; late, it takes another without a word of complaint', async ({
-    harness,
+    harness: slow,
   }) => {
+    const clock = new FastClock(15);
+    const harness = slow.use(new Harness({ clock }));
     // A stack of its own: another test could take the port that has become free.
     const alone = await harness.stack();
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     const lost = await harness.tcp(alone, echo.port, { home });
     const { assigned_port: port, tunnel_id: id } = await lost.ready();
-    const killedAt = performance.now();
+    const killedAt = clock.monotonic();
     await lost.kill();
     await untilUnlisted(alone, id);
     const flags = ['--remote-port', String(port)];
     const early = await harness.tcp(alone, echo.port, { flags });
     expect(await early.exitCode()).toBe(4);
     expect(early.stderr[0]).toContain(`port ${port} is already in use`);
-    await untilFree(harness, alone, port);
-    const heldMs = performance.now() - killedAt;
+    await untilFree(harness, alone, port, clock);
+    const heldMs = clock.monotonic() - killedAt;
     expect(heldMs).toBeGreaterThan(RESUME_WINDOW_MS - 500);
     expect(heldMs).toBeLessThan(RESUME_WINDOW_MS + 15_000);
     const next = await harness.tcp(alone, echo.port, { flags });
@@ -126,11 +130,11 @@ describe.concurrent('a client that was killed', () => {
   });
 });
 
-/** Asks for the port until it is given out, and gives it back. In the process: a program for each try would be costly. */
-const untilFree = async (harness: Harness, at: Stack, port: number): Promise<void> => {
-  const client = await connect({ server: at.control, token: readFileSync(at.tokenFile, 'utf8').trim() });
+/** Asks for the port until it is given out, and gives it back. */
+const untilFree = async (harness: Harness, at: Stack, port: number, clock: Clock): Promise<void> => {
+  const client = await connect({ server: at.control, token: readFileSync(at.tokenFile, 'utf8').trim(), clock });
   harness.use({ close: () => client.close() });
   const open = () => client.open({ protocol: 'tcp', localPort: 9, remotePort: port });
-  const tunnel = await eventually(open, { timeoutMs: RESUME_WINDOW_MS + 20_000, intervalMs: 100 });
+  const tunnel = await eventually(open, { timeoutMs: 30_000 });
   await tunnel.close();
 };
