@@ -11,12 +11,18 @@ export class Harness extends AnyHarness {
   }
 }
 
-/** A test may give its own time: `it.scoped({ harnessOptions: { clock: new FastClock(30) } })`. */
-export const it = plainIt.extend<{ harnessOptions: HarnessOptions; harness: Harness }>({
-  harnessOptions: {},
-  harness: async ({ harnessOptions }, use) => {
-    const harness = new Harness(harnessOptions);
-    await use(harness);
-    await harness.close();
-  },
-});
+/**
+ * Tests whose harness has these options, such as a clock: `const it = itWith({ clock })`. Not `it.override`: files of one worker share this
+ * module, so it would change the tests of all files that come later.
+ */
+export const itWith = (options: HarnessOptions) =>
+  plainIt.extend<{ harness: Harness }>({
+    harness: async ({ task: _ }, use) => {
+      const harness = new Harness(options);
+      await use(harness);
+      await harness.close();
+    },
+  });
+
+/** Tests that get a harness of their own, so that they may run at the same time. */
+export const it = itWith({});

@@ -2,7 +2,7 @@
 import { eventually, FastClock, startTcpServer } from '@tunnel/testkit';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { fresh, GroupEdge, Harness, it, REGION, sha256 } from './group-edge.fixture.ts';
+import { fresh, GroupEdge, Harness, itWith, REGION, sha256 } from './group-edge.fixture.ts';
 import { memberRequest, RawControl, type Registered } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { type Alert, WebhookReceiver } from './webhook-receiver.fixture.ts';
@@ -11,7 +11,7 @@ const SECRET = `whsec_${Buffer.from('a secret of thirty-two bytes....').toString
 const TIMEOUT_MS = 5000;
 
 const clock = new FastClock(4);
-it.override({ harnessOptions: { clock } });
+const it = itWith({ clock });
 const shared = new Harness({ clock });
 let edge: GroupEdge;
 let operator: WebhookReceiver;

@@ -2,14 +2,14 @@
 import { eventually, FastClock, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { FrameTap } from './frame-tap.fixture.ts';
-import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { fresh, GroupEdge, Harness, itWith } from './group-edge.fixture.ts';
 import { join, startNamed } from './members.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 /** Fast enough for a probe every 10 s, slow enough that a stall of a busy machine is not taken for a time limit. */
 const clock = new FastClock(5);
-it.override({ harnessOptions: { clock } });
+const it = itWith({ clock });
 const shared = new Harness({ clock });
 let edge: GroupEdge;
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { type GroupSummary, groupEvent, lagged } from '@tunnel/contract';
 import { eventually, FastClock } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { EventFeed } from './event-feed.fixture.ts';
-import { fresh, GroupEdge, Harness, it, REGION } from './group-edge.fixture.ts';
+import { fresh, GroupEdge, Harness, itWith, REGION } from './group-edge.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { startRoomyEdge } from './roomy-edge.fixture.ts';
 import { row } from './rows.fixture.ts';
@@ -11,7 +11,7 @@ import { row } from './rows.fixture.ts';
 const KEEP_ALIVE_MS = 30_000;
 
 const clock = new FastClock(10);
-it.override({ harnessOptions: { clock } });
+const it = itWith({ clock });
 const shared = new Harness({ clock });
 let edge: GroupEdge;
 /** Opened first, because its ping takes longer than the other tests. */
