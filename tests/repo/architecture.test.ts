@@ -38,12 +38,19 @@ interface Named {
 const namesIn = (text: string): Named[] => {
   let isCode = false;
   let src = EDGE;
+  // The table of long tests: its steps have names with a slash, and are no files.
+  let isOfSteps = false;
   return text.split('\n').flatMap((content, index) => {
     if (content.trimStart().startsWith('```')) {
       isCode = !isCode;
       return [];
     }
-    if (!content.startsWith('|')) src = EDGE;
+    if (!content.startsWith('|')) {
+      src = EDGE;
+      isOfSteps = false;
+    }
+    isOfSteps ||= content.startsWith('| Step |');
+    if (isOfSteps) return [];
     src = /^\| Part of `([\w/]+)` \|/.exec(content)?.[1] ?? src;
     const spans = [...content.matchAll(/`([^`]+)`/g)].map((match) => match[1] as string);
     const names = isCode
