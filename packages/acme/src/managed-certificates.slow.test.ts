@@ -4,12 +4,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { createLogger, loadServerConfig, systemClock } from '@tunnel/runtime';
+import { createLogger, loadServerConfig } from '@tunnel/runtime';
 import {
   AcmeServer,
   type DnsServer,
   eventually,
   FakeClock,
+  FastClock,
   startDnsServer,
   type TemporaryDirectory,
   temporaryDirectory,
@@ -83,7 +84,8 @@ const manage = (
     ...{ acme: config.acme, dns: config.dns, domain: DOMAIN, host: '127.0.0.1', dataDir: folder.path, store },
     challengeTargetOf: async (name) => (name === 'shop.example' ? `token7.${ZONE}` : null),
     isPassedThrough: () => false,
-    ...{ clock: systemClock, random: Math.random, logger: createLogger({ format: 'json', stream: output() }) },
+    // Between two looks at an order are half a second and more of it.
+    ...{ clock: new FastClock(20), random: Math.random, logger: createLogger({ format: 'json', stream: output() }) },
     listener: { onIssued: () => {}, onOrder: () => {}, onEnding: () => {} },
     ...options,
   });
@@ -158,12 +160,12 @@ describe('the built-in responder', () => {
     if (delegated) delegate(managed);
     const failed = await eventually(
       async () => {
-        await clock.advance(1000);
+        await clock.advance(250);
         const found = await store.get(id);
         expect(found?.life.failures).toBe(1);
         return found;
       },
-      { timeoutMs: 45_000, intervalMs: 20 },
+      { timeoutMs: 45_000, intervalMs: 1 },
     );
     expect(failed?.life.lastError).toContain(`the record ${record} was not seen within 120 s`);
     expect(told()).toBe(0);

@@ -90,7 +90,7 @@ const inTime = <T>(check: () => T | Promise<T>): Promise<T> =>
       await clock.advance(200);
       return check();
     },
-    { timeoutMs: 30_000, intervalMs: 10 },
+    { timeoutMs: 30_000, intervalMs: 1 },
   );
 
 const record = async (id: string): Promise<CertificateRecord> => (await store.get(id)) as CertificateRecord;
