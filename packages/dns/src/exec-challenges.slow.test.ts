@@ -1,9 +1,14 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { isProcessAlive, systemClock } from '@tunnel/runtime';
-import { eventually, FakeClock, startDnsServer, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import {
+  eventually,
+  FakeClock,
+  startDnsServer,
+  startTcpServer,
+  type TemporaryDirectory,
+  temporaryDirectory,
+} from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { challengesConformance } from './dns-challenges.conformance.ts';
 import { ExecChallenges } from './exec-challenges.ts';
@@ -26,27 +31,31 @@ const writeProgram = async (text: string): Promise<string> => {
   return file;
 };
 
-/** A provider of DNS with an HTTP API, and a program that calls it. */
+/** A provider of DNS with an API of its own, and a program that calls it. */
 describe('the hook', () => {
   challengesConformance(async () => {
     const dns = await startDnsServer();
     const values = new Map<string, Set<string>>();
-    const api = createServer((request, response) => {
-      const [, action, name = '', value = ''] = (request.url ?? '').split('/');
+    const serve = (asked: string): void => {
+      const [action, name = '', value = ''] = asked.split('/');
       const at = values.get(name) ?? new Set();
       values.set(name, at);
       if (action === 'set') at.add(value);
       else at.delete(value);
       if (at.size === 0) dns.remove(name, 'TXT');
       else dns.set(name, 'TXT', ...at);
-      response.end();
+    };
+    const api = await startTcpServer((socket) => {
+      let asked = '';
+      socket.on('data', (bytes) => (asked += String(bytes)));
+      socket.on('end', () => {
+        serve(asked);
+        socket.end();
+      });
     });
-    await new Promise<void>((resolve) => api.listen(0, '127.0.0.1', resolve));
-    const { port } = api.address() as AddressInfo;
-    const url = `http://127.0.0.1:${port}`;
-    const program = await writeProgram(
-      `#!${process.execPath}\nfetch(['${url}', ...process.argv.slice(2)].join('/')).then((answer) => answer.text());\n`,
-    );
+    // The program ends when its call is answered.
+    const call = `require('node:net').connect(${api.port}, '127.0.0.1').end(process.argv.slice(2).join('/')).resume();`;
+    const program = await writeProgram(`#!${process.execPath}\n${call}\n`);
     dns.set('_acme-challenge.shop.test', 'CNAME', NAME);
     const lookups = new DnsLookups({ resolvers: [dns.address], clock: systemClock });
     return {
@@ -56,7 +65,7 @@ describe('the hook', () => {
       alias: '_acme-challenge.shop.test',
       close: async () => {
         lookups.close();
-        api.close();
+        await api.close();
         await dns.close();
       },
     };

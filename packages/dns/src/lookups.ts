@@ -10,6 +10,8 @@ export interface DnsLookupsOptions {
   /** `[dns] resolvers`: `address` or `address:port`; none: the system's. */
   readonly resolvers: readonly string[];
   readonly clock: Clock;
+  /** First time limit of a question, in real time: the resolver of Node.js has no other. LOOKUP_TIMEOUT_MS unless given. */
+  readonly timeoutMs?: number;
 }
 
 type Ask = (resolver: Resolver) => Promise<readonly string[]>;
@@ -22,13 +24,15 @@ const NAME_MAX_CHARS = 253;
 export class DnsLookups {
   readonly #servers: readonly string[];
   readonly #clock: Clock;
+  readonly #timeoutMs: number;
   readonly #pace: LookupPace;
   readonly #unanswered = new Set<(answer: DnsAnswer) => void>();
   readonly #open = new Set<Resolver>();
   #isClosed = false;
 
-  constructor({ resolvers, clock }: DnsLookupsOptions) {
+  constructor({ resolvers, clock, timeoutMs = DNS_LIMITS.LOOKUP_TIMEOUT_MS }: DnsLookupsOptions) {
     this.#servers = resolvers;
+    this.#timeoutMs = timeoutMs;
     // Throws where one is no address.
     this.#newResolver();
     this.#clock = clock;
@@ -134,7 +138,7 @@ export class DnsLookups {
    * one answer that cannot be read (seen with c-ares 1.34).
    */
   #newResolver(): Resolver {
-    const resolver = new Resolver({ timeout: DNS_LIMITS.LOOKUP_TIMEOUT_MS, tries: DNS_LIMITS.LOOKUP_TRIES });
+    const resolver = new Resolver({ timeout: this.#timeoutMs, tries: DNS_LIMITS.LOOKUP_TRIES });
     if (this.#servers.length > 0) resolver.setServers(this.#servers);
     return resolver;
   }
