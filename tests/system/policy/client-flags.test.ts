@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from '../http-tunnels.fixture.ts';
-import { it } from '../system-test.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 
 it('a password from a file lets in, and rules of a file send requests to another local service', async ({
   harness,

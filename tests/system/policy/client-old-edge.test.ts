@@ -2,7 +2,7 @@
 import { CAPABILITIES } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
-import { it } from '../system-test.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { ClientTrial } from './client.fixture.ts';
 
 const OLD = CAPABILITIES.filter((name) => name !== 'policy');

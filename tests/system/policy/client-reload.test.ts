@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
-import { it } from '../system-test.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { ClientTrial } from './client.fixture.ts';
 
 const SHOP = ['shop: { proto: http, local_port: 3000, policy: shop.yml }', 'db: { proto: tcp, local_port: 5432 }'];

@@ -15,8 +15,8 @@ import {
   startWeb,
   wholeBody,
 } from '../http-tunnels.fixture.ts';
+import { type Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { type Harness, it } from '../system-test.fixture.ts';
 
 const SECRET = 'what the sender signs with';
 const BODY = JSON.stringify({ event: 'push', text: 'z'.repeat(2000) });

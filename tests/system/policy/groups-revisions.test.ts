@@ -1,7 +1,7 @@
 // The policy of a running group changes member by member: no visitor notices, and nobody is served by an older one again.
 import { describe, expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from '../http-tunnels.fixture.ts';
-import { it } from '../system-test.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { GROUPS_ON, RollingMember, RollVisitors, revisionOf } from './rolling-group.fixture.ts';
 
 const ROLLS = 5;

@@ -6,10 +6,10 @@ import { request as secureRequest } from 'node:https';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
+import type { Harness } from '../harness.fixture.ts';
 import { endpointOf, type PublicEndpoint, startWeb, wholeAnswer, wholeBody } from '../http-tunnels.fixture.ts';
 import { dialHttp2, nameOf, TLS_FLAGS, TRUST } from '../https-visitor.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import type { Harness } from '../system-test.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 
 export const PASSWORD = 'the password of me';

@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders } from 'node:http2';
 import { expect } from 'vitest';
 import { openHttp } from '../http-tunnels.fixture.ts';
 import { dialHttp2, TLS_FLAGS } from '../https-visitor.fixture.ts';
-import { it } from '../system-test.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { askUrl, Browser, openLoginTunnel } from './login.fixture.ts';
 
 it('no login cookie of plain http, of a sibling or in another name opens it; the right one does in both versions', async ({

@@ -5,8 +5,8 @@ import { claimPortBlock } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { startIdentityProvider } from '../../browser/identity-provider.fixture.ts';
 import { openHttp, startWeb } from '../http-tunnels.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { Stack } from '../stack.fixture.ts';
-import { it } from '../system-test.fixture.ts';
 import { askUrl, Browser } from './login.fixture.ts';
 
 const SECRET = 'a secret that provider and tunnel share';
@@ -20,7 +20,7 @@ it('people log in by way of the edge’s own address; no code and no state of on
   const folder = await harness.folder();
   writeFileSync(join(folder, 'client-secret'), `${SECRET}\n`, { mode: 0o600 });
   const tables = `[[policy.login]]\nname = "company"\nissuer = "${provider.issuer}"\nclient_id = "tunnels"\nclient_secret_file = "${join(folder, 'client-secret')}"`;
-  const stack = harness.use(new Stack(await harness.folder(), ports, { fixedPorts: true, tables }));
+  const stack = harness.use(new Stack(await harness.folder(), ports, { fixedPorts: true, tables, programs: false }));
   await stack.start();
   const seen: string[] = [];
   const web = harness.use(

@@ -1,8 +1,8 @@
 // A name that changes hands: what its first owner's visitors got there is worth nothing under the next one, and the next one does not even see it.
 import { expect } from 'vitest';
 import { startWeb } from '../http-tunnels.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { openWith, Person, startPlatform } from '../platform-test.fixture.ts';
-import { it } from '../system-test.fixture.ts';
 import { askUrl, Browser, type LoginTunnel, openLoginTunnel } from './login.fixture.ts';
 
 const ANN = 'ann@example.com';

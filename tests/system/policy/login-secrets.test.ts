@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { readUntil, sendRaw } from '../http-tunnels.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { it } from '../system-test.fixture.ts';
 import { askUrl, Browser, type LoginTunnel, openLoginTunnel, type Told } from './login.fixture.ts';
 
 const PASSWORD = 'planted password 5d1c';

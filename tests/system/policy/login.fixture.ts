@@ -4,10 +4,10 @@ import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHead
 import { request as secureRequest } from 'node:https';
 import { join } from 'node:path';
 import { type IdentityProvider, startIdentityProvider } from '../../browser/identity-provider.fixture.ts';
+import type { Harness } from '../harness.fixture.ts';
 import { startWeb, wholeAnswer, wholeBody } from '../http-tunnels.fixture.ts';
 import { TLS_FLAGS, TRUST } from '../https-visitor.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import type { Harness } from '../system-test.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 
 export interface Told {

@@ -6,7 +6,7 @@ import { startEchoServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { WebSocket } from 'ws';
 import { echoSockets, endpointOf, readUntil, sendRaw, startWeb } from '../http-tunnels.fixture.ts';
-import { it } from '../system-test.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { ask, fateOf, visit } from '../visitor.fixture.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: {host}\r\n\r\n';

@@ -4,9 +4,9 @@ import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
+import type { Harness } from '../harness.fixture.ts';
 import { type Answer, askHttp, endpointOf, type PublicEndpoint, startWeb } from '../http-tunnels.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import type { Harness } from '../system-test.fixture.ts';
 import type { TunnelProgram } from '../tunnel-program.fixture.ts';
 
 /** What a stack needs for groups. */

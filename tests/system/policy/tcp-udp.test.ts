@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, startEchoServer, startUdpEcho } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { flowsOf, UdpVisitor } from '../udp-visitor.fixture.ts';
 import { ask, fateOf, visit } from '../visitor.fixture.ts';
 

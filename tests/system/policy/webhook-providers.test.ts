@@ -8,7 +8,7 @@ import Stripe from 'stripe';
 import { expect } from 'vitest';
 import { type OpenTunnel, openHttp, startWeb, wholeBody } from '../http-tunnels.fixture.ts';
 import { TLS_FLAGS } from '../https-visitor.fixture.ts';
-import { type Harness, it } from '../system-test.fixture.ts';
+import { type Harness, it } from '../in-process.fixture.ts';
 import { type Ask, VERSIONS, visitorOf } from './guarded-web.fixture.ts';
 
 const SECRET = 'whsec_bmV3LW5ldy1uZXctbmV3LW5ldw==';
