@@ -102,6 +102,7 @@ describe.concurrent('Contract', () => {
     const health_check = { type: 'http', path: '/healthz', interval_secs: 0.2 };
     const entry = { proto: 'http', local_port: service.port, group, group_key: 'key', health_check };
     const text = configLines(edge.server, edge.token('alice'), { web: entry });
+    // A process of its own: the lock on its state is that of a living process otherwise.
     const first = await startFile(harness, text, { home, programs: true });
     const { tunnel_id } = await first.ready();
     await untilHealthy(edge, group, 1);

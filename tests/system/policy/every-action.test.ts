@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { type Harness, it } from '../system-test.fixture.ts';
+import { type Harness, it } from '../in-process.fixture.ts';
 import {
   type Ask,
   type GuardedWeb,

@@ -1,16 +1,17 @@
 // A roll that is interrupted: sessions are cut in the middle of it, or the edge is killed there. Every member is back, and nobody was served
 // without the rules or by older ones than were in force.
-import { eventually, startRelay } from '@tunnel/testkit';
+import { eventually, FastClock, startRelay } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { askHttp } from '../http-tunnels.fixture.ts';
-import { it } from '../system-test.fixture.ts';
+import { itWith } from '../in-process.fixture.ts';
 import { GROUPS_ON, RollingMember, RollVisitors, revisionOf } from './rolling-group.fixture.ts';
 
-const TIMEOUT_MS = 180_000;
+// Clients wait before they come back, and visitors do not: the wait is short.
+const it = itWith({ clock: new FastClock(5) });
 
-it('sessions cut in the middle of a roll: members that wait for their turn come back under the new policy', {
-  timeout: TIMEOUT_MS,
-}, async ({ harness }) => {
+it('sessions cut in the middle of a roll: members that wait for their turn come back under the new policy', async ({
+  harness,
+}) => {
   const stack = await harness.stack(GROUPS_ON);
   const reached: string[] = [];
   const closed = (url: string): void => void reached.push(url);
@@ -44,9 +45,9 @@ it('sessions cut in the middle of a roll: members that wait for their turn come 
   for (const { program } of members) expect([program.exit, program.events('error')]).toEqual([null, []]);
 });
 
-it('the edge killed in the middle of a roll: no client ends, and nobody is served without a policy', {
-  timeout: TIMEOUT_MS,
-}, async ({ harness }) => {
+it('the edge killed in the middle of a roll: no client ends, and nobody is served without a policy', async ({
+  harness,
+}) => {
   const stack = await harness.stack({ ...GROUPS_ON, fixedPorts: true });
   const reached: string[] = [];
   const closed = (url: string): void => void reached.push(url);
