@@ -12,6 +12,7 @@ export const check = (name, budgetSeconds, args) => ({
   budgetSeconds,
   args,
   count: (code) => (code === 0 ? [1, 0] : [0, 1]),
+  notes: (output) => output.split('\n').filter((line) => line.startsWith('note: ')),
 });
 
 /** A step is known by the first of its projects. */

@@ -101,7 +101,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ['setTimeout(() => this.#closeLate()', OWN_TRY],
   ],
   [`${MUX}/connect-socket.ts`]: [
-    ['const timer = setTimeout(() => {', 'rejects the dial'],
+    ['const timer = clock.setTimeout(() => {', 'rejects the dial'],
     ["socket.on('error', fail)", 'rejects the dial'],
     ['socket.once(event, () => {', OWN_TRY],
   ],
@@ -131,7 +131,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ['process.nextTick(lose, this, error)', OWN_TRY],
     ["socket.once('close', () => holder.onClosed())", SHARED],
   ],
-  [`${MUX}/dial-handle.ts`]: [['timer = setTimeout(failLate, ', 'rejects dials']],
+  [`${MUX}/dial-handle.ts`]: [['this.#timer = this.clock.setTimeout(this.#failLate, ', 'rejects dials']],
   [`${MUX}/accept-sockets.ts`]: [
     ["server.on('connection', takeGuarded)", OWN_TRY],
     ["server.on('listening', () => {", 'one line of a server'],

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { type Client, connect } from '@tunnel/client';
 import { type Clock, systemClock } from '@tunnel/runtime';
-import { FreezingClock, type InProcessWorld, type Program, runInProcess } from '@tunnel/testkit';
+import { FreezingClock, type InProcessStreams, type Program, runInProcess } from '@tunnel/testkit';
 import type { Io } from '../../apps/cli/src/io.ts';
 import { run } from '../../apps/cli/src/run.ts';
 import { rememberFiles } from './files-left.fixture.ts';
@@ -20,7 +20,7 @@ export const runClientInProcess = ({ args, home, env, clock: time = systemClock 
   const clients: Client[] = [];
   const clock = new FreezingClock(time);
   const sockets = new ProgramSockets();
-  const endNow = ({ signals }: InProcessWorld): void => {
+  const endNow = ({ signals }: InProcessStreams): void => {
     // Without a drain: the test is over.
     for (const client of clients) void client.close({ drainMs: 0 });
     signals.emit('SIGTERM', 'SIGTERM');
@@ -54,10 +54,10 @@ export const runClientInProcess = ({ args, home, env, clock: time = systemClock 
       return code;
     },
     endNow,
-    kill: async (world, ended) => {
+    kill: async (streams, ended) => {
       const leaveFiles = rememberFiles(join(home, '.tunnel'));
       await leave();
-      endNow(world);
+      endNow(streams);
       await ended;
       leaveFiles();
     },

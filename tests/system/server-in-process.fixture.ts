@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events';
 import { Writable } from 'node:stream';
 import { type Clock, systemClock } from '@tunnel/runtime';
-import { type InProcessWorld, type Program, runInProcess } from '@tunnel/testkit';
+import { type InProcessStreams, type Program, runInProcess } from '@tunnel/testkit';
 import { loadConfig, loadStackConfig } from '../../apps/server/src/commands/shared.ts';
 import type { ServerHost } from '../../apps/server/src/host.ts';
 import { reportProblem } from '../../apps/server/src/problem-report.ts';
@@ -32,8 +32,8 @@ export const runServerInProcess = (run: ServerRun): Program => {
   const { command, config: file, dataDir, env, clock = systemClock } = run;
   const sockets = new ProgramSockets();
   let running: Running | undefined;
-  const main = async (world: InProcessWorld): Promise<number> => {
-    const host = hostOf(world, run, clock);
+  const main = async (streams: InProcessStreams): Promise<number> => {
+    const host = hostOf(streams, run, clock);
     try {
       const flags = { config: file, dataDir };
       const config = command === 'stack' ? loadStackConfig(flags, env) : loadConfig(flags, env);
@@ -47,35 +47,35 @@ export const runServerInProcess = (run: ServerRun): Program => {
       };
       return await runServer(command, config, host, { make });
     } catch (error) {
-      return reportProblem(error, world.stderr, env);
+      return reportProblem(error, streams.stderr, env);
     }
   };
-  const endNow = ({ signals }: InProcessWorld): void => {
+  const endNow = ({ signals }: InProcessStreams): void => {
     // Without a drain: the test is over. The signal then lets the server clean up its data directory.
     void running?.stop({ drainMs: 0 });
     signals.emit('SIGTERM', 'SIGTERM');
   };
-  const kill = async (world: InProcessWorld, ended: Promise<unknown>): Promise<void> => {
+  const kill = async (streams: InProcessStreams, ended: Promise<unknown>): Promise<void> => {
     const leaveFiles = rememberFiles(dataDir);
     const cut = sockets.cut();
     running?.stopNow();
-    endNow(world);
+    endNow(streams);
     await Promise.all([cut, ended]);
     leaveFiles();
   };
   return runInProcess({
     describe: `tunnel-server ${command}`,
-    main: (world) => sockets.of(() => main(world)),
+    main: (streams) => sockets.of(() => main(streams)),
     endNow,
     ...(command === 'edge' ? { kill } : {}),
   });
 };
 
-const hostOf = (world: InProcessWorld, { workingDir, env }: ServerRun, clock: Clock): ServerHost => {
+const hostOf = (streams: InProcessStreams, { workingDir, env }: ServerRun, clock: Clock): ServerHost => {
   const startedAt = clock.monotonic();
   return {
-    ...{ env: { ...env }, stdout: world.stdout, stderr: world.stderr, signals: world.signals, clock, workingDir },
-    ...{ pid: process.pid, platform: process.platform, exit: world.exit },
+    ...{ env: { ...env }, stdout: streams.stdout, stderr: streams.stderr, signals: streams.signals, clock, workingDir },
+    ...{ pid: process.pid, platform: process.platform, exit: streams.exit },
     parent: { connected: false, on: () => undefined },
     uptimeMs: () => clock.monotonic() - startedAt,
     // An error that nobody caught fails the test run, which says where it came from.

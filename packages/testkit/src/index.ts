@@ -44,7 +44,7 @@ export {
 export { randomCases } from './random-cases.ts';
 export { RecordingDatagrams, RecordingReader, rethrow } from './recording-reader.ts';
 export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
-export { type InProcessRun, type InProcessWorld, runInProcess } from './run-in-process.ts';
+export { type InProcessRun, type InProcessStreams, runInProcess } from './run-in-process.ts';
 export { type ProgramOptions, spawnProgram } from './spawn-program.ts';
 export {
   type SinkConnection,

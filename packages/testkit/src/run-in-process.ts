@@ -5,7 +5,7 @@ import { OutputLines } from './output-lines.ts';
 import { type Program, type ProgramExit, programOf } from './program.ts';
 
 /** The streams and signals of a program that has no process of its own. */
-export interface InProcessWorld {
+export interface InProcessStreams {
   readonly stdin: Readable;
   readonly stdout: Writable;
   readonly stderr: Writable;
@@ -17,14 +17,14 @@ export interface InProcessWorld {
 export interface InProcessRun {
   readonly describe: string;
   /** Settles with the exit code. */
-  readonly main: (world: InProcessWorld) => Promise<number>;
+  readonly main: (streams: InProcessStreams) => Promise<number>;
   /** Makes `main` settle soon, whatever is still open. */
-  readonly endNow: (world: InProcessWorld) => void;
+  readonly endNow: (streams: InProcessStreams) => void;
   /**
    * SIGKILL, as others see it: connections break without a goodbye, and files stay as they were at that moment. Settles when nothing of the
    * program is left. Without it the program cannot be killed.
    */
-  readonly kill?: (world: InProcessWorld, ended: Promise<unknown>) => Promise<void>;
+  readonly kill?: (streams: InProcessStreams, ended: Promise<unknown>) => Promise<void>;
   /** SIGSTOP and SIGCONT, as others see them: nothing is due in the program while it stands still. */
   readonly freeze?: (isFrozen: boolean) => void;
 }
@@ -33,7 +33,7 @@ export const runInProcess = ({ describe, main, endNow, kill, freeze }: InProcess
   const lines = new OutputLines();
   const stdin = new PassThrough();
   const ended = new EventEmitter();
-  const world: InProcessWorld = {
+  const streams: InProcessStreams = {
     stdin,
     stdout: lines.writable('stdout'),
     stderr: lines.writable('stderr'),
@@ -43,25 +43,25 @@ export const runInProcess = ({ describe, main, endNow, kill, freeze }: InProcess
   let killed: Promise<ProgramExit> | null = null;
   const returned = new Promise<number>((resolve, reject) => {
     ended.once('exit', resolve);
-    main(world).then(resolve, reject);
+    main(streams).then(resolve, reject);
   });
   const exited = returned.then(
     (code): ProgramExit | Promise<ProgramExit> => killed ?? { code, signal: null },
     (error: unknown): ProgramExit | Promise<ProgramExit> => {
-      world.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+      streams.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
       return killed ?? { code: 1, signal: null };
     },
   );
   const signal = (name: NodeJS.Signals): void => {
     if (name === 'SIGKILL' && kill !== undefined) {
       lines.close();
-      killed ??= kill(world, Promise.allSettled([returned])).then(() => ({ code: null, signal: name }));
+      killed ??= kill(streams, Promise.allSettled([returned])).then(() => ({ code: null, signal: name }));
     } else if ((name === 'SIGSTOP' || name === 'SIGCONT') && freeze !== undefined) {
       freeze(name === 'SIGSTOP');
     } else if (UNHEARD.has(name)) {
       throw new Error(`${name} needs a real process: run ${describe} as a program`);
     } else {
-      world.signals.emit(name, name);
+      streams.signals.emit(name, name);
     }
   };
   return programOf({
@@ -69,7 +69,7 @@ export const runInProcess = ({ describe, main, endNow, kill, freeze }: InProcess
     pid: process.pid,
     write: (text) => void stdin.write(text),
     close: async () => {
-      endNow(world);
+      endNow(streams);
       await exited;
     },
   });
