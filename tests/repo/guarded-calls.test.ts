@@ -106,10 +106,8 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ['socket.once(event, () => {', OWN_TRY],
   ],
   [`${MUX}/packet-socket.ts`]: [['socket.on(name, settle)', 'settles the opening']],
-  [`${MUX}/udp-path.ts`]: [
-    ['setTimeout(run: () => void', 'an interface'],
-    ['clock.setTimeout(() => this.#tick()', OWN_TRY],
-  ],
+  [`${MUX}/mux-clock.ts`]: [['setTimeout(run: () => void', 'an interface']],
+  [`${MUX}/udp-path.ts`]: [['clock.setTimeout(() => this.#tick()', OWN_TRY]],
   [`${MUX}/datagram-lane.ts`]: [
     ['setTimeout(this.#onTimer', OWN_TRY],
     ['setImmediate(this.#onLooked)', 'sets one field'],
