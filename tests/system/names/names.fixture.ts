@@ -6,10 +6,10 @@ import { type ControlMessage, type ControlMessageInput, encodeControl, PROTOCOL_
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { WebSocket } from 'ws';
+import type { Harness } from '../harness.fixture.ts';
 import { type Answer, askHttp } from '../http-tunnels.fixture.ts';
 import { Person, type Reply } from '../platform-test.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import type { Harness } from '../system-test.fixture.ts';
 
 export const SOON = { timeoutMs: 30_000 };
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { ROOT } from '../../repo/checkout.fixture.ts';
 import { type Answer, askHttp, openHttp, startWeb, wholeAnswer } from '../http-tunnels.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 
 const CERT = join(ROOT, 'packages/testkit/fixtures/tls/nested-cert.pem');
 const KEY = join(ROOT, 'packages/testkit/fixtures/tls/nested-key.pem');

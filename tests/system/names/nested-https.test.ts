@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { ROOT } from '../../repo/checkout.fixture.ts';
 import { askHttp, openHttp, startWeb } from '../http-tunnels.fixture.ts';
-import { it } from '../system-test.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 
 /** For *.edge.test. */
 const FIXTURES = join(ROOT, 'packages/testkit/fixtures/tls');

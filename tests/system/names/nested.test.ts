@@ -1,9 +1,9 @@
 // Names below a name: whose they are, and which tunnel a visitor of one reaches.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { startWeb } from '../http-tunnels.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import { openWith, startPlatform } from '../platform-test.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { fateOfVisit, freshName, ROOMY_PLAN, reserved, Tenant, visitName } from './names.fixture.ts';
 
 const shared = new Harness();

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { startWeb, type WebService } from '../http-tunnels.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import { openWith, startPlatform } from '../platform-test.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import {
   Client,
   fateOfVisit,
