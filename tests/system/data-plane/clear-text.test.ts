@@ -2,10 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
-import { spawnProgram } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
-import { SERVER_BIN } from '../../repo/checkout.fixture.ts';
 import { type Harness, it } from '../in-process.fixture.ts';
+import { runServerInProcess } from '../server-in-process.fixture.ts';
 import { TLS_CERT, withoutOurEnvironment } from '../stack.fixture.ts';
 
 /** What `tunnel-server edge` says and ends with, when it does not start. */
@@ -13,13 +12,8 @@ const refusalOf = async (harness: Harness, server: string): Promise<{ code: numb
   const dir = await harness.folder();
   const file = join(dir, 'server.toml');
   writeFileSync(file, `[server]\n${server}\n`);
-  const program = await spawnProgram({
-    command: process.execPath,
-    args: [SERVER_BIN, 'edge', '--config', file, '--data-dir', join(dir, 'data')],
-    env: withoutOurEnvironment(),
-    cwd: dir,
-  });
-  harness.use(program);
+  const where = { config: file, dataDir: join(dir, 'data'), workingDir: dir };
+  const program = harness.use(runServerInProcess({ command: 'edge', ...where, env: withoutOurEnvironment() }));
   const { code } = await program.waitForExit({ timeoutMs: 30_000 });
   return { code, text: program.stderr.join('\n') };
 };

@@ -22,7 +22,7 @@ it('names and ports of an edge that was killed are free for all 30 s after its r
   await stack.start();
   expect(await askForAll(stack, endpoints)).not.toContain('opened');
   const freeAfterMs = endpoints.map(async (endpoint) => {
-    await eventually(async () => expect(await askForAll(stack, [endpoint])).toEqual(['opened']), { intervalMs: 50 });
+    await eventually(async () => expect(await askForAll(stack, [endpoint])).toEqual(['opened']), { intervalMs: 100 });
     return clock.monotonic() - startedAt;
   });
   for (const ms of await Promise.all(freeAfterMs)) expect(ms).toBeGreaterThan(RETURN_WINDOW_MS - 500);

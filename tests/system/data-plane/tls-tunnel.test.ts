@@ -144,7 +144,7 @@ describe.concurrent('a tls tunnel', () => {
     const bytes = deterministicBytes(30_000_000, 5);
     const service = harness.use(await startTlsService((socket) => void socket.end(bytes)));
     const { port, host } = await open(harness, 'stalled', service.port);
-    const stalled = await Promise.all(Array.from({ length: 4 }, () => visitTls(port, host)));
+    const stalled = await Promise.all(Array.from({ length: 2 }, () => visitTls(port, host)));
     for (const visitor of stalled) visitor.pause();
     const reader = await visitTls(port, host);
     expect(hashOf(await readAll(reader))).toBe(hashOf(bytes));
