@@ -3,7 +3,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Client, connect } from '@tunnel/client';
 import { createEdge, type Edge } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { createLogger, loadServerConfig, Secret } from '@tunnel/runtime';
 import { AcmeServer, type AcmeServerOptions } from '@tunnel/testkit';
 import type { Harness } from '../harness.fixture.ts';
 import { CertifiedServer } from './certified-server.fixture.ts';
@@ -74,7 +74,7 @@ export class AcmeEdge extends CertifiedServer {
       },
     });
     this.edge = createEdge(config, {
-      clock: systemClock,
+      clock: this.#harness.clock,
       logger,
       adminToken: new Secret(ADMIN),
       dataDir: this.dataDir,
@@ -91,7 +91,15 @@ export class AcmeEdge extends CertifiedServer {
   async client(token = ADMIN): Promise<Client> {
     const server = `127.0.0.1:${this.running.addresses.control.port}`;
     // The name of its certificate leads nowhere here; that it is the right one is looked at by others.
-    const client = await connect({ server, token, tls: true, insecure: true, wait: true, logger });
+    const client = await connect({
+      server,
+      token,
+      tls: true,
+      insecure: true,
+      wait: true,
+      logger,
+      clock: this.#harness.clock,
+    });
     this.#harness.use({ close: () => client.close() });
     return client;
   }

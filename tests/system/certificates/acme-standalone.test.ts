@@ -9,7 +9,7 @@ import type { TLSSocket } from 'node:tls';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import type { Harness } from '../harness.fixture.ts';
-import { it } from '../system-test.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { AcmeEdge, DOMAIN } from './acme-edge.fixture.ts';
 
 const KEY = 'key-of-alice';

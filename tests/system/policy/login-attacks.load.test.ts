@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
-import { it } from '../system-test.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { askUrl, Browser, openLoginTunnel, type Told, urlOf } from './login.fixture.ts';
 
 const ANN = 'ann@example.com';
