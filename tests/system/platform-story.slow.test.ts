@@ -1,15 +1,12 @@
 // The story of the first user: sign up, verify, log in, make a key, open tunnels with it, see them in usage and pools.
-import { Client } from '@modelcontextprotocol/client';
-import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { ApiToken, CaptureList, UsageChartPoint } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { runTunnel } from './computer.fixture.ts';
 import { type Answering, askHttp, endpointOf, startWeb } from './http-tunnels.fixture.ts';
+import { McpProgram } from './mcp-program.fixture.ts';
 import { call, it, memberFlags, openWith, Person } from './platform-test.fixture.ts';
-import { serverCommand } from './server-command.fixture.ts';
-import { withoutOurEnvironment } from './stack.fixture.ts';
-import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
+import { serverCommand, spawnedServerCommand } from './server-command.fixture.ts';
 
 const SOON = { timeoutMs: 15_000 };
 
@@ -204,7 +201,7 @@ it('an account that its owner deletes loses its tunnels at once, with exit 6, an
 
 it('an operator invites beside the running stack, and deletes for good', async ({ stack }) => {
   const email = 'invited@example.com';
-  const [link = ''] = await serverCommand(stack, 'admin', 'invite', email);
+  const [link = ''] = await spawnedServerCommand(stack, 'admin', 'invite', email);
   const invite = new URL(link).searchParams.get('invite') ?? '';
   const terms = await call(stack, `/auth/sign-up?invite=${invite}`);
   expect(terms.body).toEqual({ sign_up: 'open', invited_email: email });
@@ -224,17 +221,11 @@ it('a model on a computer from which the edge shows no REST: its tunnel is waite
   const person = await Person.signUp(stack, 'laptop');
   const { token } = await person.newKey();
   const web = harness.use(await startWeb(hello));
-  const client = new Client({ name: 'test', version: '1' });
   // Without --api: nothing listens beside the control plane on the usual port of the REST.
-  const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [TUNNEL_BIN, 'mcp', '--server', stack.control],
-    env: { ...environmentOf(await harness.folder()), TUNNEL_API_KEY: token },
-  });
-  harness.use({ close: () => client.close() });
-  await client.connect(transport);
-  const useTool = async (name: string, args: Record<string, unknown>) => {
-    const { structuredContent, content } = await client.callTool({ name, arguments: args });
+  const args = ['mcp', '--server', stack.control];
+  const mcp = new McpProgram(await harness.run(args, { env: { TUNNEL_API_KEY: token } }));
+  const useTool = async (name: string, input: object) => {
+    const { structuredContent, content } = await mcp.tool(name, input);
     return (structuredContent ?? content) as Readonly<Record<string, unknown>>;
   };
   const opened = await useTool('open_tunnel', { protocol: 'http', local_port: web.port, name: 'web' });
@@ -252,10 +243,3 @@ it('a model on a computer from which the edge shows no REST: its tunnel is waite
   expect(await useTool('list_tunnels', {})).toMatchObject({ tunnels: [{ tunnel_id: opened['tunnel_id'] }] });
   expect(await useTool('close_tunnel', { tunnel: 'web' })).toMatchObject({ closed: true });
 });
-
-const environmentOf = (home: string): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries({ ...withoutOurEnvironment(), HOME: home }).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, value]],
-    ),
-  );

@@ -75,13 +75,13 @@ export const withoutOurEnvironment = (): Record<string, string | undefined> => (
 
 export class Stack {
   readonly tcpPorts: { readonly from: number; readonly to: number };
+  readonly isInProcess: boolean;
   readonly #dir: string;
   readonly #file: string;
   readonly #flags: readonly string[];
   readonly #command: 'edge' | 'stack' | 'platform';
   readonly #descriptors: number | undefined;
   readonly #env: Readonly<Record<string, string>>;
-  readonly #isInProcess: boolean;
   readonly #clock: Clock | undefined;
   readonly #databaseUrl: string | undefined;
   #program: Program | undefined;
@@ -94,7 +94,7 @@ export class Stack {
     writeFileSync(this.#file, configText(this.tcpPorts, ports, options));
     this.#flags = ['--config', this.#file, '--data-dir', this.dataDir];
     this.#command = options.command ?? 'edge';
-    this.#isInProcess = options.programs === false;
+    this.isInProcess = options.programs === false;
     this.#clock = options.clock;
     this.#databaseUrl = options.databaseUrl;
     this.#descriptors = options.descriptors;
@@ -118,8 +118,8 @@ export class Stack {
   /** Also after an end of any kind: on the same data directory. */
   async start(): Promise<void> {
     // A server inside this process that was killed takes a moment to be gone.
-    if (this.#isInProcess) await this.#program?.waitForExit();
-    this.#program = this.#isInProcess ? this.#startHere() : await this.#spawn();
+    if (this.isInProcess) await this.#program?.waitForExit();
+    this.#program = this.isInProcess ? this.#startHere() : await this.#spawn();
     await this.#program.waitForLine(READY, { timeoutMs: START_TIMEOUT_MS });
   }
 
@@ -151,7 +151,7 @@ export class Stack {
 
   async close(): Promise<void> {
     // A database has a process group of its own: it goes with its server, when that is asked.
-    if (!this.#isInProcess && this.#command !== 'edge' && this.#program?.exit === null) await this.stop();
+    if (!this.isInProcess && this.#command !== 'edge' && this.#program?.exit === null) await this.stop();
     await this.#program?.close();
   }
 

@@ -78,6 +78,11 @@ export class TunnelProgram {
     this.#program.signal(signal);
   }
 
+  /** On its standard input. */
+  write(text: string): void {
+    this.#program.write(text);
+  }
+
   /** The exit code; null for a program that a signal ended. */
   async exitCode(timeoutMs = EVENT_TIMEOUT_MS): Promise<number | null> {
     return (await this.#program.waitForExit({ timeoutMs })).code;

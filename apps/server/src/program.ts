@@ -34,7 +34,8 @@ const inheritSettings = (command: Command, path: string): void => {
     inheritSettings(below.copyInheritedSettings(command), `${path} ${below.name()}`);
 };
 
-const run = async (commands: readonly MakeCommand[], args: readonly string[]): Promise<number> => {
+/** Its exit code. What it has to say goes to the standard output and the standard error of this process. */
+export const runCommand = async (commands: readonly MakeCommand[], args: readonly string[]): Promise<number> => {
   let exitCode = EXIT_OK;
   const finish = (code: number): void => {
     exitCode = code;
@@ -53,7 +54,7 @@ const run = async (commands: readonly MakeCommand[], args: readonly string[]): P
 export const runProgram = async (commands: readonly MakeCommand[]): Promise<void> => {
   // A terminal that went away must not take the server with it.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
-  const code = await run(commands, process.argv.slice(2));
+  const code = await runCommand(commands, process.argv.slice(2));
   // Everything was stopped in order by now: a handle that someone forgot does not keep the process.
   process.exit(code);
 };

@@ -31,6 +31,7 @@ export {
   testCertificate,
 } from './mux-pairs.ts';
 export { type ObservingPorts, startObservingPorts } from './observing-ports.ts';
+export { OutputLines } from './output-lines.ts';
 export { claimPortBlock, type PortBlock } from './port-block.ts';
 export type { Program, ProgramExit } from './program.ts';
 export {

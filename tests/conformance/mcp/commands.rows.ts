@@ -1,92 +1,39 @@
 // The programs: `tunnel mcp` on its streams, `tunnel mcp-publish` at its URL, and the operator's commands.
 import { join } from 'node:path';
-import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
 import { beforeAll, expect, it } from 'vitest';
 import { handWrittenServer } from '../../../packages/mcp-bridge/src/stdio-servers.fixture.ts';
 import { ROOT } from '../../repo/checkout.fixture.ts';
 import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
-import { serverCommand } from '../../system/server-command.fixture.ts';
-import { withoutOurEnvironment } from '../../system/stack.fixture.ts';
-import { TUNNEL_BIN } from '../../system/tunnel-program.fixture.ts';
-import { PATIENCE_MS } from '../platform/platform-harness.fixture.ts';
+import { McpProgram } from '../../system/mcp-program.fixture.ts';
+import { serverCommand, spawnedServerCommand } from '../../system/server-command.fixture.ts';
 import { startService } from '../platform/tunnels.fixture.ts';
-import type { McpHarness, ToolResult } from './mcp-harness.fixture.ts';
+import type { McpHarness } from './mcp-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const MCP_BIN = join(ROOT, 'apps/cli/bin/tunnel-mcp.mjs');
-
-interface Told {
-  readonly id: number;
-  readonly result?: Record<string, unknown>;
-}
-
-/** Speaks to a server on its streams; every line that it says is a message. */
-class StdioServer {
-  readonly program: Program;
-  #asked = 0;
-
-  private constructor(program: Program) {
-    this.program = program;
-  }
-
-  static async start(harness: McpHarness, args: readonly string[], env: Record<string, string> = {}) {
-    const home = await harness.folder();
-    const options = { env: { ...withoutOurEnvironment(), HOME: home, ...env }, cwd: home };
-    return new StdioServer(harness.use(await spawnProgram({ command: process.execPath, args, ...options })));
-  }
-
-  async ask(method: string, params: object = {}): Promise<Record<string, unknown>> {
-    this.#asked += 1;
-    const id = this.#asked;
-    this.program.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
-    const told = await eventually(
-      () => {
-        const message = this.program.stdout.map((line) => JSON.parse(line) as Told).find((one) => one.id === id);
-        if (message === undefined) throw new Error(`no answer to ${method}:\n${this.program.stderr.join('\n')}`);
-        return message;
-      },
-      { timeoutMs: PATIENCE_MS },
-    );
-    return told.result ?? {};
-  }
-
-  async tool(name: string, args: object = {}): Promise<ToolResult> {
-    return (await this.ask('tools/call', { name, arguments: args })) as unknown as ToolResult;
-  }
-
-  /** `CODE: …` */
-  async failure(name: string, args: object): Promise<string> {
-    const { isError, content } = await this.tool(name, args);
-    expect(isError).toBe(true);
-    return content[0]?.text ?? '';
-  }
-
-  async end(): Promise<number | null> {
-    this.program.signal('SIGTERM');
-    return (await this.program.waitForExit({ timeoutMs: PATIENCE_MS })).code;
-  }
-}
 
 const namesOf = (listed: unknown): string[] => (listed as { name: string }[]).map(({ name }) => name);
 
 export const commandRows = (harness: McpHarness): void => {
   let key: string;
-  let local: StdioServer;
+  let local: McpProgram;
   let localPort: number;
   beforeAll(async () => {
     key = (await harness.newKey(await harness.person())).token;
     localPort = await startService(harness);
     const { control, run } = harness.server;
-    const args = [TUNNEL_BIN, 'mcp', '--server', control, '--api', run.api_url];
-    local = await StdioServer.start(harness, args, { TUNNEL_API_KEY: key });
+    const args = ['mcp', '--server', control, '--api', run.api_url];
+    local = new McpProgram(await harness.run(args, { env: { TUNNEL_API_KEY: key } }));
   });
 
   it(row('Commands', 1), async () => {
     // Nobody listens there, and there is no key.
-    const alone = await StdioServer.start(harness, [MCP_BIN, '--server', '127.0.0.1:1']);
+    const program = await harness.run(['--server', '127.0.0.1:1'], { bin: MCP_BIN, programs: true });
+    const alone = new McpProgram(program);
     expect(namesOf((await alone.ask('tools/list'))['tools'])).toContain('open_tunnel');
     expect(await alone.failure('list_tunnels', {})).toMatch(/^[A-Z_]+: .+ Next: .+$/);
-    expect(await alone.end()).toBe(0);
+    program.signal('SIGTERM');
+    expect(await program.exitCode()).toBe(0);
   });
 
   it(row('Tools', 1, 'stdio'), async () => {
@@ -163,7 +110,7 @@ export const commandRows = (harness: McpHarness): void => {
   it(row('Commands', 3), async () => {
     const uri = 'https://ide.example.com/cb';
     const create = ['oauth-client', 'create', '--name', 'Acme IDE', '--redirect-uri', uri, 'http://127.0.0.1/cb'];
-    const [clientId = ''] = await serverCommand(harness.server, ...create);
+    const [clientId = ''] = await spawnedServerCommand(harness.server, ...create);
     const ask = () => harness.authorize(harness.asking({ client_id: clientId, redirect_uri: uri }).query);
     expect((await ask()).headers.get('location')).toMatch(/^\/app\/consent\?request=\w+$/);
     expect((await serverCommand(harness.server, 'oauth-client', 'list')).join('\n')).toContain(clientId);

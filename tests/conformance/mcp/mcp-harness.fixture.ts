@@ -2,10 +2,9 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { OauthTokens } from '@tunnel/contract';
 import { expect } from 'vitest';
+import type { ToolResult } from '../../system/mcp-program.fixture.ts';
 import { type Person, PlatformHarness } from '../platform/platform-harness.fixture.ts';
 
-/** Few enough to be sent, more than all tests of one account send together. */
-export const CALLS_PER_MINUTE = 150;
 const CLIENT_ID = `client_${'a'.repeat(20)}`;
 /** Registered without a port: any of loopback will do. */
 export const RETURNS_TO = 'http://127.0.0.1:33418/callback';
@@ -15,12 +14,6 @@ export interface McpAnswer {
   readonly headers: Headers;
   readonly text: string;
   readonly result: Record<string, unknown>;
-}
-
-export interface ToolResult {
-  readonly structuredContent?: Record<string, unknown>;
-  readonly content: readonly { readonly text: string }[];
-  readonly isError?: boolean;
 }
 
 export interface TokenAnswer extends OauthTokens {
@@ -35,7 +28,6 @@ export class McpHarness extends PlatformHarness {
   issuer = '';
 
   async begin(): Promise<void> {
-    await this.start({ tables: `[platform.mcp]\ncalls_per_minute = ${CALLS_PER_MINUTE}` });
     const client = { id: CLIENT_ID, name: 'Host', redirect_uris: 'http://127.0.0.1/callback' };
     await this.db.insertInto('oauth_clients').values(client).execute();
     const { body } = await this.get('/.well-known/oauth-protected-resource/mcp');

@@ -1,5 +1,6 @@
-// All tests of the folder on one server.
-import { afterAll, beforeAll, describe } from 'vitest';
+// All tests of the folder on the server that the tests of the platform use.
+import { beforeAll, describe } from 'vitest';
+import { onSharedPlatform } from '../platform/platform-harness.fixture.ts';
 import { commandRows } from './commands.rows.ts';
 import { McpHarness } from './mcp-harness.fixture.ts';
 import { oauthRows } from './oauth.rows.ts';
@@ -7,9 +8,8 @@ import { platformRows } from './platform.rows.ts';
 import { sdkRows } from './sdk.rows.ts';
 import { toolRows } from './tools.rows.ts';
 
-const harness = new McpHarness();
+const harness = onSharedPlatform(new McpHarness());
 beforeAll(() => harness.begin());
-afterAll(() => harness.close());
 
 // At once, because most of them wait for something. Each has accounts of its own.
 describe.concurrent('everything', () => {

@@ -2,8 +2,8 @@
 import { eventually } from '@tunnel/testkit';
 import { beforeAll, expect, it } from 'vitest';
 import { refusalOf } from '../platform/api-request.fixture.ts';
-import { PATIENCE_MS, type Person } from '../platform/platform-harness.fixture.ts';
-import { CALLS_PER_MINUTE, type McpHarness } from './mcp-harness.fixture.ts';
+import { MCP_CALLS_PER_MINUTE, PATIENCE_MS, type Person } from '../platform/platform-harness.fixture.ts';
+import type { McpHarness } from './mcp-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const LIST = { method: 'tools/list' };
@@ -48,7 +48,7 @@ export const platformRows = (harness: McpHarness): void => {
     // Where a minute ends is not known here: what was counted before its end does not count behind it.
     const refused = await eventually(
       async () => {
-        for (let at = 0; at < CALLS_PER_MINUTE; at += 1) {
+        for (let at = 0; at < MCP_CALLS_PER_MINUTE; at += 1) {
           const answer = await harness.mcp(eager, { method: 'ping' });
           if (answer.status !== 200) return answer;
         }

@@ -8,6 +8,7 @@ import { eventually } from '@tunnel/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
 import {
+  OPERATOR,
   onSharedPlatform,
   PATIENCE_MS,
   type Person,
@@ -17,7 +18,6 @@ import {
 import { row } from './rows.fixture.ts';
 import { connectWith, openTunnel, startService } from './tunnels.fixture.ts';
 
-const OPERATOR = { kind: 'operator', name: 'test' } as const;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 const harness = onSharedPlatform(new PlatformHarness());

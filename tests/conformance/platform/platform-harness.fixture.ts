@@ -22,7 +22,7 @@ export const PAYG_LIMIT = 12;
 /** Few enough to be sent, more than all tests of one account send together. */
 export const MCP_CALLS_PER_MINUTE = 150;
 
-const OPERATOR = { kind: 'operator', name: 'test' } as const;
+export const OPERATOR = { kind: 'operator', name: 'test' } as const;
 
 /** A busy machine is slow; a test that waits in vain fails in any case. */
 export const PATIENCE_MS = 20_000;

@@ -18,6 +18,7 @@ import { eventually } from '@tunnel/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   newEmail,
+  OPERATOR,
   onSharedPlatform,
   PASSWORD,
   PATIENCE_MS,
@@ -154,11 +155,7 @@ describe('UsageSummary', () => {
   it(row('UsageSummary', 6), async () => {
     expect(summary.tunnel_limit).toBe(TUNNEL_LIMIT);
     const bob = await harness.person();
-    await setPlan(
-      { db: harness.db, clock: systemClock },
-      { kind: 'operator', name: 'test' },
-      { email: bob.email, plan: 'payg' },
-    );
+    await setPlan({ db: harness.db, clock: systemClock }, OPERATOR, { email: bob.email, plan: 'payg' });
     await eventually(
       async () => {
         const { body } = await harness.get('/usage', bob.token);
