@@ -1,11 +1,14 @@
 // A server with its platform and its payment processor's simulator, people who pay, and what the simulator is told to do.
 import type { BillingStatus, StartedSubscription } from '@tunnel/contract';
+import { setPlan } from '@tunnel/platform';
+import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { UsageReportingEdge } from '../../system/usage-reporting-edge.fixture.ts';
 import { type Answer, type Question } from '../platform/api-request.fixture.ts';
-import { PATIENCE_MS, type Person, PlatformHarness } from '../platform/platform-harness.fixture.ts';
+import { OPERATOR, type Person, PlatformHarness } from '../platform/platform-harness.fixture.ts';
 
-export const SOON = { timeoutMs: PATIENCE_MS };
+/** All tests run at once, and webhooks come one after the other. Each look at an account takes time from them. */
+export const SOON = { timeoutMs: 60_000, intervalMs: 200 };
 export const GB = 1_000_000_000;
 /** What a cent pays for. */
 export const CENT = GB / 10;
@@ -27,6 +30,7 @@ export interface Invoice {
 
 export class BillingHarness extends PlatformHarness {
   #edge: Promise<UsageReportingEdge> | undefined;
+  #sharedPayer: Promise<Payer> | undefined;
 
   get simulatorUrl(): string {
     return this.server.run.simulator_url;
@@ -83,6 +87,19 @@ export class BillingHarness extends PlatformHarness {
     const person = await this.person();
     await this.addCard(person, card);
     return { ...person, subscriptionId: (await this.subscribe(person)).payment_subscription_id ?? '' };
+  }
+
+  /** One for all tests that change nothing about it. */
+  sharedPayer(): Promise<Payer> {
+    this.#sharedPayer ??= this.payer();
+    return this.#sharedPayer;
+  }
+
+  /** The plan payg from the operator: nothing is known of it at the processor, and no webhooks come. */
+  async paygPerson(): Promise<Person> {
+    const person = await this.person();
+    await setPlan({ db: this.db, clock: systemClock }, OPERATOR, { email: person.email, plan: 'payg' });
+    return person;
   }
 
   cap({ token }: Pick<Person, 'token'>, body: unknown): Promise<Answer> {

@@ -25,7 +25,7 @@ export const capRows = (harness: BillingHarness): void => {
     expect(await fate()).toBe('open');
     await harness.cap(payer, { spend_cap_cents: 0 });
     expect(await fate()).toBe('SPEND_CAP_REACHED: spend cap of $0.00 reached');
-    const unused = await harness.payer();
+    const unused = await harness.paygPerson();
     await harness.cap(unused, { spend_cap_cents: 0 });
     const unusedKey = { accountId: unused.id, keyId: (await harness.newKey(unused)).id };
     expect(await edge.open(unusedKey)).toMatchObject({ code: 'SPEND_CAP_REACHED' });
@@ -43,12 +43,12 @@ export const capRows = (harness: BillingHarness): void => {
     expect(await visitHttp(tunnel)).toBe(404);
     expect(await refusedWith(key.token)).toBe('SPEND_CAP_REACHED: spend cap of $123.45 reached');
     // It is the account's own usage that counts.
-    const other = await openTunnel(harness, await harness.payer());
+    const other = await openTunnel(harness, await harness.paygPerson());
     expect(await visitHttp(other.tunnel)).toBe(200);
   });
 
   it.each([12_346, null])(row('Contract', 9, 'to %s'), async (cap) => {
-    const payer = await harness.payer();
+    const payer = await harness.paygPerson();
     const key = await harness.newKey(payer);
     await harness.cap(payer, { spend_cap_cents: 12_345 });
     await harness.reportUsage(payer, 12_345 * CENT);
@@ -58,7 +58,7 @@ export const capRows = (harness: BillingHarness): void => {
   });
 
   it(row('Contract', 10), async () => {
-    const [near, over] = await Promise.all([harness.payer(), harness.payer()]);
+    const [near, over] = await Promise.all([harness.paygPerson(), harness.paygPerson()]);
     await Promise.all([near, over].map((payer) => harness.cap(payer, { spend_cap_cents: 1000 })));
     await harness.reportUsage(near, 800 * CENT);
     await harness.reportUsage(over, 1000 * CENT);

@@ -1,14 +1,11 @@
 // The six endpoints, and what they refuse. No test minds what the others do meanwhile.
 import { billingStatus, invoiceList, portalSession, setupIntent, startedSubscription } from '@tunnel/contract';
-import { setPlan } from '@tunnel/platform';
-import { systemClock } from '@tunnel/runtime';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, refusalOf } from '../platform/api-request.fixture.ts';
 import type { Person } from '../platform/platform-harness.fixture.ts';
 import { type BillingHarness, CENT, type Payer } from './billing-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
-const OPERATOR = { kind: 'operator', name: 'test' } as const;
 const BACK = { return_url: 'https://app.example.com/billing' };
 const NO_TOKEN = [401, 'ACCESS_TOKEN_MISSING'];
 
@@ -16,7 +13,7 @@ export const endpointRows = (harness: BillingHarness): void => {
   let free: Person;
   let payer: Payer;
   beforeAll(async () => {
-    [free, payer] = await Promise.all([harness.person(), harness.payer()]);
+    [free, payer] = await Promise.all([harness.person(), harness.sharedPayer()]);
   });
 
   describe('Billing', () => {
@@ -65,7 +62,7 @@ export const endpointRows = (harness: BillingHarness): void => {
     });
 
     it(row('Billing', 6), async () => {
-      const own = await harness.payer();
+      const own = await harness.paygPerson();
       for (const spend_cap_cents of [0, 1, 2000, Number.MAX_SAFE_INTEGER, null]) {
         const answer = await harness.cap(own, { spend_cap_cents });
         expect([answer.status, answer.body]).toEqual([200, { spend_cap_cents }]);
@@ -121,13 +118,12 @@ export const endpointRows = (harness: BillingHarness): void => {
       expect(refusalOf(answer)).toEqual([400, 'BILLING_CAP_NOT_PAYG']);
       expect(answer.error).toContain('`free`');
     }
-    const own = await harness.person();
-    await setPlan({ db: harness.db, clock: systemClock }, OPERATOR, { email: own.email, plan: 'payg' });
+    const own = await harness.paygPerson();
     expect((await harness.cap(own, { spend_cap_cents: 500 })).status).toBe(200);
   });
 
   it(row('Contract', 6), async () => {
-    const own = await harness.payer();
+    const own = await harness.paygPerson();
     await harness.cap(own, { spend_cap_cents: 700 });
     for (const wrong of [1.5, -1, '5', 2 ** 53, [], {}, true, undefined]) {
       const answer = await harness.cap(own, { spend_cap_cents: wrong });

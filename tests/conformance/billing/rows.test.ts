@@ -10,7 +10,7 @@ testRowMap({
     '',
     'Each test is named after its row: `npx vitest run tests/conformance/billing -t "Contract, row 8"`.',
     'Rows are listed in `rows.fixture.ts`, those of the section Contract are decisions where the specification is silent.',
-    'All share one server and one end of the month (`billing.slow.test.ts`). `story.rows.ts` is the whole story once, with the executables: sign-up, payment method, subscription, traffic, cap, month, invoice.',
-    'Usage of many gigabytes is told by an edge of the test (`tests/system/usage-reporting-edge.fixture.ts`) over the edge link, as every edge tells it; that of the story is carried.',
+    'All share one server and one end of the month (`billing.slow.test.ts`). `story.rows.ts` is the whole story once, with the command line: sign-up, payment method, subscription, traffic, cap, month, invoice.',
+    'Usage of many gigabytes is told by an edge of the test (`tests/system/usage-reporting-edge.fixture.ts`) over the edge link, as every edge tells it; what reaches the cap of the story is carried.',
   ],
 });

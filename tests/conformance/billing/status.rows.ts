@@ -10,7 +10,7 @@ export const statusRows = (harness: BillingHarness): void => {
   let free: Person;
   let payer: Payer;
   beforeAll(async () => {
-    [free, payer] = await Promise.all([harness.person(), harness.payer()]);
+    [free, payer] = await Promise.all([harness.person(), harness.sharedPayer()]);
   });
   const both = async () => Promise.all([harness.billing(free), harness.billing(payer)]);
 
@@ -24,7 +24,7 @@ export const statusRows = (harness: BillingHarness): void => {
     expect((await both()).map((status) => status.estimated_mtd_cents)).toEqual([0, 300]);
   });
   it(row('BillingStatus', 4), async () => {
-    const own = await harness.payer();
+    const own = await harness.paygPerson();
     expect((await harness.billing(own)).spend_cap_cents).toBeNull();
     await harness.cap(own, { spend_cap_cents: 2000 });
     expect((await harness.billing(own)).spend_cap_cents).toBe(2000);
@@ -61,7 +61,7 @@ export const statusRows = (harness: BillingHarness): void => {
     expect((await both()).map((status) => status.monthly_minimum_cents)).toEqual([0, 300]);
   });
   it(row('Contract', 22), async () => {
-    const own = await harness.payer();
+    const own = await harness.paygPerson();
     await harness.reportUsage(own, 8 * CENT - 1);
     const usage = async ({ token }: Pick<Person, 'token'>) =>
       billingUsage.strict().parse((await harness.get('/billing/usage', token)).body);

@@ -1,23 +1,18 @@
-// The whole story once, over HTTP and with the executables: an account that stays below the minimum, and one that goes above it.
+// The whole story once, over HTTP and with the command line: an account that stays below the minimum, and one that goes above it.
 // The end of the month is the same one for all tests of the folder, so the story goes on after it.
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { eventually } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { ROOT } from '../../repo/checkout.fixture.ts';
+import { runTunnel } from '../../system/computer.fixture.ts';
 import { openWith } from '../../system/platform-test.fixture.ts';
-import { withoutOurEnvironment } from '../../system/stack.fixture.ts';
 import { fateOf, visit } from '../../system/visitor.fixture.ts';
 import { newEmail, PASSWORD, type Person } from '../platform/platform-harness.fixture.ts';
 import { type BillingHarness, CENT, SOON } from './billing-harness.fixture.ts';
 
-const TUNNEL_BIN = join(ROOT, 'apps/cli/bin/tunnel.mjs');
-/** A little over a cent, so that two visits are not three. */
-const VISIT_BYTES = 1.2 * CENT;
-const BLOCK = Buffer.alloc(1_000_000, 'traffic ');
+/** An edge tells of the first bytes, all but one that a cent pays for. What reaches the cap is carried. */
+const TOLD_BYTES = CENT - 1;
+const VISIT_BYTES = 1_000_000;
 
 export class Story {
   readonly #harness: BillingHarness;
@@ -40,7 +35,7 @@ export class Story {
       const [small, large] = [await harness.invoiceWhen(below, 'paid'), await harness.invoiceWhen(above, 'paid')];
       expect([small.total, small.amount_paid]).toEqual([300, 300]);
       expect([large.total, large.amount_paid]).toEqual([456, 456]);
-      expect(await reportedBytes(harness, below)).toBe(2 * VISIT_BYTES);
+      expect(await reportedBytes(harness, below)).toBe(TOLD_BYTES + 2 * VISIT_BYTES);
       expect(await reportedBytes(harness, above)).toBe(45_678_901_234);
     });
   }
@@ -52,8 +47,14 @@ export class Story {
     expect((await harness.post('/auth/register', { email, password: PASSWORD })).status).toBe(201);
     expect((await harness.get(`/auth/verify-email/${await harness.mailedToken(email)}`)).status).toBe(200);
     const person = await harness.enter(email);
-    const home = await logIn(harness, email);
-    expect(await tunnel(home, ['billing'])).toContain('plan free: nothing is charged');
+    const home = await harness.folder();
+    const tunnel = async (args: readonly string[], input = ''): Promise<string> => {
+      const { code, out, err } = await runTunnel(home, args, input);
+      expect([code, err]).toEqual([0, '']);
+      return out;
+    };
+    await tunnel(['login', '--platform', harness.url, '--email', email, '--password-stdin', '--no-key'], PASSWORD);
+    expect(await tunnel(['billing'])).toContain('plan free: nothing is charged');
 
     // A payment method: the browser's part is the simulator's.
     expect((await harness.order('subscribe', person)).status).toBe(400);
@@ -68,17 +69,18 @@ export class Story {
     const above = await harness.payer();
     await harness.reportUsage(above, 45_678_901_234);
     expect((await harness.billing(above)).estimated_mtd_cents).toBe(456);
-    const service = harness.use(await startSource(VISIT_BYTES));
+    await harness.reportUsage(person, TOLD_BYTES);
+    const service = harness.use(await startSource(Buffer.alloc(VISIT_BYTES, 'traffic ')));
     const key = await harness.newKey(person);
     const live = await openWith(harness, harness.server, key, ['tcp', service.port]);
     const { assigned_port: port } = await live.ready();
     expect(await readAll(port)).toBe(VISIT_BYTES);
-    await meteredWhen(harness, person, VISIT_BYTES);
+    await meteredWhen(harness, person, TOLD_BYTES + VISIT_BYTES);
     expect((await harness.billing(person)).estimated_mtd_cents).toBe(300);
 
     // The cap: one cent is reached, so the live tunnel is closed and a new one refused.
     expect(live.exit).toBeNull();
-    expect(await tunnel(home, ['billing', 'cap', '0.01'])).toBe('Spend cap: $0.01 a month.\n');
+    expect(await tunnel(['billing', 'cap', '0.01'])).toBe('Spend cap: $0.01 a month.\n');
     expect(await live.exitCode()).toBe(6);
     expect(live.stdout.join('\n')).toContain('spend cap of $0.01 reached');
     expect(await fateOf(port)).toBe('ECONNREFUSED');
@@ -88,10 +90,10 @@ export class Story {
     expect(refused.events('ready')).toEqual([]);
 
     // Removed: it works at once.
-    expect(await tunnel(home, ['billing', 'cap', 'none'])).toBe('No spend cap.\n');
+    expect(await tunnel(['billing', 'cap', 'none'])).toBe('No spend cap.\n');
     const again = await openWith(harness, harness.server, key, ['tcp', service.port]);
     expect(await readAll((await again.ready()).assigned_port)).toBe(VISIT_BYTES);
-    await meteredWhen(harness, person, 2 * VISIT_BYTES);
+    await meteredWhen(harness, person, TOLD_BYTES + 2 * VISIT_BYTES);
 
     this.#people = { below: person, above };
   }
@@ -100,36 +102,11 @@ export class Story {
 const said = ({ stdout, stderr }: { stdout: readonly string[]; stderr: readonly string[] }): string =>
   [...stdout, ...stderr].join('\n');
 
-/** Output of `tunnel` with this home folder, once it has ended well. */
-const tunnel = async (home: string, args: readonly string[], input = ''): Promise<string> => {
-  const env = { ...withoutOurEnvironment(), HOME: home };
-  const child = spawn(process.execPath, [TUNNEL_BIN, ...args], { env, cwd: home });
-  child.stdin.end(input);
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-  expect([child.exitCode, err]).toEqual([0, '']);
-  return out;
-};
-
-const logIn = async (harness: BillingHarness, email: string): Promise<string> => {
-  const home = await harness.folder();
-  await tunnel(home, ['login', '--platform', harness.url, '--email', email, '--password-stdin', '--no-key'], PASSWORD);
-  return home;
-};
-
-/** Sends so much to everybody who comes, and a FIN. */
-const startSource = async (bytes: number): Promise<{ port: number; close(): Promise<void> }> => {
+/** Sends this to everybody who comes, and a FIN. */
+const startSource = async (bytes: Buffer): Promise<{ port: number; close(): Promise<void> }> => {
   const server = createServer((socket) => {
     socket.on('error', () => {});
-    let left = bytes;
-    const send = (): void => {
-      while (left > 0) {
-        const piece = BLOCK.subarray(0, left);
-        left -= piece.length;
-        if (!socket.write(piece)) return void socket.once('drain', send);
-      }
-      socket.end();
-    };
-    send();
+    socket.end(bytes);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
