@@ -23,9 +23,8 @@ const MiB = 1024 * 1024;
 /** Writes all of it, waiting for the drain whenever the end says so. */
 const writeAll = async (end: ByteDuplex, reader: RecordingReader, bytes: Buffer, step: number): Promise<void> => {
   for (let at = 0; at < bytes.length; at += step) {
-    const drains = reader.drains;
-    const free = end.write(bytes, at, Math.min(bytes.length, at + step), false);
-    if (!free) await eventually(() => expect(reader.drains).toBeGreaterThan(drains), { intervalMs: 1 });
+    const drained = reader.drained();
+    if (!end.write(bytes, at, Math.min(bytes.length, at + step), false)) await drained;
   }
 };
 
@@ -48,8 +47,8 @@ describe.each(KINDS)('a $kind end with $reads reads', ({ kind, reads }) => {
   });
 
   it('carries bytes both ways at once, byte-exact', async () => {
-    const one = deterministicBytes(5 * MiB + 17, 1);
-    const two = deterministicBytes(3 * MiB + 5, 2);
+    const one = deterministicBytes(2 * MiB + 17, 1);
+    const two = deterministicBytes(1 * MiB + 5, 2);
     await Promise.all([writeAll(a, atA, one, 100_003), writeAll(b, atB, two, 7_919)]);
     await eventually(() => expect([atB.bytes, atA.bytes]).toEqual([one.length, two.length]));
     expect([atB.digest(), atA.digest()]).toEqual([hashOf(one), hashOf(two)]);

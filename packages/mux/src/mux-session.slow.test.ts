@@ -91,7 +91,7 @@ describe.each([
     const echo = await startEchoServer();
     cleanups.push(() => echo.close());
     const path = await startPath(kind, 4, echo.port);
-    const sent = Array.from({ length: 40 }, (_, i) => deterministicBytes(MiB / 2 + i * 1009, i + 1));
+    const sent = Array.from({ length: 40 }, (_, i) => deterministicBytes(MiB / 4 + i * 1009, i + 1));
     const back = await Promise.all(sent.map((bytes) => roundTrip(path.port, bytes)));
     expect(back).toEqual(sent.map(hashOf));
     await eventually(() => expect([path.edge.liveStreams, path.client.liveStreams]).toEqual([0, 0]));
@@ -113,7 +113,7 @@ describe.each([
     });
     cleanups.push(() => stalled.forEach((socket) => socket.destroy()));
     await eventually(() => expect(path.edge.liveStreams).toBe(20));
-    const small = deterministicBytes(2 * MiB, 10);
+    const small = deterministicBytes(1 * MiB, 10);
     expect(await roundTrip(path.port, small)).toBe(hashOf(small));
     expect(path.edge.budget.committedBytes).toBeLessThanOrEqual(path.edge.budget.limitBytes);
   });

@@ -19,6 +19,7 @@ export class RecordingReader implements ByteReader {
   stalled = false;
   readonly #hash: Hash = createHash('sha256');
   readonly #end: ByteDuplex;
+  readonly #waiting: (() => void)[] = [];
 
   constructor(end: ByteDuplex) {
     this.#end = end;
@@ -33,6 +34,12 @@ export class RecordingReader implements ByteReader {
 
   onDrain(): void {
     this.drains += 1;
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  /** Resolves at the next drain. */
+  drained(): Promise<void> {
+    return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
   onEnd(): void {

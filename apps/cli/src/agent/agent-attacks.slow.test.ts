@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { CLI_LIMITS } from '../limits.ts';
 import { AgentTrial } from './agent.fixture.ts';
 import { askClient, followClient } from './agent-client.ts';
@@ -26,6 +26,13 @@ const throwAt = (bytes: string | Buffer, isWhole = true): Promise<string> =>
     if (isWhole) socket.end(bytes);
     else socket.write(bytes);
   });
+
+/** For servers that this test starts. */
+const shorten = (limits: Partial<Record<keyof typeof CLI_LIMITS, number>>): void => {
+  const before = { ...CLI_LIMITS };
+  Object.assign(CLI_LIMITS, limits);
+  onTestFinished(() => void Object.assign(CLI_LIMITS, before));
+};
 
 const openSockets = (): number => trial.sockets.filter(({ closed }) => !closed).length;
 
@@ -85,6 +92,8 @@ describe('the socket under attack', () => {
   });
 
   it('1,000 connections and slow bodies: bounded, cut off in time, and the tunnel does not notice', async () => {
+    // By timers of Node's HTTP server, which know no other clock.
+    shorten({ AGENT_REQUEST_TIMEOUT_MS: 500, AGENT_LOOK_EVERY_MS: 100 });
     const { port } = await trial.startTcp();
     for (let index = 0; index < 1000; index += 1) {
       const socket = trial.dial({ path: trial.socketPath }).resume();
