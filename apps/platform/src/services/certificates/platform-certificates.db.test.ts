@@ -1,11 +1,10 @@
 // Certificates of a platform over real sockets: an authority that validates, a database, and the platform as it is started.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Clock, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openChallengeDoors } from '../../../../../packages/acme/src/keeper/challenge-doors.fixture.ts';
-import { type CertificatesFixture, DOMAIN, openCertificates } from './platform-certificates.fixture.ts';
+import { type CertificatesFixture, DOMAIN, fastClock, openCertificates } from './platform-certificates.fixture.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -34,7 +33,7 @@ describe('what is ordered', () => {
     await fixture.addDomain(user, 'shop.example');
     await fixture.addDomain(user, 'pending.example', 'pending');
     await fixture.addDomain(user, 'lapsed.example', 'lapsed');
-    await fixture.startPlatform({ platform: { public_url: 'https://console.example', tls: true } });
+    fixture.start({ platform: { public_url: 'https://console.example', tls: true } });
     for (const name of [DOMAIN, 'console.example', 'shop.example']) await fixture.issued(name);
     expect(namesOrdered()).toEqual(['console.example', 'shop.example', DOMAIN]);
     expect((await fixture.of('shop.example'))?.userId).toBe(user);
@@ -47,7 +46,7 @@ describe('what is ordered', () => {
 
   it('a domain that is verified later is ordered within seconds; one that is removed is destroyed, edges are told', async () => {
     fixture = await openCertificates(await openChallengeDoors());
-    await fixture.startPlatform();
+    fixture.start();
     await fixture.issued(DOMAIN);
     const { db } = fixture.database;
     await fixture.addDomain(await fixture.addUser(), 'shop.example');
@@ -78,7 +77,7 @@ describe('what is ordered', () => {
   it('a lapsed domain keeps its certificate, and is not renewed until it is proven again', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     await fixture.addDomain(await fixture.addUser(), 'shop.example');
-    await fixture.startPlatform();
+    fixture.start();
     await fixture.issued('shop.example');
     const setState = async (state: 'lapsed' | 'verified'): Promise<void> => {
       await fixture.database.db.updateTable('own_domains').set({ state }).execute();
@@ -97,7 +96,7 @@ describe('what is ordered', () => {
     fixture = await openCertificates(await openChallengeDoors());
     const [before, after] = [await fixture.addUser(), await fixture.addUser()];
     await fixture.addDomain(before, 'shop.example');
-    await fixture.startPlatform();
+    fixture.start();
     await fixture.issued('shop.example');
     const { db } = fixture.database;
     await db.updateTable('own_domains').set({ state: 'lapsed' }).execute();
@@ -118,7 +117,7 @@ describe('what is ordered', () => {
     }
     for (let index = 0; index < 5; index += 1) await fixture.reserve(user, `name-${index}`);
     await fixture.reserve(user, '*.name-0');
-    await fixture.startPlatform();
+    fixture.start();
     await eventually(() => expect(namesOrdered()).toHaveLength(4), patience);
     const { rows } = await fixture.database.pool.query<{ count: number }>('select count(*) from certificates');
     expect(rows[0]?.count).toBe(4);
@@ -131,7 +130,8 @@ describe('several processes', () => {
     fixture = await openCertificates(await openChallengeDoors());
     const user = await fixture.addUser();
     for (let index = 0; index < 8; index += 1) await fixture.addDomain(user, `d${index}.example`);
-    await Promise.all([fixture.startPlatform(), fixture.startPlatform()]);
+    fixture.start();
+    fixture.start();
     for (let index = 0; index < 8; index += 1) await fixture.issued(`d${index}.example`);
     await fixture.issued(DOMAIN);
     expect([fixture.authority.orders.length, fixture.authority.accounts.size]).toEqual([9, 1]);
@@ -141,11 +141,8 @@ describe('several processes', () => {
     fixture = await openCertificates(await openChallengeDoors());
     const user = await fixture.addUser();
     for (let index = 0; index < 6; index += 1) await fixture.addDomain(user, `d${index}.example`);
-    const shifted = (ms: number): Clock => ({ ...systemClock, now: () => Date.now() + ms });
-    await Promise.all([
-      fixture.startPlatform({ clock: shifted(HOUR) }),
-      fixture.startPlatform({ clock: shifted(-HOUR) }),
-    ]);
+    fixture.start({ clock: fastClock(HOUR) });
+    fixture.start({ clock: fastClock(-HOUR) });
     for (let index = 0; index < 6; index += 1) await fixture.issued(`d${index}.example`);
     await fixture.issued(DOMAIN);
     expect(fixture.authority.orders).toHaveLength(7);
@@ -156,7 +153,7 @@ describe('an authority in trouble', () => {
   it('refused nonces, every second one, cost nothing but calls', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     fixture.authority.refuseNonceEvery = 2;
-    await fixture.startPlatform();
+    fixture.start();
     await fixture.issued(DOMAIN);
     expect(fixture.authority.orders).toHaveLength(1);
   });
@@ -167,12 +164,12 @@ describe('an authority in trouble', () => {
   ] as const)('one that $title is tried at its pace, and the old certificate stays', async ({ answer, why }) => {
     fixture = await openCertificates(await openChallengeDoors());
     const { authority } = fixture;
-    const platform = await fixture.startPlatform();
+    const before = fixture.start();
     const first = await fixture.issued(DOMAIN);
-    await platform.stop();
+    await before.stop();
     authority.fail({ on: ['new-order'], times: 1000, answer });
     authority.renewalWindow = { start: Date.now() - 2 * HOUR, end: Date.now() - HOUR };
-    await fixture.startPlatform();
+    fixture.start();
     const failed = await eventually(async () => {
       const found = await fixture.of(DOMAIN);
       expect(found?.life.failures).toBe(1);
@@ -192,12 +189,12 @@ describe('an authority in trouble', () => {
 
   it('a window moved into the past brings the next certificate at the start, which says what it replaces', async () => {
     fixture = await openCertificates(await openChallengeDoors());
-    const first = await fixture.startPlatform();
+    const first = fixture.start();
     const { certificate } = await fixture.issued(DOMAIN);
     await eventually(async () => expect((await fixture.of(DOMAIN))?.life.window).not.toBeNull(), patience);
     await first.stop();
     fixture.authority.renewalWindow = { start: Date.now() - 2 * HOUR, end: Date.now() - HOUR };
-    await fixture.startPlatform();
+    fixture.start();
     await eventually(
       async () => expect((await fixture.of(DOMAIN))?.certificate?.serial).not.toBe(certificate?.serial),
       patience,
@@ -208,13 +205,13 @@ describe('an authority in trouble', () => {
   it('an order that hangs when a platform goes is finished by the next one', async () => {
     fixture = await openCertificates(await openChallengeDoors());
     fixture.authority.hangs = true;
-    const first = await fixture.startPlatform();
+    const first = fixture.start();
     await eventually(() => expect(fixture.authority.count('finalize')).toBe(1), patience);
     await first.stop();
     fixture.authority.hangs = false;
     await endLeases();
     await tryNow();
-    await fixture.startPlatform();
+    fixture.start();
     await fixture.issued(DOMAIN);
     expect([fixture.authority.orders.length, fixture.authority.count('finalize')]).toEqual([1, 1]);
   });
@@ -223,7 +220,7 @@ describe('an authority in trouble', () => {
 describe('what is kept', () => {
   it('no private key can be read in the data directory, the database or the log', async () => {
     fixture = await openCertificates(await openChallengeDoors());
-    await fixture.startPlatform();
+    fixture.start();
     await fixture.issued(DOMAIN);
     const { rows } = await fixture.database.pool.query<{ dump: string }>(
       `select string_agg(row::text, ' ') as dump from (
@@ -259,7 +256,7 @@ describe('what is kept', () => {
     await fixture.addDomain(user, 'shop.example');
     // Of a certificate that lives for two seconds the last tenth comes at once.
     authority.renewalWindow = { start: Date.now() + HOUR, end: Date.now() + 2 * HOUR };
-    await fixture.startPlatform();
+    fixture.start();
     await fixture.issued('shop.example');
     authority.fail({ on: ['new-order'], times: 1000, answer: { kind: 'status', status: 500 } });
     const mails = () =>

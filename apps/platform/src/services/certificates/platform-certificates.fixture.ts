@@ -8,6 +8,7 @@ import {
   AcmeServer,
   type AcmeServerOptions,
   eventually,
+  FastClock,
   type TemporaryDirectory,
   temporaryDirectory,
 } from '@tunnel/testkit';
@@ -16,6 +17,7 @@ import { createTestDatabase, type TestDatabase } from '../../db/test-database.fi
 import { createPlatform, type Platform } from '../../platform.ts';
 import { upsertPlans } from '../plans.ts';
 import type { KeptCertificate } from './certificate-rows.ts';
+import { PlatformCertificates } from './platform-certificates.ts';
 import { PostgresCertificateStore } from './postgres-certificate-store.ts';
 
 export const DOMAIN = 'tunnels.test';
@@ -26,6 +28,8 @@ export interface CertificatesFixture {
   readonly folder: TemporaryDirectory;
   readonly store: PostgresCertificateStore;
   readonly lines: string[];
+  /** The part of a platform that keeps certificates, alone: its other parts would look into the database all the time. */
+  start(overrides?: Overrides): PlatformCertificates;
   startPlatform(overrides?: Overrides): Promise<Platform>;
   /** As TOML has it, for a process of its own. */
   settings(overrides?: Overrides): Record<string, unknown>;
@@ -56,6 +60,9 @@ export interface Doors {
   close(): Promise<void>;
 }
 
+/** Work is looked for every five seconds, and an order after half of one. `aheadMs`: of a machine whose time is wrong. */
+export const fastClock = (aheadMs = 0): Clock => new FastClock(20, Date.now() + aheadMs);
+
 export const openCertificates = async (
   doors: Doors,
   options: Partial<AcmeServerOptions> = {},
@@ -75,7 +82,8 @@ export const openCertificates = async (
       done();
     },
   });
-  const platforms: Platform[] = [];
+  const logger = createLogger({ format: 'json', stream });
+  const running: { stop(): Promise<void> }[] = [];
   const settings: CertificatesFixture['settings'] = ({ acme, dns, platform, policy } = {}) => ({
     server: { domain: DOMAIN },
     acme: { enabled: true, directory: authority.directory, ca_file, ...acme },
@@ -87,17 +95,25 @@ export const openCertificates = async (
     (await store.page(null, 1000)).find(({ names }) => names.join() === name);
   return {
     ...{ database, authority, folder, store, lines, settings, of },
+    start: (overrides = {}) => {
+      const { clock = fastClock(), dataDir = folder.path } = overrides;
+      const config = loadServerConfig({ env: {}, overrides: settings(overrides) });
+      const given = { config, db: database.db, dataDir, clock, logger, mailWaits: () => {} };
+      const certificates = new PlatformCertificates(given);
+      running.push(certificates);
+      certificates.start();
+      return certificates;
+    },
     startPlatform: async (overrides = {}) => {
       const { clock = systemClock, dataDir = folder.path } = overrides;
       const config = loadServerConfig({ env: {}, overrides: settings(overrides) });
-      const logger = createLogger({ format: 'json', stream });
       const adminToken = new Secret('the-token-of-the-operator');
       const given = { clock, logger, version: '1', adminToken, databaseUrl: database.url, dataDir };
       const { edgeUrl } = overrides;
       const edge = { credential: new Secret('the-credential-of-the-edge'), callsAtPort: 0 };
       const localEdge = edgeUrl === undefined ? {} : { localEdge: { ...edge, url: edgeUrl } };
       const platform = createPlatform(config, { ...given, ...localEdge });
-      platforms.push(platform);
+      running.push(platform);
       await platform.start();
       return platform;
     },
@@ -123,7 +139,7 @@ export const openCertificates = async (
         { timeoutMs: 45_000 },
       ),
     close: async () => {
-      for (const platform of platforms.reverse()) await platform.stop();
+      for (const part of running.reverse()) await part.stop();
       await authority.close();
       await doors.close();
       await database.close();

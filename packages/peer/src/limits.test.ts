@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest';
+import { PEER_LIMITS } from './limits.ts';
+
+it('time limits that tests pass on a fast clock have these values', () => {
+  expect(PEER_LIMITS).toMatchObject({
+    PEER_HANDSHAKE_TIMEOUT_MS: 10_000,
+    PEER_OBSERVE_PING_EVERY_MS: 200,
+    PEER_OBSERVE_MAX_MS: 10_000,
+    PEER_LOOK_EVERY_MS: 500,
+    PEER_LOST_RETRY_MS: 5000,
+    PEER_HANDSHAKE_RETRY_MS: 30_000,
+    PEER_GOODBYE_MS: 1000,
+    PEER_ABSENT_MS: 30_000,
+  });
+});
