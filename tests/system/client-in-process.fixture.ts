@@ -39,7 +39,7 @@ export const runClientInProcess = ({ args, home, env, clock: time = systemClock 
       const io: Io = {
         ...{ stdin, stdout, stderr, signals, clock, home, cwd: home },
         // Clients of one process have one pid, so a second client of a home puts its socket into the temporary folder, where other tests would find it.
-        env: { ...env, HOME: home, TMPDIR: home },
+        env: { TMPDIR: home, ...env, HOME: home },
         hostName: 'test-computer',
         stdoutClosed: new Promise((resolve) => stdout.once('error', () => resolve())),
         beforeCrash: () => {},
