@@ -6,12 +6,12 @@ const TOLERANCE = 4 / 3;
 const BUSY_SHARE = 0.1;
 
 /**
- * Judges the time of one step. `othersShare` is the share of the processor that other programs took meanwhile, or null if unknown.
+ * Judges the time of one step, or of all of them: `isSum`, which is only reported, because each step has been judged by then. `othersShare` is the share of the processor that other programs took meanwhile, or null if unknown.
  * Returns 'ok', 'over' (the budget, but tolerated), 'busy' (too slow, on a machine that was busy or may have been), or 'failed'.
  */
-export function judgeTime({ seconds, budgetSeconds, othersShare }) {
+export function judgeTime({ seconds, budgetSeconds, othersShare, isSum = false }) {
   if (budgetSeconds === undefined || seconds <= budgetSeconds) return 'ok';
-  if (seconds <= budgetSeconds * TOLERANCE) return 'over';
+  if (isSum || seconds <= budgetSeconds * TOLERANCE) return 'over';
   return othersShare === null || othersShare > BUSY_SHARE ? 'busy' : 'failed';
 }
 
@@ -30,11 +30,11 @@ const whole = (seconds) => `${Math.round(seconds)} s`;
 
 /** The lines of a table: each step with its time, its budget and, where it exceeds it, a remark. */
 function budgetTable(rows) {
-  const cells = rows.map(({ name, seconds, budgetSeconds, othersShare }) => [
+  const cells = rows.map(({ name, seconds, budgetSeconds, othersShare, isSum }) => [
     name,
     whole(seconds),
     budgetSeconds === undefined ? '' : whole(budgetSeconds),
-    REMARKS[judgeTime({ seconds, budgetSeconds, othersShare })](othersShare),
+    REMARKS[judgeTime({ seconds, budgetSeconds, othersShare, isSum })](othersShare),
   ]);
   const table = [['step', 'time', 'budget', ''], ...cells];
   const width = (column) => Math.max(...table.map((row) => row[column].length));

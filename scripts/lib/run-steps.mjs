@@ -72,8 +72,8 @@ function runLane(lane) {
 }
 
 /**
- * One group after the other. What is in a group, steps or lanes of steps, runs at the same time. A step, and all of them together, may have
- * `budgetSeconds`: each that takes much longer is one failure more. The output of a step with `isShown` is shown as it comes.
+ * One group after the other. What is in a group, steps or lanes of steps, runs at the same time. A step may have `budgetSeconds`: one that
+ * takes much longer is one failure more. `budgetSeconds` of all steps together is only reported. The output of a step with `isShown` is shown as it comes.
  */
 export async function runSteps(groups, budgetSeconds) {
   const measuring = startMeasuring();
@@ -98,7 +98,8 @@ export async function runSteps(groups, budgetSeconds) {
       for (const note of step.notes?.(output) ?? []) process.stdout.write(`    ${note}\n`);
     }
   }
-  if (times.length > 1 || budgetSeconds !== undefined) times.push({ name: 'all', ...measuring.end(), budgetSeconds });
+  if (times.length > 1 || budgetSeconds !== undefined)
+    times.push({ name: 'all', isSum: true, ...measuring.end(), budgetSeconds });
   const { text, code } = endOfRun({ times, passed, failed });
   process.stdout.write(text);
   return code;

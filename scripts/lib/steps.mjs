@@ -40,11 +40,11 @@ function browserTests(name, budgetSeconds, project) {
 
 /** At the same time: each of them waits for the disk, and uses one core for much of its time. */
 const STATIC = [
-  check('types', 45, tool('typescript/bin/tsc', '-b')),
-  check('lint', 60, tool('oxlint/bin/oxlint')),
-  check('format', 15, tool('@biomejs/biome/bin/biome', 'check', '--colors=off', '.')),
-  check('import rules', 15, [join(ROOT, 'scripts/check-imports.mjs')]),
-  check('unused code', 25, tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
+  check('types', 70, tool('typescript/bin/tsc', '-b')),
+  check('lint', 75, tool('oxlint/bin/oxlint')),
+  check('format', 25, tool('@biomejs/biome/bin/biome', 'check', '--colors=off', '.')),
+  check('import rules', 30, [join(ROOT, 'scripts/check-imports.mjs')]),
+  check('unused code', 45, tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
 ];
 
 /** On two cores: while some wait for a database, a timer or a process that starts, a third has what they leave. */
@@ -59,20 +59,20 @@ export const RUNS = {
       STATIC,
       // Those that wait leave the processor to the others.
       [
-        [tests('unit tests', 110, ['unit', 'slow'], THREE), databaseStep('database tests', 'database')],
+        [tests('unit tests', 150, ['unit', 'slow'], THREE), databaseStep('database tests', 'database')],
         tests('waiting tests', 60, ['waiting']),
       ],
-      [tests('system tests', 110, ['system'], THREE)],
-      [browserTests('browser smoke tests', 45, 'smoke')],
+      [tests('system tests', 140, ['system'], THREE)],
+      [browserTests('browser smoke tests', 60, 'smoke')],
     ],
   },
-  browser: { groups: [[browserTests('browser tests', 120, 'browser')]] },
+  browser: { groups: [[browserTests('browser tests', 150, 'browser')]] },
   load: { groups: [[tests('load tests', 300, ['load'])]] },
 };
 
 /** Another server, or another Node.js, may be said in `more`: see testStep. */
 export function databaseStep(name, key, more) {
-  return testStep(name, key, [...ofProjects(['database']), THREE], { budgetSeconds: 60, ...more });
+  return testStep(name, key, [...ofProjects(['database']), THREE], { budgetSeconds: 85, ...more });
 }
 
 /** System tests that need no platform and no database: what carries bytes, and with it most of what Node.js could change. */
@@ -80,10 +80,10 @@ const DATA_PLANE = ['tests/system/data-plane/', 'tests/chaos/', 'tests/http-diff
 
 /** The suites that run on other versions of Node.js, each with its budget, its projects and the files of it; long unit tests belong to `unit`. */
 const SUITES = {
-  unit: { budgetSeconds: 110, projects: ['unit', 'slow'], files: [] },
-  database: { budgetSeconds: 60, projects: ['database'], files: [] },
-  'data-plane': { budgetSeconds: 50, projects: ['system'], files: DATA_PLANE },
-  system: { budgetSeconds: 110, projects: ['system', 'waiting'], files: [] },
+  unit: { budgetSeconds: 170, projects: ['unit', 'slow'], files: [] },
+  database: { budgetSeconds: 90, projects: ['database'], files: [] },
+  'data-plane': { budgetSeconds: 80, projects: ['system'], files: DATA_PLANE },
+  system: { budgetSeconds: 150, projects: ['system', 'waiting'], files: [] },
   load: { budgetSeconds: 300, projects: ['load'], files: [] },
 };
 

@@ -9,6 +9,7 @@ interface Time {
   readonly name: string;
   readonly seconds: number;
   readonly budgetSeconds?: number;
+  readonly isSum?: boolean;
   readonly othersShare: number | null;
 }
 
@@ -41,6 +42,7 @@ it.each([
   ['over', { seconds: 80, budgetSeconds: 60, othersShare: 0 }],
   ['failed', { seconds: 81, budgetSeconds: 60, othersShare: 0 }],
   ['failed', { seconds: 81, budgetSeconds: 60, othersShare: 0.1 }],
+  ['over', { seconds: 81, budgetSeconds: 60, othersShare: 0, isSum: true }],
   ['busy', { seconds: 81, budgetSeconds: 60, othersShare: 0.11 }],
   ['busy', { seconds: 81, budgetSeconds: 60, othersShare: null }],
 ])('is %s: %o', (verdict, time) => {
