@@ -26,14 +26,12 @@ const common = { resolve, ssr, environments, plugins: [randomCases] };
 // A test's project is in its name and its folder: nothing is listed by hand.
 //   x.test.ts          in a package or app: a unit test; in tests/: a system test
 //   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes): begins first, and is no part of `npm run verify`
-//   x.waiting.test.ts  a system test of half a minute in which next to nothing runs: time limits that are waited for in earnest
 //   x.load.test.ts     a system test that keeps the machine busy for half a minute (thousands of connections, their memory, kills, several servers at once or one after the other, the bench): no part of `npm test`
 //   x.db.test.ts       served by createTestDatabase(): a PostgreSQL is started for them once a run
 //   x.smoke.test.ts    a browser test of a main path: the other browser tests are no part of `npm test`
 const SOURCES = '{packages,apps}/*/src/**';
 const DATABASE = '**/*.db.test.ts';
 const SLOW = '**/*.slow.test.ts';
-const WAITING = '**/*.waiting.test.ts';
 const LOAD = '**/*.load.test.ts';
 const SMOKE = 'tests/browser/*.smoke.test.ts';
 
@@ -112,9 +110,8 @@ export default defineConfig({
       },
       system('system', {
         include: ['tests/**/*.test.ts'],
-        exclude: [DATABASE, WAITING, LOAD, 'tests/{browser,soak}/**'],
+        exclude: [DATABASE, LOAD, 'tests/{browser,soak}/**'],
       }),
-      system('waiting', { include: ['tests/**/*.waiting.test.ts'] }),
       system('load', { include: ['tests/**/*.load.test.ts'] }),
       browser('smoke', { include: [SMOKE] }),
       browser('browser', { include: ['tests/browser/*.test.ts'], exclude: [SMOKE] }),

@@ -57,11 +57,8 @@ export const RUNS = {
     budgetSeconds: 300,
     groups: [
       STATIC,
-      // Those that wait leave the processor to the others.
-      [
-        [tests('unit tests', 150, ['unit', 'slow'], THREE), databaseStep('database tests', 'database')],
-        tests('waiting tests', 60, ['waiting']),
-      ],
+      [tests('unit tests', 150, ['unit', 'slow'], THREE)],
+      [databaseStep('database tests', 'database')],
       [tests('system tests', 140, ['system'], THREE)],
       [browserTests('browser smoke tests', 60, 'smoke')],
     ],
@@ -83,7 +80,7 @@ const SUITES = {
   unit: { budgetSeconds: 170, projects: ['unit', 'slow'], files: [] },
   database: { budgetSeconds: 90, projects: ['database'], files: [] },
   'data-plane': { budgetSeconds: 80, projects: ['system'], files: DATA_PLANE },
-  system: { budgetSeconds: 150, projects: ['system', 'waiting'], files: [] },
+  system: { budgetSeconds: 150, projects: ['system'], files: [] },
   load: { budgetSeconds: 300, projects: ['load'], files: [] },
 };
 

@@ -1,4 +1,4 @@
-// A publisher and a subscriber as real programs at one edge, with the secret that they share.
+// A publisher and a subscriber at one edge, with the secret that they share.
 import { writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
