@@ -62,6 +62,23 @@ describe('FastClock', () => {
     expect(seen).toEqual([]);
   });
 
+  it('can pass some time at another speed, which timers that wait already follow', async () => {
+    const clock = new FastClock(1);
+    const seen: string[] = [];
+    clock.setTimeout(() => seen.push('within'), 30_000);
+    clock.setTimeout(() => seen.push('after'), 500_000);
+    const [from, realFrom] = [clock.monotonic(), performance.now()];
+    await clock.pass(60_000, 600);
+    expect(clock.monotonic() - from).toBeGreaterThanOrEqual(60_000);
+    expect(seen).toEqual(['within']);
+    expect(performance.now() - realFrom).toBeLessThan(30_000);
+    // As slow as before: a real second is one of its seconds again.
+    const [then, realThen] = [clock.monotonic(), performance.now()];
+    await elapsed(clock, 20);
+    expect(performance.now() - realThen).toBeGreaterThanOrEqual(19);
+    expect(clock.monotonic() - then).toBeLessThan(performance.now() - realThen + 1);
+  });
+
   it('refuses to run slower than the system clock', () => {
     expect(() => new FastClock(0)).toThrow(RangeError);
     expect(() => new FastClock(Number.NaN)).toThrow(RangeError);

@@ -8,10 +8,12 @@ import { freshName, inUse, ROOMY_PLAN, reserved, SOON, Tenant } from './names.fi
 /** The edge keeps what a lost client had for 30 s. */
 const LOST_MS = 40_000;
 
-const clock = new FastClock(10);
+/** As slow as any while something is under way: an edge gives its platform 5 s to answer. */
+const clock = new FastClock(1);
 const it = itWith({ clock });
+const SPEED = 20;
 
-describe.concurrent('a name of a client that was lost', () => {
+describe('a name of a client that was lost', () => {
   it('is not another account’s after 40 s; its own account has it back', async ({ harness }) => {
     const stack = await startPlatform(harness, { tables: ROOMY_PLAN });
     const [ann, ben] = [await Tenant.signUp(stack, 'ann'), await Tenant.signUp(stack, 'ben')];
@@ -20,8 +22,9 @@ describe.concurrent('a name of a client that was lost', () => {
     expect(await lost.ask({ subdomain: name })).toBe(`ok ${name}`);
     await lost.cut();
     expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
-    await new Promise<void>((resolve) => void clock.setTimeout(resolve, LOST_MS));
-    expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
+    await clock.pass(LOST_MS, SPEED);
+    // A machine that stood still for a moment meanwhile may have cost the edge its platform, which comes back.
+    await eventually(async () => expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name)), SOON);
     expect(await ann.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`);
   });
 
@@ -34,6 +37,7 @@ describe.concurrent('a name of a client that was lost', () => {
     await lost.cut();
     const cutAt = clock.monotonic();
     expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));
+    await clock.pass(28_000, SPEED);
     await eventually(async () => expect(await ben.ask(harness, stack, { subdomain: name })).toBe(`ok ${name}`), {
       timeoutMs: 60_000,
       intervalMs: 100,
@@ -43,7 +47,7 @@ describe.concurrent('a name of a client that was lost', () => {
   });
 });
 
-describe.concurrent('a released name', () => {
+describe('a released name', () => {
   it('is anybody’s at once where grace_days is 0, a port too', async ({ harness }) => {
     const stack = await startPlatform(harness, { tables: `${ROOMY_PLAN}\n[names]\ngrace_days = 0` });
     const [ann, ben] = [await Tenant.signUp(stack, 'ann'), await Tenant.signUp(stack, 'ben')];
