@@ -41,5 +41,5 @@ describe('after the end of the month', () => {
 });
 
 describe('at the end', () => {
-  simulatorRowsAtTheEnd(harness);
+  simulatorRowsAtTheEnd(harness, month);
 });

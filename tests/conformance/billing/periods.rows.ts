@@ -21,7 +21,15 @@ export class Month {
   readonly #harness: BillingHarness;
   readonly #payers = new Map<number, Payer>();
   #special:
-    | { late: Payer; leaving: Payer; ending: Payer; kept: Payer; leavingKey: EdgeAccount; leavingToken: string }
+    | {
+        late: Payer;
+        later: Payer;
+        leaving: Payer;
+        ending: Payer;
+        kept: Payer;
+        leavingKey: EdgeAccount;
+        leavingToken: string;
+      }
     | undefined;
   /** Of the account that leaves, oldest first, and what its client is told. */
   readonly opened: Tunnel[] = [];
@@ -39,12 +47,13 @@ export class Month {
   async prepare(): Promise<void> {
     const harness = this.#harness;
     await Promise.all(USED.map(async (bytes) => this.#payers.set(bytes, await harness.payer())));
-    const others = [harness.payer('fails_later'), harness.payer(), harness.payer(), harness.payer()] as const;
-    const [late, leaving, ending, kept] = await Promise.all(others);
+    const failing = [harness.payer('fails_later'), harness.payer('fails_later')] as const;
+    const others = [...failing, harness.payer(), harness.payer(), harness.payer()] as const;
+    const [late, later, leaving, ending, kept] = await Promise.all(others);
     for (const [bytes, payer] of this.#payers) if (bytes > 0) await harness.reportUsage(payer, bytes);
     const key = await harness.newKey(leaving);
     const leavingKey = { accountId: leaving.id, keyId: key.id };
-    this.#special = { late, leaving, ending, kept, leavingKey, leavingToken: key.token };
+    this.#special = { late, later, leaving, ending, kept, leavingKey, leavingToken: key.token };
   }
 
   payer(bytes: number): Payer {

@@ -10,6 +10,7 @@ import { type Answer, refusalOf } from '../platform/api-request.fixture.ts';
 import type { Person } from '../platform/platform-harness.fixture.ts';
 import { openTunnel, visitHttp } from '../platform/tunnels.fixture.ts';
 import type { BillingHarness } from './billing-harness.fixture.ts';
+import type { Month } from './periods.rows.ts';
 import { row } from './rows.fixture.ts';
 
 const DAY_SECS = 24 * 60 * 60;
@@ -110,7 +111,7 @@ export const simulatorRows = (harness: BillingHarness): void => {
 };
 
 /** These change the simulator for everybody, so they come one after the other. */
-export const simulatorRowsAtTheEnd = (harness: BillingHarness): void => {
+export const simulatorRowsAtTheEnd = (harness: BillingHarness, month: Month): void => {
   const people = new Map<string, Person>();
   beforeAll(async () => {
     await Promise.all(MODES.map(async (mode) => people.set(mode, await harness.person())));
@@ -129,11 +130,7 @@ export const simulatorRowsAtTheEnd = (harness: BillingHarness): void => {
   });
 
   it(row('Contract', 12, 'by the clock of the simulator'), async () => {
-    const payer = await harness.payer('fails_later');
-    const seen = (await (await fetch(`${harness.simulatorUrl}/_sim`)).json()) as { now: string };
-    const there = new Date(seen.now);
-    const monthEnd = Date.UTC(there.getUTCFullYear(), there.getUTCMonth() + 1, 1);
-    await harness.advance(Math.ceil((monthEnd - there.getTime()) / 1000) + 2 * 3600);
+    const { later: payer } = month.special;
     await harness.billingWhen(payer, (state) => state.subscription_status === 'past_due');
     const { tunnel, statuses } = await openTunnel(harness, payer);
     await harness.advance(6 * DAY_SECS);

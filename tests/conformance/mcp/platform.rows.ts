@@ -7,6 +7,8 @@ import type { McpHarness } from './mcp-harness.fixture.ts';
 import { row } from './rows.fixture.ts';
 
 const LIST = { method: 'tools/list' };
+/** Of the calls that are too many: one after the other they take longer than their minute on a busy machine. */
+const AT_ONCE = 10;
 
 export const platformRows = (harness: McpHarness): void => {
   let ann: Person;
@@ -48,9 +50,10 @@ export const platformRows = (harness: McpHarness): void => {
     // Where a minute ends is not known here: what was counted before its end does not count behind it.
     const refused = await eventually(
       async () => {
-        for (let at = 0; at < MCP_CALLS_PER_MINUTE; at += 1) {
-          const answer = await harness.mcp(eager, { method: 'ping' });
-          if (answer.status !== 200) return answer;
+        for (let sent = 0; sent <= MCP_CALLS_PER_MINUTE; sent += AT_ONCE) {
+          const asked = Array.from({ length: AT_ONCE }, () => harness.mcp(eager, { method: 'ping' }));
+          const answer = (await Promise.all(asked)).find(({ status }) => status !== 200);
+          if (answer !== undefined) return answer;
         }
         throw new Error('none was refused');
       },

@@ -20,7 +20,7 @@ export const TUNNEL_LIMIT = 20;
 /** What the plan payg allows of reservations, and of own domains. */
 export const PAYG_LIMIT = 12;
 /** Few enough to be sent, more than all tests of one account send together. */
-export const MCP_CALLS_PER_MINUTE = 150;
+export const MCP_CALLS_PER_MINUTE = 60;
 
 export const OPERATOR = { kind: 'operator', name: 'test' } as const;
 
@@ -35,6 +35,12 @@ export interface Person {
   readonly id: string;
   readonly token: string;
   readonly cookie: string;
+}
+
+interface RawMail {
+  readonly name: string;
+  readonly raw: string;
+  readonly recipient: string;
 }
 
 export interface PlatformOptions {
@@ -62,7 +68,7 @@ export class PlatformHarness extends Harness {
   #database: Database | undefined;
   #dns: DnsServer | undefined;
   /** By the name of their file, which is written once. */
-  #mails = new Map<string, string>();
+  #mails = new Map<string, RawMail>();
 
   async start(options: PlatformOptions = {}): Promise<void> {
     const { platform = '', attempts = MANY_ATTEMPTS, loadBalancing = true, tables = '', ...more } = options;
@@ -136,19 +142,22 @@ export class PlatformHarness extends Harness {
   }
 
   /** The raw mails to this address, oldest first. */
-  rawMails(email: string): { name: string; raw: string }[] {
+  rawMails(email: string): RawMail[] {
     const folder = join(this.server.dataDir, 'mail');
     return readdirSync(folder)
       .filter((name) => name.endsWith('.eml'))
       .sort()
-      .map((name) => ({ name, raw: this.#mail(join(folder, name)) }))
-      .filter(({ raw }) => raw.includes(`\nTo: ${email}\r\n`));
+      .map((name) => this.#mail(folder, name))
+      .filter(({ recipient }) => recipient === email);
   }
 
-  #mail(file: string): string {
-    const raw = this.#mails.get(file) ?? readFileSync(file, 'utf8');
-    this.#mails.set(file, raw);
-    return raw;
+  #mail(folder: string, name: string): RawMail {
+    const known = this.#mails.get(name);
+    if (known !== undefined) return known;
+    const raw = readFileSync(join(folder, name), 'utf8');
+    const mail = { name, raw, recipient: /\nTo: (\S+)\r\n/.exec(raw)?.[1] ?? '' };
+    this.#mails.set(name, mail);
+    return mail;
   }
 
   async mails(email: string): Promise<Email[]> {
