@@ -22,15 +22,15 @@ const stage = (budgetSeconds, command) => ({
 stopOnSignals();
 process.exitCode = await runSteps(
   [
-    [stage(320, 'test')],
-    [stage(120, 'run test:browser')],
-    [stage(300, 'run test:load')],
+    [stage(480, 'test')],
+    [stage(160, 'run test:browser')],
+    [stage(460, 'run test:load')],
     // The versions between the oldest and the newest Node.js run only the tests that depend on it most; `npm run test:long` runs the others.
-    [stage(160, 'run test:nodes -- --node 26 --suite unit --suite data-plane')],
-    [stage(110, 'run test:nodes -- --node 22 --node 24 --suite data-plane')],
-    [stage(70, 'run test:postgres -- 15')],
+    [stage(280, 'run test:nodes -- --node 26 --suite unit --suite data-plane')],
+    [stage(200, 'run test:nodes -- --node 22 --node 24 --suite data-plane')],
+    [stage(140, 'run test:postgres -- 15')],
     // Passed over, with a line that says so, where there is no Go.
-    [stage(60, 'run try:acme')],
+    [stage(180, 'run try:acme')],
   ],
   1200,
 );

@@ -42,9 +42,13 @@ export function testStep(name, key, args, { budgetSeconds, command, env = {}, un
   };
 }
 
-/** On a developer's machine a second try is only reported. In CI, which sets TUNNEL_STEADY_REQUIRED, it is a failure unless the list has the test. */
+/** Second tries that a step of CI may have beside those of the list: a shared machine can stand still for seconds. From one more on, each is a failure. */
+const SECOND_TRIES_BORNE = 2;
+
+/** On a developer's machine a second try is only reported. CI sets TUNNEL_STEADY_REQUIRED. */
 function judge(found, list) {
-  const isFailure = process.env.TUNNEL_STEADY_REQUIRED === '1';
+  const unknown = found.filter(({ test }) => !list[test]).length;
+  const isFailure = process.env.TUNNEL_STEADY_REQUIRED === '1' && unknown > SECOND_TRIES_BORNE;
   return found.map(({ test, said }) => {
     const reason = list[test];
     if (reason) return { line: `unsteady, known (${reason}): ${test}: ${said}`, isFailure: false };

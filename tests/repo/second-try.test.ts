@@ -1,4 +1,4 @@
-// `npm test` tries a failed test once more, and tells of each that needed it; in CI each of them is a failure, except those that are known.
+// `npm test` tries a failed test once more, and tells of each that needed it; in CI more than two of them in a step are failures, beside those that are known.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -82,17 +82,18 @@ it('tests that passed at their second try count as passed, and are named with wh
   expect(ended.stdout.match(/unsteady:/g)).toHaveLength(3);
 });
 
-it('in CI they are failures', () => {
+it('in CI more than two of them are failures', () => {
   expect(inCi).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n1 passed, 4 failed\n$/) });
   expect(inCi.stdout).toContain(
     '\n    unsteady, FAILED: once.test.mjs > a guarantee > holds at the second try: tries:',
   );
 });
 
-it('in CI the one that tests/unsteady.json has is passed, and its reason is told', () => {
-  expect(known).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n2 passed, 3 failed\n$/) });
+it('in CI two are borne beside the one that tests/unsteady.json has, whose reason is told', () => {
+  expect(known).toMatchObject({ code: 1, stdout: expect.stringMatching(/\n4 passed, 1 failed\n$/) });
   expect(known.stdout).toContain('\n    unsteady, known (a clock of whole seconds): once.test.mjs > a guarantee >');
-  expect(known.stdout.match(/unsteady, FAILED:/g)).toHaveLength(2);
+  expect(known.stdout.match(/unsteady:/g)).toHaveLength(2);
+  expect(known.stdout).not.toContain('unsteady, FAILED:');
 });
 
 it('a test that failed at both of them is failed', () => {
