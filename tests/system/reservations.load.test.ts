@@ -4,7 +4,7 @@ import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { Computer } from './computer.fixture.ts';
 import { type Answering, askHttp, endpointOf, startWeb } from './http-tunnels.fixture.ts';
-import { it, startEdgeOf } from './platform-test.fixture.ts';
+import { itWithPrograms as it, startEdgeOf } from './platform-test.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 

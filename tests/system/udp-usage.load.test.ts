@@ -2,7 +2,7 @@
 import { eventually, startUdpEcho } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { partsOf } from './kill-trial.fixture.ts';
-import { it, openWith, Person } from './platform-test.fixture.ts';
+import { itWithPrograms as it, openWith, Person } from './platform-test.fixture.ts';
 import { isUdpPortFree, UdpVisitor } from './udp-visitor.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
@@ -65,7 +65,9 @@ it('an edge that is killed loses at most what passed in its last tenth of a seco
   const written = await talk(visitor, 30, 1000);
   await eventually(async () => expect((await person.entry(tunnel_id)).bytes_proxied).toBe(written), SOON);
   const last = await talk(visitor, 1, 700);
-  process.kill(partsOf(stack.dataDir).find(({ name }) => name === 'edge')?.pid ?? 0, 'SIGKILL');
+  const edge = partsOf(stack.dataDir).find(({ name }) => name === 'edge');
+  if (edge === undefined) throw new Error('the edge is no process of its own');
+  process.kill(edge.pid, 'SIGKILL');
   await tunnel.waitFor('reconnected');
   await visitor.askUntilAnswered('back');
   const entries = await eventually(async () => {
