@@ -104,11 +104,13 @@ it('tells edges what was reserved and released, of ports those of the region alo
       { kind: 'tcp', label: '20001', ...own },
       { kind: 'subdomain', label: 'shop', ...own },
     ]);
+    // A change is told as the name is when the feed is read: the release must not overtake it.
+    expect((await inUs.until(1)).map(named)).toEqual([{ kind: 'subdomain', label: 'shop', ...own }]);
     const shop = (await listReservations(fixture, user)).find(({ label }) => label === 'shop');
     await releaseReservation(fixture, user, shop?.id ?? '');
     const gone = { kind: 'subdomain', label: 'shop', account_id: null, group_key_hash: null };
     expect((await inEu.until(3)).map(named).at(-1)).toEqual(gone);
-    expect((await inUs.until(2)).map(named)).toEqual([{ kind: 'subdomain', label: 'shop', ...own }, gone]);
+    expect((await inUs.until(2)).map(named).at(-1)).toEqual(gone);
   } finally {
     inEu.hangUp();
     inUs.hangUp();
