@@ -24,7 +24,7 @@ const randomCases = {
 const common = { resolve, ssr, environments, plugins: [randomCases] };
 
 // A test's project is in its name and its folder: nothing is listed by hand.
-//   x.test.ts          in a package or app: a unit test; in tests/: a system test
+//   x.test.ts          in a package or app: a unit test; in tests/repo/: a test of the repository; elsewhere in tests/: a system test
 //   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes): begins first, and is no part of `npm run verify`
 //   x.load.test.ts     a system test that keeps the machine busy for half a minute (thousands of connections, their memory, kills, several servers at once or one after the other, the bench): no part of `npm test`
 //   x.db.test.ts       served by createTestDatabase(): a PostgreSQL is started for them once a run
@@ -96,6 +96,8 @@ export default defineConfig({
     projects: [
       unit('unit', { include: [`${SOURCES}/*.test.ts`], exclude: [DATABASE, SLOW] }),
       unit('slow', { include: [`${SOURCES}/*.slow.test.ts`] }),
+      // Like unit tests: nothing is built for these tests, and no database is started.
+      unit('repo', { include: ['tests/repo/*.test.ts'], exclude: [LOAD] }),
       {
         ...common,
         test: {
@@ -110,7 +112,7 @@ export default defineConfig({
       },
       system('system', {
         include: ['tests/**/*.test.ts'],
-        exclude: [DATABASE, LOAD, 'tests/{browser,soak}/**'],
+        exclude: [DATABASE, LOAD, 'tests/{browser,repo,soak}/**'],
       }),
       system('load', { include: ['tests/**/*.load.test.ts'] }),
       browser('smoke', { include: [SMOKE] }),

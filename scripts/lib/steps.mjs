@@ -65,7 +65,7 @@ export const RUNS = {
       STATIC,
       [tests('unit tests', 150, ['unit', 'slow'], THREE)],
       [databaseStep('database tests', 'database')],
-      [tests('system tests', 140, ['system'], THREE)],
+      [tests('system tests', 140, ['system', 'repo'], THREE)],
       [browserTests('browser smoke tests', 60, 'smoke')],
     ],
   },
@@ -86,7 +86,7 @@ const SUITES = {
   unit: { budgetSeconds: 170, projects: ['unit', 'slow'], files: [] },
   database: { budgetSeconds: 90, projects: ['database'], files: [] },
   'data-plane': { budgetSeconds: 80, projects: ['system'], files: DATA_PLANE },
-  system: { budgetSeconds: 150, projects: ['system'], files: [] },
+  system: { budgetSeconds: 150, projects: ['system', 'repo'], files: [] },
   load: { budgetSeconds: 450, projects: ['load'], files: [] },
 };
 

@@ -7,7 +7,7 @@ import { alert } from '../../apps/server/src/commands/alert-command.ts';
 import { edgeCredential } from '../../apps/server/src/commands/database-commands.ts';
 import { oauthClient } from '../../apps/server/src/commands/oauth-client.ts';
 import { signingKeys } from '../../apps/server/src/commands/signing-keys.ts';
-import { node, ROOT, SERVER_BIN } from './checkout.fixture.ts';
+import { node, ROOT, SERVER_BIN } from '../repo/checkout.fixture.ts';
 
 const PAGES = [
   ...['README.md', 'CONTRIBUTING.md'],

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ROOT } from './checkout.fixture.ts';
+import { ROOT } from '../repo/checkout.fixture.ts';
 
 const DIST = join(ROOT, 'apps/cli/dist');
 const STATIC = /(?<![\w.$])(?:import|export)(?:[^("';]*?from)?"\.\/(tunnel-\w+\.js)"/g;
