@@ -43,11 +43,13 @@ const RARE_COLLECTIONS = { GOGC: '400' };
 /** The linter checks types once for each core it may use, with much of the work done twice: on one core it is done once. */
 const ONE_CORE = { ...RARE_COLLECTIONS, GOMAXPROCS: '1' };
 
-/** At the same time: each of them waits for the disk, and uses one core for much of its time. */
-const STATIC = [
+/** At the same time: each of them waits for the disk, and uses one core for much of its time. `linted` are the files to lint, all unless they are given. */
+const staticSteps = (linted) => [
   // One checker: each one more would check again most of what the others have checked.
   { ...check('types', 60, tool('typescript/bin/tsc', '-b', '--checkers', '1')), env: RARE_COLLECTIONS },
-  { ...check('lint', 75, tool('oxlint/bin/oxlint')), env: ONE_CORE },
+  ...(linted?.length === 0
+    ? []
+    : [{ ...check('lint', 75, tool('oxlint/bin/oxlint', ...(linted ?? []))), env: ONE_CORE }]),
   check('format', 25, tool('@biomejs/biome/bin/biome', 'check', '--colors=off', '.')),
   check('import rules', 30, [join(ROOT, 'scripts/check-imports.mjs')]),
   check('unused code', 45, tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
@@ -56,13 +58,23 @@ const STATIC = [
 /** On two cores: while some wait for a database, a timer or a process that starts, a third has what they leave. */
 const THREE = '--maxWorkers=3';
 
+/** Seconds for `npm run verify`, and so for each of its steps, which all run at the same time. */
+const FAST_SECONDS = 60;
+
+/** `npm run verify`: the tests and the files to lint are those of chooseChecks(). */
+export function fastRun({ tests: chosen, lint }) {
+  const steps = [...staticSteps(lint), tests('unit tests', FAST_SECONDS, ['unit', 'repo'], ...(chosen ?? []))];
+  const isAll = chosen === undefined || lint === undefined;
+  const budgeted = steps.map((step) => ({ ...step, budgetSeconds: isAll ? undefined : FAST_SECONDS }));
+  return { budgetSeconds: isAll ? undefined : FAST_SECONDS, groups: [budgeted] };
+}
+
 /** Runs of `scripts/run-checks.mjs`: groups of steps, and the budget of all. */
 export const RUNS = {
-  fast: { groups: [STATIC, [tests('unit tests', 90, ['unit'])]] },
   all: {
     budgetSeconds: 300,
     groups: [
-      STATIC,
+      staticSteps(),
       [tests('unit tests', 150, ['unit', 'slow'], THREE)],
       [databaseStep('database tests', 'database')],
       [tests('system tests', 140, ['system', 'repo'], THREE)],
