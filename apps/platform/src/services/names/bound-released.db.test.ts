@@ -3,16 +3,8 @@ import { CORE_LIMITS } from '@tunnel/core';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { LIMITS } from '../../limits.ts';
-import {
-  type Account,
-  addAccount,
-  addEdge,
-  createLinkFixture,
-  type Edge,
-  type LinkFixture,
-  NOON,
-} from '../edges/link.fixture.ts';
-import { ask, endpointOf, nameOf, use } from './names.fixture.ts';
+import { type Account, addEdge, createLinkFixture, type Edge, type LinkFixture, NOON } from '../edges/link.fixture.ts';
+import { ask, beginWithNoNames, endpointOf, nameOf, use } from './names.fixture.ts';
 import { releaseReservation } from './reservations.ts';
 import { reserve } from './reserve.ts';
 
@@ -26,9 +18,7 @@ beforeAll(async () => {
   await sql`update edges set tcp_from = 20000, tcp_to = 29999`.execute(fixture.db);
 });
 beforeEach(async () => {
-  fixture.clock.setWallClock(NOON);
-  await fixture.db.deleteFrom('names').execute();
-  [ann, bob] = [await addAccount(fixture.db, 'payg'), await addAccount(fixture.db, 'payg')];
+  [ann, bob] = await beginWithNoNames(fixture);
 });
 afterAll(() => fixture.close());
 

@@ -18,7 +18,7 @@ import {
   tunnelCountOf,
 } from '../edges/link.fixture.ts';
 import { openTunnel } from '../tunnels/open-tunnel.ts';
-import { ask, closedAt, DAY_MS, endpointOf, nameOf, openedAt, tell, use } from './names.fixture.ts';
+import { ask, beginWithNoNames, closedAt, DAY_MS, endpointOf, nameOf, openedAt, tell, use } from './names.fixture.ts';
 
 let fixture: LinkFixture;
 let eu: Edge;
@@ -30,9 +30,7 @@ beforeAll(async () => {
   [eu, us] = [await addEdge(fixture, 'eu'), await addEdge(fixture, 'us')];
 });
 beforeEach(async () => {
-  fixture.clock.setWallClock(NOON);
-  await fixture.db.deleteFrom('names').execute();
-  [ann, bob] = [await addAccount(fixture.db, 'payg'), await addAccount(fixture.db, 'payg')];
+  [ann, bob] = await beginWithNoNames(fixture);
 });
 afterAll(() => fixture.close());
 

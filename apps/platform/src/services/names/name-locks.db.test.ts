@@ -3,7 +3,6 @@ import { randomId } from '@tunnel/runtime';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import {
   type Account,
-  addAccount,
   addEdge,
   createLinkFixture,
   type Edge,
@@ -11,7 +10,7 @@ import {
   type LinkFixture,
   NOON,
 } from '../edges/link.fixture.ts';
-import { closedAt, endpointOf, nameOf, openedAt, tell } from './names.fixture.ts';
+import { beginWithNoNames, closedAt, endpointOf, nameOf, openedAt, tell } from './names.fixture.ts';
 
 let fixture: LinkFixture;
 let eu: Edge;
@@ -22,9 +21,7 @@ beforeAll(async () => {
   [eu, us] = [await addEdge(fixture, 'eu'), await addEdge(fixture, 'us')];
 });
 beforeEach(async () => {
-  fixture.clock.setWallClock(NOON);
-  await fixture.db.deleteFrom('names').execute();
-  ann = await addAccount(fixture.db, 'payg');
+  [ann] = await beginWithNoNames(fixture);
 });
 afterAll(() => fixture.close());
 

@@ -14,7 +14,7 @@ import {
   type LinkFixture,
   NOON,
 } from '../edges/link.fixture.ts';
-import { ask, closedAt, endpointOf, openedAt, tell } from './names.fixture.ts';
+import { ask, beginWithNoNames, closedAt, endpointOf, openedAt, tell } from './names.fixture.ts';
 import { releaseReservation } from './reservations.ts';
 import { reserve } from './reserve.ts';
 
@@ -27,10 +27,8 @@ beforeAll(async () => {
   await sql`update edges set tcp_from = 20000, tcp_to = 20039`.execute(fixture.db);
 });
 beforeEach(async () => {
-  fixture.clock.setWallClock(NOON);
-  await fixture.db.deleteFrom('names').execute();
-  await fixture.db.deleteFrom('tunnel_log').execute();
-  accounts = await Promise.all(Array.from({ length: 5 }, () => addAccount(fixture.db, 'payg')));
+  const both = await beginWithNoNames(fixture);
+  accounts = [...both, ...(await Promise.all([1, 2, 3].map(() => addAccount(fixture.db, 'payg'))))];
 });
 afterAll(() => fixture.close());
 

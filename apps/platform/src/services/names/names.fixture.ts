@@ -1,11 +1,27 @@
 // Edges that ask for names, and what becomes of them, without HTTP. Used by tests only.
 import type { TunnelAnswer, TunnelQuestion, WantedNameEndpoint } from '@tunnel/contract';
 import { randomId } from '@tunnel/runtime';
-import { type Account, type Edge, type LinkFixture, openedOf, questionOf } from '../edges/link.fixture.ts';
+import {
+  type Account,
+  addAccount,
+  type Edge,
+  type LinkFixture,
+  NOON,
+  openedOf,
+  questionOf,
+} from '../edges/link.fixture.ts';
 import { openTunnel } from '../tunnels/open-tunnel.ts';
 import { storeRecords } from '../tunnels/store-records.ts';
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** Before each test: it is noon, no name is taken, and there are two new accounts. */
+export const beginWithNoNames = async ({ clock, db }: LinkFixture): Promise<readonly [Account, Account]> => {
+  clock.setWallClock(NOON);
+  await db.deleteFrom('names').execute();
+  await db.deleteFrom('tunnel_log').execute();
+  return [await addAccount(db, 'payg'), await addAccount(db, 'payg')];
+};
 
 export const endpointOf = (label: string | null, more: Partial<WantedNameEndpoint> = {}): WantedNameEndpoint => ({
   kind: 'subdomain',

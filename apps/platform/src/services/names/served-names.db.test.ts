@@ -3,15 +3,13 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   type Account,
-  addAccount,
   addEdge,
   createLinkFixture,
   type Edge,
   entryOf,
   type LinkFixture,
-  NOON,
 } from '../edges/link.fixture.ts';
-import { ask, closedAt, endpointOf, openedAt, tell } from './names.fixture.ts';
+import { ask, beginWithNoNames, closedAt, endpointOf, openedAt, tell } from './names.fixture.ts';
 import { reserve } from './reserve.ts';
 
 let fixture: LinkFixture;
@@ -26,10 +24,7 @@ beforeAll(async () => {
   await sql`update edges set tcp_from = 20000, tcp_to = 20049, udp_from = 20000, udp_to = 20049`.execute(fixture.db);
 });
 beforeEach(async () => {
-  fixture.clock.setWallClock(NOON);
-  await fixture.db.deleteFrom('names').execute();
-  await fixture.db.deleteFrom('tunnel_log').execute();
-  [ann, bob] = [await addAccount(fixture.db, 'payg'), await addAccount(fixture.db, 'payg')];
+  [ann, bob] = await beginWithNoNames(fixture);
 });
 afterAll(() => fixture.close());
 
