@@ -27,12 +27,14 @@ const common = { resolve, ssr, environments, plugins: [randomCases] };
 //   x.test.ts          in a package or app: a unit test; in tests/repo/: a test of the repository; elsewhere in tests/: a system test
 //   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes): begins first, and is no part of `npm run verify`
 //   x.load.test.ts     a system test that keeps the machine busy for half a minute (thousands of connections, their memory, kills, several servers at once or one after the other, the bench): no part of `npm test`
+//   x.long.test.ts     what rarely changes of such tests, in every setting: a part of `npm run test:long`
 //   x.db.test.ts       served by createTestDatabase(): a PostgreSQL is started for them once a run
 //   x.smoke.test.ts    a browser test of a main path: the other browser tests are no part of `npm test`
 const SOURCES = '{packages,apps}/*/src/**';
 const DATABASE = '**/*.db.test.ts';
 const SLOW = '**/*.slow.test.ts';
 const LOAD = '**/*.load.test.ts';
+const LONG = '**/*.long.test.ts';
 const SMOKE = 'tests/browser/*.smoke.test.ts';
 
 /** Those that take longest begin first: one that began last would have a worker to itself, and the others nothing to do. */
@@ -112,9 +114,10 @@ export default defineConfig({
       },
       system('system', {
         include: ['tests/**/*.test.ts'],
-        exclude: [DATABASE, LOAD, 'tests/{browser,repo,soak}/**'],
+        exclude: [DATABASE, LOAD, LONG, 'tests/{browser,repo,soak}/**'],
       }),
       system('load', { include: ['tests/**/*.load.test.ts'] }),
+      system('long', { include: ['tests/**/*.long.test.ts'] }),
       browser('smoke', { include: [SMOKE] }),
       browser('browser', { include: ['tests/browser/*.test.ts'], exclude: [SMOKE] }),
       {

@@ -54,6 +54,7 @@ const stalledReaders = {
 
 export const LONG_STEPS = [
   ...nodes,
+  vitest('settings', ['--project', 'long']),
   script('random', 'scripts/test-random.mjs'),
   script('nat', 'tests/nat/run.mjs'),
   tool('soak', 'soak/soak.mjs', '--minutes', '10'),

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
+import { isProcessAlive } from '@tunnel/runtime';
 import {
   eventually,
   spawnProgram,
@@ -14,7 +15,7 @@ import {
 } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { cleanEnv, node, ROOT, run } from './checkout.fixture.ts';
-import { isAlive } from './server-program.fixture.ts';
+import { descendantsOf } from './processes.fixture.ts';
 
 const cleanUps: (() => unknown)[] = [];
 afterEach(async () => {
@@ -89,77 +90,21 @@ it('names its scenarios and refuses what it does not know', async () => {
   expect(await node([RUN, '--rounds', 'many'])).toMatchObject({ code: 2 });
 });
 
-/** The pids of all that `pid` started, read from the process table. */
-const descendantsOf = (pid: number): number[] => {
-  const parents = new Map<number, number>();
-  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
-      parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
-    } catch {
-      // It ended meanwhile.
-    }
-  }
-  const found = [pid];
-  for (const member of found) {
-    for (const [child, parent] of parents) if (parent === member) found.push(child);
-  }
-  return found.slice(1);
-};
-
-it.runIf(HAS_PROC).each(['SIGINT', 'SIGTERM'] as const)(
-  '%s in the middle of a run leaves no process and no file',
-  async (signal) => {
-    const dir = await folder();
-    const program = await spawnProgram({
-      command: process.execPath,
-      args: [RUN, '--quick', '--scenario', 'tcp-idle', '--path', 'ours', '--rounds', '20'],
-      env: { ...cleanEnv(), TMPDIR: dir.path },
-      cwd: ROOT,
-    });
-    cleanUps.push(() => program.close());
-    // Origin, two generators, edge and client.
-    await eventually(() => expect(descendantsOf(program.pid)).toHaveLength(5), { timeoutMs: 30_000 });
-    const children = descendantsOf(program.pid);
-    program.signal(signal);
-    const { code } = await program.waitForExit();
-    expect(code).toBe(signal === 'SIGINT' ? 130 : 143);
-    await eventually(() => expect(children.filter(isAlive)).toEqual([]));
-    expect(readdirSync(dir.path)).toEqual([]);
-  },
-);
-
-const PEERS = join(ROOT, 'bench/peers.mjs');
-const HAS_COMPILER = spawnSync('cc', ['--version']).error === undefined;
-
-it.runIf(HAS_PROC && HAS_COMPILER)(
-  'beside peers, a short run measures and leaves the record of docs/ alone',
-  async () => {
-    const record = join(ROOT, 'docs/benchmarks-peers.json');
-    const before = readFileSync(record, 'utf8');
-    const args = ['--quick', '--scenario', 'tcp-beside,tcp-idle', '--path', 'ours,ours-tls'];
-    const { code, stdout, stderr } = await node([PEERS, ...args]);
-    expect([code, stderr]).toEqual([0, expect.stringContaining('written: .cache/bench/benchmarks-peers.json')]);
-    expect(stdout).toMatch(/^\| \*\*ours-tls\*\* \| TLS \| \d/m);
-    expect(readFileSync(record, 'utf8')).toBe(before);
-  },
-);
-
-it.runIf(HAS_PROC && HAS_COMPILER)('beside peers, SIGTERM in the middle leaves no process and no file', async () => {
+it.runIf(HAS_PROC)('SIGINT in the middle of a run leaves no process and no file', async () => {
   const dir = await folder();
   const program = await spawnProgram({
     command: process.execPath,
-    args: [PEERS, '--quick', '--scenario', 'tcp-idle', '--path', 'ours', '--rounds', '20'],
+    args: [RUN, '--quick', '--scenario', 'tcp-idle', '--path', 'ours', '--rounds', '20'],
     env: { ...cleanEnv(), TMPDIR: dir.path },
     cwd: ROOT,
   });
   cleanUps.push(() => program.close());
-  // Origin, edge and client at least, and the bench itself where it has a process table of its own.
-  await eventually(() => expect(descendantsOf(program.pid).length).toBeGreaterThan(4), { timeoutMs: 30_000 });
+  // Origin, two generators, edge and client.
+  await eventually(() => expect(descendantsOf(program.pid)).toHaveLength(5), { timeoutMs: 30_000 });
   const children = descendantsOf(program.pid);
-  program.signal('SIGTERM');
-  expect((await program.waitForExit()).code).toBe(143);
-  await eventually(() => expect(children.filter(isAlive)).toEqual([]));
+  program.signal('SIGINT');
+  expect((await program.waitForExit()).code).toBe(130);
+  await eventually(() => expect(children.filter(isProcessAlive)).toEqual([]));
   expect(readdirSync(dir.path)).toEqual([]);
 });
 

@@ -1,14 +1,5 @@
 // What a stranger meets: a clone of the last commit, with nothing but Node.js and npm.
-import {
-  existsSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -26,7 +17,6 @@ const BUNDLES = [
 describe.runIf(existsSync(join(ROOT, '.git')))('a fresh clone', () => {
   let dir: TemporaryDirectory;
   let clone: string;
-  const lock = () => join(clone, '.cache/ensure.lock');
   const ensure = (goal: string) => node(['scripts/ensure.mjs', goal], clone);
 
   beforeAll(async () => {
@@ -63,24 +53,24 @@ describe.runIf(existsSync(join(ROOT, '.git')))('a fresh clone', () => {
     expect(readdirSync(join(clone, '.cache'))).not.toContain('ensure.lock');
   });
 
-  // Each build takes seconds: one does for why it is made and for whom it does not wait.
   it('is built again when a source changed, and does not wait for a run that was killed', async () => {
     const source = join(clone, 'apps/server/src/version.ts');
     writeFileSync(source, `${readFileSync(source, 'utf8')}\n// changed\n`);
-    writeFileSync(lock(), '999999999\n');
+    writeFileSync(join(clone, '.cache/ensure.lock'), '999999999\n');
     expect(await ensure('build')).toMatchObject({ code: 0, stderr: expect.stringContaining('Building') });
     expect((await ensure('build')).stderr).toBe('');
   });
 
-  it('is built again when a bundle is gone, and does not wait for a pid that another program has now', async () => {
-    rmSync(join(clone, BUNDLES[0] as string));
-    // A living one that stopped its heartbeat.
-    writeFileSync(lock(), `${process.pid}\n`);
-    const longAgo = new Date(Date.now() - 60_000);
-    utimesSync(lock(), longAgo, longAgo);
-    expect(await ensure('build')).toMatchObject({ code: 0, stderr: expect.stringContaining('Building') });
-    expect(existsSync(lock())).toBe(false);
-    expect((await ensure('build')).stderr).toBe('');
+  it('is not fresh when a bundle is gone', async () => {
+    const isFresh = async (): Promise<string> => {
+      const program = "import('./scripts/lib/build-state.mjs').then(({ isBuildFresh }) => console.log(isBuildFresh()))";
+      return (await node(['-e', program], clone)).stdout.trim();
+    };
+    const [bundle = ''] = BUNDLES.map((file) => join(clone, file));
+    renameSync(bundle, `${bundle}.away`);
+    expect(await isFresh()).toBe('false');
+    renameSync(`${bundle}.away`, bundle);
+    expect(await isFresh()).toBe('true');
   });
 
   it('the built executables answer', async () => {

@@ -78,12 +78,3 @@ export const waitUntilReady = async (program: Program): Promise<number> => {
 
 export const readRunJson = (serverDir: ServerDir): RunJson =>
   JSON.parse(readFileSync(join(serverDir.dataDir, 'run.json'), 'utf8')) as RunJson;
-
-export const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};

@@ -5,11 +5,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { connect as dial, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { connect } from '@tunnel/client';
+import { isProcessAlive } from '@tunnel/runtime';
 import { eventually, type Program, spawnProgram, startEchoServer } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { cleanEnv, ROOT } from './checkout.fixture.ts';
 import {
-  isAlive,
   makeServerDir,
   readRunJson,
   type ServerDir,
@@ -53,10 +53,10 @@ const echoes = async (visitor: Socket, text: string): Promise<void> => {
 const expectDrained = async (at: ServerDir, program: Program, server: number, visitor: Socket): Promise<void> => {
   await program.waitForLine(/stopping/);
   await echoes(visitor, 'while draining');
-  expect(isAlive(server)).toBe(true);
+  expect(isProcessAlive(server)).toBe(true);
   visitor.end();
   expect(await program.waitForExit()).toEqual({ code: 0, signal: null });
-  await eventually(() => expect(isAlive(server)).toBe(false));
+  await eventually(() => expect(isProcessAlive(server)).toBe(false));
   expect(() => process.kill(-program.pid, 0)).toThrow('ESRCH');
   expect(existsSync(join(at.dataDir, 'run.json'))).toBe(false);
   // The database leads a group of its own: it is gone when its pid file is.
@@ -88,7 +88,7 @@ it.runIf(hasScript)('Ctrl-C in a terminal drains, ends with 0 and leaves nothing
   const program = await spawnProgram({ command: 'script', args: ['-qec', typed, '/dev/null'], env, cwd: ROOT });
   cleanUps.push(() => program.close());
   const server = await waitUntilReady(program);
-  cleanUps.push(() => isAlive(server) && process.kill(server, 'SIGKILL'));
+  cleanUps.push(() => isProcessAlive(server) && process.kill(server, 'SIGKILL'));
   const visitor = await visit(at);
   program.write('\u0003');
   await expectDrained(at, program, server, visitor);

@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
+import { runServerInProcess } from '../system/server-in-process.fixture.ts';
 import { node, SERVER_BIN } from './checkout.fixture.ts';
 import { makeServerDir, readRunJson, type ServerDir, startServer, waitUntilReady } from './server-program.fixture.ts';
 
@@ -57,57 +58,58 @@ it('when ready it has written run.json, and prints the addresses and the next co
   expect([...program.stdout, ...program.stderr].join('\n')).not.toContain(token);
 });
 
-// Each start takes seconds: these two also do for the log.
-it('a clean stop removes run.json and keeps the token; log lines are JSON when nobody watches, and for people when asked', async () => {
+// Each start takes seconds: three of them show what one server leaves to the next, and the log on the way.
+it('a second server on the same data directory is refused, a killed one keeps nobody out, and a clean stop leaves the token alone', async () => {
   const at = await serverDir();
   const first = await start(at);
-  await waitUntilReady(first);
+  const pid = await waitUntilReady(first);
   const tokenFile = readRunJson(at).admin_token_file;
   const token = readFileSync(tokenFile, 'utf8');
-  first.signal('SIGTERM');
-  expect(await first.waitForExit()).toEqual({ code: 0, signal: null });
-  expect(existsSync(join(at.dataDir, 'run.json'))).toBe(false);
-  expect(first.stderr).not.toEqual([]);
-  for (const line of first.stderr) expect(() => JSON.parse(line) as unknown, line).not.toThrow();
-  const forPeople = await start(at, { TUNNEL_LOG: 'human' });
-  await waitUntilReady(forPeople);
-  expect(readFileSync(tokenFile, 'utf8')).toBe(token);
-  forPeople.signal('SIGTERM');
-  await forPeople.waitForExit();
-  expect(forPeople.stderr.some((line) => /^\d\d:\d\d:\d\d INFO/.test(line))).toBe(true);
-});
-
-it('a killed server does not keep the next one out', async () => {
-  const at = await serverDir();
-  const first = await start(at);
-  await waitUntilReady(first);
-  first.signal('SIGKILL');
-  await first.waitForExit();
-  expect(existsSync(join(at.dataDir, 'run.json'))).toBe(true);
-  const pid = await waitUntilReady(await start(at));
-  await eventually(() => expect(readRunJson(at).pid).toBe(pid));
-});
-
-it('a second server on the same data directory is refused in one line', async () => {
-  const at = await serverDir();
-  const pid = await waitUntilReady(await start(at));
   const second = await start(at);
   expect(await second.waitForExit()).toMatchObject({ code: 2 });
   expect(second.stderr).toHaveLength(1);
   expect(second.stderr[0]).toMatch(new RegExp(`^tunnel-server: data directory .* is in use .*pid ${pid}.*--data-dir`));
   expect(readRunJson(at).pid).toBe(pid);
+
+  first.signal('SIGKILL');
+  await first.waitForExit();
+  expect(existsSync(join(at.dataDir, 'run.json'))).toBe(true);
+  expect(first.stderr).not.toEqual([]);
+  // Nobody watches: each line is JSON.
+  for (const line of first.stderr) expect(() => JSON.parse(line) as unknown, line).not.toThrow();
+
+  const forPeople = await start(at, { TUNNEL_LOG: 'human' });
+  const next = await waitUntilReady(forPeople);
+  await eventually(() => expect(readRunJson(at).pid).toBe(next));
+  expect(readFileSync(tokenFile, 'utf8')).toBe(token);
+  forPeople.signal('SIGTERM');
+  expect(await forPeople.waitForExit()).toEqual({ code: 0, signal: null });
+  expect(existsSync(join(at.dataDir, 'run.json'))).toBe(false);
+  expect(readFileSync(tokenFile, 'utf8')).toBe(token);
+  expect(forPeople.stderr.some((line) => /^\d\d:\d\d:\d\d INFO/.test(line))).toBe(true);
 });
 
-it.each(['control_port', 'api_port', 'metrics_port'])('a taken %s stops the start in one line', async (key) => {
+const PORTS = ['control_port', 'api_port', 'metrics_port'];
+
+/** A server that cannot have this port, as a stack of the executable or as an edge inside the test's process. */
+const startWithout = async (key: string, port: number, isProgram: boolean): Promise<[ServerDir, Program]> => {
+  const others = PORTS.filter((other) => other !== key).map((other) => `${other} = 0`);
+  const at = await serverDir([`${key} = ${port}`, ...others].join('\n'));
+  if (isProgram) return [at, await start(at)];
+  const where = { config: at.flags[1] ?? '', dataDir: at.dataDir, workingDir: at.dir.path };
+  return [at, runServerInProcess({ command: 'edge', ...where, env: {} })];
+};
+
+it.each([
+  ['control_port', true],
+  ['api_port', false],
+  ['metrics_port', false],
+])('a taken %s stops the start in one line', async (key, isProgram) => {
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   cleanUps.push(() => new Promise((resolve) => taken.close(resolve)));
   const { port } = taken.address() as { port: number };
-  const others = ['control_port', 'api_port', 'metrics_port']
-    .filter((other) => other !== key)
-    .map((other) => `${other} = 0`);
-  const at = await serverDir([`${key} = ${port}`, ...others].join('\n'));
-  const program = await start(at);
+  const [at, program] = await startWithout(key, port, isProgram);
   expect(await program.waitForExit()).toMatchObject({ code: 2 });
   const line = program.stderr.find((text) => text.startsWith('tunnel-server: '));
   expect(line).toContain(`port ${port} `);
@@ -141,13 +143,9 @@ it('a closed standard output does not stop the server', async () => {
 });
 
 it('usage errors end with 2, help with 0 and an example', async () => {
-  expect(await node([SERVER_BIN, 'nonsense'])).toMatchObject({ code: 2 });
   expect(await node([SERVER_BIN, 'stack', '--nonsense'])).toMatchObject({ code: 2 });
-  for (const command of ['stack', 'edge', 'check-config']) {
-    const { code, stdout } = await node([SERVER_BIN, command, '--help']);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(new RegExp(`Examples?:\\n  tunnel-server ${command}`));
-  }
+  const { code, stdout } = await node([SERVER_BIN, 'stack', '--help']);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/Examples?:\n {2}tunnel-server stack/)]);
 });
 
 it('check-config says ok, or what is wrong', async () => {

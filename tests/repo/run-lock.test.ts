@@ -1,0 +1,45 @@
+// The lock of installs and builds: one run at a time, and none waits for a run that is gone.
+import { existsSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { ROOT } from './checkout.fixture.ts';
+
+const { withRunLock } = (await import(join(ROOT, 'scripts/lib/run-lock.mjs'))) as {
+  withRunLock: <T>(file: string, onWait: (pid: string) => void, work: () => Promise<T>) => Promise<T>;
+};
+
+let dir: TemporaryDirectory;
+let file: string;
+let waited: string[];
+beforeEach(async () => {
+  dir = await temporaryDirectory();
+  file = join(dir.path, 'run.lock');
+  waited = [];
+});
+afterEach(() => dir.close());
+
+const lock = (work: () => Promise<string>): Promise<string> => withRunLock(file, (pid) => waited.push(pid), work);
+
+it('waits for a run that lives, and says once for which', async () => {
+  let finish: () => void = () => {};
+  const first = lock(() => new Promise((resolve) => (finish = () => resolve('first'))));
+  const second = lock(async () => 'second');
+  await eventually(() => expect(waited).toEqual([String(process.pid)]));
+  finish();
+  expect(await Promise.all([first, second])).toEqual(['first', 'second']);
+  expect([waited.length, existsSync(file)]).toEqual([1, false]);
+});
+
+it('does not wait for a run that was killed', async () => {
+  writeFileSync(file, '999999999\n');
+  expect([await lock(async () => 'done'), waited]).toEqual(['done', []]);
+});
+
+it('does not wait for a run whose heartbeat has stopped, though its pid is that of another program now', async () => {
+  writeFileSync(file, `${process.pid}\n`);
+  const longAgo = new Date(Date.now() - 60_000);
+  utimesSync(file, longAgo, longAgo);
+  expect([await lock(async () => 'done'), waited]).toEqual(['done', []]);
+  expect(existsSync(file)).toBe(false);
+});
