@@ -43,7 +43,7 @@ describe.concurrent('DELETE /api/tunnels/:id', () => {
     expect((await own.api(`/api/tunnels/${one.tunnel_id}`)).status).toBe(404);
     expect((await own.api(`/api/tunnels/${one.tunnel_id}`, { method: 'DELETE' })).status).toBe(404);
     // Not after the next connection either.
-    await own.program.close();
+    await own.kill();
     await own.start();
     await program.waitFor('reconnected');
     expect((await own.tunnels()).map(({ name }) => name)).toEqual([two.name]);

@@ -13,8 +13,13 @@ export interface Ran {
 }
 
 /** A command that ends by itself. */
-export const runTunnel = async (home: string, args: readonly string[], input = ''): Promise<Ran> => {
-  const io = makeTestIo({ home, stdin: piping(input) });
+export const runTunnel = async (
+  home: string,
+  args: readonly string[],
+  input = '',
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ran> => {
+  const io = makeTestIo({ home, env, stdin: piping(input) });
   const code = await run(args, io);
   return { code, out: io.out(), err: io.err() };
 };

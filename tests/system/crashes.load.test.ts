@@ -140,7 +140,7 @@ plainIt('in an edge that runs alone: a report, exit code 1, and nobody starts it
 );
 
 it('while the edge is away the API answers, and says so where it needs the edge', async ({ harness }) => {
-  const stack = await startPlatform(harness);
+  const stack = await startPlatform(harness, { fixedPorts: true, tables: '[load_balancing]\nenabled = true' });
   const person = await Person.signUp(stack);
   const { id: keyId } = await person.newKey();
   expect((await person.pools()).warnings).toEqual([]);

@@ -11,7 +11,7 @@ import type { Stack } from './stack.fixture.ts';
 import { type Harness, it } from './system-test.fixture.ts';
 
 const DESCRIPTORS = 1200;
-const FLOOD = 5000;
+const FLOOD = 3000;
 const DIALS_AT_ONCE = 100;
 const PROBE_TIMEOUT_MS = 10_000;
 

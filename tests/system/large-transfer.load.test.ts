@@ -4,14 +4,16 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { deterministicBytes, deterministicChunks, eventually, startSinkServer, startTcpServer } from '@tunnel/testkit';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import { askHttp, openHttp, startWeb } from './http-tunnels.fixture.ts';
-import { it } from './system-test.fixture.ts';
+import type { Stack } from './stack.fixture.ts';
+import { type Harness, it } from './system-test.fixture.ts';
+import type { TunnelProgram } from './tunnel-program.fixture.ts';
 import { visit } from './visitor.fixture.ts';
 
-const GIB = 1024 ** 3;
+const BYTES = 256 * 1024 ** 2;
 const RSS_MAX_KB = 200_000;
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 240_000;
 
 /** `bytes` deterministic bytes that are hashed as they are taken. */
 const hashedSource = (bytes: number, hash: Hash): Readable => {
@@ -38,46 +40,31 @@ const expectSmall = (pids: readonly number[]): void => {
   }
 };
 
-describe.each([
-  ['in clear', false, GIB / 4],
-  ['over TLS', true, GIB / 4],
-])('%s', (_, tls, bytes) => {
-  const flags = tls ? ['--tls', '--insecure'] : [];
+const download = async (harness: Harness, stack: Stack, flags: readonly string[]): Promise<TunnelProgram> => {
+  const sent = createHash('sha256');
+  const source = harness.use(await startTcpServer((socket) => void hashedSource(BYTES, sent).pipe(socket)));
+  const tunnel = await harness.tcp(stack, source.port, { flags });
+  const visitor = await visit((await tunnel.ready()).assigned_port);
+  const received = createHash('sha256');
+  await pipeline(visitor, received);
+  expect(visitor.bytesRead).toBe(BYTES);
+  expect(received.digest('hex')).toBe(sent.digest('hex'));
+  return tunnel;
+};
 
-  it('a long download is byte-exact and keeps both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({
-    harness,
-  }) => {
-    const sent = createHash('sha256');
-    const source = await startTcpServer((socket) => void hashedSource(bytes, sent).pipe(socket));
-    harness.use(source);
-    const stack = await harness.stack({ tls });
-    const tunnel = await harness.tcp(stack, source.port, { flags });
-    const visitor = await visit((await tunnel.ready()).assigned_port);
-    const received = createHash('sha256');
-    await pipeline(visitor, received);
-    expect(visitor.bytesRead).toBe(bytes);
-    expect(received.digest('hex')).toBe(sent.digest('hex'));
-    expectSmall([stack.program.pid, tunnel.pid]);
-  });
+const upload = async (harness: Harness, stack: Stack, flags: readonly string[]): Promise<TunnelProgram> => {
+  const sink = harness.use(await startSinkServer());
+  const tunnel = await harness.tcp(stack, sink.port, { flags });
+  const visitor = await visit((await tunnel.ready()).assigned_port);
+  const sent = createHash('sha256');
+  await pipeline(hashedSource(BYTES, sent), visitor);
+  await eventually(() => expect(sink.connections[0]?.ended).toBe('finished'), { timeoutMs: 30_000 });
+  expect(sink.connections[0]).toEqual({ bytes: BYTES, hash: sent.digest('hex'), ended: 'finished' });
+  return tunnel;
+};
 
-  it('a long upload is byte-exact and keeps both processes under 200 MB', { timeout: TIMEOUT_MS }, async ({
-    harness,
-  }) => {
-    const sink = harness.use(await startSinkServer());
-    const stack = await harness.stack({ tls });
-    const tunnel = await harness.tcp(stack, sink.port, { flags });
-    const visitor = await visit((await tunnel.ready()).assigned_port);
-    const sent = createHash('sha256');
-    await pipeline(hashedSource(bytes, sent), visitor);
-    await eventually(() => expect(sink.connections[0]?.ended).toBe('finished'), { timeoutMs: 30_000 });
-    expect(sink.connections[0]).toEqual({ bytes, hash: sent.digest('hex'), ended: 'finished' });
-    expectSmall([stack.program.pid, tunnel.pid]);
-  });
-});
-
-it('an HTTP upload of any size passes: there is no limit but the bound on memory', { timeout: TIMEOUT_MS }, async ({
-  harness,
-}) => {
+/** There is no limit on the size of an upload but the bound on memory. */
+const uploadOverHttp = async (harness: Harness, stack: Stack, flags: readonly string[]): Promise<TunnelProgram> => {
   let bytes = 0;
   const web = harness.use(
     await startWeb((request, response) => {
@@ -87,9 +74,25 @@ it('an HTTP upload of any size passes: there is no limit but the bound on memory
       request.on('end', () => response.end(String(bytes)));
     }),
   );
-  const stack = await harness.stack();
-  const { tunnel, endpoint } = await openHttp(harness, stack, web.port);
+  const { tunnel, endpoint } = await openHttp(harness, stack, web.port, flags);
   const body = deterministicBytes(200_000_000, 3);
   expect((await askHttp(endpoint, { method: 'PUT', body })).text).toBe(String(body.length));
-  expectSmall([stack.program.pid, tunnel.pid]);
-});
+  return tunnel;
+};
+
+it.for([
+  ['in clear', false, [download, upload, uploadOverHttp]],
+  ['over TLS', true, [download, upload]],
+] as const)(
+  '%s, long transfers are byte-exact and keep all processes under 200 MB',
+  {
+    timeout: TIMEOUT_MS,
+  },
+  async ([, tls, transfers], { harness }) => {
+    const stack = await harness.stack({ tls });
+    const flags = tls ? ['--tls', '--insecure'] : [];
+    const tunnels: TunnelProgram[] = [];
+    for (const transfer of transfers) tunnels.push(await transfer(harness, stack, flags));
+    expectSmall([stack.program.pid, ...tunnels.map(({ pid }) => pid)]);
+  },
+);

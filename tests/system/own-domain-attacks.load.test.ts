@@ -5,9 +5,9 @@ import type { ApiError, CreatedKey, OwnDomainView } from '@tunnel/contract';
 import { type DnsServer, eventually, startDnsServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { askHttp, readUntil, sendRaw, startWeb } from './http-tunnels.fixture.ts';
+import { Harness, it as harnessIt } from './in-process.fixture.ts';
 import { openWith, Person, startPlatform } from './platform-test.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
-import { Harness, it as harnessIt } from './system-test.fixture.ts';
 import type { TunnelProgram } from './tunnel-program.fixture.ts';
 
 const SOON = { timeoutMs: 20_000, intervalMs: 100 };

@@ -1,13 +1,12 @@
 // kill -9 of the platform or the edge: what was carried is charged once. A platform with an edge elsewhere, over HTTP.
-import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { countedEcho, countedSource } from './counted-service.fixture.ts';
+import { Harness, it as harnessIt } from './in-process.fixture.ts';
 import { MANY_LOGINS, openWith, Person, startEdgeOf } from './platform-test.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
-import { Harness, it as harnessIt } from './system-test.fixture.ts';
 import { sendAndReadAll, visit } from './visitor.fixture.ts';
 
 const SOON = { timeoutMs: 30_000 };
@@ -18,7 +17,7 @@ const it = harnessIt.extend<{ platform: Stack }>({
   platform: [
     async ({ task: _ }, use) => {
       const harness = new Harness();
-      await use(await harness.stack({ command: 'platform', fixedPorts: true, tables: MANY_LOGINS }));
+      await use(await harness.stack({ command: 'platform', programs: true, fixedPorts: true, tables: MANY_LOGINS }));
       await harness.close();
     },
     { scope: 'file' },
@@ -130,7 +129,7 @@ it('the edge, in mid-transfer: never more than it carried, and short by at most 
   const received = () => arrivals.at(-1)?.total ?? 0;
   visitor.on('data', (piece: Buffer) => arrivals.push({ at: performance.now(), total: received() + piece.length }));
   await eventually(() => expect(received()).toBeGreaterThan(60_000_000), SOON);
-  const over = once(visitor, 'close');
+  const over = new Promise((resolve) => visitor.on('error', () => {}).once('close', resolve));
   await edge.kill();
   visitor.end();
   await over;

@@ -3,9 +3,9 @@ import type { CapturedRequest, CaptureList } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { askHttp, endpointOf, startWeb } from './http-tunnels.fixture.ts';
+import { it } from './in-process.fixture.ts';
 import { MANY_LOGINS, memberFlags, openWith, Person, startEdgeOf } from './platform-test.fixture.ts';
 import { serverCommand } from './server-command.fixture.ts';
-import { it } from './system-test.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
@@ -13,7 +13,7 @@ it('serves keys, usage, pools, requests and replay of two regions; a stopped one
   const platform = await harness.stack({ command: 'platform', tables: MANY_LOGINS });
   const [west, east] = await Promise.all([
     startEdgeOf(harness, platform, 'west'),
-    startEdgeOf(harness, platform, 'east'),
+    startEdgeOf(harness, platform, 'east', { programs: true }),
   ]);
   const person = await Person.signUp(platform);
   const key = await person.newKey();

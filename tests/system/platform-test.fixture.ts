@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { ApiError, CreatedKey, PlatformPools, TunnelLogEntry, UsageSummary } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { Harness } from './harness.fixture.ts';
-import { itWith } from './in-process.fixture.ts';
+import type { Harness } from './harness.fixture.ts';
+import { Harness as HarnessInProcess, it as harnessIt } from './in-process.fixture.ts';
 import { serverCommand } from './server-command.fixture.ts';
 import type { Stack, StackOptions } from './stack.fixture.ts';
 
@@ -17,24 +17,18 @@ export const MANY_LOGINS = '[platform.limits]\nauth_per_minute = 10000\nauth_per
 export const startPlatform = (harness: Harness, options: StackOptions = {}): Promise<Stack> =>
   harness.stack({ command: 'stack', ...options, tables: `${MANY_LOGINS}\n${options.tables ?? ''}` });
 
-const onSharedStack = (programs: boolean) =>
-  itWith({ programs }).extend<{ stack: Stack }>({
-    stack: [
-      async ({ task: _ }, use) => {
-        const harness = new Harness({ programs });
-        const stack = await startPlatform(harness, { fixedPorts: true, tables: '[load_balancing]\nenabled = true' });
-        await use(stack);
-        await harness.close();
-      },
-      { scope: 'file' },
-    ],
-  });
-
 /** Tests of one file share a stack, which runs inside the test's process as their tunnels do. */
-export const it = onSharedStack(false);
-
-/** The same with the executables, for tests that kill one part of the stack. */
-export const itWithPrograms = onSharedStack(true);
+export const it = harnessIt.extend<{ stack: Stack }>({
+  stack: [
+    async ({ task: _ }, use) => {
+      const harness = new HarnessInProcess();
+      const stack = await startPlatform(harness, { fixedPorts: true, tables: '[load_balancing]\nenabled = true' });
+      await use(stack);
+      await harness.close();
+    },
+    { scope: 'file' },
+  ],
+});
 
 export interface Call {
   readonly method?: string;

@@ -43,7 +43,7 @@ it('a client that is killed is charged for what it carried, once', async ({ harn
   const key = await person.newKey();
   const echo = harness.use(await countedEcho());
   const home = await harness.folder();
-  const first = await openWith(harness, stack, key, ['tcp', echo.port], { home, programs: true });
+  const first = await openWith(harness, stack, key, ['tcp', echo.port], { home });
   const { tunnel_id, assigned_port } = await first.ready();
   await sendAndReadAll(assigned_port, Buffer.alloc(70_000, 'a'));
   await first.kill();

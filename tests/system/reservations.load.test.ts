@@ -1,10 +1,10 @@
-// `tunnel reserve`, `reservations` and `release` as two people use them beside each other: the real program at a real stack.
+// `tunnel reserve`, `reservations` and `release` as two people use them beside each other: commands and a stack inside the test's process.
 import type { Reservation } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { Computer } from './computer.fixture.ts';
 import { type Answering, askHttp, endpointOf, startWeb } from './http-tunnels.fixture.ts';
-import { itWithPrograms as it, startEdgeOf } from './platform-test.fixture.ts';
+import { it, startEdgeOf } from './platform-test.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 

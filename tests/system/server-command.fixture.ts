@@ -8,7 +8,7 @@ type Beside = Pick<Stack, 'flags' | 'isInProcess'>;
 
 /** The output of a command beside a running server, once it has ended well. It runs where the server runs: in a process, or in this one. */
 export const serverCommand = (stack: Beside, ...args: string[]): Promise<readonly string[]> =>
-  stack.isInProcess ? inTurn(() => commandHere(stack, args)) : spawnedServerCommand(stack, ...args);
+  stack.isInProcess ? commandHere(stack, args) : spawnedServerCommand(stack, ...args);
 
 /** The same by the executable, whatever the server is. */
 export const spawnedServerCommand = async (stack: Beside, ...args: string[]): Promise<readonly string[]> => {
@@ -32,22 +32,38 @@ const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
 };
 
 const commandHere = async (stack: Beside, args: readonly string[]): Promise<readonly string[]> => {
-  const [{ runCommand }, { admin }, { edgeCredential }, { oauthClient }] = await Promise.all([
-    import('../../apps/server/src/program.ts'),
-    import('../../apps/server/src/commands/admin.ts'),
-    import('../../apps/server/src/commands/database-commands.ts'),
-    import('../../apps/server/src/commands/oauth-client.ts'),
-  ]);
+  const { code, ...output } = await runServerCommand([...args, ...stack.flags]);
+  return outputOf(args, code, output);
+};
+
+interface Ended extends Output {
+  readonly code: number;
+}
+
+/** `tunnel-server` with these arguments inside the test's process: a command that ends by itself. */
+export const runServerCommand = (args: readonly string[]): Promise<Ended> => inTurn(() => caught(args));
+
+const caught = async (args: readonly string[]): Promise<Ended> => {
+  const [{ runCommand }, { admin }, { certificates }, { edgeCredential }, { oauthClient }, { signingKeys }] =
+    await Promise.all([
+      import('../../apps/server/src/program.ts'),
+      import('../../apps/server/src/commands/admin.ts'),
+      import('../../apps/server/src/commands/certificates.ts'),
+      import('../../apps/server/src/commands/database-commands.ts'),
+      import('../../apps/server/src/commands/oauth-client.ts'),
+      import('../../apps/server/src/commands/signing-keys.ts'),
+    ]);
   const lines = new OutputLines();
   const restore = (['stdout', 'stderr'] as const).map((name) => {
     const { write } = process[name];
-    const caught = lines.writable(name);
-    process[name].write = (text: string | Uint8Array): boolean => caught.write(text);
+    const stream = lines.writable(name);
+    process[name].write = (text: string | Uint8Array): boolean => stream.write(text);
     return () => void (process[name].write = write);
   });
   try {
-    const code = await runCommand([admin, edgeCredential, oauthClient], [...args, ...stack.flags]);
-    return outputOf(args, code, lines);
+    const commands = [admin, certificates, edgeCredential, oauthClient, signingKeys];
+    const code = await runCommand(commands, args);
+    return { code, stdout: lines.stdout, stderr: lines.stderr };
   } finally {
     for (const undo of restore) undo();
   }

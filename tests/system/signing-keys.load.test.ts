@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { eventually, spawnProgram } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { SERVER_BIN } from '../repo/checkout.fixture.ts';
+import { it } from './in-process.fixture.ts';
 import { call, Person, startPlatform } from './platform-test.fixture.ts';
 import { serverCommand } from './server-command.fixture.ts';
 import { type Stack, withoutOurEnvironment } from './stack.fixture.ts';
-import { it } from './system-test.fixture.ts';
 
 interface ListedKey {
   readonly kid: string;

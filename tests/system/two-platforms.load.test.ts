@@ -1,15 +1,14 @@
-// Two platform processes on one database: each piece of work is done by one of them. The first has the simulator; to the second
+// Two platforms on one database: each piece of work is done by one of them. The first has the simulator; to the second
 // it is the payment processor somewhere else.
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, monthWithRoom } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { Database } from '../../apps/platform/src/db/database.ts';
-import { DatabaseHarness, quiet } from './embedded-database.fixture.ts';
+import { createTestDatabase } from '../../apps/platform/src/db/test-database.fixture.ts';
+import { it } from './in-process.fixture.ts';
 import { askSimulator, mailsTo, type Payer, reportedBytes, signUpPayer } from './payer.fixture.ts';
 import { MANY_LOGINS } from './platform-test.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
-import { type Harness, it } from './system-test.fixture.ts';
 import { UsageReportingEdge } from './usage-reporting-edge.fixture.ts';
 
 const SOON = { timeoutMs: 60_000 };
@@ -23,10 +22,9 @@ it(
   'report each event, and write each mail, once',
   async ({ harness }) => {
     await monthWithRoom(ROOM_MS);
-    const url = await openDatabase(harness);
-    const database = harness.use(new Database({ url, logger: quiet, connections: 2 }));
-    const tables = `${MANY_LOGINS}\n[database]\nurl = "${url.reveal()}"`;
-    const first = await harness.stack({ command: 'platform', tables });
+    const database = harness.use(await createTestDatabase());
+    const databaseUrl = database.url.reveal();
+    const first = await harness.stack({ command: 'platform', databaseUrl, tables: MANY_LOGINS });
     const payers = await Promise.all(Array.from({ length: PAYERS }, () => signUpPayer(first)));
     const edges = [await UsageReportingEdge.join(first)];
     const use = (payer: Payer, bytes: number) => edges[edges.length - 1]?.tell(payer, bytes);
@@ -36,7 +34,8 @@ it(
     const second = harness.stack({
       command: 'platform',
       platform: `secret_key_file = "${join(first.dataDir, 'master-key')}"`,
-      tables: `${tables}\n${processorAt(first)}`,
+      databaseUrl,
+      tables: `${MANY_LOGINS}\n${processorAt(first)}`,
     });
     await Promise.all([second, endMonth(first)]);
     edges.push(await UsageReportingEdge.join(await second));
@@ -68,19 +67,6 @@ it(
 );
 
 const EXPECTED = ['Verify your email', 'Your spend cap of $0.10 is reached'];
-
-const openDatabase = async (harness: Harness) => {
-  const databases = new DatabaseHarness();
-  harness.use({
-    close: async () => {
-      await databases.stopAll();
-      databases.remove();
-    },
-  });
-  const folder = databases.folder();
-  mkdirSync(folder, { recursive: true });
-  return (await databases.embedded(folder).start()).url;
-};
 
 const processorAt = ({ dataDir, run }: Stack): string => {
   const secrets = JSON.parse(readFileSync(join(dataDir, 'simulator', 'secrets.json'), 'utf8')) as {

@@ -32,7 +32,7 @@ describe.concurrent('tunnel udp', () => {
   it('that was killed has its port and id back, and its visitors find it again', async ({ harness }) => {
     const echo = harness.use(await startUdpEcho());
     const home = await harness.folder();
-    const first = await harness.udp(stack, echo.port, { home, programs: true });
+    const first = await harness.udp(stack, echo.port, { home });
     const before = await first.ready();
     const visitor = await visit(harness, before.assigned_port);
     expect(String(await visitor.askUntilAnswered('before'))).toBe('before');

@@ -1,8 +1,7 @@
 // What an account is charged for its udp tunnels equals what passed: flows and payloads, each once, whoever dies in between.
 import { eventually, startUdpEcho } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { partsOf } from './kill-trial.fixture.ts';
-import { itWithPrograms as it, openWith, Person } from './platform-test.fixture.ts';
+import { it, openWith, Person, startEdgeOf } from './platform-test.fixture.ts';
 import { isUdpPortFree, UdpVisitor } from './udp-visitor.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
@@ -56,18 +55,18 @@ it('a client that is killed is charged for what it carried, and comes back to th
 });
 
 it('an edge that is killed loses at most what passed in its last tenth of a second', async ({ harness, stack }) => {
+  const edge = await startEdgeOf(harness, stack, 'fra', { fixedPorts: true, programs: true });
   const person = await Person.signUp(stack);
   const key = await person.newKey();
   const echo = harness.use(await startUdpEcho());
-  const tunnel = await openWith(harness, stack, key, ['udp', echo.port]);
+  const tunnel = await openWith(harness, edge, key, ['udp', echo.port]);
   const { tunnel_id, assigned_port } = await tunnel.ready();
   const visitor = harness.use(await UdpVisitor.of(assigned_port));
   const written = await talk(visitor, 30, 1000);
   await eventually(async () => expect((await person.entry(tunnel_id)).bytes_proxied).toBe(written), SOON);
   const last = await talk(visitor, 1, 700);
-  const edge = partsOf(stack.dataDir).find(({ name }) => name === 'edge');
-  if (edge === undefined) throw new Error('the edge is no process of its own');
-  process.kill(edge.pid, 'SIGKILL');
+  await edge.kill();
+  await edge.start();
   await tunnel.waitFor('reconnected');
   await visitor.askUntilAnswered('back');
   const entries = await eventually(async () => {

@@ -1,32 +1,26 @@
-// The real executables with a certificate authority beside them, which really looks at their ports, and what an operator runs next to them.
+// Servers with a certificate authority beside them, which really looks at their ports, and what an operator runs next to them.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AcmeServer, type AcmeServerOptions, spawnProgram } from '@tunnel/testkit';
-import { cleanEnv, ROOT, SERVER_BIN } from '../../repo/checkout.fixture.ts';
+import { AcmeServer, type AcmeServerOptions } from '@tunnel/testkit';
+import { callRest } from '../../../apps/server/src/commands/certificates.ts';
 import type { Harness } from '../harness.fixture.ts';
-import { type Stack, type StackOptions, withoutOurEnvironment } from '../stack.fixture.ts';
+import { runServerCommand } from '../server-command.fixture.ts';
+import type { Stack, StackOptions } from '../stack.fixture.ts';
 import { CertifiedServer } from './certified-server.fixture.ts';
 
 export const DOMAIN = 'tunnels.test';
 export const SOON = { timeoutMs: 40_000, intervalMs: 200 };
 
 export interface Ran {
-  readonly code: number | null;
+  readonly code: number;
   readonly out: string;
   readonly err: string;
 }
 
-/** `tunnel-server` with these arguments as they are. */
+/** `tunnel-server` with these arguments as they are, inside the test's process. */
 export const tunnelServer = async (...args: readonly string[]): Promise<Ran> => {
-  const program = await spawnProgram({
-    command: process.execPath,
-    args: [SERVER_BIN, ...args],
-    env: { ...withoutOurEnvironment(), ...cleanEnv() },
-    cwd: join(ROOT, 'tests'),
-  });
-  const { code } = await program.waitForExit({ timeoutMs: 60_000 });
-  await program.close();
-  return { code, out: program.stdout.join('\n'), err: program.stderr.join('\n') };
+  const { code, stdout, stderr } = await runServerCommand(args);
+  return { code, out: stdout.join('\n'), err: stderr.join('\n') };
 };
 
 interface Addresses {
@@ -42,6 +36,12 @@ export interface AcmeStackOptions extends Omit<StackOptions, 'tables'> {
   readonly acme?: string;
   readonly tables?: string;
   readonly authority?: Partial<AcmeServerOptions>;
+}
+
+interface Listed {
+  readonly names: string[];
+  readonly state: string;
+  readonly last_error: string | null;
 }
 
 export class AcmeStack extends CertifiedServer {
@@ -84,8 +84,15 @@ export class AcmeStack extends CertifiedServer {
     return tunnelServer('certificates', ...args, ...this.stack.flags);
   }
 
-  async list(): Promise<readonly { names: string[]; state: string; last_error: string | null }[]> {
+  async list(): Promise<readonly Listed[]> {
     return JSON.parse((await this.certificates('list', '--json')).out) as never;
+  }
+
+  /** The same list from the REST of an edge, which the command finds only when the edge has a process of its own. */
+  async listByRest(): Promise<readonly Listed[]> {
+    const call = { method: 'GET', domain: DOMAIN, token: readFileSync(this.stack.tokenFile, 'utf8').trim() } as const;
+    const { text } = await callRest(new URL('/api/certificates', this.stack.run.api_url), { ...call, body: undefined });
+    return JSON.parse(text) as readonly Listed[];
   }
 }
 

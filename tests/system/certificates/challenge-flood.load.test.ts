@@ -1,5 +1,4 @@
-// Strangers who come as authorities do, as fast as they can, while a name is on order: hellos for whatever name, `acme-tls/1`, tokens of http-01. The real
-// programs, over real sockets.
+// Strangers who come as authorities do, as fast as they can, while a name is on order: hellos for whatever name, `acme-tls/1`, tokens of http-01.
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import type { OwnDomainView } from '@tunnel/contract';
@@ -7,7 +6,7 @@ import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { hello, protocols, serverNames } from '../../../apps/edge/src/ingress/tls/hello.fixture.ts';
 import { Computer } from '../computer.fixture.ts';
-import { type Harness, it } from '../system-test.fixture.ts';
+import { type Harness, it } from '../in-process.fixture.ts';
 import { DOMAIN, Outside } from './outside.fixture.ts';
 
 const SOON = { timeoutMs: 30_000 };

@@ -1,4 +1,4 @@
-// Wildcards of a real edge that runs alone: by its own responder, by the operator's program, and by programs that fail; what is wrong is refused at the start.
+// Wildcards of an edge that runs alone: by its own responder, by the operator's program, and by programs that fail; what is wrong is refused at the start.
 
 import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
@@ -7,10 +7,12 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isProcessAlive } from '@tunnel/runtime';
 import { eventually, freePort, startDnsServer } from '@tunnel/testkit';
-import { expect } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import type { Harness } from '../harness.fixture.ts';
-import { it } from '../system-test.fixture.ts';
-import { AcmeStack, DOMAIN, SOON, tunnelServer } from './acme-stack.fixture.ts';
+import { it } from '../in-process.fixture.ts';
+import { runServerInProcess } from '../server-in-process.fixture.ts';
+import { withoutOurEnvironment } from '../stack.fixture.ts';
+import { AcmeStack, DOMAIN, SOON } from './acme-stack.fixture.ts';
 
 const ZONE = `_acme-challenge.${DOMAIN}`;
 const WILDCARD = `any.${DOMAIN}`;
@@ -33,6 +35,7 @@ it('the built-in responder brings the wildcard', async ({ harness }) => {
   const dns = harness.use(await startDnsServer());
   dns.delegate(ZONE, { host: '127.0.0.1', port });
   const edge = await AcmeStack.start(harness, {
+    programs: true,
     acme: 'dns = "builtin"',
     tables: `[dns]\nhost = "127.0.0.1"\nport = ${port}\nresolvers = ["${dns.address}"]`,
     authority: { txt: (name) => txtFrom(dns.address, name) },
@@ -76,13 +79,13 @@ for (const [what, text, said] of FAILING) {
   it(`a program that ${what} costs the wildcard alone, and is told of`, async ({ harness }) => {
     const hook = await writeHook(harness, `#!/bin/sh\n${text}\n`);
     const secret = 's3cret-of-the-provider';
-    const edge = await AcmeStack.start(harness, {
-      acme: `dns = "exec"\ndns_exec = "${hook}"`,
-      env: { PROVIDER_TOKEN: secret },
-    });
+    // The program has the environment of the process that it is started by.
+    vi.stubEnv('PROVIDER_TOKEN', secret);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const edge = await AcmeStack.start(harness, { acme: `dns = "exec"\ndns_exec = "${hook}"` });
     await eventually(() => edge.serialOf(DOMAIN), SOON);
     const failed = await eventually(async () => {
-      const found = (await edge.list()).find(({ names }) => names.includes(`*.${DOMAIN}`));
+      const found = (await edge.listByRest()).find(({ names }) => names.includes(`*.${DOMAIN}`));
       expect(found?.last_error).toMatch(said);
       return found?.last_error ?? '';
     }, SOON);
@@ -119,9 +122,10 @@ it('what [acme] cannot work with is refused at the start, with its key', async (
   const ports = 'control_port = 0\napi_port = 0\nmetrics_port = 0\nhttp_port = 0\nhttps_port = 0';
   const starts = async (lines: string): Promise<string> => {
     const config = file('server.toml', `[server]\ndomain = "${DOMAIN}"\n${ports}\n${lines}\n`, 0o644);
-    const { code, err } = await tunnelServer('edge', '--config', config, '--data-dir', join(folder, 'data'));
-    expect([lines, code]).toEqual([lines, 2]);
-    return err;
+    const where = { config, dataDir: join(folder, 'data'), workingDir: folder };
+    const program = runServerInProcess({ command: 'edge', ...where, env: withoutOurEnvironment() });
+    expect([lines, await program.waitForExit()]).toEqual([lines, { code: 2, signal: null }]);
+    return program.stderr.join('\n');
   };
   const on = '[acme]\nenabled = true\n';
   expect(await starts(`${on}directory = "ca.example.com"`)).toContain('`acme.directory`');

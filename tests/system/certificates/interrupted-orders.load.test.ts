@@ -1,14 +1,13 @@
-// Orders of a platform that is killed in the middle of one, and of two platforms on one database: the real programs.
-import { mkdirSync, readFileSync } from 'node:fs';
+// Orders of a platform that is killed in the middle of one, and of two platforms on one database.
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { OwnDomainView } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { embeddedUrl } from '../../../apps/server/src/embedded-postgres/connection.ts';
 import { Computer } from '../computer.fixture.ts';
-import { ask, DatabaseHarness } from '../embedded-database.fixture.ts';
+import { ask } from '../embedded-database.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { MANY_LOGINS } from '../platform-test.fixture.ts';
-import { type Harness, it } from '../system-test.fixture.ts';
 import { Outside, SERVER } from './outside.fixture.ts';
 
 const SOON = { timeoutMs: 30_000 };
@@ -22,7 +21,7 @@ it('a platform that is killed in the middle of an order finishes that order, and
   harness,
 }) => {
   const outside = await Outside.open(harness);
-  const stack = await outside.stack(harness);
+  const stack = await outside.stack(harness, { programs: true });
   const ann = await Computer.of(harness, stack, 'ann');
   await eventually(async () => expect(await outside.serialOf('tunnels.test')).not.toBe(''), SOON);
   await eventually(async () => expect(await outside.serialOf('any.tunnels.test')).not.toBe(''), SOON);
@@ -34,7 +33,7 @@ it('a platform that is killed in the middle of an order finishes that order, and
   process.kill(pid, 'SIGKILL');
   outside.authority.hangs = false;
   // It had claimed the order for a minute: as if that were over.
-  const url = embeddedUrl(stack.dataDir);
+  const url = stack.databaseUrl;
   if (url === null) throw new Error('the database runs');
   await ask(url, 'update certificates set locked_until = null');
   await eventually(async () => expect(await outside.serialOf('shop.example.com')).toMatch(/^[0-9a-f]+$/), SOON);
@@ -44,29 +43,16 @@ it('a platform that is killed in the middle of an order finishes that order, and
   ]);
 }, 120_000);
 
-const openDatabase = async (harness: Harness): Promise<string> => {
-  const databases = new DatabaseHarness();
-  harness.use({
-    close: async () => {
-      await databases.stopAll();
-      databases.remove();
-    },
-  });
-  const folder = databases.folder();
-  mkdirSync(folder, { recursive: true });
-  return (await databases.embedded(folder).start()).url.reveal();
-};
-
 it('two platforms on one database order each certificate once', async ({ harness }) => {
   const outside = await Outside.open(harness);
-  const database = `[database]\nurl = "${await openDatabase(harness)}"`;
-  const first = await outside.stack(harness, { tables: database });
+  const first = await outside.stack(harness);
   // The port of its DNS responder is taken: wildcards are the first one's.
   const second = await harness.stack({
     command: 'platform',
     server: SERVER,
     platform: `secret_key_file = "${join(first.dataDir, 'master-key')}"`,
-    tables: `${MANY_LOGINS}\n${outside.tables}\n${database}`,
+    databaseUrl: first.databaseUrl?.reveal() ?? '',
+    tables: `${MANY_LOGINS}\n${outside.tables}`,
     env: {
       ...outside.env,
       TUNNEL_ACME__STORAGE_KEY_FILE: join(first.dataDir, 'certificate-key'),

@@ -1,7 +1,8 @@
-// What an operator sees and does beside an edge that orders its certificates itself: the real programs.
+// What an operator sees and does beside an edge that orders its certificates itself: the executable of the edge, and commands inside the test's process.
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
+import { spawnedServerCommand } from '../server-command.fixture.ts';
 import { it } from '../system-test.fixture.ts';
 import { AcmeStack, DOMAIN, SOON, tunnelServer } from './acme-stack.fixture.ts';
 
@@ -14,7 +15,9 @@ it('certificates are listed and renewed beside an edge that runs alone', async (
     /^NAMES +STATE +ISSUER +ENDS IN +RENEWS +LAST ERROR\n *tunnels\.test +valid +.* +\d+ days +in /,
   );
   expect(await edge.list()).toMatchObject([{ names: [DOMAIN], source: 'acme', state: 'valid', last_error: null }]);
-  expect(JSON.stringify(await edge.list())).not.toContain('PRIVATE');
+  const byProgram = (await spawnedServerCommand(edge.stack, 'certificates', 'list', '--json')).join('\n');
+  expect(byProgram).toContain(DOMAIN);
+  expect(byProgram).not.toContain('PRIVATE');
 
   const renewed = await edge.certificates('renew', 'Tunnels.Test.');
   expect([renewed.code, renewed.out]).toEqual([0, expect.stringContaining(`${DOMAIN}: the order begins`)]);

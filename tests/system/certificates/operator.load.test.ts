@@ -1,19 +1,15 @@
-// Certificates of a stack, and of a platform that runs alone with TLS on its own port, as an operator and a person with an account meet them: the real programs.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+// Certificates of a stack, and of a platform that runs alone with TLS on its own port, as an operator and a person with an account meet them.
 import { renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { text } from 'node:stream/consumers';
 import { eventually, freePort } from '@tunnel/testkit';
 import { expect } from 'vitest';
+import { type Ran, runTunnel } from '../computer.fixture.ts';
 import type { Harness } from '../harness.fixture.ts';
-import { withoutOurEnvironment } from '../stack.fixture.ts';
-import { it } from '../system-test.fixture.ts';
-import { TUNNEL_BIN } from '../tunnel-program.fixture.ts';
-import { AcmeStack, DOMAIN, type Ran, SOON } from './acme-stack.fixture.ts';
+import { it } from '../in-process.fixture.ts';
+import { AcmeStack, DOMAIN, SOON } from './acme-stack.fixture.ts';
 
 it('certificates of a stack are listed and renewed beside it; a lost key file is said and stops nobody', async ({
   harness,
@@ -94,13 +90,8 @@ for (const challenge of ['tls-alpn-01', 'http-01']) {
     const home = await harness.folder();
     const rootFile = join(home, 'root.pem');
     writeFileSync(rootFile, stage.authority.root);
-    const env = { ...withoutOurEnvironment(), HOME: home, HTTPS_PROXY: await startProxy(harness) };
-    const tunnel = async (args: readonly string[], input = ''): Promise<Ran> => {
-      const child = spawn(process.execPath, [TUNNEL_BIN, ...args], { env });
-      child.stdin.end(input);
-      const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-      return { code: child.exitCode, out, err };
-    };
+    const env = { HTTPS_PROXY: await startProxy(harness) };
+    const tunnel = (args: readonly string[], input = ''): Promise<Ran> => runTunnel(home, args, input, env);
     const url = `https://${CONSOLE}:${port}`;
     const at = ['--platform', url, '--email', 'ann@example.com', '--password-stdin'];
     expect((await tunnel(['login', ...at], PASSWORD)).err).toMatch(/certificate/i);

@@ -1,16 +1,15 @@
-// An own domain from its record to its certificate, and away again: the real stack, the real program, a certificate authority and a DNS.
+// An own domain from its record to its certificate, and away again: a stack, a client, a certificate authority and a DNS.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { OwnDomainView } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { WebSocket } from 'ws';
-import { embeddedUrl } from '../../../apps/server/src/embedded-postgres/connection.ts';
 import { Computer } from '../computer.fixture.ts';
 import { ask } from '../embedded-database.fixture.ts';
 import { echoSockets, startWeb } from '../http-tunnels.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { it } from '../system-test.fixture.ts';
 import { Outside, serve } from './outside.fixture.ts';
 
 const SHOP = 'shop.example.com';
@@ -21,7 +20,7 @@ const CLOSED_WITHIN_MS = 2000 + 1500;
 const shown = (who: Computer): Promise<OwnDomainView> => who.json(['domains', 'show', SHOP]);
 
 const keptFor = (stack: Stack, name: string): Promise<unknown> => {
-  const url = embeddedUrl(stack.dataDir);
+  const url = stack.databaseUrl;
   if (url === null) throw new Error('the database runs');
   return ask(url, `select count(*)::int from certificates where names = '${name}'`);
 };

@@ -5,14 +5,13 @@ import { join } from 'node:path';
 import type { OwnDomainView } from '@tunnel/contract';
 import { claimPortBlock, eventually, freePort } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { embeddedUrl } from '../../../apps/server/src/embedded-postgres/connection.ts';
 import { Computer } from '../computer.fixture.ts';
 import { ask } from '../embedded-database.fixture.ts';
 import { startWeb } from '../http-tunnels.fixture.ts';
+import { it } from '../in-process.fixture.ts';
 import { startEdgeOf } from '../platform-test.fixture.ts';
 import { serverCommand } from '../server-command.fixture.ts';
 import { Stack } from '../stack.fixture.ts';
-import { it } from '../system-test.fixture.ts';
 import { DOMAIN, Outside, serve } from './outside.fixture.ts';
 
 const SHOP = 'shop.example.com';
@@ -37,7 +36,7 @@ const credentialFileOf = ({ flags }: Stack): string => {
 
 /** Every row of every table, as text. */
 const dumpOf = async (stack: Stack): Promise<string> => {
-  const url = embeddedUrl(stack.dataDir);
+  const url = stack.databaseUrl;
   if (url === null) throw new Error('the database runs');
   const tables = String(
     await ask(url, "select string_agg(quote_ident(tablename), ' ') from pg_tables where schemaname = 'public'"),
@@ -105,6 +104,7 @@ it('shows the certificates of own domains from its encrypted copies while the pl
   const thief = harness.use(
     new Stack(folder, harness.use(await claimPortBlock()), {
       command: 'edge',
+      programs: false,
       server: `platform_url = "${platformUrl}"\nplatform_credential_file = "${other}"`,
       tables: '[region]\nid = "west"\nname = "west"',
       env: {

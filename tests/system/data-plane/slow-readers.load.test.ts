@@ -3,11 +3,13 @@
 import type { Socket } from 'node:net';
 import { startTcpServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
+import { it } from '../in-process.fixture.ts';
 import { TLS_CERT } from '../stack.fixture.ts';
-import { it } from '../system-test.fixture.ts';
 import { visit } from '../visitor.fixture.ts';
 
-const CONNECTIONS = 16;
+const CONNECTIONS = 8;
+/** Every fourth leaves in the midst. */
+const STAYING = (CONNECTIONS * 3) / 4;
 const TIMEOUT_MS = 120_000;
 const EACH_BYTES = 12 * 1024 * 1024;
 const PIECE_BYTES = 64 * 1024;
@@ -97,9 +99,9 @@ it.for([
     });
     const seen = await Promise.all(visits);
     expect(seen.filter(({ leaves }) => !leaves).map(({ received }) => received)).toEqual(
-      Array.from({ length: 12 }, () => EACH_BYTES),
+      Array.from({ length: STAYING }, () => EACH_BYTES),
     );
     const whole = (await Promise.all(arrived)).filter((bytes) => bytes === EACH_BYTES);
-    expect(whole.length).toBeGreaterThanOrEqual(12);
+    expect(whole.length).toBeGreaterThanOrEqual(STAYING);
   },
 );

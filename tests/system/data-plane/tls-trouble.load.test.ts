@@ -1,4 +1,4 @@
-// Tls tunnels and the https port of the real server under visitors who leave at the wrong moment, send too much, do not read, or come all at once.
+// Tls tunnels and the https port of a server under visitors who leave at the wrong moment, send too much, do not read, or come all at once.
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -8,20 +8,24 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { hello, helloOfNode, protocols, serverNames } from '../../../apps/edge/src/ingress/tls/hello.fixture.ts';
 import { startWeb } from '../http-tunnels.fixture.ts';
 import { askSecurely, TLS_FLAGS } from '../https-visitor.fixture.ts';
+import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { echo, SERVICE_CN, startTlsService, visitTls } from '../tls-service.fixture.ts';
 import { ask, endOf, readAll, visit } from '../visitor.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;
+/** One whose memory can be told from the test's. */
+let measured: Stack;
 beforeAll(async () => {
   stack = await shared.stack({ tls: true, tables: '[load_balancing]\nenabled = true' });
+  measured = await shared.stack({ tls: true, programs: true });
 });
 afterAll(() => shared.close());
 
 const open = async (harness: Harness, name: string, port: number, at = stack) => {
-  const tunnel = await harness.tls(at, port, { flags: ['--subdomain', name, ...TLS_FLAGS] });
+  const flags = ['--subdomain', name, ...TLS_FLAGS];
+  const tunnel = await harness.tls(at, port, { flags, programs: at === measured });
   return { tunnel, port: (await tunnel.ready()).assigned_port, host: `${name}.localhost` };
 };
 
@@ -129,9 +133,9 @@ it('holds little of 200 MB for visitors who do not read, half-closed or not', as
     socket.on('drain', more).resume();
     more();
   });
-  const { port, host, tunnel } = await open(harness, 'unread', service.port);
+  const { port, host, tunnel } = await open(harness, 'unread', service.port, measured);
   const first = await helloOfNode({ servername: host });
-  const pids = [stack.program.pid, tunnel.pid];
+  const pids = [measured.program.pid, tunnel.pid];
   const before = pids.map(residentMb);
   const visitors: Socket[] = [];
   for (let n = 0; n < 10; n += 1) {
@@ -261,8 +265,8 @@ it('waits on SIGTERM for connections that are passed on, and not for half a hell
 });
 
 it('does nothing for names that nobody has, however many come', async () => {
-  const port = httpsPortOf(stack);
-  const { pid, stdout, stderr } = stack.program;
+  const port = httpsPortOf(measured);
+  const { pid, stdout, stderr } = measured.program;
   const flood = async (names: number): Promise<void> => {
     for (let n = 0; n < names; n += 100) {
       const visitors = Array.from({ length: 100 }, async (_, at) => {

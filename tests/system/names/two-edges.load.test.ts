@@ -1,9 +1,9 @@
 // One platform, two edges elsewhere: a name is one account's on both, whoever comes first, and while the platform is away or has died in the middle.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect } from 'vitest';
+import { Harness, it } from '../in-process.fixture.ts';
 import { MANY_LOGINS, startEdgeOf } from '../platform-test.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { Harness, it } from '../system-test.fixture.ts';
 import { fateOfVisit, freshName, inUse, keyHash, ROOMY_PLAN, reserved, SOON, Tenant } from './names.fixture.ts';
 
 const ROUNDS = 20;
@@ -16,7 +16,9 @@ let east: Stack;
 let ann: Tenant;
 let ben: Tenant;
 beforeAll(async () => {
-  platform = await shared.stack({ command: 'platform', fixedPorts: true, tables: `${MANY_LOGINS}\n${ROOMY_PLAN}` });
+  platform = await shared.stack({
+    ...{ command: 'platform', programs: true, fixedPorts: true, tables: `${MANY_LOGINS}\n${ROOMY_PLAN}` },
+  });
   [west, east] = await Promise.all([startEdgeOf(shared, platform, 'west'), startEdgeOf(shared, platform, 'east')]);
   [ann, ben] = await Promise.all([Tenant.signUp(platform, 'ann'), Tenant.signUp(platform, 'ben')]);
 }, PATIENCE_MS);

@@ -1,4 +1,4 @@
-// What must not happen at a login, tried over real sockets at a real edge and a real provider.
+// What must not happen at a login, tried over real sockets at an edge and a real provider.
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
