@@ -40,18 +40,22 @@ interface Status {
 const statuses = async (harness: Harness, where: Where): Promise<Status[]> =>
   JSON.parse((await ask(harness, where, 'status', '--json')).out) as Status[];
 
+/** The pid by which a client is known: inside the test's process a client has the test's. */
+const pidOf = (program: TunnelProgram): number => (program.isInProcess ? process.pid : program.pid);
+
 /** `tunnel start` of a file with these tunnels, ready by the word of `tunnel ready`. */
 const start = async (harness: Harness, home: string, tunnels: string, programs = false): Promise<TunnelProgram> => {
   const file = join(home, '.tunnel', 'config.yml');
   mkdirSync(join(home, '.tunnel'), { recursive: true });
   writeFileSync(file, `server: ${stack.control}\nauth_token_file: ${stack.tokenFile}\ntunnels:\n${tunnels}`);
   const program = await harness.run(['start', '--config', file, '--json'], { home, programs });
-  const ready = await ask(harness, { home }, 'ready', '--timeout', '20', '--client', String(program.pid));
+  const ready = await ask(harness, { home }, 'ready', '--timeout', '20', '--client', String(pidOf(program)));
   expect(ready).toMatchObject({ code: 0 });
   return program;
 };
 
-const socketOf = (home: string, { pid }: TunnelProgram): string => join(home, '.tunnel', 'run', `${pid}.sock`);
+const socketOf = (home: string, program: TunnelProgram): string =>
+  join(home, '.tunnel', 'run', `${pidOf(program)}.sock`);
 
 const echoed = (url: string): Promise<string> =>
   new Promise((resolve, reject) => {
@@ -72,7 +76,7 @@ describe.concurrent('a running client', () => {
     expect(statSync(socketOf(home, program)).mode & 0o777).toBe(0o600);
     expect(await statuses(harness, { home })).toMatchObject([
       {
-        pid: program.pid,
+        pid: pidOf(program),
         config: join(home, '.tunnel', 'config.yml'),
         state: 'connected',
         tunnels: [{ source: 'file' }],
@@ -141,8 +145,8 @@ describe.concurrent('a running client', () => {
     await second.ready();
     const { out, err } = await ask(harness, { home }, 'status', '--json');
     hanging.signal('SIGCONT');
-    expect((JSON.parse(out) as Status[]).map(({ pid }) => pid)).toEqual([second.pid]);
-    expect(err).toBe(`tunnel: client ${hanging.pid} does not answer`);
+    expect((JSON.parse(out) as Status[]).map(({ pid }) => pid)).toEqual([pidOf(second)]);
+    expect(err).toBe(`tunnel: client ${pidOf(hanging)} does not answer`);
   });
 
   it('two of them: the one that is meant has to be named, by pid or by its file', async ({ harness }) => {
@@ -152,14 +156,14 @@ describe.concurrent('a running client', () => {
     await second.ready();
     const which = await ask(harness, { home }, 'remove', 'a');
     expect(which.code).toBe(2);
-    expect(which.err).toContain(`2 clients are running: ${first.pid} (`);
-    expect(which.err).toContain(String(second.pid));
-    expect(await ask(harness, { home }, 'remove', 'x', '--client', String(second.pid))).toMatchObject({ code: 0 });
+    expect(which.err).toContain(`2 clients are running: ${pidOf(first)} (`);
+    expect(which.err).toContain(String(pidOf(second)));
+    expect(await ask(harness, { home }, 'remove', 'x', '--client', String(pidOf(second)))).toMatchObject({ code: 0 });
     // The second has found the file, too; the first was started for it, and then another one was.
     expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 0 });
     const third = await start(harness, home, '  a: { proto: tcp, local_port: 1 }\n', true);
     expect(await ask(harness, { home }, 'reload', '--client', '.tunnel/config.yml')).toMatchObject({ code: 2 });
-    expect(await ask(harness, { home }, 'stop', '--client', String(third.pid))).toMatchObject({ code: 0 });
+    expect(await ask(harness, { home }, 'stop', '--client', String(pidOf(third)))).toMatchObject({ code: 0 });
     expect(await third.exitCode()).toBe(0);
     expect(await ask(harness, { home }, 'reload', '--client', '99999999')).toMatchObject({ code: 1 });
   });
@@ -174,8 +178,8 @@ describe.concurrent('a running client', () => {
     const env = { XDG_RUNTIME_DIR: runtime };
     const program = await harness.tcp(stack, 1, { home, env });
     await program.ready();
-    expect(existsSync(join(runtime, 'tunnel', `${program.pid}.sock`))).toBe(true);
-    expect(await statuses(harness, { home, env })).toMatchObject([{ pid: program.pid }]);
+    expect(existsSync(join(runtime, 'tunnel', `${pidOf(program)}.sock`))).toBe(true);
+    expect(await statuses(harness, { home, env })).toMatchObject([{ pid: pidOf(program) }]);
   });
 
   it('works from too long a home, in the temporary folder', async ({ harness }) => {
@@ -186,9 +190,9 @@ describe.concurrent('a running client', () => {
     const program = await harness.tcp(stack, 1, { home, env });
     await program.ready();
     const folder = join(temporary, `tunnel-${process.getuid?.()}`);
-    expect(existsSync(join(folder, `${program.pid}.sock`))).toBe(true);
+    expect(existsSync(join(folder, `${pidOf(program)}.sock`))).toBe(true);
     expect(statSync(folder).mode & 0o777).toBe(0o700);
-    expect(await statuses(harness, { home, env })).toMatchObject([{ pid: program.pid }]);
+    expect(await statuses(harness, { home, env })).toMatchObject([{ pid: pidOf(program) }]);
   });
 
   it('logs -f goes on while it runs and ends with it', async ({ harness }) => {

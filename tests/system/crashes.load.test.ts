@@ -6,7 +6,7 @@ import { expect, it as plainIt } from 'vitest';
 import { SERVER_BIN } from '../repo/checkout.fixture.ts';
 import { makeServerDir, type ServerDir, startServer, waitUntilReady } from '../repo/server-program.fixture.ts';
 import { INSPECTABLE, throwIn } from './inspector.fixture.ts';
-import { partsOf } from './kill-trial.fixture.ts';
+import { partsOf, pidOfPart } from './kill-trial.fixture.ts';
 import { Person, startPlatform } from './platform-test.fixture.ts';
 import { withoutOurEnvironment } from './stack.fixture.ts';
 import { it } from './system-test.fixture.ts';
@@ -46,17 +46,15 @@ const withServerDir = async (
   }
 };
 
-const pidOf = (dataDir: string, part: string): number => partsOf(dataDir).find(({ name }) => name === part)?.pid ?? 0;
-
 plainIt('in a part of a stack: a report with its stack and without secrets, and the part is back', () =>
   withServerDir(async (at, use) => {
     const program = use(await startServer(at, INSPECTABLE));
     const parent = await waitUntilReady(program);
     const run = readFileSync(join(at.dataDir, 'run.json'), 'utf8');
     for (const part of ['edge', 'platform']) {
-      const pid = pidOf(at.dataDir, part);
+      const pid = pidOfPart(at.dataDir, part);
       await throwIn(program, pid, `broken by ${SECRET}`);
-      await eventually(() => expect([0, pid]).not.toContain(pidOf(at.dataDir, part)), SOON);
+      await eventually(() => expect(pidOfPart(at.dataDir, part)).not.toBe(pid), SOON);
       const line = new RegExp(`"part":"${part}","msg":"a part runs again"`);
       await program.waitForLine(line, SOON);
       // Others would be of tries to come back.
@@ -93,7 +91,7 @@ plainIt('a part is back also when its files cannot be written', () =>
   withServerDir(async (at, use) => {
     const program = use(await startServer(at));
     await waitUntilReady(program);
-    const edge = pidOf(at.dataDir, 'edge');
+    const edge = pidOfPart(at.dataDir, 'edge');
     // As on a full disk: root writes whatever the mode says, but not over a folder.
     for (const name of ['edge.lock', 'edge-endpoints.jsonl', 'edge-journal', 'crashes']) {
       const path = join(at.dataDir, name);
@@ -112,7 +110,7 @@ plainIt('a part that hangs does not outlive its stack for long: the next start e
   withServerDir(async (at, use) => {
     const killed = use(await startServer(at));
     await waitUntilReady(killed);
-    const hung = pidOf(at.dataDir, 'edge');
+    const hung = pidOfPart(at.dataDir, 'edge');
     process.kill(hung, 'SIGSTOP');
     killed.signal('SIGKILL');
     await killed.waitForExit();
@@ -144,7 +142,7 @@ it('while the edge is away the API answers, and says so where it needs the edge'
   const person = await Person.signUp(stack);
   const { id: keyId } = await person.newKey();
   expect((await person.pools()).warnings).toEqual([]);
-  const [edge, control] = [pidOf(stack.dataDir, 'edge'), stack.control];
+  const [edge, control] = [pidOfPart(stack.dataDir, 'edge'), stack.control];
   // Stopped, not killed: it would be back before anybody could ask.
   process.kill(edge, 'SIGSTOP');
   try {

@@ -35,6 +35,12 @@ beforeAll(async () => {
 afterEach(() => harness.stopAll());
 afterAll(() => harness.remove());
 
+/** Not 0 for a server that does not run: to a kill that is the test's own process group. */
+const pidOf = ({ pid }: { readonly pid: number | undefined }): number => {
+  if (pid === undefined) throw new Error('no server is running');
+  return pid;
+};
+
 const filesIn = (dataDir: string): string[] => (existsSync(dataDir) ? readdirSync(dataDir) : []);
 
 describe('the embedded database', () => {
@@ -182,7 +188,7 @@ describe('the embedded database', () => {
     const postgres = harness.embedded(dataDir);
     const { url } = await postgres.start();
     await ask(url, 'insert into kept values (44)');
-    const killed = postgres.pid ?? 0;
+    const killed = pidOf(postgres);
     process.kill(killed, 'SIGKILL');
     await eventually(async () => expect(await ask(url, 'select sum(n) from kept')).toBe(86), { timeoutMs: 30_000 });
     expect(postgres.pid).not.toBe(killed);
@@ -193,7 +199,7 @@ describe('the embedded database', () => {
     const dataDir = harness.copyOf(used);
     const postgres = harness.embedded(dataDir);
     const { url } = await postgres.start();
-    const told = postgres.pid ?? 0;
+    const told = pidOf(postgres);
     const held = ask(url, 'select pg_sleep(600)').catch((error: Error) => error.message);
     await eventually(async () =>
       expect(await ask(url, "select count(*) from pg_stat_activity where query like '%pg_sleep(600)'")).toBe(1),
@@ -209,7 +215,7 @@ describe('the embedded database', () => {
     const dataDir = harness.copyOf(used);
     const postgres = harness.embedded(dataDir);
     await postgres.start();
-    process.kill(postgres.pid ?? 0, 'SIGKILL');
+    process.kill(pidOf(postgres), 'SIGKILL');
     await postgres.stop();
     await eventually(() => expect(processesOf(dataDir)).toEqual([]));
   });

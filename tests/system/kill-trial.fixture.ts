@@ -79,8 +79,10 @@ export class KillTrial {
 
   pidOf(part: Part): number {
     if (part === 'parent') return this.stack.program.pid;
-    if (part === 'database') return serversOn(this.stack.dataDir)[0] ?? 0;
-    return partsOf(this.stack.dataDir).find(({ name }) => name === part)?.pid ?? 0;
+    if (part !== 'database') return pidOfPart(this.stack.dataDir, part);
+    const [pid] = serversOn(this.stack.dataDir);
+    if (pid === undefined) throw new Error('no database is running');
+    return pid;
   }
 
   async #killPart(part: Part): Promise<void> {
@@ -95,7 +97,7 @@ export class KillTrial {
 
   async #answers(part: Part, killed: number): Promise<void> {
     const { run, controlPort } = this.stack;
-    if ([0, killed].includes(this.pidOf(part))) throw new Error(`${part} is not back`);
+    if (this.pidOf(part) === killed) throw new Error(`${part} is not back`);
     if (part !== 'platform') await reach(controlPort);
     const health = await fetch(`${run.platform_url}${part === 'edge' ? '/health' : '/health/db'}`);
     if (health.status !== 200) throw new Error(`the platform answers ${health.status}`);
@@ -274,5 +276,12 @@ export const partsOf = (dataDir: string): { readonly name: string; readonly pid:
       const at = words.indexOf('--supervised');
       return at > 0 && words.includes(dataDir) ? [{ name: words[at - 1] ?? '', pid: Number(pid) }] : [];
     });
+
+/** Throws when there is none. A default of 0 would be the test's own process group to a kill. */
+export const pidOfPart = (dataDir: string, part: string): number => {
+  const found = partsOf(dataDir).find(({ name }) => name === part);
+  if (found === undefined) throw new Error(`no process of the part ${part} is running`);
+  return found.pid;
+};
 
 const leftOf = (dataDir: string): number[] => [...partsOf(dataDir).map(({ pid }) => pid), ...processesOf(dataDir)];

@@ -36,10 +36,12 @@ export interface TunnelRun {
 }
 
 export class TunnelProgram {
+  readonly isInProcess: boolean;
   readonly #program: Program;
 
-  constructor(program: Program) {
+  constructor(program: Program, isInProcess: boolean) {
     this.#program = program;
+    this.isInProcess = isInProcess;
   }
 
   static async run(run: TunnelRun): Promise<TunnelProgram> {
@@ -47,7 +49,7 @@ export class TunnelProgram {
     if (!programs) {
       const all = { ...withoutOurEnvironment(), ...env };
       const timed = clock === undefined ? {} : { clock };
-      return new TunnelProgram(runClientInProcess({ args, home, env: all, ...timed }));
+      return new TunnelProgram(runClientInProcess({ args, home, env: all, ...timed }), true);
     }
     const program = await spawnProgram({
       command: process.execPath,
@@ -55,9 +57,10 @@ export class TunnelProgram {
       env: { ...withoutOurEnvironment(), HOME: home, ...env },
       cwd: home,
     });
-    return new TunnelProgram(program);
+    return new TunnelProgram(program, false);
   }
 
+  /** Throws for a client inside the test's process: see Program. */
   get pid(): number {
     return this.#program.pid;
   }

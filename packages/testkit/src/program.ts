@@ -7,6 +7,7 @@ export interface ProgramExit {
 }
 
 export interface Program {
+  /** Throws for a program inside the test's process: a signal to the pid of that process would end the test run. */
   readonly pid: number;
   /** Lines so far. */
   readonly stdout: readonly string[];
@@ -26,20 +27,26 @@ export interface Program {
 /** Two busy cores start a program in a second or two, ten of them at once in several. */
 const PATIENCE_MS = 60_000;
 
-interface ProgramParts extends Pick<Program, 'pid' | 'signal' | 'signalGroup' | 'write' | 'close'> {
+interface ProgramParts extends Pick<Program, 'signal' | 'signalGroup' | 'write' | 'close'> {
   /** The command line, for messages of failed tests. */
   readonly describe: string;
+  /** Null: the program runs inside the test's process. */
+  readonly pid: number | null;
   readonly lines: OutputLines;
   readonly exited: Promise<ProgramExit>;
 }
 
-export const programOf = ({ describe, lines, exited, ...calls }: ProgramParts): Program => {
+export const programOf = ({ describe, pid, lines, exited, ...calls }: ProgramParts): Program => {
   let exit: ProgramExit | null = null;
   void exited.then((ended) => {
     exit = ended;
   });
   return {
     ...calls,
+    get pid() {
+      if (pid === null) throw new Error(`a pid needs a real process: run ${describe} as a program`);
+      return pid;
+    },
     stdout: lines.stdout,
     stderr: lines.stderr,
     get exit() {

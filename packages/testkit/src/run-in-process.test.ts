@@ -31,9 +31,10 @@ describe('a program inside the test’s process', () => {
     await expect(program.waitForLine(/ready/)).rejects.toThrow(/a client ended with 1 before/);
   });
 
-  it('refuses signals that only a kernel can carry out', async () => {
+  it('refuses signals that only a kernel can carry out, and has no pid to which a test could send them', async () => {
     const program = runInProcess({ describe: 'a server', main: async () => 0, endNow: () => {} });
     expect(() => program.signal('SIGKILL')).toThrow(/needs a real process/);
+    expect(() => program.pid).toThrow('a pid needs a real process: run a server as a program');
     await program.close();
   });
 

@@ -66,7 +66,7 @@ export const runInProcess = ({ describe, main, endNow, kill, freeze }: InProcess
   };
   return programOf({
     ...{ describe, lines, exited, signal, signalGroup: signal },
-    pid: process.pid,
+    pid: null,
     write: (text) => void stdin.write(text),
     close: async () => {
       endNow(streams);

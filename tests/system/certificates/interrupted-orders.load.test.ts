@@ -1,5 +1,4 @@
 // Orders of a platform that is killed in the middle of one, and of two platforms on one database.
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { OwnDomainView } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
@@ -7,6 +6,7 @@ import { expect } from 'vitest';
 import { Computer } from '../computer.fixture.ts';
 import { ask } from '../embedded-database.fixture.ts';
 import { it } from '../in-process.fixture.ts';
+import { pidOfPart } from '../kill-trial.fixture.ts';
 import { MANY_LOGINS } from '../platform-test.fixture.ts';
 import { Outside, SERVER } from './outside.fixture.ts';
 
@@ -29,8 +29,7 @@ it('a platform that is killed in the middle of an order finishes that order, and
   outside.authority.hangs = true;
   await addWithRecord(outside, ann, 'shop.example.com');
   await eventually(() => expect(outside.authority.count('finalize')).toBe(finalized + 1), SOON);
-  const { pid } = JSON.parse(readFileSync(join(stack.dataDir, 'platform.lock'), 'utf8')) as { pid: number };
-  process.kill(pid, 'SIGKILL');
+  process.kill(pidOfPart(stack.dataDir, 'platform'), 'SIGKILL');
   outside.authority.hangs = false;
   // It had claimed the order for a minute: as if that were over.
   const url = stack.databaseUrl;

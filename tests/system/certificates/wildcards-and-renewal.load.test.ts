@@ -1,14 +1,13 @@
 // Wildcard certificates through the built-in DNS responder, and renewals under a visitor who never stops.
 import { Resolver } from 'node:dns/promises';
-import { readFileSync } from 'node:fs';
 import { Agent } from 'node:https';
-import { join } from 'node:path';
 import type { OwnDomainView } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { Computer } from '../computer.fixture.ts';
 import { startWeb } from '../http-tunnels.fixture.ts';
 import { Harness, it as harnessIt } from '../in-process.fixture.ts';
+import { pidOfPart } from '../kill-trial.fixture.ts';
 import { serverCommand } from '../server-command.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
 import { DOMAIN, Outside, serve } from './outside.fixture.ts';
@@ -117,8 +116,7 @@ it('a certificate is renewed without one failed request: as its authority has it
   // A platform that starts asks its authority first. Visitors do not see that it was gone.
   const first = outside.ordersOf(NAME)[0]?.certificate?.renewalId;
   outside.authority.renewalWindow = { start: Date.now() - HOUR_MS, end: Date.now() - 1 };
-  const { pid } = JSON.parse(readFileSync(join(stack.dataDir, 'platform.lock'), 'utf8')) as { pid: number };
-  process.kill(pid, 'SIGKILL');
+  process.kill(pidOfPart(stack.dataDir, 'platform'), 'SIGKILL');
   await eventually(() => expect([outside.ordersOf(NAME).length >= 2, serials.size >= 2]).toEqual([true, true]), {
     timeoutMs: 60_000,
   });
