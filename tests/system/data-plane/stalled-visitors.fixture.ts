@@ -8,11 +8,11 @@ import { askHttp, openHttp, type PublicEndpoint, startWeb } from '../http-tunnel
 import { askHttp2, askSecurely, dialHttp2, nameOf, TLS_FLAGS, TRUST } from '../https-visitor.fixture.ts';
 import { type HeldMemory, INSPECTABLE, type MemoryProbe, memoryProbeOf } from '../inspector.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-
 import { visit } from '../visitor.fixture.ts';
 
 const VISITORS = 20;
-export const STALLED_TIMEOUT_MS = 120_000;
+export const STALLED_TIMEOUT_MS = 240_000;
+const SETTLES = { timeoutMs: 60_000, intervalMs: 500 };
 /** Requests at once: both they and their answers are more than the server may keep. */
 const PIPELINED = 40_000;
 /** Of our own for each, and as much again of a service's data: the credit of its stream. */
@@ -74,29 +74,30 @@ class MemoryGrowth {
 
   /** All visitors are there, and bytes wait for them where `isStalled` says so. */
   async expectBelow(mb: number, isStalled: boolean): Promise<void> {
-    await eventually(async () =>
-      expect(await figure(this.#stack, 'tunnel_active_connections')).toBeGreaterThanOrEqual(VISITORS),
+    await eventually(
+      async () => expect(await figure(this.#stack, 'tunnel_active_connections')).toBeGreaterThanOrEqual(VISITORS),
+      SETTLES,
     );
-    const { residentMb, referredMb } = await this.#settled(isStalled);
-    expect(referredMb - this.#before.referredMb).toBeLessThan(mb);
-    // What is outside of the heap and not counted as its own, as a socket's writes that wait.
-    expect(residentMb - this.#before.residentMb).toBeLessThan(mb + ALLOCATOR_KEEPS_MB);
+    // Again: on a busy machine a server that gets no time looks like one in which nothing moves.
+    await eventually(async () => {
+      const { residentMb, referredMb } = await this.#settled(isStalled);
+      expect(referredMb - this.#before.referredMb).toBeLessThan(mb);
+      // What is outside of the heap and not counted as its own, as a socket's writes that wait.
+      expect(residentMb - this.#before.residentMb).toBeLessThan(mb + ALLOCATOR_KEEPS_MB);
+    }, SETTLES);
   }
 
   /** Once nothing moves any more. */
   async #settled(isStalled: boolean): Promise<HeldMemory> {
     let last = { residentMb: 0, referredMb: 0, queuedBytes: -1 };
-    await eventually(
-      async () => {
-        const before = last;
-        last = { ...(await this.#probe.held()), queuedBytes: await queuedBytes(this.#stack) };
-        if (isStalled) expect(last.queuedBytes).toBeGreaterThan(0);
-        expect(last.queuedBytes).toBe(before.queuedBytes);
-        expect(Math.abs(last.residentMb - before.residentMb)).toBeLessThan(0.5);
-        expect(Math.abs(last.referredMb - before.referredMb)).toBeLessThan(0.5);
-      },
-      { timeoutMs: 20_000, intervalMs: 500 },
-    );
+    await eventually(async () => {
+      const before = last;
+      last = { ...(await this.#probe.held()), queuedBytes: await queuedBytes(this.#stack) };
+      if (isStalled) expect(last.queuedBytes).toBeGreaterThan(0);
+      expect(last.queuedBytes).toBe(before.queuedBytes);
+      expect(Math.abs(last.residentMb - before.residentMb)).toBeLessThan(0.5);
+      expect(Math.abs(last.referredMb - before.referredMb)).toBeLessThan(0.5);
+    }, SETTLES);
     return last;
   }
 }
