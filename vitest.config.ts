@@ -99,7 +99,7 @@ export default defineConfig({
       unit('unit', { include: [`${SOURCES}/*.test.ts`], exclude: [DATABASE, SLOW] }),
       unit('slow', { include: [`${SOURCES}/*.slow.test.ts`] }),
       // Like unit tests: nothing is built for these tests, and no database is started.
-      unit('repo', { include: ['tests/repo/*.test.ts'], exclude: [LOAD] }),
+      unit('repo', { include: ['tests/repo/*.test.ts'], exclude: [LOAD, LONG] }),
       {
         ...common,
         test: {

@@ -21,7 +21,7 @@ const FOLDERS = [
 const STAGES = [
   (test) => /^(?:packages|apps)\//.test(test) && !/\.(?:slow|db)\.test\.ts$/.test(test),
   (test) => test.endsWith('.db.test.ts') || /^(?:packages|apps)\/.*\.slow\.test\.ts$/.test(test),
-  (test) => /^tests\/(?!browser|soak|tools)/.test(test) && !/\.(?:db|load)\.test\.ts$/.test(test),
+  (test) => /^tests\/(?!browser|soak|tools)/.test(test) && !/\.(?:db|load|long)\.test\.ts$/.test(test),
 ];
 
 const { values } = parseArgs({
