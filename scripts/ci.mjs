@@ -24,7 +24,7 @@ process.exitCode = await runSteps(
   [
     [stage(480, 'test')],
     [stage(160, 'run test:browser')],
-    [stage(460, 'run test:load')],
+    [stage(290, 'run test:load')],
     // The versions between the oldest and the newest Node.js run only the tests that depend on it most; `npm run test:long` runs the others.
     [stage(280, 'run test:nodes -- --node 26 --suite unit --suite data-plane')],
     [stage(200, 'run test:nodes -- --node 22 --node 24 --suite data-plane')],

@@ -10,7 +10,7 @@ const CONCERNS_LINT = /(?:^|\/)(?:package|package-lock|tsconfig[\w.]*|\.oxlintrc
 const AMBIENT = /^declare (?:global|module)\b/m;
 
 /** Tests that `npm run verify` may run: short unit tests, and tests of the repository. See vitest.config.ts. */
-const TEST = /^(?:(?:packages|apps)\/[^/]+\/src\/|tests\/repo\/)(?!.*\.(?:db|slow|load)\.test\.ts$).*\.test\.ts$/;
+const TEST = /^(?:(?:packages|apps)\/[^/]+\/src\/|tests\/repo\/)(?!.*\.(?:db|slow|load|long)\.test\.ts$).*\.test\.ts$/;
 /** A test that looks through folders, or all that git has, can meet any change. */
 const LOOKS_THROUGH = /\breaddirSync\b|'ls-files'/;
 

@@ -82,7 +82,7 @@ export const RUNS = {
     ],
   },
   browser: { groups: [[browserTests('browser tests', 150, 'browser')]] },
-  load: { groups: [[tests('load tests', 450, ['load'])]] },
+  load: { groups: [[tests('load tests', 280, ['load'])]] },
 };
 
 /** Another server, or another Node.js, may be said in `more`: see testStep. */
@@ -99,7 +99,7 @@ const SUITES = {
   database: { budgetSeconds: 90, projects: ['database'], files: [] },
   'data-plane': { budgetSeconds: 80, projects: ['system'], files: DATA_PLANE },
   system: { budgetSeconds: 150, projects: ['system', 'repo'], files: [] },
-  load: { budgetSeconds: 450, projects: ['load'], files: [] },
+  load: { budgetSeconds: 280, projects: ['load'], files: [] },
 };
 
 export const SUITE_NAMES = Object.keys(SUITES);
