@@ -55,6 +55,7 @@ const TREE = {
   'tests/repo/script.test.ts': `import(join(ROOT, 'scripts/lib/script.mjs'));`,
   'tests/repo/called.test.ts': 'run(`${ROOT}/scripts/lib/script.mjs`);',
   'tests/repo/script.load.test.ts': `import(join(ROOT, 'scripts/lib/script.mjs'));`,
+  'tests/repo/tree.test.ts': `write('packages/core/src/a.ts', '');`,
   'scripts/lib/script.mjs': '',
   'apps/edge/src/configs/configs.test.ts': `readdirSync(import.meta.dirname);`,
   'apps/edge/src/ambient.ts': `declare global {\n}`,
@@ -133,13 +134,13 @@ it('of too many tests the nearest are run, and it is said how many are left out'
   const { tests, lines } = chooseChecks(graph, { paths: [`${CORE}/a.ts`], before: () => '' }, 2);
   expect(tests).toEqual([ALWAYS, `${CORE}/a.test.ts`]);
   expect(lines).toEqual([
-    '2 of the 5 test files that the changed file can make a difference to, the nearest: `npm run verify -- --all` runs all 13',
+    '2 of the 5 test files that the changed file can make a difference to, the nearest: `npm run verify -- --all` runs all 14',
   ]);
 });
 
 it('says how many tests are run', () => {
   expect(choose([`${CORE}/a.ts`, `${CORE}/b.ts`]).lines).toEqual([
-    '6 of 13 test files, those that the 2 changed files can make a difference to',
+    '6 of 14 test files, those that the 2 changed files can make a difference to',
   ]);
   expect(chooseChecks(graph, undefined)).toEqual({ lines: ['all unit tests, and those of the repository'] });
 });
