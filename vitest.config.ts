@@ -30,7 +30,7 @@ const common = { resolve, ssr, environments, plugins: [randomCases] };
 
 // A test's project is in its name and its folder: nothing is listed by hand.
 //   x.test.ts          in a package or app: a unit test; in tests/repo/: a test of the repository; elsewhere in tests/: a system test
-//   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes): begins first, and is no part of `npm run verify`
+//   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes): a unit test is no part of `npm test` (`npm run test:slow`), a system test begins first
 //   x.load.test.ts     a system test that keeps the machine busy for half a minute (thousands of connections, their memory, kills, several servers at once or one after the other, the bench): no part of `npm test`
 //   x.long.test.ts     what rarely changes of such tests, in every setting: a part of `npm run test:long`
 //   x.db.test.ts       served by createTestDatabase(): a PostgreSQL is started for them once a run

@@ -1,5 +1,5 @@
 // Runs the checks: `all`; `fast`, without database and system tests, and of lint and unit tests only those that the change concerns (`--all`: all of them); or those that
-// `all` leaves out for their time: `browser` and `load`.
+// `all` leaves out for their time: `slow`, `browser` and `load`.
 import { changedFiles } from './lib/changed-files.mjs';
 import { chooseChecks } from './lib/choose-checks.mjs';
 import { ImportGraph, packageEntries, readSources } from './lib/import-graph.mjs';

@@ -55,6 +55,7 @@ const staticSteps = (linted) => [
   check('unused code', 45, tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
 ];
 
+const TWO = '--maxWorkers=2';
 /** On two cores: while some wait for a database, a timer or a process that starts, a third has what they leave. */
 const THREE = '--maxWorkers=3';
 
@@ -75,12 +76,14 @@ export const RUNS = {
     budgetSeconds: 300,
     groups: [
       staticSteps(),
-      [tests('unit tests', 150, ['unit', 'slow'], THREE)],
-      [databaseStep('database tests', 'database')],
-      [tests('system tests', 140, ['system', 'repo'], THREE)],
-      [browserTests('browser smoke tests', 60, 'smoke')],
+      // Two after two: while one waits for its database or a program that starts, the other has the processor.
+      [
+        [tests('unit tests', 170, ['unit', 'repo'], TWO), browserTests('browser smoke tests', 60, 'smoke')],
+        [databaseStep('database tests', 'database'), tests('system tests', 140, ['system'], THREE)],
+      ],
     ],
   },
+  slow: { groups: [[tests('slow tests', 45, ['slow'], THREE)]] },
   browser: { groups: [[browserTests('browser tests', 150, 'browser')]] },
   load: { groups: [[tests('load tests', 280, ['load'])]] },
 };
