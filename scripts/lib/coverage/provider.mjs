@@ -107,18 +107,30 @@ function ask(method, params) {
   return answer;
 }
 
-function startCoverage() {
-  if (session) return;
+function startCounting() {
   for (const folder of ['scripts', 'counts', 'children', 'pids']) mkdirSync(join(dir, folder), { recursive: true });
-  mkdirSync(own, { recursive: true });
-  // For programs that tests start as another user.
-  for (const folder of [own, pids]) chmodSync(folder, 0o777);
   keepScripts();
-  writeBeforeKill();
   session = new Session();
   session.connect();
   ask('Profiler.enable');
   ask('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
+}
+
+function writeCounts(name, test) {
+  const { result } = ask('Profiler.takePreciseCoverage');
+  const modules = result
+    .map(({ url, functions }) => ({ hash: scripts.get(url.replace(/^file:\/\//, '')), functions }))
+    .filter(({ hash }) => hash !== undefined);
+  writeFileSync(join(dir, 'counts', `${name}.json`), JSON.stringify({ test, modules }));
+}
+
+function startCoverage() {
+  if (session) return;
+  startCounting();
+  writeBeforeKill();
+  mkdirSync(own, { recursive: true });
+  // For programs that tests start as another user.
+  for (const folder of [own, pids]) chmodSync(folder, 0o777);
   // Programs that tests start take this along.
   process.env.NODE_V8_COVERAGE = own;
   process.env.COVERAGE_PIDS = pids;
@@ -129,11 +141,7 @@ function takeCoverage() {
   taken++;
   const name = `${process.pid}-${taken}`;
   const test = relative(process.cwd(), globalThis.__vitest_worker__?.filepath ?? '');
-  const { result } = ask('Profiler.takePreciseCoverage');
-  const modules = result
-    .map(({ url, functions }) => ({ hash: scripts.get(url.replace(/^file:\/\//, '')), functions }))
-    .filter(({ hash }) => hash !== undefined);
-  writeFileSync(join(dir, 'counts', `${name}.json`), JSON.stringify({ test, modules }));
+  writeCounts(name, test);
   moveChildren(join(dir, 'children', name), test);
   return null;
 }
@@ -152,11 +160,16 @@ const provider = {
   name: 'branches',
   initialize: (vitest) => {
     options = vitest.config.coverage;
+    startCounting();
   },
   resolveOptions: () => options,
   clean: () => {},
   onAfterSuiteRun: () => {},
-  generateCoverage: () => ({}),
+  // The set-up of a run, such as the database that its tests share, runs in vitest's own process.
+  generateCoverage: () => {
+    writeCounts(String(process.pid), 'the set-up of a run');
+    return {};
+  },
   reportCoverage: () => {},
 };
 
