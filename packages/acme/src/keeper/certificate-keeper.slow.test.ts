@@ -199,6 +199,23 @@ it('two keepers order each name once', async () => {
   expect([server.orders.length, server.accounts.size]).toEqual([10, 1]);
 });
 
+it('a name that was claimed while the keeper stops is ordered by nobody, and is free for the next keeper', async () => {
+  await begin();
+  await store.want(['a.example.com']);
+  const claim = store.claim.bind(store);
+  let stopped: Promise<void> | undefined;
+  store.claim = async (...given) => {
+    const claimed = await claim(...given);
+    stopped ??= keeper.stop();
+    return claimed;
+  };
+  const keeper = startKeeper([http()]);
+  await eventually(() => expect(stopped).toBeDefined());
+  await stopped;
+  expect(server.calls).toEqual([]);
+  expect(await claim('another', clock.now(), MINUTE, { wildcards: true })).not.toBeNull();
+});
+
 it('over our own budget nothing is asked of the authority', async () => {
   await begin();
   for (let count = 0; count < 250; count += 1) {

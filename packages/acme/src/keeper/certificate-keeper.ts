@@ -106,7 +106,7 @@ export class CertificateKeeper {
     try {
       while (this.#lookAgain && !this.#stopped.signal.aborted && clock.monotonic() >= this.#pausedUntil) {
         this.#lookAgain = false;
-        while (this.#running.size < ACME_LIMITS.ORDERS_AT_ONCE) {
+        while (!this.#stopped.signal.aborted && this.#running.size < ACME_LIMITS.ORDERS_AT_ONCE) {
           const wildcards = canTakeWildcards?.() ?? true;
           const claim = await store.claim(this.#owner, clock.now(), ACME_LIMITS.LEASE_MS, { wildcards });
           if (claim === null) break;
