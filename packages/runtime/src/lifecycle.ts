@@ -129,9 +129,9 @@ interface SignalOptions {
   readonly sameWithinMs: number;
   readonly onFirst: (signal: NodeJS.Signals) => void;
   readonly onSecond: (signal: NodeJS.Signals) => void;
-  readonly clock?: Pick<Clock, 'monotonic'>;
-  /** Where the signals come from; the process itself unless told. */
-  readonly source?: SignalSource;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  /** Where the signals come from. */
+  readonly source: SignalSource;
 }
 
 export interface SignalSource {
@@ -140,8 +140,7 @@ export interface SignalSource {
 
 /** For the rest of the process's life: were it to stop listening before its end, a late repeat would kill it there. */
 export const onSignals = (options: SignalOptions): void => {
-  const clock = options.clock ?? systemClock;
-  const source = options.source ?? process;
+  const { clock, source } = options;
   let firstAt: number | undefined;
   let secondSeen = false;
 
