@@ -54,6 +54,7 @@ describe('the turn of a reader', () => {
     expect([turnOf(turn, 64 * 1024, 0), turn.isShared]).toEqual([READ_TURN_BYTES, false]);
     small.passed(64);
     expect([turnOf(turn, 64 * 1024, 1), turn.isShared]).toEqual([READ_TURN_SHARED_BYTES, true]);
+    expect(new ReadTurn(new SmallMessages()).goesOn(READ_TURN_BYTES - 1, 0)).toBe(true);
     const later = 1 + SMALL_MESSAGES_FOR_MS;
     expect([turnOf(turn, 64 * 1024, later), turn.isShared]).toEqual([READ_TURN_BYTES, false]);
   });

@@ -143,6 +143,15 @@ describe('ports of tunnels', () => {
     expect(admission.used.visitors).toBe(10);
   });
 
+  it('that are refused because nobody gives way to them take nothing', () => {
+    const admission = newAdmission({ visitors: 10 });
+    const visitors = Array.from({ length: 10 }, () => admitted(admission.enter('http', null, 0)));
+    for (const visitor of visitors) visitor.held = held(false, 0);
+    expect(openPorts(admission, 'alice', 1)).toEqual(['all-taken']);
+    admission.leave(visitors[0]!);
+    expect(openPorts(admission, 'alice', 1)).toEqual(['admitted']);
+  });
+
   it('are half of the visitors’ at most, and a quarter of those of one account, 128 at least', () => {
     const admission = newAdmission({ visitors: 2000 });
     expect(openPorts(admission, 'alice', 251).at(-1)).toBe('holder-full');
