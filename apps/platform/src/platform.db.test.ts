@@ -1,8 +1,11 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { get } from 'node:https';
 import { join } from 'node:path';
 import { EDGE_LINK_PATH } from '@tunnel/contract';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
-import { eventually, temporaryDirectory } from '@tunnel/testkit';
+import { eventually, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DatabaseProxy } from './db/database-proxy.fixture.ts';
 import { createTestDatabase, type TestDatabase } from './db/test-database.fixture.ts';
@@ -49,6 +52,34 @@ const post = (body: unknown, headers: Record<string, string> = {}): RequestInit 
   method: 'POST',
   headers: { 'content-type': 'application/json', ...headers },
   body: JSON.stringify(body),
+});
+
+it('speaks TLS at its own port with the certificate of its files, and is stopped with it', async () => {
+  const [{ url: databaseUrl }, folder] = [await openDatabase(), await newFolder()];
+  const { cert, key } = testCertificate();
+  const paths = { cert_path: join(folder.path, 'cert.pem'), key_path: join(folder.path, 'key.pem') };
+  writeFileSync(paths.cert_path, cert);
+  writeFileSync(paths.key_path, key);
+  const overrides = { platform: { port: 0, tls: true, public_url: 'https://localhost' }, tls: paths };
+  const given = {
+    clock: systemClock,
+    logger,
+    version: '1',
+    adminToken: ADMIN_TOKEN,
+    databaseUrl,
+    dataDir: folder.path,
+  };
+  const platform = createPlatform(loadServerConfig({ env: {}, overrides }), given);
+  await platform.start();
+  endings.push(() => platform.stop());
+  const { port, tls } = platform.address;
+  expect(tls).toBe(true);
+  const [response] = (await once(
+    get({ host: '127.0.0.1', port, path: '/health', ca: cert, servername: 'localhost' }),
+    'response',
+  )) as [IncomingMessage];
+  expect(response.statusCode).toBe(200);
+  response.destroy();
 });
 
 describe('the platform', () => {

@@ -20,6 +20,7 @@ import { closeEntries } from '../services/tunnels/log-entries.ts';
 import { openTunnel } from '../services/tunnels/open-tunnel.ts';
 import { storeRecords } from '../services/tunnels/store-records.ts';
 import { enforceEntitlements } from './enforce-entitlements.ts';
+import { withJobLock } from './jobs.ts';
 
 const PAST_DUE = 'the account is past due: a payment failed, and the 7 days since are over';
 
@@ -86,6 +87,16 @@ describe('tunnels of an account past due', () => {
     await run();
     const closed = { kind: 'account-closed', account_id: account.accountId, code: 'ACCOUNT_PAST_DUE' };
     expect(await told()).toEqual([{ ...closed, message: PAST_DUE }]);
+  });
+
+  it('are left to another process that holds the lock of the job', async () => {
+    await open(await addBilledAccount(fixture.db, { pastDueSince: NOON }));
+    fixture.clock.setWallClock(NOON + PAST_DUE_GRACE_MS);
+    const lock = 4;
+    await withJobLock(fixture.db, lock, run);
+    expect(await told()).toEqual([]);
+    await run();
+    expect(await told()).toHaveLength(1);
   });
 
   it('are told of again only when some are still open after a while', async () => {

@@ -33,9 +33,10 @@ describe('what is ordered', () => {
     await fixture.addDomain(user, 'shop.example');
     await fixture.addDomain(user, 'pending.example', 'pending');
     await fixture.addDomain(user, 'lapsed.example', 'lapsed');
-    fixture.start({ platform: { public_url: 'https://console.example', tls: true } });
+    const certificates = fixture.start({ platform: { public_url: 'https://console.example', tls: true } });
     for (const name of [DOMAIN, 'console.example', 'shop.example']) await fixture.issued(name);
     expect(namesOrdered()).toEqual(['console.example', 'shop.example', DOMAIN]);
+    expect(await certificates.kept?.store.findChallenge({ tlsName: DOMAIN }, 0)).toBeNull();
     expect((await fixture.of('shop.example'))?.userId).toBe(user);
     const { rows } = await fixture.database.pool.query<{ user_id: string | null; names: string }>(
       `select user_id, details -> 'names' ->> 0 as names from audit_log where action = 'certificate.issued'`,
@@ -256,7 +257,7 @@ describe('what is kept', () => {
     await fixture.addDomain(user, 'shop.example');
     // Of a certificate that lives for two seconds the last tenth comes at once.
     authority.renewalWindow = { start: Date.now() + HOUR, end: Date.now() + 2 * HOUR };
-    fixture.start();
+    await fixture.startPlatform({ clock: fastClock() });
     await fixture.issued('shop.example');
     authority.fail({ on: ['new-order'], times: 1000, answer: { kind: 'status', status: 500 } });
     const mails = () =>

@@ -12,6 +12,8 @@ import { setPlan, suspend } from '../admin.ts';
 import { addBilledAccount } from '../billing/billed-account.fixture.ts';
 import { setSpendCap } from '../billing/spend-cap.ts';
 import { announceChange } from '../edge-changes.ts';
+import { ChangeFeed } from './change-feed.ts';
+import type { ChangeStream } from './change-stream.ts';
 import { revokeCredential } from './credentials.ts';
 import { type Account, addAccount, addEdge, type Edge, type LinkFixture, OPERATOR } from './link.fixture.ts';
 
@@ -109,6 +111,30 @@ describe('the line of changes', () => {
     }
     await other.stop();
     await eventually(() => expect(there.ended).toBe(true));
+  });
+
+  it('tells an edge that comes while another one is looked up', async () => {
+    await announce(account.keyId);
+    const streams: ChangeStream[] = [];
+    let isAsked = false;
+    // The second question to the database is where the first edge is.
+    const db = new Proxy(fixture.db, {
+      get: (target, key) => {
+        if (isAsked && streams.length === 1) open();
+        const value: unknown = Reflect.get(target, key, target);
+        return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+      },
+    });
+    const feed = new ChangeFeed({ ...fixture, db, pool: fixture.database.pool });
+    const open = (): void => {
+      const stream = feed.open(edge.actor.edgeId, 0);
+      streams.push(stream);
+      void stream.body.pipeTo(new WritableStream());
+    };
+    open();
+    isAsked = true;
+    await eventually(() => expect(streams.map(({ cursor }) => cursor)).toEqual([1, 1]));
+    await feed.stop();
   });
 
   it('tells of concurrent changes in the order of their numbers, each once', async () => {
