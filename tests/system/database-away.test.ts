@@ -8,6 +8,7 @@ import { countedEcho } from './counted-service.fixture.ts';
 import { serversOn } from './embedded-database.fixture.ts';
 import { it } from './in-process.fixture.ts';
 import { call, MANY_LOGINS, openWith, Person, type Reply, startPlatform } from './platform-test.fixture.ts';
+import { spawnedServerCommand } from './server-command.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
 import { sendAndReadAll } from './visitor.fixture.ts';
 
@@ -74,6 +75,10 @@ it('killed under load: 503 and back by itself, tunnels carry on, usage of the ga
   const others = seen.filter((reply) => reply.status !== 200 && !isTellingToComeAgain(reply));
   expect(others.map(({ status, body }) => [status, body])).toEqual([]);
   expect([stack.program.exit, tunnel.exit]).toEqual([null, null]);
+  // A command of the operator finds the database that this server has started.
+  expect(await spawnedServerCommand(stack, 'admin', 'invite', 'new@example.com')).toContainEqual(
+    expect.stringMatching(/^https?:/),
+  );
   await eventually(async () => {
     const { request_count, bytes_proxied } = await person.entry(tunnel_id);
     expect([request_count, bytes_proxied]).toEqual([visits, 2 * visits * SIZE]);
@@ -88,7 +93,7 @@ it('not there at the start: /health alone is well; when it appears, its tables a
   const nowhere = await proxy.reserve();
   harness.use({ close: () => proxy.cut() });
   const options = { databaseUrl: nowhere.reveal(), tables: MANY_LOGINS };
-  const platform = await harness.stack({ command: 'platform', ...options });
+  const platform = await harness.stack({ command: 'platform', programs: true, ...options });
   expect(await healthOf(platform)).toEqual([200, 503]);
   for (const path of ['/auth/me', '/keys', '/openapi.json']) {
     const reply = await call(platform, path);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, systemClock } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { stopOrphan } from './server-process.ts';
+import { ServerProcess, stopOrphan } from './server-process.ts';
 
 let cluster: string;
 beforeEach(() => {
@@ -19,4 +19,15 @@ it.each([
   writeFileSync(join(cluster, 'postmaster.pid'), text);
   await stopOrphan(cluster, createLogger({ format: 'human', level: 'silent' }), systemClock);
   expect(existsSync(join(cluster, 'postmaster.pid'))).toBe(false);
+});
+
+it.each([
+  ['echo starting >&2; echo "FATAL: no room" >&2; echo "HINT: make some" >&2', 'FATAL: no room'],
+  ['exit 1', 'PostgreSQL did not start and did not say why'],
+])('one that ends before it is ready, %j, fails with %j', async (script, problem) => {
+  const user = { uid: 0, gid: 0, prefix: [], spawnIds: {} };
+  const programs = { binaries: { initdb: '', postgres: '/bin/sh', env: {} }, user };
+  const logger = createLogger({ format: 'human', level: 'silent' });
+  const server = new ServerProcess({ programs, args: ['-c', script], logger, clock: systemClock });
+  await expect(server.ready()).rejects.toThrow(problem);
 });

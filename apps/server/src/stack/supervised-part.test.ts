@@ -101,6 +101,19 @@ it('loads first, and is told to start when both it and its stack are ready for t
   expect([part.isRunning, ready]).toEqual([true, [READY]]);
 });
 
+it('one that is stopped while it starts is told so, and its late word that it runs changes nothing', async () => {
+  const { part, runs, ready } = supervise();
+  part.load();
+  void part.start();
+  runs[0]!.say({ kind: 'loaded' });
+  const stopped = part.stop({ drainMs: 10 });
+  expect(runs[0]!.told.at(-1)).toEqual({ kind: 'stop', drainMs: 10 });
+  runs[0]!.say(READY);
+  expect([part.isRunning, ready]).toEqual([false, []]);
+  await runs[0]!.end();
+  await stopped;
+});
+
 it('what cannot start at all says why, and is not tried again', async () => {
   const { part, clock, runs, ends } = supervise();
   part.load();
