@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ROOT } from '../repo/checkout.fixture.ts';
+import { node, ROOT } from '../repo/checkout.fixture.ts';
 
 const DIST = join(ROOT, 'apps/cli/dist');
 const STATIC = /(?<![\w.$])(?:import|export)(?:[^("';]*?from)?"\.\/(tunnel-\w+\.js)"/g;
@@ -53,6 +53,17 @@ describe('the bundle of the client', () => {
 
   it('runs tunnels without the inspector, until somebody opens it', () => {
     expect(loadedWith('COMMAND_GROUPS=')).not.toContain(INSPECTOR);
+  });
+
+  it('says its version without loading the rest', async () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    for (const flag of ['--version', '-V']) {
+      expect(await node([join(DIST, 'tunnel.js'), flag])).toMatchObject({
+        code: 0,
+        stdout: `${version}\n`,
+        stderr: '',
+      });
+    }
   });
 
   it('has no character for which V8 would keep two bytes of every one', () => {

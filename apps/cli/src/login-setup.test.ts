@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { Edge } from '@tunnel/edge';
+import { takeLock } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { EMAIL, KEY, PASSWORD, ScriptedPlatform } from './api/scripted-platform.fixture.ts';
@@ -154,6 +155,27 @@ describe('a second login', () => {
     const runs = await Promise.all([logIn(), logIn(), logIn()]);
     expect(runs.map(({ code, io }) => `${code}${io.err()}`)).toEqual(['0', '0', '0']);
     expect([keysMade(), read('key')]).toEqual([1, 'tnl_new\n']);
+  });
+
+  it('makes none when another process has saved one meanwhile', async () => {
+    const regions = platform.paths().length;
+    mkdirSync(dirname(file('key')), { recursive: true });
+    const lock = takeLock(file('config.yml.key.lock'));
+    const second = logIn();
+    await eventually(() =>
+      expect(
+        platform
+          .paths()
+          .slice(regions)
+          .some((path) => path.endsWith('/regions')),
+      ).toBe(true),
+    );
+    write('key', 'tnl_first\n');
+    write('config.yml', `server: "${server}"\nauth_token_file: key\n`);
+    lock?.release();
+    const { code, io } = await second;
+    expect([code, keysMade(), read('key')]).toEqual([0, 0, 'tnl_first\n']);
+    expect(io.out()).toContain('This computer already has an API key.\n');
   });
 
   it('makes one in the place of a key that is gone or that the edge refuses', async () => {

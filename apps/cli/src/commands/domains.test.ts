@@ -3,6 +3,7 @@ import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DOMAIN, type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
 import { makeTestIo, type TestIo, type TestIoOptions, typing } from '../io.fixture.ts';
+import { CLI_LIMITS } from '../limits.ts';
 import { run } from '../run.ts';
 
 let login: LoggedIn;
@@ -193,6 +194,20 @@ describe('domains add --wait', () => {
     await eventually(() => expect(platform.paths()).toContain('GET /domains/dom-1'));
     io.signal('SIGINT');
     expect([await code, io.err(), platform.domains.length]).toEqual([130, '', 1]);
+  });
+
+  it('Ctrl-C between two looks ends the wait without another look', async () => {
+    const clock: Clock = {
+      ...quick,
+      setTimeout: (callback, ms) => {
+        if (ms !== CLI_LIMITS.DOMAIN_LOOK_EVERY_MS) return systemClock.setTimeout(callback, ms);
+        queueMicrotask(() => io.signal('SIGINT'));
+        return { cancel: () => {} };
+      },
+    };
+    const { io, code } = start(['add', 'shop.example.com', '--wait'], { clock });
+    expect(await code).toBe(130);
+    expect(platform.paths()).not.toContain('GET /domains/dom-1');
   });
 });
 

@@ -1,7 +1,9 @@
+import { PassThrough } from 'node:stream';
 import type { GroupMemberSummary, GroupSummary } from '@tunnel/contract';
 import pc from 'picocolors';
 import { expect, it } from 'vitest';
-import { poolLines } from './pools.ts';
+import type { ReadGroups } from '../api/edge-api.ts';
+import { choosePoolOutput, poolLines } from './pools.ts';
 
 const PLAIN = pc.createColors(false);
 
@@ -81,4 +83,13 @@ it('a name moves no cursor', () => {
 
 it('without pools it says what to do', () => {
   expect(poolLines([], PLAIN).join('\n')).toMatch(/^no pools\n.*`group_key`.*\n.*load_balancing/);
+});
+
+it('a list that is the same as the last one is not printed again', () => {
+  const stdout = new PassThrough();
+  const output = choosePoolOutput({ stdout, stderr: new PassThrough(), env: {} }, { json: false, watch: true });
+  const read = (...groups: GroupSummary[]): ReadGroups => ({ groups, json: groups });
+  for (const label of ['web', 'web', 'api']) output.show(read(group([member('tun_1')], { label })));
+  const blocks = String(stdout.read()).trimEnd().split('\n\n');
+  expect(blocks.map((block) => /web|api/.exec(block)?.[0])).toEqual(['web', 'api']);
 });
