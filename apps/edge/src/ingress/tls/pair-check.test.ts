@@ -43,6 +43,19 @@ it('refuses what is neither, or cut off', () => {
     expect(problemOf({ ...one, key: one.key.subarray(0, length) })).not.toBeNull();
 });
 
+it('refuses a certificate that ends before its public key, or whose key reaches beyond its fields', () => {
+  const element = (tag: number, ...content: Buffer[]): Buffer => {
+    const body = Buffer.concat(content);
+    return Buffer.concat([Buffer.of(tag, body.length), body]);
+  };
+  const fields = [0xa0, 0x02, 0x30, 0x30, 0x30, 0x30].map((tag) => element(tag));
+  const pem = (der: Buffer): Buffer =>
+    Buffer.from(`-----BEGIN CERTIFICATE-----\n${der.toString('base64')}\n-----END CERTIFICATE-----\n`);
+  const cut = element(0x30, element(0x30, ...fields));
+  const beyond = element(0x30, element(0x30, ...fields, Buffer.of(0x30, 2)), Buffer.of(0, 0));
+  for (const der of [cut, beyond]) expect(problemOf({ ...one, cert: pem(der) })).not.toBeNull();
+});
+
 it('throws at nothing, whichever byte is another', () => {
   const [certificate, key] = [one.cert.length, one.key.length];
   for (let at = 0; at < certificate; at += 3) problemOf({ ...one, cert: damaged(one.cert, at) });

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
-import type * as net from 'node:net';
+import * as net from 'node:net';
 import { deterministicBytes, eventually, freePort, hashOf } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { talk } from '../../ingress/http/http.fixture.ts';
@@ -202,6 +202,22 @@ describe('connections to a service of HTTP/2', () => {
     for (let i = 0; i < 5; i += 1) await stand.http.clock.advance(30_000);
     upload.end('last');
     expect((await answered)[0]).toMatchObject({ ':status': 200 });
+  });
+
+  it('have no more time than a first byte: a service that accepts one and says nothing is a 504', async () => {
+    const silent = net.createServer((socket) => void cleanups.push(() => socket.destroy()));
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    cleanups.push(() => silent.close());
+    const stand = await startStand((silent.address() as net.AddressInfo).port);
+    const upload = visit(stand).request({ ':method': 'POST', ':path': '/' });
+    const answered = once(upload, 'response');
+    upload.write('first');
+    await eventually(() => expect(stand.http.dials).toBe(1));
+    await eventually(async () => {
+      await stand.http.clock.advance(61_000);
+      expect(stand.http.ingress.totals.responses[5]).toBe(1);
+    });
+    expect((await answered)[0]).toMatchObject({ ':status': 504 });
   });
 
   it('close when they were idle for long', async () => {

@@ -181,6 +181,7 @@ describe('one HTTP/2 connection', () => {
     );
     expect(written).toBeLessThan(24 * MiB);
     expect((await ask(session, { ':path': '/' })).body).toBe('quick');
+    await stand.http.clock.advance(2000);
     request?.resume();
     const [headers] = (await once(stream, 'response')) as [Record<string, unknown>];
     expect([headers[':status'], written]).toEqual([200, total]);
