@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -160,6 +160,14 @@ describe('a resume slot', () => {
     const lock = join(dir, readdirSync(dir).find((file) => file.endsWith('.lock')) ?? '');
     writeFileSync(lock, JSON.stringify({ host: 'elsewhere', pid: 1, started: '', nonce: 'far' }));
     expect(take().load()).toBeNull();
+  });
+
+  it('is touched by its holder, so that other machines see that it lives', () => {
+    const store = take();
+    const lock = join(dir, readdirSync(dir).find((file) => file.endsWith('.lock')) ?? '');
+    utimesSync(lock, new Date(0), new Date(0));
+    store.touch();
+    expect(Date.now() - statSync(lock).mtimeMs).toBeLessThan(60_000);
   });
 
   it('has a bounded number of slots, and says no beyond it', () => {

@@ -37,6 +37,8 @@ describe('a look-up', () => {
     dns.set('many.test', 'TXT', ...many);
     expect(await lookups.texts('Split.TEST')).toEqual({ kind: 'found', values: ['tunnel-Verify=X', 'v=spf1 -all'] });
     expect(await lookups.texts('huge.test')).toEqual({ kind: 'found', values: ['small'] });
+    dns.set('only-huge.test', 'TXT', 'x'.repeat(40_000));
+    expect(await lookups.texts('only-huge.test')).toEqual({ kind: 'absent' });
     expect(await lookups.texts('many.test')).toEqual({ kind: 'found', values: many.slice(0, 100) });
   });
 

@@ -118,6 +118,11 @@ describe('a client session that meets a raw peer', () => {
     expect(await reason()).toMatch(/does not fit/);
   });
 
+  it('refuses data behind a FIN', async () => {
+    peer.write(Buffer.concat([encodeOpen(2, HEAD, 1000), encodeFin(2), data(2, 10)]));
+    expect(await reason()).toMatch(/without credit/);
+  });
+
   it('ignores late frames of a stream that is over', async () => {
     peer.write(encodeOpen(2, HEAD, 0));
     await eventually(() => expect(streams).toHaveLength(1));
@@ -236,6 +241,26 @@ describe('an edge session that waits for an answer', () => {
     expect(refused).toEqual(['timeout: no answer to OPEN']);
     await eventually(() => expect(Buffer.concat(seen).includes('no answer to OPEN')).toBe(true));
     expect(session.liveStreams).toBe(0);
+    session.close({ code: 'cancelled', text: '' });
+    dialled.destroy();
+  });
+
+  it.each([
+    ['data', (streamId: number) => data(streamId, 10)],
+    ['credit', (streamId: number) => encodeCredit(FRAME.WINDOW, streamId, 10)],
+  ])('refuses %s before the answer', async (_, frame) => {
+    const [accepted, dialled] = await socketPair('plain');
+    dialled.on('error', () => {});
+    const losses: CarrierLoss[] = [];
+    const handlers = { onCarrierLost: (loss: CarrierLoss) => losses.push(loss), report: rethrow };
+    const session = new MuxSession({ role: 'edge', budget: new MemoryBudget(1e9), clock: systemClock, handlers });
+    session.addCarrier(createCarrier(accepted));
+    const ended: string[] = [];
+    const answer = { onOpened: rethrow, onRefused: ({ code }: { code: string }) => ended.push(code), abandon: rethrow };
+    session.open(HEAD, answer);
+    dialled.write(frame(2));
+    await eventually(() => expect(losses).toMatchObject([{ protocolViolation: true }]));
+    expect(ended).toHaveLength(1);
     session.close({ code: 'cancelled', text: '' });
     dialled.destroy();
   });

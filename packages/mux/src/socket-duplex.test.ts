@@ -147,6 +147,17 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     end.reset(CUT);
   });
 
+  it('one that is reset while bytes wait asks for no more of them', async () => {
+    const end = endOf(accepted);
+    const reader = new RecordingReader(end);
+    peer.pause();
+    const piece = Buffer.alloc(1 << 20);
+    while (end.write(piece, 0, piece.length, false));
+    end.reset(CUT);
+    await descriptorIsGivenBack();
+    expect([reader.drains, reader.reset]).toEqual([0, null]);
+  });
+
   it('one that is let go delivers what was said', async () => {
     const end = endOf(accepted);
     new RecordingReader(end);

@@ -1,6 +1,8 @@
 import { MUX_LIMITS } from '@tunnel/mux';
+import { eventually } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CORE_LIMITS } from '../../core/src/limits.ts';
+import type { ObservedAddresses } from './address-observer.ts';
 import { PEER_LIMITS } from './limits.ts';
 import { Harness, type PublisherSide, type SideOptions, type SubscriberSide } from './peer-pair.fixture.ts';
 
@@ -63,6 +65,15 @@ describe('the relay first', () => {
     expect(subscriber.side.bytes.relayBytes).toBeGreaterThanOrEqual(relayBytes);
     expect(subscriber.side.path.rttMs).toBeGreaterThanOrEqual(20);
     expect(publisher.side.peers[0]?.bytes.directBytes).toBe(subscriber.side.bytes.directBytes);
+  });
+
+  it('a relay whose round trip takes no time leads to a direct path like any other', async () => {
+    harness.relays.delayMs = 0;
+    await begin();
+    await eventually(async () => {
+      await harness.clock.advance(50);
+      expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
+    });
   });
 
   it('only the subscriber opens streams', async () => {
@@ -266,6 +277,27 @@ describe('an edge that is lost', () => {
     harness.network.restore();
     await harness.clock.advance(CORE_LIMITS.PATH_RETRY_SECOND_MS + ROUND_MS + SOON_MS);
     expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
+  });
+
+  it('addresses that were asked for before it, and are answered after its return, disturb nothing', async () => {
+    const answers: ((found: ObservedAddresses) => void)[] = [];
+    const ask = () => ({
+      onDatagram: () => false,
+      result: new Promise<ObservedAddresses>((resolve) => void answers.push(resolve)),
+      stop: () => {},
+    });
+    await begin({ observer: { ask } });
+    relay.cut();
+    await harness.clock.advance(SOON_MS);
+    harness.join(subscriber, publisher);
+    await harness.clock.advance(SOON_MS);
+    const found = { addresses: [], ports: 'consistent' } as const;
+    answers[1]?.(found);
+    await harness.clock.advance(SOON_MS);
+    expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
+    answers[0]?.(found);
+    await harness.clock.advance(SOON_MS);
+    expect([subscriber.path, publisher.path, publisher.attempts]).toEqual(['direct', 'direct', ['direct']]);
   });
 
   it('with no direct path the publisher waits for the peer, and then lets it go', async () => {

@@ -4,6 +4,7 @@ import { type ByteDuplex, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { FrameParser, WIRE_LIMITS } from '@tunnel/protocol';
 import { deterministicBytes, hashOf, rethrow, seededRandom } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
+import { PEER_LIMITS } from './limits.ts';
 import { RecordOpener, RecordSealer } from './record-cipher.ts';
 import { RecordReader } from './record-reader.ts';
 import { RECORD_KIND, SealedWriter } from './sealed-writer.ts';
@@ -78,6 +79,27 @@ const opened = (key: Buffer, written: readonly Buffer[]) => {
   for (const piece of written) reader.push(piece, 0, piece.length);
   return { data: Buffer.concat(data), words };
 };
+
+it('is full while more waits than its bound, also for a small frame, and sends nothing while a write is under way', () => {
+  const { key, duplex, writer } = begin();
+  duplex.isSlow = true;
+  const bytes = Buffer.from(deterministicBytes(BLOCK, 3));
+  writer.sendData(3, bytes, 0, bytes.length);
+  expect([duplex.written.length, writer.isFull(1)]).toEqual([1, false]);
+  let sent = 1;
+  while (writer.queuedBytes <= PEER_LIMITS.PEER_SEND_QUEUE_BYTES) {
+    writer.sendData(3, bytes, 0, bytes.length);
+    sent += 1;
+  }
+  writer.flush();
+  expect([duplex.written.length, writer.isFull(1)]).toEqual([1, true]);
+  duplex.isSlow = false;
+  duplex.drain();
+  writer.onDrain();
+  writer.flush();
+  expect(writer.isFull(1)).toBe(false);
+  expect(opened(key, duplex.written).data).toHaveLength(sent * bytes.length);
+});
 
 describe('bulk', () => {
   it('each full read leaves in one write that fits one frame of the relay; what is over leaves with the next', async () => {

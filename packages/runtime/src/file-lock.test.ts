@@ -1,6 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -46,6 +55,19 @@ describe('a lock', () => {
     expect(lockHolder(path)).toBeNull();
     expect(takeLock(path)).not.toBeNull();
     expect(readdirSync(dir)).toEqual(['lock.json']);
+  });
+
+  it('shows by its time that its holder lives, and is not touched by one who has lost it', () => {
+    const lock = takeLock(path);
+    const ageMs = (): number => Date.now() - statSync(path).mtimeMs;
+    const makeOld = (): void => utimesSync(path, new Date(0), new Date(0));
+    makeOld();
+    lock?.touch();
+    expect(ageMs()).toBeLessThan(60_000);
+    write({ pid: process.pid, started: '', nonce: 'another' });
+    makeOld();
+    lock?.touch();
+    expect(ageMs()).toBeGreaterThan(60_000);
   });
 
   it.each([

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { CORE_LIMITS } from '../limits.ts';
 import {
   isPathUsed,
   PATH_OFF,
@@ -161,6 +162,19 @@ describe('a path that is up', () => {
       if (path.state.kind !== 'down') path.tell(ARRIVAL);
     }
     expect(path.of('leave:went-silent')).toEqual([5000]);
+  });
+
+  it('is asked again no sooner because a timer comes early', () => {
+    const path = up();
+    path.tell({ kind: 'used' });
+    for (let at = 1010; at < 5000; at += 10) {
+      path.runUntil(at);
+      if (path.state.kind === 'doubtful') path.tell({ kind: 'tick' });
+    }
+    const asked = path.of('send-ping').filter((at) => at > 4000);
+    const gaps = asked.slice(1).map((at, index) => at - (asked[index] ?? 0));
+    expect(gaps.length).toBeGreaterThan(1);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(CORE_LIMITS.PATH_DOUBT_PING_EVERY_MS);
   });
 
   it('is in no doubt any more with one answer', () => {

@@ -51,6 +51,7 @@ describe('a glob of paths', () => {
     ['**/b/**', ['/b', '/a/b', '/a/b/c'], ['/ab', '/a/bc']],
     ['/v*/users/*', ['/v1/users/7', '/v/users/x'], ['/v1/users', '/v1/x/users/7', '/v1/users/7/x']],
     ['/*a*b', ['/ab', '/xaxxb', '/aab', '/abb'], ['/a/b', '/ba']],
+    ['**x*y**', ['/xy', '/xq/xy', '/x/x/xqy', '/xy/z'], ['/x/y', '/yx']],
     ['/a*/**', ['/a', '/ab', '/ab/c', '/a/c'], ['/b']],
     ['/caf%C3%A9', ['/café'], ['/caf%C3%A9']],
     ['/a%20b', ['/a b'], ['/a%20b']],

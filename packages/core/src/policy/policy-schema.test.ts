@@ -180,6 +180,7 @@ describe('a refusal', () => {
   it.each<[string, unknown]>([
     ['a name of 61 characters', { name: 'n'.repeat(61), deny: 403 }],
     ['an empty name', { name: '', deny: 403 }],
+    ['a text where headers are set', { response_headers: { set: 'a: b' } }],
     ['a name with a line break', { name: 'a\nb', deny: 403 }],
     ['allow: false', { allow: false }],
     ['a fraction as a status', { deny: 403.5 }],

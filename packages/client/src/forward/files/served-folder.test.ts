@@ -306,6 +306,16 @@ describe('a connection', () => {
     await eventually(async () => expect(await openHandles()).toBe(0));
   });
 
+  it('closes a file that it has opened for a visitor that left meanwhile', async () => {
+    for (let turns = 0; turns < 6; turns += 1) {
+      const connection = await connectTo(folder);
+      connection.write(GET('/big.bin'));
+      for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      connection.destroy();
+    }
+    await eventually(async () => expect(await openHandles()).toBe(0));
+  });
+
   it('that sends no HTTP is told so, and heard no longer', async () => {
     const connection = await connectTo(folder);
     connection.write('\0\x01\x02 no request\r\n\r\n');

@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest';
+import type { ControlLink } from '../control-link.ts';
+import { pingControl } from './pings.ts';
+
+/** A connection whose round trips take these times; after them no answer comes. */
+const linkOf = (...times: number[]): ControlLink =>
+  ({
+    roundTrip: () => {
+      const time = times.shift();
+      return time === undefined ? new Promise<number>(() => {}) : Promise.resolve(time);
+    },
+  }) as ControlLink;
+
+it('pings that are called off have the answers that came until then', async () => {
+  const stop = new AbortController();
+  const times = pingControl(linkOf(3, 4), stop.signal);
+  setImmediate(() => stop.abort());
+  expect(await times).toEqual([3, 4]);
+});
+
+it('pings that were called off before they began have no answer', async () => {
+  expect(await pingControl(linkOf(), AbortSignal.abort())).toEqual([]);
+});
