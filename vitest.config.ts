@@ -30,7 +30,8 @@ const common = { resolve, ssr, environments, plugins: [randomCases] };
 
 // A test's project is in its name and its folder: nothing is listed by hand.
 //   x.test.ts          in a package or app: a unit test; in tests/repo/: a test of the repository; elsewhere in tests/: a system test
-//   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes): a unit test is no part of `npm test` (`npm run test:slow`), a system test begins first
+//   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes, certificates from order to renewal): no part of `npm test`: `npm run test:slow`
+//   x.db.slow.test.ts  the same, with a database
 //   x.load.test.ts     a system test that keeps the machine busy for half a minute (thousands of connections, their memory, kills, several servers at once or one after the other, the bench): no part of `npm test`
 //   x.long.test.ts     what rarely changes of such tests, in every setting: a part of `npm run test:long`
 //   x.db.test.ts       served by createTestDatabase(): a PostgreSQL is started for them once a run
@@ -38,6 +39,7 @@ const common = { resolve, ssr, environments, plugins: [randomCases] };
 const SOURCES = '{packages,apps}/*/src/**';
 const DATABASE = '**/*.db.test.ts';
 const SLOW = '**/*.slow.test.ts';
+const SLOW_DATABASE = '**/*.db.slow.test.ts';
 const LOAD = '**/*.load.test.ts';
 const LONG = '**/*.long.test.ts';
 const SMOKE = 'tests/browser/*.smoke.test.ts';
@@ -102,7 +104,7 @@ export default defineConfig({
   test: {
     projects: [
       unit('unit', { include: [`${SOURCES}/*.test.ts`], exclude: [DATABASE, SLOW] }),
-      unit('slow', { include: [`${SOURCES}/*.slow.test.ts`] }),
+      unit('slow', { include: [`${SOURCES}/*.slow.test.ts`], exclude: [SLOW_DATABASE] }),
       // Like unit tests: nothing is built for these tests, and no database is started.
       unit('repo', { include: ['tests/repo/*.test.ts'], exclude: [LOAD, LONG] }),
       {
@@ -119,8 +121,9 @@ export default defineConfig({
       },
       system('system', {
         include: ['tests/**/*.test.ts'],
-        exclude: [DATABASE, LOAD, LONG, 'tests/{browser,repo,soak}/**'],
+        exclude: [DATABASE, SLOW, LOAD, LONG, 'tests/{browser,repo,soak}/**'],
       }),
+      system('slow-system', { include: ['tests/**/*.slow.test.ts', `${SOURCES}/*.db.slow.test.ts`] }),
       system('load', { include: ['tests/**/*.load.test.ts'] }),
       system('long', { include: ['tests/**/*.long.test.ts'] }),
       browser('smoke', { include: [SMOKE] }),

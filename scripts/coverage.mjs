@@ -14,7 +14,7 @@ const PROVIDER = fileURLToPath(new URL('lib/coverage/provider.mjs', import.meta.
 /** Raw counts are gigabytes: they are removed when they have been read. */
 const RAW = join(CACHE_DIR, 'coverage');
 /** One after the other. The browser tests start their programs elsewhere, and are left out. */
-const PROJECTS = ['unit', 'slow', 'database', 'system', 'repo'];
+const PROJECTS = ['unit', 'slow', 'database', 'system', 'slow-system', 'repo'];
 /** Programs are slower while their branches are counted. */
 const TEST_TIMEOUT_MS = 240_000;
 

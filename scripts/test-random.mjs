@@ -21,7 +21,7 @@ const randomTests = () =>
     .map((file) => relative(ROOT, file));
 
 const chosen = positionals.length > 0 ? positionals : randomTests();
-const projects = ['unit', 'slow', 'database'].flatMap((project) => ['--project', project]);
+const projects = ['unit', 'slow', 'database', 'slow-system'].flatMap((project) => ['--project', project]);
 const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
 const { status } = spawnSync(process.execPath, [vitest, 'run', '--testTimeout=3600000', ...projects, ...chosen], {
   cwd: ROOT,

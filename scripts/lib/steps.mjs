@@ -55,6 +55,9 @@ const staticSteps = (linted) => [
   check('unused code', 45, tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
 ];
 
+/** Unit tests and system tests that take seconds each. */
+const SLOW = ['slow', 'slow-system'];
+
 const TWO = '--maxWorkers=2';
 /** On two cores: while some wait for a database, a timer or a process that starts, a third has what they leave. */
 const THREE = '--maxWorkers=3';
@@ -83,7 +86,7 @@ export const RUNS = {
       ],
     ],
   },
-  slow: { groups: [[tests('slow tests', 45, ['slow'], THREE)]] },
+  slow: { groups: [[tests('slow tests', 90, SLOW, THREE)]] },
   browser: { groups: [[browserTests('browser tests', 150, 'browser')]] },
   load: { groups: [[tests('load tests', 280, ['load'])]] },
 };
@@ -98,9 +101,10 @@ const DATA_PLANE = ['tests/system/data-plane/', 'tests/chaos/', 'tests/http-diff
 
 /** The suites that run on other versions of Node.js, each with its budget, its projects and the files of it; long unit tests belong to `unit`. */
 const SUITES = {
-  unit: { budgetSeconds: 170, projects: ['unit', 'slow'], files: [] },
+  unit: { budgetSeconds: 130, projects: ['unit'], files: [] },
+  slow: { budgetSeconds: 100, projects: SLOW, files: [] },
   database: { budgetSeconds: 90, projects: ['database'], files: [] },
-  'data-plane': { budgetSeconds: 80, projects: ['system'], files: DATA_PLANE },
+  'data-plane': { budgetSeconds: 80, projects: ['system', 'slow-system'], files: DATA_PLANE },
   system: { budgetSeconds: 150, projects: ['system', 'repo'], files: [] },
   load: { budgetSeconds: 280, projects: ['load'], files: [] },
 };
