@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { Secret } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
 import { findPackage } from '../../apps/server/src/embedded-postgres/programs.ts';
 import { openToAll, superuserUrl } from '../superuser.fixture.ts';
@@ -32,7 +32,10 @@ beforeAll(async () => {
   await ask(url, 'create table kept as select 42 as n');
   await postgres.stop();
 });
-afterEach(() => harness.stopAll());
+afterEach(async () => {
+  await harness.stopAll();
+  harness.removeAllBut(used);
+});
 afterAll(() => harness.remove());
 
 /** Not 0 for a server that does not run: to a kill that is the test's own process group. */
@@ -310,11 +313,14 @@ describe('a place that is not made for it', () => {
     for (const { target } of links) rmSync(join(packageDir, target), { force: true });
     const before = readdirSync(packageDir, { recursive: true });
     chmodSync(join(packageDir, 'native/lib'), 0o555);
-    // Whoever is not root could not remove what is in it.
-    onTestFinished(() => chmodSync(join(packageDir, 'native/lib'), 0o755));
-    const { url } = await harness.embedded(harness.folder(), { packageDir }).start();
-    expect(await ask(url, 'select 1')).toBe(1);
-    expect(readdirSync(packageDir, { recursive: true })).toEqual(before);
+    try {
+      const { url } = await harness.embedded(harness.folder(), { packageDir }).start();
+      expect(await ask(url, 'select 1')).toBe(1);
+      expect(readdirSync(packageDir, { recursive: true })).toEqual(before);
+    } finally {
+      // Only root could remove what is in it otherwise.
+      chmodSync(join(packageDir, 'native/lib'), 0o755);
+    }
   });
 
   it('is refused in one line that names it, when it holds a cluster of another version', async () => {
