@@ -4,6 +4,7 @@ import { type GateRequest, refusalOf } from './inspector.ts';
 const OWN = { port: 4300, token: 'the-token' };
 const get: GateRequest = {
   method: 'GET',
+  fieldNames: ['host', 'accept', 'x-inspector-token'],
   host: '127.0.0.1:4300',
   origin: undefined,
   fetchSite: undefined,
@@ -46,5 +47,22 @@ describe('the inspector refuses', () => {
     ['preflights', { ...get, method: 'OPTIONS' }, 405],
   ])('%s', (_, request, status) => {
     expect(refusalOf(request, OWN)).toMatchObject({ status });
+  });
+});
+
+describe('a request that came through a proxy or a tunnel', () => {
+  it.each([
+    'x-forwarded-for',
+    'x-forwarded-host',
+    'x-forwarded-proto',
+    'x-forwarded-anything',
+    'forwarded',
+    'via',
+    'x-real-ip',
+  ])('is refused for its field %s, whatever its host is', (field) => {
+    const fieldNames = [...get.fieldNames, field];
+    for (const request of [get, post, { ...get, host: 'web.example.com' }]) {
+      expect(refusalOf({ ...request, fieldNames }, OWN)).toMatchObject({ status: 403 });
+    }
   });
 });

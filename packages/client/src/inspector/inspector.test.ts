@@ -273,6 +273,19 @@ describe('a replay', () => {
     expect(served).toHaveLength(1);
   });
 
+  it('is refused through a tunnel, as are the page and the list, even with the right host', async () => {
+    visit(POST);
+    const id = await newestId(1);
+    for (const name of ['X-Forwarded-For', 'X-Forwarded-Proto', 'Forwarded', 'Via', 'X-Real-IP']) {
+      for (const path of ['/', '/api/requests']) {
+        expect((await ask(path, { headers: { [name]: '192.0.2.1' } })).status).toBe(403);
+        expect((await ask(path, { headers: { [name]: '192.0.2.1', host: 'evil.example' } })).status).toBe(403);
+      }
+      expect((await replay(id, { [name]: '192.0.2.1' })).status).toBe(403);
+    }
+    expect(served).toHaveLength(1);
+  });
+
   it('says why it cannot be done', async () => {
     visit('GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
     const refused = await replay(await newestId(1));

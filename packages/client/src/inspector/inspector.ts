@@ -102,7 +102,10 @@ const respond = async (request: IncomingMessage, response: ServerResponse, insid
   for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
   const { host, origin } = headers;
   const refusal = refusalOf(
-    { method, host, origin, fetchSite: single(headers['sec-fetch-site']), token: single(headers['x-inspector-token']) },
+    {
+      ...{ method, host, origin, fieldNames: Object.keys(headers) },
+      ...{ fetchSite: single(headers['sec-fetch-site']), token: single(headers['x-inspector-token']) },
+    },
     { port: inside.port, token: inside.routes.token },
   );
   const [path = ''] = (request.url ?? '').split('?');
@@ -132,6 +135,8 @@ const single = (value: string | string[] | undefined): string | undefined => (Ar
 
 export interface GateRequest {
   readonly method: string;
+  /** The names of all header fields, in lower case. */
+  readonly fieldNames: readonly string[];
   readonly host: string | undefined;
   readonly origin: string | undefined;
   /** As browsers send it: who made this request. */
@@ -147,6 +152,10 @@ export interface Refusal {
 
 const READING = new Set(['GET', 'HEAD']);
 
+/** Fields that a proxy or a tunnel adds to a request that it passes on. Browsers and programs on this machine send none of them. */
+const isForwardingField = (name: string): boolean =>
+  name.startsWith('x-forwarded-') || name === 'forwarded' || name === 'via' || name === 'x-real-ip';
+
 /**
  * Who may talk to the inspector. It shows what visitors sent, and can send it again: neither is for another site's page,
  * nor for a name of somebody else's that was made to point at 127.0.0.1. null: it may go on.
@@ -155,6 +164,9 @@ export const refusalOf = (
   request: GateRequest,
   own: { readonly port: number; readonly token: string },
 ): Refusal | null => {
+  if (request.fieldNames.some(isForwardingField)) {
+    return { status: 403, reason: 'the inspector does not answer requests that come through a proxy or a tunnel' };
+  }
   const hosts = [`127.0.0.1:${own.port}`, `localhost:${own.port}`];
   const host = request.host?.toLowerCase();
   if (host === undefined || !hosts.includes(host)) {
