@@ -5,7 +5,7 @@ import { connect as connectPlain } from 'node:net';
 import { type ConnectionOptions, connect, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
 import { Admission } from '@tunnel/core';
 import { createLogger, Secret, systemClock } from '@tunnel/runtime';
-import { eventually, renewedCertificate, testCertificate } from '@tunnel/testkit';
+import { answerToHello, eventually, recordHello, renewedCertificate, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ConnectionGate } from './connection-gate.ts';
 import { HttpListener, refusedAsJson } from './http-listener.ts';
@@ -143,4 +143,13 @@ it('gives every place back, and stops with connections in every state', async ()
   await listener.stop();
   await eventually(() => expect(gate.admission.used.api).toBe(0));
   expect(open.every((socket) => socket.readyState !== 'opening')).toBe(true);
+});
+
+it('refuses groups of a key agreement that cost too much, before its first certificate as after it', async () => {
+  const hello = await recordHello('ffdhe2048');
+  const { port } = listener.address;
+  const before = await answerToHello(port, hello);
+  renew(FIRST);
+  expect([before, await answerToHello(port, hello)]).toEqual([21, 21]);
+  expect(await answerToHello(port, await recordHello('P-256'))).toBe(22);
 });

@@ -11,6 +11,7 @@ import type { Clock } from '@tunnel/runtime';
 import { type ConnectionGate, RETRY_AFTER_SECS } from './connection-gate.ts';
 import { ALPN_CHALLENGE, HelloDoor } from './hello-door.ts';
 import { type ListenOn, listenOrFault } from './listen-or-fault.ts';
+import { TLS_TERMS } from './tls-options.ts';
 
 /** How often node looks for requests that are over their time. */
 const CHECK_INTERVAL_MS = 5000;
@@ -74,7 +75,7 @@ export class HttpListener {
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
     };
     this.#server = tls
-      ? createTlsServer({ ...limits, handshakeTimeout: bounds.headTimeoutMs }, onRequest)
+      ? createTlsServer({ ...limits, ...TLS_TERMS, handshakeTimeout: bounds.headTimeoutMs }, onRequest)
       : createServer(limits, onRequest);
     if (takesOddRequests) this.#server.on('checkExpectation', onRequest);
     if (tls && options.door !== undefined) this.#openDoor(options.door);

@@ -2,7 +2,7 @@
 import { Secret } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { TlsTerms, ticketKeysOf } from './tls-options.ts';
+import { TLS_TERMS, TlsTerms, ticketKeysOf } from './tls-options.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -42,12 +42,19 @@ it('keeps sessions of one port to that port', () => {
   expect(new Set(scopes).size).toBe(3);
 });
 
-it('offers TLS 1.2 and 1.3, forward secret and authenticated alone, and leaves curves to Node', () => {
+it('offers TLS 1.2 and 1.3, forward secret and authenticated alone', () => {
   const options = new TlsTerms(new Secret('a'), new FakeClock()).optionsOf(null, 'visitors');
-  expect([options.minVersion, options.maxVersion, 'ecdhCurve' in options]).toEqual(['TLSv1.2', 'TLSv1.3', false]);
+  expect([options.minVersion, options.maxVersion]).toEqual(['TLSv1.2', 'TLSv1.3']);
   for (const suite of options.ciphers?.split(':') ?? []) {
     expect(suite).toMatch(
       /^(TLS_(AES_(128|256)_GCM|CHACHA20_POLY1305)_SHA\d+|ECDHE-(ECDSA|RSA)-(AES\d+-GCM-SHA\d+|CHACHA20-POLY1305))$/,
     );
   }
+});
+
+it('agrees on four groups and no other, the hybrid one where the runtime knows it', () => {
+  // It came with OpenSSL 3.5.
+  const [major = 0, minor = 0] = process.versions.openssl.split('.').map(Number);
+  const hybrid = major > 3 || (major === 3 && minor >= 5) ? ['X25519MLKEM768'] : [];
+  expect(TLS_TERMS.ecdhCurve?.split(':')).toEqual([...hybrid, 'X25519', 'P-256', 'P-384']);
 });

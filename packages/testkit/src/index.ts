@@ -43,6 +43,7 @@ export {
   type TestProxy,
 } from './proxies.ts';
 export { randomCases } from './random-cases.ts';
+export { answerToHello, recordHello } from './recorded-hello.ts';
 export { RecordingDatagrams, RecordingReader, rethrow } from './recording-reader.ts';
 export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
 export { type InProcessRun, type InProcessStreams, runInProcess } from './run-in-process.ts';

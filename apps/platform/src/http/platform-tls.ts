@@ -1,7 +1,7 @@
 // HTTPS on the platform's own port: which certificate it shows, looked for again and again, and what it shows an authority that validates its host.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
-import { CertificateFiles, type CertificatePair, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
+import { CertificateFiles, type CertificatePair, secureOptionsOf, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
 import { type Clock, type Logger, randomToken, Secret, type ServerConfig, type Timer } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 import { DatabaseAway } from '../db/database-away.ts';
@@ -125,7 +125,8 @@ export class PlatformTls {
     if (found?.type !== 'tls-alpn-01') return null;
     if (this.#challenge?.token === found.token) return this.#challenge.context;
     const { challengeCertificate } = await import('@tunnel/acme');
-    const context = createSecureContext(await challengeCertificate(found, clock.now()));
+    const { cert, key } = await challengeCertificate(found, clock.now());
+    const context = createSecureContext(secureOptionsOf({ cert: Buffer.from(cert), key: Buffer.from(key) }));
     this.#challenge = { token: found.token, context };
     return context;
   }
