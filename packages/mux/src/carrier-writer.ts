@@ -45,6 +45,7 @@ export class CarrierWriter implements TurnEndListener {
   #writing: Batch | null = null;
   #busy = false;
   #scheduled = false;
+  #ending = false;
   #closed = false;
   #someoneWaits = false;
   bytesSent = 0;
@@ -112,6 +113,13 @@ export class CarrierWriter implements TurnEndListener {
       this.#writing = batch;
       this.#write(batch.block.subarray(0, batch.fill));
     }
+    if (this.#ending && this.#batches.length === 0) this.#socket.end();
+  }
+
+  /** The end of the socket leaves behind all that was gathered, also where a write is under way now. Nothing may be sent afterwards. */
+  end(): void {
+    this.#ending = true;
+    this.flush();
   }
 
   close(): void {

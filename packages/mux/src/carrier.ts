@@ -49,6 +49,7 @@ class SocketCarrier implements Carrier, Guarded {
   readonly #writer: CarrierWriter;
   #receiver: CarrierReceiver | null = null;
   #linger: MuxTimer | null = null;
+  #ended = false;
   #closing = false;
   #closed: string | null = null;
 
@@ -98,16 +99,21 @@ class SocketCarrier implements Carrier, Guarded {
     this.#reader.start((bytes, start, end, borrowed) => receiver.onBytes(bytes, start, end, borrowed));
   }
 
+  /** Behind the end nothing goes: an answer to a ping that came late would break off what is still on its way. */
+  get #takesFrames(): boolean {
+    return !this.#ended && this.#closed === null;
+  }
+
   send(frame: Uint8Array, length = frame.length): void {
-    if (this.#closed === null) this.#writer.send(frame, length);
+    if (this.#takesFrames) this.#writer.send(frame, length);
   }
 
   sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
-    return this.#closed !== null || this.#writer.sendData(streamId, bytes, start, end, borrowed);
+    return !this.#takesFrames || this.#writer.sendData(streamId, bytes, start, end, borrowed);
   }
 
   sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean {
-    return this.#closed === null && this.#writer.sendDatagram(streamId, bytes, start, end);
+    return this.#takesFrames && this.#writer.sendDatagram(streamId, bytes, start, end);
   }
 
   isFull(bytes: number): boolean {
@@ -115,12 +121,19 @@ class SocketCarrier implements Carrier, Guarded {
   }
 
   end(): void {
-    if (this.#closed !== null) return;
+    if (!this.#takesFrames) return;
     if (this.#receiver === null) return this.#close('closed');
-    this.#writer.flush();
-    this.#socket.end();
-    // The peer answers with its own end; one that does not is left behind.
-    this.#linger ??= this.#receiver.clock.setTimeout(() => this.#closeLate(), MUX_LIMITS.CARRIER_LINGER_MS);
+    this.#ended = true;
+    this.#writer.end();
+    this.#lingerWith(this.#receiver.clock, this.#writer.queuedBytes);
+  }
+
+  /** The peer answers with its own end. One that does not, and takes nothing of what waits either, is left behind. */
+  #lingerWith(clock: MuxClock, queuedBytes: number): void {
+    this.#linger = clock.setTimeout(() => {
+      if (this.#writer.queuedBytes < queuedBytes) this.#lingerWith(clock, this.#writer.queuedBytes);
+      else this.#closeLate();
+    }, MUX_LIMITS.CARRIER_LINGER_MS);
   }
 
   #closeLate(): void {
