@@ -303,6 +303,23 @@ describe('POST /oauth/requests/{id}/decision', () => {
     const ended = await db.selectFrom('oauth_grants').select('id').where('revoked_at', 'is not', null).execute();
     expect(ended).toEqual([{ id: oldest }]);
   });
+
+  it('over a hundred connected programs that were all used this very moment, it is not the new one that ends', async () => {
+    const { db } = fixture.accounts.database;
+    const user_id = await fixture.userId(EMAIL);
+    const at = new Date(fixture.accounts.clock.now());
+    const row = { user_id, client_id: 'many', client_host: '', client_name: '', scope: 'tunnels:read', epoch: 0 };
+    await db.deleteFrom('oauth_grants').where('user_id', '=', user_id).execute();
+    const many = Array.from({ length: LIMITS.OAUTH_GRANTS_PER_ACCOUNT_MAX }, (_, nr) => ({
+      ...{ ...row, resource: RESOURCE, created_at: at, last_used_at: at },
+      // Lower than any that the database gives: by their ids it would be the new one.
+      id: `00000000-0000-0000-0000-${`${nr}`.padStart(12, '0')}`,
+    }));
+    await db.insertInto('oauth_grants').values(many).execute();
+    await landing(await decide(await asked(), { allow: true }));
+    const ended = await db.selectFrom('oauth_grants').select('client_id').where('revoked_at', 'is not', null).execute();
+    expect(ended).toEqual([{ client_id: 'many' }]);
+  });
 });
 
 describe('a client that the operator registered', () => {

@@ -143,22 +143,26 @@ const giveGrant = async (trx: Transaction<Schema>, { userId, epoch, asked, scope
       expires_at: new Date(now + LIMITS.OAUTH_CODE_MS),
     })
     .execute();
-  await endOldest(trx, userId, now);
+  await endOldest(trx, { userId, given: grantId, now });
   const details = { grant_id: grantId, client_id: asked.client_id, scopes };
   await writeAudit(trx, { actor: `user:${userId}`, action: 'oauth.granted', userId, details });
   return code;
 };
 
-/** Those over the limit of an account, the one that was used longest ago first. */
-const endOldest = async (trx: Transaction<Schema>, userId: string, now: number): Promise<void> => {
+/** Those over the limit of an account, the one that was used longest ago first. Never the one just given, however young the others are. */
+const endOldest = async (
+  trx: Transaction<Schema>,
+  { userId, given, now }: { readonly userId: string; readonly given: string; readonly now: number },
+): Promise<void> => {
   const over = await trx
     .selectFrom('oauth_grants')
     .select('id')
     .where('user_id', '=', userId)
+    .where('id', '!=', given)
     .where('revoked_at', 'is', null)
     .orderBy(({ fn }) => fn.coalesce('last_used_at', 'created_at'), 'desc')
     .orderBy('id')
-    .offset(LIMITS.OAUTH_GRANTS_PER_ACCOUNT_MAX)
+    .offset(LIMITS.OAUTH_GRANTS_PER_ACCOUNT_MAX - 1)
     .execute();
   for (const { id: grantId } of over) await endGrant(trx, { grantId, actor: 'system', now });
 };
