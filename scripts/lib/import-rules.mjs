@@ -160,6 +160,7 @@ export const FOLDER_MAY_IMPORT = {
   core: {
     'registration.ts': ['domains', 'groups', 'http1', 'p2p'],
     'own-domain.ts': ['domains'],
+    'port-leases.ts': ['admission'],
     policy: [
       ...['admission', 'http1', 'net', 'oauth'],
       ...['names.ts', 'owner.ts', 'sign-in.ts', 'tunnel-protocols.ts'],

@@ -286,7 +286,8 @@ class ComposedEdge implements Edge {
     const { clock, random = Math.random } = this.#deps;
     const { ports: listeners, peers: peerNames } = this.#ingress;
     const parts = { listeners, peerNames, names: this.#names, reserved: this.#backend.reserved, clock, random };
-    return new EndpointRegistry({ ...parts, portRanges: portRanges(this.#config.limits) });
+    const { limits } = this.#config;
+    return new EndpointRegistry({ ...parts, portRanges: portRanges(limits), accountShare: limits.account_share });
   }
 
   #makeReturning(): ReturningEndpoints | undefined {

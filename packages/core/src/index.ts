@@ -319,7 +319,7 @@ export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/reque
 export { notedHead, notedOwn } from './policy/response-notes.ts';
 export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
 export { guardWords, summaryOf } from './policy/rule-summary.ts';
-export { PortLeases, type WantedPort } from './port-leases.ts';
+export { PortLeases, type PortRequest, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
   endpointLabel,

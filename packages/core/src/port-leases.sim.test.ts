@@ -50,7 +50,7 @@ it('agrees with a plain map of owners after each step: a port has one owner', ()
         const isOwn = model.get(step.port)?.owner === step.owner;
         if (step.do === 'lease') {
           const isOthers = (port: number): boolean => step.reserved.includes(port);
-          const answer = leases.lease(step.owner, step.wanted, now, isOthers);
+          const answer = leases.lease(step.owner, step.wanted, now, { isOthers });
           expectLease({ model, usedAt, isOthers }, step.owner, step.wanted, answer);
           if (answer.kind === 'leased') model.set(answer.port, { owner: step.owner, until: Number.POSITIVE_INFINITY });
         } else if (step.do === 'release') {
@@ -109,3 +109,42 @@ const expectLease = (
     expect(lastUse(answer.port as number)).toBe(Math.min(...free.map(lastUse)));
   }
 };
+
+it('an account beyond its share gets a port only while more than a quarter is free, one within it while any is, and nothing leaks', () => {
+  const accountStep = fc.record({
+    do: fc.constantFrom('lease', 'lease', 'lease', 'release', 'hold'),
+    account: fc.constantFrom('a', 'b', 'c', null),
+    at: fc.nat({ max: 99 }),
+    ms: fc.nat({ max: 20 }),
+  });
+  fc.assert(
+    fc.property(fc.array(accountStep, { minLength: 30, maxLength: 200, size: 'max' }), (steps) => {
+      const [size, share] = [20, 5];
+      const leases = new PortLeases({ from: 1, to: size, accountShare: share / size }, () => 0);
+      let held: { owner: string; account: string | null; port: number; until: number }[] = [];
+      let now = 0;
+      for (const [index, step] of steps.entries()) {
+        now += step.ms;
+        held = held.filter(({ until }) => until > now);
+        const one = held[step.at % Math.max(1, held.length)];
+        const free = size - held.length;
+        if (step.do === 'lease') {
+          const own = held.filter(({ account }) => account === step.account).length;
+          const isWithin = step.account === null || own < share;
+          const answer = leases.lease(`${index}`, { kind: 'any' }, now, { account: step.account });
+          const leased = isWithin || free > size / 4 ? 'leased' : 'share';
+          expect(answer.kind).toBe(free === 0 ? 'exhausted' : leased);
+          if (answer.kind !== 'leased') continue;
+          held.push({ owner: `${index}`, account: step.account, port: answer.port, until: Number.POSITIVE_INFINITY });
+        } else if (one !== undefined && step.do === 'hold') {
+          one.until = now + 50;
+          leases.hold(one.port, one.owner, one.until);
+        } else if (one !== undefined) {
+          leases.release(one.port, one.owner);
+          held = held.filter((other) => other !== one);
+        }
+        expect(leases.freeCount(now)).toBe(size - held.length);
+      }
+    }),
+  );
+});

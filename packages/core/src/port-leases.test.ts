@@ -39,9 +39,12 @@ describe('leasing', () => {
     const leases = range();
     const isOthers = (port: number): boolean => port !== 20002;
     const inUse = { kind: 'in-use', port: 20001 };
-    expect(leases.lease('a', { kind: 'exact', port: 20001 }, 0, isOthers)).toEqual(inUse);
-    expect(leases.lease('a', { kind: 'preferred', port: 20001 }, 0, isOthers)).toEqual({ kind: 'leased', port: 20002 });
-    expect(leases.lease('b', ANY, 0, isOthers)).toEqual({ kind: 'exhausted' });
+    expect(leases.lease('a', { kind: 'exact', port: 20001 }, 0, { isOthers })).toEqual(inUse);
+    expect(leases.lease('a', { kind: 'preferred', port: 20001 }, 0, { isOthers })).toEqual({
+      kind: 'leased',
+      port: 20002,
+    });
+    expect(leases.lease('b', ANY, 0, { isOthers })).toEqual({ kind: 'exhausted' });
     expect(leases.lease('b', { kind: 'exact', port: 20001 }, 0)).toEqual({ kind: 'leased', port: 20001 });
   });
 
@@ -68,7 +71,7 @@ describe('holding', () => {
     expect(leases.hold(20001, 'a', 30_000)).toBe(true);
     expect(leases.lease('b', { kind: 'exact', port: 20001 }, 29_999).kind).toBe('in-use');
     expect(leases.lease('a', { kind: 'exact', port: 20001 }, 29_999).kind).toBe('leased');
-    expect(leases.useOf(20001, 99_000)).toEqual({ kind: 'leased', owner: 'a' });
+    expect(leases.useOf(20001, 99_000)).toMatchObject({ kind: 'leased', owner: 'a' });
   });
 
   it('is over by itself at the time', () => {
@@ -88,7 +91,7 @@ describe('releasing', () => {
     leases.lease('b', { kind: 'exact', port: 20001 }, 0);
     expect(leases.release(20001, 'a')).toBe(false);
     expect(leases.hold(20001, 'a', 1)).toBe(false);
-    expect(leases.useOf(20001, 0)).toEqual({ kind: 'leased', owner: 'b' });
+    expect(leases.useOf(20001, 0)).toMatchObject({ kind: 'leased', owner: 'b' });
   });
 });
 
@@ -101,5 +104,39 @@ describe('a port of another program', () => {
     expect(leases.lease('a', { kind: 'exact', port: 20000 }, 9_999).kind).toBe('leased');
     leases.markOutside(20000, 'a', 20_000);
     expect(leases.lease('b', ANY, 20_000).kind).toBe('leased');
+  });
+});
+
+describe('the share of an account', () => {
+  const take = (leases: PortLeases, account: string | null, count: number): number =>
+    Array.from({ length: count }, (_, index) =>
+      leases.lease(`${account} ${leases.freeCount(0)} ${index}`, ANY, 0, { account }),
+    ).filter(({ kind }) => kind === 'leased').length;
+
+  it('leaves a quarter of the range to others, who get theirs at once; an account alone may use three quarters', () => {
+    const leases = new PortLeases({ from: 20000, to: 20099, accountShare: 0.25 }, () => 0);
+    expect(take(leases, 'greedy', 100)).toBe(75);
+    expect(leases.lease('one more', ANY, 0, { account: 'greedy' })).toEqual({ kind: 'share', held: 75 });
+    expect(take(leases, 'modest', 20)).toBe(20);
+    expect(take(leases, 'late', 10)).toBe(5);
+    expect(leases.lease('the last', ANY, 0, { account: 'late' })).toEqual({ kind: 'exhausted' });
+  });
+
+  it('does not bind the operator, and is four ports where the range is small', () => {
+    const leases = new PortLeases({ from: 20000, to: 20004, accountShare: 0.01 }, () => 0);
+    expect(take(leases, 'a', 5)).toBe(4);
+    expect(take(leases, null, 5)).toBe(1);
+  });
+
+  it('counts ports that are held for their owner, gives them back to it, and forgets them when they are free', () => {
+    const leases = new PortLeases({ from: 20000, to: 20007, accountShare: 0.5 }, () => 0);
+    expect(take(leases, 'a', 8)).toBe(6);
+    const answer = leases.lease('x', ANY, 0, { account: 'b' });
+    const port = answer.kind === 'leased' ? answer.port : 0;
+    expect(leases.hold(port, 'x', 1000)).toBe(true);
+    expect(leases.lease('y', ANY, 0, { account: 'a' })).toEqual({ kind: 'share', held: 6 });
+    expect(leases.lease('x', { kind: 'exact', port }, 500, { account: 'b' })).toEqual({ kind: 'leased', port });
+    leases.release(port, 'x');
+    expect(take(leases, 'b', 8)).toBe(2);
   });
 });

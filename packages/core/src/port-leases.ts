@@ -1,6 +1,8 @@
 // The ports of one range and who owns each. A port has one owner: a living tunnel, or one that is awaited back.
 // Whoever leaves the choice to us gets the one that is longest unused: a port that somebody had, and may have written down somewhere, comes back late.
 // Mutates in place (a lease is O(1) at any range size), but time and chance are arguments.
+import { Shares } from './admission/shares.ts';
+import { CORE_LIMITS } from './limits.ts';
 import { LinkedSet, type ListNode } from './linked-set.ts';
 
 export type WantedPort =
@@ -12,13 +14,30 @@ type LeaseAnswer =
   | { readonly kind: 'leased'; readonly port: number }
   | { readonly kind: 'in-use'; readonly port: number }
   | { readonly kind: 'out-of-range'; readonly port: number }
-  | { readonly kind: 'exhausted' };
+  | { readonly kind: 'exhausted' }
+  /** The account has its share of the range, and what is free is kept for others. */
+  | { readonly kind: 'share'; readonly held: number };
 
+/** `account` null: the operator, or nobody's tunnel. */
 type PortUse =
-  | { readonly kind: 'leased'; readonly owner: string }
-  | { readonly kind: 'held'; readonly owner: string; readonly until: number }
+  | { readonly kind: 'leased'; readonly owner: string; readonly account: string | null }
+  | { readonly kind: 'held'; readonly owner: string; readonly account: string | null; readonly until: number }
   /** Another program of this machine has it. */
   | { readonly kind: 'outside'; readonly until: number };
+
+/** Who asks for a port. */
+export interface PortRequest {
+  readonly account?: string | null;
+  /** The port is reserved, and not for this request. */
+  readonly isOthers?: (port: number) => boolean;
+}
+
+interface PortRangeOptions {
+  readonly from: number;
+  readonly to: number;
+  /** The part of the range that one account may have while little is free, 0 to 1. */
+  readonly accountShare?: number;
+}
 
 export class PortLeases {
   readonly from: number;
@@ -27,40 +46,42 @@ export class PortLeases {
   /** Longest unused first. */
   readonly #free = new LinkedSet<number>();
   readonly #freeNodes = new Map<number, ListNode<number>>();
+  /** What each account has, leased or held. */
+  readonly #shares: Shares;
   #earliestEnd = Number.POSITIVE_INFINITY;
 
   /**
    * `random` in [0, 1): nothing is known of who had which port in another run, so the first ones are given out by chance. In their own order they
    * would be the ports of the last run's clients.
    */
-  constructor(range: { readonly from: number; readonly to: number }, random: () => number) {
+  constructor(range: PortRangeOptions, random: () => number) {
     this.from = range.from;
     this.to = range.to;
+    const limit = range.to - range.from + 1;
+    const perHolder = Math.max(CORE_LIMITS.ACCOUNT_RANGE_PORTS_MIN, Math.floor(limit * (range.accountShare ?? 1)));
+    this.#shares = new Shares({ limit, perHolder });
     for (const port of shuffled(range, random)) this.#putBack(port);
   }
 
-  /** `isOthers`: it is reserved, and not for who asks. */
-  lease(
-    owner: string,
-    wanted: WantedPort,
-    now: number,
-    isOthers: (port: number) => boolean = () => false,
-  ): LeaseAnswer {
+  lease(owner: string, wanted: WantedPort, now: number, request: PortRequest = {}): LeaseAnswer {
+    const { account = null, isOthers = () => false } = request;
     this.#endTimedUses(now);
     if (wanted.kind !== 'any') {
-      if (this.#isObtainable(wanted.port, owner) && !isOthers(wanted.port)) return this.#take(wanted.port, owner);
+      if (this.#isObtainable(wanted.port, owner) && !isOthers(wanted.port))
+        return this.#take(wanted.port, owner, account);
       if (wanted.kind === 'exact') {
         return { kind: this.#isInRange(wanted.port) ? 'in-use' : 'out-of-range', port: wanted.port };
       }
     }
-    for (const port of this.#free) if (!isOthers(port)) return this.#take(port, owner);
+    for (const port of this.#free) if (!isOthers(port)) return this.#take(port, owner, account);
     return { kind: 'exhausted' };
   }
 
   /** Keeps the port for its owner's return. false: it is not this owner's. A hold that ran out is still its owner's until another lease. */
   hold(port: number, owner: string, until: number): boolean {
-    if (!this.#belongsTo(port, owner)) return false;
-    this.#useUntil(port, { kind: 'held', owner, until });
+    const use = this.#uses.get(port);
+    if (use === undefined || use.kind === 'outside' || use.owner !== owner) return false;
+    this.#useUntil(port, { kind: 'held', owner, account: use.account, until });
     return true;
   }
 
@@ -75,7 +96,7 @@ export class PortLeases {
   /** false: it is not this owner's, so the late end of an old tunnel changes nothing. */
   release(port: number, owner: string): boolean {
     if (!this.#belongsTo(port, owner)) return false;
-    this.#uses.delete(port);
+    this.#end(port);
     this.#putBack(port);
     return true;
   }
@@ -83,6 +104,7 @@ export class PortLeases {
   /** The owner could not open the port: another program has it. It is not offered until then. */
   markOutside(port: number, owner: string, until: number): boolean {
     if (!this.#belongsTo(port, owner)) return false;
+    this.#end(port);
     this.#useUntil(port, { kind: 'outside', until });
     return true;
   }
@@ -113,11 +135,28 @@ export class PortLeases {
     return use === undefined || use.kind === 'outside' || use.owner === owner;
   }
 
-  #take(port: number, owner: string): LeaseAnswer {
+  #take(port: number, owner: string, account: string | null): LeaseAnswer {
+    const isItsOwn = this.#belongsTo(port, owner);
+    if (!isItsOwn && account !== null && this.#keepsFree(account))
+      return { kind: 'share', held: this.#shares.of(account) };
+    this.#end(port);
     this.#free.delete(this.#freeNodes.get(port) ?? null);
     this.#freeNodes.delete(port);
-    this.#uses.set(port, { kind: 'leased', owner });
+    this.#uses.set(port, { kind: 'leased', owner, account });
+    if (account !== null) this.#shares.take(account);
     return { kind: 'leased', port };
+  }
+
+  /** Counted by what is free: ports of the operator and of other programs are as little free as those of accounts. */
+  #keepsFree(account: string): boolean {
+    return this.#shares.refusalToKeep(account, this.#free.size) !== null;
+  }
+
+  /** A use is over, and its account has one port less. */
+  #end(port: number): void {
+    const use = this.#uses.get(port);
+    if (use !== undefined && use.kind !== 'outside' && use.account !== null) this.#shares.give(use.account);
+    this.#uses.delete(port);
   }
 
   #putBack(port: number): void {
@@ -139,7 +178,7 @@ export class PortLeases {
       else this.#earliestEnd = Math.min(this.#earliestEnd, use.until);
     }
     for (const { port } of over.toSorted((a, b) => a.until - b.until)) {
-      this.#uses.delete(port);
+      this.#end(port);
       this.#putBack(port);
     }
   }

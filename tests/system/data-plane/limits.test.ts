@@ -1,4 +1,5 @@
 // The bounds of [limits]: each is kept, and each says so clearly.
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -64,6 +65,34 @@ describe.concurrent('[limits]', () => {
     one.destroy();
     await eventually(async () => expect(await echoOf(other, 'again').catch(String)).toBe('again'));
     two.destroy();
+  });
+
+  it('account_share: an account alone has three quarters of the ports, and another one gets its own at once', async ({
+    harness,
+  }) => {
+    const echo = harness.use(await startEchoServer());
+    const keys = { greedy: 'tnl_greedy-key', modest: 'tnl_modest-key' };
+    const tables = Object.entries(keys).map(
+      ([account, key]) =>
+        `[[auth.keys]]\naccount = "${account}"\nsha256 = "${createHash('sha256').update(key).digest('hex')}"\n`,
+    );
+    const stack = await harness.stack({ tcpPorts: 8, limits: 'account_share = 0.25', tables: tables.join('') });
+    const startMany = async (key: string, count: number) => {
+      const home = await harness.folder();
+      mkdirSync(join(home, '.tunnel'));
+      const tunnels = Array.from({ length: count }, (_, n) => `  t${n}: { proto: tcp, local_port: ${echo.port} }`);
+      writeFileSync(join(home, '.tunnel', 'config.yml'), `tunnels:\n${tunnels.join('\n')}\n`);
+      return harness.run(['start', '--json', '--server', stack.control], { home, env: { TUNNEL_API_KEY: key } });
+    };
+    const greedy = await startMany(keys.greedy, 7);
+    await greedy.ready(6);
+    expect(await greedy.waitFor('error')).toMatchObject({
+      code: 'TUNNEL_PORT_LIMIT',
+      message:
+        'no room for another port: this account has 6 ports of [limits] tcp_port_range, and what is free is kept for others',
+    });
+    const modest = await startMany(keys.modest, 2);
+    for (const nth of [1, 2]) expect(await echoOf((await modest.ready(nth)).assigned_port, 'hi')).toBe('hi');
   });
 
   // Only Linux has the whole of 127.0.0.0/8 without being told.

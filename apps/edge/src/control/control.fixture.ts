@@ -187,6 +187,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     listeners: ingresses,
     peerNames: peers,
     portRanges: { tcp: range, udp: range },
+    accountShare: 1,
     names: new NameRegistry({ clock, random: Math.random }),
     reserved: backend.reserved,
     clock,

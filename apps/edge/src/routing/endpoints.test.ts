@@ -31,6 +31,7 @@ const setUp = (options: { readonly to?: number; readonly outside?: readonly numb
   const pool = new PortRegistry({
     rangeKey: 'tcp_port_range',
     range: { from: 1, to: options.to ?? 3 },
+    accountShare: 1,
     ...{ listeners, clock, random: () => 0 },
   });
   const letGo = (): void => {
@@ -138,7 +139,7 @@ const keepingPorts = (to = 1) => {
   return {
     clock,
     freed,
-    pool: new PortRegistry({ rangeKey: 'udp_port_range', range, listeners, clock, random: () => 0 }),
+    pool: new PortRegistry({ rangeKey: 'udp_port_range', range, accountShare: 1, listeners, clock, random: () => 0 }),
   };
 };
 
@@ -163,6 +164,7 @@ describe('transports', () => {
         Transport,
         { from: number; to: number }
       >,
+      accountShare: 1,
       names: new NameRegistry({ clock, random: () => 0 }),
       peerNames: quietJoins(clock),
       clock,

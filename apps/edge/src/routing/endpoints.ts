@@ -9,6 +9,7 @@ import {
   type P2pOffer,
   PORT_RANGE_KEYS,
   PortLeases,
+  type PortRequest,
   type Transport,
   type WantedLease,
   type WantedName,
@@ -28,6 +29,8 @@ export interface EndpointRegistryOptions {
   /** Who opens the ports of each transport: the same number of another transport is another port. */
   readonly listeners: Readonly<Record<Transport, PortListeners>>;
   readonly portRanges: Readonly<Record<Transport, PortRange>>;
+  /** `[limits] account_share`. */
+  readonly accountShare: number;
   readonly names: NameRegistry;
   readonly peerNames: PeerNames;
   /** Absent: nothing is. */
@@ -60,7 +63,8 @@ export class EndpointRegistry {
   readonly #reserved: Pick<ReservedNames, 'isOthersPort'> | undefined;
   readonly #ports: Readonly<Record<Transport, PortRegistry>>;
 
-  constructor({ listeners, portRanges, names, peerNames, reserved, clock, random }: EndpointRegistryOptions) {
+  constructor(options: EndpointRegistryOptions) {
+    const { listeners, portRanges, accountShare, names, peerNames, reserved, clock, random } = options;
     this.portRanges = portRanges;
     this.names = names;
     this.#peerNames = peerNames;
@@ -70,6 +74,7 @@ export class EndpointRegistry {
       new PortRegistry({
         rangeKey: PORT_RANGE_KEYS[of],
         range: portRanges[of],
+        accountShare,
         listeners: listeners[of],
         clock,
         random,
@@ -144,10 +149,15 @@ export interface PortRegistryOptions {
   /** Its key in `[limits]`: what a refusal names. */
   readonly rangeKey: string;
   readonly range: PortRange;
+  /** `[limits] account_share`. */
+  readonly accountShare: number;
   readonly listeners: PortListeners;
   readonly clock: Clock;
   readonly random: () => number;
 }
+
+/** The operator is bound by no share. */
+const OPERATOR = ownerKey({ kind: 'operator' });
 
 /** Whose leases are those of ports that no tunnel gets: no id of ours has a space. */
 const EDGE_ITSELF = 'the edge itself';
@@ -161,10 +171,10 @@ export class PortRegistry {
   readonly #clock: Clock;
   readonly #closing = new Map<number, Promise<void>>();
 
-  constructor({ rangeKey, range, listeners, clock, random }: PortRegistryOptions) {
+  constructor({ rangeKey, range, accountShare, listeners, clock, random }: PortRegistryOptions) {
     this.range = range;
     this.#rangeKey = rangeKey;
-    this.#leases = new PortLeases(range, random);
+    this.#leases = new PortLeases({ ...range, accountShare }, random);
     this.#listeners = listeners;
     this.#clock = clock;
   }
@@ -180,7 +190,7 @@ export class PortRegistry {
     if (wanted.kind !== 'any') await this.#closing.get(wanted.port);
     let next = wanted;
     for (;;) {
-      const port = this.#lease(owner, next, isOthers);
+      const port = this.#lease(owner, next, { account: account === OPERATOR ? null : account, isOthers });
       if (await this.#listen(port, owner, account)) return port;
       this.#leases.markOutside(port, owner, this.#clock.monotonic() + EDGE_LIMITS.PORT_TAKEN_RETRY_MS);
       if (next.kind === 'exact') throw new Fault('TUNNEL_PORT_IN_USE', { port });
@@ -227,8 +237,8 @@ export class PortRegistry {
     else closing.then(release, release);
   }
 
-  #lease(owner: string, wanted: WantedPort, isOthers: (port: number) => boolean): number {
-    const answer = this.#leases.lease(owner, wanted, this.#clock.monotonic(), isOthers);
+  #lease(owner: string, wanted: WantedPort, request: PortRequest): number {
+    const answer = this.#leases.lease(owner, wanted, this.#clock.monotonic(), request);
     switch (answer.kind) {
       case 'leased':
         return answer.port;
@@ -238,6 +248,10 @@ export class PortRegistry {
         throw new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: answer.port, ...this.range });
       case 'exhausted':
         throw new Fault('TUNNEL_PORTS_EXHAUSTED', { range: this.#rangeKey, ...this.range });
+      case 'share': {
+        const reason = `this account has ${answer.held} ports of [limits] ${this.#rangeKey}, and what is free is kept for others`;
+        throw new Fault('TUNNEL_PORT_LIMIT', { reason });
+      }
     }
   }
 

@@ -45,6 +45,7 @@ const startRun = async () => {
   const endpoints = new EndpointRegistry({
     listeners: { tcp: LISTENERS, udp: LISTENERS },
     portRanges: { tcp: { from: 1, to: 9 }, udp: { from: 1, to: 9 } },
+    accountShare: 1,
     names: new NameRegistry({ clock, random: () => 0.5 }),
     peerNames: quietJoins(clock),
     clock,

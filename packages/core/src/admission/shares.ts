@@ -4,6 +4,9 @@
 /** From here on a holder has to be below the mean. */
 const NEARLY_ALL = 0.9;
 
+/** The part of a stock that stays free for others when holders keep what they have: a holder beyond its part may not take from it. */
+const FREE_FOR_OTHERS = 0.25;
+
 export interface SharesOptions {
   readonly limit: number;
   readonly perHolder: number;
@@ -46,6 +49,16 @@ export class Shares {
     if (this.#taken + count > this.limit) return 'all-taken';
     if (this.#taken < this.limit * NEARLY_ALL) return null;
     return held * this.#of.size < this.#taken ? null : 'nearly-all-taken';
+  }
+
+  /**
+   * The same for a stock that nobody can take back from a holder, such as ports: beyond its part a holder gets one more only while more than a quarter
+   * is free, so that a holder who is alone can use three quarters, and others still get theirs at once.
+   */
+  refusalToKeep(holder: string, free = this.limit - this.#taken): ShareRefusal | null {
+    if (free < 1) return 'all-taken';
+    if (this.of(holder) < this.perHolder || this.#isUnlimited(holder)) return null;
+    return free > this.limit * FREE_FOR_OTHERS ? null : 'holder-full';
   }
 
   /** Whoever takes owes as much to give(), with the same holder. */

@@ -15,6 +15,7 @@ import {
   secretUrl,
   section,
   serviceUrl,
+  share,
   table,
   text,
   twoPortsOrNone,
@@ -180,6 +181,7 @@ const limitsSchema = section({
   /** 0: from the descriptor limit of the process. */
   connections_total: wholeNumber(0, MOST_CONNECTIONS).default(0),
   auth_failures_per_minute: wholeNumber(1, MOST_CONNECTIONS).default(60),
+  account_share: share(0.01).default(0.25),
 });
 
 const captureSchema = section({ enabled: flag().default(true), bodies: flag().default(true) });

@@ -44,6 +44,12 @@ export const seconds = (to: number) => {
   return z.number({ error }).positive({ error }).max(to, { error });
 };
 
+/** A part of a whole. */
+export const share = (from: number) => {
+  const error = `a number from ${from} to 1`;
+  return z.number({ error }).min(from, { error }).max(1, { error });
+};
+
 /** Port 0 stands for any free port. */
 export const listenPort = () => wholeNumber(0, 65_535);
 
