@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util';
 import { chooseSteps, LONG_STEPS } from './lib/long-steps.mjs';
 import { runSteps, stopOnSignals } from './lib/run-steps.mjs';
+import { check } from './lib/steps.mjs';
 
 const { values, positionals } = parseArgs({ options: { list: { type: 'boolean' } }, allowPositionals: true });
 const chosen = chooseSteps(positionals);
@@ -12,7 +13,18 @@ if (chosen === null || values.list) {
   process.exit(chosen === null ? 2 : 0);
 }
 
+/** A step whose program could not be fetched has failed, and the others run. */
+async function prepare({ name, make }) {
+  try {
+    return await make(name);
+  } catch (error) {
+    const [reason] = String(error.message).split('\n');
+    const text = `${name} cannot run: ${reason}\nIs the package registry reachable? Try again with: npm run test:long -- ${name}\n`;
+    return check(name, undefined, ['-e', `process.stderr.write(${JSON.stringify(text)}); process.exitCode = 1`]);
+  }
+}
+
 stopOnSignals();
 const groups = [];
-for (const { name, make } of chosen) groups.push([await make(name)]);
+for (const step of chosen) groups.push([await prepare(step)]);
 process.exitCode = await runSteps(groups);

@@ -1,5 +1,5 @@
 // Runs tests on Node.js 22, 24 and 26, which it takes from the npm registry. `npm test` has the oldest that we support.
-// usage: npm run test:nodes -- [--node 22]... [--suite unit|database|data-plane|system|load]...
+// usage: npm run test:nodes -- [--node 22]... [--suite unit|slow|database|data-plane|system|load]...
 import { parseArgs } from 'node:util';
 import { fetchNode } from './lib/fetch-package.mjs';
 import { runSteps, stopOnSignals } from './lib/run-steps.mjs';

@@ -8,9 +8,9 @@ import { testStep } from './test-step.mjs';
 
 /** Node.js 26 runs unit tests in `.ci/run` already. */
 const SUITES = {
-  22: ['unit', 'database', 'system'],
-  24: ['unit', 'database', 'system'],
-  26: ['database', 'system', 'load'],
+  22: ['unit', 'slow', 'database', 'system'],
+  24: ['unit', 'slow', 'database', 'system'],
+  26: ['slow', 'database', 'system', 'load'],
 };
 
 const nodes = Object.entries(SUITES).flatMap(([major, suites]) =>

@@ -46,13 +46,13 @@ const ONE_CORE = { ...RARE_COLLECTIONS, GOMAXPROCS: '1' };
 /** At the same time: each of them waits for the disk, and uses one core for much of its time. `linted` are the files to lint, all unless they are given. */
 const staticSteps = (linted) => [
   // One checker: each one more would check again most of what the others have checked.
-  { ...check('types', 60, tool('typescript/bin/tsc', '-b', '--checkers', '1')), env: RARE_COLLECTIONS },
+  { ...check('types', 40, tool('typescript/bin/tsc', '-b', '--checkers', '1')), env: RARE_COLLECTIONS },
   ...(linted?.length === 0
     ? []
-    : [{ ...check('lint', 75, tool('oxlint/bin/oxlint', ...(linted ?? []))), env: ONE_CORE }]),
-  check('format', 25, tool('@biomejs/biome/bin/biome', 'check', '--colors=off', '.')),
-  check('import rules', 30, [join(ROOT, 'scripts/check-imports.mjs')]),
-  check('unused code', 45, tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
+    : [{ ...check('lint', 55, tool('oxlint/bin/oxlint', ...(linted ?? []))), env: ONE_CORE }]),
+  check('format', 15, tool('@biomejs/biome/bin/biome', 'check', '--colors=off', '.')),
+  check('import rules', 20, [join(ROOT, 'scripts/check-imports.mjs')]),
+  check('unused code', 35, tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
 ];
 
 /** Unit tests and system tests that take seconds each. */
@@ -81,8 +81,8 @@ export const RUNS = {
       staticSteps(),
       // Two after two: while one waits for its database or a program that starts, the other has the processor.
       [
-        [tests('unit tests', 170, ['unit', 'repo'], TWO), browserTests('browser smoke tests', 60, 'smoke')],
-        [databaseStep('database tests', 'database'), tests('system tests', 140, ['system'], THREE)],
+        [tests('unit tests', 165, ['unit', 'repo'], TWO), browserTests('browser smoke tests', 50, 'smoke')],
+        [databaseStep('database tests', 'database'), tests('system tests', 135, ['system'], THREE)],
       ],
     ],
   },
