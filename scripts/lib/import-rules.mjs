@@ -108,7 +108,7 @@ export const FOLDER_MAY_IMPORT = {
     'login-setup.ts': ['api'],
     'run.ts': ['commands'],
     'run-in-process.ts': ['commands'],
-    'run-tunnels.ts': ['output'],
+    'run-tunnels.ts': ['agent', 'output'],
     'running-client.ts': ['output'],
     commands: ['agent', 'api', 'completion', 'mcp', 'mcp-publish', 'output', 'service', '*.ts'],
     mcp: [
@@ -131,10 +131,10 @@ export const FOLDER_MAY_IMPORT = {
     ],
   },
   client: {
-    'client.ts': ['inspector', 'peers', 'requests'],
+    'client.ts': ['forward', 'inspector', 'peers', 'requests'],
     'dial-socket.ts': ['proxy'],
     'entry-fields.ts': ['forward'],
-    'options.ts': ['proxy'],
+    'options.ts': ['forward', 'proxy'],
     'peer-types.ts': ['forward'],
     'resume-state.ts': ['forward'],
     'stream-handler.ts': ['forward'],

@@ -62,9 +62,16 @@ const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
 });
 
 /** The file was checked: one of them is there. */
-export const localOf = ({ local_host, local_port, local_socket, files }: ClientTunnel): LocalSpec => ({
+export const localOf = ({
+  local_host,
+  local_port,
+  local_socket,
+  allow_control_socket,
+  files,
+}: ClientTunnel): LocalSpec => ({
   ...(local_port === undefined ? {} : { localHost: local_host, localPort: local_port }),
   ...(local_socket === undefined ? {} : { localSocket: local_socket }),
+  ...(allow_control_socket ? { allowControlSocket: true } : {}),
   ...(files === undefined ? {} : { files }),
 });
 

@@ -60,11 +60,19 @@ export const addProxyProtocolFlag = (command: Command, versions: readonly string
     new Option('--proxy-protocol <version>', 'Tell the service who the visitor is (PROXY protocol)').choices(versions),
   );
 
+export interface SocketFlags {
+  readonly yesPublishSocket?: boolean;
+}
+
+export const addSocketFlag = (command: Command): Command =>
+  command.option('--yes-publish-socket', 'Publish a control socket of the system, such as docker.sock');
+
 /** `hostFlag`: of --local-host; beside a socket the client refuses it. */
 export const localSpecOf = (
   { port, host, socket }: TypedTarget,
   hostFlag: string | undefined,
   io: Pick<Io, 'cwd' | 'home'>,
+  { yesPublishSocket = false }: SocketFlags = {},
 ): LocalSpec => {
   if (host !== undefined && hostFlag !== undefined && host !== hostFlag) {
     throw new Fault('CLIENT_USAGE', { reason: `Which host, ${host} or ${hostFlag}? Leave out --local-host.` });
@@ -74,5 +82,6 @@ export const localSpecOf = (
     ...(localHost === undefined ? {} : { localHost }),
     ...(port === undefined ? {} : { localPort: port }),
     ...(socket === undefined ? {} : { localSocket: pathFrom(io.cwd, socket, io.home) }),
+    ...(socket !== undefined && yesPublishSocket ? { allowControlSocket: true } : {}),
   };
 };

@@ -9,6 +9,7 @@ import {
   type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
+import { ownClientsOf } from './agent/own-clients.ts';
 import { companionsOf } from './companions.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import { type Io, VERSION } from './io.ts';
@@ -141,6 +142,7 @@ const connectClient = async (
       stateKey,
       wait: flags.wait,
       agent: `tunnel/${VERSION} node/${process.versions.node}`,
+      ownClients: ownClientsOf(io),
       logger: chooseLogger(io),
       clock: io.clock,
       signal,

@@ -307,6 +307,7 @@ class ComposedEdge implements Edge {
       port: server.control_port,
       ...this.#ingress.publicAddress,
       region,
+      localPorts: () => [this.#rest.address.port, this.#metricsServer.address.port],
       tunnelsPerSession: limits.tunnels_per_session,
       trustedProxies: server.trusted_proxies,
       gate: this.#connections.gate,

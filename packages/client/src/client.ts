@@ -7,6 +7,7 @@ import { Backoff } from './backoff.ts';
 import { Connection, type Wait } from './connection.ts';
 import { awaitClose } from './control-link.ts';
 import { reasonOf, unreachable } from './dial-faults.ts';
+import { TargetGuard } from './forward/target-guard.ts';
 import type { Inspector } from './inspector/inspector.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import { type ClientSettings, type ConnectOptions, checkOptions } from './options.ts';
@@ -90,6 +91,9 @@ class TunnelClient implements Client {
   readonly #peers: Peers;
   readonly #requests: RequestReporter;
   #inspector: Promise<Inspector | null> | null = null;
+  #inspectorPort: number | null = null;
+  /** Of the last session, also while there is none. */
+  #edgePorts: readonly number[] = [];
   readonly #connection: Connection;
   readonly #store: ResumeStore | null;
   readonly #ticker: Timer;
@@ -160,7 +164,9 @@ class TunnelClient implements Client {
     const { clock, logger } = this.#settings;
     try {
       const { startInspector } = await import('./inspector/inspector.ts');
-      return await startInspector({ requests: this.#requests, clock, logger, tunnels: () => this.tunnels });
+      const inspector = await startInspector({ requests: this.#requests, clock, logger, tunnels: () => this.tunnels });
+      this.#inspectorPort = inspector === null ? null : Number(new URL(inspector.url).port);
+      return inspector;
     } catch (error) {
       logger.warn({ reason: reasonOf(error) }, 'the inspector could not be started');
       return null;
@@ -198,6 +204,8 @@ class TunnelClient implements Client {
     const { clock, random } = this.#settings;
     const previous = endpointOf instanceof TunnelEntry ? endpointOf.endpoint : {};
     const tunnel = new TunnelEntry(wanted, { backoff: new Backoff(clock, random), owner: this.#registry, previous });
+    const checking = this.#registry.checkTarget(wanted);
+    if (checking !== null) await this.#awaitCheck(checking, tunnel);
     if (tunnel.protocol === 'p2p' || wanted.policy !== undefined) {
       await (tunnel.protocol === 'p2p' ? this.#peers.publish(tunnel) : tunnel.makePolicy());
       // The end may have come while its parts were loaded, or its passwords hashed.
@@ -213,6 +221,18 @@ class TunnelClient implements Client {
     const connection = await this.#peers.connect(options);
     if (this.#isEnding) connection.end();
     return connection.ready;
+  }
+
+  /** A refusal is reported as one by the edge is, so that a run with no other tunnel ends. Rejects with it. */
+  async #awaitCheck(checking: Promise<void>, tunnel: TunnelEntry): Promise<void> {
+    try {
+      await checking;
+    } catch (error) {
+      this.#registry.refuse(tunnel, Fault.from(error));
+      throw error;
+    }
+    if (this.#isEnding) tunnel.ended();
+    this.#refuseWhenEnding();
   }
 
   get #isEnding(): boolean {
@@ -297,6 +317,7 @@ class TunnelClient implements Client {
     const first = this.#state === 'connecting';
     this.#state = 'connected';
     this.#lastFault = null;
+    this.#edgePorts = session.edgePorts;
     if (first) this.#status.emit({ type: 'connected', sessionId: session.id, resumed: session.resumed });
     else this.#announce = { resumed: session.resumed };
     this.#registry.sessionUp(session);
@@ -332,12 +353,21 @@ class TunnelClient implements Client {
   #makeRegistry(): TunnelRegistry {
     return new TunnelRegistry({
       settings: this.#settings,
+      guard: this.#makeGuard(),
       emit: (event) => this.#status.emit(event),
       onChanged: () => this.#save(),
       onAnswer: () => {
         this.#streams.recheck();
         this.#announceIfSettled();
       },
+    });
+  }
+
+  #makeGuard(): TargetGuard {
+    return new TargetGuard({
+      clients: this.#settings.ownClients,
+      inspectorPort: () => this.#inspectorPort,
+      edgePorts: () => this.#edgePorts,
     });
   }
 

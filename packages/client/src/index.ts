@@ -45,6 +45,7 @@ export type { FilesSpec } from './forward/files/served-folder.ts';
 export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
 export { type LocalSpec, localLabel, localText } from './forward/local-target.ts';
 export { asciiDomain } from './forward/own-domain.ts';
+export type { OwnClients } from './forward/target-guard.ts';
 export type { DropReason, TrafficCounts } from './forward/traffic.ts';
 export type { Inspector } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';

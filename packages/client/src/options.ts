@@ -7,6 +7,7 @@ import { WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger, InternalErrors, type Logger, Secret, systemClock } from '@tunnel/runtime';
 import type { Endpoint } from './dial-socket.ts';
 import { decideSecurity, parseServerAddress, type SecurityOptions } from './endpoint.ts';
+import type { OwnClients } from './forward/target-guard.ts';
 import { type Proxy, parseProxy } from './proxy/proxy-address.ts';
 import type { StatusListener } from './status.ts';
 
@@ -28,6 +29,8 @@ export interface ConnectOptions extends SecurityOptions {
   readonly agent?: string | undefined;
   /** What this computer is called in lists of tunnels: 1 to 64 printable characters. Left out: its host name. */
   readonly clientName?: string | undefined;
+  /** What the program around the client knows of this user's other clients: their inspectors and sockets are never published. */
+  readonly ownClients?: OwnClients | undefined;
   readonly logger?: Logger | undefined;
   readonly clock?: Clock | undefined;
   /** In [0, 1): the jitter of retries. */
@@ -44,6 +47,7 @@ export interface ClientSettings {
   readonly agent: string;
   /** undefined: the computer has no name. */
   readonly clientName: string | undefined;
+  readonly ownClients: OwnClients | undefined;
   readonly logger: Logger;
   /** Of mistakes of ours, each at the cost of one visitor or carrier. */
   readonly report: ReportInternalError;
@@ -70,6 +74,7 @@ export const checkOptions = (options: ConnectOptions): ClientSettings => {
     state: stateDir === undefined ? null : { dir: stateDir, key: `${address.text}|${stateKey}` },
     agent: printable(options.agent ?? DEFAULT_AGENT),
     clientName: clientNameOf(options.clientName),
+    ownClients: options.ownClients,
     logger,
     report: new InternalErrors(logger, () => clock.monotonic()).report,
     clock,

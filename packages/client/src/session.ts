@@ -1,5 +1,6 @@
 // One authenticated connection to an edge: the control link, the multiplexer and its carriers. It is never reused:
 // after a loss its streams may finish on the carriers that still live, and a new session takes over.
+import { reachesOwnMachine } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   type DatagramStream,
@@ -176,6 +177,11 @@ export class Session implements RegistryLink {
   /** How any socket of this client can learn how it looks from outside; null: the edge does not offer it. */
   get observer(): EdgeObserver | null {
     return this.#datagramPath.observer;
+  }
+
+  /** REST and metrics ports of an edge on this machine. An edge elsewhere has no say in what is published here. */
+  get edgePorts(): readonly number[] {
+    return reachesOwnMachine(this.edgeAddress) ? (this.#deps.hello.local_ports ?? []) : [];
   }
 
   /** Where the control connection leads; empty behind a proxy. */

@@ -3,13 +3,14 @@ import { Fault } from '@tunnel/errors';
 import { CAPABILITY, type ControlMessage, type ControlMessageInput, type MessageOf } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import { kindOf } from './forward/kinds.ts';
+import type { TargetGuard } from './forward/target-guard.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { ClientSettings } from './options.ts';
 import { HealthReporter } from './probes/health-reporter.ts';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
 import type { DatagramWay, NextTerms, TunnelEntry } from './tunnel.ts';
-import { localAddress, registrationFields } from './tunnel-spec.ts';
+import { localAddress, registrationFields, type TunnelSpec } from './tunnel-spec.ts';
 
 /** The connection on which to ask. */
 export interface RegistryLink {
@@ -26,6 +27,7 @@ export interface RegistryLink {
 
 export interface TunnelRegistryDeps {
   readonly settings: Pick<ClientSettings, 'clock' | 'random' | 'logger'>;
+  readonly guard: TargetGuard;
   readonly emit: (event: StatusEvent) => void;
   /** Ids, ports or names changed: worth saving. */
   readonly onChanged: () => void;
@@ -97,6 +99,16 @@ export class TunnelRegistry {
       ...own.filter((tunnel) => Object.keys(tunnel).length > 1),
       ...this.#unclaimed,
     ];
+  }
+
+  checkTarget(spec: TunnelSpec): Promise<void> | null {
+    return this.#deps.guard.check(spec);
+  }
+
+  /** Refused by this client before the edge was asked. */
+  refuse(tunnel: TunnelEntry, fault: Fault): void {
+    tunnel.ended(fault);
+    this.#deps.emit({ type: 'tunnel-error', tunnel, fault, final: true });
   }
 
   add(tunnel: TunnelEntry): void {

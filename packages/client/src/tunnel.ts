@@ -86,6 +86,8 @@ export interface Tunnel {
 
 export interface TunnelOwner {
   readonly close: (tunnel: TunnelEntry) => Promise<void>;
+  /** As TargetGuard.check: whether a tunnel may lead there. */
+  readonly checkTarget: (spec: TunnelSpec) => Promise<void> | null;
   /** Its target is another one by now. */
   readonly retargeted: (tunnel: TunnelEntry) => Promise<void>;
   /** It is to become this; `tunnel.become()` when the edge has taken it. */
@@ -283,9 +285,10 @@ export class TunnelEntry implements Tunnel {
   }
 
   async retarget(target: TunnelTarget): Promise<void> {
-    const { localHost: _host, localPort: _port, localSocket: _socket, files: _files, ...rest } = this.#spec;
-    const spec = concealKey({ ...rest, ...target });
+    const spec = concealKey({ ...withoutTarget(this.#spec), ...target });
     checkTunnelSpec(spec);
+    const checking = this.#owner.checkTarget(spec);
+    if (checking !== null) await checking;
     if (!isRetarget(tunnelFields(this.#spec), tunnelFields(spec))) {
       throw this.#mustReopen();
     }
@@ -305,9 +308,10 @@ export class TunnelEntry implements Tunnel {
 
   async update(guard: TunnelGuard, target?: TunnelTarget): Promise<void> {
     const { policy: _policy, policyRevision: _revision, services: _services, ...rest } = this.#spec;
-    const { localHost: _host, localPort: _port, localSocket: _socket, files: _files, ...targetless } = rest;
-    const spec = concealKey({ ...(target === undefined ? rest : { ...targetless, ...target }), ...guard });
+    const spec = concealKey({ ...(target === undefined ? rest : { ...withoutTarget(rest), ...target }), ...guard });
     checkTunnelSpec(spec);
+    const checking = this.#owner.checkTarget(spec);
+    if (checking !== null) await checking;
     const [before, after] = [tunnelFields(this.#spec), tunnelFields(spec)];
     if (!isUpdate(before, after)) throw this.#mustReopen();
     const next = { spec, sent: await sentOf(spec), isElsewhere: hasOtherTarget(before, after) };
@@ -382,6 +386,19 @@ export class TunnelEntry implements Tunnel {
     this.#rejectOpened(fault ?? new Fault('TUNNEL_CLOSED'));
   }
 }
+
+/** Permission to publish a control socket goes with the socket that it was given for. */
+const withoutTarget = (spec: TunnelSpec): TunnelSpec => {
+  const {
+    localHost: _host,
+    localPort: _port,
+    localSocket: _socket,
+    allowControlSocket: _allow,
+    files: _files,
+    ...rest
+  } = spec;
+  return rest;
+};
 
 const targetOf = (spec: TunnelSpec): LocalTarget => localTargetOf(spec, kindOf(spec.protocol).localTls(spec));
 

@@ -209,6 +209,7 @@ export {
   TrustedProxies,
 } from './net/caller-address.ts';
 export { isPrivateLink, type LinkFacts } from './net/link-privacy.ts';
+export { controlSocketService, reachesOwnMachine } from './net/local-control.ts';
 export { ownAuthority } from './net/own-authorities.ts';
 export {
   bypassesProxy,

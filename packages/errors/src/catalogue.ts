@@ -264,6 +264,7 @@ export const CATALOGUE = {
   CLIENT_LOG_FILE: entry(500, true, 'cannot write the log file {file}: {reason}', 'The client goes on without it, and writes again when it can. Check the path, its folder and the room on the disk.'),
   CLIENT_SERVICE: entry(500, false, '{reason}', 'To see the unit alone: `tunnel service install --print`.'),
   CLIENT_MCP_SERVER: entry(500, false, 'the MCP server did not start: {reason}', 'Run the command by itself: it has to speak MCP on stdin and stdout, and log to stderr.'),
+  CLIENT_TARGET_NOT_ALLOWED: entry(403, false, '{target} cannot be published: {reason}', 'Choose the port or the socket of your own service.'),
   CLIENT_TOKEN_FILE: entry(400, false, 'cannot read the token from {file}: {reason}', 'Check --token-file; for a new API key run `tunnel login`.'),
   CLIENT_USAGE: entry(400, false, '{reason}', 'See `tunnel --help`.'),
   CLIENT_NAME_INVALID: entry(400, false, "`{name}` cannot be this computer's name: {reason}", 'Use 1 to 64 printable characters.'),

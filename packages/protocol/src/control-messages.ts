@@ -94,6 +94,8 @@ const authOk = z.object({
   region: z.object({ id: z.string().max(100), name: z.string().max(200) }).optional(),
   /** `<dashboard_url>/tunnels/<tunnel_id>` is the page of a tunnel. */
   dashboard_url: address.optional(),
+  /** To clients on the edge's own machine: ports where the edge itself is managed (REST, metrics). They are never published. */
+  local_ports: z.array(z.int().min(1).max(65_535)).max(16).optional(),
 });
 
 const authError = z.object({

@@ -7,6 +7,7 @@ import { CLI_LIMITS } from '../limits.ts';
 import { readyFields } from '../output/json.ts';
 import type { RunningClient } from '../running-client.ts';
 import type { LogEntry, LogKeeper } from './log-keeper.ts';
+import type { InspectorAnswer } from './own-clients.ts';
 import { specFromWire } from './spec-wire.ts';
 import { statusOf } from './status-report.ts';
 
@@ -59,6 +60,9 @@ const ok = (json: object): AgentAnswer => ({ status: 200, json });
 
 const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
   '/status': { GET: (_request, _asked, { running, pid }) => ok(statusOf(running, pid)) },
+  '/inspector': {
+    GET: (_request, _asked, { running }) => ok({ inspect_url: running.inspectUrl } satisfies InspectorAnswer),
+  },
   '/ready': {
     GET: (_request, _asked, { running }) => {
       const answer = readiness(running);

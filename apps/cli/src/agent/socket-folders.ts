@@ -1,9 +1,9 @@
 // Where the sockets of running clients are: one folder of three, for their owner alone; whose a socket is; and which of them nobody
 // listens on any more.
-import { chmodSync, lstatSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { isProcessAlive } from '@tunnel/runtime';
 import type { Io } from '../io.ts';
 import { CLI_LIMITS } from '../limits.ts';
@@ -82,6 +82,18 @@ export interface FoundSocket {
 }
 
 const SOCKET_NAME = /^(\d{1,10})\.sock$/;
+
+/** Whether a client of this user listens, or may listen some day, at this path. It is absolute and has no symbolic links. */
+export const isAgentSocketPath = (path: string, around: Surroundings): boolean =>
+  SOCKET_NAME.test(basename(path)) && foldersOf(around).some((folder) => realFolder(folder.path) === dirname(path));
+
+const realFolder = (path: string): string => {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+};
 
 /** Of all three folders. What somebody else could have put there is not looked at. */
 export const findSockets = (around: Surroundings): FoundSocket[] =>

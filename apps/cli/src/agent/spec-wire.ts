@@ -15,6 +15,7 @@ const KEYS: Readonly<Partial<Record<keyof TunnelSpec, Kind>>> = {
   localHost: 'string',
   localPort: 'number',
   localSocket: 'string',
+  allowControlSocket: 'boolean',
   files: 'object',
   subdomain: 'string',
   domain: 'string',

@@ -83,6 +83,7 @@ const entryOf = (spec: NamedSpec, flags: Partial<GroupFlags> & HttpGuardFlags, i
   local_port: spec.localPort,
   local_host: spec.localHost,
   local_socket: spec.localSocket,
+  allow_control_socket: spec.allowControlSocket === true ? true : undefined,
   files: spec.files === undefined ? undefined : { ...spec.files },
   subdomain: spec.subdomain,
   domain: spec.domain,

@@ -21,7 +21,14 @@ import {
   type RequestFlags,
 } from '../flags.ts';
 import type { Io } from '../io.ts';
-import { addLocalHostFlag, localSpecOf, type TypedTarget, typedUrl } from '../local-target.ts';
+import {
+  addLocalHostFlag,
+  addSocketFlag,
+  localSpecOf,
+  type SocketFlags,
+  type TypedTarget,
+  typedUrl,
+} from '../local-target.ts';
 import { addHttpGuardFlags, guardSpecOf, type HttpGuardFlags } from '../policy-flags.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import { resolveSettings } from '../settings.ts';
@@ -33,7 +40,7 @@ export interface NamedFlags extends HostFlags, GroupFlags, HttpGuardFlags {
   readonly capture: boolean;
 }
 
-export interface HttpTunnelFlags extends NamedFlags {
+export interface HttpTunnelFlags extends NamedFlags, SocketFlags {
   readonly localHost?: string;
   readonly localProtocol: 'http1' | 'h2c';
   readonly https?: boolean;
@@ -69,7 +76,7 @@ export const httpTunnelCommand = (): Command =>
       .argument('<port>', 'Port, host:port or URL of the local service, or unix:PATH of its socket', typedUrl),
     'http-<port>',
     (command) =>
-      addLocalHostFlag(command)
+      addSocketFlag(addLocalHostFlag(command))
         .option('--https', 'The local service speaks TLS')
         .option('--local-tls-no-verify', 'Accept any certificate of the local service')
         .addOption(
@@ -100,12 +107,12 @@ export const addNamedFlags = (
 export const addRunFlags = (command: Command): Command => addConnectionFlags(addComfortFlags(addRequestFlags(command)));
 
 export const httpSpecOf = (target: TypedTarget, flags: HttpTunnelFlags, io: Io): NamedSpec => ({
-  ...localSpecOf(target, flags.localHost, io),
+  ...localSpecOf(target, flags.localHost, io, flags),
   protocol: protocolOf(target, flags),
   localProtocol: flags.localProtocol,
   localTlsVerify: flags.localTlsNoVerify !== true,
   ...namedSpecOf(flags, io),
-  name: flags.name ?? `http-${localLabel(localSpecOf(target, flags.localHost, io))}`,
+  name: flags.name ?? `http-${localLabel(localSpecOf(target, flags.localHost, io, flags))}`,
 });
 
 const protocolOf = ({ scheme }: TypedTarget, { https }: HttpTunnelFlags): 'http' | 'https' => {

@@ -19,7 +19,9 @@ import type { Io } from '../io.ts';
 import {
   addLocalHostFlag,
   addProxyProtocolFlag,
+  addSocketFlag,
   localSpecOf,
+  type SocketFlags,
   type TypedTarget,
   typedAddressOrSocket,
 } from '../local-target.ts';
@@ -27,7 +29,7 @@ import { addGuardFlags, type GuardFlags, guardSpecOf } from '../policy-flags.ts'
 import { runTunnels } from '../run-tunnels.ts';
 import { resolveSettings } from '../settings.ts';
 
-export interface TcpTunnelFlags extends GroupFlags, GuardFlags {
+export interface TcpTunnelFlags extends GroupFlags, GuardFlags, SocketFlags {
   readonly name?: string;
   readonly localHost?: string;
   readonly remotePort?: number;
@@ -59,18 +61,20 @@ export const tcpTunnelCommand = (): Command =>
   addGroupFlags(
     addGuardFlags(
       addProxyProtocolFlag(
-        addLocalHostFlag(
-          new Command('tcp')
-            .description('Publish a local TCP service: SSH, a database')
-            .argument(
-              '<port>',
-              'Port or host:port of the local service, or unix:PATH of its socket',
-              typedAddressOrSocket,
-            )
-            .optionsGroup(FLAG_GROUPS.address)
-            .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
-            .option('--name <name>', 'Name of the tunnel (default: tcp-<port>)')
-            .optionsGroup(FLAG_GROUPS.service),
+        addSocketFlag(
+          addLocalHostFlag(
+            new Command('tcp')
+              .description('Publish a local TCP service: SSH, a database')
+              .argument(
+                '<port>',
+                'Port or host:port of the local service, or unix:PATH of its socket',
+                typedAddressOrSocket,
+              )
+              .optionsGroup(FLAG_GROUPS.address)
+              .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
+              .option('--name <name>', 'Name of the tunnel (default: tcp-<port>)')
+              .optionsGroup(FLAG_GROUPS.service),
+          ),
         ),
         ['v1', 'v2'],
       ),
@@ -78,7 +82,7 @@ export const tcpTunnelCommand = (): Command =>
   );
 
 export const tcpSpecOf = (target: TypedTarget, flags: TcpTunnelFlags, io: Io): NamedSpec => {
-  const local = localSpecOf(target, flags.localHost, io);
+  const local = localSpecOf(target, flags.localHost, io, flags);
   return {
     protocol: 'tcp',
     name: flags.name ?? `tcp-${localLabel(local)}`,

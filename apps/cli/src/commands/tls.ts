@@ -22,7 +22,9 @@ import type { Io } from '../io.ts';
 import {
   addLocalHostFlag,
   addProxyProtocolFlag,
+  addSocketFlag,
   localSpecOf,
+  type SocketFlags,
   type TypedTarget,
   typedAddressOrSocket,
 } from '../local-target.ts';
@@ -30,7 +32,7 @@ import { addGuardFlags, type GuardFlags, guardSpecOf } from '../policy-flags.ts'
 import { runTunnels } from '../run-tunnels.ts';
 import { resolveSettings } from '../settings.ts';
 
-export interface TlsTunnelFlags extends HostFlags, GroupFlags, GuardFlags {
+export interface TlsTunnelFlags extends HostFlags, GroupFlags, GuardFlags, SocketFlags {
   readonly name?: string;
   readonly localHost?: string;
   readonly proxyProtocol?: 'v1' | 'v2';
@@ -63,19 +65,21 @@ export const tlsTunnelCommand = (): Command =>
   addGroupFlags(
     addGuardFlags(
       addProxyProtocolFlag(
-        addLocalHostFlag(
-          addHostFlags(
-            new Command('tls')
-              .description('Publish a local service that speaks TLS itself: the edge cannot read it')
-              .argument(
-                '<port>',
-                'Port or host:port of the local service, or unix:PATH of its socket',
-                typedAddressOrSocket,
-              ),
-            '',
-          )
-            .option('--name <name>', 'Name of the tunnel (default: tls-<port>)')
-            .optionsGroup(FLAG_GROUPS.service),
+        addSocketFlag(
+          addLocalHostFlag(
+            addHostFlags(
+              new Command('tls')
+                .description('Publish a local service that speaks TLS itself: the edge cannot read it')
+                .argument(
+                  '<port>',
+                  'Port or host:port of the local service, or unix:PATH of its socket',
+                  typedAddressOrSocket,
+                ),
+              '',
+            )
+              .option('--name <name>', 'Name of the tunnel (default: tls-<port>)')
+              .optionsGroup(FLAG_GROUPS.service),
+          ),
         ),
         ['v1', 'v2'],
       ),
@@ -84,7 +88,7 @@ export const tlsTunnelCommand = (): Command =>
 
 export const tlsSpecOf = (target: TypedTarget, flags: TlsTunnelFlags, io: Io): NamedSpec => {
   checkHost(flags);
-  const local = localSpecOf(target, flags.localHost, io);
+  const local = localSpecOf(target, flags.localHost, io, flags);
   return {
     protocol: 'tls',
     name: flags.name ?? `tls-${localLabel(local)}`,

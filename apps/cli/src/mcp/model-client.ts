@@ -5,6 +5,7 @@ import { Fault } from '@tunnel/errors';
 import type { OpenedTunnel, OpenTunnelInput, ToolCall } from '@tunnel/mcp-tools';
 import type { Timer } from '@tunnel/runtime';
 import { agentCompanion } from '../agent/agent-companion.ts';
+import { ownClientsOf } from '../agent/own-clients.ts';
 import { loadConfig } from '../config-file.ts';
 import type { ConnectionFlags } from '../flags.ts';
 import { type Io, VERSION } from '../io.ts';
@@ -169,7 +170,7 @@ export class ModelClient {
     // Nothing is kept for a later run: with the server all of them end.
     const { stateDir: _, ...where } = settings;
     const client = await io.connect({
-      ...{ ...where, signal, clock: io.clock, logger: chooseLogger(io) },
+      ...{ ...where, signal, clock: io.clock, logger: chooseLogger(io), ownClients: ownClientsOf(io) },
       agent: `tunnel/${VERSION} mcp node/${process.versions.node}`,
       onStatus: (event) => {
         running.onStatus(event);

@@ -1,6 +1,6 @@
 // The first frame of a connection: version, key, and a session, new or taken up again. Refused keys are counted, and too many are stopped.
 
-import { FailureWindow, type Owner } from '@tunnel/core';
+import { FailureWindow, type Owner, reachesOwnMachine } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { agreeOn, CAPABILITIES, CARRIER_PATH, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
@@ -18,6 +18,8 @@ export interface AuthenticateContext {
   readonly muxes: SessionMuxes;
   readonly paths: Pick<DatagramPaths, 'messageFor'>;
   readonly region: { readonly id: string; readonly name: string };
+  /** Ports where the edge itself is managed, for clients on its own machine. */
+  readonly localPorts?: () => readonly number[];
   readonly isDraining: () => boolean;
   /** Whose connection it is, is known; a fault: there is no room for one more of theirs. */
   readonly admit: (owner: Owner, as: 'session' | 'replacement') => Fault | null;
@@ -111,13 +113,14 @@ const openSession = (
 };
 
 const sendAuthOk = (
-  { muxes, region }: AuthenticateContext,
+  { muxes, region, localPorts = () => [] }: AuthenticateContext,
   connection: ControlConnection,
   session: Session,
   answer: { version: number; secret: string; resumed: boolean; profile: OwnerProfile | undefined },
 ): void => {
   const { version, secret, resumed, profile } = answer;
   const count = EDGE_LIMITS.CARRIERS_PER_SESSION_DEFAULT;
+  const ports = reachesOwnMachine(connection.peer.address) ? localPorts() : [];
   connection.send({
     type: 'AuthOk',
     version,
@@ -136,6 +139,7 @@ const sendAuthOk = (
     // Left out when there is none: the bytes are then those of version 1.
     ...(session.capabilities.length === 0 ? {} : { capabilities: [...session.capabilities] }),
     ...(profile === undefined ? {} : shownFields(profile, region)),
+    ...(ports.length === 0 ? {} : { local_ports: [...ports] }),
   });
 };
 

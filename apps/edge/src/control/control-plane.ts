@@ -50,6 +50,8 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly host: string;
   readonly port: number;
   readonly region: { readonly id: string; readonly name: string };
+  /** Ports where the edge itself is managed, for clients on its own machine. */
+  readonly localPorts: () => readonly number[];
   readonly tunnelsPerSession: number;
   readonly trustedProxies: readonly string[];
   readonly gate: ConnectionGate;

@@ -212,6 +212,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     port: 0,
     domain: 'edge.test',
     region: { id: 'local', name: 'Local' },
+    localPorts: () => [],
     tunnelsPerSession: options.tunnelsPerSession ?? 100,
     trustedProxies,
     gate,

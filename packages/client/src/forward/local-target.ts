@@ -2,6 +2,7 @@
 import { basename } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { CLIENT_LIMITS } from '../limits.ts';
+import { refuseControlSocket } from './control-sockets.ts';
 import { type FilesSpec, ServedFolder } from './files/served-folder.ts';
 
 /** Exactly one of `localPort`, `localSocket` and `files`. */
@@ -11,6 +12,8 @@ export interface LocalSpec {
   readonly localPort?: number;
   /** http, https, tcp: the path of a Unix socket. */
   readonly localSocket?: string;
+  /** true: the socket may be a control socket of the system, such as that of docker. */
+  readonly allowControlSocket?: boolean;
   /** http: a folder, served by the client. */
   readonly files?: FilesSpec;
 }
@@ -60,14 +63,18 @@ export const localLabel = ({ localPort, localSocket, files }: LocalSpec): string
 
 /** Throws a Fault. Callers of the library may come without a type checker. */
 export const checkLocalSpec = (spec: LocalSpec): void => {
-  const { localHost, localPort, localSocket, files } = spec;
+  const { localHost, localPort, localSocket, files, allowControlSocket = false } = spec;
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   const given = [localPort, localSocket, files].filter((target) => target !== undefined);
   if (given.length > 1) throw refuse('a tunnel leads to one of a local port, a local socket and a folder of files');
   if (localHost !== undefined && localPort === undefined && given.length > 0) {
     throw refuse('the local host goes with a local port');
   }
-  if (localSocket !== undefined) return checkSocketPath(localSocket);
+  if (localSocket !== undefined) {
+    checkSocketPath(localSocket);
+    if (allowControlSocket !== true) refuseControlSocket(localSocket);
+    return;
+  }
   if (files !== undefined) return checkFiles(files);
   if (!isPort(localPort)) throw refuse('the local port must be a whole number from 1 to 65535');
   const host = localHost ?? DEFAULT_HOST;

@@ -3,6 +3,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Clock, closeLocalServer, createLocalServer, type Logger, randomToken } from '@tunnel/runtime';
+import { INSPECTOR_PORTS } from '../forward/inspector-ports.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { replay } from '../requests/replay.ts';
 import type { RequestReporter } from '../requests/request-reporter.ts';
@@ -25,7 +26,6 @@ export interface InspectorDeps {
 }
 
 const HOST = '127.0.0.1';
-const PORTS = Array.from({ length: 100 }, (_, index) => 4300 + index);
 
 const HEADERS = {
   'content-security-policy':
@@ -53,7 +53,7 @@ export const startInspector = async (deps: InspectorDeps): Promise<Inspector | n
     respond: (request, response) => respond(request, response, { port: portOf(server), routes, live }),
     onProblem: (reason) => logger.warn({ reason }, 'the inspector could not answer'),
   });
-  const port = await listenOnFirstFree(server, deps.ports ?? PORTS);
+  const port = await listenOnFirstFree(server, deps.ports ?? INSPECTOR_PORTS);
   if (port === null) return null;
   server.on('error', (error) => logger.warn({ reason: error.message }, 'the inspector has a problem'));
   requests.keepIn(store);

@@ -81,6 +81,7 @@ const tunnel = table({
   /** Of these and `files` exactly one, unless nothing local is published. */
   local_port: targetPort().optional(),
   local_socket: filledText().optional(),
+  allow_control_socket: flag().default(false),
   files: servedFolder.optional(),
   local_host: filledText().default('127.0.0.1'),
   local_protocol: oneOf(['http1', 'h2c']).default('http1'),

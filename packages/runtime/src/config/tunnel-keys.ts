@@ -19,6 +19,7 @@ const ofP2p = (key: string): [string, readonly TunnelKind[]] => [key, ['p2p']];
 /** Keys that are not here belong to every kind. A new kind with keys of its own adds its lines. */
 const KINDS_OF_KEY: ReadonlyMap<string, readonly TunnelKind[]> = new Map<string, readonly TunnelKind[]>([
   ['local_socket', GROUPED],
+  ['allow_control_socket', GROUPED],
   ['files', ['http']],
   ['local_protocol', HTTP],
   ['local_tls_verify', ['https']],
