@@ -10,6 +10,28 @@ describe('a captured request shows', () => {
     ]);
   });
 
+  it('no field that is named like a secret, but those that are none', () => {
+    const names = [
+      'X-Amz-Security-Token',
+      'X-Auth-Token',
+      'Private-Token',
+      'X-Vault-Token',
+      'X_Client_Secret',
+      'X-Password',
+    ];
+    const open = [
+      'Idempotency-Key',
+      'idempotency_key',
+      'Sec-WebSocket-Key',
+      'Content-Encoding',
+      'Keep-Alive',
+      'Estate',
+    ];
+    const shown = redactFields([...names, ...open].map((name) => ({ name, value: 'v' })));
+    expect(shown.map(({ value }) => value)).toEqual([...names.map(() => '[redacted]'), ...open.map(() => 'v')]);
+    expect(redactFields([{ name: 'Idempotency-Key', value: 'v' }], ['idempotency-key'])[0]?.value).toBe('[redacted]');
+  });
+
   it('no token of the rules, in the usual fields or in those that they name', () => {
     const names = ['X-Tunnel-Token', 'X-Gitlab-Token', 'X-Ci-Key', 'x_ci_key', 'X_TUNNEL_TOKEN', 'X-Other'];
     const shown = redactFields(

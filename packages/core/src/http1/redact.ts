@@ -18,6 +18,9 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'x-gitlab-token',
 ]);
 
+/** Fields that are named like a secret and are none: a reader cannot act as somebody else with them. */
+const OPEN_FIELDS: ReadonlySet<string> = new Set(['idempotency-key', 'sec-websocket-key']);
+
 /** Fields whose value is a URL: a sign-in's way back carries its code there. */
 const URL_FIELDS: ReadonlySet<string> = new Set(['location', 'content-location', 'referer']);
 
@@ -39,7 +42,8 @@ export const redactFields = (fields: Iterable<ShownField>, others: readonly stri
     // Some services take `_` for `-`, and so do some who send.
     const plain = lower.replaceAll('_', '-');
     const isSame = (other: string): boolean => other.replaceAll('_', '-') === plain;
-    if (SECRET_FIELDS.has(plain) || others.some(isSame)) return { name, value: REDACTED };
+    const isSecret = SECRET_FIELDS.has(plain) || (isSecretName(plain) && !OPEN_FIELDS.has(plain));
+    if (isSecret || others.some(isSame)) return { name, value: REDACTED };
     return { name, value: isUrlField(lower) ? redactUrl(value) : value };
   });
 
