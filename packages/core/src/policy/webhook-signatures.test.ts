@@ -126,6 +126,15 @@ it("what Stripe's and Standard Webhooks' own libraries sign is good", () => {
   const [id, time] = SIGNED.standard(NEW, SECS) as [HeaderPair, HeaderPair];
   expect(isGood({ provider: 'standard', secrets: [OLD, NEW] }, [id, time, ['webhook-signature', standard]])).toBe(true);
   expect(isGood({ provider: 'standard', secrets: [OLD] }, [id, time, ['webhook-signature', standard]])).toBe(false);
+  const svix: HeaderPair[] = [
+    ['svix-id', id[1]],
+    ['svix-timestamp', time[1]],
+    ['svix-signature', standard],
+  ];
+  expect(isGood({ provider: 'standard', secrets: [NEW] }, svix)).toBe(true);
+  expect(isGood({ provider: 'standard', secrets: [OLD] }, svix)).toBe(false);
+  // A signature of one sender says nothing about the id of another.
+  expect(isGood({ provider: 'standard', secrets: [NEW] }, [id, ...svix.slice(1)])).toBe(false);
 });
 
 it('of a large body not all secrets are tried, however many rules ask for it, and what was not tried is not good', () => {

@@ -104,10 +104,14 @@ const plainClaim = (
   return { algorithm, before: '', signatures: listed(encoding === 'hex' ? hexBytes(text) : base64Bytes(text)) };
 };
 
-const standardClaim = (headers: readonly HeaderField[], nowMs: number): Claim | null => {
-  const id = fieldValueOf(headers, 'webhook-id');
-  const time = fieldValueOf(headers, 'webhook-timestamp');
-  const given = fieldValueOf(headers, 'webhook-signature');
+/** Svix sends the same under names of its own. Of one sender all three fields have the same prefix. */
+const standardClaim = (headers: readonly HeaderField[], nowMs: number): Claim | null =>
+  prefixedClaim('webhook', headers, nowMs) ?? prefixedClaim('svix', headers, nowMs);
+
+const prefixedClaim = (prefix: string, headers: readonly HeaderField[], nowMs: number): Claim | null => {
+  const id = fieldValueOf(headers, `${prefix}-id`);
+  const time = fieldValueOf(headers, `${prefix}-timestamp`);
+  const given = fieldValueOf(headers, `${prefix}-signature`);
   if (id === null || id === '' || given === null || !isRecent(time, nowMs)) return null;
   const signatures = given
     .split(' ')
