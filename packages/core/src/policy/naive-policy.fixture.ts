@@ -298,9 +298,9 @@ class NaiveRun {
   }): string | null {
     const [plain = '', ...query] = this.path.split('?');
     let path = plain;
-    if (strip !== undefined && (path === strip || path.startsWith(`${strip}/`))) path = path.slice(strip.length) || '/';
+    if (strip !== undefined && (path === strip || path.startsWith(`${strip}/`))) path = path.slice(strip.length);
     if (add !== '' && naiveClimbs(path)) return '400 POLICY_DENIED';
-    const whole = add + path.replace(/^[/\\]{2,}/, '/');
+    const whole = add + path.replace(/^[/\\]{2,}/, '/') || '/';
     this.path = [whole.replace(/^[/\\]{2,}/, '/'), ...query].join('?');
     return null;
   }

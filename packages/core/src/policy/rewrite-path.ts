@@ -14,16 +14,17 @@ export const rewrittenPath = (path: string, { strip_prefix, add_prefix }: PathPr
   const plain = query === -1 ? path : path.slice(0, query);
   const rest = query === -1 ? '' : path.slice(query);
   const stripped = strip_prefix === undefined ? plain : withoutPrefix(plain, withoutLastSlash(strip_prefix));
-  if (add_prefix === undefined) return oneSlash(stripped) + rest;
+  if (add_prefix === undefined) return oneSlash(stripped === '' ? '/' : stripped) + rest;
   if (climbs(stripped)) return null;
-  return oneSlash(withoutLastSlash(add_prefix) + oneSlash(stripped)) + rest;
+  const rewritten = withoutLastSlash(add_prefix) + oneSlash(stripped);
+  return oneSlash(rewritten === '' ? '/' : rewritten) + rest;
 };
 
 const withoutLastSlash = (prefix: string): string => prefix.replace(/\/+$/, '');
 
-/** Whole segments only: `/api` is no prefix of `/apis`. */
+/** Whole segments only: `/api` is no prefix of `/apis`. Empty for the prefix itself, so that `/api` does not get a slash that `/api/` has. */
 const withoutPrefix = (path: string, prefix: string): string => {
-  if (path === prefix) return '/';
+  if (path === prefix) return '';
   return path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path;
 };
 
