@@ -153,7 +153,15 @@ describe('a refusal', () => {
       [ofRule(7), 'policy rule 1: it must be a table'],
       [
         ofRule({ request_headers: { set: { 'X-Who': '{usr}' } } }),
-        'policy rule 1: `request_headers.set.X-Who` must be a text whose placeholders are known (did you mean {user}?)',
+        'policy rule 1: `request_headers.set.X-Who` must be a text whose placeholders are known ({usr} is not known; did you mean {user}?)',
+      ],
+      [
+        ofRule({ request_headers: { set: { 'X-Who': '{nope}' } } }),
+        'policy rule 1: `request_headers.set.X-Who` must be a text whose placeholders are known ({nope} is not known; known: {address} {host} {path} {query} {user} {request_id})',
+      ],
+      [
+        ofRule({ verify_webhook: { provider: 'strpie', secrets: ['x'] } }),
+        'policy rule 1: `verify_webhook.provider` must be one of standard, stripe, github, slack, shopify, gitlab, hmac; did you mean stripe?',
       ],
       [{ rules: {} }, 'policy: `rules` must be a list of rules'],
       [[], 'policy: it must be a table'],

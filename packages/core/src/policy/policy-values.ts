@@ -85,7 +85,10 @@ export const flag = (): z.ZodBoolean => z.boolean({ error: 'true or false' });
 
 export const oneOf = <const T extends string>(names: readonly T[]): z.ZodType<T> =>
   z.enum(names as unknown as Readonly<Record<string, T>> & readonly T[], {
-    error: `one of ${names.join(', ')}`,
+    error: ({ input }) => {
+      const near = typeof input === 'string' ? nearestWord(input, names) : undefined;
+      return `one of ${names.join(', ')}${near === undefined ? '' : `; did you mean ${near}?`}`;
+    },
   }) as never;
 
 /** A text that a test decides on. */
@@ -286,13 +289,15 @@ export const PLACEHOLDERS: readonly string[] = ['address', 'host', 'path', 'quer
 /** Also what was meant as one: `{ user }`, `{user-agent}`. What has quotes or colons is none. */
 const PLACEHOLDER_LIKE = /\{\s*([\w.-]+)\s*\}/g;
 
+const PLACEHOLDER_SHOWN_MAX_CHARS = 42;
+
 const problemOfPlaceholders = (value: string): string | null => {
   for (const [whole, name = ''] of value.matchAll(PLACEHOLDER_LIKE)) {
     if (PLACEHOLDERS.includes(name) && whole === `{${name}}`) continue;
     const near = nearestWord(name, PLACEHOLDERS);
-    return near === undefined
-      ? `placeholders are ${PLACEHOLDERS.map((known) => `{${known}}`).join(' ')}`
-      : `did you mean {${near}}?`;
+    const help =
+      near === undefined ? `known: ${PLACEHOLDERS.map((known) => `{${known}}`).join(' ')}` : `did you mean {${near}}?`;
+    return `${whole.slice(0, PLACEHOLDER_SHOWN_MAX_CHARS)} is not known; ${help}`;
   }
   return null;
 };
