@@ -6,9 +6,19 @@ import { LIMITS } from '../limits.ts';
 /** Thrown by the connections of db/database.ts and by nobody else; `cause` is what the driver said. */
 export class DatabaseAway extends Fault {
   constructor(cause: Error) {
-    super('DATABASE_AWAY', RETRY_AFTER, { cause });
+    const message = REASONS.get(String((cause as { code?: unknown }).code));
+    super('DATABASE_AWAY', RETRY_AFTER, { cause, ...(message === undefined ? {} : { message }) });
   }
 }
+
+/** Failures of a database that can be reached: an operator has something to do about them, so callers get the reason. */
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['EAGAIN', 'the database accepts no connections right now'],
+  ['EMFILE', 'the platform has no free file descriptor for the database right now'],
+  ['53100', 'the disk of the database is full'],
+  ['53200', 'the database is out of memory'],
+  ['58030', 'the database cannot read or write its files'],
+]);
 
 const RETRY_AFTER = { seconds: LIMITS.DATABASE_RETRY_AFTER_SECS };
 
@@ -26,10 +36,13 @@ const SOCKET_CODES: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'ENOTFOUND',
   'EAI_AGAIN',
+  // A local socket whose queue is full, as of a database that hangs, and a process without a free descriptor.
+  'EAGAIN',
+  'EMFILE',
 ]);
 
-/** Of PostgreSQL: connection exceptions (08), shutting down or starting (57P), too many connections (53300). */
-const SERVER_CODE = /^(08...|57P0[1-5]|53300)$/;
+/** Of PostgreSQL: connection exceptions (08), shutting down or starting (57P), too many connections (53300), and a machine without room or with a bad disk (53100, 53200, 58030). */
+const SERVER_CODE = /^(08...|57P0[1-5]|53[123]00|58030)$/;
 
 /** What the driver says in words only; the last when we have closed it ourselves, because the process stops. */
 const WORDS = new RegExp(
