@@ -134,7 +134,9 @@ export const attachCard = (sandbox: Sandbox, customer: string, kind: Exclude<Car
 const newSetupIntent = z.strictObject({
   customer: text(),
   usage: z.enum(['off_session', 'on_session']),
-  automatic_payment_methods: z.strictObject({ enabled: flag(), allow_redirects: z.enum(['always', 'never']) }),
+  automatic_payment_methods: z
+    .strictObject({ enabled: flag(), allow_redirects: z.enum(['always', 'never']).optional() })
+    .optional(),
 });
 
 const createSetupIntent = (sandbox: Sandbox, { customer, usage }: z.output<typeof newSetupIntent>): SetupIntent => {
@@ -156,6 +158,7 @@ const createSetupIntent = (sandbox: Sandbox, { customer, usage }: z.output<typeo
 
 export const setupIntentRoutes: readonly Route[] = [
   route('POST', '/v1/setup_intents', newSetupIntent, createSetupIntent),
+  route('GET', '/v1/setup_intents/{id}', none, (sandbox, _params, id) => setupIntentOf(sandbox, id)),
 ];
 
 /** Found by its id or by its whole client secret. */

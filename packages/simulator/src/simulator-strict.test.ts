@@ -230,6 +230,21 @@ describe('control calls', () => {
     expect((await harness.control(path, body)).status).toBe(status);
   });
 
+  it('are not needed to look at a setup intent, which asks for no payment methods', async () => {
+    const customer = await harness.createCustomer('c@example.com');
+    const { id } = await harness.stripe.setupIntents.create({ customer, usage: 'off_session' });
+    expect(await harness.stripe.setupIntents.retrieve(id)).toMatchObject({
+      id,
+      customer,
+      status: 'requires_payment_method',
+    });
+    await harness.control(`/setup_intents/${id}/confirm`, { card: 'good' });
+    expect(await harness.stripe.setupIntents.retrieve(id)).toMatchObject({ id, status: 'succeeded' });
+    await expect(harness.stripe.setupIntents.retrieve('seti_unknown')).rejects.toMatchObject({ statusCode: 404 });
+    const enabled = { customer, usage: 'off_session', automatic_payment_methods: { enabled: true } } as const;
+    expect(await harness.stripe.setupIntents.create(enabled)).toMatchObject({ customer });
+  });
+
   it('confirm by the id or by the whole client secret, but by no other secret, and once', async () => {
     const customerId = await harness.createCustomer('c@example.com');
     const [first, second] = [await harness.createSetupIntent(customerId), await harness.createSetupIntent(customerId)];
