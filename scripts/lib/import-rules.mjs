@@ -168,7 +168,7 @@ export const FOLDER_MAY_IMPORT = {
     oauth: ['net', 'sign-in.ts'],
     groups: ['health.ts', 'names.ts', 'owner.ts', 'public-endpoint.ts', 'tunnel-protocols.ts'],
     p2p: ['failure-window.ts', 'name-leases.ts', 'names.ts', 'owner.ts'],
-    admission: ['linked-set.ts', 'owner.ts'],
+    admission: ['frame-pace.ts', 'linked-set.ts', 'owner.ts'],
     domains: ['names.ts'],
     flows: ['net'],
     http1: [],

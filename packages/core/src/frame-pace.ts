@@ -64,9 +64,12 @@ export class TokenBucket {
 export class AccountBuckets {
   readonly #rules: BucketRules;
   readonly #buckets = new Map<string, TokenBucket>();
+  readonly #max: number;
 
-  constructor(rules: BucketRules) {
+  /** `max`: as many buckets are kept, and the oldest is dropped for the next. Without it the owner calls dropFull() now and then. */
+  constructor(rules: BucketRules, max = Number.POSITIVE_INFINITY) {
     this.#rules = rules;
+    this.#max = max;
   }
 
   get size(): number {
@@ -81,6 +84,11 @@ export class AccountBuckets {
     let bucket = this.#buckets.get(account);
     if (bucket === undefined) {
       bucket = new TokenBucket(this.#rules, now);
+      if (this.#buckets.size >= this.#max)
+        for (const oldest of this.#buckets.keys()) {
+          this.#buckets.delete(oldest);
+          break;
+        }
       this.#buckets.set(account, bucket);
     }
     bucket.charge(weight, now);

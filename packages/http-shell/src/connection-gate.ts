@@ -18,6 +18,7 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
+import { latenessOf } from './loop-lateness.ts';
 
 /** How long a refused connection may take to ask for something and to read why it gets nothing. */
 const REFUSAL_MS = 3000;
@@ -144,6 +145,8 @@ export interface ConnectionGateOptions {
   readonly trustedProxies: readonly string[];
   readonly clock: Clock;
   readonly logger: Logger;
+  /** How late the event loop is; measured, unless a test says so. */
+  readonly lateMs?: () => number;
 }
 
 export class ConnectionGate {
@@ -154,12 +157,14 @@ export class ConnectionGate {
   readonly #log: LogLimiter;
   /** By both ends: one port of a peer may hold connections to several ports of ours. */
   readonly #byEnds = new Map<string, AcceptedConnection>();
+  readonly #lateMs: () => number;
   readonly #isNearlyFull = { visitors: false, control: false, api: false };
 
-  constructor({ admission, trustedProxies, clock, logger }: ConnectionGateOptions) {
+  constructor({ admission, trustedProxies, clock, logger, lateMs = latenessOf(clock) }: ConnectionGateOptions) {
     this.admission = admission;
     this.#proxies = new TrustedProxies(trustedProxies);
     this.#clock = clock;
+    this.#lateMs = lateMs;
     this.#logger = logger;
     this.#log = new LogLimiter(logger, () => clock.monotonic());
   }
@@ -214,6 +219,15 @@ export class ConnectionGate {
     const refusal = faultOf(entry);
     this.#logRefusal(entry.reason, shareOf(kind), { kind, visitor: address }, refusal);
     return entry.ticket === null ? null : { ticket: entry.ticket, refusal };
+  }
+
+  /** Before the first TLS handshake of a connection costs anything. false: its network begins too many, and the connection is reset. */
+  handshakeBegins({ ticket, socket }: AcceptedConnection): boolean {
+    if (this.admission.handshakeBegins(ticket, this.#lateMs(), this.#clock.monotonic())) return true;
+    const fields = { reason: 'handshake-rate', kind: ticket.kind, visitor: ticket.network };
+    this.#log.log('warn', 'handshake-rate', fields, 'a TLS handshake was reset: its network begins too many');
+    socket.resetAndDestroy();
+    return false;
   }
 
   /** The connection that a request or an upgrade came on. */

@@ -79,7 +79,12 @@ export class HttpListener {
       : createServer(limits, onRequest);
     if (takesOddRequests) this.#server.on('checkExpectation', onRequest);
     if (tls && options.door !== undefined) this.#openDoor(options.door);
-    else this.#server.on('connection', (socket: Socket) => void gate.accept(kind, socket));
+    else {
+      this.#server.on('connection', (socket: Socket) => {
+        const accepted = gate.accept(kind, socket);
+        if (tls && accepted !== null) gate.handshakeBegins(accepted);
+      });
+    }
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerUnreadable(socket, error, options));
   }
 
@@ -105,7 +110,10 @@ export class HttpListener {
       ...{ clock, timeoutMs: bounds.headTimeoutMs },
       onHello: (socket, { sni, alpn }) => {
         if (alpn.includes(ALPN_CHALLENGE)) void this.#showChallenge(socket, challengeFor(sni));
-        else handshake?.call(server, socket);
+        else {
+          const accepted = gate.find(socket);
+          if (accepted !== undefined && gate.handshakeBegins(accepted)) handshake?.call(server, socket);
+        }
       },
       // As if its handshake were over: the same requests, and their bounds.
       onClear: (socket) => {

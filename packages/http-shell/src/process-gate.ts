@@ -3,7 +3,10 @@ import { Admission, apiAlone, connectionTotal, type ShareLimits, shareLimits, sp
 import { type Clock, descriptorLimit, type Logger, type ServerConfig } from '@tunnel/runtime';
 import { ConnectionGate } from './connection-gate.ts';
 
-type ConnectionLimits = Pick<ServerConfig['limits'], 'connections_total' | 'connections_per_address'>;
+type ConnectionLimits = Pick<
+  ServerConfig['limits'],
+  'connections_total' | 'connections_per_address' | 'handshakes_per_second'
+>;
 
 export interface ProcessGateOptions {
   readonly trustedProxies: readonly string[];
@@ -31,6 +34,7 @@ export const createProcessGate = (limits: ConnectionLimits, options: ProcessGate
   const admission = new Admission({
     limits: bounded,
     perNetwork: limits.connections_per_address,
+    handshakesPerSecond: limits.handshakes_per_second,
     spare: spareDescriptors(descriptors, total),
   });
   const announce = (): void => {

@@ -69,7 +69,9 @@ export class ControlServer {
     const server = openServer(tls);
     guard.accept(server, 'connection', report, SCOPE, (socket: Socket) => {
       // One that was handed over has its place.
-      if (gate.find(socket) === undefined) gate.accept('control', socket);
+      if (gate.find(socket) !== undefined) return;
+      const accepted = gate.accept('control', socket);
+      if (tls !== null && accepted !== null) gate.handshakeBegins(accepted);
     });
     const answer = (request: IncomingMessage, response: ServerResponse): void => this.#answer(request, response);
     guard.accept(server, 'request', report, SCOPE, answer);

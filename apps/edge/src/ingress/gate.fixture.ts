@@ -11,11 +11,14 @@ export interface GateOptions {
   readonly trustedProxies?: readonly string[];
   readonly clock?: Clock;
   readonly logger?: Logger;
+  readonly handshakesPerSecond?: number;
+  readonly lateMs?: () => number;
 }
 
 export const openGate = (options: GateOptions = {}): ConnectionGate => {
   const { visitors = 1000, control = 1000, api = 1000, perNetwork = 1000, trustedProxies = [] } = options;
   const { clock = systemClock, logger = createLogger({ level: 'silent', format: 'json' }) } = options;
-  const admission = new Admission({ limits: { visitors, control, api }, perNetwork });
-  return new ConnectionGate({ admission, trustedProxies, clock, logger });
+  const { handshakesPerSecond = 0, lateMs = () => 0 } = options;
+  const admission = new Admission({ limits: { visitors, control, api }, perNetwork, handshakesPerSecond });
+  return new ConnectionGate({ admission, trustedProxies, clock, logger, lateMs });
 };

@@ -5,6 +5,7 @@ import { LinkedSet, type ListNode } from '../linked-set.ts';
 import { ownerKey } from '../owner.ts';
 import { AccountConnections, type ControlRole } from './account-connections.ts';
 import type { ConnectionShare, ShareLimits } from './descriptors.ts';
+import { HandshakePace } from './handshake-pace.ts';
 import { type Holdable, NetworkHoldings } from './network-holdings.ts';
 import { type ShareRefusal, Shares } from './shares.ts';
 
@@ -90,6 +91,8 @@ export interface AdmissionOptions {
   readonly perNetwork: number;
   /** Descriptors that ports of tunnels may take before they take those of visitors; none unless told. */
   readonly spare?: number;
+  /** [limits] handshakes_per_second; 0, and where it is absent: no bound. */
+  readonly handshakesPerSecond?: number;
 }
 
 /** How connections through trusted proxies are held together. They are many people's, so that only idle ones give way. */
@@ -118,15 +121,17 @@ export class Admission {
   /** Listeners of tunnels. */
   readonly #ports: Shares;
   readonly #spare: number;
+  readonly #handshakes: HandshakePace;
   /** In the order of their entry. */
   readonly #tickets = new LinkedSet<Ticket>();
   #beingTold = 0;
 
-  constructor({ limits, perNetwork, spare = 0 }: AdmissionOptions) {
+  constructor({ limits, perNetwork, spare = 0, handshakesPerSecond = 0 }: AdmissionOptions) {
     this.limits = limits;
     this.perNetwork = perNetwork;
     this.#accounts = new AccountConnections(limits.control);
     this.#spare = spare;
+    this.#handshakes = new HandshakePace(handshakesPerSecond);
     const ports = spare + Math.max(1, Math.floor(limits.visitors / 2));
     this.#ports = new Shares({
       limit: ports,
@@ -187,6 +192,13 @@ export class Admission {
     if (share !== 'control') this.#holdingsOf(ticket.kind).remove(ticket.network ?? THROUGH_PROXIES, ticket);
     else if (ticket.account === null) this.#removeUnauthenticated(ticket);
     else this.#accounts.give(ticket.account, ticket.kind === 'carrier' ? 'carrier' : 'session');
+  }
+
+  /** Whether this connection may begin its TLS handshake now. false: it is counted, and the connection is to be reset. */
+  handshakeBegins({ network }: Ticket, lateMs: number, nowMs: number): boolean {
+    if (network === null || this.#handshakes.begins(network, lateMs, nowMs)) return true;
+    this.#count('handshake-rate');
+    return false;
   }
 
   // ---- control connections and carriers ----

@@ -182,6 +182,8 @@ const limitsSchema = section({
   connections_total: wholeNumber(0, MOST_CONNECTIONS).default(0),
   auth_failures_per_minute: wholeNumber(1, MOST_CONNECTIONS).default(60),
   account_share: share(0.01).default(0.25),
+  /** 0: no bound. */
+  handshakes_per_second: wholeNumber(0, MOST_CONNECTIONS).default(50),
 });
 
 const captureSchema = section({ enabled: flag().default(true), bodies: flag().default(true) });

@@ -160,6 +160,10 @@ export class HttpsPort implements HandleHandshakeOwner {
     return this.#pending.leaves(accepted, as);
   }
 
+  handshakeBegins(accepted: AcceptedConnection): boolean {
+    return this.#gate.handshakeBegins(accepted);
+  }
+
   isSecure(duplex: HandleDuplex, accepted: AcceptedConnection): void {
     this.leaves(accepted, 'terminated');
     this.#ingress.accept(duplex, 'https', accepted);

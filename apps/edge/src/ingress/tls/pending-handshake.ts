@@ -20,6 +20,8 @@ export interface HandshakeOwner {
   readonly report: ReportInternalError;
   /** It is counted as what it became, and drop() is called; false: it had left already. */
   leaves(accepted: AcceptedConnection, as: TlsKind): boolean;
+  /** false: its network begins too many handshakes, and the connection is reset. */
+  handshakeBegins(accepted: AcceptedConnection): boolean;
 }
 
 /** Fatal, unrecognized_name (112): without a certificate nobody could say more. */
@@ -124,6 +126,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
 
   #handshake(certificate: StoredCertificate, hello: ClientHello): boolean {
     const { certificates } = this.#owner;
+    if (!this.#owner.handshakeBegins(this.accepted)) return false;
     const context = certificates.contextOf(certificate);
     if (context !== null) return this.secure(context, hello, certificate);
     this.bytes.keep();
