@@ -98,7 +98,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   [`${MUX}/carrier.ts`]: [
     ['given.setTimeout(0)', NOTHING_OF_OURS],
     ['setImmediate(() => {', OWN_TRY],
-    ['setTimeout(() => this.#closeLate()', OWN_TRY],
+    ['this.#linger = clock.setTimeout(() => {', OWN_TRY],
   ],
   [`${MUX}/connect-socket.ts`]: [
     ['const timer = clock.setTimeout(() => {', 'rejects the dial'],
