@@ -45,7 +45,7 @@ describe.concurrent('Contract', () => {
     expect((await edge.group(strict)).healthy_count).toBe(0);
   });
 
-  it(row('Contract', 24, 'HTTP/2: one dispatch per :authority'), async ({ harness }) => {
+  it(row('Contract', 24, 'HTTP/2: one dispatch per group and connection'), async ({ harness }) => {
     const secure = await GroupEdge.start(harness, { tls: true });
     const [one, two] = [await startNamed(harness), await startNamed(harness)];
     const group = fresh();

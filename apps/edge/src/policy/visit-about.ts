@@ -1,6 +1,6 @@
 // What a need is about: the route that a visitor came to, and how. Made where there is a need, and nothing of it before it is asked for.
 import { hostOfAuthority, ownerKey, type Policy, type PolicyRequest, tenantKey } from '@tunnel/core';
-import { isGroup, type Route } from '../routing/registry.ts';
+import { isGroup, type Route, routeKeyOf } from '../routing/registry.ts';
 import type { RoutePolicy } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { NeedAbout } from './policy-driver.ts';
@@ -28,8 +28,7 @@ export class VisitAbout implements NeedAbout {
   }
 
   get routeKey(): string {
-    const route = this.#route;
-    return isGroup(route) ? route.groupId : route.tunnelId;
+    return routeKeyOf(this.#route);
   }
 
   /** In a group its key: the order in which members come back after a restart does not matter. */

@@ -8,6 +8,9 @@ export type Route = Tunnel | TunnelGroup<Tunnel>;
 
 export const isGroup = (route: Route): route is TunnelGroup<Tunnel> => route instanceof TunnelGroup;
 
+/** A tunnel keeps its key when its client comes back, and a group when its members change. */
+export const routeKeyOf = (route: Route): string => (isGroup(route) ? route.groupId : route.tunnelId);
+
 const OPERATOR = { kind: 'operator' } as const;
 
 export const isOperators = (route: Route): boolean =>

@@ -78,7 +78,7 @@ export interface IngressOptions extends HttpIngressOptions, HttpRouterOptions {
   readonly random: () => number;
 }
 
-/** An ingress, and a plain port in front of it. `web` leads to the route. */
+/** An ingress, and a plain port in front of it. `web` leads to the route, and so do `1-web`, `2-web`, as names below a wildcard would. */
 export const startIngress = async (
   route: Route,
   options: Partial<IngressOptions> & Pick<IngressOptions, 'clock'>,
@@ -88,7 +88,9 @@ export const startIngress = async (
   const ingress = new HttpIngress({
     router: new HttpRouter({
       domain: 'edge.test',
-      tunnels: { at: (endpoint) => (endpoint.kind === 'name' && endpoint.name === 'web' ? route : undefined) },
+      tunnels: {
+        at: (endpoint) => (endpoint.kind === 'name' && /^(?:\d+-)?web$/.test(endpoint.name) ? route : undefined),
+      },
       names: { isHeld: ({ name }) => held.has(name), isHeldForTls: () => false },
       reserved: { isReserved: () => false, accountOfDomain: () => null },
       trustedProxies: [],

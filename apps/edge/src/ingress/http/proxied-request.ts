@@ -14,7 +14,7 @@ import {
   type RoutedRequest,
   type VisitorInfo,
 } from '../../routing/http-router.ts';
-import type { Route } from '../../routing/registry.ts';
+import { type Route, routeKeyOf } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
@@ -24,13 +24,13 @@ import type { AnswerNotes } from './own-answer.ts';
 import { type BodyHolder, RequestPolicy, type RequestPolicyOwner } from './request-policy.ts';
 import type { VisitorOwner } from './visitor.ts';
 
-/** Whose lease a request goes by: that of the connection, or with HTTP/2 that of its authority. */
+/** Gives a request its lease: an HTTP/1.1 connection has one, an HTTP/2 connection one for each route. */
 export interface LeaseHolder {
   /** Of the connection, whichever of its requests asks. */
   readonly memory: VisitMemory;
-  leaseFor(head: RequestHead): Lease;
-  /** It may have found a member, or lost it. */
-  onLeased(head: RequestHead, lease: Lease): void;
+  leaseFor(routeKey: string): Lease;
+  /** The lease may have found a member, or lost it. */
+  onLeased(routeKey: string, lease: Lease): void;
 }
 
 /** Of a connection whose requests follow each other. */
@@ -65,6 +65,8 @@ export interface BodyTaker {
 export class ProxiedRequest implements RequestPolicyOwner {
   /** The first byte of its head has come. */
   startedMs = 0;
+  /** Of the tunnel or the group that the request was last leased to; empty before. */
+  routeKey = '';
   readonly #owner: VisitorOwner;
   readonly #holder: LeaseHolder;
   /** Rises with each request that is over: what was asked for an earlier one comes too late. */
@@ -182,11 +184,12 @@ export class ProxiedRequest implements RequestPolicyOwner {
   // ---- who serves it ----
 
   /** The member that serves it, and counts it, or why there is none. */
-  lease({ route }: RoutedRequest, head: RequestHead): Tunnel | OwnAnswer {
+  lease({ route }: RoutedRequest): Tunnel | OwnAnswer {
     const { balancer } = this.#owner;
-    const lease = this.#holder.leaseFor(head);
+    this.routeKey = routeKeyOf(route);
+    const lease = this.#holder.leaseFor(this.routeKey);
     const unserved = balancer.acquire(lease, route);
-    this.#holder.onLeased(head, lease);
+    this.#holder.onLeased(this.routeKey, lease);
     if (unserved !== null) return this.#isLeft(unserved) ? STOPPING : answerOf(unserved);
     const member = lease.member as Tunnel;
     this.#owner.countRequest(member);
@@ -269,11 +272,11 @@ export class ProxiedRequest implements RequestPolicyOwner {
     const failed = this.#member;
     this.#failed ??= new FailedMembers(nowMs);
     this.#failed.members.push(failed);
-    const lease = this.#holder.leaseFor(this.#head);
+    const lease = this.#holder.leaseFor(this.routeKey);
     // A body stays among services that speak the same HTTP: what waits of it is in their form.
     const kind = this.#body === null ? 'any' : 'same-local-protocol';
     const next = balancer.retryOnNextMember(lease, this.#failed, nowMs, kind);
-    this.#holder.onLeased(this.#head, lease);
+    this.#holder.onLeased(this.routeKey, lease);
     if (next === null) return false;
     failed.counters.takeBackRequest();
     next.counters.addRequest();

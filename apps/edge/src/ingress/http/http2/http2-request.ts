@@ -34,7 +34,7 @@ export interface RequestingVisitor extends LeaseHolder {
   readonly owner: VisitorOwner;
   readonly outbound: Http2Outbound;
   /** A service has answered a request for this authority. */
-  onServed(head: RequestHead): void;
+  onServed(routeKey: string): void;
   /** Nothing more comes of it. `isTakenBack`: the visitor did not wait for the end of the answer. */
   onOver(request: Http2Request, isTakenBack: boolean): void;
 }
@@ -130,7 +130,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
   #decided(decision: RouteDecision): void {
     // A connection cannot change hands while it is others', too.
     if (isToControl(decision)) return this.#response.askForHttp1();
-    const member = isOwnAnswer(decision) ? decision : this.#request.lease(decision, this.#head);
+    const member = isOwnAnswer(decision) ? decision : this.#request.lease(decision);
     if (isOwnAnswer(member)) {
       this.#answer(member);
       return;
@@ -170,7 +170,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
   }
 
   onHead(head: ResponseHead, endsStream: boolean): void {
-    this.#visitor.onServed(this.#head);
+    this.#visitor.onServed(this.#request.routeKey);
     this.#response.head(this.#noted(head), endsStream);
   }
 

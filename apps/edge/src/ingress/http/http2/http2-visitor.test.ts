@@ -44,6 +44,19 @@ const visit = (stand: HttpsStand, authority?: string): ClientHttp2Session => {
   return session;
 };
 
+it('a connection takes one place of a tunnel, however many of its names it asks for, and gives it back', async () => {
+  const stand = await startService((_, response) => void response.end('hello'));
+  const session = visit(stand);
+  for (let from = 0; from < 300; from += 100) {
+    const names = Array.from({ length: 100 }, (_, index) => `${from + index}-web.localhost`);
+    const answers = await Promise.all(names.map((name) => ask(session, { ':authority': name })));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  }
+  expect(stand.http.tunnel.counters).toMatchObject({ requests: 300, openConnections: 1 });
+  session.destroy();
+  await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(0));
+});
+
 describe('requests and responses of HTTP/2', () => {
   it('are HTTP/1.1 to the service, with forwarded headers and one cookie', async () => {
     let seen: http.IncomingMessage | undefined;

@@ -1,7 +1,7 @@
 // One HTTP/2 connection of a visitor: requests side by side, each routed by its authority, all within bounds.
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import { type ConnectionState, type ListNode, type RequestHead, StallWatch } from '@tunnel/core';
+import { type ConnectionState, type ListNode, StallWatch } from '@tunnel/core';
 import { guard, takenBytes, unsentBytes } from '@tunnel/mux';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import { VisitMemory } from '../../../policy/visit-memory.ts';
@@ -39,7 +39,7 @@ export class Http2Visitor implements Visitor, RequestingVisitor, OutboundSession
   /** Those that wait until the answers before them are out. */
   #held: { readonly request: Http2Request; readonly raw: RawFields }[] = [];
   readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
-  /** By authority, without its port. */
+  /** By route: a connection takes one place of a tunnel or a group, however many names of it are asked for. */
   readonly #leases = new Map<string, Lease>();
   #phase: Phase = 'open';
   /** When an idle connection is closed, or one that is being closed is cut off. */
@@ -135,18 +135,23 @@ export class Http2Visitor implements Visitor, RequestingVisitor, OutboundSession
     this.close();
   }
 
-  leaseFor({ host }: RequestHead): Lease {
-    return this.#leases.get(host) ?? new Lease();
+  leaseFor(routeKey: string): Lease {
+    return this.#leases.get(routeKey) ?? new Lease();
   }
 
-  /** Only what leads somewhere is kept: a visitor may ask for any number of names. */
-  onLeased({ host }: RequestHead, lease: Lease): void {
-    if (lease.member === null) this.#leases.delete(host);
-    else this.#leases.set(host, lease);
+  /** A lease without a member is not kept. Tunnels come and go while a connection stays: the lease of the route that was met first makes room. */
+  onLeased(routeKey: string, lease: Lease): void {
+    if (lease.member === null) this.#leases.delete(routeKey);
+    else this.#leases.set(routeKey, lease);
+    if (this.#leases.size <= EDGE_LIMITS.HTTP2_ROUTES_PER_CONNECTION) return;
+    for (const [oldest, kept] of this.#leases) {
+      this.#leases.delete(oldest);
+      return this.owner.balancer.release(kept);
+    }
   }
 
-  onServed({ host }: RequestHead): void {
-    const lease = this.#leases.get(host);
+  onServed(routeKey: string): void {
+    const lease = this.#leases.get(routeKey);
     if (lease !== undefined) lease.isServed = true;
   }
 
