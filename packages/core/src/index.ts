@@ -207,6 +207,7 @@ export {
   networkOf,
   plainAddress,
   TrustedProxies,
+  wideNetworkOf,
 } from './net/caller-address.ts';
 export { isPrivateLink, type LinkFacts } from './net/link-privacy.ts';
 export { controlSocketService, reachesOwnMachine } from './net/local-control.ts';

@@ -74,6 +74,17 @@ describe('a question', () => {
     }
   });
 
+  it('has a short answer: names are not repeated, and under pressure there is no SOA', () => {
+    const zone = zoneWith([ORIGIN, 'x'.repeat(43)]);
+    const none = query(`none.${ORIGIN}`, 'TXT', { additionals: [OPT] });
+    expect(ask(zone, none).bytes).toBeLessThan(2.7 * none.length);
+    const pressed = answerQuery(none, zone, 'udp', true);
+    expect(pressed.kind === 'answered' && pressed.bytes.length).toBe(none.length);
+    const text = query(ORIGIN, 'TXT');
+    expect(ask(zone, text).bytes).toBe(text.length + 2 + 10 + 44);
+    expect(ask(zone, text).answers).toMatchObject([{ name: ORIGIN, type: 'TXT' }]);
+  });
+
   it('outside the zone, of another class or of another kind is refused', () => {
     const zone = zoneWith([ORIGIN, 'one']);
     for (const name of ['tunnels.test', 'test', '.', `x${ORIGIN}`, 'tunnels.test.evil', 'google.com']) {

@@ -25,10 +25,11 @@ const BAD_VERSION = 1;
 const QUERY_OPCODE = 0;
 const MALFORMED: QueryOutcome = { kind: 'malformed' };
 
-export const answerQuery = (bytes: Buffer, zone: ChallengeZone, over: 'udp' | 'tcp'): QueryOutcome => {
+/** `isShort`: nothing beyond the answer itself, so that it is hardly longer than the question. */
+export const answerQuery = (bytes: Buffer, zone: ChallengeZone, over: 'udp' | 'tcp', isShort = false): QueryOutcome => {
   try {
     const query = readQuery(bytes);
-    return query === null ? MALFORMED : answered(query, zone, over);
+    return query === null ? MALFORMED : answered(query, zone, over, isShort);
   } catch {
     // The reader's way to say that it is none.
     return MALFORMED;
@@ -64,14 +65,15 @@ const ednsVersion = ({ additionals = [] }: DecodedPacket): number | null => {
   return opt !== undefined && 'ednsVersion' in opt ? opt.ednsVersion : null;
 };
 
-const answered = (query: Query, zone: ChallengeZone, over: 'udp' | 'tcp'): QueryOutcome => {
+const answered = (query: Query, zone: ChallengeZone, over: 'udp' | 'tcp', isShort: boolean): QueryOutcome => {
   if (query.opcode !== QUERY_OPCODE) return { kind: 'refused', bytes: encode(query, RCODE.NOTIMP) };
   if (query.edns !== null && query.edns > 0) {
     return { kind: 'refused', bytes: encode(query, RCODE.NOERROR, { extendedRcode: BAD_VERSION }) };
   }
   const { rcode, answers, authorities } = zone.answer(query.question);
   if (rcode === 'REFUSED') return { kind: 'refused', bytes: encode(query, RCODE.REFUSED) };
-  const bytes = encode(query, RCODE.NOERROR, { answers, authorities, flags: packet.AUTHORITATIVE_ANSWER });
+  const content = { answers, authorities: isShort ? [] : authorities, flags: packet.AUTHORITATIVE_ANSWER };
+  const bytes = encode(query, RCODE.NOERROR, content);
   if (over === 'tcp' || bytes.length <= DNS_LIMITS.UDP_ANSWER_MAX_BYTES) return { kind: 'answered', bytes };
   const flags = packet.AUTHORITATIVE_ANSWER | packet.TRUNCATED_RESPONSE;
   return { kind: 'answered', bytes: encode(query, RCODE.NOERROR, { flags }) };
@@ -96,7 +98,34 @@ const encode = (query: Query, rcode: number, content: Content = {}): Buffer => {
     authorities: [...authorities],
     additionals: query.edns === null ? [] : [optOf(extendedRcode)],
   };
-  return packet.encode(message);
+  return withPointers(packet.encode(message), query.question.name, [...answers, ...authorities]);
+};
+
+const POINTER = 0xc000;
+const RECORD_HEAD_BYTES = 10;
+
+/** A name as the packet has it: each label with its length in front, and an empty one at the end. */
+const bytesOfName = (name: string): number => (name === '.' ? 1 : name.length + 2);
+
+/** The owner of each record is the name that was asked for, or ends it: two bytes say so, where the library writes the whole name again. */
+const withPointers = (bytes: Buffer, asked: string, records: readonly { readonly name: string }[]): Buffer => {
+  let at = HEADER_BYTES + bytesOfName(asked) + 4;
+  const parts = [bytes.subarray(0, at)];
+  for (const { name } of records) {
+    const head = at + bytesOfName(name);
+    const end = head + RECORD_HEAD_BYTES + bytes.readUInt16BE(head + RECORD_HEAD_BYTES - 2);
+    parts.push(pointerTo(name, asked) ?? bytes.subarray(at, head), bytes.subarray(head, end));
+    at = end;
+  }
+  return Buffer.concat([...parts, bytes.subarray(at)]);
+};
+
+/** null: the name is no part of the one that was asked for. */
+const pointerTo = (name: string, asked: string): Buffer | null => {
+  if (name === '.' || !`.${asked.toLowerCase()}`.endsWith(`.${name.toLowerCase()}`)) return null;
+  const pointer = Buffer.alloc(2);
+  pointer.writeUInt16BE(POINTER | (HEADER_BYTES + asked.length - name.length));
+  return pointer;
 };
 
 const optOf = (extendedRcode: number): Answer => ({

@@ -93,6 +93,20 @@ describe('over its sockets', () => {
     await expect(responder.set('elsewhere.test', 'v')).rejects.toMatchObject({ code: 'DNS_OUTSIDE_ZONE' });
   });
 
+  it('answers forged questions of one network without a gain for the forger', async () => {
+    const socket = createSocket('udp4');
+    const sizes: number[] = [];
+    socket.on('message', ({ length }) => sizes.push(length));
+    const empty = packet.encode({ type: 'query', id: 1, questions: [{ name: `none.${ORIGIN}`, type: 'TXT' }] });
+    for (let sent = 1; sent <= 30; sent += 1) {
+      await new Promise<void>((resolve) => socket.send(empty, responder.port, host, () => resolve()));
+      await eventually(() => expect(sizes).toHaveLength(sent));
+    }
+    expect(sizes.slice(0, 20).every((size) => size > empty.length)).toBe(true);
+    expect(new Set(sizes.slice(20))).toEqual(new Set([empty.length]));
+    socket.close();
+  });
+
   it('drops and counts what is no question, and what one address asks above its rate', async () => {
     const socket = createSocket('udp4');
     let answers = 0;

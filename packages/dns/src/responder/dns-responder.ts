@@ -1,9 +1,9 @@
 // The built-in answer to dns-01: a server for the zone of challenges alone, over UDP and TCP. It asks nobody, knows nothing else, and what comes too
-// often from one address is dropped.
+// often from one network is dropped.
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { FailureWindow, networkOf } from '@tunnel/core';
+import { FailureWindow, wideNetworkOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { type DnsChallenges, isTextSeen } from '../dns-challenges.ts';
@@ -51,6 +51,12 @@ export class DnsResponder implements DnsChallenges {
   readonly #zone: ChallengeZone;
   readonly #rates = new FailureWindow({
     perWindow: DNS_LIMITS.QUERIES_PER_SECOND,
+    windowMs: RATE_WINDOW_MS,
+    addressesMax: DNS_LIMITS.QUERIES_ADDRESSES_MAX,
+  });
+  /** What is beyond it gets short answers: over UDP the address may be that of somebody else, who is to be flooded. */
+  readonly #calm = new FailureWindow({
+    perWindow: DNS_LIMITS.QUERIES_CALM_PER_SECOND,
     windowMs: RATE_WINDOW_MS,
     addressesMax: DNS_LIMITS.QUERIES_ADDRESSES_MAX,
   });
@@ -163,13 +169,15 @@ export class DnsResponder implements DnsChallenges {
 
   #answer(bytes: Buffer, address: string, over: 'udp' | 'tcp'): Buffer | null {
     const now = this.#options.clock.monotonic();
-    const network = networkOf(address);
+    const network = wideNetworkOf(address);
     if (!this.#rates.check(network, now).allowed) {
       this.#counts.overRate += 1;
       return null;
     }
     this.#rates.record(network, now);
-    const outcome = answerQuery(bytes, this.#zone, over);
+    const isShort = over === 'udp' && !this.#calm.check(network, now).allowed;
+    if (!isShort) this.#calm.record(network, now);
+    const outcome = answerQuery(bytes, this.#zone, over, isShort);
     this.#counts[outcome.kind] += 1;
     return outcome.kind === 'malformed' ? null : outcome.bytes;
   }
