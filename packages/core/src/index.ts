@@ -238,7 +238,9 @@ export {
   isDocumentUrl,
   judgeClientDocument,
   type OauthClient,
+  type OperatorNames,
   plainName,
+  problemOfClientHost,
   problemOfDocumentUrl,
 } from './oauth/client-document.ts';
 export {

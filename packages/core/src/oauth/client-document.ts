@@ -42,6 +42,23 @@ export const problemOfDocumentUrl = (clientId: string, allowHttp: boolean): stri
   return isHostAsShown(clientId) ? null : UNUSUAL;
 };
 
+/** What belongs to the operator and its tenants: no client may look as if it did. */
+export interface OperatorNames {
+  /** `[server] domain`: every tenant can have a host below it. */
+  readonly domain: string;
+  /** Scheme, host and port of `public_url`, without the port that is usual for the scheme. */
+  readonly publicOrigin: string;
+}
+
+/** Completes "the client id …". The consent page shows its host, and a tenant's tunnel would look like a program of the operator. `clientId` has passed problemOfDocumentUrl. */
+export const problemOfClientHost = (clientId: string, { domain, publicOrigin }: OperatorNames): string | null => {
+  const [origin = ''] = /^https?:\/\/[^/?]*/.exec(clientId) ?? [];
+  const hostname = origin.replace(/^https?:\/\/|:\d+$/g, '');
+  if (hostname.endsWith(`.${domain.toLowerCase()}`)) return `is below ${domain}, where everybody can have a tunnel`;
+  const usual = origin.replace(/^(https:.*):443$|^(http:.*):80$/, '$1$2');
+  return usual === publicOrigin ? 'is at the address of this platform itself' : null;
+};
+
 const UNUSUAL = 'is not a URL with a path, in its usual spelling';
 
 /** `text`: the answer at that URL. */

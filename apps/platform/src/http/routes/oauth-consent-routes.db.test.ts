@@ -43,7 +43,7 @@ beforeAll(async () => {
   const fetch = createGuardedFetch({ problemOfAddress: (each) => problemOfAddress(each, true), clock });
   addOauthConsentRoutes(app, {
     ...{ ...context, version: '1', addresses: oauthAddresses(ISSUER) },
-    clientDocuments: new ClientDocuments({ fetch, allowHttp: true, clock }),
+    clientDocuments: new ClientDocuments({ fetch, allowHttp: true, operator: null, clock }),
     limits: new AttemptLimits({ auth_per_minute: 50, auth_per_account_per_minute: 1 }, () => clock.monotonic()),
   });
   await fixture.accounts.signUp(EMAIL);

@@ -40,6 +40,7 @@ const documentsThat = ({ allowPrivate = true, lookup }: { allowPrivate?: boolean
   new ClientDocuments({
     fetch: createGuardedFetch({ problemOfAddress: (each) => problemOfAddress(each, allowPrivate), clock, lookup }),
     allowHttp: allowPrivate,
+    operator: null,
     clock,
   });
 
@@ -174,6 +175,38 @@ describe('what only this machine reaches is not reached for a stranger', () => {
   ])('%s', async (url, lookup, reason) => {
     const documents = documentsThat({ allowPrivate: false, ...(lookup === undefined ? {} : { lookup }) });
     expect(await documents.find(url, 'a')).toEqual(refusal(reason));
+  });
+});
+
+describe('a client that looks like the operator', () => {
+  const find = (url: string, overrides: object) =>
+    createClientDocuments(loadServerConfig({ env: {}, overrides }), clock).find(url, 'a');
+  const PUBLIC = {
+    server: { domain: 'tunnels.example.com' },
+    platform: { public_url: 'https://platform.example.com', oauth: { allow_private_clients: false } },
+  };
+
+  it.each(['https://official.tunnels.example.com/client.json', 'https://a.b.tunnels.example.com:8443/client.json'])(
+    'is refused below the domain of tunnels: %s',
+    async (url) => {
+      expect(await find(url, PUBLIC)).toEqual(
+        refusal('its client id is below tunnels.example.com, where everybody can have a tunnel'),
+      );
+    },
+  );
+
+  it('is refused at the address of the platform, and nothing is fetched', async () => {
+    for (const url of ['https://platform.example.com/client.json', 'https://platform.example.com:443/client.json']) {
+      expect(await find(url, PUBLIC)).toMatchObject({
+        kind: 'refused',
+        reason: expect.stringMatching(/^its client id is/),
+      });
+    }
+  });
+
+  it("is nobody on a machine of one's own, where tunnels are clients too", async () => {
+    const url = `${origin.replace('127.0.0.1', 'shop.localhost')}/client.json`;
+    expect(await find(url, {})).not.toMatchObject({ reason: expect.stringContaining('its client id') });
   });
 });
 

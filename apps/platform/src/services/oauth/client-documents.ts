@@ -5,7 +5,9 @@ import {
   type ClientVerdict,
   documentLifeMs,
   judgeClientDocument,
+  type OperatorNames,
   problemOfAddress,
+  problemOfClientHost,
   problemOfDocumentUrl,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
@@ -18,6 +20,8 @@ export interface ClientDocumentsDeps {
   readonly fetch: GuardedFetch;
   /** As for private addresses: over http anybody in between writes the document. */
   readonly allowHttp: boolean;
+  /** Names that no client may have. null: the platform is for this machine only. */
+  readonly operator: OperatorNames | null;
   readonly clock: Clock;
 }
 
@@ -44,7 +48,9 @@ export class ClientDocuments {
 
   /** `network`: of whoever asks. Throws OAUTH_CLIENTS_BUSY. */
   async find(url: string, network: string): Promise<ClientVerdict> {
-    const problem = problemOfDocumentUrl(url, this.#deps.allowHttp);
+    const { allowHttp, operator } = this.#deps;
+    const problem =
+      problemOfDocumentUrl(url, allowHttp) ?? (operator === null ? null : problemOfClientHost(url, operator));
     if (problem !== null) return { kind: 'refused', reason: `its client id ${problem}` };
     const known = this.#known.get(url);
     if (known !== undefined && this.#deps.clock.monotonic() < known.until) return known.verdict;
@@ -103,11 +109,14 @@ export const createClientDocuments = (
   { platform, server }: Pick<ServerConfig, 'platform' | 'server'>,
   clock: Clock,
 ): ClientDocuments => {
-  const allowed = allowsPrivateClients(platform.oauth.allow_private_clients, {
+  const around = {
     host: platform.host,
     publicHost: new URL(platform.public_url).hostname,
     trustedProxies: [...platform.trusted_proxies, ...server.trusted_proxies],
-  });
+  };
+  const allowed = allowsPrivateClients(platform.oauth.allow_private_clients, around);
+  const isAtHome = allowsPrivateClients('auto', around);
+  const operator = isAtHome ? null : { domain: server.domain, publicOrigin: new URL(platform.public_url).origin };
   const fetch = createGuardedFetch({ problemOfAddress: (address) => problemOfAddress(address, allowed), clock });
-  return new ClientDocuments({ fetch, allowHttp: allowed, clock });
+  return new ClientDocuments({ fetch, allowHttp: allowed, operator, clock });
 };
