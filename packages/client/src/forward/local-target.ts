@@ -72,7 +72,7 @@ export const checkLocalSpec = (spec: LocalSpec): void => {
   }
   if (localSocket !== undefined) {
     checkSocketPath(localSocket);
-    if (allowControlSocket !== true) refuseControlSocket(localSocket);
+    if (!allowControlSocket) refuseControlSocket(localSocket);
     return;
   }
   if (files !== undefined) return checkFiles(files);
