@@ -17,12 +17,12 @@ export const CLIENT_LIMITS = {
   FILES_READ_BYTES: 256 * KiB,
   /** files: entries of a folder that its page shows, each looked at on the disk */
   FILES_LISTED_MAX: 1000,
-  /** the first pause; it doubles from here, with jitter */
+  /** the longest first pause, drawn from zero on; it doubles from here, with jitter */
   RECONNECT_MIN_MS: 500,
   /** the longest pause between two attempts */
   RECONNECT_MAX_MS: 30_000,
   /** a connection that lasted this long resets the pause */
-  RECONNECT_STABLE_AFTER_MS: 60_000,
+  RECONNECT_STABLE_AFTER_MS: 5000,
   /** at the first start the client gives up after this (exit code 5), unless --wait */
   FIRST_CONNECT_TIMEOUT_MS: 30_000,
   /** attempts of the first start come at least this often, so that its 30 s hold several */

@@ -1,8 +1,8 @@
 // When a peer counts as dead, and when what failed is tried again: a connection, a mail.
 
-// Connections: exponential, each delay drawn from the upper half of its range, so that clients cut off together do not come
-// back together and nobody comes back at once. The row of failures is forgotten only after a stable while: a link that flaps
-// must not be hammered.
+// Connections: the first delay is drawn from the whole of its range, because most losses are over at once. Later delays grow exponentially and are drawn
+// from the upper half of their range, so that clients cut off together do not come back together. The row of failures is forgotten only after a
+// stable while: a link that flaps must not be hammered.
 
 export interface BackoffRules {
   readonly minMs: number;
@@ -28,8 +28,8 @@ export const afterFailure = (
 ): { readonly state: BackoffState; readonly delayMs: number } => {
   const wasStable = state.connectedAt !== null && now - state.connectedAt >= rules.stableAfterMs;
   const failures = wasStable ? 0 : state.failures;
-  const ceilingMs = Math.min(rules.maxMs, 2 * rules.minMs * 2 ** Math.min(failures, 30));
-  const delayMs = Math.round((ceilingMs / 2) * (1 + random));
+  const ceilingMs = Math.min(rules.maxMs, rules.minMs * 2 ** Math.min(failures, 30));
+  const delayMs = Math.round(failures === 0 ? ceilingMs * random : (ceilingMs / 2) * (1 + random));
   return { state: { failures: failures + 1, connectedAt: null }, delayMs };
 };
 
