@@ -1,6 +1,6 @@
 // The first frame of a connection: version, key, and a session, new or taken up again. Refused keys are counted, and too many are stopped.
 
-import { FailureWindow, type Owner, reachesOwnMachine } from '@tunnel/core';
+import { FailureWindow, networkOf, type Owner, reachesOwnMachine } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { agreeOn, CAPABILITIES, CARRIER_PATH, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
@@ -151,7 +151,7 @@ const shownFields = ({ account, plan, dashboardUrl }: OwnerProfile, { id, name }
   dashboard_url: dashboardUrl,
 });
 
-/** Refused keys per address, one count for the control port and the REST together: each would be a way around the other. */
+/** Refused keys per network, a single count for the control port, REST and `/_speed`: each would be a way around the others. */
 export class AuthFailures {
   readonly #clock: Clock;
   readonly #window: FailureWindow;
@@ -172,12 +172,12 @@ export class AuthFailures {
   }
 
   blockedForSecs(address: string): number {
-    const verdict = this.#window.check(address, this.#clock.monotonic());
+    const verdict = this.#window.check(networkOf(address), this.#clock.monotonic());
     return verdict.allowed ? 0 : Math.max(1, Math.ceil(verdict.retryAfterMs / 1000));
   }
 
   failed(address: string): void {
     this.#total += 1;
-    this.#window.record(address, this.#clock.monotonic());
+    this.#window.record(networkOf(address), this.#clock.monotonic());
   }
 }
