@@ -200,6 +200,30 @@ describe('with a peer session that tells what the test says', () => {
     expect(events.map(({ type }) => type)).toEqual(['peer-ready', 'path']);
   });
 
+  it('a publisher that is away for a moment leaves the id as it is, so that the edge has one peer and not two', async () => {
+    const link = await attached();
+    told.onReady();
+    told.onRelayLost('the publisher is gone');
+    await clock.advance(1000);
+    refuse(link, 'P2P_AWAY');
+    await clock.advance(1000);
+    expect(asked()).toHaveLength(3);
+    expect(asked().at(-1)).toMatchObject({ peer_id: 'peer_1' });
+  });
+
+  it('a connection that held for 5 s is asked for again within half a second, however often it was lost before', async () => {
+    const link = await attached();
+    for (let crash = 2; crash < 8; crash += 1) {
+      told.onReady();
+      await clock.advance(5000);
+      told.onRelayLost('the publisher is gone');
+      await clock.advance(500);
+      expect(asked()).toHaveLength(crash);
+      link.onMessage({ type: 'PeerConnected', request_id: `p${crash}`, peer_id: 'peer_1' });
+      opened.at(-1)?.onOpened(stream);
+    }
+  });
+
   it('the word of the edge that the join has ended ends what runs, unless the publisher is merely away', async () => {
     const link = await attached();
     told.onReady();

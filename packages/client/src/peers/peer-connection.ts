@@ -240,7 +240,8 @@ export class PeerLink implements PeerConnection {
     }
     const fault = Fault.fromWire(message.code, message.message);
     if (isAnswer) {
-      this.#peerId = '';
+      // The edge still holds this peer for a publisher that is away for a moment. A question without the id would make a second peer.
+      if (!message.retryable) this.#peerId = '';
       this.#refused(fault, { isLasting: !message.retryable });
       return true;
     }
