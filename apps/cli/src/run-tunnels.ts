@@ -173,6 +173,8 @@ const untilEnd = (
     void client.closed.then((fault) => fault !== undefined && reject(fault));
     client.onStatus((event) => {
       if (!isEndOf(event, running) || asked.aborted) return;
+      // The client itself is over, with a fault of its own: that is the reason, and not the connections that end with it.
+      if (client.state === 'closed') return;
       if (client.tunnels.length + client.peerConnections.length > 0) return;
       // A tunnel that was closed at the edge may still have visitors.
       drain().then(() => resolve(codeWhenEmpty()), reject);

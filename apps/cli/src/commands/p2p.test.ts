@@ -4,7 +4,8 @@ import { writeFileSync } from 'node:fs';
 import { connect as dialTcp } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import type { Edge } from '@tunnel/edge';
+import type { Edge, EdgeDeps } from '@tunnel/edge';
+import { Fault } from '@tunnel/errors';
 import {
   deterministicBytes,
   eventually,
@@ -62,6 +63,47 @@ const echoed = async (port: number, bytes: Buffer): Promise<string> => {
   socket.end(bytes);
   return hashOf(await buffer(socket));
 };
+
+type Backend = NonNullable<EdgeDeps['backend']>;
+type Revoke = Parameters<Backend['onRevoked']>[0];
+
+/** Takes every key as the key of one account, and revokes it when told to. */
+const revocableBackend = (): { backend: Backend; revoke: Revoke } => {
+  const listeners = new Set<Revoke>();
+  const nothing = (): void => {};
+  const backend = {
+    verifyKey: async (token: string) => ({ ok: true, owner: { kind: 'account', accountId: 'acc_1' }, keyId: token }),
+    admitTunnel: async () => null,
+    onRevoked: (listener: Revoke) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    onDomainsChanged: () => nothing,
+    ...{ admissionEnded: nothing, streamEnded: nothing, ready: nothing, tunnelOpened: nothing, tunnelClosed: nothing },
+    ...{ start: async () => {}, stop: async () => {} },
+  } as unknown as Backend;
+  const revoke: Revoke = (revocation) => {
+    for (const listener of listeners) listener(revocation);
+  };
+  return { backend, revoke };
+};
+
+it('a subscriber whose key is revoked says so and ends with 3', async () => {
+  const { backend, revoke } = revocableBackend();
+  const other = await startEdge({ udp: { ports: [0, 0] } }, { backend });
+  const keyed = (key: string) => ['--server', `127.0.0.1:${other.addresses.control.port}`, '--token', key];
+  const publisher = start(['p2p', 'publish', 'office-db', String(echo.port), ...keyed('tnl_publisher'), '--json']);
+  await eventOf(publisher.io, 'ready');
+  const subscriber = start(['p2p', 'connect', 'office-db', '--listen', '0', ...keyed('tnl_subscriber'), '--json']);
+  await eventOf(subscriber.io, 'ready');
+  revoke({ keyId: 'tnl_subscriber', fault: new Fault('AUTH_TOKEN_REVOKED') });
+  expect(await subscriber.code).toBe(3);
+  const codes = eventsOf(subscriber.io, 'error').map(({ code }) => code);
+  expect(new Set(codes)).toEqual(new Set(['AUTH_TOKEN_REVOKED']));
+  publisher.io.signal('SIGTERM');
+  await publisher.code;
+  await other.stop({ drainMs: 0 });
+});
 
 describe('tunnel p2p', () => {
   it('publishes and connects: ready with its fields, then direct on this machine, byte for byte', async () => {

@@ -367,7 +367,8 @@ export class ControlPlane {
 
   #endWith(session: Session, fault: Fault, peersAre: GoneReason): void {
     const { connection } = session;
-    this.#sessions.end(session, fault.message, peersAre);
+    // The reason of the session is that of its joins: "not found" would send people to look at a name and a secret that are right.
+    this.#sessions.end(session, fault.message, peersAre, peersAre === 'revoked' ? fault : null);
     connection?.fail(fault);
   }
 }

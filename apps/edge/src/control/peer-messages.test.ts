@@ -256,7 +256,7 @@ describe('a join', () => {
   it('ends when the key of its subscriber is revoked', async () => {
     fixture.backend.revoke({ keyId: 'key-alice-2', fault: revoked });
     expect(await publisher.told('PeerGone')).toEqual(gone('revoked'));
-    expect(await subscriber.told('PeerError')).toMatchObject(ended('P2P_NOT_FOUND'));
+    expect(await subscriber.told('PeerError')).toMatchObject(ended('AUTH_TOKEN_INVALID'));
   });
 
   it('ends when its peer is dismissed, whose client finds nothing for a minute; that is no attempt', async () => {

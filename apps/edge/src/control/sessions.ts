@@ -219,9 +219,9 @@ export class Sessions {
     this.#detach(session, 'the control connection was lost');
   }
 
-  /** On purpose: nothing is held. The connection is left to the caller, streams under way may finish. `peersAre`: what publishers that it joined are told. */
-  end(session: Session, why: string, peersAre: GoneReason): void {
-    this.#given.peers.sessionOver(session.sessionId, peersAre);
+  /** On purpose: nothing is held. The connection is left to the caller, streams under way may finish. `peersAre`: what publishers that it joined are told; `peerFault`: what the client itself is told of those joins, null: nothing. */
+  end(session: Session, why: string, peersAre: GoneReason, peerFault: Fault | null = null): void {
+    this.#given.peers.sessionOver(session.sessionId, peersAre, peerFault);
     this.feed(session, { kind: 'session-ended' });
     this.#detach(session, why);
   }
@@ -313,7 +313,7 @@ export class Sessions {
       case 'forget-session':
         if (this.#sessions.get(session.sessionId) !== session) return;
         this.#sessions.delete(session.sessionId);
-        this.#given.peers.sessionOver(session.sessionId, 'lost');
+        this.#given.peers.sessionOver(session.sessionId, 'lost', null);
         this.#room.give(ownerKey(session.owner));
     }
   }

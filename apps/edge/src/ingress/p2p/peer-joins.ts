@@ -127,11 +127,11 @@ export class PeerJoins implements PeerNames {
     this.#end(peer, 'left', null);
   }
 
-  /** A subscriber's session is over. */
-  sessionOver(sessionId: string, reason: GoneReason): void {
+  /** A subscriber's session is over. `told`: what the subscriber hears of each of its peers; null: nothing. */
+  sessionOver(sessionId: string, reason: GoneReason, told: Fault | null): void {
     for (const { peer } of [...(this.#bySession.get(sessionId) ?? [])]) {
       this.#registry.leave(peer.peerId);
-      this.#end(peer, reason, reason === 'revoked' ? new Fault('P2P_NOT_FOUND', { name: peer.name }) : null);
+      this.#end(peer, reason, told);
     }
   }
 
