@@ -18,7 +18,7 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'x-gitlab-token',
 ]);
 
-/** Fields that are named like a secret and are none: a reader cannot act as somebody else with them. */
+/** Header fields with a name like a secret whose values are harmless. */
 const OPEN_FIELDS: ReadonlySet<string> = new Set(['idempotency-key', 'sec-websocket-key']);
 
 /** Fields whose value is a URL: a sign-in's way back carries its code there. */

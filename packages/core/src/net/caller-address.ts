@@ -21,10 +21,7 @@ export const networkOf = (address: string): string => {
   return `${hexOf(0)}:${hexOf(1)}:${hexOf(2)}:${hexOf(3)}::/64`;
 };
 
-/**
- * A network whose addresses one sender can forge or use in turn: the /24 of an IPv4 address, the /56 of an IPv6 one. What is no address stands
- * for itself.
- */
+/** Returns the /24 of an IPv4 address or the /56 of an IPv6 address, and any other text unchanged. One sender can often use, or forge, every address in such a network. */
 export const wideNetworkOf = (address: string): string => {
   const groups = address.includes(':') ? readV6(address) : null;
   if (groups !== null) {

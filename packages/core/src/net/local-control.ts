@@ -1,5 +1,4 @@
-// Places on a machine that give control over it, and that are therefore not published by accident: addresses that lead back to the machine itself, and
-// the sockets of its container engines and service managers.
+// Local targets that give control over a machine: loopback addresses, and the sockets of container engines and service managers.
 import { classOfAddress } from './address-guard.ts';
 
 /** Whether a connection to this address stays on the machine: loopback in either family, or the unspecified address, which systems take for loopback. */

@@ -42,15 +42,15 @@ export const problemOfDocumentUrl = (clientId: string, allowHttp: boolean): stri
   return isHostAsShown(clientId) ? null : UNUSUAL;
 };
 
-/** What belongs to the operator and its tenants: no client may look as if it did. */
+/** Names of the operator. A client id with one of these names would make a stranger's program look official. */
 export interface OperatorNames {
-  /** `[server] domain`: every tenant can have a host below it. */
+  /** `[server] domain`. Tenants have hosts below this domain. */
   readonly domain: string;
   /** Scheme, host and port of `public_url`, without the port that is usual for the scheme. */
   readonly publicOrigin: string;
 }
 
-/** Completes "the client id …". The consent page shows its host, and a tenant's tunnel would look like a program of the operator. `clientId` has passed problemOfDocumentUrl. */
+/** Completes "the client id …", or returns null. The consent page shows the host of the client id, so a tenant's tunnel would look like the operator's program. */
 export const problemOfClientHost = (clientId: string, { domain, publicOrigin }: OperatorNames): string | null => {
   const [origin = ''] = /^https?:\/\/[^/?]*/.exec(clientId) ?? [];
   const hostname = origin.replace(/^https?:\/\/|:\d+$/g, '');
