@@ -193,6 +193,7 @@ export {
   RESERVED_SUBDOMAINS,
   shownText,
   subdomainOf,
+  WITHHELD_SUBDOMAINS,
   wildcardOver,
 } from './names.ts';
 export {

@@ -173,3 +173,26 @@ it('gives up the longest unused of too many held names, and one in use only when
   });
   expect(live(RULES, [0, reserve('a')], [2, { kind: 'crowded-out' }]).name).toMatchObject({ kind: 'reserved' });
 });
+
+describe('a name that is withheld', () => {
+  const WITHHELD = { ...RULES, isWithheld: true };
+
+  it('goes to no account by use, by reserving or by a group, and to the operator as any other', () => {
+    for (const event of [open('a'), open('a', 'key'), reserve('a')]) {
+      expect(transitionName(FREE_NAME, event, 0, WITHHELD)).toEqual([FREE_NAME, refused('withheld')]);
+    }
+    expect(refusalOfName(FREE_NAME, { by: 'a', groupKeyHash: null }, 0, WITHHELD)).toBe('withheld');
+    expect(refusalOfName(FREE_NAME, { by: null, groupKeyHash: null }, 0, WITHHELD)).toBeNull();
+  });
+
+  it('stays with the account that holds it, until it gives it up', () => {
+    const { name } = live(RULES, [0, open('a')], [5, end]);
+    expect(transitionName(name, open('a'), 34, WITHHELD)[1]).toEqual([]);
+    expect(transitionName(name, reserve('a'), 34, WITHHELD)[0]).toMatchObject({ kind: 'reserved', ownerId: 'a' });
+    expect(transitionName(name, open('b'), 34, WITHHELD)[1]).toEqual(refused('in-use'));
+    expect(transitionName(name, open('a'), 42, WITHHELD)).toEqual([
+      FREE_NAME,
+      [{ kind: 'freed' }, ...refused('withheld')],
+    ]);
+  });
+});

@@ -26,6 +26,8 @@ export interface NameRules {
   readonly holdMs: number;
   /** 0: what is released is anybody's at once. */
   readonly graceMs: number;
+  /** true: accounts cannot claim the name while it is free. The current owner keeps the name. */
+  readonly isWithheld?: boolean;
 }
 
 export type NameEvent =
@@ -45,7 +47,7 @@ export type NameEvent =
   | { readonly kind: 'crowded-out' }
   | { readonly kind: 'time-passed' };
 
-export type NameRefusal = 'in-use' | 'group-key';
+export type NameRefusal = 'in-use' | 'group-key' | 'withheld';
 
 export type NameEffect =
   | { readonly kind: 'refused'; readonly reason: NameRefusal }
@@ -88,7 +90,8 @@ export const refusalOfName = (
   rules: NameRules,
 ): NameRefusal | null => {
   const current = nameAt(name, now, rules);
-  if (current.kind === 'free' || current.ownerId === who.by) return null;
+  if (current.kind === 'free') return rules.isWithheld === true && who.by !== null ? 'withheld' : null;
+  if (current.ownerId === who.by) return null;
   if (who.groupKeyHash === null) return 'in-use';
   return who.groupKeyHash === current.groupKeyHash ? null : 'group-key';
 };
@@ -108,7 +111,7 @@ const stepOf = (name: NameOwnership, event: NameEvent, now: number, rules: NameR
     case 'tunnel-ended':
       return ended(name, event.abandoned, now, rules);
     case 'reserve':
-      return reserved(name, event.by, event.servedByOther);
+      return reserved(name, event.by, event.servedByOther, rules);
     case 'release':
       return name.kind === 'free' || name.ownerId !== event.by ? [name, []] : released(name, now, rules);
     case 'crowded-out':
@@ -124,7 +127,9 @@ const opened = (
 ): Step => {
   const { by, groupKeyHash, joinsGroup } = event;
   if (name.kind === 'free') {
-    if (joinsGroup || rules.holdMs === 0) return [name, []];
+    if (joinsGroup) return [name, []];
+    if (rules.isWithheld === true) return [name, [{ kind: 'refused', reason: 'withheld' }]];
+    if (rules.holdMs === 0) return [name, []];
     return [
       { kind: 'held', ownerId: by, groupKeyHash, openTunnels: 1, lastUsedAt: null },
       [{ kind: 'claimed', ownerId: by }],
@@ -153,8 +158,9 @@ const ended = (name: NameOwnership, abandoned: boolean, now: number, rules: Name
   return [after, effectsOfTime(last, after)];
 };
 
-const reserved = (name: NameOwnership, by: string, servedByOther: boolean): Step => {
+const reserved = (name: NameOwnership, by: string, servedByOther: boolean, { isWithheld }: NameRules): Step => {
   if (name.kind === 'free') {
+    if (isWithheld === true) return [name, [{ kind: 'refused', reason: 'withheld' }]];
     if (servedByOther) return [name, [{ kind: 'refused', reason: 'in-use' }]];
     return [
       { kind: 'reserved', ownerId: by, groupKeyHash: null, openTunnels: 0, lastUsedAt: null },

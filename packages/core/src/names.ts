@@ -18,6 +18,16 @@ export const RESERVED_SUBDOMAINS: ReadonlySet<string> = new Set([
   'localhost',
 ]);
 
+/**
+ * Names that mail programs, resolvers and browsers look up automatically, such as `wpad`. A tenant with such a name could set the proxy or the mail
+ * server of a whole network, so a new account cannot claim one. An account that already holds one keeps its name.
+ */
+export const WITHHELD_SUBDOMAINS: ReadonlySet<string> = new Set([
+  ...['wpad', 'isatap', 'autoconfig', 'autodiscover', 'mta-sts', 'postmaster', 'hostmaster', 'webmaster'],
+  ...['dns', 'mx', 'smtp', 'imap', 'pop'],
+  ...['ns', 'ns1', 'ns2', 'ns3', 'ns4', 'ns5', 'ns6', 'ns7', 'ns8', 'ns9'],
+]);
+
 /** ASCII only: the general rule would turn the sign of the kelvin into a `k`, and so let it pass. */
 export const foldSubdomain = (name: string): string => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 

@@ -56,7 +56,8 @@ const nameProposal = (name: string, choice: EndpointAsked['choice']): Proposal =
   wanted: { kind: 'name', wanted: { kind: 'exact', name } },
   asked: { kind: 'subdomain', label: name, choice, groupKeyHash: null, joinsGroup: false },
   domain: null,
-  isOneOfMany: ({ code }) => choice !== 'asked' && code === 'TUNNEL_SUBDOMAIN_IN_USE',
+  isOneOfMany: ({ code }) =>
+    choice !== 'asked' && (code === 'TUNNEL_SUBDOMAIN_IN_USE' || code === 'TUNNEL_SUBDOMAIN_INVALID'),
 });
 
 const groupProposal = (wanted: WantedGroup, { isJoining }: ProposalSources): Proposal => {

@@ -4,6 +4,7 @@ import {
   FREE_NAME,
   type NameEvent,
   type NameOwnership,
+  type NameRefusal,
   owningLabel,
   refusalOfName,
   transitionName,
@@ -22,7 +23,7 @@ export class ScriptedNames {
   now = 0;
 
   /** What a tunnel is refused with; null: it is counted. */
-  open(tunnelId: string, accountId: string, endpoint: WantedNameEndpoint): 'in-use' | 'group-key' | null {
+  open(tunnelId: string, accountId: string, endpoint: WantedNameEndpoint): NameRefusal | null {
     if (endpoint.label === null) return null;
     const key = keyOf(endpoint.kind, endpoint.label);
     const { group_key_hash: groupKeyHash, joins_group: joinsGroup } = endpoint;

@@ -171,3 +171,13 @@ it('one who opens names without end loses its own released ones, and takes none 
   const { names: rows } = JSON.parse(await readFile(path, 'utf8')) as { names: unknown[] };
   expect(rows).toHaveLength(EDGE_LIMITS.STANDALONE_NAMES_MAX);
 });
+
+it('gives reserved words to no account anew, unless the operator has reserved one for it', async () => {
+  const run = await startRun({ reserved: { alice: ['autodiscover'] } });
+  for (const label of ['wpad', 'mta-sts', 'ns1', 'ns9', 'a.dns']) {
+    expect([label, run.ask('bob', label).code]).toEqual([label, 'TUNNEL_SUBDOMAIN_INVALID']);
+  }
+  expect(run.ask('alice', 'autodiscover').code).toBe('open');
+  expect(run.ask('bob', 'autodiscover').code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+  expect(run.ask('bob', 'ns10').code).toBe('open');
+});

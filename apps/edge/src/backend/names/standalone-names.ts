@@ -11,8 +11,9 @@ import {
   owningLabel,
   refusalOfName,
   transitionName,
+  WITHHELD_SUBDOMAINS,
 } from '@tunnel/core';
-import type { Fault } from '@tunnel/errors';
+import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { EndpointAsked, TunnelRequest } from './asked-endpoint.ts';
@@ -87,7 +88,9 @@ export class StandaloneNames {
     }
     const by = owner.accountId;
     const effects = this.#feed(row, { kind: 'tunnel-opened', by, groupKeyHash, joinsGroup });
-    if (effects.some(({ kind }) => kind === 'refused')) return refusalOf(endpoint);
+    for (const effect of effects) {
+      if (effect.kind === 'refused') return effect.reason === 'withheld' ? withheld(endpoint) : refusalOf(endpoint);
+    }
     this.#counted.set(tunnelId, { row, isOpen: false });
     if (effects.some(({ kind }) => kind === 'claimed')) this.#boundHeld(by);
     return null;
@@ -126,8 +129,8 @@ export class StandaloneNames {
 
   // ---- rows ----
 
-  #feed(row: NameRow, event: NameEvent): readonly NameEffect[] {
-    const [ownership, effects] = transitionName(row.ownership, event, this.#now(), this.#rulesOf(row));
+  #feed(row: NameRow, event: NameEvent, rules = this.#rulesOf(row)): readonly NameEffect[] {
+    const [ownership, effects] = transitionName(row.ownership, event, this.#now(), rules);
     if (ownership !== row.ownership) this.#set({ ...row, ownership });
     return effects;
   }
@@ -176,8 +179,9 @@ export class StandaloneNames {
     return this.#rows.get(keyOf({ kind, label: owning })) ?? { kind, label: owning, ownership: FREE_NAME };
   }
 
-  #rulesOf({ kind }: Pick<EndpointAsked, 'kind'>): NameRules {
-    return kind === 'subdomain' ? this.#rules.names : this.#rules.ports;
+  #rulesOf({ kind, label }: Pick<NameRow, 'kind' | 'label'>): NameRules {
+    if (kind !== 'subdomain') return this.#rules.ports;
+    return WITHHELD_SUBDOMAINS.has(label) ? { ...this.#rules.names, isWithheld: true } : this.#rules.names;
   }
 
   #now(): number {
@@ -222,11 +226,13 @@ export class StandaloneNames {
       return;
     }
     const event = { kind: 'reserve', by: account, servedByOther: false } as const;
-    const effects = this.#feed(this.#rowOf({ kind, label }), event);
+    // The operator may also give away what nobody else gets.
+    const rules = kind === 'subdomain' ? this.#rules.names : this.#rules.ports;
+    const effects = this.#feed(this.#rowOf({ kind, label }), event, rules);
     if (!effects.some(({ kind: effect }) => effect === 'refused')) return;
     // It was another's by use. The operator decides otherwise.
     this.#set({ kind, label, ownership: FREE_NAME });
-    this.#feed({ kind, label, ownership: FREE_NAME }, event);
+    this.#feed({ kind, label, ownership: FREE_NAME }, event, rules);
   }
 
   async stop(): Promise<void> {
@@ -241,3 +247,6 @@ const reservationOf = (entry: string): Pick<NameRow, 'kind' | 'label'> => {
   const [transport, port] = entry.split('/');
   return port === undefined ? { kind: 'subdomain', label: entry } : { kind: transport as NameKind, label: port };
 };
+
+const withheld = ({ label }: EndpointAsked): Fault =>
+  new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: label ?? '', reason: 'it is reserved' });

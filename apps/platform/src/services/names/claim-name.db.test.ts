@@ -54,6 +54,16 @@ describe('a name by use', () => {
     expect(await answerTo(bob, 'shop')).toEqual({ ok: true });
   });
 
+  it('is given to nobody anew when it is a reserved word, and stays with the account that holds it', async () => {
+    const refused = { ok: false, code: 'TUNNEL_SUBDOMAIN_INVALID' };
+    for (const label of ['wpad', 'ns1', 'a.mta-sts']) expect(await answerTo(ann, label)).toMatchObject(refused);
+    expect(await nameOf(fixture, 'wpad')).toBeUndefined();
+    await use(fixture, eu, ann, 'shop');
+    await fixture.db.updateTable('names').set({ label: 'wpad' }).where('label', '=', 'shop').execute();
+    expect(await answerTo(ann, 'wpad')).toEqual({ ok: true });
+    expect(await answerTo(bob, 'wpad')).toMatchObject({ code: 'TUNNEL_SUBDOMAIN_IN_USE' });
+  });
+
   it('is its account’s, on every edge, until its time after the last tunnel is over', async () => {
     await use(fixture, eu, ann, 'shop');
     expect(await nameOf(fixture, 'shop')).toMatchObject({

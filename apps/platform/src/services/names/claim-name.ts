@@ -57,7 +57,7 @@ export const claimName = async (trx: Trx, claim: NameClaim): Promise<ClaimedName
 /** null: the row was made by somebody else meanwhile; look again. */
 const tryClaim = async (trx: Trx, key: NameKey, claim: NameClaim): Promise<ClaimedName | null> => {
   const { accountId, endpoint, now, settings } = claim;
-  const rules = rulesFor(key.kind, settings);
+  const rules = rulesFor(key.kind, settings, key.label);
   const leavesNoRow = rules.holdMs === 0 || endpoint.joins_group;
   const row = leavesNoRow ? await lockNameKey(trx, key) : await lockName(trx, key);
   const before = await readOwnership(trx, row, now, rules);
@@ -95,6 +95,10 @@ const rewrite = async (
 };
 
 const refusedBy = (reason: NameRefusal, { kind, label }: WantedNameEndpoint): ClaimedName => {
+  if (reason === 'withheld') {
+    const values = { subdomain: label ?? '', reason: 'it is reserved' };
+    return { ...NOTHING, refused: refusal('TUNNEL_SUBDOMAIN_INVALID', values) };
+  }
   const inUse =
     kind === 'subdomain'
       ? refusal('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: label ?? '' })

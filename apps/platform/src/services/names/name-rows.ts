@@ -1,5 +1,5 @@
 // The rows of names, as core's machine sees them: read and locked, judged, written.
-import { FREE_NAME, type NameOwnership, type NameRules, nameAt } from '@tunnel/core';
+import { FREE_NAME, type NameOwnership, type NameRules, nameAt, WITHHELD_SUBDOMAINS } from '@tunnel/core';
 import type { ServerConfig } from '@tunnel/runtime';
 import { type Selectable, sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
@@ -22,10 +22,11 @@ export interface NamesContext extends Pick<ServiceContext, 'db' | 'clock'> {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Ports are scarce: use alone gives nobody one. */
-export const rulesFor = (kind: NameKey['kind'], { hold_days, grace_days }: NameSettings): NameRules => ({
+/** Ports are scarce: use alone gives nobody one. `label`: of a name that is to be given to an account; left out, the rules of its time are asked for alone. */
+export const rulesFor = (kind: NameKey['kind'], { hold_days, grace_days }: NameSettings, label = ''): NameRules => ({
   holdMs: kind === 'subdomain' ? hold_days * DAY_MS : 0,
   graceMs: grace_days * DAY_MS,
+  isWithheld: kind === 'subdomain' && WITHHELD_SUBDOMAINS.has(label),
 });
 
 export const lockName = (trx: Trx, key: NameKey): Promise<NameRow | undefined> =>

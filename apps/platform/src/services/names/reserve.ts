@@ -196,12 +196,15 @@ class Reserving {
   /** null: it is another's, or served by another's tunnel. */
   async #take(key: NameKey): Promise<Taken | null> {
     const { clock, names } = this.#context;
-    const rules = rulesFor(key.kind, names);
+    const rules = rulesFor(key.kind, names, key.label);
     const row = await lockNameKey(this.trx, key);
     const before = await readOwnership(this.trx, row, clock.now(), rules);
     const servedByOther = before.kind === 'free' && (await isServedByOther(this.trx, key, this.#userId));
     const event = { kind: 'reserve', by: this.#userId, servedByOther } as const;
     const [after, effects] = transitionName(before, event, clock.now(), rules);
+    if (effects.some((effect) => effect.kind === 'refused' && effect.reason === 'withheld')) {
+      throw new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: key.label, reason: 'it is reserved' });
+    }
     if (effects.some(({ kind }) => kind === 'refused') || after.kind === 'free') return null;
     if (row !== undefined && before.kind === 'reserved') return { row, isNew: false };
     await this.#refuseOverPlan();
