@@ -27,7 +27,7 @@ export const CLIENT_LIMITS = {
   FIRST_CONNECT_TIMEOUT_MS: 30_000,
   /** attempts of the first start come at least this often, so that its 30 s hold several */
   FIRST_CONNECT_RETRY_MAX_MS: 5000,
-  /** how long the answer to a registration is awaited */
+  /** how long the answer to a registration is awaited while the edge answers no other one */
   REGISTER_TIMEOUT_MS: 15_000,
   /** after a failed handshake: how long the client looks whether the server speaks TLS or not */
   KIND_PROBE_TIMEOUT_MS: 3000,

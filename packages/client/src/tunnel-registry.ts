@@ -44,7 +44,7 @@ interface AskedRequest {
 }
 
 interface PendingRequest extends AskedRequest {
-  readonly timer: Timer;
+  timer: Timer;
   /** Settles with the answer, or when there will be none. */
   readonly over: Promise<void>;
   readonly settle: () => void;
@@ -56,6 +56,8 @@ export class TunnelRegistry {
   readonly #byId = new Map<string, TunnelEntry>();
   readonly #pending = new Map<string, PendingRequest>();
   readonly #retries = new Map<TunnelEntry, Timer>();
+  /** When the edge last answered a request. */
+  #answeredAt = Number.NEGATIVE_INFINITY;
   /** Of tunnels whose terms changed while nobody could be asked: those that the edge has taken. */
   readonly #taken = new Map<TunnelEntry, NextTerms>();
   readonly #health: HealthReporter;
@@ -289,9 +291,7 @@ export class TunnelRegistry {
     if (link === null) return;
     this.#lastRequest += 1;
     const requestId = `r${this.#lastRequest}`;
-    const timer = this.#deps.settings.clock.setTimeout(() => {
-      link.drop(new Fault('CONTROL_DEAD', { seconds: CLIENT_LIMITS.REGISTER_TIMEOUT_MS / 1000 }));
-    }, CLIENT_LIMITS.REGISTER_TIMEOUT_MS);
+    const timer = this.#awaitAnswer(requestId, link, CLIENT_LIMITS.REGISTER_TIMEOUT_MS);
     let settle = (): void => {};
     const over = new Promise<void>((resolve) => {
       settle = resolve;
@@ -300,8 +300,20 @@ export class TunnelRegistry {
     link.send(message(requestId));
   }
 
+  /** An edge that answers other requests is alive and takes them in turn: a client of thousands of tunnels waits longer for the last answer. */
+  #awaitAnswer(requestId: string, link: RegistryLink, ms: number): Timer {
+    const { clock } = this.#deps.settings;
+    return clock.setTimeout(() => {
+      const leftMs = CLIENT_LIMITS.REGISTER_TIMEOUT_MS - (clock.monotonic() - this.#answeredAt);
+      const request = this.#pending.get(requestId);
+      if (leftMs > 0 && request !== undefined) request.timer = this.#awaitAnswer(requestId, link, leftMs);
+      else link.drop(new Fault('CONTROL_DEAD', { seconds: CLIENT_LIMITS.REGISTER_TIMEOUT_MS / 1000 }));
+    }, ms);
+  }
+
   #answered(requestId: string): PendingRequest | undefined {
     const request = this.#pending.get(requestId);
+    if (request !== undefined) this.#answeredAt = this.#deps.settings.clock.monotonic();
     this.#pending.delete(requestId);
     request?.timer.cancel();
     request?.settle();
