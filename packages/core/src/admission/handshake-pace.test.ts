@@ -51,9 +51,9 @@ it.each(Array.from({ length: randomCases(60) }, (_, seed) => seed))(
       if (!isLate) expect(may).toBe(true);
       else if (may) times.set(network, [...(times.get(network) ?? []), now]);
     }
-    for (const begun of times.values()) {
-      begun.forEach((from, first) => {
-        begun.slice(first).forEach((to, more) => expect(more + 1).toBeLessThanOrEqual(41 + ((to - from) * 10) / 1000));
+    for (const taken of times.values()) {
+      taken.forEach((from, first) => {
+        taken.slice(first).forEach((to, more) => expect(more + 1).toBeLessThanOrEqual(41 + ((to - from) * 10) / 1000));
       });
     }
   },
