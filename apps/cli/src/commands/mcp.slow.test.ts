@@ -155,6 +155,18 @@ describe('a model', () => {
     expect(refusal).toMatch(/^INTERNAL/);
   });
 
+  it('cannot open its inspector or the management ports of an edge on this machine, however they are written', async () => {
+    const session = await open(['--allow', '127.0.0.1:1024-65535']);
+    const { data } = await session.call('open_tunnel', { protocol: 'http', local_port: port });
+    const inspector = Number(new URL(String(data['inspect_url'])).port);
+    for (const local_port of [inspector, edge.addresses.api.port, edge.addresses.metrics.port]) {
+      for (const local_host of ['127.0.0.1', 'localhost', '::1']) {
+        const { refusal } = await session.call('open_tunnel', { protocol: 'tcp', local_host, local_port });
+        expect(refusal).toMatch(/^CLIENT_TARGET_NOT_ALLOWED: /);
+      }
+    }
+  });
+
   it('finds a line that was added to config.yml meanwhile', async () => {
     mkdirSync(join(home.path, '.tunnel'));
     const file = join(home.path, '.tunnel', 'config.yml');
