@@ -289,7 +289,8 @@ export const PLACEHOLDERS: readonly string[] = ['address', 'host', 'path', 'quer
 /** Also what was meant as one: `{ user }`, `{user-agent}`. What has quotes or colons is none. */
 const PLACEHOLDER_LIKE = /\{\s*([\w.-]+)\s*\}/g;
 
-const PLACEHOLDER_SHOWN_MAX_CHARS = 42;
+/** A word that somebody took for a placeholder is shown. Anything longer, or with digits, may be a secret in braces, and is not repeated. */
+const SHOWN_WORD = /^[a-z][a-z_.-]{0,23}$/i;
 
 const problemOfPlaceholders = (value: string): string | null => {
   for (const [whole, name = ''] of value.matchAll(PLACEHOLDER_LIKE)) {
@@ -297,7 +298,7 @@ const problemOfPlaceholders = (value: string): string | null => {
     const near = nearestWord(name, PLACEHOLDERS);
     const help =
       near === undefined ? `known: ${PLACEHOLDERS.map((known) => `{${known}}`).join(' ')}` : `did you mean {${near}}?`;
-    return `${whole.slice(0, PLACEHOLDER_SHOWN_MAX_CHARS)} is not known; ${help}`;
+    return `${SHOWN_WORD.test(name) ? whole : 'one'} is not known; ${help}`;
   }
   return null;
 };
