@@ -1,4 +1,4 @@
-import { PassThrough } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import type { GroupMemberSummary, GroupSummary } from '@tunnel/contract';
 import pc from 'picocolors';
 import { expect, it } from 'vitest';
@@ -86,10 +86,16 @@ it('without pools it says what to do', () => {
 });
 
 it('a list that is the same as the last one is not printed again', () => {
-  const stdout = new PassThrough();
+  let printed = '';
+  const stdout = new Writable({
+    write: (chunk, _, done) => {
+      printed += String(chunk);
+      done();
+    },
+  });
   const output = choosePoolOutput({ stdout, stderr: new PassThrough(), env: {} }, { json: false, watch: true });
   const read = (...groups: GroupSummary[]): ReadGroups => ({ groups, json: groups });
   for (const label of ['web', 'web', 'api']) output.show(read(group([member('tun_1')], { label })));
-  const blocks = String(stdout.read()).trimEnd().split('\n\n');
+  const blocks = printed.trimEnd().split('\n\n');
   expect(blocks.map((block) => /web|api/.exec(block)?.[0])).toEqual(['web', 'api']);
 });
