@@ -26,7 +26,7 @@ stopOnSignals();
 process.exitCode = await runSteps(
   [
     [stage(480, 'test')],
-    [stage(100, 'run test:slow')],
+    [stage(140, 'run test:slow')],
     [stage(160, 'run test:browser')],
     [stage(290, 'run test:load')],
     // The versions between the oldest and the newest Node.js run only the tests that depend on it most; `npm run test:long` runs the others.

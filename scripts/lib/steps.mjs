@@ -89,7 +89,8 @@ export const RUNS = {
       ],
     ],
   },
-  slow: { groups: [[tests('slow tests', 90, SLOW, THREE)]] },
+  // Most of their time is waiting: for databases, authorities and programs that start.
+  slow: { groups: [[tests('slow tests', 130, SLOW, '--maxWorkers=5')]] },
   browser: { groups: [[browserTests('browser tests', 150, 'browser')]] },
   load: { groups: [[tests('load tests', 280, ['load'])]] },
 };
@@ -105,7 +106,7 @@ const DATA_PLANE = ['tests/system/data-plane/', 'tests/chaos/', 'tests/http-diff
 /** The suites that run on other versions of Node.js, each with its budget, its projects and the files of it; long unit tests belong to `unit`. */
 const SUITES = {
   unit: { budgetSeconds: 130, projects: ['unit'], files: [] },
-  slow: { budgetSeconds: 100, projects: SLOW, files: [] },
+  slow: { budgetSeconds: 150, projects: SLOW, files: [] },
   database: { budgetSeconds: 90, projects: ['database'], files: [] },
   'data-plane': { budgetSeconds: 80, projects: ['system', 'slow-system'], files: DATA_PLANE },
   system: { budgetSeconds: 150, projects: ['system', 'repo'], files: [] },
