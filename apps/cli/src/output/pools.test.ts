@@ -88,7 +88,7 @@ it('without pools it says what to do', () => {
 it('a list that is the same as the last one is not printed again', () => {
   let printed = '';
   const stdout = new Writable({
-    write: (chunk, _, done) => {
+    write: (chunk, _encoding, done) => {
       printed += String(chunk);
       done();
     },
