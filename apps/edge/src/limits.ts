@@ -172,8 +172,6 @@ export const EDGE_LIMITS = {
   TLS_FILES_LOOK_MS: 2000,
   /** how often the edge looks whether the day is over whose key sealed the tickets of TLS sessions */
   TLS_TICKETS_LOOK_MS: 60_000,
-  /** tunnels and groups in which one connection keeps its place; one more gives up the place that it has had longest */
-  HTTP2_ROUTES_PER_CONNECTION: 100,
   /** requests of one visitor at once; browsers are content with 100 */
   HTTP2_STREAMS_PER_CONNECTION: 128,
   /** of one request body, what may be on its way while the service does not read */

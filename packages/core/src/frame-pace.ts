@@ -66,7 +66,7 @@ export class AccountBuckets {
   readonly #buckets = new Map<string, TokenBucket>();
   readonly #max: number;
 
-  /** `max`: as many buckets are kept, and the oldest is dropped for the next. Without it the owner calls dropFull() now and then. */
+  /** `max` is the most buckets that are kept: the oldest makes room for the next. A table without `max` relies on its owner to call dropFull(). */
   constructor(rules: BucketRules, max = Number.POSITIVE_INFINITY) {
     this.#rules = rules;
     this.#max = max;
@@ -84,11 +84,10 @@ export class AccountBuckets {
     let bucket = this.#buckets.get(account);
     if (bucket === undefined) {
       bucket = new TokenBucket(this.#rules, now);
-      if (this.#buckets.size >= this.#max)
-        for (const oldest of this.#buckets.keys()) {
-          this.#buckets.delete(oldest);
-          break;
-        }
+      if (this.#buckets.size >= this.#max) {
+        const [oldest = account] = this.#buckets.keys();
+        this.#buckets.delete(oldest);
+      }
       this.#buckets.set(account, bucket);
     }
     bucket.charge(weight, now);

@@ -115,7 +115,7 @@ export * from './domains/index.ts';
 export { FailureWindow } from './failure-window.ts';
 export { Flow } from './flows/flow.ts';
 export { FlowAddresses } from './flows/flow-addresses.ts';
-export type { LoopFacts } from './flows/flow-key.ts';
+export { type LoopFacts, prefixKeyOf } from './flows/flow-key.ts';
 export { FlowOpenings } from './flows/flow-openings.ts';
 export {
   DROP_REASONS,
@@ -208,7 +208,6 @@ export {
   networkOf,
   plainAddress,
   TrustedProxies,
-  wideNetworkOf,
 } from './net/caller-address.ts';
 export { isPrivateLink, type LinkFacts } from './net/link-privacy.ts';
 export { controlSocketService, reachesOwnMachine } from './net/local-control.ts';

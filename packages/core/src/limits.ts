@@ -127,7 +127,7 @@ export const CORE_LIMITS = {
   SHED_LOOKS_MAX: 256,
   /** refused connections that are told why at a time; further ones are reset. Their descriptors are of those kept back */
   REFUSALS_BEING_TOLD: 64,
-  /** TLS handshakes of a network are counted while the event loop is later than this: as long as it is in time, nobody has to wait for them */
+  /** TLS handshakes of a network are counted while the event loop is later than this; below it handshakes delay no other visitor */
   HANDSHAKE_LATE_MS: 50,
   /** the burst of `[limits] handshakes_per_second`, in seconds of it: a browser opens six connections at once, an office some hundred */
   HANDSHAKE_BURST_SECS: 4,

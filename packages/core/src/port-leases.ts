@@ -18,7 +18,7 @@ type LeaseAnswer =
   /** The account has its share of the range, and what is free is kept for others. */
   | { readonly kind: 'share'; readonly held: number };
 
-/** `account` null: the operator, or nobody's tunnel. */
+/** `account` is null for ports of the operator and ports that the edge keeps for itself. */
 type PortUse =
   | { readonly kind: 'leased'; readonly owner: string; readonly account: string | null }
   | { readonly kind: 'held'; readonly owner: string; readonly account: string | null; readonly until: number }

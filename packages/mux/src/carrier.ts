@@ -128,10 +128,11 @@ class SocketCarrier implements Carrier, Guarded {
     this.#lingerWith(this.#receiver.clock, this.#writer.queuedBytes);
   }
 
-  /** The peer answers with its own end. One that does not, and takes nothing of what waits either, is left behind. */
+  /** The peer answers with its own end. A peer that does not, and hardly takes anything of the bytes that wait, is left behind. */
   #lingerWith(clock: MuxClock, queuedBytes: number): void {
     this.#linger = clock.setTimeout(() => {
-      if (this.#writer.queuedBytes < queuedBytes) this.#lingerWith(clock, this.#writer.queuedBytes);
+      const taken = queuedBytes - this.#writer.queuedBytes;
+      if (taken >= MUX_LIMITS.CARRIER_LINGER_BYTES) this.#lingerWith(clock, this.#writer.queuedBytes);
       else this.#closeLate();
     }, MUX_LIMITS.CARRIER_LINGER_MS);
   }

@@ -8,6 +8,7 @@ it('time limits that tests pass on a clock of their own have these values', () =
     CARRIER_PING_INTERVAL_MS: 10_000,
     CARRIER_DEAD_AFTER_MS: 25_000,
     CARRIER_LINGER_MS: 2000,
+    CARRIER_LINGER_BYTES: 64 * 1024,
     CARRIER_ROTATE_AFTER_MS: 24 * 3600 * 1000,
     DATAGRAM_BEHIND_MS: 100,
     DATAGRAM_SEEN_INTERVAL_MS: 10,

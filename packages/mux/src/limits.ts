@@ -59,6 +59,8 @@ export const MUX_LIMITS = {
   CARRIER_DEAD_AFTER_MS: 25_000,
   /** a carrier that we closed waits this long for the end of the peer */
   CARRIER_LINGER_MS: 2_000,
+  /** and as long again while the peer takes at least so much of the bytes that wait: a peer that reads a byte at a time would else hold them for days */
+  CARRIER_LINGER_BYTES: 64 * KiB,
   /** small frames of one turn of the event loop leave in one write */
   CARRIER_BATCH_BYTES: 64 * KiB,
   /** from here on streams wait before they send more DATA */

@@ -1,4 +1,4 @@
-// Control sockets of the system are published only by those who say that they mean it.
+// Control sockets of the system, such as docker's: a tunnel leads there only with --yes-publish-socket or `allow_control_socket: true`.
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { controlSocketService } from '@tunnel/core';

@@ -1,5 +1,5 @@
 // Local places that no tunnel may lead to: the inspectors and agents of this user's clients, the ports with which an edge on this machine is managed,
-// and the control sockets of the system. Whoever reaches one of them can do more than the person who opens a tunnel means to allow.
+// and the control sockets of the system. A visitor who reached one of these places could control the client or the machine.
 import { lookup } from 'node:dns/promises';
 import { reachesOwnMachine } from '@tunnel/core';
 import { notAllowed, realPath } from './control-sockets.ts';
@@ -52,7 +52,7 @@ export class TargetGuard {
     return suspects.length === 0 ? null : this.#look(suspects);
   }
 
-  /** Targets whose port is one of those in question. None of them speaks UDP. */
+  /** Targets at a port where an inspector or an edge's management may listen. Both speak TCP, so tunnels for UDP have none. */
   #suspectsOf(spec: GuardedSpec): Suspect[] {
     if (spec.protocol === 'udp' || spec.service === 'udp') return [];
     const addresses: Suspect[] = [...serviceTargets(spec.services ?? {}, null).values()].flatMap((target) =>

@@ -52,8 +52,8 @@ export class Shares {
   }
 
   /**
-   * The same for a stock that nobody can take back from a holder, such as ports: beyond its part a holder gets one more only while more than a quarter
-   * is free, so that a holder who is alone can use three quarters, and others still get theirs at once.
+   * Why a holder may not have one more of a stock that cannot be taken back, such as ports; null where the holder may. A holder beyond its part gets one
+   * more only while over a quarter of the stock is free: a single account can use three quarters, and every other account gets ports at once.
    */
   refusalToKeep(holder: string, free = this.limit - this.#taken): ShareRefusal | null {
     if (free < 1) return 'all-taken';

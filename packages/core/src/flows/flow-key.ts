@@ -44,7 +44,7 @@ export const addressKeyOf = (address: string): FlowKey => {
   return ipv4 >= 0 ? ipv4 : networkOf(address);
 };
 
-/** What new flows are counted for: a /24 of IPv4, a /56 of IPv6. Whoever can forge one address of it can forge them all. */
+/** The network that new flows, and questions to the DNS responder, are counted for: a /24 of IPv4, a /56 of IPv6. A sender who can forge one address of it can forge all of them. */
 export const prefixKeyOf = (address: string): FlowKey => {
   const ipv4 = ipv4Of(address);
   if (ipv4 >= 0) return Math.floor(ipv4 / 256);

@@ -21,17 +21,6 @@ export const networkOf = (address: string): string => {
   return `${hexOf(0)}:${hexOf(1)}:${hexOf(2)}:${hexOf(3)}::/64`;
 };
 
-/** Returns the /24 of an IPv4 address or the /56 of an IPv6 address, and any other text unchanged. One sender can often use, or forge, every address in such a network. */
-export const wideNetworkOf = (address: string): string => {
-  const groups = address.includes(':') ? readV6(address) : null;
-  if (groups !== null) {
-    const [first = 0, second = 0, third = 0, fourth = 0] = groups;
-    return `${[first, second, third, fourth & 0xff00].map((group) => group.toString(16)).join(':')}::/56`;
-  }
-  const prefix = /^(\d{1,3}\.\d{1,3}\.\d{1,3})\.\d{1,3}$/.exec(address)?.[1];
-  return prefix === undefined ? address : `${prefix}.0/24`;
-};
-
 /** Written as hardly anybody writes one. */
 const networkOfOdd = (address: string): string => {
   const [plain = ''] = address.split('%');

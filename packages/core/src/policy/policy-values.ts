@@ -289,7 +289,7 @@ export const PLACEHOLDERS: readonly string[] = ['address', 'host', 'path', 'quer
 /** Also what was meant as one: `{ user }`, `{user-agent}`. What has quotes or colons is none. */
 const PLACEHOLDER_LIKE = /\{\s*([\w.-]+)\s*\}/g;
 
-/** A word that somebody took for a placeholder is shown. Anything longer, or with digits, may be a secret in braces, and is not repeated. */
+/** An unknown placeholder is named in the refusal if it is a plain word. Longer text or text with digits may be a secret in braces, and is not repeated. */
 const SHOWN_WORD = /^[a-z][a-z_.-]{0,23}$/i;
 
 const problemOfPlaceholders = (value: string): string | null => {

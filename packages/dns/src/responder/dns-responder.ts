@@ -3,7 +3,7 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { FailureWindow, wideNetworkOf } from '@tunnel/core';
+import { FailureWindow, prefixKeyOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { type DnsChallenges, isTextSeen } from '../dns-challenges.ts';
@@ -169,7 +169,7 @@ export class DnsResponder implements DnsChallenges {
 
   #answer(bytes: Buffer, address: string, over: 'udp' | 'tcp'): Buffer | null {
     const now = this.#options.clock.monotonic();
-    const network = wideNetworkOf(address);
+    const network = String(prefixKeyOf(address));
     if (!this.#rates.check(network, now).allowed) {
       this.#counts.overRate += 1;
       return null;

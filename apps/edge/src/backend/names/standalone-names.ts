@@ -226,7 +226,7 @@ export class StandaloneNames {
       return;
     }
     const event = { kind: 'reserve', by: account, servedByOther: false } as const;
-    // The operator may also give away what nobody else gets.
+    // The operator may give an account a name that accounts cannot claim themselves, such as wpad.
     const rules = kind === 'subdomain' ? this.#rules.names : this.#rules.ports;
     const effects = this.#feed(this.#rowOf({ kind, label }), event, rules);
     if (!effects.some(({ kind: effect }) => effect === 'refused')) return;

@@ -22,7 +22,7 @@ export interface NamesContext extends Pick<ServiceContext, 'db' | 'clock'> {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Ports are scarce: use alone gives nobody one. `label`: of a name that is to be given to an account; left out, the rules of its time are asked for alone. */
+/** Ports are scarce, so an account does not get to keep a port by using it. `label` is the name that an account asks for; callers that only ask how long names are held leave it out. */
 export const rulesFor = (kind: NameKey['kind'], { hold_days, grace_days }: NameSettings, label = ''): NameRules => ({
   holdMs: kind === 'subdomain' ? hold_days * DAY_MS : 0,
   graceMs: grace_days * DAY_MS,

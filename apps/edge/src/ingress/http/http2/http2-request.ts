@@ -78,6 +78,11 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
   }
 
   /** What waits of its answer. */
+  /** Of the tunnel or the group that serves the request; empty before one does. */
+  get routeKey(): string {
+    return this.#request.routeKey;
+  }
+
   get queuedBytes(): number {
     return this.#response.queuedBytes;
   }

@@ -139,14 +139,19 @@ export class Http2Visitor implements Visitor, RequestingVisitor, OutboundSession
     return this.#leases.get(routeKey) ?? new Lease();
   }
 
-  /** A lease without a member is not kept. Tunnels come and go while a connection stays: the lease of the route that was met first makes room. */
+  /**
+   * A lease without a member is not kept. Tunnels come and go while a connection stays, so there are at most as many leases as requests: the oldest lease
+   * that no request uses makes room.
+   */
   onLeased(routeKey: string, lease: Lease): void {
     if (lease.member === null) this.#leases.delete(routeKey);
     else this.#leases.set(routeKey, lease);
-    if (this.#leases.size <= EDGE_LIMITS.HTTP2_ROUTES_PER_CONNECTION) return;
-    for (const [oldest, kept] of this.#leases) {
-      this.#leases.delete(oldest);
-      return this.owner.balancer.release(kept);
+    if (this.#leases.size <= EDGE_LIMITS.HTTP2_STREAMS_PER_CONNECTION) return;
+    const used = new Set([...this.#requests].map((request) => request.routeKey)).add(routeKey);
+    for (const [key, unused] of this.#leases) {
+      if (used.has(key)) continue;
+      this.#leases.delete(key);
+      return this.owner.balancer.release(unused);
     }
   }
 
