@@ -57,6 +57,27 @@ it('a connection takes one place of a tunnel, however many of its names it asks 
   await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(0));
 });
 
+it('a connection keeps at most as many places in different tunnels as it may have requests, and gives all of them back', async () => {
+  const server = http.createServer((_, response) => void response.end('hello'));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanups.push(
+    () => server.closeAllConnections(),
+    () => server.close(),
+  );
+  // Tunnels of one client that differ by their id alone, and count together.
+  const stage: { stand?: HttpsStand } = {};
+  const at = ({ name }: { readonly name: string }) =>
+    stage.stand && Object.create(stage.stand.http.tunnel, { tunnelId: { value: name } });
+  const stand = await startHttpsStand((server.address() as net.AddressInfo).port, { tunnels: { at } as never });
+  cleanups.push(() => stand.stop());
+  stage.stand = stand;
+  const session = visit(stand);
+  for (let n = 0; n < 200; n += 1) await ask(session, { ':authority': `t${n}.localhost` });
+  expect(stand.http.tunnel.counters).toMatchObject({ requests: 200, openConnections: 128 });
+  session.destroy();
+  await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(0));
+});
+
 describe('requests and responses of HTTP/2', () => {
   it('are HTTP/1.1 to the service, with forwarded headers and one cookie', async () => {
     let seen: http.IncomingMessage | undefined;
