@@ -66,8 +66,8 @@ it('a connection keeps at most as many places in different tunnels as it may hav
   );
   // Tunnels of one client that differ by their id alone, and count together.
   const stage: { stand?: HttpsStand } = {};
-  const at = ({ name }: { readonly name: string }) =>
-    stage.stand && Object.create(stage.stand.http.tunnel, { tunnelId: { value: name } });
+  const at = ({ name }: { readonly name: string }): object | undefined =>
+    stage.stand && (Object.create(stage.stand.http.tunnel, { tunnelId: { value: name } }) as object);
   const stand = await startHttpsStand((server.address() as net.AddressInfo).port, { tunnels: { at } as never });
   cleanups.push(() => stand.stop());
   stage.stand = stand;
