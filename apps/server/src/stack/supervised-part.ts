@@ -194,7 +194,7 @@ export class SupervisedPart {
     const { part, clock, logger, onEnded } = this.#options;
     const now = clock.monotonic();
     const livedMs = now - this.#launchedAt;
-    const { state, delayMs, isLoud } = afterEnd(this.#policy, { now, livedMs });
+    const { state, delayMs, isLoud } = afterEnd(this.#policy, now);
     this.#policy = state;
     this.#state = 'waiting';
     onEnded({ ...end, part, livedMs, error: this.#error, counters: this.#counters });
