@@ -368,6 +368,7 @@ class TunnelClient implements Client {
       clients: this.#settings.ownClients,
       inspectorPort: () => this.#inspectorPort,
       edgePorts: () => this.#edgePorts,
+      clock: this.#settings.clock,
     });
   }
 
@@ -376,6 +377,7 @@ class TunnelClient implements Client {
       clock: this.#settings.clock,
       find: (tunnelId) => this.#registry.find(tunnelId),
       expectsTunnels: () => this.#registry.hasPendingRegistrations,
+      checkTarget: (spec) => this.#registry.checkVisit(spec),
       tap: (visitor, tunnel, stream, service) => this.#requests.tap(visitor, tunnel, stream, service),
       report: this.#settings.report,
       emit: (event) => this.#status.emit(event),

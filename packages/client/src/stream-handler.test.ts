@@ -1,7 +1,8 @@
+import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { FakeClock, rethrow } from '@tunnel/testkit';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { StreamHandler } from './stream-handler.ts';
 import { TunnelEntry } from './tunnel.ts';
 
@@ -10,6 +11,7 @@ const head = { tunnelId: 'tun_1', visitor: '203.0.113.9:50000' };
 let known: Map<string, TunnelEntry>;
 let expecting: boolean;
 let served: MuxStream[];
+let verdict: Promise<void> | null;
 let finish: (() => void)[];
 let handler: StreamHandler;
 
@@ -27,11 +29,13 @@ beforeEach(() => {
   known = new Map();
   expecting = false;
   served = [];
+  verdict = null;
   finish = [];
   handler = new StreamHandler({
     clock: new FakeClock(),
     find: (tunnelId) => known.get(tunnelId),
     expectsTunnels: () => expecting,
+    checkTarget: () => verdict,
     emit: () => {},
     report: rethrow,
     tap: (visitor) => visitor,
@@ -73,6 +77,21 @@ describe('StreamHandler', () => {
     expect(refusals).toMatchObject([{ code: 'limit' }]);
   });
 
+  it('refuses a visitor of a target that is no longer allowed, and serves it where the look found nothing', async () => {
+    known.set('tun_1', tunnel);
+    verdict = Promise.reject(new Fault('CLIENT_TARGET_NOT_ALLOWED', { target: 'localhost:4302', reason: 'a test' }));
+    const { stream, refusals } = offered();
+    handler.onStream(stream, head);
+    await vi.waitUntil(() => refusals.length > 0);
+    expect(refusals).toMatchObject([{ code: 'dial-refused', text: expect.stringContaining('localhost:4302') }]);
+    expect({ left: handler.served, served }).toEqual({ left: 0, served: [] });
+    verdict = Promise.resolve();
+    const welcome = offered();
+    handler.onStream(welcome.stream, head);
+    await vi.waitUntil(() => served.length > 0);
+    expect(served).toEqual([welcome.stream]);
+  });
+
   it('is idle when the last visitor has gone', async () => {
     known.set('tun_1', tunnel);
     handler.onStream(offered().stream, head);
@@ -96,6 +115,7 @@ describe('StreamHandler', () => {
       clock: new FakeClock(),
       find: () => tunnel,
       expectsTunnels: () => false,
+      checkTarget: () => null,
       emit: () => {},
       report: (_error, where) => reports.push(where),
       tap: (visitor) => visitor,

@@ -9,12 +9,15 @@ import { OpenFlows } from './forward/open-flows.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import type { StatusEvent } from './status.ts';
 import type { TunnelEntry } from './tunnel.ts';
+import type { TunnelSpec } from './tunnel-spec.ts';
 
 export interface StreamHandlerDeps {
   readonly clock: Clock;
   readonly find: (tunnelId: string) => TunnelEntry | undefined;
   /** Whether the edge still owes an answer to a registration. */
   readonly expectsTunnels: () => boolean;
+  /** Settles before a visitor is led to the tunnel's target, or rejects with a Fault; null, as for most targets, where nothing has to be looked up. */
+  readonly checkTarget: (spec: TunnelSpec) => Promise<void> | null;
   readonly emit: (event: StatusEvent) => void;
   /** Of what cost one visitor, and no other. */
   readonly report: ReportInternalError;
@@ -108,17 +111,27 @@ export class StreamHandler {
   }
 
   #serve(stream: MuxStream, head: StreamHead, tunnel: TunnelEntry, ofKind = kindOf(tunnel.protocol).forward): void {
-    const { clock, tap, report, forward = ofKind } = this.#deps;
+    const { clock, checkTarget, tap, report, forward = ofKind } = this.#deps;
     if (forward === null) return refuseUnknown(stream);
     const onDone = this.oneMore();
-    forward(stream, tunnel, {
-      clock,
-      head,
-      onDialFailed: (fault) => this.#notice(tunnel, () => fault),
-      onDone,
-      tap: (visitor) => tap(visitor, tunnel, stream, head.service),
-      abandon: report,
-    }).catch((error: unknown) => this.#broken(stream, error, 'client.forward', onDone));
+    const onDialFailed = (fault: Fault): void => this.#notice(tunnel, () => fault);
+    const begin = (): Promise<void> =>
+      forward(stream, tunnel, {
+        clock,
+        head,
+        onDialFailed,
+        onDone,
+        tap: (visitor) => tap(visitor, tunnel, stream, head.service),
+        abandon: report,
+      });
+    const refuse = (fault: Fault): void => {
+      stream.refuse({ code: 'dial-refused', text: fault.message });
+      onDialFailed(fault);
+      onDone();
+    };
+    const check = checkTarget(tunnel.spec);
+    const served = check === null ? begin() : check.then(begin, refuse);
+    served.catch((error: unknown) => this.#broken(stream, error, 'client.forward', onDone));
   }
 
   #serveFlow(

@@ -107,6 +107,11 @@ export class TunnelRegistry {
     return this.#deps.guard.check(spec);
   }
 
+  /** As TargetGuard.checkVisit. */
+  checkVisit(spec: TunnelSpec): Promise<void> | null {
+    return this.#deps.guard.checkVisit(spec);
+  }
+
   /** Refused by this client before the edge was asked. */
   refuse(tunnel: TunnelEntry, fault: Fault): void {
     tunnel.ended(fault);

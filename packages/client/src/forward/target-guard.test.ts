@@ -1,6 +1,6 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkTunnelSpec, type TunnelSpec } from '../tunnel-spec.ts';
 import { TargetGuard } from './target-guard.ts';
@@ -11,6 +11,7 @@ const ADDRESSES: Readonly<Record<string, string>> = {
 };
 
 let asked: string[];
+let clock: FakeClock;
 let otherPorts: number[];
 const guard = (knowsOthers = true): TargetGuard =>
   new TargetGuard({
@@ -22,6 +23,7 @@ const guard = (knowsOthers = true): TargetGuard =>
       : undefined,
     inspectorPort: () => 4301,
     edgePorts: () => [4041, 9090],
+    clock,
     find: async (host) => {
       asked.push(host);
       const address = ADDRESSES[host] ?? host;
@@ -32,6 +34,7 @@ const guard = (knowsOthers = true): TargetGuard =>
 
 beforeEach(() => {
   asked = [];
+  clock = new FakeClock();
   otherPorts = [4302];
 });
 
@@ -106,5 +109,34 @@ describe('a socket', () => {
     expect(() => checkTunnelSpec({ ...linked, allowControlSocket: true })).not.toThrow();
     expect(() => checkTunnelSpec({ ...spec, allowControlSocket: true })).not.toThrow();
     expect(() => checkTunnelSpec({ ...spec, localSocket: '/run/app.sock' })).not.toThrow();
+  });
+});
+
+describe('a visitor of an open tunnel', () => {
+  it('is not led to an inspector that started at its target after the tunnel was opened', async () => {
+    const spec = tcp(4303);
+    const checks = guard();
+    await checks.check(spec);
+    await checks.checkVisit(spec);
+    otherPorts = [4303];
+    await clock.advance(1_000);
+    await expect(checks.checkVisit(spec)).rejects.toMatchObject(refusal);
+  });
+
+  it('shares one look with the other visitors of the same second', async () => {
+    const spec = tcp(4303, 'inspector.localhost');
+    const checks = guard();
+    await Promise.all([checks.checkVisit(spec), checks.checkVisit(spec)]);
+    await clock.advance(999);
+    await checks.checkVisit(spec);
+    expect(asked).toEqual(['inspector.localhost']);
+  });
+
+  it.each([
+    ['another port', tcp(8080)],
+    ['UDP', { protocol: 'udp', localPort: 4301 }],
+    ['a socket', { protocol: 'http', localSocket: '/run/4711.sock' }],
+  ] as const)('waits for nothing where the target is %s', (_, spec) => {
+    expect(guard().checkVisit(spec)).toBeNull();
   });
 });

@@ -2,6 +2,7 @@
 // and the control sockets of the system. A visitor who reached one of these places could control the client or the machine.
 import { lookup } from 'node:dns/promises';
 import { reachesOwnMachine } from '@tunnel/core';
+import type { Clock } from '@tunnel/runtime';
 import { notAllowed, realPath } from './control-sockets.ts';
 import { INSPECTOR_PORTS } from './inspector-ports.ts';
 import type { FindAddresses } from './local-addresses.ts';
@@ -22,6 +23,7 @@ export interface TargetGuardDeps {
   readonly inspectorPort: () => number | null;
   /** REST and metrics ports of an edge on this machine. */
   readonly edgePorts: () => readonly number[];
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly find?: FindAddresses;
 }
 
@@ -31,13 +33,24 @@ type GuardedSpec = LocalSpec & {
   readonly services?: ServiceTable;
 };
 
+/** Visitors wait for a look at the inspectors of this machine at most once in this time. */
+const LOOK_VALID_MS = 1_000;
+
 interface Suspect {
   readonly host: string;
   readonly port: number;
 }
 
+/** What is remembered of a tunnel's targets between two visitors. */
+interface Looked {
+  readonly targets: readonly Suspect[];
+  lookedAt: number;
+  verdict: Promise<void>;
+}
+
 export class TargetGuard {
   readonly #deps: TargetGuardDeps;
+  readonly #looked = new WeakMap<GuardedSpec, Looked>();
 
   constructor(deps: TargetGuardDeps) {
     this.#deps = deps;
@@ -48,18 +61,38 @@ export class TargetGuard {
     if (spec.localSocket !== undefined && this.#deps.clients?.isAgentSocket(realPath(spec.localSocket)) === true) {
       return Promise.reject(notAllowed(localText(spec), 'it controls a running tunnel client'));
     }
-    const suspects = this.#suspectsOf(spec);
+    const suspects = this.#suspectsOf(addressesOf(spec));
     return suspects.length === 0 ? null : this.#look(suspects);
   }
 
-  /** Targets at a port where an inspector or an edge's management may listen. Both speak TCP, so tunnels for UDP have none. */
-  #suspectsOf(spec: GuardedSpec): Suspect[] {
-    if (spec.protocol === 'udp' || spec.service === 'udp') return [];
-    const addresses: Suspect[] = [...serviceTargets(spec.services ?? {}, null).values()].flatMap((target) =>
-      target.kind === 'address' ? [target] : [],
-    );
-    const own = spec.localPort === undefined ? null : localTargetOf(spec, null);
-    if (own?.kind === 'address') addresses.push(own);
+  /**
+   * As check(), for a visitor of a tunnel that is open: an inspector may have started at its target since, or a name may lead elsewhere. Visitors of the
+   * same second share one look.
+   */
+  checkVisit(spec: GuardedSpec): Promise<void> | null {
+    const known = this.#looked.get(spec) ?? this.#remember(spec);
+    const suspects = known.targets.length === 0 ? known.targets : this.#suspectsOf(known.targets);
+    if (suspects.length === 0) return null;
+    const now = this.#deps.clock.monotonic();
+    if (now - known.lookedAt >= LOOK_VALID_MS) {
+      known.lookedAt = now;
+      known.verdict = this.#look(suspects);
+    }
+    return known.verdict;
+  }
+
+  #remember(spec: GuardedSpec): Looked {
+    const looked = {
+      targets: addressesOf(spec),
+      lookedAt: Number.NEGATIVE_INFINITY,
+      verdict: Promise.resolve(),
+    };
+    this.#looked.set(spec, looked);
+    return looked;
+  }
+
+  /** Targets at a port where an inspector or an edge's management may listen. */
+  #suspectsOf(addresses: readonly Suspect[]): readonly Suspect[] {
     const edgePorts = this.#deps.edgePorts();
     return addresses.filter(({ port }) => isInspectorPort(port) || edgePorts.includes(port));
   }
@@ -78,6 +111,17 @@ export class TargetGuard {
     }
   }
 }
+
+/** Where a tunnel leads, but for sockets and folders. Inspectors and the management of an edge speak TCP, so tunnels for UDP lead nowhere here. */
+const addressesOf = (spec: GuardedSpec): readonly Suspect[] => {
+  if (spec.protocol === 'udp' || spec.service === 'udp') return [];
+  const addresses: Suspect[] = [...serviceTargets(spec.services ?? {}, null).values()].flatMap((target) =>
+    target.kind === 'address' ? [target] : [],
+  );
+  const own = spec.localPort === undefined ? null : localTargetOf(spec, null);
+  if (own?.kind === 'address') addresses.push(own);
+  return addresses;
+};
 
 const findAddresses: FindAddresses = (host) => lookup(host, { all: true });
 

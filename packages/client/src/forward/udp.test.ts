@@ -38,6 +38,7 @@ beforeEach(async () => {
     clock,
     find: (tunnelId) => tunnels.get(tunnelId),
     expectsTunnels: () => isExpecting,
+    checkTarget: () => null,
     emit: (event) => events.push(event),
     report: rethrow,
     tap: (visitor) => visitor,
