@@ -32,17 +32,81 @@ it(row('Contract', 9), async () => {
   await from('192.0.2.1', '/auth/register', { email, password: PASSWORD });
   await harness.get(`/auth/verify-email/${await harness.mailedToken(email)}`);
   const answer = await from('192.0.2.1', '/auth/login', { email, password: PASSWORD });
-  const [token, ...attributes] = (answer.headers.get('set-cookie') ?? '').split('; ');
+  const [set = '', bound = ''] = answer.headers.getSetCookie();
+  const [token, ...attributes] = set.split('; ');
   expect(token).toMatch(/^refresh_token=[\w-]{43}$/);
   expect(attributes.sort()).toEqual(['HttpOnly', 'Max-Age=2592000', 'Path=/auth', 'SameSite=Lax', 'Secure']);
   const [mail] = await harness.mails(email);
   expect(mail?.text).toContain('https://tunnel.example/auth/verify-email/');
   const renewed = await harness.ask('POST', '/auth/refresh', {
-    cookie: answer.cookie,
+    cookie: `${answer.cookie}; ${bound.split(';')[0]}`,
     headers: { origin: 'https://tunnel.example' },
   });
   expect([renewed.status, renewed.headers.get('set-cookie')]).toEqual([200, expect.stringMatching(/; Secure/)]);
   expect(renewed.headers.get('strict-transport-security')).toMatch(/^max-age=\d+/);
+});
+
+const BINDING = '__Host-refresh-binding';
+
+/** What a log-in leaves in a browser: the refresh token, and the cookie that ties it to that browser. */
+const enter = async (address: string): Promise<{ token: string; binding: string; set: string[] }> => {
+  const email = newEmail();
+  await from(address, '/auth/register', { email, password: PASSWORD });
+  await harness.get(`/auth/verify-email/${await harness.mailedToken(email)}`);
+  const set = (await from(address, '/auth/login', { email, password: PASSWORD })).headers.getSetCookie();
+  const [token = '', binding = ''] = set.map((text) => text.split(';')[0] ?? '');
+  return { token, binding, set };
+};
+
+/** Of a page of ours in a browser that says all it can, in one that names only the origin, and of odd ones. */
+const BROWSERS: readonly Record<string, string>[] = [
+  { origin: 'https://tunnel.example', 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' },
+  { origin: 'https://tunnel.example' },
+  { 'sec-fetch-site': 'none' },
+  { 'sec-fetch-dest': 'empty' },
+  { 'Sec-Fetch-User': '?1' },
+];
+
+it(row('Contract', 9, 'a browser also shows the cookie that ties it to the session'), async () => {
+  const [own, other] = [await enter('192.0.2.2'), await enter('192.0.2.3')];
+  const [, ...attributes] = (own.set[1] ?? '').split('; ');
+  expect(own.binding).toMatch(/^__Host-refresh-binding=[\w-]{43}$/);
+  expect(attributes.sort()).toEqual(['HttpOnly', 'Max-Age=2592000', 'Path=/', 'SameSite=Lax', 'Secure']);
+  const refresh = (cookie: string, headers: Record<string, string>): Promise<Answer> =>
+    harness.ask('POST', '/auth/refresh', { cookie, headers });
+  // Names that a page of a tunnel may set although browsers keep it from setting the right one.
+  const likeIt = [`__host-refresh-binding`, `x__Host-refresh-binding`, `\u00a0${BINDING}`, `\u0085${BINDING}`];
+  const wrong = [
+    own.token,
+    `${own.token}; ${other.binding}`,
+    `${own.token}; ${own.binding}x`,
+    `${own.token}; ${BINDING}=`,
+    `${own.token}; ${own.binding}; ${other.binding}`,
+    ...likeIt.map((name) => `${own.token}; ${own.binding.replace(BINDING, name)}`),
+  ];
+  for (const headers of BROWSERS) {
+    for (const cookie of wrong) expect(refusalOf(await refresh(cookie, headers))).toEqual([401, 'REFRESH_INVALID']);
+  }
+  // None of it has used the token up or ended its session, not even shown again and again.
+  let { token } = own;
+  for (const headers of BROWSERS) {
+    const answer = await refresh(`${token}; ${own.binding}`, headers);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.getSetCookie()[1]?.split(';')[0]).toBe(own.binding);
+    token = answer.cookie;
+  }
+  const out = await harness.ask('POST', '/auth/logout', { cookie: `${token}; ${own.binding}` });
+  expect(out.headers.getSetCookie()[1]).toBe(`${BINDING}=; Max-Age=0; Path=/; HttpOnly; Secure; SameSite=Lax`);
+});
+
+it(row('Contract', 9, 'a program shows the refresh token only'), async () => {
+  let { token } = await enter('192.0.2.4');
+  // Node.js sends Sec-Fetch-Mode: cors with each fetch, which is what asks here.
+  for (let times = 0; times < 3; times += 1) {
+    const answer = await harness.ask('POST', '/auth/refresh', { cookie: token });
+    expect(answer.status).toBe(200);
+    token = answer.cookie;
+  }
 });
 
 it(row('Contract', 30, 'per account, from any address that it does not know'), async () => {

@@ -27,6 +27,8 @@ export interface SecretPurpose {
   readonly id: string;
 }
 
+type DerivedKind = 'domain-token' | 'refresh-binding';
+
 export class MasterKey {
   readonly file: string;
   /** Every user of the machine can read it. */
@@ -70,11 +72,11 @@ export class MasterKey {
   }
 
   /** The same bytes for the same text each time; nobody without the key can tell them. 32 of them. */
-  derive(kind: 'domain-token', text: string): Buffer {
+  derive(kind: DerivedKind, text: string): Buffer {
     return createHmac('sha256', this.#keyFor({ kind })).update(text).digest();
   }
 
-  #keyFor({ kind }: { readonly kind: SecretPurpose['kind'] | 'domain-token' }): Buffer {
+  #keyFor({ kind }: { readonly kind: SecretPurpose['kind'] | DerivedKind }): Buffer {
     return Buffer.from(hkdfSync('sha256', this.#secret.reveal(), '', `tunnel ${VERSION} ${kind}`, KEY_BYTES));
   }
 }

@@ -64,7 +64,10 @@ export class AccountsFixture {
       mailWaits: () => {},
     };
     this.context = { ...accounts, requireUser: requireUser(accounts) };
-    addAuthRoutes(this.app, { ...this.context, signingKeys: this.signingKeys, port: () => 8080 });
+    addAuthRoutes(this.app, {
+      ...this.context,
+      ...{ signingKeys: this.signingKeys, masterKey: () => MASTER_KEY, port: () => 8080 },
+    });
   }
 
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ownOriginOf } from './refresh-cookie.ts';
+import { isFromBrowser, ownOriginOf } from './refresh-cookie.ts';
 
 it('takes the published origin, and requests that name none', () => {
   const isOurs = ownOriginOf({ host: '0.0.0.0', public_url: 'https://tunnel.example/base' }, () => 8080);
@@ -28,4 +28,24 @@ it.each(['127.0.0.1', 'localhost', '::1', '127.1.2.3'])('takes both names of thi
 it('writes port 80 as browsers do', () => {
   const isOurs = ownOriginOf({ host: '127.0.0.1', public_url: 'https://tunnel.example' }, () => 80);
   expect(isOurs('http://localhost')).toBe(true);
+});
+
+it('knows a browser by its Origin or any Sec-Fetch header, and a fetch of Node.js as a program', () => {
+  const browsers = [
+    { origin: 'https://tunnel.example' },
+    { Origin: '' },
+    { 'sec-fetch-site': 'same-origin' },
+    { 'Sec-Fetch-Dest': 'empty', 'Sec-Fetch-Mode': 'cors' },
+    { 'sec-fetch-user': '?1' },
+    { 'sec-fetch-storage-access': 'none' },
+    { 'sec-fetch-mode': 'same-origin' },
+  ];
+  expect(browsers.map(isFromBrowser)).toEqual(browsers.map(() => true));
+  const programs = [
+    {},
+    { cookie: 'refresh_token=x', accept: '*/*' },
+    { 'sec-fetch-mode': 'cors' },
+    { 'sec-ch-ua': '' },
+  ];
+  expect(programs.map((headers) => isFromBrowser(headers))).toEqual(programs.map(() => false));
 });

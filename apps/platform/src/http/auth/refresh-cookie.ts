@@ -1,6 +1,7 @@
-// The cookie that carries the refresh token, and whether the page that sends it is one of ours.
+// The cookie that carries the refresh token, the one that ties it to the browser it was given to, and whether the page that sends
+// them is one of ours.
 import { isLoopbackHost } from '@tunnel/core';
-import type { ServerConfig } from '@tunnel/runtime';
+import { equalInConstantTime, type ServerConfig } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import { deleteCookie, setCookie } from 'hono/cookie';
 import { LIMITS } from '../../limits.ts';
@@ -8,18 +9,30 @@ import type { PlatformEnv } from '../platform-env.ts';
 
 export const REFRESH_COOKIE = 'refresh_token';
 const PATH = '/auth';
+/** Browsers take a cookie of this prefix only from its own host, over https and without a domain: no page of a tunnel can set it. */
+export const BINDING_COOKIE = '__Host-refresh-binding';
+const BINDING_PATH = '/';
 
 /** Ours have 43. */
 const TOKEN_MAX_CHARACTERS = 100;
 /** Tokens in one request that a log-out ends. */
 const LOGGED_OUT_MAX = 10;
 
-/** Out of reach of scripts, and sent to /auth alone. */
+/** Whether a family of refresh tokens may be used by the request at hand. */
+export type FamilyCheck = (familyId: string) => boolean;
+
+/**
+ * Out of reach of scripts, and the token is sent to /auth only. Where the platform is at https, a second cookie belongs to the
+ * token's family.
+ */
 export class RefreshCookie {
   readonly #secure: boolean;
+  readonly #bindingOf: (familyId: string) => string;
 
-  constructor(publicUrl: string) {
+  /** `bindingOf`: the value of a family's second cookie. */
+  constructor(publicUrl: string, bindingOf: (familyId: string) => string) {
     this.#secure = publicUrl.startsWith('https:');
+    this.#bindingOf = bindingOf;
   }
 
   /**
@@ -27,42 +40,66 @@ export class RefreshCookie {
    * both without saying which is whose: whoever took the other one would be logged in as its owner, and store there what is theirs.
    */
   read(context: Context<PlatformEnv>): string | null {
-    const shown = valuesOf(context.req.header('cookie') ?? '');
+    const shown = valuesOf(context, REFRESH_COOKIE);
     const [token = ''] = shown;
     return shown.length !== 1 || !isTokenLike(token) ? null : token;
   }
 
   /** Of a log-out: whoever's they are, none is used again. */
   readAll(context: Context<PlatformEnv>): readonly string[] {
-    return valuesOf(context.req.header('cookie') ?? '')
-      .filter(isTokenLike)
-      .slice(0, LOGGED_OUT_MAX);
+    return valuesOf(context, REFRESH_COOKIE).filter(isTokenLike).slice(0, LOGGED_OUT_MAX);
   }
 
-  write(context: Context<PlatformEnv>, token: string): void {
-    setCookie(context, REFRESH_COOKIE, token, {
-      httpOnly: true,
-      sameSite: 'Lax',
-      path: PATH,
-      maxAge: LIMITS.REFRESH_TOKEN_SECS,
-      secure: this.#secure,
-    });
+  /**
+   * A page of a tunnel can also plant a refresh token in a browser that has none. So a browser at https shows the second cookie as well,
+   * which such a page cannot set. Programs keep their token themselves, and show only that.
+   */
+  familyCheck(context: Context<PlatformEnv>): FamilyCheck {
+    if (!this.#secure || !isFromBrowser(context.req.header())) return () => true;
+    const [shown = '', ...more] = valuesOf(context, BINDING_COOKIE);
+    return (familyId) => more.length === 0 && equalInConstantTime(shown, this.#bindingOf(familyId));
+  }
+
+  write(context: Context<PlatformEnv>, { refreshToken, familyId }: { refreshToken: string; familyId: string }): void {
+    setCookie(context, REFRESH_COOKIE, refreshToken, { ...this.#attributes(PATH), maxAge: LIMITS.REFRESH_TOKEN_SECS });
+    if (!this.#secure) return;
+    const lasting = { ...this.#attributes(BINDING_PATH), maxAge: LIMITS.REFRESH_TOKEN_SECS };
+    setCookie(context, BINDING_COOKIE, this.#bindingOf(familyId), lasting);
   }
 
   clear(context: Context<PlatformEnv>): void {
-    deleteCookie(context, REFRESH_COOKIE, { httpOnly: true, sameSite: 'Lax', path: PATH, secure: this.#secure });
+    deleteCookie(context, REFRESH_COOKIE, this.#attributes(PATH));
+    if (this.#secure) deleteCookie(context, BINDING_COOKIE, this.#attributes(BINDING_PATH));
+  }
+
+  #attributes(path: string) {
+    return { httpOnly: true, sameSite: 'Lax' as const, path, secure: this.#secure };
   }
 }
 
+/**
+ * Browsers name the origin in every POST, and newer ones say more in Sec-Fetch-*. `Sec-Fetch-Mode: cors` alone is no browser: Node.js
+ * sends that with each fetch.
+ */
+export const isFromBrowser = (headers: Readonly<Record<string, string>>): boolean =>
+  Object.entries(headers).some(([header, value]) => {
+    const name = header.toLowerCase();
+    if (name === 'sec-fetch-mode') return value !== 'cors';
+    return name === 'origin' || name.startsWith('sec-fetch-');
+  });
+
 const isTokenLike = (token: string): boolean => token !== '' && token.length <= TOKEN_MAX_CHARACTERS;
 
-/** Every value of that name: who reads cookies into a map sees one of two, and does not know whose. */
-const valuesOf = (header: string): string[] =>
-  header
+/**
+ * Every value of that name: who reads cookies into a map sees one of two, and does not know whose. Only the blanks of HTTP are cut off:
+ * a browser lets any page set a name that begins with another kind of blank, as if it were another name.
+ */
+const valuesOf = (context: Context<PlatformEnv>, name: string): string[] =>
+  (context.req.header('cookie') ?? '')
     .split(';')
-    .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${REFRESH_COOKIE}=`))
-    .map((pair) => pair.slice(REFRESH_COOKIE.length + 1));
+    .map((pair) => pair.replaceAll(/^[ \t]+|[ \t]+$/g, ''))
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1));
 
 type Settings = Pick<ServerConfig['platform'], 'host' | 'public_url'>;
 

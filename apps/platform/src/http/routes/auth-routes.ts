@@ -14,6 +14,7 @@ import {
   verifyEmail,
 } from '../../services/auth/accounts.ts';
 import { showSignUpTerms } from '../../services/auth/invites.ts';
+import { refreshBinding } from '../../services/auth/refresh-tokens.ts';
 import { type AskedMail, AttemptLimits } from '../auth/attempt-limits.ts';
 import { RefreshCookie } from '../auth/refresh-cookie.ts';
 import { ADDRESS_TAKEN_PAGE, NOT_VERIFIED_PAGE, type Page, verifiedPage, wantsPage } from '../pages.ts';
@@ -123,7 +124,7 @@ const resetRoute = createRoute({
 });
 
 export const addAuthRoutes = (app: PlatformApp, deps: AuthRouteDeps): void => {
-  const cookie = new RefreshCookie(deps.settings.public_url);
+  const cookie = new RefreshCookie(deps.settings.public_url, (familyId) => refreshBinding(deps.masterKey(), familyId));
   const limits = new AttemptLimits(deps.settings.limits, () => deps.clock.monotonic());
   addSignUpRoutes(app, deps, limits);
   addPasswordRoutes(app, deps, limits);

@@ -1,6 +1,7 @@
 import { type AccessToken, type ApiError, userPublic, userSessions } from '@tunnel/contract';
+import { loadServerConfig } from '@tunnel/runtime';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type AccountsFixture, cookieOf, openAccounts, sortedStatuses } from '../auth/accounts.fixture.ts';
+import { type AccountsFixture, cookieOf, openAccounts, PASSWORD, sortedStatuses } from '../auth/accounts.fixture.ts';
 
 const DAY = 86_400_000;
 
@@ -122,6 +123,55 @@ describe('POST /auth/refresh', () => {
       cookie = cookieOf(answer);
     }
   });
+});
+
+describe('POST /auth/refresh of a browser at https', () => {
+  const origin = 'https://tunnel.example';
+  const settings = { ...loadServerConfig({ env: {} }).platform, public_url: origin };
+  let secure: AccountsFixture;
+  beforeAll(async () => {
+    secure = await openAccounts({ settings, beside: fixture });
+  });
+  const enter = async (): Promise<[token: string, binding: string]> => {
+    const answer = await secure.post('/auth/login', { email, password: PASSWORD });
+    const [token = '', binding = ''] = answer.headers.getSetCookie().map((text) => text.split(';')[0] ?? '');
+    return [token, binding];
+  };
+
+  it('401: without the cookie of its session, although the token was used before; the family stays', async () => {
+    const [token, binding] = await enter();
+    const successor = cookieOf(await secure.refresh(`${token}; ${binding}`, { origin }));
+    await fixture.clock.advance(10_001);
+    for (const shown of [token, successor]) {
+      expect(await codeOf(await secure.refresh(shown, { origin }))).toEqual([401, 'REFRESH_INVALID']);
+    }
+    expect((await secure.refresh(`${successor}; ${binding}`, { origin })).status).toBe(200);
+  });
+
+  it('401: a session of another account in a browser that keeps the cookie of its own', async () => {
+    const [, own] = await enter();
+    await fixture.signUp(`planter-${email}`);
+    const planted = (await secure.logIn(`planter-${email}`)).cookie;
+    expect((await secure.refresh(`${planted}; ${own}`, { origin })).status).toBe(401);
+    expect((await secure.refresh(planted)).status).toBe(200);
+  });
+
+  it('200: a session that began at http takes the cookie with its next log-in', async () => {
+    const { cookie } = await fixture.logIn(email);
+    expect((await secure.refresh(cookie, { origin })).status).toBe(401);
+    const [token, binding] = await enter();
+    expect((await secure.refresh(`${token}; ${binding}`, { origin })).status).toBe(200);
+  });
+});
+
+it('at http no second cookie is set, and none is asked for', async () => {
+  const answer = await fixture.post('/auth/login', { email, password: PASSWORD });
+  expect(answer.headers.getSetCookie()).toHaveLength(1);
+  const renewed = await fixture.refresh(cookieOf(answer), {
+    origin: 'http://localhost:8080',
+    'sec-fetch-site': 'none',
+  });
+  expect([renewed.status, renewed.headers.getSetCookie().length]).toEqual([200, 1]);
 });
 
 describe('POST /auth/logout', () => {

@@ -3,13 +3,14 @@ import { createRoute, z } from '@hono/zod-openapi';
 import { accessToken, credentials, loggedIn, publicKeys, userChange, userPublic, userSessions } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Context, MiddlewareHandler } from 'hono';
+import type { MasterKey } from '../../db/master-key.ts';
 import type { AuthContext, Caller } from '../../services/auth/auth-context.ts';
 import { refresh } from '../../services/auth/refresh-tokens.ts';
 import { describeAttempt, endSession, listSessions, logIn, logOut } from '../../services/auth/sessions.ts';
 import type { SigningKeys } from '../../services/auth/signing-keys.ts';
 import { showMe, updateMe } from '../../services/auth/users.ts';
 import type { AttemptLimits } from '../auth/attempt-limits.ts';
-import { ownOriginOf, type RefreshCookie } from '../auth/refresh-cookie.ts';
+import { BINDING_COOKIE, ownOriginOf, REFRESH_COOKIE, type RefreshCookie } from '../auth/refresh-cookie.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
 import {
   badBody,
@@ -28,20 +29,29 @@ const tags = ['auth'];
 const extensions = ['auth', EXTENSIONS];
 const setsCookie = z.object({
   'set-cookie': z.string().meta({
-    description: 'refresh_token, for 30 days.',
+    description:
+      'refresh_token, for 30 days; at https a second one, __Host-refresh-binding, that browsers have to send as well.',
     examples: ['refresh_token=…; Max-Age=2592000; Path=/auth; HttpOnly; SameSite=Lax'],
   }),
 });
 /** Told, and not checked: whatever is no token of ours has no session. */
 const refreshCookie = [
   {
-    name: 'refresh_token',
+    name: REFRESH_COOKIE,
     in: 'cookie' as const,
     required: false,
     description: 'Set by login and by the refresh before.',
     schema: { type: 'string' as const },
   },
 ];
+const bindingCookie = {
+  name: BINDING_COOKIE,
+  in: 'cookie' as const,
+  required: false,
+  description:
+    'Set along with it where the platform is at https. Needed of requests with an Origin or a Sec-Fetch header.',
+  schema: { type: 'string' as const },
+};
 
 const loginRoute = createRoute({
   method: 'post',
@@ -77,10 +87,13 @@ const refreshRoute = createRoute({
   tags,
   summary: 'A new access token for the cookie, which is replaced',
   security: noKey,
-  parameters: refreshCookie,
+  parameters: [...refreshCookie, bindingCookie],
   responses: {
     200: { ...json(accessToken, 'For another 15 minutes.'), headers: setsCookie },
-    401: refused('No cookie, two of them, or its session has ended.', 'REFRESH_INVALID'),
+    401: refused(
+      'No cookie, two of them, its session has ended, or a browser shows it without the cookie of its session.',
+      'REFRESH_INVALID',
+    ),
     403: refused('The account is suspended, or the request comes from another site.', 'ORIGIN_REFUSED'),
   },
 });
@@ -139,6 +152,7 @@ export const keysRoute = createRoute({
 export interface AuthRouteDeps extends AuthContext {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
   readonly signingKeys: SigningKeys;
+  readonly masterKey: () => MasterKey;
   /** The one that is listened on. */
   readonly port: () => number;
 }
@@ -156,18 +170,19 @@ export const addSessionRoutes = (app: PlatformApp, deps: AuthRouteDeps, { cookie
     await limits.countAddress(caller.address);
     const attempt = await describeAttempt(deps, input, caller, cookie.read(context));
     limits.beginLogin(attempt);
-    const { body, refreshToken } = await logIn(deps, input, caller);
+    const login = await logIn(deps, input, caller);
     limits.loginSucceeded(attempt);
-    cookie.write(context, refreshToken);
-    return context.json(body, 200);
+    cookie.write(context, login);
+    return context.json(login.body, 200);
   });
   app.openapi(refreshRoute, async (context) => {
     if (!isOurs(context.req.header('origin'))) throw new Fault('ORIGIN_REFUSED');
-    const shown = cookie.read(context);
-    if (shown === null) throw new Fault('REFRESH_INVALID');
-    const { body, refreshToken } = await refresh(deps, shown, context.get('address'));
-    cookie.write(context, refreshToken);
-    return context.json(body, 200);
+    const refreshToken = cookie.read(context);
+    if (refreshToken === null) throw new Fault('REFRESH_INVALID');
+    const [address, mayUse] = [context.get('address'), cookie.familyCheck(context)];
+    const refreshed = await refresh(deps, { refreshToken, address, mayUse });
+    cookie.write(context, refreshed);
+    return context.json(refreshed.body, 200);
   });
   app.openapi(logoutRoute, async (context) => {
     // Another site gets no sign of what it did not do.

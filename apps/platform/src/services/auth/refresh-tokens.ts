@@ -4,6 +4,7 @@ import { decideRefresh, type RefreshDecision } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
+import type { MasterKey } from '../../db/master-key.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../audit.ts';
@@ -14,28 +15,46 @@ const RULES = { graceMs: LIMITS.REFRESH_GRACE_MS, graceUses: LIMITS.REFRESH_GRAC
 export interface Refreshed {
   readonly body: AccessToken;
   readonly refreshToken: string;
+  readonly familyId: string;
+}
+
+/** A refresh token as it was shown. */
+export interface ShownToken {
+  readonly refreshToken: string;
+  readonly address: string;
+  /** Whether the caller may use tokens of that family. Where it may not, the family stays as it is. */
+  readonly mayUse: (familyId: string) => boolean;
 }
 
 type Outcome =
   | { readonly refused: Fault }
-  | { readonly refused: null; readonly user: { id: string; epoch: number }; readonly successor: string };
+  | {
+      readonly refused: null;
+      readonly user: { id: string; epoch: number };
+      readonly familyId: string;
+      readonly successor: string;
+    };
 
 /** Gives a new access token for a refresh token, and a successor for that one. */
 export const refresh = async (
   { db, clock, accessTokens }: Pick<AuthContext, 'db' | 'clock' | 'accessTokens'>,
-  refreshToken: string,
-  address: string,
+  given: ShownToken,
 ): Promise<Refreshed> => {
   const now = clock.now();
   // Refusals are values inside: the end of a family has to be kept.
-  const outcome = await db.transaction().execute((trx) => rotate(trx, sha256Hex(refreshToken), address, now));
+  const outcome = await db.transaction().execute((trx) => rotate(trx, given, now));
   if (outcome.refused !== null) throw outcome.refused;
-  const { user, successor } = outcome;
-  return { body: { access_token: await accessTokens.issue(user) }, refreshToken: successor };
+  const { user, familyId, successor } = outcome;
+  return { body: { access_token: await accessTokens.issue(user) }, refreshToken: successor, familyId };
 };
 
-const rotate = async (trx: Transaction<Schema>, hash: string, address: string, now: number): Promise<Outcome> => {
-  const shown = await lockToken(trx, hash);
+const rotate = async (
+  trx: Transaction<Schema>,
+  { refreshToken, address, mayUse }: ShownToken,
+  now: number,
+): Promise<Outcome> => {
+  const shown = await lockToken(trx, sha256Hex(refreshToken));
+  if (shown !== undefined && !mayUse(shown.family_id)) return { refused: new Fault('REFRESH_INVALID') };
   const decision = decideRefresh(shown === undefined ? null : factsOf(shown), now, RULES);
   if (shown === undefined || (decision !== 'rotate' && decision !== 'rotate-again')) {
     if (shown !== undefined && decision === 'reuse') await endReused(trx, shown, now);
@@ -47,8 +66,9 @@ const rotate = async (trx: Transaction<Schema>, hash: string, address: string, n
     .set({ last_used_at: new Date(now), address })
     .where('id', '=', shown.family_id)
     .execute();
-  const successor = await giveRefreshToken(trx, shown.family_id, now);
-  return { refused: null, user: { id: shown.user_id, epoch: shown.epoch }, successor };
+  const familyId = shown.family_id;
+  const successor = await giveRefreshToken(trx, familyId, now);
+  return { refused: null, user: { id: shown.user_id, epoch: shown.epoch }, familyId, successor };
 };
 
 /** With its family: two that show it at once, and a logout in between, are taken one after the other. */
@@ -136,3 +156,7 @@ export const endFamily = async (trx: Transaction<Schema>, familyId: string, now:
     .executeTakeFirst();
   return ended !== undefined;
 };
+
+/** What a browser shows besides a token of that family. Derived, so that the database holds nothing that could be shown. */
+export const refreshBinding = (masterKey: MasterKey, familyId: string): string =>
+  masterKey.derive('refresh-binding', familyId).toString('base64url');

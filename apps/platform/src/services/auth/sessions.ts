@@ -18,6 +18,7 @@ type Account = ShownUserRow & { readonly password_hash: string | null; readonly 
 export interface Login {
   readonly body: LoggedIn;
   readonly refreshToken: string;
+  readonly familyId: string;
 }
 
 /** Lets somebody in with a password. What a stranger hears, and how long it takes, is the same for every address. */
@@ -33,7 +34,7 @@ export const logIn = async (context: AuthContext, input: Credentials, caller: Ca
     throw refusalOf(verdict, account?.auth_method ?? '');
   }
   const upgraded = await upgradedHash(context, account, input.password);
-  const refreshToken = await startSession(db, {
+  const session = await startSession(db, {
     userId: account.id,
     seen: account,
     upgraded,
@@ -41,7 +42,7 @@ export const logIn = async (context: AuthContext, input: Credentials, caller: Ca
     now: clock.now(),
   });
   const body = { access_token: await accessTokens.issue(account), user: presentUser(account) };
-  return { body, refreshToken };
+  return { body, ...session };
 };
 
 /**
@@ -132,7 +133,7 @@ export interface NewSession {
 }
 
 /** Begins the family of refresh tokens of one login. Gives the first refresh token. */
-const startSession = (db: Db, { userId, seen, upgraded, caller, now }: NewSession): Promise<string> =>
+const startSession = (db: Db, { userId, seen, upgraded, caller, now }: NewSession): Promise<Omit<Login, 'body'>> =>
   db.transaction().execute(async (trx) => {
     const user = await trx
       .selectFrom('users')
@@ -158,9 +159,9 @@ const startSession = (db: Db, { userId, seen, upgraded, caller, now }: NewSessio
       .returning('id')
       .executeTakeFirstOrThrow();
     await endOldest(trx, userId, now);
-    const token = await giveRefreshToken(trx, familyId, now);
+    const refreshToken = await giveRefreshToken(trx, familyId, now);
     await writeAudit(trx, { actor: `user:${userId}`, action: 'login', userId, details: { session_id: familyId } });
-    return token;
+    return { refreshToken, familyId };
   });
 
 /** Those over the limit of an account, the one that was used longest ago first. */
