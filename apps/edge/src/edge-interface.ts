@@ -28,9 +28,10 @@ export interface EdgeDeps {
   readonly restarts?: () => Readonly<Record<string, number>>;
   /** Instead of all that. */
   readonly backend?: Backend;
-  /** Instead of those in the limits: for tests that need more. */
+  /** Instead of those in the limits: for tests that need more, or reach less. */
   readonly alertRates?: AlertRates;
   readonly framePace?: FramePaceRules;
+  readonly udpFlowsMax?: number;
   /** How many descriptors this process may hold; as the system says, unless told. */
   readonly descriptors?: number;
 }

@@ -257,6 +257,7 @@ class ComposedEdge implements Edge {
       flowBalancer: balancer(),
       config: this.#config,
       tell: (sessionId, message) => this.#control.tell(sessionId, message),
+      udpFlowsMax: this.#deps.udpFlowsMax,
       pathPorts: () => this.#datagramPorts.numbers,
       clients: { takeOver: (...connection) => this.#control.takeOver(...connection) },
       gate: this.#connections.gate,

@@ -98,7 +98,7 @@ export const EDGE_LIMITS = {
   UDP_DECIDING_DATAGRAMS: 8,
   /** the same by their size */
   UDP_DECIDING_BYTES: 16 * KiB,
-  /** flows of all udp tunnels together, at some 3 KB each; further ones do not begin (`limit`) */
+  /** flows of all udp tunnels together, at some 3 KB each; when all are taken, the account with the most beyond its `account_share` gives one back (`share`) */
   UDP_FLOWS_MAX: 200_000,
   /** how often flows that have been silent for too long are looked for; one timer for all */
   UDP_TICK_MS: 1000,

@@ -179,7 +179,20 @@ export type CaptureList = z.infer<typeof captureList>;
 
 /** Why a datagram of a udp tunnel was not passed; each that was not is counted under one of them. */
 export const dropReason = z.enum([
-  ...['behind', 'path', 'limit', 'rate', 'unconfirmed', 'loop', 'away', 'local', 'too-large', 'unopened', 'denied'],
+  ...[
+    'behind',
+    'path',
+    'limit',
+    'share',
+    'rate',
+    'unconfirmed',
+    'loop',
+    'away',
+    'local',
+    'too-large',
+    'unopened',
+    'denied',
+  ],
 ] as const);
 export type DropReason = z.infer<typeof dropReason>;
 

@@ -113,14 +113,14 @@ export {
 } from './doctor/judge-settings.ts';
 export * from './domains/index.ts';
 export { FailureWindow } from './failure-window.ts';
-export { Flow } from './flows/flow.ts';
+export { Flow, type FlowEnd } from './flows/flow.ts';
+export { FlowAccounts } from './flows/flow-accounts.ts';
 export { FlowAddresses } from './flows/flow-addresses.ts';
 export { type LoopFacts, prefixKeyOf } from './flows/flow-key.ts';
 export { FlowOpenings } from './flows/flow-openings.ts';
 export {
   DROP_REASONS,
   type DropReason,
-  type FlowEnd,
   type FlowRules,
   FlowTable,
   type FlowTableOptions,

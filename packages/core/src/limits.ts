@@ -147,6 +147,8 @@ export const CORE_LIMITS = {
   FLOWS_OPENING_WINDOW_MS: 10_000,
   /** how long a flow that a policy refused is not asked for again */
   FLOW_DENIED_MS: 10_000,
+  /** confirmed flows of an account that are looked at to find the one that has been idle longest, when a flow is taken back */
+  FLOWS_LOOKED_AT: 1024,
   /** seconds in the wheel of expiry; one that is over later is looked at once more */
   FLOW_WHEEL_SLOTS: 64,
 

@@ -44,7 +44,7 @@ export const addFlowRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies)
 };
 
 /** All of a flow that there is to see. */
-type SeenFlow = Omit<Flow<never>, 'evict' | 'context' | 'inWheel' | 'inTable' | 'ofAddress'>;
+type SeenFlow = Omit<Flow<never>, 'evict' | 'context' | 'account' | 'inWheel' | 'inTable' | 'ofAddress' | 'ofAccount'>;
 
 const show = (flow: SeenFlow, nowMs: number, wallMs: number): EdgeFlow => ({
   visitor: hostPort(plainAddress(flow.address), flow.port),

@@ -38,6 +38,7 @@ export interface IngressOptions {
   readonly config: PortIngressParts['config'] & Pick<ServerConfig, 'p2p'>;
   /** To clients: what becomes of joins. */
   readonly tell: PeerJoinsOptions['tell'];
+  readonly udpFlowsMax?: number | undefined;
   readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;
   readonly certificates: CertificateStore;

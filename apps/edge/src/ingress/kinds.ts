@@ -1,11 +1,19 @@
 // The kinds of tunnels as the public meets them: what each is told to come to, what its registration says about its service, and who
 // opens its ports. A new protocol is a folder beside this file, and a line in each table.
 
-import { FlowAddresses, hostOfAuthority, type LeasedEndpoint, type Transport, type TunnelProtocol } from '@tunnel/core';
+import {
+  FlowAccounts,
+  FlowAddresses,
+  hostOfAuthority,
+  type LeasedEndpoint,
+  type Transport,
+  type TunnelProtocol,
+} from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
 import { type Clock, type Logger, readOncePerTurn, type ServerConfig } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../limits.ts';
 import type { PolicyGate } from '../policy/policy-gate.ts';
 import type { Balancer } from '../routing/balancer.ts';
 import type { PortListeners, PortRange } from '../routing/endpoints.ts';
@@ -120,6 +128,8 @@ export interface PortIngressParts {
   /** Absent: nobody has rules here. */
   readonly policies?: PolicyGate | undefined;
   readonly config: Pick<ServerConfig, 'udp' | 'limits'>;
+  /** Instead of UDP_FLOWS_MAX. */
+  readonly udpFlowsMax?: number | undefined;
   /** The two of the path between client and edge. */
   readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;
@@ -171,6 +181,10 @@ const makeUdpListeners = (parts: PortIngressParts): UdpListeners => {
       unconfirmedReplyBytes: udp.unconfirmed_reply_bytes,
     },
     addresses: new FlowAddresses({ perAddress: limits.connections_per_address }),
+    accounts: new FlowAccounts({
+      limit: parts.udpFlowsMax ?? EDGE_LIMITS.UDP_FLOWS_MAX,
+      accountShare: limits.account_share,
+    }),
     decide: (visitor, tunnel) => (parts.policies?.admits(tunnel, visitor) === false ? 'deny' : 'allow'),
     totals: new UdpTotals(),
     now: readOncePerTurn(clock),

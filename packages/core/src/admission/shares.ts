@@ -1,5 +1,7 @@
 // A stock that many take from, so that one can use up its own part and nobody else's: each may hold so many, and when nearly all is taken
-// only those go on who hold less than the others do.
+// only those go on who hold less than the others do. Where a stock can be taken back, a full one is taken back from the holder with the most
+// beyond its part; where it cannot, a part of it stays free.
+import { NOT_RANKED, type Ranked, Ranking } from '../ranking.ts';
 
 /** From here on a holder has to be below the mean. */
 const NEARLY_ALL = 0.9;
@@ -14,13 +16,26 @@ export interface SharesOptions {
   readonly unlimited?: string | ((holder: string) => boolean);
 }
 
+class Holder implements Ranked {
+  readonly name: string;
+  /** How many it holds. */
+  rank = 0;
+  heapIndex = NOT_RANKED;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
 export type ShareRefusal = 'holder-full' | 'nearly-all-taken' | 'all-taken';
 
 export class Shares {
   readonly limit: number;
   readonly perHolder: number;
   readonly #isUnlimited: (holder: string) => boolean;
-  readonly #of = new Map<string, number>();
+  readonly #of = new Map<string, Holder>();
+  /** The limited holders. */
+  readonly #ranking = new Ranking<Holder>();
   #taken = 0;
 
   constructor({ limit, perHolder, unlimited }: SharesOptions) {
@@ -34,12 +49,12 @@ export class Shares {
   }
 
   of(holder: string): number {
-    return this.#of.get(holder) ?? 0;
+    return this.#of.get(holder)?.rank ?? 0;
   }
 
   /** What each holds. */
   held(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#of);
+    return Object.fromEntries([...this.#of.values()].map(({ name, rank }) => [name, rank]));
   }
 
   /** Why not; null: so many more may be taken. */
@@ -61,17 +76,37 @@ export class Shares {
     return free > this.limit * FREE_FOR_OTHERS ? null : 'holder-full';
   }
 
-  /** Whoever takes owes as much to give(), with the same holder. */
-  take(holder: string, count = 1): void {
-    this.#of.set(holder, this.of(holder) + count);
-    this.#taken += count;
+  /** The limited holder with the most; null when no limited holder holds anything. */
+  get largest(): string | null {
+    return this.#ranking.first?.name ?? null;
   }
 
-  give(holder: string, count = 1): void {
-    const held = this.of(holder) - count;
-    if (held < 0) return;
-    if (held === 0) this.#of.delete(holder);
-    else this.#of.set(holder, held);
+  /** The holder from which a full stock takes back: the one with the most, if that is more than its part. null: every holder is within its part. */
+  get mostBeyond(): string | null {
+    const { first } = this.#ranking;
+    return first !== null && first.rank > this.perHolder ? first.name : null;
+  }
+
+  /** Whoever takes owes as much to give(), with the same holder. */
+  take(name: string, count = 1): void {
+    let holder = this.#of.get(name);
+    if (holder === undefined) {
+      holder = new Holder(name);
+      this.#of.set(name, holder);
+      if (!this.#isUnlimited(name)) this.#ranking.add(holder);
+    }
+    holder.rank += count;
+    this.#taken += count;
+    this.#ranking.moved(holder);
+  }
+
+  give(name: string, count = 1): void {
+    const holder = this.#of.get(name);
+    if (holder === undefined || holder.rank < count) return;
+    holder.rank -= count;
     this.#taken -= count;
+    if (holder.rank > 0) return this.#ranking.moved(holder);
+    this.#of.delete(name);
+    this.#ranking.remove(holder);
   }
 }

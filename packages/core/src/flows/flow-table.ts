@@ -1,7 +1,7 @@
 // The flows of one udp tunnel: whose datagram is passed, who has to make room, how much goes to somebody who may not be there, and when a flow is
 // over. It says; the ingress sends. Mutates in place, with no work but a lookup for a datagram of a flow that is known; time is an argument.
 import { CORE_LIMITS } from '../limits.ts';
-import { Flow } from './flow.ts';
+import { Flow, type FlowEnd } from './flow.ts';
 import type { FlowAddresses } from './flow-addresses.ts';
 import { type FlowKey, flowKeyOf, isLoop, type LoopFacts } from './flow-key.ts';
 import { FlowList } from './flow-list.ts';
@@ -15,6 +15,8 @@ export const DROP_REASONS = [
   'path',
   /** the tunnel or the address holds its limit of flows, all of them confirmed */
   'limit',
+  /** all flows of the edge are taken: it was of a flow that was taken back, or of a new one while no account holds more than its share */
+  'share',
   /** too many new flows of one prefix */
   'rate',
   /** over what an unconfirmed flow may be sent */
@@ -54,9 +56,6 @@ export interface ReportedDrop {
   readonly datagrams: number;
 }
 
-/** Idle: nothing passed for too long. Evicted: it made room for a new one. Closed: by whoever owns the table. */
-export type FlowEnd = 'idle' | 'evicted' | 'closed';
-
 export interface FlowTableOptions<C> {
   readonly rules: FlowRules;
   /** One for all tunnels of an edge. */
@@ -84,7 +83,7 @@ export class FlowTable<C> {
   readonly #rate: NewFlowRate;
   readonly #wheel: ExpiryWheel<C>;
   /** The same for all flows: none has a function of its own. */
-  readonly #evict = (flow: Flow<C>): void => this.#end(flow, 'evicted');
+  readonly #evict = (flow: Flow<C>, end: FlowEnd): void => this.#end(flow, end);
 
   constructor(options: FlowTableOptions<C>, now: number) {
     this.#options = options;
@@ -222,16 +221,17 @@ export class FlowTable<C> {
     const isRoomMade = ofAddress instanceof Flow && this.#flows.get(ofAddress.key) === ofAddress;
     const ofTable = isFull && !isRoomMade ? (this.#denied.first ?? this.#unconfirmed.first) : undefined;
     if (ofAddress === null || ofTable === null) return false;
-    ofAddress?.evict(ofAddress);
-    ofTable?.evict(ofTable);
+    ofAddress?.evict(ofAddress, 'evicted');
+    ofTable?.evict(ofTable, 'evicted');
     return true;
   }
 
-  /** From now on nobody takes its place. */
+  /** From now on no flow of the same tunnel or address takes its place. */
   #confirm(flow: Flow<C>): void {
     flow.isConfirmed = true;
     flow.inTable.leave();
     flow.ofAddress.leave();
+    flow.account?.confirmed(flow);
   }
 
   #expiryOf(flow: Flow<C>): number {

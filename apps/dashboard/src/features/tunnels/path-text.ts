@@ -27,6 +27,7 @@ const DROPS: Readonly<Record<DropReason, string>> = {
   behind: 'The connection to the client was more than 100 ms behind: late datagrams are dropped, not queued',
   path: 'More came at once than the UDP path between client and edge takes',
   limit: 'The tunnel, or one address, had its limit of flows',
+  share: 'The edge had all the flows it can have, and this account more than its share',
   rate: 'Too many new flows a second from one network',
   unconfirmed: 'Large answers to a visitor that has not shown yet that it receives them',
   loop: 'They came from the edge’s own ports, or from port 0',

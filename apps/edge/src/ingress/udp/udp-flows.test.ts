@@ -160,7 +160,7 @@ describe('a datagram that is not passed is counted under one reason', () => {
     await eventually(() => expect(streams).toHaveLength(1));
     for (let n = 0; n < 5; n += 1) streams[0]?.send(Buffer.alloc(1000), 0, 1000);
     await eventually(() => expect(stand.dropped()).toEqual({ unconfirmed: 2 }));
-    expect(visitor.heard).toHaveLength(3);
+    await eventually(() => expect(visitor.heard).toHaveLength(3));
     visitor.say('I am here');
     await eventually(() => expect(stand.totals.datagramsIn).toBe(2));
     streams[0]?.send(Buffer.alloc(1000), 0, 1000);
@@ -218,6 +218,53 @@ describe('a datagram that is not passed is counted under one reason', () => {
     await eventually(() => expect({ ...stand.dropped(), behind: 0 }).toEqual({ limit: 20, behind: 0 }));
     expect(stand.totals.flows).toBe(OPENING_MAX + 1);
     await living.echo('three');
+  });
+
+  it('share: a full edge takes flows back from the account with the most beyond its share, and an account within it keeps its own', async () => {
+    const stand = await stage.start({ flowsMax: 8, accountShare: 0.25 });
+    const [greedy, modest] = ['greedy', 'modest'].map((accountId) => ({
+      ...stand.tunnel,
+      tunnelId: `tun_${accountId}`,
+      owner: { kind: 'account' as const, accountId },
+    }));
+    const portOf = async (tunnel = stand.tunnel): Promise<number> => {
+      const port = await stand.open(tunnel.tunnelId);
+      stand.routes.set(port, tunnel);
+      return port;
+    };
+    const [first, second] = [await portOf(greedy), await portOf(modest)];
+    const crowd = await Promise.all(Array.from({ length: 8 }, () => stand.visitor(first)));
+    for (const visitor of crowd) await visitor.echo('one');
+    for (const visitor of crowd.slice(1)) {
+      await stand.clock.advance(10);
+      await visitor.echo('two');
+    }
+    expect(stand.totals.flows).toBe(8);
+    const own = [await stand.visitor(second), await stand.visitor(second)];
+    for (const visitor of own) await visitor.echo('one');
+    // The only unconfirmed flow went first, then the confirmed one that was silent longest.
+    const left = stand.listeners
+      .at(first)
+      ?.flows(10)
+      .map(({ port }) => port);
+    const portsOf = crowd.slice(2).map(({ socket }) => socket.address().port);
+    expect(left?.toSorted()).toEqual(portsOf.toSorted());
+    // What the account opens from now on, it opens in place of its own flows.
+    for (const visitor of crowd) await visitor.echo('three');
+    for (const visitor of own) await visitor.echo('two');
+    expect([stand.totals.flows, stand.listeners.at(second)?.flowCount, stand.dropped()]).toEqual([8, 2, {}]);
+    expect(stand.heads.filter(({ tunnelId }) => tunnelId === 'tun_modest')).toHaveLength(2);
+    stand.listeners.resetConnections();
+    expect([stand.totals.flows, stand.counts.total]).toEqual([0, 0]);
+  });
+
+  it('share: a new flow while all flows are taken and every account is within its share, or the operator has them', async () => {
+    const stand = await stage.start({ flowsMax: 2, accountShare: 0.25 });
+    const port = await stand.open();
+    const visitors = [await stand.visitor(port), await stand.visitor(port), await stand.visitor(port)];
+    for (const visitor of visitors) visitor.say('hello');
+    await eventually(() => expect(stand.dropped()).toEqual({ share: 1 }));
+    expect([stand.totals.flows, stand.counts.total]).toEqual([2, 2]);
   });
 
   it('behind: a client that is about to be behind is not offered new flows; those that are confirmed go on, and open anew', async () => {

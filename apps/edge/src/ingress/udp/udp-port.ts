@@ -3,6 +3,7 @@ import type { RemoteInfo } from 'node:dgram';
 import {
   type DropReason,
   type Flow,
+  type FlowAccounts,
   type FlowAddresses,
   type FlowEnd,
   FlowOpenings,
@@ -11,10 +12,10 @@ import {
   type LoopFacts,
   plainAddress,
   type ReportedDrop,
+  tenantKey,
 } from '@tunnel/core';
 import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { EDGE_LIMITS } from '../../limits.ts';
 import type { Balancer } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
@@ -36,6 +37,8 @@ export interface UdpPortParts {
   readonly rules: FlowRules;
   /** One for all ports. */
   readonly addresses: FlowAddresses<UdpFlow>;
+  /** One for all ports. */
+  readonly accounts: FlowAccounts<UdpFlow>;
   readonly loopFacts: () => LoopFacts;
   /** Of each client: those of its flows that it has not answered for. */
   readonly openings: WeakMap<Upstream, FlowOpenings<UdpFlow>>;
@@ -56,6 +59,10 @@ export interface UdpPortWatcher {
 const OVER: Readonly<Record<FlowEnd, { readonly text: string; readonly unpassed: DropReason }>> = {
   idle: { text: 'the flow was silent for too long', unpassed: 'away' },
   evicted: { text: 'the flow made room for another one', unpassed: 'limit' },
+  'taken-back': {
+    text: 'the edge has all the flows it can have, and this account had more than its share',
+    unpassed: 'share',
+  },
   closed: { text: 'the flow has ended', unpassed: 'away' },
 };
 
@@ -194,7 +201,7 @@ export class UdpPort implements UdpFlowOwner, Guarded {
 
   /** null: it may not begin, and its datagram is counted. */
   #begin(flow: Flow<UdpFlow>): UdpFlow | null {
-    const { routeOn, balancer, totals } = this.#parts;
+    const { routeOn, balancer, accounts, totals } = this.#parts;
     const route = routeOn(this.#port);
     if (route === undefined || isGroup(route)) return this.#refuse(flow, 'away');
     // Before it counts for anybody: whoever is turned away takes the room of nobody.
@@ -203,10 +210,13 @@ export class UdpPort implements UdpFlowOwner, Guarded {
       this.#table.deny(flow, this.#parts.now());
       return this.#table.drop('denied', flow);
     }
-    if (totals.flows >= EDGE_LIMITS.UDP_FLOWS_MAX) return this.#refuse(flow, 'limit');
     this.#takeRulesOf(route);
     const served = new UdpFlow(flow, route, this);
     if (balancer.acquire(served.lease, route) !== null) return this.#refuse(flow, 'limit');
+    if (!accounts.enter(flow, tenantKey(route.owner, route.tunnelId))) {
+      balancer.release(served.lease);
+      return this.#refuse(flow, 'share');
+    }
     totals.flows += 1;
     flow.context = served;
     if (verdict !== 'allow') this.#await(verdict, served);
@@ -326,8 +336,9 @@ export class UdpPort implements UdpFlowOwner, Guarded {
   }
 
   #over(served: UdpFlow, why: StreamReason, unpassed: DropReason): void {
-    const { balancer, totals, onStreamEnd } = this.#parts;
+    const { balancer, accounts, totals, onStreamEnd } = this.#parts;
     served.flow.context = null;
+    accounts.left(served.flow);
     totals.flows -= 1;
     try {
       served.end(why, unpassed);

@@ -1,7 +1,7 @@
 // Public ports of udp tunnels on loopback, with a real client session behind them and visitors that are bare sockets. Used by tests only.
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { ConnectionCounts, FlowAddresses, type FlowRules, MemberHealth } from '@tunnel/core';
+import { ConnectionCounts, FlowAccounts, FlowAddresses, type FlowRules, MemberHealth } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { DatagramStream } from '@tunnel/mux';
 import { CAPABILITIES, type StreamHead } from '@tunnel/protocol';
@@ -107,6 +107,9 @@ export interface UdpStandOptions {
   readonly rules?: Partial<FlowRules>;
   readonly perAddress?: number;
   readonly perTunnel?: number;
+  /** Of all flows, and the part of them that is an account's. */
+  readonly flowsMax?: number;
+  readonly accountShare?: number;
   readonly decide?: DecideFlow;
   readonly host?: string;
   readonly range?: { readonly from: number; readonly to: number };
@@ -164,6 +167,7 @@ export class UdpStage {
       perAddress = 100,
       decide = () => 'allow' as const,
     } = options;
+    const { flowsMax = 1000, accountShare = 1 } = options;
     const { host = HOST, range = { from: 1, to: 1 } } = options;
     const heads: StreamHead[] = [];
     const take: OnFlow = (stream, head) => {
@@ -192,6 +196,7 @@ export class UdpStage {
       balancer: new Balancer({ counts, random: () => 0 }),
       rules: { ...RULES, flowsPerTunnel: perTunnel, ...rules },
       addresses: new FlowAddresses({ perAddress }),
+      accounts: new FlowAccounts({ limit: flowsMax, accountShare }),
       now: () => clock.monotonic(),
       report: (_error, where) => void reported.push(where),
       onStreamEnd: () => void (ended.count += 1),

@@ -1,0 +1,76 @@
+// Members by rank, the highest first, in a binary heap: adding, removing and a change of rank take a logarithmic number of steps. Each member stores
+// its own place, so that no step searches for it.
+
+export interface Ranked {
+  rank: number;
+  /** Its place in the heap; NOT_RANKED outside of it. */
+  heapIndex: number;
+}
+
+export const NOT_RANKED = -1;
+
+export class Ranking<T extends Ranked> {
+  readonly #members: T[] = [];
+
+  get size(): number {
+    return this.#members.length;
+  }
+
+  /** The member with the highest rank, or null when there is none. */
+  get first(): T | null {
+    return this.#members[0] ?? null;
+  }
+
+  add(member: T): void {
+    if (member.heapIndex !== NOT_RANKED) return this.moved(member);
+    member.heapIndex = this.#members.length;
+    this.#members.push(member);
+    this.#rise(member);
+  }
+
+  /** Does nothing for a member that is not in the ranking. */
+  remove(member: T): void {
+    const { heapIndex } = member;
+    if (heapIndex === NOT_RANKED) return;
+    member.heapIndex = NOT_RANKED;
+    const last = this.#members.pop();
+    if (last === undefined || last === member) return;
+    this.#put(last, heapIndex);
+    this.moved(last);
+  }
+
+  /** Has to be called after the rank of a member has changed. */
+  moved(member: T): void {
+    if (member.heapIndex === NOT_RANKED) return;
+    this.#rise(member);
+    this.#sink(member);
+  }
+
+  #rise(member: T): void {
+    while (member.heapIndex > 0) {
+      const at = member.heapIndex;
+      const above = this.#members[(at - 1) >> 1] as T;
+      if (above.rank >= member.rank) return;
+      this.#put(member, above.heapIndex);
+      this.#put(above, at);
+    }
+  }
+
+  #sink(member: T): void {
+    for (;;) {
+      const at = member.heapIndex;
+      const left = this.#members[2 * at + 1];
+      const right = this.#members[2 * at + 2];
+      if (left === undefined) return;
+      const below = right !== undefined && right.rank > left.rank ? right : left;
+      if (below.rank <= member.rank) return;
+      this.#put(member, below.heapIndex);
+      this.#put(below, at);
+    }
+  }
+
+  #put(member: T, heapIndex: number): void {
+    this.#members[heapIndex] = member;
+    member.heapIndex = heapIndex;
+  }
+}

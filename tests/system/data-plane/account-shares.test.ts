@@ -1,0 +1,82 @@
+// Two accounts at one edge, of which one takes all it can get of what both share: the other one gets its own at once.
+import { createHash } from 'node:crypto';
+import { createEdge } from '@tunnel/edge';
+import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { claimPortBlock, eventually, startUdpEcho } from '@tunnel/testkit';
+import { describe, expect } from 'vitest';
+import { type Harness, it } from '../in-process.fixture.ts';
+import type { FlowList } from '../udp-visitor.fixture.ts';
+import { UdpVisitor } from '../udp-visitor.fixture.ts';
+
+const ADMIN = 'admin-token';
+const KEYS = { greedy: 'tnl_greedy-key', modest: 'tnl_modest-key' };
+const FLOWS_MAX = 80;
+
+const startEdge = async (harness: Harness) => {
+  const ports = harness.use(await claimPortBlock());
+  const { from, to } = ports;
+  const config = loadServerConfig({
+    env: {},
+    overrides: {
+      server: { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0 },
+      limits: { udp_port_range: [from, to] },
+      udp: { new_flows_per_second: 0 },
+      auth: {
+        keys: Object.entries(KEYS).map(([account, key]) => ({
+          account,
+          sha256: createHash('sha256').update(key).digest('hex'),
+        })),
+      },
+    },
+  });
+  const edge = createEdge(config, {
+    clock: systemClock,
+    logger: createLogger({ level: 'silent', format: 'json' }),
+    adminToken: new Secret(ADMIN),
+    udpFlowsMax: FLOWS_MAX,
+  });
+  await edge.start();
+  harness.use({ close: () => edge.stop({ drainMs: 0 }) });
+  return edge;
+};
+
+describe('udp flows', () => {
+  it('an account that holds all of them gives back to another one, and its flood costs the other nothing', async ({
+    harness,
+  }) => {
+    const edge = await startEdge(harness);
+    const { control, api } = edge.addresses;
+    const echo = harness.use(await startUdpEcho());
+    const open = async (key: string) => {
+      const server = ['--server', `127.0.0.1:${control.port}`, '--idle', '3600'];
+      const program = await harness.run(['udp', String(echo.port), '--json', ...server], {
+        env: { TUNNEL_API_KEY: key },
+      });
+      const { assigned_port: port, tunnel_id: id } = await program.ready();
+      const flows = async (): Promise<FlowList> => {
+        const headers = { authorization: `Bearer ${ADMIN}` };
+        const answer = await fetch(`http://127.0.0.1:${api.port}/api/tunnels/${id}/flows`, { headers });
+        return (await answer.json()) as FlowList;
+      };
+      return { port, flows };
+    };
+    const [greedy, modest] = [await open(KEYS.greedy), await open(KEYS.modest)];
+    // All flows of the edge, and half of them confirmed: no flood from elsewhere takes them, and they stay for an hour.
+    const crowd = await Promise.all(Array.from({ length: FLOWS_MAX }, () => UdpVisitor.of(greedy.port)));
+    for (const visitor of crowd) harness.use(visitor);
+    await Promise.all(crowd.map((visitor) => visitor.askUntilAnswered('one')));
+    await Promise.all(crowd.slice(FLOWS_MAX / 2).map((visitor) => visitor.askUntilAnswered('two')));
+    expect((await greedy.flows()).total).toBe(FLOWS_MAX);
+    const own = await Promise.all(Array.from({ length: FLOWS_MAX / 4 }, () => UdpVisitor.of(modest.port)));
+    for (const visitor of own) harness.use(visitor);
+    // The first datagram of each is answered.
+    for (const visitor of own) expect(String(await visitor.ask('one'))).toBe('one');
+    expect([(await greedy.flows()).total, (await modest.flows()).total]).toEqual([60, 20]);
+    for (let round = 0; round < 10; round += 1) for (const visitor of crowd) visitor.say('flood');
+    for (const visitor of own) expect(String(await visitor.ask('two'))).toBe('two');
+    const { flows, dropped } = await modest.flows();
+    expect(flows.map(({ datagrams_in: passed, confirmed }) => [passed, confirmed])).toEqual(own.map(() => [2, true]));
+    expect(Object.values(dropped).every((count) => count === 0)).toBe(true);
+    await eventually(async () => expect((await greedy.flows()).total).toBe(60));
+  });
+});
