@@ -5,8 +5,7 @@ import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/run
 import { claimPortBlock, eventually, startUdpEcho } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { type Harness, it } from '../in-process.fixture.ts';
-import type { FlowList } from '../udp-visitor.fixture.ts';
-import { UdpVisitor } from '../udp-visitor.fixture.ts';
+import { type FlowList, UdpVisitor } from '../udp-visitor.fixture.ts';
 
 const ADMIN = 'admin-token';
 const KEYS = { greedy: 'tnl_greedy-key', modest: 'tnl_modest-key' };
