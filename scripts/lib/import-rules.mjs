@@ -167,7 +167,7 @@ export const FOLDER_MAY_IMPORT = {
     ],
     oauth: ['net', 'sign-in.ts'],
     groups: ['health.ts', 'names.ts', 'owner.ts', 'public-endpoint.ts', 'tunnel-protocols.ts'],
-    p2p: ['failure-window.ts', 'name-leases.ts', 'names.ts', 'owner.ts'],
+    p2p: ['failure-window.ts', 'name-leases.ts', 'names.ts', 'owner.ts', 'public-endpoint.ts'],
     admission: ['frame-pace.ts', 'linked-set.ts', 'owner.ts', 'ranking.ts'],
     domains: ['names.ts'],
     flows: ['admission', 'net', 'owner.ts', 'ranking.ts'],

@@ -1,8 +1,8 @@
 // A whole edge with p2p tunnels: what REST and metrics say of them, the end of permission, and a restart that the two clients outlive.
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { createLogger, loadServerConfig, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openRelay, RawPeer } from './control/raw-peers.fixture.ts';
+import { openRelay, P2P_TUNNEL, RawPeer } from './control/raw-peers.fixture.ts';
 import { createEdge } from './edge.ts';
 import type { Edge } from './edge-interface.ts';
 
@@ -18,9 +18,11 @@ afterEach(async () => {
   await folder.close();
 });
 
+const keys = ['alice', 'bob'].map((account) => ({ account, sha256: sha256Hex(account) }));
+
 const startEdge = async (): Promise<Edge> => {
   const server = { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, domain: 'edge.test' };
-  const config = loadServerConfig({ env: {}, overrides: { server } });
+  const config = loadServerConfig({ env: {}, overrides: { server, auth: { keys } } });
   const edge = createEdge(config, {
     ...{ clock: systemClock, logger, adminToken: new Secret('admin'), dataDir: folder.path },
   });
@@ -29,7 +31,8 @@ const startEdge = async (): Promise<Edge> => {
   return edge;
 };
 
-const enter = (edge: Edge, resume?: RawPeer['resume']) => RawPeer.enter(edge.addresses.control.port, 'admin', resume);
+const enter = (edge: Edge, resume?: RawPeer['resume'], key = 'admin') =>
+  RawPeer.enter(edge.addresses.control.port, key, resume);
 
 const api = async (edge: Edge, path: string, method = 'GET'): Promise<unknown> => {
   const url = `http://127.0.0.1:${edge.addresses.api.port}${path}`;
@@ -84,4 +87,26 @@ it('ends without a word on joins; after its restart the publisher has its name, 
   const { tunnel_id } = await back.publish();
   const anew = await again.connect({ peer_id: peerId });
   expect(await api(second, `/api/tunnels/${tunnel_id}/peers`)).toMatchObject({ peers: [{ peer_id: anew }], total: 1 });
+});
+
+it('keeps a name that is open to everyone for its account, also when its publisher is gone and the edge was restarted', async () => {
+  const anyone = { p2p_allow: 'anyone' };
+  const first = await startEdge();
+  const publisher = await enter(first, undefined, 'alice');
+  const { tunnel_id } = await publisher.publish(anyone);
+  const bob = await enter(first, undefined, 'bob');
+  expect(await bob.connect()).toMatch(/^peer_/);
+  publisher.client.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id });
+  await bob.told('PeerError');
+  const inUse = { code: 'TUNNEL_P2P_NAME_IN_USE', retryable: true };
+  expect(await bob.client.refused({ ...P2P_TUNNEL, ...anyone })).toMatchObject(inUse);
+  // What is open to the own account only has a name of its own.
+  expect((await bob.publish()).public_url).toBe('p2p://office-db');
+  await first.stop({ drainMs: 0 });
+  const second = await startEdge();
+  const stranger = await enter(second, undefined, 'bob');
+  expect(await stranger.client.refused({ ...P2P_TUNNEL, ...anyone })).toMatchObject(inUse);
+  const operator = await enter(second);
+  expect(await operator.client.refused({ ...P2P_TUNNEL, ...anyone })).toMatchObject(inUse);
+  expect((await (await enter(second, undefined, 'alice')).publish(anyone)).label).toBe('office-db');
 });

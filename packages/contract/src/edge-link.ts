@@ -11,13 +11,15 @@ const clientName = z.string().min(1).max(128).optional();
 
 const port = z.int().min(1).max(65_535);
 const portRange = z.tuple([port, port]);
-/** Kinds of names that somebody may own. */
-const nameKind = z.enum(['subdomain', 'tcp', 'udp']);
+/** Kinds of names that an account can reserve. */
+const reservedKind = z.enum(['subdomain', 'tcp', 'udp']);
+/** Kinds of names that an account can own. It owns a p2p name, one that keys of every account can connect to, by use only. */
+const nameKind = z.enum([...reservedKind.options, 'p2p']);
 /** An own domain in its A-label form, with its `*.` if it is a wildcard. */
 const ownDomainName = z.string().min(1).max(255);
 /** SHA-256 or the like, as the edge keeps it of a group; the key itself never comes here. */
 const groupKeyHash = z.string().min(1).max(200).nullable();
-/** A name, `a.NAME`, `*.NAME`, or a port as text. */
+/** A name, `a.NAME`, `*.NAME`, a p2p name, or a port as text. */
 const nameLabel = z.string().min(1).max(300);
 
 /** Ready to be said to whoever asked: a code of the catalogue and its text. */
@@ -169,7 +171,7 @@ export const nameSnapshotStart = z.object({
 });
 
 export const reservedName = z.object({
-  kind: nameKind,
+  kind: reservedKind,
   label: nameLabel,
   account_id: z.string(),
   group_key_hash: groupKeyHash,
@@ -266,7 +268,7 @@ export const edgeChange = z.discriminatedUnion('kind', [
     kind: z.literal('name-changed'),
     id: count,
     name: z.object({
-      kind: nameKind,
+      kind: reservedKind,
       label: nameLabel,
       account_id: z.string().nullable(),
       group_key_hash: groupKeyHash,

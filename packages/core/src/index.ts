@@ -259,6 +259,7 @@ export {
   type P2pOffer,
   type P2pService,
   p2pNameOf,
+  peerEndpointOf,
   refuseP2pSecret,
 } from './p2p/p2p-offer.ts';
 export { type JoinDecision, P2pRegistry, type P2pRules, type Peer, type PeerRequest } from './p2p/p2p-registry.ts';
@@ -333,6 +334,7 @@ export {
   type HostEndpoint,
   hostOfEndpoint,
   type LeasedEndpoint,
+  type PeerEndpoint,
   type PublicEndpoint,
   sameEndpoint,
 } from './public-endpoint.ts';

@@ -23,7 +23,9 @@ it('the same number of another transport is another endpoint, and so is a name o
     on('udp', 5000),
     on('tcp', 5001),
     { kind: 'name', name: '5000' } as const,
-    { kind: 'peer-name', name: '5000' } as const,
+    { kind: 'peer-name', name: '5000', account: null } as const,
+    { kind: 'peer-name', name: '5000', account: '' } as const,
+    { kind: 'peer-name', name: '5000', account: 'alice' } as const,
     { kind: 'domain', name: '5000' } as const,
   ];
   expect(new Set(all.map(endpointKey)).size).toBe(all.length);
@@ -37,7 +39,7 @@ it('a label leads back to its endpoint, to the letter', () => {
     ['tcp', on('tcp', 20_000)],
     ['udp', on('udp', 20_100)],
     ['http', { kind: 'name', name: 'web' }],
-    ['p2p', { kind: 'peer-name', name: 'office-db' }],
+    ['p2p', { kind: 'peer-name', name: 'office-db', account: null }],
     ['http', { kind: 'name', name: '20000' }],
     ['http', { kind: 'domain', name: '*.shop.example.org' }],
   ] as const) {

@@ -5,8 +5,7 @@ import { type Transport, TUNNEL_PROTOCOLS, type TunnelProtocol } from './tunnel-
 export type PublicEndpoint =
   | { readonly kind: 'port'; readonly transport: Transport; readonly port: number }
   | HostEndpoint
-  /** Of a p2p tunnel: no visitor of the public comes by it, and it is another name than the same word as a subdomain. */
-  | { readonly kind: 'peer-name'; readonly name: string }
+  | PeerEndpoint
   | { readonly kind: 'member'; readonly groupId: string };
 
 /** Found by the host that a visitor names: a subdomain of the edge, or a host of its owner's own. */
@@ -17,6 +16,18 @@ export interface HostEndpoint {
   /** TLS for it ends at its service: also while its client is away, nobody else may end it. */
   readonly passesTls?: true;
 }
+
+/** Name of a p2p tunnel. No visitor of the public comes by it, and it is a different name than the same word as a subdomain. */
+export interface PeerEndpoint {
+  readonly kind: 'peer-name';
+  readonly name: string;
+  /** The account whose name it is: other accounts can use the same name. null: the one tunnel of this name that keys of every account can connect to. */
+  readonly account: string | null;
+}
+
+/** Distinct for distinct p2p names: `<account>/<name>`, or `<name>` where keys of every account can connect. Names contain no slash. */
+export const peerNameKey = ({ name, account }: PeerEndpoint): string =>
+  account === null ? name : `${account}/${name}`;
 
 /** What can be leased: a member has none of its own. */
 export type LeasedEndpoint = Exclude<PublicEndpoint, { kind: 'member' }>;
@@ -30,8 +41,9 @@ export const endpointKey = (endpoint: PublicEndpoint): string => {
       return `${endpoint.transport} ${endpoint.port}`;
     case 'name':
     case 'domain':
-    case 'peer-name':
       return `${endpoint.kind} ${endpoint.name}`;
+    case 'peer-name':
+      return `${endpoint.kind} ${peerNameKey(endpoint)}`;
     case 'member':
       return `member ${endpoint.groupId}`;
   }
@@ -74,7 +86,7 @@ export const endpointsOfLabel = (
   domain: string,
 ): readonly LeasedEndpoint[] => {
   const { endpoint } = TUNNEL_PROTOCOLS[protocol];
-  if (endpoint.kind === 'peer-name') return [{ kind: 'peer-name', name: label }];
+  if (endpoint.kind === 'peer-name') return [{ kind: 'peer-name', name: label, account: null }];
   // `a.shop` is one below the name `shop`, and one of the top-level domain of that name.
   if (endpoint.kind === 'name') {
     return [

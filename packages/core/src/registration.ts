@@ -7,7 +7,8 @@ import { CORE_LIMITS } from './limits.ts';
 import type { WantedName } from './name-leases.ts';
 import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from './names.ts';
 import { refuseHostless, wantedDomain } from './own-domain.ts';
-import { type P2pOffer, type P2pOfferFields, p2pOfferOf } from './p2p/p2p-offer.ts';
+import type { Owner } from './owner.ts';
+import { type P2pOffer, type P2pOfferFields, p2pOfferOf, peerEndpointOf } from './p2p/p2p-offer.ts';
 import type { WantedPort } from './port-leases.ts';
 import type { LeasedEndpoint, PublicEndpoint } from './public-endpoint.ts';
 import {
@@ -48,8 +49,9 @@ export type WantedLease =
       readonly offer: P2pOffer;
     };
 
-/** The endpoint that is asked for; null: any will do. */
-export const endpointOfLease = (lease: WantedLease): LeasedEndpoint | null => {
+/** The endpoint that is asked for; null: any will do. `owner`: the account that asks, on which the meaning of a p2p name depends. */
+export const endpointOfLease = (lease: WantedLease, owner: Owner): LeasedEndpoint | null => {
+  if (lease.kind === 'peer-name') return peerEndpointOf(lease.offer, owner);
   if (lease.wanted.kind === 'any') return null;
   return lease.kind === 'port'
     ? { kind: 'port', transport: lease.transport, port: lease.wanted.port }

@@ -2,7 +2,7 @@ import { DROP_REASONS } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { createLogger, createMetrics } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { NameKind } from '../backend/names/reserved-names.ts';
+import type { ReservedKind } from '../backend/names/reserved-names.ts';
 import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
 import { PeerTotals } from '../ingress/p2p/peer-totals.ts';
@@ -48,7 +48,7 @@ beforeEach(async () => {
     droppedLogLines: () => 0,
     internalErrors: new Map([['socket.data', 3]]),
     journalQueue: () => ({ bytes: 70, timesFull: 2 }),
-    reserved: { countOf: (kind: NameKind) => ({ subdomain: 3, tcp: 1, udp: 0 })[kind] },
+    reserved: { countOf: (kind: ReservedKind) => ({ subdomain: 3, tcp: 1, udp: 0 })[kind] },
     certificates: { coming: null, files: () => null, now: () => 0 },
     sseConsumers: () => 6,
     admission: gate.admission,

@@ -6,7 +6,7 @@ import type { Admission, ConnectionShare } from '@tunnel/core';
 import { type ConnectionGate, HttpListener, type ListenOn, readBounded } from '@tunnel/http-shell';
 import type { Counter, Logger, Metrics } from '@tunnel/runtime';
 import type { StackPlatform } from '../backend/choose-backend.ts';
-import { NAME_KINDS, type ReservedNames } from '../backend/names/reserved-names.ts';
+import { RESERVED_KINDS, type ReservedNames } from '../backend/names/reserved-names.ts';
 import { type HttpTotals, STATUS_CLASSES } from '../ingress/http/http-totals.ts';
 import type { PortTotals } from '../ingress/kinds.ts';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
@@ -131,7 +131,7 @@ export class EdgeMetrics {
       () => [...figures.internalErrors].map(([where, value]) => ({ labels: { where }, value })),
     );
     metrics.seriesOf('tunnel_reserved_names', 'Names and ports that this edge knows as reserved', 'gauge', () =>
-      NAME_KINDS.map((kind) => ({ labels: { kind }, value: figures.reserved.countOf(kind) })),
+      RESERVED_KINDS.map((kind) => ({ labels: { kind }, value: figures.reserved.countOf(kind) })),
     );
     addRestartSeries(metrics, figures);
     this.#readCertificates = addCertificateSeries(metrics, figures.certificates);

@@ -176,6 +176,9 @@ export class ScriptedPlatform {
     if (refused !== null && endpoint?.kind === 'subdomain') {
       return refuse('TUNNEL_SUBDOMAIN_IN_USE', `subdomain '${endpoint.label}' is already in use`);
     }
+    if (refused !== null && endpoint?.kind === 'p2p') {
+      return refuse('TUNNEL_P2P_NAME_IN_USE', `p2p name '${endpoint.label}' is already in use`);
+    }
     if (refused !== null) return refuse('TUNNEL_PORT_IN_USE', `port ${endpoint?.label} is already in use`);
     this.tunnels.set(tunnel_id, { accountId: account_id, label: '', isOpen: true, requests: 0, bytes: 0 });
     return Response.json({ ok: true });

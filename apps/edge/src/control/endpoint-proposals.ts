@@ -2,7 +2,7 @@
 // edge's own choice is another one when it turns out to be somebody's. Each is asked the backend for before it is leased: whose a name is
 // comes before who serves it.
 import { createHash } from 'node:crypto';
-import type { WantedEndpoint, WantedGroup, WantedLease, WantedName } from '@tunnel/core';
+import type { P2pOffer, WantedEndpoint, WantedGroup, WantedLease, WantedName } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { EndpointAsked } from '../backend/names/asked-endpoint.ts';
 
@@ -35,8 +35,9 @@ const never = (): boolean => false;
 export function* proposalsFor(wanted: WantedEndpoint, sources: ProposalSources): Generator<Proposal> {
   if (wanted.kind === 'group') {
     for (let tries = 0; tries < GROUP_TRIES; tries += 1) yield groupProposal(wanted.wanted, sources);
-  } else if (wanted.kind === 'peer-name') yield { wanted, asked: null, domain: null, isOneOfMany: never };
-  else if (wanted.kind === 'domain') {
+  } else if (wanted.kind === 'peer-name') {
+    yield { wanted, asked: peerNameAsked(wanted.offer), domain: null, isOneOfMany: never };
+  } else if (wanted.kind === 'domain') {
     yield { wanted, asked: null, domain: wanted.wanted.name, isOneOfMany: never };
   } else if (wanted.kind === 'port') {
     yield { wanted, asked: portAsked(wanted, null, false), domain: null, isOneOfMany: never };
@@ -74,6 +75,10 @@ const groupProposal = (wanted: WantedGroup, { isJoining }: ProposalSources): Pro
 /** A name remembers one key for all that is below it: bound to its label, the key of a group at `a.shop` opens neither `shop` nor `b.shop`. */
 const keyOfName = (keyHash: string, label: string): string =>
   label.includes('.') ? createHash('sha256').update(`${label} ${keyHash}`).digest('hex') : keyHash;
+
+/** A name that keys of every account can connect to is held for its account as a subdomain is. Every other one is its account's anyway. */
+const peerNameAsked = ({ name, allow }: P2pOffer): EndpointAsked | null =>
+  allow === 'anyone' ? { kind: 'p2p', label: name, choice: 'asked', groupKeyHash: null, joinsGroup: false } : null;
 
 /** Of a port that is only preferred nothing is asked: the leases know which are reserved, and take another. */
 const portAsked = (

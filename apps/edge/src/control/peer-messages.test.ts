@@ -1,11 +1,11 @@
 // Publishers and subscribers on their control connections, over real sockets: registration, every answer to ConnectPeer, what both sides are told of
 // the beginning and the end of a join, and what a resume keeps.
 import { Fault } from '@tunnel/errors';
-import { FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ControlFixture, type ControlFixtureOptions, startControl, WINDOW_MS } from './control.fixture.ts';
 import { RawClient } from './raw-client.fixture.ts';
-import { P2P_TUNNEL, RawPeer, SECRET_HASH, WRONG_HASH } from './raw-peers.fixture.ts';
+import { openRelay, P2P_TUNNEL, RawPeer, SECRET_HASH, WRONG_HASH } from './raw-peers.fixture.ts';
 
 let clock: FakeClock;
 let fixture: ControlFixture;
@@ -54,7 +54,7 @@ describe('a registration', () => {
   it('has its name alone, also while its client is away, and gets it back', async () => {
     const publisher = await enter();
     const { tunnel_id } = await publisher.publish();
-    const other = await enter('bob');
+    const other = await enter('alice-2');
     const inUse = {
       code: 'TUNNEL_P2P_NAME_IN_USE',
       message: "p2p name 'office-db' is already in use",
@@ -69,6 +69,53 @@ describe('a registration', () => {
     await pass(WINDOW_MS, other);
     expect((await other.publish()).label).toBe('office-db');
     expect(fixture.backend.closed).toHaveLength(1);
+  });
+
+  it('of one name by two accounts is two tunnels, each joined by subscribers of its own account', async () => {
+    const [alices, bobs] = [await enter('alice'), await enter('bob')];
+    const ofAlice = await alices.publish();
+    const ofBob = await bobs.publish();
+    const answer = { label: 'office-db', public_url: 'p2p://office-db' };
+    expect([ofAlice, ofBob]).toMatchObject([answer, answer]);
+    expect(ofAlice.tunnel_id).not.toBe(ofBob.tunnel_id);
+    for (const [account, publisher, bytes] of [
+      ['alice-2', alices, 5],
+      ['bob', bobs, 3],
+    ] as const) {
+      const subscriber = await enter(account);
+      const { near, farReads } = await openRelay(subscriber, publisher, await subscriber.connect());
+      near.write(Buffer.alloc(bytes), 0, bytes, false);
+      await eventually(() => expect(farReads.bytes).toBe(bytes));
+    }
+    // The operator has no way to say which of the two it means.
+    expect(await (await enter('op')).connect()).toBe(NOT_FOUND);
+    expect(fixture.backend.asked.map(({ endpoint }) => endpoint)).toEqual([null, null]);
+    expect(fixture.backend.opened).toMatchObject([{ label: 'office-db' }, { label: 'office-db' }]);
+  });
+
+  it('with anyone allowed is one for all accounts, whose name the backend is asked for', async () => {
+    const [publisher, other] = [await enter('alice'), await enter('bob')];
+    const { tunnel_id } = await publisher.publish({ p2p_allow: 'anyone' });
+    const inUse = { code: 'TUNNEL_P2P_NAME_IN_USE', message: "p2p name 'office-db' is already in use" };
+    expect(await other.client.refused({ ...P2P_TUNNEL, p2p_allow: 'anyone' })).toMatchObject(inUse);
+    const asked = { kind: 'p2p', label: 'office-db', choice: 'asked', groupKeyHash: null, joinsGroup: false };
+    expect(fixture.backend.asked.map(({ endpoint }) => endpoint)).toEqual([asked]);
+    // The same name of its own account stands in front of it.
+    const joined = await other.connect();
+    expect(fixture.peers.of(tunnel_id).map(({ peer }) => peer.peerId)).toEqual([joined]);
+    const own = await other.publish();
+    const peerId = await (await enter('bob')).connect();
+    expect(fixture.peers.of(own.tunnel_id).map(({ peer }) => peer.peerId)).toEqual([peerId]);
+  });
+
+  it('that opens its name to everyone, or no longer, is another tunnel: its name may be another account’s', async () => {
+    const publisher = await enter('alice');
+    const { tunnel_id } = await publisher.publish();
+    const back = await enter('alice', publisher.resume);
+    const opened = await back.publish({ tunnel_id, p2p_allow: 'anyone' });
+    expect(opened.tunnel_id).not.toBe(tunnel_id);
+    expect(await (await enter('bob')).connect()).toMatch(/^peer_/);
+    expect((await (await enter('alice-2')).publish()).label).toBe('office-db');
   });
 
   it.each([

@@ -6,6 +6,7 @@ import {
   endpointOfLease,
   findTunnel,
   type LeasedEndpoint,
+  type Owner,
   owningLabel,
   type RegistrationDecision,
   type SessionTunnel,
@@ -189,7 +190,7 @@ const openTunnel = async (
     { known, brought: before?.broughtPolicy },
     session.owner,
   );
-  if (known !== undefined && (isOtherKind(before, protocol) || !isSameEndpoint(known, before, wanted))) {
+  if (known !== undefined && (isOtherKind(before, protocol) || !isSameEndpoint(known, before, wanted, session.owner))) {
     // It joins a group now, leaves one, goes elsewhere, or is of tls or no longer: another tunnel, and the old one may hold the very name it wants.
     context.sessions.endTunnel(session, known.tunnelId);
     known = undefined;
@@ -235,7 +236,11 @@ const openNew = async (
  * of the operator, who owns none: it is the operator's alone.
  */
 const refuseServed = ({ endpoints, tunnels, session }: Registration, asked: EndpointAsked | null): void => {
-  if (asked === null || asked.kind !== 'subdomain' || asked.label === null || asked.joinsGroup) return;
+  if (asked === null || asked.label === null || asked.joinsGroup) return;
+  if (asked.kind === 'p2p' && endpoints.peerNames.isServed({ kind: 'peer-name', name: asked.label, account: null })) {
+    throw new Fault('TUNNEL_P2P_NAME_IN_USE', { name: asked.label });
+  }
+  if (asked.kind !== 'subdomain') return;
   const above = tunnels.at({ kind: 'name', name: owningLabel(asked.label) });
   const isBelowOperators = above !== undefined && isOperators(above) && session.owner.kind !== 'operator';
   if (!endpoints.names.isServed({ kind: 'name', name: asked.label }) && !isBelowOperators) return;
@@ -337,7 +342,9 @@ const standAlone = async (
 ): Promise<Registered> => {
   const { sessions, session, connection, known } = registration;
   // An endpoint that is open already stays open: the session only changed its connection.
-  const stays = known?.kind === 'live' && known.endpoint.kind !== 'member' && isWanted(known.endpoint, wanted);
+  const isOpen = known?.kind === 'live' && known.endpoint.kind !== 'member';
+  // A p2p name is opened again each time, because its secret may have changed.
+  const stays = isOpen && wanted.kind !== 'peer-name' && isWanted(known.endpoint, wanted, session.owner);
   const endpoint = stays ? (known.endpoint as LeasedEndpoint) : await openEndpoint(registration, wanted);
   const tunnel = describeTunnel(registration, { endpoint, reachedAt: endpoint, group: null, policy });
   if (!sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
@@ -370,16 +377,20 @@ const joinOf = (
 const isOtherKind = (before: Tunnel | undefined, protocol: TunnelProtocol): boolean =>
   before !== undefined && (before.protocol === 'tls') !== (protocol === 'tls');
 
-/** The same one as before its client was away. p2p names are nobody's: those may change. */
-const isSameEndpoint = (known: SessionTunnel, before: Tunnel | undefined, wanted: WantedEndpoint): boolean => {
+/** The same one as before its client was away. */
+const isSameEndpoint = (
+  known: SessionTunnel,
+  before: Tunnel | undefined,
+  wanted: WantedEndpoint,
+  owner: Owner,
+): boolean => {
   if ((known.endpoint.kind === 'member') !== (wanted.kind === 'group')) return false;
   if (wanted.kind === 'group') return before?.group != null && isOf(before.group, wanted.wanted);
-  return wanted.kind === 'peer-name' || isWanted(known.endpoint as LeasedEndpoint, wanted);
+  return isWanted(known.endpoint as LeasedEndpoint, wanted, owner);
 };
 
-/** A name of peers is opened again each time: its secret may be another one now. */
-const isWanted = (endpoint: LeasedEndpoint, lease: WantedLease): boolean => {
-  const wanted = lease.kind === 'peer-name' ? null : endpointOfLease(lease);
+const isWanted = (endpoint: LeasedEndpoint, lease: WantedLease, owner: Owner): boolean => {
+  const wanted = endpointOfLease(lease, owner);
   return wanted !== null && sameEndpoint(endpoint, wanted);
 };
 

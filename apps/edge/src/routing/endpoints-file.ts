@@ -109,7 +109,7 @@ const openLine = ({ tunnelId, owner, secretHash, endpoint: at, group }: Endpoint
 
 const fieldsOfEndpoint = (at: LeasedEndpoint): object => {
   if (at.kind === 'port') return { transport: at.transport, port: at.port };
-  if (at.kind === 'peer-name') return { peer_name: at.name };
+  if (at.kind === 'peer-name') return { peer_name: at.name, peer_account: at.account };
   return { [at.kind]: at.name, ...(at.passesTls === true ? { passes_tls: true } : {}) };
 };
 
@@ -144,7 +144,8 @@ const claimOf = (said: Fields): EndpointClaim => {
     tunnelId: textOf(said['tunnel_id']),
     owner: accountId === null ? { kind: 'operator' } : { kind: 'account', accountId: textOf(accountId) },
     secretHash: hashOf(said['secret_hash']),
-    endpoint: endpointOf(fieldsOf(said['endpoint'])),
+    // An older version wrote no `peer_account`: most names are their account's.
+    endpoint: endpointOf({ peer_account: accountId ?? '', ...fieldsOf(said['endpoint']) }),
     group: group === undefined ? null : groupOf(fieldsOf(group)),
   };
 };
@@ -158,7 +159,15 @@ const endpointOf = ({ transport, port, name, domain, peer_name: peerName, ...res
   const tls = rest['passes_tls'] === true ? ({ passesTls: true } as const) : {};
   if (name !== undefined) return { kind: 'name', name: textOf(name), ...tls };
   if (domain !== undefined) return { kind: 'domain', name: textOf(domain), ...tls };
-  if (peerName !== undefined) return { kind: 'peer-name', name: textOf(peerName) };
+  if (peerName !== undefined) {
+    const { peer_account: account } = rest;
+    // Empty: the operator's.
+    return {
+      kind: 'peer-name',
+      name: textOf(peerName),
+      account: account === null || account === '' ? account : textOf(account),
+    };
+  }
   if ((transport !== 'tcp' && transport !== 'udp') || !Number.isInteger(port))
     throw new Error('it has an endpoint that is none');
   return { kind: 'port', transport, port: port as number };

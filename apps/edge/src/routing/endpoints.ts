@@ -7,9 +7,11 @@ import {
   type Owner,
   ownerKey,
   type P2pOffer,
+  type PeerEndpoint,
   PORT_RANGE_KEYS,
   PortLeases,
   type PortRequest,
+  peerEndpointOf,
   type Transport,
   type WantedLease,
   type WantedName,
@@ -50,16 +52,18 @@ export interface EndpointUser {
 export interface PeerNames {
   /** null: it is this tunnel's. */
   open(tunnelId: string, offer: P2pOffer, owner: Owner): Fault | null;
-  hold(name: string, tunnelId: string, until: number): void;
-  reserve(name: string, owner: string, until: number): boolean;
-  reassign(name: string, owner: string, next: string): void;
-  release(name: string, tunnelId: string): void;
+  /** A tunnel has it right now. */
+  isServed(endpoint: PeerEndpoint): boolean;
+  hold(endpoint: PeerEndpoint, tunnelId: string, until: number): void;
+  reserve(endpoint: PeerEndpoint, owner: string, until: number): boolean;
+  reassign(endpoint: PeerEndpoint, owner: string, next: string): void;
+  release(endpoint: PeerEndpoint, tunnelId: string): void;
 }
 
 export class EndpointRegistry {
   readonly portRanges: Readonly<Record<Transport, PortRange>>;
   readonly names: NameRegistry;
-  readonly #peerNames: PeerNames;
+  readonly peerNames: PeerNames;
   readonly #reserved: Pick<ReservedNames, 'isOthersPort'> | undefined;
   readonly #ports: Readonly<Record<Transport, PortRegistry>>;
 
@@ -67,7 +71,7 @@ export class EndpointRegistry {
     const { listeners, portRanges, accountShare, names, peerNames, reserved, clock, random } = options;
     this.portRanges = portRanges;
     this.names = names;
-    this.#peerNames = peerNames;
+    this.peerNames = peerNames;
     this.#reserved = reserved;
     const transports = Object.keys(portRanges) as Transport[];
     const registryOf = (of: Transport) =>
@@ -87,9 +91,9 @@ export class EndpointRegistry {
     if (wanted.kind === 'name') return { kind: 'name', name: this.names.open(holder, wanted.wanted) };
     if (wanted.kind === 'domain') return this.names.openAt(holder, { kind: 'domain', name: wanted.wanted.name });
     if (wanted.kind === 'peer-name') {
-      const refusal = this.#peerNames.open(holder, wanted.offer, owner);
+      const refusal = this.peerNames.open(holder, wanted.offer, owner);
       if (refusal !== null) throw refusal;
-      return { kind: 'peer-name', name: wanted.offer.name };
+      return peerEndpointOf(wanted.offer, owner);
     }
     const { kind, transport } = wanted;
     const isOthers = (port: number): boolean =>
@@ -106,14 +110,14 @@ export class EndpointRegistry {
   /** `until` on the monotonic clock. */
   hold(endpoint: LeasedEndpoint, owner: string, until: number): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].hold(endpoint.port, owner, until);
-    else if (endpoint.kind === 'peer-name') this.#peerNames.hold(endpoint.name, owner, until);
+    else if (endpoint.kind === 'peer-name') this.peerNames.hold(endpoint, owner, until);
     else this.names.hold(endpoint, owner, until);
   }
 
   /** Held without having been open. false: there is no such endpoint, or it is somebody's. */
   reserve(endpoint: LeasedEndpoint, owner: string, until: number): boolean {
     if (endpoint.kind === 'port') return this.#ports[endpoint.transport].reserve(endpoint.port, owner, until);
-    if (endpoint.kind === 'peer-name') return this.#peerNames.reserve(endpoint.name, owner, until);
+    if (endpoint.kind === 'peer-name') return this.peerNames.reserve(endpoint, owner, until);
     return this.names.reserve(endpoint, owner, until);
   }
 
@@ -125,13 +129,13 @@ export class EndpointRegistry {
   /** What one owner holds is held for another from now on. */
   reassign(endpoint: LeasedEndpoint, owner: string, next: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].reassign(endpoint.port, owner, next);
-    else if (endpoint.kind === 'peer-name') this.#peerNames.reassign(endpoint.name, owner, next);
+    else if (endpoint.kind === 'peer-name') this.peerNames.reassign(endpoint, owner, next);
     else this.names.reassign(endpoint, owner, next);
   }
 
   release(endpoint: LeasedEndpoint, owner: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].release(endpoint.port, owner);
-    else if (endpoint.kind === 'peer-name') this.#peerNames.release(endpoint.name, owner);
+    else if (endpoint.kind === 'peer-name') this.peerNames.release(endpoint, owner);
     else this.names.release(endpoint, owner);
   }
 }

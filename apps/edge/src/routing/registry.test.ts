@@ -24,15 +24,18 @@ it('finds a tunnel by id and by port while it lives', () => {
 it('a name of the public and the same name among peers are two', () => {
   const table = new Registry();
   const web = { tunnelId: 'a', endpoint: { kind: 'name', name: 'web' }, group: null } as Tunnel;
-  const peer = { tunnelId: 'b', endpoint: { kind: 'peer-name', name: 'web' }, group: null } as Tunnel;
+  const peer = { tunnelId: 'b', endpoint: { kind: 'peer-name', name: 'web', account: 'alice' }, group: null } as Tunnel;
   table.add(web);
   table.add(peer);
-  expect([table.at({ kind: 'name', name: 'web' }), table.at({ kind: 'peer-name', name: 'web' })]).toEqual([web, peer]);
+  expect([
+    table.at({ kind: 'name', name: 'web' }),
+    table.at({ kind: 'peer-name', name: 'web', account: 'alice' }),
+  ]).toEqual([web, peer]);
   table.remove(web);
-  expect([table.at({ kind: 'name', name: 'web' }), table.at({ kind: 'peer-name', name: 'web' })]).toEqual([
-    undefined,
-    peer,
-  ]);
+  expect([
+    table.at({ kind: 'name', name: 'web' }),
+    table.at({ kind: 'peer-name', name: 'web', account: 'alice' }),
+  ]).toEqual([undefined, peer]);
 });
 
 it('keeps the successor when its predecessor is removed late', () => {

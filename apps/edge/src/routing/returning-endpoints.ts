@@ -108,7 +108,7 @@ export class ReturningEndpoints {
 
   /** What is awaited of this client is its tunnel's now, held until it is opened. */
   claim(tunnelId: string, lease: WantedLease, owner: Owner, secretHash: string): void {
-    const endpoint = endpointOfLease(lease);
+    const endpoint = endpointOfLease(lease, owner);
     if (endpoint === null) return;
     this.#settle(endpoint, tunnelId, this.#awaited.take(endpoint, owner, secretHash, this.#now()));
   }

@@ -19,6 +19,7 @@ import { up as names } from './migrations/0014-names.ts';
 import { up as servedEndpoints } from './migrations/0015-served-endpoints.ts';
 import { up as domains } from './migrations/0016-domains.ts';
 import { up as certificates } from './migrations/0017-certificates.ts';
+import { up as p2pNames } from './migrations/0018-p2p-names.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -39,6 +40,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0015-served-endpoints': { up: servedEndpoints },
   '0016-domains': { up: domains },
   '0017-certificates': { up: certificates },
+  '0018-p2p-names': { up: p2pNames },
 };
 
 const migratorOf = (db: Db): Migrator =>

@@ -187,7 +187,7 @@ export interface TunnelLogTable {
 
 export interface NamesTable {
   id: Generated<string>;
-  kind: 'subdomain' | 'tcp' | 'udp';
+  kind: 'subdomain' | 'tcp' | 'udp' | 'p2p';
   /** Empty for subdomains. */
   region_id: Generated<string>;
   label: string;

@@ -22,7 +22,7 @@ export type AnnouncedChange =
     }
   /** Plan, limit or rights; edges are sent what holds when they are told. */
   | { readonly kind: 'account-changed'; readonly accountId: string }
-  /** A name is reserved now, or not any more; edges are sent what holds when they are told. */
+  /** A name is reserved now, or not any more; edges are sent what holds when they are told. p2p names are never reserved. */
   | { readonly kind: 'name-changed'; readonly name: NameKey }
   /**
    * An own domain has another holder, or none. Edges are sent whose it is when they are told; `keepsTunnels`: whether those that live on it stay
@@ -36,11 +36,14 @@ export type AnnouncedChange =
 
 /** What tells a name from others. */
 export interface NameKey {
-  readonly kind: 'subdomain' | 'tcp' | 'udp';
-  /** Of a port; empty for subdomains. */
+  readonly kind: 'subdomain' | 'tcp' | 'udp' | 'p2p';
+  /** Of a port or a p2p name; empty for subdomains. */
   readonly regionId: string;
   readonly label: string;
 }
+
+/** Kinds of names that an account can reserve. It owns a p2p name by use only. */
+export type ReservedKind = Exclude<NameKey['kind'], 'p2p'>;
 
 /** The channel of NOTIFY. It carries nothing: the rows are the news. */
 export const CHANGES_CHANNEL = 'edge_changes';
@@ -202,7 +205,7 @@ const nameChangeOf = ({ id, name_kind, name_label, name_owner, name_key_hash }: 
   kind: 'name-changed',
   id,
   name: {
-    kind: name_kind as NameKey['kind'],
+    kind: name_kind as ReservedKind,
     label: name_label ?? '',
     account_id: name_owner,
     group_key_hash: name_key_hash,

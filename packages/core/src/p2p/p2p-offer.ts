@@ -2,6 +2,8 @@
 import { Fault } from '@tunnel/errors';
 import { CORE_LIMITS } from '../limits.ts';
 import { foldSubdomain, problemOfPlainName, shownText } from '../names.ts';
+import type { Owner } from '../owner.ts';
+import type { PeerEndpoint } from '../public-endpoint.ts';
 
 export type P2pService = 'tcp' | 'udp';
 
@@ -47,6 +49,15 @@ export const p2pOfferOf = ({
   }
   return { name, secretHash: p2pSecretHash, service: p2pService, allow: p2pAllow };
 };
+
+/** A name that keys of every account can connect to is one for all accounts; every other name is its account's. The operator has the empty account id. */
+export const peerEndpointOf = ({ name, allow }: Pick<P2pOffer, 'name' | 'allow'>, owner: Owner): PeerEndpoint => ({
+  kind: 'peer-name',
+  name,
+  account: allow === 'anyone' ? null : accountIdOf(owner),
+});
+
+const accountIdOf = (owner: Owner): string => (owner.kind === 'operator' ? '' : owner.accountId);
 
 /** null: it can be one. The edge holds its SHA-256, and could find a short one by trying. */
 export const refuseP2pSecret = (bytes: number): Fault | null => {

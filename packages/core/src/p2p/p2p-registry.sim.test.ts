@@ -1,8 +1,9 @@
 // Random publishers and subscribers against a model that is slow and obvious.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Owner } from '../owner.ts';
-import type { P2pOffer } from './p2p-offer.ts';
+import { type Owner, sameOwner } from '../owner.ts';
+import type { PeerEndpoint } from '../public-endpoint.ts';
+import { type P2pAudience, type P2pOffer, peerEndpointOf } from './p2p-offer.ts';
 import { P2pRegistry } from './p2p-registry.ts';
 
 const PEERS_PER_TUNNEL = 2;
@@ -28,6 +29,8 @@ const move = fc.record({
   elapsedMs: fc.oneof(fc.nat({ max: 200 }), fc.nat({ max: 30_000 })),
 });
 
+const keyOf = ({ name, account }: PeerEndpoint): string => JSON.stringify([name, account]);
+
 interface Publisher {
   readonly tunnel: string;
   readonly offer: P2pOffer;
@@ -47,68 +50,81 @@ it('agrees with plain lists of publishers and peers after each step', () => {
     fc.property(fc.array(move, { maxLength: 120, size: 'max' }), (moves) => {
       const registry = new P2pRegistry({ peersPerTunnel: PEERS_PER_TUNNEL, sameHash: (a, b) => a === b });
       const publishers = new Map<string, Publisher>();
-      /** A tunnel has one name for life. */
-      const nameOf = new Map<string, string>();
+      /** A tunnel has one endpoint for life. */
+      const endpointOf = new Map<
+        string,
+        { readonly at: PeerEndpoint; readonly allow: P2pAudience; readonly by: Owner }
+      >();
       let peers: Joined[] = [];
       const dismissals: { name: string; client: string; until: number }[] = [];
       const windows = new Map<string, { from: number; count: number }>();
-      const living = (name: string, now: number): Publisher | undefined => {
-        const publisher = publishers.get(name);
+      const living = (key: string, now: number): Publisher | undefined => {
+        const publisher = publishers.get(key);
         return publisher !== undefined && publisher.heldUntil !== null && now >= publisher.heldUntil
           ? undefined
           : publisher;
       };
+      const meant = (name: string, owner: Owner, now: number): Publisher | undefined => {
+        const all = [...publishers.keys()]
+          .flatMap((key) => living(key, now) ?? [])
+          .filter(({ offer }) => offer.name === name);
+        const own = all.find((each) => each.offer.allow === 'account' && sameOwner(each.owner, owner));
+        const open = all.find((each) => each.offer.allow === 'anyone');
+        if (owner.kind === 'account') return own ?? open;
+        return own ?? (all.length === 1 ? all[0] : undefined);
+      };
       let now = 0;
       for (const [index, step] of moves.entries()) {
         now += step.elapsedMs;
-        const { tunnel, client, owner, hash, service, allow } = step;
-        const name = nameOf.get(tunnel) ?? step.name;
+        const { tunnel, client, hash, service } = step;
+        const before = endpointOf.get(tunnel);
+        const allow = before?.allow ?? step.allow;
+        const publisherOwner = before?.by ?? step.owner;
+        const { owner } = step;
+        const at = before?.at ?? peerEndpointOf({ name: step.name, allow }, owner);
+        const { name } = at;
+        const key = keyOf(at);
         const picked = peers[step.pick % Math.max(1, peers.length)];
         if (step.do === 'open') {
           const offer = { name, secretHash: hash, service, allow };
-          const isTaken = (living(name, now)?.tunnel ?? tunnel) !== tunnel;
-          expect(registry.open(tunnel, offer, owner, now)?.code ?? 'opened').toBe(
+          const isTaken = (living(key, now)?.tunnel ?? tunnel) !== tunnel;
+          expect(registry.open(tunnel, offer, publisherOwner, now)?.code ?? 'opened').toBe(
             isTaken ? 'TUNNEL_P2P_NAME_IN_USE' : 'opened',
           );
           if (isTaken) continue;
-          publishers.set(name, { tunnel, offer, owner, heldUntil: null });
-          nameOf.set(tunnel, name);
+          publishers.set(key, { tunnel, offer, owner: publisherOwner, heldUntil: null });
+          endpointOf.set(tunnel, { at, allow, by: publisherOwner });
         } else if (step.do === 'hold') {
-          registry.hold(name, tunnel, now + HELD_MS, now);
-          const publisher = living(name, now);
+          registry.hold(at, tunnel, now + HELD_MS, now);
+          const publisher = living(key, now);
           if (publisher?.tunnel === tunnel) publisher.heldUntil = now + HELD_MS;
         } else if (step.do === 'release') {
-          const ended = registry.release(name, tunnel).map(({ peerId }) => peerId);
+          const ended = registry.release(at, tunnel).map(({ peerId }) => peerId);
           expect(ended).toEqual(peers.filter((peer) => peer.tunnel === tunnel).map(({ peerId }) => peerId));
           peers = peers.filter((peer) => peer.tunnel !== tunnel);
-          if (publishers.get(name)?.tunnel === tunnel) publishers.delete(name);
-          nameOf.delete(tunnel);
+          if (publishers.get(key)?.tunnel === tunnel) publishers.delete(key);
+          endpointOf.delete(tunnel);
         } else if (step.do === 'join') {
           const peerId = `peer_${index}`;
-          const before = step.isReturn ? picked?.peerId : undefined;
-          const request = { name: step.name, secretHash: hash, service, owner, clientId: client, peerId: before };
+          const former = step.isReturn ? picked?.peerId : undefined;
+          const request = { name: step.name, secretHash: hash, service, owner, clientId: client, peerId: former };
           const decision = registry.join(request, peerId, now);
           const joined = decision.kind === 'joined' && decision.isNew ? 'new' : 'same';
           const outcome = decision.kind === 'joined' ? joined : decision.fault.code;
-          const key = owner.kind === 'operator' ? 'operator' : owner.accountId;
-          let window = windows.get(key);
+          const account = owner.kind === 'operator' ? 'operator' : owner.accountId;
+          let window = windows.get(account);
           if (window !== undefined && now >= window.from + 60_000) window = undefined;
-          const publisher = living(step.name, now);
+          const publisher = meant(step.name, owner, now);
           const isDismissed = dismissals.some(
             (dismissal) => dismissal.name === step.name && dismissal.client === client && now < dismissal.until,
           );
-          const isAllowed =
-            publisher !== undefined &&
-            (publisher.offer.allow === 'anyone' ||
-              owner.kind === 'operator' ||
-              (publisher.owner.kind === 'account' && publisher.owner.accountId === owner.accountId));
           const ofTunnel = peers.filter((peer) => peer.tunnel === publisher?.tunnel);
-          const isReturn = ofTunnel.some((peer) => peer.peerId === before && peer.client === client);
+          const isReturn = ofTunnel.some((peer) => peer.peerId === former && peer.client === client);
           let expected = isReturn ? 'same' : 'new';
           if ((window?.count ?? 0) >= 60) expected = 'P2P_TOO_MANY_ATTEMPTS';
-          else if (publisher === undefined || !isAllowed || isDismissed || publisher.offer.secretHash !== hash) {
+          else if (publisher === undefined || isDismissed || publisher.offer.secretHash !== hash) {
             expected = 'P2P_NOT_FOUND';
-            if (!isDismissed) windows.set(key, { from: window?.from ?? now, count: (window?.count ?? 0) + 1 });
+            if (!isDismissed) windows.set(account, { from: window?.from ?? now, count: (window?.count ?? 0) + 1 });
           } else if (publisher.offer.service !== service) expected = 'P2P_SERVICE_MISMATCH';
           else if (publisher.heldUntil !== null) expected = 'P2P_AWAY';
           else if (!isReturn && ofTunnel.length >= PEERS_PER_TUNNEL) expected = 'P2P_PEER_LIMIT';

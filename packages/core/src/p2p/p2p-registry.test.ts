@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Owner } from '../owner.ts';
+import type { PeerEndpoint } from '../public-endpoint.ts';
 import type { P2pOffer } from './p2p-offer.ts';
 import { type JoinDecision, P2pRegistry, type PeerRequest } from './p2p-registry.ts';
 
@@ -9,6 +10,8 @@ const BOB = account('bob');
 const OPERATOR: Owner = { kind: 'operator' };
 const RIGHT = 'a'.repeat(64);
 const WRONG = 'b'.repeat(64);
+/** Alice's own. */
+const DB: PeerEndpoint = { kind: 'peer-name', name: 'db', account: 'alice' };
 const OFFER: P2pOffer = { name: 'db', secretHash: RIGHT, service: 'tcp', allow: 'account' };
 
 let registry: P2pRegistry;
@@ -59,7 +62,7 @@ describe('who may join', () => {
 
   it('is told of another service, a publisher that is away, and a full tunnel, only with the secret', () => {
     expect(said(join({ service: 'udp' }))).toBe("P2P_SERVICE_MISMATCH: 'db' is a tcp service");
-    registry.hold('db', 'tun_1', 1000, 1);
+    registry.hold(DB, 'tun_1', 1000, 1);
     expect(said(join({}, 2))).toBe("P2P_AWAY: the publisher of 'db' is not connected right now");
     expect(said(join({ secretHash: WRONG }, 2))).toBe(NOT_FOUND);
     registry.open('tun_1', OFFER, ALICE, 3);
@@ -70,6 +73,52 @@ describe('who may join', () => {
 
   it('a name that can be none is as unknown as any, and breaks no line', () => {
     expect(said(join({ name: 'a\nb' }))).toBe("P2P_NOT_FOUND: p2p 'a?b' was not found, or the secret does not match");
+  });
+});
+
+describe('a name of two accounts', () => {
+  const joinedTunnel = (decision: JoinDecision): string =>
+    decision.kind === 'joined' ? decision.peer.tunnelId : decision.fault.code;
+
+  beforeEach(() => {
+    expect(registry.open('tun_bob', { ...OFFER, secretHash: WRONG }, BOB, 1)).toBeNull();
+  });
+
+  it('is a different tunnel for each of them: a subscriber means that of its own account', () => {
+    expect(joinedTunnel(join())).toBe('tun_1');
+    expect(joinedTunnel(join({ owner: BOB, secretHash: WRONG }))).toBe('tun_bob');
+    expect([said(join({ secretHash: WRONG })), said(join({ owner: BOB }))]).toEqual([NOT_FOUND, NOT_FOUND]);
+  });
+
+  it('means neither of them for the operator, who has no way to say which', () => {
+    expect(said(join({ owner: OPERATOR }))).toBe(NOT_FOUND);
+    registry.release({ ...DB, account: 'bob' }, 'tun_bob');
+    expect(joinedTunnel(join({ owner: OPERATOR }))).toBe('tun_1');
+  });
+
+  it('means for the operator its own tunnel first, so that no account can take that from it', () => {
+    expect(registry.open('tun_op', OFFER, OPERATOR, 1)).toBeNull();
+    expect(joinedTunnel(join({ owner: OPERATOR }))).toBe('tun_op');
+  });
+
+  it('cannot be spelled by another account: the key of a lease is no name', () => {
+    expect(said(join({ owner: { kind: 'account', accountId: 'carol' }, name: 'alice/db' }))).toMatch(/^P2P_NOT_FOUND/);
+    expect(said(join({ owner: OPERATOR, name: 'alice/db' }))).toMatch(/^P2P_NOT_FOUND/);
+  });
+});
+
+describe('a name that is open to everyone', () => {
+  it('is one for all accounts, and stands behind the name of the own account', () => {
+    expect(registry.open('tun_open', { ...OFFER, allow: 'anyone' }, BOB, 1)).toBeNull();
+    expect(registry.open('tun_3', { ...OFFER, allow: 'anyone' }, ALICE, 1)?.code).toBe('TUNNEL_P2P_NAME_IN_USE');
+    expect(join()).toMatchObject({ peer: { tunnelId: 'tun_1' } });
+    expect(join({ owner: BOB })).toMatchObject({ peer: { tunnelId: 'tun_open' } });
+    expect(said(join({ owner: OPERATOR }))).toBe(NOT_FOUND);
+    registry.release(DB, 'tun_1');
+    expect([join(), join({ owner: OPERATOR })]).toMatchObject([
+      { peer: { tunnelId: 'tun_open' } },
+      { fault: { code: 'P2P_PEER_LIMIT' } },
+    ]);
   });
 });
 
@@ -85,13 +134,13 @@ describe('60 refusals a minute', () => {
   });
 
   it('do not count a name that waits for its publisher since the last run: its subscribers may be back sooner', () => {
-    registry.reserve('old', 'the last run', 30_000, 0);
+    registry.reserve({ ...DB, name: 'old' }, 'the last run', 30_000, 0);
     for (let n = 0; n < 200; n += 1) expect(said(join({ name: 'old' }, 2))).toMatch(/^P2P_NOT_FOUND/);
     expect(said(join({}, 3))).toMatch(/^peer_/);
   });
 
   it('count what nobody may know alone: waiting for a publisher is no attempt', () => {
-    registry.hold('db', 'tun_1', 1_000_000, 1);
+    registry.hold(DB, 'tun_1', 1_000_000, 1);
     for (let n = 0; n < 200; n += 1) expect(said(join({}, 2))).toMatch(/^P2P_AWAY/);
     for (let n = 0; n < 200; n += 1) expect(said(join({ service: 'udp' }, 2))).toMatch(/^P2P_SERVICE/);
   });
@@ -100,7 +149,7 @@ describe('60 refusals a minute', () => {
 describe('a name', () => {
   it('has one publisher, which has a while to come back', () => {
     expect(registry.open('tun_2', OFFER, ALICE, 1)?.message).toBe("p2p name 'db' is already in use");
-    registry.hold('db', 'tun_1', 30_000, 1);
+    registry.hold(DB, 'tun_1', 30_000, 1);
     expect(registry.open('tun_2', OFFER, ALICE, 29_999)?.code).toBe('TUNNEL_P2P_NAME_IN_USE');
     expect(said(join({}, 30_000))).toBe(NOT_FOUND);
     expect(registry.open('tun_2', OFFER, ALICE, 30_000)).toBeNull();
@@ -108,22 +157,22 @@ describe('a name', () => {
   });
 
   it('that is held since the last run is nobody’s to join, and its client’s to open', () => {
-    expect(registry.reserve('old', 'the last run', 30_000, 0)).toBe(true);
+    expect(registry.reserve({ ...DB, name: 'old' }, 'the last run', 30_000, 0)).toBe(true);
     expect(said(join({ name: 'old' }))).toMatch(/^P2P_NOT_FOUND/);
-    registry.reassign('old', 'the last run', 'tun_3', 1);
+    registry.reassign({ ...DB, name: 'old' }, 'the last run', 'tun_3', 1);
     expect(registry.open('tun_3', { ...OFFER, name: 'old' }, ALICE, 2)).toBeNull();
-    expect(registry.reserve('db', 'the last run', 30_000, 2)).toBe(false);
+    expect(registry.reserve(DB, 'the last run', 30_000, 2)).toBe(false);
   });
 
   it('that is given back takes its peers along, and not those of its successor', () => {
     join();
-    registry.hold('db', 'tun_1', 10, 1);
+    registry.hold(DB, 'tun_1', 10, 1);
     registry.open('tun_2', OFFER, ALICE, 20);
     const second = join({}, 21);
-    expect(registry.release('db', 'tun_1').map(({ peerId }) => peerId)).toEqual(['peer_1']);
+    expect(registry.release(DB, 'tun_1').map(({ peerId }) => peerId)).toEqual(['peer_1']);
     expect(registry.peersOf('tun_2')).toEqual([second.kind === 'joined' ? second.peer : null]);
     expect(registry.get('peer_1')).toBeUndefined();
-    registry.release('db', 'tun_2');
+    registry.release(DB, 'tun_2');
     expect([registry.peerCount, said(join({}, 22))]).toEqual([0, NOT_FOUND]);
   });
 });

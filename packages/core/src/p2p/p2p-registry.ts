@@ -5,8 +5,9 @@ import { FailureWindow } from '../failure-window.ts';
 import { CORE_LIMITS } from '../limits.ts';
 import { NameLeases } from '../name-leases.ts';
 import { foldSubdomain, shownText } from '../names.ts';
-import { maySee, type Owner, ownerKey } from '../owner.ts';
-import type { P2pOffer, P2pService } from './p2p-offer.ts';
+import { type Owner, ownerKey } from '../owner.ts';
+import { type PeerEndpoint, peerNameKey } from '../public-endpoint.ts';
+import { type P2pOffer, type P2pService, peerEndpointOf } from './p2p-offer.ts';
 
 export interface P2pRules {
   readonly peersPerTunnel: number;
@@ -40,9 +41,10 @@ export type JoinDecision =
   | { readonly kind: 'refused'; readonly fault: Fault };
 
 interface Published {
+  /** Its key among the leases. */
+  readonly key: string;
   readonly tunnelId: string;
   readonly offer: P2pOffer;
-  readonly owner: Owner;
 }
 
 /** What an unknown name is compared with, so that it takes as long as a wrong secret. No SHA-256 is known that is this. */
@@ -51,7 +53,10 @@ const NO_HASH = '0'.repeat(64);
 export class P2pRegistry {
   readonly #rules: P2pRules;
   readonly #leases = new NameLeases();
+  /** By the key of the lease. */
   readonly #published = new Map<string, Published>();
+  /** The keys of each name, for the operator, whose subscribers reach the tunnels of all accounts. */
+  readonly #keysOf = new Map<string, Set<string>>();
   readonly #peers = new Map<string, Peer>();
   readonly #peersOf = new Map<string, Set<Peer>>();
   readonly #refusals = new FailureWindow({
@@ -66,35 +71,44 @@ export class P2pRegistry {
     this.#rules = rules;
   }
 
-  // ---- names: one publisher each, held for its return like the ports and subdomains of a lost session ----
+  // ---- names: one publisher each of an account, or of all where everyone may join, held for its return like the ports and subdomains of a lost session ----
 
   /** null: it is this tunnel's. The owner of a name may open it again, and so comes back. */
   open(tunnelId: string, offer: P2pOffer, owner: Owner, now: number): Fault | null {
     const { name } = offer;
-    if (!this.#leases.lease(name, tunnelId, now)) return new Fault('TUNNEL_P2P_NAME_IN_USE', { name });
-    this.#published.set(name, { tunnelId, offer, owner });
+    const key = peerNameKey(peerEndpointOf(offer, owner));
+    if (!this.#leases.lease(key, tunnelId, now)) return new Fault('TUNNEL_P2P_NAME_IN_USE', { name });
+    this.#published.set(key, { key, tunnelId, offer });
+    this.#keysOf.set(name, (this.#keysOf.get(name) ?? new Set()).add(key));
     return null;
   }
 
-  hold(name: string, tunnelId: string, until: number, now: number): void {
-    this.#leases.hold(name, tunnelId, until, now);
+  /** A tunnel serves it right now. */
+  isServed(endpoint: PeerEndpoint, now: number): boolean {
+    return this.#leases.useOf(peerNameKey(endpoint), now) === 'leased';
+  }
+
+  hold(endpoint: PeerEndpoint, tunnelId: string, until: number, now: number): void {
+    this.#leases.hold(peerNameKey(endpoint), tunnelId, until, now);
   }
 
   /** Held without having been open: nobody can join it, since its secret is not known. false: it is somebody's. */
-  reserve(name: string, owner: string, until: number, now: number): boolean {
-    if (!this.#leases.lease(name, owner, now)) return false;
-    this.#leases.hold(name, owner, until, now);
+  reserve(endpoint: PeerEndpoint, owner: string, until: number, now: number): boolean {
+    const key = peerNameKey(endpoint);
+    if (!this.#leases.lease(key, owner, now)) return false;
+    this.#leases.hold(key, owner, until, now);
     return true;
   }
 
-  reassign(name: string, owner: string, next: string, now: number): void {
-    this.#leases.reassign(name, owner, next, now);
+  reassign(endpoint: PeerEndpoint, owner: string, next: string, now: number): void {
+    this.#leases.reassign(peerNameKey(endpoint), owner, next, now);
   }
 
   /** Those who had joined, and have no longer: nobody is left with a publisher that is gone. */
-  release(name: string, tunnelId: string): readonly Peer[] {
-    this.#leases.release(name, tunnelId);
-    if (this.#published.get(name)?.tunnelId === tunnelId) this.#published.delete(name);
+  release(endpoint: PeerEndpoint, tunnelId: string): readonly Peer[] {
+    const key = peerNameKey(endpoint);
+    this.#leases.release(key, tunnelId);
+    if (this.#published.get(key)?.tunnelId === tunnelId) this.#unpublish(endpoint.name, key);
     const peers = this.peersOf(tunnelId);
     for (const peer of peers) this.#remove(peer);
     return peers;
@@ -124,19 +138,20 @@ export class P2pRegistry {
     }
     const name = foldSubdomain(request.name);
     const shown = shownText(name);
-    const published = this.#publishedAs(name, now);
+    const keys = keysFor(name, owner);
+    const published = this.#meantBy(name, keys, owner, now);
     // Compared in any case, and before anything is said: all who may not get one answer, and wait for it equally long.
     const isSecret = this.#rules.sameHash(request.secretHash, published?.offer.secretHash ?? NO_HASH);
     const isDismissed = this.#isDismissed(clientId, name, now);
-    if (published === null || !isSecret || !mayJoin(owner, published) || isDismissed) {
+    if (published === null || !isSecret || isDismissed) {
       // Nobody guesses at a name that waits for its publisher since the last run: clients that are back sooner must not lock out the others.
-      const isAwaited = published === null && this.#leases.useOf(name, now) === 'held';
+      const isAwaited = published === null && keys.some((key) => this.#leases.useOf(key, now) === 'held');
       if (!isDismissed && !isAwaited) this.#refusals.record(account, now);
       return refuse(new Fault('P2P_NOT_FOUND', { name: shown }));
     }
     const { service } = published.offer;
     if (request.service !== service) return refuse(new Fault('P2P_SERVICE_MISMATCH', { name: shown, service }));
-    if (this.#leases.useOf(name, now) !== 'leased') return refuse(new Fault('P2P_AWAY', { name: shown }));
+    if (this.#leases.useOf(published.key, now) !== 'leased') return refuse(new Fault('P2P_AWAY', { name: shown }));
     return this.#admit(request, published, freshId);
   }
 
@@ -176,10 +191,34 @@ export class P2pRegistry {
     return { kind: 'joined', peer, isNew: true };
   }
 
+  /**
+   * The tunnel that a subscriber means by a name: one of its own account, then the one that is open to everyone. The operator may join every tunnel, so
+   * besides those its name means the only tunnel of that name, if there is exactly one. null: there is none.
+   */
+  #meantBy(name: string, keys: readonly string[], owner: Owner, now: number): Published | null {
+    const [own, open] = keys.map((key) => this.#publishedAs(key, now));
+    if (owner.kind === 'account' || own != null) return own ?? open ?? null;
+    let only: Published | null = null;
+    for (const key of this.#keysOf.get(name) ?? []) {
+      const published = this.#publishedAs(key, now);
+      if (published === null) continue;
+      if (only !== null) return null;
+      only = published;
+    }
+    return only;
+  }
+
   /** null: nobody's, or of a publisher whose time to come back is over. */
-  #publishedAs(name: string, now: number): Published | null {
-    const published = this.#published.get(name);
-    return published === undefined || this.#leases.useOf(name, now) === 'free' ? null : published;
+  #publishedAs(key: string, now: number): Published | null {
+    const published = this.#published.get(key);
+    return published === undefined || this.#leases.useOf(key, now) === 'free' ? null : published;
+  }
+
+  #unpublish(name: string, key: string): void {
+    this.#published.delete(key);
+    const keys = this.#keysOf.get(name);
+    keys?.delete(key);
+    if (keys?.size === 0) this.#keysOf.delete(name);
   }
 
   #isDismissed(clientId: string, name: string, now: number): boolean {
@@ -194,8 +233,14 @@ export class P2pRegistry {
   }
 }
 
-const mayJoin = (owner: Owner, published: Published): boolean =>
-  published.offer.allow === 'anyone' || maySee(owner, published.owner);
+/**
+ * Where a subscriber looks for a name: at its own account, then among the names that are open to everyone. A name with a slash is none: as one that is
+ * open to everyone it would be the key of another account's name.
+ */
+const keysFor = (name: string, owner: Owner): readonly string[] =>
+  name.includes('/')
+    ? []
+    : (['account', 'anyone'] as const).map((allow) => peerNameKey(peerEndpointOf({ name, allow }, owner)));
 
 /** Names have no space. */
 const dismissalKey = (clientId: string, name: string): string => `${name} ${clientId}`;

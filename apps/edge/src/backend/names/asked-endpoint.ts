@@ -5,7 +5,7 @@ import type { NameKind } from './reserved-names.ts';
 /** The name or port that a tunnel would be reached at. */
 export interface EndpointAsked {
   readonly kind: NameKind;
-  /** The subdomain, or the port as text; null: any port, of which nothing has to be decided. */
+  /** The subdomain, the p2p name, or the port as text; null: any port, of which nothing has to be decided. */
   readonly label: string | null;
   /** `asked`: this one or none. `preferred`: this one, or else another. `assigned`: the edge's own choice. */
   readonly choice: 'asked' | 'preferred' | 'assigned';
@@ -18,7 +18,7 @@ export interface EndpointAsked {
 export interface TunnelRequest {
   readonly tunnelId: string;
   readonly owner: Owner;
-  /** null: an own domain, or of p2p, whose names are no public endpoints. */
+  /** null: an own domain, or a p2p name that only keys of its own account can connect to. */
   readonly endpoint: EndpointAsked | null;
   /** An own domain that has to be verified for its account; null: none, or a living group of it let the tunnel in by its key. */
   readonly domain: string | null;

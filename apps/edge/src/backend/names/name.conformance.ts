@@ -76,6 +76,19 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(set.accountId, { label: 'shop', groupKeyHash: 'c'.repeat(64) })).toBeNull();
     });
 
+    it('is held likewise for a p2p name, which is another name than the same word as a subdomain', async () => {
+      const wanted = { kind: 'p2p', label: 'office-db' } as const;
+      const first = await ask(set.accountId, wanted);
+      expect(first.code).toBeNull();
+      first.open();
+      first.close();
+      const other = await ask(set.otherAccountId, wanted);
+      expect([other.code, other.message]).toEqual(['TUNNEL_P2P_NAME_IN_USE', "p2p name 'office-db' is already in use"]);
+      expect(await codeFor(null, wanted)).toBe('TUNNEL_P2P_NAME_IN_USE');
+      expect(await codeFor(set.accountId, wanted)).toBeNull();
+      expect(await codeFor(set.otherAccountId, { label: 'office-db' })).toBeNull();
+    });
+
     it('is the same for all that is nested below it', async () => {
       const first = await ask(set.accountId, { label: 'a.shop' });
       first.open();

@@ -8,7 +8,7 @@ import { EDGE_LIMITS } from '../../limits.ts';
 import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import type { EndpointAsked, TunnelRequest } from './asked-endpoint.ts';
 import { PlatformReservedNames } from './platform-reserved-names.ts';
-import type { ReservedNames } from './reserved-names.ts';
+import { isHeldByUse, isReservedKind, type ReservedNames } from './reserved-names.ts';
 import { UsedNames } from './used-names.ts';
 import type { DomainKeepers } from './verified-domains.ts';
 
@@ -75,14 +75,15 @@ export class PlatformNames {
     if (domain !== null) return this.#domainWhileAway(domain, owner);
     if (asked === null || asked.label === null || asked.joinsGroup) return null;
     const { kind, label, choice, groupKeyHash } = asked;
-    const reserved = this.#known.get(kind, kind === 'subdomain' ? owningLabel(label) : label);
+    const reserved = isReservedKind(kind)
+      ? this.#known.get(kind, kind === 'subdomain' ? owningLabel(label) : label)
+      : undefined;
     if (reserved !== undefined) {
       const isOwn = owner.kind === 'account' && reserved.accountId === owner.accountId;
       return isOwn || (groupKeyHash !== null && reserved.groupKeyHash === groupKeyHash) ? null : refusalOf(asked);
     }
-    // Ports are reserved or nobody's.
-    if (kind !== 'subdomain' || choice === 'assigned') return null;
-    if (this.#used.isKnownTo(label, owner, groupKeyHash)) return null;
+    if (!isHeldByUse(kind) || choice === 'assigned') return null;
+    if (this.#used.isKnownTo(usedName(kind, label), owner, groupKeyHash)) return null;
     return choice === 'asked' ? new Fault('NAMES_AWAY') : refusalOf(asked);
   }
 
@@ -148,7 +149,9 @@ export class PlatformNames {
   #use({ owner, endpoint }: TunnelRequest): void {
     if (endpoint === null) return;
     const { kind, label, groupKeyHash, joinsGroup } = endpoint;
-    if (kind === 'subdomain' && label !== null && !joinsGroup) this.#used.used(label, owner, groupKeyHash);
+    if (isHeldByUse(kind) && label !== null && !joinsGroup) {
+      this.#used.used(usedName(kind, label), owner, groupKeyHash);
+    }
   }
 
   changed(change: Extract<EdgeChange, { kind: 'name-changed' | 'domain-changed' }>): void {
@@ -177,6 +180,9 @@ export class PlatformNames {
   }
 }
 
+/** A p2p name is another name than the same word as a subdomain. No subdomain contains a slash. */
+const usedName = (kind: 'subdomain' | 'p2p', label: string): string => (kind === 'p2p' ? `p2p/${label}` : label);
+
 /** As the link has it. */
 export const endpointFields = (asked: TunnelRequest | null): Pick<TunnelQuestion, 'endpoint' | 'domain'> => ({
   ...(asked?.endpoint == null ? {} : { endpoint: linkEndpoint(asked.endpoint) }),
@@ -194,6 +200,7 @@ const linkEndpoint = (asked: EndpointAsked): NonNullable<TunnelQuestion['endpoin
 /** In the words of the specification; what a group is refused with tells nothing of who is there. */
 export const refusalOf = ({ kind, label, groupKeyHash }: EndpointAsked): Fault => {
   if (groupKeyHash !== null) return new Fault('GROUP_KEY_MISMATCH');
+  if (kind === 'p2p') return new Fault('TUNNEL_P2P_NAME_IN_USE', { name: label ?? '' });
   return kind === 'subdomain'
     ? new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: label ?? '' })
     : new Fault('TUNNEL_PORT_IN_USE', { port: label ?? '' });

@@ -10,8 +10,8 @@ import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import { linesIn } from '../stream-lines.ts';
 import { lineOf, NAME_FILE_BOUNDS, piecesOf, rowsIn } from './name-lines.ts';
 import {
-  NAME_KINDS,
-  type NameKind,
+  RESERVED_KINDS,
+  type ReservedKind,
   type ReservedName,
   type ReservedNames,
   ReservedNameTable,
@@ -74,7 +74,7 @@ export class PlatformReservedNames implements ReservedNames {
     return this.#table.isOthersPort(transport, port, owner, groupKeyHash);
   }
 
-  countOf(kind: NameKind): number {
+  countOf(kind: ReservedKind): number {
     return this.#table.countOf(kind);
   }
 
@@ -86,7 +86,7 @@ export class PlatformReservedNames implements ReservedNames {
     return this.#table.domains;
   }
 
-  get(kind: NameKind, label: string): Pick<ReservedName, 'accountId' | 'groupKeyHash'> | undefined {
+  get(kind: ReservedKind, label: string): Pick<ReservedName, 'accountId' | 'groupKeyHash'> | undefined {
     return this.#table.get(kind, label);
   }
 
@@ -254,11 +254,11 @@ const rowOf = (said: SnapshotLine): ChangedRow => {
   if (typeof domain === 'string') return { domain, account_id };
   if (typeof lapsed_domain === 'string' && account_id !== null) return { lapsed_domain, account_id };
   const isWhole =
-    NAME_KINDS.some((one) => one === kind) &&
+    RESERVED_KINDS.some((one) => one === kind) &&
     typeof label === 'string' &&
     (group_key_hash === null || typeof group_key_hash === 'string');
   if (!isWhole) throw new Error('a line is no reserved name');
-  return { kind: kind as NameKind, label, account_id, group_key_hash };
+  return { kind: kind as ReservedKind, label, account_id, group_key_hash };
 };
 
 const numberOf = (value: unknown): number => {

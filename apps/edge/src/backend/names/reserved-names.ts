@@ -3,11 +3,21 @@
 import { type Owner, type Transport, wildcardOver } from '@tunnel/core';
 import { VerifiedDomains } from './verified-domains.ts';
 
-export type NameKind = 'subdomain' | Transport;
-export const NAME_KINDS = ['subdomain', 'tcp', 'udp'] as const satisfies readonly NameKind[];
+/** Kinds of names that can be reserved. */
+export type ReservedKind = 'subdomain' | Transport;
+export const RESERVED_KINDS = ['subdomain', 'tcp', 'udp'] as const satisfies readonly ReservedKind[];
+
+/** Kinds of names that an account can own. It owns a p2p name by use only. */
+export type NameKind = ReservedKind | 'p2p';
+export const NAME_KINDS = [...RESERVED_KINDS, 'p2p'] as const satisfies readonly NameKind[];
+
+/** An account that uses a name of this kind keeps it for a while. Ports are scarce: they are reserved, or nobody's. */
+export const isHeldByUse = (kind: NameKind): kind is 'subdomain' | 'p2p' => kind === 'subdomain' || kind === 'p2p';
+
+export const isReservedKind = (kind: NameKind): kind is ReservedKind => kind !== 'p2p';
 
 export interface ReservedName {
-  readonly kind: NameKind;
+  readonly kind: ReservedKind;
   /** The subdomain, or the port as text. */
   readonly label: string;
   readonly accountId: string;
@@ -20,7 +30,7 @@ export interface ReservedNames {
   isReserved(subdomain: string): boolean;
   /** It is reserved, and neither for this owner nor for a group with this key. */
   isOthersPort(transport: Transport, port: number, owner: Owner, groupKeyHash: string | null): boolean;
-  countOf(kind: NameKind): number;
+  countOf(kind: ReservedKind): number;
   /** Whose own domain this is, to the letter; null: nobody's. Names of the edge are none. */
   accountOfDomain(domain: string): string | null;
 }
@@ -30,17 +40,17 @@ type Keeper = string | { readonly accountId: string; readonly groupKeyHash: stri
 
 export class ReservedNameTable implements ReservedNames {
   readonly domains = new VerifiedDomains();
-  readonly #keepers: Readonly<Record<NameKind, Map<string, Keeper>>> = {
+  readonly #keepers: Readonly<Record<ReservedKind, Map<string, Keeper>>> = {
     subdomain: new Map(),
     tcp: new Map(),
     udp: new Map(),
   };
 
   get size(): number {
-    return NAME_KINDS.reduce((sum, kind) => sum + this.countOf(kind), 0);
+    return RESERVED_KINDS.reduce((sum, kind) => sum + this.countOf(kind), 0);
   }
 
-  countOf(kind: NameKind): number {
+  countOf(kind: ReservedKind): number {
     return this.#keepers[kind].size;
   }
 
@@ -48,17 +58,17 @@ export class ReservedNameTable implements ReservedNames {
     this.#keepers[kind].set(label, groupKeyHash === null ? accountId : { accountId, groupKeyHash });
   }
 
-  delete(kind: NameKind, label: string): void {
+  delete(kind: ReservedKind, label: string): void {
     this.#keepers[kind].delete(label);
   }
 
-  get(kind: NameKind, label: string): Pick<ReservedName, 'accountId' | 'groupKeyHash'> | undefined {
+  get(kind: ReservedKind, label: string): Pick<ReservedName, 'accountId' | 'groupKeyHash'> | undefined {
     const keeper = this.#keepers[kind].get(label);
     return typeof keeper === 'string' ? { accountId: keeper, groupKeyHash: null } : keeper;
   }
 
   *values(): IterableIterator<ReservedName> {
-    for (const kind of NAME_KINDS) {
+    for (const kind of RESERVED_KINDS) {
       for (const label of this.#keepers[kind].keys()) {
         const keeper = this.get(kind, label);
         if (keeper !== undefined) yield { kind, label, ...keeper };

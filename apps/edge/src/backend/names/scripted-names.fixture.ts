@@ -10,7 +10,7 @@ import {
   transitionName,
 } from '@tunnel/core';
 
-type Kind = ReservedName['kind'];
+type Kind = WantedNameEndpoint['kind'];
 
 const DAY_MS = 24 * 3_600_000;
 const GRACE_MS = 7 * DAY_MS;
@@ -59,7 +59,7 @@ export class ScriptedNames {
 
   *reserved(): Generator<ReservedName> {
     for (const [key, row] of this.#rows) {
-      const [kind, label] = key.split(' ') as [Kind, string];
+      const [kind, label] = key.split(' ') as [ReservedName['kind'], string];
       if (row.kind !== 'reserved') continue;
       yield { kind, label, account_id: row.ownerId, group_key_hash: row.groupKeyHash };
     }
@@ -78,4 +78,4 @@ export class ScriptedNames {
 
 const keyOf = (kind: Kind, label: string): string => `${kind} ${kind === 'subdomain' ? owningLabel(label) : label}`;
 
-const rulesOf = (key: string) => ({ holdMs: key.startsWith('subdomain ') ? 30 * DAY_MS : 0, graceMs: GRACE_MS });
+const rulesOf = (key: string) => ({ holdMs: /^(subdomain|p2p) /.test(key) ? 30 * DAY_MS : 0, graceMs: GRACE_MS });

@@ -18,7 +18,14 @@ import type { Clock, Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { EndpointAsked, TunnelRequest } from './asked-endpoint.ts';
 import { refusalOf } from './platform-names.ts';
-import { type NameKind, type ReservedNames, ReservedNameTable } from './reserved-names.ts';
+import {
+  isHeldByUse,
+  isReservedKind,
+  type NameKind,
+  type ReservedKind,
+  type ReservedNames,
+  ReservedNameTable,
+} from './reserved-names.ts';
 import { StandaloneNamesFile } from './standalone-names-file.ts';
 
 export interface StandaloneNamesOptions {
@@ -63,7 +70,6 @@ export class StandaloneNames {
     const { rules, dataDir } = options;
     this.#options = options;
     const graceMs = rules.grace_days * DAY_MS;
-    // Ports are scarce: they are reserved, or nobody's.
     this.#rules = { names: { holdMs: rules.hold_days * DAY_MS, graceMs }, ports: { holdMs: 0, graceMs } };
     this.#file =
       dataDir === undefined ? null : new StandaloneNamesFile({ ...options, dataDir, rows: () => this.#current() });
@@ -139,10 +145,12 @@ export class StandaloneNames {
     const { kind, label, ownership } = row;
     const key = keyOf(row);
     this.#delete(key);
-    if (ownership.kind === 'reserved') {
-      const { ownerId: accountId, groupKeyHash } = ownership;
-      this.#reserved.set({ kind, label, accountId, groupKeyHash });
-    } else this.#reserved.delete(kind, label);
+    if (isReservedKind(kind)) {
+      if (ownership.kind === 'reserved') {
+        const { ownerId: accountId, groupKeyHash } = ownership;
+        this.#reserved.set({ kind, label, accountId, groupKeyHash });
+      } else this.#reserved.delete(kind, label);
+    }
     if (ownership.kind !== 'free') {
       this.#rows.set(key, row);
       if (ownership.kind === 'held') {
@@ -180,8 +188,10 @@ export class StandaloneNames {
   }
 
   #rulesOf({ kind, label }: Pick<NameRow, 'kind' | 'label'>): NameRules {
-    if (kind !== 'subdomain') return this.#rules.ports;
-    return WITHHELD_SUBDOMAINS.has(label) ? { ...this.#rules.names, isWithheld: true } : this.#rules.names;
+    if (!isHeldByUse(kind)) return this.#rules.ports;
+    return kind === 'subdomain' && WITHHELD_SUBDOMAINS.has(label)
+      ? { ...this.#rules.names, isWithheld: true }
+      : this.#rules.names;
   }
 
   #now(): number {
@@ -219,7 +229,7 @@ export class StandaloneNames {
     }
   }
 
-  #reserve(account: string, kind: NameKind, label: string): void {
+  #reserve(account: string, kind: ReservedKind, label: string): void {
     if (label.startsWith('*.')) {
       // The name below belongs to the same account, which owns all that is nested.
       this.#reserved.set({ kind, label, accountId: account, groupKeyHash: null });
@@ -243,9 +253,9 @@ export class StandaloneNames {
 const keyOf = ({ kind, label }: Pick<NameRow, 'kind' | 'label'>): string => `${kind} ${label}`;
 
 /** `shop`, `*.shop`, `tcp/20042`. */
-const reservationOf = (entry: string): Pick<NameRow, 'kind' | 'label'> => {
+const reservationOf = (entry: string): { readonly kind: ReservedKind; readonly label: string } => {
   const [transport, port] = entry.split('/');
-  return port === undefined ? { kind: 'subdomain', label: entry } : { kind: transport as NameKind, label: port };
+  return port === undefined ? { kind: 'subdomain', label: entry } : { kind: transport as ReservedKind, label: port };
 };
 
 const withheld = ({ label }: EndpointAsked): Fault =>

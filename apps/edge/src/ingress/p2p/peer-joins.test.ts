@@ -73,7 +73,7 @@ it('of the peers that have gone, as many are kept as can be joined at once, and 
     ...gone.slice(-PEERS).map((peerId) => ['ses_publisher', 'PeerGone', peerId]),
     ['ses_publisher', 'PeerJoined', here],
   ]);
-  joins.release('office-db', 'tun_1');
+  joins.release({ kind: 'peer-name', name: 'office-db', account: 'alice' }, 'tun_1');
   told.length = 0;
   joins.publisherReady('tun_1');
   expect([told, joins.counts]).toEqual([[], { direct: 0, relay: 0 }]);

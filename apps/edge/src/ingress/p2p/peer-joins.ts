@@ -7,6 +7,7 @@ import {
   type P2pOffer,
   P2pRegistry,
   type Peer,
+  type PeerEndpoint,
   type PeerRequest,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
@@ -67,24 +68,28 @@ export class PeerJoins implements PeerNames {
     return refusal;
   }
 
-  hold(name: string, tunnelId: string, until: number): void {
-    this.#registry.hold(name, tunnelId, until, this.#now());
+  isServed(endpoint: PeerEndpoint): boolean {
+    return this.#registry.isServed(endpoint, this.#now());
+  }
+
+  hold(endpoint: PeerEndpoint, tunnelId: string, until: number): void {
+    this.#registry.hold(endpoint, tunnelId, until, this.#now());
     this.#heldUntil.set(tunnelId, until);
   }
 
-  reserve(name: string, owner: string, until: number): boolean {
-    return this.#registry.reserve(name, owner, until, this.#now());
+  reserve(endpoint: PeerEndpoint, owner: string, until: number): boolean {
+    return this.#registry.reserve(endpoint, owner, until, this.#now());
   }
 
-  reassign(name: string, owner: string, next: string): void {
-    this.#registry.reassign(name, owner, next, this.#now());
+  reassign(endpoint: PeerEndpoint, owner: string, next: string): void {
+    this.#registry.reassign(endpoint, owner, next, this.#now());
   }
 
   /** The end of the tunnel. Only one whose client did not come back in time may still live on the other side. */
-  release(name: string, tunnelId: string): void {
+  release(endpoint: PeerEndpoint, tunnelId: string): void {
     const isLate = this.#now() >= (this.#heldUntil.get(tunnelId) ?? Number.POSITIVE_INFINITY);
-    const fault = new Fault(isLate ? 'P2P_AWAY' : 'P2P_NOT_FOUND', { name });
-    for (const peer of this.#registry.release(name, tunnelId)) this.#end(peer, 'revoked', fault);
+    const fault = new Fault(isLate ? 'P2P_AWAY' : 'P2P_NOT_FOUND', { name: endpoint.name });
+    for (const peer of this.#registry.release(endpoint, tunnelId)) this.#end(peer, 'revoked', fault);
     this.#heldUntil.delete(tunnelId);
     this.#gone.delete(tunnelId);
   }

@@ -4,16 +4,17 @@ import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import type { NameKey } from '../edge-changes.ts';
+import { isHeldByUse } from './name-rows.ts';
 
 /** Those that were released first go, at once. One that is locked, or that a tunnel serves, is left to the next time. */
 export const boundReleased = async (trx: Transaction<Schema>, userId: string, kind: NameKey['kind']): Promise<void> => {
-  const isPort = kind !== 'subdomain';
+  const isPort = !isHeldByUse(kind);
   const most = isPort ? LIMITS.RELEASED_PORTS_PER_ACCOUNT_MAX : LIMITS.RELEASED_NAMES_PER_ACCOUNT_MAX;
   const { rows } = await sql<{ id: string }>`
     select id from names
     where id in (
       select id from names
-      where user_id = ${userId} and state = 'released' and (kind <> 'subdomain') = ${isPort} and (
+      where user_id = ${userId} and state = 'released' and (kind not in ('subdomain', 'p2p')) = ${isPort} and (
         -- Without a time: it was served when it was released. That may be over.
         released_at is not null
         or not exists (select from tunnel_log where name_id = names.id and unregistered_at is null)

@@ -18,7 +18,9 @@ import {
   tunnelCountOf,
 } from '../edges/link.fixture.ts';
 import { openTunnel } from '../tunnels/open-tunnel.ts';
+import { checkName } from './edge-names.ts';
 import { ask, beginWithNoNames, closedAt, DAY_MS, endpointOf, nameOf, openedAt, tell, use } from './names.fixture.ts';
+import { listReservations } from './reservations.ts';
 
 let fixture: LinkFixture;
 let eu: Edge;
@@ -38,6 +40,30 @@ const later = (ms: number): void => fixture.clock.setWallClock(NOON + ms);
 const IN_USE = { ok: false, code: 'TUNNEL_SUBDOMAIN_IN_USE', message: "subdomain 'shop' is already in use" };
 const answerTo = async (account: Account, label: string, more = {}, edge = us) =>
   (await ask(fixture, edge, account, endpointOf(label, more))).answer;
+
+describe('a p2p name that is open to everyone', () => {
+  const P2P = { kind: 'p2p' } as const;
+
+  it('is held for its account as a subdomain is, in its region, and is not among the reservations', async () => {
+    await use(fixture, eu, ann, 'office-db', P2P);
+    expect(await nameOf(fixture, 'office-db')).toMatchObject({
+      ...{ kind: 'p2p', region_id: 'eu', user_id: ann.accountId, state: 'held' },
+    });
+    const inUse = {
+      ...{ ok: false, code: 'TUNNEL_P2P_NAME_IN_USE', message: "p2p name 'office-db' is already in use" },
+    };
+    later(36 * DAY_MS);
+    expect(await answerTo(bob, 'office-db', P2P, eu)).toEqual(inUse);
+    expect(await checkName(fixture, eu.actor, { ...P2P, label: 'office-db', group_key_hash: null })).toEqual({
+      free: false,
+    });
+    expect(await listReservations(fixture, { kind: 'user', userId: ann.accountId } as never)).toEqual([]);
+    expect(await answerTo(bob, 'office-db', P2P, us)).toEqual({ ok: true });
+    expect(await answerTo(bob, 'office-db', {}, eu)).toEqual({ ok: true });
+    later(37 * DAY_MS);
+    expect(await answerTo(bob, 'office-db', P2P, eu)).toEqual({ ok: true });
+  });
+});
 
 describe('a name by use', () => {
   it.each([

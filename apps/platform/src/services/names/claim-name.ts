@@ -99,11 +99,14 @@ const refusedBy = (reason: NameRefusal, { kind, label }: WantedNameEndpoint): Cl
     const values = { subdomain: label ?? '', reason: 'it is reserved' };
     return { ...NOTHING, refused: refusal('TUNNEL_SUBDOMAIN_INVALID', values) };
   }
-  const inUse =
-    kind === 'subdomain'
-      ? refusal('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: label ?? '' })
-      : refusal('TUNNEL_PORT_IN_USE', { port: label ?? '' });
-  return { ...NOTHING, refused: reason === 'group-key' ? refusal('GROUP_KEY_MISMATCH') : inUse };
+  return { ...NOTHING, refused: reason === 'group-key' ? refusal('GROUP_KEY_MISMATCH') : inUse(kind, label ?? '') };
+};
+
+const inUse = (kind: WantedNameEndpoint['kind'], label: string): LinkRefusal => {
+  if (kind === 'p2p') return refusal('TUNNEL_P2P_NAME_IN_USE', { name: label });
+  return kind === 'subdomain'
+    ? refusal('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: label })
+    : refusal('TUNNEL_PORT_IN_USE', { port: label });
 };
 
 /**

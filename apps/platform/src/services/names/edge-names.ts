@@ -6,13 +6,13 @@ import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
 import { lapsedAfter, verifiedAfter } from '../domains/edge-domains.ts';
-import { changeRange, type NameKey } from '../edge-changes.ts';
+import { changeRange, type ReservedKind } from '../edge-changes.ts';
 import type { EdgeActor } from '../service-context.ts';
 import { decidingKey } from './name-key.ts';
 import { type NamesContext, readOwnership, rulesFor } from './name-rows.ts';
 
 interface ReservedRow {
-  readonly kind: NameKey['kind'];
+  readonly kind: ReservedKind;
   readonly region_id: string;
   readonly label: string;
   readonly account_id: string;

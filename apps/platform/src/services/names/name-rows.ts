@@ -22,9 +22,12 @@ export interface NamesContext extends Pick<ServiceContext, 'db' | 'clock'> {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Ports are scarce, so an account does not get to keep a port by using it. `label` is the name that an account asks for; callers that only ask how long names are held leave it out. */
+/** Kinds of names that an account keeps for a while by using them. Ports are scarce, so an account does not get to keep a port by using it. */
+export const isHeldByUse = (kind: NameKey['kind']): boolean => kind === 'subdomain' || kind === 'p2p';
+
+/** What holds for names of a kind. `label` is the name that an account asks for; callers that only ask how long names are held leave it out. */
 export const rulesFor = (kind: NameKey['kind'], { hold_days, grace_days }: NameSettings, label = ''): NameRules => ({
-  holdMs: kind === 'subdomain' ? hold_days * DAY_MS : 0,
+  holdMs: isHeldByUse(kind) ? hold_days * DAY_MS : 0,
   graceMs: grace_days * DAY_MS,
   isWithheld: kind === 'subdomain' && WITHHELD_SUBDOMAINS.has(label),
 });

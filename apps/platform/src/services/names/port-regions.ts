@@ -4,10 +4,10 @@ import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
-import type { NameKey } from '../edge-changes.ts';
+import type { NameKey, ReservedKind } from '../edge-changes.ts';
 import { textOfKey } from './name-key.ts';
 
-type PortKind = Exclude<NameKey['kind'], 'subdomain'>;
+type PortKind = Exclude<ReservedKind, 'subdomain'>;
 
 export interface PortRange {
   readonly from: number;

@@ -5,7 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
 import { writeAudit } from '../audit.ts';
-import { type AnnouncedChange, announceChanges, type NameKey } from '../edge-changes.ts';
+import { type AnnouncedChange, announceChanges, type NameKey, type ReservedKind } from '../edge-changes.ts';
 import type { UserActor } from '../service-context.ts';
 import { boundReleased } from './bound-released.ts';
 import {
@@ -42,7 +42,8 @@ export const listReservations = async (
       select count(*) as active_tunnels, max(registered_at) as opened_at from tunnel_log
       where name_id = names.id and unregistered_at is null
     ) as open
-    where user_id = ${userId} order by created_at, id
+    -- p2p names are owned by use only, and cannot be reserved.
+    where user_id = ${userId} and kind <> 'p2p' order by created_at, id
   `.execute(db);
   const regions = await readRegions(db, clock.now());
   return rows.flatMap((row) => {
@@ -59,7 +60,8 @@ interface Shown {
 
 export const reservationOf = (row: NameRow, name: OwnedName, { names, regions, openedAt }: Shown): Reservation => ({
   id: row.id,
-  kind: row.kind,
+  // p2p names are not listed here.
+  kind: row.kind as ReservedKind,
   label: row.label,
   region_id: row.kind === 'subdomain' ? null : row.region_id,
   state: name.kind,
