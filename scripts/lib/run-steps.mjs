@@ -28,7 +28,8 @@ function startMeasuring() {
   return { seconds, end: () => ({ seconds: seconds(), othersShare: takenByOthers(use, readProcessorUse()) }) };
 }
 
-function runStep(step) {
+/** `isLive`: its output is shown as it comes. */
+function runStep(step, isLive) {
   step.before?.();
   const measuring = startMeasuring();
   return new Promise((resolve) => {
@@ -41,7 +42,7 @@ function runStep(step) {
     });
     running.add(child);
     const stillRunning = setInterval(() => {
-      if (!step.isShown) process.stdout.write(`    ${step.name} still running, ${inSeconds(measuring.seconds())}\n`);
+      if (!isLive) process.stdout.write(`    ${step.name} still running, ${inSeconds(measuring.seconds())}\n`);
     }, STILL_RUNNING_EVERY_MS);
     const finish = (code) => {
       clearInterval(stillRunning);
@@ -50,7 +51,7 @@ function runStep(step) {
     };
     const take = (chunk) => {
       chunks.push(chunk);
-      if (step.isShown) process.stdout.write(chunk);
+      if (isLive) process.stdout.write(chunk);
     };
     child.stdout.on('data', take);
     child.stderr.on('data', take);
@@ -63,17 +64,18 @@ function runStep(step) {
 }
 
 /** The end of each of its steps: they run one after the other. */
-function runLane(lane) {
+function runLane(lane, isAlone) {
   let before = Promise.resolve();
   return lane.map((step) => {
-    before = before.then(() => runStep(step));
+    before = before.then(() => runStep(step, isAlone && step.isShown === true));
     return before;
   });
 }
 
 /**
  * One group after the other. What is in a group, steps or lanes of steps, runs at the same time. A step may have `budgetSeconds`: one that
- * takes much longer is one failure more. `budgetSeconds` of all steps together is only reported. The output of a step with `isShown` is shown as it comes.
+ * takes much longer is one failure more. `budgetSeconds` of all steps together is only reported. The output of a step with `isShown` is shown also when
+ * nothing failed: as it comes, or at the end of the step where another one runs at the same time.
  */
 export async function runSteps(groups, budgetSeconds) {
   const measuring = startMeasuring();
@@ -83,7 +85,8 @@ export async function runSteps(groups, budgetSeconds) {
   let failed = 0;
   for (const group of groups) {
     const lanes = group.map((lane) => [lane].flat());
-    const ends = lanes.flatMap(runLane);
+    const isAlone = lanes.length === 1;
+    const ends = lanes.flatMap((lane) => runLane(lane, isAlone));
     for (const [index, step] of lanes.flat().entries()) {
       process.stdout.write(`[${all.indexOf(step) + 1}/${all.length}] ${step.name}\n`);
       const { code, seconds, othersShare, output } = await ends[index];
@@ -91,7 +94,7 @@ export async function runSteps(groups, budgetSeconds) {
       times.push({ name: step.name, seconds, budgetSeconds: step.budgetSeconds, othersShare });
       passed += good;
       failed += bad;
-      if (bad > 0 && !step.isShown) process.stdout.write(`${output.trimEnd()}\n`);
+      if (step.isShown ? !isAlone : bad > 0) process.stdout.write(`${output.trimEnd()}\n`);
       const counts = [`${good} passed`, bad > 0 ? `${bad} FAILED` : '', skipped > 0 ? `${skipped} skipped` : ''];
       const verdict = bad > 0 ? 'FAILED' : 'ok';
       process.stdout.write(`    ${verdict}: ${counts.filter(Boolean).join(', ')} in ${inSeconds(seconds)}\n`);

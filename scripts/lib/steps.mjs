@@ -92,7 +92,7 @@ export const RUNS = {
   // Most of their time is waiting: for databases, authorities and programs that start.
   slow: { groups: [[tests('slow tests', 130, SLOW, '--maxWorkers=5')]] },
   browser: { groups: [[browserTests('browser tests', 150, 'browser')]] },
-  load: { groups: [[tests('load tests', 280, ['load'])]] },
+  load: { groups: [[tests('load tests', 280, ['load'], THREE)]] },
 };
 
 /** Another server, or another Node.js, may be said in `more`: see testStep. */
@@ -119,7 +119,7 @@ export const SUITE_NAMES = Object.keys(SUITES);
 export function suiteStep(suite, { path, version }) {
   const { budgetSeconds, projects, files } = SUITES[suite];
   const env = { PATH: `${dirname(path)}${delimiter}${process.env.PATH}` };
-  const args = [...ofProjects(projects), ...(suite === 'load' ? [] : [THREE]), ...files];
+  const args = [...ofProjects(projects), THREE, ...files];
   return testStep(`${suite} tests on Node.js ${version}`, `${suite}-${version}`, args, {
     command: path,
     env,
