@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs real programs at an edge with TLS on loopback. sslscan and testssl.sh look at the https port and the control port; openssl resumes sessions there;
+# Runs real programs at an edge with TLS on loopback. sslscan, testssl.sh and sslyze look at the https port and the control port; openssl resumes sessions there;
 # through tls tunnels, which the edge cannot read, come openssl, a Node.js with post-quantum keys, psql, the npm driver of PostgreSQL, and iperf3 inside stunnel.
 # One line each; what is not installed is skipped in one line; the last line is ok: or FAILED:.
-# Uses what is there of Debian's openssl, sslscan, testssl.sh, stunnel4, iperf3, curl and postgresql; a newer Node.js comes from the npm registry.
+# Uses what is there of Debian's openssl, sslscan, testssl.sh, stunnel4, iperf3, curl and postgresql; a newer Node.js comes from the npm registry, sslyze from PyPI.
 # Usage: tests/tools/tls/try-tools.sh [BYTES_EACH_WAY]    1 GB unless told. Exit code: 1 when something failed.
 set -uo pipefail
 
@@ -92,14 +92,36 @@ scan_with_testssl() {
   done
   [[ -s $out && -z ${bad:-} ]]
   report "testssl.sh, $what: versions, ciphers and forward secrecy" $? "${bad:-nothing obsolete offered}"
+  local groups
+  groups=$(grep -E '^"P?FS_(ECDHE_curves|TLS_1_3_groups|DHE|ffdhe)' "$out" | cut -d'"' -f10 | tr ' ' '\n' | grep . | sort -u)
+  [[ -n $groups && -z $(grep -vE '^(prime256v1|secp384r1|X25519|X25519MLKEM768)$' <<<"$groups") ]]
+  report "testssl.sh, $what: only groups whose handshake is cheap" $? "$(tr '\n' ' ' <<<"$groups")"
+}
+
+# That the private authority of the certificate is not trusted is the only finding that may be there.
+scan_with_sslyze() {
+  local what=$1 at=$2 log=$work/sslyze-$2.log found
+  timeout 300 "$work/venv/bin/sslyze" --mozilla_config=intermediate --sni console.edge.test "127.0.0.1:$at" >"$log" 2>&1
+  found=$(sed -n '/FAILED - Not compliant/,$p' "$log" | grep -E '^ +\* ' | grep -v 'certificate_path_validation' | tr -s ' \n' ' ')
+  grep -qE 'OK - Compliant|FAILED - Not compliant' "$log" && [[ -z $found ]]
+  report "sslyze, $what: Mozilla's intermediate configuration but for the private authority" $? "$found"
 }
 
 try_scans() {
   has sslscan && { scan_with_sslscan 'https port' "$https_port"; scan_with_sslscan 'control port' "${control##*:}"; }
   has sslscan || skip sslscan 'sslscan is not installed'
-  testssl=$(command -v testssl || command -v testssl.sh) || { skip testssl.sh 'testssl.sh is not installed'; return; }
-  scan_with_testssl 'https port' "$https_port"
-  scan_with_testssl 'control port' "${control##*:}"
+  testssl=$(command -v testssl || command -v testssl.sh) && {
+    scan_with_testssl 'https port' "$https_port"
+    scan_with_testssl 'control port' "${control##*:}"
+  }
+  [[ -n $testssl ]] || skip testssl.sh 'testssl.sh is not installed'
+  python3 -m venv "$work/venv" >"$work/pip.log" 2>&1 &&
+    "$work/venv/bin/pip" install --quiet --disable-pip-version-check 'sslyze>=6.1,<7' >>"$work/pip.log" 2>&1 || {
+    skip sslyze 'python3 with venv and PyPI are needed'
+    return
+  }
+  scan_with_sslyze 'https port' "$https_port"
+  scan_with_sslyze 'control port' "${control##*:}"
 }
 
 # session VERSION in|out FILE: one request of openssl; prints whether its session is `New,` or `Reused,`.
