@@ -77,6 +77,7 @@ export const LONG_STEPS = [
   tool('tools/completion', 'completion/tab.mjs'),
   tool('tools/live-view', 'cli/live-view.mjs'),
   tool('tls/hello-flood', 'tls/hello-flood.mjs'),
+  tool('tls/odd-groups', 'tls/odd-groups.mjs'),
   tool('names/snapshot', 'names/snapshot.mjs'),
   tool('platform/seed-usage', 'platform/seed-usage.mjs'),
   tool('platform/part-kill', 'platform/part-kill.mjs'),

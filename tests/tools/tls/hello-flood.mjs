@@ -1,19 +1,16 @@
 // Connections to the https port whose first message does not come, or comes in drops: 10,000 of them at once. The edge gives up the oldest, honest visitors
 // get through, memory stays bounded, and when their time is over nothing is left.
-import { get } from 'node:https';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { throwAwayFolder } from '../../../bench/lib/children.mjs';
 import { residentBytes } from '../../../bench/lib/process-table.mjs';
-import { startEdge } from '../groups/lib/edge.mjs';
 import { runScript } from '../groups/lib/script.mjs';
 import { until } from '../groups/lib/until.mjs';
-import { makeCertificate, needs } from '../proxy/lib/stand.mjs';
+import { needs } from '../proxy/lib/stand.mjs';
+import { openTlsEdge, timeAt, visit, visitOften } from './lib/tls-edge.mjs';
 
 const USAGE = `usage: node tests/tools/tls/hello-flood.mjs [--connections N] [--honest N]
 10,000 connections that never get through (--connections), and 200 visitors that do, meanwhile (--honest).`;
 
-const DOMAIN = 'tunnels.test';
 /** What may be under way at once, and for how long: TLS_HANDSHAKES_MAX and TLS_HANDSHAKE_TIMEOUT_MS of the edge. */
 const UNDER_WAY_MAX = 4096;
 const TIMEOUT_MS = 10_000;
@@ -41,29 +38,8 @@ const KINDS = {
   },
 };
 
-const visit = (port) =>
-  new Promise((resolve) => {
-    const begin = performance.now();
-    const headers = { host: `nobody.${DOMAIN}` };
-    const asked = { port, host: '127.0.0.1', servername: `nobody.${DOMAIN}`, headers, rejectUnauthorized: false };
-    get({ ...asked, agent: false, timeout: TIMEOUT_MS }, (response) => {
-      response.resume().on('end', () => resolve({ status: response.statusCode, ms: performance.now() - begin }));
-    })
-      .on('timeout', function end() {
-        this.destroy();
-      })
-      .on('error', (error) => resolve({ status: error.code, ms: performance.now() - begin }));
-  });
-
-const at = (times, share) => times[Math.min(times.length - 1, Math.floor(times.length * share))];
-
 async function openEdge() {
-  const tls = makeCertificate(throwAwayFolder(), 'edge', DOMAIN, `*.${DOMAIN}`);
-  const edge = await startEdge({
-    serverLines: `domain = "${DOMAIN}"`,
-    tables: `[tls]\ncert_path = "${tls.cert}"\nkey_path = "${tls.key}"`,
-  });
-  const port = Number(new URL(edge.run.https_url).port);
+  const { edge, port } = await openTlsEdge();
   const open = async () => (await edge.series('tunnel_connections_open')).get('share="visitors"');
   return { edge, port, open, residentMb: () => residentBytes(edge.child.pid).now / 1e6 };
 }
@@ -87,19 +63,13 @@ class Flood {
   }
 }
 
-async function visitOften(port, times) {
-  const answers = [];
-  for (let n = 0; n < times; n += 1) answers.push(await visit(port));
-  return answers;
-}
-
 function judgeHonest(answers, { say, check }) {
   const odd = answers.filter(({ status }) => status !== 404);
   if (odd.length > 0) say(`not answered: ${JSON.stringify(odd)}`);
   check(odd.length === 0, `all ${answers.length} honest visitors are answered`);
-  const times = answers.map(({ ms }) => ms).sort((a, b) => a - b);
-  say(`honest visitors: ${at(times, 0.5).toFixed(0)} ms, p99 ${at(times, 0.99).toFixed(0)} ms`);
-  check(at(times, 0.99) < 3000, 'none of them waits for the flood');
+  const p99 = timeAt(answers, 0.99);
+  say(`honest visitors: ${timeAt(answers, 0.5).toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`);
+  check(p99 < 3000, 'none of them waits for the flood');
 }
 
 needs(['openssl', 'version']);
