@@ -49,7 +49,22 @@ class Terminal {
   constructor(name, columns, env = {}) {
     this.name = name;
     const settings = Object.entries({ HOME: folder, PS1: '$ ', ...env }).map(([key, value]) => `${key}=${value}`);
-    tmux('new-session', '-d', '-x', `${columns}`, '-y', '30', '-s', name, 'env', ...settings, 'bash', '--norc');
+    tmux(
+      'new-session',
+      '-d',
+      '-x',
+      `${columns}`,
+      '-y',
+      '30',
+      '-s',
+      name,
+      'env',
+      '-u',
+      'NO_COLOR',
+      ...settings,
+      'bash',
+      '--norc',
+    );
   }
 
   type(text) {

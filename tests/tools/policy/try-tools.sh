@@ -33,9 +33,10 @@ try_receiver() {
   until_true 20 listens "$port" || { report "$name: start" 1 "$(tail -n 1 "$work/$name.log")"; return; }
   for version in v1 v2; do
     open_tunnel tcp "$port" --proxy-protocol "$version" || { report "$name: tunnel with PROXY $version" 1; continue; }
-    source=$(free_port)
-    said=$(curl -sS --max-time 20 --local-port "$source" "http://127.0.0.1:$public_port/" 2>&1)
-    [[ $said == "127.0.0.1:$source to 127.0.0.1:$public_port" ]]
+    # An address of its own: on the other one a program may have taken the port since.
+    source=127.0.0.77:$(free_port)
+    said=$(curl -sS --max-time 20 --interface "${source%:*}" --local-port "${source#*:}" "http://127.0.0.1:$public_port/" 2>&1)
+    [[ $said == "$source to 127.0.0.1:$public_port" ]]
     report "$name: the visitor's address by PROXY $version" $? "$said"
   done
 }
