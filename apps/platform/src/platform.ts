@@ -307,6 +307,7 @@ class ComposedPlatform implements Platform {
     });
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version, adminToken, names: this.#config.names },
+      accountShare: this.#config.limits.account_share,
       platformLabel: platformLabelOf(new URL(settings.public_url).hostname, this.#config.server.domain),
       domains: domainSettings(this.#config),
       domainLooks: this.#domainLooks,

@@ -18,7 +18,7 @@ export {
   spareDescriptors,
 } from './admission/descriptors.ts';
 export { FairTurns, type Turn } from './admission/fair-turns.ts';
-export { Shares } from './admission/shares.ts';
+export { refusalToKeep, Shares } from './admission/shares.ts';
 export { API_KEY_RANDOM_BYTES, isApiKey, looksLikeApiKey, makeApiKey } from './api-key.ts';
 export { AwaitedEndpoints, type EndpointClaim, isAwaited, type LastRun } from './awaited-endpoints.ts';
 export {
@@ -324,7 +324,7 @@ export { LimiterBudget, type LimiterRates, RequestLimiter } from './policy/reque
 export { notedHead, notedOwn } from './policy/response-notes.ts';
 export { type CompiledMatch, compileMatch, restricts } from './policy/rule-match.ts';
 export { guardWords, summaryOf } from './policy/rule-summary.ts';
-export { PortLeases, type PortRequest, type WantedPort } from './port-leases.ts';
+export { PortLeases, type PortRequest, portsPerAccount, type ReservedPort, type WantedPort } from './port-leases.ts';
 export {
   endpointKey,
   endpointLabel,

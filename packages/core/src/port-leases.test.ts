@@ -122,6 +122,34 @@ describe('the share of an account', () => {
     expect(leases.lease('the last', ANY, 0, { account: 'late' })).toEqual({ kind: 'exhausted' });
   });
 
+  it('counts reserved ports that no tunnel has: they are not free, and their account has them', () => {
+    const leases = new PortLeases({ from: 20000, to: 20099, accountShare: 0.25 }, () => 0);
+    const reserved = Array.from({ length: 60 }, (_, index) => ({ port: 20000 + index, account: 'greedy' }));
+    const ports = new Set(reserved.map(({ port }) => port));
+    const request = (account: string, isOwn = account === 'greedy') => ({
+      account,
+      isOthers: (port: number) => !isOwn && ports.has(port),
+      isReserved: (port: number) => isOwn && ports.has(port),
+      reserved: () => reserved,
+    });
+    let now = 0;
+    const exact = (port: number, account: string): string => {
+      now += 1000;
+      return leases.lease(`${account} ${port}`, { kind: 'exact', port }, now, request(account)).kind;
+    };
+    const beyond = Array.from({ length: 40 }, (_, index) => exact(20060 + index, 'greedy'));
+    expect(beyond.filter((kind) => kind === 'leased')).toHaveLength(15);
+    expect(leases.lease('x', { kind: 'exact', port: 20099 }, now, request('greedy'))).toEqual({
+      ...{ kind: 'share', held: 75 },
+    });
+    // What it has reserved is its own.
+    expect(exact(20000, 'greedy')).toBe('leased');
+    for (let index = 0; index < 25; index += 1) {
+      now += 1000;
+      expect(leases.lease(`modest ${index}`, ANY, now, request('modest')).kind).toBe('leased');
+    }
+  });
+
   it('does not bind the operator, and is four ports where the range is small', () => {
     const leases = new PortLeases({ from: 20000, to: 20004, accountShare: 0.01 }, () => 0);
     expect(take(leases, 'a', 5)).toBe(4);

@@ -30,7 +30,25 @@ export interface PortRequest {
   readonly account?: string | null;
   /** The port is reserved, and not for this request. */
   readonly isOthers?: (port: number) => boolean;
+  /** The port is reserved for this request: its account has it already. */
+  readonly isReserved?: (port: number) => boolean;
+  /** All reserved ports. They are counted once a second at most. */
+  readonly reserved?: () => Iterable<ReservedPort>;
 }
+
+export interface ReservedPort {
+  readonly port: number;
+  readonly account: string;
+}
+
+/** Reserved ports that no tunnel has now. They are as little free as leased ones, and their accounts hold them. */
+interface UnusedReservations {
+  readonly countedAt: number;
+  readonly all: number;
+  readonly of: ReadonlyMap<string, number>;
+}
+
+const RESERVATIONS_COUNTED_EVERY_MS = 1000;
 
 interface PortRangeOptions {
   readonly from: number;
@@ -48,6 +66,7 @@ export class PortLeases {
   readonly #freeNodes = new Map<number, ListNode<number>>();
   /** What each account has, leased or held. */
   readonly #shares: Shares;
+  #unused: UnusedReservations = { countedAt: Number.NEGATIVE_INFINITY, all: 0, of: new Map() };
   #earliestEnd = Number.POSITIVE_INFINITY;
 
   /**
@@ -58,22 +77,21 @@ export class PortLeases {
     this.from = range.from;
     this.to = range.to;
     const limit = range.to - range.from + 1;
-    const perHolder = Math.max(CORE_LIMITS.ACCOUNT_RANGE_PORTS_MIN, Math.floor(limit * (range.accountShare ?? 1)));
-    this.#shares = new Shares({ limit, perHolder });
+    this.#shares = new Shares({ limit, perHolder: portsPerAccount(limit, range.accountShare) });
     for (const port of shuffled(range, random)) this.#putBack(port);
   }
 
   lease(owner: string, wanted: WantedPort, now: number, request: PortRequest = {}): LeaseAnswer {
-    const { account = null, isOthers = () => false } = request;
+    const { isOthers = () => false } = request;
     this.#endTimedUses(now);
     if (wanted.kind !== 'any') {
       if (this.#isObtainable(wanted.port, owner) && !isOthers(wanted.port))
-        return this.#take(wanted.port, owner, account);
+        return this.#take(wanted.port, owner, now, request);
       if (wanted.kind === 'exact') {
         return { kind: this.#isInRange(wanted.port) ? 'in-use' : 'out-of-range', port: wanted.port };
       }
     }
-    for (const port of this.#free) if (!isOthers(port)) return this.#take(port, owner, account);
+    for (const port of this.#free) if (!isOthers(port)) return this.#take(port, owner, now, request);
     return { kind: 'exhausted' };
   }
 
@@ -135,10 +153,16 @@ export class PortLeases {
     return use === undefined || use.kind === 'outside' || use.owner === owner;
   }
 
-  #take(port: number, owner: string, account: string | null): LeaseAnswer {
-    const isItsOwn = this.#belongsTo(port, owner);
-    if (!isItsOwn && account !== null && this.#keepsFree(account))
-      return { kind: 'share', held: this.#shares.of(account) };
+  #take(port: number, owner: string, now: number, { account = null, ...request }: PortRequest): LeaseAnswer {
+    const isItsOwn = this.#belongsTo(port, owner) || request.isReserved?.(port) === true;
+    if (!isItsOwn && account !== null) {
+      const { all, of } = this.#unusedReservations(now, request.reserved);
+      const besides = of.get(account) ?? 0;
+      // This port is free, whatever was counted a moment ago.
+      const free = Math.max(1, this.#free.size - all);
+      if (this.#shares.refusalToKeep(account, free, besides) !== null)
+        return { kind: 'share', held: this.#shares.of(account) + besides };
+    }
     this.#end(port);
     this.#free.delete(this.#freeNodes.get(port) ?? null);
     this.#freeNodes.delete(port);
@@ -147,9 +171,17 @@ export class PortLeases {
     return { kind: 'leased', port };
   }
 
-  /** Counted by what is free: ports of the operator and of other programs are as little free as those of accounts. */
-  #keepsFree(account: string): boolean {
-    return this.#shares.refusalToKeep(account, this.#free.size) !== null;
+  #unusedReservations(now: number, reserved: PortRequest['reserved']): UnusedReservations {
+    if (reserved === undefined || now - this.#unused.countedAt < RESERVATIONS_COUNTED_EVERY_MS) return this.#unused;
+    const of = new Map<string, number>();
+    let all = 0;
+    for (const { port, account } of reserved()) {
+      if (!this.#isInRange(port) || this.#uses.has(port)) continue;
+      all += 1;
+      of.set(account, (of.get(account) ?? 0) + 1);
+    }
+    this.#unused = { countedAt: now, all, of };
+    return this.#unused;
   }
 
   /** A use is over, and its account has one port less. */
@@ -183,6 +215,10 @@ export class PortLeases {
     }
   }
 }
+
+/** How many ports of a range of this size one account may have in any case. */
+export const portsPerAccount = (size: number, accountShare = 1): number =>
+  Math.max(CORE_LIMITS.ACCOUNT_RANGE_PORTS_MIN, Math.floor(size * accountShare));
 
 const shuffled = ({ from, to }: { readonly from: number; readonly to: number }, random: () => number): number[] => {
   const ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);

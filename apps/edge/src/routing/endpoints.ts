@@ -22,6 +22,9 @@ import type { Clock } from '@tunnel/runtime';
 import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 
+/** What the leases of ports have to know about reservations. */
+type ReservedPorts = Pick<ReservedNames, 'isOthersPort' | 'isReservedPort' | 'reservedPorts'>;
+
 export interface PortRange {
   readonly from: number;
   readonly to: number;
@@ -36,7 +39,7 @@ export interface EndpointRegistryOptions {
   readonly names: NameRegistry;
   readonly peerNames: PeerNames;
   /** Absent: nothing is. */
-  readonly reserved?: Pick<ReservedNames, 'isOthersPort'> | undefined;
+  readonly reserved?: ReservedPorts | undefined;
   readonly clock: Clock;
   readonly random: () => number;
 }
@@ -64,7 +67,7 @@ export class EndpointRegistry {
   readonly portRanges: Readonly<Record<Transport, PortRange>>;
   readonly names: NameRegistry;
   readonly peerNames: PeerNames;
-  readonly #reserved: Pick<ReservedNames, 'isOthersPort'> | undefined;
+  readonly #reserved: ReservedPorts | undefined;
   readonly #ports: Readonly<Record<Transport, PortRegistry>>;
 
   constructor(options: EndpointRegistryOptions) {
@@ -96,10 +99,19 @@ export class EndpointRegistry {
       return peerEndpointOf(wanted.offer, owner);
     }
     const { kind, transport } = wanted;
-    const isOthers = (port: number): boolean =>
-      this.#reserved?.isOthersPort(transport, port, owner, groupKeyHash) === true;
-    const port = await this.#ports[transport].open(holder, wanted.wanted, ownerKey(owner), isOthers);
+    const reservations = this.#reservationsFor(transport, owner, groupKeyHash);
+    const port = await this.#ports[transport].open(holder, wanted.wanted, ownerKey(owner), reservations);
     return { kind, transport, port };
+  }
+
+  #reservationsFor(transport: Transport, owner: Owner, groupKeyHash: string | null): Omit<PortRequest, 'account'> {
+    const reserved = this.#reserved;
+    if (reserved === undefined) return {};
+    return {
+      isOthers: (port) => reserved.isOthersPort(transport, port, owner, groupKeyHash),
+      isReserved: (port) => reserved.isReservedPort(transport, port),
+      reserved: () => reserved.reservedPorts(transport),
+    };
   }
 
   /** No visitor comes in any more; the lease stays until hold or release. A name of either kind stops with its entry in the table. */
@@ -183,18 +195,18 @@ export class PortRegistry {
     this.#clock = clock;
   }
 
-  /** Leases a port and opens it. Throws a fault when there is none; a port of another program is skipped, and so is what `isOthers` by being reserved. */
+  /** Leases a port and opens it. Throws a fault when there is none; a port of another program is skipped, and so is one that is reserved for another account. */
   async open(
     owner: string,
     wanted: WantedPort,
     account: string,
-    isOthers: (port: number) => boolean = () => false,
+    reservations: Omit<PortRequest, 'account'> = {},
   ): Promise<number> {
     // A port on its way back is waited for: its release must come before a new lease, not after it.
     if (wanted.kind !== 'any') await this.#closing.get(wanted.port);
     let next = wanted;
     for (;;) {
-      const port = this.#lease(owner, next, { account: account === OPERATOR ? null : account, isOthers });
+      const port = this.#lease(owner, next, { ...reservations, account: account === OPERATOR ? null : account });
       if (await this.#listen(port, owner, account)) return port;
       this.#leases.markOutside(port, owner, this.#clock.monotonic() + EDGE_LIMITS.PORT_TAKEN_RETRY_MS);
       if (next.kind === 'exact') throw new Fault('TUNNEL_PORT_IN_USE', { port });

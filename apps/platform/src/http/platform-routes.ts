@@ -39,6 +39,8 @@ import type { StaticFiles } from './static-files.ts';
 export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps, Omit<DomainRouteDeps, 'requireUser'> {
   /** Of the platform's host below the domain; nobody's to reserve. */
   readonly platformLabel?: string | null;
+  /** `[limits] account_share`. */
+  readonly accountShare: number;
   readonly edges: GroupEdges & TunnelEdges & LivingTunnelEdges;
   readonly billing: BillingContext;
   /** null: it is not built. */

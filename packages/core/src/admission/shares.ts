@@ -29,6 +29,27 @@ class Holder implements Ranked {
 
 export type ShareRefusal = 'holder-full' | 'nearly-all-taken' | 'all-taken';
 
+/** A stock that cannot be taken back, as one holder finds it. */
+export interface KeptStock {
+  readonly limit: number;
+  readonly free: number;
+  /** How much of it the holder has. */
+  readonly held: number;
+  /** How much of it the holder may have in any case. */
+  readonly perHolder: number;
+}
+
+/**
+ * Why a holder may not have one more of a stock that cannot be taken back, such as ports or certificate orders; null where the holder may. A holder
+ * beyond its part gets one more only while over a quarter of the stock is free: a single account can use three quarters, and every other account gets
+ * its own at once.
+ */
+export const refusalToKeep = ({ limit, free, held, perHolder }: KeptStock): ShareRefusal | null => {
+  if (free < 1) return 'all-taken';
+  if (held < perHolder) return null;
+  return free > limit * FREE_FOR_OTHERS ? null : 'holder-full';
+};
+
 export class Shares {
   readonly limit: number;
   readonly perHolder: number;
@@ -66,14 +87,10 @@ export class Shares {
     return held * this.#of.size < this.#taken ? null : 'nearly-all-taken';
   }
 
-  /**
-   * Why a holder may not have one more of a stock that cannot be taken back, such as ports; null where the holder may. A holder beyond its part gets one
-   * more only while over a quarter of the stock is free: a single account can use three quarters, and every other account gets ports at once.
-   */
-  refusalToKeep(holder: string, free = this.limit - this.#taken): ShareRefusal | null {
-    if (free < 1) return 'all-taken';
-    if (this.of(holder) < this.perHolder || this.#isUnlimited(holder)) return null;
-    return free > this.limit * FREE_FOR_OTHERS ? null : 'holder-full';
+  /** The same for a holder of this stock. `besides`: what the holder has of it without having taken it here, and what is as little free. */
+  refusalToKeep(holder: string, free = this.limit - this.#taken, besides = 0): ShareRefusal | null {
+    const perHolder = this.#isUnlimited(holder) ? Number.POSITIVE_INFINITY : this.perHolder;
+    return refusalToKeep({ limit: this.limit, free, held: this.of(holder) + besides, perHolder });
   }
 
   /** The limited holder with the most; null when no limited holder holds anything. */

@@ -2,7 +2,7 @@
 // platform is away knows them, too.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EdgeChange, LapsedDomain, ReservedName as ReservedRow, VerifiedDomain } from '@tunnel/contract';
-import type { Owner, Transport } from '@tunnel/core';
+import type { Owner, ReservedPort, Transport } from '@tunnel/core';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { LineFile } from '../line-file.ts';
@@ -72,6 +72,14 @@ export class PlatformReservedNames implements ReservedNames {
 
   isOthersPort(transport: Transport, port: number, owner: Owner, groupKeyHash: string | null): boolean {
     return this.#table.isOthersPort(transport, port, owner, groupKeyHash);
+  }
+
+  isReservedPort(transport: Transport, port: number): boolean {
+    return this.#table.isReservedPort(transport, port);
+  }
+
+  reservedPorts(transport: Transport): Iterable<ReservedPort> {
+    return this.#table.reservedPorts(transport);
   }
 
   countOf(kind: ReservedKind): number {

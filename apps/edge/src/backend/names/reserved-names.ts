@@ -1,6 +1,6 @@
 // The names and ports that are reserved, as this edge knows them, and what others ask of that: routing for visitors whose tunnel is away, the leases
 // for ports that they must not give out.
-import { type Owner, type Transport, wildcardOver } from '@tunnel/core';
+import { type Owner, ownerKey, type ReservedPort, type Transport, wildcardOver } from '@tunnel/core';
 import { VerifiedDomains } from './verified-domains.ts';
 
 /** Kinds of names that can be reserved. */
@@ -30,6 +30,9 @@ export interface ReservedNames {
   isReserved(subdomain: string): boolean;
   /** It is reserved, and neither for this owner nor for a group with this key. */
   isOthersPort(transport: Transport, port: number, owner: Owner, groupKeyHash: string | null): boolean;
+  /** It is reserved, for whichever account. */
+  isReservedPort(transport: Transport, port: number): boolean;
+  reservedPorts(transport: Transport): Iterable<ReservedPort>;
   countOf(kind: ReservedKind): number;
   /** Whose own domain this is, to the letter; null: nobody's. Names of the edge are none. */
   accountOfDomain(domain: string): string | null;
@@ -85,6 +88,17 @@ export class ReservedNameTable implements ReservedNames {
     if (names.size === 0) return false;
     const wildcard = wildcardOver(subdomain);
     return names.has(subdomain) || (wildcard !== null && names.has(wildcard));
+  }
+
+  isReservedPort(transport: Transport, port: number): boolean {
+    return this.#keepers[transport].has(String(port));
+  }
+
+  *reservedPorts(transport: Transport): Generator<ReservedPort> {
+    for (const [label, keeper] of this.#keepers[transport]) {
+      const accountId = typeof keeper === 'string' ? keeper : keeper.accountId;
+      yield { port: Number(label), account: ownerKey({ kind: 'account', accountId }) };
+    }
   }
 
   isOthersPort(transport: Transport, port: number, owner: Owner, groupKeyHash: string | null): boolean {

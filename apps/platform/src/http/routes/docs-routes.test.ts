@@ -36,7 +36,7 @@ addKeyRoutes(app, deps);
 addUsageRoutes(app, deps);
 addLoadBalancingRoutes(app, deps);
 addHealthRoutes(app, deps);
-addReservationRoutes(app, { ...deps, names: config.names });
+addReservationRoutes(app, { ...deps, names: config.names, accountShare: config.limits.account_share });
 
 const document = (await (await app.request('/openapi.json')).json()) as ApiDocument;
 const response = await app.request('/docs');

@@ -10,7 +10,7 @@ const names = { hold_days: 30, grace_days: 7 };
 
 let fixture: PlatformFixture;
 beforeAll(async () => {
-  fixture = await openPlatformFixture((app, deps) => addReservationRoutes(app, { ...deps, names }));
+  fixture = await openPlatformFixture((app, deps) => addReservationRoutes(app, { ...deps, names, accountShare: 0.25 }));
 });
 beforeEach(async () => {
   names.grace_days = 7;

@@ -43,6 +43,9 @@ const reserveRoute = createRoute({
     409: refused('It is another account’s, or served by another’s tunnel now.', 'TUNNEL_SUBDOMAIN_IN_USE', {
       subdomain: 'shop',
     }),
+    503: refused('No port is free, or those that are free are kept for other accounts.', 'TUNNEL_PORT_LIMIT', {
+      reason: 'this account has 25 of the tcp ports 20000-20099, and what is free is kept for others',
+    }),
   },
 });
 
@@ -62,6 +65,7 @@ const releaseRoute = createRoute({
 
 export interface ReservationRouteDeps extends RouteContext {
   readonly names: NameSettings;
+  readonly accountShare: number;
   readonly platformLabel?: string | null;
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
 }

@@ -39,6 +39,7 @@ export class DeletionFixture extends BillingFixture {
     return {
       ...{ database: this.database, db, clock, logger: context.logger, masterKey: () => MASTER_KEY },
       names: { hold_days: 30, grace_days: 7 },
+      accountShare: 0.25,
       close: () => this.close(),
     };
   }

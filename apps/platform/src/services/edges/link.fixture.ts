@@ -24,6 +24,7 @@ export interface LinkFixture {
   readonly logger: Logger;
   readonly masterKey: () => MasterKey;
   readonly names: NameSettings;
+  readonly accountShare: number;
   close(): Promise<void>;
 }
 
@@ -60,6 +61,7 @@ export const createLinkFixture = async (connections = 20): Promise<LinkFixture> 
     logger: createLogger({ format: 'json', level: 'silent' }),
     masterKey: () => MASTER_KEY,
     names: { hold_days: 30, grace_days: 7 },
+    accountShare: 0.25,
     close: () => database.close(),
   };
 };

@@ -20,6 +20,11 @@ export interface NamesContext extends Pick<ServiceContext, 'db' | 'clock'> {
   readonly platformLabel?: string | null;
 }
 
+export interface ReserveContext extends NamesContext {
+  /** `[limits] account_share`: the part of a port range that one account may have in any case. */
+  readonly accountShare: number;
+}
+
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Kinds of names that an account keeps for a while by using them. Ports are scarce, so an account does not get to keep a port by using it. */

@@ -55,7 +55,9 @@ it('two hundred that reserve one name make it one account’s, once', async () =
 it('who takes any port at once gets one each, until there are none', async () => {
   const wanted = { kind: 'tcp', region_id: 'eu' } as const;
   const outcomes = await Promise.all(
-    Array.from({ length: 60 }, (_, index) => outcome(() => reserve(fixture, actorOf(pick(accounts, index)), wanted))),
+    Array.from({ length: 60 }, (_, index) =>
+      outcome(() => reserve({ ...fixture, accountShare: 1 }, actorOf(pick(accounts, index)), wanted)),
+    ),
   );
   // One that finds only what others took a moment before is told so, or that there are none.
   const { new: made = 0, ...others } = countOf(outcomes);

@@ -98,6 +98,37 @@ export const freePorts = async (
   return rows.map(({ label }) => label);
 };
 
+export interface PortsTaken {
+  /** Ports of the range that this account has: reserved, released and not free for others yet, or served by its tunnels. */
+  readonly held: number;
+  /** Ports that no account has. */
+  readonly free: number;
+  /** A tunnel of this account serves the port that is asked for. */
+  readonly hasIt: boolean;
+}
+
+export const portsTaken = async (
+  trx: Transaction<Schema>,
+  { kind, regionId, label }: NameKey,
+  { from, to }: PortRange,
+  accountId: string,
+): Promise<PortsTaken> => {
+  const prefix = textOfKey({ kind, regionId, label: '' });
+  const { rows } = await sql<{ held: number; taken: number; has_it: boolean }>`
+    with taken as (
+      select label, user_id from names where kind = ${kind} and region_id = ${regionId}
+      union
+      select substr(endpoint, length(${prefix}) + 1), user_id from tunnel_log
+      where starts_with(endpoint, ${prefix}) and unregistered_at is null
+    )
+    select count(distinct label) filter (where user_id = ${accountId}) as held, count(distinct label) as taken,
+      coalesce(bool_or(label = ${label} and user_id = ${accountId}), false) as has_it
+    from taken where label::int between ${from} and ${to}
+  `.execute(trx);
+  const { held = 0, taken = 0, has_it = false } = rows[0] ?? {};
+  return { held, free: to - from + 1 - taken, hasIt: has_it };
+};
+
 /** A tunnel of another account is there now, or below it, which claims nothing. */
 export const isServedByOther = async (trx: Transaction<Schema>, key: NameKey, accountId: string): Promise<boolean> => {
   const { rows } = await sql<{ served: boolean }>`

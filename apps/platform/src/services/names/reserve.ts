@@ -1,7 +1,15 @@
 // Makes a name or a port an account's until it gives it back.
 import { randomInt } from 'node:crypto';
 import type { NewReservation, Reservation } from '@tunnel/contract';
-import { foldSubdomain, generateName, problemOfSubdomain, shownText, transitionName } from '@tunnel/core';
+import {
+  foldSubdomain,
+  generateName,
+  portsPerAccount,
+  problemOfSubdomain,
+  refusalToKeep,
+  shownText,
+  transitionName,
+} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
@@ -16,14 +24,14 @@ import {
   lockName,
   lockNameKey,
   type NameRow,
-  type NamesContext,
   openTunnelsOf,
   ownershipOf,
+  type ReserveContext,
   readOwnership,
   rulesFor,
   updateName,
 } from './name-rows.ts';
-import { freePorts, isServedByOther, type Regions, readRegions } from './port-regions.ts';
+import { freePorts, isServedByOther, portsTaken, type Regions, readRegions } from './port-regions.ts';
 import { keyOf, reservationOf } from './reservations.ts';
 
 type Trx = Transaction<Schema>;
@@ -35,7 +43,7 @@ export interface Reserved {
 }
 
 export const reserve = async (
-  context: NamesContext,
+  context: ReserveContext,
   { userId }: UserActor,
   wanted: NewReservation,
 ): Promise<Reserved> => {
@@ -43,7 +51,7 @@ export const reserve = async (
   const regions = await readRegions(db, clock.now());
   return db.transaction().execute(async (trx) => {
     const account = await lockAccount(trx, userId);
-    const reservation = new Reserving({ trx, userId, context, limit: account.reserved_limit });
+    const reservation = new Reserving({ trx, userId, context, regions, limit: account.reserved_limit });
     const { row, isNew } = await takeWanted(reservation, wanted, regions, account);
     const name = ownershipOf(row, await openTunnelsOf(trx, row.id));
     if (name.kind === 'free') throw new Error('a name that was just reserved is free');
@@ -133,18 +141,21 @@ interface Taken {
 class Reserving {
   readonly trx: Trx;
   readonly #userId: string;
-  readonly #context: NamesContext;
+  readonly #context: ReserveContext;
+  readonly #regions: Regions;
   readonly #limit: number | null;
 
   constructor(deps: {
     readonly trx: Trx;
     readonly userId: string;
-    readonly context: NamesContext;
+    readonly context: ReserveContext;
+    readonly regions: Regions;
     readonly limit: number | null;
   }) {
     this.trx = deps.trx;
     this.#userId = deps.userId;
     this.#context = deps.context;
+    this.#regions = deps.regions;
     this.#limit = deps.limit;
   }
 
@@ -208,12 +219,26 @@ class Reserving {
     if (effects.some(({ kind }) => kind === 'refused') || after.kind === 'free') return null;
     if (row !== undefined && before.kind === 'reserved') return { row, isNew: false };
     await this.#refuseOverPlan();
+    if (before.kind === 'free') await this.#refuseOverShare(key);
     const anew = before.kind === 'free' ? { at: clock.now() } : null;
     const written =
       row === undefined
         ? await insertName(this.trx, key, after, clock.now())
         : await updateName(this.trx, row, after, anew);
     return written === null ? null : { row: written, isNew: true };
+  }
+
+  /** A reserved port cannot be taken back: beyond its share of the range an account gets another one only while enough is free for the others. */
+  async #refuseOverShare(key: NameKey): Promise<void> {
+    if (key.kind === 'subdomain' || key.kind === 'p2p') return;
+    const { kind, regionId } = key;
+    const range = this.#regions.range(kind, regionId);
+    const limit = range.to - range.from + 1;
+    const { held, free, hasIt } = await portsTaken(this.trx, key, range, this.#userId);
+    const perHolder = portsPerAccount(limit, this.#context.accountShare);
+    if (hasIt || refusalToKeep({ limit, free, held, perHolder }) === null) return;
+    const reason = `this account has ${held} of the ${kind} ports ${range.from}-${range.to}, and what is free is kept for others`;
+    throw new Fault('TUNNEL_PORT_LIMIT', { reason });
   }
 
   async #refuseOverPlan(): Promise<void> {

@@ -10,6 +10,7 @@ import {
   type LinkFixture,
 } from '../edges/link.fixture.ts';
 import { ask, beginWithNoNames, closedAt, endpointOf, openedAt, tell } from './names.fixture.ts';
+import { releaseReservation } from './reservations.ts';
 import { reserve } from './reserve.ts';
 
 let fixture: LinkFixture;
@@ -53,6 +54,39 @@ describe('a port', () => {
     for (let port = 20_000; port < 20_049; port += 1) await askPort(String(port));
     expect(await tryReserve(bob, 'tcp')).toBe('20049');
     expect(await tryReserve(bob, 'tcp')).toBe('TUNNEL_PORTS_EXHAUSTED');
+  });
+
+  it('is reserved by an account beyond its share only while more than a quarter of the range is free', async () => {
+    await fixture.db.updateTable('plans').set({ reserved_limit: null }).execute();
+    const took = async (account: Account, count: number): Promise<string[]> => {
+      const answers: string[] = [];
+      for (let index = 0; index < count; index += 1) answers.push((await tryReserve(account, 'tcp')) ?? '');
+      return answers;
+    };
+    const greedy = await took(ann, 40);
+    expect(greedy.filter((answer) => /^\d+$/.test(answer))).toHaveLength(38);
+    expect(greedy.slice(38)).toEqual(['TUNNEL_PORT_LIMIT', 'TUNNEL_PORT_LIMIT']);
+    // Giving back helps nobody for a while, so it counts on.
+    const [first = ''] = greedy;
+    const reservation = await fixture.db
+      .selectFrom('names')
+      .select('id')
+      .where('label', '=', first)
+      .executeTakeFirstOrThrow();
+    await releaseReservation(unheld, { kind: 'user', userId: ann.accountId } as never, reservation.id);
+    expect(await tryReserve(ann, 'tcp')).toBe('TUNNEL_PORT_LIMIT');
+    // It is the account's still, and can be taken back.
+    expect(await tryReserve(ann, 'tcp', first)).toBe(first);
+    expect((await took(bob, 12)).every((answer) => /^\d+$/.test(answer))).toBe(true);
+    expect(await tryReserve(bob, 'tcp')).toBe('TUNNEL_PORTS_EXHAUSTED');
+  });
+
+  it('that a tunnel serves counts for its account, which may reserve that very port', async () => {
+    await fixture.db.updateTable('plans').set({ reserved_limit: null }).execute();
+    for (let port = 20_000; port < 20_040; port += 1) await askPort(String(port));
+    expect(await tryReserve(ann, 'tcp', '20045')).toBe('TUNNEL_PORT_LIMIT');
+    expect(await tryReserve(ann, 'tcp', '20005')).toBe('20005');
+    expect(await tryReserve(bob, 'tcp', '20045')).toBe('20045');
   });
 
   it('of the edge’s choice is served once it is told of', async () => {
