@@ -17,7 +17,7 @@ export const CLIENT_LIMITS = {
   FILES_READ_BYTES: 256 * KiB,
   /** files: entries of a folder that its page shows, each looked at on the disk */
   FILES_LISTED_MAX: 1000,
-  /** the longest first pause, drawn from zero on; it doubles from here, with jitter */
+  /** the longest first pause, drawn from zero on; later pauses are up to twice as long, or a quarter of the time without a connection if that is longer */
   RECONNECT_MIN_MS: 500,
   /** the longest pause between two attempts */
   RECONNECT_MAX_MS: 30_000,

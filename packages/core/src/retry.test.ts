@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { afterConnect, afterFailure, type BackoffState, CALM, decideMailRetry, judgeLiveness } from './retry.ts';
 
@@ -5,31 +6,94 @@ describe('a connection that is tried again', () => {
   const RULES = { minMs: 500, maxMs: 30_000, stableAfterMs: 5000 };
   const ALMOST_ONE = 1 - Number.EPSILON;
 
+  /** The pauses while every attempt fails at once. */
   const delays = (count: number, random: number): number[] => {
     let state: BackoffState = CALM;
+    let now = 0;
     return Array.from({ length: count }, () => {
-      const next = afterFailure(state, 0, random, RULES);
+      const next = afterFailure(state, now, random, RULES);
       state = next.state;
+      now += next.delayMs;
       return next.delayMs;
     });
   };
 
-  it('doubles from at most half a second to half a minute and stays there', () => {
-    expect(delays(8, 0)).toEqual([0, 500, 1000, 2000, 4000, 8000, 15_000, 15_000]);
-    expect(delays(8, ALMOST_ONE)).toEqual([500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
-    expect(delays(2000, ALMOST_ONE).at(-1)).toBe(30_000);
+  it('is tried again every second at first, then ever more rarely, down to every half minute', () => {
+    expect(delays(7, 0)).toEqual([0, 500, 500, 500, 500, 500, 500]);
+    expect(delays(7, ALMOST_ONE)).toEqual([500, 1000, 1000, 1000, 1000, 1125, 1406]);
+    expect([delays(100, 0).at(-1), delays(2000, ALMOST_ONE).at(-1)]).toEqual([15_000, 30_000]);
   });
 
-  it('spreads the first delay over all of its span, and the others over the upper half', () => {
-    expect(delays(3, 0.5)).toEqual([250, 750, 1500]);
+  it('draws the first pause from all of its range, and the others from the upper half', () => {
+    expect(delays(3, 0.5)).toEqual([250, 750, 750]);
+  });
+
+  it('counts an attempt that takes long as time without a connection', () => {
+    const { state } = afterFailure(CALM, 0, 0, RULES);
+    expect(afterFailure(state, 20_000, ALMOST_ONE, RULES).delayMs).toBe(5000);
   });
 
   it('forgets earlier failures only after five stable seconds', () => {
-    const tired: BackoffState = { failures: 6, connectedAt: null };
-    const flapped = afterFailure(afterConnect(tired, 1000), 5999, ALMOST_ONE, RULES);
-    expect([flapped.delayMs, flapped.state.failures]).toEqual([30_000, 7]);
-    const stable = afterFailure(afterConnect(tired, 1000), 6000, ALMOST_ONE, RULES);
+    const tired: BackoffState = { failures: 6, connectedAt: null, lostAt: -79_000, earlierMs: 0 };
+    const connected = afterConnect(tired, 1000);
+    const flapped = afterFailure(connected, 5999, ALMOST_ONE, RULES);
+    expect([flapped.delayMs, flapped.state.failures]).toEqual([20_000, 7]);
+    const stable = afterFailure(connected, 6000, ALMOST_ONE, RULES);
     expect([stable.delayMs, stable.state.failures]).toEqual([500, 1]);
+  });
+
+  it('finds a server within a second, or a quarter of the time that it was away', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 600_000 }),
+        fc.array(fc.double({ min: 0, max: ALMOST_ONE, noNaN: true }), { minLength: 5, maxLength: 50 }),
+        (awayMs, randoms) => {
+          let [state, now, tries] = [CALM, 0, 0];
+          while (now <= awayMs) {
+            const next = afterFailure(state, now, randoms[tries % randoms.length] ?? 0, RULES);
+            state = next.state;
+            now += Math.max(1, next.delayMs);
+            tries += 1;
+          }
+          expect(now - awayMs).toBeLessThanOrEqual(Math.max(1000, Math.min(30_000, awayMs / 4 + 1)));
+          // Two a second at most, and a few more for each doubling of the time after the first seconds.
+          expect(tries).toBeLessThanOrEqual(
+            2 + Math.min(awayMs, 8000) / 500 + 8 * Math.log2(Math.max(1, awayMs / 8000)) + awayMs / 15_000,
+          );
+        },
+      ),
+    );
+  });
+
+  it('at random losses, pauses within its bounds, and longer only for time without a stable connection', () => {
+    const event = fc.record({
+      attemptMs: fc.integer({ min: 0, max: 10_000 }),
+      upMs: fc.option(fc.integer({ min: 0, max: 12_000 })),
+      random: fc.double({ min: 0, max: ALMOST_ONE, noNaN: true }),
+    });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 60 }), (events) => {
+        let [state, now, failures, downMs] = [CALM, 0, 0, 0];
+        for (const { attemptMs, upMs, random } of events) {
+          now += attemptMs;
+          if (failures > 0) downMs += attemptMs;
+          if (upMs !== null) {
+            state = afterConnect(state, now);
+            now += upMs;
+            if (upMs >= RULES.stableAfterMs) [failures, downMs] = [0, 0];
+          }
+          const next = afterFailure(state, now, random, RULES);
+          state = next.state;
+          const ceilingMs = failures === 0 ? 500 : Math.min(30_000, Math.max(1000, downMs / 4));
+          expect(next.delayMs).toBeLessThanOrEqual(Math.ceil(ceilingMs));
+          expect(next.delayMs).toBeGreaterThanOrEqual(failures === 0 ? 0 : Math.floor(ceilingMs / 2));
+          failures += 1;
+          expect(state.failures).toBe(failures);
+          now += next.delayMs;
+          downMs += next.delayMs;
+        }
+      }),
+    );
   });
 });
 
