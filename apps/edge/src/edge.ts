@@ -187,14 +187,15 @@ class ComposedEdge implements Edge {
     life.add({ name: 'metrics', start: () => this.#metricsServer.start(), stop: () => this.#metricsServer.stop() });
     life.add({ name: 'rest', start: () => this.#openRest(), stop: () => this.#rest.stop() });
     life.add({ name: 'captures', start: async () => captures.start(), stop: async () => captures.stop() });
+    // Before anybody can ask for an endpoint; until the last one is given back. Before the http port opens: visitors of a name whose client is about to
+    // come back get a 502, not a 404 that says that there is no such tunnel.
+    if (this.#returning !== undefined) life.add(this.#returning);
     // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
     life.add({
       name: 'http',
       start: () => this.#ingress.openHttp({ isSecure: this.#tls.hasHttpsPort }),
       stop: async () => this.#ingress.closeHttp(),
     });
-    // Before anybody can ask for an endpoint; until the last one is given back.
-    if (this.#returning !== undefined) life.add(this.#returning);
     // After those: what a client may come back to is not free. Before any client is told of them; until the last datagram of the drain is out.
     life.add(this.#datagramPorts);
     // Last: an open control port is the promise that a client may come. First to stop: the drain is its stop.

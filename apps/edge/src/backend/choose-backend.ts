@@ -63,8 +63,8 @@ export const chooseBackend = (config: ServerConfig, choice: BackendChoice): Back
     folder: join(dataDir, JOURNAL_FOLDER),
     namesFolder: dataDir,
     certificates: certificatesOf(config, dataDir, choice.platform !== undefined),
-    // A stack's credential is of one run: no copy could be opened again; and its platform starts beside the edge.
-    keyCopies: choice.platform === undefined ? join(dataDir, KEYS_FILE) : null,
+    // In a stack as well: an edge that was killed must not wait for a platform that was killed beside it.
+    keyCopies: { file: join(dataDir, KEYS_FILE), isOfOneRun: choice.platform !== undefined },
     runId: randomId('run'),
     describe: () => ({
       region: { id: region.id, name: region.name, location: region.location },

@@ -19,6 +19,8 @@ export type KeptKey = z.infer<typeof keptKey>;
 
 export interface KeyCopiesOptions {
   readonly file: string;
+  /** The credential is a new one at each start of a stack: a file that an earlier one sealed is left alone without a warning. */
+  readonly isOfOneRun: boolean;
   readonly credential: Secret;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -41,12 +43,12 @@ export class KeyCopies {
 
   /** Those of the last run; none where there is no file, or it cannot be opened. Never rejects. */
   async start(): Promise<readonly KeptKey[]> {
-    const { clock, file, logger } = this.#options;
+    const { clock, file, isOfOneRun, logger } = this.#options;
     this.#often = clock.setInterval(() => this.changed(), EDGE_LIMITS.KEY_COPIES_EVERY_MS);
     try {
       return z.array(keptKey).parse(await this.#files.read(file, EDGE_LIMITS.KEY_COPIES_MAX_BYTES));
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' && !isOfOneRun) {
         logger.warn({ file, reason: (error as Error).message }, 'the copy of known keys cannot be opened');
       }
       return [];

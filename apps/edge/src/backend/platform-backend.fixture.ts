@@ -22,6 +22,8 @@ export interface BackendOptions {
   readonly logger?: Logger;
   readonly runId?: string;
   readonly certificates?: PlatformBackendOptions['certificates'];
+  /** As the edge of a stack, whose credential is a new one at each start of the stack. */
+  readonly isInStack?: boolean;
 }
 
 export interface PlatformFixture {
@@ -49,7 +51,10 @@ export const makePlatformBackend = async (options: BackendOptions): Promise<Plat
     folder,
     namesFolder: options.namesFolder ?? directory.path,
     certificates: options.certificates ?? null,
-    keyCopies: join(options.namesFolder ?? directory.path, 'edge-known-keys.jwe'),
+    keyCopies: {
+      file: join(options.namesFolder ?? directory.path, 'edge-known-keys.jwe'),
+      isOfOneRun: options.isInStack ?? false,
+    },
     runId: options.runId ?? 'run_1',
     describe: () => ({
       region: { id: 'local', name: 'Local', location: '' },

@@ -395,4 +395,15 @@ describe('a start without the platform', () => {
       'the copy of known keys cannot be opened',
     );
   });
+
+  it('in a stack, says nothing of a file that an earlier start of the stack has sealed', async () => {
+    await writeFile(`${fixture.namesFolder}/edge-known-keys.jwe`, 'sealed by another credential');
+    vi.mocked(logger.warn).mockClear();
+    platform.goAway();
+    const { namesFolder } = fixture;
+    next = await makePlatformBackend({ clock, platform, logger, namesFolder, runId: 'run_2', isInStack: true });
+    await next.backend.start();
+    expect((await next.backend.verifyKey('tnl_alice')).ok).toBe(false);
+    expect(logger.warn).not.toHaveBeenCalledWith(expect.anything(), 'the copy of known keys cannot be opened');
+  });
 });

@@ -11,7 +11,7 @@ import { PlatformCertificates } from './certificates/platform-certificates.ts';
 import { ChangeStream } from './change-stream.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { type CachedKey, KeyCache } from './key-cache.ts';
-import { KeyCopies } from './key-copies.ts';
+import { KeyCopies, type KeyCopiesOptions } from './key-copies.ts';
 import { endpointFields, PlatformNames } from './names/platform-names.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
 import type { DomainKeepers } from './names/verified-domains.ts';
@@ -30,8 +30,8 @@ export interface PlatformBackendOptions {
   readonly namesFolder: string;
   /** `copies` null: none are kept on the disk. null: the edge shows none, and asks for none. */
   readonly certificates: { readonly copies: string | null } | null;
-  /** Where known keys are kept for a start without the platform; null: they are not. */
-  readonly keyCopies: string | null;
+  /** Where known keys are kept for a start without the platform. */
+  readonly keyCopies: Pick<KeyCopiesOptions, 'file' | 'isOfOneRun'>;
   /** Random, of this run. */
   readonly runId: string;
   /** What a heartbeat says beside the run and the tunnels. */
@@ -45,7 +45,7 @@ export class PlatformBackend implements Backend {
   readonly #runId: string;
   readonly #link: PlatformLink;
   readonly #keys: KeyCache;
-  readonly #keyCopies: KeyCopies | null;
+  readonly #keyCopies: KeyCopies;
   readonly #tunnels = new AccountTunnels();
   readonly #closed = new ClosedAccounts();
   readonly #usage: UsageLog;
@@ -82,11 +82,10 @@ export class PlatformBackend implements Backend {
       await this.#heartbeats.introduced();
       return link.verifyKey(tokenHash);
     };
-    this.#keys = new KeyCache({ clock, ask, onChanged: () => this.#keyCopies?.changed() });
-    const { keyCopies: file, platform } = options;
-    const { credential } = platform;
-    this.#keyCopies =
-      file === null ? null : new KeyCopies({ file, credential, clock, logger, read: () => this.#keys.kept() });
+    this.#keys = new KeyCache({ clock, ask, onChanged: () => this.#keyCopies.changed() });
+    const { credential } = options.platform;
+    const read = () => this.#keys.kept();
+    this.#keyCopies = new KeyCopies({ ...options.keyCopies, credential, clock, logger, read });
   }
 
   async verifyKey(token: string): Promise<KeyVerdict> {
@@ -283,7 +282,7 @@ export class PlatformBackend implements Backend {
     await this.#usage.start();
     await this.#names.start();
     await this.certificates?.start();
-    this.#keys.restore((await this.#keyCopies?.start()) ?? []);
+    this.#keys.restore(await this.#keyCopies.start());
     // Nobody waits for the answer: an edge starts without its platform, too.
     this.#heartbeats.start();
   }
@@ -298,7 +297,7 @@ export class PlatformBackend implements Backend {
     await this.#usage.stop();
     await this.#names.stop();
     await this.certificates?.stop();
-    await this.#keyCopies?.stop();
+    await this.#keyCopies.stop();
   }
 }
 
