@@ -1,0 +1,146 @@
+// The life of a part inside the test's process, with a stand-in for the channel to its parent.
+import { EventEmitter } from 'node:events';
+import { createServer } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { loadServerConfig } from '@tunnel/runtime';
+import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { ServerHost } from '../host.ts';
+import { EXIT_OK, EXIT_UNEXPECTED } from '../problem-report.ts';
+import { type FromPart, type StartPart, settingsOf, type ToPart } from './messages.ts';
+import { runPart } from './run-part.ts';
+
+let directory: TemporaryDirectory;
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+});
+afterEach(() => directory.close());
+
+class Parent {
+  readonly clock = new FakeClock();
+  readonly said: FromPart[] = [];
+  readonly exits: number[] = [];
+  readonly #channel = new EventEmitter();
+  #uncaught: (error: unknown) => void = () => {};
+  #waiting: { readonly kind: FromPart['kind']; readonly resolve: () => void }[] = [];
+  /** The parent reads what a part says; one that hangs does not. */
+  isReading = true;
+  readonly run: Promise<number>;
+
+  constructor({ isThere = true } = {}) {
+    const host: ServerHost = {
+      ...{ env: {}, stdout: new PassThrough(), stderr: new PassThrough().resume(), pid: process.pid },
+      ...{ platform: process.platform, workingDir: directory.path, clock: this.clock, signals: new EventEmitter() },
+      parent: {
+        connected: isThere,
+        on: (event: string, listener: (message: unknown) => void) => this.#channel.on(event, listener),
+        send: (message: FromPart, done?: () => void) => {
+          if (!this.isReading) return false;
+          this.#heard(message);
+          done?.();
+          return true;
+        },
+      } as ServerHost['parent'],
+      uptimeMs: () => 0,
+      onUncaught: (listener) => {
+        this.#uncaught = listener;
+      },
+      releaseStartMemory: () => {},
+      exit: (code) => this.exits.push(code),
+    };
+    this.run = runPart('edge', host);
+  }
+
+  tell(message: ToPart): void {
+    this.#channel.emit('message', message);
+  }
+
+  goAway(): void {
+    this.#channel.emit('disconnect');
+  }
+
+  throwInPart(error: unknown): void {
+    this.#uncaught(error);
+  }
+
+  hears(kind: FromPart['kind']): Promise<void> {
+    if (this.said.some((message) => message.kind === kind)) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push({ kind, resolve }));
+  }
+
+  #heard(message: FromPart): void {
+    this.said.push(message);
+    for (const { kind, resolve } of this.#waiting) if (kind === message.kind) resolve();
+  }
+}
+
+const startMessage = (ports: object = {}): StartPart => {
+  const server = { control_port: 0, http_port: 0, api_port: 0, metrics_port: 0, ...ports };
+  const config = loadServerConfig({ env: {}, overrides: { server, udp: { ports: [] } } });
+  return {
+    ...{ kind: 'start', settings: settingsOf(config), dataDir: directory.path, adminToken: 'token' },
+    ...{ edgeCredential: 'tne_credential', databaseUrl: '', linkPort: 0, platformUrl: 'http://127.0.0.1:1' },
+    ...{ visitorSecret: null, platformAt: null },
+  };
+};
+
+it('a part without a parent ends at once, and so does one whose parent goes away', async () => {
+  expect(new Parent({ isThere: false }).exits).toEqual([EXIT_UNEXPECTED]);
+  const parent = new Parent();
+  await parent.hears('loaded');
+  expect(parent.exits).toEqual([]);
+  parent.goAway();
+  expect(parent.exits).toEqual([EXIT_UNEXPECTED]);
+});
+
+it('a part says where it is, how busy it is every five seconds, and ends when it is told to', async () => {
+  const parent = new Parent();
+  await parent.hears('loaded');
+  parent.tell(startMessage());
+  await parent.hears('counters');
+  expect(parent.said.map(({ kind }) => kind)).toEqual(['loaded', 'ready', 'counters']);
+  parent.tell({ kind: 'restarts', restarts: { edge: 1 } });
+  parent.tell({ kind: 'edge-at', url: null });
+  await parent.clock.advance(5000);
+  expect(parent.said.at(-1)).toMatchObject({ kind: 'counters', counters: { sessions: 0 } });
+  parent.tell({ kind: 'stop', drainMs: 0 });
+  await parent.clock.advance(10_000);
+  expect(await parent.run).toBe(EXIT_OK);
+});
+
+it('a part that cannot start says why, and ends', async () => {
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const { port } = other.address() as { port: number };
+  try {
+    const parent = new Parent();
+    await parent.hears('loaded');
+    parent.tell(startMessage({ metrics_port: port }));
+    await parent.hears('failed');
+    expect(parent.said.at(-1)).toMatchObject({ kind: 'failed', fault: { code: 'CONFIG_PORT_TAKEN' } });
+    expect(await parent.run).toBe(EXIT_UNEXPECTED);
+  } finally {
+    other.close();
+  }
+});
+
+it('an error that nobody caught is told to the parent, and ends the part even when the parent does not read', async () => {
+  for (const isReading of [true, false]) {
+    const parent = new Parent();
+    await parent.hears('loaded');
+    parent.tell(startMessage());
+    await parent.hears('counters');
+    parent.isReading = isReading;
+    parent.throwInPart(new Error('broken'));
+    await parent.clock.advance(499);
+    if (!isReading) expect(parent.exits).toEqual([]);
+    await parent.clock.advance(1);
+    await eventually(() => expect(parent.exits).toEqual([EXIT_UNEXPECTED]));
+    const last = parent.said.at(-1);
+    if (isReading) expect(last).toMatchObject({ kind: 'crashed', error: { message: 'broken' } });
+    else expect(last?.kind).toBe('counters');
+    parent.tell({ kind: 'stop', drainMs: 0 });
+    await parent.clock.advance(10_000);
+    await parent.run;
+  }
+});
