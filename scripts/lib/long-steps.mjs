@@ -81,6 +81,7 @@ export const LONG_STEPS = [
   tool('names/snapshot', 'names/snapshot.mjs'),
   tool('platform/seed-usage', 'platform/seed-usage.mjs'),
   tool('platform/part-kill', 'platform/part-kill.mjs'),
+  tool('platform/fault-run', 'platform/fault-run.mjs'),
   tool('platform/database-kill', 'platform/database-kill.sh', '5'),
   tool('billing/metering-kill', 'billing/metering-kill.mjs'),
   tool('billing/stripe-mock', 'billing/stripe-mock.sh'),

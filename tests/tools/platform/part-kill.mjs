@@ -9,7 +9,7 @@ const USAGE = `usage: node tests/tools/platform/part-kill.mjs [--kills N] [--unb
 --unbilled-ms: what a killed edge may not have written down yet; more than the promised 100 on a busy machine.`;
 
 /** The promise, for half of the kills: a machine that does something else is late now and then. */
-const BACK_MS = { edge: 1000, platform: 2000, database: 10_000, parent: 10_000 };
+const BACK_MS = { edge: 1500, platform: 2000, database: 10_000, parent: 10_000 };
 
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 

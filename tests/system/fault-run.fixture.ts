@@ -1,0 +1,330 @@
+// Two tenants with visitors at a steady rate, while parts of the stack and clients are killed with -9. A test does it a few times, a script many times.
+// The run measures how long visitors of each tenant got nothing, how long the ports were closed, and what was billed.
+import { createServer, request } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { eventually } from '@tunnel/testkit';
+import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
+import { ask, serversOn } from './embedded-database.fixture.ts';
+import { Harness } from './harness.fixture.ts';
+import { partsOf } from './kill-trial.fixture.ts';
+import { signUpPayer } from './payer.fixture.ts';
+import type { Stack } from './stack.fixture.ts';
+import type { TunnelProgram } from './tunnel-program.fixture.ts';
+
+export const VICTIMS = ['edge', 'platform', 'database', 'client'] as const;
+export type Victim = (typeof VICTIMS)[number];
+
+const REQUESTS_PER_SECOND = 40;
+const TENANTS = 2;
+const BODY = Buffer.alloc(1000, 'f');
+/** A visitor that has heard nothing for so long gives up. */
+const PATIENCE_MS = 20_000;
+/** What a killed edge may not have written down: usage goes to the disk every 100 ms. */
+const UNBILLED_MS = 100;
+/** What the edge may take to notice that a client was killed. */
+const NOTICED_MS = 100;
+const SOON = { timeoutMs: 60_000, intervalMs: 10 };
+
+/** One request of a visitor. */
+interface Visit {
+  readonly from: number;
+  to: number;
+  /** The status of a whole response, or the code of the error. */
+  outcome: number | string;
+}
+
+interface Kill {
+  readonly at: number;
+  readonly victim: Victim;
+}
+
+export interface TenantResult {
+  /** Responses of the service that visitors got whole. */
+  readonly whole: number;
+  /** Requests that the service got. */
+  readonly served: number;
+  readonly billed: number;
+  /** The bounds of a bill that lost at most 100 ms of each kill and has nothing twice. */
+  readonly least: number;
+  readonly most: number;
+  /** The longest time without a whole response, and what was killed in it. */
+  readonly gapMs: number;
+  readonly killed: readonly Victim[];
+}
+
+export class FaultRun {
+  readonly stack: Stack;
+  readonly #harness: Harness;
+  readonly #tenants: readonly Tenant[];
+  readonly #kills: Kill[] = [];
+
+  private constructor(harness: Harness, stack: Stack, tenants: readonly Tenant[]) {
+    this.#harness = harness;
+    this.stack = stack;
+    this.#tenants = tenants;
+  }
+
+  static async open(): Promise<FaultRun> {
+    const harness = new Harness();
+    try {
+      const stack = await harness.stack({ command: 'stack', fixedPorts: true });
+      const tenants: Tenant[] = [];
+      for (let index = 0; index < TENANTS; index += 1) tenants.push(await Tenant.open(harness, stack, index));
+      const run = new FaultRun(harness, stack, tenants);
+      await run.serves();
+      return run;
+    } catch (error) {
+      await harness.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#tenants.map((tenant) => tenant.leave()));
+    await this.#harness.close();
+  }
+
+  /** Visitors of every tenant get whole responses from now on. */
+  async serves(): Promise<void> {
+    const from = performance.now();
+    await eventually(() => {
+      for (const tenant of this.#tenants) if (tenant.servedAfter(from) === null) throw new Error(tenant.said());
+    }, SOON);
+  }
+
+  /** kill -9. A part that is not running at the moment is waited for. `chance` in [0, 1) chooses one of the clients. */
+  async kill(victim: Victim, chance = 0): Promise<number> {
+    const tenant = this.#tenants[Math.floor(chance * this.#tenants.length)];
+    if (victim === 'client') {
+      const at = performance.now();
+      this.#kills.push({ at, victim });
+      await tenant?.killClient();
+      return at;
+    }
+    const pid = await eventually(() => this.#pidOf(victim), SOON);
+    const at = performance.now();
+    process.kill(pid, 'SIGKILL');
+    this.#kills.push({ at, victim });
+    return at;
+  }
+
+  /** Kills the edge: for how long its ports refused connections, and until visitors of both tenants were served again. */
+  async killEdge(): Promise<{ readonly refusedMs: number; readonly servedMs: number }> {
+    const { controlPort } = this.stack;
+    const at = await this.kill('edge');
+    let openMs = 0;
+    await eventually(async () => {
+      await reach(controlPort);
+      openMs = performance.now() - at;
+    }, SOON);
+    const served = await eventually(
+      () =>
+        this.#tenants.map((tenant) => {
+          const first = tenant.servedAfter(at);
+          if (first === null) throw new Error(tenant.said());
+          return first - at;
+        }),
+      SOON,
+    );
+    const refused = this.#tenants.map((tenant) => tenant.refusedUntil(at) - at);
+    return { refusedMs: Math.max(openMs, ...refused), servedMs: Math.max(...served) };
+  }
+
+  /** Visitors leave; what came of it all, for each tenant. */
+  async results(): Promise<TenantResult[]> {
+    await Promise.all(this.#tenants.map((tenant) => tenant.leave()));
+    return Promise.all(this.#tenants.map((tenant) => tenant.result(this.#kills)));
+  }
+
+  #pidOf(victim: Exclude<Victim, 'client'>): number {
+    const { dataDir } = this.stack;
+    const pid =
+      victim === 'database' ? serversOn(dataDir)[0] : partsOf(dataDir).find(({ name }) => name === victim)?.pid;
+    if (pid === undefined) throw new Error(`${victim} is not running`);
+    return pid;
+  }
+}
+
+class Tenant {
+  readonly #stack: Stack;
+  readonly #accountId: string;
+  readonly #run: () => Promise<TunnelProgram>;
+  readonly #served: () => number;
+  readonly #host: string;
+  readonly #port: number;
+  readonly #visits: Visit[] = [];
+  readonly #open = new Set<Promise<void>>();
+  readonly #ticking: NodeJS.Timeout;
+  #client: TunnelProgram;
+
+  private constructor(stack: Stack, opened: OpenedTenant) {
+    this.#stack = stack;
+    this.#accountId = opened.accountId;
+    this.#run = opened.run;
+    this.#served = opened.served;
+    this.#client = opened.client;
+    this.#host = opened.url.host;
+    this.#port = Number(opened.url.port);
+    // Each visitor on its own: one that waits keeps nobody from coming.
+    this.#ticking = setInterval(() => {
+      const visit = this.#visit();
+      this.#open.add(visit);
+      void visit.then(() => this.#open.delete(visit));
+    }, 1000 / REQUESTS_PER_SECOND);
+  }
+
+  static async open(harness: Harness, stack: Stack, index: number): Promise<Tenant> {
+    let requests = 0;
+    const service = createServer((_, response) => {
+      requests += 1;
+      response.end(BODY);
+    });
+    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+    harness.use({
+      close: async () => {
+        service.close();
+        service.closeAllConnections();
+      },
+    });
+    const payer = await signUpPayer(stack);
+    const { token } = await payer.client(stack).createKey({ label: 'service' });
+    const home = await harness.folder();
+    const { port } = service.address() as AddressInfo;
+    const args = [
+      'http',
+      String(port),
+      '--subdomain',
+      `tenant-${index}`,
+      '--json',
+      '--server',
+      stack.control,
+      '--wait',
+    ];
+    const run = (): Promise<TunnelProgram> => harness.run(args, { home, env: { TUNNEL_API_KEY: token } });
+    const client = await run();
+    const { public_url } = await client.ready();
+    const { accountId } = payer;
+    return new Tenant(stack, { accountId, run, client, url: new URL(public_url), served: () => requests });
+  }
+
+  /** As a service manager does it: the client is started again at once. */
+  async killClient(): Promise<void> {
+    await this.#client.kill();
+    this.#client = await this.#run();
+  }
+
+  async leave(): Promise<void> {
+    clearInterval(this.#ticking);
+    await Promise.all(this.#open);
+  }
+
+  /** When the first response came that began after `at`; null: none so far. */
+  servedAfter(at: number): number | null {
+    return this.#visits.find(({ from, outcome }) => from >= at && outcome === 200)?.to ?? null;
+  }
+
+  /** When the last visitor came who was refused after `at`; `at` itself when there was none. */
+  refusedUntil(at: number): number {
+    return this.#visits.findLast(({ from, outcome }) => from >= at && outcome === 'ECONNREFUSED')?.from ?? at;
+  }
+
+  async result(kills: readonly Kill[]): Promise<TenantResult> {
+    const whole = this.#visits.filter(({ outcome }) => outcome === 200);
+    const of = (...victims: readonly Victim[]) => kills.filter(({ victim }) => victims.includes(victim));
+    // What a killed edge had not written down.
+    const unwritten = of('edge').map(
+      ({ at }) => this.#visits.filter(({ from, to }) => to >= at - UNBILLED_MS && from <= at).length,
+    );
+    // What the edge counted and gave to a client that was dead by then: its service never heard of it.
+    const unheard = of('edge', 'client').map(
+      ({ at }) =>
+        this.#visits.filter(
+          ({ from, to, outcome }) =>
+            outcome !== 200 && outcome !== 'ECONNREFUSED' && to >= at && from <= at + NOTICED_MS,
+        ).length,
+    );
+    const least = whole.length - sum(unwritten);
+    const most = this.#served() + sum(unheard);
+    let billed = 0;
+    await eventually(
+      async () => {
+        billed = await this.#billed();
+        if (billed < whole.length) throw new Error('usage is still on its way');
+      },
+      { timeoutMs: 12_000, intervalMs: 250 },
+    ).catch(() => {});
+    billed = await this.#billed();
+    return { ...{ whole: whole.length, served: this.#served(), billed, least, most }, ...longestGap(whole, kills) };
+  }
+
+  said(): string {
+    const outcomes = this.#visits.slice(-5).map(({ outcome }) => outcome);
+    const { stderr } = this.#stack.program;
+    return [`visitors got ${outcomes.join(', ')}`, ...this.#client.stdout.slice(-3), ...stderr.slice(-5)].join('\n');
+  }
+
+  async #billed(): Promise<number> {
+    const url = embeddedUrl(this.#stack.dataDir);
+    if (url === null) return 0;
+    const query = `select coalesce(sum(requests), 0) from usage_daily where user_id = '${this.#accountId}'`;
+    return Number(await ask(url, query));
+  }
+
+  #visit(): Promise<void> {
+    const visit: Visit = { from: performance.now(), to: Number.POSITIVE_INFINITY, outcome: 'open' };
+    this.#visits.push(visit);
+    return new Promise((resolve) => {
+      const end = (outcome: Visit['outcome']): void => {
+        if (visit.outcome !== 'open') return;
+        visit.to = performance.now();
+        visit.outcome = outcome;
+        resolve();
+      };
+      const where = { host: '127.0.0.1', port: this.#port, headers: { host: this.#host }, agent: false };
+      const asked = request({ ...where, timeout: PATIENCE_MS }, (response) => {
+        let bytes = 0;
+        response.on('data', (piece: Buffer) => (bytes += piece.length));
+        response.on('end', () => {
+          const isCut = response.statusCode === 200 && bytes !== BODY.length;
+          end(isCut ? 'cut' : (response.statusCode ?? 0));
+        });
+        response.on('error', () => end('cut'));
+      });
+      asked.on('timeout', () => asked.destroy());
+      asked.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message));
+      asked.on('close', () => end('closed'));
+      asked.end();
+    });
+  }
+}
+
+interface OpenedTenant {
+  readonly accountId: string;
+  readonly run: () => Promise<TunnelProgram>;
+  readonly client: TunnelProgram;
+  readonly url: URL;
+  readonly served: () => number;
+}
+
+const longestGap = (whole: readonly Visit[], kills: readonly Kill[]): Pick<TenantResult, 'gapMs' | 'killed'> => {
+  const ends = whole.map(({ to }) => to).sort((a, b) => a - b);
+  let [gapMs, from] = [0, 0];
+  for (const [index, at] of ends.entries()) {
+    const before = ends[index - 1] ?? at;
+    if (at - before > gapMs) [gapMs, from] = [at - before, before];
+  }
+  const inGap = kills.filter(({ at }) => at >= from - 100 && at <= from + gapMs);
+  return { gapMs, killed: inGap.map(({ victim }) => victim) };
+};
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+
+const reach = (port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port });
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve();
+    });
+    socket.on('error', reject);
+  });
