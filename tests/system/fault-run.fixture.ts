@@ -251,7 +251,7 @@ class Tenant {
         billed = await this.#billed();
         if (billed < whole.length) throw new Error('usage is still on its way');
       },
-      { timeoutMs: 12_000, intervalMs: 250 },
+      { timeoutMs: 8000, intervalMs: 250 },
     ).catch(() => {});
     billed = await this.#billed();
     return { ...{ whole: whole.length, served: this.#served(), billed, least, most }, ...longestGap(whole, kills) };

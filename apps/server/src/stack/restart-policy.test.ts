@@ -14,8 +14,9 @@ const endAt = (ends: readonly number[]) => {
 };
 
 it('pauses from the third end within a minute on, longer each time, and tries forever', () => {
-  const ends = Array.from({ length: 8 }, (_, at) => at * 5000);
-  expect(endAt(ends).map(([delayMs]) => delayMs)).toEqual([0, 0, 500, 1000, 2000, 5000, 5000, 5000]);
+  const ends = Array.from({ length: 12 }, (_, at) => at * 5000);
+  const pauses = [0, 0, 500, 1000, 2000, 2000, 2000, 2000, 2000, 5000, 5000, 5000];
+  expect(endAt(ends).map(([delayMs]) => delayMs)).toEqual(pauses);
 });
 
 it('never pauses a part that ends at most twice a minute', () => {
@@ -37,7 +38,7 @@ it('is loud once when a part ended five times within a minute, and again only af
   expect(endAt(calm).some(([, isLoud]) => isLoud)).toBe(false);
 });
 
-it('at random ends, pauses by the number of ends in the last minute alone, remembers six at most, and is loud only with five', () => {
+it('at random ends, pauses by the number of ends in the last minute alone, remembers ten at most, and is loud only with five', () => {
   let seed = 7;
   const random = (below: number): number => {
     seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
@@ -48,7 +49,7 @@ it('at random ends, pauses by the number of ends in the last minute alone, remem
   let all: number[] = [];
   const pauses = new Set<number>();
   for (let ends = 0; ends < 600; ends += 1) {
-    now += random(10) === 0 ? random(200_000) : random(25_000);
+    now += random(20) === 0 ? random(200_000) : random(8000);
     all = [...all.filter((at) => at > now - WITHIN_MS), now];
     const before = state;
     const restart = afterEnd(state, now);

@@ -21,7 +21,7 @@ export const RESTART_BOUNDS = {
    * The pause after the first, the second, … end within a minute; the last pause is for all further ends. One or two crashes are no pattern, so the
    * part starts at once. From the third on the pause grows, so that a part that cannot run costs little processor time.
    */
-  DELAYS_MS: [0, 0, 500, 1000, 2000, 5000],
+  DELAYS_MS: [0, 0, 500, 1000, 2000, 2000, 2000, 2000, 2000, 5000],
   /** This many ends within a minute are logged loudly, once. */
   LOUD_ENDS: 5,
 } as const;
