@@ -55,6 +55,18 @@ describe('the files of the page', () => {
     expect([status, stderr.split('\n').filter((line) => line.includes('tunnel-server'))]).toEqual([0, []]);
   });
 
+  it.runIf(hasSystemd)('the unit gives the server little that it does not need', async ({ harness }) => {
+    const file = join(await harness.folder(), 'tunnel-server.service');
+    writeFileSync(file, fileOfPage(UNIT));
+    const args = ['security', '--offline=true', '--threshold=25', file];
+    const { status, stdout, stderr } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
+    expect([status, stdout.split('\n').find((line) => line.includes('Overall'))]).toEqual([
+      0,
+      expect.stringMatching(/: [0-2]\.\d OK/),
+    ]);
+    expect(stderr).toBe('');
+  });
+
   it('every shell block is something that a shell can read', () => {
     for (const block of shellBlocksOfPage()) {
       expect(spawnSync('bash', ['-n'], { input: block, encoding: 'utf8' }).stderr, block).toBe('');
