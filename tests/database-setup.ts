@@ -1,6 +1,6 @@
 // Before tests that need a database: one server for the run, and a migrated template that each test copies.
 // TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases. TEST_POSTGRES_PACKAGE is the folder
-// of a package with another PostgreSQL than the installed one.
+// of a package with another PostgreSQL than the installed one. TEST_PGBOUNCER is a program that the tests then reach their databases through.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import type { TestProject } from 'vitest/node';
 import { dropTemplate, makeTemplate } from '../apps/platform/src/db/test-database.fixture.ts';
 import { EmbeddedPostgres } from '../apps/server/src/embedded-postgres/embedded-postgres.ts';
 import { OtherPostgres } from './other-postgres.fixture.ts';
+import { PgBouncer } from './pgbouncer.fixture.ts';
 import { openToAll, superuserUrl } from './superuser.fixture.ts';
 
 // Nothing of a test run has to survive a power cut.
@@ -18,8 +19,11 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
   const server = await openServer();
   try {
     const template = await makeTemplate(server.url);
-    project.provide('testDatabase', { url: server.url.reveal(), template });
+    const program = process.env['TEST_PGBOUNCER'] ?? '';
+    const pooler = program === '' ? null : await PgBouncer.start(program, server.url);
+    project.provide('testDatabase', { url: server.url.reveal(), template, pooler: pooler?.url.reveal() ?? null });
     return async () => {
+      await pooler?.close();
       await dropTemplate(server.url, template);
       await server.close();
     };

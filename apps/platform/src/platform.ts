@@ -113,6 +113,8 @@ class ComposedPlatform implements Platform {
   readonly #config: ServerConfig;
   readonly #deps: PlatformDeps;
   readonly #database: Database;
+  /** To PostgreSQL itself, where the other one leads to a pooler; null: there is none. */
+  readonly #direct: Database | null;
   readonly #watch: DatabaseWatch;
   readonly #keyUses: KeyUses;
   readonly #changes: ChangeFeed;
@@ -136,9 +138,11 @@ class ComposedPlatform implements Platform {
     this.#config = config;
     this.#deps = deps;
     this.#database = new Database({ url: deps.databaseUrl, logger });
-    const { db, pool } = this.#database;
+    const { direct_url: directUrl } = config.database;
+    this.#direct = directUrl.reveal() === '' ? null : new Database({ url: directUrl, logger, connections: 1 });
+    const { db } = this.#database;
     this.#keyUses = new KeyUses({ db, clock, logger });
-    this.#changes = new ChangeFeed({ db, pool, clock, logger });
+    this.#changes = new ChangeFeed({ db, pool: (this.#direct ?? this.#database).pool, clock, logger });
     this.#billing = this.#makeBilling();
     this.#certificates = this.#makeCertificates();
     this.#domainLooks = this.#makeDomainLooks();
@@ -272,6 +276,7 @@ class ComposedPlatform implements Platform {
         await encryptApiSecrets(db, this.#masterKey);
         await upsertPlans(db, settings.plans);
         if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), localEdge.credential);
+        if (this.#database.isPooled) await this.#tellOfPooler();
       },
       onPrepared: () => this.#startBackground(),
       probe: async () => {
@@ -280,6 +285,16 @@ class ComposedPlatform implements Platform {
       clock,
       logger,
     });
+  }
+
+  /** Only the role can limit statements that are no part of a transaction. */
+  async #tellOfPooler(): Promise<void> {
+    const { logger } = this.#deps;
+    const { rows } = await sql<{ limit: string }>`select current_setting('statement_timeout') as limit`.execute(
+      this.#database.db,
+    );
+    if (rows[0]?.limit !== '0') logger.info({}, 'the database is behind a pooler');
+    else logger.warn({}, 'the database is behind a pooler, and its role has no statement_timeout: docs/operations.md');
   }
 
   /** What works with the tables by itself, and so waits for them. */
@@ -360,6 +375,8 @@ class ComposedPlatform implements Platform {
     const { clock, logger } = this.#deps;
     const life = new Lifecycle({ clock, logger });
     life.add({ name: 'database', stop: () => this.#database.close() });
+    const direct = this.#direct;
+    if (direct !== null) life.add({ name: 'database behind the pooler', stop: () => direct.close() });
     life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
     const tls = this.#tls;
     if (tls !== null) life.add({ name: 'certificate of the port', start: () => tls.start(), stop: () => tls.stop() });

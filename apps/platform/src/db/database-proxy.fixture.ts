@@ -8,8 +8,11 @@ export class DatabaseProxy {
   readonly #sockets = new Set<Socket>();
   #server: Server | null = null;
   #port = 0;
+  readonly #isPooler: boolean;
 
-  constructor(url: Secret) {
+  /** `isPooler`: it names another process than the one that serves the connection, as poolers do. */
+  constructor(url: Secret, { isPooler = false }: { readonly isPooler?: boolean } = {}) {
+    this.#isPooler = isPooler;
     // Without a host, as for a Unix socket, it would be no URL.
     this.#target = new URL(url.reveal().replace(':///', '://localhost/'));
   }
@@ -70,5 +73,15 @@ export class DatabaseProxy {
       });
       one.pipe(other);
     }
+    // Before the first bytes are passed on: they are changed in place.
+    if (this.#isPooler) database.prependListener('data', renameProcess);
   }
 }
+
+/** BackendKeyData, with a length of 12: the process and a key by which a statement is canceled. */
+const KEY_DATA = Buffer.from([0x4b, 0, 0, 0, 12]);
+
+const renameProcess = (bytes: Buffer): void => {
+  const at = bytes.indexOf(KEY_DATA);
+  if (at >= 0) bytes.writeInt32BE(1, at + KEY_DATA.length);
+};

@@ -69,6 +69,27 @@ describe('the watch over the database', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it('tells each new reason while it is away, and none twice in a row', async () => {
+    const { clock, fixture, watch, lines } = watchOver();
+    fixture.failure = away();
+    await watch.start();
+    await clock.advance(2000);
+    fixture.failure = new DatabaseAway(new Error('unsupported startup parameter: statement_timeout'));
+    await clock.advance(3000);
+    fixture.failure = null;
+    await clock.advance(1000);
+    watch.noteAway(away());
+    fixture.failure = away();
+    await clock.advance(2000);
+    expect(lines).toEqual([
+      'the database cannot be reached; it is waited for',
+      'the database is still away, for another reason',
+      'the database is there',
+      'the database went away',
+    ]);
+    await watch.stop();
+  });
+
   it('stops looking when it is stopped', async () => {
     const { clock, fixture, watch } = watchOver();
     fixture.failure = away();

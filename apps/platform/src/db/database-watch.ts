@@ -1,4 +1,4 @@
-// Follows the database: prepares it when it is first met, tells once when it goes away and once when it is back.
+// Follows the database: prepares it when it is first met, tells once when it goes away, once for each new reason, and once when it is back.
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { LIMITS } from '../limits.ts';
 import { DatabaseAway } from './database-away.ts';
@@ -23,7 +23,7 @@ export class DatabaseWatch {
   #timer: Timer | null = null;
   #looking: Promise<void> | null = null;
   #stopped = false;
-  /** The last thing that was said of an unmet one: not said every second. */
+  /** The last thing that was said of one that is away or cannot be used: not said every second. */
   #said = '';
 
   constructor(options: DatabaseWatchOptions) {
@@ -41,7 +41,8 @@ export class DatabaseWatch {
       await this.#prepare();
     } catch (error) {
       if (!(error instanceof DatabaseAway)) throw error;
-      this.#options.logger.warn({ reason: reasonOf(error) }, 'the database cannot be reached; it is waited for');
+      this.#said = reasonOf(error);
+      this.#options.logger.warn({ reason: this.#said }, 'the database cannot be reached; it is waited for');
       this.#lookSoon();
     }
   }
@@ -56,7 +57,8 @@ export class DatabaseWatch {
   noteAway(error: DatabaseAway): void {
     if (this.#state !== 'ready' || this.#stopped) return;
     this.#state = 'away';
-    this.#options.logger.warn({ reason: reasonOf(error) }, 'the database went away');
+    this.#said = reasonOf(error);
+    this.#options.logger.warn({ reason: this.#said }, 'the database went away');
     this.#lookSoon();
   }
 
@@ -73,9 +75,10 @@ export class DatabaseWatch {
       if (this.#state === 'unmet') await this.#prepare();
       else await probe();
       this.#state = 'ready';
+      this.#said = '';
       logger.info({}, 'the database is there');
     } catch (error) {
-      if (!(error instanceof DatabaseAway)) this.#sayOnce(error);
+      this.#sayOnce(error);
       this.#lookSoon();
     }
   }
@@ -91,7 +94,9 @@ export class DatabaseWatch {
     const reason = reasonOf(error);
     if (reason === this.#said) return;
     this.#said = reason;
-    this.#options.logger.error({ err: error }, 'the database cannot be used');
+    const { logger } = this.#options;
+    if (error instanceof DatabaseAway) logger.warn({ reason }, 'the database is still away, for another reason');
+    else logger.error({ err: error }, 'the database cannot be used');
   }
 }
 

@@ -83,8 +83,20 @@ it('a statement may take as long as it likes where patience is asked for', async
   const hasty = new Database({ url: database.url, logger: silent, timeoutMs: 1000 });
   const patient = new Database({ url: database.url, logger: silent, timeoutMs: 1000, patient: true });
   await Promise.all([met(hasty), met(patient)]);
-  const slow = sql`select pg_sleep(1.5)`;
-  const [cut, done] = await Promise.all([reasonOf(slow.execute(hasty.db)), reasonOf(slow.execute(patient.db))]);
+  const slow = ({ db }: Database): Promise<unknown> =>
+    reasonOf(db.transaction().execute((trx) => sql`select pg_sleep(1.5)`.execute(trx)));
+  const [cut, done] = await Promise.all([slow(hasty), slow(patient)]);
   expect([cut, done]).toEqual([expect.objectContaining({ code: '57014' }), null]);
   await Promise.all([hasty.close(), patient.close()]);
+});
+
+it('PostgreSQL has the limit of statements, in a transaction and outside of one', async () => {
+  const own = new Database({ url: database.directUrl, logger: silent, timeoutMs: 4321 });
+  const limits = sql<{ of: string; idle: string }>`select current_setting('statement_timeout') as of,
+    current_setting('idle_in_transaction_session_timeout') as idle`;
+  const expected = [{ of: '4321ms', idle: '4321ms' }];
+  expect((await limits.execute(own.db)).rows).toEqual(expected);
+  expect((await own.db.transaction().execute((trx) => limits.execute(trx))).rows).toEqual(expected);
+  expect(own.isPooled).toBe(false);
+  await own.close();
 });

@@ -35,6 +35,7 @@ const parserOf = (oid: number, format?: 'text' | 'binary'): ((text: string) => u
 export class Database {
   readonly db: Db;
   readonly pool: pg.Pool;
+  readonly #isPooled: () => boolean;
   #closing: Promise<void> | undefined;
 
   constructor({ url, logger, connections, timeoutMs, patient = false }: DatabaseOptions) {
@@ -44,8 +45,6 @@ export class Database {
       max: connections ?? LIMITS.DATABASE_CONNECTIONS,
       connectionTimeoutMillis: timeoutMs ?? LIMITS.DATABASE_CONNECT_TIMEOUT_MS,
       idleTimeoutMillis: LIMITS.DATABASE_IDLE_MS,
-      statement_timeout: statementTimeoutMs,
-      idle_in_transaction_session_timeout: statementTimeoutMs,
       application_name: 'tunnel-platform',
       keepAlive: true,
       types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
@@ -58,7 +57,15 @@ export class Database {
     // So would one that breaks between two queries of a transaction: the pool listens to idle ones alone. The next query fails.
     this.pool.on('connect', (client) => client.on('error', () => {}));
     const answersMs = patient ? null : statementTimeoutMs + LIMITS.DATABASE_ANSWER_GRACE_MS;
-    this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: watchedPool(this.pool, answersMs) }) });
+    const connectMs = timeoutMs ?? LIMITS.DATABASE_CONNECT_TIMEOUT_MS;
+    const watched = new WatchedPool(this.pool, { answersMs, connectMs, statementTimeoutMs });
+    this.#isPooled = () => watched.isPooled;
+    this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: watched }) });
+  }
+
+  /** Whether a pooler such as PgBouncer was found between us and PostgreSQL. Known from the first connection on. */
+  get isPooled(): boolean {
+    return this.#isPooled();
   }
 
   /** The pool alone: kysely, once destroyed, would refuse later queries with words of its own instead of the driver's. */
@@ -68,33 +75,100 @@ export class Database {
   }
 }
 
+interface WatchLimits {
+  /** For a statement to be answered; null: it may take as long as it likes. */
+  readonly answersMs: number | null;
+  /** For the first statement of a connection. */
+  readonly connectMs: number;
+  /** For PostgreSQL itself to end a statement, or a transaction that stands still. 0: never. */
+  readonly statementTimeoutMs: number;
+}
+
 /**
  * A pool that says of every error of its connections whether the database is away. Its statements end also when the database neither
  * answers nor hangs up: its machine froze, or a network swallows everything. PostgreSQL's own limit of a statement helps only while
- * PostgreSQL runs. `limitMs` null: they may take as long as they like.
+ * PostgreSQL runs.
+ *
+ * PostgreSQL's limits are set by a statement, because poolers refuse them as parameters of a new connection. Behind a pooler that
+ * shares connections by transaction, a setting of the session would stay with a connection that somebody else gets next. There the
+ * limits are set for each transaction, along with its beginning, and single statements have those of the role.
  */
-const watchedPool = (pool: pg.Pool, limitMs: number | null): PostgresPool => ({
-  connect: async () => watchedClient(await fromDriver(pool.connect()), limitMs),
-  end: () => pool.end(),
-});
+class WatchedPool implements PostgresPool {
+  readonly #pool: pg.Pool;
+  readonly #limits: WatchLimits;
+  /** What each connection begins a transaction with besides; those that are not in it are new. */
+  readonly #begins = new WeakMap<pg.PoolClient, string>();
+  isPooled = false;
 
-const watchedClient = (client: pg.PoolClient, limitMs: number | null): PostgresPoolClient => {
+  constructor(pool: pg.Pool, limits: WatchLimits) {
+    this.#pool = pool;
+    this.#limits = limits;
+  }
+
+  async connect(): Promise<PostgresPoolClient> {
+    const client = await fromDriver(this.#pool.connect());
+    const begin = this.#begins.get(client) ?? (await this.#setUp(client));
+    return watchedClient(client, this.#limits.answersMs, begin);
+  }
+
+  end(): Promise<void> {
+    return this.#pool.end();
+  }
+
+  async #setUp(client: pg.PoolClient): Promise<string> {
+    const { connectMs, statementTimeoutMs: ms } = this.#limits;
+    const setting = `select ${TIMEOUTS.map((name) => `set_config('${name}', '${ms}', false)`).join(', ')}`;
+    try {
+      const isDirect = await within(connectMs, client.query(`${setting} where ${isDirectCondition(client)}`));
+      const begin = isDirect.rowCount === 1 ? '' : TIMEOUTS.map((name) => `; set local ${name} = ${ms}`).join('');
+      this.isPooled ||= isDirect.rowCount !== 1;
+      this.#begins.set(client, begin);
+      return begin;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+}
+
+const TIMEOUTS = ['statement_timeout', 'idle_in_transaction_session_timeout'];
+
+/** True where the process that runs a statement is the one that the connection was made to. A pooler names another one, or none. */
+export const isDirectCondition = (client: pg.ClientBase): string =>
+  `pg_backend_pid() = ${Number((client as { processID?: number | null }).processID ?? 0)}`;
+
+const watchedClient = (client: pg.PoolClient, limitMs: number | null, begin: string): PostgresPoolClient => {
   let silence: DatabaseAway | undefined;
   const query = async (text: string, parameters: readonly unknown[]): Promise<unknown> => {
     // What comes after, as the end of a transaction, would wait as long again.
     if (silence !== undefined) throw silence;
-    const answer = fromDriver(client.query(text, [...parameters]));
-    if (limitMs === null) return answer;
+    // Statements without parameters are sent together, and answered together.
+    if (begin !== '' && BEGINS.test(text)) return query(text + begin, parameters);
+    if (limitMs === null) return fromDriver(client.query(text, [...parameters]));
     try {
-      return await withTimeout(systemClock, answer, limitMs);
+      return await within(limitMs, client.query(text, [...parameters]));
     } catch (error) {
-      if (!(error instanceof TimeoutError)) throw error;
-      silence = new DatabaseAway(new Error('the database does not answer', { cause: error }));
-      throw silence;
+      if (error instanceof DatabaseAway && error.cause instanceof Silence) silence = error;
+      throw error;
     }
   };
   // One that did not answer is closed: nobody else should wait on it.
   return { query: query as PostgresPoolClient['query'], release: () => client.release(silence) };
+};
+
+/** As kysely writes it, and nothing else. */
+const BEGINS = /^(begin|start transaction[ a-z,]*)$/;
+
+class Silence extends Error {}
+
+/** Fails with DatabaseAway, and a Silence as its cause, when there is no answer in time. */
+const within = async <T>(ms: number, answer: Promise<T>): Promise<T> => {
+  try {
+    return await withTimeout(systemClock, fromDriver(answer), ms);
+  } catch (error) {
+    if (!(error instanceof TimeoutError)) throw error;
+    throw new DatabaseAway(new Silence('the database does not answer', { cause: error }));
+  }
 };
 
 const fromDriver = async <T>(work: Promise<T>): Promise<T> => {

@@ -10,13 +10,16 @@ import { fingerprintOf, makeAsNew } from './used-database.fixture.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    testDatabase: { url: string; template: string };
+    /** `pooler`: where tests reach their databases through; null: they go to the server itself. */
+    testDatabase: { url: string; template: string; pooler?: string | null };
   }
 }
 
 export interface TestDatabase {
   readonly db: Db;
   readonly url: Secret;
+  /** The same database without the pooler in between, if there is one. */
+  readonly directUrl: Secret;
   readonly pool: pg.Pool;
   /** Closes the pool and gives the database back; connections of others to it are cut. */
   close(): Promise<void>;
@@ -32,24 +35,26 @@ export interface TestDatabaseOptions {
 export const PATIENCE_MS = 60_000;
 
 export const createTestDatabase = async (options: TestDatabaseOptions = {}): Promise<TestDatabase> => {
-  const { url: serverUrl, template } = inject('testDatabase');
+  const { url: serverUrl, template, pooler = null } = inject('testDatabase');
   const server = new Secret(serverUrl);
   const isMigrated = options.empty !== true;
   const name =
     (isMigrated ? unused.pop() : undefined) ?? (await copyOf(server, isMigrated ? template : 'template0', template));
-  const url = urlOf(server, name);
+  const directUrl = urlOf(server, name);
+  const url = pooler === null ? directUrl : urlOf(new Secret(pooler), name);
   const logger = createLogger({ format: 'human', level: 'silent' });
   const database = new Database({ url, logger, connections: options.connections ?? 10, timeoutMs: PATIENCE_MS });
   return {
     db: database.db,
     url,
+    directUrl,
     pool: database.pool,
     close: async () => {
       await database.close();
       if (
         isMigrated &&
         unused.length < UNUSED_MAX &&
-        (await makeAsNew(url, await fingerprintOfTemplate(server, template)))
+        (await makeAsNew(directUrl, await fingerprintOfTemplate(server, template)))
       ) {
         unused.push(name);
       } else {

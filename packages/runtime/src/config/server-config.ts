@@ -115,10 +115,13 @@ const isClearAfar = (address: string): boolean => {
   return protocol !== 'https:' && !isLoopbackHost(hostname);
 };
 
-const platformFindings = ({ platform, server }: ServerConfig): Finding[] => {
+const platformFindings = ({ platform, server, database }: ServerConfig): Finding[] => {
   const needed = (path: string[], value: string, why: string): Finding[] =>
     value === '' ? [{ path, expected: `given when ${why}`, got: EMPTY }] : [];
   return [
+    ...(database.direct_url.reveal() === ''
+      ? []
+      : needed(['database', 'url'], database.url.reveal(), '`database.direct_url` is')),
     ...(platform.mail.transport === 'smtp'
       ? needed(['platform', 'mail', 'smtp_url'], platform.mail.smtp_url.reveal(), '`platform.mail.transport` is "smtp"')
       : []),

@@ -310,10 +310,14 @@ const platformSchema = section({
     .prefault({}),
 });
 
+const databaseUrl = () => secretUrl(/^postgres(ql)?:\/\//i, 'postgres://user:password@host/name').prefault('');
+
 export const serverFileSchema = table({
   data_dir: filledText().default('./data'),
   database: section({
-    url: secretUrl(/^postgres(ql)?:\/\//i, 'postgres://user:password@host/name').prefault(''),
+    url: databaseUrl(),
+    /** For listening where `url` is a pooler. */
+    direct_url: databaseUrl(),
   }),
   platform: platformSchema,
   server: serverSchema,

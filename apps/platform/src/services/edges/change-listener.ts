@@ -1,6 +1,8 @@
-// Calls out when PostgreSQL says that something changed: one connection a process that listens, made again when it is lost.
+// Calls out when PostgreSQL says that something changed: one connection a process that listens, made again when it is lost. Behind a
+// pooler nobody can listen, and the tables are looked at each second instead.
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type pg from 'pg';
+import { isDirectCondition } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
 import { CHANGES_CHANNEL } from '../edge-changes.ts';
 
@@ -11,12 +13,17 @@ export interface ChangeListenerDeps {
   readonly onCall: () => void;
 }
 
+const isDirect = async (client: pg.PoolClient): Promise<boolean> =>
+  (await client.query(`select where ${isDirectCondition(client)}`)).rowCount === 1;
+
 export class ChangeListener {
   readonly #deps: ChangeListenerDeps;
   #client: pg.PoolClient | null = null;
   #connecting: Promise<void> | null = null;
   #timer: Timer | null = null;
   #running = false;
+  /** A pooler was found: it would give the connection that listens to somebody else. */
+  #isPooled = false;
 
   constructor(deps: ChangeListenerDeps) {
     this.#deps = deps;
@@ -28,7 +35,7 @@ export class ChangeListener {
     this.#listen();
     // A call may be lost with its connection.
     this.#timer = this.#deps.clock.setInterval(() => {
-      if (this.#client === null) this.#listen();
+      if (this.#client === null && !this.#isPooled) this.#listen();
       this.#deps.onCall();
     }, LIMITS.CHANGES_POLL_MS);
   }
@@ -52,6 +59,15 @@ export class ChangeListener {
     try {
       client = await pool.connect();
       client.on('error', (error) => this.#lost(error));
+      if (!(await isDirect(client))) {
+        this.#isPooled = true;
+        client.release(true);
+        logger.warn(
+          { key: 'database.direct_url' },
+          'the database is behind a pooler, where nobody can listen for changes: they are looked for each second; direct_url names PostgreSQL itself',
+        );
+        return;
+      }
       client.on('notification', onCall);
       await client.query(`listen ${CHANGES_CHANNEL}`);
       if (!this.#running) {
