@@ -1,5 +1,5 @@
 // What a server touches of the process that it runs in, so that a test can run the same server inside its own process.
-import { type Clock, releaseStartMemory, type SignalSource, systemClock } from '@tunnel/runtime';
+import { type Clock, type LoggerOptions, releaseStartMemory, type SignalSource, systemClock } from '@tunnel/runtime';
 
 type Output = NodeJS.WritableStream & { readonly isTTY?: boolean };
 
@@ -41,3 +41,10 @@ export const thisProcess = (): ServerHost => ({
   releaseStartMemory,
   exit: (code) => process.exit(code),
 });
+
+/** The form of log lines, which go to stderr: as TUNNEL_LOG says, else for people at a terminal and JSON for everything that collects lines. */
+export const logFormatOf = ({ env, stderr }: Pick<ServerHost, 'env' | 'stderr'>): LoggerOptions['format'] => {
+  const wanted = env['TUNNEL_LOG'];
+  if (wanted === 'human' || wanted === 'json') return wanted;
+  return stderr.isTTY === true ? 'human' : 'json';
+};

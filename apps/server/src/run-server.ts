@@ -6,7 +6,6 @@ import {
   createServiceNotifier,
   isLoopbackHost,
   type Logger,
-  type LoggerOptions,
   onSignals,
   platformHostAtEdge,
   Secret,
@@ -23,7 +22,7 @@ import {
   removeRunFile,
   writeRunFile,
 } from './data-dir.ts';
-import type { ServerHost } from './host.ts';
+import { logFormatOf, type ServerHost } from './host.ts';
 import { trustNotes } from './local-trust.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
 import { describeRun, mailText, type Reach, type ReadyFacts, readyText } from './ready-text.ts';
@@ -72,7 +71,7 @@ export const runServer = async (
   const manager = createServiceNotifier({ env: host.env });
   const dataDir = openDataDir(config.data_dir);
   const lock = lockDataDir(dataDir);
-  const logger = createLogger({ format: logFormat(host), stream: host.stderr });
+  const logger = createLogger({ format: logFormatOf(host), stream: host.stderr });
   const outputs: PartOutput[] = [];
   try {
     const admin = kind === 'simulator' ? NO_ADMIN : loadAdminToken(config.auth.admin_token, dataDir);
@@ -148,7 +147,7 @@ const publicUrlOf = (config: ServerConfig): string | null => {
 /** What a part prints comes out as if we had printed it; one part's flood costs its own lines alone. */
 const outputOfPart = (host: ServerHost): PartOutput => ({
   out: createLineRelay({ stream: host.stdout, format: 'json' }),
-  log: createLineRelay({ stream: host.stderr, format: logFormat(host) }),
+  log: createLineRelay({ stream: host.stderr, format: logFormatOf(host) }),
 });
 
 interface Watched {
@@ -202,10 +201,3 @@ const simulatorFacts = ({ simulator }: Running, { pid, simulator_url }: RunFile)
   secret_key: simulator?.secretKey.reveal(),
   webhook_secret: simulator?.webhookSecret.reveal(),
 });
-
-/** Log lines go to stderr, so that stdout holds only what is for people. */
-const logFormat = (host: ServerHost): LoggerOptions['format'] => {
-  const wanted = host.env['TUNNEL_LOG'];
-  if (wanted === 'human' || wanted === 'json') return wanted;
-  return host.stderr.isTTY === true ? 'human' : 'json';
-};

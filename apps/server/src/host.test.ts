@@ -1,0 +1,26 @@
+import { PassThrough } from 'node:stream';
+import { expect, it } from 'vitest';
+import { logFormatOf, thisProcess } from './host.ts';
+
+it('log lines are for people at a terminal and JSON elsewhere, unless TUNNEL_LOG says otherwise', () => {
+  const [elsewhere, terminal] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })];
+  expect(logFormatOf({ env: {}, stderr: elsewhere })).toBe('json');
+  expect(logFormatOf({ env: {}, stderr: terminal })).toBe('human');
+  expect(logFormatOf({ env: { TUNNEL_LOG: 'human' }, stderr: elsewhere })).toBe('human');
+  expect(logFormatOf({ env: { TUNNEL_LOG: 'json' }, stderr: terminal })).toBe('json');
+  expect(logFormatOf({ env: { TUNNEL_LOG: 'xml' }, stderr: elsewhere })).toBe('json');
+});
+
+it('the host of a server is its process', () => {
+  const host = thisProcess();
+  expect([host.pid, host.workingDir, host.parent]).toEqual([process.pid, process.cwd(), process]);
+  expect(host.uptimeMs()).toBeGreaterThan(0);
+  const before = process.listeners('uncaughtException');
+  const listener = (): void => {};
+  host.onUncaught(listener);
+  try {
+    expect(process.listeners('uncaughtException')).toEqual([...before, listener]);
+  } finally {
+    process.off('uncaughtException', listener);
+  }
+});
