@@ -161,6 +161,7 @@ export const FOLDER_MAY_IMPORT = {
     'registration.ts': ['domains', 'groups', 'http1', 'p2p'],
     'own-domain.ts': ['domains'],
     'port-leases.ts': ['admission'],
+    'certificate-life.ts': ['admission'],
     policy: [
       ...['admission', 'http1', 'net', 'oauth'],
       ...['names.ts', 'owner.ts', 'sign-in.ts', 'tunnel-protocols.ts'],

@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import {
+  type BudgetEntry,
   type CertificateEvent,
   type CertificateLife,
   certificateDueAt,
@@ -123,12 +125,47 @@ it('asked for by hand it is renewed now', () => {
 
 it('the budget holds in every window, and says when there is room', () => {
   const rules = { max: 3, windowMs: HOUR };
-  let taken: readonly number[] = [];
-  for (const at of [T, T + 1, T + 2]) {
-    const answer = takeFromBudget(taken, rules, at);
-    if (answer.kind === 'taken') taken = answer.takenAt;
+  let taken: readonly BudgetEntry[] = [T];
+  for (const at of [T + 1, T + 2]) {
+    const answer = takeFromBudget(taken, rules, at, 'a');
+    if (answer.kind === 'taken') taken = answer.entries;
   }
-  expect(takeFromBudget(taken, rules, T + 3)).toEqual({ kind: 'empty', until: T + HOUR });
-  expect(takeFromBudget(taken, rules, T + HOUR)).toEqual({ kind: 'taken', takenAt: [T + 1, T + 2, T + HOUR] });
-  expect(takeFromBudget([T + DAY, T + DAY, T + DAY], rules, T).kind).toBe('taken');
+  expect(takeFromBudget(taken, rules, T + 3, 'a')).toEqual({ kind: 'empty', until: T + HOUR, isWhole: true });
+  expect(takeFromBudget(taken, rules, T + HOUR, 'b')).toEqual({
+    kind: 'taken',
+    entries: [
+      { at: T + 1, account: 'a' },
+      { at: T + 2, account: 'a' },
+      { at: T + HOUR, account: 'b' },
+    ],
+  });
+  expect(takeFromBudget([T + DAY, T + DAY, T + DAY], rules, T, 'a').kind).toBe('taken');
+});
+
+it('at any moment an account has at most its part of the budget, all have at most the whole, and the operator is never refused', () => {
+  const step = fc.record({ account: fc.constantFrom('a', 'b', 'c', 'd', 'e', null), ms: fc.nat({ max: HOUR / 4 }) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 150, size: 'max' }), (steps) => {
+      const rules = { max: 8, windowMs: HOUR, perAccount: 2 };
+      let entries: readonly BudgetEntry[] = [];
+      let made: { account: string; at: number }[] = [];
+      let now = T;
+      for (const { account, ms } of steps) {
+        now += ms;
+        made = made.filter(({ at }) => at > now - HOUR);
+        const own = made.filter((one) => one.account === account).length;
+        const answer = takeFromBudget(entries, rules, now, account);
+        const isFree = account === null || (own < rules.perAccount && made.length < rules.max);
+        expect(answer.kind).toBe(isFree ? 'taken' : 'empty');
+        if (answer.kind === 'empty') {
+          // At that time there is room, and not a moment earlier.
+          expect(takeFromBudget(entries, rules, answer.until - 1, account).kind).toBe('empty');
+          if (answer.isWhole) expect(made).toHaveLength(rules.max);
+          continue;
+        }
+        entries = answer.entries;
+        if (account !== null) made.push({ account, at: now });
+      }
+    }),
+  );
 });

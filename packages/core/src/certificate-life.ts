@@ -1,5 +1,6 @@
 // The life of one certificate that is ordered by itself: when an order begins, is taken up again, is tried later; when it is renewed.
 // Whoever drives it holds the certificate's lease: while an order runs nobody else sends an event.
+import { Shares } from './admission/shares.ts';
 import { CORE_LIMITS } from './limits.ts';
 
 export interface CertificateDates {
@@ -240,23 +241,45 @@ export const certificateState = (life: CertificateLife, now: number): Certificat
   return life.order !== null || life.failures > 0 || now >= orderAt(life) ? 'renewing' : 'valid';
 };
 
-/** When orders of one kind were made within a window that moves; oldest first. */
+/** How many orders of one kind accounts can make within a window that moves. */
 export interface OrderBudgetRules {
   readonly max: number;
   readonly windowMs: number;
+  /** How many of them one account can make; absent: all of them. */
+  readonly perAccount?: number;
 }
 
-export type BudgetAnswer =
-  | { readonly kind: 'taken'; readonly takenAt: readonly number[] }
-  | { readonly kind: 'empty'; readonly until: number };
+/** One order of an account. An older version wrote down the time alone. */
+export type BudgetEntry = number | { readonly at: number; readonly account: string };
 
+export type BudgetAnswer =
+  | { readonly kind: 'taken'; readonly entries: readonly BudgetEntry[] }
+  /** `isWhole`: the budget is empty for every account, not only for this one. */
+  | { readonly kind: 'empty'; readonly until: number; readonly isWhole: boolean };
+
+/** `entries` oldest first. The operator's own names (`account` null) are few: they never wait for orders of accounts, and take none from them. */
 export const takeFromBudget = (
-  takenAt: readonly number[],
-  { max, windowMs }: OrderBudgetRules,
+  entries: readonly BudgetEntry[],
+  { max, windowMs, perAccount = max }: OrderBudgetRules,
   now: number,
+  account: string | null,
 ): BudgetAnswer => {
-  // One of later than now was written under a clock that has been set back: it would block for ever.
-  const recent = takenAt.filter((at) => at > now - windowMs && at <= now);
-  if (recent.length < max) return { kind: 'taken', takenAt: [...recent, now] };
-  return { kind: 'empty', until: (recent[recent.length - max] ?? now) + windowMs };
+  // An entry later than now was written under a clock that has been set back since. It would block for ever.
+  const recent = entries.filter((entry) => atOf(entry) > now - windowMs && atOf(entry) <= now);
+  if (account === null) return { kind: 'taken', entries: recent };
+  const shares = new Shares({ limit: max, perHolder: perAccount });
+  for (const entry of recent) shares.take(accountOf(entry));
+  if (recent.length >= max) return { kind: 'empty', until: endOf(recent, max) + windowMs, isWhole: true };
+  if (shares.refusal(account) === 'holder-full') {
+    const own = recent.filter((entry) => accountOf(entry) === account);
+    return { kind: 'empty', until: endOf(own, perAccount) + windowMs, isWhole: false };
+  }
+  return { kind: 'taken', entries: [...recent, { at: now, account }] };
 };
+
+const atOf = (entry: BudgetEntry): number => (typeof entry === 'number' ? entry : entry.at);
+
+const accountOf = (entry: BudgetEntry): string => (typeof entry === 'number' ? '' : entry.account);
+
+/** The entry with whose end there are fewer than `max` again. */
+const endOf = (entries: readonly BudgetEntry[], max: number): number => atOf(entries[entries.length - max] ?? 0);

@@ -337,8 +337,12 @@ export const CORE_LIMITS = {
   CERTIFICATE_ORDERS_MAX: 250,
   /** the window in which new orders are counted */
   CERTIFICATE_ORDERS_WINDOW_MS: 3 * 3_600_000,
+  /** how many of those orders one account can make: a quarter. The operator's own names are not counted */
+  CERTIFICATE_ORDERS_PER_ACCOUNT: 62,
   /** certificates of single names below the domain within the window below; the best known authority gives 50 a registered domain */
   CERTIFICATE_NAMES_MAX: 40,
+  /** how many of those one account can get: a quarter */
+  CERTIFICATE_NAMES_PER_ACCOUNT: 10,
   /** the window in which those are counted */
   CERTIFICATE_NAMES_WINDOW_MS: 7 * 24 * 3_600_000,
 } as const;

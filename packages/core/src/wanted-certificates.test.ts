@@ -95,6 +95,14 @@ describe('reserved names', () => {
     ]);
   });
 
+  it('one that was given back keeps the certificate that it has, and is not renewed', () => {
+    const certified = [...RESERVED, { label: 'old', accountId: 'b' }];
+    expect(namesOf({ reserved: RESERVED, certified }, 'suspended')).toEqual(['old.tunnels.test']);
+    expect(namesOf({ reserved: RESERVED, certified })).not.toContain('old.tunnels.test');
+    // A wildcard covers it: then it is not needed.
+    expect(namesOf({ certified, ...BUILTIN, wildcard: VALID }, 'suspended')).toEqual(['*.shop.tunnels.test']);
+  });
+
   it('a wildcard below them where dns-01 works', () => {
     expect(namesOf({ reserved: RESERVED, ...BUILTIN, wildcard: VALID })).toEqual([
       'tunnels.test',

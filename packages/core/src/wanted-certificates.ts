@@ -32,6 +32,8 @@ export interface CertificateFacts {
   readonly domains: readonly CertifiedDomain[];
   /** The reserved ones, oldest first. */
   readonly reserved: readonly CertifiedName[];
+  /** Names that have a valid certificate, whether or not they are still reserved. Absent: certificates of names that were given back are forgotten at once. */
+  readonly certified?: readonly CertifiedName[];
 }
 
 /**
@@ -56,7 +58,7 @@ const EDGE_LABEL = 'edge';
 /** Of each name one. What is not among them is forgotten, with its key. */
 export const wantedCertificates = (facts: CertificateFacts): readonly WantedCertificate[] => {
   const wanted = new Map<string, WantedCertificate>();
-  for (const one of [...operatorsOwn(facts), ...ownDomains(facts), ...reservedNames(facts)]) {
+  for (const one of [...operatorsOwn(facts), ...ownDomains(facts), ...reservedNames(facts), ...releasedNames(facts)]) {
     // Several accounts may have had one that is nobody's now.
     if (wanted.get(one.name)?.keeping !== 'ordered') wanted.set(one.name, one);
   }
@@ -95,6 +97,17 @@ const reservedNames = (facts: CertificateFacts): WantedCertificate[] =>
     }
     return lacksWildcard(facts) ? [{ name, accountId, keeping: 'ordered', isCounted: true }] : [];
   });
+
+/**
+ * A name that was given back keeps its certificate until that ends. Destroying it would let an account reserve and release names in turn, and use up the
+ * certificates of the week.
+ */
+const releasedNames = (facts: CertificateFacts): WantedCertificate[] => {
+  const { certified = [], reserved } = facts;
+  const labels = new Set(reserved.map(({ label }) => label));
+  const released = certified.filter(({ label }) => !labels.has(label));
+  return reservedNames({ ...facts, reserved: released }).map((one) => ({ ...one, keeping: 'suspended' }));
+};
 
 const wildcardKeeping = ({ canWildcard }: CertificateFacts): CertificateKeeping => (canWildcard ? 'ordered' : 'kept');
 

@@ -178,7 +178,10 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
       and not exists (select from oauth_refresh_tokens where grant_id = oauth_grants.id)`,
   },
   oauth_codes: { forEver: 'one a grant, and goes with it: coming with a used one again ends the grant' },
-  certificates: { forEver: 'until nobody wants it: a name is given back, a domain removed; its key goes with it' },
+  certificates: {
+    forEver:
+      'until its domain is removed, or a name that was given back outlives its certificate; its key goes with it',
+  },
   acme_accounts: { forEver: 'one an authority; its key sealed' },
   acme_challenges: {
     text: '1 day after it expires, mostly until it was looked at',

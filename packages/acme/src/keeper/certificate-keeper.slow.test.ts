@@ -216,12 +216,25 @@ it('a name that was claimed while the keeper stops is ordered by nobody, and is 
   expect(await claim('another', clock.now(), MINUTE, { wildcards: true })).not.toBeNull();
 });
 
+it('an account beyond its quarter of our budget waits, and another one gets its certificate', async () => {
+  await begin();
+  const rules = { max: 250, windowMs: 180 * MINUTE };
+  for (let count = 0; count < 62; count += 1) await store.takeFromBudget('orders', rules, clock.now(), 'greedy');
+  const { id: late } = await store.want(['a.example.com'], 'greedy');
+  const { id } = await store.want(['b.example.com'], 'modest');
+  startKeeper([http()]);
+  await issued(id);
+  await inTime(async () => expect((await record(late)).life.tryAt).toBeGreaterThan(clock.now() + 170 * MINUTE));
+  expect(server.orders).toHaveLength(1);
+});
+
 it('over our own budget nothing is asked of the authority', async () => {
   await begin();
   for (let count = 0; count < 250; count += 1) {
-    await store.takeFromBudget('orders', { max: 250, windowMs: 180 * MINUTE }, clock.now());
+    const rules = { max: 250, windowMs: 180 * MINUTE };
+    await store.takeFromBudget('orders', rules, clock.now(), `account ${count % 5}`);
   }
-  const { id } = await store.want(['a.example.com']);
+  const { id } = await store.want(['a.example.com'], 'one more');
   startKeeper([http()]);
   await inTime(async () => expect((await record(id)).life.tryAt).toBeGreaterThan(clock.now() + 170 * MINUTE));
   expect([server.calls, (await record(id)).life.failures]).toEqual([[], 0]);

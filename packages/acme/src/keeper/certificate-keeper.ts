@@ -40,7 +40,11 @@ export interface KeeperOptions extends AccountOptions {
 /** Another keeper has the certificate by now, or this one is stopped. */
 class LeaseLost extends Error {}
 
-const ORDERS = { max: CORE_LIMITS.CERTIFICATE_ORDERS_MAX, windowMs: CORE_LIMITS.CERTIFICATE_ORDERS_WINDOW_MS };
+const ORDERS = {
+  max: CORE_LIMITS.CERTIFICATE_ORDERS_MAX,
+  windowMs: CORE_LIMITS.CERTIFICATE_ORDERS_WINDOW_MS,
+  perAccount: CORE_LIMITS.CERTIFICATE_ORDERS_PER_ACCOUNT,
+};
 
 export class CertificateKeeper {
   readonly #options: KeeperOptions;
@@ -200,9 +204,12 @@ class ClaimedCertificate {
   async #hasRoom(replaces: boolean): Promise<boolean> {
     if (replaces && this.#record.certificate?.renewalId != null) return true;
     const { store, clock, logger } = this.#options;
-    const answer = await store.takeFromBudget('orders', ORDERS, clock.now());
+    const { names, accountId } = this.#record;
+    const answer = await store.takeFromBudget('orders', ORDERS, clock.now(), accountId);
     if (answer.kind === 'taken') return true;
-    logger.warn({ names: this.#record.names, max: ORDERS.max }, 'too many orders within three hours: it waits');
+    const max = answer.isWhole ? ORDERS.max : ORDERS.perAccount;
+    const whose = answer.isWhole ? 'all accounts' : 'its account';
+    logger.warn({ names, max }, `too many orders of ${whose} within three hours: it waits`);
     await this.#feed({ kind: 'held-back', until: answer.until });
     return false;
   }

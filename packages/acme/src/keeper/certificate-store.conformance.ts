@@ -10,6 +10,8 @@ export interface StoreUnderTest {
 }
 
 const NOW = Date.UTC(2030, 0, 1);
+/** A store may want an id of the platform's. */
+const ACCOUNT = '3f0a7c52-90b1-4c6e-9d0e-5f1b2a8c7d64';
 const LEASE = 60_000;
 
 const CERTIFICATE: StoredCertificate = {
@@ -128,6 +130,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await again.get(id)).toEqual({
       id,
       names: ['a.example'],
+      accountId: null,
       life,
       orderKey: 'sealed order',
       certificate: CERTIFICATE,
@@ -160,12 +163,32 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
   it('a budget is one for all, each by its name, also after a restart', async () => {
     const { store, reopen } = await begin();
     const rules = { max: 2, windowMs: 1000 };
-    expect(await store.takeFromBudget('orders', rules, NOW)).toEqual({ kind: 'taken' });
-    expect(await store.takeFromBudget('orders', rules, NOW + 1)).toEqual({ kind: 'taken' });
+    expect(await store.takeFromBudget('orders', rules, NOW, 'one')).toEqual({ kind: 'taken' });
+    expect(await store.takeFromBudget('orders', rules, NOW + 1, 'two')).toEqual({ kind: 'taken' });
     const again = await reopen();
-    expect(await again.takeFromBudget('orders', rules, NOW + 2)).toEqual({ kind: 'empty', until: NOW + 1000 });
-    expect(await again.takeFromBudget('names', rules, NOW + 2)).toEqual({ kind: 'taken' });
-    expect(await again.takeFromBudget('orders', rules, NOW + 1000)).toEqual({ kind: 'taken' });
+    const empty = { kind: 'empty', until: NOW + 1000, isWhole: true };
+    expect(await again.takeFromBudget('orders', rules, NOW + 2, 'three')).toEqual(empty);
+    expect(await again.takeFromBudget('names', rules, NOW + 2, 'three')).toEqual({ kind: 'taken' });
+    // The operator's own names are outside of it.
+    expect(await again.takeFromBudget('orders', rules, NOW + 3, null)).toEqual({ kind: 'taken' });
+    expect(await again.takeFromBudget('orders', rules, NOW + 1000, 'three')).toEqual({ kind: 'taken' });
+  });
+
+  it('one account takes no more of a budget than its part', async () => {
+    const { store, reopen } = await begin();
+    const rules = { max: 4, windowMs: 1000, perAccount: 1 };
+    expect(await store.takeFromBudget('orders', rules, NOW, 'greedy')).toEqual({ kind: 'taken' });
+    const again = await reopen();
+    const empty = { kind: 'empty', until: NOW + 1000, isWhole: false };
+    expect(await again.takeFromBudget('orders', rules, NOW + 1, 'greedy')).toEqual(empty);
+    expect(await again.takeFromBudget('orders', rules, NOW + 1, 'modest')).toEqual({ kind: 'taken' });
+  });
+
+  it('whose the names are is there after a restart', async () => {
+    const { store, reopen } = await begin();
+    const { id, accountId } = await store.want(['a.example'], ACCOUNT);
+    expect(accountId).toBe(ACCOUNT);
+    expect((await (await reopen()).get(id))?.accountId).toBe(ACCOUNT);
   });
 
   it('answers to challenges are found by token or by name, until they are cleared or over', async () => {

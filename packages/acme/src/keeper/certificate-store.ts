@@ -13,6 +13,8 @@ export interface StoredCertificate extends IssuedCertificate {
 export interface CertificateRecord {
   readonly id: string;
   readonly names: readonly string[];
+  /** The account that the names belong to; null for the operator's names. */
+  readonly accountId: string | null;
   readonly life: CertificateLife;
   /** Of the order under way, sealed: it is finished with the key that it was begun with. */
   readonly orderKey: string | null;
@@ -39,15 +41,17 @@ export interface StoredAccount {
   readonly email: string;
 }
 
-/** `until`: there is no room before that. */
-export type BudgetTaken = { readonly kind: 'taken' } | { readonly kind: 'empty'; readonly until: number };
+/** `until`: when the account can order again; `isWhole`: the budget is empty for every account. */
+export type BudgetTaken =
+  | { readonly kind: 'taken' }
+  | { readonly kind: 'empty'; readonly until: number; readonly isWhole: boolean };
 
 /** By `name`: whichever of the two validates it now. */
 export type ChallengeKey = { readonly token: string } | { readonly tlsName: string } | { readonly name: string };
 
 export interface CertificateStore {
   /** The record for exactly these names, made where there is none. */
-  want(names: readonly string[]): Promise<CertificateRecord>;
+  want(names: readonly string[], accountId?: string | null): Promise<CertificateRecord>;
   /** With its key and whatever is under way. */
   forget(id: string): Promise<void>;
   list(): Promise<readonly CertificateRecord[]>;
@@ -65,8 +69,8 @@ export interface CertificateStore {
   account(): Promise<StoredAccount | null>;
   /** Written when the one that is there has the key `insteadOf` (null: there is none); the answer is what is there then. */
   saveAccount(account: StoredAccount, insteadOf: string | null): Promise<StoredAccount>;
-  /** One of so many in a window, of all keepers together. */
-  takeFromBudget(name: string, rules: OrderBudgetRules, now: number): Promise<BudgetTaken>;
+  /** Takes one order from a budget that all keepers of the store share. `account` null: an order of the operator, which is always allowed. */
+  takeFromBudget(name: string, rules: OrderBudgetRules, now: number, account: string | null): Promise<BudgetTaken>;
   setChallenge(answer: ChallengeAnswer, until: number): Promise<void>;
   clearChallenge(answer: ChallengeAnswer): Promise<void>;
   /** What an edge asks: by the token of http-01, by the name of tls-alpn-01, or by the name of either. */

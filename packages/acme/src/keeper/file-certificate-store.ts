@@ -3,6 +3,7 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  type BudgetEntry,
   type CertificateLife,
   certificateDueAt,
   NEW_CERTIFICATE,
@@ -37,7 +38,7 @@ export class FileCertificateStore implements CertificateStore {
   readonly #entries = new Map<string, Entry>();
   readonly #challenges = new Map<string, { readonly answer: ChallengeAnswer; readonly until: number }>();
   #account: StoredAccount | null;
-  #budgets: Record<string, readonly number[]>;
+  #budgets: Record<string, readonly BudgetEntry[]>;
 
   /** Throws where the folder cannot be used or holds a file that is none of ours. */
   constructor(dir: string, directoryUrl: string) {
@@ -48,20 +49,23 @@ export class FileCertificateStore implements CertificateStore {
     for (const file of readdirSync(this.#dir)) {
       if (file.endsWith('.new')) rmSync(join(this.#dir, file), { force: true });
       if (!RECORD_FILE.test(file)) continue;
-      const record = this.#read(file) as CertificateRecord;
+      // An older version wrote down no account.
+      const record = { accountId: null, ...(this.#read(file) as Omit<CertificateRecord, 'accountId'>) };
       this.#entries.set(record.id, { record, epoch: 0, leasedUntil: 0 });
     }
     this.#account = this.#read('account.json') as StoredAccount | null;
-    this.#budgets = (this.#read('budgets.json') ?? {}) as Record<string, readonly number[]>;
+    this.#budgets = (this.#read('budgets.json') ?? {}) as Record<string, readonly BudgetEntry[]>;
   }
 
-  async want(names: readonly string[]): Promise<CertificateRecord> {
+  async want(names: readonly string[], accountId: string | null = null): Promise<CertificateRecord> {
     const id = sha256Hex([...names].sort().join(',')).slice(0, ID_CHARS);
-    const known = this.#entries.get(id)?.record;
-    if (known !== undefined) return known;
-    const record = { id, names: [...names], life: NEW_CERTIFICATE, orderKey: null, certificate: null };
+    const known = this.#entries.get(id);
+    if (known?.record.accountId === accountId) return known.record;
+    const fresh = { id, names: [...names], life: NEW_CERTIFICATE, orderKey: null, certificate: null };
+    const record = { ...fresh, ...known?.record, accountId };
     this.#write(fileOf(id), record);
-    this.#entries.set(id, { record, epoch: 0, leasedUntil: 0 });
+    if (known === undefined) this.#entries.set(id, { record, epoch: 0, leasedUntil: 0 });
+    else known.record = record;
     return record;
   }
 
@@ -146,10 +150,16 @@ export class FileCertificateStore implements CertificateStore {
     return account;
   }
 
-  async takeFromBudget(name: string, rules: OrderBudgetRules, now: number): Promise<BudgetTaken> {
-    const answer = takeFromBudget(this.#budgets[name] ?? [], rules, now);
+  async takeFromBudget(
+    name: string,
+    rules: OrderBudgetRules,
+    now: number,
+    account: string | null,
+  ): Promise<BudgetTaken> {
+    const answer = takeFromBudget(this.#budgets[name] ?? [], rules, now, account);
     if (answer.kind === 'empty') return answer;
-    const budgets = { ...this.#budgets, [name]: answer.takenAt };
+    if (account === null) return { kind: 'taken' };
+    const budgets = { ...this.#budgets, [name]: answer.entries };
     this.#write('budgets.json', budgets);
     this.#budgets = budgets;
     return { kind: 'taken' };

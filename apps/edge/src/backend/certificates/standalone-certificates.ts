@@ -33,6 +33,7 @@ export interface StandaloneCertificatesOptions {
 const FOLDER = 'certificates';
 /** Of the label in our zone that the challenge of a wildcard's own domain leads to. */
 const TARGET_CHARS = 20;
+/** Which names there are is the operator's word here, so no account has a share of its own. */
 const NAMES = { max: CORE_LIMITS.CERTIFICATE_NAMES_MAX, windowMs: CORE_LIMITS.CERTIFICATE_NAMES_WINDOW_MS };
 
 export class StandaloneCertificates implements EdgeCertificates {
@@ -140,7 +141,7 @@ export class StandaloneCertificates implements EdgeCertificates {
     const records = new Map((await store.list()).map((record) => [record.names.join(), record]));
     const wanted = wantedCertificates(this.#facts(records));
     for (const one of wanted) {
-      const record = records.get(one.name) ?? (await this.#order(one));
+      const record = records.has(one.name) ? await store.want([one.name], one.accountId) : await this.#order(one);
       if (record === null) continue;
       records.delete(one.name);
       this.#names.set(one.name, record.id);
@@ -151,12 +152,12 @@ export class StandaloneCertificates implements EdgeCertificates {
   }
 
   /** null: not here, or not this week. */
-  async #order({ name, keeping, isCounted }: WantedCertificate): Promise<CertificateRecord | null> {
+  async #order({ name, accountId, keeping, isCounted }: WantedCertificate): Promise<CertificateRecord | null> {
     const { store } = this.#managed as ManagedCertificates;
     if (keeping !== 'ordered') return null;
     const now = this.#options.clock.now();
-    if (isCounted && (await store.takeFromBudget('names', NAMES, now)).kind === 'empty') return null;
-    return store.want([name]);
+    if (isCounted && (await store.takeFromBudget('names', NAMES, now, accountId)).kind === 'empty') return null;
+    return store.want([name], accountId);
   }
 
   async #forget(id: string, names: readonly string[]): Promise<void> {

@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { type CertificateFacts, type CertifiedDomain, type CertifiedName, challengeTarget } from '@tunnel/core';
 import type { ServerConfig } from '@tunnel/runtime';
+import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
 
@@ -47,6 +48,8 @@ export const readReserved = async (db: Db, wildcardsAlone: boolean): Promise<rea
     .select(['label', 'user_id'])
     .where('kind', '=', 'subdomain')
     .where('state', '=', 'reserved')
+    // The first of each account, then the second: an account with very many leaves the others theirs.
+    .orderBy(sql`row_number() over (partition by user_id order by created_at)`)
     .orderBy('created_at')
     .limit(LIMITS.CERTIFIED_NAMES_MAX);
   const found = await (wildcardsAlone ? rows.where('label', 'like', '*.%') : rows).execute();

@@ -18,7 +18,7 @@ export const noteCertificate = async (
   after: KeptCertificate,
   { publicUrl, now }: NoticeSettings,
 ): Promise<boolean> => {
-  const { names, userId, life } = after;
+  const { names, accountId: userId, life } = after;
   const about = { actor: 'system', ...(userId === null ? {} : { userId }) };
   if (after.certificate !== null && after.certificate.serial !== before.certificate?.serial) {
     const { issuer, serial, notAfter } = after.certificate;

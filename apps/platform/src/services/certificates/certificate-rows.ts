@@ -6,8 +6,6 @@ import type { CertificatesTable } from '../../db/certificate-tables.ts';
 
 /** A record and what the platform knows of it besides. */
 export interface KeptCertificate extends CertificateRecord {
-  /** null: the operator's own. */
-  readonly userId: string | null;
   /** Not renewed while the proof of its domain is gone. */
   readonly isSuspended: boolean;
 }
@@ -18,13 +16,13 @@ export type KeptRow = Pick<Selectable<CertificatesTable>, (typeof KEPT_COLUMNS)[
 
 export const keptOf = (row: KeptRow): KeptCertificate => ({
   ...recordOf(row),
-  userId: row.user_id,
   isSuspended: row.suspended,
 });
 
 export const recordOf = (row: KeptRow): CertificateRecord => ({
   id: row.id,
   names: row.names.split(' '),
+  accountId: row.user_id,
   life: lifeOf(row),
   orderKey: row.order_key,
   certificate: row.certificate as StoredCertificate | null,

@@ -37,7 +37,7 @@ describe('what is ordered', () => {
     for (const name of [DOMAIN, 'console.example', 'shop.example']) await fixture.issued(name);
     expect(namesOrdered()).toEqual(['console.example', 'shop.example', DOMAIN]);
     expect(await certificates.kept?.store.findChallenge({ tlsName: DOMAIN }, 0)).toBeNull();
-    expect((await fixture.of('shop.example'))?.userId).toBe(user);
+    expect((await fixture.of('shop.example'))?.accountId).toBe(user);
     const { rows } = await fixture.database.pool.query<{ user_id: string | null; names: string }>(
       `select user_id, details -> 'names' ->> 0 as names from audit_log where action = 'certificate.issued'`,
     );
@@ -103,7 +103,7 @@ describe('what is ordered', () => {
     await db.updateTable('own_domains').set({ state: 'lapsed' }).execute();
     await fixture.addDomain(after, 'shop.example');
     await db.insertInto('edge_changes').values({ kind: 'domain-changed' }).execute();
-    await eventually(async () => expect((await fixture.of('shop.example'))?.userId).toBe(after), patience);
+    await eventually(async () => expect((await fixture.of('shop.example'))?.accountId).toBe(after), patience);
     await db.deleteFrom('own_domains').where('user_id', '=', after).execute();
     await db.insertInto('edge_changes').values({ kind: 'domain-changed' }).execute();
     await eventually(async () => expect(await fixture.of('shop.example')).toBeUndefined(), patience);
@@ -114,7 +114,7 @@ describe('what is ordered', () => {
     const user = await fixture.addUser();
     const week = { max: 40, windowMs: 7 * 24 * HOUR };
     for (let index = 0; index < 37; index += 1) {
-      await fixture.store.takeFromBudget('names below the domain', week, Date.now());
+      await fixture.store.takeFromBudget('names below the domain', week, Date.now(), `another ${index % 5}`);
     }
     for (let index = 0; index < 5; index += 1) await fixture.reserve(user, `name-${index}`);
     await fixture.reserve(user, '*.name-0');
@@ -123,6 +123,61 @@ describe('what is ordered', () => {
     const { rows } = await fixture.database.pool.query<{ count: number }>('select count(*) from certificates');
     expect(rows[0]?.count).toBe(4);
     expect(namesOrdered()).not.toContain(`*.name-0.${DOMAIN}`);
+  });
+});
+
+describe('names that accounts reserve and release', () => {
+  const week = { max: 40, windowMs: 7 * 24 * HOUR };
+  const released = async (label: string): Promise<void> => {
+    const { db } = fixture.database;
+    await db.updateTable('names').set({ state: 'released' }).where('label', '=', label).execute();
+    await db.insertInto('edge_changes').values({ kind: 'name-changed' }).execute();
+  };
+
+  it('one account has a quarter of the week, and another one its certificate at once', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    const [greedy, modest] = [await fixture.addUser(), await fixture.addUser()];
+    for (let index = 0; index < 8; index += 1) {
+      await fixture.store.takeFromBudget('names below the domain', week, Date.now(), greedy);
+    }
+    for (let index = 0; index < 5; index += 1) await fixture.reserve(greedy, `greedy-${index}`);
+    await fixture.reserve(modest, 'modest');
+    fixture.start();
+    await fixture.issued(`modest.${DOMAIN}`);
+    await eventually(() => expect(namesOrdered()).toHaveLength(4), patience);
+    expect(namesOrdered().filter((name) => name.startsWith('greedy'))).toHaveLength(2);
+  });
+
+  it('a certificate outlives the release of its name, is not renewed, and serves the next reservation without an order', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    const [first, second] = [await fixture.addUser(), await fixture.addUser()];
+    await fixture.reserve(first, 'shop');
+    await fixture.addDomain(first, 'shop.example');
+    fixture.start();
+    const { id } = await fixture.issued(`shop.${DOMAIN}`);
+    await fixture.issued('shop.example');
+    await released('shop');
+    await eventually(async () => expect((await fixture.of(`shop.${DOMAIN}`))?.isSuspended).toBe(true), patience);
+    // An own domain that is removed loses its certificate.
+    await fixture.database.db.deleteFrom('own_domains').execute();
+    await fixture.database.db.insertInto('edge_changes').values({ kind: 'domain-changed' }).execute();
+    await eventually(async () => expect(await fixture.of('shop.example')).toBeUndefined(), patience);
+    await fixture.database.db.deleteFrom('names').execute();
+    await fixture.reserve(second, 'shop');
+    await fixture.database.db.insertInto('edge_changes').values({ kind: 'name-changed' }).execute();
+    const kept = { id, accountId: second, isSuspended: false };
+    await eventually(async () => expect(await fixture.of(`shop.${DOMAIN}`)).toMatchObject(kept), patience);
+    expect(namesOrdered().filter((name) => name === `shop.${DOMAIN}`)).toHaveLength(1);
+  });
+
+  it('the operator’s own names wait for no order of an account', async () => {
+    fixture = await openCertificates(await openChallengeDoors());
+    const rules = { max: 250, windowMs: 3 * HOUR };
+    for (let index = 0; index < 250; index += 1) {
+      await fixture.store.takeFromBudget('orders', rules, Date.now(), `account ${index % 5}`);
+    }
+    fixture.start();
+    await fixture.issued(DOMAIN);
   });
 });
 

@@ -61,10 +61,10 @@ it('edges are told of what they show: issued, failed, forgotten; not of each ste
 it('one that is suspended is kept and not worked on', async () => {
   const store = open();
   const { id } = await store.want(['a.example']);
-  await store.setKeeping(id, { userId: null, isSuspended: true });
+  await store.setKeeping(id, { accountId: null, isSuspended: true });
   expect(await store.claim('one', NOW, LEASE)).toBeNull();
   expect(await store.kept(id)).toMatchObject({ isSuspended: true });
-  await store.setKeeping(id, { userId: null, isSuspended: false });
+  await store.setKeeping(id, { accountId: null, isSuspended: false });
   expect(await store.claim('one', NOW, LEASE)).not.toBeNull();
 });
 
@@ -91,7 +91,7 @@ it('pages come in the order of ids, each once', async () => {
   const first = await store.page(null, 3);
   const rest = await store.page(first.at(-1)?.id ?? '', 3);
   expect(new Set([...first, ...rest].map(({ id }) => id)).size).toBe(5);
-  expect([first.length, rest.length, first[0]?.userId]).toEqual([3, 2, null]);
+  expect([first.length, rest.length, first[0]?.accountId]).toEqual([3, 2, null]);
 });
 
 it('a claim is found by its index', async () => {

@@ -12,6 +12,7 @@ import type {
   StoredAccount,
 } from '@tunnel/acme';
 import {
+  type BudgetEntry,
   type CertificateLife,
   certificateDueAt,
   NEW_CERTIFICATE,
@@ -51,12 +52,7 @@ export class PostgresCertificateStore implements CertificateStore {
     this.#onSaved = onSaved;
   }
 
-  want(names: readonly string[]): Promise<CertificateRecord> {
-    return this.wantFor(names, null);
-  }
-
-  /** `userId` null: the operator's own. */
-  async wantFor(names: readonly string[], userId: string | null): Promise<CertificateRecord> {
+  async want(names: readonly string[], userId: string | null = null): Promise<CertificateRecord> {
     const key = [...names].sort().join(' ');
     const has_wildcard = names.some((name) => name.startsWith('*.'));
     const due_at = dueAt(NEW_CERTIFICATE);
@@ -92,7 +88,7 @@ export class PostgresCertificateStore implements CertificateStore {
   async get(id: string): Promise<CertificateRecord | null> {
     const found = await this.kept(id);
     if (found === null) return null;
-    const { userId: _userId, isSuspended: _isSuspended, ...record } = found;
+    const { isSuspended: _isSuspended, ...record } = found;
     return record;
   }
 
@@ -157,10 +153,10 @@ export class PostgresCertificateStore implements CertificateStore {
   }
 
   /** Whose it is, and whether it is renewed. */
-  async setKeeping(id: string, keeping: Pick<KeptCertificate, 'userId' | 'isSuspended'>): Promise<void> {
+  async setKeeping(id: string, keeping: Pick<KeptCertificate, 'accountId' | 'isSuspended'>): Promise<void> {
     await this.#db
       .updateTable('certificates')
-      .set({ user_id: keeping.userId, suspended: keeping.isSuspended })
+      .set({ user_id: keeping.accountId, suspended: keeping.isSuspended })
       .where('id', '=', id)
       .execute();
   }
@@ -205,8 +201,15 @@ export class PostgresCertificateStore implements CertificateStore {
     return (await this.account()) ?? account;
   }
 
-  takeFromBudget(name: string, rules: OrderBudgetRules, now: number): Promise<BudgetTaken> {
+  async takeFromBudget(
+    name: string,
+    rules: OrderBudgetRules,
+    now: number,
+    account: string | null,
+  ): Promise<BudgetTaken> {
     const directory = this.#directory;
+    // The operator takes nothing from the budgets of accounts.
+    if (account === null) return { kind: 'taken' };
     return this.#db.transaction().execute(async (trx) => {
       await trx
         .insertInto('acme_budgets')
@@ -220,11 +223,11 @@ export class PostgresCertificateStore implements CertificateStore {
         .where('name', '=', name)
         .forUpdate()
         .executeTakeFirstOrThrow();
-      const answer = takeFromBudget(taken_at as readonly number[], rules, now);
+      const answer = takeFromBudget(taken_at as readonly BudgetEntry[], rules, now, account);
       if (answer.kind === 'empty') return answer;
       await trx
         .updateTable('acme_budgets')
-        .set({ taken_at: JSON.stringify(answer.takenAt) })
+        .set({ taken_at: JSON.stringify(answer.entries) })
         .where('directory', '=', directory)
         .where('name', '=', name)
         .execute();

@@ -1,5 +1,11 @@
 // Brings what is kept to what is wanted: makes records, suspends them, takes them up again, forgets them with their keys.
-import { type CertificateFacts, CORE_LIMITS, type WantedCertificate, wantedCertificates } from '@tunnel/core';
+import {
+  type CertificateFacts,
+  CORE_LIMITS,
+  subdomainOf,
+  type WantedCertificate,
+  wantedCertificates,
+} from '@tunnel/core';
 import type { Logger } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 import { readDomains, readReserved } from './certificate-facts.ts';
@@ -24,7 +30,11 @@ interface KnownRow {
   readonly hasFailed: boolean;
 }
 
-const NAMES = { max: CORE_LIMITS.CERTIFICATE_NAMES_MAX, windowMs: CORE_LIMITS.CERTIFICATE_NAMES_WINDOW_MS };
+const NAMES = {
+  max: CORE_LIMITS.CERTIFICATE_NAMES_MAX,
+  windowMs: CORE_LIMITS.CERTIFICATE_NAMES_WINDOW_MS,
+  perAccount: CORE_LIMITS.CERTIFICATE_NAMES_PER_ACCOUNT,
+};
 const BUDGET = 'names below the domain';
 
 /** Whether something new is to be ordered. */
@@ -40,7 +50,12 @@ export const reconcileCertificates = async (options: ReconcileOptions): Promise<
     ({ name, accountId, state }) => state === 'verified' || byName.get(name)?.userId === accountId,
   );
   const reserved = await readReserved(db, wildcard?.isValid === true);
-  const wanted = wantedCertificates({ ...options.facts, wildcard, domains, reserved });
+  const certified = known.flatMap(({ names: name, userId: accountId, isValid }) => {
+    const label = isValid ? subdomainOf(name, options.facts.domain) : null;
+    // The operator's own names are wanted, or not, by the configuration.
+    return label === null || accountId === null ? [] : [{ label, accountId }];
+  });
+  const wanted = wantedCertificates({ ...options.facts, wildcard, domains, reserved, certified });
   const names = new Set(wanted.map(({ name }) => name));
   for (const row of known) {
     if (names.has(row.names)) continue;
@@ -51,31 +66,52 @@ export const reconcileCertificates = async (options: ReconcileOptions): Promise<
 };
 
 const bringUp = async (
-  { store, logger, now }: ReconcileOptions,
+  options: ReconcileOptions,
   wanted: readonly WantedCertificate[],
   known: ReadonlyMap<string, KnownRow>,
 ): Promise<boolean> => {
+  const { store, logger } = options;
   let hasNews = false;
-  let hasRoom = true;
+  const room = new WeeklyRoom(options);
   for (const { name, accountId: userId, keeping, isCounted } of wanted) {
     const row = known.get(name);
     const isSuspended = keeping === 'suspended';
     if (row !== undefined) {
       if (row.userId === userId && row.isSuspended === isSuspended) continue;
-      await store.setKeeping(row.id, { userId, isSuspended });
+      await store.setKeeping(row.id, { accountId: userId, isSuspended });
       hasNews ||= !isSuspended;
-    } else if (keeping === 'ordered' && (hasRoom || !isCounted)) {
-      if (isCounted) hasRoom = (await store.takeFromBudget(BUDGET, NAMES, now)).kind === 'taken';
-      if (isCounted && !hasRoom) {
-        logger.debug({ name, max: NAMES.max }, 'too many names got a certificate of their own this week: it waits');
+    } else if (keeping === 'ordered') {
+      if (isCounted && !(await room.takesOne(userId))) {
+        logger.debug({ name }, 'too many names got a certificate of their own this week: it waits');
         continue;
       }
-      await store.wantFor([name], userId);
+      await store.want([name], userId);
       hasNews = true;
     }
   }
   return hasNews;
 };
+
+/** The certificates of this week that are left, asked for once for each account that has none left. */
+class WeeklyRoom {
+  readonly #options: ReconcileOptions;
+  readonly #without = new Set<string | null>();
+  #isEmpty = false;
+
+  constructor(options: ReconcileOptions) {
+    this.#options = options;
+  }
+
+  async takesOne(accountId: string | null): Promise<boolean> {
+    if (this.#isEmpty || this.#without.has(accountId)) return false;
+    const { store, now } = this.#options;
+    const answer = await store.takeFromBudget(BUDGET, NAMES, now, accountId);
+    if (answer.kind === 'taken') return true;
+    this.#without.add(accountId);
+    this.#isEmpty = answer.isWhole;
+    return false;
+  }
+}
 
 /** Without chains and keys: there may be thousands. */
 const knownRows = async ({ db, directory, now }: ReconcileOptions): Promise<readonly KnownRow[]> => {
