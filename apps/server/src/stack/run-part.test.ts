@@ -1,8 +1,12 @@
 // The life of a part inside the test's process, with a stand-in for the channel to its parent.
-import { EventEmitter } from 'node:events';
+import { spawn } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { loadServerConfig } from '@tunnel/runtime';
+import { loadServerConfig, takeLock } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { ServerHost } from '../host.ts';
@@ -143,4 +147,57 @@ it('an error that nobody caught is told to the parent, and ends the part even wh
     await parent.clock.advance(10_000);
     await parent.run;
   }
+});
+
+/** Told to stop, and gone. */
+const stop = async (parent: Parent): Promise<void> => {
+  parent.tell({ kind: 'stop', drainMs: 0 });
+  await parent.clock.advance(10_000);
+  expect(await parent.run).toBe(EXIT_OK);
+};
+
+it('a part opens nothing until the part of an earlier run has let go of its lock', async () => {
+  const held = takeLock(join(directory.path, 'edge.lock'));
+  const parent = new Parent();
+  await parent.hears('loaded');
+  parent.tell(startMessage());
+  // Not three seconds: the part would then kill the holder of the lock, which is the process of this test.
+  await parent.clock.advance(2000);
+  expect(parent.said.map(({ kind }) => kind)).toEqual(['loaded']);
+  held?.release();
+  await parent.clock.advance(20);
+  await parent.hears('ready');
+  await stop(parent);
+});
+
+it('a part of an earlier run that hangs is killed after three seconds', async () => {
+  const hung = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+  const ended = once(hung, 'exit');
+  try {
+    const text = { host: hostname(), pid: hung.pid, started: '', nonce: 'hung' };
+    writeFileSync(join(directory.path, 'edge.lock'), JSON.stringify(text));
+    const parent = new Parent();
+    await parent.hears('loaded');
+    parent.tell(startMessage());
+    await parent.clock.advance(2980);
+    expect([hung.signalCode, parent.said.length]).toEqual([null, 1]);
+    await parent.clock.advance(20);
+    expect(await ended).toEqual([null, 'SIGKILL']);
+    await eventually(async () => {
+      await parent.clock.advance(20);
+      expect(parent.said.map(({ kind }) => kind)).toContain('ready');
+    });
+    await stop(parent);
+  } finally {
+    hung.kill('SIGKILL');
+  }
+});
+
+it('a lock that cannot be written keeps no part down', async () => {
+  mkdirSync(join(directory.path, 'edge.lock'));
+  const parent = new Parent();
+  await parent.hears('loaded');
+  parent.tell(startMessage());
+  await parent.hears('ready');
+  await stop(parent);
 });
