@@ -311,6 +311,23 @@ describe('what goes wrong', () => {
     expect(stand.dials).toBe(2);
   });
 
+  it('a body that turns out malformed behind half of an answer cuts the connection off, and no second answer follows', async () => {
+    const { port } = await startRawService((socket) => {
+      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf of it'));
+    });
+    const visitor = net.connect(port, '127.0.0.1');
+    cleanups.push(() => visitor.destroy());
+    let heard = '';
+    visitor.on('data', (piece: Buffer) => (heard += piece.toString()));
+    visitor.on('error', () => {});
+    visitor.write('POST / HTTP/1.1\r\nHost: web.edge.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n');
+    await eventually(() => expect(heard).toContain('half of it'));
+    visitor.write('not a size\r\n');
+    await eventually(() => expect(visitor.destroyed).toBe(true));
+    expect(heard.match(/HTTP\/1\.1/g)).toHaveLength(1);
+    expect(heard.endsWith('half of it')).toBe(true);
+  });
+
   it('an early answer to a body that still comes ends the connection', async () => {
     const stand = await startRawService((socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno'));
