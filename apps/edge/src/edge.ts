@@ -101,7 +101,8 @@ class ComposedEdge implements Edge {
     this.#backend.certificates?.follow(this.#tls);
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
     // What there is to be reached. Captures see tunnels come and go: theirs go with them.
-    this.#captures = new CaptureStore({ ...config.capture, clock, runId: randomInt(36 ** 5).toString(36) });
+    const runId = randomInt(36 ** 5).toString(36);
+    this.#captures = new CaptureStore({ ...config.capture, accountShare: limits.account_share, clock, runId });
     const edgeHost = `edge.${config.server.domain}`;
     const edgeUrl = () => httpUrl(this.#ingress.httpListeners.publicHttp(edgeHost), edgeHost);
     this.#policies = new EdgePolicies(config, { ...deps, edgeUrl });

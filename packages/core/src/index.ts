@@ -338,6 +338,7 @@ export {
   type PublicEndpoint,
   sameEndpoint,
 } from './public-endpoint.ts';
+export { NOT_RANKED, type Ranked, Ranking } from './ranking.ts';
 export { RateWindow } from './rate-window.ts';
 export { type Readiness, type ReadinessFacts, readiness, type TunnelSource } from './readiness.ts';
 export {

@@ -172,7 +172,7 @@ export const startRest = async (options: RestOptions = {}): Promise<RestFixture>
     tunnels,
     groups: new GroupStage(options.clock ?? systemClock, [feed], tunnels),
     feed,
-    captures: new CaptureStore({ enabled: true, bodies: true, clock: systemClock, runId: 'run' }),
+    captures: new CaptureStore({ enabled: true, bodies: true, accountShare: 1, clock: systemClock, runId: 'run' }),
     closed: [],
     gate: openGate(options.gate),
   };

@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
 import { captureStore, captureTunnel, requestHead, responseHead } from './capture.fixture.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
@@ -83,6 +85,10 @@ describe('what is kept', () => {
 describe('all tunnels together', () => {
   const PER_TUNNEL = 32;
   const head = large(30_000);
+  const ofAccount = (accountId: string, tunnelId: string): Tunnel => ({
+    ...captureTunnel(tunnelId),
+    owner: { kind: 'account', accountId },
+  });
   /** Enough tunnels to come near the bound. */
   const fill = (store: CaptureStore, tunnels: number): void => {
     for (let n = 0; n < PER_TUNNEL * tunnels; n++) begin(store, captureTunnel(`tun_${n % tunnels}`), head);
@@ -105,6 +111,69 @@ describe('all tunnels together', () => {
     for (let n = 0; n < 1000; n++) begin(store, captureTunnel('tun_1'), head);
     expect(sizeOf(store, 'tun_quiet')).toBe(1);
     expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_MAX);
+  });
+
+  it('an account that restarts its tunnels again and again pushes out its own oldest, and nothing of another account', () => {
+    const { store } = captureStore();
+    const other = Array.from({ length: 50 }, () => begin(store, captureTunnel('tun_other'), large(20_000)));
+    for (let start = 0; start < 4; start += 1) {
+      const tunnels = Array.from({ length: 60 }, (_, n) => ofAccount('greedy', `tun_${start}_${n}`));
+      for (let n = 0; n < PER_TUNNEL; n += 1) for (const tunnel of tunnels) begin(store, tunnel, head);
+      for (const tunnel of tunnels) store.tunnelRemoved(tunnel);
+    }
+    expect(store.list('tun_other', 1000).recorders).toEqual([...other].reverse());
+    expect(store.bytes).toBeGreaterThan(EDGE_LIMITS.CAPTURE_BYTES_MAX * 0.99);
+    // What is left of the other account's room is used, by the latest of all.
+    expect(sizeOf(store, 'tun_0_0')).toBe(0);
+    expect(sizeOf(store, 'tun_3_59')).toBe(PER_TUNNEL);
+  });
+
+  it('the account with the most beyond its share gives its oldest, whichever tunnel it is of', () => {
+    const { store } = captureStore({ accountShare: 0.1 });
+    const many = Array.from({ length: 40 }, (_, n) => ofAccount('most', `tun_${n}`));
+    const kept = many.flatMap((tunnel) => Array.from({ length: 50 }, () => begin(store, tunnel, head)));
+    const some = Array.from({ length: 8 }, (_, n) => ofAccount('less', `tun_less_${n}`));
+    for (const tunnel of some) for (let n = 0; n < 60; n += 1) begin(store, tunnel, head);
+    const left = kept.filter(({ buffer }) => buffer !== null);
+    expect(left.length).toBeLessThan(kept.length);
+    expect(left).toEqual(kept.slice(-left.length));
+    expect(some.map(({ tunnelId }) => sizeOf(store, tunnelId))).toEqual(some.map(() => 60));
+  });
+
+  it('whatever is written, ended and let go: nobody within its share gives while another is beyond it, and the bytes are right', () => {
+    const [KIND, SHARE] = [300_000, EDGE_LIMITS.CAPTURE_BYTES_MAX / 4];
+    const heads = [KIND, KIND / 2, 1000].map(large);
+    const move = fc.record({
+      does: fc.constantFrom('write', 'write', 'write', 'write', 'write', 'discard', 'end'),
+      account: fc.constantFrom('a', 'a', 'a', 'b', 'b', 'c', 'd', 'e', 'f'),
+      tunnel: fc.nat({ max: 60 }),
+      size: fc.constantFrom(0, 0, 1, 2),
+      pick: fc.nat(),
+    });
+    let takenBack = 0;
+    const moves = fc.array(move, { maxLength: 900, minLength: 700, size: 'max' });
+    const property = fc.property(moves, (steps) => {
+      const { store } = captureStore({ accountShare: 0.25 });
+      let kept: { readonly account: string; readonly recorder: CaptureRecorder }[] = [];
+      const bytesOf = (account: string): number =>
+        kept.reduce((sum, one) => sum + (one.account === account ? one.recorder.keptBytes : 0), 0);
+      for (const { does, account, tunnel: id, size, pick } of steps) {
+        const tunnel = ofAccount(account, `tun_${account}_${id}`);
+        const discarded = does === 'discard' ? kept[pick % Math.max(1, kept.length)] : undefined;
+        discarded?.recorder.discard();
+        if (does === 'end') store.tunnelRemoved(tunnel);
+        if (does === 'write') kept.push({ account, recorder: begin(store, tunnel, heads[size]) });
+        const lost = kept.filter((one) => one.recorder.buffer === null && one !== discarded);
+        const beyond = ['a', 'b', 'c', 'd', 'e', 'f'].filter((name) => bytesOf(name) > SHARE);
+        for (const { account: giver } of lost) if (beyond.length > 0) expect(beyond).toContain(giver);
+        takenBack += lost.length;
+        kept = kept.filter((one) => one !== discarded && !lost.includes(one));
+        expect(store.bytes).toBe(kept.reduce((sum, { recorder }) => sum + recorder.keptBytes, 0));
+        expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_MAX);
+      }
+    });
+    fc.assert(property, { numRuns: 5 });
+    expect(takenBack).toBeGreaterThan(0);
   });
 
   it('the bytes that are let go are counted back, to the last one', async () => {

@@ -1,5 +1,15 @@
 // The captured requests of all tunnels, in memory: bounded in number and bytes, kept for an hour after a tunnel's end.
-import type { ChunkedForm, Owner, OwnResponse, RequestHead } from '@tunnel/core';
+import {
+  type ChunkedForm,
+  NOT_RANKED,
+  type Owner,
+  type OwnResponse,
+  type Ranked,
+  Ranking,
+  type RequestHead,
+  Shares,
+  tenantKey,
+} from '@tunnel/core';
 import { requestIdOf } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -14,6 +24,8 @@ export interface CaptureStoreOptions {
   /** [capture] of server.toml. */
   readonly enabled: boolean;
   readonly bodies: boolean;
+  /** `[limits] account_share`. */
+  readonly accountShare: number;
   readonly clock: Clock;
   /** Makes the ids of this run differ from those of the last one. */
   readonly runId: string;
@@ -53,18 +65,22 @@ export class CaptureStore implements TunnelWatcher {
   /** Of tunnels with at least one request. */
   readonly #byTunnel = new Map<string, TunnelCaptures>();
   readonly #remembered = new Map<string, Remembered>();
-  #bytes = 0;
+  /** What each account keeps, in bytes, its ended tunnels included. */
+  readonly #shares: Shares;
+  /** The tunnels of each account that keep requests; the one with the oldest first. */
+  readonly #byAccount = new Map<string, Ranking<TunnelCaptures>>();
   #sequence = 0;
-  #hand: Iterator<TunnelCaptures> | null = null;
   #sweeping: Timer | null = null;
 
   constructor(options: CaptureStoreOptions) {
     this.#options = options;
+    const limit = EDGE_LIMITS.CAPTURE_BYTES_MAX;
+    this.#shares = new Shares({ limit, perHolder: limit * options.accountShare });
     this.waits = new RequestWaits(options.clock);
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#shares.taken;
   }
 
   /**
@@ -215,28 +231,51 @@ export class CaptureStore implements TunnelWatcher {
 
   /** After a change of a tunnel's captures, with how many bytes more, or fewer, are kept. */
   onChanged(captures: TunnelCaptures, bytes: number): void {
-    this.#bytes += bytes;
+    const { account } = captures;
+    if (bytes > 0) this.#shares.take(account, bytes);
+    else this.#shares.give(account, -bytes);
+    this.#rank(captures);
     if (bytes > 0) this.#makeRoom(captures);
     else if (captures.size === 0) this.#drop(captures);
   }
 
+  /** By the oldest request of the tunnel. */
+  #rank(captures: TunnelCaptures): void {
+    const { account, oldest } = captures;
+    let tunnels = this.#byAccount.get(account);
+    if (oldest === undefined) {
+      tunnels?.remove(captures);
+      if (tunnels?.size === 0) this.#byAccount.delete(account);
+      return;
+    }
+    const rank = -oldest.info.sequence;
+    if (captures.rank === rank && captures.heapIndex !== NOT_RANKED) return;
+    captures.rank = rank;
+    if (tunnels === undefined) {
+      tunnels = new Ranking();
+      this.#byAccount.set(account, tunnels);
+    }
+    tunnels.add(captures);
+  }
+
   #makeRoom(writer: TunnelCaptures): void {
-    while (this.#bytes > EDGE_LIMITS.CAPTURE_BYTES_MAX && this.#byTunnel.size > 0) {
-      // Whoever has more than an even share makes room itself, so that a busy tunnel does not push out the quiet ones.
-      const isGreedy = writer.bytes > EDGE_LIMITS.CAPTURE_BYTES_MAX / this.#byTunnel.size;
-      if (isGreedy) writer.giveWay();
-      else this.#dropHalfOfNext();
+    while (this.#shares.taken > this.#shares.limit) {
+      const giver = this.#giver(writer.account);
+      const isOwn = giver === writer.account && writer.isOverrun;
+      const tunnel = isOwn ? writer : this.#byAccount.get(giver)?.first;
+      if (tunnel === undefined || tunnel === null) return;
+      tunnel.giveWay();
     }
   }
 
-  /** Goes around: nobody is looked at twice before all the others were, and no step searches. */
-  #dropHalfOfNext(): void {
-    let next = this.#hand?.next();
-    if (next === undefined || next.done === true) {
-      this.#hand = this.#byTunnel.values();
-      next = this.#hand.next();
-    }
-    if (next.done !== true) next.value.dropOldest(Math.ceil(next.value.size / 2));
+  /**
+   * The account that makes room: the one with the most beyond its share. While all are within their share, whoever writes makes room itself, unless
+   * it keeps less than an even part: then the account that keeps most does, so that each account has something.
+   */
+  #giver(writer: string): string {
+    const { mostBeyond, largest, limit } = this.#shares;
+    if (mostBeyond !== null) return mostBeyond;
+    return largest === null || this.#shares.of(writer) > limit / this.#byAccount.size ? writer : largest;
   }
 
   #drop(captures: TunnelCaptures): void {
@@ -256,9 +295,13 @@ const finishedMs = ({ info, durationMs }: CaptureRecorder): number => info.start
 const GAP_MAX = 256;
 
 /** The last requests of one tunnel, oldest first. */
-class TunnelCaptures implements CaptureBuffer {
+class TunnelCaptures implements CaptureBuffer, Ranked {
   readonly tunnelId: string;
   readonly owner: Owner;
+  /** The account that its bytes count for; a tunnel of the operator counts by itself. */
+  readonly account: string;
+  rank = 0;
+  heapIndex = NOT_RANKED;
   bytes = 0;
   /** On the monotonic clock; null while the tunnel lives. */
   endedMs: number | null = null;
@@ -276,11 +319,21 @@ class TunnelCaptures implements CaptureBuffer {
   constructor(tunnelId: string, owner: Owner, store: CaptureStore) {
     this.tunnelId = tunnelId;
     this.owner = owner;
+    this.account = tenantKey(owner, tunnelId);
     this.#store = store;
   }
 
   get size(): number {
     return this.#recorders.length - this.#gap;
+  }
+
+  get oldest(): CaptureRecorder | undefined {
+    return this.#recorders[this.#gap] ?? undefined;
+  }
+
+  /** Requests that rules have answered take more than a quarter of its bytes. */
+  get isOverrun(): boolean {
+    return this.#answeredBytes * 4 > this.bytes;
   }
 
   /** Newest first. */
@@ -311,7 +364,7 @@ class TunnelCaptures implements CaptureBuffer {
 
   /** One of them goes: the oldest, but of strangers at the door while these have more than a quarter, which is their share of the number, too. */
   giveWay(): void {
-    if (this.#answeredBytes * 4 > this.bytes) this.#dropOldestAnswered();
+    if (this.isOverrun) this.#dropOldestAnswered();
     else this.dropOldest(1);
   }
 

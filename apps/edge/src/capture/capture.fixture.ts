@@ -32,8 +32,8 @@ export const captureTunnel = (tunnelId: string, http: Partial<Tunnel['http']> = 
     upstream: new MuxUpstream(),
   }) as unknown as Tunnel;
 
-export const captureStore = (options: { enabled?: boolean; bodies?: boolean } = {}) => {
+export const captureStore = (options: { enabled?: boolean; bodies?: boolean; accountShare?: number } = {}) => {
   const clock = new FakeClock();
-  const store = new CaptureStore({ enabled: true, bodies: true, clock, runId: 'run', ...options });
+  const store = new CaptureStore({ enabled: true, bodies: true, accountShare: 0.25, clock, runId: 'run', ...options });
   return { clock, store };
 };
