@@ -12,18 +12,30 @@ export const EDGE_LIMITS = {
   CONTROL_CLOSE_TIMEOUT_MS: 2000,
   /** request heads on the control port: an upgrade needs a few hundred bytes */
   CONTROL_HEAD_MAX_BYTES: 8 * KiB,
-  /** tokens that a control connection earns in a second; ping and health report cost 1, a registration 4, an odd frame 5. Without a token it is not read */
+  /** tokens that a control connection earns in a second; ping and health report cost 1, an odd frame 5. Without a token it is not read */
   CONTROL_FRAMES_PER_SECOND: 100,
-  /** tokens it can save up: a client with 100 tunnels registers them at once */
+  /** tokens it can save up */
   CONTROL_FRAMES_BURST: 400,
   /** the same for all control connections of one account */
   CONTROL_FRAMES_PER_SECOND_ACCOUNT: 400,
   /** what they can save up together */
   CONTROL_FRAMES_BURST_ACCOUNT: 1600,
+  /** registrations of a control connection in a second, apart from its other frames; further ones wait for their turn */
+  CONTROL_REGISTRATIONS_PER_SECOND: 200,
+  /** registrations at once: a client with 400 tunnels has them all */
+  CONTROL_REGISTRATIONS_BURST: 400,
+  /** the same for all control connections of one account */
+  CONTROL_REGISTRATIONS_PER_SECOND_ACCOUNT: 800,
+  /** what they can register together at once */
+  CONTROL_REGISTRATIONS_BURST_ACCOUNT: 1600,
+  /** registrations of one connection that wait; with so many it is not read until half of them are done. A client has no more than half of that under way */
+  CONTROL_REGISTRATIONS_WAITING: 512,
+  /** the same by their characters, which one registration with a policy can have 64 Ki of */
+  CONTROL_REGISTRATIONS_WAITING_CHARS: 256 * KiB,
   /** a longer frame costs one more token for each of these: to read 64 KiB of JSON takes as long as dozens of pings */
   CONTROL_FRAME_CHARS_PER_TOKEN: 4 * KiB,
-  /** the same for a registration with a policy, which is judged and made ready: the largest take some 15 ms */
-  CONTROL_POLICY_CHARS_PER_TOKEN: 1 * KiB,
+  /** a registration with a policy, which is judged and made ready, counts as one more for each of these: the largest take some 15 ms */
+  CONTROL_POLICY_CHARS_PER_TOKEN: 512,
   /** frames of one control connection in one turn of the event loop; the others have theirs in between */
   CONTROL_FRAMES_PER_TURN: 64,
   /** for each of these a frame counts as one more in its turn: of long ones few are taken in one */
@@ -220,7 +232,7 @@ export const EDGE_LIMITS = {
   CAPTURE_BODY_MAX_BYTES: 16 * KiB,
   /** heads and bodies of one tunnel’s kept requests; the oldest go first */
   CAPTURE_BYTES_PER_TUNNEL: 4 * MiB,
-  /** the same for all tunnels together; whoever keeps more than an even share gives way first */
+  /** the same for all tunnels together; the account that keeps the most beyond its `account_share` lets go of its oldest first */
   CAPTURE_BYTES_MAX: 64 * MiB,
   /** a compressed body that grows beyond this when it is looked at is not shown */
   CAPTURE_UNPACKED_MAX_BYTES: 1 * MiB,

@@ -29,6 +29,10 @@ export const CLIENT_LIMITS = {
   FIRST_CONNECT_RETRY_MAX_MS: 5000,
   /** how long the answer to a registration is awaited while the edge answers no other one */
   REGISTER_TIMEOUT_MS: 15_000,
+  /** registrations that were sent and are not answered: an edge reads twice as many ahead, so that pings never wait behind them */
+  REGISTRATIONS_UNDER_WAY: 256,
+  /** the same by their characters; a policy can have 64 Ki of them */
+  REGISTRATIONS_UNDER_WAY_CHARS: 128 * KiB,
   /** after a failed handshake: how long the client looks whether the server speaks TLS or not */
   KIND_PROBE_TIMEOUT_MS: 3000,
   /** connect, TLS and upgrade of one carrier together */

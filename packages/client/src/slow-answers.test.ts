@@ -34,3 +34,33 @@ it('waits for the last answer as long as the edge answers others, and no longer 
     await edge.close();
   }
 });
+
+it('has 256 registrations under way at a time, and none of a tunnel that was closed before its turn', async () => {
+  const clock = new FakeClock();
+  const edge = await new ScriptedEdge().listen();
+  const asked: MessageOf<'RegisterTunnel'>[] = [];
+  edge.script = { RegisterTunnel: (message) => asked.push(message) > 0 };
+  const client = await connect({ server: edge.address, token: 'tnl_test', clock });
+  try {
+    const opened: string[] = [];
+    for (let n = 0; n < 300; n += 1) {
+      void client.open({ protocol: 'tcp', name: `t${n}`, localPort: 1 }).then(
+        ({ name }) => opened.push(name),
+        () => {},
+      );
+    }
+    await eventually(() => expect(asked).toHaveLength(256));
+    await client.find('t299')?.close();
+    const { session } = edge;
+    for (let n = 0; n < 299; n += 1) {
+      await eventually(() => expect(asked.length).toBe(Math.min(299, 256 + n)));
+      edge.registered(session, asked[n] as MessageOf<'RegisterTunnel'>);
+    }
+    await eventually(() => expect(opened).toHaveLength(299));
+    expect(asked.map(({ name }) => name)).toEqual(Array.from({ length: 299 }, (_, n) => `t${n}`));
+    expect(client.state).toBe('connected');
+  } finally {
+    void client.close();
+    await edge.close();
+  }
+});

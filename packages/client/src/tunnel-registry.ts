@@ -44,10 +44,19 @@ interface AskedRequest {
 }
 
 interface PendingRequest extends AskedRequest {
-  timer: Timer;
+  /** null: it is not sent yet. */
+  timer: Timer | null;
+  /** What it takes of the room for registrations that are under way. */
+  readonly size: number;
   /** Settles with the answer, or when there will be none. */
   readonly over: Promise<void>;
   readonly settle: () => void;
+}
+
+interface UnsentRegistration {
+  readonly requestId: string;
+  readonly request: PendingRequest;
+  readonly message: ControlMessageInput;
 }
 
 export class TunnelRegistry {
@@ -55,6 +64,11 @@ export class TunnelRegistry {
   readonly #tunnels = new Set<TunnelEntry>();
   readonly #byId = new Map<string, TunnelEntry>();
   readonly #pending = new Map<string, PendingRequest>();
+  /** Registrations that wait for the answers to others. */
+  readonly #unsent: UnsentRegistration[] = [];
+  /** Registrations that were sent and are not answered, and their sizes. */
+  #underWay = 0;
+  #underWaySize = 0;
   readonly #retries = new Map<TunnelEntry, Timer>();
   /** When the edge last answered a request. */
   #answeredAt = Number.NEGATIVE_INFINITY;
@@ -142,11 +156,14 @@ export class TunnelRegistry {
   sessionDown(): void {
     this.#link = null;
     for (const request of this.#pending.values()) {
-      request.timer.cancel();
+      request.timer?.cancel();
       request.settle();
       request.onAnswer?.(LOST());
     }
     this.#pending.clear();
+    this.#unsent.length = 0;
+    this.#underWay = 0;
+    this.#underWaySize = 0;
     for (const timer of this.#retries.values()) timer.cancel();
     this.#retries.clear();
     for (const tunnel of this.#tunnels) tunnel.lost();
@@ -296,13 +313,43 @@ export class TunnelRegistry {
     if (link === null) return;
     this.#lastRequest += 1;
     const requestId = `r${this.#lastRequest}`;
-    const timer = this.#awaitAnswer(requestId, link, CLIENT_LIMITS.REGISTER_TIMEOUT_MS);
     let settle = (): void => {};
     const over = new Promise<void>((resolve) => {
       settle = resolve;
     });
-    this.#pending.set(requestId, { ...request, timer, over, settle });
-    link.send(message(requestId));
+    const asked = message(requestId);
+    const pending: PendingRequest = { ...request, timer: null, size: sizeOf(asked), over, settle };
+    this.#pending.set(requestId, pending);
+    if (request.kind === 'register') {
+      this.#unsent.push({ requestId, request: pending, message: asked });
+      return this.#sendMore();
+    }
+    pending.timer = this.#awaitAnswer(requestId, link, CLIENT_LIMITS.REGISTER_TIMEOUT_MS);
+    link.send(asked);
+  }
+
+  /** Only so many registrations are under way: pings and health reports would else wait behind thousands of them in the socket. */
+  #sendMore(): void {
+    while (this.#link !== null && this.#hasRoom) {
+      const next = this.#unsent.shift();
+      if (next === undefined) return;
+      const { requestId, request, message } = next;
+      if (!this.#tunnels.has(request.tunnel)) {
+        this.#pending.delete(requestId);
+        request.settle();
+        request.onAnswer?.(new Fault('TUNNEL_CLOSED'));
+        continue;
+      }
+      this.#underWay += 1;
+      this.#underWaySize += request.size;
+      request.timer = this.#awaitAnswer(requestId, this.#link, CLIENT_LIMITS.REGISTER_TIMEOUT_MS);
+      this.#link.send(message);
+    }
+  }
+
+  get #hasRoom(): boolean {
+    const { REGISTRATIONS_UNDER_WAY: count, REGISTRATIONS_UNDER_WAY_CHARS: size } = CLIENT_LIMITS;
+    return this.#underWay === 0 || (this.#underWay < count && this.#underWaySize < size);
   }
 
   /** An edge that answers other requests is alive and takes them in turn: a client of thousands of tunnels waits longer for the last answer. */
@@ -320,8 +367,13 @@ export class TunnelRegistry {
     const request = this.#pending.get(requestId);
     if (request !== undefined) this.#answeredAt = this.#deps.settings.clock.monotonic();
     this.#pending.delete(requestId);
-    request?.timer.cancel();
+    request?.timer?.cancel();
     request?.settle();
+    if (request?.kind === 'register') {
+      this.#underWay -= 1;
+      this.#underWaySize -= request.size;
+      this.#sendMore();
+    }
     return request;
   }
 
@@ -421,6 +473,13 @@ export class TunnelRegistry {
     this.#retries.delete(tunnel);
   }
 }
+
+/** In characters, about: a policy can be many times as long as the rest. */
+const sizeOf = (message: ControlMessageInput): number =>
+  USUAL_CHARS +
+  (message.type === 'RegisterTunnel' && message.policy !== undefined ? JSON.stringify(message.policy).length : 0);
+
+const USUAL_CHARS = 256;
 
 const LOST = (): Fault => new Fault('CARRIER_LOST');
 const isLost = ({ code }: Fault): boolean => code === LOST().code;

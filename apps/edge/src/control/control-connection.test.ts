@@ -195,6 +195,7 @@ describe('an authenticated connection', () => {
       peer: { address: '127.0.0.1', clientAddr: '127.0.0.1:1' },
       handlers: { onAuth: async () => true, onMessage: () => {}, onHeldBack: () => {}, onLost: () => (losses += 1) },
       pace: paceOf(clock),
+      registrationPace: paceOf(clock),
       report: rethrow,
     });
     const fault = new Fault('CONTROL_BAD_FRAME', { reason: 'x'.repeat(900) });
@@ -225,7 +226,7 @@ describe('a fault of our own', () => {
     });
     let losses = 0;
     new ControlConnection({
-      ...{ id: 1, ws: ws as unknown as WebSocket, clock, pace: paceOf(clock) },
+      ...{ id: 1, ws: ws as unknown as WebSocket, clock, pace: paceOf(clock), registrationPace: paceOf(clock) },
       log: new LogLimiter(createLogger({ level: 'silent', format: 'json' }), () => 0),
       peer: { address: '127.0.0.1', clientAddr: '127.0.0.1:1' },
       handlers: { onAuth: async () => true, onMessage, onHeldBack: () => {}, onLost: () => (losses += 1) },

@@ -1,4 +1,5 @@
 // One WebSocket of a client: frames in order, one at a time, as fast as its pace allows; the first must be Auth; silence, slowness and strangers are closed.
+// Registrations wait for their turn apart, so that pings and health reports never wait behind them.
 import { type ConnectionState, type FramePace, type FrameVerdict, judgeLiveness } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
@@ -15,6 +16,7 @@ import type { Clock, LogLimiter, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
 import { EDGE_LIMITS } from '../limits.ts';
 import { FrameWeights, SIGNAL_WEIGHT } from './frame-weights.ts';
+import { RegistrationTurns } from './registration-turns.ts';
 
 export interface ControlPeer {
   /** The address that limits count: without a port, IPv4 as such. */
@@ -26,7 +28,7 @@ export interface ControlPeer {
 export interface ControlHandlers {
   /** false: refused, and the connection is closed already. */
   onAuth(connection: ControlConnection, message: MessageOf<'Auth'>): Promise<boolean>;
-  /** While a promise is under way no further frame is read. */
+  /** While a promise is under way no further frame is read, but for a registration's: then no further registration is begun. */
   onMessage(connection: ControlConnection, message: ControlMessage): Promise<void> | void;
   /** It has sent more than its pace allows and is not read for a while. */
   onHeldBack(connection: ControlConnection): void;
@@ -42,6 +44,7 @@ export interface ControlConnectionOptions {
   readonly log: LogLimiter;
   readonly handlers: ControlHandlers;
   readonly pace: FramePace;
+  readonly registrationPace: FramePace;
   readonly report: ReportInternalError;
 }
 
@@ -63,6 +66,7 @@ export class ControlConnection implements Guarded {
   readonly #handlers: ControlHandlers;
   readonly #pace: FramePace;
   readonly #weights = new FrameWeights();
+  readonly #registrations: RegistrationTurns;
   readonly #report: ReportInternalError;
   #phase: Phase = 'awaiting-auth';
   /**
@@ -85,7 +89,7 @@ export class ControlConnection implements Guarded {
   #pings = 0;
   #timer: Timer;
 
-  constructor({ id, ws, peer, clock, log, handlers, pace, report }: ControlConnectionOptions) {
+  constructor({ id, ws, peer, clock, log, handlers, pace, registrationPace, report }: ControlConnectionOptions) {
     this.id = id;
     this.peer = peer;
     this.#ws = ws;
@@ -94,6 +98,12 @@ export class ControlConnection implements Guarded {
     this.#handlers = handlers;
     this.#pace = pace;
     this.#report = report;
+    this.#registrations = new RegistrationTurns({
+      ...{ clock, pace: registrationPace },
+      handle: (message) => handlers.onMessage(this, message),
+      onRoom: () => this.#goOn(),
+      onError: (error) => this.#fail(error),
+    });
     this.#lastHeardAt = clock.monotonic();
     this.#lastPingAt = this.#lastHeardAt;
     this.#timer = this.#after(WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS, () => this.#authTimedOut());
@@ -147,7 +157,7 @@ export class ControlConnection implements Guarded {
   }
 
   get #waitsFor(): string {
-    if (this.#isHeldBack) return 'its pace';
+    if (this.#isHeldBack || this.#registrations.isFull) return 'its pace';
     if (this.#phase === 'awaiting-auth') return 'Auth';
     return this.#isBusy ? 'a frame that is handled' : 'frames';
   }
@@ -184,7 +194,7 @@ export class ControlConnection implements Guarded {
     if (this.#phase === 'closed') return;
     // A reader that is held up would not see the answer to the close frame. One that is held back has more to say than we read: it has the time until
     // the timeout to hear us, and is not answered.
-    if (!this.#isHeldBack) this.#ws.resume();
+    if (!this.#isHeldBack && !this.#registrations.isFull) this.#ws.resume();
     this.#ws.close(code, reason);
     const timer = this.#clock.setTimeout(() => this.#ws.terminate(), EDGE_LIMITS.CONTROL_CLOSE_TIMEOUT_MS);
     this.#ws.once('close', () => timer.cancel());
@@ -204,6 +214,7 @@ export class ControlConnection implements Guarded {
     if (this.#turn !== null) clearImmediate(this.#turn);
     this.#waiting.length = 0;
     this.#signals = 0;
+    this.#registrations.stop();
     this.#handlers.onLost(this);
   }
 
@@ -248,7 +259,8 @@ export class ControlConnection implements Guarded {
       if (this.#signals > 0) this.#takeSignal();
       else this.#take(this.#waiting.shift() as string | null);
     }
-    if (this.#isBusy || this.#heldBack !== null || this.#phase === 'closed' || !this.#ws.isPaused) return;
+    if (this.#isBusy || this.#heldBack !== null || this.#registrations.isFull) return;
+    if (this.#phase === 'closed' || !this.#ws.isPaused) return;
     // What it said meanwhile is still in the socket, so the silence begins here.
     this.#heard();
     this.#ws.resume();
@@ -320,9 +332,20 @@ export class ControlConnection implements Guarded {
     if (!decoded.ok) return this.#refuseFrame(decoded.fault);
     const { message } = decoded;
     if (message.type === 'Ping') return this.send({ type: 'Pong', id: message.id });
-    if (this.#phase === 'open') return this.#handlers.onMessage(this, message);
+    if (this.#phase === 'open') return this.#handle(message, characters);
     if (message.type === 'Auth') return this.#authenticate(message);
     this.refuseAuth(new Fault('CONTROL_NOT_AUTHENTICATED'));
+  }
+
+  #handle(message: ControlMessage, characters: number): Promise<void> | void {
+    const waits =
+      message.type === 'RegisterTunnel' || (message.type === 'UnregisterTunnel' && !this.#registrations.isIdle);
+    if (!waits) return this.#handlers.onMessage(this, message);
+    const wasFull = this.#registrations.isFull;
+    this.#registrations.add(message, characters);
+    if (wasFull || !this.#registrations.isFull || !this.isOpen) return;
+    this.#ws.pause();
+    this.#handlers.onHeldBack(this);
   }
 
   async #authenticate(message: MessageOf<'Auth'>): Promise<void> {
@@ -349,8 +372,9 @@ export class ControlConnection implements Guarded {
 
   /** One timer, set for the next thing that can fall due: a dead link is noticed at the moment, not at the next tick. */
   #watch(): void {
-    // What it says waits here and in its socket: a client that is not read is not silent. When it has gone, our pings to it fail.
-    if (this.#ws.isPaused) this.#heard();
+    // What it says waits here and in its socket: a client that is not read is not silent, nor is one whose registrations are being answered. When it has
+    // gone, our pings to it fail.
+    if (this.#ws.isPaused || !this.#registrations.isIdle) this.#heard();
     const now = this.#clock.monotonic();
     const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
     const verdict = judgeLiveness(facts, now, LIVENESS);

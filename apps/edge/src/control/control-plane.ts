@@ -41,7 +41,7 @@ import { ControlServer } from './control-server.ts';
 import { DatagramPaths } from './datagram-paths.ts';
 import type { DatagramPorts } from './datagram-ports.ts';
 import { tunnelsOfOthers } from './domain-tunnels.ts';
-import { FRAME_PACE } from './frame-weights.ts';
+import { FRAME_PACE, REGISTRATION_PACE } from './frame-weights.ts';
 import { handleMessage } from './messages.ts';
 import { type Session, type SessionLimits, Sessions } from './sessions.ts';
 import { SpeedTests } from './speed-tests.ts';
@@ -94,6 +94,8 @@ export class ControlPlane {
   readonly #connections = new Set<ControlConnection>();
   readonly #framePace: FramePaceRules;
   readonly #accountBuckets: AccountBuckets;
+  readonly #registrationPace: FramePaceRules;
+  readonly #registrationBuckets: AccountBuckets;
   readonly #log: LogLimiter;
   #heldBack = 0;
   #lastConnectionId = 0;
@@ -108,6 +110,8 @@ export class ControlPlane {
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     this.#framePace = options.framePace ?? FRAME_PACE;
     this.#accountBuckets = new AccountBuckets(this.#framePace.account);
+    this.#registrationPace = options.framePace ?? REGISTRATION_PACE;
+    this.#registrationBuckets = new AccountBuckets(this.#registrationPace.account);
     this.#log = new LogLimiter(logger, () => clock.monotonic());
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
     const onRenewed = (mux: MuxSession) => this.#onRenewedPath(mux);
@@ -279,7 +283,9 @@ export class ControlPlane {
   #tick(): void {
     this.#sessions.tick();
     this.#muxes.tick();
-    this.#accountBuckets.dropFull(this.#given.clock.monotonic());
+    for (const buckets of [this.#accountBuckets, this.#registrationBuckets]) {
+      buckets.dropFull(this.#given.clock.monotonic());
+    }
   }
 
   #refusal(request: IncomingMessage, accepted: AcceptedConnection): Fault | null {
@@ -291,12 +297,14 @@ export class ControlPlane {
     const { clock, gate, report } = this.#given;
     this.#lastConnectionId += 1;
     const pace = new FramePace(this.#framePace, this.#accountBuckets, clock.monotonic());
+    const registrationPace = new FramePace(this.#registrationPace, this.#registrationBuckets, clock.monotonic());
     const peer = peerOf(request, this.#callerAddress);
     // Nobody's yet: each new connection would bring tokens of its own along.
     pace.shareWith(`network ${networkOf(peer.address)}`);
     const connection = new ControlConnection({
       id: this.#lastConnectionId,
       pace,
+      registrationPace,
       ws,
       peer,
       clock,
@@ -315,7 +323,8 @@ export class ControlPlane {
           const isIn = await authenticate(context, from, message);
           const owner = this.#sessions.of(from)?.owner;
           // The operator's clients may be any number, and it is nobody's tenant: only their connections are paced.
-          if (isIn) pace.shareWith(owner?.kind === 'account' ? ownerKey(owner) : null);
+          const account = owner?.kind === 'account' ? ownerKey(owner) : null;
+          if (isIn) for (const paced of [pace, registrationPace]) paced.shareWith(account);
           return isIn;
         },
         onMessage: (from, message) => this.#onMessage(from, message),

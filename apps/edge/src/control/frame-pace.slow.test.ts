@@ -86,9 +86,79 @@ it('leaves other accounts alone; its own other connections share its tokens', as
 
 it('with 100 tunnels is ready at once', async () => {
   const client = await enter('alice');
-  for (let n = 0; n < 100; n += 1) client.register({ protocol: 'http', subdomain: `s${n}` }, `r${n}`);
+  registerMany(client, 0, 100);
   await eventually(() => expect(fixture.tunnels.size).toBe(100));
   expect(fixture.control.figures.heldBack).toBe(0);
+});
+
+const registerMany = (client: RawClient, from: number, to: number): void => {
+  for (let n = from; n < to; n += 1) client.register({ protocol: 'http', subdomain: `s${n}` }, `r${n}`);
+};
+/** Requests that were answered, in the order of their answers. */
+const answered = (client: RawClient): unknown[] =>
+  client.heard.filter(({ request_id: id }) => id !== undefined).map(({ request_id: id }) => id);
+
+it('with more tunnels than it may register at once: the others wait, and pings and reports overtake them', async () => {
+  const client = await enter('alice');
+  const tunnelId = (await client.registered({ protocol: 'http', subdomain: 'first' })).tunnel_id;
+  registerMany(client, 0, 900);
+  await eventually(() => expect(answered(client)).toHaveLength(399));
+  client.send({ type: 'TunnelHealthy', tunnel_id: tunnelId });
+  client.send({ type: 'RequestCarriers', count: 1 });
+  client.send({ type: 'Ping', id: 1 });
+  await eventually(() => expect(pongs(client)).toBe(1));
+  expect(client.heard.filter(({ type }) => type === 'CarrierTokens')).toHaveLength(1);
+  expect(answered(client)).toHaveLength(399);
+  // 200 a second of the connection.
+  await clock.advance(1000);
+  await eventually(() => expect(answered(client).length).toBeGreaterThanOrEqual(590));
+  expect(answered(client).length).toBeLessThanOrEqual(600);
+  await advanceUntil(() => expect(answered(client)).toHaveLength(900));
+  expect(answered(client)).toEqual(Array.from({ length: 900 }, (_, n) => `r${n}`));
+});
+
+it('that sends registrations without end is not read while 512 wait, and loses none', async () => {
+  const client = await enter('alice');
+  registerMany(client, 0, 5000);
+  await eventually(() => expect(fixture.control.figures.heldBack).toBe(1));
+  client.send({ type: 'Ping', id: 1 });
+  for (let n = 0; n < 10; n += 1) await clock.advance(100);
+  expect(pongs(client)).toBe(0);
+  await advanceUntil(() => expect([pongs(client), answered(client).length]).toEqual([1, 5000]));
+  expect(fixture.tunnels.size).toBe(100);
+  expect(answered(client)).toEqual(Array.from({ length: 5000 }, (_, n) => `r${n}`));
+});
+
+it('an unregistration stays behind the registrations before it', async () => {
+  const client = await enter('alice');
+  const { tunnel_id: tunnelId } = await client.registered({ protocol: 'http', subdomain: 'first' });
+  registerMany(client, 0, 450);
+  client.send({ type: 'UnregisterTunnel', request_id: 'end', tunnel_id: tunnelId });
+  await advanceUntil(() => expect(answered(client)).toHaveLength(451));
+  expect(answered(client).at(-1)).toBe('end');
+});
+
+it('registrations of the connections of an account share four times as many, and another account has its own', async () => {
+  const clients = await Promise.all(Array.from({ length: 6 }, () => enter('alice')));
+  for (const client of clients) registerMany(client, 0, 400);
+  const sum = (): number => clients.reduce((all, client) => all + answered(client).length, 0);
+  await eventually(() => expect(sum()).toBe(1600));
+  const bob = await enter('bob');
+  expect((await bob.registered({ protocol: 'http' })).public_url).toContain('edge.test');
+  expect(sum()).toBe(1600);
+  await advanceUntil(() => expect(sum()).toBe(2400));
+});
+
+it('that goes while registrations wait leaves nothing behind', async () => {
+  const client = await enter('alice');
+  registerMany(client, 0, 600);
+  await eventually(() => expect(answered(client)).toHaveLength(400));
+  client.send({ type: 'ShuttingDown', reason: 'done', drain_secs: 0 });
+  await eventually(() => expect(fixture.tunnels.size).toBe(0));
+  client.ws.close();
+  await client.closed;
+  for (let n = 0; n < 50; n += 1) await clock.advance(100);
+  expect([fixture.tunnels.size, fixture.control.figures.sessions]).toEqual([0, 0]);
 });
 
 it('with 100 tunnels and their probes is not behind when it has just come: each registration pays for a first report', async () => {
@@ -99,8 +169,8 @@ it('with 100 tunnels and their probes is not behind when it has just come: each 
   for (const tunnel_id of registered) client.send({ type: 'TunnelHealthy', tunnel_id });
   await client.settle();
   expect(fixture.control.figures.heldBack).toBe(0);
-  // The next ones cost what reports cost: of the 400 tokens, Auth, 99 registrations and a ping have left 2.
-  for (const tunnel_id of registered) client.send({ type: 'TunnelHealthy', tunnel_id });
+  // The next ones cost what reports cost: of the 400 tokens, Auth and a ping have left 398.
+  for (let n = 0; n < 5; n += 1) for (const tunnel_id of registered) client.send({ type: 'TunnelHealthy', tunnel_id });
   await eventually(() => expect(fixture.control.figures.heldBack).toBe(1));
 });
 

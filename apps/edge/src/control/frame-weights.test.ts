@@ -1,21 +1,30 @@
-import { decodeControl, encodeControl } from '@tunnel/protocol';
+import { type ControlMessageInput, decodeControl, encodeControl } from '@tunnel/protocol';
 import { expect, it } from 'vitest';
-import { FrameWeights } from './frame-weights.ts';
+import { FrameWeights, registrationWeight } from './frame-weights.ts';
 
 const WEB = { type: 'RegisterTunnel', request_id: 'r', name: 'n', protocol: 'http' } as const;
 
-const weightOf = (message: Parameters<typeof encodeControl>[0]): number => {
+/** In tokens of frames, and in those of registrations. */
+const weightsOf = (message: ControlMessageInput): [number, number] => {
   const text = encodeControl(message);
-  return new FrameWeights().of(decodeControl(text), text.length);
+  const decoded = decodeControl(text);
+  if (!decoded.ok) throw decoded.fault;
+  return [new FrameWeights().of(decoded, text.length), registrationWeight(decoded.message, text.length)];
 };
 
-it('a registration costs what it always did, with a small policy, too', () => {
-  expect(weightOf(WEB)).toBe(4);
-  expect(weightOf({ ...WEB, policy: { login: null, rules: [{ deny: 403 }] } })).toBe(4);
+it('a registration costs one of its own tokens and none of the others, with a small policy, too', () => {
+  expect(weightsOf(WEB)).toEqual([0, 1]);
+  expect(weightsOf({ ...WEB, policy: { login: null, rules: [{ deny: 403 }] } })).toEqual([0, 1]);
 });
 
 it('a large policy costs what it takes to judge it: an account has a few of them a second', () => {
   const path = Array.from({ length: 100 }, () => '/*');
   const rules = Array.from({ length: 90 }, () => ({ match: { path }, deny: 403 }));
-  expect(weightOf({ ...WEB, policy: { login: null, rules } })).toBeGreaterThan(45);
+  const [frames, registrations] = weightsOf({ ...WEB, policy: { login: null, rules } });
+  expect(frames).toBe(0);
+  expect(registrations).toBeGreaterThan(90);
+});
+
+it('an unregistration is paid for when it is read', () => {
+  expect(weightsOf({ type: 'UnregisterTunnel', request_id: 'r', tunnel_id: 't' })).toEqual([1, 0]);
 });

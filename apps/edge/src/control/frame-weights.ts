@@ -1,6 +1,6 @@
-// What each frame of a client costs it, in tokens of its connection and of its account, and how fast those come.
+// What each frame of a client costs it, in tokens of its connection and of its account, and how fast those come. Registrations have tokens of their own.
 import type { FramePaceRules } from '@tunnel/core';
-import type { ControlType, decodeControl } from '@tunnel/protocol';
+import type { ControlMessage, ControlType, decodeControl } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../limits.ts';
 
 export const FRAME_PACE: FramePaceRules = {
@@ -13,12 +13,25 @@ export const FRAME_PACE: FramePaceRules = {
   pauseMinMs: EDGE_LIMITS.CONTROL_FRAMES_PAUSE_MIN_MS,
 };
 
+export const REGISTRATION_PACE: FramePaceRules = {
+  connection: {
+    perSecond: EDGE_LIMITS.CONTROL_REGISTRATIONS_PER_SECOND,
+    burst: EDGE_LIMITS.CONTROL_REGISTRATIONS_BURST,
+  },
+  account: {
+    perSecond: EDGE_LIMITS.CONTROL_REGISTRATIONS_PER_SECOND_ACCOUNT,
+    burst: EDGE_LIMITS.CONTROL_REGISTRATIONS_BURST_ACCOUNT,
+  },
+  perTurn: EDGE_LIMITS.CONTROL_FRAMES_PER_TURN,
+  pauseMinMs: EDGE_LIMITS.CONTROL_FRAMES_PAUSE_MIN_MS,
+};
+
 /** Answered with an error: a frame that is none, is not known, or is not for a client to send. */
 const ODD = 5;
 /** Pings of the WebSocket itself, which need no decoding. */
 export const SIGNAL_WEIGHT = 1;
 
-/** What is not here is odd. A registration opens ports, so it costs more; a client of 100 tunnels has them all in one burst. */
+/** What is not here is odd. A registration is paid for when it is its turn (`registrationWeight`). */
 const WEIGHTS: Partial<Record<ControlType, number>> = {
   Auth: 1,
   Ping: 1,
@@ -28,7 +41,7 @@ const WEIGHTS: Partial<Record<ControlType, number>> = {
   UnregisterTunnel: 1,
   ShuttingDown: 1,
   Error: 1,
-  RegisterTunnel: 4,
+  RegisterTunnel: 0,
   RequestCarriers: 4,
   ConnectPeer: 4,
   DisconnectPeer: 1,
@@ -37,16 +50,17 @@ const WEIGHTS: Partial<Record<ControlType, number>> = {
 };
 
 /** As many first reports as tunnels that a burst registers; more cannot be saved up. */
-const FIRST_REPORTS_MAX = EDGE_LIMITS.CONTROL_FRAMES_BURST / 4;
+const FIRST_REPORTS_MAX = EDGE_LIMITS.CONTROL_REGISTRATIONS_BURST;
 
 /** Of one connection. */
 export class FrameWeights {
-  /** A registration pays for the first report of its tunnel: a client of 100 tunnels with probes would else be behind when it has just come. */
+  /** A registration pays for the first report of its tunnel: a client of many tunnels with probes would else be behind when it has just come. */
   #firstReports = 0;
 
   /** `characters` that had to be decoded: honest frames are far below what one more token is for. */
   of(decoded: ReturnType<typeof decodeControl>, characters: number): number {
-    const forLength = Math.floor(characters / charsPerToken(decoded));
+    if (isRegistration(decoded)) return this.#ofMessage('RegisterTunnel');
+    const forLength = Math.floor(characters / EDGE_LIMITS.CONTROL_FRAME_CHARS_PER_TOKEN);
     return forLength + (decoded.ok ? this.#ofMessage(decoded.message.type) : ODD);
   }
 
@@ -60,8 +74,13 @@ export class FrameWeights {
   }
 }
 
-/** A policy is judged and made ready, which takes several times as long as to read it. */
-const charsPerToken = (decoded: ReturnType<typeof decodeControl>): number =>
-  decoded.ok && decoded.message.type === 'RegisterTunnel' && decoded.message.policy !== undefined
-    ? EDGE_LIMITS.CONTROL_POLICY_CHARS_PER_TOKEN
-    : EDGE_LIMITS.CONTROL_FRAME_CHARS_PER_TOKEN;
+const isRegistration = (decoded: ReturnType<typeof decodeControl>): boolean =>
+  decoded.ok && decoded.message.type === 'RegisterTunnel';
+
+/** In tokens of the pace of registrations. An unregistration was paid for when it was read. */
+export const registrationWeight = (message: ControlMessage, characters: number): number => {
+  if (message.type !== 'RegisterTunnel') return 0;
+  // A policy is judged and made ready, which takes several times as long as to read it.
+  const { CONTROL_POLICY_CHARS_PER_TOKEN: policy, CONTROL_FRAME_CHARS_PER_TOKEN: other } = EDGE_LIMITS;
+  return 1 + Math.floor(characters / (message.policy === undefined ? other : policy));
+};
