@@ -64,6 +64,11 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   [`${EDGE}/ingress/http/http1/http1-visitor.ts`]: [['setImmediate(() => {', OWN_TRY]],
   [`${EDGE}/ingress/http/pending-decision.ts`]: [['decision.then(decided, ', OWN_TRY]],
   [`${EDGE}/ingress/http/proxied-request.ts`]: [['return routed.then((made) => {', OWN_TRY]],
+  [`${EDGE}/control/registration-turns.ts`]: [
+    ['setImmediate(() => this.#turnOver())', OWN_TRY],
+    ['this.#pause = this.#options.clock.setTimeout(() => {', OWN_TRY],
+    ['pending.catch(onError).then(() => {', OWN_TRY],
+  ],
   [`${EDGE}/control/control-connection.ts`]: [
     ["ws.on('close', () => resolve())", NOTHING_OF_OURS],
     ['return this.#clock.setTimeout(() => {', OWN_TRY],
