@@ -110,7 +110,7 @@ const SUITES = {
   database: { budgetSeconds: 90, projects: ['database'], files: [] },
   'data-plane': { budgetSeconds: 80, projects: ['system', 'slow-system'], files: DATA_PLANE },
   system: { budgetSeconds: 150, projects: ['system', 'repo'], files: [] },
-  load: { budgetSeconds: 280, projects: ['load'], files: [] },
+  load: { budgetSeconds: 295, projects: ['load'], files: [] },
 };
 
 export const SUITE_NAMES = Object.keys(SUITES);
