@@ -1,6 +1,6 @@
 import { loadServerConfig } from '@tunnel/runtime';
 import { expect, it } from 'vitest';
-import { STACK_DEFAULTS, startNotes } from './start-notes.ts';
+import { portRangeOf, STACK_DEFAULTS, startNotes } from './start-notes.ts';
 
 const configOf = (overrides: object, defaults: object = {}) => loadServerConfig({ env: {}, defaults, overrides });
 
@@ -26,4 +26,33 @@ it('a start with a file says where it differs from one without, each key once', 
   ]);
   expect(startNotes(configOf({ load_balancing: { enabled: true } }), 'stack')).toHaveLength(1);
   expect(startNotes(configOf({ load_balancing: { enabled: true } }), 'edge')).toEqual([]);
+});
+
+it('an edge whose UDP ports the system gives to others warns with both ranges and the key', () => {
+  const notesOf = (
+    range: readonly [number, number],
+    system: readonly [number, number] | null,
+    parts = 'edge' as const,
+  ) => startNotes(configOf({ ...STACK_DEFAULTS, limits: { udp_port_range: range } }), parts, system);
+  const linux = [32_768, 60_999] as const;
+  for (const range of [
+    [30_000, 32_768],
+    [60_999, 61_010],
+    [40_000, 40_100],
+    [1024, 65_535],
+  ] as const) {
+    expect(notesOf(range, linux)).toEqual([
+      expect.stringMatching(`^warning: limits.udp_port_range \\(${range.join('-')}\\) overlaps .*\\(32768-60999, `),
+    ]);
+  }
+  expect(notesOf([20_100, 32_767], linux)).toEqual([]);
+  expect(notesOf([61_000, 61_100], linux)).toEqual([]);
+  expect(notesOf([40_000, 40_100], null)).toEqual([]);
+  const platform = startNotes(configOf({ limits: { udp_port_range: [40_000, 40_100] } }), 'platform', linux);
+  expect(platform.join()).not.toContain('udp_port_range');
+});
+
+it('the system’s range is read as the kernel writes it, and nothing else is', () => {
+  expect(portRangeOf('32768\t60999\n')).toEqual([32_768, 60_999]);
+  for (const odd of ['', '32768', 'a\tb', '1 2 3', '-1 5']) expect(portRangeOf(odd)).toBeNull();
 });

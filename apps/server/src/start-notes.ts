@@ -1,4 +1,5 @@
 // What the start says beside the addresses: the warnings of the config, who may sign up, and where a file differs from a start without one.
+import { readFileSync } from 'node:fs';
 import { type ConfiguredParts, configWarnings, isPublic, type ServerConfig } from '@tunnel/runtime';
 
 /** The file that `npm start` stands for when it is given none: one machine, nothing held back. */
@@ -7,14 +8,47 @@ export const STACK_DEFAULTS = {
   platform: { plans: { free: { tunnel_limit: 100 } } },
 } as const;
 
-export const startNotes = (config: ServerConfig, parts: ConfiguredParts): string[] => {
+/** `systemPorts`: of which the system takes one for each connection that a program makes; null: not known. */
+export const startNotes = (
+  config: ServerConfig,
+  parts: ConfiguredParts,
+  systemPorts: PortRange | null = readSystemPorts(),
+): string[] => {
   const warnings = configWarnings(config, parts);
   const isSaid = (key: string): boolean => warnings.some((warning) => warning.key === key);
   return [
     ...warnings.map(({ text }) => `warning: ${text}`),
+    ...(parts === 'platform' ? [] : udpPorts(config, systemPorts)),
     ...signUp(config, parts),
     ...(parts === 'stack' ? differences(config).filter(({ key }) => !isSaid(key)) : []).map(({ text }) => text),
   ];
+};
+
+type PortRange = readonly [from: number, to: number];
+
+/** Another program may have such a port when a tunnel needs it, and what the edge itself sends from there looks like a loop. */
+const udpPorts = ({ limits }: ServerConfig, systemPorts: PortRange | null): string[] => {
+  const [from, to] = limits.udp_port_range;
+  if (systemPorts === null || to < systemPorts[0] || from > systemPorts[1]) return [];
+  const [own, system] = [`${from}-${to}`, systemPorts.join('-')];
+  return [
+    `warning: limits.udp_port_range (${own}) overlaps the ports that the system gives to outgoing connections (${system}, net.ipv4.ip_local_port_range): datagrams can be lost; set one of them apart`,
+  ];
+};
+
+const readSystemPorts = (): PortRange | null => {
+  try {
+    return portRangeOf(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8'));
+  } catch {
+    // Not Linux, or not to be read.
+    return null;
+  }
+};
+
+/** Of the kernel's text, two numbers; null: it is something else. */
+export const portRangeOf = (text: string): PortRange | null => {
+  const [, from, to] = /^\s*(\d{1,5})\s+(\d{1,5})\s*$/.exec(text) ?? [];
+  return from === undefined || to === undefined ? null : [Number(from), Number(to)];
 };
 
 /** Sign-up is open by default, so that the first hour needs no invitation. */
