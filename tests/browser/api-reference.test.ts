@@ -41,6 +41,8 @@ it('shows every operation, opens them, sends one, and leads back to the dashboar
   expect(await health.locator('.curl-command').textContent()).toContain(`${url}/health`);
   await health.locator('.curl-command .copy-to-clipboard').waitFor();
 
+  expect(await page.locator('main').count()).toBe(1);
+
   await page.getByRole('link', { name: 'Back to the dashboard' }).click();
   await page.getByRole('heading', { name: 'Log in', level: 1 }).waitFor();
 });

@@ -60,3 +60,16 @@ it('an address that is taken is told at its field; an unverified one can have it
   await page.getByRole('link', { name: 'Resend email' }).click();
   await page.getByText(`new-${email}`).waitFor();
 });
+
+it('the pages before a sign-in ask for no session, and leave nothing in the console', async ({ profile }) => {
+  const [asked, said]: [string[], string[]] = [[], []];
+  profile.context.on('request', (request) => {
+    if (new URL(request.url()).pathname.startsWith('/auth/')) asked.push(request.url());
+  });
+  profile.context.on('console', (message) => said.push(message.text()));
+  for (const path of ['/login', '/signup', '/forgot-password', '/']) {
+    const page = await profile.tab(path);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+  }
+  expect([asked.filter((url) => url.endsWith('/refresh')), said]).toEqual([[], []]);
+});

@@ -9,6 +9,12 @@ const WAIT_MS = 30_000;
 const TELL_POLICY_VIOLATIONS = `addEventListener('securitypolicyviolation', (event) =>
   console.error('content security policy: ' + event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sample))`;
 
+/** Once in a tab: somebody who has logged out there stays so. */
+const MARK_SIGNED_IN = `if (location.pathname.startsWith('/app/') && sessionStorage.getItem('marked') === null) {
+  sessionStorage.setItem('marked', 'yes');
+  localStorage.setItem('signed-in', 'yes');
+}`;
+
 /** What a page tells when it cannot be loaded; the platform is away then. */
 const ABOUT_ABSENCE = /^Fault: cannot reach /;
 
@@ -58,12 +64,13 @@ export class Profile {
     return `${this.#stack.run.platform_url}/app${path}`;
   }
 
-  /** Without the page: the cookie is all that a session leaves in a browser. */
+  /** Without the page: the cookie, and the mark by which the dashboard asks it, are all that a session leaves in a browser. */
   async logIn(email: string, password = PASSWORD): Promise<void> {
     const answer = await this.context.request.post(`${this.#stack.run.platform_url}/auth/login`, {
       data: { email, password },
     });
     if (!answer.ok()) throw new Error(`login: ${answer.status()} ${await answer.text()}`);
+    await this.context.addInitScript(MARK_SIGNED_IN);
   }
 
   /** A page that the dashboard leads to on purpose. */

@@ -13,6 +13,7 @@ it('an error in a script, a breach of the policy, another host and a broken answ
   const profile = harness.use(await Profile.open(browser, stack));
   await profile.context.route('**/auth/refresh', (route) => route.fulfill({ status: 500, json: { error: 'broken' } }));
   const page = await profile.tab('/login');
+  await page.evaluate(`fetch('/auth/refresh', { method: 'POST' })`);
   await page.evaluate(`setTimeout(() => { throw new Error('thrown by the test') })`);
   await page.evaluate(`{
     const inline = document.createElement('script');

@@ -12,6 +12,7 @@ class FakeEnvironment implements SessionEnvironment {
   refreshes = 0;
   logOuts = 0;
   readonly posted: SessionMessage[] = [];
+  marked = true;
   timer: { ms: number; act: () => void } | null = null;
 
   async refresh(): Promise<string> {
@@ -40,6 +41,14 @@ class FakeEnvironment implements SessionEnvironment {
   post(message: SessionMessage): void {
     this.posted.push(message);
   }
+
+  wasSignedIn(): boolean {
+    return this.marked;
+  }
+
+  remember(isSignedIn: boolean): void {
+    this.marked = isSignedIn;
+  }
 }
 
 const open = (...answers: (string | Error)[]) => {
@@ -64,6 +73,29 @@ describe('the start', () => {
     const { session } = open(new Fault('REFRESH_INVALID'));
     session.start();
     expect(await session.ready()).toEqual({ phase: 'signed-out', reason: 'none' });
+  });
+
+  it('in a browser where nobody has signed in the platform is not asked', async () => {
+    const { environment, session } = open(A);
+    environment.marked = false;
+    session.start();
+    expect(await session.ready()).toEqual({ phase: 'signed-out', reason: 'none' });
+    expect(environment.refreshes).toBe(0);
+  });
+
+  it('a sign-in is remembered until the person leaves or the platform refuses', async () => {
+    const { environment, session } = open(away, A, new Fault('REFRESH_INVALID'));
+    session.start();
+    await expect.poll(() => environment.timer).not.toBeNull();
+    expect(environment.marked).toBe(true);
+    environment.timer?.act();
+    await session.ready();
+    await session.signOut();
+    expect(environment.marked).toBe(false);
+    session.signIn(B);
+    expect(environment.marked).toBe(true);
+    await expect(session.renew()).rejects.toThrow();
+    expect(environment.marked).toBe(false);
   });
 
   it('a platform that is away is asked again', async () => {

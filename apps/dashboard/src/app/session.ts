@@ -23,6 +23,9 @@ export interface SessionEnvironment {
   after(ms: number, act: () => void): () => void;
   /** For the other tabs. */
   post(message: SessionMessage): void;
+  /** Whether this browser remembers a sign-in that no sign-out followed. */
+  wasSignedIn(): boolean;
+  remember(isSignedIn: boolean): void;
 }
 
 /** A token is renewed so long before its end. */
@@ -58,8 +61,15 @@ export class Session {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Asks the cookie. A platform that is away is asked again until it says yes or no. */
+  /**
+   * Requests a token for the cookie, which scripts cannot read, if this browser remembers a sign-in. Without one the platform would reject
+   * the request, and the browser would log an error in its console. The request is retried until the platform accepts or rejects it.
+   */
   start(): void {
+    if (!this.#environment.wasSignedIn()) {
+      this.#end('none');
+      return;
+    }
     this.renew().catch(() => {
       if (this.#state.phase === 'starting') this.#wait(START_RETRY_MS, () => this.start());
     });
@@ -133,12 +143,14 @@ export class Session {
   #take(token: string): void {
     this.#token = token;
     const life = lifetimeMs(token);
+    this.#environment.remember(true);
     this.#wait(Math.max(life - RENEW_AHEAD_MS, life / 2), () => void this.renew().catch(() => {}));
     this.#become(SIGNED_IN);
   }
 
   #end(reason: SignedOutReason): void {
     this.#token = '';
+    this.#environment.remember(false);
     this.#cancelTimer();
     // A page that asked meanwhile may have learned already that the session is no more; that the account is gone says why.
     if (this.#state.phase === 'signed-out' && reason !== 'deleted') return;
@@ -179,6 +191,7 @@ export const lifetimeMs = (token: string): number => {
 };
 
 const CHANNEL = 'tunnel-session';
+const SIGNED_IN_KEY = 'signed-in';
 
 interface TabChannel {
   post(message: SessionMessage): void;
@@ -207,6 +220,22 @@ export const createBrowserEnvironment = (client: PlatformClient, tabs: TabChanne
     return () => clearTimeout(timer);
   },
   post: (message) => tabs.post(message),
+  wasSignedIn: () => {
+    try {
+      return localStorage.getItem(SIGNED_IN_KEY) !== null;
+    } catch {
+      // Storage is disabled in this browser, so only a request to the platform can tell.
+      return true;
+    }
+  },
+  remember: (isSignedIn) => {
+    try {
+      if (isSignedIn) localStorage.setItem(SIGNED_IN_KEY, 'yes');
+      else localStorage.removeItem(SIGNED_IN_KEY);
+    } catch {
+      // Storage is disabled in this browser.
+    }
+  },
 });
 
 /** Pages over plain http have no locks; the platform then forgives two renewals at once. */

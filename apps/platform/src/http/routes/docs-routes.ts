@@ -38,7 +38,10 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Addresses are relative: the platform may live below a path. Without its files the page still leads to the document. */
+/**
+ * Addresses are relative: the platform may live below a path. Without its files the page still leads to the document. Swagger UI brings
+ * its own <main>, which takes the place of this one.
+ */
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -51,7 +54,7 @@ const PAGE = `<!doctype html>
 </head>
 <body>
 <header><a href="app/">&larr; Back to the dashboard</a></header>
-<main id="api"><a href="openapi.json">The API as an OpenAPI document</a></main>
+<div id="api"><main><a href="openapi.json">The API as an OpenAPI document</a></main></div>
 <script src="docs/swagger-ui-bundle.js"></script>
 <script src="docs/start.js"></script>
 </body>
