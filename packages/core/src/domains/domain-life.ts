@@ -34,8 +34,17 @@ export type DomainEvent =
   | { readonly kind: 'removed'; readonly id: string }
   /** By hand. One that has failed begins again. */
   | { readonly kind: 'check-asked'; readonly id: string }
-  /** `problem`: why there was no answer, where there was none. */
-  | { readonly kind: 'looked'; readonly findings: ProofFindings; readonly problem: string | null };
+  /**
+   * `ids`: the accounts' domains that the look was made for; absent: all of them. The others are left as they are unless the name has another owner now,
+   * so that an account that looks often neither holds up others nor shows them that it waits for the same name.
+   * `problem`: why there was no answer, where there was none.
+   */
+  | {
+      readonly kind: 'looked';
+      readonly ids?: readonly string[];
+      readonly findings: ProofFindings;
+      readonly problem: string | null;
+    };
 
 export type DomainEffect =
   /** It is this account's from now on: tell the edges, order its certificate. */
@@ -81,7 +90,7 @@ export const transitionDomain = (domains: OwnDomains, event: DomainEvent, now: n
     case 'check-asked':
       return [domains.map((domain) => (domain.id === event.id ? lookNow(domain, now) : domain)), []];
     case 'looked':
-      return looked(domains, event.findings, event.problem, now);
+      return looked(domains, event, now);
   }
 };
 
@@ -103,11 +112,18 @@ const lookNow = (domain: OwnDomain, now: number): OwnDomain =>
     ? { ...domain, state: 'pending', since: now, nextLookAt: now }
     : { ...domain, nextLookAt: now };
 
-const looked = (domains: OwnDomains, findings: ProofFindings, problem: string | null, now: number): Step => {
+const looked = (
+  domains: OwnDomains,
+  { ids, findings, problem }: Extract<DomainEvent, { kind: 'looked' }>,
+  now: number,
+): Step => {
   const holder = holderOf(domains);
   const winner = winnerOf(domains, holder, findings);
+  const hasMoved = winner !== null && winner !== holder;
   const effects: DomainEffect[] = [];
   const next = domains.map((domain): OwnDomain => {
+    const isMoved = hasMoved && (domain === winner || domain === holder);
+    if (ids !== undefined && !ids.includes(domain.id) && !isMoved) return domain;
     const proof = proofOf(domain.token, findings);
     const seen = { ...domain, checkedAt: now, lastError: errorOf(proof, problem, domain === winner) };
     const [after, ...told] = domain === winner ? won(seen, holder, now) : judged(seen, proof, winner, now);

@@ -229,6 +229,30 @@ describe('a name of two accounts', () => {
     expect((await changes()).map(([, keeps]) => keeps)).toEqual([true, false, true]);
   });
 
+  it('is not looked at for one account by the look of another, which shows nothing of that and holds up nobody', async () => {
+    const [anns, bobs] = [await add(ann), await add(bob)];
+    const before = await readDomain(domains, ann, anns.id);
+    later(1000);
+    await checkDomain(domains, bob, bobs.id);
+    expect((await readDomain(domains, bob, bobs.id)).checked_at).not.toBeNull();
+    expect(await readDomain(domains, ann, anns.id)).toEqual(before);
+    expect((await checkDomain(domains, ann, anns.id)).checked_at).not.toBeNull();
+    // The one that is due is looked at for its own account, too.
+    await fixture.db
+      .updateTable('own_domains')
+      .set({ next_look_at: new Date(NOON) })
+      .where('id', '=', bobs.id)
+      .execute();
+    later(60_000);
+    const { checked_at } = await readDomain(domains, ann, anns.id);
+    await fixture.db.updateTable('own_domains').set({ next_look_at: null }).where('id', '=', anns.id).execute();
+    await domains.looks.beginDue();
+    await eventually(async () =>
+      expect((await readDomain(domains, bob, bobs.id)).checked_at).toBe(new Date(NOON + 60_000).toISOString()),
+    );
+    expect((await readDomain(domains, ann, anns.id)).checked_at).toBe(checked_at);
+  });
+
   it('is not given back by an older answer that comes later', async () => {
     const [anns, bobs] = [await add(ann), await add(bob)];
     const slow = createDomains(fixture, {}, domains.dns);

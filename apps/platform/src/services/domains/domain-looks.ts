@@ -25,14 +25,20 @@ export interface DomainLooksDeps {
 }
 
 type LookedName = Pick<DomainRow, 'name' | 'wildcard'>;
-type DueName = LookedName & Pick<DomainRow, 'user_id'>;
+type DueName = LookedName & Pick<DomainRow, 'user_id'> & { readonly ids: readonly string[] };
+
+/** A look that is under way. `ids`: the domains that it is for; null: every account's. */
+interface RunningLook {
+  ids: Set<string> | null;
+  ended: Promise<void>;
+}
 
 /** A moment: most looks are answered within it. */
 const ASK_AGAIN_SECS = 1;
 
 export class DomainLooks {
   readonly #deps: DomainLooksDeps;
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #running = new Map<string, RunningLook>();
   /** By account, those that were due; many wait for servers that their owner chose. */
   readonly #due = newShares();
   /** The same of those that were asked for by hand. */
@@ -61,32 +67,39 @@ export class DomainLooks {
     if (room <= 0 || this.#isStopped) return;
     for (const due of await this.#claimDue(room)) {
       this.#due.take(due.user_id);
-      this.look(due)
+      this.look(due, due.ids)
         .catch((error: unknown) => this.#failed(due, error))
         .finally(() => this.#due.give(due.user_id));
     }
   }
 
   /** By hand: an account that has its share under way is refused. `claim` says what is looked at. */
-  async lookFor(userId: string, claim: () => Promise<LookedName>): Promise<void> {
+  async lookFor(userId: string, claim: () => Promise<LookedName & Pick<DomainRow, 'id'>>): Promise<void> {
     if (this.#asked.refusal(userId) !== null) {
       throw new Fault('DOMAIN_CHECKS_AT_ONCE', { seconds: ASK_AGAIN_SECS });
     }
     this.#asked.take(userId);
     try {
-      await this.look(await claim());
+      const claimed = await claim();
+      await this.look(claimed, [claimed.id]);
     } finally {
       this.#asked.give(userId);
     }
   }
 
-  /** Until it was looked at and judged. */
-  look(domain: LookedName): Promise<void> {
+  /** Settles when the name was looked at and judged for the domains of these ids; without ids: for all accounts'. */
+  look(domain: LookedName, ids?: readonly string[]): Promise<void> {
     const running = this.#running.get(domain.name);
-    if (running !== undefined || this.#isStopped) return running ?? Promise.resolve();
-    const look = this.#lookAt(domain).finally(() => this.#running.delete(domain.name));
+    if (running !== undefined) {
+      if (ids === undefined) running.ids = null;
+      for (const id of ids ?? []) running.ids?.add(id);
+      return running.ended;
+    }
+    if (this.#isStopped) return Promise.resolve();
+    const look: RunningLook = { ids: ids === undefined ? null : new Set(ids), ended: Promise.resolve() };
     this.#running.set(domain.name, look);
-    return look;
+    look.ended = this.#lookAt(domain, look).finally(() => this.#running.delete(domain.name));
+    return look.ended;
   }
 
   /** Those that are under way end without a word: what they did not find out is looked at again. */
@@ -94,7 +107,7 @@ export class DomainLooks {
     this.#isStopped = true;
     const dns = await this.#dns?.catch(() => null);
     dns?.close();
-    await Promise.allSettled(this.#running.values());
+    await Promise.allSettled(Array.from(this.#running.values(), ({ ended }) => ended));
   }
 
   /** They are due again later in case this process does not live to judge them. Of each account a share: the rest of them is due next time. */
@@ -113,31 +126,40 @@ export class DomainLooks {
         order by own_domains.next_look_at limit ${most} for no key update of own_domains skip locked
       ), claimed as (
         update own_domains set next_look_at = ${new Date(now + LIMITS.DOMAIN_CLAIM_MS)}
-        from due where own_domains.id = due.id returning name, wildcard, user_id
+        from due where own_domains.id = due.id returning own_domains.id, name, wildcard, user_id
       )
-      select distinct on (name) name, wildcard, user_id from claimed order by name
+      select name, wildcard, (array_agg(user_id))[1] as user_id, array_agg(id) as ids from claimed group by name, wildcard
     `.execute(db);
     return rows;
   }
 
-  async #lookAt(domain: LookedName): Promise<void> {
+  async #lookAt(domain: LookedName, running: RunningLook): Promise<void> {
     const begunAt = this.#deps.clock.now();
     const dns = await this.#openedDns();
     const look = await dns.look(domainNameOf(domain));
     if (this.#isStopped) return;
-    const news = await this.#judge(domain.name, look, begunAt);
+    const news = await this.#judge(domain.name, running, look, begunAt);
     if (news !== null) this.#deps.onNews(news);
   }
 
   /** null: somebody has looked meanwhile, and an older answer must not undo what a newer one decided. */
-  async #judge(name: string, look: DomainLook, begunAt: number): Promise<DomainNews | null> {
+  async #judge(
+    name: string,
+    { ids }: Pick<RunningLook, 'ids'>,
+    look: DomainLook,
+    begunAt: number,
+  ): Promise<DomainNews | null> {
     const { db, clock, settings } = this.#deps;
     return db.transaction().execute(async (trx) => {
       const rows = await lockDomains(trx, name);
       if (rows.some(({ checked_at: checkedAt }) => (checkedAt?.getTime() ?? 0) > begunAt)) return null;
       return changeDomain(trx, {
         ...{ rows, now: clock.now(), publicUrl: settings.publicUrl, actor: 'system' },
-        event: { kind: 'looked', findings: look.findings, problem: look.problem },
+        event: {
+          kind: 'looked',
+          ...(ids === null ? {} : { ids: [...ids] }),
+          ...{ findings: look.findings, problem: look.problem },
+        },
         found: this.#kept(rows, look),
       });
     });
