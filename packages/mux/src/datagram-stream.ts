@@ -41,6 +41,7 @@ export class DatagramStream implements FramedStream {
   /** Its number in the session. */
   readonly flow: number;
   readonly openedAtMs: number;
+  tunnelId = '';
   unanswered: ListNode<FramedStream> | null = null;
   /** Datagrams that came before read() and did not fit. */
   droppedBeforeRead = 0;

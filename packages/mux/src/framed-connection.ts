@@ -118,6 +118,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   #begin(stream: FramedStream, head: StreamHead, windowBytes: number): void {
+    stream.tunnelId = head.tunnelId;
     this.#streams.addOwn(stream);
     this.#owner.onStreamsChanged(1);
     this.#sender.open(stream.id, head, windowBytes);
@@ -365,6 +366,15 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     // Where the session ends, too, there is no other carrier: flows go on here for as long as they may.
     if (reason.code !== 'shutting-down') for (const stream of this.#streams.values()) stream.handleRetiring();
     this.#closeIfRetired();
+  }
+
+  /** Both ends of every stream that was opened here for this tunnel are told that it was reset. */
+  resetTunnel(tunnelId: string, reason: StreamReason): void {
+    for (const stream of this.#streams.values()) {
+      if (stream.tunnelId !== tunnelId) continue;
+      this.sendReset(stream, reason);
+      stream.handleReset(reason);
+    }
   }
 
   close(reason: StreamReason): void {

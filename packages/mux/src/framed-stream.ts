@@ -5,6 +5,8 @@ import type { StreamReason } from '@tunnel/protocol';
 export interface FramedStream {
   readonly id: number;
   readonly openedAtMs: number;
+  /** Of the head of a stream that was opened here; empty for streams of the peer. */
+  tunnelId: string;
   /** Its place among those that the peer has not answered yet. */
   unanswered: ListNode<FramedStream> | null;
   handleOpened(creditBytes: number): boolean;

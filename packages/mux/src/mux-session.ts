@@ -202,6 +202,12 @@ export class MuxSession implements FramedConnectionOwner {
     if (this.#liveStreams === 0) this.#handlers.onIdle?.();
   }
 
+  /** Resets the streams of one tunnel that were opened here, and those that wait for a carrier. The others stay. */
+  resetTunnel(tunnelId: string, reason: StreamReason): void {
+    this.#waiting.refuseOf(tunnelId, reason);
+    for (const connection of [...this.#connections.values()]) connection.resetTunnel(tunnelId, reason);
+  }
+
   close(reason: StreamReason): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
@@ -330,12 +336,21 @@ class OpenQueue {
     for (const open of this.#waiting) {
       // In the order they came: the first young one ends the look.
       if (open.sinceMs > sinceMs) return;
-      this.#waiting.delete(open);
-      try {
-        open.answer.onRefused(reason);
-      } catch (error) {
-        open.answer.abandon(error, 'stream.refused');
-      }
+      this.#refuse(open, reason);
+    }
+  }
+
+  /** Refuses those of one tunnel. */
+  refuseOf(tunnelId: string, reason: StreamReason): void {
+    for (const open of this.#waiting) if (open.head.tunnelId === tunnelId) this.#refuse(open, reason);
+  }
+
+  #refuse(open: QueuedOpen, reason: StreamReason): void {
+    this.#waiting.delete(open);
+    try {
+      open.answer.onRefused(reason);
+    } catch (error) {
+      open.answer.abandon(error, 'stream.refused');
     }
   }
 }

@@ -26,6 +26,7 @@ interface Held {
 export class MuxStream implements ByteDuplex, FramedStream {
   readonly id: number;
   readonly openedAtMs: number;
+  tunnelId = '';
   unanswered: ListNode<FramedStream> | null = null;
   readonly #connection: StreamConnection;
   #state: StreamState;

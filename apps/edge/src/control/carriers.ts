@@ -168,6 +168,11 @@ export class SessionMuxes {
     mux.close(reason);
   }
 
+  /** Resets the streams of one tunnel, on connections of its session that only finish, too. */
+  resetTunnel(session: Session, tunnelId: string, reason: StreamReason): void {
+    for (const [mux, owner] of [...this.#sessionOf]) if (owner === session) mux.resetTunnel(tunnelId, reason);
+  }
+
   closeWhere(isMeant: (session: Session) => boolean, reason: StreamReason): void {
     for (const [mux, session] of [...this.#sessionOf]) if (isMeant(session)) this.close(mux, reason);
   }

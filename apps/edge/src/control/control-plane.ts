@@ -237,10 +237,14 @@ export class ControlPlane {
     this.#muxes.closeWhere(isMeant, { code: 'cancelled', text: fault.message });
   }
 
-  /** Own domains changed hands: tunnels of others on them end, also those of clients that are away, which would come back unasked. */
+  /**
+   * Own domains changed hands: tunnels of others on them end, also those of clients that are away, which would come back unasked. Connections under way
+   * end with them: a WebSocket of a visitor could stay for days, at a name that is another account's by then.
+   */
   #domainsChanged(keepers: DomainKeepers): void {
     for (const { session, tunnelId, fault } of tunnelsOfOthers(this.#sessions.values(), keepers)) {
       if (!this.closeTunnel(tunnelId, fault)) this.#sessions.endTunnel(session, tunnelId);
+      this.#muxes.resetTunnel(session, tunnelId, { code: 'cancelled', text: fault.message });
     }
   }
 

@@ -1,9 +1,11 @@
 // Registrations on own domains over the real control port: where they are, whom they go with, and how they end.
 import { Fault } from '@tunnel/errors';
-import { eventually, FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock, RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { UpstreamStream } from '../upstream/upstream.ts';
 import { type ControlFixture, startControl, WINDOW_MS } from './control.fixture.ts';
 import { RawClient } from './raw-client.fixture.ts';
+import { RawPeer } from './raw-peers.fixture.ts';
 
 const HTTPS_PORT = 8443;
 const DOMAIN = 'shop.example.org';
@@ -155,6 +157,26 @@ describe('a domain that changes hands', () => {
     fixture.backend.changeDomains(new Map([[DOMAIN, null]]));
     expect(await bob.client.next('TunnelError')).toMatchObject(closed);
     expect(fixture.tunnels.at(AT_DOMAIN)).toBeUndefined();
+  });
+
+  it('ends connections under way on it as well, such as WebSockets, and no others of the same client', async () => {
+    const peer = await RawPeer.enter(fixture.port, 'alice');
+    const removed = await peer.client.registered(web());
+    const other = await peer.client.registered(web({ domain: 'other.example.org' }));
+    const open = async (tunnelId: string) => {
+      const opening = new Promise<UpstreamStream>((resolve, reject) => {
+        const answer = { onOpened: resolve, onRefused: () => reject(new Error('refused')), abandon: reject };
+        fixture.tunnels.get(tunnelId)?.upstream.open({ tunnelId, visitor: '192.0.2.1:1' }, answer);
+      });
+      const { stream } = await peer.taken();
+      stream.accept();
+      return { near: new RecordingReader(await opening), far: new RecordingReader(stream) };
+    };
+    const [held, stays] = [await open(removed.tunnel_id), await open(other.tunnel_id)];
+    fixture.backend.changeDomains(new Map([[DOMAIN, null]]));
+    expect(held.near.reset).toMatchObject({ code: 'cancelled' });
+    await eventually(() => expect(held.far.reset).toMatchObject({ code: 'cancelled' }));
+    expect([stays.near.reset, stays.far.reset]).toEqual([null, null]);
   });
 
   it('ends what waits for its client, too, which would come back unasked', async () => {
