@@ -56,6 +56,7 @@ export const CATALOGUE = {
   CERTIFICATE_UNKNOWN: entry(404, false, 'there is no certificate for {name}', 'List them: `tunnel-server certificates list`, or GET /api/certificates.'),
   CERTIFICATE_BUSY: entry(409, true, 'the certificate for {name} is being ordered right now', 'Wait for it: GET /api/certificates says what becomes of it.'),
   CERTIFICATE_ORDERED_ELSEWHERE: entry(409, false, 'this edge orders no certificates', 'Its platform does, where `[acme]` is on: renew it there.'),
+  CERTIFICATE_STORE_AWAY: entry(503, true, 'certificates cannot be stored right now: {reason}', 'Make room on the disk of the data directory, or repair it, and try again. Certificates that are there stay in use.'),
   CERTIFICATE_KEY_FILE: entry(500, false, 'the key file {file} cannot be used: {reason}', 'Put the right file there, or name it in `[acme] storage_key_file`; all platforms of one database need the same. If it is lost for good, remove the certificates that were kept: they are ordered anew.'),
   LOCAL_CA_UNUSABLE: entry(500, false, 'the local authority {file} cannot be used: {reason}', 'Delete its folder to have a new one, and trust that; or set `[tls] local_ca` to false.'),
 

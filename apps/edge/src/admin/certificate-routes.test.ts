@@ -1,7 +1,9 @@
 // The certificates of an edge, as its operator sees them: every field of the contract, never a key.
+
+import { FileCertificateStore } from '@tunnel/acme';
 import { edgeCertificates } from '@tunnel/contract';
 import { createMetrics } from '@tunnel/runtime';
-import { testCertificate } from '@tunnel/testkit';
+import { temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { EdgeCertificates, KnownCertificate } from '../backend/certificates/edge-certificates.ts';
 import { addCertificateSeries } from './certificate-metrics.ts';
@@ -79,6 +81,18 @@ describe('POST /api/certificates/renew', () => {
     expect(await (await renewed('busy.example')).json()).toMatchObject({ code: 'CERTIFICATE_BUSY' });
     expect(await (await renewed('nobody.example')).json()).toMatchObject({ code: 'CERTIFICATE_UNKNOWN' });
     expect(asked).toEqual(['shop.example', 'busy.example', 'nobody.example']);
+  });
+
+  it('503 with the reason where it cannot be written down, such as on a full disk', async () => {
+    const folder = await temporaryDirectory();
+    const store = new FileCertificateStore(folder.path, 'https://ca.example/directory');
+    const { id } = await store.want(['shop.example']);
+    // As good as full: nothing can be written there any more.
+    await folder.close();
+    const renew = async () => ((await store.change(id, NOW, (life) => life)) ? 'begun' : 'busy') as 'begun';
+    rest = await startRest({ certificates: { coming: coming(renew), files: () => null } });
+    const answer = await renewed('shop.example');
+    expect([answer.status, await answer.json()]).toMatchObject([503, { code: 'CERTIFICATE_STORE_AWAY' }]);
   });
 
   it('409: the platform orders them', async () => {

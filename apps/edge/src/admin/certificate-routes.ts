@@ -38,6 +38,7 @@ const renewCertificateRoute = createRoute({
     403: refused('The key is not the admin token.'),
     404: refused('There is no certificate for this name.'),
     409: refused('An order for it is under way, or this edge orders none: its platform does.'),
+    503: refused('It cannot be written down: the disk is full.'),
   },
 });
 

@@ -11,6 +11,7 @@ import {
   takeFromBudget,
   transitionCertificate,
 } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
 import { randomToken, sha256Hex } from '@tunnel/runtime';
 import type { ChallengeAnswer } from '../client/challenge-answers.ts';
 import type {
@@ -207,6 +208,10 @@ export class FileCertificateStore implements CertificateStore {
     try {
       writeFileSync(aside, JSON.stringify(value), { mode: 0o600, flag: 'wx', flush: true });
       renameSync(aside, path);
+    } catch (error) {
+      // A full disk above all: it says nothing about the certificate, and is over when there is room again.
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new Fault('CERTIFICATE_STORE_AWAY', { reason }, { cause: error });
     } finally {
       rmSync(aside, { force: true });
     }
