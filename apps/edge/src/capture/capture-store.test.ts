@@ -134,7 +134,7 @@ describe('all tunnels together', () => {
     const kept = many.flatMap((tunnel) => Array.from({ length: 50 }, () => begin(store, tunnel, head)));
     const some = Array.from({ length: 8 }, (_, n) => ofAccount('less', `tun_less_${n}`));
     for (const tunnel of some) for (let n = 0; n < 60; n += 1) begin(store, tunnel, head);
-    const left = kept.filter(({ buffer }) => buffer !== null);
+    const left = kept.filter(({ isKept }) => isKept);
     expect(left.length).toBeLessThan(kept.length);
     expect(left).toEqual(kept.slice(-left.length));
     expect(some.map(({ tunnelId }) => sizeOf(store, tunnelId))).toEqual(some.map(() => 60));
@@ -163,7 +163,7 @@ describe('all tunnels together', () => {
         discarded?.recorder.discard();
         if (does === 'end') store.tunnelRemoved(tunnel);
         if (does === 'write') kept.push({ account, recorder: begin(store, tunnel, heads[size]) });
-        const lost = kept.filter((one) => one.recorder.buffer === null && one !== discarded);
+        const lost = kept.filter((one) => !one.recorder.isKept && one !== discarded);
         const beyond = ['a', 'b', 'c', 'd', 'e', 'f'].filter((name) => bytesOf(name) > SHARE);
         for (const { account: giver } of lost) if (beyond.length > 0) expect(beyond).toContain(giver);
         takenBack += lost.length;

@@ -372,7 +372,7 @@ class TunnelCaptures implements CaptureBuffer, Ranked {
   #dropOldestAnswered(): void {
     const oldest = this.#recorders.find((recorder) => recorder !== null && isAnsweredByRule(recorder));
     if (oldest === undefined || oldest === null) return;
-    oldest.buffer = null;
+    oldest.letGo();
     this.isTruncated = true;
     this.onDiscarded(oldest);
   }
@@ -411,7 +411,7 @@ class TunnelCaptures implements CaptureBuffer, Ranked {
       this.#recorders[this.#gap] = null;
       this.#gap += 1;
       this.#countAnswered(recorder, -1, -recorder.keptBytes);
-      recorder.buffer = null;
+      recorder.letGo();
       freed += recorder.keptBytes;
       this.isTruncated = true;
     }

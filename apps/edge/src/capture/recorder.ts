@@ -76,8 +76,10 @@ export class CaptureRecorder implements RequestRecorder {
   secretFields: readonly string[] = NO_NAMES;
   /** As the buffer has counted them. */
   keptBytes: number;
-  /** null: it was let go, and nothing more is kept. */
-  buffer: CaptureBuffer | null;
+  /** null: it was discarded. */
+  #buffer: CaptureBuffer | null;
+  /** false: it was pushed out by others or discarded, and nothing more is kept of it. */
+  isKept = true;
   /** As received. */
   readonly #visitorsText: string;
   /** What rules changed of it for the service; null: nothing. */
@@ -95,7 +97,7 @@ export class CaptureRecorder implements RequestRecorder {
     this.#visitorsText = head.text;
     this.#isRequestInChunks = info.bodyForm === 'chunks' && head.framing.kind === 'chunked';
     this.keptBytes = OVERHEAD_BYTES + head.text.length;
-    this.buffer = buffer;
+    this.#buffer = buffer;
   }
 
   /** As received, or as the rules changed it for the service. */
@@ -129,7 +131,7 @@ export class CaptureRecorder implements RequestRecorder {
 
   /** The next bytes of the request's body. They are kept whatever their type, for a replay, and shown when textual. */
   onRequestBody(bytes: Buffer, start: number, end: number): void {
-    if (this.buffer === null) return;
+    if (!this.isKept) return;
     this.requestBody ??= bodyOf(this.info.keepsBodies, this.#isRequestInChunks);
     this.#grow(this.requestBody.take(bytes, start, end));
   }
@@ -142,7 +144,7 @@ export class CaptureRecorder implements RequestRecorder {
   /** The final head, as the local service sent it; a chunked body will pass by in that form. */
   onResponseHead(head: Pick<ResponseHead, 'text' | 'status' | 'headers' | 'framing'>, bodyForm: ChunkedForm): void {
     this.status = head.status;
-    if (this.buffer === null) return;
+    if (!this.isKept) return;
     this.#responseText = head.text;
     this.#isResponseInChunks = bodyForm === 'chunks' && head.framing.kind === 'chunked';
     this.#keepsResponse = this.info.keepsBodies && isTextual(fieldValueOf(head.headers, 'content-type'));
@@ -151,13 +153,13 @@ export class CaptureRecorder implements RequestRecorder {
 
   /** The next bytes of the response's body. */
   onResponseBody(bytes: Buffer, start: number, end: number): void {
-    if (this.buffer === null) return;
+    if (!this.isKept) return;
     this.#responseBody ??= bodyOf(this.#keepsResponse, this.#isResponseInChunks);
     this.#grow(this.#responseBody.take(bytes, start, end));
   }
 
   #grow(bytes: number): void {
-    if (bytes > 0) this.buffer?.onGrown(this, bytes);
+    if (bytes > 0 && this.isKept) this.#buffer?.onGrown(this, bytes);
   }
 
   /** A rule has answered: there is no service, and this is all that comes. */
@@ -175,7 +177,7 @@ export class CaptureRecorder implements RequestRecorder {
     if (this.durationMs !== null) return;
     this.durationMs = Math.max(0, nowMs - this.info.startedMs);
     if (end !== 'complete') this.#failed(end);
-    this.buffer?.onFinished(this);
+    this.#buffer?.onFinished(this);
   }
 
   #failed(end: Exclude<RequestEnd, 'complete'>): void {
@@ -186,11 +188,18 @@ export class CaptureRecorder implements RequestRecorder {
     if (this.status === 0) this.status = end.status;
   }
 
+  /** Others push it out: nothing more is kept of it. Its end is still reported, for callers that wait for a request to finish. */
+  letGo(): void {
+    this.isKept = false;
+  }
+
   /** Another tunnel serves the request, and captures it. */
   discard(): void {
-    const { buffer } = this;
-    this.buffer = null;
-    buffer?.onDiscarded(this);
+    const buffer = this.#buffer;
+    const wasKept = this.isKept;
+    this.#buffer = null;
+    this.isKept = false;
+    if (wasKept) buffer?.onDiscarded(this);
   }
 }
 

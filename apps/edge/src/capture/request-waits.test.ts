@@ -3,7 +3,7 @@ import type { Owner } from '@tunnel/core';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
-import { captureStore, captureTunnel, requestHead } from './capture.fixture.ts';
+import { captureStore, captureTunnel, requestHead, responseHead } from './capture.fixture.ts';
 import { CaptureService } from './capture-service.ts';
 import type { CaptureRecorder } from './recorder.ts';
 
@@ -38,6 +38,19 @@ describe('a caller that waits', () => {
     finish(underWay);
     expect(await answer).toMatchObject({ request: { path: '/under-way', duration_ms: 0 }, cursor: null });
     expect([store.waits.count, clock.pendingTimers]).toEqual([0, 0]);
+  });
+
+  it('is told of a request that others have pushed out of the captures before it finished', async () => {
+    const { begin, finish, waitFor, store } = stage();
+    const slow = begin('GET /slow');
+    for (let count = 0; count < EDGE_LIMITS.CAPTURES_PER_TUNNEL; count += 1) begin('GET /pushing');
+    expect(store.find(web.tunnelId, store.idOf(slow))).toBeUndefined();
+    const { answer } = waitFor();
+    const { bytes } = store;
+    slow.onResponseHead(responseHead(200, 'Content-Length: 0'), 'data');
+    finish(slow);
+    expect(await answer).toMatchObject({ request: { path: '/slow', status: 200, duration_ms: 0 } });
+    expect(store.bytes).toBe(bytes);
   });
 
   it('is told of those alone that it asked for: the method in any case, the path as it is shown', async () => {
