@@ -368,7 +368,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#closeIfRetired();
   }
 
-  /** Both ends of every stream that was opened here for this tunnel are told that it was reset. */
+  /** Resets the streams that this side has opened for a tunnel, at both ends. */
   resetTunnel(tunnelId: string, reason: StreamReason): void {
     for (const stream of this.#streams.values()) {
       if (stream.tunnelId !== tunnelId) continue;

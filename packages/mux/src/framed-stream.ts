@@ -5,7 +5,7 @@ import type { StreamReason } from '@tunnel/protocol';
 export interface FramedStream {
   readonly id: number;
   readonly openedAtMs: number;
-  /** Of the head of a stream that was opened here; empty for streams of the peer. */
+  /** Tunnel that this side has opened the stream for; empty for streams of the peer. */
   tunnelId: string;
   /** Its place among those that the peer has not answered yet. */
   unanswered: ListNode<FramedStream> | null;

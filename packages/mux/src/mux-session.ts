@@ -202,7 +202,7 @@ export class MuxSession implements FramedConnectionOwner {
     if (this.#liveStreams === 0) this.#handlers.onIdle?.();
   }
 
-  /** Resets the streams of one tunnel that were opened here, and those that wait for a carrier. The others stay. */
+  /** Resets the streams that this side has opened for a tunnel, and refuses opens of the tunnel that wait for a carrier. */
   resetTunnel(tunnelId: string, reason: StreamReason): void {
     this.#waiting.refuseOf(tunnelId, reason);
     for (const connection of [...this.#connections.values()]) connection.resetTunnel(tunnelId, reason);
@@ -340,7 +340,7 @@ class OpenQueue {
     }
   }
 
-  /** Refuses those of one tunnel. */
+  /** Refuses the waiting opens of a tunnel. */
   refuseOf(tunnelId: string, reason: StreamReason): void {
     for (const open of this.#waiting) if (open.head.tunnelId === tunnelId) this.#refuse(open, reason);
   }
