@@ -68,6 +68,7 @@ export const LONG_STEPS = [
   vitest('colors', ['--project', 'browser', 'tests/browser/accessibility.test.ts'], { TUNNEL_ALL_COLOURS: '1' }),
   tool('public', 'public/try.mjs'),
   tool('caddy', 'acme/try-caddy.mjs'),
+  tool('openapi', 'openapi/try.mjs'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
   tool('tools/tcp', 'try-tools.sh'),
   tool('tools/http', 'try-http-tools.sh'),

@@ -155,7 +155,11 @@ export const replayEdit = z
         examples: ['/webhook?attempt=2'],
       }),
     headers: z
-      .array(z.tuple([z.string().min(1).max(valueMax), z.string().max(valueMax)]))
+      .array(
+        z
+          .tuple([z.string().min(1).max(valueMax), z.string().max(valueMax)])
+          .meta({ items: { type: 'string' }, minItems: 2, maxItems: 2 }),
+      )
       .max(headersMax)
       .optional()
       .meta({

@@ -57,7 +57,7 @@ export const oauthDecided = z
   .object({
     redirect_to: z.url().meta({
       description: 'Where the browser goes next: the app, with a code or `error=access_denied`.',
-      examples: ['http://127.0.0.1:33418/callback?code=…&state=…&iss=https%3A%2F%2Fplatform.example.com'],
+      examples: ['http://127.0.0.1:33418/callback?code=Qx4vT7&state=af0ifjs&iss=https%3A%2F%2Fplatform.example.com'],
     }),
   })
   .meta({ id: 'OauthDecided' });
@@ -144,5 +144,5 @@ export const oauthTokenForm = z
   .meta({ id: 'OauthTokenForm', description: 'The fields of `code` or of `refresh_token`.' });
 
 export const oauthRevokeForm = z
-  .object({ token: z.string(), token_type_hint: z.string().optional(), client_id: z.string().optional() })
+  .object({ token: z.string().optional(), token_type_hint: z.string().optional(), client_id: z.string().optional() })
   .meta({ id: 'OauthRevokeForm' });

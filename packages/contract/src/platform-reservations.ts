@@ -42,6 +42,24 @@ export type Reservation = z.infer<typeof reservation>;
 
 export const reservations = z.array(reservation).meta({ description: 'Oldest first.' });
 
+/** What each kind may say besides, for the document: who reads a request tells a person more of what is wrong than a pattern could. */
+const SUBDOMAIN_LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+const WANTED_SUBDOMAIN = {
+  title: 'A subdomain, which is of no region',
+  properties: {
+    kind: { const: 'subdomain' },
+    label: { type: 'string', pattern: `^(\\*\\.)?${SUBDOMAIN_LABEL}$` },
+  },
+  not: { properties: { region_id: { type: 'string' } }, required: ['region_id'] },
+};
+const WANTED_PORT = {
+  title: 'A port',
+  properties: {
+    kind: { enum: ['tcp', 'udp'] },
+    label: { type: 'string', pattern: '^[1-9][0-9]{0,4}$' },
+  },
+};
+
 export const newReservation = z
   .object({
     kind: reservationKind,
@@ -60,5 +78,9 @@ export const newReservation = z
       .optional()
       .meta({ description: 'For ports, where there are several regions.', examples: ['local'] }),
   })
-  .meta({ id: 'NewReservation' });
+  .meta({
+    id: 'NewReservation',
+    anyOf: [WANTED_SUBDOMAIN, WANTED_PORT],
+    examples: [{ kind: 'subdomain', label: 'shop' }],
+  });
 export type NewReservation = z.infer<typeof newReservation>;

@@ -79,3 +79,7 @@ export const choiceParameter = <const Choice extends string>(
 
 const shown = (given: unknown): string =>
   (Array.isArray(given) ? given.join(', ') : String(given)).slice(0, SHOWN_CHARACTERS);
+
+/** Returns the operationId of a route in an OpenAPI document, such as `get_api_tunnels`. */
+export const operationIdOf = (method: string, path: string): string =>
+  [method, ...path.split(/[^A-Za-z]+/).filter((word) => word !== '')].join('_');

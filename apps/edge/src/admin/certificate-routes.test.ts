@@ -95,6 +95,28 @@ describe('POST /api/certificates/renew', () => {
     expect([answer.status, await answer.json()]).toMatchObject([503, { code: 'CERTIFICATE_STORE_AWAY' }]);
   });
 
+  it('400: without a name, in words of ours, as the document says', async () => {
+    rest = await startRest({ certificates: { coming: coming(), files: () => null } });
+    const ask = async (body: string): Promise<unknown> => {
+      const headers = { 'content-type': 'application/json' };
+      const answer = await rest.request('/api/certificates/renew', {
+        method: 'POST',
+        token: ADMIN_TOKEN,
+        headers,
+        body,
+      });
+      return [answer.status, ((await answer.json()) as { error: string }).error.replace(/^.*?(name|body)/, '$1')];
+    };
+    expect(await ask('{}')).toEqual([400, 'name: is missing']);
+    expect(await ask('{"name":7}')).toEqual([400, 'name: must be a string, not number']);
+    expect(await ask('{"name":""}')).toEqual([400, 'name: must have at least 1 character']);
+    expect(await ask('[]')).toEqual([400, 'body: must be an object, not array']);
+    const document = (await (await rest.request('/api/openapi.json')).json()) as {
+      paths: Record<string, { post?: { responses: object } }>;
+    };
+    expect(document.paths['/api/certificates/renew']?.post?.responses).toHaveProperty('400');
+  });
+
   it('409: the platform orders them', async () => {
     rest = await startRest({ certificates: { coming: coming(), files: () => null } });
     expect(await (await renewed('shop.example')).json()).toMatchObject({ code: 'CERTIFICATE_ORDERED_ELSEWHERE' });

@@ -34,6 +34,7 @@ const renewCertificateRoute = createRoute({
   request: { body: { required: true, content: { 'application/json': { schema: certificateRenewal } } } },
   responses: {
     202: { description: 'The order begins; GET /api/certificates says what becomes of it.' },
+    400: refused('The body is not JSON, or has no name of 1 to 255 characters.'),
     ...keyRefusals,
     403: refused('The key is not the admin token.'),
     404: refused('There is no certificate for this name.'),

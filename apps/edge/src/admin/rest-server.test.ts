@@ -22,6 +22,14 @@ describe('200', () => {
     expect(edgeStatus.strict().parse(await status.json())).toMatchObject({ ok: true, region_id: 'local', tunnels: 3 });
     const document = (await (await rest.request('/api/openapi.json')).json()) as Record<string, never>;
     expect(document).toMatchObject({ openapi: '3.1.0', components: { schemas: { Tunnel: {}, Error: {} } } });
+    expect(document).toMatchObject({ servers: [{ url: '/' }], info: { description: expect.any(String) } });
+    const tags = (document['tags'] as { name: string }[] | undefined)?.map(({ name }) => name) ?? [];
+    const operations = Object.values(document['paths'] ?? {}).flatMap(
+      (methods) => Object.values(methods as object) as { operationId: string; tags: string[] }[],
+    );
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
+    for (const operation of operations) expect(tags).toEqual(expect.arrayContaining(operation.tags));
+    expect(operations.every(({ tags: own }) => own.length === 1)).toBe(true);
     expect(Object.keys(document['paths'] ?? {})).toEqual([
       '/api/status',
       '/api/tunnels',

@@ -2,7 +2,6 @@
 import { getRequestListener } from '@hono/node-server';
 import { createRoute, type Hook, OpenAPIHono } from '@hono/zod-openapi';
 import { edgeRegions, edgeStatus } from '@tunnel/contract';
-import { Fault } from '@tunnel/errors';
 import {
   boundBody,
   type ConnectionGate,
@@ -15,6 +14,7 @@ import {
   refusedAsJson,
   requestIdOf,
   sendError,
+  unreadableFault,
 } from '@tunnel/http-shell';
 import type { MiddlewareHandler } from 'hono';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -26,6 +26,7 @@ import { addGroupRoutes } from './group-routes.ts';
 import { addPeerRoutes } from './peer-routes.ts';
 import { addPolicyRoutes } from './policy-routes.ts';
 import { json, keyRefusals, type RestDependencies, type RestEnv, requireKey, withKey } from './rest-context.ts';
+import { edgeDocument } from './rest-document.ts';
 import { addTunnelRoutes } from './tunnel-routes.ts';
 
 /** Of the REST and of the metrics. Their requests last milliseconds, and the edge has drained before: a stop waits for none. */
@@ -121,17 +122,14 @@ const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
 
 /** Parameters that are not even of the described type, such as one that is repeated. */
 const refuseUnreadable: Hook<unknown, RestEnv, string, unknown> = (result) => {
-  if (result.success) return;
-  const [issue] = result.error.issues;
-  // Of the whole there is no path.
-  const field = issue?.path.join('.') || (result.target === 'json' ? 'body' : result.target);
-  throw new Fault('API_BAD_REQUEST', { reason: `${field}: ${issue?.message ?? ''}` });
+  if (!result.success) throw unreadableFault(result.error.issues[0], result.target);
 };
 
 const addPublicRoutes = (app: OpenAPIHono<RestEnv>, { region, version, status }: RestDependencies): void => {
   app.openapi(statusRoute, (context) => context.json({ ok: true, version, region_id: region.id, ...status() }, 200));
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });
-  app.doc31(OPENAPI_PATH, { openapi: '3.1.0', info: { title: 'Edge REST', version } });
+  // At each request, of which there are few: by then all routes are there.
+  app.get(OPENAPI_PATH, (context) => context.json(edgeDocument(app, version), 200));
 };
 
 const addRegionRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {

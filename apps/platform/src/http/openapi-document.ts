@@ -1,5 +1,6 @@
 // The OpenAPI document: what the routes say of themselves, completed by what holds for all of them.
 import type { ErrorCode, FaultValues } from '@tunnel/errors';
+import { operationIdOf } from '@tunnel/http-shell';
 import { LIMITS } from '../limits.ts';
 import type { PlatformApp } from './platform-env.ts';
 import { BEARER, EXTENSIONS, errorExample } from './route-parts.ts';
@@ -73,7 +74,10 @@ function refusal(description: string, code: ErrorCode, values: FaultValues = {})
 export const openApiDocument = (app: PlatformApp): ApiDocument => {
   const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
-    info: { title: 'Tunnel platform API', version: API_VERSION, description: DESCRIPTION },
+    info: {
+      ...{ title: 'Tunnel platform API', version: API_VERSION, description: DESCRIPTION },
+      license: { name: 'Apache License 2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+    },
     servers: [{ url: '/' }],
     tags: TAGS,
   }) as unknown as ApiDocument;
@@ -84,7 +88,7 @@ export const openApiDocument = (app: PlatformApp): ApiDocument => {
 };
 
 const complete = ({ path, method, operation }: PlacedOperation, schemas: Record<string, Schema>): void => {
-  operation.operationId ??= [method, ...path.split(/[^A-Za-z]+/).filter((word) => word !== '')].join('_');
+  operation.operationId ??= operationIdOf(method, path);
   const body = operation.requestBody;
   operation.responses = {
     ...ALWAYS,
@@ -110,8 +114,13 @@ const completeAnswers = (operation: Operation, schemas: Record<string, Schema>):
     for (const media of Object.values(answer.content ?? {})) {
       media.example ??= code === undefined ? exampleOf(media.schema ?? {}, schemas) : errorExample(code);
     }
+    // A refusal for browsers is a page as well.
+    const page = answer.content?.['text/html'];
+    if (page !== undefined) page.example = PAGE_EXAMPLE;
   }
 };
+
+const PAGE_EXAMPLE = '<!doctype html><html lang="en"><title>…</title></html>';
 
 const OF_FORMAT: Readonly<Record<string, string>> = {
   'date-time': '2030-01-31T12:00:00.000Z',

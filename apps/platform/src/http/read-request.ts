@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Hook } from '@hono/zod-openapi';
 import { Fault } from '@tunnel/errors';
-import { headerOf } from '@tunnel/http-shell';
+import { headerOf, unreadableFault } from '@tunnel/http-shell';
 import type { Context } from 'hono';
 import type { PlatformEnv } from './platform-env.ts';
 
@@ -28,7 +28,7 @@ const saysJson = (context: Context<PlatformEnv>): boolean => /json/i.test(header
 /** The hook of all routes, called with what the schema made of a body, a query or the parameters of a path. */
 export const refuseUnreadable: Hook<unknown, PlatformEnv, string, unknown> = async (result, context) => {
   if (result.target === 'json' && saysJson(context) && !isUtf8(await context.req.arrayBuffer())) throw notUtf8();
-  if (!result.success) throw badRequest(result.error.issues[0], result.target);
+  if (!result.success) throw unreadableFault(result.error.issues[0], result.target);
   // An odd parameter of a path is a thing that does not exist: its route answers 404.
   if (result.target === 'param') return;
   const field = fieldWithoutText(result.data);
@@ -37,31 +37,6 @@ export const refuseUnreadable: Hook<unknown, PlatformEnv, string, unknown> = asy
 };
 
 const notUtf8 = (): Fault => new Fault('API_BAD_REQUEST', { reason: 'the body is not valid UTF-8' });
-
-interface Issue {
-  readonly path: readonly PropertyKey[];
-  readonly message: string;
-}
-
-/** What the schema library says by itself of a value of the wrong type. */
-const WRONG_TYPE = /^Invalid input: expected (\w+), received (\w+)$/;
-
-const badRequest = (issue: Issue | undefined, target: string): Fault => {
-  const field = issue === undefined || issue.path.length === 0 ? nameOfTarget(target) : issue.path.join('.');
-  const message = inPlainWords(issue?.message ?? 'cannot be read');
-  // Messages of ours begin with the field they are about.
-  return new Fault('API_BAD_REQUEST', { reason: message.startsWith(`${field} `) ? message : `${field}: ${message}` });
-};
-
-const inPlainWords = (message: string): string => {
-  const [, expected, received] = WRONG_TYPE.exec(message) ?? [];
-  if (expected === undefined) return message;
-  return received === 'undefined'
-    ? 'is missing'
-    : `must be ${expected === 'object' ? 'an' : 'a'} ${expected}, not ${received}`;
-};
-
-const nameOfTarget = (target: string): string => (target === 'json' ? 'body' : target);
 
 interface Spot {
   readonly value: unknown;

@@ -5,6 +5,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { createLogger, loadServerConfig, systemClock } from '@tunnel/runtime';
 import { afterAll, describe, expect, it } from 'vitest';
 import { Database } from '../../db/database.ts';
+import { oauthAddresses } from '../../services/oauth/oauth-addresses.ts';
 import { type ApiDocument, operationsOf } from '../openapi-document.ts';
 import { ScriptedEdges } from '../platform.fixture.ts';
 import { createPlatformApp } from '../platform-app.ts';
@@ -12,6 +13,7 @@ import { readStaticFiles } from '../static-files.ts';
 import { addDocsRoutes } from './docs-routes.ts';
 import { addHealthRoutes } from './health-routes.ts';
 import { addKeyRoutes } from './key-routes.ts';
+import { addOauthConsentRoutes } from './oauth-consent-routes.ts';
 import { addReservationRoutes } from './reservation-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './usage-routes.ts';
 
@@ -36,6 +38,12 @@ addKeyRoutes(app, deps);
 addUsageRoutes(app, deps);
 addLoadBalancingRoutes(app, deps);
 addHealthRoutes(app, deps);
+addOauthConsentRoutes(app, {
+  ...deps,
+  addresses: oauthAddresses(settings.public_url),
+  clientDocuments: { find: () => Promise.reject(new Error('not asked')) },
+  limits: { countAddress: async () => {} },
+});
 addReservationRoutes(app, { ...deps, names: config.names, accountShare: config.limits.account_share });
 
 const document = (await (await app.request('/openapi.json')).json()) as ApiDocument;
@@ -58,6 +66,27 @@ describe('GET /openapi.json', () => {
     expect(new Set(told)).toEqual(new Set(served));
   });
 
+  it('shows a page as the example of a page, and a URI as that of a URI', () => {
+    const answers = operationsOf(document).flatMap(({ operation }) => Object.values(operation.responses));
+    const pages = answers.flatMap(({ content }) => content?.['text/html'] ?? []);
+    expect(pages.length).toBeGreaterThan(2);
+    for (const { example } of pages) expect(example).toMatch(/^<!doctype html>/);
+    const { examples } = document.components.schemas['OauthDecided']?.properties?.['redirect_to'] ?? {};
+    expect(examples?.[0]).toMatch(/^[!-~]+$/);
+  });
+
+  it('says of a reservation what is refused: a region for a subdomain, a port that is no number', () => {
+    const described = document.components.schemas['NewReservation']?.anyOf as
+      | { properties: { label: { pattern: string } } }[]
+      | undefined;
+    const [subdomain, port] = described?.map(({ properties }) => new RegExp(properties.label.pattern)) ?? [];
+    expect(['shop', '*.shop', 'Shop-1'].every((label) => subdomain?.test(label))).toBe(true);
+    expect(['', '-a', 'a-', 'a.b', 'a_b', `${'a'.repeat(64)}`].some((label) => subdomain?.test(label))).toBe(false);
+    expect(['1', '20042', '65535'].every((label) => port?.test(label))).toBe(true);
+    expect(['', '0', '080', 'http', '-1'].some((label) => port?.test(label))).toBe(false);
+    expect(described?.[0]).toMatchObject({ not: { required: ['region_id'] } });
+  });
+
   it('names, describes and exemplifies every answer, errors too', () => {
     const ids = new Set<string | undefined>();
     for (const { path, method, operation } of operationsOf(document)) {
@@ -75,9 +104,10 @@ describe('GET /openapi.json', () => {
           status,
           expect.stringMatching(/\S/),
         ]);
-        for (const media of Object.values(answer.content ?? {})) {
+        for (const [type, media] of Object.entries(answer.content ?? {})) {
           expect([operationName, status, media.example]).not.toEqual([operationName, status, undefined]);
-          if (Number(status) >= 400) expect(media.example).toMatchObject({ error: expect.not.stringMatching(/[{}]/) });
+          if (Number(status) < 400 || type === 'text/html') continue;
+          expect(media.example).toMatchObject({ error: expect.not.stringMatching(/[{}]/) });
         }
       }
     }

@@ -59,7 +59,7 @@ const revokeRoute = createRoute({
   tags,
   summary: 'A program gives back what it was allowed: the whole grant of a token ends (RFC 7009)',
   security: noKey,
-  request: { body: formBody(oauthRevokeForm) },
+  request: { body: { ...formBody(oauthRevokeForm), required: false } },
   responses: { 200: { description: 'Also when there was nothing to end.' } },
 });
 
