@@ -1,8 +1,11 @@
 // Two tenants with visitors at a steady rate, while parts of the stack and clients are killed with -9. A test does it a few times, a script many times.
 // The run measures how long visitors of each tenant got nothing, how long the ports were closed, and what was billed.
+import { statSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
+import { EDGE_LIMITS } from '../../apps/edge/src/limits.ts';
 import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
 import { ask, serversOn } from './embedded-database.fixture.ts';
 import { Harness } from './harness.fixture.ts';
@@ -23,6 +26,8 @@ const PATIENCE_MS = 20_000;
 const UNBILLED_MS = 100;
 /** What the edge may take to notice that a client was killed. */
 const NOTICED_MS = 100;
+/** Usage is on the platform by then, on a busy machine as well. */
+const SETTLED = { timeoutMs: 30_000, intervalMs: 250 };
 const SOON = { timeoutMs: 60_000, intervalMs: 10 };
 
 /** One request of a visitor. */
@@ -57,6 +62,8 @@ export class FaultRun {
   readonly #harness: Harness;
   readonly #tenants: readonly Tenant[];
   readonly #kills: Kill[] = [];
+  /** In milliseconds since the epoch, as files have it. */
+  #edgeKilledAt = 0;
 
   private constructor(harness: Harness, stack: Stack, tenants: readonly Tenant[]) {
     this.#harness = harness;
@@ -108,9 +115,28 @@ export class FaultRun {
     return at;
   }
 
+  /** The edge has written down the keys of both tenants, for a start without the platform: it waits two seconds for more keys. */
+  async keysKept(): Promise<void> {
+    await this.serves();
+    const servedAt = Date.now();
+    await eventually(() => {
+      const { mtimeMs } = statSync(join(this.stack.dataDir, 'edge-known-keys.jwe'));
+      const isLast = Date.now() - servedAt > EDGE_LIMITS.KEY_COPIES_WAIT_MS + 500;
+      if (!isLast || mtimeMs < this.#edgeKilledAt) throw new Error('the keys are not on the disk yet');
+    }, SOON);
+  }
+
+  /** The platform takes connections and answers none of them, until the function that this returns is called. */
+  hangPlatform(): () => void {
+    const pid = this.#pidOf('platform');
+    process.kill(pid, 'SIGSTOP');
+    return () => void process.kill(pid, 'SIGCONT');
+  }
+
   /** Kills the edge: for how long its ports refused connections, and until visitors of both tenants were served again. */
   async killEdge(): Promise<{ readonly refusedMs: number; readonly servedMs: number }> {
     const { controlPort } = this.stack;
+    this.#edgeKilledAt = Date.now();
     const at = await this.kill('edge');
     let openMs = 0;
     await eventually(async () => {
@@ -245,15 +271,14 @@ class Tenant {
     );
     const least = whole.length - sum(unwritten);
     const most = this.#served() + sum(unheard);
+    const since = performance.now();
     let billed = 0;
-    await eventually(
-      async () => {
-        billed = await this.#billed();
-        if (billed < whole.length) throw new Error('usage is still on its way');
-      },
-      { timeoutMs: 8000, intervalMs: 250 },
-    ).catch(() => {});
-    billed = await this.#billed();
+    // The edge tells the platform of usage every five seconds. What is billed by then stays so, unless something is billed twice.
+    await eventually(async () => {
+      billed = await this.#billed();
+      const isOver = performance.now() - since > EDGE_LIMITS.JOURNAL_DELIVER_MS + 1500;
+      if (billed < (isOver ? least : whole.length)) throw new Error('usage is still on its way');
+    }, SETTLED).catch(() => {});
     return { ...{ whole: whole.length, served: this.#served(), billed, least, most }, ...longestGap(whole, kills) };
   }
 
