@@ -76,7 +76,15 @@ export const oauthGrant = z
   .meta({ id: 'OauthGrant', description: 'An app that is connected to the account.' });
 export type OauthGrant = z.infer<typeof oauthGrant>;
 
-export const oauthGrants = z.object({ grants: z.array(oauthGrant) }).meta({ id: 'OauthGrants' });
+export const oauthGrants = z
+  .object({
+    grants: z.array(oauthGrant),
+    mcp: z
+      .literal(false)
+      .optional()
+      .meta({ description: 'false: `/mcp` is switched off here, so that no app can be connected. Absent: it is on.' }),
+  })
+  .meta({ id: 'OauthGrants' });
 export type OauthGrants = z.infer<typeof oauthGrants>;
 
 export const oauthTokens = z

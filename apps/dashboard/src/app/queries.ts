@@ -39,5 +39,16 @@ const billingShownQuery = (api: PlatformClient) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
+/** Whether the platform has `/mcp` does not change while a page is open. */
+const mcpShownQuery = (api: PlatformClient) =>
+  queryOptions({
+    queryKey: ['mcp-shown'],
+    queryFn: async () => (await api.oauthGrants()).mcp !== false,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/** undefined: not known yet. */
+export const useIsMcpShown = (): boolean | undefined => useQuery(mcpShownQuery(useApi())).data;
+
 /** undefined: not known yet. */
 export const useIsBillingShown = (): boolean | undefined => useQuery(billingShownQuery(useApi())).data;

@@ -1,6 +1,6 @@
 // What a new key is used with, ready to copy: a command for a shell, or the configuration of an MCP host.
 import { type ReactNode, useState } from 'react';
-import { useServer } from '../../app/queries.ts';
+import { useIsMcpShown, useServer } from '../../app/queries.ts';
 import { Choice, type ChoiceProps } from '../../ui/choice.tsx';
 import { CodeBlock, CommandLine } from '../../ui/empty-state.tsx';
 import { CHECKOUT, keyCommands, mcpConfigs } from './keys.ts';
@@ -62,19 +62,21 @@ const ShellUse = ({ token, label }: KeyUsesProps) => {
 const McpUse = ({ token }: Pick<KeyUsesProps, 'token'>) => {
   const [way, setWay] = useState<'stdio' | 'remote'>('stdio');
   const server = useServer();
+  const isRemoteOffered = useIsMcpShown() === true;
   const configs = server === null ? null : mcpConfigs(token, window.location.origin, server);
+  const choice: ChoiceProps<'stdio' | 'remote'> = {
+    label: 'How the host reaches your tunnels',
+    value: way,
+    onChange: setWay,
+    options: [
+      { value: 'stdio', label: 'This computer' },
+      { value: 'remote', label: 'Remote' },
+    ],
+  };
   return (
     <Use
       title="Give a model your tunnels"
-      choice={{
-        label: 'How the host reaches your tunnels',
-        value: way,
-        onChange: setWay,
-        options: [
-          { value: 'stdio', label: 'This computer' },
-          { value: 'remote', label: 'Remote' },
-        ],
-      }}
+      choice={isRemoteOffered ? choice : undefined}
       note={
         way === 'stdio' ? (
           <>
@@ -93,7 +95,8 @@ const McpUse = ({ token }: Pick<KeyUsesProps, 'token'>) => {
 
 interface UseProps<T extends string> {
   readonly title: string;
-  readonly choice: ChoiceProps<T>;
+  /** undefined: there is one way only. */
+  readonly choice: ChoiceProps<T> | undefined;
   readonly note: ReactNode;
   /** To copy. */
   readonly children: ReactNode;
@@ -103,7 +106,7 @@ const Use = <T extends string>({ title, choice, note, children }: UseProps<T>) =
   <div className="space-y-2">
     <div className="flex flex-wrap items-center justify-between gap-2">
       <p className="font-medium">{title}</p>
-      <Choice {...choice} />
+      {choice !== undefined && <Choice {...choice} />}
     </div>
     {children}
     <p className="text-muted text-sm">{note}</p>

@@ -24,17 +24,25 @@ export const ConnectedAppsCard = () => {
         pending={<Apps />}
         errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
       >
-        {({ grants }) => (grants.length === 0 ? <NoApps /> : <Apps grants={grants} onDisconnect={setLeaving} />)}
+        {({ grants, mcp }) =>
+          grants.length === 0 ? <NoApps hasMcp={mcp !== false} /> : <Apps grants={grants} onDisconnect={setLeaving} />
+        }
       </Loaded>
       <DisconnectDialog grant={leaving} onClose={() => setLeaving(null)} />
     </Card>
   );
 };
 
-const NoApps = () => (
+const NoApps = ({ hasMcp }: { readonly hasMcp: boolean }) => (
   <div className="max-w-prose space-y-2 px-4 pb-4 sm:px-5 sm:pb-5">
-    <p className="text-muted">None. Add this URL to an MCP host, and it sends you here to ask for access.</p>
-    <CodeBlock text={`${window.location.origin}/mcp`} label="Copy the URL for MCP hosts" />
+    {hasMcp ? (
+      <>
+        <p className="text-muted">None. Add this URL to an MCP host, and it sends you here to ask for access.</p>
+        <CodeBlock text={`${window.location.origin}/mcp`} label="Copy the URL for MCP hosts" />
+      </>
+    ) : (
+      <p className="text-muted">None. Access for MCP hosts is turned off on this server.</p>
+    )}
   </div>
 );
 
@@ -148,7 +156,7 @@ const useDisconnect = () => {
         if (!isFault(error, 'OAUTH_GRANT_UNKNOWN')) throw error;
       }
       queries.setQueryData<OauthGrants>(GRANTS_KEY, (known) =>
-        known === undefined ? known : { grants: known.grants.filter((grant) => grant.id !== id) },
+        known === undefined ? known : { ...known, grants: known.grants.filter((grant) => grant.id !== id) },
       );
     },
     onSettled: () => queries.invalidateQueries({ queryKey: GRANTS_KEY }),

@@ -169,6 +169,18 @@ describe('connected apps', () => {
   const disconnect = (bearer: Record<string, string>, id: string) =>
     fixture.accounts.ask('DELETE', `/oauth/grants/${id}`, undefined, bearer);
 
+  it('come with the word that /mcp is switched off, where it is, so that nobody is shown its address', async () => {
+    await fixture.accounts.signUp('off@example.com');
+    const { bearer } = await fixture.accounts.logIn('off@example.com');
+    expect(await list(bearer)).toEqual({ grants: [] });
+    fixture.mcp.enabled = false;
+    try {
+      expect(await list(bearer)).toEqual({ grants: [], mcp: false });
+    } finally {
+      fixture.mcp.enabled = true;
+    }
+  });
+
   it('are those of the caller that came for their token, the one used last first', async () => {
     const address = 'lists@example.com';
     await fixture.accounts.signUp(address);

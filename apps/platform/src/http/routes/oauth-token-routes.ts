@@ -18,7 +18,7 @@ import {
   type TokenContext,
 } from '../../services/oauth/tokens.ts';
 import type { AttemptLimits } from '../auth/attempt-limits.ts';
-import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
+import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
 import { type FormFields, readForm } from '../read-form.ts';
 import { EXTENSIONS, json, noKey, refused, throttled, userRefusals, withUser } from '../route-parts.ts';
 
@@ -86,7 +86,7 @@ const endGrantRoute = createRoute({
   },
 });
 
-export interface OauthTokenRouteDeps extends TokenContext {
+export interface OauthTokenRouteDeps extends TokenContext, Pick<RouteContext, 'settings'> {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
   readonly limits: Pick<AttemptLimits, 'countAddress'>;
 }
@@ -109,7 +109,13 @@ export const addOauthTokenRoutes = (app: PlatformApp, deps: OauthTokenRouteDeps)
   });
   app.use('/oauth/grants/*', deps.requireUser);
   app.openapi(grantsRoute, async (context) =>
-    context.json({ grants: await listGrants(deps, context.get('actor')) }, 200),
+    context.json(
+      {
+        grants: await listGrants(deps, context.get('actor')),
+        ...(deps.settings.mcp.enabled ? {} : { mcp: false as const }),
+      },
+      200,
+    ),
   );
   app.openapi(endGrantRoute, async (context) => {
     await revokeGrant(deps, context.get('actor'), context.req.valid('param').id);

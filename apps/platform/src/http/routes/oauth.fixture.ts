@@ -26,6 +26,8 @@ export interface GivenCode {
 
 export class OauthFixture {
   readonly accounts: AccountsFixture;
+  /** `[platform.mcp]`. */
+  readonly mcp = { enabled: true, calls_per_minute: 120 };
   readonly mcpTokens: SignedMcpTokens;
 
   constructor(accounts: AccountsFixture) {
@@ -37,7 +39,10 @@ export class OauthFixture {
     this.mcpTokens = new SignedMcpTokens({ keys, clock, addresses, users, grants });
     const limits = new AttemptLimits(settings.limits, () => clock.monotonic());
     addOauthMetadataRoutes(app, { addresses });
-    addOauthTokenRoutes(app, { ...context, grants, mcpTokens: this.mcpTokens, limits });
+    addOauthTokenRoutes(app, {
+      ...{ ...context, settings: { ...settings, mcp: this.mcp } },
+      ...{ grants, mcpTokens: this.mcpTokens, limits },
+    });
   }
 
   async userId(email: string): Promise<string> {
