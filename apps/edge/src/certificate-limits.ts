@@ -18,8 +18,6 @@ export const CERTIFICATE_LIMITS = {
   CERTIFICATE_FETCHES_MAX: 1000,
   /** the pause after one that was not answered */
   CERTIFICATE_FETCH_AGAIN_MS: 2000,
-  /** encrypted copies that are read at once at a start */
-  CERTIFICATE_COPIES_AT_ONCE: 8,
   /** a larger file is none of ours */
   CERTIFICATE_COPY_MAX_BYTES: 512 * KiB,
   /** the pause after one that could not be written: a disk that is full stays so for a while */

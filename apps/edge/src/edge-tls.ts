@@ -97,9 +97,9 @@ export class EdgeTls implements CertificateListener {
 
   // ---- certificates that come by themselves ----
 
-  onPair(id: string, names: readonly string[], pair: CertificatePair): string | null {
+  onPair(id: string, names: readonly string[], pair: CertificatePair, isTried = false): string | null {
     const before = this.#ofDomain;
-    const problem = this.certificates.set(names, pair);
+    const problem = this.certificates.set(names, pair, isTried);
     if (problem !== null) return problem;
     this.#hide(id, (name) => !names.includes(name));
     this.#namesOf.set(id, names);

@@ -46,7 +46,7 @@ export class KeyCopies {
     const { clock, file, isOfOneRun, logger } = this.#options;
     this.#often = clock.setInterval(() => this.changed(), EDGE_LIMITS.KEY_COPIES_EVERY_MS);
     try {
-      return z.array(keptKey).parse(await this.#files.read(file, EDGE_LIMITS.KEY_COPIES_MAX_BYTES));
+      return z.array(keptKey).parse(this.#files.read(file, EDGE_LIMITS.KEY_COPIES_MAX_BYTES));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT' && !isOfOneRun) {
         logger.warn({ file, reason: (error as Error).message }, 'the copy of known keys cannot be opened');

@@ -40,14 +40,11 @@ export class CertificateCopies {
     const { folder, logger } = this.#options;
     const files = (await this.#files()).filter((file) => FILE.test(file));
     let unreadable = 0;
-    const loadOn = async (): Promise<void> => {
-      for (let file = files.pop(); file !== undefined; file = files.pop()) {
-        const certificate = await this.#open(join(folder, file)).catch(() => null);
-        if (certificate === null) unreadable += 1;
-        else await take(certificate);
-      }
-    };
-    await Promise.all(Array.from({ length: EDGE_LIMITS.CERTIFICATE_COPIES_AT_ONCE }, loadOn));
+    for (const file of files) {
+      const certificate = this.#open(join(folder, file));
+      if (certificate === null) unreadable += 1;
+      else await take(certificate);
+    }
     if (unreadable === 0) return;
     logger.warn({ folder, unreadable }, 'copies of certificates cannot be opened with the credential of this edge');
   }
@@ -132,8 +129,12 @@ export class CertificateCopies {
     }
   }
 
-  async #open(path: string): Promise<EdgeCertificate> {
-    return edgeCertificate.parse(await this.#sealed.read(path, EDGE_LIMITS.CERTIFICATE_COPY_MAX_BYTES));
+  #open(path: string): EdgeCertificate | null {
+    try {
+      return edgeCertificate.parse(this.#sealed.read(path, EDGE_LIMITS.CERTIFICATE_COPY_MAX_BYTES));
+    } catch {
+      return null;
+    }
   }
 
   async #files(): Promise<readonly string[]> {

@@ -20,8 +20,11 @@ export interface KnownCertificate {
 
 /** Neither throws. */
 export interface CertificateListener {
-  /** It came, or is another than before; null: it is shown from now on. Else what is wrong with it, and the one before stays. */
-  onPair(id: string, names: readonly string[], pair: CertificatePair): string | null;
+  /**
+   * It came, or is another than before; null: it is shown from now on. Else what is wrong with it, and the one before stays. `isTried`: certificate and key
+   * are known to belong together, which takes longest to find out.
+   */
+  onPair(id: string, names: readonly string[], pair: CertificatePair, isTried?: boolean): string | null;
   /** It is shown no more. */
   onGone(id: string): void;
 }

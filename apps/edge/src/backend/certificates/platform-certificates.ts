@@ -254,14 +254,15 @@ export class PlatformCertificates implements EdgeCertificates {
     const pair = this.#pairOf(told, before);
     const isSame = before !== undefined && pair === before.pair && sameNames(names, before.known.names);
     if (pair === null && before?.pair != null) this.#listener.onGone(id);
-    const isShown = isSame || pair === null || this.#show(told, pair);
+    // Only what was tried and shown is copied, and nobody else can write a copy.
+    const isShown = isSame || pair === null || this.#show(told, pair, isCopy);
     this.#nameIt(id, before?.known.names ?? [], names);
     this.#rows.set(id, { known: knownOf(told), pair: isShown ? pair : (before?.pair ?? null) });
     if (!isCopy && !isSame && isShown) this.#copies?.changed(id);
   }
 
-  #show({ id, names }: EdgeCertificate, pair: CertificatePair): boolean {
-    const problem = this.#listener.onPair(id, names, pair);
+  #show({ id, names }: EdgeCertificate, pair: CertificatePair, isTried: boolean): boolean {
+    const problem = this.#listener.onPair(id, names, pair, isTried);
     if (problem === null) return true;
     this.#options.logger.warn({ names, reason: problem }, 'a certificate is not used, the one before stays in use');
     return false;

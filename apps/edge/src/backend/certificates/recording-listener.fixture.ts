@@ -5,8 +5,11 @@ export class RecordingListener implements CertificateListener {
   readonly shown = new Map<string, { readonly names: readonly string[]; readonly cert: string }>();
   /** Certificates with this text are refused. */
   refused: string | null = null;
+  /** Those that did not have to be tried. */
+  readonly tried: string[] = [];
 
-  onPair(id: string, names: readonly string[], { cert }: { readonly cert: Buffer }): string | null {
+  onPair(id: string, names: readonly string[], { cert }: { readonly cert: Buffer }, isTried = false): string | null {
+    if (isTried) this.tried.push(id);
     if (this.refused !== null && cert.toString().includes(this.refused))
       return 'the key is not that of the certificate';
     this.shown.set(id, { names, cert: cert.toString() });

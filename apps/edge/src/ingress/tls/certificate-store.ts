@@ -106,9 +106,9 @@ export class CertificateStore {
     this.#made = new MadeCertificates(maker, this.#given, (certificate) => this.#contexts.drop(certificate));
   }
 
-  /** null: it is shown from now on. Else why it is not: those before stay. */
-  set(names: readonly string[], pair: CertificatePair): string | null {
-    const problem = problemOf(pair);
+  /** null: it is shown from now on. Else why it is not: those before stay. `isTried`: certificate and key are known to belong together. */
+  set(names: readonly string[], pair: CertificatePair, isTried = false): string | null {
+    const problem = isTried ? null : problemOf(pair);
     if (problem !== null) return problem;
     const stored = new StoredCertificate(pair, this.terms);
     for (const name of names) {
