@@ -47,7 +47,7 @@ export class GroupStage {
   constructor(clock: Clock, watchers: readonly GroupWatcher[], tunnels = new Map<string, Tunnel>()) {
     this.tunnels = tunnels;
     const endpoints = {
-      names: { openAt: () => {} },
+      names: { openAt: () => {}, reassign: () => {} },
       open: () => Promise.resolve({ kind: 'port', transport: 'tcp', port: this.#nextPort++ }),
       close: () => {},
       release: () => {},

@@ -108,6 +108,7 @@ export interface ControlFixture {
   readonly gate: ConnectionGate;
   readonly control: ControlPlane;
   readonly backend: ScriptedBackend;
+  readonly endpoints: EndpointRegistry;
   readonly tunnels: Registry;
   readonly policies: PolicyStore;
   readonly listeners: PortIngress;
@@ -249,7 +250,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     guard.close();
   };
   const { port } = control.address;
-  const parts = { control, gate, backend, tunnels, policies, listeners, udp: ingresses.udp, peers, relays };
+  const parts = { control, gate, backend, endpoints, tunnels, policies, listeners, udp: ingresses.udp, peers, relays };
   return { ...parts, port, range, stop };
 };
 

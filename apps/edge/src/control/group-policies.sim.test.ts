@@ -62,7 +62,7 @@ class Stage {
 
   constructor(kind: 'name' | 'port') {
     const endpoints = {
-      names: { openAt: () => {} },
+      names: { openAt: () => {}, reassign: () => {} },
       open: () => Promise.resolve({ kind: 'port', transport: 'tcp', port: 20_000 }),
       close: () => {},
       release: () => {},

@@ -327,7 +327,7 @@ export class Sessions {
     // One that was never listed, because its session went away while it joined, is in its group all the same.
     const member = isListed ? listed : session.tunnels.get(tunnelId);
     if (member?.group?.groupId !== endpoint.groupId) return;
-    groups.leave(member);
+    groups.leave(member, session.state.kind === 'lost' ? session.state.until : null);
     this.#given.returning?.closed(tunnelId, member.group.endpoint);
   }
 

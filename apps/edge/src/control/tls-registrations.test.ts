@@ -111,6 +111,44 @@ describe('a tls group', () => {
     expect((await third.client.refused(tls())).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
   });
 
+  it('whose members are all away keeps its host: nobody else ends TLS there, and whoever has its key begins it again', async () => {
+    const [first, second] = [await enter(), await enter('bob')];
+    const { tunnel_id } = await first.client.registered(tls(GROUP));
+    const AT = { kind: 'name', name: 'db' } as const;
+    const { names } = fixture.endpoints;
+    first.client.ws.terminate();
+    await eventually(() => expect(fixture.tunnels.groups.size).toBe(0));
+    expect([names.isHeld(AT), names.isHeldForTls(AT)]).toEqual([true, true]);
+    expect((await second.client.refused(web())).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
+    expect((await second.client.refused(tls({ ...GROUP, group_key_hash: '2'.repeat(64) }))).code).toBe(
+      'GROUP_KEY_MISMATCH',
+    );
+    const { session_id, resume_secret: secret } = first.welcome;
+    const back = await enter('alice', { session_id, secret });
+    await back.client.registered(tls({ ...GROUP, tunnel_id }));
+    expect([names.isServed(AT), fixture.tunnels.groups.size]).toEqual([true, 1]);
+    // Another member may be back first.
+    back.client.ws.terminate();
+    await eventually(() => expect(fixture.tunnels.groups.size).toBe(0));
+    const third = await enter('bob');
+    await third.client.registered(tls(GROUP));
+    third.client.ws.terminate();
+    await eventually(() => expect(fixture.tunnels.groups.size).toBe(0));
+    await clock.advance(WINDOW_MS);
+    expect(names.isHeld(AT)).toBe(false);
+    const last = await enter('alice');
+    expect((await last.client.registered(web())).label).toBe('db');
+  });
+
+  it('that its member has left for good gives its host back at once', async () => {
+    const { client } = await enter();
+    const { tunnel_id } = await client.registered(tls(GROUP));
+    client.send({ type: 'UnregisterTunnel', request_id: 'r9', tunnel_id });
+    await client.next('TunnelUnregistered');
+    expect(fixture.endpoints.names.isHeld({ kind: 'name', name: 'db' })).toBe(false);
+    expect((await client.registered(web())).label).toBe('db');
+  });
+
   it('with a group of http at its host is refused, in either order', async () => {
     const [first, second] = [await enter(), await enter('bob')];
     const member = { subdomain: 'db', ...GROUP };

@@ -139,14 +139,17 @@ export class Groups {
     }
   }
 
-  /** Its connections finish; a group without members is gone, and so is its endpoint once the listener is closed. */
-  leave(member: Tunnel): void {
+  /**
+   * Its connections finish; a group without members is gone, and so is its endpoint once the listener is closed. `awaitedUntil`: the client of the member
+   * was lost, and may come back until then; null: the member has ended.
+   */
+  leave(member: Tunnel, awaitedUntil: number | null = null): void {
     const { group } = member;
     if (group === null || !group.has(member)) return;
     wholeOrEnd(() => {
       const effects = group.transition({ kind: 'member-left', member }, this.#given.clock.now());
       this.#tell((watcher) => watcher.memberLeft?.(group, member));
-      this.#perform(group, member, effects);
+      this.#perform(group, member, effects, awaitedUntil);
     });
   }
 
@@ -192,6 +195,7 @@ export class Groups {
     const policy = policies.hold(brought, before);
     const groupId = randomId('grp');
     returning?.claimForGroup(groupId, request.wanted, request.owner);
+    endpoints.names.reassign(endpoint, awaitedBy(request.wanted), groupId);
     try {
       endpoints.names.openAt(groupId, endpoint);
     } catch (error) {
@@ -281,10 +285,15 @@ export class Groups {
   // ---- what comes of it ----
 
   /** `cause`: the member that came, left or reported. */
-  #perform(group: Group, cause: Tunnel, effects: readonly GroupEffect<Tunnel>[]): void {
+  #perform(
+    group: Group,
+    cause: Tunnel,
+    effects: readonly GroupEffect<Tunnel>[],
+    awaitedUntil: number | null = null,
+  ): void {
     const at = this.#given.clock.now();
     for (const effect of effects) {
-      if (effect.kind === 'remove-group') this.#remove(group, cause);
+      if (effect.kind === 'remove-group') this.#remove(group, cause, awaitedUntil);
       else if (effect.kind === 'raise-alert') this.#raise({ group, owner: cause.owner, at, ...effect });
       else {
         const { member, healthy, reason } = effect;
@@ -295,9 +304,16 @@ export class Groups {
     }
   }
 
-  #remove(group: Group, { owner }: Tunnel): void {
+  #remove(group: Group, { owner }: Tunnel, awaitedUntil: number | null): void {
+    const { endpoint, groupId } = group;
     this.#given.tunnels.groups.remove(group);
-    this.#giveBack(group.endpoint, group.groupId);
+    // The edge must not end TLS of visitors itself, with a certificate of its own, in the moment in which all members of a tls group are away.
+    const passesTls = endpoint.kind !== 'port' && endpoint.kind !== 'peer-name' && endpoint.passesTls === true;
+    if (awaitedUntil === null || !passesTls) this.#giveBack(endpoint, groupId);
+    else {
+      this.#given.endpoints.reassign(endpoint, groupId, awaitedBy(group));
+      this.#given.endpoints.hold(endpoint, awaitedBy(group), awaitedUntil);
+    }
     this.#log.log('info', `group-ends ${ownerKey(owner)}`, fieldsOf(group), 'group ends');
     this.#tell((watcher) => watcher.groupRemoved?.(group));
   }
@@ -368,6 +384,9 @@ export const isOf = ({ name, keyHash, endpoint }: Group, wanted: WantedGroup): b
   if (endpoint.kind === 'port' || wanted.endpoint.kind === 'port') return name === wanted.name;
   return endpoint.name === wanted.endpoint.name;
 };
+
+/** In whose name the host of a group is held while all of its members are away: whoever has its key begins it again. No id of ours has a space. */
+const awaitedBy = ({ name, keyHash }: Pick<WantedGroup, 'name' | 'keyHash'>): string => `group ${name} ${keyHash}`;
 
 const openingKey = (name: string, { transport }: WantedPortOfGroup): string => `${transport} ${name}`;
 
