@@ -9,6 +9,7 @@ export {
   shareOf,
   type Ticket,
 } from './admission/admission.ts';
+export { type CallerKind, type CallTurn, CallTurns, type CallTurnsOptions } from './admission/call-turns.ts';
 export {
   apiAlone,
   type ConnectionShare,

@@ -134,6 +134,18 @@ export const CORE_LIMITS = {
   /** networks whose handshakes are counted; for one more the oldest is forgotten */
   HANDSHAKE_NETWORKS_MAX: 16_384,
 
+  // --- API calls ---
+  /** a call of the platform's API that has not begun after so long is refused with 429 */
+  API_CALL_WAIT_MS: 2000,
+  /** calls per second count once calls have been waiting for so long without a break: before that, nobody is short of anything */
+  API_QUEUE_STANDS_MS: 100,
+  /** a call that takes longer gives back its place: it waits for an edge or a provider, and must not keep others waiting */
+  API_CALL_SLOW_MS: 1000,
+  /** the burst of `account_calls_per_second` and `network_calls_per_second`, in seconds of them */
+  API_BURST_SECS: 4,
+  /** the longest time that a refused caller is told to wait */
+  API_RETRY_AFTER_MAX_MS: 60_000,
+
   // --- flows of udp tunnels ---
   /** prefixes (a /24, of IPv6 a /56) whose new flows are counted on one tunnel, and as many of a moment ago; a flood from more is not told from visitors */
   FLOW_PREFIXES_MAX: 16_384,

@@ -28,6 +28,10 @@ export class LinkedSet<T> {
     return this.#first === null ? null : this.#first.item;
   }
 
+  get last(): T | null {
+    return this.#last === null ? null : this.#last.item;
+  }
+
   /** Of one that is not in. */
   add(item: T): ListNode<T> {
     const last = this.#last;
