@@ -18,9 +18,25 @@ export const LIMITS = {
   /** What requests under way get to finish when the process stops. */
   HTTP_STOP_GRACE_MS: 2000,
 
+  // --- turns of API calls ---
+  /** API calls that run at once. Few enough that none waits long for a database connection, or for the answers of the others to be written. */
+  API_CALLS_AT_ONCE: 24,
+  /** Of these, calls of a single caller while nobody else wants any: fewer than there are database connections, so that the next caller finds one. */
+  API_CALLS_ALONE: 16,
+  /** API calls that wait for their turn; of more, those of the caller with most waiting are refused at once. */
+  API_CALLS_WAITING_MAX: 4096,
+  /** Accounts, and networks, whose calls per second are known; for one more the oldest is forgotten. */
+  API_CALLERS_MAX: 20_000,
+  /** Signatures of access tokens checked at once for calls that have no turn yet; the calls of further ones count for their networks. */
+  API_TOKENS_CHECKED_AT_ONCE: 16,
+  /** How often calls that wait are looked at. */
+  API_CALLS_LOOK_MS: 10,
+
   // --- database ---
-  /** Of one process; PostgreSQL has 60 to give, and several platforms may share it. */
-  DATABASE_CONNECTIONS: 20,
+  /** Of one process, for API calls and jobs. With those for edges 26: the embedded PostgreSQL gives 57 to two platforms and the operator's commands. */
+  DATABASE_CONNECTIONS: 18,
+  /** Connections of one process for calls of edges alone, so that these never wait for API calls. One of them listens for changes. */
+  DATABASE_LINK_CONNECTIONS: 8,
   /** A database that does not take a connection within this time is away. */
   DATABASE_CONNECT_TIMEOUT_MS: 5000,
   /** PostgreSQL itself ends a statement that runs longer. */
@@ -31,6 +47,8 @@ export const LIMITS = {
   DATABASE_IDLE_MS: 30_000,
   /** Of GET /health/db. */
   DATABASE_PROBE_MS: 1000,
+  /** How long an answer of GET /health/db is given again. */
+  DATABASE_PROBE_KNOWN_MS: 1000,
   /** How often one that is away is looked for. */
   DATABASE_LOOK_MS: 1000,
   /** What a caller is told to wait while the database is away. */
@@ -39,6 +57,8 @@ export const LIMITS = {
   // --- keys ---
   /** That can be used: GET /keys shows them all at once. */
   KEYS_PER_ACCOUNT_MAX: 1000,
+  /** Revoked keys of an account that are kept; older ones are deleted when one more is revoked. */
+  REVOKED_KEYS_KEPT: 100,
 
   // --- certificates ---
   /** How often is looked whether other certificates are wanted; what changes here is looked at once. */
@@ -83,6 +103,14 @@ export const LIMITS = {
   RELEASED_PORTS_PER_ACCOUNT_MAX: 100,
 
   // --- edges ---
+  /** Calls of edges that run at once: one for each of their database connections, but for the one that listens. */
+  LINK_CALLS_AT_ONCE: 7,
+  /** Of these, registrations of one account's tunnels while others wait. */
+  LINK_CALLS_PER_ACCOUNT: 3,
+  /** Calls of edges that wait for their turn. */
+  LINK_CALLS_WAITING_MAX: 10_000,
+  /** A call of an edge that has not begun after so long is refused: the edge itself gives up after 5 s. */
+  LINK_CALL_WAIT_MS: 4000,
   /** An edge that was not heard for so long is taken for dead; heartbeats come every 5 s. With the job's pace: within 60 s. */
   EDGE_SILENT_MS: 45_000,
   /** Edges heard within this time are asked for pools. */

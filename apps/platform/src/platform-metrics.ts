@@ -6,7 +6,16 @@ import type { PlatformCertificates } from './services/certificates/platform-cert
 import { countGrants } from './services/oauth/grants.ts';
 import type { ServiceContext } from './services/service-context.ts';
 
+export interface ApiFigures {
+  /** Calls that were refused, by the reason. */
+  readonly refusals: Readonly<Record<string, number>>;
+  readonly running: number;
+  readonly waiting: number;
+}
+
 export interface MetricsContext extends Pick<ServiceContext, 'db' | 'clock'> {
+  /** The turns of API calls. */
+  readonly admission: ApiFigures;
   /** null: `[acme]` is off. */
   readonly ordering: Pick<PlatformCertificates, 'results' | 'now'> | null;
 }
@@ -23,6 +32,7 @@ export class PlatformMetrics {
       'outcome',
     ]);
     this.#metrics.gauge('tunnel_oauth_grants', 'Connected apps that may use /mcp', [], () => countGrants(context));
+    this.#addCalls(context.admission);
     if (context.ordering !== null) this.#addCertificates(context.db, context.ordering);
   }
 
@@ -43,6 +53,24 @@ export class PlatformMetrics {
   /** Of a stack: its edge shows this behind its own series. */
   textForEdge(): Promise<string> {
     return this.#metrics.text();
+  }
+
+  #addCalls(admission: MetricsContext['admission']): void {
+    this.#metrics.seriesOf(
+      'tunnel_api_refused_total',
+      'Calls of the API that were refused, by their limit',
+      'counter',
+      () => Object.entries(admission.refusals).map(([reason, value]) => ({ labels: { reason }, value })),
+    );
+    this.#metrics.seriesOf(
+      'tunnel_api_calls',
+      'Calls of the API that run, and that wait for their turn',
+      'gauge',
+      () => [
+        { labels: { state: 'running' }, value: admission.running },
+        { labels: { state: 'waiting' }, value: admission.waiting },
+      ],
+    );
   }
 
   #addCertificates(db: ServiceContext['db'], ordering: NonNullable<MetricsContext['ordering']>): void {

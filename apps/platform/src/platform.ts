@@ -13,6 +13,7 @@ import { type MasterKey, masterKeySource } from './db/master-key.ts';
 import { migratePatiently } from './db/migrate.ts';
 import type { LocalEdge } from './edge-calls/call-edge.ts';
 import { createEdgeCalls } from './edge-calls/edge-calls.ts';
+import { ApiAdmission, type TokenAccounts } from './http/api-admission.ts';
 import { HttpServer } from './http/http-server.ts';
 import { createPlatformApp } from './http/platform-app.ts';
 import type { PlatformApp } from './http/platform-env.ts';
@@ -33,7 +34,9 @@ import { sendRequested } from './jobs/send-requested-mails.ts';
 import { LIMITS } from './limits.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
+import { AccessTokens } from './services/auth/access-tokens.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
+import { SigningKeys } from './services/auth/signing-keys.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
 import type { KeptCertificates } from './services/certificates/edge-certificates.ts';
 import { PlatformCertificates } from './services/certificates/platform-certificates.ts';
@@ -115,6 +118,8 @@ class ComposedPlatform implements Platform {
   readonly #database: Database;
   /** To PostgreSQL itself, where the other one leads to a pooler; null: there is none. */
   readonly #direct: Database | null;
+  /** For edges alone: they never wait for calls of the API. */
+  readonly #linkDatabase: Database;
   readonly #watch: DatabaseWatch;
   readonly #keyUses: KeyUses;
   readonly #changes: ChangeFeed;
@@ -138,11 +143,14 @@ class ComposedPlatform implements Platform {
     this.#config = config;
     this.#deps = deps;
     this.#database = new Database({ url: deps.databaseUrl, logger });
+    const connections = LIMITS.DATABASE_LINK_CONNECTIONS;
+    this.#linkDatabase = new Database({ url: deps.databaseUrl, logger, connections });
     const { direct_url: directUrl } = config.database;
     this.#direct = directUrl.reveal() === '' ? null : new Database({ url: directUrl, logger, connections: 1 });
     const { db } = this.#database;
     this.#keyUses = new KeyUses({ db, clock, logger });
-    this.#changes = new ChangeFeed({ db, pool: (this.#direct ?? this.#database).pool, clock, logger });
+    const { pool } = this.#direct ?? this.#linkDatabase;
+    this.#changes = new ChangeFeed({ db: this.#linkDatabase.db, pool, clock, logger });
     this.#billing = this.#makeBilling();
     this.#certificates = this.#makeCertificates();
     this.#domainLooks = this.#makeDomainLooks();
@@ -161,7 +169,8 @@ class ComposedPlatform implements Platform {
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
     this.#watch = this.#makeWatch();
-    this.#app = this.#makeApp();
+    const { app, admission } = this.#makeApp();
+    this.#app = app;
     const { host, port } = config.platform;
     this.#connections = createProcessGate(config.limits, {
       ...{ takes: 'callers', callersMax: LIMITS.CONNECTIONS_MAX, clock, logger },
@@ -170,7 +179,8 @@ class ComposedPlatform implements Platform {
     });
     this.#tls = config.platform.tls ? this.#makeTls() : null;
     const tls = this.#tls === null ? {} : { tls: this.#tls };
-    this.#server = new HttpServer({ host, port, app: this.#app, gate: this.#connections.gate, ...tls, clock, logger });
+    const { gate } = this.#connections;
+    this.#server = new HttpServer({ host, port, app, gate, admission, ...tls, clock, logger });
     this.#stackServer = this.#makeStackServer();
     this.#life = this.#makeLife();
   }
@@ -308,21 +318,28 @@ class ComposedPlatform implements Platform {
     this.#tls?.watch();
   }
 
-  #makeApp(): PlatformApp {
+  #makeApp(): { readonly app: PlatformApp; readonly admission: ApiAdmission } {
     const { clock, logger, version, dashboardFolder, viewerFolder, adminToken } = this.#deps;
     const { db } = this.#database;
     const settings = this.#config.platform;
     const masterKey = (): MasterKey => this.#openedMasterKey();
+    const signingKeys = new SigningKeys({ db, clock, masterKey });
+    const accessTokens = new AccessTokens({ keys: signingKeys, clock, issuer: settings.public_url });
+    const accounts = tokenAccounts(accessTokens);
+    const edgeSecret = this.#deps.localEdge?.visitorSecret;
+    const admission = new ApiAdmission({ clock, logger, settings, adminToken, accounts, edgeSecret });
     const app = createPlatformApp({
+      onWritesRefused: (userId) => admission.noteWritesRefused(userId),
       logger,
       settings,
-      edgeSecret: this.#deps.localEdge?.visitorSecret,
+      edgeSecret,
       databaseReady: () => this.#watch.isPrepared,
       onDatabaseAway: (error) => this.#watch.noteAway(error),
     });
     addPlatformRoutes(app, {
       ...{ db, clock, logger, settings, version, adminToken, names: this.#config.names },
       accountShare: this.#config.limits.account_share,
+      ...{ linkDb: this.#linkDatabase.db, admission, signingKeys, accessTokens },
       platformLabel: platformLabelOf(new URL(settings.public_url).hostname, this.#config.server.domain),
       domains: domainSettings(this.#config),
       domainLooks: this.#domainLooks,
@@ -340,7 +357,7 @@ class ComposedPlatform implements Platform {
       ordering: this.#config.acme.enabled ? this.#certificates : null,
       port: () => this.#server.address.port,
     });
-    return app;
+    return { app, admission };
   }
 
   /** Of a platform that cannot tell them right now nobody is to think that it has none: edges would forget theirs. */
@@ -377,6 +394,7 @@ class ComposedPlatform implements Platform {
     life.add({ name: 'database', stop: () => this.#database.close() });
     const direct = this.#direct;
     if (direct !== null) life.add({ name: 'database behind the pooler', stop: () => direct.close() });
+    life.add({ name: 'database connections of edges', stop: () => this.#linkDatabase.close() });
     life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
     const tls = this.#tls;
     if (tls !== null) life.add({ name: 'certificate of the port', start: () => tls.start(), stop: () => tls.stop() });
@@ -394,3 +412,9 @@ class ComposedPlatform implements Platform {
     return life;
   }
 }
+
+/** Whose an access token is, for counting calls before anybody has asked the database. */
+const tokenAccounts = (tokens: AccessTokens): TokenAccounts => ({
+  known: (token) => tokens.known(token)?.userId ?? null,
+  check: async (token) => (await tokens.checkInMemory(token))?.userId ?? null,
+});

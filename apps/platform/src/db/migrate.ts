@@ -20,6 +20,7 @@ import { up as servedEndpoints } from './migrations/0015-served-endpoints.ts';
 import { up as domains } from './migrations/0016-domains.ts';
 import { up as certificates } from './migrations/0017-certificates.ts';
 import { up as p2pNames } from './migrations/0018-p2p-names.ts';
+import { up as creations } from './migrations/0019-creations.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -41,6 +42,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0016-domains': { up: domains },
   '0017-certificates': { up: certificates },
   '0018-p2p-names': { up: p2pNames },
+  '0019-creations': { up: creations },
 };
 
 const migratorOf = (db: Db): Migrator =>

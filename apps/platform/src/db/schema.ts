@@ -38,6 +38,9 @@ export interface UsersTable {
   epoch: Generated<number>;
   created_at: GivenTimestamp;
   deleted_at: Timestamp | null;
+  /** The day, in UTC, that `created_count` is of. */
+  created_on: string | null;
+  created_count: Generated<number>;
 }
 
 export interface RefreshFamiliesTable {

@@ -1,5 +1,5 @@
 // The HTTP server of the platform: its port, its time limits, and what it says to requests that never reach the app.
-import { type IncomingMessage, maxHeaderSize, type RequestListener } from 'node:http';
+import { type IncomingMessage, maxHeaderSize, type RequestListener, type ServerResponse } from 'node:http';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
 import { isLoopbackHost, plainAddress } from '@tunnel/core';
@@ -13,9 +13,11 @@ import {
 } from '@tunnel/http-shell';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { LIMITS } from '../limits.ts';
-import { newRequestId, noAddress, platformErrorMapper } from './platform-app.ts';
+import type { ApiAdmission } from './api-admission.ts';
+import { newRequestId } from './every-answer.ts';
+import { CHALLENGE_PATH } from './paths.ts';
+import { noAddress, platformErrorMapper } from './platform-app.ts';
 import type { PlatformApp } from './platform-env.ts';
-import { CHALLENGE_PATH } from './routes/challenge-routes.ts';
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -23,6 +25,8 @@ export interface HttpServerOptions {
   readonly port: number;
   readonly app: PlatformApp;
   readonly gate: ConnectionGate;
+  /** The turns of API calls; absent: every request is served at once. */
+  readonly admission?: Pick<ApiAdmission, 'pass'> | undefined;
   /** Nothing but this path and those below it is there; absent: everything is. */
   readonly onlyBelow?: string;
   /** It speaks TLS; its certificate comes with `renew`. Absent: in clear. */
@@ -34,21 +38,25 @@ export interface HttpServerOptions {
 const refused = refusedAsJson(newRequestId);
 
 export class HttpServer extends HttpListener {
-  constructor({ host, port, app, gate, onlyBelow = '', tls, clock, logger }: HttpServerOptions) {
+  constructor({ host, port, app, gate, admission, onlyBelow = '', tls, clock, logger }: HttpServerOptions) {
     const answerOf = platformErrorMapper(logger);
-    const onRequest = getRequestListener((request, env) => app.fetch(request, env), {
+    const serve = getRequestListener((request, env) => app.fetch(request, env), {
       errorHandler: (error) => answerUnread(error, answerOf),
       hostname: NO_HOST,
     });
+    const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+      if (admission === undefined) void serve(request, response);
+      else admission.pass(request, response, () => serve(request, response));
+    };
     const onClearRequest: RequestListener = (request, response) => {
-      if (isForClear(request)) return void onRequest(request, response);
+      if (isForClear(request)) return onRequest(request, response);
       const { headers, body } = refused(new Fault('API_HTTPS_ONLY'));
       response.writeHead(400, { ...headers, connection: 'close' }).end(body);
     };
     super({
       on: { host, port, key: '[platform] port' },
       onRequest: (request, response) => {
-        if (request.url?.startsWith(onlyBelow) === true) void onRequest(request, response);
+        if (request.url?.startsWith(onlyBelow) === true) onRequest(request, response);
         else response.writeHead(404).end();
       },
       ...{ gate, kind: 'platform' },

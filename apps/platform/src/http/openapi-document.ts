@@ -2,6 +2,7 @@
 import type { ErrorCode, FaultValues } from '@tunnel/errors';
 import { operationIdOf } from '@tunnel/http-shell';
 import { LIMITS } from '../limits.ts';
+import { mayBeRefused } from './api-admission.ts';
 import type { PlatformApp } from './platform-env.ts';
 import { BEARER, EXTENSIONS, errorExample } from './route-parts.ts';
 
@@ -49,6 +50,13 @@ const ALWAYS: Readonly<Record<string, Answer>> = {
   503: refusal('The database is away; see Retry-After.', 'DATABASE_AWAY'),
 };
 
+const IN_TURN: Readonly<Record<string, Answer>> = {
+  429: refusal(
+    'Too many calls of the account, or of the network, while others wait; see Retry-After.',
+    'API_ACCOUNT_LIMIT',
+  ),
+};
+
 /** An example for a refusal that has none of its own. */
 const CODE_OF_STATUS: Readonly<Record<string, ErrorCode>> = {
   400: 'API_BAD_REQUEST',
@@ -92,6 +100,7 @@ const complete = ({ path, method, operation }: PlacedOperation, schemas: Record<
   const body = operation.requestBody;
   operation.responses = {
     ...ALWAYS,
+    ...(mayBeRefused(path) ? IN_TURN : {}),
     ...(method === 'get' ? {} : ANY_BODY),
     ...(body?.content['application/json'] === undefined ? {} : JSON_BODY),
     ...operation.responses,

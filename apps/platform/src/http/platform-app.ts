@@ -1,7 +1,7 @@
 // The HTTP shell of the platform: what holds for every request and every answer. Routes are hung into it by their own files.
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
-import { callerAddressOf, ownAuthority } from '@tunnel/core';
+import { ownAuthority } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   boundBody,
@@ -9,23 +9,22 @@ import {
   createErrorMapper,
   createUnroutedFault,
   type ErrorMapper,
-  headerOf,
   requestIdOf,
   sendError,
   socketOf,
 } from '@tunnel/http-shell';
-import { type Logger, randomId, type Secret, type ServerConfig } from '@tunnel/runtime';
+import type { Logger, Secret, ServerConfig } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';
 import { DatabaseAway, notReady } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
-import { EdgeInFront, type EdgesVisitor } from './edge-in-front.ts';
+import { type RequestSource, requestSourceOf } from './edge-in-front.ts';
+import { HEADERS, newRequestId } from './every-answer.ts';
+import { CHALLENGE_PATH, MCP_PATH } from './paths.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
-import { CHALLENGE_PATH } from './routes/challenge-routes.ts';
 import { isDashboardPath } from './routes/dashboard-routes.ts';
-import { MCP_PATH } from './routes/mcp-routes.ts';
 
 export interface PlatformAppDeps {
   readonly logger: Logger;
@@ -37,20 +36,11 @@ export interface PlatformAppDeps {
   readonly databaseReady?: () => boolean;
   /** A request met a database that is away. */
   readonly onDatabaseAway?: (error: DatabaseAway) => void;
+  /** An account was refused to make more on this day. */
+  readonly onWritesRefused?: ((userId: string) => void) | undefined;
   readonly newRequestId?: () => string;
 }
 
-export const newRequestId = (): string => randomId('req');
-
-/** Pages of their own set their own policy over this one. */
-const HEADERS = {
-  'cache-control': 'no-store',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-} as const;
 const HTTPS_FOR_A_YEAR = { 'strict-transport-security': 'max-age=31536000' } as const;
 
 export const createPlatformApp = (deps: PlatformAppDeps): PlatformApp => {
@@ -67,12 +57,12 @@ const guard = (app: PlatformApp, deps: PlatformAppDeps): MiddlewareHandler<Platf
   const unrouted = createUnroutedFault(app, { headAfter: 'all' });
   const { databaseReady = () => true } = deps;
   const refuseOtherHosts = hostCheck(deps.settings);
-  const front = deps.edgeSecret === undefined ? null : new EdgeInFront(deps.edgeSecret);
+  const sourceOf = requestSourceOf(deps);
   return (context, next) => {
-    const visitor = front?.visitorOf(context) ?? null;
-    stamp(context, visitor);
+    const source = sourceOf(socketOf(context).incoming);
+    stamp(context, source);
     // The edge brings nothing here but the platform's own host.
-    if (visitor === null) refuseOtherHosts(context);
+    if (source.visitor === null) refuseOtherHosts(context);
     // Middleware alone matched. Before anything asks for credentials: what paths and methods there are is public.
     if (matchedRoutes(context).at(-1)?.method === 'ALL') throw unrouted(context);
     if (!databaseReady() && needsDatabase(context.req.path)) throw notReady();
@@ -128,17 +118,15 @@ const needsDatabase = (path: string): boolean => !path.startsWith('/health') && 
 
 /** The id and address of a request, and the headers of every answer. */
 const stampOf = ({ settings, edgeSecret, newRequestId: makeId = newRequestId }: PlatformAppDeps) => {
-  const addressOf = callerAddressOf(settings.trusted_proxies);
   const headers = Object.entries(HEADERS);
   const httpsForAYear = Object.entries(HTTPS_FOR_A_YEAR);
   // A proxy of the operator's is behind https where the address is; of an edge in front it is known of each request.
   const isHttps = settings.public_url.startsWith('https:') && edgeSecret === undefined;
-  return (context: Context<PlatformEnv>, visitor: EdgesVisitor | null): void => {
+  return (context: Context<PlatformEnv>, { address, visitor }: RequestSource): void => {
     const requestId = requestIdOf(context, makeId);
-    const { incoming, outgoing } = socketOf(context);
+    const { outgoing } = socketOf(context);
     context.set('requestId', requestId);
-    const peer = incoming?.socket.remoteAddress ?? '';
-    context.set('address', visitor?.address ?? addressOf(peer, headerOf(context, 'x-forwarded-for')));
+    context.set('address', address);
     // Straight to node where there is a socket: headers that go through hono make its answers several times as dear.
     const write = (name: string, value: string): void => {
       if (outgoing === undefined) context.header(name, value);
@@ -175,10 +163,11 @@ const refuseLargeBody: MiddlewareHandler<PlatformEnv> = (context, next) => {
 const answerError = async (
   context: Context<PlatformEnv>,
   error: unknown,
-  { answerOf, onDatabaseAway, logger }: PlatformAppDeps & { answerOf: ErrorMapper },
+  { answerOf, onDatabaseAway, onWritesRefused, logger }: PlatformAppDeps & { answerOf: ErrorMapper },
 ): Promise<Response> => {
   const requestId = context.get('requestId');
   if (error instanceof DatabaseAway) onDatabaseAway?.(error);
+  if (error instanceof Fault && error.code === 'API_WRITES_PER_DAY') onWritesRefused?.(context.get('actor').userId);
   const gone = callerGone(context, error);
   if (gone !== null) {
     logger.debug({ request_id: requestId, path: context.req.path, err: error }, 'a caller hung up');

@@ -1,11 +1,12 @@
 // All routes of the platform, and what each of them needs besides the services' context.
 import type { Secret } from '@tunnel/runtime';
+import type { Db } from '../db/database.ts';
 import { AccountHost } from '../mcp/account-host.ts';
 import { McpEndpoint } from '../mcp/mcp-endpoint.ts';
 import { type MetricsContext, PlatformMetrics } from '../platform-metrics.ts';
-import { AccessTokens } from '../services/auth/access-tokens.ts';
+import type { AccessTokens } from '../services/auth/access-tokens.ts';
 import { PasswordHasher } from '../services/auth/password-hasher.ts';
-import { SigningKeys } from '../services/auth/signing-keys.ts';
+import type { SigningKeys } from '../services/auth/signing-keys.ts';
 import { UserCache } from '../services/auth/users.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
 import type { ClientDocuments } from '../services/oauth/client-documents.ts';
@@ -15,6 +16,7 @@ import { oauthAddresses } from '../services/oauth/oauth-addresses.ts';
 import { KnownKeys } from '../services/tunnels/verify-key.ts';
 import type { GroupEdges, TunnelEdges } from '../services/usage/edge-state.ts';
 import type { LivingTunnelEdges } from '../services/usage/living-tunnels.ts';
+import type { ApiAdmission } from './api-admission.ts';
 import { AttemptLimits } from './auth/attempt-limits.ts';
 import type { PlatformApp, RouteContext } from './platform-env.ts';
 import { requireUser } from './require-actor.ts';
@@ -36,7 +38,15 @@ import { addReservationRoutes } from './routes/reservation-routes.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './routes/usage-routes.ts';
 import type { StaticFiles } from './static-files.ts';
 
-export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps, Omit<DomainRouteDeps, 'requireUser'> {
+export interface PlatformRouteDeps
+  extends RouteContext,
+    Omit<EdgeLinkDeps, 'strangers'>,
+    Omit<DomainRouteDeps, 'requireUser'>,
+    AccountTokens {
+  /** Database connections for edges alone. */
+  readonly linkDb: Db;
+  /** The turns of API calls. */
+  readonly admission: ApiAdmission;
   /** Of the platform's host below the domain; nobody's to reserve. */
   readonly platformLabel?: string | null;
   /** `[limits] account_share`. */
@@ -58,12 +68,16 @@ export interface PlatformRouteDeps extends RouteContext, EdgeLinkDeps, Omit<Doma
   readonly ordering: MetricsContext['ordering'];
 }
 
+/** Access tokens, and the keys that sign them. */
+export interface AccountTokens {
+  readonly signingKeys: SigningKeys;
+  readonly accessTokens: AccessTokens;
+}
+
 export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): void => {
-  const { db, clock, settings } = deps;
-  const signingKeys = new SigningKeys({ db, clock, masterKey: deps.masterKey });
+  const { db, clock, settings, signingKeys, accessTokens, linkDb, admission } = deps;
   const accounts = {
-    passwords: new PasswordHasher(),
-    accessTokens: new AccessTokens({ keys: signingKeys, clock, issuer: settings.public_url }),
+    ...{ passwords: new PasswordHasher(), accessTokens },
     users: new UserCache({ db, clock }),
   };
   const withUser = { ...deps, requireUser: requireUser(accounts) };
@@ -76,12 +90,12 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addDomainRoutes(app, withUser);
   addLoadBalancingRoutes(app, withUser);
   addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
-  addEdgeLinkRoutes(app, deps);
+  addEdgeLinkRoutes(app, { ...deps, db: linkDb, strangers: { db, admission } });
   addChallengeRoutes(app, deps);
   addOauthConsentRoutes(app, { ...withUser, ...oauth });
   addOauthMetadataRoutes(app, oauth);
   addOauthTokenRoutes(app, { ...withUser, ...oauth });
-  const metrics = new PlatformMetrics(deps);
+  const metrics = new PlatformMetrics({ ...deps, db: linkDb });
   addMetricsRoutes(app, { metrics, adminToken: deps.adminToken });
   if (settings.mcp.enabled) addMcp(app, { ...deps, users: accounts.users, tokens: oauth.mcpTokens, metrics });
   addDocsRoutes(app, deps);
@@ -94,13 +108,13 @@ interface McpParts extends PlatformRouteDeps, Pick<McpRouteDeps, 'tokens'> {
 }
 
 const addMcp = (app: PlatformApp, parts: McpParts): void => {
-  const { clock, logger, version, settings, port, tokens, metrics } = parts;
+  const { clock, logger, version, settings, port, tokens, metrics, admission } = parts;
   const endpoint = new McpEndpoint({
     ...{ clock, logger, version, callsPerMinute: settings.mcp.calls_per_minute },
     hostFor: (caller) => new AccountHost(parts, caller),
     onCall: (tool, outcome) => metrics.countMcpCall(tool, outcome),
   });
-  addMcpRoutes(app, { settings, port, endpoint, tokens, keys: new KnownKeys(parts) });
+  addMcpRoutes(app, { settings, port, endpoint, tokens, keys: new KnownKeys(parts), admission });
 };
 
 /** The parts of the authorization server. What it counts is apart from log-ins: a program that goes wrong locks nobody out. */

@@ -1,12 +1,9 @@
-// Who is asking: a user by an access token, an edge by its credential.
+// Who is asking: a user, by an access token.
 import { looksLikeApiKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { headerOf } from '@tunnel/http-shell';
-import { Secret } from '@tunnel/runtime';
 import type { MiddlewareHandler } from 'hono';
-import type { Db } from '../db/database.ts';
 import type { AuthContext } from '../services/auth/auth-context.ts';
-import { verifyCredential } from '../services/edges/credentials.ts';
 import type { LoggedInActor } from '../services/service-context.ts';
 import type { PlatformEnv } from './platform-env.ts';
 
@@ -39,16 +36,3 @@ const actorOf = async (
   if (known.epoch !== claims.epoch) throw new Fault('ACCESS_TOKEN_INVALID');
   return { kind: 'user', userId: claims.userId, epoch: claims.epoch };
 };
-
-const EDGE_BEARER = /^bearer +(\S+) *$/i;
-
-/** The bearer check in front of everything that edges call. */
-export const requireEdge =
-  (db: Db): MiddlewareHandler<PlatformEnv> =>
-  async (context, next) => {
-    const credential = EDGE_BEARER.exec(context.req.header('authorization') ?? '')?.[1];
-    const edge = credential === undefined ? null : await verifyCredential(db, new Secret(credential));
-    if (edge === null) throw new Fault('EDGE_CREDENTIAL_INVALID');
-    context.set('edge', edge);
-    await next();
-  };

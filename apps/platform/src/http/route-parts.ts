@@ -42,6 +42,11 @@ export const badBody = refused('A field is missing, of the wrong type, or breaks
   reason: 'email: must be an email address',
 });
 export const throttled = refused('Too many attempts; see Retry-After.', 'LOGIN_THROTTLED', { seconds: 42 });
+export const writesPerDay = refused(
+  'Too many calls while others wait, or too many keys, reservations, domains and apps made today; see Retry-After.',
+  'API_WRITES_PER_DAY',
+  { limit: 2000, seconds: 3600 },
+);
 export const busy = refused(
   'Too many passwords are being checked, or the database is away; see Retry-After.',
   'LOGIN_BUSY',

@@ -20,8 +20,13 @@ export type McpAccess =
   | { readonly kind: 'connected_app'; readonly grant_id: string; readonly client_id: string };
 
 export interface McpDoorDeps {
-  readonly keys: Pick<KnownKeys, 'find'>;
+  readonly keys: Pick<KnownKeys, 'find' | 'recent' | 'accountOf'>;
   readonly tokens: McpTokens;
+}
+
+interface McpDoor extends McpDoorDeps {
+  /** Runs a look-up in the database when it is the turn of the account; null: of a caller that is not known yet. */
+  readonly lookUp: <T>(account: string | null, work: () => Promise<T>) => Promise<T>;
 }
 
 /** Its owner made it, and could do all of this with it anyway. */
@@ -35,12 +40,12 @@ export const showsBearer = (authorization: string | undefined): boolean => BEARE
 
 /** Throws AUTH_TOKEN_MISSING, one of the refusals of a key, ACCESS_TOKEN_INVALID or ACCOUNT_SUSPENDED. */
 export const callerOf = async (
-  { keys, tokens }: McpDoorDeps,
+  { keys, tokens, lookUp }: McpDoor,
   authorization: string | undefined,
 ): Promise<McpCaller> => {
   const token = BEARER.exec(authorization ?? '')?.[1]?.trimEnd();
   if (token === undefined) throw new Fault('AUTH_TOKEN_MISSING');
-  if (looksLikeApiKey(token)) return callerOfKey(keys, token);
+  if (looksLikeApiKey(token)) return callerOfKey({ keys, lookUp }, token);
   // Tokens of POST /auth/login are none for here: their audience is another.
   const bearer = TOKEN.test(token) ? await tokens.check(token) : null;
   if (bearer === null) throw new Fault('ACCESS_TOKEN_INVALID');
@@ -52,8 +57,8 @@ export const callerOf = async (
   };
 };
 
-const callerOfKey = async (keys: McpDoorDeps['keys'], key: string): Promise<McpCaller> => {
-  const answer = await keys.find(key);
+const callerOfKey = async ({ keys, lookUp }: Pick<McpDoor, 'keys' | 'lookUp'>, key: string): Promise<McpCaller> => {
+  const answer = keys.recent(key) ?? (await lookUp(keys.accountOf(key), () => keys.find(key)));
   if (!answer.ok) throw new Fault(isErrorCode(answer.code) ? answer.code : 'AUTH_TOKEN_INVALID');
   return {
     actor: { kind: 'user', userId: answer.account.account_id },

@@ -4,20 +4,19 @@ import type { ApiToken, CreatedKey, NewKey } from '@tunnel/contract';
 import { API_KEY_RANDOM_BYTES, makeApiKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
-import { isUuid } from '../db/schema.ts';
+import { sql, type Transaction } from 'kysely';
+import { isUuid, type Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
 import { writeAudit } from './audit.ts';
+import { type CreationContext, countCreation } from './creations.ts';
 import { announceChange } from './edge-changes.ts';
 import type { ServiceContext, UserActor } from './service-context.ts';
 
-type Context = Pick<ServiceContext, 'db' | 'clock'>;
+type Context = Pick<ServiceContext, 'db'> & CreationContext;
 
 /** Makes an API key. Only its hash is kept: the answer is the one place where the key itself is seen. */
-export const createKey = async (
-  { db, clock }: Context,
-  { userId }: UserActor,
-  { label }: NewKey,
-): Promise<CreatedKey> => {
+export const createKey = async (context: Context, { userId }: UserActor, { label }: NewKey): Promise<CreatedKey> => {
+  const { db, clock } = context;
   const token = makeApiKey(randomBytes(API_KEY_RANDOM_BYTES));
   const limit = LIMITS.KEYS_PER_ACCOUNT_MAX;
   return db.transaction().execute(async (trx) => {
@@ -37,6 +36,7 @@ export const createKey = async (
       .where('status', '=', 'active')
       .executeTakeFirstOrThrow();
     if (held >= limit) throw new Fault('KEY_LIMIT', { limit });
+    await countCreation(trx, context, userId);
     const { id } = await trx
       .insertInto('api_keys')
       .values({ user_id: userId, label, token_hash: sha256Hex(token), created_at: new Date(clock.now()) })
@@ -100,5 +100,15 @@ export const revokeKey = async (
     const { id } = revoked;
     await writeAudit(trx, { actor: `user:${userId}`, action: 'key.revoked', userId, details: { key_id: id } });
     await announceChange(trx, { kind: 'key-revoked', keyId: id, accountId: userId });
+    await forgetOldestRevoked(trx, userId);
   });
+};
+
+/** Of more revoked keys than are kept. A client that shows one of those is told that the key is invalid instead of revoked. */
+const forgetOldestRevoked = async (trx: Transaction<Schema>, userId: string): Promise<void> => {
+  await sql`
+    delete from api_keys where id in (
+      select id from api_keys where user_id = ${userId} and status = 'revoked'
+      order by revoked_at desc, id desc offset ${LIMITS.REVOKED_KEYS_KEPT} limit ${LIMITS.CLEAN_UP_ROWS}
+    )`.execute(trx);
 };

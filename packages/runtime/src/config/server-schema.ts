@@ -289,6 +289,13 @@ const platformSchema = section({
   limits: section({
     auth_per_minute: wholeNumber(1, 1_000_000).default(30),
     auth_per_account_per_minute: wholeNumber(1, 1_000_000).default(10),
+    /** API calls of one account, and of one network without an account, while others wait. */
+    account_calls_at_once: wholeNumber(1, 1000).default(16),
+    account_calls_per_second: wholeNumber(1, 1_000_000).default(50),
+    network_calls_at_once: wholeNumber(1, 1000).default(8),
+    network_calls_per_second: wholeNumber(1, 1_000_000).default(10),
+    /** Keys, reservations, domains and connected apps that one account makes. */
+    creating_writes_per_day: wholeNumber(1, 1_000_000).default(2000),
   }),
   mcp: section({
     enabled: flag().default(true),

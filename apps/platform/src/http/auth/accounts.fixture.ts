@@ -29,7 +29,9 @@ export const MASTER_KEY_SOURCE = {
 export const MASTER_KEY = openMasterKey(MASTER_KEY_SOURCE, false);
 
 export interface AccountsFixtureOptions {
-  readonly settings?: Partial<ServerConfig['platform']>;
+  readonly settings?: Partial<Omit<ServerConfig['platform'], 'limits'>> & {
+    readonly limits?: Partial<ServerConfig['platform']['limits']>;
+  };
   readonly passwords?: PasswordHasher;
   /** Another platform process on the same database. */
   readonly beside?: AccountsFixture;
@@ -49,8 +51,9 @@ export class AccountsFixture {
   constructor({ settings: given, passwords, beside }: AccountsFixtureOptions, database: TestDatabase) {
     this.database = database;
     this.clock = beside?.clock ?? new FakeClock();
-    const limits = { auth_per_minute: 1e6, auth_per_account_per_minute: 1e6 };
-    const settings = { ...loadServerConfig({ env: {} }).platform, limits, ...given };
+    const usual = loadServerConfig({ env: {} }).platform;
+    const limits = { ...usual.limits, auth_per_minute: 1e6, auth_per_account_per_minute: 1e6, ...given?.limits };
+    const settings = { ...usual, ...given, limits };
     const logger = createLogger({ level: 'silent', format: 'json' });
     this.app = createPlatformApp({ logger, settings });
     const { db } = database;

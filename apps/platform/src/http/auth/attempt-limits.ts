@@ -18,7 +18,7 @@ export class AttemptLimits {
   readonly #monotonic: () => number;
 
   constructor(
-    limits: ServerConfig['platform']['limits'],
+    limits: Pick<ServerConfig['platform']['limits'], 'auth_per_minute' | 'auth_per_account_per_minute'>,
     monotonic: () => number,
     keysMax: number = LIMITS.ATTEMPT_KEYS_MAX,
   ) {

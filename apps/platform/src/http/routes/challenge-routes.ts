@@ -2,9 +2,8 @@
 import { Fault } from '@tunnel/errors';
 import { answerChallenge, type EdgeCertificatesContext } from '../../services/certificates/edge-certificates.ts';
 import { ChallengePace } from '../challenge-pace.ts';
+import { CHALLENGE_PATH } from '../paths.ts';
 import type { PlatformApp, RouteContext } from '../platform-env.ts';
-
-export const CHALLENGE_PATH = '/.well-known/acme-challenge/';
 
 const TOKEN = /^[\w-]{1,200}$/;
 

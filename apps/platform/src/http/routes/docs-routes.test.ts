@@ -114,9 +114,11 @@ describe('GET /openapi.json', () => {
     expect(ids.size).toBe(operationsOf(document).length);
   });
 
-  it('says 413 and 415 where a body is read, and gives an example of it', () => {
+  it('says 413 and 415 where a body is read, 429 where calls take turns, and gives an example of a body', () => {
     const post = document.paths['/keys']?.['post'];
-    expect(Object.keys(post?.responses ?? {})).toEqual(['201', '400', '401', '403', '413', '415', '500', '503']);
+    expect(Object.keys(post?.responses ?? {})).toEqual(['201', '400', '401', '403', '413', '415', '429', '500', '503']);
+    expect(Object.keys(document.paths['/usage']?.['get']?.responses ?? {})).toContain('429');
+    expect(Object.keys(document.paths['/health']?.['get']?.responses ?? {})).not.toContain('429');
     expect(post?.requestBody?.content['application/json']?.example).toEqual({ label: 'laptop' });
   });
 

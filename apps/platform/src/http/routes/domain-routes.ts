@@ -11,7 +11,7 @@ import {
   removeDomain,
 } from '../../services/domains/own-domains.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
-import { EXTENSIONS, json, jsonBody, refused, userRefusals, withUser } from '../route-parts.ts';
+import { EXTENSIONS, json, jsonBody, refused, userRefusals, withUser, writesPerDay } from '../route-parts.ts';
 
 const tags = [EXTENSIONS];
 const params = z.object({ id: z.string().meta({ description: 'The id of the domain.' }) });
@@ -55,6 +55,7 @@ const addRoute = createRoute({
     ),
     401: userRefusals[401],
     403: refused('The plan allows no more; or the account is suspended.', 'DOMAIN_LIMIT', { limit: 3 }),
+    429: writesPerDay,
   },
 });
 

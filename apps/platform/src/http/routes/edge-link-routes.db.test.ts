@@ -1,4 +1,5 @@
 import { EDGE_LINK_PATH } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
 import { randomId } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { sql } from 'kysely';
@@ -17,7 +18,7 @@ import {
   openedOf,
   questionOf,
 } from '../../services/edges/link.fixture.ts';
-import { bearer, createLinkServer, type LinkServer } from './edge-link.fixture.ts';
+import { bearer, createLinkServer, type LinkServer, startLinkServer } from './edge-link.fixture.ts';
 
 let fixture: LinkFixture;
 let server: LinkServer;
@@ -156,5 +157,43 @@ describe('the calls of an edge', () => {
     const { value } = await reader.read();
     expect(new TextDecoder().decode(value)).toBe('{"kind":"alive","id":0}\n');
     await reader.cancel();
+  });
+});
+
+describe('the turns of edges', () => {
+  it('wait for nobody else: an edge that is known is served while strangers get no turn', async () => {
+    let isFull = false;
+    const admission = {
+      networkOf: (address: string) => ({ kind: 'network', id: address }) as const,
+      inTurn: <T>(_: unknown, { kind }: { readonly kind: string }, work: () => Promise<T>): Promise<T> =>
+        isFull ? Promise.reject(new Fault('API_NETWORK_LIMIT', { seconds: 1, kind })) : work(),
+    };
+    const own = await startLinkServer(fixture, { strangers: { db: fixture.db, admission } });
+    const beat = (credential: string) =>
+      fetch(`${own.url}/heartbeat`, {
+        ...{ method: 'POST', headers: bearer(credential), body: JSON.stringify(beatOf(edge.runId)) },
+      });
+    try {
+      expect((await beat(edge.credential)).status).toBe(200);
+      isFull = true;
+      expect((await beat(edge.credential)).status).toBe(200);
+      const stranger = await beat(`tne_${'x'.repeat(43)}`);
+      expect([stranger.status, await stranger.json()]).toMatchObject([429, { code: 'API_NETWORK_LIMIT' }]);
+    } finally {
+      await own.stop();
+    }
+  });
+
+  it('are by account for registrations: tunnels of an account that is held up delay no other', async () => {
+    const [stuck, other] = [await addAccount(fixture.db), await addAccount(fixture.db)];
+    const register = (of: Account) => post('/tunnels', questionOf(edge, of));
+    let waiting: Promise<unknown>[] = [];
+    await fixture.db.transaction().execute(async (trx) => {
+      await sql`select 1 from users where id = ${stuck.accountId} for update`.execute(trx);
+      waiting = Array.from({ length: 30 }, () => register(stuck));
+      for (const of of [other, other, other]) expect((await register(of)).body).toEqual({ ok: true });
+      expect((await post('/heartbeat', beatOf(edge.runId))).status).toBe(200);
+    });
+    expect(await Promise.all(waiting)).toHaveLength(30);
   });
 });

@@ -19,11 +19,11 @@ import { openTunnel } from '../../services/tunnels/open-tunnel.ts';
 import { storeRecords } from '../../services/tunnels/store-records.ts';
 import { type KeyUses, verifyKey } from '../../services/tunnels/verify-key.ts';
 import { LINES, readBody } from '../edge-link-bodies.ts';
+import { type LinkAdmissionDeps, requireEdge } from '../link-admission.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
-import { requireEdge } from '../require-actor.ts';
 import { addEdgeCertificateRoutes, type EdgeCertificateDeps } from './edge-certificate-routes.ts';
 
-export interface EdgeLinkDeps extends Pick<EdgeCertificateDeps, 'certificates'> {
+export interface EdgeLinkDeps extends Pick<EdgeCertificateDeps, 'certificates'>, Pick<LinkAdmissionDeps, 'strangers'> {
   readonly keyUses: Pick<KeyUses, 'note'>;
   readonly names: NameSettings;
   readonly changes: Pick<ChangeFeed, 'open'>;
@@ -32,7 +32,7 @@ export interface EdgeLinkDeps extends Pick<EdgeCertificateDeps, 'certificates'> 
 }
 
 export const addEdgeLinkRoutes = (app: PlatformApp, context: RouteContext & EdgeLinkDeps): void => {
-  app.use(`${EDGE_LINK_PATH}/*`, requireEdge(context.db));
+  app.use(`${EDGE_LINK_PATH}/*`, requireEdge(context));
   addEdgeCertificateRoutes(app, context);
 
   app.post(`${EDGE_LINK_PATH}/heartbeat`, async (call) => {

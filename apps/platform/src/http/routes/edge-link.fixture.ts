@@ -25,6 +25,7 @@ interface LinkServerOptions {
   readonly trustedProxies?: readonly string[];
   readonly host?: string;
   readonly logger?: Logger;
+  readonly strangers?: EdgeLinkDeps['strangers'];
 }
 
 /** One more process on the same database. The clock is the real one where lines are kept alive. */
@@ -59,6 +60,7 @@ export const startLinkServer = async (
     masterKey: fixture.masterKey,
     names: fixture.names,
     certificates,
+    strangers: given.strangers,
   });
   const server = new HttpServer({ host, port: 0, app, gate: openGate(), clock: systemClock, logger });
   await server.start();

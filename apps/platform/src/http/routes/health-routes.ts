@@ -39,11 +39,12 @@ export const addHealthRoutes = (app: PlatformApp, { db, clock }: RouteContext): 
   });
 };
 
-/** Does the database answer, within a second? Probes that come while one is under way share it. */
+/** Does the database answer, within a second? Probes that come while one is under way share it, and an answer counts for a second. */
 export class DatabaseProbe {
   readonly #db: Db;
   readonly #clock: Clock;
   #underWay: Promise<boolean> | null = null;
+  #last = { isWell: false, atMs: Number.NEGATIVE_INFINITY };
 
   constructor(db: Db, clock: Clock) {
     this.#db = db;
@@ -51,6 +52,15 @@ export class DatabaseProbe {
   }
 
   async isWell(): Promise<boolean> {
+    const { isWell, atMs } = this.#last;
+    if (this.#clock.monotonic() - atMs < LIMITS.DATABASE_PROBE_KNOWN_MS) return isWell;
+    const startedMs = this.#clock.monotonic();
+    const found = await this.#probe();
+    this.#last = { isWell: found, atMs: startedMs };
+    return found;
+  }
+
+  #probe(): Promise<boolean> {
     this.#underWay ??= this.#ask().finally(() => {
       this.#underWay = null;
     });

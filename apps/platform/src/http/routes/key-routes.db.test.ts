@@ -77,4 +77,61 @@ describe('API keys', () => {
     const answer = await make();
     expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'KEY_LIMIT' }]);
   });
+
+  it('are made so many times a day, however many were revoked meanwhile; revoking is never refused', async () => {
+    const { limits } = fixture.deps.settings;
+    const { userId } = fixture.bob;
+    await fixture.database.db
+      .updateTable('users')
+      .set({ created_on: '2030-06-15', created_count: limits.creating_writes_per_day - 1 })
+      .where('id', '=', userId)
+      .execute();
+    const make = () => fixture.ask(fixture.bob, 'POST', '/keys', { label: 'one more' });
+    const atOnce = await Promise.all([make(), make(), make()]);
+    const made = atOnce.filter(({ status }) => status === 201);
+    expect(made).toHaveLength(1);
+    const refused = await make();
+    expect([refused.status, refused.headers.get('retry-after'), await refused.json()]).toMatchObject([
+      429,
+      // It is noon, and a second.
+      String(12 * 60 * 60 - 1),
+      {
+        code: 'API_WRITES_PER_DAY',
+        error: expect.stringContaining('2000 keys, reservations, domains and connected apps'),
+      },
+    ]);
+    const { id } = (await (made[0] as Response).json()) as CreatedKey;
+    expect((await fixture.ask(fixture.bob, 'DELETE', `/keys/${id}`)).status).toBe(204);
+    expect((await make()).status).toBe(429);
+    await fixture.clock.advance(12 * 60 * 60_000);
+    expect((await make()).status).toBe(201);
+    await fixture.clock.advance(-12 * 60 * 60_000);
+  });
+
+  it('that are revoked are kept up to a hundred of an account, and those of others stay', async () => {
+    const { db } = fixture.database;
+    const userId = fixture.alice.userId;
+    const revoked_at = (n: number) => new Date(Date.UTC(2029, 0, 1) + n * 1000);
+    const rows = Array.from({ length: 150 }, (_, n) => ({
+      ...{ user_id: userId, label: `old ${n}`, token_hash: `revoked-${n}`, revoked_at: revoked_at(n) },
+      status: 'revoked' as const,
+    }));
+    await db.insertInto('api_keys').values(rows).execute();
+    await db
+      .insertInto('api_keys')
+      .values({ ...rows[0], user_id: fixture.bob.userId, token_hash: 'of-bob' } as never)
+      .execute();
+    const { id } = await create(fixture.alice, 'to revoke');
+    expect((await fixture.ask(fixture.alice, 'DELETE', `/keys/${id}`)).status).toBe(204);
+    const left = await db
+      .selectFrom('api_keys')
+      .select('label')
+      .where('user_id', '=', userId)
+      .where('status', '=', 'revoked')
+      .orderBy('revoked_at')
+      .execute();
+    expect([left.length, left[0]?.label, left.at(-1)?.label]).toEqual([100, 'old 51', 'to revoke']);
+    const ofBob = await db.selectFrom('api_keys').select('id').where('token_hash', '=', 'of-bob').execute();
+    expect(ofBob).toHaveLength(1);
+  });
 });

@@ -4,7 +4,7 @@ import { apiTokens, createdKey, newKey } from '@tunnel/contract';
 import type { MiddlewareHandler } from 'hono';
 import { createKey, listKeys, revokeKey } from '../../services/keys.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
-import { json, jsonBody, refused, userRefusals, withUser } from '../route-parts.ts';
+import { json, jsonBody, refused, userRefusals, withUser, writesPerDay } from '../route-parts.ts';
 
 const tags = ['keys'];
 
@@ -30,6 +30,7 @@ const createKeyRoute = createRoute({
       reason: 'label: must have 1 to 100 characters',
     }),
     ...userRefusals,
+    429: writesPerDay,
   },
 });
 

@@ -8,13 +8,15 @@ import { callerOf, type McpDoorDeps, showsBearer } from '../../mcp/mcp-caller.ts
 import type { McpEndpoint } from '../../mcp/mcp-endpoint.ts';
 import { readMessage } from '../../mcp/mcp-message.ts';
 import { oauthAddresses } from '../../services/oauth/oauth-addresses.ts';
+import type { ApiAdmission } from '../api-admission.ts';
 import { ownOriginOf } from '../auth/refresh-cookie.ts';
+import { MCP_PATH } from '../paths.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
-
-export const MCP_PATH = '/mcp';
 
 export interface McpRouteDeps extends McpDoorDeps, Pick<RouteContext, 'settings'> {
   readonly endpoint: Pick<McpEndpoint, 'answer'>;
+  /** The turns of API calls: a key that is not known yet is looked up in one. Absent: every look-up begins at once. */
+  readonly admission?: Pick<ApiAdmission, 'inTurn' | 'networkOf'> | undefined;
   /** The one that is listened on. */
   readonly port: () => number;
 }
@@ -28,7 +30,10 @@ export const addMcpRoutes = (app: PlatformApp, deps: McpRouteDeps): void => {
     try {
       // A page of somebody else in the browser of somebody who runs this at home.
       if (!isOurs(headerOf(context, 'origin'))) throw new Fault('ORIGIN_REFUSED');
-      const caller = await callerOf(deps, authorization);
+      const caller = await callerOf(
+        { ...deps, lookUp: (account, work) => lookUp(deps, context, account, work) },
+        authorization,
+      );
       if (!/json/i.test(headerOf(context, 'content-type') ?? '')) throw new Fault('API_MEDIA_TYPE');
       const message = readMessage(await context.req.arrayBuffer());
       if (message instanceof Response) return message;
@@ -43,6 +48,19 @@ export const addMcpRoutes = (app: PlatformApp, deps: McpRouteDeps): void => {
       return refuse(context, error, challenge);
     }
   });
+};
+
+/** Messages have limits of their own. Only the look-up of a key takes a turn: of its account where that is known, else of the network. */
+const lookUp = <T>(
+  { admission }: McpRouteDeps,
+  context: Context<PlatformEnv>,
+  account: string | null,
+  work: () => Promise<T>,
+): Promise<T> => {
+  if (admission === undefined) return work();
+  const caller =
+    account === null ? admission.networkOf(context.get('address')) : ({ kind: 'account', id: account } as const);
+  return admission.inTurn(socketOf(context).outgoing, caller, work);
 };
 
 interface Shown {

@@ -9,7 +9,7 @@ import { decideOauthRequest, showOauthRequest } from '../../services/oauth/decid
 import type { AttemptLimits } from '../auth/attempt-limits.ts';
 import { notConnectedPage } from '../pages.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
-import { EXTENSIONS, json, jsonBody, noKey, refused, userRefusals, withUser } from '../route-parts.ts';
+import { EXTENSIONS, json, jsonBody, noKey, refused, userRefusals, withUser, writesPerDay } from '../route-parts.ts';
 
 const tags = ['oauth', EXTENSIONS];
 
@@ -83,6 +83,7 @@ const decideRoute = createRoute({
     }),
     ...userRefusals,
     404: unknownRequest,
+    429: writesPerDay,
   },
 });
 

@@ -6,7 +6,7 @@ import type { NameSettings } from '../../services/names/name-rows.ts';
 import { listReservations, releaseReservation } from '../../services/names/reservations.ts';
 import { reserve } from '../../services/names/reserve.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
-import { EXTENSIONS, json, jsonBody, refused, userRefusals, withUser } from '../route-parts.ts';
+import { EXTENSIONS, json, jsonBody, refused, userRefusals, withUser, writesPerDay } from '../route-parts.ts';
 
 const tags = [EXTENSIONS];
 
@@ -46,6 +46,7 @@ const reserveRoute = createRoute({
     503: refused('No port is free, or those that are free are kept for other accounts.', 'TUNNEL_PORT_LIMIT', {
       reason: 'this account has 25 of the tcp ports 20000-20099, and what is free is kept for others',
     }),
+    429: writesPerDay,
   },
 });
 

@@ -2,6 +2,7 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import { accessToken, credentials, loggedIn, publicKeys, userChange, userPublic, userSessions } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
+import { socketOf } from '@tunnel/http-shell';
 import type { Context, MiddlewareHandler } from 'hono';
 import type { MasterKey } from '../../db/master-key.ts';
 import type { AuthContext, Caller } from '../../services/auth/auth-context.ts';
@@ -9,6 +10,7 @@ import { refresh } from '../../services/auth/refresh-tokens.ts';
 import { describeAttempt, endSession, listSessions, logIn, logOut } from '../../services/auth/sessions.ts';
 import type { SigningKeys } from '../../services/auth/signing-keys.ts';
 import { showMe, updateMe } from '../../services/auth/users.ts';
+import { type ApiAdmission, isApiLimit } from '../api-admission.ts';
 import type { AttemptLimits } from '../auth/attempt-limits.ts';
 import { BINDING_COOKIE, ownOriginOf, REFRESH_COOKIE, type RefreshCookie } from '../auth/refresh-cookie.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
@@ -153,6 +155,8 @@ export interface AuthRouteDeps extends AuthContext {
   readonly requireUser: MiddlewareHandler<PlatformEnv>;
   readonly signingKeys: SigningKeys;
   readonly masterKey: () => MasterKey;
+  /** The turns of API calls; absent: everything begins at once. */
+  readonly admission?: Pick<ApiAdmission, 'inTurn' | 'networkOf'> | undefined;
   /** The one that is listened on. */
   readonly port: () => number;
 }
@@ -187,10 +191,31 @@ export const addSessionRoutes = (app: PlatformApp, deps: AuthRouteDeps, { cookie
   app.openapi(logoutRoute, async (context) => {
     // Another site gets no sign of what it did not do.
     if (!isOurs(context.req.header('origin'))) return context.body(null, 204);
-    for (const shown of cookie.readAll(context)) await logOut(deps, shown);
+    await endShownSessions(deps, context, cookie.readAll(context));
     cookie.clear(context);
     return context.body(null, 204);
   });
+};
+
+/** Nobody is kept from logging out, but look-ups take turns: of their own, so that a network's other calls do not delay them. */
+const endShownSessions = async (
+  deps: AuthRouteDeps,
+  context: Context<PlatformEnv>,
+  shown: readonly string[],
+): Promise<void> => {
+  const { admission } = deps;
+  if (shown.length === 0) return;
+  const endAll = async (): Promise<void> => {
+    for (const token of shown) await logOut(deps, token);
+  };
+  if (admission === undefined) return endAll();
+  const { kind, id } = admission.networkOf(context.get('address'));
+  try {
+    await admission.inTurn(socketOf(context).outgoing, { kind, id: `${id} logout` }, endAll);
+  } catch (error) {
+    // The cookie is cleared all the same, and the session ends when nobody uses it any more.
+    if (!isApiLimit(error)) throw error;
+  }
 };
 
 export const addMeRoutes = (app: PlatformApp, deps: AuthRouteDeps, cookie: RefreshCookie): void => {

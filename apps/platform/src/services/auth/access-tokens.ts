@@ -38,6 +38,16 @@ export class AccessTokens {
     return this.#signed.issue(id, { epoch });
   }
 
+  /** The claims of a token, as far as they are known without the database: for counting its calls, not for letting them in. */
+  known(token: string): AccessClaims | null {
+    return this.#signed.known(token);
+  }
+
+  /** The same for a token that is seen for the first time. */
+  checkInMemory(token: string): Promise<AccessClaims | null> {
+    return this.#signed.checkInMemory(token);
+  }
+
   /** null: not one of ours, or it has run out. Throws only when the keys cannot be read. */
   check(token: string): Promise<AccessClaims | null> {
     return this.#signed.check(token);

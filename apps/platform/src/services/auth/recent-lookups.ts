@@ -37,6 +37,18 @@ export class RecentLookups<T> {
     return this.#look(id, now);
   }
 
+  /** The same without asking the database; undefined: nothing is known. */
+  recent(id: string): T | null | undefined {
+    const lookup = this.#lookups.get(id);
+    const isRecent = lookup !== undefined && this.#options.clock.monotonic() - lookup.startedAt < LIMITS.KNOWN_USER_MS;
+    return isRecent ? lookup.settled : undefined;
+  }
+
+  /** What the last look-up found, however long ago it was. */
+  last(id: string): T | null | undefined {
+    return this.#lookups.get(id)?.settled;
+  }
+
   /** It was changed here: the next request asks anew, also while an older question is still under way. */
   forget(id: string): void {
     this.#lookups.delete(id);

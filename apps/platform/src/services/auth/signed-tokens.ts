@@ -27,6 +27,10 @@ export interface SignedTokensOptions<Claims> {
   readonly read: (payload: JWTPayload & { readonly sub: string }) => Claims | null;
 }
 
+type FindKey = (kid: string) => ReturnType<SigningKeys['find']> | ReturnType<SigningKeys['inMemory']>;
+
+const keyOf = (token: string): string => hash('sha256', token, 'base64');
+
 /** Whether the account behind a token is still in order is asked for elsewhere, at every request. */
 export class SignedTokens<Claims> {
   readonly #options: SignedTokensOptions<Claims>;
@@ -41,24 +45,44 @@ export class SignedTokens<Claims> {
     const { keys, clock, issuer, audience, typ } = this.#options;
     const { kid, privateKey } = await keys.current();
     const issuedAt = Math.floor(clock.now() / 1000);
-    return new SignJWT(claims)
+    const expiresAt = issuedAt + LIMITS.ACCESS_TOKEN_SECS;
+    const token = await new SignJWT(claims)
       .setProtectedHeader({ alg: SIGNING_ALGORITHM, typ, kid })
       .setIssuer(issuer)
       .setAudience(audience)
       .setSubject(userId)
       .setIssuedAt(issuedAt)
-      .setExpirationTime(issuedAt + LIMITS.ACCESS_TOKEN_SECS)
+      .setExpirationTime(expiresAt)
       .setJti(randomId('jwt'))
       .sign(privateKey);
+    // Our own needs no check: its first call counts for its account at once.
+    const read = this.#options.read({ ...claims, sub: userId });
+    if (read !== null) this.#checked.set(keyOf(token), { claims: read, kid, expiresAt: expiresAt * 1000 });
+    return token;
+  }
+
+  /** The claims of a token that was checked before and has not expired. The key that signed it may have been withdrawn since: good for counting, not for letting in. */
+  known(token: string): Claims | null {
+    if (token.length > this.#options.maxCharacters) return null;
+    const known = this.#checked.get(keyOf(token));
+    return known !== undefined && this.#options.clock.now() < known.expiresAt ? known.claims : null;
+  }
+
+  /** The same for a token that has not been checked yet, by the signing keys in memory: the database is not asked. */
+  async checkInMemory(token: string): Promise<Claims | null> {
+    if (token.length > this.#options.maxCharacters) return null;
+    const checked = await this.#verify(token, (kid) => this.#options.keys.inMemory(kid));
+    if (checked !== null) this.#checked.set(keyOf(token), checked);
+    return checked?.claims ?? null;
   }
 
   /** null: not one of these, or it has run out. Throws only when the keys cannot be read. */
   async check(token: string): Promise<Claims | null> {
     if (token.length > this.#options.maxCharacters) return null;
-    const key = hash('sha256', token, 'base64');
+    const key = keyOf(token);
     const known = this.#checked.get(key);
     if (known !== undefined) return (await this.#stillHolds(known)) ? known.claims : null;
-    const checked = await this.#verify(token);
+    const checked = await this.#verify(token, (kid) => this.#options.keys.find(kid));
     if (checked !== null) this.#checked.set(key, checked);
     return checked?.claims ?? null;
   }
@@ -69,13 +93,13 @@ export class SignedTokens<Claims> {
     return clock.now() < expiresAt && (await keys.find(kid)) !== undefined;
   }
 
-  async #verify(token: string): Promise<CheckedToken<Claims> | null> {
-    const { keys, clock, issuer, audience, read } = this.#options;
+  async #verify(token: string, find: FindKey): Promise<CheckedToken<Claims> | null> {
+    const { clock, issuer, audience, read } = this.#options;
     try {
       const { payload, protectedHeader } = await jwtVerify(
         token,
         async ({ kid = '' }) => {
-          const key = await keys.find(kid);
+          const key = await find(kid);
           if (key === undefined) throw new errors.JWKSNoMatchingKey();
           return key.publicKey;
         },

@@ -67,6 +67,11 @@ export class SigningKeys {
     return found !== undefined || known.read > before ? found : (await this.#readLater()).keys.find(isIt);
   }
 
+  /** One that this process knows, however long ago it was read. */
+  inMemory(kid: string): VerifyingKey | undefined {
+    return this.#known?.keys.find((key) => key.kid === kid);
+  }
+
   async published(): Promise<PublicKeys> {
     const { keys } = await this.#fresh();
     return {

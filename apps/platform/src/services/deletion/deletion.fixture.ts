@@ -40,6 +40,7 @@ export class DeletionFixture extends BillingFixture {
       ...{ database: this.database, db, clock, logger: context.logger, masterKey: () => MASTER_KEY },
       names: { hold_days: 30, grace_days: 7 },
       accountShare: 0.25,
+      settings: context.settings,
       close: () => this.close(),
     };
   }

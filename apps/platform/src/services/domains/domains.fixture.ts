@@ -1,7 +1,7 @@
 // Own domains over a test's database, with a DNS that says what the test puts in. Used by tests only.
 import { cnameTarget, type DnsAnswer, type DomainName, findingsOf, type ProofAnswers } from '@tunnel/core';
 import type { DomainLook } from '@tunnel/dns';
-import { type Logger, Secret } from '@tunnel/runtime';
+import { type Logger, loadServerConfig, Secret } from '@tunnel/runtime';
 import type { FakeClock } from '@tunnel/testkit';
 import type { Db } from '../../db/database.ts';
 import { MasterKey } from '../../db/master-key.ts';
@@ -102,5 +102,16 @@ export const createDomains = (
     ...{ db, clock, logger, settings: domains, onNews: onDomainNews },
     openDns: async () => dns,
   });
-  return { db, clock, domains, domainLooks: looks, looks, dns, news, onDomainNews, masterKey: () => MASTER_KEY };
+  const { platform } = loadServerConfig({ env: {} });
+  const own = { looks, dns, news };
+  return {
+    db,
+    clock,
+    settings: platform,
+    domains,
+    domainLooks: looks,
+    ...own,
+    onDomainNews,
+    masterKey: () => MASTER_KEY,
+  };
 };

@@ -9,6 +9,7 @@ import type { MasterKey } from '../../db/master-key.ts';
 import { isUuid, type Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../audit.ts';
+import { type CreationContext, countCreation } from '../creations.ts';
 import type { ServiceContext, UserActor } from '../service-context.ts';
 import { changeDomain, type DomainNews } from './change-domain.ts';
 import type { DomainLooks } from './domain-looks.ts';
@@ -18,7 +19,7 @@ import { readViews } from './domain-views.ts';
 
 type Trx = Transaction<Schema>;
 
-export interface DomainsContext extends Pick<ServiceContext, 'db' | 'clock'> {
+export interface DomainsContext extends Pick<ServiceContext, 'db'>, CreationContext {
   readonly domains: DomainSettings;
   readonly domainLooks: Pick<DomainLooks, 'lookFor' | 'edgeAddresses'>;
   /** After a commit. */
@@ -70,7 +71,7 @@ interface Inserted {
 
 const insertDomain = async (
   trx: Trx,
-  { clock, masterKey }: DomainsContext,
+  context: DomainsContext,
   { userId }: UserActor,
   { domain, certificate }: { readonly domain: DomainName; readonly certificate: boolean | undefined },
 ): Promise<Inserted> => {
@@ -85,6 +86,8 @@ const insertDomain = async (
     return { id: own.id, isNew: false, certificates };
   }
   await refuseOverPlan(trx, userId, limit);
+  await countCreation(trx, context, userId);
+  const { clock, masterKey } = context;
   const { name, wildcard } = domain;
   const [id, token, now] = [randomUUID(), tokenOf(masterKey(), userId, name), clock.now()];
   const [after] = transitionDomain(domainsOf(rows), { kind: 'added', id, token }, now);

@@ -1,6 +1,14 @@
 // Accounts, keys and edges in a test's own database, and the calls of an edge without HTTP.
 import type { JournalRecord, TunnelQuestion } from '@tunnel/contract';
-import { createLogger, type Logger, randomId, Secret, sha256Hex } from '@tunnel/runtime';
+import {
+  createLogger,
+  type Logger,
+  loadServerConfig,
+  randomId,
+  Secret,
+  type ServerConfig,
+  sha256Hex,
+} from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import type { Db } from '../../db/database.ts';
 import { MasterKey } from '../../db/master-key.ts';
@@ -25,6 +33,7 @@ export interface LinkFixture {
   readonly masterKey: () => MasterKey;
   readonly names: NameSettings;
   readonly accountShare: number;
+  readonly settings: ServerConfig['platform'];
   close(): Promise<void>;
 }
 
@@ -62,6 +71,7 @@ export const createLinkFixture = async (connections = 20): Promise<LinkFixture> 
     masterKey: () => MASTER_KEY,
     names: { hold_days: 30, grace_days: 7 },
     accountShare: 0.25,
+    settings: loadServerConfig({ env: {} }).platform,
     close: () => database.close(),
   };
 };

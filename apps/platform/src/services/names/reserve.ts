@@ -15,6 +15,7 @@ import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../audit.ts';
+import { type CreationContext, countCreation } from '../creations.ts';
 import { announceChange, type NameKey } from '../edge-changes.ts';
 import type { UserActor } from '../service-context.ts';
 import { decidingKey } from './name-key.ts';
@@ -43,7 +44,7 @@ export interface Reserved {
 }
 
 export const reserve = async (
-  context: ReserveContext,
+  context: ReserveContext & CreationContext,
   { userId }: UserActor,
   wanted: NewReservation,
 ): Promise<Reserved> => {
@@ -55,7 +56,10 @@ export const reserve = async (
     const { row, isNew } = await takeWanted(reservation, wanted, regions, account);
     const name = ownershipOf(row, await openTunnelsOf(trx, row.id));
     if (name.kind === 'free') throw new Error('a name that was just reserved is free');
-    if (isNew) await tellOf(trx, row, userId);
+    if (isNew) {
+      await countCreation(trx, context, userId);
+      await tellOf(trx, row, userId);
+    }
     return { reservation: reservationOf(row, name, { names, regions, openedAt: null }), isNew };
   });
 };

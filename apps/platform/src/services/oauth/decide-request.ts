@@ -14,6 +14,7 @@ import type { OauthRequestsTable } from '../../db/oauth-tables.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../audit.ts';
+import { type CreationContext, countCreation } from '../creations.ts';
 import type { LoggedInActor, ServiceContext } from '../service-context.ts';
 import { isClientInOrder } from './clients.ts';
 import { endGrant } from './grants.ts';
@@ -53,10 +54,11 @@ export const showOauthRequest = async ({ db, clock }: Context, id: string): Prom
 
 /** Once. Throws OAUTH_REQUEST_UNKNOWN, and API_BAD_REQUEST for scopes that cannot be allowed: then it may be decided again. */
 export const decideOauthRequest = async (
-  { db, clock, addresses }: Context & { readonly addresses: OauthAddresses },
+  context: Context & CreationContext & { readonly addresses: OauthAddresses },
   { userId, epoch }: LoggedInActor,
   { id, decision }: { readonly id: string; readonly decision: OauthDecision },
 ): Promise<OauthDecided> => {
+  const { db, clock, addresses } = context;
   if (!isRequestId(id)) throw new Fault('OAUTH_REQUEST_UNKNOWN');
   const now = clock.now();
   return db.transaction().execute(async (trx) => {
@@ -75,6 +77,7 @@ export const decideOauthRequest = async (
     if (!decision.allow)
       return { redirect_to: withAnswer(uri, { error: 'access_denied', state, iss: addresses.issuer }) };
     const scopes = allowedOf(asked, decision);
+    await countCreation(trx, context, userId);
     const code = await giveGrant(trx, { userId, epoch, asked, scopes, now });
     return { redirect_to: withAnswer(uri, { code, state, iss: addresses.issuer }) };
   });

@@ -41,6 +41,17 @@ export class KnownKeys {
     this.#lookups = new RecentLookups({ clock: context.clock, max: LIMITS.VERIFIED_KEYS_MAX, read });
   }
 
+  /** What is known of a key without asking the database; undefined: nothing. */
+  recent(key: string): KeyAnswer | undefined {
+    return this.#lookups.recent(sha256Hex(key)) ?? undefined;
+  }
+
+  /** Whose the key was when it was last looked up, however long ago that was: for counting, not for letting in. */
+  accountOf(key: string): string | null {
+    const answer = this.#lookups.last(sha256Hex(key));
+    return answer?.ok === true ? answer.account.account_id : null;
+  }
+
   async find(key: string): Promise<KeyAnswer> {
     return (await this.#lookups.find(sha256Hex(key))) ?? refusal('AUTH_TOKEN_INVALID');
   }
