@@ -83,6 +83,7 @@ export const LONG_STEPS = [
   tool('names/snapshot', 'names/snapshot.mjs'),
   tool('platform/seed-usage', 'platform/seed-usage.mjs'),
   tool('platform/part-kill', 'platform/part-kill.mjs'),
+  tool('platform/api-flood', 'platform/api-flood.mjs'),
   tool('platform/fault-run', 'platform/fault-run.mjs'),
   tool('platform/database-kill', 'platform/database-kill.sh', '5'),
   tool('billing/metering-kill', 'billing/metering-kill.mjs'),

@@ -8,6 +8,7 @@ import type { EdgeAccount } from './usage-reporting-edge.fixture.ts';
 
 export interface Payer extends EdgeAccount {
   readonly email: string;
+  readonly accessToken: string;
   /** As this account, at any platform of its database. */
   readonly client: (stack: Stack) => PlatformClient;
   readonly customerId: string;
@@ -34,7 +35,7 @@ export const signUpPayer = async (stack: Stack): Promise<Payer> => {
   await account.subscribe();
   const { id: keyId } = await account.createKey({ label: 'laptop' });
   const { payment_customer_id: customerId } = await account.billing();
-  return { email, client, accountId: body.user.id, keyId, customerId: customerId ?? '' };
+  return { email, accessToken: token, client, accountId: body.user.id, keyId, customerId: customerId ?? '' };
 };
 
 /** A control call of the simulator. */
