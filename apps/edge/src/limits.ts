@@ -156,8 +156,8 @@ export const EDGE_LIMITS = {
   HTTP_INTERIM_HEADS_MAX: 64,
   /** the same by their size */
   HTTP_INTERIM_BYTES_MAX: 64 * KiB,
-  /** a body that ends with its connection and is cut off: after this the reset comes alone, since some visitors take one right behind bytes for an end */
-  HTTP_CUT_DELAY_MS: 250,
+  /** an answer that is cut off: after this the reset comes alone, since some visitors take one right behind bytes for an end */
+  HTTP_CUT_DELAY_MS: 1000,
   /** after our last word the visitor has this long to read it and to close */
   HTTP_LINGER_MS: 2_000,
   /** the same for one that still sends its body, and will read when that is out */

@@ -295,9 +295,10 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
 
   #cutOff(): void {
     if (this.#isClosed) return;
-    // While its end is on its way libuv refuses a reset; that takes one turn of the loop, whatever the peer does. Below TLS it may take for ever.
+    // While its end is on its way libuv refuses a reset; that takes one turn of the loop, whatever the peer does. Below TLS it may take for ever, so
+    // that the refusal is followed by a close.
     if (this.#output === 'ending' && this.#handle === this.wire) return;
-    // A Unix socket has no reset, and neither has TLS.
+    // A Unix socket has no reset.
     if (this.#handle.reset === undefined || this.#handle.reset() !== 0) this.#close();
     else this.#closed();
   }

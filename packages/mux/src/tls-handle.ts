@@ -101,8 +101,7 @@ export const beginTls = (
   tls.onhandshakedone = onHandshakeDone;
   tls.onerror = onError;
   tls.close = closeTls;
-  // Below TLS there is no reset: its peer sees a close without the closing alert, as ever.
-  tls.reset = undefined;
+  tls.reset = resetTls;
   tls.setALPNProtocols(alpn);
   duplex.secure(tls);
   tls.receive(hello);
@@ -125,6 +124,12 @@ function onError(this: TlsHandle): void {
 function closeTls(this: TlsHandle, whenClosed?: () => void): void {
   this.whenClosed = whenClosed ?? null;
   (this._parent as unknown as { close(then: () => void): void }).close(onParentClosed);
+}
+
+/** Of the connection below: a close without the closing alert would be an orderly end for peers that do not look for the alert. */
+function resetTls(this: TlsHandle): number {
+  this.whenClosed = null;
+  return (this._parent as unknown as { reset(then: () => void): number }).reset(onParentClosed);
 }
 
 function onParentClosed(this: StreamHandle & { tls?: TlsHandle }): void {

@@ -161,6 +161,9 @@ it.each([1, 2, 3, 4, 5])('no request is lost, and none is sent twice unless it i
   const service = await startServices(witness);
   const stand = await startStand(random, witness, service.port);
   const https = await startHttpsPort(stand.ingress);
+  // An answer that is cut off ends a moment later.
+  const moments = setInterval(() => void stand.clock.advance(100), 20);
+  cleanups.push(() => clearInterval(moments));
   const agent = new http.Agent({ keepAlive: true, maxSockets: AT_ONCE });
   const session = visitHttp2({ port: https });
   cleanups.push(

@@ -281,6 +281,10 @@ describe('a request that was sent', () => {
     socket.write(head('GET /x'));
     await eventually(() => expect(answer).toContain('half'));
     one.die();
+    await eventually(async () => {
+      await stand.clock.advance(1000);
+      expect(stand.ingress.connections).toBe(0);
+    });
     expect(await ended).toBe('ECONNRESET');
     expect([answer.match(/HTTP/g)?.length, askedOf()]).toEqual([1, [0, 0, 0]]);
   });

@@ -305,6 +305,10 @@ it('HTTP/1.1: a body over max_body is cut once its answer has begun', async () =
   socket.write('POST / HTTP/1.1\r\nHost: web.localhost\r\nTransfer-Encoding: chunked\r\n\r\n');
   await eventually(() => expect(text).toContain('early'));
   socket.write(`${(2000).toString(16)}\r\n${'x'.repeat(2000)}\r\n`);
+  await eventually(async () => {
+    await stand.http.clock.advance(1000);
+    expect(socket.destroyed).toBe(true);
+  });
   await closed;
   expect(text).toMatch(/^HTTP\/1\.1 200 /);
   expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);

@@ -33,8 +33,8 @@ export interface RespondingVisitor extends Guarded {
   onServed(): void;
   /** The last byte of the answer is written. */
   onResponded(keepAlive: boolean): void;
-  /** Half of an answer is out: only a cut tells the visitor that the rest is missing. `looksWhole`: its body ends with the connection. */
-  onCutOff(looksWhole: boolean): void;
+  /** Half of an answer is out: only a cut tells the visitor that the rest is missing. */
+  onCutOff(): void;
   onUpgraded(stream: UpstreamStream): void;
   onRequestDrain(): void;
 }
@@ -52,7 +52,6 @@ export class Http1Response implements ResponseHandler {
   #keepAlive: boolean;
   #bodyForm: BodyForm = 'data';
   #trailers: readonly HeaderField[] = [];
-  #isUntilClose = false;
   #isBegun = false;
   /** Of the service's head; null: none, or it is out. Until then it can be taken back. */
   #waitingStatus: number | null = null;
@@ -81,7 +80,6 @@ export class Http1Response implements ResponseHandler {
     this.#decideKeepAlive();
     const { text, framing, keepAlive } = this.#rewritten(head);
     this.#bodyForm = framing.kind === 'chunked' ? 'chunks' : 'data';
-    this.#isUntilClose = framing.kind === 'until-close';
     this.#keepAlive = keepAlive;
     this.#isBegun = true;
     this.#waitingStatus = head.status;
@@ -123,7 +121,7 @@ export class Http1Response implements ResponseHandler {
   onError(fault: Fault, unsent: UnsentRequest | null): void {
     const { request } = this.#visitor;
     if (this.#waitingStatus !== null) this.#takeBack({ fault });
-    else if (this.#isBegun) this.#visitor.onCutOff(this.#isUntilClose);
+    else if (this.#isBegun) this.#visitor.onCutOff();
     else if (unsent === null || !request.retryOnNextMember(unsent)) this.answer(request.answerTo(fault));
   }
 

@@ -254,8 +254,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
     else this.#phase = 'sending';
   }
 
-  onCutOff(looksWhole: boolean): void {
-    if (!looksWhole) return this.close();
+  onCutOff(): void {
     this.request.abort();
     this.#phase = 'cutting';
     this.input.discard();
@@ -355,7 +354,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
 
   #onDeadline(nowMs: number): void {
     if (this.#phase === 'cutting') {
-      // The reset comes alone: behind bytes that are not read yet some would take it for the end of a whole body.
+      // The reset comes alone: programs on libuv, and others that poll, take one right behind bytes that they have not read for an orderly end.
       if (this.queuedBytes === 0) this.close();
       else this.#deadlineMs = nowMs + EDGE_LIMITS.HTTP_CUT_DELAY_MS;
     } else if (this.#phase !== 'head') return;
