@@ -64,14 +64,15 @@ it('agrees with plain lists of publishers and peers after each step', () => {
           ? undefined
           : publisher;
       };
-      const meant = (name: string, owner: Owner, now: number): Publisher | undefined => {
+      const meant = (name: string, owner: Owner, hash: string, now: number): Publisher | undefined => {
         const all = [...publishers.keys()]
           .flatMap((key) => living(key, now) ?? [])
           .filter(({ offer }) => offer.name === name);
         const own = all.find((each) => each.offer.allow === 'account' && sameOwner(each.owner, owner));
         const open = all.find((each) => each.offer.allow === 'anyone');
         if (owner.kind === 'account') return own ?? open;
-        return own ?? (all.length === 1 ? all[0] : undefined);
+        const ofSecret = all.filter(({ offer }) => offer.secretHash === hash);
+        return own ?? (ofSecret.length === 1 ? ofSecret[0] : undefined);
       };
       let now = 0;
       for (const [index, step] of moves.entries()) {
@@ -114,7 +115,7 @@ it('agrees with plain lists of publishers and peers after each step', () => {
           const account = owner.kind === 'operator' ? 'operator' : owner.accountId;
           let window = windows.get(account);
           if (window !== undefined && now >= window.from + 60_000) window = undefined;
-          const publisher = meant(step.name, owner, now);
+          const publisher = meant(step.name, owner, hash, now);
           const isDismissed = dismissals.some(
             (dismissal) => dismissal.name === step.name && dismissal.client === client && now < dismissal.until,
           );

@@ -90,7 +90,14 @@ describe('a name of two accounts', () => {
     expect([said(join({ secretHash: WRONG })), said(join({ owner: BOB }))]).toEqual([NOT_FOUND, NOT_FOUND]);
   });
 
-  it('means neither of them for the operator, who has no way to say which', () => {
+  it('means for the operator the one with its secret, so that no account keeps the operator from the tunnel of another', () => {
+    expect(joinedTunnel(join({ owner: OPERATOR }))).toBe('tun_1');
+    expect(joinedTunnel(join({ owner: OPERATOR, secretHash: WRONG }))).toBe('tun_bob');
+    expect(said(join({ owner: OPERATOR, secretHash: 'c'.repeat(64) }))).toBe(NOT_FOUND);
+  });
+
+  it('means neither of them for the operator when both have its secret', () => {
+    expect(registry.open('tun_bob', OFFER, BOB, 1)).toBeNull();
     expect(said(join({ owner: OPERATOR }))).toBe(NOT_FOUND);
     registry.release({ ...DB, account: 'bob' }, 'tun_bob');
     expect(joinedTunnel(join({ owner: OPERATOR }))).toBe('tun_1');

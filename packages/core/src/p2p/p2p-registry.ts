@@ -139,7 +139,7 @@ export class P2pRegistry {
     const name = foldSubdomain(request.name);
     const shown = shownText(name);
     const keys = keysFor(name, owner);
-    const published = this.#meantBy(name, keys, owner, now);
+    const published = this.#meantBy(name, keys, request, now);
     // Compared in any case, and before anything is said: all who may not get one answer, and wait for it equally long.
     const isSecret = this.#rules.sameHash(request.secretHash, published?.offer.secretHash ?? NO_HASH);
     const isDismissed = this.#isDismissed(clientId, name, now);
@@ -193,19 +193,15 @@ export class P2pRegistry {
 
   /**
    * The tunnel that a subscriber means by a name: one of its own account, then the one that is open to everyone. The operator may join every tunnel, so
-   * besides those its name means the only tunnel of that name, if there is exactly one. null: there is none.
+   * besides its own its name means the tunnel with the secret that it shows: by its name alone, an account that publishes the same name could keep the
+   * operator from the tunnel of another. null: there is none, or several have that secret.
    */
-  #meantBy(name: string, keys: readonly string[], owner: Owner, now: number): Published | null {
+  #meantBy(name: string, keys: readonly string[], request: PeerRequest, now: number): Published | null {
     const [own, open] = keys.map((key) => this.#publishedAs(key, now));
-    if (owner.kind === 'account' || own != null) return own ?? open ?? null;
-    let only: Published | null = null;
-    for (const key of this.#keysOf.get(name) ?? []) {
-      const published = this.#publishedAs(key, now);
-      if (published === null) continue;
-      if (only !== null) return null;
-      only = published;
-    }
-    return only;
+    if (request.owner.kind === 'account' || own != null) return own ?? open ?? null;
+    const all = [...(this.#keysOf.get(name) ?? [])].flatMap((key) => this.#publishedAs(key, now) ?? []);
+    const [meant, ...more] = all.filter(({ offer }) => this.#rules.sameHash(request.secretHash, offer.secretHash));
+    return more.length > 0 ? null : (meant ?? all[0] ?? null);
   }
 
   /** null: nobody's, or of a publisher whose time to come back is over. */
