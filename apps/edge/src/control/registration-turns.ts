@@ -97,9 +97,10 @@ export class RegistrationTurns {
     this.#characters -= characters;
     pace.charge(registrationWeight(message, characters), clock.monotonic());
     const pending = handle(message);
+    // Before anybody hears of room: with the news a further one may come.
+    this.#isBusy = pending !== undefined;
     this.#tellRoom();
     if (pending === undefined) return;
-    this.#isBusy = true;
     void pending.catch(onError).then(() => {
       this.#isBusy = false;
       this.#guarded(() => this.#work());
