@@ -112,6 +112,8 @@ export const EDGE_LIMITS = {
   UDP_DECIDING_BYTES: 16 * KiB,
   /** flows of all udp tunnels together, at some 3 KB each; when all are taken, the account with the most beyond its `account_share` gives one back (`share`) */
   UDP_FLOWS_MAX: 200_000,
+  /** refused flows of all udp tunnels that are remembered, at some 600 bytes each; further ones are asked for again with each datagram */
+  UDP_DENIED_MAX: 50_000,
   /** how often flows that have been silent for too long are looked for; one timer for all */
   UDP_TICK_MS: 1000,
   /** how often the addresses of this machine are looked up, whose datagrams may be a loop */

@@ -185,6 +185,7 @@ const makeUdpListeners = (parts: PortIngressParts): UdpListeners => {
       limit: parts.udpFlowsMax ?? EDGE_LIMITS.UDP_FLOWS_MAX,
       accountShare: limits.account_share,
     }),
+    deniedMax: EDGE_LIMITS.UDP_DENIED_MAX,
     decide: (visitor, tunnel) => (parts.policies?.admits(tunnel, visitor) === false ? 'deny' : 'allow'),
     totals: new UdpTotals(),
     now: readOncePerTurn(clock),

@@ -312,6 +312,33 @@ describe('decide()', () => {
     expect(asked).toHaveLength(2);
   });
 
+  it.each(['at once', 'later'])(
+    'refuses %s, and a bounded number is remembered; others are asked for again until one is over',
+    async (when) => {
+      const asked: string[] = [];
+      const stand = await stage.start({
+        deniedMax: 2,
+        decide: (visitor) => (asked.push(visitor), when === 'later' ? Promise.resolve('deny') : 'deny'),
+      });
+      const port = await stand.open();
+      const hosts = ['127.0.0.2', '127.0.0.3', '127.0.0.4'];
+      const visitors = await Promise.all(hosts.map((host) => stand.visitor(port, host)));
+      for (let n = 0; n < 9; n += 1) {
+        visitors[n % 3]?.sayTo('127.0.0.1', 'hello');
+        await eventually(() => expect(stand.dropped()).toEqual({ denied: n + 1 }));
+      }
+      expect(asked).toEqual([...hosts, '127.0.0.4', '127.0.0.4']);
+      expect([stand.totals.denied, stand.listeners.at(port)?.flowCount]).toEqual([2, 2]);
+      await stand.clock.advance(11_000);
+      expect([stand.totals.denied, stand.totals.flows]).toEqual([0, 0]);
+      visitors[2]?.sayTo('127.0.0.1', 'again');
+      await eventually(() => expect(stand.totals.denied).toBe(1));
+      await stand.listeners.close(port);
+      stand.listeners.free(port);
+      expect(stand.totals.denied).toBe(0);
+    },
+  );
+
   it('comes before the room of the tunnel: whoever is refused takes none, and is told nothing of it', async () => {
     const stand = await stage.start({ perTunnel: 1, rules: { flowsPerTunnel: 10 }, decide: () => 'deny' });
     expect(stand.counts.opened(stand.tunnel.tunnelId)).toBe(true);

@@ -43,6 +43,8 @@ export interface UdpPortParts {
   /** Of each client: those of its flows that it has not answered for. */
   readonly openings: WeakMap<Upstream, FlowOpenings<UdpFlow>>;
   readonly decide: DecideFlow;
+  /** How many refused flows of all ports are remembered. */
+  readonly deniedMax: number;
   readonly totals: UdpTotals;
   /** Monotonic, read once a turn. */
   readonly now: () => number;
@@ -207,7 +209,7 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     // Before it counts for anybody: whoever is turned away takes the room of nobody.
     const verdict = this.#parts.decide(plainAddress(flow.address), route);
     if (verdict === 'deny') {
-      this.#table.deny(flow, this.#parts.now());
+      this.#rememberDenied(flow);
       return this.#table.drop('denied', flow);
     }
     this.#takeRulesOf(route);
@@ -243,11 +245,19 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     verdict.then(decided, (error: unknown) => served.abandon(error, 'udp.decided'));
   }
 
-  /** It is remembered for a while: a flood asks once. */
   #deny(served: UdpFlow): void {
     if (served.flow.isEnded) return;
-    this.#table.deny(served.flow, this.#parts.now());
     this.#over(served, { code: 'cancelled', text: 'the flow was refused' }, 'denied');
+    this.#rememberDenied(served.flow);
+  }
+
+  /** For a while: a flood asks once. Sources can be forged and a refused flow counts for no account, so only so many are remembered. */
+  #rememberDenied(flow: Flow<UdpFlow>): void {
+    const { totals, deniedMax, now } = this.#parts;
+    if (flow.isEnded) return;
+    if (totals.denied >= deniedMax) return this.#table.close(flow);
+    totals.denied += 1;
+    this.#table.deny(flow, now());
   }
 
   // ---- from the flows ----
@@ -326,9 +336,10 @@ export class UdpPort implements UdpFlowOwner, Guarded {
   // ---- the end of flows ----
 
   #newTable(): FlowTable<UdpFlow> {
-    const { addresses, loopFacts, now } = this.#parts;
+    const { addresses, loopFacts, totals, now } = this.#parts;
     const onEnded = (flow: Flow<UdpFlow>, end: FlowEnd): void => {
       const { text, unpassed } = OVER[end];
+      if (flow.deniedUntil !== 0) totals.denied -= 1;
       if (flow.context !== null) this.#over(flow.context, { code: 'cancelled', text }, unpassed);
     };
     const refusesNew = (at: number): DropReason | null => this.#refusesNew(at);

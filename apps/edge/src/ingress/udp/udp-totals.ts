@@ -22,6 +22,8 @@ export class UdpTotals {
   takenBack = 0;
   /** Flows that live now, those of tunnels that come back included. */
   flows = 0;
+  /** Flows that were refused a moment ago and are remembered. */
+  denied = 0;
   /** Of tunnels that are gone. */
   readonly droppedBefore = noDrops();
   /** No visitor is told anything: their datagrams are dropped. */

@@ -65,8 +65,12 @@ export class Visitor {
   }
 
   say(text: string | Buffer): void {
-    const { address } = this.socket.address();
-    this.socket.send(Buffer.from(text as string), this.#to, address);
+    this.sayTo(this.socket.address().address, text);
+  }
+
+  /** From an address of its own to that of the tunnel's port. */
+  sayTo(host: string, text: string | Buffer): void {
+    this.socket.send(Buffer.from(text as string), this.#to, host);
   }
 
   /** Says it, and waits for the echo. */
@@ -110,6 +114,8 @@ export interface UdpStandOptions {
   /** Of all flows, and the part of them that is an account's. */
   readonly flowsMax?: number;
   readonly accountShare?: number;
+  /** Refused flows that are remembered. */
+  readonly deniedMax?: number;
   readonly decide?: DecideFlow;
   readonly host?: string;
   readonly range?: { readonly from: number; readonly to: number };
@@ -167,7 +173,7 @@ export class UdpStage {
       perAddress = 100,
       decide = () => 'allow' as const,
     } = options;
-    const { flowsMax = 1000, accountShare = 1 } = options;
+    const { flowsMax = 1000, accountShare = 1, deniedMax = 1000 } = options;
     const { host = HOST, range = { from: 1, to: 1 } } = options;
     const heads: StreamHead[] = [];
     const take: OnFlow = (stream, head) => {
@@ -189,7 +195,7 @@ export class UdpStage {
     ];
     const counts = new ConnectionCounts({ perTunnel });
     const listeners = new UdpListeners({
-      ...{ host, range, clock, gate, totals, decide },
+      ...{ host, range, clock, gate, totals, decide, deniedMax },
       logger: options.logger ?? createLogger({ level: 'silent', format: 'json' }),
       pathPorts: () => [],
       routeOn: (port) => routes.get(port),
