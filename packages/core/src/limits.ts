@@ -141,6 +141,10 @@ export const CORE_LIMITS = {
   API_QUEUE_STANDS_MS: 100,
   /** a call that takes longer gives back its place: it waits for an edge or a provider, and must not keep others waiting */
   API_CALL_SLOW_MS: 1000,
+  /** the event loop is later than this: the calls that run do not get the time they need */
+  API_LATE_MS: 20,
+  /** calls of one account or network that run at once then, while others call: a burst of cheap calls must not make every step of theirs wait */
+  API_LATE_AT_ONCE: 4,
   /** the burst of `account_calls_per_second` and `network_calls_per_second`, in seconds of them */
   API_BURST_SECS: 4,
   /** the longest time that a refused caller is told to wait */

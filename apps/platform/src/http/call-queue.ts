@@ -79,9 +79,11 @@ export class CallQueue {
   #lookSoon(): void {
     if (this.#timer !== null || this.#turns.waiting === 0) return;
     const { clock } = this.#deps;
+    const dueMs = clock.monotonic() + LIMITS.API_CALLS_LOOK_MS;
     this.#timer = clock.setTimeout(() => {
+      const now = clock.monotonic();
       this.#timer = null;
-      this.#turns.advance(clock.monotonic());
+      this.#turns.advance(now, now - dueMs);
       this.#lookSoon();
     }, LIMITS.API_CALLS_LOOK_MS);
   }

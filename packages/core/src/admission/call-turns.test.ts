@@ -176,6 +176,24 @@ describe('calls beside a flood', () => {
     expect([most <= 25, refused > 1000]).toEqual([true, true]);
   });
 
+  it('the flood runs only a few at once while the process does not keep up, and the other begins at once', () => {
+    const trial = new Trial({ atOnce: 20, account: { atOnce: 16, perSecond: 1e6 }, waitingMax: 1000 });
+    const flood = trial.many(100, 'account', 'flood');
+    const isFlood = ({ id }: Made): boolean => id === 'flood';
+    expect(begun(flood)).toBe(20);
+    // Alone it waits for itself only.
+    trial.nowMs += 10;
+    trial.turns.advance(trial.nowMs, CORE_LIMITS.API_LATE_MS + 1);
+    for (const call of trial.running) trial.end(call);
+    expect(trial.running).toHaveLength(20);
+    trial.end(trial.enter('account', 'b'));
+    for (const call of trial.running) trial.end(call);
+    expect(trial.running.filter(isFlood)).toHaveLength(CORE_LIMITS.API_LATE_AT_ONCE);
+    expect(begun(trial.many(3, 'account', 'c'))).toBe(3);
+    trial.turns.advance(trial.nowMs, 0);
+    expect(trial.running.filter(isFlood).length).toBeGreaterThanOrEqual(16);
+  });
+
   it('calls that take long give back their places: many accounts that wait for their edges keep nobody waiting', () => {
     const trial = new Trial();
     for (const id of ['a', 'b', 'c', 'd']) trial.many(4, 'account', id);

@@ -114,6 +114,8 @@ export class CallTurns {
   #advancedMs = 0;
   /** Since when calls have been waiting without a break; null: none waits. */
   #queueSinceMs: number | null = null;
+  /** The process does not keep up: every step of a call waits behind the steps of all others. */
+  #isLate = false;
   /** The caller that came last, and the last one before it that is another. */
   #last: Seen = NEVER;
   #lastOther: Seen = NEVER;
@@ -179,8 +181,12 @@ export class CallTurns {
     this.#turns.done();
   }
 
-  /** Time has passed: calls that have waited too long are refused, and others may begin. To be called often while calls wait. */
-  advance(nowMs: number): void {
+  /**
+   * Time has passed: calls that have waited too long are refused, and others may begin. To be called often while calls wait. `lateMs`: how late the event
+   * loop is.
+   */
+  advance(nowMs: number, lateMs = 0): void {
+    this.#isLate = lateMs > CORE_LIMITS.API_LATE_MS;
     const passedMs = nowMs - this.#advancedMs;
     this.#nowMs = nowMs;
     this.#advancedMs = nowMs;
@@ -230,7 +236,9 @@ export class CallTurns {
   #leaveQueue(turn: CallTurn): void {
     turn.state = 'over';
     this.#waiting.delete(turn.node);
-    if (this.#waiting.size === 0) this.#queueSinceMs = null;
+    if (this.#waiting.size > 0) return;
+    this.#queueSinceMs = null;
+    this.#isLate = false;
   }
 
   /**
@@ -251,6 +259,8 @@ export class CallTurns {
     const caller = this.#callers.get(owner);
     const { share, rates } = caller?.rules ?? this.#rulesOf(owner);
     if (rates !== null && this.#doRatesCount(owner) && rates.waitMs(owner, this.#nowMs) > 0) return 'wait';
+    if (this.#isLate && (caller?.slots ?? 0) >= CORE_LIMITS.API_LATE_AT_ONCE && this.#doOthersCall(owner))
+      return 'wait';
     if ((caller?.running ?? 0) < share) return this.#within < this.#atOnce ? 'begin' : 'wait';
     return this.#placed.size + (caller?.slow ?? 0) < this.#aloneAtOnce ? 'spare' : 'wait';
   }
@@ -262,6 +272,10 @@ export class CallTurns {
   /** Once calls have waited for some time, and only while another caller wants places as well. */
   #doRatesCount(owner: string): boolean {
     if (this.#queueSinceMs === null || this.#nowMs - this.#queueSinceMs < CORE_LIMITS.API_QUEUE_STANDS_MS) return false;
+    return this.#doOthersCall(owner);
+  }
+
+  #doOthersCall(owner: string): boolean {
     const { atMs } = this.#last.owner === owner ? this.#lastOther : this.#last;
     return this.#nowMs - atMs <= this.#waitMs;
   }
