@@ -340,6 +340,7 @@ class ComposedPlatform implements Platform {
       ...{ db, clock, logger, settings, version, adminToken, names: this.#config.names },
       accountShare: this.#config.limits.account_share,
       ...{ linkDb: this.#linkDatabase.db, admission, signingKeys, accessTokens },
+      ownCredential: this.#deps.localEdge?.credential,
       platformLabel: platformLabelOf(new URL(settings.public_url).hostname, this.#config.server.domain),
       domains: domainSettings(this.#config),
       domainLooks: this.#domainLooks,

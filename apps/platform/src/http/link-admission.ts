@@ -20,14 +20,25 @@ export interface LinkAdmissionDeps {
   readonly clock: Clock;
   /** The turns of strangers, and the connections for them. Absent: there are no others. */
   readonly strangers?: { readonly db: Db; readonly admission: Pick<ApiAdmission, 'inTurn' | 'networkOf'> } | undefined;
+  /** Of the edge of the same stack, which is no stranger from its first call on; absent: there is no such edge. */
+  readonly ownCredential?: Secret | undefined;
 }
+
+/** Whose turns the edge of the same stack takes: its id is known once the tables are. */
+const OWN_EDGE = 'own';
 
 const EDGE_BEARER = /^bearer +(\S+) *$/i;
 
 /** The bearer check, and the turn, in front of everything that edges call. */
-export const requireEdge = ({ db, clock, strangers }: LinkAdmissionDeps): MiddlewareHandler<PlatformEnv> => {
+export const requireEdge = ({
+  db,
+  clock,
+  strangers,
+  ownCredential,
+}: LinkAdmissionDeps): MiddlewareHandler<PlatformEnv> => {
   /** Edges by the hashes of credentials that were accepted before. */
   const known = new LruCache<string>(LIMITS.LINK_EDGES_MAX);
+  if (ownCredential !== undefined) known.set(sha256Hex(ownCredential.reveal()), OWN_EDGE);
   const queue = new CallQueue(
     { clock, refusal: () => notReady() },
     {

@@ -2,6 +2,7 @@
 
 import type { Scope } from '@tunnel/mcp-tools';
 import { systemClock } from '@tunnel/runtime';
+import type { ApiCaller } from '../http/call-queue.ts';
 import { openGate } from '../http/gate.fixture.ts';
 import { HttpServer } from '../http/http-server.ts';
 import { openPlatformFixture, type PlatformFixture } from '../http/platform.fixture.ts';
@@ -24,6 +25,8 @@ export interface McpFixture extends PlatformFixture {
   readonly keys: { readonly alice: string; readonly bob: string };
   /** What a token is good for; of the others none is. */
   readonly tokens: Map<string, McpBearer | Error>;
+  /** Whose turns the look-ups of keys have taken. */
+  readonly lookUps: ApiCaller[];
   /** Of alice, for a connected app. */
   giveToken(token: string, scopes: readonly Scope[], actor?: UserActor): void;
   /** Their owners disconnect all apps; what was given to them is still signed. */
@@ -46,6 +49,7 @@ interface PostOptions {
 export const openMcp = async (): Promise<McpFixture> => {
   let [port, metrics]: [() => number, PlatformMetrics | null] = [() => 0, null];
   const tokens = new Map<string, McpBearer | Error>();
+  const lookUps: ApiCaller[] = [];
   let areAlive = true;
   const fixture = await openPlatformFixture((app, deps) => {
     const { db, clock, logger, settings, version } = deps;
@@ -60,6 +64,13 @@ export const openMcp = async (): Promise<McpFixture> => {
     addMcpRoutes(app, {
       ...{ settings, endpoint, port: () => port() },
       keys: new KnownKeys({ ...deps, keyUses: new KeyUses({ db, clock, logger }) }),
+      admission: {
+        networkOf: (address) => ({ kind: 'network', id: address }),
+        inTurn: (_, caller, work) => {
+          lookUps.push(caller);
+          return work();
+        },
+      },
       tokens: { check: async (token) => bearerOf(tokens.get(token)), isAlive: async () => areAlive },
     });
   });
@@ -84,7 +95,7 @@ export const openMcp = async (): Promise<McpFixture> => {
     });
   return {
     ...fixture,
-    ...{ url, tokens, post },
+    ...{ url, tokens, post, lookUps },
     metrics: metrics as unknown as PlatformMetrics,
     keys: { alice: (await newKey(alice)).token, bob: (await newKey(bob)).token },
     giveToken: (token, scopes, actor = alice) => {

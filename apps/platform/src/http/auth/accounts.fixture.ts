@@ -17,6 +17,7 @@ import { createPlatformApp } from '../platform-app.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
 import { requireUser } from '../require-actor.ts';
 import { addAuthRoutes } from '../routes/auth-routes.ts';
+import type { AuthRouteDeps } from '../routes/session-routes.ts';
 
 export const PASSWORD = 'correct horse battery';
 const CHEAP = { memoryKib: 64, passes: 1, lanes: 1 };
@@ -33,6 +34,8 @@ export interface AccountsFixtureOptions {
     readonly limits?: Partial<ServerConfig['platform']['limits']>;
   };
   readonly passwords?: PasswordHasher;
+  /** The turns of calls; absent: everything begins at once. */
+  readonly admission?: AuthRouteDeps['admission'];
   /** Another platform process on the same database. */
   readonly beside?: AccountsFixture;
 }
@@ -48,7 +51,7 @@ export class AccountsFixture {
   /** Where the next requests come from. */
   peer = '';
 
-  constructor({ settings: given, passwords, beside }: AccountsFixtureOptions, database: TestDatabase) {
+  constructor({ settings: given, passwords, beside, admission }: AccountsFixtureOptions, database: TestDatabase) {
     this.database = database;
     this.clock = beside?.clock ?? new FakeClock();
     const usual = loadServerConfig({ env: {} }).platform;
@@ -69,7 +72,7 @@ export class AccountsFixture {
     this.context = { ...accounts, requireUser: requireUser(accounts) };
     addAuthRoutes(this.app, {
       ...this.context,
-      ...{ signingKeys: this.signingKeys, masterKey: () => MASTER_KEY, port: () => 8080 },
+      ...{ signingKeys: this.signingKeys, masterKey: () => MASTER_KEY, port: () => 8080, admission },
     });
   }
 

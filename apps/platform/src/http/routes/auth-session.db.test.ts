@@ -1,4 +1,5 @@
 import { type AccessToken, type ApiError, userPublic, userSessions } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
 import { loadServerConfig } from '@tunnel/runtime';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AccountsFixture, cookieOf, openAccounts, PASSWORD, sortedStatuses } from '../auth/accounts.fixture.ts';
@@ -198,6 +199,28 @@ describe('POST /auth/logout', () => {
     for (const shown of ['', 'refresh_token=x', 'refresh_token=%00', cookie, cookie]) {
       expect((await fixture.post('/auth/logout', undefined, { cookie: shown })).status).toBe(204);
     }
+  });
+
+  it('204 and a cleared cookie also where its look-up gets no turn, which is one of log-outs alone', async () => {
+    const callers: unknown[] = [];
+    const admission = {
+      networkOf: (address: string) => ({ kind: 'network', id: address }) as const,
+      inTurn: async (_: unknown, caller: unknown): Promise<never> => {
+        callers.push(caller);
+        throw new Fault('API_NETWORK_LIMIT', { seconds: 1 });
+      },
+    };
+    const flooded = await openAccounts({ beside: fixture, admission });
+    flooded.peer = '192.0.2.1';
+    const { cookie } = await fixture.logIn(email);
+    const answer = await flooded.post('/auth/logout', undefined, { cookie });
+    expect([answer.status, answer.headers.get('set-cookie')]).toEqual([
+      204,
+      expect.stringContaining('refresh_token=; '),
+    ]);
+    expect(callers).toEqual([{ kind: 'network', id: '192.0.2.1 logout' }]);
+    expect((await flooded.post('/auth/logout')).status).toBe(204);
+    expect(callers).toHaveLength(1);
   });
 
   it('204 for another site, which changes nothing', async () => {

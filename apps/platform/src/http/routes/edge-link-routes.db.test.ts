@@ -1,6 +1,6 @@
 import { EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { randomId } from '@tunnel/runtime';
+import { randomId, Secret } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -168,7 +168,9 @@ describe('the turns of edges', () => {
       inTurn: <T>(_: unknown, { kind }: { readonly kind: string }, work: () => Promise<T>): Promise<T> =>
         isFull ? Promise.reject(new Fault('API_NETWORK_LIMIT', { seconds: 1, kind })) : work(),
     };
-    const own = await startLinkServer(fixture, { strangers: { db: fixture.db, admission } });
+    const ofStack = await addEdge(fixture);
+    const ownCredential = new Secret(ofStack.credential);
+    const own = await startLinkServer(fixture, { strangers: { db: fixture.db, admission }, ownCredential });
     const beat = (credential: string) =>
       fetch(`${own.url}/heartbeat`, {
         ...{ method: 'POST', headers: bearer(credential), body: JSON.stringify(beatOf(edge.runId)) },
@@ -177,6 +179,8 @@ describe('the turns of edges', () => {
       expect((await beat(edge.credential)).status).toBe(200);
       isFull = true;
       expect((await beat(edge.credential)).status).toBe(200);
+      // The edge of the same stack, from its first call on.
+      expect((await beat(ofStack.credential)).status).not.toBe(429);
       const stranger = await beat(`tne_${'x'.repeat(43)}`);
       expect([stranger.status, await stranger.json()]).toMatchObject([429, { code: 'API_NETWORK_LIMIT' }]);
     } finally {

@@ -23,7 +23,9 @@ import { type LinkAdmissionDeps, requireEdge } from '../link-admission.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../platform-env.ts';
 import { addEdgeCertificateRoutes, type EdgeCertificateDeps } from './edge-certificate-routes.ts';
 
-export interface EdgeLinkDeps extends Pick<EdgeCertificateDeps, 'certificates'>, Pick<LinkAdmissionDeps, 'strangers'> {
+export interface EdgeLinkDeps
+  extends Pick<EdgeCertificateDeps, 'certificates'>,
+    Pick<LinkAdmissionDeps, 'strangers' | 'ownCredential'> {
   readonly keyUses: Pick<KeyUses, 'note'>;
   readonly names: NameSettings;
   readonly changes: Pick<ChangeFeed, 'open'>;

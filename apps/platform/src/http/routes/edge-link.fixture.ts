@@ -26,6 +26,7 @@ interface LinkServerOptions {
   readonly host?: string;
   readonly logger?: Logger;
   readonly strangers?: EdgeLinkDeps['strangers'];
+  readonly ownCredential?: EdgeLinkDeps['ownCredential'];
 }
 
 /** One more process on the same database. The clock is the real one where lines are kept alive. */
@@ -61,6 +62,7 @@ export const startLinkServer = async (
     names: fixture.names,
     certificates,
     strangers: given.strangers,
+    ownCredential: given.ownCredential,
   });
   const server = new HttpServer({ host, port: 0, app, gate: openGate(), clock: systemClock, logger });
   await server.start();

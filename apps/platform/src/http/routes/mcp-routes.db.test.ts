@@ -215,3 +215,18 @@ describe('a wait that is under way', () => {
     expect(disconnected).toContain('ACCESS_TOKEN_INVALID');
   });
 });
+
+describe('the look-up of a key', () => {
+  it('takes a turn of its network while the key is new, then of its account, and none while the answer is fresh', async () => {
+    const { token } = await mcp.newKey(mcp.alice);
+    const ask = async (): Promise<unknown[]> => {
+      mcp.lookUps.splice(0);
+      expect((await mcp.post(token, LIST)).status).toBe(200);
+      return [...mcp.lookUps];
+    };
+    expect(await ask()).toEqual([{ kind: 'network', id: '127.0.0.1' }]);
+    expect(await ask()).toEqual([]);
+    await mcp.clock.advance(LIMITS.KNOWN_USER_MS);
+    expect(await ask()).toEqual([{ kind: 'account', id: mcp.alice.userId }]);
+  });
+});
