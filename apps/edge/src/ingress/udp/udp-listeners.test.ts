@@ -1,11 +1,12 @@
 // The public ports of udp tunnels: opened, kept while their client is away, given to the next, drained.
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import type { DatagramStream } from '@tunnel/mux';
 import type { Logger } from '@tunnel/runtime';
 import { eventually, freePort } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openGate } from '../gate.fixture.ts';
-import { HOST, tunnelOn, UdpStage } from './udp.fixture.ts';
+import { echoing, HOST, tunnelOn, UdpStage } from './udp.fixture.ts';
 
 const stage = new UdpStage();
 afterEach(() => stage.clear());
@@ -127,6 +128,27 @@ describe('a port whose client is away', () => {
     expect([stand.tunnel.counters.requests, next.counters.requests, stand.totals.flows]).toEqual([1, 1, 1]);
     expect(stand.heads.map(({ tunnelId }) => tunnelId)).toEqual(['tun_1', 'tun_2']);
     expect([stand.listeners.at(port)?.dropped.away, stand.listeners.dropped.away]).toEqual([0, 1]);
+  });
+
+  it('shows nothing of the visitors of another account that had it, and passes nothing more to them, before a datagram comes', async () => {
+    const streams: DatagramStream[] = [];
+    const stand = await stage.start({
+      onFlow: (stream, head) => {
+        streams.push(stream);
+        echoing(stream, head);
+      },
+    });
+    const port = await stand.open('alice');
+    const visitor = await stand.visitor(port);
+    await visitor.echo('to the first');
+    await stand.listeners.close(port);
+    expect(await stand.listeners.listen(port, 'bob')).toBe('listening');
+    const on = stand.listeners.at(port);
+    expect([on?.flows(10), on?.flowCount, stand.totals.flows]).toEqual([[], 0, 0]);
+    await eventually(() => expect(streams[0]?.state).toBe('closed'));
+    stand.routes.set(port, tunnelOn(stand.upstream, 'tun_2'));
+    await visitor.echo('to the second');
+    expect(visitor.heard).toEqual(['to the first', 'to the second']);
   });
 
   it('is free, and its flows are over, once nobody may come back to it', async () => {

@@ -108,12 +108,13 @@ export class UdpListeners {
   /** Whoever has the lease now takes the socket over, and with the same tunnel its flows. */
   #reopen(listener: Listener, account: string): 'listening' | 'taken' {
     if (listener.port.isOpen) return 'taken';
-    if (listener.account !== account) {
+    const isOthers = listener.account !== account;
+    if (isOthers) {
       this.#options.gate.openPort(account);
       this.#options.gate.closePort(listener.account);
       listener.account = account;
     }
-    listener.port.open();
+    listener.port.open(isOthers);
     return 'listening';
   }
 

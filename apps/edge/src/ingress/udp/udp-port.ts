@@ -123,8 +123,9 @@ export class UdpPort implements UdpFlowOwner, Guarded {
 
   // ---- its life ----
 
-  /** Its tunnel, or another one, has it again. */
-  open(): void {
+  /** Its tunnel, or another one, has it again. `isOthers`: one of another account, which sees nothing of the flows of before. */
+  open(isOthers: boolean): void {
+    if (isOthers) this.#beginAnew();
     this.#state = 'open';
     this.#isTunnelKnown = false;
     this.#table.takesNew = true;
@@ -175,10 +176,7 @@ export class UdpPort implements UdpFlowOwner, Guarded {
   #knowTunnel(): boolean {
     const route = this.#parts.routeOn(this.#port);
     if (route === undefined || isGroup(route)) return false;
-    if (this.#tunnelId !== null && this.#tunnelId !== route.tunnelId) {
-      this.#retireTable();
-      this.#table = this.#newTable();
-    }
+    if (this.#tunnelId !== null && this.#tunnelId !== route.tunnelId) this.#beginAnew();
     this.#tunnelId = route.tunnelId;
     this.#isTunnelKnown = true;
     this.#upstream = route.upstream;
@@ -358,6 +356,12 @@ export class UdpPort implements UdpFlowOwner, Guarded {
       onStreamEnd();
       this.#watcher.onFlowOver();
     }
+  }
+
+  #beginAnew(): void {
+    this.#retireTable();
+    this.#table = this.#newTable();
+    this.#tunnelId = null;
   }
 
   /** What was dropped stays in the totals. */
