@@ -194,6 +194,18 @@ describe('GET /oauth/authorize', () => {
 });
 
 describe('POST /oauth/requests/{id}/decision', () => {
+  it('429: the account has made too much today; to deny is never refused', async () => {
+    const { db } = fixture.accounts.database;
+    const today = new Date(fixture.accounts.clock.now()).toISOString().slice(0, 10);
+    const set = (created_count: number) => db.updateTable('users').set({ created_on: today, created_count }).execute();
+    await set(fixture.accounts.context.settings.limits.creating_writes_per_day);
+    const id = await asked();
+    const answer = await decide(id, { allow: true });
+    expect([answer.status, await codeOf(answer)]).toEqual([429, 'API_WRITES_PER_DAY']);
+    expect((await decide(id, { allow: false })).status).toBe(200);
+    await set(0);
+  });
+
   it('allowed: a code that the program redeems with its verifier, for what was allowed', async () => {
     const to = await landing(await decide(await asked(), { allow: true, scopes: ['tunnels:read'] }));
     const { code = '', ...params } = Object.fromEntries(to.searchParams);
