@@ -85,7 +85,11 @@ describe('Contract', () => {
     const asked = Array.from({ length: 150 }, () => harness.login(newEmail()));
     const health = await timed(() => harness.get('/health'));
     const statuses = (await Promise.all(asked)).map(refusalOf);
-    expect(new Set(statuses.map(String))).toEqual(new Set(['401,LOGIN_WRONG', '503,LOGIN_BUSY']));
+    // All of them come from one network, which waits for its turns before it waits for hashes.
+    const [answered, ...refused] = [...new Set(statuses.map(String))].sort();
+    expect(answered).toBe('401,LOGIN_WRONG');
+    expect(refused.length).toBeGreaterThan(0);
+    expect(['429,API_NETWORK_LIMIT', '503,LOGIN_BUSY']).toEqual(expect.arrayContaining(refused));
     expect(health).toBeLessThan(15_000);
     expect((await harness.login(ann.email)).status).toBe(200);
   });
