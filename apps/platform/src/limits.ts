@@ -235,6 +235,8 @@ export const LIMITS = {
   SIGNING_KEYS_KNOWN_MS: 10_000,
   /** How often a token of an unknown key makes the platform look for new keys. */
   SIGNING_KEYS_LOOK_MS: 1000,
+  /** Names of signing keys that do not exist, by which a forged token is refused without another look. */
+  SIGNING_KEYS_ABSENT_MAX: 4096,
   /** A key that was replaced verifies for so long: four times as long as any token of it lives. */
   SIGNING_KEY_RETIRED_MS: 60 * 60_000,
   /** Addresses and accounts whose attempts are counted. */

@@ -417,5 +417,6 @@ class ComposedPlatform implements Platform {
 /** Whose an access token is, for counting calls before anybody has asked the database. */
 const tokenAccounts = (tokens: AccessTokens): TokenAccounts => ({
   known: (token) => tokens.known(token)?.userId ?? null,
+  lookForKey: (token) => tokens.lookForKey(token),
   check: async (token) => (await tokens.checkInMemory(token))?.userId ?? null,
 });

@@ -1,5 +1,6 @@
 // The turns of API calls over real sockets: calls that hold their places until a test lets them go, and a clock that only the test moves.
 import { type IncomingHttpHeaders, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import { createLogger, loadServerConfig, Secret, type ServerConfig, systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -36,6 +37,8 @@ class Trial {
   readonly #server: HttpServer;
   readonly #held: (() => void)[] = [];
   checks = 0;
+  /** Tokens of keys that are being looked for. */
+  readonly looks: (() => void)[] = [];
 
   constructor(settings: Partial<ServerConfig['platform']> = {}) {
     const { platform } = loadServerConfig({ env: {} });
@@ -46,6 +49,7 @@ class Trial {
       ...{ clock: this.clock, logger, settings: all, adminToken: new Secret(ADMIN_TOKEN) },
       accounts: {
         known: (token) => /^known-(.+)$/.exec(token)?.[1] ?? null,
+        lookForKey: (token) => (token === 'of-no-key' ? new Promise((resolve) => void this.looks.push(resolve)) : null),
         check: async (token) => {
           this.checks += 1;
           return /^signed-(.+)$/.exec(token)?.[1] ?? null;
@@ -62,6 +66,7 @@ class Trial {
       app.get(path, (context) => context.text('served'));
     for (const path of ['/auth/logout', '/auth/forgot-password', '/auth/resend-verification', '/mcp'])
       app.post(path, (context) => context.text('served'));
+    app.post('/keys', async (context) => context.text(`made ${(await context.req.text()).length}`));
     this.#server = new HttpServer({
       ...{ host: '127.0.0.1', port: 0, app, gate: openGate(), clock: systemClock, logger, admission: this.admission },
     });
@@ -90,6 +95,13 @@ class Trial {
     });
     sent.end();
     return Object.assign(answer, { end: () => void sent.destroy() });
+  }
+
+  /** A call as it is written, and as much of it as there is yet. */
+  write(text: string): Socket {
+    const socket = connect({ host: '127.0.0.1', port: this.#server.address.port });
+    socket.on('error', () => {}).write(text);
+    return socket;
   }
 
   as(account: string, path: string): ReturnType<Trial['call']> {
@@ -212,6 +224,62 @@ describe('calls without an account', () => {
       await eventually(() => expect(trial.admission.running + trial.admission.waiting).toBeLessThan(71 - 5 * round));
     }
     for (const call of proxied) expect((await call).status).toBe(200);
+  });
+});
+
+/** What was answered until the connection ended, or until the text is in it. */
+const answered = (socket: Socket, until: string): Promise<string> =>
+  new Promise((resolve) => {
+    let text = '';
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+      if (text.includes(until)) resolve(text);
+    });
+    socket.on('close', () => resolve(text));
+  });
+
+describe('what a call waits for itself', () => {
+  const HEAD = 'POST /keys HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n';
+  const lengthOf = (length: number) => `${HEAD}content-length: ${length}\r\n\r\n`;
+
+  it('takes no turn: bodies that come a byte at a time keep nobody waiting, and are served when they are there', async () => {
+    const trial = await Trial.open();
+    const slow = Array.from({ length: 60 }, () => trial.write(`${lengthOf(5)}1`));
+    await eventually(() => expect(slow.every(({ bytesWritten }) => bytesWritten > 0)).toBe(true));
+    expect(await trial.call('/usage')).toMatchObject({ status: 200 });
+    expect([trial.admission.running, trial.admission.waiting]).toEqual([0, 0]);
+    const [first, second, ...others] = slow as [Socket, Socket, ...Socket[]];
+    first.write('2345');
+    expect(await answered(first, 'made')).toMatch(/^HTTP\/1.1 200 [^]*made 5$/);
+    for (const socket of [first, ...others]) socket.destroy();
+    second.write('2345');
+    expect(await answered(second, 'made')).toContain('made 5');
+    // The connection goes on.
+    second.write(`${HEAD}transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`);
+    expect(await answered(second, 'made')).toContain('made 3');
+    second.destroy();
+    await eventually(() => expect([trial.admission.running, trial.admission.waiting]).toEqual([0, 0]));
+  });
+
+  it('nor does a body that is too long: it is refused, told in advance or not', async () => {
+    const trial = await Trial.open();
+    expect(await answered(trial.write(lengthOf(LIMITS.BODY_MAX_BYTES + 1)), 'limit')).toContain('HTTP/1.1 413');
+    const chunk = `1000\r\n${'x'.repeat(0x1000)}\r\n`;
+    const chunked = trial.write(`${HEAD}transfer-encoding: chunked\r\n\r\n${chunk.repeat(17)}`);
+    expect(await answered(chunked, 'API_BODY_TOO_LARGE')).toContain('HTTP/1.1 413');
+    await eventually(() => expect(trial.admission.running).toBe(0));
+  });
+
+  it('nor does a token of a key that is looked for', async () => {
+    const trial = await Trial.open();
+    const forged = Array.from({ length: 60 }, () =>
+      trial.call('/usage', { headers: { authorization: 'Bearer of-no-key' } }),
+    );
+    await eventually(() => expect(trial.looks).toHaveLength(60));
+    expect([trial.admission.running, trial.admission.waiting]).toEqual([0, 0]);
+    expect(await trial.call('/usage')).toMatchObject({ status: 200 });
+    for (const resolve of trial.looks) resolve();
+    for (const call of forged) expect((await call).status).toBe(200);
   });
 });
 

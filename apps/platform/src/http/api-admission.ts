@@ -1,4 +1,5 @@
-// The turns of API calls: whose a call is, which calls need none, and what a call is told whose turn does not come. Nothing here asks the database.
+// The turns of API calls: whose a call is, which calls need none, and what a call is told whose turn does not come. Nothing here asks the database, but for
+// new signing keys, once a second at most. What a call waits for that takes nothing from others, its body and such a key, it waits for before its turn.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   apiErrorHeaders,
@@ -23,6 +24,7 @@ import { type ApiCaller, CallQueue, type Outgoing } from './call-queue.ts';
 import { type RequestSourceOptions, requestSourceOf } from './edge-in-front.ts';
 import { HEADERS, newRequestId } from './every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from './paths.ts';
+import { wholeBody } from './whole-body.ts';
 
 export interface ApiAdmissionDeps extends Pick<RequestSourceOptions, 'edgeSecret'> {
   readonly clock: Clock;
@@ -36,6 +38,8 @@ export interface ApiAdmissionDeps extends Pick<RequestSourceOptions, 'edgeSecret
 export interface TokenAccounts {
   /** Of a token that was checked before. */
   known(token: string): string | null;
+  /** The wait for the signing key of a token, where it is not known; null: there is none. Never rejects. */
+  lookForKey(token: string): Promise<void> | null;
   /** By its signature. */
   check(token: string): Promise<string | null>;
 }
@@ -84,6 +88,8 @@ export class ApiAdmission {
   readonly #log: LogLimiter;
   /** Signatures that are being checked for calls that have no turn yet. */
   #checking = 0;
+  /** Calls that wait for the signing keys of their tokens. */
+  #looking = 0;
 
   constructor(deps: ApiAdmissionDeps) {
     const { clock, logger } = deps;
@@ -144,7 +150,8 @@ export class ApiAdmission {
       const found = this.#callerOf(request);
       const caller = found instanceof Promise ? await found : found;
       if (caller === null) await serve();
-      else await this.#queue.inTurn(response, caller, serve);
+      // Else the caller has hung up.
+      else if (await wholeBody(request)) await this.#queue.inTurn(response, caller, serve);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
       // Else the caller has hung up.
@@ -159,12 +166,13 @@ export class ApiAdmission {
     if (equalInConstantTime(token, this.#deps.adminToken.reveal())) return null;
     const known = this.#deps.accounts.known(token);
     if (known !== null) return { kind: 'account', id: known };
-    // Forged tokens cost a check each. Of many at once, the rest counts for its network until its own turn, which checks the token.
-    if (this.#checking >= LIMITS.API_TOKENS_CHECKED_AT_ONCE) return this.#strangerOf(request);
     return this.#checked(token, request);
   }
 
   async #checked(token: string, request: IncomingMessage): Promise<ApiCaller> {
+    await this.#lookForKey(token);
+    // Forged tokens cost a check each. Of many at once, the rest counts for its network until its own turn, which checks the token.
+    if (this.#checking >= LIMITS.API_TOKENS_CHECKED_AT_ONCE) return this.#strangerOf(request);
     this.#checking += 1;
     try {
       const account = await this.#deps.accounts.check(token);
@@ -172,6 +180,15 @@ export class ApiAdmission {
     } finally {
       this.#checking -= 1;
     }
+  }
+
+  /** Before the turn: forged tokens name keys that nobody has, and would hold places while these are looked for. */
+  async #lookForKey(token: string): Promise<void> {
+    const look = this.#looking < LIMITS.API_CALLS_WAITING_MAX ? this.#deps.accounts.lookForKey(token) : null;
+    if (look === null) return;
+    this.#looking += 1;
+    await look;
+    this.#looking -= 1;
   }
 
   #strangerOf(request: IncomingMessage): ApiCaller {
@@ -220,4 +237,6 @@ const answerRefused = (request: IncomingMessage, response: ServerResponse, fault
       ...Object.entries(headers).flat(),
     ])
     .end(body);
+  // Of a body that is too long only a part was read.
+  request.resume();
 };

@@ -48,6 +48,11 @@ export class AccessTokens {
     return this.#signed.checkInMemory(token);
   }
 
+  /** The wait for the key of a token, where it is not known; null: there is none. */
+  lookForKey(token: string): Promise<void> | null {
+    return this.#signed.lookForKey(token);
+  }
+
   /** null: not one of ours, or it has run out. Throws only when the keys cannot be read. */
   check(token: string): Promise<AccessClaims | null> {
     return this.#signed.check(token);

@@ -1,7 +1,7 @@
 // Signed tokens of one audience: made with the key that signs now, checked by signature and claims, and known for as long as they hold.
 import { hash } from 'node:crypto';
 import { type Clock, randomId } from '@tunnel/runtime';
-import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import { LIMITS } from '../../limits.ts';
 import { LruCache } from './lru-cache.ts';
 import { SIGNING_ALGORITHM, type SigningKeys } from './signing-keys.ts';
@@ -30,6 +30,18 @@ export interface SignedTokensOptions<Claims> {
 type FindKey = (kid: string) => ReturnType<SigningKeys['find']> | ReturnType<SigningKeys['inMemory']>;
 
 const keyOf = (token: string): string => hash('sha256', token, 'base64');
+
+/** The name of the key that a token says it is signed with; null: it says none. */
+const kidIn = (token: string): string | null => {
+  try {
+    return kidOf(decodeProtectedHeader(token));
+  } catch {
+    return null;
+  }
+};
+
+const kidOf = ({ kid }: { readonly kid?: unknown }): string | null =>
+  typeof kid === 'string' && kid !== '' ? kid : null;
 
 /** Whether the account behind a token is still in order is asked for elsewhere, at every request. */
 export class SignedTokens<Claims> {
@@ -76,6 +88,19 @@ export class SignedTokens<Claims> {
     return checked?.claims ?? null;
   }
 
+  /**
+   * A token of a key that is not known waits for the next look at the database for new keys, which is once a second. This is that wait alone: after it,
+   * `check` need not wait. null: there is nothing to wait for.
+   */
+  lookForKey(token: string): Promise<void> | null {
+    const { keys, maxCharacters } = this.#options;
+    const kid = token.length > maxCharacters ? null : kidIn(token);
+    if (kid === null || !keys.isUnknown(kid)) return null;
+    const looked = (): void => {};
+    // Whoever checks the token hears of keys that cannot be read.
+    return keys.find(kid).then(looked, looked);
+  }
+
   /** null: not one of these, or it has run out. Throws only when the keys cannot be read. */
   async check(token: string): Promise<Claims | null> {
     if (token.length > this.#options.maxCharacters) return null;
@@ -98,8 +123,9 @@ export class SignedTokens<Claims> {
     try {
       const { payload, protectedHeader } = await jwtVerify(
         token,
-        async ({ kid = '' }) => {
-          const key = await find(kid);
+        async (header) => {
+          const kid = kidOf(header);
+          const key = kid === null ? undefined : await find(kid);
           if (key === undefined) throw new errors.JWKSNoMatchingKey();
           return key.publicKey;
         },

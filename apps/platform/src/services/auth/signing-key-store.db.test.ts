@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { systemClock } from '@tunnel/runtime';
-import { FakeClock } from '@tunnel/testkit';
+import { eventually, FakeClock } from '@tunnel/testkit';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -183,6 +183,20 @@ describe('a rotation', () => {
     await fake.advance(LIMITS.SIGNING_KEYS_KNOWN_MS);
     expect((await keys.current()).kid).toBe(kid);
     expect((await keys.published()).keys.map((key) => key.kid)).toEqual([kid]);
+  });
+
+  it('that does not exist is looked for once: a token that names it does not wait again', async () => {
+    const held = await prepare();
+    const fake = new FakeClock();
+    const keys = new SigningKeys({ db: database.db, clock: fake, masterKey: () => held });
+    await keys.current();
+    expect(keys.isUnknown('of-nobody')).toBe(true);
+    const first = keys.find('of-nobody');
+    await eventually(() => expect(fake.pendingTimers).toBe(1));
+    await fake.advance(LIMITS.SIGNING_KEYS_LOOK_MS);
+    expect(await first).toBeUndefined();
+    // Without another second.
+    expect(await keys.find('of-nobody')).toBeUndefined();
   });
 
   it('that a platform cannot open ends the old keys there too; callers are not told the file', async () => {

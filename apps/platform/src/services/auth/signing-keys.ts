@@ -6,6 +6,7 @@ import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import type { MasterKey } from '../../db/master-key.ts';
 import { LIMITS } from '../../limits.ts';
+import { LruCache } from './lru-cache.ts';
 import { makeFirstSigningKey, openPrivateKey, type SigningKeyRow, signingKeyRows } from './signing-key-store.ts';
 
 /** The one algorithm; what a token says about itself is not believed. */
@@ -46,6 +47,8 @@ export class SigningKeys {
   #reading: Promise<KnownKeys> | undefined;
   /** A read that has not begun yet. */
   #planned: Promise<KnownKeys> | undefined;
+  /** Names that were looked for and are no key's. Keys have names that nobody can guess, so that none of these becomes one later. */
+  readonly #absent = new LruCache<true>(LIMITS.SIGNING_KEYS_ABSENT_MAX);
 
   constructor(options: SigningKeysOptions) {
     this.#options = options;
@@ -64,12 +67,20 @@ export class SigningKeys {
     const before = this.#reads;
     const known = await this.#fresh();
     const found = known.keys.find(isIt);
-    return found !== undefined || known.read > before ? found : (await this.#readLater()).keys.find(isIt);
+    if (found !== undefined || this.#absent.get(kid) === true) return found;
+    const looked = known.read > before ? undefined : (await this.#readLater()).keys.find(isIt);
+    if (looked === undefined) this.#absent.set(kid, true);
+    return looked;
   }
 
   /** One that this process knows, however long ago it was read. */
   inMemory(kid: string): VerifyingKey | undefined {
     return this.#known?.keys.find((key) => key.kid === kid);
+  }
+
+  /** Whether `find` may have to wait for its next look. Where nothing was read yet it reads at once. */
+  isUnknown(kid: string): boolean {
+    return this.#known !== undefined && this.inMemory(kid) === undefined;
   }
 
   async published(): Promise<PublicKeys> {
