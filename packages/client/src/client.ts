@@ -378,6 +378,7 @@ class TunnelClient implements Client {
       find: (tunnelId) => this.#registry.find(tunnelId),
       expectsTunnels: () => this.#registry.hasPendingRegistrations,
       checkTarget: (spec) => this.#registry.checkVisit(spec),
+      checkLater: (spec) => this.#registry.checkLater(spec),
       tap: (visitor, tunnel, stream, service) => this.#requests.tap(visitor, tunnel, stream, service),
       report: this.#settings.report,
       emit: (event) => this.#status.emit(event),

@@ -12,6 +12,8 @@ let known: Map<string, TunnelEntry>;
 let expecting: boolean;
 let served: MuxStream[];
 let verdict: Promise<void> | null;
+let later: Promise<void>;
+let looks: number;
 let finish: (() => void)[];
 let handler: StreamHandler;
 
@@ -30,12 +32,18 @@ beforeEach(() => {
   expecting = false;
   served = [];
   verdict = null;
+  later = Promise.resolve();
+  looks = 0;
   finish = [];
   handler = new StreamHandler({
     clock: new FakeClock(),
     find: (tunnelId) => known.get(tunnelId),
     expectsTunnels: () => expecting,
     checkTarget: () => verdict,
+    checkLater: () => {
+      looks += 1;
+      return later;
+    },
     emit: () => {},
     report: rethrow,
     tap: (visitor) => visitor,
@@ -92,6 +100,38 @@ describe('StreamHandler', () => {
     expect(served).toEqual([welcome.stream]);
   });
 
+  it('cuts a visitor off whose target turns out to be no longer allowed, and no one because of a look that fails', async () => {
+    known.set('tun_1', tunnel);
+    verdict = Promise.resolve();
+    const cuts: StreamReason[] = [];
+    const stream = {
+      get state() {
+        return looks < 3 && cuts.length === 0 ? 'open' : 'closed';
+      },
+      cut: (reason: StreamReason) => cuts.push(reason),
+    } as unknown as MuxStream;
+    const failed = Promise.reject(new Fault('CLIENT_NO_ANSWER', { pid: 1, reason: 'a test' }));
+    const found = Promise.reject(
+      new Fault('CLIENT_TARGET_NOT_ALLOWED', { target: 'localhost:4302', reason: 'a test' }),
+    );
+    for (const result of [failed, found]) result.catch(() => {});
+    for (const result of [later, failed]) {
+      [later, looks] = [result, 0];
+      handler.onStream(stream, head);
+      await vi.waitUntil(() => looks === 3);
+    }
+    expect(cuts).toEqual([]);
+    [later, looks] = [found, 0];
+    handler.onStream(stream, head);
+    await vi.waitUntil(() => cuts.length > 0);
+    expect([looks, cuts]).toMatchObject([1, [{ code: 'cancelled', text: expect.stringContaining('localhost:4302') }]]);
+    // Of most targets nothing is looked up at all.
+    [verdict, looks] = [null, 0];
+    handler.onStream(stream, head);
+    await vi.waitUntil(() => served.length === 4);
+    expect(looks).toBe(0);
+  });
+
   it('is idle when the last visitor has gone', async () => {
     known.set('tun_1', tunnel);
     handler.onStream(offered().stream, head);
@@ -116,6 +156,7 @@ describe('StreamHandler', () => {
       find: () => tunnel,
       expectsTunnels: () => false,
       checkTarget: () => null,
+      checkLater: () => Promise.resolve(),
       emit: () => {},
       report: (_error, where) => reports.push(where),
       tap: (visitor) => visitor,

@@ -18,6 +18,8 @@ export interface StreamHandlerDeps {
   readonly expectsTunnels: () => boolean;
   /** Settles before a visitor is led to the tunnel's target, or rejects with a Fault; null, as for most targets, where nothing has to be looked up. */
   readonly checkTarget: (spec: TunnelSpec) => Promise<void> | null;
+  /** The same once more, by a look within the next second. */
+  readonly checkLater: (spec: TunnelSpec) => Promise<void>;
   readonly emit: (event: StatusEvent) => void;
   /** Of what cost one visitor, and no other. */
   readonly report: ReportInternalError;
@@ -130,8 +132,27 @@ export class StreamHandler {
       onDone();
     };
     const check = checkTarget(tunnel.spec);
-    const served = check === null ? begin() : check.then(begin, refuse);
+    const beginWatched = (): Promise<void> => {
+      const { spec } = tunnel;
+      return begin().then(() => void this.#lookOn(stream, spec));
+    };
+    const served = check === null ? begin() : check.then(beginWatched, refuse);
     served.catch((error: unknown) => this.#broken(stream, error, 'client.forward', onDone));
+  }
+
+  /**
+   * A look before a visitor is served can miss an inspector that is just starting, and an edge keeps a connection for further requests as long as they
+   * come. So the looks go on, one a second for all visitors of the tunnel, until the visitor has gone or is cut off. A look that fails cuts nobody off.
+   */
+  async #lookOn(stream: MuxStream, spec: TunnelSpec): Promise<void> {
+    while (stream.state === 'open') {
+      const fault: unknown = await this.#deps.checkLater(spec).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      if (!(fault instanceof Fault) || fault.code !== 'CLIENT_TARGET_NOT_ALLOWED') continue;
+      stream.cut({ code: 'cancelled', text: fault.message });
+    }
   }
 
   #serveFlow(

@@ -126,6 +126,11 @@ export class TunnelRegistry {
     return this.#deps.guard.checkVisit(spec);
   }
 
+  /** As TargetGuard.checkLater. */
+  checkLater(spec: TunnelSpec): Promise<void> {
+    return this.#deps.guard.checkLater(spec);
+  }
+
   /** Refused by this client before the edge was asked. */
   refuse(tunnel: TunnelEntry, fault: Fault): void {
     tunnel.ended(fault);

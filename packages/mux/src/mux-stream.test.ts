@@ -12,10 +12,11 @@ const REASON = { code: 'cancelled', text: 'not needed any more' } as const;
 
 const openedStream = () => {
   const seen = { keptReferences: 0, pins: 0, grantedBytes: 0 };
+  const sent = { resets: 0 };
   const path = { roundTripMs: 1, shortestMs: 1, liveStreams: 1, isShared: false, nowMs: 0 };
   const connection: Partial<StreamConnection> = {
     retiring: false,
-    sendReset: () => {},
+    sendReset: () => void (sent.resets += 1),
     sendWindow: (_stream, given) => {
       seen.grantedBytes += given.grant(path);
     },
@@ -32,7 +33,7 @@ const openedStream = () => {
   const window = new ReceiveWindow(new MemoryBudget(1 << 20), WINDOW_BYTES, 0);
   const stream = new MuxStream(connection as StreamConnection, 2, 0, { kind: 'opener', answer, window });
   stream.handleOpened(WINDOW_BYTES);
-  return { stream, seen };
+  return { stream, seen, sent };
 };
 
 /** Keeps what it gets, and does `act` before it says so. */
@@ -130,4 +131,13 @@ it('memory that is not the block which is being handed on is kept as before: a s
   readBuffers.handing = null;
   readBuffers.giveBack(block, true);
   expect([seen.keptReferences, block.pins]).toEqual([1, 0]);
+});
+
+it('one that is cut tells the peer and its reader, once', () => {
+  const { stream, sent } = openedStream();
+  const heard: string[] = [];
+  stream.read({ ...keeping(() => {}), onReset: ({ text }) => void heard.push(text) });
+  stream.cut(REASON);
+  stream.cut(REASON);
+  expect([stream.state, sent.resets, heard]).toEqual(['closed', 1, [REASON.text]]);
 });

@@ -363,6 +363,13 @@ export class MuxStream implements ByteDuplex, FramedStream {
     this.#close();
   }
 
+  /** A reset that neither end has asked for: the peer is told, and the reader as if it came from there. */
+  cut(reason: StreamReason): void {
+    if (this.#state !== 'open') return this.reset(reason);
+    this.#connection.sendReset(this, reason);
+    this.handleReset(reason);
+  }
+
   #closeIfDone(): void {
     if (this.#finSent && this.#finReceived) this.#close();
   }

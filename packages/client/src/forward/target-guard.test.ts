@@ -132,6 +132,24 @@ describe('a visitor of an open tunnel', () => {
     expect(asked).toEqual(['inspector.localhost']);
   });
 
+  it('is found out by a look within the next second; those who wait for one share it', async () => {
+    const spec = tcp(4303, 'inspector.localhost');
+    const checks = guard();
+    await checks.checkVisit(spec);
+    otherPorts = [4303];
+    const later = [checks.checkLater(spec), checks.checkLater(spec)].map((look) =>
+      expect(look).rejects.toMatchObject(refusal),
+    );
+    await clock.advance(1_000);
+    await Promise.all(later);
+    expect(asked).toHaveLength(2);
+    otherPorts = [];
+    const next = checks.checkLater(spec);
+    await clock.advance(1_000);
+    await expect(next).resolves.toBeUndefined();
+    expect(asked).toHaveLength(3);
+  });
+
   it.each([
     ['another port', tcp(8080)],
     ['UDP', { protocol: 'udp', localPort: 4301 }],

@@ -23,7 +23,7 @@ export interface TargetGuardDeps {
   readonly inspectorPort: () => number | null;
   /** REST and metrics ports of an edge on this machine. */
   readonly edgePorts: () => readonly number[];
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'setTimeout'>;
   readonly find?: FindAddresses;
 }
 
@@ -46,6 +46,8 @@ interface Looked {
   readonly targets: readonly Suspect[];
   lookedAt: number;
   verdict: Promise<void>;
+  /** What the next look finds, while somebody waits for it. */
+  later: Promise<void> | null;
 }
 
 export class TargetGuard {
@@ -73,19 +75,35 @@ export class TargetGuard {
     const known = this.#looked.get(spec) ?? this.#remember(spec);
     const suspects = known.targets.length === 0 ? known.targets : this.#suspectsOf(known.targets);
     if (suspects.length === 0) return null;
-    const now = this.#deps.clock.monotonic();
-    if (now - known.lookedAt >= LOOK_VALID_MS) {
-      known.lookedAt = now;
-      known.verdict = this.#look(suspects);
-    }
+    if (this.#deps.clock.monotonic() - known.lookedAt < LOOK_VALID_MS) return known.verdict;
+    return this.#lookNow(known);
+  }
+
+  /** As checkVisit(), by a look that begins after this call and within a second. */
+  checkLater(spec: GuardedSpec): Promise<void> {
+    const known = this.#looked.get(spec) ?? this.#remember(spec);
+    known.later ??= this.#lookLater(known);
+    return known.later;
+  }
+
+  async #lookLater(known: Looked): Promise<void> {
+    await new Promise<void>((resolve) => this.#deps.clock.setTimeout(resolve, LOOK_VALID_MS));
+    known.later = null;
+    await this.#lookNow(known);
+  }
+
+  #lookNow(known: Looked): Promise<void> {
+    known.lookedAt = this.#deps.clock.monotonic();
+    known.verdict = this.#look(this.#suspectsOf(known.targets));
     return known.verdict;
   }
 
   #remember(spec: GuardedSpec): Looked {
-    const looked = {
+    const looked: Looked = {
       targets: addressesOf(spec),
       lookedAt: Number.NEGATIVE_INFINITY,
       verdict: Promise.resolve(),
+      later: null,
     };
     this.#looked.set(spec, looked);
     return looked;

@@ -39,6 +39,7 @@ beforeEach(async () => {
     find: (tunnelId) => tunnels.get(tunnelId),
     expectsTunnels: () => isExpecting,
     checkTarget: () => null,
+    checkLater: () => Promise.resolve(),
     emit: (event) => events.push(event),
     report: rethrow,
     tap: (visitor) => visitor,
