@@ -9,16 +9,16 @@ export const FEW_MEMBERS = 5;
 const STORED_AS = 'pools-open';
 const REMEMBERED_MAX = 500;
 
-/** Only what differs from the rule. */
-export type Chosen = Readonly<Record<string, boolean>>;
+/** By the key of a pool, oldest first: only what differs from the rule. */
+export type Chosen = ReadonlyMap<string, boolean>;
 
 export const isOpen = (group: GroupSummary, chosen: Chosen): boolean =>
-  chosen[poolKey(group)] ?? group.member_count <= FEW_MEMBERS;
+  chosen.get(poolKey(group)) ?? group.member_count <= FEW_MEMBERS;
 
 /** The oldest choices go when there are too many. */
 export const choose = (chosen: Chosen, key: string, open: boolean): Chosen => {
-  const { [key]: _before, ...rest } = chosen;
-  return Object.fromEntries([...Object.entries(rest), [key, open] as const].slice(-REMEMBERED_MAX));
+  const others = [...chosen].filter(([other]) => other !== key);
+  return new Map([...others, [key, open] as const].slice(-REMEMBERED_MAX));
 };
 
 export const useOpenPools = (): { readonly chosen: Chosen; readonly setOpen: (key: string, open: boolean) => void } => {
@@ -41,23 +41,24 @@ const recall = (): Chosen => {
     return readChosen(sessionStorage.getItem(STORED_AS));
   } catch {
     // Storage is off.
-    return {};
+    return new Map();
   }
 };
 
 export const readChosen = (text: string | null): Chosen => {
   try {
     const value: unknown = JSON.parse(text ?? '{}');
-    if (typeof value !== 'object' || value === null) return {};
-    return Object.fromEntries(Object.entries(value).filter(([, open]) => typeof open === 'boolean')) as Chosen;
+    return new Map(
+      Object.entries(value ?? {}).filter((entry): entry is [string, boolean] => typeof entry[1] === 'boolean'),
+    );
   } catch {
-    return {};
+    return new Map();
   }
 };
 
 const remember = (chosen: Chosen): void => {
   try {
-    sessionStorage.setItem(STORED_AS, JSON.stringify(chosen));
+    sessionStorage.setItem(STORED_AS, JSON.stringify(Object.fromEntries(chosen)));
   } catch {
     // It is remembered as long as the page.
   }
