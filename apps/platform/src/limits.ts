@@ -25,6 +25,8 @@ export const LIMITS = {
   API_CALLS_ALONE: 16,
   /** API calls that wait for their turn; of more, those of the caller with most waiting are refused at once. */
   API_CALLS_WAITING_MAX: 4096,
+  /** Requests of one connection that wait for answers before theirs; one more ends the connection. */
+  PIPELINED_MAX: 32,
   /** Accounts, and networks, whose calls per second are known; for one more the oldest is forgotten. */
   API_CALLERS_MAX: 20_000,
   /** Signatures of access tokens checked at once for calls that have no turn yet; the calls of further ones count for their networks. */

@@ -167,7 +167,7 @@ describe('calls of an account', () => {
     });
     expect([answer.status, Number(answer.headers['retry-after'])]).toEqual([429, 1]);
     expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
-    expect(trial.admission.refusals).toEqual({ account: 14, network: 0, writes: 0 });
+    expect(trial.admission.refusals).toEqual({ account: 14, network: 0, writes: 0, pipelined: 0 });
     // At most once a second.
     expect(trial.lines.filter((line) => line.includes('calls to the API are refused')).length).toBeLessThanOrEqual(3);
   });
@@ -329,5 +329,37 @@ describe('outside of the turns', () => {
       const { status, body } = (await call) as Answer;
       expect([status, body]).toEqual([200, expect.stringContaining('is on its way')]);
     }
+  });
+});
+
+describe('requests of one connection', () => {
+  const asked = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
+
+  it('are served one after the other, in their order', async () => {
+    const trial = await Trial.open();
+    const socket = trial.write(asked('/usage/held') + asked('/usage/held') + asked('/health'));
+    let answers = '';
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      answers += text;
+    });
+    await eventually(() => expect(trial.admission.running).toBe(1));
+    // Whatever is sent behind it, the second one has not begun.
+    expect((await trial.call('/health')).status).toBe(200);
+    expect([trial.admission.running, trial.admission.waiting]).toEqual([1, 0]);
+    await eventually(() => {
+      trial.letGo();
+      expect(answers.match(/done|served/g)).toEqual(['done', 'done', 'served']);
+    });
+    socket.destroy();
+  });
+
+  it('are 33 at most: one more ends the connection, and is counted', async () => {
+    const trial = await Trial.open();
+    const socket = trial.write(asked('/usage/held').repeat(2000));
+    await new Promise((resolve) => socket.once('close', resolve));
+    expect(trial.admission.refusals.pipelined).toBe(1);
+    trial.letGo();
+    await eventually(() => expect([trial.admission.running, trial.admission.waiting]).toEqual([0, 0]));
+    expect((await trial.call('/usage')).status).toBe(200);
   });
 });

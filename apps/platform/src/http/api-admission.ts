@@ -24,6 +24,7 @@ import { type ApiCaller, CallQueue, type Outgoing } from './call-queue.ts';
 import { type RequestSourceOptions, requestSourceOf } from './edge-in-front.ts';
 import { HEADERS, newRequestId } from './every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from './paths.ts';
+import { Pipelines } from './pipelines.ts';
 import { wholeBody } from './whole-body.ts';
 
 export interface ApiAdmissionDeps extends Pick<RequestSourceOptions, 'edgeSecret'> {
@@ -45,7 +46,7 @@ export interface TokenAccounts {
 }
 
 /** By which limit a call was refused. */
-type ApiRefusal = 'account' | 'network' | 'writes';
+type ApiRefusal = 'account' | 'network' | 'writes' | 'pipelined';
 
 const BEARER = /^bearer +(\S+) *$/i;
 
@@ -80,9 +81,10 @@ const SAME_ANSWER: ReadonlyMap<string, { message: string }> = new Map([
 ]);
 
 export class ApiAdmission {
-  readonly refusals: Record<ApiRefusal, number> = { account: 0, network: 0, writes: 0 };
+  readonly refusals: Record<ApiRefusal, number> = { account: 0, network: 0, writes: 0, pipelined: 0 };
   readonly #deps: ApiAdmissionDeps;
   readonly #queue: CallQueue;
+  readonly #pipelines = new Pipelines();
   readonly #sourceOf: ReturnType<typeof requestSourceOf>;
   readonly #proxies: TrustedProxies;
   readonly #log: LogLimiter;
@@ -120,12 +122,15 @@ export class ApiAdmission {
   }
 
   /**
-   * What every request passes, before anything is made of it: a call of the API is served when it is its turn, all else at once. A call that waits, and
-   * one that is refused, so costs a fraction of one that is served.
+   * What every request passes, before anything is made of it: a call of the API is served when it is its turn, all else at once, and both when earlier
+   * requests of the same connection have been answered. A call that waits, and one that is refused, so costs a fraction of one that is served.
    */
   pass(request: IncomingMessage, response: ServerResponse, serve: () => Promise<void>): void {
-    if (isOutside(request.url ?? '')) void serve();
-    else void this.#pass(request, response, serve);
+    const begin = (): void => {
+      if (isOutside(request.url ?? '')) void serve();
+      else void this.#pass(request, response, serve);
+    };
+    if (!this.#pipelines.enter(request.socket, response, begin)) this.#count('pipelined', this.#strangerOf(request));
   }
 
   /** For work of a request that has no turn of its own. Throws API_ACCOUNT_LIMIT or API_NETWORK_LIMIT when the turn does not come in time. */

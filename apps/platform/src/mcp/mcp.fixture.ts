@@ -53,7 +53,7 @@ export const openMcp = async (): Promise<McpFixture> => {
   let areAlive = true;
   const fixture = await openPlatformFixture((app, deps) => {
     const { db, clock, logger, settings, version } = deps;
-    const admission = { refusals: { account: 0, network: 0, writes: 0 }, running: 0, waiting: 0 };
+    const admission = { refusals: { account: 0, network: 0, writes: 0, pipelined: 0 }, running: 0, waiting: 0 };
     metrics = new PlatformMetrics({ db, clock, admission, ordering: null });
     const counts = metrics;
     const endpoint = new McpEndpoint({
