@@ -10,27 +10,28 @@ import { makeCertificate } from '../../ingress/tls/made-certificate.fixture.ts';
 import { SealedFiles } from '../sealed-files.ts';
 import { PlatformCertificates } from './platform-certificates.ts';
 
-const COPIES = 5000;
+const COPIES = 1000;
 let folder: TemporaryDirectory;
 beforeEach(async () => {
   folder = await temporaryDirectory();
 });
 afterEach(() => folder.close());
 
-it('5,000 copies cost less than 1.5 s of the processor, and are shown', async () => {
+it('1,000 copies cost less than 0.35 s of the processor, and are shown', async () => {
   const credential = new Secret('credential');
   const { cert, key } = makeCertificate('a.example');
   const sealed = new SealedFiles(credential, 'certificates');
   const copies = { folder: join(folder.path, 'certificates'), credential };
   mkdirSync(copies.folder);
-  for (let index = 0; index < COPIES; index += 1) {
+  const write = (index: number): Promise<void> => {
     const id = `crt_${index}`;
-    await sealed.write(join(copies.folder, `${sha256Hex(id).slice(0, 32)}.jwe`), {
+    return sealed.write(join(copies.folder, `${sha256Hex(id).slice(0, 32)}.jwe`), {
       ...{ id, names: [`n${index}.example`], is_operators: false, state: 'valid', issuer: 'Test CA' },
       ...{ not_before: 1, not_after: 2, renew_at: null, last_error: null },
       pair: { chain: cert.toString().repeat(3), key: key.toString() },
     });
-  }
+  };
+  await Promise.all(Array.from({ length: COPIES }, (_, index) => write(index)));
   const logger = createLogger({ level: 'silent', format: 'json' });
   const store = new CertificateStore({ terms: null as never, clock: systemClock, domain: 'edge.test' });
   const edge = new PlatformCertificates({ clock: systemClock, logger, link: null as never, copies });
@@ -39,6 +40,6 @@ it('5,000 copies cost less than 1.5 s of the processor, and are shown', async ()
   await edge.start();
   const { user, system } = process.cpuUsage(before);
   expect(store.size).toBe(COPIES);
-  expect((user + system) / 1000).toBeLessThan(1500);
+  expect((user + system) / 1000).toBeLessThan(350);
   await edge.stop();
 });
