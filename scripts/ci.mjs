@@ -26,8 +26,8 @@ stopOnSignals();
 process.exitCode = await runSteps(
   [
     [stage(400, 'test')],
-    // Browsers and slow tests wait for much of their time: together they use both cores.
-    [stage(220, 'run test:slow'), stage(220, 'run test:browser')],
+    [stage(140, 'run test:slow')],
+    [stage(160, 'run test:browser')],
     // Alone: these tests measure memory, and the time in which a program that was killed is back.
     [stage(280, 'run test:load')],
     [

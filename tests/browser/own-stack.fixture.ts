@@ -4,8 +4,11 @@ import { join } from 'node:path';
 import { claimPortBlock, temporaryDirectory } from '@tunnel/testkit';
 import { Stack, type StackOptions } from '../system/stack.fixture.ts';
 
+/** All visitors of the tests are of one network. */
 const TABLES = `
 [platform.limits]
+network_calls_at_once = 100
+network_calls_per_second = 1000
 auth_per_minute = 10000
 auth_per_account_per_minute = 1000
 [platform.plans.free]
