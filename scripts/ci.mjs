@@ -25,19 +25,19 @@ const A_THIRD = { TUNNEL_RANDOM_TIMES: String(1 / 3) };
 stopOnSignals();
 process.exitCode = await runSteps(
   [
-    [stage(400, 'test')],
-    [stage(140, 'run test:slow')],
+    [stage(420, 'test')],
+    [stage(160, 'run test:slow')],
     [stage(160, 'run test:browser')],
     // Alone: these tests measure memory, and the time in which a program that was killed is back.
-    [stage(280, 'run test:load')],
+    [stage(300, 'run test:load')],
     [
-      { ...stage(260, 'run test:nodes -- --node 26 --suite unit --suite data-plane'), env: A_THIRD },
+      { ...stage(280, 'run test:nodes -- --node 26 --suite unit --suite data-plane'), env: A_THIRD },
       [
         // The versions between the oldest and the newest Node.js run only the tests that depend on it most; `npm run test:long` runs the others.
-        stage(170, 'run test:nodes -- --node 22 --node 24 --suite data-plane'),
+        stage(220, 'run test:nodes -- --node 22 --node 24 --suite data-plane'),
         stage(100, 'run test:postgres -- 15'),
         // Passed over, with a line that says so, where there is no Go.
-        stage(60, 'run try:acme'),
+        stage(80, 'run try:acme'),
       ],
     ],
   ],
