@@ -26,7 +26,7 @@ export const EDGE_LIMITS = {
   CONTROL_REGISTRATIONS_BURST: 400,
   /** the same for all control connections of one account */
   CONTROL_REGISTRATIONS_PER_SECOND_ACCOUNT: 800,
-  /** what they can register together at once */
+  /** how many registrations all control connections of one account can make at once */
   CONTROL_REGISTRATIONS_BURST_ACCOUNT: 1600,
   /** registrations of one connection that wait; with so many it is not read until half of them are done. A client has no more than half of that under way */
   CONTROL_REGISTRATIONS_WAITING: 512,

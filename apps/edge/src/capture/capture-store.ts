@@ -269,8 +269,8 @@ export class CaptureStore implements TunnelWatcher {
   }
 
   /**
-   * The account that makes room: the one with the most beyond its share. While all are within their share, whoever writes makes room itself, unless
-   * it keeps less than an even part: then the account that keeps most does, so that each account has something.
+   * The account whose oldest capture makes room: the account with the most beyond its share. While every account is within its share, the writer makes
+   * room. A writer with less than an even part takes from the account with the most captures, so that every account has some.
    */
   #giver(writer: string): string {
     const { mostBeyond, largest, limit } = this.#shares;
@@ -298,7 +298,7 @@ const GAP_MAX = 256;
 class TunnelCaptures implements CaptureBuffer, Ranked {
   readonly tunnelId: string;
   readonly owner: Owner;
-  /** The account that its bytes count for; a tunnel of the operator counts by itself. */
+  /** The account that the bytes of this tunnel count for. Each tunnel of the operator counts as an account. */
   readonly account: string;
   rank = 0;
   heapIndex = NOT_RANKED;

@@ -385,7 +385,7 @@ export const isOf = ({ name, keyHash, endpoint }: Group, wanted: WantedGroup): b
   return endpoint.name === wanted.endpoint.name;
 };
 
-/** In whose name the host of a group is held while all of its members are away: whoever has its key begins it again. No id of ours has a space. */
+/** The holder of a group's host while all members are away. A client with the group's key starts the group again. Account ids contain no space, so no account is taken for this holder. */
 const awaitedBy = ({ name, keyHash }: Pick<WantedGroup, 'name' | 'keyHash'>): string => `group ${name} ${keyHash}`;
 
 const openingKey = (name: string, { transport }: WantedPortOfGroup): string => `${transport} ${name}`;

@@ -90,8 +90,8 @@ interface WatchLimits {
  * PostgreSQL runs.
  *
  * PostgreSQL's limits are set by a statement, because poolers refuse them as parameters of a new connection. Behind a pooler that
- * shares connections by transaction, a setting of the session would stay with a connection that somebody else gets next. There the
- * limits are set for each transaction, along with its beginning, and single statements have those of the role.
+ * shares connections by transaction, a setting of the session would stay with the connection, which another client gets next. There the
+ * limits are set with the `begin` of each transaction, and single statements have the limits of the database role.
  */
 class WatchedPool implements PostgresPool {
   readonly #pool: pg.Pool;

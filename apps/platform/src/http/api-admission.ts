@@ -138,9 +138,9 @@ export class ApiAdmission {
     return this.#queue.inTurn(outgoing, caller, work);
   }
 
-  /** Whom a call without an account counts for. */
+  /** The caller that a call without an account counts for: its network. */
   networkOf(address: string): ApiCaller {
-    // A proxy that does not say for whom it calls stands for many.
+    // A trusted proxy that names no client stands for many networks, so no network's limits apply.
     if (this.#proxies.trusts(address)) return { kind: 'unbounded', id: address };
     return { kind: 'network', id: networkOf(address) };
   }

@@ -254,7 +254,7 @@ export class PlatformCertificates implements EdgeCertificates {
     const pair = this.#pairOf(told, before);
     const isSame = before !== undefined && pair === before.pair && sameNames(names, before.known.names);
     if (pair === null && before?.pair != null) this.#listener.onGone(id);
-    // Only what was tried and shown is copied, and nobody else can write a copy.
+    // The edge copies a pair only after it has loaded that pair, and only this edge can seal a copy: a pair from a copy is not tested again.
     const isShown = isSame || pair === null || this.#show(told, pair, isCopy);
     this.#nameIt(id, before?.known.names ?? [], names);
     this.#rows.set(id, { known: knownOf(told), pair: isShown ? pair : (before?.pair ?? null) });

@@ -11,7 +11,7 @@ export const RESERVED_KINDS = ['subdomain', 'tcp', 'udp'] as const satisfies rea
 export type NameKind = ReservedKind | 'p2p';
 export const NAME_KINDS = [...RESERVED_KINDS, 'p2p'] as const satisfies readonly NameKind[];
 
-/** An account that uses a name of this kind keeps it for a while. Ports are scarce: they are reserved, or nobody's. */
+/** Whether a name of this kind stays with its account for a while after use. Ports do not, because there are few: an account keeps a port only by a reservation. */
 export const isHeldByUse = (kind: NameKind): kind is 'subdomain' | 'p2p' => kind === 'subdomain' || kind === 'p2p';
 
 export const isReservedKind = (kind: NameKind): kind is ReservedKind => kind !== 'p2p';

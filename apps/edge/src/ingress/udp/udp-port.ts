@@ -123,7 +123,7 @@ export class UdpPort implements UdpFlowOwner, Guarded {
 
   // ---- its life ----
 
-  /** Its tunnel, or another one, has it again. `isOthers`: one of another account, which sees nothing of the flows of before. */
+  /** The port has a tunnel again. `isOthers`: a tunnel of another account than before, which must not see earlier flows. */
   open(isOthers: boolean): void {
     if (isOthers) this.#beginAnew();
     this.#state = 'open';
