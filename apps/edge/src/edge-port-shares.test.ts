@@ -16,10 +16,11 @@ beforeEach(async () => {
   folder = await temporaryDirectory();
   block = await claimPortBlock();
   from = block.from;
+});
+const startEdge = async (reserved: readonly string[]): Promise<void> => {
   const server = { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, domain: 'edge.test' };
-  const reserved = Array.from({ length: 14 }, (_, index) => `tcp/${from + index}`);
   const keys = [
-    { account: 'greedy', sha256: sha256Hex('greedy'), reserved },
+    { account: 'greedy', sha256: sha256Hex('greedy'), reserved: [...reserved] },
     { account: 'modest', sha256: sha256Hex('modest') },
   ];
   const limits = { tcp_port_range: [from, from + SIZE - 1] as [number, number] };
@@ -28,7 +29,7 @@ beforeEach(async () => {
     ...{ clock: systemClock, logger, adminToken: new Secret('admin'), dataDir: folder.path },
   });
   await edge.start();
-});
+};
 afterEach(async () => {
   await edge.stop({ drainMs: 0 });
   await block.close();
@@ -38,6 +39,7 @@ afterEach(async () => {
 const tcp = (remote_port: number) => ({ protocol: 'tcp', name: `t${remote_port}`, remote_port });
 
 it('an account that has reserved most of a range gets no more than three quarters of it, and another one its own at once', async () => {
+  await startEdge(Array.from({ length: 14 }, (_, index) => `tcp/${from + index}`));
   const { client: greedy } = await RawClient.enter(edge.addresses.control.port, 'greedy');
   expect((await greedy.registered(tcp(from + 14))).assigned_port).toBe(from + 14);
   expect(await greedy.refused(tcp(from + 15))).toMatchObject({
@@ -46,6 +48,22 @@ it('an account that has reserved most of a range gets no more than three quarter
       'no room for another port: this account has 15 ports of [limits] tcp_port_range, and what is free is kept for others',
   });
   // A port that it has reserved is its own already.
+  expect((await greedy.registered(tcp(from))).assigned_port).toBe(from);
+  const { client: modest } = await RawClient.enter(edge.addresses.control.port, 'modest');
+  for (let port = from + 15; port < from + SIZE; port += 1) {
+    expect((await modest.registered(tcp(port))).assigned_port).toBe(port);
+  }
+});
+
+it('ports that wait for their account after a restart count for it: it does not get the free ones as well', async () => {
+  await startEdge([]);
+  const { client: before } = await RawClient.enter(edge.addresses.control.port, 'greedy');
+  for (let port = from; port < from + 15; port += 1) await before.registered(tcp(port));
+  await edge.stop({ drainMs: 0 });
+  await startEdge([]);
+  const { client: greedy } = await RawClient.enter(edge.addresses.control.port, 'greedy');
+  expect(await greedy.refused({ protocol: 'tcp', name: 'one more' })).toMatchObject({ code: 'TUNNEL_PORT_LIMIT' });
+  // A port that waits for it is its own already.
   expect((await greedy.registered(tcp(from))).assigned_port).toBe(from);
   const { client: modest } = await RawClient.enter(edge.addresses.control.port, 'modest');
   for (let port = from + 15; port < from + SIZE; port += 1) {

@@ -37,7 +37,7 @@ describe('endpoints of the last run', () => {
     expect(awaited.takeForGroup(SHOP, ALICE, 'key', 0)).toBeNull();
     expect(awaited.take(SHOP, ALICE, 'alices', 0)).toEqual([alone('t1', SHOP)]);
     expect(awaited.take(SHOP, ALICE, 'alices', 0)).toBeNull();
-    expect([...awaited.endpoints()]).toEqual([PORT]);
+    expect([...awaited.endpoints()].map(({ endpoint }) => endpoint)).toEqual([PORT]);
   });
 
   it('after a stop on purpose are given to any client of the account, and to nobody else', () => {

@@ -56,9 +56,9 @@ export class AwaitedEndpoints {
     return this.#claims.size;
   }
 
-  /** Each once. */
-  *endpoints(): IterableIterator<LeasedEndpoint> {
-    for (const [first] of this.#claims.values()) if (first !== undefined) yield first.endpoint;
+  /** Each endpoint once, with the owner that it counts for: of a group, the member that came first. */
+  *endpoints(): IterableIterator<Pick<EndpointClaim, 'endpoint' | 'owner'>> {
+    for (const [first] of this.#claims.values()) if (first !== undefined) yield first;
   }
 
   /** Somebody with this secret had something here: the next session goes on with it, so that a second crash finds it, too. */

@@ -126,9 +126,12 @@ export class EndpointRegistry {
     else this.names.hold(endpoint, owner, until);
   }
 
-  /** Held without having been open. false: there is no such endpoint, or it is somebody's. */
-  reserve(endpoint: LeasedEndpoint, owner: string, until: number): boolean {
-    if (endpoint.kind === 'port') return this.#ports[endpoint.transport].reserve(endpoint.port, owner, until);
+  /** Held without having been open, as one that `countsFor` has; absent: it counts for no account. false: there is no such endpoint, or it is somebody's. */
+  reserve(endpoint: LeasedEndpoint, owner: string, until: number, countsFor?: Owner): boolean {
+    if (endpoint.kind === 'port') {
+      const account = countsFor === undefined ? OPERATOR : ownerKey(countsFor);
+      return this.#ports[endpoint.transport].reserve(endpoint.port, owner, until, account);
+    }
     if (endpoint.kind === 'peer-name') return this.peerNames.reserve(endpoint, owner, until);
     return this.names.reserve(endpoint, owner, until);
   }
@@ -175,6 +178,8 @@ export interface PortRegistryOptions {
 /** The operator is bound by no share. */
 const OPERATOR = ownerKey({ kind: 'operator' });
 
+const boundedBy = (account: string): string | null => (account === OPERATOR ? null : account);
+
 /** Whose leases are those of ports that no tunnel gets: no id of ours has a space. */
 const EDGE_ITSELF = 'the edge itself';
 
@@ -206,7 +211,7 @@ export class PortRegistry {
     if (wanted.kind !== 'any') await this.#closing.get(wanted.port);
     let next = wanted;
     for (;;) {
-      const port = this.#lease(owner, next, { ...reservations, account: account === OPERATOR ? null : account });
+      const port = this.#lease(owner, next, { ...reservations, account: boundedBy(account) });
       if (await this.#listen(port, owner, account)) return port;
       this.#leases.markOutside(port, owner, this.#clock.monotonic() + EDGE_LIMITS.PORT_TAKEN_RETRY_MS);
       if (next.kind === 'exact') throw new Fault('TUNNEL_PORT_IN_USE', { port });
@@ -227,8 +232,10 @@ export class PortRegistry {
     this.#leases.hold(port, owner, until);
   }
 
-  reserve(port: number, owner: string, until: number): boolean {
-    const answer = this.#leases.lease(owner, { kind: 'exact', port }, this.#clock.monotonic());
+  /** Also beyond the account's share: the account had the port before. */
+  reserve(port: number, owner: string, until: number, account: string): boolean {
+    const request = { account: boundedBy(account), isReserved: () => true };
+    const answer = this.#leases.lease(owner, { kind: 'exact', port }, this.#clock.monotonic(), request);
     return answer.kind === 'leased' && this.#leases.hold(port, owner, until);
   }
 

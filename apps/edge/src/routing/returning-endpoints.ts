@@ -55,7 +55,8 @@ export class ReturningEndpoints {
     if (lastRun !== null && isAwaited(lastRun, clock.now(), EDGE_LIMITS.RETURN_WINDOW_MS)) {
       const until = clock.monotonic() + EDGE_LIMITS.RETURN_WINDOW_MS;
       this.#awaited = new AwaitedEndpoints(lastRun, until);
-      for (const endpoint of this.#awaited.endpoints()) this.#options.endpoints.reserve(endpoint, LAST_RUN, until);
+      for (const { endpoint, owner } of this.#awaited.endpoints())
+        this.#options.endpoints.reserve(endpoint, LAST_RUN, until, owner);
       // A run that ends within the window leaves them to the next one.
       for (const claim of lastRun.claims) this.#file.opened(claim);
       if (this.#awaited.size > 0) {
