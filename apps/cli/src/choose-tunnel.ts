@@ -15,20 +15,25 @@ export type TunnelChoice<T extends Named = LiveTunnel> =
   | { readonly kind: 'one'; readonly tunnel: T }
   | { readonly kind: 'several'; readonly tunnels: readonly T[]; readonly fault: Fault };
 
-/** An id is one tunnel's; the rest may be shared, by the members of a group, or by two computers that call theirs the same. Throws when none fits. */
+/** Throws when no tunnel fits. */
 export const chooseTunnel = <T extends Named>(tunnels: readonly T[], wanted: string): TunnelChoice<T> => {
-  const byId = tunnels.find(({ tunnel_id: id }) => id === wanted);
-  if (byId !== undefined) return { kind: 'one', tunnel: byId };
-  const address = addressOf(wanted);
-  const fitting = tunnels.filter(
-    ({ name, label, public_url: url }) =>
-      name === wanted || label === wanted || (url != null && addressOf(url) === address),
-  );
+  const fitting = fittingTunnels(tunnels, wanted);
   const [only, ...others] = fitting;
   if (only === undefined) throw new Fault('CLIENT_TUNNEL_UNKNOWN', { tunnel: wanted });
   if (others.length === 0) return { kind: 'one', tunnel: only };
   const fault = new Fault('CLIENT_TUNNEL_AMBIGUOUS', { tunnel: wanted, count: fitting.length });
   return { kind: 'several', tunnels: fitting, fault };
+};
+
+/** An id is one tunnel's; the rest may be shared, by the members of a group, or by two computers that call theirs the same. */
+export const fittingTunnels = <T extends Named>(tunnels: readonly T[], wanted: string): readonly T[] => {
+  const byId = tunnels.find(({ tunnel_id: id }) => id === wanted);
+  if (byId !== undefined) return [byId];
+  const address = addressOf(wanted);
+  return tunnels.filter(
+    ({ name, label, public_url: url }) =>
+      name === wanted || label === wanted || (url != null && addressOf(url) === address),
+  );
 };
 
 /** As it is pasted: with or without a slash at its end. */

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { addTunnelCommand } from './commands/add.ts';
 import { billingCommand } from './commands/billing.ts';
+import { closeCommand } from './commands/close.ts';
 import { completionCommand } from './commands/completion.ts';
 import { reloadCommand, removeCommand, stopCommand } from './commands/control.ts';
 import { doctorCommand } from './commands/doctor.ts';
@@ -37,7 +38,13 @@ import { type CommandGroups, makeProgram, runProgram } from './program.ts';
 /** As `tunnel --help` shows them: what a newcomer needs first comes first. */
 const COMMAND_GROUPS: CommandGroups = [
   ['Share a local service:', [httpCommand, filesCommand, tcpCommand, tlsCommand, udpCommand, p2pCommand, startCommand]],
-  ['Inspect:', [listCommand, requestsCommand, replayCommand, statusCommand, logsCommand, poolsCommand, doctorCommand]],
+  [
+    'Inspect:',
+    [
+      ...[listCommand, closeCommand, requestsCommand, replayCommand],
+      ...[statusCommand, logsCommand, poolsCommand, doctorCommand],
+    ],
+  ],
   ['Models:', [mcpCommand, mcpPublishCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],

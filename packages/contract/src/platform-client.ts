@@ -214,6 +214,11 @@ export class PlatformClient {
     return this.#get(tunnelPath(id), tunnelLogEntry);
   }
 
+  /** Ends a live tunnel of the account, on whichever computer it runs. Its client does not open it again. */
+  closeTunnel(id: string): Promise<void> {
+    return this.#delete(`/tunnels/${encodeURIComponent(id)}`);
+  }
+
   requests(id: string, query: { readonly limit?: number; readonly answered?: boolean } = {}): Promise<CaptureList> {
     return this.#get(`${tunnelPath(id)}/requests${queryText(query)}`, captureList);
   }

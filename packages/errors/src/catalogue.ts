@@ -106,6 +106,7 @@ export const CATALOGUE = {
   TUNNEL_NOT_UDP: entry(400, false, 'the tunnel is a {protocol} tunnel: only udp tunnels have flows', 'Ask for a udp tunnel.'),
   TUNNEL_NOT_P2P: entry(400, false, 'the tunnel is a {protocol} tunnel: only p2p tunnels have peers', 'Ask for a p2p tunnel.'),
   TUNNEL_CLOSED_BY_OPERATOR: entry(410, false, 'the tunnel was closed through the edge', 'Start it again if that was a mistake.'),
+  TUNNEL_CLOSED_BY_ACCOUNT: entry(410, false, 'closed by its account', 'Start it again if that was a mistake.'),
   TUNNEL_CLOSED: entry(410, false, 'the tunnel is closed', 'Open a new one.'),
   DOMAIN_INVALID: entry(400, false, "domain '{domain}' is not valid: {reason}", 'Use a host name that is yours, such as `shop.example.com` or `*.shop.example.com`.'),
   DNS_OUTSIDE_ZONE: entry(400, false, '{name} is outside the zone {zone} that is answered here', 'Let a CNAME at the name lead into the zone, or set `[acme] dns = "exec"`.'),

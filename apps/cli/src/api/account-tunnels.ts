@@ -39,6 +39,8 @@ export interface AccountTunnels {
   requests(tunnelId: string, limit: number): Promise<readonly CapturedRequest[]>;
   /** Settles with the new request. */
   replay(tunnelId: string, requestId: string): Promise<CapturedRequest>;
+  /** Ends a live tunnel. Its client is told, and does not open it again. */
+  close(tunnelId: string): Promise<void>;
 }
 
 export interface AccountFlags extends ServerFlags {
@@ -94,6 +96,7 @@ const ofPlatform = (login: PlatformLogin): AccountTunnels => ({
     }),
   requests: async (id, limit) => (await login.call((client) => client.requests(id, { limit }))).requests,
   replay: (id, request) => login.call((client) => client.replay(id, request), CLI_LIMITS.REPLAY_ANSWER_TIMEOUT_MS),
+  close: (id) => login.call((client) => client.closeTunnel(id)),
 });
 
 const ofLog = (entry: TunnelLogEntry): LiveTunnel => ({
@@ -115,6 +118,7 @@ const ofEdge = (source: EdgeSource): AccountTunnels => {
     live: async () => (await edge.list()).map(ofRest),
     requests: async (id, limit) => (await edge.requests(id, limit)).requests,
     replay: (id, request) => edge.replay(id, request),
+    close: (id) => edge.close(id),
   };
 };
 

@@ -32,6 +32,7 @@ const refusals = {
   key: { status: 404, code: 'KEY_UNKNOWN', error: 'no such key' },
   domain: { status: 404, code: 'DOMAIN_UNKNOWN', error: 'no such domain' },
   reservation: { status: 404, code: 'RESERVATION_UNKNOWN', error: 'no such reservation' },
+  tunnel: { status: 404, code: 'TUNNEL_UNKNOWN', error: 'no such tunnel' },
   capture: { status: 404, code: 'CAPTURE_UNKNOWN', error: 'no such request among those kept for this tunnel' },
 } satisfies Record<string, Refusal>;
 
@@ -132,6 +133,7 @@ export class ScriptedPlatform {
     if (path.startsWith('/billing')) return this.#billing({ method, path, body }, response);
     const captured = /^\/usage\/tunnels\/([^/]+)\/requests(?:\/([^/]+)\/replay)?/.exec(path);
     if (captured !== null) return this.#requests(captured[1] ?? '', captured[2], path, response);
+    if (method === 'DELETE' && path.startsWith('/tunnels/')) return this.#closeTunnel(path, response);
     if (method === 'DELETE') {
       const left = this.keys.filter(({ id }) => path !== `/keys/${String(id)}`);
       if (left.length === this.keys.length) return refuse(response, refusals.key);
@@ -148,6 +150,13 @@ export class ScriptedPlatform {
     else if (path === '/usage') send(response, 200, SUMMARY);
     else if (path.startsWith('/usage/chart')) send(response, 200, this.chart);
     else send(response, 200, pageOf(this.tunnels, path));
+  }
+
+  #closeTunnel(path: string, response: ServerResponse): void {
+    const left = this.tunnels.filter(({ tunnel_id: id }) => path !== `/tunnels/${String(id)}`);
+    if (left.length === this.tunnels.length) return refuse(response, refusals.tunnel);
+    this.tunnels = left;
+    response.writeHead(204).end();
   }
 
   #ownDomains({ method, path, body }: Omit<Ask, 'headers'>, response: ServerResponse): void {

@@ -106,12 +106,13 @@ describe('204', () => {
     const response = await rest.request('/api/tunnels/tun_alice', { method: 'DELETE', token: ALICE_KEY });
     expect(response.status).toBe(204);
     expect(response.headers.get('x-request-id')).toBe('req_new');
-    expect(rest.closed).toMatchObject([{ tunnelId: 'tun_alice', fault: { code: 'TUNNEL_CLOSED_BY_OPERATOR' } }]);
+    expect(rest.closed).toMatchObject([{ tunnelId: 'tun_alice', fault: { code: 'TUNNEL_CLOSED_BY_ACCOUNT' } }]);
   });
 
   it('the admin token closes anyone’s', async () => {
     rest = await startRest();
     expect((await rest.request('/api/tunnels/tun_bob', { method: 'DELETE', token: ADMIN_TOKEN })).status).toBe(204);
+    expect(rest.closed).toMatchObject([{ tunnelId: 'tun_bob', fault: { code: 'TUNNEL_CLOSED_BY_OPERATOR' } }]);
   });
 });
 

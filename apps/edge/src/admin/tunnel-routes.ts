@@ -70,8 +70,10 @@ export const addTunnelRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencie
     return context.json(presentTunnel(tunnel, region.id), 200);
   });
   app.openapi(closeTunnelRoute, (context) => {
-    const { tunnelId } = findTunnel(deps, context.get('caller'), context.req.valid('param').id);
-    if (!deps.closeTunnel(tunnelId, new Fault('TUNNEL_CLOSED_BY_OPERATOR'))) throw new Fault('TUNNEL_UNKNOWN');
+    const caller = context.get('caller');
+    const { tunnelId } = findTunnel(deps, caller, context.req.valid('param').id);
+    const reason = caller.kind === 'operator' ? 'TUNNEL_CLOSED_BY_OPERATOR' : 'TUNNEL_CLOSED_BY_ACCOUNT';
+    if (!deps.closeTunnel(tunnelId, new Fault(reason))) throw new Fault('TUNNEL_UNKNOWN');
     return context.body(null, 204);
   });
 };

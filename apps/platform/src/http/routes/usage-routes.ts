@@ -44,6 +44,7 @@ import {
   userRefusals,
   withUser,
 } from '../route-parts.ts';
+import { addTunnelCloseRoute } from './tunnel-close-route.ts';
 import { addTunnelPeerRoutes } from './tunnel-peer-routes.ts';
 import { addTunnelPolicyRoutes } from './tunnel-policy-routes.ts';
 
@@ -213,6 +214,7 @@ export const addUsageRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => 
     context.json(await findTunnel(deps, context.get('actor'), context.req.valid('param').id), 200),
   );
   addEdgeRoutes(app, deps);
+  addTunnelCloseRoute(app, deps);
   addTunnelPeerRoutes(app, deps);
   addTunnelPolicyRoutes(app, deps);
 };
