@@ -94,7 +94,7 @@ export const CATALOGUE = {
   TUNNEL_DOMAIN_INVALID: entry(400, false, '{reason}', 'Give an http, https or tls tunnel a host name of your own, such as `db.example.com` or `*.example.com`, or a subdomain of this edge.'),
   TUNNEL_DOMAIN_UNVERIFIED: entry(403, false, "domain '{domain}' is not verified for this account", 'Prove that it is yours first (`tunnel domains add`, or the dashboard), or use a subdomain of this edge.'),
   TUNNEL_DOMAIN_IN_USE: entry(409, true, "domain '{domain}' is already in use", 'Stop the other tunnel on it, or join its group with the same group key.'),
-  TUNNEL_TLS_UNAVAILABLE: entry(400, false, 'tls tunnels need the https port', 'Use a tcp tunnel, or ask the operator for a certificate: `[tls]` of server.toml opens `https_port`.'),
+  TUNNEL_TLS_UNAVAILABLE: entry(400, false, 'tls tunnels need the https port', 'On a local server: `npm start -- --local-tls`. Elsewhere the operator sets up `[acme]` or `[tls]` in server.toml. Or use a tcp tunnel.'),
   NAMES_AWAY: entry(503, true, 'names cannot be checked right now', 'Try again; the client does so by itself. Names that were yours here before, and those that the edge chooses, are open meanwhile.'),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
   TUNNEL_HOST_HEADER_INVALID: entry(400, false, 'host header `{host_header}` is not a host name with an optional port', 'Use `keep`, `rewrite`, or a name such as `shop.test` or `127.0.0.1:8080`.'),
