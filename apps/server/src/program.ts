@@ -31,7 +31,7 @@ const buildProgram = (commands: readonly MakeCommand[], finish: (code: number) =
     .description('Run the server of tunnels: the edge that visitors reach, and the platform with accounts and keys.')
     .version(VERSION, '-V, --version', 'Show the version')
     .addHelpOption(helpOption())
-    .addHelpCommand(helpCommand())
+    .addHelpCommand(helpCommand().helpGroup('Look after it:'))
     .configureOutput({
       getOutHelpWidth: () => helpWidth(process.stdout),
       getErrHelpWidth: () => helpWidth(process.stderr),
