@@ -11,6 +11,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import {
   addComfortFlags,
   addConnectionFlags,
+  addOpenFlag,
   addRequestFlags,
   type ComfortFlags,
   type ConnectionFlags,
@@ -36,11 +37,13 @@ SIGHUP and \`tunnel reload\` read the file again: tunnels that did not change st
 export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(
     addComfortFlags(
-      addRequestFlags(
-        new Command('start')
-          .description('Open the tunnels of config.yml')
-          .argument('[name...]', 'Which ones (default: all)')
-          .option('--watch', 'Reload when the file changes'),
+      addOpenFlag(
+        addRequestFlags(
+          new Command('start')
+            .description('Open the tunnels of config.yml')
+            .argument('[name...]', 'Which ones (default: all)')
+            .option('--watch', 'Reload when the file changes'),
+        ),
       ),
     ),
   )
