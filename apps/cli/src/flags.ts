@@ -19,6 +19,7 @@ export interface ServerFlags {
 
 export interface ConnectionFlags extends ServerFlags {
   readonly clientName?: string;
+  readonly newName?: boolean;
   readonly wait?: boolean;
   readonly json?: boolean;
   readonly drainSecs: number;
@@ -90,6 +91,12 @@ export const addConnectionFlags = (command: Command, options: ServerFlagOptions 
         .argParser(wholeNumber(0, 86_400)),
     );
 
+/** Of commands that open tunnels whose name or port the edge may choose. */
+export const addNewNameFlag = (command: Command): Command =>
+  command
+    .optionsGroup(FLAG_GROUPS.address)
+    .option('--new-name', 'Get a new random name or port instead of the one of the last start');
+
 const addJsonFlag = (command: Command): Command =>
   command.optionsGroup(FLAG_GROUPS.output).option('--json', 'Print one JSON event per line');
 
@@ -127,11 +134,8 @@ export const addComfortFlags = (command: Command): Command =>
   command
     .optionsGroup(FLAG_GROUPS.output)
     .option('--qr', 'Show a QR code of the first public URL')
+    .option('--open', 'Open the first HTTP tunnel in the browser')
     .option('--log-file <file>', 'Also write the --json events to this file (5 files of 10 MiB)');
-
-/** For commands whose tunnels a browser can open. */
-export const addOpenFlag = (command: Command): Command =>
-  command.optionsGroup(FLAG_GROUPS.output).option('--open', 'Open the first HTTP tunnel in the browser');
 
 export interface GroupFlags {
   readonly group?: string;
@@ -159,17 +163,13 @@ const probe = (text: string): Pick<HealthCheck, 'type' | 'path'> => {
   throw new InvalidArgumentError('Use tcp, or http:/ and the rest of a path.');
 };
 
-/** No flag takes the group key itself, because a process list would show it. */
-export const addMemberFlags = (command: Command): Command =>
+/** None takes the group key itself: a process list shows it. */
+export const addGroupFlags = (command: Command): Command =>
   command
     .optionsGroup(FLAG_GROUPS.balancing)
     .option('--group <name>', 'Join this group: its healthy members share the visitors')
     .option('--group-key-file <file>', 'File with the key that all members share')
-    .option('--group-key-env <variable>', 'Variable with that key');
-
-/** For tunnels to a service whose health the client can check. */
-export const addGroupFlags = (command: Command): Command =>
-  addMemberFlags(command)
+    .option('--group-key-env <variable>', 'Variable with that key')
     .option('--alert-webhook <url>', 'URL to call when no member is healthy')
     .optionsGroup(FLAG_GROUPS.health)
     .option('--health <tcp|http:/path>', 'Check the local service: connect, or GET this path', probe)

@@ -3,7 +3,6 @@ import {
   type Client,
   checkPeerOptions,
   checkTunnelSpec,
-  type InspectorOptions,
   protocolTraits,
   type StatusEvent,
   type Tunnel,
@@ -11,7 +10,6 @@ import {
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { ownClientsOf } from './agent/own-clients.ts';
-import { replayKept } from './api/replay-kept.ts';
 import { companionsOf } from './companions.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import { type Io, VERSION } from './io.ts';
@@ -52,7 +50,7 @@ export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => 
 };
 
 const makeRunning = (plan: TunnelRun, io: Io, output: Output, stop: Stop): TunnelsOfRun => {
-  const watch = new RequestWatch(plan.flags, output, replayKept(plan, io));
+  const watch = new RequestWatch(plan.flags, output);
   return new TunnelsOfRun({
     plan,
     output,
@@ -108,14 +106,12 @@ const isEndOf = (event: StatusEvent, running: TunnelsOfRun): event is RefusalEve
 class RequestWatch {
   readonly #flags: TunnelRun['flags'];
   readonly #output: Output;
-  readonly #replayAtEdge: InspectorOptions['replayAtEdge'];
   #isWatching = false;
   #inspector: Promise<string | null> | null = null;
 
-  constructor(flags: TunnelRun['flags'], output: Output, replayAtEdge: InspectorOptions['replayAtEdge']) {
+  constructor(flags: TunnelRun['flags'], output: Output) {
     this.#flags = flags;
     this.#output = output;
-    this.#replayAtEdge = replayAtEdge;
   }
 
   before(client: Client, { protocol, capture }: TunnelSpec): Promise<string | null> {
@@ -128,7 +124,7 @@ class RequestWatch {
   }
 
   async #openInspector(client: Client): Promise<string | null> {
-    const url = (await client.openInspector({ replayAtEdge: this.#replayAtEdge }))?.url ?? null;
+    const url = (await client.openInspector())?.url ?? null;
     this.#output.onInspector(url);
     return url;
   }
@@ -145,6 +141,7 @@ const connectClient = async (
       ...settings,
       stateKey,
       wait: flags.wait,
+      newNames: flags.newName,
       agent: `tunnel/${VERSION} node/${process.versions.node}`,
       ownClients: ownClientsOf(io),
       logger: chooseLogger(io),

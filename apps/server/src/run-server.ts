@@ -4,7 +4,6 @@ import {
   createLineRelay,
   createLogger,
   createServiceNotifier,
-  isDetailLine,
   isLoopbackHost,
   type Logger,
   onSignals,
@@ -23,10 +22,10 @@ import {
   removeRunFile,
   writeRunFile,
 } from './data-dir.ts';
-import { isBrief, logFormatOf, type ServerHost } from './host.ts';
+import { logFormatOf, type ServerHost } from './host.ts';
 import { trustNotes } from './local-trust.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
-import { briefText, describeRun, mailText, type Reach, type ReadyFacts, readyText } from './ready-text.ts';
+import { describeRun, mailText, type Reach, type ReadyFacts, readyText } from './ready-text.ts';
 import { watchRecords } from './records-watch.ts';
 import type { PartsDeps, ServerKind, ServerParts } from './server-parts.ts';
 import type { PartOutput } from './stack/part-process.ts';
@@ -48,10 +47,6 @@ export interface RunOptions {
   readonly make: (deps: RunDeps) => Running;
   /** What is said when it is ready is for programs: the simulator's URL and keys. */
   readonly isJson?: boolean;
-  /** What else its operator should know, beside the notes on the configuration; read when it is ready. */
-  readonly notes?: readonly string[];
-  /** Of a stack at a terminal: every log line and every address, as elsewhere. */
-  readonly verbose?: boolean;
 }
 
 /** What runs: the parts of this process, or the stack with parts that are processes of their own. */
@@ -69,7 +64,7 @@ export const runServer = async (
   kind: ServerKind | 'stack',
   config: ServerConfig,
   host: ServerHost,
-  { make, isJson = false, verbose = false, notes = [] }: RunOptions,
+  { make, isJson = false }: RunOptions,
 ): Promise<number> => {
   if (kind !== 'simulator') checkAcmeSettings(config, kind);
   // Before anything is launched: a child that inherited what it takes would speak in our name.
@@ -78,22 +73,18 @@ export const runServer = async (
   const lock = lockDataDir(dataDir);
   const logger = createLogger({ format: logFormatOf(host), stream: host.stderr });
   const outputs: PartOutput[] = [];
-  const brief = kind === 'stack' && isBrief(host, verbose);
-  let isStarting = true;
-  const isHidden = (line: string): boolean => brief && isStarting && isDetailLine(line);
   try {
     const admin = kind === 'simulator' ? NO_ADMIN : loadAdminToken(config.auth.admin_token, dataDir);
     const running = make({
       ...{ clock: host.clock, logger, version: VERSION, dataDir, adminToken: admin.token },
       onMail: (notice) => host.stdout.write(mailText(notice)),
-      onMakingDatabase: () => (brief ? undefined : logger.info({}, 'starting the embedded database')),
+      onMakingDatabase: () => logger.info({}, 'starting the embedded database'),
       output: () => {
-        outputs.push(outputOfPart(host, isHidden));
+        outputs.push(outputOfPart(host));
         return outputs.at(-1) as PartOutput;
       },
     });
     const stop = waitForStop({ kind, running, logger, host, dataDir });
-    if (brief) host.stdout.write('Starting the database, the platform and the edge ...\n');
     try {
       await running.start();
     } catch (error) {
@@ -103,10 +94,8 @@ export const runServer = async (
     }
     const run = describeRun(running.reach, admin.file, host.pid);
     writeRunFile(dataDir, run);
-    const facts = readyFacts(kind, config, { run, dataDir, host, notes });
-    const text = brief ? briefText(facts) : readyText(facts);
-    host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : text);
-    isStarting = false;
+    const facts = readyFacts(kind, config, { run, dataDir, host });
+    host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
     manager.ready();
     const hasVisitors = kind === 'stack' || kind === 'edge';
     const records = hasVisitors ? await watchRecords(config, host.clock, (text) => host.stdout.write(text)) : undefined;
@@ -130,12 +119,10 @@ interface Started {
   readonly run: RunFile;
   readonly dataDir: string;
   readonly host: ServerHost;
-  readonly notes: readonly string[];
 }
 
 /** What people are told when it is ready. */
-const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, started: Started): ReadyFacts => {
-  const { run, dataDir, host, notes } = started;
+const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, { run, dataDir, host }: Started): ReadyFacts => {
   const here = { dataDir, workingDir: host.workingDir };
   const trust = kind === 'platform' ? [] : trustNotes(config, { ...here, system: host.platform });
   return {
@@ -146,7 +133,7 @@ const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, started: S
     // An authority of this machine alone vouches for no client's connection: those come in clear, by their own port.
     controlOnPublic: config.server.control_on_public && !config.tls.local_ca,
     publicUrl: publicUrlOf(config),
-    notes: kind === 'simulator' ? [] : [...notes, ...startNotes(config, kind), ...trust],
+    notes: kind === 'simulator' ? [] : [...startNotes(config, kind), ...trust],
   };
 };
 
@@ -158,13 +145,10 @@ const publicUrlOf = (config: ServerConfig): string | null => {
 };
 
 /** What a part prints comes out as if we had printed it; one part's flood costs its own lines alone. */
-const outputOfPart = (host: ServerHost, isHidden: (line: string) => boolean): PartOutput => {
-  const log = createLineRelay({ stream: host.stderr, format: logFormatOf(host) });
-  return {
-    out: createLineRelay({ stream: host.stdout, format: 'json' }),
-    log: { push: (line) => (isHidden(line) ? undefined : log.push(line)), flush: () => log.flush() },
-  };
-};
+const outputOfPart = (host: ServerHost): PartOutput => ({
+  out: createLineRelay({ stream: host.stdout, format: 'json' }),
+  log: createLineRelay({ stream: host.stderr, format: logFormatOf(host) }),
+});
 
 interface Watched {
   readonly kind: string;

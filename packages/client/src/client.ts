@@ -1,14 +1,15 @@
 // The tunnel client: as its user holds it, the door to it, and what is behind: one connection, the tunnels on it, the visitors in
 // them, and what a restart needs.
 import { Fault } from '@tunnel/errors';
-import type { ControlMessage, StreamReason } from '@tunnel/protocol';
-import type { Timer } from '@tunnel/runtime';
+import type { StreamReason } from '@tunnel/protocol';
+import { sha256Hex, type Timer } from '@tunnel/runtime';
+import { AssignedEndpoints } from './assigned-endpoints.ts';
 import { Backoff } from './backoff.ts';
 import { Connection, type Wait } from './connection.ts';
 import { awaitClose } from './control-link.ts';
 import { reasonOf, unreachable } from './dial-faults.ts';
 import { TargetGuard } from './forward/target-guard.ts';
-import type { Inspector, InspectorOptions } from './inspector/inspector.ts';
+import type { Inspector } from './inspector/inspector.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import { type ClientSettings, type ConnectOptions, checkOptions } from './options.ts';
 import type { ConnectPeerOptions, PeerConnection } from './peer-types.ts';
@@ -54,8 +55,8 @@ export interface Client {
   onStatus(listener: StatusListener): () => void;
   /** Requests of http tunnels as they pass, on connections that begin from now on; looking costs a little. Returns what ends it. */
   onRequest(listener: RequestListener): () => void;
-  /** A page on 127.0.0.1 with the last requests, to look at and to send again. null: no port of its range is free, or it could not be loaded. The options of the first call count. */
-  openInspector(options?: InspectorOptions): Promise<Inspector | null>;
+  /** A page on 127.0.0.1 with the last requests, to look at and to send again. null: no port of its range is free, or it could not be loaded. */
+  openInspector(): Promise<Inspector | null>;
   /** Ends on purpose: no new visitors from now on; those that are there have `drainMs`. Calling it again only shortens that. */
   close(options?: CloseOptions): Promise<void>;
   /** Settles when the client is over; with a fault when it did not end by itself. */
@@ -80,6 +81,8 @@ export const connect = async (options: ConnectOptions): Promise<Client> => {
 };
 
 const TOUCH_EVERY_TICKS = 60;
+/** Enough to tell the keys of one user apart. */
+const KEY_HASH_CHARS = 16;
 const STOPPING: StreamReason = { code: 'shutting-down', text: 'the client is stopping' };
 
 class TunnelClient implements Client {
@@ -94,6 +97,9 @@ class TunnelClient implements Client {
   #inspectorPort: number | null = null;
   /** Of the last session, also while there is none. */
   #edgePorts: readonly number[] = [];
+  readonly #endpoints: AssignedEndpoints | null;
+  /** Of the last session; where the edge names no account, the key stands for it. */
+  #account: string;
   readonly #connection: Connection;
   readonly #store: ResumeStore | null;
   readonly #ticker: Timer;
@@ -114,12 +120,17 @@ class TunnelClient implements Client {
       this.#resolveClosed = resolve;
     });
     this.#requests = new RequestReporter(settings.clock);
+    const { state, clock, logger, newNames } = settings;
+    this.#endpoints =
+      state === null ? null : new AssignedEndpoints({ dir: state.dir, clock, logger, isForgetful: newNames });
+    this.#account = sha256Hex(settings.token.reveal()).slice(0, KEY_HASH_CHARS);
     this.#registry = this.#makeRegistry();
     this.#streams = this.#makeStreamHandler();
     this.#peers = this.#makePeers();
     this.#connection = this.#makeConnection();
     this.#store = settings.state === null ? null : takeSlot({ ...settings.state, logger: settings.logger });
-    const saved = this.#store?.load() ?? null;
+    // A session of before would bring its names with it.
+    const saved = settings.newNames ? null : (this.#store?.load() ?? null);
     this.#resume = saved;
     this.#registry.restore(saved?.tunnels ?? []);
     this.#ticker = settings.clock.setInterval(() => this.#tick(), CLIENT_LIMITS.CLIENT_TICK_MS);
@@ -154,18 +165,17 @@ class TunnelClient implements Client {
   }
 
   /** One per client: its requests are kept once. */
-  openInspector(options: InspectorOptions = {}): Promise<Inspector | null> {
-    this.#inspector ??= this.#startInspector(options);
+  openInspector(): Promise<Inspector | null> {
+    this.#inspector ??= this.#startInspector();
     return this.#inspector;
   }
 
   /** Loaded now: most clients run without it. Its file may be gone after an update of the program, which costs no tunnel. */
-  async #startInspector(options: InspectorOptions): Promise<Inspector | null> {
+  async #startInspector(): Promise<Inspector | null> {
     const { clock, logger } = this.#settings;
     try {
       const { startInspector } = await import('./inspector/inspector.ts');
-      const own = { requests: this.#requests, clock, logger, tunnels: () => this.tunnels };
-      const inspector = await startInspector({ ...own, ...options });
+      const inspector = await startInspector({ requests: this.#requests, clock, logger, tunnels: () => this.tunnels });
       this.#inspectorPort = inspector === null ? null : Number(new URL(inspector.url).port);
       return inspector;
     } catch (error) {
@@ -298,6 +308,7 @@ class TunnelClient implements Client {
     this.#registry.sessionDown();
     this.#registry.closeAll(fault);
     this.#streams.recheck();
+    this.#endpoints?.close();
     this.#store?.release({ forget: fault === undefined });
     void this.#inspector?.then((inspector) => inspector?.close());
     this.#status.emit(fault === undefined ? { type: 'closed' } : { type: 'closed', fault });
@@ -319,6 +330,7 @@ class TunnelClient implements Client {
     this.#state = 'connected';
     this.#lastFault = null;
     this.#edgePorts = session.edgePorts;
+    this.#account = session.facts.account ?? this.#account;
     if (first) this.#status.emit({ type: 'connected', sessionId: session.id, resumed: session.resumed });
     else this.#announce = { resumed: session.resumed };
     this.#registry.sessionUp(session);
@@ -340,15 +352,6 @@ class TunnelClient implements Client {
     this.#streams.recheck();
   }
 
-  #onMessage(message: ControlMessage): void {
-    if (message.type === 'EdgeAnswered' || message.type === 'EdgeAnsweredMore') {
-      const tunnel = this.#registry.find(message.tunnel_id);
-      if (tunnel === undefined) return;
-      if (message.type === 'EdgeAnswered') this.#requests.edgeAnswered(tunnel, message);
-      else this.#requests.edgeAnsweredMore(tunnel, message.count);
-    } else if (!this.#peers.onMessage(message)) this.#registry.onMessage(message);
-  }
-
   #announceIfSettled(): void {
     if (this.#announce === null || this.#registry.hasPendingRegistrations) return;
     const { resumed } = this.#announce;
@@ -364,6 +367,8 @@ class TunnelClient implements Client {
     return new TunnelRegistry({
       settings: this.#settings,
       guard: this.#makeGuard(),
+      endpoints: this.#endpoints,
+      remembers: () => ({ server: this.#settings.endpoint.address.text, account: this.#account }),
       emit: (event) => this.#status.emit(event),
       onChanged: () => this.#save(),
       onAnswer: () => {
@@ -417,7 +422,7 @@ class TunnelClient implements Client {
       onUp: (session) => this.#onUp(session),
       onDown: () => this.#onDown(),
       onWaiting: (wait) => this.#onWaiting(wait),
-      onMessage: (message) => this.#onMessage(message),
+      onMessage: (message) => void (this.#peers.onMessage(message) || this.#registry.onMessage(message)),
       onStream: (stream, head) => this.#streams.onStream(stream, head),
       onDatagramStream: (stream, head) => this.#streams.onDatagramStream(stream, head),
       onDatagramWay: (way) => this.#registry.datagramsGo(way),

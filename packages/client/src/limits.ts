@@ -61,6 +61,14 @@ export const CLIENT_LIMITS = {
   RESUME_SLOTS_MAX: 16,
   /** a slot whose owner cannot be looked up is free after this */
   FOREIGN_SLOT_STALE_AFTER_MS: 180_000,
+  /** names and ports chosen by edges that the clients of a user remember, to ask for them again; the longest unused are dropped */
+  ASSIGNED_ENDPOINTS_MAX: 200,
+  /** changes of that file wait this long for others, and what was read of it counts as long */
+  ASSIGNED_WRITE_MS: 200,
+  /** how often a client that ends tries to write that file while another client writes it */
+  ASSIGNED_LOCK_TRIES: 20,
+  /** the pause between two of these tries */
+  ASSIGNED_LOCK_PAUSE_MS: 5,
   /** how long a client that ends waits for the edge to take note */
   CLIENT_CLOSE_TIMEOUT_MS: 2000,
   /** how often a client with udp tunnels or peers looks whether its own addresses have changed */

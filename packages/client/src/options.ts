@@ -19,10 +19,15 @@ export interface ConnectOptions extends SecurityOptions {
   readonly proxy?: string | Proxy | null | undefined;
   /** Keeps trying for ever to reach a server at the start; else it gives up after 30 s. */
   readonly wait?: boolean | undefined;
-  /** A folder (0700) for the resume secret, so that a restart after a kill takes up the session. Left out: nothing is written. */
+  /**
+   * A folder (0700) for the resume secret, so that a restart after a kill takes up the session, and for the names and ports that edges chose, so that
+   * the next start asks for them again. Left out: nothing is written.
+   */
   readonly stateDir?: string | undefined;
   /** Tells clients that share `stateDir` apart: what this one opens. */
   readonly stateKey?: string | undefined;
+  /** true: names and ports that an edge chose in earlier runs are forgotten instead of asked for again. */
+  readonly newNames?: boolean | undefined;
   /** Told from the first moment on, before connect() returns. */
   readonly onStatus?: StatusListener | undefined;
   /** Names the program at the edge. */
@@ -44,6 +49,7 @@ export interface ClientSettings {
   readonly token: Secret;
   readonly wait: boolean;
   readonly state: { readonly dir: string; readonly key: string } | null;
+  readonly newNames: boolean;
   readonly agent: string;
   /** undefined: the computer has no name. */
   readonly clientName: string | undefined;
@@ -72,6 +78,7 @@ export const checkOptions = (options: ConnectOptions): ClientSettings => {
     token,
     wait: options.wait ?? false,
     state: stateDir === undefined ? null : { dir: stateDir, key: `${address.text}|${stateKey}` },
+    newNames: options.newNames ?? false,
     agent: printable(options.agent ?? DEFAULT_AGENT),
     clientName: clientNameOf(options.clientName),
     ownClients: options.ownClients,

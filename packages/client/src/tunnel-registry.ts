@@ -2,6 +2,7 @@
 import { Fault } from '@tunnel/errors';
 import { CAPABILITY, type ControlMessage, type ControlMessageInput, type MessageOf } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
+import type { AssignedEndpoints } from './assigned-endpoints.ts';
 import { kindOf } from './forward/kinds.ts';
 import type { TargetGuard } from './forward/target-guard.ts';
 import { CLIENT_LIMITS } from './limits.ts';
@@ -10,7 +11,7 @@ import { HealthReporter } from './probes/health-reporter.ts';
 import type { SavedTunnel } from './resume-state.ts';
 import type { StatusEvent } from './status.ts';
 import type { DatagramWay, NextTerms, TunnelEntry } from './tunnel.ts';
-import { localAddress, registrationFields, type TunnelSpec } from './tunnel-spec.ts';
+import { localAddress, registrationFields, rememberedKey, type TunnelSpec } from './tunnel-spec.ts';
 
 /** The connection on which to ask. */
 export interface RegistryLink {
@@ -28,6 +29,10 @@ export interface RegistryLink {
 export interface TunnelRegistryDeps {
   readonly settings: Pick<ClientSettings, 'clock' | 'random' | 'logger'>;
   readonly guard: TargetGuard;
+  /** Of earlier runs; null: nothing is remembered. */
+  readonly endpoints: AssignedEndpoints | null;
+  /** Whose tunnels these are, and where: what endpoints are remembered by. */
+  readonly remembers: () => { readonly server: string; readonly account: string };
   readonly emit: (event: StatusEvent) => void;
   /** Ids, ports or names changed: worth saving. */
   readonly onChanged: () => void;
@@ -70,6 +75,8 @@ export class TunnelRegistry {
   #underWay = 0;
   #underWaySize = 0;
   readonly #retries = new Map<TunnelEntry, Timer>();
+  /** Of tunnels whose endpoint the edge chooses: what it is remembered by, and which one was asked for. */
+  readonly #remembered = new Map<TunnelEntry, { readonly key: string; readonly asked: string | null }>();
   /** When the edge last answered a request. */
   #answeredAt = Number.NEGATIVE_INFINITY;
   /** Of tunnels whose terms changed while nobody could be asked: those that the edge has taken. */
@@ -141,8 +148,34 @@ export class TunnelRegistry {
     const index = this.#unclaimed.findIndex((saved) => saved.key === tunnel.key);
     const [saved] = index < 0 ? [] : this.#unclaimed.splice(index, 1);
     if (saved !== undefined) tunnel.restore(saved);
+    this.#askAsBefore(tunnel);
     this.#tunnels.add(tunnel);
     this.#register(tunnel);
+  }
+
+  /** A client that was killed, and a tunnel that takes another's place, know their endpoint already. */
+  #askAsBefore(tunnel: TunnelEntry): void {
+    const { endpoints, remembers } = this.#deps;
+    const key = rememberedKey(tunnel.spec, { ...remembers(), name: tunnel.name });
+    if (endpoints === null || key === null) return;
+    const asked = tunnel.endpointText === null ? endpoints.take(key, tunnel.name) : null;
+    if (asked !== null) tunnel.prefer(asked);
+    this.#remembered.set(tunnel, { key, asked });
+  }
+
+  #rememberEndpoint(tunnel: TunnelEntry): void {
+    const remembered = this.#remembered.get(tunnel);
+    const value = tunnel.endpointText;
+    if (remembered === undefined || value === null) return;
+    const { key, asked } = remembered;
+    this.#deps.endpoints?.given({ key, value, name: tunnel.name }, asked);
+    this.#remembered.set(tunnel, { key, asked: value });
+  }
+
+  #forgetUse(tunnel: TunnelEntry): void {
+    const { key, asked } = this.#remembered.get(tunnel) ?? {};
+    this.#remembered.delete(tunnel);
+    if (key !== undefined && asked != null) this.#deps.endpoints?.released({ key, value: asked, name: tunnel.name });
   }
 
   /** The session is a new one: the edge knows nothing of ours, ids are void, ports and names only preferred. */
@@ -408,6 +441,7 @@ export class TunnelRegistry {
     this.#byId.set(message.tunnel_id, tunnel);
     // Before anybody hears of it and closes it.
     this.#health.registered(tunnel);
+    this.#rememberEndpoint(tunnel);
     this.#deps.onChanged();
     if (change === 'opened') this.#deps.emit({ type: 'tunnel-opened', tunnel });
     if (change === 'moved') this.#deps.emit({ type: 'tunnel-moved', tunnel, previousUrl });
@@ -472,6 +506,7 @@ export class TunnelRegistry {
   #remove(tunnel: TunnelEntry): void {
     this.#tunnels.delete(tunnel);
     this.#taken.delete(tunnel);
+    this.#forgetUse(tunnel);
     this.#health.ended(tunnel);
     if (this.#byId.get(tunnel.tunnelId) === tunnel) this.#byId.delete(tunnel.tunnelId);
     this.#retries.get(tunnel)?.cancel();

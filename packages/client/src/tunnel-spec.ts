@@ -1,4 +1,5 @@
 // What a tunnel is asked to be, its group and its health check too: what its owner says, what of it can work, and what the edge is told.
+import { resolve } from 'node:path';
 import { isHostHeader, refuseGroupFields, refuseGroupsOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
@@ -12,7 +13,7 @@ import {
 } from '@tunnel/protocol';
 import { Secret, sha256Hex } from '@tunnel/runtime';
 import { type Assignment, KIND_KEYS, type KindSpec, kindOf } from './forward/kinds.ts';
-import { checkLocalSpec, isPort, type LocalSpec, localAuthority } from './forward/local-target.ts';
+import { checkLocalSpec, isPort, type LocalSpec, localAuthority, localText } from './forward/local-target.ts';
 import { checkServices } from './forward/service-targets.ts';
 import { checkP2pName, p2pSecretOf } from './p2p-secret.ts';
 import { type PolicyAbout, type PolicyInput, policyFrom, type TunnelPolicy } from './policy/tunnel-policy.ts';
@@ -195,6 +196,19 @@ const guardFields = ({ policyRevision, services }: TunnelSpec): RegistrationFiel
 
 /** As a Host header would name it: `rewrite` sends exactly this. */
 export const localAddress = (spec: TunnelSpec): string => localAuthority(spec, kindOf(spec.protocol).defaultPort);
+
+/** What the tunnel's name or port is remembered by; null: its owner chose the endpoint, or it has none. */
+export const rememberedKey = (
+  spec: TunnelSpec,
+  { server, account, name }: { readonly server: string; readonly account: string; readonly name: string },
+): string | null => {
+  const { protocol, subdomain, domain, remotePort, group, files } = spec;
+  if ([subdomain, domain, remotePort, group].some((chosen) => chosen !== undefined)) return null;
+  const keyOf = (what: string): string => JSON.stringify([server, account, protocol, what]);
+  if (protocol === 'tcp' || protocol === 'udp') return keyOf(`name:${name}`);
+  if (!kindOf(protocol).carriesRequests) return null;
+  return keyOf(files === undefined ? localText(spec) : `files:${resolve(files.dir)}`);
+};
 
 /** The same, with keys, secrets and a policy that no log, error or inspection shows. Throws a Fault for a policy that is none. */
 export const concealKey = (spec: TunnelSpec): TunnelSpec => ({

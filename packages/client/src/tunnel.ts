@@ -345,6 +345,18 @@ export class TunnelEntry implements Tunnel {
     this.#assignment = assignment;
   }
 
+  /** A name or a port that the edge chose in an earlier run, to be asked for unless it is known from elsewhere. */
+  prefer(value: string): void {
+    const isPort = this.protocol === 'tcp' || this.protocol === 'udp';
+    this.#assignment = isPort ? { assignedPort: Number(value) } : { assignedSubdomain: value };
+  }
+
+  /** As prefer() takes it. */
+  get endpointText(): string | null {
+    const { assignedPort, assignedSubdomain } = this.#assignment;
+    return assignedPort === undefined ? (assignedSubdomain ?? null) : String(assignedPort);
+  }
+
   /** The session that knew the id is gone for good; the port or the name may still be asked for. */
   forgetId(): void {
     this.#assignment = this.endpoint;

@@ -25,6 +25,10 @@ export const reservation = z
       description:
         '`reserved`: yours until you release it. `held`: yours by use, until `expires_at`. `released`: given back or run out; until `expires_at` only you can have it.',
     }),
+    assigned: z.boolean().optional().meta({
+      description:
+        'true: a name that the edge chose for a tunnel that asked for none, held for some hours only; lists fold such names. false: a name or port that somebody chose. Absent from platforms that do not tell.',
+    }),
     public_address: z.string().meta({
       description: 'Where visitors reach a tunnel on it. Empty: no edge of the region was heard yet.',
       examples: ['http://shop.localhost:8000'],

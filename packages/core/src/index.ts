@@ -222,7 +222,6 @@ export {
 } from './net/proxy-choice.ts';
 export { proxyHeader, proxyLine, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
-export { NoticePace, type NoticePaceRules } from './notice-pace.ts';
 export {
   type AuthorizationOffer,
   type AuthorizeError,

@@ -52,6 +52,22 @@ describe('a name by use', () => {
     expect(back.name).toMatchObject({ kind: 'held', ownerId: 'a', lastUsedAt: 40 });
   });
 
+  it('is held for its shorter time when the edge chose it, until its account asks for it by name or reserves it', () => {
+    const rules = { ...RULES, assignedHoldMs: 3 };
+    const assigned = { ...open('a'), isAssigned: true } as const;
+    const { name } = live(rules, [0, assigned], [5, end]);
+    expect([name, nameEndsAt(name, rules)]).toMatchObject([{ kind: 'held', isAssigned: true }, 8]);
+    const again = live(rules, [0, assigned], [5, end], [6, assigned], [7, end]);
+    expect(nameEndsAt(again.name, rules)).toBe(10);
+    const chosen = live(rules, [0, assigned], [5, end], [6, open('a')], [7, end], [7, assigned], [8, end]);
+    expect(nameEndsAt(chosen.name, rules)).toBe(38);
+    const kept = live(rules, [0, assigned], [5, end], [6, reserve('a')]);
+    expect(kept.name).toEqual({ kind: 'reserved', ownerId: 'a', groupKeyHash: null, openTunnels: 0, lastUsedAt: 5 });
+    // Another's name that ran out is this account's new one, by the edge's choice.
+    const taken = live(rules, [0, open('b')], [5, end], [60, assigned], [61, end]);
+    expect([taken.name, nameEndsAt(taken.name, rules)]).toMatchObject([{ ownerId: 'a' }, 64]);
+  });
+
   it('does not end while a tunnel serves it', () => {
     const { name } = live(RULES, [0, open('a')], [1000, { kind: 'time-passed' }]);
     expect([name.kind, nameEndsAt(name, RULES)]).toEqual(['held', null]);

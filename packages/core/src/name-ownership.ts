@@ -10,6 +10,8 @@ interface Owned {
   readonly openTunnels: number;
   /** null: no tunnel of it has ended yet. */
   readonly lastUsedAt: number | null;
+  /** true: the edge chose the name, and its account has not asked for it by name since. Such a name is held for a shorter time. */
+  readonly isAssigned?: true | undefined;
 }
 
 export type NameOwnership =
@@ -24,6 +26,8 @@ export type NameOwnership =
 export interface NameRules {
   /** 0: use claims nothing, as for ports, which are scarce. */
   readonly holdMs: number;
+  /** How long a name that the edge chose is held. Left out: as long as a name that an account chose. */
+  readonly assignedHoldMs?: number;
   /** 0: what is released is anybody's at once. */
   readonly graceMs: number;
   /** true: accounts cannot claim the name while it is free. The current owner keeps the name. */
@@ -37,6 +41,8 @@ export type NameEvent =
       readonly groupKeyHash: string | null;
       /** A living group has let it in by its key: counted, and nothing else. */
       readonly joinsGroup: boolean;
+      /** true: the edge chose the name, in this run of the client or in an earlier one. */
+      readonly isAssigned?: boolean;
     }
   /** `abandoned`: it was let in and then found no place, so nobody was ever served. */
   | { readonly kind: 'tunnel-ended'; readonly abandoned: boolean }
@@ -67,9 +73,12 @@ export const FREE_NAME: NameOwnership = { kind: 'free' };
 export const owningLabel = (label: string): string => label.slice(label.lastIndexOf('.') + 1);
 
 /** null: it has no end as it is now. */
-export const nameEndsAt = (name: NameOwnership, { holdMs, graceMs }: NameRules): number | null => {
+export const nameEndsAt = (name: NameOwnership, rules: NameRules): number | null => {
+  const { holdMs, assignedHoldMs = holdMs, graceMs } = rules;
   if (name.kind === 'free' || name.kind === 'reserved' || name.openTunnels > 0) return null;
-  if (name.kind === 'held') return name.lastUsedAt === null ? null : name.lastUsedAt + holdMs;
+  if (name.kind === 'held') {
+    return name.lastUsedAt === null ? null : name.lastUsedAt + (name.isAssigned === true ? assignedHoldMs : holdMs);
+  }
   return name.releasedAt === null ? null : name.releasedAt + graceMs;
 };
 
@@ -125,13 +134,13 @@ const opened = (
   now: number,
   rules: NameRules,
 ): Step => {
-  const { by, groupKeyHash, joinsGroup } = event;
+  const { by, groupKeyHash, joinsGroup, isAssigned = false } = event;
   if (name.kind === 'free') {
     if (joinsGroup) return [name, []];
     if (rules.isWithheld === true) return [name, [{ kind: 'refused', reason: 'withheld' }]];
     if (rules.holdMs === 0) return [name, []];
     return [
-      { kind: 'held', ownerId: by, groupKeyHash, openTunnels: 1, lastUsedAt: null },
+      { kind: 'held', ownerId: by, groupKeyHash, openTunnels: 1, lastUsedAt: null, ...assignedMark(isAssigned) },
       [{ kind: 'claimed', ownerId: by }],
     ];
   }
@@ -140,8 +149,13 @@ const opened = (
   const reason = refusalOfName(name, event, now, rules);
   if (reason !== null) return [name, [{ kind: 'refused', reason }]];
   if (name.ownerId !== by) return [served, []];
-  const own = { ...served, groupKeyHash: groupKeyHash ?? name.groupKeyHash };
-  if (name.kind !== 'released' || rules.holdMs === 0) return [own, []];
+  const own = {
+    ...served,
+    groupKeyHash: groupKeyHash ?? name.groupKeyHash,
+    // A name that its account asks for is a chosen name from then on.
+    isAssigned: isAssigned ? name.isAssigned : undefined,
+  };
+  if (own.kind !== 'released' || rules.holdMs === 0) return [own, []];
   return [{ ...ownedOf(own), kind: 'held' }, [{ kind: 'claimed', ownerId: by }]];
 };
 
@@ -169,7 +183,7 @@ const reserved = (name: NameOwnership, by: string, servedByOther: boolean, { isW
   }
   if (name.ownerId !== by) return [name, [{ kind: 'refused', reason: 'in-use' }]];
   if (name.kind === 'reserved') return [name, []];
-  return [{ ...ownedOf(name), kind: 'reserved' }, [{ kind: 'reserved', ownerId: by }]];
+  return [{ ...ownedOf(name), isAssigned: undefined, kind: 'reserved' }, [{ kind: 'reserved', ownerId: by }]];
 };
 
 /** What is released is its last account's alone, so the group's key opens it no more. */
@@ -185,12 +199,15 @@ const released = (name: Exclude<NameOwnership, { kind: 'free' }>, now: number, r
   return [after, [...effects, ...effectsOfTime(next, after)]];
 };
 
-const ownedOf = ({ ownerId, groupKeyHash, openTunnels, lastUsedAt }: Owned): Owned => ({
+const ownedOf = ({ ownerId, groupKeyHash, openTunnels, lastUsedAt, isAssigned }: Owned): Owned => ({
   ownerId,
   groupKeyHash,
   openTunnels,
   lastUsedAt,
+  ...assignedMark(isAssigned === true),
 });
+
+const assignedMark = (isAssigned: boolean): Pick<Owned, 'isAssigned'> => (isAssigned ? { isAssigned } : {});
 
 const effectsOfTime = (before: NameOwnership, after: NameOwnership): readonly NameEffect[] => {
   if (before.kind === after.kind) return [];

@@ -111,6 +111,29 @@ describe('reservations', () => {
     ]);
   });
 
+  it('counts names that the edge chose, and lists them with --all', async () => {
+    const held = {
+      ...RESERVATION,
+      id: 'res-5',
+      label: 'brisk-otter',
+      state: 'held',
+      assigned: true,
+      expires_at: LATER,
+    };
+    platform.reservations = [{ ...RESERVATION }, held, { ...held, id: 'res-6', label: 'calm-fox' }];
+    expect((await tunnel(['reservations'])).io.out().split('\n')).toEqual([
+      expect.stringMatching(/^shop +reserved /),
+      '2 names that the edge chose (--all lists them)',
+      '1 of 3 reserved',
+      '',
+    ]);
+    expect((await tunnel(['reservations', '--all'])).io.out()).toMatch(/^shop .*\nbrisk-otter .*\ncalm-fox .*\n1 of 3/);
+    platform.reservations = [held];
+    expect((await tunnel(['reservations'])).io.out()).toBe(
+      'no reservations\n1 name that the edge chose (--all lists it)\n  Make one: tunnel reserve shop\n',
+    );
+  });
+
   it('--json prints the list as the platform wrote it, and asks for nothing else', async () => {
     platform.reservations = [{ ...PORT, of_a_later_version: 1 }];
     const { io } = await tunnel(['reservations', '--json']);

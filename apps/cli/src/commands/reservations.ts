@@ -93,13 +93,17 @@ export const reservationsCommand = (io: Io, finish: Finish): Command =>
   new Command('reservations')
     .description('List the names and ports that are yours')
     .option(...PROXY_FLAG)
+    .option('--all', 'List names that the edge chose, too')
     .option('--json', 'Print the list as JSON')
     .addHelpText('after', LIST_EXAMPLES)
-    .action(async ({ json, ...flags }: { json?: boolean; proxy?: string }) => {
+    .action(async ({ json, all, ...flags }: { json?: boolean; all?: boolean; proxy?: string }) => {
       const login = PlatformLogin.open(io, flags);
       const list = await login.call((client) => client.reservations());
       const limit = json === true ? null : ((await login.call((client) => client.usage())).reserved_limit ?? null);
-      const lines = json === true ? [JSON.stringify(list)] : reservationLines(list, limit, coloursOf(io));
+      const lines =
+        json === true
+          ? [JSON.stringify(list)]
+          : reservationLines(list, { limit, isWhole: all === true }, coloursOf(io));
       io.stdout.write(`${lines.join('\n')}\n`);
       finish(EXIT.endedAsAsked);
     });
@@ -109,7 +113,8 @@ Examples:
   $ tunnel reservations
   $ tunnel reservations --json
 
-reserved: yours until you release it. held: yours by use, until some weeks after its last tunnel.
+reserved: yours until you release it. held: yours by use, until some weeks after its last tunnel; a
+name that the edge chose, for a tunnel without --subdomain, until some hours after it.
 released: given up; for some days you can still take it back with \`tunnel reserve\`.`;
 
 interface ReleaseFlags {

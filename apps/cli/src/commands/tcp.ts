@@ -8,6 +8,7 @@ import {
   addComfortFlags,
   addConnectionFlags,
   addGroupFlags,
+  addNewNameFlag,
   type ComfortFlags,
   type ConnectionFlags,
   FLAG_GROUPS,
@@ -40,12 +41,12 @@ const EXAMPLES = `
 Examples:
   $ tunnel tcp 22
   $ tunnel tcp db.internal:5432 --remote-port 20022
-  $ tunnel tcp unix:/run/postgresql/.s.PGSQL.5432
+  $ tunnel tcp unix:/var/run/docker.sock
   $ tunnel tcp 5432 --allow-cidr 203.0.113.0/24 --proxy-protocol v2
   $ tunnel tcp 5432 --group db --group-key-env DB_GROUP_KEY --health tcp`;
 
 export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addConnectionFlags(addComfortFlags(tcpTunnelCommand()))
+  addConnectionFlags(addComfortFlags(addNewNameFlag(tcpTunnelCommand())))
     .addHelpText('after', EXAMPLES)
     .action(async (target: TypedTarget, flags: TcpTunnelFlags & ConnectionFlags & ComfortFlags) => {
       const config = loadConfig(flags.config, io);

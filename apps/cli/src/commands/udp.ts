@@ -4,7 +4,14 @@ import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import { loadConfig } from '../config-file.ts';
 import type { ExitCode } from '../exit-codes.ts';
-import { addConnectionFlags, type ConnectionFlags, FLAG_GROUPS, portNumber, wholeNumber } from '../flags.ts';
+import {
+  addConnectionFlags,
+  addNewNameFlag,
+  type ConnectionFlags,
+  FLAG_GROUPS,
+  portNumber,
+  wholeNumber,
+} from '../flags.ts';
 import type { Io } from '../io.ts';
 import {
   addLocalHostFlag,
@@ -48,7 +55,7 @@ export const udpTunnelCommand = (): Command =>
   );
 
 export const udpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addConnectionFlags(udpTunnelCommand())
+  addConnectionFlags(addNewNameFlag(udpTunnelCommand()))
     .addHelpText('after', EXAMPLES)
     .action(async (target: TypedTarget, flags: UdpTunnelFlags & ConnectionFlags) => {
       const config = loadConfig(flags.config, io);

@@ -12,15 +12,33 @@ export const addressOf = (one: Reservation): string => oneLine(one.public_addres
 
 const ORDER = ['reserved', 'held', 'released'];
 
-/** What is used for a day is held for weeks, and there may be many of those. `limit` null: as many reserved ones as one likes. */
-export const reservationLines = (all: readonly Reservation[], limit: number | null, colours: Colours): string[] => {
-  const list = all.toSorted((one, other) => ORDER.indexOf(one.state) - ORDER.indexOf(other.state));
-  if (list.length === 0) return ['no reservations', '  Make one: tunnel reserve shop'];
+interface ReservationsShown {
+  /** null: as many reserved ones as one likes. */
+  readonly limit: number | null;
+  /** false: names that the edge chose are counted, not listed. */
+  readonly isWhole: boolean;
+}
+
+/** What is used for a day is held for weeks, and there may be many of those. */
+export const reservationLines = (
+  all: readonly Reservation[],
+  { limit, isWhole }: ReservationsShown,
+  colours: Colours,
+): string[] => {
+  const shown = isWhole ? all : all.filter(({ assigned }) => assigned !== true);
+  const folded = all.length - shown.length;
+  const list = shown.toSorted((one, other) => ORDER.indexOf(one.state) - ORDER.indexOf(other.state));
+  const foldedLine =
+    folded === 0
+      ? []
+      : [`${counted(folded, 'name', 'names')} that the edge chose (--all lists ${folded === 1 ? 'it' : 'them'})`];
+  if (list.length === 0) return ['no reservations', ...foldedLine, '  Make one: tunnel reserve shop'];
   const lines = columns(list.map(cellsOf)).map((line) => line.replace(/^ {2}/, ''));
   const reserved = list.filter(({ state }) => state === 'reserved').length;
-  const held = list.find(({ state }) => state === 'held');
+  const held = list.find(({ state, assigned }) => state === 'held' && assigned !== true);
   return [
     ...lines.map((line, at) => (list[at]?.state === 'reserved' ? line : colours.dim(line))),
+    ...foldedLine,
     ...(limit === null ? [] : [`${reserved} of ${limit} reserved`]),
     ...(held === undefined ? [] : [`  Keep one for good: ${reserveCommand(held)}`]),
   ];

@@ -84,7 +84,7 @@ const accounts = (): StandaloneBackend =>
   new StandaloneBackend({
     clock: systemClock,
     logger: createLogger({ level: 'silent', format: 'json' }),
-    names: { hold_days: 0, grace_days: 0 },
+    names: { hold_days: 0, assigned_hold_hours: 24, grace_days: 0 },
     adminToken: new Secret(ADMIN_TOKEN),
     keys: [
       { account: 'alice', sha256: sha256Hex(ALICE_KEY), reserved: [], domains: [] },

@@ -15,7 +15,7 @@ const backendOf = (given: { readonly adminToken?: string; readonly keys: ReturnT
     clock: systemClock,
     logger: quiet,
     adminToken: new Secret(given.adminToken ?? 'admin-token-of-the-test'),
-    names: { hold_days: 30, grace_days: 7 },
+    names: { hold_days: 30, assigned_hold_hours: 24, grace_days: 7 },
     keys: given.keys,
   });
 

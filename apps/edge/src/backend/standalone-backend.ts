@@ -5,7 +5,7 @@ import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } 
 import type { Backend, KeyVerdict, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
 import type { StandaloneCertificates } from './certificates/standalone-certificates.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
-import { StandaloneNames } from './names/standalone-names.ts';
+import { type NameTimes, StandaloneNames } from './names/standalone-names.ts';
 
 interface ConfiguredKey {
   readonly sha256: string;
@@ -26,7 +26,7 @@ interface StandaloneOptions {
     readonly domains: readonly string[];
   }[];
   /** `[names]`. */
-  readonly names: { readonly hold_days: number; readonly grace_days: number };
+  readonly names: NameTimes;
   /** Holds names.json; absent: names last as long as the process. */
   readonly dataDir?: string | undefined;
   /** Absent: `[acme]` is off. */

@@ -21,6 +21,7 @@ import { up as domains } from './migrations/0016-domains.ts';
 import { up as certificates } from './migrations/0017-certificates.ts';
 import { up as p2pNames } from './migrations/0018-p2p-names.ts';
 import { up as creations } from './migrations/0019-creations.ts';
+import { up as assignedNames } from './migrations/0020-assigned-names.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -43,6 +44,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0017-certificates': { up: certificates },
   '0018-p2p-names': { up: p2pNames },
   '0019-creations': { up: creations },
+  '0020-assigned-names': { up: assignedNames },
 };
 
 const migratorOf = (db: Db): Migrator =>

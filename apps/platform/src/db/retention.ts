@@ -107,7 +107,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   },
   names: {
     forEver:
-      'reserved: until it is released; by use: `hold_days` after the last; released: `grace_days`; a job ends them',
+      'reserved: until it is released; by use: `hold_days` after the last, `assigned_hold_hours` when the edge chose it; released: `grace_days`; a job ends them',
   },
   own_domains: { forEver: 'until it is removed, or its account is deleted' },
   usage_daily: { forEver: 'a row a day, which charts and sums are made of; of a deleted account by its id alone' },

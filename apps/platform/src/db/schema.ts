@@ -200,6 +200,8 @@ export interface NamesTable {
   created_at: GivenTimestamp;
   last_used_at: Timestamp | null;
   released_at: Timestamp | null;
+  /** The edge chose it, for a tunnel that asked for no name. */
+  assigned: Generated<boolean>;
 }
 
 export interface OwnDomainsTable {

@@ -53,6 +53,17 @@ describe('a name that is over', () => {
     expect(await nameOf(fixture, 'shop')).toBeUndefined();
   });
 
+  it('is released after its hours when an edge chose it', async () => {
+    await use(fixture, edge, ann, 'brisk-otter', { asked: false });
+    expect(await nameOf(fixture, 'brisk-otter')).toMatchObject({ state: 'held', assigned: true });
+    await runAt(DAY_MS - 1);
+    expect(await nameOf(fixture, 'brisk-otter')).toMatchObject({ state: 'held' });
+    await runAt(3 * DAY_MS);
+    expect(await nameOf(fixture, 'brisk-otter')).toMatchObject({
+      ...{ state: 'released', released_at: new Date(NOON + DAY_MS) },
+    });
+  });
+
   it('stays while a tunnel serves it, and while it is reserved', async () => {
     const { tunnelId } = await ask(fixture, edge, ann, endpointOf('shop'));
     await tell(fixture, edge, [openedAt(fixture, edge, ann, tunnelId, 'shop')]);
@@ -70,7 +81,7 @@ describe('a name that is over', () => {
     await use(fixture, edge, ann, 'shop');
     await runAt(LIMITS.NAMES_EVERY_MS + 1);
     expect([await nameOf(fixture, 'never'), (await nameOf(fixture, 'shop'))?.state]).toEqual([undefined, 'held']);
-    await runAt(LIMITS.NAMES_EVERY_MS + 1, { hold_days: 0, grace_days: 7 });
+    await runAt(LIMITS.NAMES_EVERY_MS + 1, { hold_days: 0, assigned_hold_hours: 24, grace_days: 7 });
     expect(await nameOf(fixture, 'shop')).toBeUndefined();
   });
 

@@ -48,15 +48,19 @@ const remove = async (trx: Trx, isOver: RawBuilder<unknown>): Promise<number> =>
 };
 
 const endHeld: Step = async (trx, settings, now) => {
-  const { holdMs } = rulesFor('subdomain', settings);
-  const isOver = sql`state = 'held' and last_used_at <= ${new Date(now - holdMs)}`;
+  const { holdMs, assignedHoldMs } = rulesFor('subdomain', settings);
+  const isOver = sql`
+    state = 'held' and (
+      last_used_at <= ${new Date(now - holdMs)} or (assigned and last_used_at <= ${new Date(now - assignedHoldMs)})
+    )`;
   if (holdMs === 0) return remove(trx, isOver);
   const ids = await lockOver(trx, isOver);
   if (ids.length === 0) return 0;
   // From when it ran out, not from when somebody looked.
   await sql`
     update names set state = 'released', group_key_hash = null,
-      released_at = last_used_at + ${holdMs / 1000} * interval '1 second'
+      released_at = last_used_at
+        + case when assigned then ${assignedHoldMs / 1000}::float8 else ${holdMs / 1000}::float8 end * interval '1 second'
     where id = any(${ids}::uuid[]) and ${IDLE}
   `.execute(trx);
   return ids.length;

@@ -25,10 +25,9 @@ import {
 
 // The tables of the edge: [server] [region] [auth] [names] [tls] [acme] [dns] [limits] [capture] [load_balancing] [udp] [p2p] [policy].
 
-export const DEFAULT_DATA_DIR = './data';
-
 const DAY_SECS = 86_400;
 const MOST_DAYS = 100_000;
+const MOST_HOURS = 24 * MOST_DAYS;
 const HOUR_SECS = 3600;
 const MOST_CONNECTIONS = 1_000_000;
 const MOST_UNCONFIRMED_BYTES = 1_000_000_000;
@@ -120,9 +119,10 @@ const authSchema = section({
     .default([]),
 });
 
-/** How long a name is its account's after its last use, and after it was given back. 0: not at all. */
+/** How long a name is its account's after its last use, and after it was given back. 0 days: not at all. */
 const namesSchema = section({
   hold_days: wholeNumber(0, MOST_DAYS).default(30),
+  assigned_hold_hours: wholeNumber(1, MOST_HOURS).default(24),
   grace_days: wholeNumber(0, MOST_DAYS).default(7),
 });
 
@@ -322,7 +322,7 @@ const platformSchema = section({
 const databaseUrl = () => secretUrl(/^postgres(ql)?:\/\//i, 'postgres://user:password@host/name').prefault('');
 
 export const serverFileSchema = table({
-  data_dir: filledText().default(DEFAULT_DATA_DIR),
+  data_dir: filledText().default('./data'),
   database: section({
     url: databaseUrl(),
     /** For listening where `url` is a pooler. */

@@ -30,6 +30,8 @@ const fileSchema = z.object({
       account: z.string().min(1),
       group_key_hash: z.string().nullable(),
       in_use: z.boolean(),
+      /** Absent from files of versions that did not tell assigned names from chosen ones. */
+      assigned: z.boolean().optional(),
       last_used_at: time,
       released_at: time,
     }),
@@ -127,13 +129,14 @@ export class StandaloneNamesFile {
 }
 
 const rowOf = (entry: Entry, now: number): NameRow => {
-  const { kind, label, state, account, group_key_hash, in_use, last_used_at, released_at } = entry;
+  const { kind, label, state, account, group_key_hash, in_use, assigned, last_used_at, released_at } = entry;
   const owned = {
     ownerId: account,
     groupKeyHash: group_key_hash,
     openTunnels: 0,
     // A run that was killed had no time to say when.
     lastUsedAt: in_use ? now : msOf(last_used_at),
+    ...(assigned === true ? { isAssigned: assigned } : {}),
   };
   const ownership: NameOwnership =
     state === 'released'
@@ -161,6 +164,7 @@ const entryOf = ({ kind, label, ownership }: NameRow): Entry => {
     account: ownership.ownerId,
     group_key_hash: ownership.groupKeyHash,
     in_use: ownership.openTunnels > 0,
+    ...(ownership.isAssigned === true ? { assigned: true } : {}),
     last_used_at: textOf(ownership.lastUsedAt),
     released_at: ownership.kind === 'released' ? textOf(ownership.releasedAt) : null,
   };

@@ -32,17 +32,22 @@ const startRun = async (given: Given = {}) => {
   const names = new StandaloneNames({
     clock,
     logger: given.logger ?? quiet,
-    rules: { hold_days: given.hold ?? 30, grace_days: given.grace ?? 7 },
+    rules: { hold_days: given.hold ?? 30, assigned_hold_hours: 24, grace_days: given.grace ?? 7 },
     keys: Object.entries(given.reserved ?? {}).map(([account, reserved]) => ({ account, reserved, domains: [] })),
     dataDir: folder.path,
   });
   await names.start();
   let tunnels = 0;
-  const ask = (account: string, label: string, kind: 'subdomain' | 'tcp' = 'subdomain') => {
+  const ask = (
+    account: string,
+    label: string,
+    kind: 'subdomain' | 'tcp' = 'subdomain',
+    choice: 'asked' | 'assigned' = 'asked',
+  ) => {
     tunnels += 1;
     const tunnelId = `tun_${tunnels}`;
     const owner: Owner = { kind: 'account', accountId: account };
-    const endpoint = { kind, label, choice: 'asked', groupKeyHash: null, joinsGroup: false } as const;
+    const endpoint = { kind, label, choice, groupKeyHash: null, joinsGroup: false } as const;
     const refusal = names.admit(askedTunnel(tunnelId, account, { owner, endpoint }));
     if (refusal === null) names.opened(tunnelId);
     return { code: refusal?.code ?? 'open', close: () => names.closed(tunnelId) };
@@ -57,6 +62,21 @@ const startRun = async (given: Given = {}) => {
 };
 
 const IN_USE = 'TUNNEL_SUBDOMAIN_IN_USE';
+
+it('holds a name that the edge chose for its hours, also over a restart, and then keeps it from others for its grace', async () => {
+  const HOUR_MS = 3_600_000;
+  const first = await startRun({ grace: 1 });
+  first.ask('alice', 'brisk-otter', 'subdomain', 'assigned').close();
+  first.use('alice', 'shop');
+  await first.names.stop();
+  const second = await startRun({ grace: 1 });
+  clock.setWallClock(clock.now() + 47 * HOUR_MS);
+  expect(second.use('bob', 'brisk-otter')).toBe(IN_USE);
+  clock.setWallClock(clock.now() + HOUR_MS);
+  expect(second.use('bob', 'brisk-otter')).toBe('open');
+  expect(second.use('bob', 'shop')).toBe(IN_USE);
+  await second.names.stop();
+});
 
 it('a name stays its account’s across runs, for as many days as the file says, then for those of grace', async () => {
   const first = await startRun();

@@ -28,11 +28,18 @@ import {
 } from './reserved-names.ts';
 import { StandaloneNamesFile } from './standalone-names-file.ts';
 
+/** `[names]` of server.toml. */
+export interface NameTimes {
+  readonly hold_days: number;
+  readonly assigned_hold_hours: number;
+  readonly grace_days: number;
+}
+
 export interface StandaloneNamesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** `[names]`. */
-  readonly rules: { readonly hold_days: number; readonly grace_days: number };
+  readonly rules: NameTimes;
   readonly keys: readonly {
     readonly account: string;
     readonly reserved: readonly string[];
@@ -53,7 +60,8 @@ interface Counted {
   isOpen: boolean;
 }
 
-const DAY_MS = 24 * 3_600_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 export class StandaloneNames {
   readonly #options: StandaloneNamesOptions;
@@ -70,7 +78,10 @@ export class StandaloneNames {
     const { rules, dataDir } = options;
     this.#options = options;
     const graceMs = rules.grace_days * DAY_MS;
-    this.#rules = { names: { holdMs: rules.hold_days * DAY_MS, graceMs }, ports: { holdMs: 0, graceMs } };
+    const holdMs = rules.hold_days * DAY_MS;
+    // Where names are not held by use, those that the edge chose are not either.
+    const assignedHoldMs = holdMs === 0 ? 0 : rules.assigned_hold_hours * HOUR_MS;
+    this.#rules = { names: { holdMs, assignedHoldMs, graceMs }, ports: { holdMs: 0, graceMs } };
     this.#file =
       dataDir === undefined ? null : new StandaloneNamesFile({ ...options, dataDir, rows: () => this.#current() });
   }
@@ -86,14 +97,15 @@ export class StandaloneNames {
     if (domain !== null) return this.#reserved.domains.refusalFor(domain, owner);
     if (endpoint === null || endpoint.label === null) return null;
     const row = this.#rowOf(endpoint);
-    const { groupKeyHash, joinsGroup } = endpoint;
+    const { groupKeyHash, joinsGroup, choice } = endpoint;
     if (owner.kind === 'operator') {
       const who = { by: null, groupKeyHash };
       const isRefused = !joinsGroup && refusalOfName(row.ownership, who, this.#now(), this.#rulesOf(row)) !== null;
       return isRefused ? refusalOf(endpoint) : null;
     }
     const by = owner.accountId;
-    const effects = this.#feed(row, { kind: 'tunnel-opened', by, groupKeyHash, joinsGroup });
+    const isAssigned = choice !== 'asked';
+    const effects = this.#feed(row, { kind: 'tunnel-opened', by, groupKeyHash, joinsGroup, isAssigned });
     for (const effect of effects) {
       if (effect.kind === 'refused') return effect.reason === 'withheld' ? withheld(endpoint) : refusalOf(endpoint);
     }

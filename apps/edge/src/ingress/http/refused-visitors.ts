@@ -64,9 +64,7 @@ class RefusingOwner implements VisitorOwner {
   // Nothing of it is given to a tunnel.
   countRequest(): void {}
 
-  onPolicyAnswered(): void {}
-
-  onFaultAnswered(): void {}
+  captureAnswered(): void {}
 
   countVisitor(): OwnAnswer {
     return this.#answer;

@@ -6,7 +6,7 @@ import { addReservationRoutes } from './reservation-routes.ts';
 
 const NOON = Date.UTC(2030, 5, 15, 12);
 const DAY_MS = 24 * 60 * 60 * 1000;
-const names = { hold_days: 30, grace_days: 7 };
+const names = { hold_days: 30, assigned_hold_hours: 24, grace_days: 7 };
 
 let fixture: PlatformFixture;
 beforeAll(async () => {
@@ -78,7 +78,7 @@ describe('POST /reservations', () => {
     const made = await reserve(fixture.alice, { kind: 'subdomain', label: 'Shop' });
     expect(made).toEqual({
       id: made.id,
-      ...{ kind: 'subdomain', label: 'shop', region_id: null, state: 'reserved', active_tunnels: 0 },
+      ...{ kind: 'subdomain', label: 'shop', region_id: null, state: 'reserved', assigned: false, active_tunnels: 0 },
       public_address: 'http://shop.eu.test:8000',
       ...{ created_at: '2030-06-15T12:00:00.000Z', last_used_at: null, expires_at: null },
     });

@@ -38,7 +38,7 @@ export class DeletionFixture extends BillingFixture {
     const { clock, context } = this;
     return {
       ...{ database: this.database, db, clock, logger: context.logger, masterKey: () => MASTER_KEY },
-      names: { hold_days: 30, grace_days: 7 },
+      names: { hold_days: 30, assigned_hold_hours: 24, grace_days: 7 },
       accountShare: 0.25,
       settings: context.settings,
       close: () => this.close(),

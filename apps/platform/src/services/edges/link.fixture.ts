@@ -69,7 +69,7 @@ export const createLinkFixture = async (connections = 20): Promise<LinkFixture> 
     clock: new FakeClock(NOON),
     logger: createLogger({ format: 'json', level: 'silent' }),
     masterKey: () => MASTER_KEY,
-    names: { hold_days: 30, grace_days: 7 },
+    names: { hold_days: 30, assigned_hold_hours: 24, grace_days: 7 },
     accountShare: 0.25,
     settings: loadServerConfig({ env: {} }).platform,
     close: () => database.close(),

@@ -41,6 +41,32 @@ const IN_USE = { ok: false, code: 'TUNNEL_SUBDOMAIN_IN_USE', message: "subdomain
 const answerTo = async (account: Account, label: string, more = {}, edge = us) =>
   (await ask(fixture, edge, account, endpointOf(label, more))).answer;
 
+describe('a name that an edge chose', () => {
+  const listed = async () =>
+    (await listReservations(fixture, { kind: 'user', userId: ann.accountId } as never)).map(
+      ({ label, state, assigned, expires_at }) => ({ label, state, assigned, expires_at }),
+    );
+  const after = (ms: number): string => new Date(NOON + ms).toISOString();
+
+  it('is listed as assigned, held for its hours, and given to its account again', async () => {
+    await use(fixture, eu, ann, 'brisk-otter', { asked: false });
+    expect(await listed()).toEqual([
+      { label: 'brisk-otter', state: 'held', assigned: true, expires_at: after(DAY_MS) },
+    ]);
+    expect(await answerTo(bob, 'brisk-otter', { asked: false })).toMatchObject({ ok: false });
+    expect(await answerTo(ann, 'brisk-otter', { asked: false })).toEqual({ ok: true });
+  });
+
+  it('is a chosen name once its account asks for it, and stays one', async () => {
+    await use(fixture, eu, ann, 'brisk-otter', { asked: false });
+    await use(fixture, eu, ann, 'brisk-otter');
+    await use(fixture, eu, ann, 'brisk-otter', { asked: false });
+    expect(await listed()).toEqual([
+      { label: 'brisk-otter', state: 'held', assigned: false, expires_at: after(30 * DAY_MS) },
+    ]);
+  });
+});
+
 describe('a p2p name that is open to everyone', () => {
   const P2P = { kind: 'p2p' } as const;
 
@@ -153,7 +179,7 @@ describe('a name by use', () => {
   });
 
   it('claims nothing where nothing is held', async () => {
-    const none = { ...fixture, names: { hold_days: 0, grace_days: 7 } };
+    const none = { ...fixture, names: { hold_days: 0, assigned_hold_hours: 24, grace_days: 7 } };
     expect((await ask(none, eu, ann, endpointOf('shop'))).answer).toEqual({ ok: true });
     expect((await ask(none, us, bob, endpointOf('shop'))).answer).toEqual({ ok: true });
     expect(await nameOf(fixture, 'shop')).toBeUndefined();

@@ -77,6 +77,7 @@ const eventOf = ({ accountId, endpoint }: NameClaim): NameEvent => ({
   by: accountId,
   groupKeyHash: endpoint.group_key_hash,
   joinsGroup: endpoint.joins_group,
+  isAssigned: !endpoint.asked,
 });
 
 type OwnedName = Exclude<NameOwnership, { kind: 'free' }>;
@@ -90,7 +91,10 @@ const rewrite = async (
   now: number,
 ): Promise<NameRow> => {
   if (before.kind === 'free') return updateName(trx, row, after, { at: now });
-  const isSame = row.state === after.kind && row.group_key_hash === after.groupKeyHash;
+  const isSame =
+    row.state === after.kind &&
+    row.group_key_hash === after.groupKeyHash &&
+    row.assigned === (after.isAssigned === true);
   return isSame ? row : updateName(trx, row, after, null);
 };
 

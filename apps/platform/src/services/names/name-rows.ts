@@ -25,16 +25,25 @@ export interface ReserveContext extends NamesContext {
   readonly accountShare: number;
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000;
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * HOUR_MS;
 
 /** Kinds of names that an account keeps for a while by using them. Ports are scarce, so an account does not get to keep a port by using it. */
 export const isHeldByUse = (kind: NameKey['kind']): boolean => kind === 'subdomain' || kind === 'p2p';
 
 /** What holds for names of a kind. `label` is the name that an account asks for; callers that only ask how long names are held leave it out. */
-export const rulesFor = (kind: NameKey['kind'], { hold_days, grace_days }: NameSettings, label = ''): NameRules => ({
-  holdMs: isHeldByUse(kind) ? hold_days * DAY_MS : 0,
-  graceMs: grace_days * DAY_MS,
+export const rulesFor = (kind: NameKey['kind'], settings: NameSettings, label = ''): NameRules & HeldTimes => ({
+  ...(isHeldByUse(kind) ? heldTimes(settings) : { holdMs: 0, assignedHoldMs: 0 }),
+  graceMs: settings.grace_days * DAY_MS,
   isWithheld: kind === 'subdomain' && WITHHELD_SUBDOMAINS.has(label),
+});
+
+type HeldTimes = Required<Pick<NameRules, 'holdMs' | 'assignedHoldMs'>>;
+
+/** Where names are not held by use, those that an edge chose are not either. */
+const heldTimes = ({ hold_days, assigned_hold_hours }: NameSettings): HeldTimes => ({
+  holdMs: hold_days * DAY_MS,
+  assignedHoldMs: hold_days === 0 ? 0 : assigned_hold_hours * HOUR_MS,
 });
 
 export const lockName = (trx: Trx, key: NameKey): Promise<NameRow | undefined> =>
@@ -116,6 +125,7 @@ export const ownershipOf = (row: NameRow, openTunnels: number): NameOwnership =>
     groupKeyHash: row.group_key_hash,
     openTunnels,
     lastUsedAt: row.last_used_at?.getTime() ?? null,
+    ...(row.assigned ? { isAssigned: true as const } : {}),
   };
   if (row.state === 'reserved') return { kind: 'reserved', ...owned };
   if (row.state === 'held') {
@@ -190,6 +200,7 @@ const columnsOf = (name: Exclude<NameOwnership, { kind: 'free' }>) => ({
   group_key_hash: name.groupKeyHash,
   last_used_at: dateOf(name.lastUsedAt),
   released_at: name.kind === 'released' ? dateOf(name.releasedAt) : null,
+  assigned: name.isAssigned === true,
 });
 
 export interface NameUse {

@@ -110,7 +110,7 @@ it('everything at once fails nowhere but with its words, and leaves each name on
       const said = await outcome(() => reserve(fixture, actorOf(account), { kind: 'subdomain', label }));
       if (!known.has(said)) failures.push(said);
     } else if (what === 1) {
-      await endNames({ hold_days: 0, grace_days: 0 }).run(fixture);
+      await endNames({ hold_days: 0, assigned_hold_hours: 24, grace_days: 0 }).run(fixture);
     } else if (what === 2) {
       const row = await fixture.db.selectFrom('names').selectAll().where('label', '=', label).executeTakeFirst();
       if (row === undefined) return;

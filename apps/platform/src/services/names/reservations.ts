@@ -65,6 +65,7 @@ export const reservationOf = (row: NameRow, name: OwnedName, { names, regions, o
   label: row.label,
   region_id: row.kind === 'subdomain' ? null : row.region_id,
   state: name.kind,
+  assigned: name.isAssigned === true,
   public_address: regions.addressOf(keyOf(row)),
   active_tunnels: name.openTunnels,
   created_at: row.created_at.toISOString(),

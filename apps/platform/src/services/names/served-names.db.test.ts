@@ -20,7 +20,7 @@ let ann: Account;
 let bob: Account;
 beforeAll(async () => {
   fixture = await createLinkFixture();
-  unheld = { ...fixture, names: { hold_days: 0, grace_days: 7 } };
+  unheld = { ...fixture, names: { hold_days: 0, assigned_hold_hours: 24, grace_days: 7 } };
   eu = await addEdge(fixture, 'eu');
   await sql`update edges set tcp_from = 20000, tcp_to = 20049, udp_from = 20000, udp_to = 20049`.execute(fixture.db);
 });

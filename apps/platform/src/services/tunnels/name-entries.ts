@@ -28,11 +28,11 @@ export const nameEntries = async (
   const asked = unnamedOf(records, entries).toSorted((a, b) => inNameOrder(a.key, b.key));
   const changes: AnnouncedChange[] = [];
   for (const { entry, record, key } of asked) {
-    const { kind, group_key_hash, joins_group } = record.endpoint;
+    const { kind, asked: wasAsked, group_key_hash, joins_group } = record.endpoint;
     const claimed = await claimName(trx, {
       ...{ accountId: entry.userId, regionId: entry.regionId, now, settings },
       // What it got, not what it asked for.
-      endpoint: { kind, label: key.label, asked: false, group_key_hash, joins_group },
+      endpoint: { kind, label: key.label, asked: wasAsked, group_key_hash, joins_group },
     });
     changes.push(...claimed.changes);
     if (claimed.nameId === null) continue;
