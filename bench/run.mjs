@@ -18,7 +18,7 @@ const USAGE = `usage: npm run bench [-- OPTIONS]
   --rounds N       how often each path is measured (3)
   --quick          one round of short measurements: rough figures in about a minute
   --node PATH      the Node.js that runs edge and client
-  --baseline DIR   another checkout, built: its edge and client are measured beside ours in the same rounds (before, before-tls)
+  --baseline DIR   another checkout, built: its edge, client and platform are measured beside ours in the same rounds (before, before-tls, before-platform)
   --json FILE      the figures as JSON, besides the usual place
   --record         writes the scenarios of this run into docs/benchmarks.md and .json, and leaves the others as they are there
   --list           the names of the scenarios

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { isBuildFresh } from './lib/build-state.mjs';
 import { installState } from './lib/install-state.mjs';
 import { CACHE_DIR, ROOT } from './lib/paths.mjs';
+import { withProgress } from './lib/progress.mjs';
 import { withRunLock } from './lib/run-lock.mjs';
 
 const LOCK_FILE = join(CACHE_DIR, 'ensure.lock');
@@ -18,15 +19,35 @@ function checkNodeVersion() {
   process.exit(1);
 }
 
-function run(command, args, env = process.env) {
-  return new Promise((resolve) => {
-    // Standard output stays free for the command that follows.
-    const child = spawn(command, args, { cwd: ROOT, env, stdio: ['ignore', 2, 2] });
-    child.on('error', (error) => {
-      say(`cannot run ${command}: ${error.message}`);
-      resolve(1);
+/** The last part of what a command printed; enough to see why it failed. */
+const KEPT_CHARS = 64 * 1024;
+
+/** Runs one step with its progress shown. At a terminal its own lines are shown only when it fails. */
+function run(label, command, args, env = process.env) {
+  const isTerminal = process.stderr.isTTY === true;
+  let printed = '';
+  const ended = () =>
+    new Promise((resolve) => {
+      // Standard output stays free for the command that follows.
+      const child = spawn(command, args, {
+        cwd: ROOT,
+        env,
+        stdio: isTerminal ? ['ignore', 'pipe', 'pipe'] : ['ignore', 2, 2],
+      });
+      const keep = (text) => {
+        printed = (printed + text).slice(-KEPT_CHARS);
+      };
+      child.stdout?.setEncoding('utf8').on('data', keep);
+      child.stderr?.setEncoding('utf8').on('data', keep);
+      child.on('error', (error) => {
+        keep(`cannot run ${command}: ${error.message}\n`);
+        resolve(1);
+      });
+      child.on('close', (code) => resolve(code ?? 1));
     });
-    child.on('exit', (code) => resolve(code ?? 1));
+  return withProgress(label, process.stderr, ended).then((code) => {
+    if (code !== 0) process.stderr.write(printed);
+    return code;
   });
 }
 
@@ -36,10 +57,11 @@ async function install() {
   say(`Installing packages (${state.why}): npm ${state.command}`);
   const npm = process.env.npm_execpath;
   // A parent npm that was told to be silent must not silence the reason of a failure.
-  const env = { ...process.env, npm_config_loglevel: 'error' };
+  const env = { ...process.env, npm_config_loglevel: 'error', npm_config_progress: 'false' };
+  const label = 'Installing packages';
   const code = npm?.endsWith('.js')
-    ? await run(process.execPath, [npm, state.command], env)
-    : await run('npm', [state.command], env);
+    ? await run(label, process.execPath, [npm, state.command], env)
+    : await run(label, 'npm', [state.command], env);
   if (code === 0) return;
   say(
     `Installing failed. Run \`npm ${state.command}\` by hand to see why; it needs the network or a filled npm cache.`,
@@ -50,7 +72,7 @@ async function install() {
 async function build() {
   if (isBuildFresh()) return;
   say('Building (the sources are newer than the bundles)');
-  const code = await run(process.execPath, [join(ROOT, 'scripts/build.mjs')]);
+  const code = await run('Building', process.execPath, [join(ROOT, 'scripts/build.mjs')]);
   if (code === 0) return;
   say('Building failed; the lines above say where.');
   process.exit(1);

@@ -1,6 +1,6 @@
 // Runs scenarios: in each round every path once, one after another, each with fresh processes.
 // So a disturbance of the machine hits all paths alike, and ratios are taken inside a round.
-import { USUAL_PATHS } from '../paths/index.mjs';
+import { pathOfBaseline, USUAL_PATHS } from '../paths/index.mjs';
 import { makeGround } from './ground.mjs';
 import { Stage } from './stage.mjs';
 
@@ -62,7 +62,7 @@ async function runRound({ paths, round, onFailure, progress, ...settings }) {
 }
 
 export const pathsOf = (scenario, paths) =>
-  paths.filter(({ name }) => (scenario.paths ?? USUAL_PATHS).includes(name.replace(/^before/, 'ours')));
+  paths.filter(({ name }) => (scenario.paths ?? USUAL_PATHS).includes(pathOfBaseline(name)));
 
 /** Back and forth: nobody is always the one behind the same other. */
 const inTurn = (paths, round) => (round % 2 === 1 ? paths : [...paths].reverse());

@@ -4,7 +4,7 @@
 import { direct } from './direct.mjs';
 import { findNginx, nginxPath } from './nginx.mjs';
 import { oursPath, peersPath } from './ours.mjs';
-import { bareHonoPath, platformMcpPath, platformPath } from './platform.mjs';
+import { bareHonoPath, platformPath } from './platform.mjs';
 import { POLICIES } from './policies.mjs';
 import { bareTlsPath, tlsNamesPath } from './tls.mjs';
 
@@ -16,8 +16,11 @@ export const PATH_NAMES = [
   ...['ours-relay', 'ours-direct', 'bare-hono', 'platform', 'platform-mcp'],
 ];
 
-/** The same of an earlier build, beside which ours is measured. */
-export const baselineOf = (name) => name.replace(/^ours/, 'before');
+/** The name of the same path with an earlier build, measured beside ours. */
+export const baselineOf = (name) => name.replace(/^ours/, 'before').replace(/^platform/, 'before-platform');
+
+/** The inverse: the path whose scenarios a path takes part in. */
+export const pathOfBaseline = (name) => name.replace(/^before-platform/, 'platform').replace(/^before/, 'ours');
 
 /** @returns {{ paths: object[], nginx: object }} `nginx.missing` says why there is no yardstick */
 export function choosePaths(names = PATH_NAMES, baseline) {
@@ -36,9 +39,12 @@ export function choosePaths(names = PATH_NAMES, baseline) {
     ),
     ...withBaseline({ name: 'ours-relay', direct: false }, baseline, peersPath),
     ...withBaseline({ name: 'ours-direct', direct: true }, baseline, peersPath),
-    ...[bareHonoPath, platformPath, platformMcpPath],
+    bareHonoPath,
+    ...withBaseline({ name: 'platform' }, baseline, platformPath),
+    // The same server, called by models: a path of its own, so that both stand in one table.
+    ...withBaseline({ name: 'platform-mcp' }, baseline, platformPath),
   ];
-  return { paths: all.filter(({ name }) => names.includes(name.replace(/^before/, 'ours'))), nginx };
+  return { paths: all.filter(({ name }) => names.includes(pathOfBaseline(name))), nginx };
 }
 
 /** One right behind the other, so that a disturbance of the machine hits both. */

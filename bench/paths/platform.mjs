@@ -19,8 +19,9 @@ auth_per_account_per_minute = 1000000
 calls_per_minute = 1000000
 `;
 
-export const platformPath = {
-  name: 'platform',
+/** `root` is the checkout whose build runs. */
+export const platformPath = ({ name, root = ROOT }) => ({
+  name,
   async start({ ground, folder, node, nodeArgs }) {
     mkdirSync(folder, { recursive: true });
     const config = join(folder, 'server.toml');
@@ -28,7 +29,7 @@ export const platformPath = {
     writeFileSync(config, CONFIG);
     const args = [
       ...['--max-semi-space-size=4', ...(nodeArgs?.server ?? [])],
-      ...[join(ROOT, 'apps/server/bin/tunnel-server.mjs'), 'platform', '--config', config, '--data-dir', dataDir],
+      ...[join(root, 'apps/server/bin/tunnel-server.mjs'), 'platform', '--config', config, '--data-dir', dataDir],
     ];
     const server = await startServer({ name: 'platform', ...ground.network.wrap(node, args), dataDir, cwd: folder });
     const account = await signUp(dataDir);
@@ -43,7 +44,7 @@ export const platformPath = {
       stopSignal: 'SIGTERM',
     };
   },
-};
+});
 
 async function makeKey({ platform_url: url, access_token: token }, label) {
   const answer = await fetch(`${url}/keys`, {
@@ -55,9 +56,6 @@ async function makeKey({ platform_url: url, access_token: token }, label) {
   if (answer.status !== 201) throw new Error(`POST /keys: ${answer.status} ${text}`);
   return JSON.parse(text).token;
 }
-
-/** The same, asked by models: a path of its own, so that both stand in one table. */
-export const platformMcpPath = { ...platformPath, name: 'platform-mcp' };
 
 /** The yardstick: one route of the same framework on the same Node.js, with an answer of the same size. */
 export const bareHonoPath = {

@@ -76,7 +76,7 @@ const mcp = {
   // At least a third of its requests in a second of CPU.
   targets: [{ path: 'platform-mcp', figure: 'cpuPerRequestUs', ratioAtMost: 3 }],
   measure: (stage) =>
-    measureCalls(stage, stage.path.name === 'platform-mcp' ? asModel(stage.account) : asPerson(stage.account)),
+    measureCalls(stage, stage.path.name.endsWith('platform-mcp') ? asModel(stage.account) : asPerson(stage.account)),
 };
 
 const health = {

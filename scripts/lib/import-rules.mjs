@@ -108,7 +108,7 @@ export const FOLDER_MAY_IMPORT = {
     'login-setup.ts': ['api'],
     'run.ts': ['commands'],
     'run-in-process.ts': ['commands'],
-    'run-tunnels.ts': ['agent', 'output'],
+    'run-tunnels.ts': ['agent', 'api', 'output'],
     'running-client.ts': ['output'],
     commands: ['agent', 'api', 'completion', 'mcp', 'mcp-publish', 'output', 'service', '*.ts'],
     mcp: [

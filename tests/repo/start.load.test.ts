@@ -47,9 +47,9 @@ it('when ready it has written run.json, and prints the addresses and the next co
     udp_ports: expect.any(Array),
     admin_token_file: join(at.dataDir, 'admin-token'),
   });
-  await program.waitForLine(/npx tunnel http 3000 --token-file data\/admin-token --server 127\.0\.0\.1:\d+/);
+  await program.waitForLine(/npx tunnel http 3000 --token-file data\/admin-token --server localhost:\d+/);
   expect((await fetch(run.metrics_url)).status).toBe(200);
-  await program.waitForLine(/payments +http:\/\/127\.0\.0\.1:\d+ \(test mode/);
+  await program.waitForLine(/payments +http:\/\/localhost:\d+ \(test mode/);
   expect((await fetch(run.simulator_url)).status).toBe(200);
   const token = readFileSync(run.admin_token_file, 'utf8').trim();
   const status = await fetch(`${run.api_url}/api/status`, { headers: { authorization: `Bearer ${token}` } });

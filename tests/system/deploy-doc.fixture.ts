@@ -23,14 +23,14 @@ export const fileOfPage = (path: string): string => {
   return found;
 };
 
-/** The one line of its shell blocks that begins so, without sudo and comment. */
+/** The last line of its shell blocks that begins so, without sudo and comment: the part about a proxy, which a test can run, comes last. */
 export const commandOfPage = (beginning: string): string[] => {
   const lines = [...PAGE.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
     .flatMap((match) => (match[1] ?? '').split('\n'))
     .map((line) => line.replace(/ +#.*$/, '').replace(/^sudo (-u tunnel )?/, ''));
-  const found = lines.filter((line) => line.startsWith(beginning));
-  if (found.length !== 1) throw new Error(`docs/deploy.md has ${found.length} lines that begin with: ${beginning}`);
-  return (found[0] ?? '').split(' ');
+  const found = lines.findLast((line) => line.startsWith(beginning));
+  if (found === undefined) throw new Error(`docs/deploy.md has no line that begins with: ${beginning}`);
+  return found.split(' ');
 };
 
 export const shellBlocksOfPage = (): string[] =>

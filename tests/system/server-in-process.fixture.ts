@@ -24,6 +24,8 @@ export interface ServerRun {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The system's unless told. */
   readonly clock?: Clock;
+  /** Its output is a terminal; `verbose`: with that flag. */
+  readonly terminal?: 'plain' | 'verbose';
 }
 
 type Running = Pick<ServerParts, 'stop' | 'stopNow'>;
@@ -45,7 +47,7 @@ export const runServerInProcess = (run: ServerRun): Program => {
         running = made;
         return made;
       };
-      return await runServer(command, config, host, { make });
+      return await runServer(command, config, host, { make, verbose: run.terminal === 'verbose' });
     } catch (error) {
       return reportProblem(error, streams.stderr, env);
     }
@@ -71,10 +73,12 @@ export const runServerInProcess = (run: ServerRun): Program => {
   });
 };
 
-const hostOf = (streams: InProcessStreams, { workingDir, env }: ServerRun, clock: Clock): ServerHost => {
+const hostOf = (streams: InProcessStreams, { workingDir, env, terminal }: ServerRun, clock: Clock): ServerHost => {
   const startedAt = clock.monotonic();
+  const { stdout, stderr, signals } = streams;
+  if (terminal !== undefined) for (const stream of [stdout, stderr]) Object.assign(stream, { isTTY: true });
   return {
-    ...{ env: { ...env }, stdout: streams.stdout, stderr: streams.stderr, signals: streams.signals, clock, workingDir },
+    ...{ env: { ...env }, stdout, stderr, signals, clock, workingDir },
     ...{ pid: process.pid, platform: process.platform, exit: streams.exit },
     parent: { connected: false, on: () => undefined },
     uptimeMs: () => clock.monotonic() - startedAt,

@@ -36,6 +36,8 @@ export interface StackOptions {
   readonly tls?: boolean;
   /** How many descriptors the process may hold; as many as this one unless told. */
   readonly descriptors?: number;
+  /** The output of a server inside the test's process is a terminal; `verbose`: with that flag. */
+  readonly terminal?: 'plain' | 'verbose';
   /** Laid over the environment of the process. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -84,6 +86,7 @@ export class Stack {
   readonly #env: Readonly<Record<string, string>>;
   readonly #clock: Clock | undefined;
   readonly #databaseUrl: string | undefined;
+  readonly #terminal: StackOptions['terminal'];
   #program: Program | undefined;
 
   /** `dir` is empty and nobody else's. */
@@ -97,6 +100,7 @@ export class Stack {
     this.isInProcess = options.programs === false;
     this.#clock = options.clock;
     this.#databaseUrl = options.databaseUrl;
+    this.#terminal = options.terminal;
     this.#descriptors = options.descriptors;
     this.#env = options.env ?? {};
   }
@@ -128,6 +132,7 @@ export class Stack {
       ...{ command: this.#command, config: this.#file, dataDir: this.dataDir, workingDir: this.#dir },
       env: { ...withoutOurEnvironment(), ...this.#env },
       ...(this.#clock === undefined ? {} : { clock: this.#clock }),
+      ...(this.#terminal === undefined ? {} : { terminal: this.#terminal }),
     });
   }
 

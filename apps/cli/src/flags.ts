@@ -134,8 +134,11 @@ export const addComfortFlags = (command: Command): Command =>
   command
     .optionsGroup(FLAG_GROUPS.output)
     .option('--qr', 'Show a QR code of the first public URL')
-    .option('--open', 'Open the first HTTP tunnel in the browser')
     .option('--log-file <file>', 'Also write the --json events to this file (5 files of 10 MiB)');
+
+/** For commands whose tunnels a browser can open. */
+export const addOpenFlag = (command: Command): Command =>
+  command.optionsGroup(FLAG_GROUPS.output).option('--open', 'Open the first HTTP tunnel in the browser');
 
 export interface GroupFlags {
   readonly group?: string;
@@ -163,13 +166,17 @@ const probe = (text: string): Pick<HealthCheck, 'type' | 'path'> => {
   throw new InvalidArgumentError('Use tcp, or http:/ and the rest of a path.');
 };
 
-/** None takes the group key itself: a process list shows it. */
-export const addGroupFlags = (command: Command): Command =>
+/** No flag takes the group key itself, because a process list would show it. */
+export const addMemberFlags = (command: Command): Command =>
   command
     .optionsGroup(FLAG_GROUPS.balancing)
     .option('--group <name>', 'Join this group: its healthy members share the visitors')
     .option('--group-key-file <file>', 'File with the key that all members share')
-    .option('--group-key-env <variable>', 'Variable with that key')
+    .option('--group-key-env <variable>', 'Variable with that key');
+
+/** For tunnels to a service whose health the client can check. */
+export const addGroupFlags = (command: Command): Command =>
+  addMemberFlags(command)
     .option('--alert-webhook <url>', 'URL to call when no member is healthy')
     .optionsGroup(FLAG_GROUPS.health)
     .option('--health <tcp|http:/path>', 'Check the local service: connect, or GET this path', probe)

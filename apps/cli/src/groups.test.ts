@@ -204,7 +204,7 @@ describe('what is shown', () => {
       health,
       warnings,
       guard: null,
-      counts: { connections: 0, open: 0, requests: 0, bytesIn: 0, bytesOut: 0 },
+      counts: { connections: 0, open: 0, requests: 0, edgeAnswered: 0, bytesIn: 0, bytesOut: 0 },
       dropped: {},
       datagrams: null,
       service: null,

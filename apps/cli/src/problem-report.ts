@@ -65,7 +65,7 @@ export const hintOf = (fault: Fault, path = 'tunnel'): string | undefined => {
   if (MISUSE.has(fault.code)) return IS_SENTENCE.test(fault.message) ? undefined : `See \`${path} --help\`.`;
   const own = COMMAND_WORDS[fault.code]?.hint ?? fault.next;
   const hint = typeof own === 'string' ? own : own(fault.message);
-  return /\{\w+\}/.test(hint) ? undefined : hint;
+  return hint === '' || /\{\w+\}/.test(hint) ? undefined : hint;
 };
 
 /** Two short sentences are one line; what is no sentence keeps its hint below it. */
@@ -110,7 +110,6 @@ const REWORDED: readonly (readonly [RegExp, string])[] = [
   [/^unknown option '(.*?)'/, "Unknown option '$1'."],
   [/^unknown command '(.*?)'/, "Unknown command '$1'."],
   [/^too many arguments.*?\. Expected (\d+) arguments?.*$/, 'Too many arguments: it takes $1.'],
-  [/ ?\(Did you mean (one of )?(.*)\?\)$/, ' Did you mean $1$2?'],
   [/ Allowed choices are (.*)\.$/, ' Use $1.'],
 ];
 

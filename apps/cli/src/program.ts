@@ -1,4 +1,5 @@
 // The program around its commands: their help, one run of them, and its exit code. Nothing here ends the process.
+import { nearestWord } from '@tunnel/runtime';
 import { Command, CommanderError, Option } from 'commander';
 import { EXIT, type ExitCode, exitCodeOfSignal } from './exit-codes.ts';
 import { type Io, VERSION } from './io.ts';
@@ -35,8 +36,8 @@ export const makeProgram = (io: Io, finish: (code: ExitCode) => void, groups: Co
       writeErr: (text) => void io.stderr.write(text),
       getOutHelpWidth: () => helpWidth(io.stdout),
       getErrHelpWidth: () => helpWidth(io.stderr),
-      outputError: (text, write) => write(`tunnel: ${usageSentence(text)}\n`),
     })
+    .showSuggestionAfterError(false)
     .exitOverride();
   for (const [heading, commands] of groups) {
     for (const command of commands) program.addCommand(command(io, finish).helpGroup(heading));
@@ -55,13 +56,31 @@ const helpWidth = ({ isTTY, columns }: Io['stdout']): number =>
 
 /** Those below it too: they were made before they had a parent. An error points to the help of the very command. */
 const inheritSettings = (command: Command, path: string): void => {
-  command.showHelpAfterError(`  See \`${path} --help\`.`);
+  command.showHelpAfterError(`  See \`${path} --help\`.`).configureOutput({
+    outputError: (text, write) => write(`tunnel: ${usageSentence(text)}${suggestionFor(text, command)}\n`),
+  });
   for (const below of command.commands) {
     below.copyInheritedSettings(command).addHelpOption(helpOption());
     if (below.commands.length > 0) below.addHelpCommand(helpCommand());
     inheritSettings(below, `${path} ${below.name()}`);
   }
 };
+
+/** A word that begins as the typed one does is meant more often than one that differs by a letter: `stat` is `status`, not `start`. */
+const suggestionFor = (text: string, command: Command): string => {
+  const [, kind, typed = ''] = /unknown (command|option) '(.*?)'/.exec(text) ?? [];
+  if (kind === undefined) return '';
+  const known =
+    kind === 'command'
+      ? command.commands.flatMap((below) => [below.name(), ...below.aliases()])
+      : command.options.flatMap(({ long }) => long ?? []);
+  const begun = known.filter((word) => typed.length >= PREFIX_LEAST && word.startsWith(typed));
+  const near = begun.length === 1 ? begun[0] : nearestWord(typed, known);
+  return near === undefined ? '' : ` Did you mean ${near}?`;
+};
+
+/** A shorter beginning says nothing. */
+const PREFIX_LEAST = 3;
 
 /** As it is typed: `tunnel keys create`. */
 const pathOf = (command: Command): string =>

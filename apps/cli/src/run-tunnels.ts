@@ -3,6 +3,7 @@ import {
   type Client,
   checkPeerOptions,
   checkTunnelSpec,
+  type InspectorOptions,
   protocolTraits,
   type StatusEvent,
   type Tunnel,
@@ -10,6 +11,7 @@ import {
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { ownClientsOf } from './agent/own-clients.ts';
+import { replayKept } from './api/replay-kept.ts';
 import { companionsOf } from './companions.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import { type Io, VERSION } from './io.ts';
@@ -50,7 +52,7 @@ export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => 
 };
 
 const makeRunning = (plan: TunnelRun, io: Io, output: Output, stop: Stop): TunnelsOfRun => {
-  const watch = new RequestWatch(plan.flags, output);
+  const watch = new RequestWatch(plan.flags, output, replayKept(plan, io));
   return new TunnelsOfRun({
     plan,
     output,
@@ -106,12 +108,14 @@ const isEndOf = (event: StatusEvent, running: TunnelsOfRun): event is RefusalEve
 class RequestWatch {
   readonly #flags: TunnelRun['flags'];
   readonly #output: Output;
+  readonly #replayAtEdge: InspectorOptions['replayAtEdge'];
   #isWatching = false;
   #inspector: Promise<string | null> | null = null;
 
-  constructor(flags: TunnelRun['flags'], output: Output) {
+  constructor(flags: TunnelRun['flags'], output: Output, replayAtEdge: InspectorOptions['replayAtEdge']) {
     this.#flags = flags;
     this.#output = output;
+    this.#replayAtEdge = replayAtEdge;
   }
 
   before(client: Client, { protocol, capture }: TunnelSpec): Promise<string | null> {
@@ -124,7 +128,7 @@ class RequestWatch {
   }
 
   async #openInspector(client: Client): Promise<string | null> {
-    const url = (await client.openInspector())?.url ?? null;
+    const url = (await client.openInspector({ replayAtEdge: this.#replayAtEdge }))?.url ?? null;
     this.#output.onInspector(url);
     return url;
   }

@@ -325,7 +325,9 @@ class Entry implements RunningTunnel {
   asked: Promise<void> = Promise.resolve();
   tunnel: Tunnel | null = null;
   connection: PeerConnection | null = null;
-  lastError: Fault | null = null;
+  #lastError: Fault | null = null;
+  /** The bytes that the local service had sent when it last failed; null: the last error has another cause. */
+  #sentAtLocalError: number | null = null;
   #isRefused = false;
 
   constructor(wanted: TunnelSpec | ConnectPeerOptions, source: TunnelSource, isOfStart: boolean) {
@@ -337,6 +339,13 @@ class Entry implements RunningTunnel {
 
   get isPeer(): boolean {
     return !isTunnel(this.wanted);
+  }
+
+  /** The error of a local service ends once the service has sent something again, or its probe succeeds. */
+  get lastError(): Fault | null {
+    const hasRecovered =
+      this.#sentAtLocalError !== null && (this.tunnel?.counts.bytesOut ?? 0) > this.#sentAtLocalError;
+    return hasRecovered ? null : this.#lastError;
   }
 
   get state(): RunningTunnelState {
@@ -353,9 +362,12 @@ class Entry implements RunningTunnel {
   onStatus(event: StatusEvent): void {
     if (event.type === 'tunnel-opened') this.tunnel = event.tunnel;
     if (event.type === 'peer-ready') this.connection = event.connection;
-    if (event.type === 'tunnel-opened' || event.type === 'peer-ready') this.lastError = null;
+    if (event.type === 'tunnel-opened' || event.type === 'peer-ready') this.#lastError = null;
+    if (event.type === 'health' && event.healthy && this.#sentAtLocalError !== null) this.#lastError = null;
     if (event.type === 'tunnel-error' || event.type === 'peer-error') this.#isRefused = event.final;
-    if ('fault' in event && event.fault !== undefined) this.lastError = event.fault;
+    if (!('fault' in event) || event.fault === undefined) return;
+    this.#lastError = event.fault;
+    this.#sentAtLocalError = event.type === 'local-error' ? event.tunnel.counts.bytesOut : null;
   }
 }
 

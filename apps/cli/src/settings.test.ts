@@ -59,6 +59,8 @@ describe('bad usage', () => {
     [['check'], 'config.yml'],
     [['pools'], 'tunnel: No API key. Run `tunnel login`'],
     [['htp', '80'], "tunnel: Unknown command 'htp'. Did you mean http?\n"],
+    [['stat'], "tunnel: Unknown command 'stat'. Did you mean status?\n"],
+    [['http', '80', '--region', 'eu'], "tunnel: Unknown option '--region'.\n"],
     [['http', '80', '--subdomian', 'x'], "Unknown option '--subdomian'. Did you mean --subdomain?\n"],
     [
       ['http', 'http://ann:pw@localhost:80'],

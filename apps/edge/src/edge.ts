@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { ConnectionCounts, platformLabelOf } from '@tunnel/core';
 import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
+import { CAPABILITY } from '@tunnel/protocol';
 import {
   InternalErrors,
   Lifecycle,
@@ -259,6 +260,7 @@ class ComposedEdge implements Edge {
       flowBalancer: balancer(),
       config: this.#config,
       tell: (sessionId, message) => this.#control.tell(sessionId, message),
+      offer: (sessionId, message) => this.#control.offer(sessionId, message, CAPABILITY.EDGE_ANSWERS),
       udpFlowsMax: this.#deps.udpFlowsMax,
       pathPorts: () => this.#datagramPorts.numbers,
       clients: { takeOver: (...connection) => this.#control.takeOver(...connection) },

@@ -44,6 +44,10 @@ export const EDGE_LIMITS = {
   CONTROL_FRAMES_PAUSE_MIN_MS: 50,
   /** parts of one WebSocket message; clients send it in one */
   CONTROL_FRAGMENTS_MAX: 16,
+  /** while so much waits for a client, it is not sent what it can do without, such as requests that the edge answered */
+  CONTROL_OFFERS_QUEUE_BYTES: 64 * KiB,
+  /** requests that the edge answered itself, told one by one to all clients of an account; the rest is told as numbers */
+  EDGE_ANSWERS_PER_SECOND_ACCOUNT: 400,
   /** the minute that `[limits] auth_failures_per_minute` speaks of */
   AUTH_FAILURE_WINDOW_MS: 60_000,
   /** addresses whose refused keys are remembered; the oldest is forgotten first */

@@ -9,6 +9,8 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createEdge } from './edge.ts';
 import type { Edge } from './edge-interface.ts';
 
+type FinishedRequest = Extract<RequestEvent, { type: 'request-finished' }>;
+
 let edge: Edge;
 let client: Client;
 let service: Server;
@@ -63,7 +65,9 @@ const rowsOf = (list: readonly { readonly id: string; readonly path: string }[])
 /** Both sides, once so many have finished at both. */
 const settled = (count: number): Promise<{ atEdge: string[]; atClient: string[] }> =>
   eventually(async () => {
-    const finished = told.filter((event) => event.type === 'request-finished' && event.status === 200);
+    const finished = told.filter(
+      (event): event is FinishedRequest => event.type === 'request-finished' && event.status === 200,
+    );
     const kept = (await captures()).filter(({ status }) => status === 200);
     expect([finished.length, kept.length]).toEqual([count, count]);
     return { atEdge: rowsOf(kept), atClient: rowsOf(finished) };

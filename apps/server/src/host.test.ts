@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
-import { logFormatOf, thisProcess } from './host.ts';
+import { isBrief, logFormatOf, thisProcess } from './host.ts';
 
 it('log lines are for people at a terminal and JSON elsewhere, unless TUNNEL_LOG says otherwise', () => {
   const [elsewhere, terminal] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })];
@@ -9,6 +9,14 @@ it('log lines are for people at a terminal and JSON elsewhere, unless TUNNEL_LOG
   expect(logFormatOf({ env: { TUNNEL_LOG: 'human' }, stderr: elsewhere })).toBe('human');
   expect(logFormatOf({ env: { TUNNEL_LOG: 'json' }, stderr: terminal })).toBe('json');
   expect(logFormatOf({ env: { TUNNEL_LOG: 'xml' }, stderr: elsewhere })).toBe('json');
+});
+
+it('the first screen is brief only where both outputs are a terminal and nobody asked for more', () => {
+  const [elsewhere, terminal] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })];
+  expect(isBrief({ stdout: terminal, stderr: terminal }, false)).toBe(true);
+  expect(isBrief({ stdout: terminal, stderr: terminal }, true)).toBe(false);
+  expect(isBrief({ stdout: elsewhere, stderr: terminal }, false)).toBe(false);
+  expect(isBrief({ stdout: terminal, stderr: elsewhere }, false)).toBe(false);
 });
 
 it('the host of a server is its process', () => {

@@ -48,3 +48,7 @@ export const logFormatOf = ({ env, stderr }: Pick<ServerHost, 'env' | 'stderr'>)
   if (wanted === 'human' || wanted === 'json') return wanted;
   return stderr.isTTY === true ? 'human' : 'json';
 };
+
+/** At a terminal a server shows its first screen, and details only when someone asks for them. Where lines are collected, nothing is left out. */
+export const isBrief = ({ stdout, stderr }: Pick<ServerHost, 'stdout' | 'stderr'>, verbose: boolean): boolean =>
+  !verbose && stdout.isTTY === true && stderr.isTTY === true;

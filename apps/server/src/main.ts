@@ -5,6 +5,11 @@ import { type MakeCommand, runProgram } from './program.ts';
 
 const PARTS = new Set(['edge', 'platform']);
 
+const inGroup =
+  (heading: string, make: MakeCommand): MakeCommand =>
+  (finish) =>
+    make(finish).helpGroup(heading);
+
 /** In the order in which the help names them. */
 const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { admin } = await import('./commands/admin.ts');
@@ -13,20 +18,12 @@ const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { signingKeys } = await import('./commands/signing-keys.ts');
   const { alert } = await import('./commands/alert-command.ts');
   const { certificates } = await import('./commands/certificates.ts');
-  return [
-    stack,
-    edge,
-    platform,
-    simulator,
-    migrate,
-    checkConfig,
-    edgeCredential,
-    admin,
-    oauthClient,
-    signingKeys,
-    certificates,
-    alert,
+  const groups: readonly (readonly [heading: string, commands: readonly MakeCommand[]])[] = [
+    ['Run:', [stack, edge, platform, simulator]],
+    ['People and apps:', [admin, oauthClient]],
+    ['Look after it:', [checkConfig, certificates, edgeCredential, signingKeys, migrate, alert]],
   ];
+  return groups.flatMap(([heading, commands]) => commands.map((make) => inGroup(heading, make)));
 };
 
 await runProgram(PARTS.has(process.argv[2] ?? '') ? [edge, platform] : await allCommands());

@@ -1,24 +1,43 @@
 // The frame of the executable tunnel-server: reads the command line, runs one command, ends with its exit code.
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { EXIT_OK, EXIT_USAGE, reportProblem } from './problem-report.ts';
 import { VERSION } from './version.ts';
 
 export type MakeCommand = (finish: (code: number) => void) => Command;
 
+const EPILOGUE = `
+Examples:
+  $ tunnel-server stack
+  $ tunnel-server admin invite alice@example.com
+
+Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration; 130 and 143 ended at once by a
+second signal.
+Every key of server.toml can be set by a variable: TUNNEL_SERVER__CONTROL_PORT=4440 sets [server]
+control_port. TUNNEL_LOG=json|human chooses the form of the log lines; TUNNEL_DEBUG=1 shows the
+stack of an unexpected error.`;
+
+/** The widest line of any help, as that of the client. */
+const HELP_COLUMNS = 100;
+
+const helpWidth = ({ isTTY, columns }: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>): number =>
+  isTTY && columns > 0 ? Math.min(columns, HELP_COLUMNS) : HELP_COLUMNS;
+
+const helpOption = (): Option => new Option('-h, --help', 'Show this help').helpGroup('Options:');
+
+const helpCommand = (): Command => new Command('help').argument('[command]').description('Show the help of a command');
+
 const buildProgram = (commands: readonly MakeCommand[], finish: (code: number) => void): Command => {
   const program = new Command('tunnel-server')
-    .description(
-      'Publishes services of tunnel clients: the edge that visitors connect to, and the platform with accounts and keys.',
-    )
-    .version(VERSION)
-    .configureOutput({ outputError: (text, write) => write(`tunnel-server: ${text.replace(/^error: /, '')}`) })
-    .addHelpText(
-      'after',
-      `
-Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 130/143 ended at once by a second signal.
-Every key of server.toml can be set by a variable: TUNNEL_SERVER__CONTROL_PORT=4440 sets [server] control_port.
-TUNNEL_LOG=json|human chooses the form of the log lines; TUNNEL_DEBUG=1 shows the stack of an unexpected error.`,
-    )
+    .description('Run the server of tunnels: the edge that visitors reach, and the platform with accounts and keys.')
+    .version(VERSION, '-V, --version', 'Show the version')
+    .addHelpOption(helpOption())
+    .addHelpCommand(helpCommand().helpGroup('Look after it:'))
+    .configureOutput({
+      getOutHelpWidth: () => helpWidth(process.stdout),
+      getErrHelpWidth: () => helpWidth(process.stderr),
+      outputError: (text, write) => write(`tunnel-server: ${text.replace(/^error: /, '')}`),
+    })
+    .addHelpText('after', EPILOGUE)
     .exitOverride();
   for (const make of commands) {
     program.addCommand(make(finish));
@@ -30,8 +49,11 @@ TUNNEL_LOG=json|human chooses the form of the log lines; TUNNEL_DEBUG=1 shows th
 /** Those below it too: they were made before they had a parent. An error points to the help of the very command. */
 const inheritSettings = (command: Command, path: string): void => {
   command.showHelpAfterError(`See \`${path} --help\`.`);
-  for (const below of command.commands)
-    inheritSettings(below.copyInheritedSettings(command), `${path} ${below.name()}`);
+  for (const below of command.commands) {
+    below.copyInheritedSettings(command).addHelpOption(helpOption());
+    if (below.commands.length > 0) below.addHelpCommand(helpCommand());
+    inheritSettings(below, `${path} ${below.name()}`);
+  }
 };
 
 /** Its exit code. What it has to say goes to the standard output and the standard error of this process. */

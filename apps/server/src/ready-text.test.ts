@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nextCommand, type ReadyFacts, readyText } from './ready-text.ts';
+import { briefText, nextCommand, type ReadyFacts, readyText } from './ready-text.ts';
 
 const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts => ({
   run: {
@@ -30,8 +30,8 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
 it('names every address and ends with the command to type', () => {
   const text = readyText(facts());
   for (const part of [
-    '127.0.0.1:4040',
-    'http://127.0.0.1:4041',
+    'localhost:4040',
+    'http://localhost:4041',
     ':9090/metrics',
     'http://<name>.localhost:8000\n',
     '20000-20099',
@@ -44,12 +44,14 @@ it('names every address and ends with the command to type', () => {
 
 it('names the dashboard, and in it the page to sign up', () => {
   const text = readyText(facts({ platform_url: 'http://127.0.0.1:8080' }));
-  expect(text).toContain('http://127.0.0.1:8080/app/ (sign up: http://127.0.0.1:8080/app/signup)\n');
+  expect(text).toContain('  dashboard    http://localhost:8080/app/\n');
+  expect(text).toContain('  sign-up      http://localhost:8080/app/signup (platform.sign_up = "open")\n');
   const open = readyText({
     ...facts({ platform_url: 'http://127.0.0.1:8080' }),
     publicUrl: 'https://tunnels.example.com',
   });
-  expect(open).toContain('https://tunnels.example.com/app/ (sign up: https://tunnels.example.com/app/signup)\n');
+  expect(open).toContain('  dashboard    https://tunnels.example.com/app/\n');
+  expect(open).toContain(' https://tunnels.example.com/app/signup (platform.sign_up = "open")\n');
   expect(open).not.toContain('8080');
   expect(readyText(facts())).not.toContain('/app/');
 });
@@ -57,11 +59,33 @@ it('names the dashboard, and in it the page to sign up', () => {
 it('names the command that lets people in where not everybody may sign up', () => {
   const platform = facts({ platform_url: 'http://127.0.0.1:8080' });
   expect(readyText({ ...platform, signUp: 'invite' })).toContain(
-    '/app/ (by invitation: tunnel-server admin invite EMAIL)\n',
+    '  sign-up      tunnel-server admin invite EMAIL (platform.sign_up = "invite")\n',
   );
   const closed = readyText({ ...platform, signUp: 'closed' });
-  expect(closed).toContain('tunnel-server admin create-user EMAIL)\n');
+  expect(closed).toContain('tunnel-server admin create-user EMAIL (platform.sign_up = "closed")\n');
   expect(closed).not.toContain('/signup');
+});
+
+it('at a terminal the first screen is short: what runs, the dashboard, one command', () => {
+  const demo = facts({ platform_url: 'http://127.0.0.1:8080', simulator_url: 'http://127.0.0.1:40123' });
+  expect(briefText(demo)).toBe(`tunnel-server is ready (pid 7)
+
+  dashboard  http://localhost:8080/app/
+  sign-up    http://localhost:8080/app/signup (platform.sign_up = "open")
+  tunnels    http://<name>.localhost:8000
+
+Next, in another terminal, publish a local web service (3000 is its port):
+  npx tunnel http 3000 --token-file data/admin-token
+
+Ctrl-C stops it. Other addresses: data/run.json. Details: --verbose.
+`);
+  for (const line of briefText(demo).split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+});
+
+it('the short first screen keeps warnings and leaves notes to the details', () => {
+  const text = briefText({ ...facts(), notes: ['warning: this', 'note: that'] });
+  expect(text).toContain('\n  warning: this\n\nNext');
+  expect(text).not.toContain('that');
 });
 
 it('says what its operator should know, before the command to type', () => {
@@ -71,7 +95,7 @@ it('says what its operator should know, before the command to type', () => {
 
 it('names the page of the simulated payment processor, and that it is no real one', () => {
   const text = readyText(facts({ simulator_url: 'http://127.0.0.1:40123' }));
-  expect(text).toContain('http://127.0.0.1:40123 (test mode, no real charges)\n');
+  expect(text).toContain('http://localhost:40123 (test mode, no real charges)\n');
   expect(readyText(facts())).not.toContain('payments');
 });
 
@@ -82,18 +106,18 @@ it('names the addresses of https first, and usual ports not at all', () => {
 
 it('with a public https port, clients are shown to come by that one, under its name and its real port', () => {
   const told = facts({ https_url: 'https://127.0.0.1:8443' }, true);
-  expect(readyText(told)).toContain('control      127.0.0.1:4040 (TLS), and localhost:8443\n');
+  expect(readyText(told)).toContain('control      localhost:4040 (TLS), and localhost:8443\n');
   expect(nextCommand(told)).toBe('npx tunnel http 3000 --token-file data/admin-token --server localhost:8443 --tls');
   const usual = { ...facts({ https_url: 'https://0.0.0.0:443' }, true), domain: 'tunnels.example.com' };
   expect(nextCommand(usual)).toContain(' --server tunnels.example.com:443 --tls');
   const apart = { ...told, controlOnPublic: false };
-  expect(readyText(apart)).toContain('control      127.0.0.1:4040 (TLS)\n');
+  expect(readyText(apart)).toContain('control      localhost:4040 (TLS)\n');
   expect(nextCommand(apart)).toBe('npx tunnel http 3000 --token-file data/admin-token --tls');
 });
 
 it.each([
   [{}, false, 'npx tunnel http 3000 --token-file data/admin-token'],
-  [{ control: '127.0.0.1:4440' }, false, 'npx tunnel http 3000 --token-file data/admin-token --server 127.0.0.1:4440'],
+  [{ control: '127.0.0.1:4440' }, false, 'npx tunnel http 3000 --token-file data/admin-token --server localhost:4440'],
   [{}, true, 'npx tunnel http 3000 --token-file data/admin-token --tls'],
   [{ admin_token_file: '/srv/t/admin-token' }, false, 'npx tunnel http 3000 --token-file /srv/t/admin-token'],
   [

@@ -23,50 +23,85 @@ export interface ReadyFacts {
   readonly notes: readonly string[];
 }
 
+/** Every address of the server: for a log, or for someone who asked for the details. */
 export const readyText = (facts: ReadyFacts): string => {
   const { run, tcpPortRange } = facts;
-  const platformUrl = facts.publicUrl ?? run.platform_url;
-  const edgeLines = [
-    `  control      ${run.control}${facts.tls ? ' (TLS)' : ''}${alsoAt(onePort(facts))}`,
-    `  edge API     ${run.api_url}/api/status`,
-    `  metrics      ${run.metrics_url}`,
-    `  HTTP tunnels ${httpTunnels(facts)}`,
-    `  TCP tunnels  ${facts.domain}, ports ${tcpPortRange[0]}-${tcpPortRange[1]}`,
-  ];
-  const nextLines = [
-    'Next, in another terminal, publish a local web service (3000 is its port):',
-    `  ${nextCommand(facts)}`,
-    '',
-  ];
+  const edgeLines =
+    run.control === null
+      ? []
+      : [
+          `  control      ${shown(run.control)}${facts.tls ? ' (TLS)' : ''}${alsoAt(onePort(facts))}`,
+          `  edge API     ${shown(run.api_url)}/api/status`,
+          `  metrics      ${shown(run.metrics_url)}`,
+          `  HTTP tunnels ${httpTunnels(facts).join(', ')}`,
+          `  TCP tunnels  ${facts.domain}, ports ${tcpPortRange[0]}-${tcpPortRange[1]}`,
+        ];
   return [
     `tunnel-server is ready (pid ${run.pid})`,
     '',
+    ...dashboardLines(facts).map(([label, text]) => `  ${label.padEnd(12)} ${text}`),
     ...(run.platform_url === null
       ? []
-      : [
-          `  dashboard    ${platformUrl}/app/ (${signUpText(facts.signUp, `${platformUrl}/app/signup`)})`,
-          `  platform API ${platformUrl} (API docs: ${platformUrl}/docs)`,
-        ]),
-    ...(run.simulator_url === null ? [] : [`  payments     ${run.simulator_url} (test mode, no real charges)`]),
-    ...(run.control === null ? [] : edgeLines),
+      : [`  platform API ${platformUrl(facts)} (API docs: ${platformUrl(facts)}/docs)`]),
+    ...(run.simulator_url === null ? [] : [`  payments     ${shown(run.simulator_url)} (test mode, no real charges)`]),
+    ...edgeLines,
     ...keyLines(facts),
     `  data         ${shortPath(facts.dataDir, facts.workingDir)}`,
     '',
-    ...(facts.notes.length === 0 ? [] : [...facts.notes.map((note) => `  ${note}`), '']),
-    ...(run.control === null ? [] : nextLines),
+    ...noteLines(facts.notes),
+    ...nextLines(facts),
     '',
   ].join('\n');
 };
+
+/** The first screen at a terminal: what runs, where the dashboard is, and the one command to type next. Notes are left out, warnings are not. */
+export const briefText = (facts: ReadyFacts): string => {
+  const [tunnels = ''] = httpTunnels(facts);
+  const lines = [...dashboardLines(facts), ['tunnels', tunnels] as const];
+  const runFile = shortPath(join(facts.dataDir, 'run.json'), facts.workingDir);
+  return [
+    `tunnel-server is ready (pid ${facts.run.pid})`,
+    '',
+    ...lines.map(([label, text]) => `  ${label.padEnd(9)}  ${text}`),
+    '',
+    ...noteLines(facts.notes.filter((note) => !note.startsWith('note: '))),
+    ...nextLines(facts),
+    `Ctrl-C stops it. Other addresses: ${runFile}. Details: --verbose.`,
+    '',
+  ].join('\n');
+};
+
+const dashboardLines = (facts: ReadyFacts): (readonly [label: string, text: string])[] => {
+  if (facts.run.platform_url === null) return [];
+  const url = platformUrl(facts);
+  return [
+    ['dashboard', `${url}/app/`],
+    ['sign-up', `${signUpText(facts.signUp, `${url}/app/signup`)} (platform.sign_up = "${facts.signUp}")`],
+  ];
+};
+
+const noteLines = (notes: readonly string[]): string[] =>
+  notes.length === 0 ? [] : [...notes.map((note) => `  ${note}`), ''];
+
+const nextLines = (facts: ReadyFacts): string[] =>
+  facts.run.control === null
+    ? []
+    : ['Next, in another terminal, publish a local web service (3000 is its port):', `  ${nextCommand(facts)}`, ''];
+
+const platformUrl = ({ publicUrl, run }: ReadyFacts): string => publicUrl ?? shown(run.platform_url);
+
+/** Addresses of this machine as the documentation writes them. run.json has them in numbers, for programs. */
+const shown = (address: string | null): string => (address ?? '').replace('127.0.0.1', 'localhost');
 
 /** How the first people come in. */
 const signUpText = (signUp: ReadyFacts['signUp'], page: string): string => {
   switch (signUp) {
     case 'open':
-      return `sign up: ${page}`;
+      return page;
     case 'invite':
-      return 'by invitation: tunnel-server admin invite EMAIL';
+      return 'tunnel-server admin invite EMAIL';
     case 'closed':
-      return 'sign-up is closed: tunnel-server admin create-user EMAIL';
+      return 'tunnel-server admin create-user EMAIL';
   }
 };
 
@@ -78,12 +113,11 @@ const keyLines = ({ run, dataDir, workingDir }: ReadyFacts): string[] => {
 };
 
 /** As a visitor would type it. */
-const httpTunnels = ({ run, domain }: ReadyFacts): string =>
+const httpTunnels = ({ run, domain }: ReadyFacts): string[] =>
   [run.https_url, run.http_url]
     .filter((url) => url !== null)
     .map((url) => new URL(url))
-    .map(({ protocol, port }) => `${protocol}//<name>.${domain}${port === '' ? '' : `:${port}`}`)
-    .join(', ');
+    .map(({ protocol, port }) => `${protocol}//<name>.${domain}${port === '' ? '' : `:${port}`}`);
 
 /** Where visitors and clients come by one port, by the name that the certificate is for; null: clients have a port of their own. */
 const onePort = ({ run, domain, controlOnPublic }: ReadyFacts): string | null =>
@@ -96,7 +130,8 @@ export const nextCommand = (facts: ReadyFacts): string => {
   const words = ['npx', 'tunnel', 'http', '3000'];
   if (run.admin_token_file === null) words.unshift("TUNNEL_API_KEY='<the admin_token of your config>'");
   else words.push('--token-file', quoted(shortPath(run.admin_token_file, workingDir)));
-  const server = onePort(facts) ?? (run.control === DEFAULT_CONTROL ? null : run.control);
+  const server =
+    onePort(facts) ?? (run.control === DEFAULT_CONTROL || run.control === null ? null : shown(run.control));
   if (server !== null) words.push('--server', server);
   // To this machine clients come in clear unless they are told.
   if (tls) words.push('--tls');

@@ -4,6 +4,7 @@ import {
   createLineRelay,
   createLogger,
   createServiceNotifier,
+  isDetailLine,
   isLoopbackHost,
   type Logger,
   onSignals,
@@ -22,10 +23,10 @@ import {
   removeRunFile,
   writeRunFile,
 } from './data-dir.ts';
-import { logFormatOf, type ServerHost } from './host.ts';
+import { isBrief, logFormatOf, type ServerHost } from './host.ts';
 import { trustNotes } from './local-trust.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
-import { describeRun, mailText, type Reach, type ReadyFacts, readyText } from './ready-text.ts';
+import { briefText, describeRun, mailText, type Reach, type ReadyFacts, readyText } from './ready-text.ts';
 import { watchRecords } from './records-watch.ts';
 import type { PartsDeps, ServerKind, ServerParts } from './server-parts.ts';
 import type { PartOutput } from './stack/part-process.ts';
@@ -47,6 +48,10 @@ export interface RunOptions {
   readonly make: (deps: RunDeps) => Running;
   /** What is said when it is ready is for programs: the simulator's URL and keys. */
   readonly isJson?: boolean;
+  /** What else its operator should know, beside the notes on the configuration; read when it is ready. */
+  readonly notes?: readonly string[];
+  /** Of a stack at a terminal: every log line and every address, as elsewhere. */
+  readonly verbose?: boolean;
 }
 
 /** What runs: the parts of this process, or the stack with parts that are processes of their own. */
@@ -64,7 +69,7 @@ export const runServer = async (
   kind: ServerKind | 'stack',
   config: ServerConfig,
   host: ServerHost,
-  { make, isJson = false }: RunOptions,
+  { make, isJson = false, verbose = false, notes = [] }: RunOptions,
 ): Promise<number> => {
   if (kind !== 'simulator') checkAcmeSettings(config, kind);
   // Before anything is launched: a child that inherited what it takes would speak in our name.
@@ -73,18 +78,22 @@ export const runServer = async (
   const lock = lockDataDir(dataDir);
   const logger = createLogger({ format: logFormatOf(host), stream: host.stderr });
   const outputs: PartOutput[] = [];
+  const brief = kind === 'stack' && isBrief(host, verbose);
+  let isStarting = true;
+  const isHidden = (line: string): boolean => brief && isStarting && isDetailLine(line);
   try {
     const admin = kind === 'simulator' ? NO_ADMIN : loadAdminToken(config.auth.admin_token, dataDir);
     const running = make({
       ...{ clock: host.clock, logger, version: VERSION, dataDir, adminToken: admin.token },
       onMail: (notice) => host.stdout.write(mailText(notice)),
-      onMakingDatabase: () => logger.info({}, 'starting the embedded database'),
+      onMakingDatabase: () => (brief ? undefined : logger.info({}, 'starting the embedded database')),
       output: () => {
-        outputs.push(outputOfPart(host));
+        outputs.push(outputOfPart(host, isHidden));
         return outputs.at(-1) as PartOutput;
       },
     });
     const stop = waitForStop({ kind, running, logger, host, dataDir });
+    if (brief) host.stdout.write('Starting the database, the platform and the edge ...\n');
     try {
       await running.start();
     } catch (error) {
@@ -94,8 +103,10 @@ export const runServer = async (
     }
     const run = describeRun(running.reach, admin.file, host.pid);
     writeRunFile(dataDir, run);
-    const facts = readyFacts(kind, config, { run, dataDir, host });
-    host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : readyText(facts));
+    const facts = readyFacts(kind, config, { run, dataDir, host, notes });
+    const text = brief ? briefText(facts) : readyText(facts);
+    host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : text);
+    isStarting = false;
     manager.ready();
     const hasVisitors = kind === 'stack' || kind === 'edge';
     const records = hasVisitors ? await watchRecords(config, host.clock, (text) => host.stdout.write(text)) : undefined;
@@ -119,10 +130,12 @@ interface Started {
   readonly run: RunFile;
   readonly dataDir: string;
   readonly host: ServerHost;
+  readonly notes: readonly string[];
 }
 
 /** What people are told when it is ready. */
-const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, { run, dataDir, host }: Started): ReadyFacts => {
+const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, started: Started): ReadyFacts => {
+  const { run, dataDir, host, notes } = started;
   const here = { dataDir, workingDir: host.workingDir };
   const trust = kind === 'platform' ? [] : trustNotes(config, { ...here, system: host.platform });
   return {
@@ -133,7 +146,7 @@ const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, { run, dat
     // An authority of this machine alone vouches for no client's connection: those come in clear, by their own port.
     controlOnPublic: config.server.control_on_public && !config.tls.local_ca,
     publicUrl: publicUrlOf(config),
-    notes: kind === 'simulator' ? [] : [...startNotes(config, kind), ...trust],
+    notes: kind === 'simulator' ? [] : [...notes, ...startNotes(config, kind), ...trust],
   };
 };
 
@@ -145,10 +158,13 @@ const publicUrlOf = (config: ServerConfig): string | null => {
 };
 
 /** What a part prints comes out as if we had printed it; one part's flood costs its own lines alone. */
-const outputOfPart = (host: ServerHost): PartOutput => ({
-  out: createLineRelay({ stream: host.stdout, format: 'json' }),
-  log: createLineRelay({ stream: host.stderr, format: logFormatOf(host) }),
-});
+const outputOfPart = (host: ServerHost, isHidden: (line: string) => boolean): PartOutput => {
+  const log = createLineRelay({ stream: host.stderr, format: logFormatOf(host) });
+  return {
+    out: createLineRelay({ stream: host.stdout, format: 'json' }),
+    log: { push: (line) => (isHidden(line) ? undefined : log.push(line)), flush: () => log.flush() },
+  };
+};
 
 interface Watched {
   readonly kind: string;

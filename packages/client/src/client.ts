@@ -1,7 +1,7 @@
 // The tunnel client: as its user holds it, the door to it, and what is behind: one connection, the tunnels on it, the visitors in
 // them, and what a restart needs.
 import { Fault } from '@tunnel/errors';
-import type { StreamReason } from '@tunnel/protocol';
+import type { ControlMessage, StreamReason } from '@tunnel/protocol';
 import { sha256Hex, type Timer } from '@tunnel/runtime';
 import { AssignedEndpoints } from './assigned-endpoints.ts';
 import { Backoff } from './backoff.ts';
@@ -9,7 +9,7 @@ import { Connection, type Wait } from './connection.ts';
 import { awaitClose } from './control-link.ts';
 import { reasonOf, unreachable } from './dial-faults.ts';
 import { TargetGuard } from './forward/target-guard.ts';
-import type { Inspector } from './inspector/inspector.ts';
+import type { Inspector, InspectorOptions } from './inspector/inspector.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 import { type ClientSettings, type ConnectOptions, checkOptions } from './options.ts';
 import type { ConnectPeerOptions, PeerConnection } from './peer-types.ts';
@@ -55,8 +55,8 @@ export interface Client {
   onStatus(listener: StatusListener): () => void;
   /** Requests of http tunnels as they pass, on connections that begin from now on; looking costs a little. Returns what ends it. */
   onRequest(listener: RequestListener): () => void;
-  /** A page on 127.0.0.1 with the last requests, to look at and to send again. null: no port of its range is free, or it could not be loaded. */
-  openInspector(): Promise<Inspector | null>;
+  /** A page on 127.0.0.1 with the last requests, to look at and to send again. null: no port of its range is free, or it could not be loaded. The options of the first call count. */
+  openInspector(options?: InspectorOptions): Promise<Inspector | null>;
   /** Ends on purpose: no new visitors from now on; those that are there have `drainMs`. Calling it again only shortens that. */
   close(options?: CloseOptions): Promise<void>;
   /** Settles when the client is over; with a fault when it did not end by itself. */
@@ -165,17 +165,18 @@ class TunnelClient implements Client {
   }
 
   /** One per client: its requests are kept once. */
-  openInspector(): Promise<Inspector | null> {
-    this.#inspector ??= this.#startInspector();
+  openInspector(options: InspectorOptions = {}): Promise<Inspector | null> {
+    this.#inspector ??= this.#startInspector(options);
     return this.#inspector;
   }
 
   /** Loaded now: most clients run without it. Its file may be gone after an update of the program, which costs no tunnel. */
-  async #startInspector(): Promise<Inspector | null> {
+  async #startInspector(options: InspectorOptions): Promise<Inspector | null> {
     const { clock, logger } = this.#settings;
     try {
       const { startInspector } = await import('./inspector/inspector.ts');
-      const inspector = await startInspector({ requests: this.#requests, clock, logger, tunnels: () => this.tunnels });
+      const own = { requests: this.#requests, clock, logger, tunnels: () => this.tunnels };
+      const inspector = await startInspector({ ...own, ...options });
       this.#inspectorPort = inspector === null ? null : Number(new URL(inspector.url).port);
       return inspector;
     } catch (error) {
@@ -352,6 +353,15 @@ class TunnelClient implements Client {
     this.#streams.recheck();
   }
 
+  #onMessage(message: ControlMessage): void {
+    if (message.type === 'EdgeAnswered' || message.type === 'EdgeAnsweredMore') {
+      const tunnel = this.#registry.find(message.tunnel_id);
+      if (tunnel === undefined) return;
+      if (message.type === 'EdgeAnswered') this.#requests.edgeAnswered(tunnel, message);
+      else this.#requests.edgeAnsweredMore(tunnel, message.count);
+    } else if (!this.#peers.onMessage(message)) this.#registry.onMessage(message);
+  }
+
   #announceIfSettled(): void {
     if (this.#announce === null || this.#registry.hasPendingRegistrations) return;
     const { resumed } = this.#announce;
@@ -422,7 +432,7 @@ class TunnelClient implements Client {
       onUp: (session) => this.#onUp(session),
       onDown: () => this.#onDown(),
       onWaiting: (wait) => this.#onWaiting(wait),
-      onMessage: (message) => void (this.#peers.onMessage(message) || this.#registry.onMessage(message)),
+      onMessage: (message) => this.#onMessage(message),
       onStream: (stream, head) => this.#streams.onStream(stream, head),
       onDatagramStream: (stream, head) => this.#streams.onDatagramStream(stream, head),
       onDatagramWay: (way) => this.#registry.datagramsGo(way),

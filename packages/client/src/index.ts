@@ -47,7 +47,7 @@ export { type LocalSpec, localLabel, localText } from './forward/local-target.ts
 export { asciiDomain } from './forward/own-domain.ts';
 export type { OwnClients } from './forward/target-guard.ts';
 export type { DropReason, TrafficCounts } from './forward/traffic.ts';
-export type { Inspector } from './inspector/inspector.ts';
+export type { Inspector, InspectorOptions, RequestAtEdge } from './inspector/inspector.ts';
 export type { ConnectOptions } from './options.ts';
 export type {
   ConnectPeerOptions,
@@ -73,7 +73,8 @@ export {
 export { dialThrough } from './proxy/dial-through.ts';
 export { type Proxy, type ProxyParseOptions, parseProxy } from './proxy/proxy-address.ts';
 export { type ProxyFor, proxyFor } from './proxy/proxy-for.ts';
-export type { RequestEvent, RequestListener } from './requests/request-record.ts';
+export { edgeAnswerText } from './requests/edge-answer-text.ts';
+export type { EdgeAnswer, RequestEvent, RequestListener } from './requests/request-record.ts';
 export type { SessionFacts } from './session.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
 export {

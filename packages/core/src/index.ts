@@ -222,6 +222,7 @@ export {
 } from './net/proxy-choice.ts';
 export { proxyHeader, proxyLine, readHostPort, type SocketAddress } from './net/proxy-header.ts';
 export { StallWatch } from './net/stall-watch.ts';
+export { NoticePace, type NoticePaceRules } from './notice-pace.ts';
 export {
   type AuthorizationOffer,
   type AuthorizeError,

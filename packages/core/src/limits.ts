@@ -355,6 +355,8 @@ export const CORE_LIMITS = {
   CERTIFICATE_ORDERS_WINDOW_MS: 3 * 3_600_000,
   /** how many of those orders one account can make: a quarter. The operator's own names are not counted */
   CERTIFICATE_ORDERS_PER_ACCOUNT: 62,
+  /** orders of one account under way at once in one process. An order can take minutes, so one of the four places stays free for other accounts */
+  CERTIFICATE_ORDERS_AT_ONCE_PER_ACCOUNT: 3,
   /** certificates of single names below the domain within the window below; the best known authority gives 50 a registered domain */
   CERTIFICATE_NAMES_MAX: 40,
   /** how many of those one account can get: a quarter */

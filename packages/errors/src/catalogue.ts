@@ -1,5 +1,5 @@
 // The one catalogue of everything that can go wrong in front of a person.
-// `text` is public: {name} is filled from the fault's values. `next` says what to do about it.
+// `text` is public: {name} is filled from the fault's values. `next` says what to do about the error, and is empty where the text is enough.
 // `status` is the HTTP status where the error meets HTTP; `retryable` says whether trying the same thing later can help.
 
 export interface CatalogueEntry {
@@ -21,7 +21,8 @@ export const CATALOGUE = {
   CONFIG_FILE_UNREADABLE: entry(500, false, 'cannot read {file}: {reason}', 'Check the path and the permissions of the file.'),
   CONFIG_SYNTAX: entry(500, false, '{file}:{line}: {reason}', 'Correct the file at that line.'),
   CONFIG_UNKNOWN_KEY: entry(500, false, '{where}: unknown key `{key}`{suggestion}', 'Remove the key, or use the suggested name.'),
-  CONFIG_WRONG_VALUE: entry(500, false, '{where}: `{key}` must be {expected}, got {got}', 'Give the key a value of the expected kind.'),
+  CONFIG_MISSING_VALUE: entry(500, false, '{where}: `{key}` is required: {expected}', ''),
+  CONFIG_WRONG_VALUE: entry(500, false, '{where}: `{key}` must be {expected}, got {got}', ''),
   CONFIG_PORT_TAKEN: entry(500, false, 'port {port} on {host} is already in use ({key})', 'Stop the program that holds the port, or set another value for the key.'),
   CONFIG_PORT_DENIED: entry(500, false, 'port {port} on {host} cannot be opened: {reason} ({key})', 'Choose a port above 1023, or correct the host. Ports below 1024 need a right: `setcap cap_net_bind_service=+ep` on the executable of Node.js, or `AmbientCapabilities=CAP_NET_BIND_SERVICE` in the unit of systemd.'),
   CONFIG_DATA_DIR: entry(500, false, 'data directory {dir} cannot be used: {reason}', 'Make the directory writable, or set `data_dir`.'),
@@ -94,7 +95,7 @@ export const CATALOGUE = {
   TUNNEL_DOMAIN_INVALID: entry(400, false, '{reason}', 'Give an http, https or tls tunnel a host name of your own, such as `db.example.com` or `*.example.com`, or a subdomain of this edge.'),
   TUNNEL_DOMAIN_UNVERIFIED: entry(403, false, "domain '{domain}' is not verified for this account", 'Prove that it is yours first (`tunnel domains add`, or the dashboard), or use a subdomain of this edge.'),
   TUNNEL_DOMAIN_IN_USE: entry(409, true, "domain '{domain}' is already in use", 'Stop the other tunnel on it, or join its group with the same group key.'),
-  TUNNEL_TLS_UNAVAILABLE: entry(400, false, 'tls tunnels need the https port', 'Use a tcp tunnel, or ask the operator for a certificate: `[tls]` of server.toml opens `https_port`.'),
+  TUNNEL_TLS_UNAVAILABLE: entry(400, false, 'tls tunnels need the https port', 'On a local server: `npm start -- --local-tls`. Elsewhere the operator sets up `[acme]` or `[tls]` in server.toml. Or use a tcp tunnel.'),
   NAMES_AWAY: entry(503, true, 'names cannot be checked right now', 'Try again; the client does so by itself. Names that were yours here before, and those that the edge chooses, are open meanwhile.'),
   TUNNEL_NAME_INVALID: entry(400, false, 'tunnel name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters.'),
   TUNNEL_HOST_HEADER_INVALID: entry(400, false, 'host header `{host_header}` is not a host name with an optional port', 'Use `keep`, `rewrite`, or a name such as `shop.test` or `127.0.0.1:8080`.'),
@@ -155,7 +156,7 @@ export const CATALOGUE = {
   TUNNEL_NOT_FOUND: entry(404, false, 'there is no tunnel at {host}', 'Check the address. Is it yours? Start it with `tunnel http`.'),
   TUNNEL_AWAY: entry(502, true, 'the tunnel is not connected right now', 'Try again in a moment. Is it yours? Check the computer that runs `tunnel`.'),
   PLATFORM_AWAY: entry(503, true, 'the platform is not running right now', 'Try again in a moment. Operators: it is started again by itself; the log says why it ended.'),
-  LOCAL_UNREACHABLE: entry(502, true, 'the service behind this tunnel cannot be reached: {reason}', 'Is it yours? Start the service, or correct the local port of the tunnel.'),
+  LOCAL_UNREACHABLE: entry(502, true, 'the service behind this tunnel cannot be reached: {reason}', 'Is it yours? Start the service, or correct the local port of the tunnel. To accept its self-signed certificate, add `--local-tls-no-verify`.'),
   LOCAL_CLOSED: entry(502, true, 'the service behind this tunnel gave no complete answer: {reason}', 'Try again. Is it yours? Look at the log of the service.'),
   LOCAL_MALFORMED: entry(502, false, 'the service behind this tunnel gave an answer that is not HTTP: {reason}', 'Is it yours? Check that the service speaks HTTP on this port. If it speaks HTTPS: `tunnel http --https`, or `proto: https`.'),
   LOCAL_TIMEOUT: entry(504, true, 'the service behind this tunnel did not answer within {seconds} s', 'Try again. Is it yours? Look at the log of the service.'),

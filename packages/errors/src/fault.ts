@@ -56,7 +56,8 @@ export class Fault extends Error {
   [INSPECT](_depth: number, options: unknown, inspect: (value: unknown, options: unknown) => string): string {
     const trace = (this.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
     const cause = this.cause === undefined ? [] : [`  [cause]: ${inspect(this.cause, options)}`];
-    return [`Fault [${this.code}]: ${this.message}`, `  ${this.next}`, ...trace, ...cause].join('\n');
+    const next = this.next === '' ? [] : [`  ${this.next}`];
+    return [`Fault [${this.code}]: ${this.message}`, ...next, ...trace, ...cause].join('\n');
   }
 
   /** An error another process reported: its code when we know it, its words in any case. */

@@ -175,7 +175,7 @@ it('the log has one line a second for each reason, with a count, and one when a 
   await eventually(() => expect(admission.refusals.get('visitors-full')).toBe(21));
   await logger.flush();
   const refused = lines.filter(({ reason }) => reason === 'visitors-full');
-  expect(refused.map(({ unsaid, code }) => [unsaid, code])).toEqual([
+  expect(refused.map(({ suppressed, code }) => [suppressed, code])).toEqual([
     [undefined, 'CONNECTIONS_FULL'],
     [19, 'CONNECTIONS_FULL'],
   ]);

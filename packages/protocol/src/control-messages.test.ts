@@ -14,7 +14,7 @@ describe('control messages', () => {
 
   it('have names that occur once', () => {
     expect(new Set(CONTROL_TYPES).size).toBe(CONTROL_TYPES.length);
-    expect(CONTROL_TYPES).toHaveLength(26);
+    expect(CONTROL_TYPES).toHaveLength(28);
   });
 
   it('offer the own version first', () => {

@@ -311,6 +311,33 @@ const peerReport = z.object({
   attempt: directOutcome.optional(),
 });
 
+// ---- requests that the edge answered itself (capability `edge-answers`) ----
+
+/**
+ * Edge: a visitor got an answer of the edge's own, because the service is not running, a rule turned the visitor away, or the like. At most
+ * EDGE_ANSWERS_PER_SECOND of one tunnel; EdgeAnsweredMore counts the rest.
+ */
+const edgeAnswered = z.object({
+  type: z.literal('EdgeAnswered'),
+  tunnel_id: id,
+  /** As captures name the request. */
+  request_id: requestId,
+  /** When the request began. */
+  at: z.iso.datetime(),
+  method: z.string().max(WIRE_LIMITS.EDGE_ANSWERED_METHOD_MAX_CHARS),
+  /** With its query, redacted as in captures. A longer path is cut by the sender. */
+  path: z.string().max(WIRE_LIMITS.EDGE_ANSWERED_PATH_MAX_CHARS),
+  status: z.int().min(100).max(999),
+  /** null: no error, such as a redirect by a rule. */
+  code: code.nullable(),
+  /** The name of the rule that answered, or its number when it has no name, or `of the operator`; null: no rule answered. */
+  rule: z.string().max(200).nullable(),
+  duration_ms: z.number().min(0).max(1e9),
+});
+
+/** Edge: so many more requests of the tunnel were answered in the last second. */
+const edgeAnsweredMore = z.object({ type: z.literal('EdgeAnsweredMore'), tunnel_id: id, count: z.int().min(1) });
+
 /** `fatal`: the session ends with this; the client does not come back by itself unless `retryable`. */
 const error = z.object({
   type: z.literal('Error'),
@@ -346,6 +373,8 @@ export const controlMessage = z.discriminatedUnion('type', [
   peerJoined,
   peerGone,
   peerReport,
+  edgeAnswered,
+  edgeAnsweredMore,
   error,
 ]);
 

@@ -17,6 +17,8 @@ export const CAPABILITY = {
   POLICY: 'policy',
   /** Tunnels of protocol `tls`, and `domain` in RegisterTunnel. An edge without it would refuse the frame, or give another name. */
   TLS: 'tls',
+  /** EdgeAnswered and EdgeAnsweredMore: requests that the edge answered itself. */
+  EDGE_ANSWERS: 'edge-answers',
 } as const;
 
 /** What this build can do of it. A client offers its list in Auth, the edge answers with what both know; all else stays as version 1 has it. */

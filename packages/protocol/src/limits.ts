@@ -24,6 +24,13 @@ export const WIRE_LIMITS = {
   /** connect, TLS and WebSocket upgrade together, as seen by the client */
   CONTROL_HANDSHAKE_TIMEOUT_MS: 10_000,
 
+  /** requests of one tunnel that the edge answered itself, told one by one; the rest is told as a number */
+  EDGE_ANSWERS_PER_SECOND: 20,
+  /** of the path in such a message; a longer one is cut by the edge */
+  EDGE_ANSWERED_PATH_MAX_CHARS: 500,
+  /** of its method, likewise */
+  EDGE_ANSWERED_METHOD_MAX_CHARS: 32,
+
   /** names of services in a registration */
   REGISTER_SERVICES_MAX: 16,
 

@@ -164,6 +164,18 @@ const message: fc.Arbitrary<ControlMessageInput> = fc.oneof(
     rtt_ms: fc.option(fc.double({ min: 0, max: 1e9, noNaN: true }).map((ms) => ms + 0)),
     direct_bytes: fc.maxSafeNat(),
   }),
+  fc.record({
+    type: fc.constant('EdgeAnswered' as const),
+    tunnel_id: fc.string({ minLength: 1, maxLength: 100 }),
+    request_id: fc.string({ minLength: 1, maxLength: 64, unit: 'grapheme-ascii' }),
+    at: fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }).map((at) => at.toISOString()),
+    method: fc.string({ maxLength: 32, unit: 'grapheme-ascii' }),
+    path: fc.string({ maxLength: 500, unit: 'grapheme-ascii' }),
+    status: fc.integer({ min: 100, max: 999 }),
+    code: fc.option(fc.string({ minLength: 1, maxLength: 100, unit: 'grapheme-ascii' })),
+    rule: fc.option(fc.string({ maxLength: 200, unit: 'grapheme-ascii' })),
+    duration_ms: fc.double({ min: 0, max: 1e9, noNaN: true }).map((ms) => ms + 0),
+  }),
 );
 
 /** Registers the properties, each tried `numRuns` times. */

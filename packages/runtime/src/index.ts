@@ -13,7 +13,7 @@ export { hasHttpsPort, platformHostAtEdge } from './config/platform-host.ts';
 export { PolicySource, readPolicySource } from './config/policy-source.ts';
 export { ConfigProblem, type ConfigProblemCode, nearestWord } from './config/problem.ts';
 export { type PlainPassword, type PolicyPath, resolvePolicy } from './config/resolve-policy.ts';
-export { loadServerConfig } from './config/server-config.ts';
+export { findServerFile, loadServerConfig, SERVER_FILE } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';
 export {
   type ConfiguredParts,
@@ -43,6 +43,7 @@ export { LogLimiter } from './logger/log-limiter.ts';
 export {
   createLineRelay,
   createLogger,
+  isDetailLine,
   isLogLine,
   type LineRelay,
   type Logger,

@@ -3,7 +3,7 @@ import { InternalErrors } from './internal-errors.ts';
 import type { Logger } from './logger/logger.ts';
 
 it('each place has one line a second with the stack, and every error counts', () => {
-  const lines: { where: string; err: Error; unsaid?: number }[] = [];
+  const lines: { where: string; err: Error; suppressed?: number }[] = [];
   let now = 0;
   const errors = new InternalErrors({ error: (fields: never) => lines.push(fields) } as unknown as Logger, () => now);
   const error = new Error('x');
@@ -14,7 +14,7 @@ it('each place has one line a second with the stack, and every error counts', ()
   expect(lines).toEqual([
     { where: 'socket.data', err: error },
     { where: 'stream.data', err: error },
-    { where: 'socket.data', err: error, unsaid: 4 },
+    { where: 'socket.data', err: error, suppressed: 4 },
   ]);
   expect(Object.fromEntries(errors.counts)).toEqual({ 'socket.data': 6, 'stream.data': 1 });
 });

@@ -1,7 +1,7 @@
 // The agent of a real client at a real edge, and the commands that ask it.
 import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { eventually } from '@tunnel/testkit';
+import { eventually, startEchoServer } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeTestIo } from '../io.fixture.ts';
 import { run } from '../run.ts';
@@ -46,6 +46,21 @@ describe('a running client', () => {
       healthy: null,
       last_error: null,
     });
+  });
+
+  it('shows that the local service cannot be reached only until it answers again', async () => {
+    const { port } = await trial.startTcp();
+    const lastError = async () => (await trial.statuses())[0]?.tunnels[0]?.last_error ?? null;
+    await trial.echo.close();
+    await trial.visit(port).catch(() => {});
+    await eventually(async () => expect(await lastError()).toContain('cannot connect'));
+    const service = await startEchoServer({ port: trial.echo.port });
+    try {
+      await trial.visit(port);
+      await eventually(async () => expect(await lastError()).toBeNull());
+    } finally {
+      await service.close();
+    }
   });
 
   it('is there while it still connects, and can be stopped then', async () => {

@@ -5,7 +5,7 @@ import type { Clock } from '@tunnel/runtime';
 import type { ExitCode } from '../exit-codes.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { type JsonEvent, JsonEvents, requestEvent } from '../output/json.ts';
-import { type FinishedRequest, LineOutput, requestLine } from '../output/lines.ts';
+import { type FinishedRequest, LineOutput, requestLine, type ShownRequest } from '../output/lines.ts';
 import type { Output, RemovedTunnel } from '../output/output.ts';
 
 /** One thing that happened. */
@@ -41,7 +41,7 @@ export class LogKeeper implements Partial<Output> {
 
   /** The last ones, oldest first. */
   last(count: number): LogEntry[] {
-    return count === 0 ? [] : this.#kept.slice(-count).map(entryOf);
+    return count === 0 ? [] : this.#kept.slice(-count).map((kept) => entryOf(kept, this.#clock));
   }
 
   /** Returns what ends the listening. */
@@ -57,9 +57,10 @@ export class LogKeeper implements Partial<Output> {
   }
 
   onRequest(event: RequestEvent): void {
-    if (event.type !== 'request-finished') return;
-    this.#keep(event);
-    if (this.#listeners.size > 0) this.#tell(entryOf(event));
+    if (event.type === 'request-started') return;
+    const kept = event.type === 'request-finished' ? event : entryOf(event, this.#clock);
+    this.#keep(kept);
+    if (this.#listeners.size > 0) this.#tell(entryOf(kept, this.#clock));
   }
 
   onClient(client: Pick<Client, 'session'>): void {
@@ -132,8 +133,8 @@ export class LogKeeper implements Partial<Output> {
   }
 }
 
-const entryOf = (kept: LogEntry | FinishedRequest): LogEntry => {
+const entryOf = (kept: LogEntry | ShownRequest, clock: Pick<Clock, 'now'>): LogEntry => {
   if ('text' in kept) return kept;
-  const event = requestEvent(kept);
+  const event = requestEvent(kept, clock);
   return { at: event.at, text: requestLine(kept, { named: true, untimed: true }), event };
 };

@@ -19,7 +19,7 @@ const blockOf = (client: ClientStatus, now: number, colours: Colours): string[] 
     `${oneLine(client.server)} ${paint(client.state)}`,
     ...(client.region_id === null ? [] : [oneLine(client.region_id)]),
     ...(client.latency_ms === null ? [] : [`${client.latency_ms} ms`]),
-    ...(client.carriers === 0 ? [] : [counted(client.carriers, 'carrier', 'carriers')]),
+    ...(client.carriers === 0 ? [] : [counted(client.carriers, 'connection', 'connections')]),
     `up ${ageText(now - Date.parse(client.since))}`,
   ];
   const facts = [
@@ -43,9 +43,17 @@ const cellsOf = (tunnel: TunnelStatus): string[] => [
   oneLine(tunnel.name),
   stateText(tunnel),
   routeText(tunnel),
-  tunnel.source === 'file' ? '' : tunnel.source,
+  SOURCES[tunnel.source],
   `${visitsText(tunnel)}, ${bytesText(tunnel.bytes_proxied)}`,
 ];
+
+/** Where a tunnel was asked for, if not in config.yml. */
+const SOURCES: Readonly<Record<TunnelStatus['source'], string>> = {
+  file: '',
+  flags: 'from the command line',
+  mcp: 'from MCP',
+  runtime: 'added while running',
+};
 
 const visitsText = ({ protocol, request_count: count }: TunnelStatus): string =>
   /^https?$/.test(protocol) ? counted(count, 'request', 'requests') : counted(count, 'connection', 'connections');

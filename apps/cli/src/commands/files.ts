@@ -6,6 +6,7 @@ import { pathFrom } from '@tunnel/runtime';
 import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import type { ExitCode } from '../exit-codes.ts';
+import { addMemberFlags } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { addNamedFlags, addRunFlags, type NamedFlags, namedSpecOf, type RunFlags, runNamed } from './http.ts';
 
@@ -34,10 +35,13 @@ export const filesTunnelCommand = (): Command =>
   addNamedFlags(
     new Command('files').description('Publish a folder').argument('<dir>', 'The folder'),
     'files-<folder>',
-    (command) =>
-      command
-        .option('--spa', 'Answer missing pages with index.html')
-        .option('--listing', 'List folders that have no index.html'),
+    {
+      addServiceFlags: (command) =>
+        command
+          .option('--spa', 'Answer missing pages with index.html')
+          .option('--listing', 'List folders that have no index.html'),
+      addGroupFlags: addMemberFlags,
+    },
   );
 
 export const filesSpecOf = (given: string, flags: FilesTunnelFlags, io: Io): NamedSpec => {

@@ -11,6 +11,7 @@ import {
   addGroupFlags,
   addHostFlags,
   addNewNameFlag,
+  addOpenFlag,
   addRequestFlags,
   type ComfortFlags,
   type ConnectionFlags,
@@ -37,7 +38,7 @@ import { resolveSettings } from '../settings.ts';
 /** Of every tunnel that has a public name. */
 export interface NamedFlags extends HostFlags, GroupFlags, HttpGuardFlags {
   readonly name?: string;
-  readonly hostHeader: string;
+  readonly hostHeader?: string;
   readonly capture: boolean;
 }
 
@@ -76,37 +77,48 @@ export const httpTunnelCommand = (): Command =>
       .description('Publish a local website, API or webhook')
       .argument('<port>', 'Port, host:port or URL of the local service, or unix:PATH of its socket', typedUrl),
     'http-<port>',
-    (command) =>
-      addSocketFlag(addLocalHostFlag(command))
-        .option('--https', 'The local service speaks TLS')
-        .option('--local-tls-no-verify', 'Accept any certificate of the local service')
-        .addOption(
-          new Option('--local-protocol <protocol>', 'Local protocol; use h2c for gRPC')
-            .choices(['http1', 'h2c'])
-            .default('http1'),
-        ),
+    {
+      addServiceFlags: (command) =>
+        addSocketFlag(addLocalHostFlag(command))
+          .option('--https', 'The local service speaks TLS')
+          .option('--local-tls-no-verify', 'Accept any certificate of the local service')
+          .addOption(
+            new Option('--local-protocol <protocol>', 'Local protocol; use h2c for gRPC')
+              .choices(['http1', 'h2c'])
+              .default('http1'),
+          )
+          .option(
+            '--host-header <keep|rewrite|name>',
+            'Host that the service sees: as sent, local, or this name',
+            'keep',
+          ),
+      addGroupFlags,
+    },
   );
 
-/** `name`: what the tunnel is called when nobody says. `addServiceFlags`: of this kind of service alone. */
-export const addNamedFlags = (
-  command: Command,
-  name: string,
-  addServiceFlags: (command: Command) => Command,
-): Command =>
-  addGroupFlags(
-    addHttpGuardFlags(
-      addServiceFlags(
-        addHostFlags(command, ' (default: random)')
-          .option('--name <name>', `Name of the tunnel (default: ${name})`)
-          .optionsGroup(FLAG_GROUPS.service),
-      ).option('--host-header <keep|rewrite|name>', 'Host that the service sees: as sent, local, or this name', 'keep'),
-    ),
-  )
+/** The flags that differ between kinds of services. */
+interface ServiceFlags {
+  readonly addServiceFlags: (command: Command) => Command;
+  readonly addGroupFlags: (command: Command) => Command;
+}
+
+/** `name` is the default name of the tunnel. */
+export const addNamedFlags = (command: Command, name: string, of: ServiceFlags): Command =>
+  of
+    .addGroupFlags(
+      addHttpGuardFlags(
+        of.addServiceFlags(
+          addHostFlags(command, ' (default: random)')
+            .option('--name <name>', `Name of the tunnel (default: ${name})`)
+            .optionsGroup(FLAG_GROUPS.service),
+        ),
+      ),
+    )
     .optionsGroup(FLAG_GROUPS.output)
     .option('--no-capture', 'Do not record requests');
 
 export const addRunFlags = (command: Command): Command =>
-  addConnectionFlags(addComfortFlags(addRequestFlags(addNewNameFlag(command))));
+  addConnectionFlags(addComfortFlags(addOpenFlag(addRequestFlags(addNewNameFlag(command)))));
 
 export const httpSpecOf = (target: TypedTarget, flags: HttpTunnelFlags, io: Io): NamedSpec => ({
   ...localSpecOf(target, flags.localHost, io, flags),
@@ -125,7 +137,7 @@ const protocolOf = ({ scheme }: TypedTarget, { https }: HttpTunnelFlags): 'http'
 };
 
 export const namedSpecOf = (flags: NamedFlags, io: Io): Partial<TunnelSpec> => ({
-  hostHeader: flags.hostHeader,
+  ...(flags.hostHeader === undefined ? {} : { hostHeader: flags.hostHeader }),
   capture: flags.capture,
   ...hostSpecOf(flags),
   ...groupSpecOf(flags, io),

@@ -17,7 +17,7 @@ import { readToken, resolveSettings, shownPath } from '../settings.ts';
 import { tryConnection } from '../try-connection.ts';
 
 interface InitFlags extends ServerFlags {
-  readonly tunnel: readonly WantedTunnel[];
+  readonly tunnel?: readonly WantedTunnel[];
   readonly force?: boolean;
   readonly yes?: boolean;
 }
@@ -34,7 +34,7 @@ const DEFAULT_SERVER = '127.0.0.1:4040';
 
 export const initCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addServerFlags(new Command('init').description('Write config.yml for a server and key that you have'))
-    .option('--tunnel <name:proto:port>', 'Add this tunnel (repeatable)', oneMore, [])
+    .option('--tunnel <name:proto:port>', 'Add this tunnel (repeatable)', oneMore)
     .option('--force', 'Replace config.yml; the old one stays as config.yml.old')
     .option('--yes', 'Do not ask')
     .addHelpText('after', EXAMPLES)
@@ -51,7 +51,7 @@ export const initCommand = (io: Io, finish: (code: ExitCode) => void): Command =
       finish(await tryIt(file, answers, io));
     });
 
-const oneMore = (text: string, before: readonly WantedTunnel[]): readonly WantedTunnel[] => {
+const oneMore = (text: string, before: readonly WantedTunnel[] = []): readonly WantedTunnel[] => {
   const [, name = '', proto, port] = /^(.+):([a-z]+):(\d{1,5})$/.exec(text) ?? [];
   if (!TUNNEL_WORDS.includes(proto as TunnelWord)) {
     throw new InvalidArgumentError(`Use NAME:PROTO:PORT, with a PROTO of ${TUNNEL_WORDS.join(', ')}.`);
@@ -100,7 +100,7 @@ const answersOf = async (flags: InitFlags, file: string, io: Io): Promise<Answer
   const questions = asks ? await InitQuestions.open(io) : null;
   const server = flags.server ?? (await questions?.server(DEFAULT_SERVER, serverRefusal)) ?? DEFAULT_SERVER;
   const key = await keyOf(flags, file, questions, io);
-  const tunnels = flags.tunnel.length > 0 ? flags.tunnel : ((await questions?.tunnels(refusalOf)) ?? []);
+  const tunnels = flags.tunnel ?? (await questions?.tunnels(refusalOf)) ?? [];
   return { server, key, tunnels };
 };
 

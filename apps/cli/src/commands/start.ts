@@ -11,6 +11,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import {
   addComfortFlags,
   addConnectionFlags,
+  addOpenFlag,
   addRequestFlags,
   type ComfortFlags,
   type ConnectionFlags,
@@ -36,12 +37,14 @@ SIGHUP and \`tunnel reload\` read the file again: tunnels that did not change st
 export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addConnectionFlags(
     addComfortFlags(
-      addRequestFlags(
-        new Command('start')
-          .description('Open the tunnels of config.yml')
-          .argument('[name...]', 'Which ones (default: all)')
-          .option('--watch', 'Reload when the file changes')
-          .option('--new-name', 'Get new random names and ports instead of those of the last start'),
+      addOpenFlag(
+        addRequestFlags(
+          new Command('start')
+            .description('Open the tunnels of config.yml')
+            .argument('[name...]', 'Which ones (default: all)')
+            .option('--watch', 'Reload when the file changes')
+            .option('--new-name', 'Get new random names and ports instead of those of the last start'),
+        ),
       ),
     ),
   )

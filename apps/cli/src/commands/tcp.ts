@@ -41,7 +41,7 @@ const EXAMPLES = `
 Examples:
   $ tunnel tcp 22
   $ tunnel tcp db.internal:5432 --remote-port 20022
-  $ tunnel tcp unix:/var/run/docker.sock
+  $ tunnel tcp unix:/run/postgresql/.s.PGSQL.5432
   $ tunnel tcp 5432 --allow-cidr 203.0.113.0/24 --proxy-protocol v2
   $ tunnel tcp 5432 --group db --group-key-env DB_GROUP_KEY --health tcp`;
 

@@ -15,7 +15,7 @@ import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { hintOf } from '../problem-report.ts';
 import { BatchedLines } from './batched-lines.ts';
-import { type FinishedRequest, LineOutput } from './lines.ts';
+import { type FinishedRequest, LineOutput, type ShownRequest } from './lines.ts';
 import { tunnelPage } from './live-block.ts';
 import { fanOut, type Output, type RemovedTunnel } from './output.ts';
 import { listenText } from './peers.ts';
@@ -35,10 +35,13 @@ export const jsonOutput = (
 ): Output => {
   const lines = new BatchedLines(io, { droppedText: (count) => jsonLine(droppedEvent(count, io.clock)) });
   const print = (event: JsonEvent): unknown =>
-    event.event === 'request' ? lines.add(jsonLine(event)) : lines.stdout.write(jsonLine(event));
+    BATCHED.has(event.event) ? lines.add(jsonLine(event)) : lines.stdout.write(jsonLine(event));
   const events = new JsonEvents(io.clock, print, moreOfReady);
   return fanOut([new ErrorLines(lines), events, { onEnd: () => lines.close() }]);
 };
+
+/** Events that come as often as requests. */
+const BATCHED: ReadonlySet<string> = new Set(['request', 'edge_answered']);
 
 export const jsonLine = (event: object): string => `${JSON.stringify(event)}\n`;
 
@@ -146,7 +149,7 @@ export class JsonEvents implements Output {
   }
 
   onRequest(event: RequestEvent): void {
-    if (event.type === 'request-finished') this.#tell(requestEvent(event));
+    if (event.type !== 'request-started') this.#tell(requestEvent(event, this.#clock));
   }
 
   onNotice(): void {}
@@ -189,8 +192,30 @@ export class JsonEvents implements Output {
   }
 }
 
-/** As it began, not as it is told. */
-export const requestEvent = (event: FinishedRequest): JsonEvent => ({
+/** A request has the time when it began. */
+export const requestEvent = (event: ShownRequest, clock: Pick<Clock, 'now'>): JsonEvent => {
+  if (event.type === 'request-finished') return finishedEvent(event);
+  const { name, tunnelId: tunnel_id } = event.tunnel;
+  if (event.type === 'edge-answered-more') {
+    const at = new Date(clock.now()).toISOString();
+    return { event: 'edge_answered_more', at, name, tunnel_id, count: event.count };
+  }
+  return {
+    event: 'edge_answered',
+    at: new Date(event.at).toISOString(),
+    id: event.id,
+    name,
+    tunnel_id,
+    method: event.method,
+    path: event.path,
+    status: event.status,
+    code: event.code,
+    rule: event.rule,
+    duration_ms: Math.round(event.durationMs * 10) / 10,
+  };
+};
+
+const finishedEvent = (event: FinishedRequest): JsonEvent => ({
   event: 'request',
   at: new Date(event.at).toISOString(),
   id: event.id,

@@ -35,7 +35,7 @@ it.each([
 });
 
 it('what was dropped is said where something was', () => {
-  const counts = { connections: 3, open: 1, requests: 0, bytesIn: 10, bytesOut: 20 };
+  const counts = { connections: 3, open: 1, requests: 0, edgeAnswered: 0, bytesIn: 10, bytesOut: 20 };
   const said = (dropped: Tunnel['dropped']): string => countsText({ counts, dropped, protocol: 'udp' } as Tunnel);
   expect(said({})).toBe('3 flows, 1 open, 10 B in, 20 B out');
   expect(said({ behind: 1 })).toMatch(/, 1 datagram dropped$/);
@@ -43,11 +43,19 @@ it('what was dropped is said where something was', () => {
 });
 
 it('nothing has passed yet is said in words', () => {
-  const counts = { connections: 0, open: 0, requests: 0, bytesIn: 0, bytesOut: 0 };
+  const counts = { connections: 0, open: 0, requests: 0, edgeAnswered: 0, bytesIn: 0, bytesOut: 0 };
   const said = (protocol: Tunnel['protocol']): string => countsText({ counts, dropped: {}, protocol } as Tunnel);
   expect((['http', 'https', 'tcp', 'udp', 'p2p'] as const).map(said)).toEqual([
     ...['No requests yet', 'No requests yet', 'No connections yet', 'No datagrams yet', 'No connections yet'],
   ]);
+});
+
+it('what the edge answered is counted beside the requests', () => {
+  const counts = { connections: 2, open: 0, requests: 0, edgeAnswered: 2, bytesIn: 0, bytesOut: 0 };
+  const said = (more: object = {}): string =>
+    countsText({ counts: { ...counts, ...more }, dropped: {}, protocol: 'http' } as unknown as Tunnel);
+  expect(said()).toBe('0 requests, 2 more answered by the edge, 0 B in, 0 B out');
+  expect(said({ requests: 3 })).toBe('3 requests, 2 more answered by the edge, 0 B in, 0 B out');
 });
 
 it('signs that turn the direction of a line, or end it, are as good as a space; letters of any script stay', () => {
@@ -97,6 +105,22 @@ describe('a request in a line', () => {
     expect(painted(500)).toContain(colours.red('500'));
     expect(painted(null)).toContain(colours.red('---'));
     expect(painted(200, true)).toContain(colours.red('200'));
+  });
+
+  it('says why the edge answered it, in the place of the time it took', () => {
+    const { type: _, requestBytes: __, responseBytes: ___, aborted: ____, ...facts } = event;
+    const answered = { ...facts, type: 'edge-answered', status: 502, code: 'LOCAL_UNREACHABLE', rule: null } as const;
+    expect(requestLine(answered, { named: false })).toBe('07:08:09 GET /index.html 502 service not running');
+    const denied = { ...answered, status: 403, code: 'POLICY_DENIED', rule: 'office' };
+    expect(requestLine(denied, { named: true })).toBe('07:08:09 web GET /index.html 403 rule office');
+    expect(requestLine(denied, { width: 60, named: false })).toMatch(/^07:08:09 GET {5}\/index.html +403 rule office$/);
+    expect(requestLine({ ...denied, rule: 'a\u001b[2Jb' }, { named: false })).not.toContain('\u001b');
+  });
+
+  it('counts requests that the edge answered and that have no line', () => {
+    const more = { type: 'edge-answered-more', tunnel: event.tunnel, count: 9980 } as const;
+    expect(requestLine(more, { named: false })).toBe('… and 9980 more requests answered by the edge');
+    expect(requestLine({ ...more, count: 1 }, { named: true })).toBe('web: … and 1 more request answered by the edge');
   });
 
   it('moves no cursor, whatever the request says', () => {

@@ -2,6 +2,7 @@
 import {
   type Client,
   type DatagramWay,
+  edgeAnswerText,
   protocolTraits,
   type ReloadOutcome,
   type RequestEvent,
@@ -43,7 +44,7 @@ export class LineOutput implements Output {
 
   onRequest(event: RequestEvent): void {
     this.#names.add(event.tunnel.name);
-    if (event.type !== 'request-finished') return;
+    if (event.type === 'request-started') return;
     this.#printRequest(`${requestLine(event, { named: this.#names.size > 1 })}\n`);
   }
 
@@ -120,14 +121,17 @@ export const countsText = ({ counts, dropped, protocol }: Tunnel): string => {
 
 /** Connections of an http tunnel are the edge's to open and to keep: requests are what its owner knows. */
 export const trafficText = (
-  { requests, open, connections, bytesIn, bytesOut }: Tunnel['counts'],
+  { requests, open, connections, edgeAnswered, bytesIn, bytesOut }: Tunnel['counts'],
   protocol: Tunnel['protocol'],
 ): string => {
-  if (requests + connections === 0) return NO_VISITS[protocol];
+  if (requests + connections + edgeAnswered === 0) return NO_VISITS[protocol];
   const [one, many] = protocol === 'udp' ? ['flow', 'flows'] : ['connection', 'connections'];
   const visits =
-    requests > 0 ? counted(requests, 'request', 'requests') : `${counted(connections, one, many)}, ${open} open`;
-  return `${visits}, ${bytesText(bytesIn)} in, ${bytesText(bytesOut)} out`;
+    requests + edgeAnswered > 0
+      ? counted(requests, 'request', 'requests')
+      : `${counted(connections, one, many)}, ${open} open`;
+  const answered = edgeAnswered === 0 ? '' : `, ${edgeAnswered} more answered by the edge`;
+  return `${visits}${answered}, ${bytesText(bytesIn)} in, ${bytesText(bytesOut)} out`;
 };
 
 const NO_VISITS: Readonly<Record<Tunnel['protocol'], string>> = {
@@ -215,6 +219,9 @@ const withWarnings = ({ name, guard, warnings }: Tunnel, text: string): string =
   ].join('\n  ');
 
 export type FinishedRequest = Extract<RequestEvent, { type: 'request-finished' }>;
+type EdgeAnsweredRequest = Extract<RequestEvent, { type: 'edge-answered' }>;
+/** What has a line: a request that is over, or so many that the edge answered. */
+export type ShownRequest = Exclude<RequestEvent, { type: 'request-started' }>;
 
 const METHOD_WIDTH = 7;
 const DURATION_WIDTH = 8;
@@ -230,21 +237,32 @@ export interface LineShape {
   readonly colours?: Colours;
 }
 
-/** One request in one line: when, what, how it went and how long it took. */
-export const requestLine = (event: FinishedRequest, { width, named, untimed, colours }: LineShape): string => {
-  const time = untimed === true ? '' : clockText(event.at);
+/** One request in one line: when, what, how it went and how long it took, or why the edge answered it. */
+export const requestLine = (event: ShownRequest, { width, named, untimed, colours }: LineShape): string => {
   const name = named ? oneLine(event.tunnel.name) : '';
+  if (event.type === 'edge-answered-more') return `${name === '' ? '' : `${name}: `}${moreAnsweredText(event.count)}`;
+  const time = untimed === true ? '' : clockText(event.at);
   const lead = time === '' || name === '' ? time + name : `${time} ${name}`;
-  const tail = `${event.aborted ? ' aborted' : ''}${event.replayOf === null ? '' : ' replay'}`;
+  const { outcome, tail } = outcomeOf(event);
   const path = oneLine(event.path);
   const status = paintStatus(event, colours);
-  const duration = durationText(event.durationMs);
-  if (width === undefined) return `${lead} ${oneLine(event.method)} ${path} ${status} ${duration}${tail}`;
+  if (width === undefined) return `${lead} ${oneLine(event.method)} ${path} ${status} ${outcome.trimStart()}${tail}`;
   const method = oneLine(event.method).slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH);
-  const room = Math.max(PATH_LEAST, width - lead.length - METHOD_WIDTH - DURATION_WIDTH - tail.length - 7);
+  const room = Math.max(PATH_LEAST, width - lead.length - METHOD_WIDTH - outcome.length - tail.length - 7);
   const dim = colours?.dim ?? String;
-  return `${dim(lead)} ${method} ${cut(path, room).padEnd(room)} ${status} ${duration.padStart(DURATION_WIDTH)}${tail}`;
+  return `${dim(lead)} ${method} ${cut(path, room).padEnd(room)} ${status} ${outcome}${tail}`;
 };
+
+/** What stands behind the status. */
+const outcomeOf = (event: FinishedRequest | EdgeAnsweredRequest): { outcome: string; tail: string } => {
+  if (event.type === 'edge-answered') return { outcome: oneLine(edgeAnswerText(event)), tail: '' };
+  const tail = `${event.aborted ? ' aborted' : ''}${event.replayOf === null ? '' : ' replay'}`;
+  return { outcome: durationText(event.durationMs).padStart(DURATION_WIDTH), tail };
+};
+
+/** In the place of lines of requests that the edge answered itself. */
+const moreAnsweredText = (count: number): string =>
+  `… and ${count} more ${count === 1 ? 'request' : 'requests'} answered by the edge`;
 
 /** In the place of lines that nobody could have read. */
 export const moreRequestsText = (count: number): string => `… and ${count} more requests`;
@@ -273,7 +291,7 @@ export const durationText = (ms: number): string => {
 
 /** Three characters, in the colour of its class. */
 export const paintStatus = (
-  { status, aborted }: Pick<FinishedRequest, 'status' | 'aborted'>,
+  { status, aborted = false }: { readonly status: number | null; readonly aborted?: boolean },
   colours: Colours | undefined,
 ): string => {
   const text = status === null ? '---' : String(status);

@@ -32,7 +32,7 @@ const tunnelOf = (fields: Partial<Tunnel> = {}): Shown =>
     health: 'none',
     warnings: [],
     guard: null,
-    counts: { connections: 0, open: 0, requests: 0, bytesIn: 0, bytesOut: 0 },
+    counts: { connections: 0, open: 0, requests: 0, edgeAnswered: 0, bytesIn: 0, bytesOut: 0 },
     dropped: {},
     datagrams: null,
     peers: [],
@@ -124,7 +124,7 @@ describe('a tunnel of an account', () => {
     const request = { id: 'req_1', tunnel, method: 'GET', path: '/hook', at: 0, replayOf: null } as const;
     const outcome = { status: 200, durationMs: 8, requestBytes: 0, responseBytes: 2, aborted: false } as const;
     output.onRequest({ type: 'request-finished', ...request, ...outcome });
-    tunnel.counts = { connections: 1, open: 1, requests: 1, bytesIn: 80, bytesOut: 120 };
+    tunnel.counts = { connections: 1, open: 1, requests: 1, edgeAnswered: 0, bytesIn: 80, bytesOut: 120 };
     await clock.advance(250);
     expect(screen.lines).toHaveLength(BLOCK.length + 1);
     expect(screen.lines[0]).toMatch(/^\d\d:\d\d:\d\d GET {5}\/hook +200 +8\.0 ms$/);

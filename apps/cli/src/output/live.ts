@@ -78,7 +78,7 @@ export class LiveOutput implements Output {
 
   /** Shown with the next drawing: a busy tunnel must not make the block flicker. */
   onRequest(event: RequestEvent): void {
-    if (event.type !== 'request-finished') return;
+    if (event.type === 'request-started') return;
     if (this.#requests.length === REQUEST_LINES_MAX) {
       this.#unshown += 1;
       return;

@@ -107,8 +107,8 @@ it('what is dropped or refused in numbers is one line a second, which says how m
   expect(log.lines).toMatchObject([
     { outcome: 'guard-refused', host: '10.0.0.1', reason: '10.0.0.1 is a private address' },
     { outcome: 'dropped', host: 'same.example' },
-    { outcome: 'guard-refused', host: '10.0.0.2', unsaid: 999 },
-    { outcome: 'dropped', host: 'same.example', unsaid: 1000 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST - 1 },
+    { outcome: 'guard-refused', host: '10.0.0.2', suppressed: 999 },
+    { outcome: 'dropped', host: 'same.example', suppressed: 1000 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST - 1 },
   ]);
   alerts.close();
 });

@@ -242,7 +242,7 @@ describe('what rules answered', () => {
     changes: null,
   };
   const denied = { status: 403, headers: [['x-tunnel-error', 'POLICY_DENIED']], body: 'no' } as const;
-  const turnAway = (store: CaptureStore, head = GET): void => store.answered(web, head, 0, rules, denied);
+  const turnAway = (store: CaptureStore, head = GET): unknown => store.answered([web], head, 0, rules, denied);
 
   it('is kept with its status and its words, finished', () => {
     const { store } = captureStore();

@@ -37,6 +37,8 @@ export interface CaptureDetails {
   /** null, or absent: the tunnel's own. */
   readonly serviceName?: string | null;
   readonly replay?: ReplaySource | null;
+  /** Of the same request in another tunnel's list: both have one id. */
+  readonly sequence?: number | undefined;
 }
 
 /** What makes a request one that was sent again. */
@@ -99,9 +101,9 @@ export class CaptureStore implements TunnelWatcher {
     // Looked at here and not before: what they say may have to be made.
     const { rules = null, serviceName = null, replay = null } = details;
     const captures = this.#byTunnel.get(tunnel.tunnelId) ?? this.#add(tunnel);
-    this.#sequence += 1;
+    if (details.sequence === undefined) this.#sequence += 1;
     const info = {
-      sequence: this.#sequence,
+      sequence: details.sequence ?? this.#sequence,
       at: clock.now(),
       startedMs,
       bodyForm,
@@ -116,16 +118,21 @@ export class CaptureStore implements TunnelWatcher {
     return recorder;
   }
 
-  /** A rule has answered a request that the tunnel would have been given. */
+  /** A rule has answered a request that these tunnels, the members of a group, would have been given. Each lists it, under one id. */
   answered(
-    tunnel: Tunnel,
+    tunnels: Iterable<Tunnel>,
     head: Pick<RequestHead, 'text' | 'framing'>,
     startedMs: number,
     rules: CapturedRules,
     response: OwnResponse,
-  ): void {
-    const recorder = this.begin(tunnel, head, startedMs, 'data', { rules });
-    recorder?.answered(response, this.#options.clock.monotonic());
+  ): CaptureRecorder | null {
+    let first: CaptureRecorder | null = null;
+    for (const tunnel of tunnels) {
+      const recorder = this.begin(tunnel, head, startedMs, 'data', { rules, sequence: first?.info.sequence });
+      recorder?.answered(response, this.#options.clock.monotonic());
+      first ??= recorder;
+    }
+    return first;
   }
 
   #add({ tunnelId, owner }: Tunnel): TunnelCaptures {

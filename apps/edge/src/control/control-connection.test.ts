@@ -21,6 +21,35 @@ afterEach(() => fixture.stop());
 const connect = (): Promise<RawClient> => RawClient.connect(fixture.port);
 const enter = (token = 'op') => RawClient.enter(fixture.port, token);
 
+describe('what a client can do without', () => {
+  it('is not sent to a client that does not read, which costs it neither its connection nor other clients anything', async () => {
+    const { client, welcome } = await RawClient.enter(fixture.port, 'alice', undefined, ['edge-answers']);
+    const { client: other, welcome: others } = await RawClient.enter(fixture.port, 'bob', undefined, ['edge-answers']);
+    const message = { type: 'EdgeAnsweredMore', tunnel_id: 'tun_1', count: 1 } as const;
+    const offer = (sessionId: string) =>
+      fixture.control.offer(sessionId, { ...message, tunnel_id: 't'.repeat(100) }, 'edge-answers');
+    client.ws.pause();
+    let sent = 0;
+    // What the kernel takes of it is a few MiB at most; nothing more waits here than the bound says.
+    while (offer(welcome.session_id) === 'sent' && sent < 1_000_000) sent += 1;
+    expect(sent).toBeLessThan(1_000_000);
+    expect([offer(welcome.session_id), offer(welcome.session_id)]).toEqual(['full', 'full']);
+    expect(offer(others.session_id)).toBe('sent');
+    await other.next('EdgeAnsweredMore');
+    expect(fixture.control.figures.sessions).toBe(2);
+    client.ws.resume();
+    await eventually(() => expect(client.heard.length).toBe(sent));
+    expect(offer(welcome.session_id)).toBe('sent');
+  });
+
+  it('is not sent to a client that does not know it, or is away', async () => {
+    const { welcome } = await enter();
+    const message = { type: 'EdgeAnsweredMore', tunnel_id: 'tun_1', count: 1 } as const;
+    expect(fixture.control.offer(welcome.session_id, message, 'edge-answers')).toBe('unwanted');
+    expect(fixture.control.offer('ses_none', message, 'edge-answers')).toBe('unwanted');
+  });
+});
+
 describe('the first frame', () => {
   it('with a valid key gives a session, its secret and carrier tokens', async () => {
     const { welcome } = await enter();

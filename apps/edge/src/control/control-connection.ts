@@ -169,6 +169,13 @@ export class ControlConnection implements Guarded {
       this.close(CLOSE_CODES.slow, 'CONTROL_SLOW');
   }
 
+  /** Sends what the client can do without. false: it has not read what was sent before, and nothing is added to that. */
+  offer(message: ControlMessageInput): boolean {
+    if (this.#phase !== 'open' || this.#ws.bufferedAmount > EDGE_LIMITS.CONTROL_OFFERS_QUEUE_BYTES) return false;
+    this.send(message);
+    return true;
+  }
+
   sendFault(fault: Fault): void {
     this.send({ type: 'Error', code: fault.code, message: fault.message, retryable: fault.retryable, fatal: false });
   }

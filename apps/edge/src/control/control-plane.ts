@@ -212,6 +212,14 @@ export class ControlPlane {
     this.#sessions.get(sessionId)?.connection?.send(message);
   }
 
+  /** What the client of this session can do without, and only where it knows such messages. */
+  offer(sessionId: string, message: ControlMessageInput, capability: string): 'sent' | 'full' | 'unwanted' {
+    const session = this.#sessions.get(sessionId);
+    if (session === undefined || session.connection === null) return 'unwanted';
+    if (!session.capabilities.includes(capability)) return 'unwanted';
+    return session.connection.offer(message) ? 'sent' : 'full';
+  }
+
   /** The client is told and does not register it again; connections under way finish. false: it was gone already. */
   closeTunnel(tunnelId: string, fault: Fault): boolean {
     const tunnel = this.#given.tunnels.get(tunnelId);

@@ -38,6 +38,8 @@ export interface IngressOptions {
   readonly config: PortIngressParts['config'] & Pick<ServerConfig, 'p2p'>;
   /** To clients: what becomes of joins. */
   readonly tell: PeerJoinsOptions['tell'];
+  /** To clients: requests that were answered here. */
+  readonly offer: HttpIngressOptions['offer'];
   readonly udpFlowsMax?: number | undefined;
   readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;

@@ -156,7 +156,7 @@ describe('calls of an account', () => {
   });
 
   it('wait for two seconds at most: then 429 with the code, Retry-After and the headers of every answer', async () => {
-    const trial = await Trial.open();
+    const trial = await Trial.open({ public_url: 'https://tunnels.localhost' });
     const { calls } = await trial.floodAs('flood', 30);
     await trial.pass(WAIT_MS);
     const answer = (await calls.at(-1)) as Answer;
@@ -167,6 +167,7 @@ describe('calls of an account', () => {
     });
     expect([answer.status, Number(answer.headers['retry-after'])]).toEqual([429, 1]);
     expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+    expect(answer.headers['strict-transport-security']).toBe('max-age=31536000');
     expect(trial.admission.refusals).toEqual({ account: 14, network: 0, writes: 0, pipelined: 0 });
     // At most once a second.
     expect(trial.lines.filter((line) => line.includes('calls to the API are refused')).length).toBeLessThanOrEqual(3);

@@ -22,7 +22,7 @@ import { LIMITS } from '../limits.ts';
 import { FORGOT_ANSWER, RESEND_ANSWER } from '../services/auth/accounts.ts';
 import { type ApiCaller, CallQueue, type Outgoing } from './call-queue.ts';
 import { type RequestSourceOptions, requestSourceOf } from './edge-in-front.ts';
-import { HEADERS, newRequestId } from './every-answer.ts';
+import { type HeaderPairs, headersOfEveryAnswer, newRequestId } from './every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from './paths.ts';
 import { Pipelines } from './pipelines.ts';
 import { wholeBody } from './whole-body.ts';
@@ -30,7 +30,7 @@ import { wholeBody } from './whole-body.ts';
 export interface ApiAdmissionDeps extends Pick<RequestSourceOptions, 'edgeSecret'> {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly settings: Pick<ServerConfig['platform'], 'limits' | 'trusted_proxies'>;
+  readonly settings: Pick<ServerConfig['platform'], 'limits' | 'trusted_proxies' | 'public_url'>;
   readonly adminToken: Secret;
   readonly accounts: TokenAccounts;
 }
@@ -86,6 +86,7 @@ export class ApiAdmission {
   readonly #queue: CallQueue;
   readonly #pipelines = new Pipelines();
   readonly #sourceOf: ReturnType<typeof requestSourceOf>;
+  readonly #headersOf: ReturnType<typeof headersOfEveryAnswer>;
   readonly #proxies: TrustedProxies;
   readonly #log: LogLimiter;
   /** Signatures that are being checked for calls that have no turn yet. */
@@ -95,7 +96,7 @@ export class ApiAdmission {
 
   constructor(deps: ApiAdmissionDeps) {
     const { clock, logger } = deps;
-    const { limits, trusted_proxies } = deps.settings;
+    const { limits, trusted_proxies, public_url: publicUrl } = deps.settings;
     this.#deps = deps;
     this.#queue = new CallQueue(
       { clock, refusal: (caller, seconds) => this.#refusal(caller, seconds) },
@@ -109,6 +110,7 @@ export class ApiAdmission {
       },
     );
     this.#sourceOf = requestSourceOf(deps);
+    this.#headersOf = headersOfEveryAnswer({ publicUrl, edgeSecret: deps.edgeSecret });
     this.#proxies = new TrustedProxies(trusted_proxies);
     this.#log = new LogLimiter(logger, () => clock.monotonic());
   }
@@ -160,7 +162,8 @@ export class ApiAdmission {
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
       // Else the caller has hung up.
-      if (isApiLimit(error)) answerRefused(request, response, error);
+      if (isApiLimit(error))
+        answerRefused(request, response, { fault: error, headers: this.#headersOf(this.#sourceOf(request)) });
     }
   }
 
@@ -220,9 +223,11 @@ export const isApiLimit = (error: unknown): boolean =>
 /** Whether calls of this path are told of the limits of API calls. */
 export const mayBeRefused = (path: string): boolean => !isOutside(path) && !SAME_ANSWER.has(path);
 
-const HEADERS_OF_ALL = Object.entries(HEADERS).flat();
-
-const answerRefused = (request: IncomingMessage, response: ServerResponse, fault: Fault): void => {
+const answerRefused = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  { fault, headers: headersOfAll }: { readonly fault: Fault; readonly headers: HeaderPairs },
+): void => {
   const given = request.headers['x-request-id'];
   const requestId = typeof given === 'string' && REQUEST_ID_PATTERN.test(given) ? given : newRequestId();
   const same = request.method === 'POST' ? SAME_ANSWER.get(pathIn(request.url ?? '')) : undefined;
@@ -230,7 +235,7 @@ const answerRefused = (request: IncomingMessage, response: ServerResponse, fault
   const headers = same === undefined ? apiErrorHeaders(fault) : {};
   response
     .writeHead(same === undefined ? fault.status : 200, [
-      ...HEADERS_OF_ALL,
+      ...headersOfAll.flat(),
       ...[
         'x-request-id',
         requestId,

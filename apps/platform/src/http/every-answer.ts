@@ -1,10 +1,11 @@
-// What every answer of the platform has: an id of its request, and headers for browsers.
-import { randomId } from '@tunnel/runtime';
+// Every answer of the platform: the id of its request, and the headers that tell browsers how to treat it.
+import { randomId, type Secret } from '@tunnel/runtime';
+import type { RequestSource } from './edge-in-front.ts';
 
 export const newRequestId = (): string => randomId('req');
 
-/** Pages of their own set their own policy over this one. */
-export const HEADERS = {
+/** HTML pages replace the content security policy with their own. */
+const HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'cross-origin-resource-policy': 'same-origin',
@@ -12,3 +13,19 @@ export const HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
 } as const;
+
+const HTTPS_FOR_A_YEAR = { 'strict-transport-security': 'max-age=31536000' } as const;
+
+export type HeaderPairs = ReadonlyArray<readonly [name: string, value: string]>;
+
+/** Returns the headers of an answer by the source of its request. Only answers over https tell the browser to stay with https. */
+export const headersOfEveryAnswer = (options: {
+  readonly publicUrl: string;
+  readonly edgeSecret?: Secret | undefined;
+}): ((source: Pick<RequestSource, 'visitor'>) => HeaderPairs) => {
+  const plain = Object.entries(HEADERS);
+  const secure = [...plain, ...Object.entries(HTTPS_FOR_A_YEAR)];
+  // Behind the operator's proxy the public URL says whether browsers use https. An edge in front says it of each request.
+  const isHttps = options.publicUrl.startsWith('https:') && options.edgeSecret === undefined;
+  return ({ visitor }) => ((visitor?.isHttps ?? isHttps) ? secure : plain);
+};

@@ -20,7 +20,7 @@ import { matchedRoutes } from 'hono/route';
 import { DatabaseAway, notReady } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
 import { type RequestSource, requestSourceOf } from './edge-in-front.ts';
-import { HEADERS, newRequestId } from './every-answer.ts';
+import { headersOfEveryAnswer, newRequestId } from './every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from './paths.ts';
 import type { PlatformApp, PlatformEnv } from './platform-env.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
@@ -40,8 +40,6 @@ export interface PlatformAppDeps {
   readonly onWritesRefused?: ((userId: string) => void) | undefined;
   readonly newRequestId?: () => string;
 }
-
-const HTTPS_FOR_A_YEAR = { 'strict-transport-security': 'max-age=31536000' } as const;
 
 export const createPlatformApp = (deps: PlatformAppDeps): PlatformApp => {
   const app: PlatformApp = new OpenAPIHono<PlatformEnv>({ defaultHook: refuseUnreadable });
@@ -118,23 +116,19 @@ const needsDatabase = (path: string): boolean => !path.startsWith('/health') && 
 
 /** The id and address of a request, and the headers of every answer. */
 const stampOf = ({ settings, edgeSecret, newRequestId: makeId = newRequestId }: PlatformAppDeps) => {
-  const headers = Object.entries(HEADERS);
-  const httpsForAYear = Object.entries(HTTPS_FOR_A_YEAR);
-  // A proxy of the operator's is behind https where the address is; of an edge in front it is known of each request.
-  const isHttps = settings.public_url.startsWith('https:') && edgeSecret === undefined;
-  return (context: Context<PlatformEnv>, { address, visitor }: RequestSource): void => {
+  const headersOf = headersOfEveryAnswer({ publicUrl: settings.public_url, edgeSecret });
+  return (context: Context<PlatformEnv>, source: RequestSource): void => {
     const requestId = requestIdOf(context, makeId);
     const { outgoing } = socketOf(context);
     context.set('requestId', requestId);
-    context.set('address', address);
+    context.set('address', source.address);
     // Straight to node where there is a socket: headers that go through hono make its answers several times as dear.
     const write = (name: string, value: string): void => {
       if (outgoing === undefined) context.header(name, value);
       else outgoing.setHeader(name, value);
     };
     write('x-request-id', requestId);
-    for (const [name, value] of headers) write(name, value);
-    if (visitor?.isHttps ?? isHttps) for (const [name, value] of httpsForAYear) write(name, value);
+    for (const [name, value] of headersOf(source)) write(name, value);
   };
 };
 

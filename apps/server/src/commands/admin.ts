@@ -27,12 +27,12 @@ export const admin = (finish: (code: number) => void): Command => {
   const say = sayTo(finish);
   const sayChange = (flags: JsonFlags, done: string, { changed }: { readonly changed: boolean }): void =>
     say(flags, changed ? done : `nothing to do: ${done}`, { changed });
-  const command = new Command('admin').description('Invite people, look at accounts, and change what they may do.');
+  const command = new Command('admin').description('Invite people, list accounts, change what they can do');
   for (const each of peopleCommands(say)) command.addCommand(each);
   return command
     .addCommand(
-      subcommand('users', 'The accounts, by email.', 'admin users')
-        .option('--after <email>', 'start after this email; a page has 1000')
+      subcommand('users', 'List the accounts by email', 'admin users')
+        .option('--after <email>', 'Start after this email; a page has 1000')
         .action(async (flags: UsersFlags) => {
           const page = flags.after === undefined ? {} : { after: flags.after };
           const users = await open(flags, ({ db }) => listUsers({ db }, page));
@@ -40,7 +40,7 @@ export const admin = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand('suspend', 'Close an account: its sessions and tunnels end.', 'admin suspend alice@example.com')
+      subcommand('suspend', 'Suspend an account: its sessions and tunnels end', 'admin suspend alice@example.com')
         .argument('<email>')
         .action(async (email: string, flags: JsonFlags) => {
           const result = await open(flags, ({ db }) => suspend({ db, clock }, consoleOperator(), email));
@@ -48,7 +48,7 @@ export const admin = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand('restore', 'Open a suspended account again.', 'admin restore alice@example.com')
+      subcommand('restore', 'Restore a suspended account', 'admin restore alice@example.com')
         .argument('<email>')
         .action(async (email: string, flags: JsonFlags) => {
           const result = await open(flags, ({ db }) => restore({ db }, consoleOperator(), email));
@@ -56,7 +56,7 @@ export const admin = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand('set-plan', 'Give an account another plan.', 'admin set-plan alice@example.com payg')
+      subcommand('set-plan', 'Give an account another plan', 'admin set-plan alice@example.com payg')
         .argument('<email>')
         .argument('<plan>')
         .action(async (email: string, plan: string, flags: JsonFlags) => {
@@ -65,7 +65,7 @@ export const admin = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand('set-unlimited', 'Free one key from the tunnel limit of its plan.', 'admin set-unlimited KEY_ID on')
+      subcommand('set-unlimited', 'Free one key from the tunnel limit of its plan', 'admin set-unlimited KEY_ID on')
         .argument('<key-id>')
         .addArgument(new Argument('<state>').choices(['on', 'off']))
         .action(async (keyId: string, state: 'on' | 'off', flags: JsonFlags) => {
@@ -90,7 +90,7 @@ const MAIL_NOTE = 'The mail goes out as soon as the server runs. Or hand the lin
 
 /** Who comes in, and who goes. A link is all that standard output has, so that a script can take it. */
 const peopleCommands = (say: Say): Command[] => [
-  subcommand('invite', 'Invite somebody to sign up; the link works once, for 7 days.', 'admin invite alice@example.com')
+  subcommand('invite', 'Invite somebody to sign up; the link works once, for 7 days', 'admin invite alice@example.com')
     .argument('<email>')
     .action(async (email: string, flags: JsonFlags) => {
       const { sent, signUp } = await open(flags, async ({ db }, { platform }) => ({
@@ -103,11 +103,11 @@ const peopleCommands = (say: Say): Command[] => [
     }),
   subcommand(
     'create-user',
-    'Make an account; its owner gets a link to choose a password.',
+    'Create an account; its owner gets a link to choose a password',
     'admin create-user alice@example.com',
   )
     .argument('<email>')
-    .option('--password-stdin', 'take the password from standard input, and send no link')
+    .option('--password-stdin', 'Read the password from standard input, and send no link')
     .action(async (email: string, flags: CreateFlags) => {
       const password = flags.passwordStdin === true ? await readLine(process.stdin) : null;
       const made = await open(flags, ({ db }, { platform }) =>
@@ -121,7 +121,7 @@ const peopleCommands = (say: Say): Command[] => [
     }),
   subcommand(
     'reset-password',
-    'Send a link to choose a new password; it works for one hour.',
+    'Send a link to choose a new password; it works for one hour',
     'admin reset-password alice@example.com',
   )
     .argument('<email>')
@@ -134,11 +134,11 @@ const peopleCommands = (say: Say): Command[] => [
     }),
   subcommand(
     'delete-user',
-    'Delete an account for good: tunnels, keys, subscription, data.',
+    'Delete an account permanently: tunnels, keys, subscription, data',
     'admin delete-user alice@example.com --yes',
   )
     .argument('<email>')
-    .option('--yes', 'confirm it')
+    .option('--yes', 'Confirm it')
     .action(async (email: string, flags: DeleteFlags, command: Command) => {
       if (flags.yes !== true) command.error('error: Add --yes to confirm.');
       await open(flags, ({ db }) => deleteUser({ db, clock }, consoleOperator(), email));

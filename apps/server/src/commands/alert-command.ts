@@ -7,10 +7,10 @@ import { VERSION } from '../version.ts';
 import { JSON_OPTION, type JsonFlags, loadConfig, serverCommand } from './shared.ts';
 
 export const alert = (finish: (code: number) => void): Command =>
-  new Command('alert').description("Try the operator's alert webhook.").addCommand(
-    serverCommand('test', 'Send a test alert to `[load_balancing] alert_webhook_url`, and end with 1 if it fails.')
+  new Command('alert').description("Try the operator's alert webhook").addCommand(
+    serverCommand('test', 'Send a test alert to `[load_balancing] alert_webhook_url`; exit 1 if it fails')
       .option(...JSON_OPTION)
-      .addHelpText('after', '\nExample:\n  tunnel-server alert test --config server.toml')
+      .addHelpText('after', '\nExample:\n  $ tunnel-server alert test --config server.toml')
       .action(async (flags: JsonFlags) => {
         const config = loadConfig(flags, process.env);
         const { sendTestAlert } = await import('@tunnel/edge');

@@ -29,9 +29,9 @@ interface CertificateList {
 export const certificates = (finish: (code: number) => void): Command => {
   const say = sayTo(finish);
   return new Command('certificates')
-    .description('List the certificates that are ordered by themselves, or renew one now.')
+    .description('List the automatic certificates, or renew one now')
     .addCommand(
-      subcommand('list', 'Names, state, issuer, end and renewal of each.', 'certificates list').action(
+      subcommand('list', 'List names, state, issuer, expiry and renewal', 'certificates list').action(
         async (flags: JsonFlags) => {
           const all = await openList(loadConfig(flags, process.env)).list();
           say(flags, certificatesText(all, clock.now()), all);
@@ -39,8 +39,8 @@ export const certificates = (finish: (code: number) => void): Command => {
       ),
     )
     .addCommand(
-      subcommand('renew', 'Order the certificate of a name anew, now.', 'certificates renew tunnels.example.com')
-        .argument('<name>', 'one of its names')
+      subcommand('renew', 'Renew the certificate of a name now', 'certificates renew tunnels.example.com')
+        .argument('<name>', 'One of its names')
         .action(async (given: string, flags: JsonFlags) => {
           const name = given.toLowerCase().replace(/\.$/, '');
           const kept = openList(loadConfig(flags, process.env));

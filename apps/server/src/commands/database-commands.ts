@@ -24,10 +24,10 @@ interface MigrateFlags extends JsonFlags {
 }
 
 export const migrate = (finish: (code: number) => void): Command =>
-  serverCommand('migrate', 'Bring the tables of the database up to date.')
-    .option('--check', 'change nothing; end with 1 when steps are missing')
+  serverCommand('migrate', 'Bring the tables of the database up to date')
+    .option('--check', 'Change nothing; exit 1 when steps are missing')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample:\n  tunnel-server migrate --config server.toml --check')
+    .addHelpText('after', '\nExample:\n  $ tunnel-server migrate --config server.toml --check')
     .action(async (flags: MigrateFlags) => {
       const isCheck = flags.check === true;
       const config = loadConfig(flags, process.env);
@@ -50,13 +50,13 @@ const appliedText = (applied: readonly string[]): string =>
 // `tunnel-server edge-credential`: which edges may connect to the platform.
 
 export const edgeCredential = (finish: (code: number) => void): Command => {
-  const command = new Command('edge-credential').description('Create, list or revoke the credentials of edges.');
+  const command = new Command('edge-credential').description('Create, list and revoke the credentials of edges');
   const say = sayTo(finish);
 
   command
     .addCommand(
-      subcommand('create', 'Let one more edge in.', 'edge-credential create fra-1 > /etc/tunnel/credential')
-        .argument('<name>', 'name of the edge, for people')
+      subcommand('create', 'Create the credential of an edge', 'edge-credential create fra-1 > /etc/tunnel/credential')
+        .argument('<name>', 'Name of the edge, for people')
         .action(async (name: string, flags: JsonFlags) => {
           const { edgeId, credential } = await open(flags, ({ db }) =>
             createCredential({ db, clock: systemClock }, consoleOperator(), name),
@@ -68,14 +68,16 @@ export const edgeCredential = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand('list', 'The edges that were let in.', 'edge-credential list').action(async (flags: JsonFlags) => {
-        const edges = await open(flags, ({ db }) => listCredentials({ db }));
-        say(flags, edgesText(edges), edges);
-      }),
+      subcommand('list', 'List the edges and their credentials', 'edge-credential list').action(
+        async (flags: JsonFlags) => {
+          const edges = await open(flags, ({ db }) => listCredentials({ db }));
+          say(flags, edgesText(edges), edges);
+        },
+      ),
     )
     .addCommand(
-      subcommand('revoke', 'Shut an edge out.', 'edge-credential revoke fra-1')
-        .argument('<edge>', 'its name or id')
+      subcommand('revoke', 'Revoke the credential of an edge', 'edge-credential revoke fra-1')
+        .argument('<edge>', 'Its name or id')
         .action(async (edge: string, flags: JsonFlags) => {
           const revoked = await open(flags, ({ db }) =>
             revokeCredential({ db, clock: systemClock }, consoleOperator(), edge),
@@ -103,7 +105,7 @@ const edgesText = (edges: readonly ListedEdge[]): string =>
 export const subcommand = (name: string, description: string, example: string): Command =>
   serverCommand(name, description)
     .option(...JSON_OPTION)
-    .addHelpText('after', `\nExample:\n  tunnel-server ${example}`);
+    .addHelpText('after', `\nExample:\n  $ tunnel-server ${example}`);
 
 export const sayTo =
   (finish: (code: number) => void) =>

@@ -16,15 +16,15 @@ interface CreateFlags extends JsonFlags {
 export const oauthClient = (finish: (code: number) => void): Command => {
   const say = sayTo(finish);
   return new Command('oauth-client')
-    .description('Register, list or revoke apps that connect by OAuth and have no metadata document.')
+    .description('Register, list and revoke OAuth apps without a metadata document')
     .addCommand(
       subcommand(
         'create',
-        'Register an app; its client id is printed.',
+        'Register an app and print its client id',
         'oauth-client create --name "Acme IDE" --redirect-uri https://ide.example.com/callback http://127.0.0.1/callback',
       )
-        .requiredOption('--name <name>', 'what users are shown; you vouch for it')
-        .requiredOption('--redirect-uri <uri...>', 'where answers may go: https, or http on localhost with any port')
+        .requiredOption('--name <name>', 'Name that users are shown; you vouch for it')
+        .requiredOption('--redirect-uri <uri...>', 'Where answers may go: https, or http on localhost with any port')
         .action(async (flags: CreateFlags) => {
           const { name, redirectUri: redirectUris } = flags;
           const client = await open(flags, ({ db }) =>
@@ -34,7 +34,7 @@ export const oauthClient = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand('list', 'The apps that were registered.', 'oauth-client list').action(async (flags: JsonFlags) => {
+      subcommand('list', 'List the registered apps', 'oauth-client list').action(async (flags: JsonFlags) => {
         const clients = await open(flags, ({ db }) => listOauthClients({ db }));
         say(flags, clientsText(clients), clients.map(jsonOf));
       }),
@@ -42,10 +42,10 @@ export const oauthClient = (finish: (code: number) => void): Command => {
     .addCommand(
       subcommand(
         'revoke',
-        'Shut an app out; what users allowed it ends.',
+        'Revoke an app; what users allowed it ends',
         'oauth-client revoke client_4fK2mQ9xVbT7RsLpZ0aE',
       )
-        .argument('<id>', 'its client id')
+        .argument('<id>', 'Its client id')
         .action(async (id: string, flags: JsonFlags) => {
           const { name, grantsEnded } = await open(flags, ({ db }) =>
             revokeOauthClient({ db, clock }, consoleOperator(), id),

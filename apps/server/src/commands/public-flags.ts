@@ -33,23 +33,23 @@ export const addPublicFlags = (command: Command): Command =>
     .addOption(
       new Option(
         `${PUBLIC} <domain>`,
-        'for the internet: tunnels below this domain, on ports 80 and 443, with certificates by themselves (the terms of the certificate authority are accepted)',
+        'Serve the internet: tunnels below this domain, on ports 80 and 443, with automatic certificates (you accept the terms of the certificate authority)',
       ).argParser(hostName),
     )
     .addOption(
-      new Option(
-        '--acme-email <address>',
-        'with --public: where the certificate authority writes when something is wrong',
-      ).argParser(email),
+      new Option('--acme-email <address>', 'With --public: where the certificate authority reports problems').argParser(
+        email,
+      ),
     )
     .addOption(
-      new Option(
-        '--platform-host <host>',
-        'with --public: where people open the dashboard (default: the domain)',
-      ).argParser(hostName),
+      new Option('--platform-host <host>', 'With --public: host name of the dashboard (default: the domain)').argParser(
+        hostName,
+      ),
     )
     .addOption(
-      new Option('--local-tls', 'https for names of this machine, by an authority of its own').conflicts('public'),
+      new Option('--local-tls', 'Serve https for localhost names, signed by an authority of this machine').conflicts(
+        'public',
+      ),
     )
     .hook('preAction', (_, action) => {
       const { public: domain, acmeEmail, platformHost } = action.opts<PublicFlags>();

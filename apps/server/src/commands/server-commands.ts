@@ -13,14 +13,22 @@ import { EXIT_OK, EXIT_USAGE, faultOf, problemText } from '../problem-report.ts'
 import { type RunDeps, runServer } from '../run-server.ts';
 import { type ServerKind, ServerParts } from '../server-parts.ts';
 import { runPart } from '../stack/run-part.ts';
-import { JSON_OPTION, type JsonFlags, loadConfig, loadStackConfig, type ServerFlags, serverCommand } from './shared.ts';
+import {
+  configFileOf,
+  JSON_OPTION,
+  type JsonFlags,
+  loadConfig,
+  loadStackConfig,
+  type ServerFlags,
+  serverCommand,
+} from './shared.ts';
 
 interface PartFlags extends ServerFlags {
   /** As a part of a stack, which says all else over the channel to it. */
   readonly supervised?: boolean;
 }
 
-const supervised = (): Option => new Option('--supervised', 'as a part of a stack').hideHelp();
+const supervised = (): Option => new Option('--supervised', 'Run as a part of a stack').hideHelp();
 
 const runAlone = (part: ServerKind, flags: ServerFlags): Promise<number> => {
   const config = loadConfig(flags, process.env);
@@ -29,18 +37,18 @@ const runAlone = (part: ServerKind, flags: ServerFlags): Promise<number> => {
 
 /** An edge that runs alone: with a platform elsewhere, or on its admin token and [[auth.keys]]. */
 export const edge = (finish: (code: number) => void): Command =>
-  serverCommand('edge', 'Run an edge alone.')
+  serverCommand('edge', 'Run only an edge')
     .addOption(supervised())
-    .addHelpText('after', '\nExample:\n  tunnel-server edge --config /etc/tunnel/server.toml')
+    .addHelpText('after', '\nExample:\n  $ tunnel-server edge --config /etc/tunnel/server.toml')
     .action(async (flags: PartFlags) => {
       finish(await (flags.supervised === true ? runPart('edge', thisProcess()) : runAlone('edge', flags)));
     });
 
 /** The platform API alone; edges elsewhere connect to it with credentials. */
 export const platform = (finish: (code: number) => void): Command =>
-  serverCommand('platform', 'Run the platform API alone.')
+  serverCommand('platform', 'Run only the platform: API and dashboard')
     .addOption(supervised())
-    .addHelpText('after', '\nExample:\n  tunnel-server platform --config /etc/tunnel/server.toml')
+    .addHelpText('after', '\nExample:\n  $ tunnel-server platform --config /etc/tunnel/server.toml')
     .action(async (flags: PartFlags) => {
       finish(await (flags.supervised === true ? runPart('platform', thisProcess()) : runAlone('platform', flags)));
     });
@@ -57,13 +65,13 @@ const httpUrlOf = (text: string): string => {
 
 /** The payment processor's stand-in alone, for tests of whatever speaks the processor's calls. */
 export const simulator = (finish: (code: number) => void): Command =>
-  serverCommand('simulator', "Run the payment processor's simulator alone.")
-    .option('--port <port>', 'where it listens on 127.0.0.1; any free one unless told')
-    .option('--webhook-url <url>', 'where its webhooks go; without it they wait', httpUrlOf)
-    .option('--json', 'when it is ready, one JSON object on standard output: its URL and its keys')
+  serverCommand('simulator', 'Run only the simulator of the payment processor')
+    .option('--port <port>', 'Port on 127.0.0.1 (default: any free one)')
+    .option('--webhook-url <url>', 'Where its webhooks go (default: they wait)', httpUrlOf)
+    .option('--json', 'Print one JSON object when it is ready: its URL and its keys')
     .addHelpText(
       'after',
-      '\nExample:\n  tunnel-server simulator --port 4242 --data-dir ./simulated --webhook-url http://127.0.0.1:3000/webhook --json',
+      '\nExample:\n  $ tunnel-server simulator --port 4242 --data-dir ./simulated --webhook-url http://127.0.0.1:3000/webhook --json',
     )
     .action(async (flags: SimulatorFlags) => {
       const { port, webhookUrl, json: isJson = false } = flags;
@@ -101,7 +109,7 @@ export const judgeConfig = async (flags: CheckFlags, env: NodeJS.ProcessEnv): Pr
     const warnings = [...configWarnings(config, parts), ...ofRules];
     const failing = warnings.filter(({ key }) => flags.allow?.includes(key) !== true);
     const ok = flags.strict !== true || failing.length === 0;
-    const text = ok ? `ok: ${flags.config ?? 'built-in defaults'}` : strictText(failing);
+    const text = ok ? `ok: ${configFileOf(flags, env) ?? 'built-in defaults'}` : strictText(failing);
     return { exitCode: ok ? EXIT_OK : EXIT_USAGE, text, warnings, json: { ok, warnings } };
   } catch (error) {
     const fault = faultOf(error);
@@ -114,7 +122,7 @@ export const judgeConfig = async (flags: CheckFlags, env: NodeJS.ProcessEnv): Pr
 
 /** Some are meant, as payments in test mode on a server that charges nobody. */
 const strictText = (failing: readonly ConfigWarning[]): string =>
-  `warnings fail with --strict; what you mean so: --allow ${[...new Set(failing.map(({ key }) => key))].join(' ')}`;
+  `--strict treats warnings as errors; to accept these add --allow ${[...new Set(failing.map(({ key }) => key))].join(' ')}`;
 
 /** As the command would read it that runs those parts. */
 const configToCheck = (
@@ -127,16 +135,16 @@ const configToCheck = (
 };
 
 export const checkConfig = (finish: (code: number) => void): Command =>
-  serverCommand('check-config', 'Check a config file: say `ok`, what is wrong, and what is seldom meant.')
+  serverCommand('check-config', 'Check a config file for errors and likely mistakes')
     .addOption(
-      new Option('--for <part>', 'what will run by it (default: edge with a platform_url, else stack)').choices([
+      new Option('--for <part>', 'What will run with it (default: edge with a platform_url, else stack)').choices([
         ...['stack', 'edge', 'platform'],
       ]),
     )
-    .option('--strict', 'let warnings fail, too')
-    .option('--allow <keys...>', 'but not those of these keys')
+    .option('--strict', 'Treat warnings as errors')
+    .option('--allow <keys...>', 'Accept the warnings of these keys')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample:\n  tunnel-server check-config --config server.toml --strict')
+    .addHelpText('after', '\nExample:\n  $ tunnel-server check-config --config server.toml --strict')
     .action(async (flags: CheckFlags) => {
       const { exitCode, text, warnings, json } = await judgeConfig(flags, process.env);
       finish(exitCode);

@@ -1,5 +1,5 @@
 // What the commands of tunnel-server share: their flags, the config they lead to, and columns for people.
-import { loadServerConfig, type ServerConfig } from '@tunnel/runtime';
+import { findServerFile, loadServerConfig, type ServerConfig } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { STACK_DEFAULTS } from '../start-notes.ts';
 
@@ -12,13 +12,20 @@ export interface JsonFlags extends ServerFlags {
   readonly json?: boolean;
 }
 
-export const JSON_OPTION = ['--json', 'one JSON object on standard output'] as const;
+export const JSON_OPTION = ['--json', 'Print one JSON object'] as const;
 
 export const serverCommand = (name: string, description: string): Command =>
   new Command(name)
     .description(description)
-    .option('--config <file>', 'a server.toml; without it every key has its default')
-    .option('--data-dir <dir>', 'where generated secrets and state are kept (default: data_dir of the config, ./data)');
+    .option('--config <file>', 'Config file (default: server.toml in the data directory, if there is one)')
+    .option(
+      '--data-dir <dir>',
+      'Folder of the database, generated secrets and state (default: data_dir of the config file, else ./data)',
+    );
+
+/** The config file of a command: the one that was named, else the one in the data directory. undefined: there is none. */
+export const configFileOf = ({ config, dataDir }: ServerFlags, env: NodeJS.ProcessEnv): string | undefined =>
+  config ?? findServerFile(env, dataDir);
 
 /** `defaults` lie under the file, `overrides` over it and over the environment. */
 export const loadConfig = (
@@ -29,13 +36,13 @@ export const loadConfig = (
   loadServerConfig({
     env,
     defaults,
-    ...(flags.config === undefined ? {} : { file: flags.config }),
+    file: configFileOf(flags, env),
     overrides: { ...overrides, ...(flags.dataDir === undefined ? {} : { data_dir: flags.dataDir }) },
   });
 
 /** What `stack` runs by. */
 export const loadStackConfig = (flags: ServerFlags, env: NodeJS.ProcessEnv, overrides: object = {}): ServerConfig =>
-  loadConfig(flags, env, { ...(flags.config === undefined ? { defaults: STACK_DEFAULTS } : {}), overrides });
+  loadConfig(flags, env, { defaults: configFileOf(flags, env) === undefined ? STACK_DEFAULTS : {}, overrides });
 
 /** Columns for people: each as wide as its widest cell. */
 export const tableText = (head: readonly string[], rows: readonly (readonly string[])[]): string => {

@@ -13,21 +13,23 @@ interface RotateFlags extends JsonFlags {
 export const signingKeys = (finish: (code: number) => void): Command => {
   const say = sayTo(finish);
   return new Command('signing-keys')
-    .description('List or rotate the keys that access tokens are signed with.')
+    .description('List or rotate the keys that sign access tokens')
     .addCommand(
-      subcommand('list', 'The keys that sign and verify now.', 'signing-keys list').action(async (flags: JsonFlags) => {
-        const config = loadConfig(flags, process.env);
-        const keys = await withDatabase(config, { prepared: true }, ({ db }) =>
-          listSigningKeys({ db, clock: systemClock }),
-        );
-        say(flags, keysText(keys), keys.map(keyJson));
-      }),
+      subcommand('list', 'List the keys that sign and verify now', 'signing-keys list').action(
+        async (flags: JsonFlags) => {
+          const config = loadConfig(flags, process.env);
+          const keys = await withDatabase(config, { prepared: true }, ({ db }) =>
+            listSigningKeys({ db, clock: systemClock }),
+          );
+          say(flags, keysText(keys), keys.map(keyJson));
+        },
+      ),
     )
     .addCommand(
-      subcommand('rotate', 'Sign with a new key; the old one verifies for an hour more.', 'signing-keys rotate')
+      subcommand('rotate', 'Sign with a new key; the old one verifies for one more hour', 'signing-keys rotate')
         .option(
           '--discard-old',
-          'end the old keys now, and the access tokens they signed: one leaked, or the master key is lost',
+          'End the old keys now, and the access tokens they signed: one leaked, or the master key is lost',
         )
         .action(async (flags: RotateFlags) => {
           const config = loadConfig(flags, process.env);

@@ -1,20 +1,63 @@
 // `tunnel-server stack`: the platform, an edge and a database on this machine, supervised.
+import { relative } from 'node:path';
+import type { ServerConfig } from '@tunnel/runtime';
 import type { Command } from 'commander';
 import { thisProcess } from '../host.ts';
-import { runServer } from '../run-server.ts';
+import { type RunDeps, runServer } from '../run-server.ts';
 import { Stack } from '../stack/stack.ts';
+import { keepSettings, keysBesideFile } from './kept-settings.ts';
 import { addPublicFlags, type PublicFlags, publicOverrides } from './public-flags.ts';
-import { loadStackConfig, type ServerFlags, serverCommand } from './shared.ts';
+import { configFileOf, loadConfig, loadStackConfig, type ServerFlags, serverCommand } from './shared.ts';
+
+type StackFlags = ServerFlags & PublicFlags & { readonly verbose?: boolean };
 
 const EXAMPLES = `
 Examples:
-  tunnel-server stack --config server.toml --data-dir /var/lib/tunnel
-  tunnel-server stack --public tunnels.example.com --acme-email admin@example.com`;
+  $ tunnel-server stack --config server.toml --data-dir /var/lib/tunnel
+  $ tunnel-server stack --public tunnels.example.com --acme-email admin@example.com`;
 
 export const stack = (finish: (code: number) => void): Command =>
-  addPublicFlags(serverCommand('stack', 'Run everything on this machine: the platform, an edge, and a database.'))
+  addPublicFlags(serverCommand('stack', 'Run everything on this machine: the platform, an edge and a database'))
+    .option('--verbose', 'Show every address and every log line at a terminal')
     .addHelpText('after', EXAMPLES)
-    .action(async (flags: ServerFlags & PublicFlags) => {
-      const config = loadStackConfig(flags, process.env, publicOverrides(flags));
-      finish(await runServer('stack', config, thisProcess(), { make: (deps) => new Stack(config, deps) }));
+    .action(async (flags: StackFlags) => {
+      const host = thisProcess();
+      const config = loadStackConfig(flags, host.env, publicOverrides(flags));
+      const notes = fileNotes(flags, host.env);
+      const make = (deps: RunDeps): Stack => {
+        notes.push(...keptNotes(flags, deps.dataDir, host.workingDir));
+        return new Stack(config, deps);
+      };
+      finish(await runServer('stack', config, host, { make, notes, verbose: flags.verbose === true }));
     });
+
+/** Flags that contradict the config file: this start goes by the flags, and every other command by the file. */
+const fileNotes = (flags: StackFlags, env: NodeJS.ProcessEnv): string[] => {
+  const file = configFileOf(flags, env);
+  const ofFile = file === undefined ? null : loadedOrNull(() => loadConfig(flags, env));
+  const keys = ofFile === null ? [] : keysBesideFile(flags, ofFile);
+  return keys.length === 0
+    ? []
+    : [
+        `warning: ${file} differs from the flags of this start, and other commands go by the file: change ${keys.join(', ')} there`,
+      ];
+};
+
+/** A file that is only valid together with the flags. */
+const loadedOrNull = (load: () => ServerConfig): ServerConfig | null => {
+  try {
+    return load();
+  } catch {
+    return null;
+  }
+};
+
+/** The file that `--public` leaves behind. With `--config` the operator has a file already. */
+const keptNotes = (flags: StackFlags, dataDir: string, workingDir: string): string[] => {
+  const file = flags.public === undefined || flags.config !== undefined ? null : keepSettings(dataDir, flags);
+  if (file === null) return [];
+  const short = relative(workingDir, file);
+  return [
+    `wrote ${short.startsWith('..') ? file : short}: later starts need no flags, and every other command reads it`,
+  ];
+};

@@ -199,6 +199,27 @@ it('two keepers order each name once', async () => {
   expect([server.orders.length, server.accounts.size]).toEqual([10, 1]);
 });
 
+it('orders of one account that never end do not hold up the order of another account', async () => {
+  await begin();
+  for (let index = 0; index < 10; index += 1) await store.want([`crowd-${index}.example.com`], 'crowd');
+  const solver = http();
+  const started = new Set<string>();
+  startKeeper([
+    {
+      ...solver,
+      set: (answer, signal) => {
+        if (!answer.name.startsWith('crowd')) return solver.set(answer, signal);
+        started.add(answer.name);
+        return new Promise(() => {});
+      },
+    },
+  ]);
+  await inTime(() => expect(started.size).toBe(3));
+  const { id } = await store.want(['other.example.com'], 'other');
+  await issued(id);
+  expect(started.size).toBe(3);
+});
+
 it('a name that was claimed while the keeper stops is ordered by nobody, and is free for the next keeper', async () => {
   await begin();
   await store.want(['a.example.com']);

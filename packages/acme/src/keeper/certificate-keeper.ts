@@ -50,7 +50,8 @@ export class CertificateKeeper {
   readonly #options: KeeperOptions;
   readonly #account: AuthorityAccount;
   readonly #owner = randomToken(9);
-  readonly #running = new Set<Promise<void>>();
+  /** Work under way, with the account whose certificate it is about; null for the operator's. */
+  readonly #running = new Map<Promise<void>, string | null>();
   readonly #stopped = new AbortController();
   #timer: Timer | undefined;
   #looking: Promise<void> | undefined;
@@ -101,7 +102,7 @@ export class CertificateKeeper {
     const late = new Promise<void>((resolve) => {
       timer = this.#options.clock.setTimeout(resolve, ACME_LIMITS.STOP_WAIT_MS);
     });
-    await Promise.race([Promise.allSettled([this.#looking, ...this.#running]), late]);
+    await Promise.race([Promise.allSettled([this.#looking, ...this.#running.keys()]), late]);
     timer?.cancel();
   }
 
@@ -112,13 +113,15 @@ export class CertificateKeeper {
         this.#lookAgain = false;
         while (!this.#stopped.signal.aborted && this.#running.size < ACME_LIMITS.ORDERS_AT_ONCE) {
           const wildcards = canTakeWildcards?.() ?? true;
-          const claim = await store.claim(this.#owner, clock.now(), ACME_LIMITS.LEASE_MS, { wildcards });
+          const busyAccounts = [...this.#running.values()].filter((account) => account !== null);
+          const takes = { wildcards, busyAccounts };
+          const claim = await store.claim(this.#owner, clock.now(), ACME_LIMITS.LEASE_MS, takes);
           if (claim === null) break;
           const work = this.#work(claim).finally(() => {
             this.#running.delete(work);
             this.wake();
           });
-          this.#running.add(work);
+          this.#running.set(work, claim.record.accountId);
         }
       }
     } catch (error) {

@@ -90,6 +90,25 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect((await store.claim('two', NOW, LEASE, { wildcards: true }))?.record.names).toEqual(['*.a.example']);
   });
 
+  it('an account with fewer orders under way comes first, and one that has its share of them is passed over', async () => {
+    const { store } = await begin();
+    const wanted = [
+      ['crowd-1', ACCOUNT, NOW - 1000],
+      ['crowd-2', ACCOUNT, NOW - 900],
+      ['single', null, NOW - 10],
+    ] as const;
+    for (const [name, account, tryAt] of wanted) {
+      const { id } = await store.want([`${name}.example`], account);
+      await store.change(id, NOW, (life) => ({ ...life, tryAt }));
+    }
+    const claim = async (busyAccounts: readonly string[]) =>
+      (await store.claim('one', NOW, LEASE, { busyAccounts }))?.record.names[0] ?? null;
+    expect(await claim([])).toBe('crowd-1.example');
+    expect(await claim([ACCOUNT])).toBe('single.example');
+    expect(await claim([ACCOUNT, ACCOUNT, ACCOUNT])).toBeNull();
+    expect(await claim([ACCOUNT, ACCOUNT])).toBe('crowd-2.example');
+  });
+
   it('nobody changes from outside what is worked on', async () => {
     const { store } = await begin();
     const { id } = await store.want(['a.example']);

@@ -29,8 +29,13 @@ export interface Claim {
 }
 
 export interface ClaimRules {
-  /** False: they are left to a keeper that can have them validated. Unless told, true. */
-  readonly wildcards: boolean;
+  /** False: wildcard certificates are left to a keeper that can have them validated. Default: true. */
+  readonly wildcards?: boolean;
+  /**
+   * The account of each certificate that the claiming keeper works on now, once per certificate. Certificates of accounts that occur least come first, and
+   * accounts that occur `CERTIFICATE_ORDERS_AT_ONCE_PER_ACCOUNT` times are passed over, so that slow orders of one account cannot hold up another account's.
+   */
+  readonly busyAccounts?: readonly string[];
 }
 
 export interface StoredAccount {
@@ -56,7 +61,7 @@ export interface CertificateStore {
   forget(id: string): Promise<void>;
   list(): Promise<readonly CertificateRecord[]>;
   get(id: string): Promise<CertificateRecord | null>;
-  /** Whatever is due longest and nobody's, for `leaseMs`; null: there is nothing to do. */
+  /** Leases the certificate that has been due the longest and is leased by no keeper. Returns null when none is due. */
   claim(owner: string, now: number, leaseMs: number, takes?: ClaimRules): Promise<Claim | null>;
   /** False, here and below: another has it by now, or it is forgotten. */
   extend(claim: Claim, now: number, leaseMs: number): Promise<boolean>;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import {
   type BudgetEntry,
   type CertificateLife,
+  CORE_LIMITS,
   certificateDueAt,
   NEW_CERTIFICATE,
   type OrderBudgetRules,
@@ -87,10 +88,16 @@ export class FileCertificateStore implements CertificateStore {
     const dueAt = ({ record }: Entry): number => certificateDueAt(record.life);
     const isTaken = ({ names }: CertificateRecord): boolean =>
       takes?.wildcards !== false || !names.some((name) => name.startsWith('*.'));
+    const busyOf = ({ record }: Entry): number =>
+      takes?.busyAccounts?.filter((account) => account === record.accountId).length ?? 0;
     const due = [...this.#entries.values()].filter(
-      (entry) => entry.leasedUntil <= now && dueAt(entry) <= now && isTaken(entry.record),
+      (entry) =>
+        entry.leasedUntil <= now &&
+        dueAt(entry) <= now &&
+        isTaken(entry.record) &&
+        busyOf(entry) < CORE_LIMITS.CERTIFICATE_ORDERS_AT_ONCE_PER_ACCOUNT,
     );
-    const [first] = due.sort((a, b) => dueAt(a) - dueAt(b));
+    const [first] = due.sort((a, b) => busyOf(a) - busyOf(b) || dueAt(a) - dueAt(b));
     if (first === undefined) return null;
     first.epoch += 1;
     first.leasedUntil = now + leaseMs;

@@ -8,6 +8,8 @@ export interface TrafficCounts {
   readonly open: number;
   /** HTTP requests, of those connections that somebody looked at (onRequest, the inspector). */
   readonly requests: number;
+  /** Requests that visitors got an answer of the edge's own to, and that are not among `requests`. */
+  readonly edgeAnswered: number;
   /** From visitors to the local service. */
   readonly bytesIn: number;
   /** From the local service to visitors. */
@@ -22,6 +24,7 @@ export class Traffic {
   #connections = 0;
   #open = 0;
   #requests = 0;
+  #edgeAnswered = 0;
   #bytesIn = 0;
   #bytesOut = 0;
   /** Of each a visitor is `a`, the local service `b`. */
@@ -35,6 +38,10 @@ export class Traffic {
 
   requested(): void {
     this.#requests += 1;
+  }
+
+  answeredByEdge(count: number): void {
+    this.#edgeAnswered += count;
   }
 
   joined(joined: Running): void {
@@ -64,6 +71,12 @@ export class Traffic {
       bytesIn += joined.bytesAToB;
       bytesOut += joined.bytesBToA;
     }
-    return { connections: this.#connections, open: this.#open, requests: this.#requests, bytesIn, bytesOut };
+    const [connections, open, requests, edgeAnswered] = [
+      this.#connections,
+      this.#open,
+      this.#requests,
+      this.#edgeAnswered,
+    ];
+    return { connections, open, requests, edgeAnswered, bytesIn, bytesOut };
   }
 }

@@ -15,7 +15,7 @@ import { type Client, connect } from '../client.ts';
 import { RequestReporter } from '../requests/request-reporter.ts';
 import { ScriptedEdge } from '../scripted-edge.fixture.ts';
 import type { Tunnel } from '../tunnel.ts';
-import { type Inspector, startInspector } from './inspector.ts';
+import { type Inspector, type RequestAtEdge, startInspector } from './inspector.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
 
 let edge: ScriptedEdge;
@@ -23,16 +23,24 @@ let client: Client;
 let inspector: Inspector;
 let service: Server;
 let tunnel: Tunnel;
+/** What the edge was asked to send again. */
+let atEdge: RequestAtEdge[];
 /** What the local service was sent. */
 let served: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
 
 beforeEach(async () => {
   edge = await new ScriptedEdge().listen();
   served = [];
+  atEdge = [];
   service = createServer((request, response) => void serve(request, response));
   await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
   client = await connect({ server: edge.address, token: 't' });
-  const opened = await client.openInspector();
+  const opened = await client.openInspector({
+    replayAtEdge: async (request) => {
+      atEdge.push(request);
+      return 'req_again';
+    },
+  });
   if (opened === null) throw new Error('no port is free');
   inspector = opened;
   const { port } = service.address() as AddressInfo;
@@ -145,6 +153,59 @@ describe('the page', () => {
   it('is gone with the client', async () => {
     await client.close();
     await eventually(() => expect(ask('/')).rejects.toThrow());
+  });
+});
+
+describe('requests that the edge answered itself', () => {
+  const answer = (more: object): void =>
+    edge.session.send({
+      ...{ type: 'EdgeAnswered', tunnel_id: tunnel.tunnelId, request_id: 'req_run1', at: '2030-01-01T00:00:00.000Z' },
+      ...{ method: 'POST', path: '/hook', status: 502, code: 'LOCAL_UNREACHABLE', rule: null, duration_ms: 2 },
+      ...more,
+    } as never);
+
+  it('are listed with the reason, and the edge is asked to send again what it keeps', async () => {
+    answer({});
+    const [summary] = await whenListed(1);
+    expect(summary).toMatchObject({
+      ...{
+        id: 'req_run1',
+        tunnel: 'web',
+        method: 'POST',
+        path: '/hook',
+        status: 502,
+        state: 'complete',
+        duration_ms: 2,
+      },
+      answered_by: { code: 'LOCAL_UNREACHABLE', rule: null, reason: 'service not running' },
+    });
+    const detail = (await ask('/api/requests/req_run1')).json();
+    expect(detail).toMatchObject({ replay_problem: null, is_at_edge: true, response: null });
+    const again = await replay('req_run1');
+    expect([again.status, again.json()]).toEqual([202, { id: 'req_again' }]);
+    expect(atEdge).toEqual([{ tunnelId: tunnel.tunnelId, requestId: 'req_run1' }]);
+    expect((await replay('req_run1', {}, '{"path":"/other"}')).status).toBe(409);
+  });
+
+  it('cannot be sent again where a rule answered', async () => {
+    answer({ request_id: 'req_run2', status: 403, code: 'POLICY_DENIED', rule: 'office' });
+    const [summary] = await whenListed(1);
+    expect(summary).toMatchObject({ status: 403, answered_by: { rule: 'office', reason: 'rule office' } });
+    expect((await replay('req_run2')).status).toBe(409);
+    expect(atEdge).toEqual([]);
+  });
+
+  it('show the answer of the edge with the request that came by here, and in one place', async () => {
+    visit(POST);
+    const id = await newestId(1);
+    answer({ request_id: id, status: 504, code: 'LOCAL_TIMEOUT' });
+    const requests = await eventually(async () => {
+      const found = await list();
+      expect(found[0]).toMatchObject({ id, status: 504, answered_by: { reason: 'service too slow' } });
+      return found;
+    });
+    expect(requests).toHaveLength(1);
+    expect((await ask(`/api/requests/${id}`)).json()).toMatchObject({ replay_problem: null, is_at_edge: false });
   });
 });
 

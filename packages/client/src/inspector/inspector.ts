@@ -16,7 +16,18 @@ export interface Inspector {
   close(): Promise<void>;
 }
 
-export interface InspectorDeps {
+/** A request that the edge keeps and this client never saw. */
+export interface RequestAtEdge {
+  readonly tunnelId: string;
+  readonly requestId: string;
+}
+
+export interface InspectorOptions {
+  /** Has the edge send a request again. Settles with the id of the new request; rejects with a Fault. Left out: the page says that it cannot. */
+  readonly replayAtEdge?: ((request: RequestAtEdge) => Promise<string>) | undefined;
+}
+
+export interface InspectorDeps extends InspectorOptions {
   readonly requests: RequestReporter;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -47,6 +58,7 @@ export const startInspector = async (deps: InspectorDeps): Promise<Inspector | n
     store,
     tunnels: deps.tunnels,
     replay: (record, edit) => replay(record, edit, { requests, clock }),
+    replayAtEdge: deps.replayAtEdge ?? null,
   };
   const server = createLocalServer({
     connectionsMax: CLIENT_LIMITS.INSPECTOR_CONNECTIONS_MAX,

@@ -20,7 +20,7 @@ const PAGE_LIST = String.raw`
   let drawing = false;
 
   const textOf = (request) =>
-    (request.method + ' ' + request.path + ' ' + (request.status ?? '') + ' ' + request.id + ' ' + request.tunnel + (request.replay_of ? ' replay' : '')).toLowerCase();
+    (request.method + ' ' + request.path + ' ' + (request.status ?? '') + ' ' + request.id + ' ' + request.tunnel + (request.replay_of ? ' replay' : '') + (request.answered_by ? ' ' + request.answered_by.reason : '')).toLowerCase();
   const hasStatus = (request, choice) => {
     if (choice === '') return true;
     return choice === 'none' ? request.status === null : request.status !== null && Math.floor(request.status / 100) === Number(choice);
@@ -55,6 +55,7 @@ const PAGE_LIST = String.raw`
     if (request.duration_ms !== null) second.append(make('span', '', latencyText(request.duration_ms)));
     if (many) second.append(make('span', '', request.tunnel));
     if (request.replay_of) second.append(make('span', '', replayText(request)));
+    if (request.answered_by) second.append(make('span', 'edge', request.answered_by.reason));
     row.append(first, second);
     if (request.id === chosen) row.setAttribute('aria-current', 'true');
     item.append(row);
@@ -123,13 +124,20 @@ const PAGE_LIST = String.raw`
     again.title = 'Resend to your local service';
     again.disabled = isRefused;
     const edit = button('', 'Edit and replay', () => editor.open(request, replay));
-    edit.disabled = isRefused;
+    edit.disabled = isRefused || request.is_at_edge;
+    if (request.is_at_edge && !isRefused) edit.title = 'Only the edge has this request: edit it in the dashboard';
     const actions = make('div', 'actions');
     actions.does = does;
     actions.append(again, edit, copyButton(request.curl, 'Copy as cURL', 'curl'));
     return actions;
   };
 
+  const noResponseText = (request) => {
+    if (request.answered_by === null) return request.state === 'running' ? 'No response yet.' : 'No response: the connection ended first.';
+    const answer = 'The edge answered with ' + request.status + ': ' + request.answered_by.reason + '.';
+    if (request.request.version !== null) return answer;
+    return answer + (request.is_at_edge ? ' Your service did not get this request. The edge keeps its headers and body.' : ' Your service did not get this request.');
+  };
   const drawDetail = (request) => {
     shown = request;
     const scroll = detail.scrollTop;
@@ -142,9 +150,11 @@ const PAGE_LIST = String.raw`
     const note = make('p', 'note', request.replay_problem === null ? '' : "You can't replay this: " + request.replay_problem + '.');
     note.id = 'note';
     note.setAttribute('role', 'status');
-    const below = [note, side('Request', request.request)];
+    const below = [note];
+    // Of a request that did not come to this computer there is nothing else to show.
+    if (request.request.version !== null) below.push(side('Request', request.request));
     if (request.response !== null) below.push(side('Response', request.response));
-    else below.push(make('p', 'note', request.state === 'running' ? 'No response yet.' : 'No response: the connection ended first.'));
+    else below.push(make('p', 'note', noResponseText(request)));
     if (request.state === 'aborted' && request.response !== null) note.textContent = 'The visitor left early, or the response was cut off.';
     const actions = actionsOf(request);
     // What stays is never taken out: a button that leaves the page between press and release is not clicked.
@@ -222,7 +232,7 @@ const PAGE_LIST = String.raw`
     else if (typing) return;
     else if (event.key === '/') { event.preventDefault(); filter.focus(); filter.select(); }
     else if (event.key === 'r' && isFree) replayNow(chosen);
-    else if (event.key === 'e' && isFree) { event.preventDefault(); editor.open(shown, replay); }
+    else if (event.key === 'e' && isFree && !shown.is_at_edge) { event.preventDefault(); editor.open(shown, replay); }
   });
 
   const setLive = (state, text) => {

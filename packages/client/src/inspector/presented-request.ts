@@ -1,6 +1,7 @@
 // How the inspector's page sees tunnels and requests: without secrets, with the curl command of each request.
 import { type CapturedBody, readableBody } from '@tunnel/capture';
 import { fieldValueOf, type HeaderField, redactFields, redactUrl } from '@tunnel/core';
+import { edgeAnswerText } from '../requests/edge-answer-text.ts';
 import { BODY_BOUNDS } from '../requests/replay.ts';
 import type { RequestRecord } from '../requests/request-record.ts';
 import type { Tunnel } from '../tunnel.ts';
@@ -25,9 +26,20 @@ export const presentSummary = (record: RequestRecord) => ({
   response_bytes: record.responseBody.bytes,
   replay_of: record.replayOf,
   edited: record.isEdited,
+  answered_by: answeredBy(record),
 });
 
-export const presentDetail = async (record: RequestRecord) => {
+/** The edge, and why; null: the service answered. */
+const answeredBy = ({ edgeAnswer }: RequestRecord) =>
+  edgeAnswer === null ? null : { code: edgeAnswer.code, rule: edgeAnswer.rule, reason: edgeAnswerText(edgeAnswer) };
+
+/** Why it cannot be sent again; null: it can. `asksEdge`: this client can have the edge send what only the edge has. */
+export const replayProblemOf = (record: RequestRecord, asksEdge: boolean): string | null =>
+  record.replayProblem === null && record.isKeptAtEdge && !asksEdge
+    ? `only the edge has it: tunnel replay ${record.id}`
+    : record.replayProblem;
+
+export const presentDetail = async (record: RequestRecord, asksEdge = false) => {
   const { requestHead, responseHead } = record;
   const headers = headersOf(requestHead?.headers);
   const body = await bodyOf(requestHead?.headers, record.requestBody);
@@ -47,7 +59,9 @@ export const presentDetail = async (record: RequestRecord) => {
             body: await bodyOf(responseHead.headers, record.responseBody),
           },
     user: fieldValueOf(requestHead?.headers ?? [], 'x-tunnel-user'),
-    replay_problem: record.replayProblem,
+    replay_problem: replayProblemOf(record, asksEdge),
+    /** Its head and body are at the edge alone, so it cannot be edited here. */
+    is_at_edge: record.isKeptAtEdge,
     curl: curlCommand({ method: record.method, origin: record.tunnel.publicUrl, path, headers, body }),
   };
 };

@@ -9,16 +9,19 @@ import type { RequestRecord } from '../requests/request-record.ts';
 import type { RequestReporter } from '../requests/request-reporter.ts';
 import type { RequestStore } from '../requests/request-store.ts';
 import type { Tunnel } from '../tunnel.ts';
+import type { RequestAtEdge } from './inspector.ts';
 import { pageHtml } from './page.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
 import { PAGE_STYLE } from './page-style.ts';
-import { presentDetail, presentSummary, presentTunnel } from './presented-request.ts';
+import { presentDetail, presentSummary, presentTunnel, replayProblemOf } from './presented-request.ts';
 
 export interface RouteDeps {
   readonly token: string;
   readonly store: RequestStore;
   readonly tunnels: () => readonly Tunnel[];
   readonly replay: (record: RequestRecord, edit: RequestEdit) => Promise<string>;
+  /** Of a request that only the edge has; null: this client cannot ask it to. */
+  readonly replayAtEdge: ((request: RequestAtEdge) => Promise<string>) | null;
 }
 
 export type Answer =
@@ -62,7 +65,7 @@ export const answerTo = async (
       return json(200, { tunnels: deps.tunnels().map(presentTunnel), requests: deps.store.list().map(presentSummary) });
     default: {
       const record = recordAt(path, '', deps);
-      return record === undefined ? NOT_FOUND : json(200, await presentDetail(record));
+      return record === undefined ? NOT_FOUND : json(200, await presentDetail(record, deps.replayAtEdge !== null));
     }
   }
 };
@@ -74,14 +77,23 @@ const replayOf = async (path: string, deps: RouteDeps, body: string | null): Pro
   const edit = readEdit(body);
   if (edit === null)
     return json(400, { error: 'the edited request has another form than {method, path, headers, body}' });
-  if (record.replayProblem !== null) return json(409, { error: `it cannot be sent again: ${record.replayProblem}` });
+  const problem = replayProblemOf(record, deps.replayAtEdge !== null);
+  if (problem !== null) return json(409, { error: `it cannot be sent again: ${problem}` });
+  if (record.isKeptAtEdge && Object.keys(edit).length > 0) {
+    return json(409, { error: 'it cannot be edited here: only the edge has it; edit it in the dashboard' });
+  }
   try {
-    return json(202, { id: await deps.replay(record, edit) });
+    return json(202, { id: await (record.isKeptAtEdge ? askEdge(record, deps) : deps.replay(record, edit)) });
   } catch (error) {
     if (error instanceof DialFailed) return json(502, { error: error.fault.message });
     if (error instanceof Fault) return json(400, { error: error.message });
     throw error;
   }
+};
+
+const askEdge = ({ id: requestId, tunnel }: RequestRecord, { replayAtEdge }: RouteDeps): Promise<string> => {
+  if (replayAtEdge === null) throw new Fault('CLIENT_USAGE', { reason: 'only the edge has the request' });
+  return replayAtEdge({ tunnelId: tunnel.tunnelId, requestId });
 };
 
 const EDITED = new Set(['method', 'path', 'headers', 'body']);
@@ -133,7 +145,9 @@ export class LiveEvents {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
     response.write('retry: 1000\n\nevent: hello\ndata: {}\n\n');
     this.#pages.add(response);
-    this.#stopListening ??= this.#deps.requests.on(({ id }) => this.#note(id));
+    this.#stopListening ??= this.#deps.requests.on((event) => {
+      if (event.type !== 'edge-answered-more') this.#note(event.id);
+    });
     response.on('close', () => this.#remove(response));
   }
 

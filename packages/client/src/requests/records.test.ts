@@ -100,7 +100,7 @@ const recordsOf = async (visits: readonly (readonly [string, string])[], pieces:
   // Of what was cut off, how much was seen of its bodies depends on the pieces.
   const settled = details.filter(({ state }) => state === 'complete');
   const held = records.map(({ state, heldBytes }) => (state === 'complete' ? heldBytes : 0));
-  const told = events.map(({ id, type }) => [id, type]);
+  const told = events.map((event) => ['id' in event ? event.id : '', event.type]);
   return {
     settled,
     held,

@@ -40,7 +40,21 @@ export type RequestEvent =
       readonly responseBytes: number;
       /** The connection ended before the response did. */
       readonly aborted: boolean;
-    });
+    })
+  /** The visitor got an answer of the edge's own: the service did not answer, or a rule did. At most 20 a second and tunnel. */
+  | (RequestFacts & EdgeAnswer & { readonly type: 'edge-answered' })
+  /** So many more requests of the tunnel were answered by the edge, and are not told one by one. */
+  | { readonly type: 'edge-answered-more'; readonly tunnel: Tunnel; readonly count: number };
+
+/** What the edge answered a visitor itself. */
+export interface EdgeAnswer {
+  readonly status: number;
+  /** Of the catalogue of errors; null: the answer is no error, such as a redirect by a rule. */
+  readonly code: string | null;
+  /** The name of the rule that answered, its number when it has no name, or `of the operator`; null: no rule answered. */
+  readonly rule: string | null;
+  readonly durationMs: number;
+}
 
 export type RequestListener = (event: RequestEvent) => void;
 
@@ -103,6 +117,7 @@ export class RequestRecord implements SeenRequest {
   #state: RecordState = 'running';
   #requestEnded = false;
   #durationMs = 0;
+  #edgeAnswer: EdgeAnswer | null = null;
 
   constructor(facts: RecordFacts, head: OpeningHead, owner: RecordOwner) {
     this.id = facts.id;
@@ -132,8 +147,22 @@ export class RequestRecord implements SeenRequest {
     return this.#state;
   }
 
+  /** What the visitor got: from the service, or in its place from the edge. */
   get status(): number | null {
-    return this.#status;
+    return this.#edgeAnswer?.status ?? this.#status;
+  }
+
+  /** null: the service answered, or nobody has. */
+  get edgeAnswer(): EdgeAnswer | null {
+    return this.#edgeAnswer;
+  }
+
+  /** The edge has answered in the place of the service. A request that the service never saw is complete with that. */
+  answeredByEdge(answer: EdgeAnswer): void {
+    this.#edgeAnswer = answer;
+    if (this.requestText !== null || this.#state !== 'running') return;
+    this.#durationMs = answer.durationMs;
+    this.#state = 'complete';
   }
 
   get requestHead(): RequestHead | null {
@@ -163,8 +192,17 @@ export class RequestRecord implements SeenRequest {
     return this.#state === 'running' ? this.#owner.monotonic() - this.#startedAt : this.#durationMs;
   }
 
+  /** Only the edge has it whole, and can send it again. */
+  get isKeptAtEdge(): boolean {
+    const { code = null, rule = null } = this.#edgeAnswer ?? {};
+    const isOfService = code !== null && KEPT_CODES.test(code);
+    return this.requestText === null && rule === null && isOfService && this.tunnel.spec.capture !== false;
+  }
+
   /** Why it cannot be sent again; null: it can. */
   get replayProblem(): string | null {
+    if ((this.#edgeAnswer?.rule ?? null) !== null) return 'a rule answered it, and your service never saw it';
+    if (this.isKeptAtEdge) return null;
     const head = this.requestHead;
     if (head === null) return 'it was not kept';
     if (head.upgrade !== null) return 'it asked for another protocol';
@@ -205,8 +243,11 @@ export class RequestRecord implements SeenRequest {
   }
 }
 
+/** Answers of the edge to requests that it had for the service, and keeps. */
+const KEPT_CODES = /^(?:LOCAL_|TUNNEL_AWAY$)/;
+
 const bodyOf = (isKept: boolean): CapturedBody =>
   new CapturedBody({ maxBytes: isKept ? CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES : 0 });
 
-/** Most paths have no query, and so nothing to hide. */
+/** Most paths have no query, and so nothing to hide. What the edge tells is redacted already. */
 const shownPathOf = (path: string): string => (path.includes('?') ? redactUrl(path).replaceAll(REDACTED, '…') : path);

@@ -1,11 +1,12 @@
 // Tells what is seen of the requests, and looks only while somebody listens or keeps them.
 import type { ByteDuplex } from '@tunnel/mux';
-import { type RequestStream, requestIdOf } from '@tunnel/protocol';
+import { type MessageOf, type RequestStream, requestIdOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
 import type { TunnelEntry } from '../tunnel.ts';
 import { HttpTap, TappedDuplex } from './http-tap.ts';
 import type { OpeningHead } from './passing-head.ts';
 import {
+  type EdgeAnswer,
   type RecordOwner,
   type Replay,
   type RequestEvent,
@@ -59,6 +60,27 @@ export class RequestReporter implements RecordOwner {
     return this.#begin({ tunnel, service, id: randomId('req'), replay }, head);
   }
 
+  /** A visitor got an answer of the edge's own. Where the request came by here first, the list shows the answer with that request. */
+  edgeAnswered(tunnel: TunnelEntry, { request_id: id, ...message }: MessageOf<'EdgeAnswered'>): void {
+    if (!this.isHeard) return;
+    const { method, path, status, code, rule, duration_ms: durationMs } = message;
+    const answer = { status, code, rule, durationMs };
+    const known = this.#store?.get(id);
+    const facts = { id, tunnel, service: undefined, at: Date.parse(message.at), replay: null, keeper: null };
+    const record = known ?? new RequestRecord(facts, { method, path, text: '' }, this);
+    record.answeredByEdge(answer);
+    if (known === undefined) {
+      if (tunnel.spec.capture !== false) this.#store?.add(record);
+      tunnel.traffic.answeredByEdge(1);
+    }
+    if (this.#listeners.size > 0) this.#emit(edgeAnsweredEvent(record, answer));
+  }
+
+  edgeAnsweredMore(tunnel: TunnelEntry, count: number): void {
+    tunnel.traffic.answeredByEdge(count);
+    if (this.#listeners.size > 0) this.#emit({ type: 'edge-answered-more', tunnel, count });
+  }
+
   monotonic(): number {
     return this.#clock.monotonic();
   }
@@ -105,6 +127,17 @@ const startedEvent = (record: RequestRecord): RequestEvent => ({
   path: record.shownPath,
   at: record.at,
   replayOf: record.replayOf,
+});
+
+const edgeAnsweredEvent = (record: RequestRecord, answer: EdgeAnswer): RequestEvent => ({
+  type: 'edge-answered',
+  id: record.id,
+  tunnel: record.tunnel,
+  method: record.method,
+  path: record.shownPath,
+  at: record.at,
+  replayOf: record.replayOf,
+  ...answer,
 });
 
 const finishedEvent = (record: RequestRecord): RequestEvent => ({

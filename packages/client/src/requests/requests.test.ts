@@ -168,3 +168,28 @@ describe('an https tunnel', () => {
     await expect(visit(tunnel)).rejects.toThrow(`cannot connect to 127.0.0.1:${port}: it does not speak TLS`);
   });
 });
+
+describe('requests that the edge answered itself', () => {
+  const MESSAGE = {
+    type: 'EdgeAnswered',
+    ...{ request_id: 'req_run000001', at: '2030-01-01T00:00:00.000Z', method: 'GET' },
+    ...{ path: '/x?token=[redacted]', status: 403, code: 'POLICY_DENIED', rule: 'office', duration_ms: 1.5 },
+  } as const;
+
+  it('are told as events, counted apart, and those of a tunnel that is not known are left out', async () => {
+    listen();
+    const tunnel = await open(1);
+    edge.session.send({ ...MESSAGE, tunnel_id: 'tun_none' });
+    edge.session.send({ ...MESSAGE, tunnel_id: tunnel.tunnelId });
+    edge.session.send({ type: 'EdgeAnsweredMore', tunnel_id: tunnel.tunnelId, count: 7 });
+    await eventually(() => expect(events).toHaveLength(2));
+    expect(events).toEqual([
+      {
+        ...{ type: 'edge-answered', id: 'req_run000001', tunnel, method: 'GET', path: '/x?token=…', replayOf: null },
+        ...{ at: Date.parse(MESSAGE.at), status: 403, code: 'POLICY_DENIED', rule: 'office', durationMs: 1.5 },
+      },
+      { type: 'edge-answered-more', tunnel, count: 7 },
+    ]);
+    expect(tunnel.counts).toMatchObject({ requests: 0, edgeAnswered: 8 });
+  });
+});

@@ -43,6 +43,12 @@ describe('an error', () => {
 
   const HOSTILE = '<script>alert("x")</script>\r\n&\'\u{1f4a3}\u00e4\0';
 
+  it('begins its heading with a capital letter, but leaves an email address as it is', () => {
+    const headingOf = (message: string) => /<h1>(.*)<\/h1>/.exec(renderError({ ...WORDS, message }).body)?.[1];
+    expect(headingOf('no tunnel is here')).toBe('No tunnel is here.');
+    expect(headingOf('eve@elsewhere.example may not visit')).toBe('eve@elsewhere.example may not visit.');
+  });
+
   it('shows no text as markup, and is ASCII, so that characters are bytes', () => {
     const hostile = { ...WORDS, code: 'A', message: HOSTILE, next: HOSTILE, requestId: HOSTILE };
     const { body } = renderError(hostile);

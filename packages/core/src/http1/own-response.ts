@@ -187,10 +187,11 @@ const STYLE = [
   'button{font:inherit;color:inherit;background:none;border:1px solid var(--soft);border-radius:.4rem;padding:.4rem 1rem;cursor:pointer}',
 ].join('');
 
-/** Texts of the catalogue begin small and have no full stop, as they also stand after `error: `. */
+/** Texts of the catalogue begin with a small letter and have no full stop, because they are also printed after `error: `. An email address stays as it is. */
 const sentence = (text: string): string => {
   const [first = '', ...rest] = text;
-  return `${first.toUpperCase()}${rest.join('')}${/[.!?]$/.test(text) ? '' : '.'}`;
+  const begin = /^\S+@/.test(text) ? first : first.toUpperCase();
+  return `${begin}${rest.join('')}${/[.!?]$/.test(text) ? '' : '.'}`;
 };
 
 /** ASCII only, whatever is in the text: markup, quotes and every other character become references. */

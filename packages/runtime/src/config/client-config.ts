@@ -326,7 +326,7 @@ const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Find
   ...(entry.proto === 'p2p' ? peerFindings(path, written) : localFindings(path, written)),
   ...groupFindings(path, entry),
   ...(entry.health_check?.type === 'http' && entry.health_check.path === undefined
-    ? [{ path: [...path, 'health_check', 'path'], expected: 'given when `type` is "http"', got: 'nothing' }]
+    ? [{ path: [...path, 'health_check', 'path'], expected: 'an "http" check asks for it', got: 'nothing' }]
     : []),
   ...hostFindings(path, entry),
   // Version 1 is a line of text before a stream of bytes.

@@ -10,6 +10,7 @@ const TEXTS = {
   CONFIG_FILE_UNREADABLE: 'cannot read {file}: {reason}',
   CONFIG_SYNTAX: '{file}:{line}: {reason}',
   CONFIG_UNKNOWN_KEY: '{where}: unknown key `{key}`{suggestion}',
+  CONFIG_MISSING_VALUE: '{where}: `{key}` is required: {expected}',
   CONFIG_WRONG_VALUE: '{where}: `{key}` must be {expected}, got {got}',
 } as const;
 
@@ -59,13 +60,21 @@ export const refuseIssues = (source: ConfigSource, issues: readonly z.core.$ZodI
   return first.unknown ? refuseUnknownKey(source, first.path) : refuseValue(source, first.path, first.issue);
 };
 
-export const refuseFinding = (source: ConfigSource, finding: Finding): ConfigProblem =>
-  new ConfigProblem('CONFIG_WRONG_VALUE', {
-    where: whereIs(source, finding.path),
-    key: pathText(finding.path),
-    expected: finding.expected,
-    got: finding.got ?? describeValue(valueAt(source.merged, finding.path), isConcealed(source, finding.path)),
+export const refuseFinding = (source: ConfigSource, { path, expected, got }: Finding): ConfigProblem =>
+  wrongValue(source, path, {
+    expected,
+    got: got ?? describeValue(valueAt(source.merged, path), isConcealed(source, path)),
   });
+
+const wrongValue = (source: ConfigSource, path: ConfigPath, words: { expected: string; got: string }): ConfigProblem =>
+  new ConfigProblem(words.got === NOTHING ? 'CONFIG_MISSING_VALUE' : 'CONFIG_WRONG_VALUE', {
+    where: whereIs(source, path),
+    key: pathText(path),
+    ...words,
+  });
+
+/** The description of a value that is absent. */
+const NOTHING = 'nothing';
 
 const isConcealed = (source: ConfigSource, path: ConfigPath): boolean => metaAt(source.schema, path).concealed ?? false;
 
@@ -90,8 +99,7 @@ const refuseValue = (source: ConfigSource, path: ConfigPath, issue: z.core.$ZodI
   const { concealed = false } = metaAt(source.schema, path);
   // Of a wrong name in a table of one's own names the name is the value.
   const value = issue.code === 'invalid_key' ? path.at(-1) : valueAt(source.merged, path);
-  const location = { where: whereIs(source, path), key: pathText(path), got: describeValue(value, concealed) };
-  return new ConfigProblem('CONFIG_WRONG_VALUE', { ...location, expected: issue.message });
+  return wrongValue(source, path, { expected: issue.message, got: describeValue(value, concealed) });
 };
 
 const lineOf = (source: ConfigSource, path: ConfigPath): number =>
@@ -102,7 +110,7 @@ const whereIs = (source: ConfigSource, path: ConfigPath): string =>
 
 /** A value in words. Of a secret only its kind, and nothing of tables and lists: they may hold secrets. */
 export const describeValue = (value: unknown, concealed: boolean): string => {
-  if (value === undefined || value === null) return 'nothing';
+  if (value === undefined || value === null) return NOTHING;
   if (value === '') return 'an empty string';
   if (value instanceof Date) return 'a date';
   if (Array.isArray(value)) return describeList(value);
@@ -144,12 +152,15 @@ const editDistance = (a: string, b: string): number => {
 /** Longer words than this are no typing slips, and the distance of two of them costs their product. */
 const MOST_CHARACTERS = 60;
 
+/** Keys have underscores, flags have hyphens, and people mix them up. */
+const plain = (word: string): string => word.toLowerCase().replaceAll('-', '_');
+
 export const nearestWord = (word: string, known: readonly string[]): string | undefined => {
   if (word.length > MOST_CHARACTERS) return undefined;
-  const asWritten = word.toLowerCase().replaceAll('-', '_');
+  const asWritten = plain(word);
   const most = Math.max(1, Math.floor(word.length / 3));
   return known
-    .map((candidate) => ({ candidate, distance: editDistance(asWritten, candidate.toLowerCase()) }))
+    .map((candidate) => ({ candidate, distance: editDistance(asWritten, plain(candidate)) }))
     .filter(({ distance }) => distance <= most)
     .sort((a, b) => a.distance - b.distance)[0]?.candidate;
 };

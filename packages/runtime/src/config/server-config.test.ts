@@ -70,7 +70,7 @@ describe('variables', () => {
       'TUNNEL_SERVER__CONTROL_PORT: `server.control_port` must be a whole number from 0 to 65535, got "many"',
     );
     expect(refusal({ env: { TUNNEL_AUTH__KEYS: '[{ account = "alice" }]' } })).toMatch(
-      /^TUNNEL_AUTH__KEYS: `auth\.keys\[0\]\.sha256` must be 64/,
+      /^TUNNEL_AUTH__KEYS: `auth\.keys\[0\]\.sha256` is required: 64/,
     );
     expect(refusal({ env: { TUNNEL_AUTH__ADMIN_TOKEN: '12345678' } })).toBe(
       'TUNNEL_AUTH__ADMIN_TOKEN: `auth.admin_token` must be a string, got a number',

@@ -1,12 +1,14 @@
 // server.toml, the environment and flags, laid over the defaults: one checked and frozen value.
+import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { join } from 'node:path';
 import { domainFindings, keyFindings, reservedFindings } from './account-findings.ts';
 import { clearTextFindings, isLoopbackHost } from './clear-text.ts';
 import { envLayer } from './env-layer.ts';
 import { tomlLayer } from './file-layers.ts';
 import { mergeLayers, namedLayer } from './layer.ts';
 import { type Finding, refuseFinding, refuseIssues } from './problem.ts';
-import { BUILT_IN_PLANS, type ServerConfig, serverFileSchema } from './server-schema.ts';
+import { BUILT_IN_PLANS, DEFAULT_DATA_DIR, type ServerConfig, serverFileSchema } from './server-schema.ts';
 import { deepFreeze } from './values.ts';
 
 export interface ServerConfigSources {
@@ -35,6 +37,19 @@ export const loadServerConfig = (sources: ServerConfigSources): ServerConfig => 
   const [finding] = serverFindings(config);
   if (finding !== undefined) throw refuseFinding(source, finding);
   return config;
+};
+
+/** The name of the config file that a server keeps in its data directory. */
+export const SERVER_FILE = 'server.toml';
+
+/**
+ * The config file in the data directory, which every command reads when no other file is named. `dataDir`: from the command line, else the
+ * variable or the default counts. undefined: that directory has no such file.
+ */
+export const findServerFile = (env: NodeJS.ProcessEnv, dataDir?: string): string | undefined => {
+  const named = dataDir ?? envLayer(serverFileSchema, env).tree['data_dir'];
+  const file = join(typeof named === 'string' && named !== '' ? named : DEFAULT_DATA_DIR, SERVER_FILE);
+  return existsSync(file) ? file : undefined;
 };
 
 // What one key of server.toml demands of another.

@@ -25,6 +25,8 @@ import {
 
 // The tables of the edge: [server] [region] [auth] [names] [tls] [acme] [dns] [limits] [capture] [load_balancing] [udp] [p2p] [policy].
 
+export const DEFAULT_DATA_DIR = './data';
+
 const DAY_SECS = 86_400;
 const MOST_DAYS = 100_000;
 const MOST_HOURS = 24 * MOST_DAYS;
@@ -322,7 +324,7 @@ const platformSchema = section({
 const databaseUrl = () => secretUrl(/^postgres(ql)?:\/\//i, 'postgres://user:password@host/name').prefault('');
 
 export const serverFileSchema = table({
-  data_dir: filledText().default('./data'),
+  data_dir: filledText().default(DEFAULT_DATA_DIR),
   database: section({
     url: databaseUrl(),
     /** For listening where `url` is a pooler. */

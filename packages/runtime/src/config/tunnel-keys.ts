@@ -113,7 +113,7 @@ export const peerFindings = (path: readonly string[], written: Tree): Finding[] 
   const foreign = (role === 'p2p_publish' ? CONNECT_KEYS : PUBLISH_KEYS).find(has);
   if (foreign !== undefined) return at(foreign, `left out unless \`${other}\` is given`);
   const needed = role === 'p2p_publish' ? 'local_port' : 'listen_port';
-  if (!has(needed)) return at(needed, `given with \`${role}\``, 'nothing');
+  if (!has(needed)) return at(needed, `\`${role}\` needs it`, 'nothing');
   const [first, second] = SECRET_KEYS.filter(has);
   if (first === undefined) return at(role, 'joined by a `p2p_secret_file`, `p2p_secret_env` or `p2p_secret`', 'none');
   return second === undefined ? [] : at(second, `left out when \`${first}\` is given`, 'both');

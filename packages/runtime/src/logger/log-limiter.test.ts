@@ -15,7 +15,7 @@ it('a flood is one line a second and key, which says how many it stands for', ()
   log.log('warn', 'address-limit', { key: 'address-limit' }, 'full');
   time.now = 1000;
   log.log('warn', 'tunnel-limit', { limit: 2 }, 'full', 3);
-  expect(lines).toEqual([{ key: 'tunnel-limit' }, { key: 'address-limit' }, { limit: 2, unsaid: 999 + 2 }]);
+  expect(lines).toEqual([{ key: 'tunnel-limit' }, { key: 'address-limit' }, { limit: 2, suppressed: 999 + 2 }]);
 });
 
 it('forgets keys rather than hold one for each account there ever was', () => {
@@ -43,6 +43,9 @@ it('of a flood that goes on, no minute has sixty lines, and none goes uncounted'
     expect(at.filter((when) => when >= from && when < from + 60_000).length).toBeLessThan(60);
   }
   expect(at.length).toBe(59 * 5);
-  const told = lines.reduce((sum: number, fields) => sum + 1 + ((fields as { unsaid?: number }).unsaid ?? 0), 0);
+  const told = lines.reduce(
+    (sum: number, fields) => sum + 1 + ((fields as { suppressed?: number }).suppressed ?? 0),
+    0,
+  );
   expect(told).toBeGreaterThan(events - 300);
 });

@@ -13,7 +13,7 @@ type Level = 'debug' | 'info' | 'warn' | 'error';
 export class LogLimiter {
   readonly #logger: Logger;
   readonly #monotonic: () => number;
-  readonly #last = new Map<string, { at: number; unsaid: number; minuteAt: number; lines: number }>();
+  readonly #last = new Map<string, { at: number; suppressed: number; minuteAt: number; lines: number }>();
 
   constructor(logger: Logger, monotonic: () => number) {
     this.#logger = logger;
@@ -26,16 +26,16 @@ export class LogLimiter {
     const last = this.#last.get(key);
     const isSameMinute = last !== undefined && now - last.minuteAt < MINUTE_MS;
     if (last !== undefined && (now - last.at < INTERVAL_MS || (isSameMinute && last.lines >= LINES_PER_MINUTE))) {
-      last.unsaid += count;
+      last.suppressed += count;
       return;
     }
-    const unsaid = (last?.unsaid ?? 0) + count - 1;
+    const suppressed = (last?.suppressed ?? 0) + count - 1;
     // Deleted first: the order of the map is that of the last lines.
     this.#last.delete(key);
     const minute = isSameMinute ? { minuteAt: last.minuteAt, lines: last.lines + 1 } : { minuteAt: now, lines: 1 };
-    this.#last.set(key, { at: now, unsaid: 0, ...minute });
+    this.#last.set(key, { at: now, suppressed: 0, ...minute });
     if (this.#last.size > KEYS_MAX) this.#forgetOldest();
-    this.#logger[level](unsaid > 0 ? { ...fields, unsaid } : fields, message);
+    this.#logger[level](suppressed > 0 ? { ...fields, suppressed } : fields, message);
   }
 
   #forgetOldest(): void {

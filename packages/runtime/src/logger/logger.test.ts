@@ -1,7 +1,14 @@
 import { PassThrough } from 'node:stream';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect, test } from 'vitest';
-import { createLineRelay, createLogger, formatForPeople, isLogLine, type LoggerOptions } from './logger.ts';
+import {
+  createLineRelay,
+  createLogger,
+  formatForPeople,
+  isDetailLine,
+  isLogLine,
+  type LoggerOptions,
+} from './logger.ts';
 
 const KEY = 'tnl_0123456789abcdefghijABCDEFGHIJ01abcdef';
 
@@ -137,6 +144,19 @@ describe('lines of another process', () => {
     return lines;
   };
   const relayTo = (stream: PassThrough, format: LoggerOptions['format']) => createLineRelay({ stream, format });
+
+  test('are details when they report no problem', async () => {
+    const { logger, text } = logTo();
+    logger.info({ port: 1 }, 'open');
+    const info = await text();
+    const warning = info.replace('"info"', '"warn"');
+    expect([info, warning, 'open\n', '{"level":"info", cut off\n'].map(isDetailLine)).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
 
   test('are passed on as they are, or as people read them; what is no log line stays itself', async () => {
     const { logger, text } = logTo();

@@ -83,6 +83,9 @@ const LOG_LINE = /^\{"level":"\w+",.*\}\n$/;
 
 export const isLogLine = (line: string): boolean => LOG_LINE.test(line);
 
+/** A log line that reports no problem: level info or debug. */
+export const isDetailLine = (line: string): boolean => /^\{"level":"(?:info|debug)",/.test(line) && isLogLine(line);
+
 class MaskingLogger implements Logger {
   readonly #pino: pino.Logger;
   readonly #sink: LineSink;

@@ -1,5 +1,4 @@
 // After signing up: where the link is, and another one if it did not come.
-import { useMutation } from '@tanstack/react-query';
 import { useLocation } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
@@ -9,6 +8,7 @@ import { TextField } from '../../ui/field.tsx';
 import { useNow } from '../../ui/hooks.ts';
 import { MaybeProblem } from '../../ui/problem.tsx';
 import { fieldProblem, sentence } from '../../ui/problem-text.ts';
+import { useAskedMail } from './asked-mail.ts';
 import { AuthCard, AuthForm, LocalMailHint, TextLink } from './layout.tsx';
 
 /** Between two mails to one address. */
@@ -96,7 +96,7 @@ const AskForAddress = () => {
 
 const useResend = () => {
   const api = useApi();
-  return useMutation({ mutationFn: (email: string) => api.resendVerification(email) });
+  return useAskedMail((email) => api.resendVerification(email));
 };
 
 /** The seconds that are left of a pause. */

@@ -1,14 +1,14 @@
 // Ask for a link to choose a new password.
-import { useMutation } from '@tanstack/react-query';
 import { useApi } from '../../app/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { fieldProblem, sentence } from '../../ui/problem-text.ts';
+import { useAskedMail } from './asked-mail.ts';
 import { AuthCard, AuthForm, LocalMailHint, TextLink } from './layout.tsx';
 
 export const ForgotPage = () => {
   const api = useApi();
-  const ask = useMutation({ mutationFn: (email: string) => api.forgotPassword(email) });
+  const ask = useAskedMail((email) => api.forgotPassword(email));
   const atEmail = fieldProblem(ask.error, 'email');
   const below = <TextLink to="/login">Back to log in</TextLink>;
   if (ask.data !== undefined) {

@@ -3,9 +3,10 @@
 import { totalmem } from 'node:os';
 import type { TLSSocket } from 'node:tls';
 import { type ChunkedForm, LinkedSet, type OwnResponse, type RequestHead } from '@tunnel/core';
+import type { Fault } from '@tunnel/errors';
 import { type AcceptedConnection, type ConnectionGate, RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { type AcceptedSocket, endOf, type ReportInternalError } from '@tunnel/mux';
-import type { Clock, Timer } from '@tunnel/runtime';
+import { type Clock, randomId, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { HeldBodies } from '../../policy/held-bodies.ts';
 import type { PolicyGate } from '../../policy/policy-gate.ts';
@@ -17,6 +18,7 @@ import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder } from '../../upstream/response-handler.ts';
 import { ServiceRequests } from '../../upstream/service-requests.ts';
 import type { Service } from '../../upstream/upstream-request.ts';
+import { type EdgeAnswer, EdgeAnswers, errorCodeOf, type Offer, shownRuleOf } from './edge-answers.ts';
 import { HttpTotals } from './http-totals.ts';
 import { Http1Visitor } from './http1/http1-visitor.ts';
 import { Http2Visitor } from './http2/http2-visitor.ts';
@@ -32,8 +34,15 @@ export interface CaptureSink {
     bodyForm: ChunkedForm,
     details?: { readonly rules: CapturedRules | null; readonly serviceName: string | null },
   ): RequestRecorder | null;
-  /** A rule has answered a request that the tunnel would have been given. */
-  answered(tunnel: Tunnel, head: RequestHead, startedMs: number, rules: CapturedRules, response: OwnResponse): void;
+  /** A rule has answered a request that these tunnels would have been given. null: it is not captured. */
+  answered(
+    tunnels: Iterable<Tunnel>,
+    head: RequestHead,
+    startedMs: number,
+    rules: CapturedRules,
+    response: OwnResponse,
+  ): RequestRecorder | null;
+  idOf(recorder: RequestRecorder): string;
 }
 
 export interface HttpIngressOptions {
@@ -54,6 +63,8 @@ export interface HttpIngressOptions {
   readonly report: ReportInternalError;
   /** Absent: clients have another way in. */
   readonly clients?: ClientIngress | undefined;
+  /** Absent: no client is told of requests that were answered here. */
+  readonly offer?: Offer | undefined;
   /** A request is answered, or a connection over. */
   readonly onStreamEnd?: () => void;
   /** What may wait for all visitors together; a share of the machine's memory unless told. */
@@ -72,6 +83,7 @@ export class HttpIngress implements VisitorOwner {
   readonly #given: HttpIngressOptions;
   readonly #visitors = new LinkedSet<Visitor>();
   readonly #refused = new RefusedVisitors(this);
+  readonly #answers: EdgeAnswers;
   #ticking: Timer | undefined;
   readonly #queuesMaxBytes: number;
   #isDraining = false;
@@ -86,6 +98,7 @@ export class HttpIngress implements VisitorOwner {
     this.headTimeoutMs = options.headTimeoutMs;
     this.report = options.report;
     this.clients = options.clients ?? null;
+    this.#answers = new EdgeAnswers(options.clock, options.offer ?? (() => 'unwanted'));
     this.#queuesMaxBytes = options.queuesMaxBytes ?? memoryShare(EDGE_LIMITS.HTTP_QUEUES_MEMORY_SHARE);
   }
 
@@ -179,16 +192,38 @@ export class HttpIngress implements VisitorOwner {
     return policy.isOfLogin ? null : captures.begin(tunnel, policy.visitorsHead, startedMs, bodyForm, policy);
   }
 
-  captureAnswered(
+  onPolicyAnswered(
     route: Route,
     head: RequestHead,
     startedMs: number,
-    rules: CapturedRules,
+    rules: CapturedRules | null,
     response: OwnResponse,
   ): void {
-    for (const tunnel of isGroup(route) ? route.members() : [route]) {
-      this.#given.captures.answered(tunnel, head, startedMs, rules, response);
-    }
+    const recorder =
+      rules === null ? null : this.#given.captures.answered(tunnelsAt(route), head, startedMs, rules, response);
+    const { status } = response;
+    this.#report(route, { head, startedMs, status, code: errorCodeOf(response), rule: shownRuleOf(rules) }, recorder);
+  }
+
+  onFaultAnswered(
+    route: Route,
+    head: RequestHead,
+    startedMs: number,
+    { code, status }: Fault,
+    recorder: RequestRecorder | null,
+  ): void {
+    this.#report(route, { head, startedMs, status, code, rule: null }, recorder);
+  }
+
+  /** Under one id to all members of a group. */
+  #report(route: Route, answer: Omit<EdgeAnswer, 'requestId'>, recorder: RequestRecorder | null): void {
+    let id: string | null = null;
+    const requestId = (): string => {
+      id ??= recorder === null ? randomId('req') : this.#given.captures.idOf(recorder);
+      return id;
+    };
+    const told = { ...answer, requestId };
+    for (const tunnel of tunnelsAt(route)) this.#answers.onAnswered(tunnel, told);
   }
 
   onOverrun(): void {
@@ -221,6 +256,7 @@ export class HttpIngress implements VisitorOwner {
       }
     }
     this.#refused.tick(nowMs);
+    this.#answers.tick();
     if (this.queuedBytes > this.#queuesMaxBytes) this.#shedLargest();
     this.services.sweep(nowMs, this.#given.isListed);
   }
@@ -262,6 +298,8 @@ export class HttpIngress implements VisitorOwner {
     this.services.close();
   }
 }
+
+const tunnelsAt = (route: Route): Iterable<Tunnel> => (isGroup(route) ? route.members() : [route]);
 
 const memoryShare = (share: number): number => {
   const constrained = process.constrainedMemory?.() ?? 0;

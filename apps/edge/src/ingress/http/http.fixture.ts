@@ -104,7 +104,7 @@ export const startIngress = async (
       ...options,
     }),
     isListed: (service) => (isGroup(route) ? route.get(service.tunnelId) === service : route === service),
-    captures: { begin: () => null, answered: () => {} },
+    captures: { begin: () => null, answered: () => null, idOf: () => '' },
     headTimeoutMs: 15_000,
     firstByteTimeoutMs: 60_000,
     report: rethrow,

@@ -76,6 +76,9 @@ export class ProxiedRequest implements RequestPolicyOwner {
   #countedAddress: string | null = null;
   /** null: there are no rules for it. */
   #policy: RequestPolicy | null = null;
+  /** The tunnel or group that was asked for, and the head as the visitor sent it; null: not known yet, or there is none. */
+  #route: Route | null = null;
+  #askedHead: RequestHead | null = null;
   // Set by begin().
   #head!: RequestHead;
   #handler!: ResponseHandler;
@@ -118,6 +121,8 @@ export class ProxiedRequest implements RequestPolicyOwner {
   #judge(decision: RouteDecision, head: RequestHead, holder: BodyHolder): RouteDecision | Promise<RouteDecision> {
     if (isToControl(decision) || isOwnAnswer(decision)) return decision;
     this.#visitor = decision.visitor;
+    this.#route = decision.route;
+    this.#askedHead = head;
     const overLimit = this.#countVisitor(decision.visitor);
     if (overLimit !== null) return overLimit;
     const { policies } = this.#owner;
@@ -157,8 +162,8 @@ export class ProxiedRequest implements RequestPolicyOwner {
     this.#owner.report(error, 'policy.decide');
   }
 
-  onAnswered(route: Route, head: RequestHead, rules: CapturedRules, response: OwnResponse): void {
-    this.#owner.captureAnswered(route, head, this.startedMs, rules, response);
+  onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: OwnResponse): void {
+    this.#owner.onPolicyAnswered(route, head, this.startedMs, rules, response);
   }
 
   /** For the answer, whosever it is; null: nothing is to be done to it. */
@@ -183,8 +188,22 @@ export class ProxiedRequest implements RequestPolicyOwner {
 
   // ---- who serves it ----
 
-  /** The member that serves it, and counts it, or why there is none. */
-  lease({ route }: RoutedRequest): Tunnel | OwnAnswer {
+  /** The member that serves it, and counts it, or what the visitor is answered instead. */
+  settle(decision: RoutedRequest | OwnAnswer): Tunnel | OwnAnswer {
+    const leased = isOwnAnswer(decision) ? decision : this.#lease(decision);
+    // What a rule answers has been reported with its rule.
+    if (isOwnAnswer(leased) && 'fault' in leased) this.#reportAnswer(leased.fault, null);
+    return leased;
+  }
+
+  /** Of a request that no tunnel was found for, no client is told. */
+  #reportAnswer(fault: Fault, recorder: RequestRecorder | null): void {
+    const [route, head] = [this.#route, this.#askedHead];
+    if (route === null || head === null || this.#policy?.isOfLogin === true) return;
+    this.#owner.onFaultAnswered(route, head, this.startedMs, fault, recorder);
+  }
+
+  #lease({ route }: RoutedRequest): Tunnel | OwnAnswer {
     const { balancer } = this.#owner;
     this.routeKey = routeKeyOf(route);
     const lease = this.#holder.leaseFor(this.routeKey);
@@ -198,7 +217,9 @@ export class ProxiedRequest implements RequestPolicyOwner {
 
   /** Clients leave an edge that stops, and a decision may come after that: whoever waited for it is told to come again, not that nobody is there. */
   answerTo(fault: Fault): OwnAnswer {
-    if (this.#owner.isDraining && fault.code === 'TUNNEL_AWAY') return STOPPING;
+    const isLeft = this.#owner.isDraining && fault.code === 'TUNNEL_AWAY';
+    this.#reportAnswer(isLeft ? STOPPING.fault : fault, this.#recorder);
+    if (isLeft) return STOPPING;
     return fault.code === 'PLATFORM_AWAY' ? { fault, retryAfterSecs: RETRY_AFTER_SECS } : { fault };
   }
 
@@ -336,6 +357,9 @@ export class ProxiedRequest implements RequestPolicyOwner {
   done(): void {
     this.detach();
     this.#turn += 1;
+    this.#route = null;
+    this.#askedHead = null;
+    this.#recorder = null;
     this.#endPolicy();
     const address = this.#countedAddress;
     if (address === null) return;
@@ -368,4 +392,4 @@ export class ProxiedRequest implements RequestPolicyOwner {
 const answerOf = ({ reason, fault }: Refusal): OwnAnswer =>
   reason === 'no-healthy' ? { fault } : { fault, retryAfterSecs: RETRY_AFTER_SECS };
 
-const STOPPING: OwnAnswer = { fault: new Fault('EDGE_SHUTTING_DOWN'), retryAfterSecs: RETRY_AFTER_SECS };
+const STOPPING = { fault: new Fault('EDGE_SHUTTING_DOWN'), retryAfterSecs: RETRY_AFTER_SECS };

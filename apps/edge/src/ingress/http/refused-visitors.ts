@@ -64,7 +64,9 @@ class RefusingOwner implements VisitorOwner {
   // Nothing of it is given to a tunnel.
   countRequest(): void {}
 
-  captureAnswered(): void {}
+  onPolicyAnswered(): void {}
+
+  onFaultAnswered(): void {}
 
   countVisitor(): OwnAnswer {
     return this.#answer;

@@ -41,8 +41,8 @@ export interface RequestPolicyOwner {
   now(): number;
   /** Something of ours threw: nobody passes. */
   onDecisionFailed(error: unknown): void;
-  /** A rule has answered. */
-  onAnswered(route: Route, head: RequestHead, rules: CapturedRules, response: OwnResponse): void;
+  /** The policy has answered. `rules` null: no rule is to be named. */
+  onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: OwnResponse): void;
 }
 
 const NO_NOTES: readonly ResponseNote[] = [];
@@ -177,8 +177,8 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     }
     this.#freeBody();
     const response = this.#responseOf(outcome);
-    // The visitor may have left meanwhile.
-    if (!this.#isOver && this.#isShown(outcome)) this.#tell(outcome, response);
+    // The visitor may have left meanwhile. What the edge answers on its own paths of a login is nobody's request.
+    if (!this.#isOver && !this.isOfLogin) this.#tell(outcome, response);
     return { own: response };
   }
 
@@ -187,13 +187,9 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return noted(renderPolicyAnswer(answer, accept), notes);
   }
 
-  /** What the edge answers on its own paths of a login is nobody's request. */
-  #isShown({ rule }: Answer): boolean {
-    return rule !== null && !this.isOfLogin;
-  }
-
   #tell(outcome: Answer, response: OwnResponse): void {
-    this.#owner.onAnswered(this.#routed.route, this.visitorsHead, this.#capturedOf(outcome, null), response);
+    const rules = outcome.rule === null ? null : this.#capturedOf(outcome, null);
+    this.#owner.onAnswered(this.#routed.route, this.visitorsHead, rules, response);
   }
 
   // ---- what passes ----

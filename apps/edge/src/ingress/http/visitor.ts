@@ -1,6 +1,7 @@
 // What a visitor's connection and the ingress are to each other, whichever version of HTTP is spoken.
 import type { Socket } from 'node:net';
 import type { ChunkedForm, HeldConnection, ListNode, OwnResponse, RequestHead } from '@tunnel/core';
+import type { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { ByteDuplex, Guarded, ReportInternalError } from '@tunnel/mux';
 import type { HeldBodies } from '../../policy/held-bodies.ts';
@@ -79,13 +80,21 @@ export interface VisitorOwner {
     bodyForm: ChunkedForm,
     policy: PassedBy | null,
   ): RequestRecorder | null;
-  /** A rule has answered it: no member had it, and each of them shows it. */
-  captureAnswered(
+  /** Its policy has answered it: no member had it, and each of them shows it. `rules` null: no rule is to be named, and it is not captured. */
+  onPolicyAnswered(
     route: Route,
     head: RequestHead,
     startedMs: number,
-    rules: CapturedRules,
+    rules: CapturedRules | null,
     response: OwnResponse,
+  ): void;
+  /** The edge answers it with an error. `recorder` null: it is not captured. */
+  onFaultAnswered(
+    route: Route,
+    head: RequestHead,
+    startedMs: number,
+    fault: Fault,
+    recorder: RequestRecorder | null,
   ): void;
   /** More was queued for a visitor than its source may: a mistake of ours, which costs this connection. */
   onOverrun(): void;

@@ -14,6 +14,7 @@ import type {
 import {
   type BudgetEntry,
   type CertificateLife,
+  CORE_LIMITS,
   certificateDueAt,
   NEW_CERTIFICATE,
   type OrderBudgetRules,
@@ -105,6 +106,7 @@ export class PostgresCertificateStore implements CertificateStore {
   }
 
   async claim(owner: string, now: number, leaseMs: number, takes?: ClaimRules): Promise<Claim | null> {
+    const busyOf = sql`(select count(*) from unnest(${[...(takes?.busyAccounts ?? [])]}::uuid[]) busy where busy = user_id)`;
     const { rows } = await sql<KeptRow & { readonly epoch: number }>`
       update certificates set locked_by = ${owner}, locked_until = ${new Date(now + leaseMs)}, epoch = epoch + 1
       where id = (
@@ -112,7 +114,8 @@ export class PostgresCertificateStore implements CertificateStore {
         where directory = ${this.#directory} and not suspended and due_at <= ${new Date(now)}
           and (locked_until is null or locked_until <= ${new Date(now)})
           and (${takes?.wildcards !== false} or not has_wildcard)
-        order by due_at limit 1
+          and ${busyOf} < ${CORE_LIMITS.CERTIFICATE_ORDERS_AT_ONCE_PER_ACCOUNT}
+        order by ${busyOf}, due_at limit 1
         for update skip locked
       )
       returning id, names, life, order_key, certificate, user_id, suspended, epoch

@@ -120,7 +120,7 @@ export class Http1Response implements ResponseHandler {
 
   onError(fault: Fault, unsent: UnsentRequest | null): void {
     const { request } = this.#visitor;
-    if (this.#waitingStatus !== null) this.#takeBack({ fault });
+    if (this.#waitingStatus !== null) this.#takeBack(request.answerTo(fault));
     else if (this.#isBegun) this.#visitor.onCutOff();
     else if (unsent === null || !request.retryOnNextMember(unsent)) this.answer(request.answerTo(fault));
   }
@@ -128,7 +128,7 @@ export class Http1Response implements ResponseHandler {
   onUpgrade(head: ResponseHead, stream: UpstreamStream, bytes: Buffer, start: number, end: number): void {
     if (this.#visitor.input.hasLostBytes) {
       stream.reset(TOO_EARLY);
-      return this.answer({ fault: new Fault('HTTP_BAD_REQUEST', { reason: TOO_EARLY.text }) });
+      return this.answer(this.#visitor.request.answerTo(new Fault('HTTP_BAD_REQUEST', { reason: TOO_EARLY.text })));
     }
     this.#begin(head.status, this.#rewritten(head).text);
     if (end > start) this.#out.bytes(bytes, start, end, false);

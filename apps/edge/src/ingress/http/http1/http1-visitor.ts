@@ -171,7 +171,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
     this.#body.drop();
     const response = new Http1Response(this, this.#out, head);
     this.#response = response;
-    const leased = isOwnAnswer(decision) ? decision : this.request.lease(decision);
+    const leased = this.request.settle(decision);
     if (isOwnAnswer(leased)) response.answer(leased);
     else this.#ask(leased, head, response);
   }

@@ -135,7 +135,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
   #decided(decision: RouteDecision): void {
     // A connection cannot change hands while it is others', too.
     if (isToControl(decision)) return this.#response.askForHttp1();
-    const member = isOwnAnswer(decision) ? decision : this.#request.lease(decision);
+    const member = this.#request.settle(decision);
     if (isOwnAnswer(member)) {
       this.#answer(member);
       return;

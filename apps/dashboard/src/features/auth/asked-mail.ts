@@ -1,0 +1,14 @@
+// Requests a mail to a typed email address. The API gives the same answer for every text, so that visitors cannot find out which addresses have an
+// account. Only the form can notice a typing mistake.
+import { useMutation } from '@tanstack/react-query';
+import { Fault } from '@tunnel/errors';
+
+const LOOKS_LIKE_EMAIL = /^[^\s@]+@[^\s@]+$/;
+
+export const useAskedMail = <T>(ask: (email: string) => Promise<T>) =>
+  useMutation({
+    mutationFn: async (email: string) => {
+      if (LOOKS_LIKE_EMAIL.test(email.trim())) return ask(email);
+      throw new Fault('API_BAD_REQUEST', { reason: 'email: enter the email address of your account' });
+    },
+  });

@@ -1,0 +1,83 @@
+// Reports requests that the edge answered itself to the clients of their tunnels: at most so many a second one by one, the rest as a number. Nobody waits for
+// such a report, so a client that does not read gets none until it reads again.
+import { NoticePace, type OwnResponse, ownerKey, type RequestHead, redactUrl } from '@tunnel/core';
+import { type ControlMessageInput, WIRE_LIMITS } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import { EDGE_LIMITS } from '../../limits.ts';
+import type { Tunnel } from '../../routing/tunnel.ts';
+import type { CapturedRules } from '../../upstream/captured-rules.ts';
+
+/** `full`: the client has not read what was sent before. `unwanted`: the client is away, or does not know the message. */
+export type Offered = 'sent' | 'full' | 'unwanted';
+
+/** Sends a message that the client can do without. */
+export type Offer = (sessionId: string, message: ControlMessageInput) => Offered;
+
+export interface EdgeAnswer {
+  readonly head: Pick<RequestHead, 'method' | 'path'>;
+  /** On the monotonic clock. */
+  readonly startedMs: number;
+  readonly status: number;
+  /** null: the answer is no error. */
+  readonly code: string | null;
+  /** As people read it behind the word `rule`; null: no rule answered. */
+  readonly rule: string | null;
+  /** Called for the few that are reported. */
+  readonly requestId: () => string;
+}
+
+export class EdgeAnswers {
+  readonly #clock: Clock;
+  readonly #offer: Offer;
+  readonly #pace = new NoticePace<Tunnel>({
+    perSubject: WIRE_LIMITS.EDGE_ANSWERS_PER_SECOND,
+    perHolder: EDGE_LIMITS.EDGE_ANSWERS_PER_SECOND_ACCOUNT,
+  });
+
+  constructor(clock: Clock, offer: Offer) {
+    this.#clock = clock;
+    this.#offer = offer;
+  }
+
+  onAnswered(tunnel: Tunnel, answer: EdgeAnswer): void {
+    // The platform's host has no client.
+    if (tunnel.sessionId === '') return;
+    if (!this.#pace.take(tunnel, () => ownerKey(tunnel.owner))) return;
+    if (this.#offer(tunnel.sessionId, this.#message(tunnel, answer)) === 'full') this.#pace.notSent(tunnel);
+  }
+
+  /** Once a second. */
+  tick(): void {
+    this.#pace.nextSecond((tunnel, count) => {
+      const { tunnelId: tunnel_id, sessionId } = tunnel;
+      return this.#offer(sessionId, { type: 'EdgeAnsweredMore', tunnel_id, count }) !== 'full';
+    });
+  }
+
+  #message({ tunnelId }: Tunnel, answer: EdgeAnswer): ControlMessageInput {
+    const durationMs = Math.max(0, this.#clock.monotonic() - answer.startedMs);
+    return {
+      type: 'EdgeAnswered',
+      tunnel_id: tunnelId,
+      request_id: answer.requestId(),
+      at: new Date(this.#clock.now() - durationMs).toISOString(),
+      method: answer.head.method.slice(0, WIRE_LIMITS.EDGE_ANSWERED_METHOD_MAX_CHARS),
+      path: redactUrl(answer.head.path).slice(0, WIRE_LIMITS.EDGE_ANSWERED_PATH_MAX_CHARS),
+      status: answer.status,
+      code: answer.code,
+      rule: answer.rule,
+      duration_ms: Math.round(durationMs * 10) / 10,
+    };
+  }
+}
+
+/** Rules of the operator are shown to nobody by name or number. null: no rule answered. */
+export const shownRuleOf = (rules: CapturedRules | null): string | null => {
+  const answeredBy = rules?.policy.answered_by ?? null;
+  if (answeredBy === null) return null;
+  return answeredBy.index === 0 ? 'of the operator' : (answeredBy.name ?? String(answeredBy.index));
+};
+
+/** null: it is no error. */
+export const errorCodeOf = ({ headers }: OwnResponse): string | null =>
+  headers.find(([name]) => name.toLowerCase() === 'x-tunnel-error')?.[1] ?? null;

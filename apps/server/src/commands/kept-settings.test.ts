@@ -1,0 +1,96 @@
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { keepSettings, keysBesideFile, settingsText } from './kept-settings.ts';
+import { publicOverrides } from './public-flags.ts';
+import { judgeConfig } from './server-commands.ts';
+import { loadConfig, loadStackConfig } from './shared.ts';
+
+const FLAGS = { public: 'tunnels.example.com', acmeEmail: 'admin@example.com', platformHost: 'console.example.net' };
+
+let folder: TemporaryDirectory;
+beforeEach(async () => {
+  folder = await temporaryDirectory();
+});
+afterEach(() => folder.close());
+
+it('a start with --public leaves a file behind, by which a start without flags is the same', () => {
+  const dataDir = folder.path;
+  const first = loadStackConfig({ dataDir }, {}, publicOverrides(FLAGS));
+  expect(keepSettings(dataDir, FLAGS)).toBe(join(dataDir, 'server.toml'));
+  expect(statSync(join(dataDir, 'server.toml')).mode & 0o777).toBe(0o600);
+  expect(loadStackConfig({ dataDir }, {})).toEqual(first);
+  // Operator commands know nothing of stacks, and read the same file.
+  expect(loadConfig({ dataDir }, {})).toEqual(first);
+  expect(loadConfig({}, { TUNNEL_DATA_DIR: dataDir })).toEqual(first);
+  expect(first.platform).toMatchObject({
+    public_url: 'https://console.example.net',
+    plans: { free: { tunnel_limit: 100 } },
+  });
+  expect(first.load_balancing.enabled).toBe(true);
+});
+
+it('the file reads as a person would have written it', () => {
+  expect(
+    settingsText({ public: 'tunnels.example.com' }),
+  ).toBe(`# Written by the first start with --public tunnels.example.com. This file is yours to change.
+# Every command of tunnel-server reads it; flags win over it. All keys: docs/configuration.md.
+
+[server]
+host = "0.0.0.0"
+api_host = "127.0.0.1"
+domain = "tunnels.example.com"
+http_port = 80
+https_port = 443
+
+[acme]
+enabled = true
+dns = "builtin"
+
+[load_balancing]
+enabled = true
+
+[platform]
+public_url = "https://tunnels.example.com"
+
+[platform.plans.free]
+tunnel_limit = 100
+`);
+});
+
+it('a file that is there stays as it is, and flags win over it for their start', () => {
+  const dataDir = folder.path;
+  writeFileSync(join(dataDir, 'server.toml'), '[server]\ndomain = "old.example.com"\ncontrol_port = 4444\n');
+  expect(keepSettings(dataDir, FLAGS)).toBeNull();
+  expect(readFileSync(join(dataDir, 'server.toml'), 'utf8')).toContain('old.example.com');
+  const { server } = loadStackConfig({ dataDir }, {}, publicOverrides(FLAGS));
+  expect(server).toMatchObject({ domain: 'tunnels.example.com', control_port: 4444 });
+  const keys = keysBesideFile(FLAGS, loadConfig({ dataDir }, {}));
+  expect(keys).toContain('server.domain');
+  expect(keys).not.toContain('server.control_port');
+  writeFileSync(join(dataDir, 'server.toml'), settingsText(FLAGS));
+  expect(keysBesideFile(FLAGS, loadConfig({ dataDir }, {}))).toEqual([]);
+});
+
+it('--config wins over the file of the data directory, which wins over the defaults of a start without a file', async () => {
+  const dataDir = folder.path;
+  const config = join(dataDir, 'elsewhere.toml');
+  writeFileSync(config, '[server]\ncontrol_port = 4441\n');
+  expect(await judgeConfig({ dataDir }, {})).toMatchObject({ text: 'ok: built-in defaults', warnings: [] });
+  writeFileSync(join(dataDir, 'server.toml'), '[server]\ncontrol_port = 4442\n');
+  expect(loadConfig({ dataDir, config }, {}).server.control_port).toBe(4441);
+  expect(loadConfig({ dataDir }, {}).server.control_port).toBe(4442);
+  expect(loadConfig({ dataDir: join(dataDir, 'none') }, {}).server.control_port).toBe(4040);
+  expect(await judgeConfig({ dataDir }, {})).toMatchObject({
+    text: `ok: ${join(dataDir, 'server.toml')}`,
+    warnings: [{ key: 'load_balancing.enabled' }],
+  });
+  writeFileSync(join(dataDir, 'server.toml'), 'surprise = 1\n');
+  expect((await judgeConfig({ dataDir }, {})).text).toContain(`${join(dataDir, 'server.toml')}:1: unknown key`);
+});
+
+it('a directory that cannot be written is named', () => {
+  mkdirSync(join(folder.path, 'server.toml.new'));
+  expect(() => keepSettings(folder.path, FLAGS)).toThrow(/data directory/);
+});

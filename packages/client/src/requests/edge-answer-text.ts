@@ -1,0 +1,28 @@
+// Why the edge answered a request itself, in the few words that fit a line of a terminal: `service not running`, `rule office`.
+import type { EdgeAnswer } from './request-record.ts';
+
+/** By the code of the answer. */
+export const REASONS: Readonly<Record<string, string>> = {
+  LOCAL_UNREACHABLE: 'service not running',
+  LOCAL_CLOSED: 'service closed the connection',
+  LOCAL_TIMEOUT: 'service too slow',
+  LOCAL_MALFORMED: 'service sent no valid HTTP',
+  TUNNEL_AWAY: 'client not connected',
+  GROUP_UNHEALTHY: 'no healthy member in the group',
+  CONNECTIONS_PER_TUNNEL: 'too many connections',
+  CONNECTIONS_PER_ADDRESS: 'too many connections from one address',
+  HTTP_ROUTE_TIMEOUT: 'rules took too long',
+  HTTP_BAD_REQUEST: 'bad request',
+  POLICY_BODY_TOO_LARGE: 'request body too large',
+  POLICY_BUSY: 'rules busy',
+  POLICY_PROVIDER_AWAY: 'login provider not reachable',
+  EDGE_SHUTTING_DOWN: 'edge restarting',
+  INTERNAL: 'error in the edge',
+};
+
+export const edgeAnswerText = ({ code, rule }: Pick<EdgeAnswer, 'code' | 'rule'>): string => {
+  if (rule !== null) return `rule ${rule}`;
+  if (code === null) return 'answered by the edge';
+  // A code of a newer edge says at least where to look it up.
+  return REASONS[code] ?? code;
+};

@@ -1,0 +1,29 @@
+// What somebody at a terminal reads when a server has started, with nothing in its configuration that calls for a warning.
+import { expect } from 'vitest';
+import { it } from './in-process.fixture.ts';
+
+const DEMO = { command: 'stack', tables: '[load_balancing]\nenabled = true', fixedPorts: true } as const;
+
+it('the first screen has at most twelve lines of 80 columns: the dashboard, the next command, no log line', async ({
+  harness,
+}) => {
+  const { program } = await harness.stack({ ...DEMO, terminal: 'plain' });
+  await program.waitForLine(/^Ctrl-C stops it/);
+  const { stdout, stderr } = program;
+  expect(stdout.length).toBeLessThanOrEqual(12);
+  for (const line of stdout) expect(line.length, line).toBeLessThanOrEqual(80);
+  expect(stdout.join('\n')).toMatch(/dashboard +http:\/\/localhost:\d+\/app\/\n/);
+  expect(stdout.join('\n')).toMatch(/\n {2}npx tunnel http 3000 --token-file data\/admin-token/);
+  expect(stdout.join('\n')).not.toContain('payments');
+  expect(stderr).toEqual([]);
+});
+
+it('--verbose shows every address and the log at a terminal, as they are where nobody watches', async ({ harness }) => {
+  const verbose = await harness.stack({ ...DEMO, terminal: 'verbose' });
+  const collected = await harness.stack(DEMO);
+  for (const { program } of [verbose, collected]) {
+    expect(program.stdout.join('\n')).toMatch(/payments +http:\/\/localhost:\d+ \(test mode/);
+    expect(program.stderr.join('\n')).toContain('connections that this process takes');
+  }
+  expect(collected.program.stderr[0]).toMatch(/^\{"level":"info",/);
+});
