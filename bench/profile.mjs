@@ -12,18 +12,18 @@ import { choosePaths } from './paths/index.mjs';
 import { chooseScenarios } from './scenarios/index.mjs';
 
 const USAGE = `usage: npm run bench:profile -- SCENARIO [OPTIONS]
-  --path ours-tls  which of ours, ours-tls; of p2p scenarios ours-relay, ours-direct (ours)
+  --path ours-tls  which of ours, ours-tls; of p2p scenarios ours-relay, ours-direct; of platform scenarios platform, platform-mcp (ours)
   --quick          a short measurement
   --node PATH      the Node.js that runs edge and client
   --out DIR        where the .cpuprofile files go (.cache/bench/profiles)`;
 const ROWS = 22;
 /** Of peers the client is the publisher. */
-const ROLES = ['edge', 'client', 'subscriber'];
+const ROLES = ['edge', 'client', 'subscriber', 'server'];
 
 async function profile({ scenario: name, paths: [pathName], quick, node, out }) {
   const [scenario, ...others] = chooseScenarios([name]);
   if (others.length > 0) throw new UsageError(`${name} begins more than one scenario`);
-  if (!pathName.startsWith('ours')) throw new UsageError('only paths of ours can be profiled');
+  if (!/^(ours|platform)/.test(pathName)) throw new UsageError('only paths of ours can be profiled');
   const folder = resolve(out ?? join(CACHE_DIR, 'bench/profiles'));
   const fileOf = (role) => join(folder, `${scenario.name}.${pathName}.${role}.cpuprofile`);
   mkdirSync(folder, { recursive: true });
