@@ -11,32 +11,49 @@ interface Next {
 type Connection = Pick<IncomingMessage['socket'], 'destroyed' | 'destroy'>;
 
 export class Pipelines {
-  /** Of each connection with a request that is being served: the requests behind that one. */
-  readonly #waiting = new WeakMap<Connection, Next[]>();
+  readonly #pipelines = new WeakMap<Connection, Pipeline>();
 
   /** Begins when the answers before this one are out. false: too many requests of the connection wait already, and it was ended. */
   enter(connection: Connection, response: Next['response'], begin: () => void): boolean {
-    const waiting = this.#waiting.get(connection);
-    if (waiting === undefined) {
-      this.#waiting.set(connection, []);
-      this.#begin(connection, { response, begin });
-    } else if (waiting.length < LIMITS.PIPELINED_MAX) {
-      waiting.push({ response, begin });
-    } else if (!connection.destroyed) {
-      connection.destroy();
+    let pipeline = this.#pipelines.get(connection);
+    if (pipeline === undefined) {
+      pipeline = new Pipeline(connection);
+      this.#pipelines.set(connection, pipeline);
+    }
+    return pipeline.enter({ response, begin });
+  }
+}
+
+/** The requests of one connection, as long as it lasts. */
+class Pipeline {
+  readonly #connection: Connection;
+  #isServing = false;
+  /** Behind the request that is being served. */
+  readonly #waiting: Next[] = [];
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  enter(next: Next): boolean {
+    if (!this.#isServing) this.#begin(next);
+    else if (this.#waiting.length < LIMITS.PIPELINED_MAX) this.#waiting.push(next);
+    else if (!this.#connection.destroyed) {
+      this.#connection.destroy();
       return false;
     }
     return true;
   }
 
-  #begin(connection: Connection, { response, begin }: Next): void {
-    response.once('close', () => this.#ended(connection));
+  #begin({ response, begin }: Next): void {
+    this.#isServing = true;
+    response.once('close', this.#onEnded);
     begin();
   }
 
-  #ended(connection: Connection): void {
-    const next = connection.destroyed ? undefined : this.#waiting.get(connection)?.shift();
-    if (next === undefined) this.#waiting.delete(connection);
-    else this.#begin(connection, next);
-  }
+  readonly #onEnded = (): void => {
+    this.#isServing = false;
+    const next = this.#connection.destroyed ? undefined : this.#waiting.shift();
+    if (next !== undefined) this.#begin(next);
+  };
 }

@@ -4,6 +4,8 @@ export class LruCache<T> {
   readonly #max: number;
   /** In the order of their last use. */
   readonly #entries = new Map<string, T>();
+  /** The key that was used last; it may have been deleted since. */
+  #newest: string | null = null;
 
   constructor(max: number) {
     this.#max = max;
@@ -16,14 +18,13 @@ export class LruCache<T> {
   get(key: string): T | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
+    // Calls of one caller come in rows.
+    if (key !== this.#newest) this.#toEnd(key, entry);
     return entry;
   }
 
   set(key: string, entry: T): void {
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
+    this.#toEnd(key, entry);
     if (this.#entries.size <= this.#max) return;
     const [oldest] = this.#entries.keys();
     if (oldest !== undefined) this.#entries.delete(oldest);
@@ -36,5 +37,11 @@ export class LruCache<T> {
 
   delete(key: string): void {
     this.#entries.delete(key);
+  }
+
+  #toEnd(key: string, entry: T): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    this.#newest = key;
   }
 }
