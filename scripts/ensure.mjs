@@ -24,7 +24,7 @@ const KEPT_CHARS = 64 * 1024;
 
 /** Runs one step with its progress shown. At a terminal its own lines are shown only when it fails. */
 function run(label, command, args, env = process.env) {
-  const isTerminal = process.stderr.isTTY === true;
+  const isTerminal = process.stderr.isTTY;
   let printed = '';
   const ended = () =>
     new Promise((resolve) => {

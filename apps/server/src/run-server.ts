@@ -109,7 +109,7 @@ export const runServer = async (
     isStarting = false;
     manager.ready();
     const hasVisitors = kind === 'stack' || kind === 'edge';
-    const records = hasVisitors ? await watchRecords(config, host.clock, (text) => host.stdout.write(text)) : undefined;
+    const records = hasVisitors ? await watchRecords(config, host.clock, (line) => host.stdout.write(line)) : undefined;
     host.releaseStartMemory();
     const signal = await stop.asked;
     manager.stopping();

@@ -35,7 +35,7 @@ describe('Auth', () => {
 describe('Auth of this build', () => {
   it('offers all that it can do', () => {
     const who = { token, agent: 'tunnel/0.2.0 linux node/24', resume: null };
-    const text = vector('control-capabilities.json', 'Auth, a client that knows all of this, tls tunnels too');
+    const text = vector('control-capabilities.json', 'Auth, a client that hears of answers of the edge');
     expect(encodeControl(authMessage(who))).toBe(text);
   });
 });

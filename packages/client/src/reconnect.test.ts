@@ -40,7 +40,7 @@ describe('connect', () => {
   it('opens a tunnel with what the edge answered', async () => {
     const tunnel = await (await dial()).open({ ...tcp, name: 'db' });
     expect(tunnel).toMatchObject({ state: 'open', tunnelId: 'tun_1', publicUrl: 'tcp://test:20001', label: '20001' });
-    expect(tunnel.counts).toEqual({ connections: 0, open: 0, requests: 0, bytesIn: 0, bytesOut: 0 });
+    expect(tunnel.counts).toEqual({ connections: 0, open: 0, requests: 0, edgeAnswered: 0, bytesIn: 0, bytesOut: 0 });
     expect(edge.session.all('RegisterTunnel')[0]).toMatchObject({ name: 'db', local_addr: '127.0.0.1:5432' });
     expect(events.map((event) => event.type)).toEqual(['connecting', 'connected', 'tunnel-opened']);
   });

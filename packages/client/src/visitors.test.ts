@@ -91,11 +91,11 @@ describe('a visitor', () => {
     const visitor = await visit(tunnel.tunnelId);
     visitor.say('hello');
     await eventually(() => expect(visitor.text).toBe('hello'));
-    expect(tunnel.counts).toEqual({ connections: 1, open: 1, requests: 0, bytesIn: 5, bytesOut: 5 });
+    expect(tunnel.counts).toEqual({ connections: 1, open: 1, requests: 0, edgeAnswered: 0, bytesIn: 5, bytesOut: 5 });
     visitor.stream?.end();
     await eventually(() => expect(visitor.ended).toBe(true));
     await eventually(() =>
-      expect(tunnel.counts).toEqual({ connections: 1, open: 0, requests: 0, bytesIn: 5, bytesOut: 5 }),
+      expect(tunnel.counts).toEqual({ connections: 1, open: 0, requests: 0, edgeAnswered: 0, bytesIn: 5, bytesOut: 5 }),
     );
   });
 

@@ -133,7 +133,7 @@ describe('Versioning', () => {
     );
     for (const [name, { security = [] }] of told) {
       const isUsers =
-        /\/(keys|usage|reservations|domains|load-balancing|billing|auth\/(me|sessions|password|email)|oauth\/(grants|requests))\b/.test(
+        /\/(keys|tunnels|usage|reservations|domains|load-balancing|billing|auth\/(me|sessions|password|email)|oauth\/(grants|requests))\b/.test(
           name,
         );
       const isPublic = !isUsers || name.includes('jwks') || name === 'post /billing/webhook';

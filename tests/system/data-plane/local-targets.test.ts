@@ -144,7 +144,7 @@ describe('tunnel files', () => {
     const trials: [string[], RegExp][] = [
       [[join(site, 'nowhere')], /There is no folder .*nowhere/],
       [[join(site, 'index.html')], /is not a folder/],
-      [[site, '--health', 'tcp'], /takes no health check/],
+      [[site, '--health', 'tcp'], /Unknown option '--health'/],
     ];
     for (const [args, words] of trials) {
       const tunnel = await harness.run(['files', ...args, '--server', stack.control, '--token-file', stack.tokenFile]);

@@ -143,11 +143,11 @@ describe('a visitor of a udp tunnel', () => {
     const visitor = new Visitor(tunnel);
     expect(visitor.say('hello')).toBe('sent');
     await eventually(() => expect(visitor.texts).toEqual(['hello']));
-    expect(tunnel.counts).toEqual({ connections: 1, open: 1, requests: 0, bytesIn: 5, bytesOut: 5 });
+    expect(tunnel.counts).toEqual({ connections: 1, open: 1, requests: 0, edgeAnswered: 0, bytesIn: 5, bytesOut: 5 });
     expect(handler.served).toBe(1);
     visitor.stream.reset({ code: 'cancelled', text: 'idle' });
     await eventually(() => expect(handler.served).toBe(0));
-    expect(tunnel.counts).toEqual({ connections: 1, open: 0, requests: 0, bytesIn: 5, bytesOut: 5 });
+    expect(tunnel.counts).toEqual({ connections: 1, open: 0, requests: 0, edgeAnswered: 0, bytesIn: 5, bytesOut: 5 });
     expect(tunnel.dropped).toEqual({});
   });
 
