@@ -13,9 +13,11 @@ const mockUrl = process.env['STRIPE_MOCK_URL'] ?? '';
 
 type Body = Record<string, unknown>;
 
+const empty = (body: Body): Body => ({ ...body, data: [] });
+
 /** Lists are empty, so that everything is made; a subscription is set to end, so that it can be kept. */
 const ALTERED: readonly (readonly [method: string, path: RegExp, alter: (body: Body) => Body])[] = [
-  ['GET', /^\/v1\/(customers|prices|billing\/meters|subscriptions|invoiceitems)$/, (body) => ({ ...body, data: [] })],
+  ['GET', /^\/v1\/(customers|prices|billing\/meters|invoiceitems)$/, empty],
   ['GET', /^\/v1\/subscriptions\/sub_period_end$/, (body) => ({ ...body, cancel_at_period_end: true })],
   ['GET', /^\/v1\/subscriptions\/sub_at$/, (body) => ({ ...body, cancel_at_period_end: false, cancel_at: 1 })],
 ];
@@ -28,6 +30,7 @@ const itemOf = (body: Body, key: string): Body => ({
 describe.skipIf(mockUrl === '')("the processor's own mock", () => {
   const seen = new Set<string>();
   let alterItems: (body: Body) => Body = (body) => body;
+  let alterSubscriptions = empty;
   let between: Server;
   let processor: Processor;
 
@@ -46,6 +49,7 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
             if (answer.ok) seen.add(`${method} ${findRoute(ROUTES, method, path)?.route.path ?? path}`);
             for (const [own_, pattern, alter] of ALTERED) if (own_ === method && pattern.test(path)) body = alter(body);
             if (method === 'GET' && path === '/v1/invoiceitems') body = alterItems(body);
+            if (method === 'GET' && path === '/v1/subscriptions') body = alterSubscriptions(body);
             // So that what was made is also looked for.
             const replayed = { 'idempotent-replayed': String(method === 'POST') };
             const type = { 'content-type': 'application/json' };
@@ -87,6 +91,18 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
     await processor.setFinalMinimum({ ...order, hasEnded: true });
     alterItems = (body) => itemOf({ ...body, data: [{ id: 'ii_1' }] }, 'final-minimum:sub_123:1000');
     await processor.setFinalMinimum({ ...order, wanted: false });
+    alterSubscriptions = (body) => body;
+    await processor.endSubscriptions(customerId);
+  });
+
+  it('takes the calls of the dashboard form and of the test clock, which do not go through the processor', async () => {
+    const api = `http://127.0.0.1:${(between.address() as AddressInfo).port}/v1`;
+    const headers = { authorization: 'Bearer sk_test_123' };
+    const answers = [
+      await fetch(`${api}/setup_intents/seti_123`, { headers }),
+      await fetch(`${api}/test_helpers/test_clocks/clock_123`, { headers }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
   });
 
   it('would have refused a parameter that it does not know', async () => {
