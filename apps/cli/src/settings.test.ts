@@ -76,7 +76,6 @@ describe('bad usage', () => {
       'The API key would go to edge.example.com:4041 in clear',
     ],
     [['pools', 'more'], 'tunnel: Too many arguments: it takes 0.\n'],
-    [['keys'], 'Usage: tunnel keys'],
     [['keys', 'revoke'], 'tunnel: Which id?\n  See `tunnel keys revoke --help`.\n'],
     [['keys', 'create'], 'tunnel: --label is missing.\n'],
     [['logout', 'more'], 'Too many arguments'],

@@ -15,7 +15,7 @@ export const apiToken = z
     last_used_at: z.iso
       .datetime()
       .nullable()
-      .meta({ description: 'When a client last came with it, to the minute; null: never.' }),
+      .meta({ description: 'When a client last connected or opened a tunnel with it, to the minute; null: never.' }),
     scope: z
       .string()
       .nullable()
@@ -30,6 +30,10 @@ export const apiToken = z
     status: z.string().meta({ description: '`active`; revoked keys are not listed.', examples: ['active'] }),
     unlimited: z.boolean().meta({ description: 'The tunnel limit does not hold for it: an operator said so.' }),
     tunnel_count: count.meta({ description: 'Tunnels ever registered with it.' }),
+    active_tunnels: count.optional().meta({
+      description:
+        'Tunnels that are open with it right now: those that revoking it would close. Absent from platforms that do not tell.',
+    }),
   })
   .meta({ id: 'ApiToken', description: 'An API key as it is listed.' });
 export type ApiToken = z.infer<typeof apiToken>;

@@ -143,7 +143,15 @@ export class ScriptedPlatform {
       this.onCreate();
       const { label } = JSON.parse(body) as { label: string };
       const token_hash = createHash('sha256').update('tnl_new').digest('hex');
-      this.keys.unshift({ ...KEY, id: 'key-new', label, token_hash, last_used_at: null, tunnel_count: 0 });
+      this.keys.unshift({
+        ...KEY,
+        id: 'key-new',
+        label,
+        token_hash,
+        last_used_at: null,
+        tunnel_count: 0,
+        active_tunnels: 0,
+      });
       send(response, 201, { id: 'key-new', token: 'tnl_new' });
     } else if (path === '/keys') send(response, 200, this.keys);
     else if (path === '/usage/regions') send(response, 200, this.regions);
@@ -255,6 +263,7 @@ export const KEY = {
   status: 'active',
   unlimited: false,
   tunnel_count: 7,
+  active_tunnels: 0,
 };
 
 export const RESERVATION = {

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadClientConfig } from '@tunnel/runtime';
+import { loadClientConfig, sha256Hex } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EMAIL, KEY, PASSWORD, ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
@@ -33,10 +33,41 @@ describe('keys list', () => {
     const { code, io } = await tunnel(['keys', 'list']);
     expect(code).toBe(0);
     expect(io.out().split('\n')).toEqual([
-      expect.stringMatching(/^key-1 {2}laptop {3,}made 20.* {2}used 20.* {2}7 tunnels$/),
-      expect.stringMatching(/^key-2 {2}a \[2Jb c {2}made 20.* {2}never used +1 tunnel$/),
+      expect.stringMatching(/^key-1 {2}laptop {3,}used 20\S+ \d\d:\d\d {2}7 tunnels {2}made 20\S+$/),
+      expect.stringMatching(/^key-2 {2}a \[2Jb c {2}never used +1 tunnel +made 20\S+$/),
       '',
     ]);
+  });
+
+  it('is what `keys` shows without a word behind it', async () => {
+    const [alone, named] = [await tunnel(['keys']), await tunnel(['keys', 'list'])];
+    expect([alone.code, alone.io.out()]).toEqual([0, named.io.out()]);
+    expect(JSON.parse((await tunnel(['keys', '--json'])).io.out())).toHaveLength(1);
+  });
+
+  it.each([
+    ['config.yml', 'auth_token: tnl_mine\n', {}],
+    ['the environment', 'auth_token: tnl_other\n', { TUNNEL_API_KEY: 'tnl_mine' }],
+  ])('marks the key of this computer, from %s, and shows how many tunnels are open with it', async (_, text, env) => {
+    platform.keys.push({ ...KEY, id: 'key-2', label: 'ci', token_hash: sha256Hex('tnl_mine'), active_tunnels: 2 });
+    writeFileSync(join(home.path, '.tunnel', 'config.yml'), text);
+    const { io } = await tunnel(['keys'], { env });
+    expect(io.out().split('\n')).toEqual([
+      expect.stringMatching(/^key-1 {2}laptop {17}used 20/),
+      expect.stringMatching(/^key-2 {2}ci {6}this computer {2}in use, 2 live +7 tunnels/),
+      '',
+    ]);
+  });
+
+  it('marks none while the key of this computer cannot be read', async () => {
+    writeFileSync(join(home.path, '.tunnel', 'config.yml'), 'auth_token_file: gone\n');
+    const { code, io } = await tunnel(['keys']);
+    expect([code, io.out()]).toEqual([0, expect.stringMatching(/^key-1 {2}laptop {2}used 20/)]);
+  });
+
+  it('cuts its lines to the width of the terminal', async () => {
+    const { io } = await tunnel(['keys'], { isTTY: true, columns: 40 });
+    expect(io.out().split('\n')[0]).toMatch(/^key-1 {2}laptop {2}used 20.*…$/);
   });
 
   it('--json prints the list as the platform wrote it', async () => {

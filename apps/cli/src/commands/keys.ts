@@ -1,38 +1,69 @@
 // `tunnel keys`: the API keys of the account that is logged in.
 import { Fault } from '@tunnel/errors';
+import { sha256Hex } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
+import { loadConfig } from '../config-file.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { PROXY_FLAG } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { prepareKeyStore } from '../key-store.ts';
 import { createKey, savedKeyLines, saveNewKey } from '../login-setup.ts';
-import { keyLines } from '../output/account.ts';
+import { type KeyLook, keyLines } from '../output/account.ts';
 import { coloursOf } from '../output/text.ts';
 import { oneLine } from '../problem-report.ts';
+import { findToken } from '../settings.ts';
 import { requireTerminal, withPrompt } from '../terminal-prompt.ts';
 
 type Finish = (code: ExitCode) => void;
 
-export const keysCommand = (io: Io, finish: Finish): Command => {
-  const keys = new Command('keys')
+const EXAMPLES = `
+Examples:
+  $ tunnel keys
+  $ tunnel keys create --label laptop --save`;
+
+export const keysCommand = (io: Io, finish: Finish): Command =>
+  new Command('keys')
     .description('List, create and revoke API keys')
-    .addHelpText('after', '\nExamples:\n  $ tunnel keys create --label laptop --save');
-  for (const command of [listCommand, createCommand, revokeCommand]) keys.addCommand(command(io, finish));
-  return keys;
-};
+    .addHelpText('after', EXAMPLES)
+    .addCommand(listCommand(io, finish), { isDefault: true })
+    .addCommand(createCommand(io, finish))
+    .addCommand(revokeCommand(io, finish));
+
+const LIST_EXAMPLES = `
+Examples:
+  $ tunnel keys
+  $ tunnel keys list --json
+
+"this computer" marks the key that tunnels use here.`;
 
 const listCommand = (io: Io, finish: Finish): Command =>
   new Command('list')
     .description('List the API keys of the account')
     .option(...PROXY_FLAG)
     .option('--json', 'Print the list as JSON')
-    .addHelpText('after', '\nExamples:\n  $ tunnel keys list')
+    .addHelpText('after', LIST_EXAMPLES)
     .action(async ({ json, ...flags }: { json?: boolean; proxy?: string }) => {
       const keys = await PlatformLogin.open(io, flags).call((client) => client.keys());
-      io.stdout.write(json === true ? `${JSON.stringify(keys)}\n` : `${keyLines(keys, coloursOf(io)).join('\n')}\n`);
+      const lines = json === true ? [JSON.stringify(keys)] : keyLines(keys, lookOf(io));
+      io.stdout.write(`${lines.join('\n')}\n`);
       finish(EXIT.endedAsAsked);
     });
+
+const lookOf = (io: Io): KeyLook => ({
+  usedHash: usedKeyHash(io),
+  width: io.stdout.isTTY === true ? (io.stdout.columns ?? null) : null,
+  colours: coloursOf(io),
+});
+
+/** The hash of the key that tunnels of this computer use; null: they have none, or it cannot be read. A list does without it. */
+const usedKeyHash = (io: Io): string | null => {
+  try {
+    return sha256Hex(findToken({}, loadConfig(undefined, io), io).token.reveal());
+  } catch {
+    return null;
+  }
+};
 
 interface CreateFlags {
   readonly label: string;

@@ -11,20 +11,44 @@ import {
 import { oneLine } from '../problem-report.ts';
 import { bytesText, type Colours, chartLines, columns, counted, cutVisible, dollarsText, momentText } from './text.ts';
 
-export const keyLines = (keys: readonly ApiToken[], colours: Colours): string[] => {
+export interface KeyLook {
+  /** SHA-256 of the key that tunnels of this computer use; null: none is known. */
+  readonly usedHash: string | null;
+  /** null: no terminal. */
+  readonly width: number | null;
+  readonly colours: Colours;
+}
+
+export const keyLines = (keys: readonly ApiToken[], { usedHash, width, colours }: KeyLook): string[] => {
   if (keys.length === 0) return ['no keys', '  Make one: tunnel keys create --label laptop --save'];
-  const lines = columns(keys.map(cellsOf));
-  return lines.map((line, at) => (keys[at]?.last_used_at === null ? colours.dim(line) : line).replace(/^ {2}/, ''));
+  const hasOwn = keys.some(({ token_hash: hash }) => hash === usedHash);
+  const cells = keys.map((key) => keyCells(key, hasOwn ? [key.token_hash === usedHash ? 'this computer' : ''] : []));
+  return columns(cells).map((line, at) => {
+    const shown = line.replace(/^ {2}/, '');
+    const cut = width === null ? shown : cutVisible(shown, Math.max(20, width - 1));
+    return keys[at]?.last_used_at === null ? colours.dim(cut) : cut;
+  });
 };
 
-const cellsOf = (key: ApiToken): string[] => [
+/** What matters most comes first: a narrow terminal cuts the end. */
+const keyCells = (key: ApiToken, own: readonly string[]): string[] => [
   oneLine(key.id),
   oneLine(key.label),
-  `made ${momentText(key.created_at)}`,
-  key.last_used_at === null ? 'never used' : `used ${momentText(key.last_used_at)}`,
+  ...own,
+  useText(key),
   counted(key.tunnel_count, 'tunnel', 'tunnels'),
+  `made ${momentText(key.created_at).slice(0, DAY_CHARS)}`,
   ...(key.unlimited ? ['unlimited'] : []),
 ];
+
+const DAY_CHARS = 'YYYY-MM-DD'.length;
+/** The platform writes the last use once a minute. */
+const MINUTE_CHARS = 'YYYY-MM-DD hh:mm'.length;
+
+const useText = ({ active_tunnels: live = 0, last_used_at: used }: ApiToken): string => {
+  if (live > 0) return `in use, ${live} live`;
+  return used === null ? 'never used' : `used ${momentText(used).slice(0, MINUTE_CHARS)}`;
+};
 
 export interface Usage {
   readonly summary: UsageSummary;

@@ -47,12 +47,13 @@ export const createKey = async (context: Context, { userId }: UserActor, { label
   });
 };
 
-/** The keys of an account that can be used, newest first, with what their plan allows. */
+/** The keys of an account that can be used, newest first, with what their plan allows and the tunnels that are open with each. */
 export const listKeys = async ({ db }: Pick<ServiceContext, 'db'>, { userId }: UserActor): Promise<ApiToken[]> => {
   const rows = await db
     .selectFrom('api_keys as key')
     .innerJoin('users as user', 'user.id', 'key.user_id')
     .innerJoin('plans as plan', 'plan.name', 'user.plan')
+    .leftJoin(openTunnelsByKey(db, userId), 'open.key_id', 'key.id')
     .select([
       'key.id',
       'key.label',
@@ -64,18 +65,39 @@ export const listKeys = async ({ db }: Pick<ServiceContext, 'db'>, { userId }: U
       'key.tunnel_count',
       'plan.name as tier',
       'plan.tunnel_limit',
+      'open.active_tunnels',
+      'open.opened_at',
     ])
     .where('key.user_id', '=', userId)
     .where('key.status', '=', 'active')
     .orderBy('key.created_at', 'desc')
     .orderBy('key.id', 'desc')
     .execute();
-  return rows.map((row) => ({
+  return rows.map(({ opened_at, ...row }) => ({
     ...row,
     created_at: row.created_at.toISOString(),
-    last_used_at: row.last_used_at?.toISOString() ?? null,
+    last_used_at: laterOf(row.last_used_at, opened_at)?.toISOString() ?? null,
     scope: null,
+    active_tunnels: row.active_tunnels ?? 0,
   }));
+};
+
+const openTunnelsByKey = (db: ServiceContext['db'], userId: string) =>
+  db
+    .selectFrom('tunnel_log')
+    .select((rows) => [
+      'key_id',
+      rows.fn.countAll<number>().as('active_tunnels'),
+      rows.fn.max<Date>('registered_at').as('opened_at'),
+    ])
+    .where('user_id', '=', userId)
+    .where('unregistered_at', 'is', null)
+    .groupBy('key_id')
+    .as('open');
+
+const laterOf = (a: Date | null, b: Date | null): Date | null => {
+  if (a === null || b === null) return a ?? b;
+  return a > b ? a : b;
 };
 
 /**

@@ -46,6 +46,7 @@ describe('API keys', () => {
       status: 'active',
       unlimited: false,
       tunnel_count: 0,
+      active_tunnels: 0,
     });
     const stored = await fixture.database.db.selectFrom('api_keys').selectAll().execute();
     expect(JSON.stringify(stored)).not.toContain(first.token);

@@ -17,6 +17,7 @@ import {
   questionOf,
   tunnelCountOf,
 } from '../edges/link.fixture.ts';
+import { listKeys } from '../keys.ts';
 import { openTunnel } from './open-tunnel.ts';
 
 let fixture: LinkFixture;
@@ -58,6 +59,26 @@ describe('opening a tunnel', () => {
     expect(await daysOf(fixture.db, account.accountId)).toEqual([
       { day: '2030-06-15', tunnels: 1, requests: 0, bytes: 0 },
     ]);
+  });
+
+  it('shows at its key at once, as used and as open, until it has ended', async () => {
+    const account = await addAccount(fixture.db);
+    const other = await addKey(fixture.db, account.accountId);
+    const edge = await addEdge(fixture);
+    const listed = async (keyId: string) =>
+      (await listKeys(fixture, { kind: 'user', userId: account.accountId })).find(({ id }) => id === keyId);
+    expect(await listed(account.keyId)).toMatchObject({ last_used_at: null, tunnel_count: 0, active_tunnels: 0 });
+    const [first, second] = [questionOf(edge, account), questionOf(edge, account)];
+    for (const question of [first, second]) await openTunnel(fixture, edge.actor, question);
+    const used = { last_used_at: new Date(fixture.clock.now()).toISOString(), tunnel_count: 2 };
+    expect(await listed(account.keyId)).toMatchObject({ ...used, active_tunnels: 2 });
+    expect(await listed(other.keyId)).toMatchObject({ last_used_at: null, active_tunnels: 0 });
+    await fixture.db
+      .updateTable('tunnel_log')
+      .set({ unregistered_at: new Date(NOON) })
+      .where('tunnel_id', '=', first.tunnel_id)
+      .execute();
+    expect(await listed(account.keyId)).toMatchObject({ ...used, active_tunnels: 1 });
   });
 
   it('admits exactly as many as the plan says, of a hundred at once, on two edges and in two processes', async () => {

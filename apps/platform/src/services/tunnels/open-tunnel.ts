@@ -193,7 +193,10 @@ const insertEntry = async (trx: Trx, edgeId: string, question: TunnelQuestion, c
   if (numAffectedRows === 0n) return;
   await refuseDomain(trx, question, null);
   const changes = await serveName(trx, question, claim, null);
-  await sql`update api_keys set tunnel_count = tunnel_count + 1 where id = ${question.key_id}`.execute(trx);
+  await sql`
+    update api_keys set tunnel_count = tunnel_count + 1, last_used_at = greatest(last_used_at, ${new Date(claim.now)})
+    where id = ${question.key_id}
+  `.execute(trx);
   await sql`
     insert into usage_daily (user_id, day, tunnels) values (${question.account_id}, ${dayOf(at)}, 1)
     on conflict (user_id, day) do update set tunnels = usage_daily.tunnels + 1
