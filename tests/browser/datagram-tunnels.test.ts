@@ -75,7 +75,7 @@ it('a p2p tunnel shows each peer with its path and the reason, and one is dismis
   await profile.logIn(account.email);
   const page = await profile.tab(`/tunnels/${tunnel.tunnelId}`);
   await page.getByRole('heading', { name: p2p.p2pName, level: 1 }).waitFor();
-  await page.getByText(`npx tunnel p2p connect ${p2p.p2pName}`).waitFor();
+  await page.getByText(`tunnel p2p connect ${p2p.p2pName}`).waitFor();
 
   const relayed = await (await connected()).connectPeer({ ...p2p, direct: false });
   const direct = await (await connected()).connectPeer(p2p);

@@ -30,7 +30,7 @@ it('a name is reserved with the command that uses it, and given up only by whoev
   await dialog.getByText(`Visitors come to ${name}.localhost`).waitFor();
   await page.keyboard.press('Enter');
   const made = page.getByRole('dialog', { name: `${name} is reserved` });
-  expect(await commandIn(made)).toContain(`npx tunnel http 3000 --subdomain ${name}`);
+  expect(await commandIn(made)).toContain(`tunnel http 3000 --subdomain ${name}`);
   await made.getByRole('button', { name: 'Done' }).click();
   const row = cardOf(page, 'Reserved').getByRole('row', { name });
   await row.getByText('Never used').waitFor();

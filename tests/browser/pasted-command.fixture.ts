@@ -1,4 +1,5 @@
-// A command as a page shows it, pasted into a shell: in a checkout, with a home of its own.
+// A command as a page shows it, pasted into a shell on a computer that has the client, with a home of its own.
+import { delimiter, join } from 'node:path';
 import { type Program, spawnProgram } from '@tunnel/testkit';
 import type { Locator } from 'playwright-core';
 import { ROOT } from '../repo/checkout.fixture.ts';
@@ -16,13 +17,16 @@ export const commandIn = async (place: Locator): Promise<string> => {
   return text.replace(/^\$\s+/, '');
 };
 
+/** Where a checkout has the command `tunnel`. */
+const BIN = join(ROOT, 'node_modules/.bin');
+
 /** `home` undefined: a new one. */
 export const paste = async (harness: Harness, command: string, home?: string): Promise<Program> => {
+  const env = withoutOurEnvironment();
   const program = await spawnProgram({
     command: '/bin/sh',
     args: ['-c', command],
-    env: { ...withoutOurEnvironment(), HOME: home ?? (await harness.folder()), npm_config_update_notifier: 'false' },
-    cwd: ROOT,
+    env: { ...env, PATH: `${BIN}${delimiter}${env['PATH']}`, HOME: home ?? (await harness.folder()) },
   });
   return harness.use(program);
 };

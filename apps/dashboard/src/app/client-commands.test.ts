@@ -9,16 +9,14 @@ import {
 
 it('a login names the platform and the person', () => {
   expect(loginCommand('http://localhost:8080/app/', 'ann@example.com')).toBe(
-    'npx tunnel login --platform http://localhost:8080 --email ann@example.com',
+    'tunnel login --platform http://localhost:8080 --email ann@example.com',
   );
   expect(loginCommand('http://tunnel.lan:8080', 'ann@example.com')).toContain('--no-tls');
   expect(loginCommand('https://tunnel.example.com', 'ann@example.com')).not.toContain('--no-tls');
 });
 
 it('a peer connects with the secret in a file, never in the command', () => {
-  expect(connectPeerCommand('office-db', { control: 'eu.example.com:4040', control_tls: true })).toBe(
-    'npx tunnel p2p connect office-db --listen 15432 --secret-file secret --server eu.example.com:4040',
-  );
+  expect(connectPeerCommand('office-db')).toBe('tunnel p2p connect office-db --listen 15432 --secret-file secret');
 });
 
 it('what a shell would take apart is quoted', () => {
@@ -26,17 +24,15 @@ it('what a shell would take apart is quoted', () => {
 });
 
 it.each([
-  [undefined, 'npx tunnel http 3000'],
-  [{ control: '', control_tls: false }, 'npx tunnel http 3000'],
-  [{ control: '127.0.0.1:4040', control_tls: false }, 'npx tunnel http 3000 --server 127.0.0.1:4040'],
-  [{ control: '127.0.0.1:4040', control_tls: true }, 'npx tunnel http 3000 --server 127.0.0.1:4040 --tls'],
-  [{ control: '[::1]:4040', control_tls: false }, `npx tunnel http 3000 --server '[::1]:4040'`],
-  [{ control: 'eu.example.com:4040', control_tls: true }, 'npx tunnel http 3000 --server eu.example.com:4040'],
-  [{ control: 'eu.example.com:443', control_tls: true }, 'npx tunnel http 3000 --server eu.example.com:443'],
-  [
-    { control: 'eu.example.com:4040', control_tls: false },
-    'npx tunnel http 3000 --server eu.example.com:4040 --no-tls',
-  ],
+  [undefined, 'tunnel http 3000'],
+  [{ control: '', control_tls: false }, 'tunnel http 3000'],
+  [{ control: '127.0.0.1:4040', control_tls: false }, 'tunnel http 3000'],
+  [{ control: '127.0.0.1:4041', control_tls: false }, 'tunnel http 3000 --server 127.0.0.1:4041'],
+  [{ control: '127.0.0.1:4040', control_tls: true }, 'tunnel http 3000 --server 127.0.0.1:4040 --tls'],
+  [{ control: '[::1]:4040', control_tls: false }, `tunnel http 3000 --server '[::1]:4040'`],
+  [{ control: 'eu.example.com:4040', control_tls: true }, 'tunnel http 3000 --server eu.example.com:4040'],
+  [{ control: 'eu.example.com:443', control_tls: true }, 'tunnel http 3000 --server eu.example.com:443'],
+  [{ control: 'eu.example.com:4040', control_tls: false }, 'tunnel http 3000 --server eu.example.com:4040 --no-tls'],
 ])('a tunnel goes to %o', (server, command) => {
   expect(httpTunnelCommand(3000, server)).toBe(command);
 });

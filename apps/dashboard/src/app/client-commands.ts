@@ -1,34 +1,42 @@
-// The commands of the tunnel client as pages offer them: ready to be pasted into a shell.
+// The commands of the tunnel client as pages offer them: ready to be pasted into a shell on a computer that has the client.
 import type { TunnelLogEntry, UsageRegion } from '@tunnel/contract';
 
 export type ServerAddress = Pick<UsageRegion, 'control' | 'control_tls'>;
 
+/** Installs the client. Runs in a checkout of this project. Pages take the command from here only. */
+export const INSTALL_COMMAND = 'npm run build && npm install --global ./apps/cli';
+
+/** Names the platform, because a new computer has no configuration. */
 export const loginCommand = (platformUrl: string, email: string): string => {
   const { protocol, hostname, origin } = new URL(platformUrl);
-  const args = ['npx tunnel login', '--platform', shellWord(origin), '--email', shellWord(email)];
+  const args = ['tunnel login', '--platform', shellWord(origin), '--email', shellWord(email)];
   // The client sends a password in clear to another machine only when it is told to.
   if (protocol === 'http:' && !isLoopback(hostname)) args.push('--no-tls');
   return args.join(' ');
 };
 
-/** `server` undefined: the client's own default, or its config.yml. */
-export const tunnelCommand = (words: string, server: ServerAddress | undefined): string =>
-  ['npx tunnel', words, ...serverFlags(server)].join(' ');
+/** Leave out `server` unless the command runs on a computer without `tunnel login`, which stores the server. */
+export const tunnelCommand = (words: string, server?: ServerAddress): string =>
+  ['tunnel', words, ...serverFlags(server)].join(' ');
 
-export const httpTunnelCommand = (port: number, server: ServerAddress | undefined): string =>
+export const httpTunnelCommand = (port: number, server?: ServerAddress): string =>
   tunnelCommand(`http ${port}`, server);
 
 /** On the machine that wants the service; both ends have the secret. */
-export const connectPeerCommand = (name: string, server: ServerAddress | undefined): string =>
-  tunnelCommand(`p2p connect ${shellWord(name)} --listen ${PEER_LISTEN_PORT} --secret-file secret`, server);
+export const connectPeerCommand = (name: string): string =>
+  tunnelCommand(`p2p connect ${shellWord(name)} --listen ${PEER_LISTEN_PORT} --secret-file secret`);
 
 export const PEER_LISTEN_PORT = 15432;
 
-export const serverFlags = (server: ServerAddress | undefined): string[] => serverArgs(server).map(shellWord);
+const serverFlags = (server: ServerAddress | undefined): string[] => serverArgs(server).map(shellWord);
 
-/** As a program gets them, without a shell in between. */
+/** The server that a client without any configuration connects to, unencrypted. */
+const DEFAULT_SERVER = '127.0.0.1:4040';
+
+/** Flags that name the server, unquoted. Empty for the client's default server. */
 export const serverArgs = (server: ServerAddress | undefined): string[] => {
   if (server === undefined || server.control === '') return [];
+  if (server.control === DEFAULT_SERVER && !server.control_tls) return [];
   const local = isLoopback(server.control.replace(/:\d+$/, ''));
   const flags = ['--server', server.control];
   // It uses TLS unless the edge is on its own machine.

@@ -5,8 +5,8 @@ import type { OwnDomainView } from '@tunnel/contract';
 import { useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { tunnelCommand } from '../../app/client-commands.ts';
+import { InstallClient } from '../../app/install-client.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
-import { useServer } from '../../app/queries.ts';
 import { Badge, Notice } from '../../ui/badge.tsx';
 import { Button, buttonClass, CopyButton } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
@@ -115,24 +115,21 @@ const HeadActions = ({ domain }: { readonly domain: OwnDomainView }) => {
   );
 };
 
-const UseCard = ({ domain: { name, state } }: { readonly domain: OwnDomainView }) => {
-  const server = useServer();
-  return (
-    <Card
-      title="Use it"
-      description={
-        state === 'verified'
-          ? 'Run this where your service is. The port is that of your service.'
-          : 'As soon as the domain is verified, run this where your service is.'
-      }
-    >
-      <CommandLine
-        command={server === null ? null : tunnelCommand(domainWords(name), server)}
-        label="Copy the command that uses it"
-      />
-    </Card>
-  );
-};
+const UseCard = ({ domain: { name, state } }: { readonly domain: OwnDomainView }) => (
+  <Card
+    title="Use it"
+    description={
+      state === 'verified'
+        ? 'Run this on the computer with your service, and replace 3000 with its port.'
+        : 'Once the domain is verified, run this on the computer with your service.'
+    }
+  >
+    <div className="space-y-3">
+      <CommandLine command={tunnelCommand(domainWords(name))} label="Copy the command that uses it" />
+      <InstallClient />
+    </div>
+  </Card>
+);
 
 const NoDomain = () => (
   <Card padded={false}>

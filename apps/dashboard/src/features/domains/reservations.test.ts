@@ -1,4 +1,4 @@
-import type { Reservation } from '@tunnel/contract';
+import type { Reservation, UsageRegion } from '@tunnel/contract';
 import { describe, expect, it } from 'vitest';
 import {
   addressText,
@@ -8,6 +8,7 @@ import {
   limitText,
   nameOf,
   reservationOf,
+  serverOf,
   sortReservations,
 } from './reservations.ts';
 
@@ -106,4 +107,15 @@ it.each([
   [port('udp', '20153', 'fra'), 'udp 53 --remote-port 20153'],
 ])('the client uses it by the words %#', (one, words) => {
   expect(clientWords(one)).toBe(words);
+});
+
+it('a command names the server only for a port of one of several regions', () => {
+  const region = (region_id: string): UsageRegion => ({
+    ...{ region_id, name: region_id, location: '', http_url: '', control_tls: true },
+    control: `${region_id}.example.com:4040`,
+  });
+  const [fra, nyc] = [region('fra'), region('nyc')];
+  expect(serverOf(port('tcp', '20042', 'nyc'), [fra, nyc])).toBe(nyc);
+  expect(serverOf(port('tcp', '20042', 'fra'), [fra])).toBeUndefined();
+  expect(serverOf(make(), [fra, nyc])).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 // The names and ports of the account as the pages ask for them: their order, whose tunnel uses which, and how one is used. Pure but for the query.
 import { queryOptions } from '@tanstack/react-query';
-import type { PlatformClient, Reservation, ReservationKind, TunnelLogEntry } from '@tunnel/contract';
+import type { PlatformClient, Reservation, ReservationKind, TunnelLogEntry, UsageRegion } from '@tunnel/contract';
 
 export const RESERVATIONS_KEY = ['reservations'] as const;
 
@@ -90,6 +90,12 @@ const nameAbove = (label: string, list: readonly Reservation[]): Reservation | u
 const isAtOrBelow = (host: string, name: string): boolean => host === name || host.endsWith(`.${name}`);
 
 const hostOf = (address: string): string => address.replace(/^[a-z]+:\/\//, '').replace(/[:/].*$/, '');
+
+/** The server for a command's `--server`. Needed for ports of one of several regions: `tunnel login` stores the server of one region. */
+export const serverOf = (
+  { region_id: region }: Pick<Reservation, 'region_id'>,
+  regions: readonly UsageRegion[],
+): UsageRegion | undefined => (regions.length > 1 ? regions.find(({ region_id }) => region_id === region) : undefined);
 
 /** The words of the client that use it. */
 export const clientWords = ({ kind, label }: Pick<Reservation, 'kind' | 'label'>): string =>

@@ -4,6 +4,7 @@ import type { NewReservation, Reservation, ReservationKind, UsageRegion } from '
 import { useEffect, useId, useRef, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { tunnelCommand } from '../../app/client-commands.ts';
+import { InstallClient } from '../../app/install-client.tsx';
 import { regionsQuery } from '../../app/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Choice } from '../../ui/choice.tsx';
@@ -13,7 +14,7 @@ import { describedBy, FieldFrame, inputClass, TextField } from '../../ui/field.t
 import { FieldsForm } from '../../ui/fields-form.tsx';
 import { isFault, Problem } from '../../ui/problem.tsx';
 import { fieldProblem, problemText } from '../../ui/problem-text.ts';
-import { addressText, clientWords, nameOf, RESERVATIONS_KEY } from './reservations.ts';
+import { addressText, clientWords, nameOf, RESERVATIONS_KEY, serverOf } from './reservations.ts';
 
 export interface ReserveDialogProps {
   readonly open: boolean;
@@ -170,9 +171,6 @@ const RegionField = ({ regions, error }: RegionFieldProps) => {
 
 const Reserved = ({ made }: { readonly made: Reservation }) => {
   const { data: regions, isPending } = useQuery(regionsQuery(useApi()));
-  const server =
-    regions?.find(({ region_id, control }) => region_id === made.region_id && control !== '') ??
-    regions?.find(({ control }) => control !== '');
   const address = useRef<HTMLParagraphElement>(null);
   // The button that reserved it is gone; the keyboard goes on from here.
   useEffect(() => address.current?.focus(), []);
@@ -185,10 +183,11 @@ const Reserved = ({ made }: { readonly made: Reservation }) => {
       <div>
         <p className="mb-1.5">Use it:</p>
         <CommandLine
-          command={isPending ? null : tunnelCommand(clientWords(made), server)}
+          command={isPending ? null : tunnelCommand(clientWords(made), serverOf(made, regions ?? NO_REGIONS))}
           label="Copy the command that uses it"
         />
       </div>
+      <InstallClient />
     </>
   );
 };

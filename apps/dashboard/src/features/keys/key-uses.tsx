@@ -1,5 +1,6 @@
 // What a new key is used with, ready to copy: a command for a shell, or the configuration of an MCP host.
 import { type ReactNode, useState } from 'react';
+import { InstallClient } from '../../app/install-client.tsx';
 import { useIsMcpShown, useServer } from '../../app/queries.ts';
 import { Choice, type ChoiceProps } from '../../ui/choice.tsx';
 import { CodeBlock, CommandLine } from '../../ui/empty-state.tsx';
@@ -55,6 +56,7 @@ const ShellUse = ({ token, label }: KeyUsesProps) => {
         command={commands === null ? null : commands[way === 'file' ? 'withFile' : 'withVariable']}
         label="Copy the command that starts a tunnel"
       />
+      <InstallClient />
     </Use>
   );
 };

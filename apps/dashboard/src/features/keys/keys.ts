@@ -12,7 +12,7 @@ export interface KeyCommands {
 
 const PORT = 3000;
 
-/** Ready to be pasted into a shell. `server` undefined: where the client goes by itself. */
+/** Ready to be pasted into a shell. The commands name the server, because a computer with an API key needs no `tunnel login`. */
 export const keyCommands = (token: string, label: string, server: ServerAddress | undefined): KeyCommands => {
   const file = `~/.tunnel/${fileNameOf(label)}.key`;
   const tunnel = httpTunnelCommand(PORT, server);

@@ -5,6 +5,7 @@ import type { TunnelLogEntry } from '@tunnel/contract';
 import { type ReactNode, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { httpTunnelCommand, localServiceCommand, loginCommand } from '../../app/client-commands.ts';
+import { InstallClient } from '../../app/install-client.tsx';
 import { PanelBoundary } from '../../app/panel-boundary.tsx';
 import { meQuery, regionsQuery } from '../../app/queries.ts';
 import { addressOf } from '../../app/tunnel-address.ts';
@@ -76,13 +77,16 @@ const Steps = ({ run, port, typed, setTyped }: StepsProps) => {
           label="Copy the command that logs in"
         />
         <p className="mt-2 text-muted text-sm">
-          Run it in your checkout of this project, after <code className="font-mono">npm install</code>. It asks for
-          your password and saves an API key in <code className="font-mono">~/.tunnel</code>. You can also create one{' '}
+          It asks for your password and saves an API key in <code className="font-mono">~/.tunnel</code>. You can also
+          create one{' '}
           <Link to="/keys" className="rounded-sm text-accent underline underline-offset-2">
             in Keys
           </Link>
           .
         </p>
+        <div className="mt-3">
+          <InstallClient />
+        </div>
       </FirstRunStep>
       <FirstRunStep number={2} title="Start a local server" step={run.service}>
         <div className="mb-3 max-w-64">
@@ -104,7 +108,7 @@ const Steps = ({ run, port, typed, setTyped }: StepsProps) => {
       </FirstRunStep>
       <FirstRunStep number={3} title="Go live" step={run.tunnel}>
         <CommandLine
-          command={port === null ? null : httpTunnelCommand(port, undefined)}
+          command={port === null ? null : httpTunnelCommand(port)}
           label="Copy the command that starts a tunnel"
         />
         <p className="mt-2 text-muted text-sm">Run it in another terminal. Ctrl-C stops it.</p>

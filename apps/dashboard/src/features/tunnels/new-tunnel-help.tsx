@@ -2,8 +2,8 @@
 import { Link } from '@tanstack/react-router';
 import { type ShownProtocol, shownProtocol } from '@tunnel/contract';
 import { useState } from 'react';
-import { connectPeerCommand, PEER_LISTEN_PORT, type ServerAddress, tunnelCommand } from '../../app/client-commands.ts';
-import { useServer } from '../../app/queries.ts';
+import { connectPeerCommand, PEER_LISTEN_PORT, tunnelCommand } from '../../app/client-commands.ts';
+import { InstallClient } from '../../app/install-client.tsx';
 import { protocolText } from '../../app/tunnel-address.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -11,58 +11,55 @@ import { CommandLine } from '../../ui/empty-state.tsx';
 
 interface Step {
   readonly text: string;
-  readonly command: (server: ServerAddress | undefined) => string;
+  readonly command: string;
 }
 
 const STEPS: Readonly<Record<ShownProtocol, readonly Step[]>> = {
   http: [
     {
       text: 'A web app on port 3000',
-      command: (server) => tunnelCommand('http 3000', server),
+      command: tunnelCommand('http 3000'),
     },
   ],
   tcp: [
     {
       text: 'Any TCP service, here a database on port 5432',
-      command: (server) => tunnelCommand('tcp 5432', server),
+      command: tunnelCommand('tcp 5432'),
     },
   ],
   udp: [
     {
       text: 'Any UDP service, here a game server on port 27015',
-      command: (server) => tunnelCommand('udp 27015', server),
+      command: tunnelCommand('udp 27015'),
     },
   ],
   p2p: [
     {
       text: 'Between two of your machines, with no public address. Make a secret and give it to both',
-      command: () => 'npx tunnel p2p secret > secret',
+      command: tunnelCommand('p2p secret > secret'),
     },
     {
       text: 'On the machine with the service, here on port 5432',
-      command: (server) => tunnelCommand('p2p publish office-db 5432 --secret-file secret', server),
+      command: tunnelCommand('p2p publish office-db 5432 --secret-file secret'),
     },
     {
       text: `On the other machine. The service is at its port ${PEER_LISTEN_PORT}`,
-      command: (server) => connectPeerCommand('office-db', server),
+      command: connectPeerCommand('office-db'),
     },
   ],
 };
 
 /** The commands of one kind. */
-export const KindHelp = ({ protocol }: { readonly protocol: ShownProtocol }) => {
-  const server = useServer();
-  return (
-    <ul className="space-y-3">
-      {STEPS[protocol].map(({ text, command }) => (
-        <li key={text}>
-          <p className="mb-1.5">{text}.</p>
-          <CommandLine command={server === null ? null : command(server)} label={`Copy the command: ${text}`} />
-        </li>
-      ))}
-    </ul>
-  );
-};
+export const KindHelp = ({ protocol }: { readonly protocol: ShownProtocol }) => (
+  <ul className="space-y-3">
+    {STEPS[protocol].map(({ text, command }) => (
+      <li key={text}>
+        <p className="mb-1.5">{text}.</p>
+        <CommandLine command={command} label={`Copy the command: ${text}`} />
+      </li>
+    ))}
+  </ul>
+);
 
 /** Opens the commands of all kinds. */
 export const NewTunnelButton = () => {
@@ -80,6 +77,7 @@ export const NewTunnelButton = () => {
           </Link>
           .
         </p>
+        <InstallClient />
         {shownProtocol.options.map((protocol) => (
           <section key={protocol} aria-labelledby={`new-${protocol}`}>
             <h3 id={`new-${protocol}`} className="mb-1 font-semibold text-sm">

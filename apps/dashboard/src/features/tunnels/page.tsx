@@ -2,7 +2,6 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { httpTunnelCommand } from '../../app/client-commands.ts';
 import { PanelBoundary } from '../../app/panel-boundary.tsx';
-import { useServer } from '../../app/queries.ts';
 import { protocolText } from '../../app/tunnel-address.ts';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Choice } from '../../ui/choice.tsx';
@@ -87,9 +86,8 @@ const Pending = () => (
 );
 
 const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
-  const server = useServer();
   const isFiltered = filter.state !== undefined || filter.protocol !== undefined;
-  const command = server === null ? null : httpTunnelCommand(3000, server);
+  const command = httpTunnelCommand(3000);
   if (isFiltered) {
     return (
       <Card padded={false}>

@@ -5,7 +5,6 @@ import { useMemo, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { connectPeerCommand, PEER_LISTEN_PORT } from '../../app/client-commands.ts';
 import { Loaded } from '../../app/panel-boundary.tsx';
-import { useServer } from '../../app/queries.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
@@ -116,11 +115,10 @@ const Way = ({ peer }: { readonly peer: EdgePeer }) => {
 };
 
 const NoPeers = ({ entry }: { readonly entry: TunnelLogEntry }) => {
-  const server = useServer();
   if (entry.unregistered_at !== null) {
     return <p className="px-4 pb-4 text-muted sm:px-5 sm:pb-5">Peers are shown while the tunnel is live.</p>;
   }
-  const command = server === null ? null : connectPeerCommand(entry.label, server);
+  const command = connectPeerCommand(entry.label);
   return (
     <Empty title="No peer is connected" command={command}>
       <p>Run this on the other machine with the same secret. The service is at its port {PEER_LISTEN_PORT}.</p>

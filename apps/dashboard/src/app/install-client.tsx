@@ -1,0 +1,12 @@
+// How a computer gets the client, beside commands that need it.
+import { CommandLine } from '../ui/empty-state.tsx';
+import { INSTALL_COMMAND } from './client-commands.ts';
+
+export const InstallClient = () => (
+  <div className="text-left text-muted text-sm">
+    <p className="mb-1.5">
+      New computer? Install the <code className="font-mono">tunnel</code> command first, in a checkout of this project:
+    </p>
+    <CommandLine command={INSTALL_COMMAND} label="Copy the command that installs the client" />
+  </div>
+);
