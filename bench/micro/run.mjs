@@ -1,4 +1,5 @@
 // The measurements of bench:micro, one line each. Bundled and started by ../micro.mjs.
+import { admission } from './admission.mjs';
 import { carrierWriter } from './carrier-writer.mjs';
 import { frameParser } from './frame-parser.mjs';
 import { groupPick } from './group-pick.mjs';
@@ -12,6 +13,7 @@ import { policyRules } from './policy-rules.mjs';
 const words = process.argv.slice(2);
 const isChosen = ({ name }) => words.length === 0 || words.some((word) => name.includes(word));
 const chosen = [
+  ...admission,
   ...frameParser,
   ...carrierWriter,
   ...http1,
