@@ -1,4 +1,5 @@
 // Every bound of an edge, by name. docs/limits.md is written from these lines; a test compares the two.
+import { CAPTURES_KEPT_MAX } from '@tunnel/contract';
 import { CERTIFICATE_LIMITS } from './certificate-limits.ts';
 import { NAME_LIMITS } from './name-limits.ts';
 import { POLICY_LIMITS } from './policy-limits.ts';
@@ -231,7 +232,7 @@ export const EDGE_LIMITS = {
 
   // --- captured requests ---
   /** the last requests of a tunnel that are kept for a look and a replay */
-  CAPTURES_PER_TUNNEL: 200,
+  CAPTURES_PER_TUNNEL: CAPTURES_KEPT_MAX,
   /** of these that a rule has answered: strangers at the door do not push out those who came in */
   CAPTURES_ANSWERED_PER_TUNNEL: 50,
   /** of each body, from its beginning: most of what a person reads, and of what can be sent again */

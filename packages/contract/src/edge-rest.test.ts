@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { edgeTunnel, showProtocol } from './edge-rest.ts';
+import { type CaptureList, captureList, collectCaptures, edgeTunnel, showProtocol } from './edge-rest.ts';
 
 const tunnel = {
   tunnel_id: 'tun_1',
@@ -34,3 +34,37 @@ it('https is shown as http, and everything else as itself', () => {
   expect(showProtocol('https')).toBe('http');
   expect(showProtocol('tcp')).toBe('tcp');
 });
+
+it('a list of an older edge, which knows no pages, is read as the only one', async () => {
+  const list = captureList.parse({ tunnel_id: 't', requests: [], truncated: true });
+  expect(await collectCaptures(async () => list, 200)).toEqual(list);
+});
+
+/** Pages of so many requests; each cursor is the number of the next page. */
+const paged = (...sizes: number[]) => {
+  const asked: string[] = [];
+  const ask = async ({ limit, cursor = '0' }: { limit: number; cursor?: string }): Promise<CaptureList> => {
+    asked.push(`${cursor}:${limit}`);
+    const at = Number(cursor);
+    const requests = Array.from({ length: sizes[at] ?? 0 }, () => ({})) as CaptureList['requests'];
+    return { tunnel_id: 't', requests, truncated: true, next_cursor: at + 1 < sizes.length ? String(at + 1) : null };
+  };
+  return { asked, collect: async (most: number) => (await collectCaptures(ask, most)).requests.length };
+};
+
+it.each([
+  [1, [1], ['0:1']],
+  [100, [100, 100], ['0:100']],
+  [130, [100, 30, 70], ['0:100', '1:30']],
+  [200, [100, 70], ['0:100', '1:100']],
+  [200, [100, 0, 100], ['0:100', '1:100']],
+])(
+  'collects %i from pages of %j with as few calls as that takes, and ends at an empty page',
+  async (most, sizes, calls) => {
+    const { asked, collect } = paged(...sizes);
+    expect(await collect(most)).toBe(
+      Math.min(most, sizes[0] === 100 && sizes[1] === 0 ? 100 : sizes.reduce((a, b) => a + b)),
+    );
+    expect(asked).toEqual(calls);
+  },
+);

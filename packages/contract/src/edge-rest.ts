@@ -85,6 +85,10 @@ const headers = z.record(z.string(), z.string());
 const body = z.string().nullable();
 
 export const CAPTURE_LIST_LIMIT = { default: 50, min: 1, max: 100 } as const;
+/** Requests that an edge keeps of one tunnel. A page of the list has at most `CAPTURE_LIST_LIMIT.max` of them. */
+export const CAPTURES_KEPT_MAX = 200;
+/** Characters of a cursor of the list. A longer text is no cursor. */
+export const CAPTURE_CURSOR_MAX = 64;
 
 export const capturedRequest = z
   .object({
@@ -176,10 +180,42 @@ export const captureList = z
   .object({
     tunnel_id: z.string(),
     requests: z.array(capturedRequest).meta({ description: 'Newest first.' }),
-    truncated: z.boolean().meta({ description: 'There were older ones than these.' }),
+    truncated: z.boolean().meta({ description: 'There were older ones than these, kept or not.' }),
+    next_cursor: z
+      .string()
+      .nullable()
+      .optional()
+      .meta({
+        description:
+          'For `cursor` of the next call, which has the next older requests. null: no older ones are kept. Left out: the edge knows no pages.',
+        examples: ['k3b9f2-1c'],
+      }),
   })
   .meta({ id: 'CaptureList' });
 export type CaptureList = z.infer<typeof captureList>;
+
+/** Which requests one call of the list is for. */
+export interface CapturePageQuery {
+  readonly limit: number;
+  readonly cursor?: string;
+}
+
+/** The newest `most` requests that are kept, page by page. */
+export const collectCaptures = async (
+  ask: (query: CapturePageQuery) => Promise<CaptureList>,
+  most: number,
+): Promise<CaptureList> => {
+  const limitFor = (left: number): number => Math.min(left, CAPTURE_LIST_LIMIT.max);
+  const first = await ask({ limit: limitFor(most) });
+  const requests = [...first.requests];
+  let last = first;
+  // An empty page ends the loop, whatever its cursor says: each call brings the loop nearer to its end.
+  while (typeof last.next_cursor === 'string' && last.requests.length > 0 && requests.length < most) {
+    last = await ask({ limit: limitFor(most - requests.length), cursor: last.next_cursor });
+    requests.push(...last.requests);
+  }
+  return { ...last, requests };
+};
 
 /** Why a datagram of a udp tunnel was not passed; each that was not is counted under one of them. */
 export const dropReason = z.enum([

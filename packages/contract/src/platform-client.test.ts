@@ -52,6 +52,10 @@ describe('a call', () => {
     ['GET /usage/regions', (client) => client.regions()],
     ['GET /usage/tunnels/t%3F', (client) => client.tunnel('t?')],
     ['GET /usage/tunnels/t/requests?limit=2', (client) => client.requests('t', { limit: 2 })],
+    [
+      'GET /usage/tunnels/t/requests?limit=2&cursor=a%26b',
+      (client) => client.requests('t', { limit: 2, cursor: 'a&b' }),
+    ],
     ['POST /usage/tunnels/t/requests/r/replay', (client) => client.replay('t', 'r')],
     ['GET /usage/tunnels/t/health-events', (client) => client.healthEvents('t')],
     ['GET /usage/tunnels/t/policy', (client) => client.policy('t')],

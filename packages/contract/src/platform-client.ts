@@ -4,6 +4,7 @@ import { type TunnelPolicy, tunnelPolicy } from './edge-policy.ts';
 import {
   type CapturedRequest,
   type CaptureList,
+  type CapturePageQuery,
   capturedRequest,
   captureList,
   type EdgeFlows,
@@ -219,7 +220,7 @@ export class PlatformClient {
     return this.#delete(`/tunnels/${encodeURIComponent(id)}`);
   }
 
-  requests(id: string, query: { readonly limit?: number; readonly answered?: boolean } = {}): Promise<CaptureList> {
+  requests(id: string, query: Partial<CapturePageQuery> & { readonly answered?: boolean } = {}): Promise<CaptureList> {
     return this.#get(`${tunnelPath(id)}/requests${queryText(query)}`, captureList);
   }
 
@@ -365,7 +366,9 @@ export class PlatformClient {
 const tunnelPath = (id: string): string => `/usage/tunnels/${encodeURIComponent(id)}`;
 
 const queryText = (query: object): string => {
-  const parts = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]));
+  const parts = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${encodeURIComponent(String(value))}`],
+  );
   return parts.length === 0 ? '' : `?${parts.join('&')}`;
 };
 

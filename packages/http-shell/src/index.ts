@@ -7,7 +7,7 @@ export { ALPN_CHALLENGE } from './hello-door.ts';
 export { HttpListener, type HttpListenerOptions, type ListenerDoor, refusedAsJson } from './http-listener.ts';
 export { type ListenOn, listenOrFault } from './listen-or-fault.ts';
 export { createProcessGate, createStackGate, type ProcessGate } from './process-gate.ts';
-export { boundedInteger, choiceParameter, integerParameter, operationIdOf } from './query.ts';
+export { boundedInteger, choiceParameter, cursorParameter, integerParameter, operationIdOf } from './query.ts';
 export { boundBody, callerGone, emptyBodyIsNone, headerOf, readBounded, requestIdOf, socketOf } from './request.ts';
 export { type CertificatePair, secureOptionsOf, type TicketScope, TlsTerms, ticketKeysOf } from './tls-options.ts';
 export { unreadableFault } from './unreadable.ts';

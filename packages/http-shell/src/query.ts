@@ -77,6 +77,19 @@ export const choiceParameter = <const Choice extends string>(
     })
     .openapi({ type: 'string', enum: [...choices], description, param: { required: false } });
 
+/** A cursor of an earlier answer, or none, as a part of a route's schema. The code that made it decides whether it is one. */
+export const cursorParameter = (field: string, maxLength: number, description: string) =>
+  z
+    .unknown()
+    .optional()
+    .transform((given, context): string | undefined => {
+      if (given === undefined) return undefined;
+      if (typeof given === 'string' && given !== '' && given.length <= maxLength) return given;
+      context.addIssue({ code: 'custom', message: `${field} is not the next_cursor of an earlier answer` });
+      return z.NEVER;
+    })
+    .openapi({ type: 'string', minLength: 1, maxLength, description, param: { required: false } });
+
 const shown = (given: unknown): string =>
   (Array.isArray(given) ? given.join(', ') : String(given)).slice(0, SHOWN_CHARACTERS);
 

@@ -179,6 +179,13 @@ describe('Limits', () => {
     await eventually(async () => expect(await count('?limit=100')).toBe(100), { timeoutMs: PATIENCE_MS });
     expect([await count(''), await count('?limit=1')]).toEqual([50, 1]);
     for (const value of ODD_NUMBERS) await expectRange(path, 'limit', 'from 1 to 100', value);
+    const page = async (query: string) => captureList.parse((await harness.get(path + query, ann.token)).body);
+    const first = await page('?limit=100');
+    const rest = await page(`?limit=100&cursor=${first.next_cursor}`);
+    expect([rest.requests.length, rest.next_cursor]).toEqual([2, null]);
+    expect(new Set([...first.requests, ...rest.requests].map(({ id }) => id)).size).toBe(102);
+    const bad = await harness.get(`${path}?cursor=nonsense`, ann.token);
+    expect([bad.status, bad.code]).toEqual([400, 'API_BAD_REQUEST']);
   });
 
   it(row('Limits', 9), async () => {

@@ -1,7 +1,7 @@
 // The live tunnels of an account and their requests: by the login at the platform, which knows all regions, or by the API key at one edge.
 import {
-  CAPTURE_LIST_LIMIT,
   type CapturedRequest,
+  collectCaptures,
   type EdgeTunnel,
   TUNNEL_LOG_LIMIT,
   type TunnelLogEntry,
@@ -35,8 +35,8 @@ export interface LiveTunnel {
 
 export interface AccountTunnels {
   live(): Promise<LiveTunnel[]>;
-  /** Newest first. */
-  requests(tunnelId: string, limit: number): Promise<readonly CapturedRequest[]>;
+  /** The newest `most` that are kept, newest first. */
+  requests(tunnelId: string, most: number): Promise<readonly CapturedRequest[]>;
   /** Settles with the new request. */
   replay(tunnelId: string, requestId: string): Promise<CapturedRequest>;
   /** Ends a live tunnel. Its client is told, and does not open it again. */
@@ -94,7 +94,8 @@ const ofPlatform = (login: PlatformLogin): AccountTunnels => ({
       }
       return [...found.values()].map(ofLog);
     }),
-  requests: async (id, limit) => (await login.call((client) => client.requests(id, { limit }))).requests,
+  requests: async (id, most) =>
+    (await collectCaptures((query) => login.call((client) => client.requests(id, query)), most)).requests,
   replay: (id, request) => login.call((client) => client.replay(id, request), CLI_LIMITS.REPLAY_ANSWER_TIMEOUT_MS),
   close: (id) => login.call((client) => client.closeTunnel(id)),
 });
@@ -116,7 +117,7 @@ const ofEdge = (source: EdgeSource): AccountTunnels => {
   const edge = new EdgeTunnels(source);
   return {
     live: async () => (await edge.list()).map(ofRest),
-    requests: async (id, limit) => (await edge.requests(id, limit)).requests,
+    requests: async (id, most) => (await edge.requests(id, most)).requests,
     replay: (id, request) => edge.replay(id, request),
     close: (id) => edge.close(id),
   };
@@ -134,9 +135,6 @@ const ofRest = (tunnel: EdgeTunnel): LiveTunnel => ({
   bytes_proxied: tunnel.bytes_proxied,
   connected_since: tunnel.connected_since,
 });
-
-/** How many requests can be asked for at once. */
-export const REQUESTS_MAX = CAPTURE_LIST_LIMIT.max;
 
 /**
  * Sent again by whichever live tunnel has kept it. What another tunnel says is told only when none had it: a request that was sent must not

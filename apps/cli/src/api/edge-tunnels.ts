@@ -7,6 +7,7 @@ import {
   type CaptureList,
   capturedRequest,
   captureList,
+  collectCaptures,
   type EdgeStatus,
   type EdgeTunnel,
   edgeStatus,
@@ -50,9 +51,13 @@ export class EdgeTunnels {
     return tellEdge(this.#source, { method: 'DELETE', path: pathOf(id) }, signal);
   }
 
-  requests(id: string, limit: number, signal?: AbortSignal): Promise<CaptureList> {
-    const path = `${pathOf(id)}/requests?limit=${limit}`;
-    return this.#ask({ method: 'GET', path, answer: captureList, what: 'list of requests' }, signal);
+  /** The newest `most` that are kept. */
+  requests(id: string, most: number, signal?: AbortSignal): Promise<CaptureList> {
+    return collectCaptures(({ limit, cursor }) => {
+      const query = new URLSearchParams({ limit: String(limit), ...(cursor === undefined ? {} : { cursor }) });
+      const path = `${pathOf(id)}/requests?${query.toString()}`;
+      return this.#ask({ method: 'GET', path, answer: captureList, what: 'list of requests' }, signal);
+    }, most);
   }
 
   /** CAPTURE_UNKNOWN when it is not kept (any more). */

@@ -210,8 +210,7 @@ export class ScriptedPlatform {
   #requests(tunnelId: string, requestId: string | undefined, path: string, response: ServerResponse): void {
     const requests = this.captures.get(tunnelId) ?? [];
     if (requestId === undefined) {
-      const page = { tunnel_id: tunnelId, requests: pageOf(requests, path), truncated: false };
-      return send(response, 200, page);
+      return send(response, 200, capturesPage(tunnelId, requests, path));
     }
     const found = requests.find(({ id }) => id === requestId);
     if (found === undefined) return refuse(response, refusals.capture);
@@ -230,6 +229,16 @@ export class ScriptedPlatform {
 
 const send = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void => {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+};
+
+/** The cursor is the number of requests on the pages before. */
+const capturesPage = (tunnelId: string, all: readonly unknown[], path: string): object => {
+  const query = new URL(path, 'http://platform').searchParams;
+  const from = Number(query.get('cursor') ?? 0);
+  const to = from + Number(query.get('limit'));
+  const hasMore = to < all.length;
+  const next_cursor = hasMore ? String(to) : null;
+  return { tunnel_id: tunnelId, requests: all.slice(from, to), truncated: hasMore, next_cursor };
 };
 
 const pageOf = (all: readonly unknown[], path: string): readonly unknown[] => {

@@ -191,27 +191,45 @@ describe('tunnel requests', () => {
 
   it('-f shows nothing as new that was there before, and says when more came than are kept', async () => {
     const many = (from: number): Record<string, unknown>[] =>
-      Array.from({ length: 100 }, (_, at) => request(`req_${from + 99 - at}`));
+      Array.from({ length: 200 }, (_, at) => request(`req_${from + 199 - at}`));
     platform.captures.set('tun_web', many(100));
     const clock = new FakeClock();
     const { io, code } = start(['requests', 'web', '-f', '-n', '1'], { clock });
     const ids = (): string[] => [...io.out().matchAll(/ (req_\d+)$/gm)].map((match) => match[1] ?? '');
-    await eventually(() => expect(ids()).toEqual(['req_199']));
-    platform.captures.set('tun_web', many(160));
+    await eventually(() => expect(ids()).toEqual(['req_299']));
+    platform.captures.set('tun_web', many(260));
     await eventually(async () => {
       await clock.advance(1000);
-      expect([ids().length, ids().at(1), ids().at(-1)]).toEqual([61, 'req_200', 'req_259']);
+      expect([ids().length, ids().at(1), ids().at(-1)]).toEqual([161, 'req_300', 'req_459']);
     });
     expect(io.err()).toBe('');
-    platform.captures.set('tun_web', many(500));
+    platform.captures.set('tun_web', many(700));
     await eventually(async () => {
       await clock.advance(1000);
-      expect(ids()).toHaveLength(161);
+      expect(ids()).toHaveLength(361);
     });
     expect(io.err()).toBe('tunnel: note: more requests came than the edge keeps; some are not shown.\n');
     io.signal('SIGINT');
     await clock.advance(1000);
     expect(await code).toBe(0);
+  });
+
+  it('-n goes back to the oldest request that is kept, however many pages that takes, and no further', async () => {
+    platform.captures.set(
+      'tun_web',
+      Array.from({ length: 200 }, (_, at) => request(`req_${200 - at}`)),
+    );
+    const shown = async (lines: string): Promise<string[]> =>
+      [...(await outcome(['requests', 'web', '-n', lines])).out.matchAll(/ (req_\d+)$/gm)].map(
+        (match) => match[1] ?? '',
+      );
+    const all = await shown('200');
+    expect([all.length, all.at(0), all.at(-1)]).toEqual([200, 'req_1', 'req_200']);
+    const most = await shown('130');
+    expect([most.length, most.at(0), most.at(-1)]).toEqual([130, 'req_71', 'req_200']);
+    const more = await outcome(['requests', 'web', '-n', '201']);
+    expect([more.code, more.err]).toEqual([2, expect.stringContaining('Use 0-200.')]);
+    expect((await outcome(['requests', '--help'])).out).toMatch(/up\s+to\s+the\s+200\s+that\s+are\s+kept/);
   });
 
   it('of a tunnel that keeps none says so', async () => {

@@ -1,5 +1,5 @@
 // `tunnel requests`: the captured requests of a live tunnel, and with -f those that come.
-import { CAPTURE_LIST_LIMIT, type CapturedRequest } from '@tunnel/contract';
+import { CAPTURE_LIST_LIMIT, CAPTURES_KEPT_MAX, type CapturedRequest } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { Command, Option } from 'commander';
 import {
@@ -8,7 +8,6 @@ import {
   addAccountFlags,
   type LiveTunnel,
   openAccountTunnels,
-  REQUESTS_MAX,
 } from '../api/account-tunnels.ts';
 import { chooseTunnel } from '../choose-tunnel.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
@@ -41,9 +40,9 @@ export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Comma
       .argument('<tunnel>', 'Id, name, label or URL of the tunnel')
       .optionsGroup(FLAG_GROUPS.output)
       .addOption(
-        new Option('-n, --lines <n>', 'How many of the last requests')
+        new Option('-n, --lines <n>', `How many of the last requests, up to the ${CAPTURES_KEPT_MAX} that are kept`)
           .default(20)
-          .argParser(wholeNumber(0, REQUESTS_MAX)),
+          .argParser(wholeNumber(0, CAPTURES_KEPT_MAX)),
       )
       .option('-f, --follow', 'Follow until Ctrl-C')
       .option('--json', 'Print one JSON object per line'),
@@ -67,7 +66,8 @@ export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Comma
         void io.stdout.write(`${json === true ? JSON.stringify(request) : capturedLine(request, lookOf(io))}\n`);
       const shown = new ShownRequests(print);
       // To follow, all that there are: what was before is not what comes.
-      const first = await source.requests(id, follow === true ? REQUESTS_MAX : Math.max(lines, CAPTURE_LIST_LIMIT.min));
+      const most = follow === true ? CAPTURES_KEPT_MAX : Math.max(lines, CAPTURE_LIST_LIMIT.min);
+      const first = await source.requests(id, most);
       shown.show(first.slice(0, lines), first);
       if (follow === true) await followRequests(source, id, shown, io);
       else if (first.length === 0 && json !== true) io.stdout.write(`${nothingText(choice.tunnel)}\n`);
@@ -89,8 +89,8 @@ const followRequests = async (source: AccountTunnels, id: string, shown: ShownRe
       let last = await source.requests(id, CAPTURE_LIST_LIMIT.default);
       // None of them is known: there may be more that came since.
       if (shown.isGap(last, CAPTURE_LIST_LIMIT.default)) {
-        last = await source.requests(id, REQUESTS_MAX);
-        if (shown.isGap(last, REQUESTS_MAX)) io.stderr.write(`${TOO_MANY}\n`);
+        last = await source.requests(id, CAPTURES_KEPT_MAX);
+        if (shown.isGap(last, CAPTURES_KEPT_MAX)) io.stderr.write(`${TOO_MANY}\n`);
       }
       shown.show(last);
       isLost = false;

@@ -2,7 +2,7 @@
 // `tunnel login`. Keys and addresses are looked up at each call: who logs in meanwhile need not start the server again.
 import { ALLOWED_BY_DEFAULT } from '@tunnel/client';
 import {
-  CAPTURE_LIST_LIMIT,
+  CAPTURES_KEPT_MAX,
   type CapturedRequest,
   CHART_DAYS,
   type PlatformClient,
@@ -103,7 +103,7 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
     inWords(call, async () => {
       const id = await this.#idOf(tunnel, call);
       return this.#ask<Awaited<ReturnType<ToolHost['listRequests']>>>(call, {
-        edge: (edge) => edge.requests(id, CAPTURE_LIST_LIMIT.max, call.signal),
+        edge: (edge) => edge.requests(id, CAPTURES_KEPT_MAX, call.signal),
         platform: (platform) => platform.requests(id, call.signal),
       });
     });

@@ -47,7 +47,7 @@ describe('GET requests, 200', () => {
     serve('/first?page=2&token=hunter2');
     serve('/second');
     const { requests, ...others } = await list();
-    expect(others).toEqual({ tunnel_id: 'tun_web', truncated: false });
+    expect(others).toEqual({ tunnel_id: 'tun_web', truncated: false, next_cursor: null });
     expect(requests.map(({ path }) => path)).toEqual(['/second', '/first?page=2&token=[redacted]']);
     expect(capturedRequest.strict().parse(requests[1])).toMatchObject({
       tunnel_id: 'tun_web',
@@ -73,6 +73,57 @@ describe('GET requests, 200', () => {
     expect((await list('?limit=100')).requests).toHaveLength(100);
     const one = await list('?limit=1');
     expect([one.requests.map(({ path }) => path), one.truncated]).toEqual([['/119'], true]);
+  });
+
+  it('pages through all that are kept, each once, whatever comes meanwhile', async () => {
+    for (let n = 0; n < 230; n++) serve(`/${n}`);
+    const seen: string[] = [];
+    const pages: [number, boolean, boolean][] = [];
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const page = await list(`?limit=90${cursor === '' ? '' : `&cursor=${cursor}`}`);
+      seen.push(...page.requests.map(({ path }) => path));
+      pages.push([page.requests.length, page.truncated, page.next_cursor === null]);
+      cursor = page.next_cursor ?? null;
+      serve('/meanwhile');
+    }
+    // Each request that came meanwhile pushed out the oldest one.
+    expect(pages).toEqual([
+      [90, true, false],
+      [90, true, false],
+      [18, true, true],
+    ]);
+    expect(seen).toEqual(Array.from({ length: 198 }, (_, n) => `/${229 - n}`));
+  });
+
+  it('the last page is the last one also when it is full', async () => {
+    for (let n = 0; n < 4; n++) serve(`/${n}`);
+    const first = await list('?limit=2');
+    const last = await list(`?limit=2&cursor=${first.next_cursor}`);
+    expect([last.requests.map(({ path }) => path), last.next_cursor, last.truncated]).toEqual([
+      ['/1', '/0'],
+      null,
+      false,
+    ]);
+  });
+
+  it('pages through one kind alone', async () => {
+    for (let n = 0; n < 6; n++) {
+      serve(`/open/${n}`);
+      serve(`/denied/${n}`).policy = {
+        answered_by: { index: 1, name: null, action: 'deny' },
+        matched: [1],
+        user: null,
+      };
+    }
+    const first = await list('?answered=true&limit=4');
+    const others = await list(`?answered=true&limit=4&cursor=${first.next_cursor}`);
+    const paths = [...first.requests, ...others.requests].map(({ path }) => path);
+    expect([paths, others.next_cursor]).toEqual([[5, 4, 3, 2, 1, 0].map((n) => `/denied/${n}`), null]);
+  });
+
+  it('a cursor from before the edge started again leads to no request', async () => {
+    serve('/new');
+    expect(await list('?cursor=k3b9f-1c')).toMatchObject({ requests: [], next_cursor: null });
   });
 
   it('the operator sees an account’s requests without bodies, and bodies of the operator’s own', async () => {
@@ -119,7 +170,7 @@ describe('GET requests, 200', () => {
   });
 
   it('a tunnel without requests has an empty list', async () => {
-    expect(await list()).toEqual({ tunnel_id: 'tun_web', requests: [], truncated: false });
+    expect(await list()).toEqual({ tunnel_id: 'tun_web', requests: [], truncated: false, next_cursor: null });
   });
 });
 
@@ -133,6 +184,26 @@ describe('GET requests, 400', () => {
   it('a limit that is repeated', async () => {
     const response = await rest.request('/api/tunnels/tun_web/requests?limit=1&limit=2', { token: ALICE_KEY });
     expect(await expectError(response, 400, 'API_BAD_REQUEST')).toContain('limit');
+  });
+
+  it.each([
+    '',
+    'nonsense',
+    '-',
+    'run-',
+    '-1',
+    'run-1-2',
+    'run-!',
+    'run-1%00',
+    'run-99999999999',
+    'x'.repeat(65),
+    '%F0%9F',
+    'a&cursor=b',
+  ])('cursor=%s', async (cursor) => {
+    serve('/alice');
+    const response = await rest.request(`/api/tunnels/tun_web/requests?cursor=${cursor}`, { token: ALICE_KEY });
+    const text = await expectError(response, 400, 'API_BAD_REQUEST');
+    expect(text).toContain('cursor is not the next_cursor of an earlier answer');
   });
 
   it('a tunnel that is not http', async () => {

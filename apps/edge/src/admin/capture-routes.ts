@@ -2,14 +2,16 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
 import {
   awaitedRequest,
+  CAPTURE_CURSOR_MAX,
   CAPTURE_LIST_LIMIT,
+  CAPTURES_KEPT_MAX,
   capturedRequest,
   captureList,
   REQUEST_WAIT_BOUNDS,
   REQUEST_WAIT_SECS,
   replayEdit,
 } from '@tunnel/contract';
-import { boundedInteger, choiceParameter, emptyBodyIsNone } from '@tunnel/http-shell';
+import { boundedInteger, choiceParameter, cursorParameter, emptyBodyIsNone } from '@tunnel/http-shell';
 import {
   json,
   keyRefusals,
@@ -27,7 +29,7 @@ const { min, max, default: whenAbsent } = CAPTURE_LIST_LIMIT;
 const listCapturesRoute = createRoute({
   method: 'get',
   path: '/api/tunnels/{id}/requests',
-  summary: 'The last requests of an http tunnel; for an hour after its end, too',
+  summary: `The last ${CAPTURES_KEPT_MAX} requests of an http tunnel, page by page; for an hour after its end, too`,
   security: withKey,
   request: {
     params: tunnelIdParam,
@@ -40,6 +42,11 @@ const listCapturesRoute = createRoute({
         default: whenAbsent,
         description: 'How many at most.',
       }),
+      cursor: cursorParameter(
+        'cursor',
+        CAPTURE_CURSOR_MAX,
+        'The next_cursor of an earlier answer: the next older requests.',
+      ),
       answered: choiceParameter(
         'answered',
         ['true', 'false'],
@@ -49,7 +56,7 @@ const listCapturesRoute = createRoute({
   },
   responses: {
     200: json(captureList, 'What was kept; nothing when captures are off, or the tunnel ended long ago.'),
-    400: refused('The limit is not in its range, or the tunnel is not an http tunnel.'),
+    400: refused('The limit is not in its range, the cursor is none, or the tunnel is not an http tunnel.'),
     ...keyRefusals,
     404: refused('No such tunnel, or not yours.'),
   },
@@ -141,11 +148,13 @@ export const addCaptureRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependenci
   app.use(replay, emptyBodyIsNone);
 
   app.openapi(listCapturesRoute, async (context) => {
-    const { limit, answered } = context.req.valid('query');
-    const most = boundedInteger('limit', limit, CAPTURE_LIST_LIMIT);
-    const isAnswered = answered === undefined ? undefined : answered === 'true';
-    const { id } = context.req.valid('param');
-    return context.json(await captures.list(context.get('caller'), id, most, isAnswered), 200);
+    const { limit, cursor, answered } = context.req.valid('query');
+    const order = {
+      ...{ tunnelId: context.req.valid('param').id, cursor },
+      limit: boundedInteger('limit', limit, CAPTURE_LIST_LIMIT),
+      isAnswered: answered === undefined ? undefined : answered === 'true',
+    };
+    return context.json(await captures.list(context.get('caller'), order), 200);
   });
   // Before the one with an id in the same place.
   app.openapi(awaitRoute, async (context) => {

@@ -29,6 +29,16 @@ export interface ReplayOrder extends Pick<ReplayRequest, 'visitorAddress' | 'edi
   readonly requestId: string;
 }
 
+/** Which page of the kept requests is asked for. */
+export interface ListOrder {
+  readonly tunnelId: string;
+  readonly limit: number;
+  /** `next_cursor` of an earlier answer; left out: from the newest on. */
+  readonly cursor?: string | undefined;
+  /** Only those that a rule answered, or only those that went on to the service; left out: all. */
+  readonly isAnswered?: boolean | undefined;
+}
+
 /** Which request is waited for, and how long. */
 export interface AwaitOrder {
   readonly tunnelId: string;
@@ -59,15 +69,19 @@ export class CaptureService {
     this.#replays = replays;
   }
 
-  /** `isAnswered`: only those that a rule answered, or only those that went on to the service; left out: all. */
-  async list(caller: Owner, tunnelId: string, limit: number, isAnswered?: boolean): Promise<CaptureList> {
+  async list(caller: Owner, { tunnelId, limit, cursor, isAnswered }: ListOrder): Promise<CaptureList> {
     const { view } = this.#accessTo(caller, tunnelId);
-    const isWanted = isAnswered === undefined ? null : (one: CaptureRecorder) => isAnsweredByRule(one) === isAnswered;
-    const { recorders, truncated } = this.#store.list(tunnelId, limit, isWanted);
+    const isWanted =
+      isAnswered === undefined ? undefined : (one: CaptureRecorder) => isAnsweredByRule(one) === isAnswered;
+    const before = cursor === undefined ? undefined : this.#store.readPageCursor(cursor);
+    if (cursor !== undefined && before === undefined) {
+      throw new Fault('API_BAD_REQUEST', { reason: 'cursor is not the next_cursor of an earlier answer' });
+    }
+    const { recorders, truncated, nextCursor } = this.#store.list(tunnelId, limit, { before, isWanted });
     const requests: CapturedRequest[] = [];
     // One after the other: unpacking a hundred bodies at once would keep others from the threads that do it.
     for (const recorder of recorders) requests.push(await presentCapture(recorder, view));
-    return { tunnel_id: tunnelId, requests, truncated };
+    return { tunnel_id: tunnelId, requests, truncated, next_cursor: nextCursor };
   }
 
   async find(caller: Owner, tunnelId: string, requestId: string): Promise<CapturedRequest> {

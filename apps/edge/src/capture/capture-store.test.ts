@@ -52,7 +52,7 @@ describe('what is kept', () => {
     moved.discard();
     moved.onRequestBody(Buffer.alloc(1000), 0, 1000);
     moved.discard();
-    expect(store.list('tun_web', 10)).toEqual({ recorders: [kept], truncated: false });
+    expect(store.list('tun_web', 10)).toEqual({ recorders: [kept], truncated: false, nextCursor: null });
     expect(store.bytes).toBe(before);
     kept.discard();
     expect([store.bytes, store.ownerOf('tun_web')]).toEqual([0, undefined]);
@@ -216,7 +216,7 @@ describe('after the tunnel', () => {
   it('one that never had a request is remembered, too, up to a number of them', () => {
     const { store } = captureStore();
     store.tunnelRemoved(web);
-    expect(store.list('tun_web', 10)).toEqual({ recorders: [], truncated: false });
+    expect(store.list('tun_web', 10)).toEqual({ recorders: [], truncated: false, nextCursor: null });
     expect(store.ownerOf('tun_web')).toEqual(web.owner);
     for (let n = 0; n < EDGE_LIMITS.CAPTURE_TUNNELS_REMEMBERED; n++) store.tunnelRemoved(captureTunnel(`tun_${n}`));
     expect([store.ownerOf('tun_web'), store.ownerOf('tun_0')]).toEqual([undefined, captureTunnel('tun_0').owner]);

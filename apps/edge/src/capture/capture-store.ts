@@ -50,8 +50,17 @@ export interface ReplaySource {
 export interface CapturePage {
   /** Newest first. */
   readonly recorders: readonly CaptureRecorder[];
-  /** There were older ones than these. */
+  /** There were older ones than these, kept or not. */
   readonly truncated: boolean;
+  /** For the page with the next older ones; null: no older ones are kept. */
+  readonly nextCursor: string | null;
+}
+
+/** Which of the kept requests are listed; what is left out leaves out none. */
+export interface WantedCaptures {
+  /** Of readPageCursor(): only requests that are older than those of the page with that cursor. */
+  readonly before?: number | undefined;
+  readonly isWanted?: ((recorder: CaptureRecorder) => boolean) | undefined;
 }
 
 /** An ended tunnel of which nothing is kept but whose it was. */
@@ -191,16 +200,33 @@ export class CaptureStore implements TunnelWatcher {
     return (this.#byTunnel.get(tunnelId) ?? this.#remembered.get(tunnelId))?.owner;
   }
 
-  /** `isWanted`: null for all. */
-  list(tunnelId: string, limit: number, isWanted: ((recorder: CaptureRecorder) => boolean) | null = null): CapturePage {
+  list(tunnelId: string, limit: number, { before = Infinity, isWanted }: WantedCaptures = {}): CapturePage {
     const captures = this.#byTunnel.get(tunnelId);
     if (captures === undefined) {
-      return { recorders: [], truncated: this.#remembered.get(tunnelId)?.isTruncated ?? false };
+      const isTruncated = this.#remembered.get(tunnelId)?.isTruncated ?? false;
+      return { recorders: [], truncated: isTruncated, nextCursor: null };
     }
-    const { isTruncated, size } = captures;
-    if (isWanted === null) return { recorders: captures.newest(limit), truncated: isTruncated || size > limit };
-    const wanted = captures.newest(size).filter(isWanted);
-    return { recorders: wanted.slice(0, limit), truncated: isTruncated || wanted.length > limit };
+    const wanted = captures
+      .newest(captures.size)
+      .filter((recorder) => recorder.info.sequence < before && (isWanted?.(recorder) ?? true));
+    const recorders = wanted.slice(0, limit);
+    const hasMore = wanted.length > limit;
+    const last = recorders.at(-1)?.info.sequence ?? 0;
+    return {
+      recorders,
+      truncated: captures.isTruncated || hasMore,
+      nextCursor: hasMore ? `${this.#options.runId}-${last.toString(36)}` : null,
+    };
+  }
+
+  /**
+   * Reads a page's `nextCursor`, for `before` of list(). undefined: the text is no cursor. A cursor of an earlier run of the edge is 0, which no request
+   * is older than: captures do not outlive the process.
+   */
+  readPageCursor(cursor: string): number | undefined {
+    const [, runId, sequence = ''] = /^(\w{1,32})-([0-9a-z]{1,10})$/.exec(cursor) ?? [];
+    if (runId === undefined) return undefined;
+    return runId === this.#options.runId ? Number.parseInt(sequence, 36) : 0;
   }
 
   find(tunnelId: string, requestId: string): CaptureRecorder | undefined {

@@ -213,7 +213,7 @@ describe('asking the edge of a tunnel', () => {
   };
 
   it('asks that edge and no other of its region', async () => {
-    const list = (tunnel_id: string) => ({ tunnel_id, requests: [], truncated: true });
+    const list = (tunnel_id: string) => ({ tunnel_id, requests: [], truncated: true, next_cursor: 'run-1c' });
     await startEdge('eu', silent);
     const urls: string[] = [];
     const edge = await startEdge('eu', (request, response) => {
@@ -223,14 +223,14 @@ describe('asking the edge of a tunnel', () => {
     await startEdge('eu', silent);
     const tunnelId = await openAt(edge);
     expect(await calls().requests('eu', tunnelId, account.accountId, { limit: 7 })).toEqual(list('tun_1'));
-    await calls().requests('eu', tunnelId, account.accountId, { limit: 7, answered: true });
+    await calls().requests('eu', tunnelId, account.accountId, { limit: 7, cursor: 'a&b', answered: true });
     expect(await calls().healthEvents('eu', tunnelId, account.accountId)).toEqual([]);
     await expect(calls().replay('eu', tunnelId, 'req/1', account.accountId, { body: 'x' })).rejects.toMatchObject({
       code: 'EDGE_AWAY',
     });
     expect(urls).toEqual([
       `GET /edge/api/tunnels/${tunnelId}/requests?limit=7`,
-      `GET /edge/api/tunnels/${tunnelId}/requests?limit=7&answered=true`,
+      `GET /edge/api/tunnels/${tunnelId}/requests?limit=7&cursor=a%26b&answered=true`,
       `GET /edge/api/tunnels/${tunnelId}/health-events`,
       `POST /edge/api/tunnels/${tunnelId}/requests/req%2F1/replay`,
     ]);

@@ -117,10 +117,14 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
 
 /** Of http tunnels: what was captured, what comes next, and once more. */
 const requestCalls = (deps: EdgeCallsDeps): Pick<EdgeCalls, 'requests' | 'request' | 'nextRequest' | 'replay'> => ({
-  requests: async (regionId, tunnelId, accountId, { limit, answered }) => {
+  requests: async (regionId, tunnelId, accountId, { limit, cursor, answered }) => {
     const edge = await reach(deps, regionId, tunnelId);
-    const only = answered === undefined ? '' : `&answered=${answered}`;
-    const path = `${tunnelPath(tunnelId)}/requests?limit=${limit}${only}`;
+    const query = new URLSearchParams({
+      limit: String(limit),
+      ...(cursor === undefined ? {} : { cursor }),
+      ...(answered === undefined ? {} : { answered: String(answered) }),
+    });
+    const path = `${tunnelPath(tunnelId)}/requests?${query.toString()}`;
     return callEdge(deps, edge, { method: 'GET', path, accountId, timeoutMs: CALL_MS }, captureList);
   },
 

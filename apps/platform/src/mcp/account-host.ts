@@ -1,5 +1,5 @@
 // What the tools of /mcp stand on: the account of the caller, through the services that the REST API calls. Nobody else's tunnel exists here.
-import { CAPTURE_LIST_LIMIT, CHART_DAYS } from '@tunnel/contract';
+import { CAPTURES_KEPT_MAX, CHART_DAYS, collectCaptures } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import {
   type HostStatus,
@@ -76,7 +76,7 @@ export class AccountHost implements ToolHost {
   }
 
   listRequests(tunnel: string) {
-    return listRequests(this.#deps, this.#actor, tunnel, { limit: CAPTURE_LIST_LIMIT.max });
+    return collectCaptures((query) => listRequests(this.#deps, this.#actor, tunnel, query), CAPTURES_KEPT_MAX);
   }
 
   getRequest(tunnel: string, requestId: string) {

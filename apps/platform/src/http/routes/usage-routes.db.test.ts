@@ -244,11 +244,11 @@ describe('what the edge of a tunnel knows', () => {
   const tcp = () => entries[1];
 
   it('is passed on: requests, health and replays', async () => {
-    fixture.edges.answer = { tunnel_id: http()?.tunnel_id, requests: [], truncated: true };
+    fixture.edges.answer = { tunnel_id: http()?.tunnel_id, requests: [], truncated: true, next_cursor: 'run-1c' };
     expect(await read(`/usage/tunnels/${http()?.id}/requests?limit=7`)).toEqual(fixture.edges.answer);
     expect(fixture.edges.asked.at(-1)).toEqual(['local', http()?.tunnel_id, fixture.alice.userId, { limit: 7 }]);
-    await read(`/usage/tunnels/${http()?.id}/requests?limit=7&answered=true`);
-    expect(fixture.edges.asked.at(-1)?.at(-1)).toEqual({ limit: 7, answered: true });
+    await read(`/usage/tunnels/${http()?.id}/requests?limit=7&cursor=run-1c&answered=true`);
+    expect(fixture.edges.asked.at(-1)?.at(-1)).toEqual({ limit: 7, cursor: 'run-1c', answered: true });
     fixture.edges.answer = [{ at: '2030-01-01T00:00:00.000Z', healthy: true, reason: 'probe succeeded' }];
     expect(await read(`/usage/tunnels/${tcp()?.id}/health-events`)).toEqual(fixture.edges.answer);
     const replay = await fixture.ask(
@@ -279,12 +279,19 @@ describe('what the edge of a tunnel knows', () => {
     const answer = await fixture.ask(fixture.alice, 'GET', path);
     expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'TUNNEL_NOT_HTTP' }]);
     expect((await fixture.ask(fixture.alice, 'GET', `${path}?limit=101`)).status).toBe(400);
+    for (const cursor of ['', 'x'.repeat(65), 'a&cursor=b']) {
+      const bad = await fixture.ask(fixture.alice, 'GET', `/usage/tunnels/${http()?.id}/requests?cursor=${cursor}`);
+      expect([bad.status, await bad.json()]).toMatchObject([
+        400,
+        { code: 'API_BAD_REQUEST', error: expect.stringContaining('cursor is not the next_cursor') },
+      ]);
+    }
     expect((await fixture.ask(fixture.alice, 'POST', `${path}/req_1/replay`)).status).toBe(400);
   });
 
   it('is nothing when the edge forgot it, and 502 when the region is away', async () => {
     fixture.edges.answer = new Fault('TUNNEL_UNKNOWN');
-    const empty = { tunnel_id: http()?.tunnel_id, requests: [], truncated: false };
+    const empty = { tunnel_id: http()?.tunnel_id, requests: [], truncated: false, next_cursor: null };
     expect(await read(`/usage/tunnels/${http()?.id}/requests`)).toEqual(empty);
     expect(await read(`/usage/tunnels/${http()?.id}/health-events`)).toEqual([]);
     fixture.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });

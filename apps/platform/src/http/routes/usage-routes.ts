@@ -1,7 +1,9 @@
 // Usage over HTTP: sums, days, the log, what the edge of a tunnel knows of it, and the caller's load-balanced pools.
 import { createRoute, z } from '@hono/zod-openapi';
 import {
+  CAPTURE_CURSOR_MAX,
   CAPTURE_LIST_LIMIT,
+  CAPTURES_KEPT_MAX,
   CHART_DAYS,
   capturedRequest,
   captureList,
@@ -19,7 +21,7 @@ import {
   usageRegions,
   usageSummary,
 } from '@tunnel/contract';
-import { choiceParameter, emptyBodyIsNone, integerParameter } from '@tunnel/http-shell';
+import { choiceParameter, cursorParameter, emptyBodyIsNone, integerParameter } from '@tunnel/http-shell';
 import type { MiddlewareHandler } from 'hono';
 import {
   type GroupEdges,
@@ -124,12 +126,17 @@ const listRequestsRoute = createRoute({
   method: 'get',
   path: '/usage/tunnels/{id}/requests',
   tags,
-  summary: 'The last requests of an http tunnel, from the edge that it ran on',
+  summary: `The last ${CAPTURES_KEPT_MAX} requests of an http tunnel, page by page, from the edge that it ran on`,
   security: withUser,
   request: {
     params: tunnelIdParam,
     query: z.object({
       limit: integerParameter('limit', CAPTURE_LIST_LIMIT, 'How many at most.'),
+      cursor: cursorParameter(
+        'cursor',
+        CAPTURE_CURSOR_MAX,
+        'The next_cursor of an earlier answer: the next older requests.',
+      ),
       answered: choiceParameter(
         'answered',
         ['true', 'false'],
@@ -142,9 +149,13 @@ const listRequestsRoute = createRoute({
       captureList,
       'Newest first; the shape follows the edge and may grow. Nothing when they are no longer kept.',
     ),
-    400: refused('The limit is not in its range, or the tunnel is not an http tunnel.', 'TUNNEL_NOT_HTTP', {
-      protocol: 'tcp',
-    }),
+    400: refused(
+      'The limit is not in its range, the cursor is none, or the tunnel is not an http tunnel.',
+      'TUNNEL_NOT_HTTP',
+      {
+        protocol: 'tcp',
+      },
+    ),
     ...userRefusals,
     404: unknownTunnel,
     502: regionAway,
@@ -222,8 +233,8 @@ export const addUsageRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => 
 const addEdgeRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => {
   app.openapi(listRequestsRoute, async (context) => {
     const { id } = context.req.valid('param');
-    const { limit, answered } = context.req.valid('query');
-    const wanted = { limit, ...(answered === undefined ? {} : { answered: answered === 'true' }) };
+    const { limit, cursor, answered } = context.req.valid('query');
+    const wanted = { limit, cursor, ...(answered === undefined ? {} : { answered: answered === 'true' }) };
     return context.json(await listRequests(deps, context.get('actor'), id, wanted), 200);
   });
   app.openapi(healthEventsRoute, async (context) =>

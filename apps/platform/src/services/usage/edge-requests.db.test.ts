@@ -89,7 +89,12 @@ describe('waiting for a request', () => {
     edges = {
       ...edges,
       nextRequest: () => Promise.reject(Fault.fromWire('API_NOT_FOUND', 'Not found')),
-      requests: async () => ({ tunnel_id: 'tun_web', requests: lists[asked++] ?? [], truncated: false }),
+      requests: async () => ({
+        tunnel_id: 'tun_web',
+        requests: lists[asked++] ?? [],
+        truncated: false,
+        next_cursor: null,
+      }),
     };
     const answer = wait();
     for (let looks = 1; looks < 3; looks += 1) {
@@ -105,7 +110,7 @@ describe('waiting for a request', () => {
     edges = {
       ...edges,
       nextRequest: () => Promise.reject(Fault.fromWire('API_NOT_FOUND', 'Not found')),
-      requests: async () => ({ tunnel_id: 'tun_web', requests: [], truncated: false }),
+      requests: async () => ({ tunnel_id: 'tun_web', requests: [], truncated: false, next_cursor: null }),
     };
     const answer = wait('tun_web', 60, caller.signal);
     const end = answer.catch(String);
@@ -136,7 +141,12 @@ describe('one request', () => {
   });
 
   it('an edge of before is asked for its list', async () => {
-    const requests = async () => ({ tunnel_id: 'tun_web', requests: [requestOf('req_1')], truncated: false });
+    const requests = async () => ({
+      tunnel_id: 'tun_web',
+      requests: [requestOf('req_1')],
+      truncated: false,
+      next_cursor: null,
+    });
     edges = { ...edges, request: failing('API_NOT_FOUND'), requests };
     expect((await find()).id).toBe('req_1');
     await expect(find('req_2')).rejects.toMatchObject({ code: 'CAPTURE_UNKNOWN' });

@@ -46,6 +46,8 @@ export interface TunnelEdges {
 
 export interface WantedRequests {
   readonly limit: number;
+  /** `next_cursor` of an earlier answer; left out: from the newest on. */
+  readonly cursor?: string | undefined;
   /** Only those that a rule of the tunnel answered, or only those that its service got; left out: all. */
   readonly answered?: boolean | undefined;
 }
@@ -74,7 +76,7 @@ export const listRequests = async (
   wanted: WantedRequests,
 ): Promise<CaptureList> => {
   const { tunnel_id: tunnelId, region_id: regionId } = await findOfProtocol(context, actor, id, 'http');
-  const nothing: CaptureList = { tunnel_id: tunnelId, requests: [], truncated: false };
+  const nothing: CaptureList = { tunnel_id: tunnelId, requests: [], truncated: false, next_cursor: null };
   if (regionId === null) return nothing;
   return orWhenForgotten(context.edges.requests(regionId, tunnelId, actor.userId, wanted), nothing);
 };
