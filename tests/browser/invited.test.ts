@@ -33,7 +33,7 @@ it('who was invited signs up with the link and is in at once; the link works onc
   const another = harness.use(await Profile.open(browser, stack));
   const late = await another.tab(link);
   await late.getByRole('heading', { name: 'This invitation is no longer valid' }).waitFor();
-  const closed = { sign_up: 'closed', invited_email: null };
+  const closed = { sign_up: 'closed', invite_valid: false, invited_email: null };
   await late.route('**/auth/sign-up*', (route) => route.fulfill({ json: closed }));
   await late.goto(another.urlOf('/login'));
   await late.getByRole('link', { name: 'Create an account' }).click();

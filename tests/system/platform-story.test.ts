@@ -204,7 +204,7 @@ it('an operator invites beside the running stack, and deletes for good', async (
   const [link = ''] = await spawnedServerCommand(stack, 'admin', 'invite', email);
   const invite = new URL(link).searchParams.get('invite') ?? '';
   const terms = await call(stack, `/auth/sign-up?invite=${invite}`);
-  expect(terms.body).toEqual({ sign_up: 'open', invited_email: email });
+  expect(terms.body).toEqual({ sign_up: 'open', invite_valid: true, invited_email: email });
   const account = { email, password: 'correct horse battery' };
   const registered = await call(stack, '/auth/register', { method: 'POST', body: { ...account, invite } });
   expect(registered.body).toMatchObject({ email_verified: true });

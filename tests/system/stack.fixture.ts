@@ -224,6 +224,8 @@ const configText = (
       ? `public_url = "http://localhost:${fixed.platform}"`
       : '',
     options.platform ?? '',
+    // Of a stack with a public address, too, most tests want accounts and not invitations.
+    options.platform?.includes('sign_up') === true ? '' : 'sign_up = "open"',
     '[server]',
     `control_port = ${options.fixedPorts === true ? fixed.control : 0}`,
     `api_port = ${options.fixedPorts === true ? fixed.api : 0}`,

@@ -35,6 +35,7 @@ import { LIMITS } from './limits.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { AccessTokens } from './services/auth/access-tokens.ts';
+import { FirstAccountLink } from './services/auth/first-account-link.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import { SigningKeys } from './services/auth/signing-keys.ts';
 import type { BillingContext } from './services/billing/billing-account.ts';
@@ -128,6 +129,7 @@ class ComposedPlatform implements Platform {
   readonly #domainLooks: DomainLooks;
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
+  readonly #firstAccount: FirstAccountLink;
   readonly #app: PlatformApp;
   readonly #connections: ProcessGate;
   /** null: in clear, for this machine or behind a proxy. */
@@ -168,6 +170,7 @@ class ComposedPlatform implements Platform {
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
+    this.#firstAccount = new FirstAccountLink({ dataDir: deps.dataDir, settings: config.platform, logger });
     this.#watch = this.#makeWatch();
     const { app, admission } = this.#makeApp();
     this.#app = app;
@@ -206,6 +209,8 @@ class ComposedPlatform implements Platform {
 
   start(): Promise<void> {
     this.#connections.announce();
+    // One of before may be void: it is written again when the database has said so.
+    this.#firstAccount.remove();
     return this.#life.start();
   }
 
@@ -285,6 +290,7 @@ class ComposedPlatform implements Platform {
         if (isOpenToAll) logger.warn({ file }, 'the key file can be read by every user of this machine');
         await encryptApiSecrets(db, this.#masterKey);
         await upsertPlans(db, settings.plans);
+        await this.#firstAccount.prepare(db, this.#masterKey, clock.now());
         if (localEdge) await ensureLocalEdge(db, localEdgeName(dataDir), localEdge.credential);
         if (this.#database.isPooled) await this.#tellOfPooler();
       },
@@ -355,6 +361,7 @@ class ComposedPlatform implements Platform {
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
       masterKey,
       mailWaits: () => this.#mail.wake(),
+      firstAccountMade: () => this.#firstAccount.remove(),
       ordering: this.#config.acme.enabled ? this.#certificates : null,
       port: () => this.#server.address.port,
     });

@@ -20,6 +20,7 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
   domain: 'localhost',
   publicUrl: null,
   signUp: 'open',
+  firstAccount: null,
   tcpPortRange: [20000, 20099],
   tls,
   controlOnPublic: true,
@@ -64,6 +65,14 @@ it('names the command that lets people in where not everybody may sign up', () =
   const closed = readyText({ ...platform, signUp: 'closed' });
   expect(closed).toContain('tunnel-server admin create-user EMAIL (platform.sign_up = "closed")\n');
   expect(closed).not.toContain('/signup');
+});
+
+it('has a link for the first account while there is none', () => {
+  const link = 'https://tunnels.example.com/app/signup?invite=abc';
+  const told = { ...facts({ platform_url: 'http://127.0.0.1:8080' }), signUp: 'invite', firstAccount: link } as const;
+  expect(readyText(told)).toContain(`\n  first account: ${link}\n`);
+  expect(briefText(told)).toContain(`\n  first account: ${link}\n`);
+  expect(readyText({ ...told, firstAccount: null })).not.toContain('first account');
 });
 
 it('at a terminal the first screen is short: what runs, the dashboard, one command', () => {

@@ -14,6 +14,8 @@ export interface ReadyFacts {
   /** Where people open the platform; null: at this machine alone. */
   readonly publicUrl: string | null;
   readonly signUp: ServerConfig['platform']['sign_up'];
+  /** Invitation link for the first account; null once an account exists. */
+  readonly firstAccount: string | null;
   readonly tcpPortRange: readonly [number, number];
   readonly tls: boolean;
   /** [server] control_on_public. */
@@ -40,6 +42,7 @@ export const readyText = (facts: ReadyFacts): string => {
     `tunnel-server is ready (pid ${run.pid})`,
     '',
     ...dashboardLines(facts).map(([label, text]) => `  ${label.padEnd(12)} ${text}`),
+    ...firstAccountLines(facts),
     ...(run.platform_url === null
       ? []
       : [`  platform API ${platformUrl(facts)} (API docs: ${platformUrl(facts)}/docs)`]),
@@ -63,6 +66,7 @@ export const briefText = (facts: ReadyFacts): string => {
     `tunnel-server is ready (pid ${facts.run.pid})`,
     '',
     ...lines.map(([label, text]) => `  ${label.padEnd(9)}  ${text}`),
+    ...firstAccountLines(facts),
     '',
     ...noteLines(facts.notes.filter((note) => !note.startsWith('note: '))),
     ...nextLines(facts),
@@ -80,6 +84,9 @@ const dashboardLines = (facts: ReadyFacts): (readonly [label: string, text: stri
   ];
 };
 
+const firstAccountLines = ({ firstAccount }: ReadyFacts): string[] =>
+  firstAccount === null ? [] : [`  first account: ${firstAccount}`];
+
 const noteLines = (notes: readonly string[]): string[] =>
   notes.length === 0 ? [] : [...notes.map((note) => `  ${note}`), ''];
 
@@ -93,7 +100,7 @@ const platformUrl = ({ publicUrl, run }: ReadyFacts): string => publicUrl ?? sho
 /** Addresses of this machine as the documentation writes them. run.json has them in numbers, for programs. */
 const shown = (address: string | null): string => (address ?? '').replace('127.0.0.1', 'localhost');
 
-/** How the first people come in. */
+/** The page or command for creating an account. */
 const signUpText = (signUp: ReadyFacts['signUp'], page: string): string => {
   switch (signUp) {
     case 'open':

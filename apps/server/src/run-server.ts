@@ -9,6 +9,7 @@ import {
   type Logger,
   onSignals,
   platformHostAtEdge,
+  readFirstAccountLink,
   Secret,
   type ServerConfig,
 } from '@tunnel/runtime';
@@ -104,8 +105,8 @@ export const runServer = async (
     const run = describeRun(running.reach, admin.file, host.pid);
     writeRunFile(dataDir, run);
     const facts = readyFacts(kind, config, { run, dataDir, host, notes });
-    const text = brief ? briefText(facts) : readyText(facts);
-    host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : text);
+    const ready = brief ? briefText(facts) : readyText(facts);
+    host.stdout.write(isJson ? `${JSON.stringify(simulatorFacts(running, run))}\n` : ready);
     isStarting = false;
     manager.ready();
     const hasVisitors = kind === 'stack' || kind === 'edge';
@@ -133,7 +134,7 @@ interface Started {
   readonly notes: readonly string[];
 }
 
-/** What people are told when it is ready. */
+/** The facts of the ready text. */
 const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, started: Started): ReadyFacts => {
   const { run, dataDir, host, notes } = started;
   const here = { dataDir, workingDir: host.workingDir };
@@ -142,6 +143,7 @@ const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, started: S
     ...{ ...here, run, domain: config.server.domain },
     tcpPortRange: config.limits.tcp_port_range,
     signUp: config.platform.sign_up,
+    firstAccount: run.platform_url === null ? null : readFirstAccountLink(dataDir),
     tls: config.tls.cert_path !== '' || config.acme.enabled,
     // An authority of this machine alone vouches for no client's connection: those come in clear, by their own port.
     controlOnPublic: config.server.control_on_public && !config.tls.local_ca,
@@ -150,7 +152,7 @@ const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, started: S
   };
 };
 
-/** null: whoever opens it does so from this machine. */
+/** Null if the dashboard can only be opened on this machine. */
 const publicUrlOf = (config: ServerConfig): string | null => {
   const { public_url } = config.platform;
   const isAtHome = isLoopbackHost(new URL(public_url).hostname) && platformHostAtEdge(config) === null;

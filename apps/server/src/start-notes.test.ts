@@ -8,15 +8,10 @@ it('a start without a file has nothing to say', () => {
   expect(startNotes(configOf({}, STACK_DEFAULTS), 'stack')).toEqual([]);
 });
 
-it('a public platform with open sign-up says so, and which key changes it', () => {
-  const platform = { public_url: 'https://tunnels.example.com' };
-  const notesOf = (more: object, parts: 'stack' | 'platform' | 'edge') =>
-    startNotes(configOf({ platform: { ...platform, ...more } }), parts).filter((note) => note.includes('sign_up'));
-  expect(notesOf({}, 'stack')).toHaveLength(1);
-  expect(notesOf({}, 'platform')).toHaveLength(1);
-  expect(notesOf({}, 'edge')).toEqual([]);
-  expect(notesOf({ sign_up: 'invite' }, 'stack')).toEqual([]);
-  expect(notesOf({ public_url: 'http://localhost:8080' }, 'stack')).toEqual([]);
+it('a public platform with open sign-up warns, and says which key changes it', () => {
+  const platform = { public_url: 'https://tunnels.example.com', sign_up: 'open' };
+  const notes = startNotes(configOf({ platform }), 'stack').filter((note) => note.includes('sign_up'));
+  expect(notes).toEqual([expect.stringMatching(/^warning: anyone can sign up.*platform\.sign_up = "invite"/)]);
 });
 
 it('a start with a file says where it differs from one without, each key once', () => {

@@ -1,6 +1,6 @@
-// What the start says beside the addresses: the warnings of the config, who may sign up, and where a file differs from a start without one.
+// Notes of the start: warnings about the configuration, and settings in which a file differs from a start without a file.
 import { readFileSync } from 'node:fs';
-import { type ConfiguredParts, configWarnings, isPublic, type ServerConfig } from '@tunnel/runtime';
+import { type ConfiguredParts, configWarnings, type ServerConfig } from '@tunnel/runtime';
 
 /** The file that `npm start` stands for when it is given none: one machine, nothing held back. */
 export const STACK_DEFAULTS = {
@@ -19,7 +19,6 @@ export const startNotes = (
   return [
     ...warnings.map(({ text }) => `warning: ${text}`),
     ...(parts === 'platform' ? [] : udpPorts(config, systemPorts)),
-    ...signUp(config, parts),
     ...(parts === 'stack' ? differences(config).filter(({ key }) => !isSaid(key)) : []).map(({ text }) => text),
   ];
 };
@@ -50,12 +49,6 @@ export const portRangeOf = (text: string): PortRange | null => {
   const [, from, to] = /^\s*(\d{1,5})\s+(\d{1,5})\s*$/.exec(text) ?? [];
   return from === undefined || to === undefined ? null : [Number(from), Number(to)];
 };
-
-/** Sign-up is open by default, so that the first hour needs no invitation. */
-const signUp = (config: ServerConfig, parts: ConfiguredParts): string[] =>
-  parts === 'edge' || config.platform.sign_up !== 'open' || !isPublic(config, parts)
-    ? []
-    : ['note: anyone can sign up (platform.sign_up = "open"; "invite" and "closed" keep strangers out)'];
 
 interface Difference {
   readonly key: string;

@@ -82,10 +82,16 @@ export const signUpTerms = z
       description: '`open`: anybody. `invite`: those with an invitation. `closed`: nobody.',
       examples: ['open'],
     }),
+    invite_valid: z
+      .boolean()
+      .meta({ description: 'Whether the `invite` that was asked about can be used.', examples: [false] }),
     invited_email: z
       .string()
       .nullable()
-      .meta({ description: 'Whom the invitation is for; null: there is none, or it is not valid.', examples: [null] }),
+      .meta({
+        description: 'Whom the invitation is for; null: there is none, it is not valid, or it is for any address.',
+        examples: [null],
+      }),
   })
   .meta({ id: 'SignUpTerms' });
 export type SignUpTerms = z.infer<typeof signUpTerms>;

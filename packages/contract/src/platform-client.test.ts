@@ -100,7 +100,7 @@ it.each([
   [undefined, '/auth/sign-up'],
   ['a&b', '/auth/sign-up?invite=a%26b'],
 ])('the terms of sign-up are asked for with the invitation %s, and no access token', async (invite, path) => {
-  const terms = { sign_up: 'invite', invited_email: null };
+  const terms = { sign_up: 'invite', invite_valid: false, invited_email: null };
   const { client, asks } = answering(200, JSON.stringify(terms));
   expect(await client.signUpTerms(invite)).toEqual(terms);
   expect(asks[0]?.url).toBe(`https://platform.example.com/base${path}`);

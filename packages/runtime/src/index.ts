@@ -26,6 +26,7 @@ export { isShownPolicyKey } from './config/shown-policy-keys.ts';
 export { tunnelNames } from './config/tunnel-names.ts';
 export { descriptorLimit } from './descriptor-limit.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
+export { readFirstAccountLink, removeFirstAccountLink, writeFirstAccountLink } from './first-account-link.ts';
 export {
   createGuardedFetch,
   type FetchOutcome,

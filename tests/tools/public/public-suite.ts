@@ -70,6 +70,9 @@ it('a public installation from one command', async () => {
   await server.waitForLine(/is ready/, SLOW);
   await server.waitForLine(/_acme-challenge\.\S+ +NS .*found|DNS record found: _acme-challenge/, SLOW);
   expect(server.stdout.join('\n')).toContain(`dashboard    https://${DOMAIN}/app/`);
+  const [, link = ''] = /^ {2}first account: (\S+)$/m.exec(server.stdout.join('\n')) ?? [];
+  expect(link).toMatch(new RegExp(`^https://${DOMAIN}/app/signup\\?invite=[\\w-]{43}$`));
+  expect(readFileSync(join(dataDir, 'first-account-link'), 'utf8')).toBe(`${link}\n`);
   const run = JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) as Record<string, string>;
   expect(run['https_url']).toBe('https://127.0.0.1:443');
   expect(run['dns']).toMatch(/:53$/);

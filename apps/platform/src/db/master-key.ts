@@ -27,7 +27,7 @@ export interface SecretPurpose {
   readonly id: string;
 }
 
-type DerivedKind = 'domain-token' | 'refresh-binding';
+type DerivedKind = 'domain-token' | 'first-account' | 'refresh-binding';
 
 export class MasterKey {
   readonly file: string;

@@ -22,6 +22,7 @@ import { up as certificates } from './migrations/0017-certificates.ts';
 import { up as p2pNames } from './migrations/0018-p2p-names.ts';
 import { up as creations } from './migrations/0019-creations.ts';
 import { up as assignedNames } from './migrations/0020-assigned-names.ts';
+import { up as firstAccount } from './migrations/0021-first-account.ts';
 
 /** In this order; a name that has been released never changes. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -45,6 +46,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0018-p2p-names': { up: p2pNames },
   '0019-creations': { up: creations },
   '0020-assigned-names': { up: assignedNames },
+  '0021-first-account': { up: firstAccount },
 };
 
 const migratorOf = (db: Db): Migrator =>

@@ -67,7 +67,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     old: (before) => sql`expires_at < ${before}`,
   },
   invites: {
-    text: 'until it is used; 1 day after it expires',
+    text: 'until it is used; 1 day after it expires; that of the first account until there is one',
     days: 1,
     key: 'token_hash',
     old: (before) => sql`expires_at < ${before}`,

@@ -76,9 +76,10 @@ export interface MailTokensTable {
 
 export interface InvitesTable {
   token_hash: string;
-  email: string;
+  /** Null: the invitation for the first account, which is for any address and does not expire. */
+  email: string | null;
   created_at: GivenTimestamp;
-  expires_at: Timestamp;
+  expires_at: Timestamp | null;
 }
 
 export interface AccountDeletionsTable {

@@ -61,6 +61,8 @@ export interface PlatformRouteDeps
   readonly clientDocuments: ClientDocuments;
   /** A mail waits in the outbox. */
   readonly mailWaits: () => void;
+  /** The invitation for the first account was used. */
+  readonly firstAccountMade: () => void;
   /** The one that is listened on. */
   readonly port: () => number;
   /** Of the operator. */

@@ -7,8 +7,15 @@ import { clearTextFindings, isLoopbackHost } from './clear-text.ts';
 import { envLayer } from './env-layer.ts';
 import { tomlLayer } from './file-layers.ts';
 import { mergeLayers, namedLayer } from './layer.ts';
+import { isLoopbackConfig } from './loopback-config.ts';
 import { type Finding, refuseFinding, refuseIssues } from './problem.ts';
-import { BUILT_IN_PLANS, DEFAULT_DATA_DIR, type ServerConfig, serverFileSchema } from './server-schema.ts';
+import {
+  BUILT_IN_PLANS,
+  DEFAULT_DATA_DIR,
+  type ParsedServerConfig,
+  type ServerConfig,
+  serverFileSchema,
+} from './server-schema.ts';
 import { deepFreeze } from './values.ts';
 
 export interface ServerConfigSources {
@@ -33,10 +40,17 @@ export const loadServerConfig = (sources: ServerConfigSources): ServerConfig => 
   const source = { schema: serverFileSchema, layers, merged: mergeLayers(layers) };
   const parsed = serverFileSchema.safeParse(source.merged);
   if (!parsed.success) throw refuseIssues(source, parsed.error.issues);
-  const config = deepFreeze(parsed.data);
+  const config = deepFreeze(withDefaults(parsed.data));
   const [finding] = serverFindings(config);
   if (finding !== undefined) throw refuseFinding(source, finding);
   return config;
+};
+
+/** Strangers do not sign up at a public server that says nothing about it. */
+const withDefaults = (parsed: ParsedServerConfig) => {
+  const { platform } = parsed;
+  const sign_up = platform.sign_up ?? (isLoopbackConfig(parsed) ? 'open' : 'invite');
+  return { ...parsed, platform: { ...platform, sign_up } };
 };
 
 /** The name of the config file that a server keeps in its data directory. */

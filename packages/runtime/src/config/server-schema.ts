@@ -275,8 +275,8 @@ const platformSchema = section({
   public_url: url({ orEmpty: false }).default('http://localhost:8080'),
   trusted_proxies: addressList().default([]),
   secret_key_file: text().default(''),
-  /** Who may make an account: anybody, those whom an operator has invited, or nobody. */
-  sign_up: oneOf(['open', 'invite', 'closed']).default('open'),
+  /** Who may make an account: anybody, those whom an operator has invited, or nobody. Absent: "open" on a loopback configuration, else "invite". */
+  sign_up: oneOf(['open', 'invite', 'closed']).optional(),
   mail: section({
     transport: oneOf(['file', 'smtp']).default('file'),
     smtp_url: secretUrl(/^smtps?:\/\//i, 'smtp://user:password@host:587').prefault(''),
@@ -346,5 +346,12 @@ export const serverFileSchema = table({
   policy: policySchema,
 });
 
+/** As the schema reads it, before defaults that depend on other keys. */
+export type ParsedServerConfig = z.output<typeof serverFileSchema>;
+
+type SignUp = NonNullable<ParsedServerConfig['platform']['sign_up']>;
+
 /** Keys are those of the file, to the letter; every key has its value or its default. */
-export type ServerConfig = DeepReadonly<z.output<typeof serverFileSchema>>;
+export type ServerConfig = DeepReadonly<
+  Omit<ParsedServerConfig, 'platform'> & { platform: ParsedServerConfig['platform'] & { sign_up: SignUp } }
+>;

@@ -79,6 +79,16 @@ it.each([
   expect(keysOf(BEHIND_PROXY, 'edge')).toEqual([]);
 });
 
+it('a public server where anyone can sign up', () => {
+  const { platform } = BEHIND_PROXY;
+  const open = { ...BEHIND_PROXY, platform: { ...platform, sign_up: 'open' } };
+  expect(keysOf(open)).toContain('platform.sign_up');
+  expect(keysOf(open, 'platform')).toContain('platform.sign_up');
+  expect(keysOf(open, 'edge')).not.toContain('platform.sign_up');
+  expect(keysOf(BEHIND_PROXY)).not.toContain('platform.sign_up');
+  expect(keysOf({ ...BALANCED, platform: { sign_up: 'open' } })).toEqual([]);
+});
+
 it('keys of the file beside a platform are ignored there', () => {
   const auth = { keys: [KEY] };
   expect(keysOf({ ...BALANCED, auth })).toEqual(['auth.keys']);

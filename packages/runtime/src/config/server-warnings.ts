@@ -1,5 +1,6 @@
 // What is allowed in server.toml and is seldom meant: said by `check-config` and at the start, one line each, with the key to set.
 import { isLoopbackHost } from './clear-text.ts';
+import { isLoopbackConfig } from './loopback-config.ts';
 import { platformHostAtEdge } from './platform-host.ts';
 import type { ServerConfig } from './server-schema.ts';
 
@@ -17,7 +18,9 @@ export const likelyParts = ({ server }: ServerConfig): ConfiguredParts =>
   server.platform_url === '' ? 'stack' : 'edge';
 
 export const configWarnings = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => [
-  ...(parts === 'edge' ? [] : [...dashboard(config, parts), ...publicUrl(config, parts), ...standIns(config, parts)]),
+  ...(parts === 'edge'
+    ? []
+    : [...dashboard(config, parts), ...publicUrl(config, parts), ...signUp(config), ...standIns(config, parts)]),
   ...(parts === 'platform' ? [] : [...authKeys(config, parts), ...groups(config)]),
 ];
 
@@ -56,6 +59,13 @@ const publicUrl = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[
   if (protocol === 'https:' || hasProxy(platform) || platform.port === 0 || named === platform.port) return [];
   const text = `links lead to port ${named}, but the dashboard listens on port ${platform.port}: set platform.public_url = "http://${hostname}:${platform.port}"`;
   return [{ key, text }];
+};
+
+const signUp = (config: ServerConfig): ConfigWarning[] => {
+  if (config.platform.sign_up !== 'open' || isLoopbackConfig(config)) return [];
+  const text =
+    'anyone can sign up and publish tunnels on your domain: set platform.sign_up = "invite" (those whom you invite) or "closed" (nobody)';
+  return [{ key: 'platform.sign_up', text }];
 };
 
 /** What stands in for a mail server and a payment processor while one tries the server at home. */

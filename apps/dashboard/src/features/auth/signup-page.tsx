@@ -23,14 +23,14 @@ export const SignupPage = () => {
   });
   if (terms.isPending) return <Pending />;
   // Without an answer the form is there: the platform itself says what it does not take.
-  const { sign_up: mode, invited_email: invited } = terms.data ?? OPEN;
+  const { sign_up: mode, invite_valid: isInvited, invited_email: invited } = terms.data ?? OPEN;
   if (mode === 'closed')
     return <NoSignup title="Sign-up is closed" text="Ask whoever runs this server for an account." />;
-  if (mode === 'invite' && invited === null) return invite === '' ? <NeedsInvite /> : <InviteSpent />;
-  return <SignupForm invite={invited === null ? '' : invite} invited={invited} />;
+  if (mode === 'invite' && !isInvited) return invite === '' ? <NeedsInvite /> : <InviteSpent />;
+  return <SignupForm invite={isInvited ? invite : ''} invited={invited} />;
 };
 
-const OPEN: SignUpTerms = { sign_up: 'open', invited_email: null };
+const OPEN: SignUpTerms = { sign_up: 'open', invite_valid: false, invited_email: null };
 
 const BELOW = (
   <>

@@ -68,6 +68,7 @@ export class AccountsFixture {
       accessTokens: new AccessTokens({ keys: this.signingKeys, clock: this.clock, issuer: settings.public_url }),
       users: new UserCache(service),
       mailWaits: () => {},
+      firstAccountMade: () => {},
     };
     this.context = { ...accounts, requireUser: requireUser(accounts) };
     addAuthRoutes(this.app, {

@@ -120,12 +120,20 @@ describe('GET /auth/sign-up', () => {
 
   it('says who may sign up, and whom an invitation is for as long as it is good', async () => {
     const { email, token } = await invited();
-    expect(await terms(open)).toEqual({ sign_up: 'open', invited_email: null });
-    expect(await terms(byInvite, `?invite=${token}`)).toEqual({ sign_up: 'invite', invited_email: email });
-    expect(await terms(byInvite, '?invite=nonsense')).toEqual({ sign_up: 'invite', invited_email: null });
-    expect(await terms(closed, `?invite=${token}`)).toEqual({ sign_up: 'closed', invited_email: null });
+    expect(await terms(open)).toEqual({ sign_up: 'open', invite_valid: false, invited_email: null });
+    expect(await terms(byInvite, `?invite=${token}`)).toEqual({
+      ...{ sign_up: 'invite', invite_valid: true, invited_email: email },
+    });
+    expect(await terms(byInvite, '?invite=nonsense')).toEqual({
+      ...{ sign_up: 'invite', invite_valid: false, invited_email: null },
+    });
+    expect(await terms(closed, `?invite=${token}`)).toEqual({
+      ...{ sign_up: 'closed', invite_valid: false, invited_email: null },
+    });
     await register(byInvite, email, token);
-    expect(await terms(byInvite, `?invite=${token}`)).toEqual({ sign_up: 'invite', invited_email: null });
+    expect(await terms(byInvite, `?invite=${token}`)).toEqual({
+      ...{ sign_up: 'invite', invite_valid: false, invited_email: null },
+    });
   });
 
   it('429 after too many of one network', async () => {

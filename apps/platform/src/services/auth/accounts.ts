@@ -16,11 +16,11 @@ import { findMailToken, giveMailToken, type MailTokenKind, takeMailToken } from 
 import { checkNewPassword, insertUser, newAddress } from './new-user.ts';
 import { endFamilies } from './refresh-tokens.ts';
 
-type RegisterContext = Pick<AuthContext, 'db' | 'clock' | 'settings' | 'passwords' | 'mailWaits'>;
+type RegisterContext = Pick<AuthContext, 'db' | 'clock' | 'settings' | 'passwords' | 'mailWaits' | 'firstAccountMade'>;
 
 /**
- * Makes an account, and sends the mail that proves its address. Nobody can log in before that; an invitation has proven it
- * already.
+ * Makes an account, and sends the mail that proves its address. Nobody can log in before that; an invitation for that address has
+ * proven it already.
  */
 export const register = async (context: RegisterContext, input: Registration): Promise<Registered> => {
   const { db, clock, passwords, mailWaits } = context;
@@ -32,19 +32,21 @@ export const register = async (context: RegisterContext, input: Registration): P
   if (taken !== undefined) throw new Fault('ACCOUNT_EXISTS');
   const password_hash = await passwords.hash(input.password);
   const now = clock.now();
-  const isInvited = await db.transaction().execute(async (trx) => {
-    const invited = input.invite !== undefined && (await takeInvite(trx, { token: input.invite, email, now }));
-    if (!invited && context.settings.sign_up !== 'open') throw new Fault('SIGN_UP_BY_INVITATION');
+  const { isFirst, isProven } = await db.transaction().execute(async (trx) => {
+    const invite = input.invite === undefined ? null : await takeInvite(trx, { token: input.invite, email, now });
+    if (invite === null && context.settings.sign_up !== 'open') throw new Fault('SIGN_UP_BY_INVITATION');
+    const proven = invite !== null && invite.email !== null;
     const id = await insertUser(trx, {
       ...{ email, password_hash, display_name: input.display_name ?? null },
-      ...{ created_at: new Date(now), email_verified_at: invited ? new Date(now) : null },
+      ...{ created_at: new Date(now), email_verified_at: proven ? new Date(now) : null },
     });
     await writeAudit(trx, { actor: `user:${id}`, action: 'user.registered', userId: id });
-    if (!invited) await sendVerification(context, trx, { userId: id, email, now });
-    return invited;
+    if (!proven) await sendVerification(context, trx, { userId: id, email, now });
+    return { isFirst: invite?.email === null, isProven: proven };
   });
   mailWaits();
-  if (isInvited) return { message: 'registered: you can log in now', email_verified: true };
+  if (isFirst) context.firstAccountMade();
+  if (isProven) return { message: 'registered: you can log in now', email_verified: true };
   return { message: 'registered: open the link in the mail that we sent you' };
 };
 

@@ -10,6 +10,8 @@ export interface AuthContext extends ServiceContext {
   readonly users: UserCache;
   /** A mail waits; called after the transaction. */
   readonly mailWaits: () => void;
+  /** The invitation for the first account was used; called after the transaction. */
+  readonly firstAccountMade: () => void;
 }
 
 /** Where a request came from. */

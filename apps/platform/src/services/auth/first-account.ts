@@ -1,0 +1,40 @@
+// The invitation for the first account: where sign-up is by invitation and nobody can be invited yet, the server itself prints one for its operator.
+import { sha256Hex } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import type { MasterKey } from '../../db/master-key.ts';
+import { NO_ACCOUNT_YET } from './invites.ts';
+
+interface Deps {
+  readonly db: Db;
+  readonly masterKey: MasterKey;
+  readonly now: number;
+}
+
+/**
+ * The token of the invitation for the first account, or null if there is an account. One per database: servers that share it derive the same token from their
+ * master key and the time of the row, so that a restart prints the same link and the table holds nothing that could be used.
+ */
+export const firstAccountToken = async ({ db, masterKey, now }: Deps): Promise<string | null> => {
+  const tokenOf = (created: Date): string =>
+    masterKey.derive('first-account', created.toISOString()).toString('base64url');
+  return db.transaction().execute(async (trx) => {
+    const kept = trx.selectFrom('invites').select(['token_hash', 'created_at']).where('email', 'is', null);
+    // A sign-up that is using the invitation at this moment is waited for.
+    const before = await kept.forUpdate().executeTakeFirst();
+    const { rows } = await sql<{ none: boolean }>`select ${NO_ACCOUNT_YET} as none`.execute(trx);
+    const token = before === undefined ? null : tokenOf(before.created_at);
+    if (rows[0]?.none === true && token !== null && sha256Hex(token) === before?.token_hash) return token;
+    // Void, or of another master key, which nobody has any more.
+    await trx.deleteFrom('invites').where('email', 'is', null).execute();
+    if (rows[0]?.none !== true) return null;
+    const created_at = new Date(now);
+    await trx
+      .insertInto('invites')
+      .values({ token_hash: sha256Hex(tokenOf(created_at)), email: null, created_at, expires_at: null })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+    // Another server may have been faster.
+    return tokenOf((await kept.executeTakeFirstOrThrow()).created_at);
+  });
+};
