@@ -54,10 +54,10 @@ it('a name is one account’s: reserved, refused to another, used, listed, and r
   }, SOON);
 
   const asked = await ann.tunnel(['release', 'card']);
-  expect([asked.code, asked.err]).toEqual([2, 'tunnel: Add --yes to confirm.\n']);
+  expect([asked.code, asked.err]).toEqual([2, 'tunnel: this needs a terminal. Add --yes to confirm.\n']);
   expect(await bob.tunnel(['release', 'card', '--yes'])).toMatchObject({
     code: 2,
-    err: "tunnel: You have no reservation 'card'. List yours: `tunnel reservations`.\n",
+    err: "tunnel: you have no reservation 'card'. List yours: `tunnel reservations`.\n",
   });
   expect((await ann.tunnel(['release', 'card', '--yes'])).out).toMatch(
     /^Released card\. You can take it back until 20\S+ \S+: tunnel reserve card\n$/,
@@ -115,7 +115,7 @@ it('a port is of one region: where there are several it has to be named; a name 
   expect(port).toMatchObject({ kind: 'tcp', region_id: 'fra', state: 'reserved' });
   expect(await ann.tunnel(['release', `tcp/${port.label}`, '--region', 'local', '--yes'])).toMatchObject({
     code: 2,
-    err: `tunnel: You do not have tcp/${port.label} in the region 'local'. Use --region fra.\n`,
+    err: `tunnel: you do not have tcp/${port.label} in the region 'local'. Use --region fra.\n`,
   });
   expect((await ann.tunnel(['release', `tcp/${port.label}`, '--yes'])).code).toBe(0);
   expect((await ann.tunnel(['reserve', `everywhere-${process.pid}`])).code).toBe(0);

@@ -109,7 +109,7 @@ describe('what is refused, and nothing is written', () => {
   });
 
   it('an entry that the file would be refused with', () => {
-    expect(() => save('web', { proto: 'http' })).toThrow('Cannot edit');
+    expect(() => save('web', { proto: 'http' })).toThrow('cannot edit');
     expect(existsSync(file)).toBe(false);
   });
 });

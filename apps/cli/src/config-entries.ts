@@ -48,7 +48,7 @@ const addEntry = (
   const after = text === null ? null : tryConfig(real, text, io);
   if (text === null || after === null || !isAddition(before, after, name, entry)) {
     throw new Fault('CLIENT_USAGE', {
-      reason: `Cannot edit ${file}. Put this below \`tunnels:\` by hand: ${flow({ [name]: entry })}.`,
+      reason: `cannot edit ${file}. Put this below \`tunnels:\` by hand: ${flow({ [name]: entry })}.`,
     });
   }
   writePrivateFile(real, text, { mode: before === null ? 0o600 : statSync(real).mode & 0o777 });

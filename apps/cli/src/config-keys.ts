@@ -49,7 +49,7 @@ const changedConfig = (
   const after = tryConfig(file, text, io);
   if (after === null || !saysAll(after, changes) || (before !== null && !isSameBut(before, after, changes))) {
     throw new Fault('CLIENT_USAGE', {
-      reason: `Cannot edit ${file}. Put this into it by hand, then run the command again: ${byHand(changes)}.`,
+      reason: `cannot edit ${file}. Put this into it by hand, then run the command again: ${byHand(changes)}.`,
     });
   }
   return { text, mode: before === null ? 0o600 : statSync(file).mode & 0o777 };

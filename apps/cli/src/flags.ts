@@ -51,7 +51,7 @@ export const addHostFlags = (command: Command, otherwise: string): Command =>
 
 /** What they say of a tunnel. Throws a Fault for both. */
 export const hostSpecOf = ({ subdomain, domain }: HostFlags): Pick<TunnelSpec, 'subdomain' | 'domain'> => {
-  if (subdomain !== undefined && domain !== undefined) throw misuse('Use --domain or --subdomain, not both.');
+  if (subdomain !== undefined && domain !== undefined) throw misuse('use --domain or --subdomain, not both.');
   return {
     ...(subdomain === undefined ? {} : { subdomain }),
     ...(domain === undefined ? {} : { domain }),
@@ -201,18 +201,18 @@ export const groupSpecOf = (
 
 const findKey = (flags: GroupFlags, io: Pick<Io, 'env' | 'cwd' | 'home'>): Secret | undefined => {
   const { group, groupKeyFile: file, groupKeyEnv: variable } = flags;
-  if (file !== undefined && variable !== undefined) throw misuse('Use --group-key-file or --group-key-env, not both.');
+  if (file !== undefined && variable !== undefined) throw misuse('use --group-key-file or --group-key-env, not both.');
   const given = file === undefined ? variable : file;
   if (group !== undefined && given === undefined) throw misuse('--group needs --group-key-file or --group-key-env.');
-  if (group === undefined && given !== undefined) throw misuse('A group key needs --group.');
+  if (group === undefined && given !== undefined) throw misuse('a group key needs --group.');
   if (file !== undefined) {
     const answer = readGroupKeyFile(pathFrom(io.cwd, file, io.home));
     if ('key' in answer) return answer.key;
-    throw misuse(`Cannot read the group key from ${file}: ${answer.reason}.`);
+    throw misuse(`cannot read the group key from ${file}: ${answer.reason}.`);
   }
   if (variable === undefined) return undefined;
   const text = io.env[variable] ?? '';
-  if (text === '') throw misuse(`The variable ${variable} is not set (--group-key-env).`);
+  if (text === '') throw misuse(`the variable ${variable} is not set (--group-key-env).`);
   return new Secret(text);
 };
 

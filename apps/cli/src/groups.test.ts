@@ -125,15 +125,15 @@ describe('flags', () => {
 
   it.each([
     [['--group', 'web'], 'tunnel: --group needs --group-key-file or --group-key-env.\n'],
-    [['--group-key-env', 'GROUP_KEY'], 'tunnel: A group key needs --group.\n'],
+    [['--group-key-env', 'GROUP_KEY'], 'tunnel: a group key needs --group.\n'],
     [
       ['--group', 'web', '--group-key-env', 'A', '--group-key-file', 'b'],
-      'tunnel: Use --group-key-file or --group-key-env, not both.\n',
+      'tunnel: use --group-key-file or --group-key-env, not both.\n',
     ],
-    [['--group', 'web', '--group-key-env', 'NO_SUCH'], 'tunnel: The variable NO_SUCH is not set (--group-key-env).\n'],
-    [['--group', 'web', '--group-key-file', 'no'], 'tunnel: Cannot read the group key from no: no such file.\n'],
+    [['--group', 'web', '--group-key-env', 'NO_SUCH'], 'tunnel: the variable NO_SUCH is not set (--group-key-env).\n'],
+    [['--group', 'web', '--group-key-file', 'no'], 'tunnel: cannot read the group key from no: no such file.\n'],
     [['--group', 'a@b', '--group-key-env', 'GROUP_KEY'], 'tunnel: group name `a@b` is not valid: it has an @\n'],
-    [['--group-key', 'secret'], "tunnel: Unknown option '--group-key'."],
+    [['--group-key', 'secret'], "tunnel: unknown option '--group-key'."],
     [['--health', 'https'], 'Use tcp, or http:/ and the rest of a path.'],
     [['--health', 'http:healthz'], 'Use tcp, or http:/ and the rest of a path.'],
     [['--health', 'http:/a b'], 'has no spaces or control characters\n'],

@@ -82,6 +82,6 @@ describe('where it leads', () => {
   });
 
   it('two hosts are a question', () => {
-    expect(() => localSpecOf({ port: 1, host: 'a' }, 'b', IO)).toThrow('Which host, a or b? Leave out --local-host.');
+    expect(() => localSpecOf({ port: 1, host: 'a' }, 'b', IO)).toThrow('which host, a or b? Leave out --local-host.');
   });
 });

@@ -75,7 +75,7 @@ export const localSpecOf = (
   { yesPublishSocket = false }: SocketFlags = {},
 ): LocalSpec => {
   if (host !== undefined && hostFlag !== undefined && host !== hostFlag) {
-    throw new Fault('CLIENT_USAGE', { reason: `Which host, ${host} or ${hostFlag}? Leave out --local-host.` });
+    throw new Fault('CLIENT_USAGE', { reason: `which host, ${host} or ${hostFlag}? Leave out --local-host.` });
   }
   const localHost = host ?? hostFlag;
   return {

@@ -115,7 +115,7 @@ describe('a new computer', () => {
   it('makes no key where config.yml cannot be changed', async () => {
     write('config.yml', '{ watch: true }\n');
     const { code, io } = await logIn();
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('Cannot edit')]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('cannot edit')]);
     expect([keysMade(), read('config.yml')]).toEqual([0, '{ watch: true }\n']);
   });
 
@@ -288,7 +288,7 @@ describe('several regions', () => {
 
   it('the one of --region, also later; one that is none makes no key', async () => {
     const { code, io } = await logIn('--region', 'mars');
-    expect([code, io.err(), keysMade()]).toEqual([2, "tunnel: No region 'mars'. Use eu, us.\n", 0]);
+    expect([code, io.err(), keysMade()]).toEqual([2, "tunnel: no region 'mars'. Use eu, us.\n", 0]);
     await logIn('--region', 'eu');
     await logIn('--region', 'us');
     expect([read('config.yml'), keysMade()]).toEqual(['auth_token_file: key\nserver: us.example.com:443\n', 1]);
@@ -317,12 +317,12 @@ describe('logout', () => {
     expect([code, io.out()]).toEqual([0, `API key revoked.\nLogged out of ${platform.url}.\n`]);
     expect([platform.keys, existsSync(file('key')), read('config.yml')]).toEqual([[], false, `server: "${server}"\n`]);
     expect((await tunnel(['http', '3000'])).io.err()).toBe(
-      'tunnel: No API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n',
+      'tunnel: no API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n',
     );
   });
 
   it('--revoke-key without a session, without a key, or with the key of another account changes nothing', async () => {
-    expect((await tunnel(['logout', '--revoke-key'])).io.err()).toBe('tunnel: Not logged in. Run `tunnel login`.\n');
+    expect((await tunnel(['logout', '--revoke-key'])).io.err()).toBe('tunnel: not logged in. Run `tunnel login`.\n');
     await logIn('--no-key');
     expect((await tunnel(['logout', '--revoke-key'])).io.err()).toContain('config.yml names no API key.');
     platform.keys = [{ ...KEY }];

@@ -233,6 +233,6 @@ export const savedKeyId = async (login: PlatformLogin, configFlag: string | unde
   const id = await keyIdOf(login, key);
   if (id !== null) return id;
   throw new Fault('CLIENT_USAGE', {
-    reason: 'The API key of config.yml is not one of this account. See `tunnel keys list`.',
+    reason: 'the API key of config.yml is not one of this account. See `tunnel keys list`.',
   });
 };

@@ -19,7 +19,7 @@ export const addSecretFlags = (command: Command): Command =>
 /** With a line break at its end, which whoever uses it leaves out. Throws a Fault. */
 export const findSecret = ({ secretFile, secretEnv }: SecretFlags, io: Pick<Io, 'env' | 'cwd' | 'home'>): Secret => {
   if (secretFile !== undefined && secretEnv !== undefined) {
-    throw new Fault('CLIENT_USAGE', { reason: 'Use --secret-file or --secret-env, not both.' });
+    throw new Fault('CLIENT_USAGE', { reason: 'use --secret-file or --secret-env, not both.' });
   }
   if (secretFile !== undefined) {
     const answer = readSecretText(pathFrom(io.cwd, secretFile, io.home));
@@ -29,5 +29,5 @@ export const findSecret = ({ secretFile, secretEnv }: SecretFlags, io: Pick<Io, 
   const text = io.env[secretEnv ?? VARIABLE] ?? '';
   if (text !== '') return new Secret(text);
   if (secretEnv === undefined) throw new Fault('CLIENT_P2P_SECRET_MISSING');
-  throw new Fault('CLIENT_USAGE', { reason: `The variable ${secretEnv} is not set (--secret-env).` });
+  throw new Fault('CLIENT_USAGE', { reason: `the variable ${secretEnv} is not set (--secret-env).` });
 };

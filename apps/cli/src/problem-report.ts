@@ -19,17 +19,17 @@ interface CommandWords {
 
 /** The catalogue speaks to whoever calls an API over HTTP; here is the same for whoever types commands. */
 const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
-  CLIENT_KEY_MISSING: { message: 'No API key.' },
-  AUTH_TOKEN_INVALID: { message: 'Invalid API key.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
-  AUTH_TOKEN_REVOKED: { message: 'This API key was revoked.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
+  CLIENT_KEY_MISSING: { message: 'no API key.' },
+  AUTH_TOKEN_INVALID: { message: 'invalid API key.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
+  AUTH_TOKEN_REVOKED: { message: 'this API key was revoked.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
   LOGIN_WRONG: {
-    message: 'Incorrect email or password.',
+    message: 'incorrect email or password.',
     hint: 'Check both, and the platform: `tunnel login --platform <url>`.',
   },
   LOGIN_THROTTLED: { hint: 'Wait, then try again.' },
   LOGIN_BUSY: { hint: 'Try again in a moment.' },
   DATABASE_AWAY: { hint: 'Try again in a moment.' },
-  ACCOUNT_UNVERIFIED: { message: 'Verify your email first.', hint: 'Open the link in the mail, then try again.' },
+  ACCOUNT_UNVERIFIED: { message: 'verify your email first.', hint: 'Open the link in the mail, then try again.' },
   KEY_UNKNOWN: { hint: 'List your keys: `tunnel keys list`.' },
   KEY_LIMIT: { hint: 'Revoke one that you no longer use: `tunnel keys revoke <id>`.' },
   RESERVATION_UNKNOWN: { hint: 'List yours: `tunnel reservations`.' },
@@ -101,15 +101,15 @@ const REWORDED: readonly (readonly [RegExp, string])[] = [
   [/^error: /, ''],
   // What was typed is repeated, but no password of a URL.
   [/:\/\/[^\s/']*@/, '://…@'],
-  [/^command-argument value '(.*)' is invalid for argument '(\S+)'\./, "Invalid $2 '$1'."],
-  [/^Invalid port '(?=https?:\/\/)/i, "Invalid URL '"],
-  [/^option '(?:-\w, )?(--\S+)[^']*' argument '(.*)' is invalid\./, "Invalid $1 '$2'."],
+  [/^command-argument value '(.*)' is invalid for argument '(\S+)'\./, "invalid $2 '$1'."],
+  [/^invalid port '(?=https?:\/\/)/i, "invalid URL '"],
+  [/^option '(?:-\w, )?(--\S+)[^']*' argument '(.*)' is invalid\./, "invalid $1 '$2'."],
   [/^option '(?:-\w, )?(--\S+)[^']*' argument missing$/, '$1 needs a value.'],
   [/^required option '(--\S+)[^']*' not specified$/, '$1 is missing.'],
-  [/^missing required argument '(\S+)'$/, 'Which $1?'],
-  [/^unknown option '(.*?)'/, "Unknown option '$1'."],
-  [/^unknown command '(.*?)'/, "Unknown command '$1'."],
-  [/^too many arguments.*?\. Expected (\d+) arguments?.*$/, 'Too many arguments: it takes $1.'],
+  [/^missing required argument '(\S+)'$/, 'which $1?'],
+  [/^unknown option '(.*?)'/, "unknown option '$1'."],
+  [/^unknown command '(.*?)'/, "unknown command '$1'."],
+  [/^too many arguments.*?\. Expected (\d+) arguments?.*$/, 'too many arguments: it takes $1.'],
   [/ Allowed choices are (.*)\.$/, ' Use $1.'],
 ];
 

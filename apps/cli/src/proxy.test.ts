@@ -174,7 +174,7 @@ describe('commands of the account and of the edge', () => {
 
   it('logout forgets the session also when the proxy lets nobody through', async () => {
     const { code, io } = await tunnel(['logout', '--proxy', `http://127.0.0.1:${proxy.port}`]);
-    expect([code, io.err()]).toEqual([5, expect.stringContaining('Logged out here, but the platform was not told')]);
+    expect([code, io.err()]).toEqual([5, expect.stringContaining('logged out here, but the platform was not told')]);
     expect((await tunnel(['logout'])).io.out()).toBe('Not logged in.\n');
   });
 

@@ -104,7 +104,7 @@ describe('tunnel tcp', () => {
   it('ends with 3 when the key is wrong', async () => {
     const { io, code } = start(['tcp', '80', ...flags, '--token', 'wrong']);
     expect(await code).toBe(3);
-    expect(io.err()).toMatch(/^tunnel: Invalid API key\. Run `tunnel login`/);
+    expect(io.err()).toMatch(/^tunnel: invalid API key\. Run `tunnel login`/);
   });
 
   it('ends with 4 and the words of the edge when its port is taken', async () => {

@@ -262,7 +262,7 @@ export class TunnelsOfRun implements RunningClient {
     const refused = this.#entries.get(entry.name);
     if (refused !== undefined && refused.state !== 'refused') {
       throw new Fault('CLIENT_USAGE', {
-        reason: `This client already has a tunnel '${entry.name}'. Choose another name.`,
+        reason: `this client already has a tunnel '${entry.name}'. Choose another name.`,
       });
     }
     this.#add(entry);

@@ -41,44 +41,44 @@ const tokenOf = (options: ConnectOptions | undefined): string | undefined =>
 describe('bad usage', () => {
   it.each([
     [[], 'Usage: tunnel'],
-    [['nonsense'], "tunnel: Unknown command 'nonsense'."],
-    [['tcp'], 'tunnel: Which port?\n  See `tunnel tcp --help`.\n'],
-    [['tcp', '0'], "tunnel: Invalid port '0'. Use 1-65535, host:port or unix:PATH.\n"],
-    [['tcp', '70000'], "Invalid port '70000'."],
-    [['tcp', '80', '--remote-port', 'x'], "tunnel: Invalid --remote-port 'x'. Use 1-65535.\n"],
-    [['tcp', '80', '--nonsense'], "tunnel: Unknown option '--nonsense'.\n  See `tunnel tcp --help`.\n"],
-    [['tcp', '80', '--token', 'a', '--token-file', 'b'], 'tunnel: Use --token or --token-file, not both.\n'],
-    [['tcp', '80'], 'tunnel: No API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n'],
+    [['nonsense'], "tunnel: unknown command 'nonsense'."],
+    [['tcp'], 'tunnel: which port?\n  See `tunnel tcp --help`.\n'],
+    [['tcp', '0'], "tunnel: invalid port '0'. Use 1-65535, host:port or unix:PATH.\n"],
+    [['tcp', '70000'], "invalid port '70000'."],
+    [['tcp', '80', '--remote-port', 'x'], "tunnel: invalid --remote-port 'x'. Use 1-65535.\n"],
+    [['tcp', '80', '--nonsense'], "tunnel: unknown option '--nonsense'.\n  See `tunnel tcp --help`.\n"],
+    [['tcp', '80', '--token', 'a', '--token-file', 'b'], 'tunnel: use --token or --token-file, not both.\n'],
+    [['tcp', '80'], 'tunnel: no API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n'],
     [['tcp', '80', '--token-file', 'missing'], 'cannot read the token from'],
     [['tcp', '80', '--config', 'missing.yml', '--token', 't'], 'missing.yml'],
-    [['http'], 'tunnel: Which port?'],
-    [['http', 'x'], "tunnel: Invalid port 'x'. Use 1-65535, host:port or a URL.\n"],
-    [['http', '80', '--local-protocol', 'h3'], "tunnel: Invalid --local-protocol 'h3'. Use http1, h2c.\n"],
+    [['http'], 'tunnel: which port?'],
+    [['http', 'x'], "tunnel: invalid port 'x'. Use 1-65535, host:port or a URL.\n"],
+    [['http', '80', '--local-protocol', 'h3'], "tunnel: invalid --local-protocol 'h3'. Use http1, h2c.\n"],
     [['http', '80', '--host-header', 'a b', '--token', 't'], 'the Host header must be'],
     [['start'], 'config.yml'],
     [['check'], 'config.yml'],
-    [['pools'], 'tunnel: No API key. Run `tunnel login`'],
-    [['htp', '80'], "tunnel: Unknown command 'htp'. Did you mean http?\n"],
-    [['stat'], "tunnel: Unknown command 'stat'. Did you mean status?\n"],
-    [['http', '80', '--region', 'eu'], "tunnel: Unknown option '--region'.\n"],
-    [['http', '80', '--subdomian', 'x'], "Unknown option '--subdomian'. Did you mean --subdomain?\n"],
+    [['pools'], 'tunnel: no API key. Run `tunnel login`'],
+    [['htp', '80'], "tunnel: unknown command 'htp'. Did you mean http?\n"],
+    [['stat'], "tunnel: unknown command 'stat'. Did you mean status?\n"],
+    [['http', '80', '--region', 'eu'], "tunnel: unknown option '--region'.\n"],
+    [['http', '80', '--subdomian', 'x'], "unknown option '--subdomian'. Did you mean --subdomain?\n"],
     [
       ['http', 'http://ann:pw@localhost:80'],
-      "Invalid URL 'http://…@localhost:80'. Leave out user and password: http://localhost\n",
+      "invalid URL 'http://…@localhost:80'. Leave out user and password: http://localhost\n",
     ],
     [['http', '80', '--name'], 'tunnel: --name needs a value.\n'],
     [['pools', '--token', 't', '--interval', '0'], 'Use 1-3600.'],
     [['pools', '--token', 't', '--api', 'edge:4041'], 'must be an http or https URL'],
     [['pools', '--token', 't', '--api', 'http://me:pw@127.0.0.1'], 'must have no user and password'],
-    [['pools', '--token', 't', '--api', 'http://192.0.2.1:4041'], 'The API key would go to 192.0.2.1:4041 in clear'],
+    [['pools', '--token', 't', '--api', 'http://192.0.2.1:4041'], 'the API key would go to 192.0.2.1:4041 in clear'],
     [
       ['pools', '--token', 't', '--server', 'edge.example.com'],
-      'The API key would go to edge.example.com:4041 in clear',
+      'the API key would go to edge.example.com:4041 in clear',
     ],
-    [['pools', 'more'], 'tunnel: Too many arguments: it takes 0.\n'],
-    [['keys', 'revoke'], 'tunnel: Which id?\n  See `tunnel keys revoke --help`.\n'],
+    [['pools', 'more'], 'tunnel: too many arguments: it takes 0.\n'],
+    [['keys', 'revoke'], 'tunnel: which id?\n  See `tunnel keys revoke --help`.\n'],
     [['keys', 'create'], 'tunnel: --label is missing.\n'],
-    [['logout', 'more'], 'Too many arguments'],
+    [['logout', 'more'], 'too many arguments'],
   ])('%j ends with 2 and says why', async (args, words) => {
     const io = testIo();
     expect(await run(args, io)).toBe(2);
@@ -175,7 +175,7 @@ describe('config.yml', () => {
     write('.tunnel/config.yml', 'auth_token: t\ntunnels:\n  db: {proto: tcp, local_port: 5432}\n');
     const io = testIo();
     expect(await run(['start', 'web'], io)).toBe(2);
-    expect(io.err()).toContain("No tunnel 'web' in");
+    expect(io.err()).toContain("no tunnel 'web' in");
     expect(asked).toEqual([]);
   });
 
@@ -227,6 +227,6 @@ describe('a connection that fails', () => {
       { event: 'error', code: 'AUTH_TOKEN_INVALID', fatal: true },
       { event: 'closed', exit_code: 3 },
     ]);
-    expect(io.err()).toContain('tunnel: Invalid API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n');
+    expect(io.err()).toContain('tunnel: invalid API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n');
   });
 });

@@ -118,7 +118,7 @@ export interface FoundToken {
 /** --token and --token-file, then TUNNEL_API_KEY, then the file. */
 export const findToken = (flags: ServerFlags, config: LoadedConfig | null, io: Io): FoundToken => {
   if (flags.token !== undefined && flags.tokenFile !== undefined) {
-    throw new Fault('CLIENT_USAGE', { reason: 'Use --token or --token-file, not both.' });
+    throw new Fault('CLIENT_USAGE', { reason: 'use --token or --token-file, not both.' });
   }
   if (flags.token !== undefined) return { token: new Secret(flags.token), source: '--token', file: null };
   if (flags.tokenFile !== undefined) return readToken(inFolder(io.cwd, flags.tokenFile, io), '--token-file');

@@ -33,7 +33,7 @@ export class TerminalPrompt {
     this.#lines = createInterface({ input: io.stdin, output: echo, terminal: true, historySize: 0 });
     this.#lines.on('line', (line) => this.#take(line));
     this.#lines.on('SIGINT', () => this.#fail(new Interrupted()));
-    this.#lines.on('close', () => this.#fail(new Fault('CLIENT_USAGE', { reason: `Nothing was typed. ${instead}` })));
+    this.#lines.on('close', () => this.#fail(new Fault('CLIENT_USAGE', { reason: `nothing was typed. ${instead}` })));
   }
 
   ask(question: string): Promise<string> {
@@ -88,7 +88,7 @@ export class TerminalPrompt {
 
 export const requireTerminal = ({ stdin }: Pick<Io, 'stdin'>, instead: string): void => {
   if (stdin.isTTY === true) return;
-  throw new Fault('CLIENT_USAGE', { reason: instead });
+  throw new Fault('CLIENT_USAGE', { reason: `this needs a terminal. ${instead}` });
 };
 
 /** With one prompt that is closed in any case: an open one keeps the terminal in its own mode. */

@@ -142,9 +142,9 @@ describe('tunnel files', () => {
   it('is refused for what is no folder, and with a health check', async ({ harness }) => {
     const site = await makeSite(harness);
     const trials: [string[], RegExp][] = [
-      [[join(site, 'nowhere')], /There is no folder .*nowhere/],
+      [[join(site, 'nowhere')], /there is no folder .*nowhere/],
       [[join(site, 'index.html')], /is not a folder/],
-      [[site, '--health', 'tcp'], /Unknown option '--health'/],
+      [[site, '--health', 'tcp'], /unknown option '--health'/],
     ];
     for (const [args, words] of trials) {
       const tunnel = await harness.run(['files', ...args, '--server', stack.control, '--token-file', stack.tokenFile]);

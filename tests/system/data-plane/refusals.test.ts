@@ -89,14 +89,14 @@ describe.concurrent('a key', () => {
     const alone = await harness.stack();
     const program = await harness.run(['tcp', '9', '--server', alone.control, '--token', 'tnl_wrong']);
     expect(await program.exitCode()).toBe(3);
-    expect(program.stderr).toEqual(['tunnel: Invalid API key. Run `tunnel login`, or set TUNNEL_API_KEY.']);
+    expect(program.stderr).toEqual(['tunnel: invalid API key. Run `tunnel login`, or set TUNNEL_API_KEY.']);
     expect(await alone.metric('tunnel_auth_failures_total')).toBe(1);
   });
 
   it('that was not given ends the client with 2', async ({ harness }) => {
     const program = await harness.run(['tcp', '9', '--server', stack.control]);
     expect(await program.exitCode()).toBe(2);
-    expect(program.stderr).toEqual(['tunnel: No API key. Run `tunnel login`, or set TUNNEL_API_KEY.']);
+    expect(program.stderr).toEqual(['tunnel: no API key. Run `tunnel login`, or set TUNNEL_API_KEY.']);
   });
 
   it('is never printed, neither by the client nor by the edge', async ({ harness }) => {
@@ -130,7 +130,7 @@ describe.concurrent('a config file', () => {
     writeConfig(home, ['tunnels:', '  db: { proto: tcp, local_port: 5432 }']);
     const program = await harness.run(['start', 'bd', '--token', 'any'], { home });
     expect(await program.exitCode()).toBe(2);
-    expect(program.stderr).toEqual(["tunnel: No tunnel 'bd' in ~/.tunnel/config.yml. It has db."]);
+    expect(program.stderr).toEqual(["tunnel: no tunnel 'bd' in ~/.tunnel/config.yml. It has db."]);
   });
 });
 

@@ -138,7 +138,7 @@ const removeTunnel = async ({ path }: Asked, { running }: AgentRoutes): Promise<
   if (!(await running.remove(name, 'removed'))) {
     const names = running.tunnels.filter(({ state }) => state !== 'closing').map((entry) => entry.name);
     const known = names.length === 0 ? 'It has none.' : `It has ${names.join(', ')}.`;
-    throw new Fault('CLIENT_USAGE', { reason: `No tunnel '${name}' in this client. ${known}` });
+    throw new Fault('CLIENT_USAGE', { reason: `no tunnel '${name}' in this client. ${known}` });
   }
   return ok({ name, tunnel_id: tunnel?.tunnelId || null, open_connections: tunnel?.counts.open ?? 0 });
 };
@@ -154,7 +154,7 @@ const decoded = (text: string): string => {
 const reload = (running: RunningClient) => {
   if (running.reload !== null) return running.reload();
   throw new Fault('CLIENT_USAGE', {
-    reason: 'This client has no config file. Only `tunnel start` can reload.',
+    reason: 'this client has no config file. Only `tunnel start` can reload.',
   });
 };
 

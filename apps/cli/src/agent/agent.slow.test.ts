@@ -312,7 +312,7 @@ describe('tunnel alone', () => {
 describe('names', () => {
   it('may be such as paths have for other folders', async () => {
     await trial.startTcp();
-    expect(await trial.ask('remove', '..')).toMatchObject({ code: 2, err: expect.stringContaining("No tunnel '..'") });
+    expect(await trial.ask('remove', '..')).toMatchObject({ code: 2, err: expect.stringContaining("no tunnel '..'") });
     expect(await trial.ask('add', 'tcp', '1', '--name', '..')).toMatchObject({ code: 0 });
     expect(await trial.ask('remove', '..')).toMatchObject({ code: 0, out: '..: removed\n' });
   });

@@ -32,7 +32,7 @@ export const apiAddress = ({ api, server, tls }: ApiOptions): ApiAddress => {
 
 const clearText = (host: string): Fault =>
   new Fault('CLIENT_USAGE', {
-    reason: `The API key would go to ${host} in clear. Use an https:// address with --api, or --no-tls if the network is yours.`,
+    reason: `the API key would go to ${host} in clear. Use an https:// address with --api, or --no-tls if the network is yours.`,
   });
 
 const besideServer = (server: string): URL => {

@@ -28,7 +28,7 @@ const isClearTextElsewhere = (url: URL, { clearTextAllowed }: PlatformEndpoint):
 
 const clearText = (host: string): Fault =>
   new Fault('CLIENT_USAGE', {
-    reason: `Your password would go to ${host} in clear. Use an https:// address with --platform, or --no-tls if the network is yours.`,
+    reason: `your password would go to ${host} in clear. Use an https:// address with --platform, or --no-tls if the network is yours.`,
   });
 
 export const platformClient = (

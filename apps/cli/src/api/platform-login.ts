@@ -94,11 +94,11 @@ export class PlatformLogin {
 }
 
 const known = (saved: SavedLogin | null): SavedLogin => {
-  if (saved === null) throw new Fault('CLIENT_LOGIN_NEEDED', { reason: 'Not logged in.' });
+  if (saved === null) throw new Fault('CLIENT_LOGIN_NEEDED', { reason: 'not logged in.' });
   return saved;
 };
 
 const ended = ({ platform }: SavedLogin): Fault =>
-  new Fault('CLIENT_LOGIN_NEEDED', { reason: `Your session at ${platform.url} has ended.` });
+  new Fault('CLIENT_LOGIN_NEEDED', { reason: `your session at ${platform.url} has ended.` });
 
 const isAccessRefused = (error: unknown): boolean => error instanceof Fault && error.code === 'ACCESS_TOKEN_INVALID';

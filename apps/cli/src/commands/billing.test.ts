@@ -76,7 +76,7 @@ describe('the cap', () => {
 
   it('needs an amount', async () => {
     const { code, io } = await billing(['cap']);
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('Which amount?')]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('which amount?')]);
   });
 
   it('is told in the words of the platform when the plan is free', async () => {

@@ -80,7 +80,7 @@ describe('domains', () => {
     await run(['logout'], makeTestIo({ home: login.home.path }));
     for (const args of [[], ['add', 'a.b'], ['check', 'a.b'], ['show', 'a.b'], ['remove', 'a.b', '--yes']]) {
       const { code, io } = await domains(args);
-      expect([code, io.err()]).toEqual([3, expect.stringContaining('Not logged in.')]);
+      expect([code, io.err()]).toEqual([3, expect.stringContaining('not logged in.')]);
     }
   });
 });
@@ -278,8 +278,8 @@ describe('domains show and check', () => {
   });
 
   it.each([
-    ['shpo.example.com', "You have no domain 'shpo.example.com'. Did you mean shop.example.com?"],
-    ['Elsewhere.test', "You have no domain 'elsewhere.test'. Add it: `tunnel domains add elsewhere.test`."],
+    ['shpo.example.com', "you have no domain 'shpo.example.com'. Did you mean shop.example.com?"],
+    ['Elsewhere.test', "you have no domain 'elsewhere.test'. Add it: `tunnel domains add elsewhere.test`."],
   ])('%s: says what there is', async (typed, words) => {
     for (const args of [
       ['show', typed],
@@ -314,7 +314,7 @@ describe('domains remove', () => {
 
   it('needs --yes where nobody can be asked', async () => {
     const { code, io } = await domains(['remove', 'shop.example.com']);
-    expect([code, io.err(), platform.asks]).toEqual([2, 'tunnel: Add --yes to confirm.\n', []]);
+    expect([code, io.err(), platform.asks]).toEqual([2, 'tunnel: this needs a terminal. Add --yes to confirm.\n', []]);
     expect((await domains(['remove', 'shop.example.com', '--yes'])).code).toBe(0);
     expect(left()).toEqual(['dom-2']);
   });

@@ -247,5 +247,5 @@ const findDomain = async (login: PlatformLogin, typed: string): Promise<OwnDomai
   );
   const next =
     near === undefined ? `Add it: \`tunnel domains add ${typedName({ name: wanted })}\`.` : `Did you mean ${near}?`;
-  throw new Fault('CLIENT_USAGE', { reason: `You have no domain '${oneLine(wanted)}'. ${next}` });
+  throw new Fault('CLIENT_USAGE', { reason: `you have no domain '${oneLine(wanted)}'. ${next}` });
 };

@@ -55,6 +55,6 @@ export const filesSpecOf = (given: string, flags: FilesTunnelFlags, io: Io): Nam
 /** Who names a folder now has it now; a client that starts with the machine may be earlier than its folder. */
 const checkFolder = (dir: string): void => {
   const stat = statSync(dir, { throwIfNoEntry: false });
-  if (stat === undefined) throw new Fault('CLIENT_USAGE', { reason: `There is no folder ${dir}.` });
+  if (stat === undefined) throw new Fault('CLIENT_USAGE', { reason: `there is no folder ${dir}.` });
   if (!stat.isDirectory()) throw new Fault('CLIENT_USAGE', { reason: `${dir} is not a folder.` });
 };

@@ -131,7 +131,7 @@ export const httpSpecOf = (target: TypedTarget, flags: HttpTunnelFlags, io: Io):
 
 const protocolOf = ({ scheme }: TypedTarget, { https }: HttpTunnelFlags): 'http' | 'https' => {
   if (scheme === 'http' && https === true) {
-    throw new Fault('CLIENT_USAGE', { reason: 'Use an https:// URL, or leave out --https.' });
+    throw new Fault('CLIENT_USAGE', { reason: 'use an https:// URL, or leave out --https.' });
   }
   return scheme === 'https' || https === true ? 'https' : 'http';
 };

@@ -96,8 +96,8 @@ describe('without questions', () => {
   });
 
   it.each([
-    [['--server', 'x'], 'Add --yes, and flags for what you would be asked.'],
-    [['--yes'], 'No API key. Run `tunnel login`'],
+    [['--server', 'x'], 'add --yes, and flags for what you would be asked.'],
+    [['--yes'], 'no API key. Run `tunnel login`'],
     [['--yes', '--token-file', 'none'], 'cannot read the token from'],
     [['--yes', '--token-file', '/dev/null'], 'it is empty'],
     [['--yes', '--token-file', '.'], 'cannot read the token from'],

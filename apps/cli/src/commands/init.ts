@@ -88,13 +88,13 @@ interface Answers {
 
 const answersOf = async (flags: InitFlags, file: string, io: Io): Promise<Answers> => {
   if (flags.token !== undefined && flags.tokenFile !== undefined) {
-    throw new Fault('CLIENT_USAGE', { reason: 'Use --token or --token-file, not both.' });
+    throw new Fault('CLIENT_USAGE', { reason: 'use --token or --token-file, not both.' });
   }
   if (flags.server !== undefined) parseServerAddress(flags.server);
   const asks = flags.yes !== true;
   if (asks && io.stdin.isTTY !== true) {
     throw new Fault('CLIENT_USAGE', {
-      reason: 'Add --yes, and flags for what you would be asked.',
+      reason: 'add --yes, and flags for what you would be asked.',
     });
   }
   const questions = asks ? await InitQuestions.open(io) : null;
@@ -142,7 +142,7 @@ const write = (file: string, { server, key, tunnels }: Answers, flags: InitFlags
   const text = newConfigText(keys, entries);
   if (tryConfig(file, text, io) === null) {
     throw new Fault('CLIENT_USAGE', {
-      reason: 'These settings make no valid config.yml. Check names and server.',
+      reason: 'these settings make no valid config.yml. Check names and server.',
     });
   }
   if (key !== null && 'text' in key) writeKey(join(folder, 'key'), key.text);

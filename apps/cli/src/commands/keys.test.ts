@@ -210,7 +210,7 @@ describe('keys revoke', () => {
     const { code, io } = await tunnel(['keys', 'revoke', 'key-1']);
     expect([code, io.err(), platform.keys.length]).toEqual([
       2,
-      expect.stringContaining('tunnel: Add --yes to confirm.\n'),
+      expect.stringContaining('tunnel: this needs a terminal. Add --yes to confirm.\n'),
       1,
     ]);
     expect((await tunnel(['keys', 'revoke', 'key-1', '--yes'])).code).toBe(0);

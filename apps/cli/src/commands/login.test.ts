@@ -84,18 +84,18 @@ describe('login', () => {
     const { code, io } = await tunnel(asked, { stdin: typing('') });
     expect([code, io.err()]).toEqual([
       2,
-      expect.stringContaining('Nothing was typed. Add --email and --password-stdin.'),
+      expect.stringContaining('nothing was typed. Add --email and --password-stdin.'),
     ]);
     expect(platform.asks).toEqual([]);
   });
 
   it.each([
-    [[], 'tunnel: Add --email and --password-stdin.\n'],
+    [[], 'tunnel: this needs a terminal. Add --email and --password-stdin.\n'],
     [['--password-stdin'], '--password-stdin needs --email.'],
-    [['--email', EMAIL, '--password-stdin'], 'There is no password on standard input.'],
+    [['--email', EMAIL, '--password-stdin'], 'there is no password on standard input.'],
     [['--platform', 'platform:8080'], '--platform must be an http or https URL'],
     [['--platform', 'http://me:pw@127.0.0.1'], 'must have no user and password'],
-    [['--platform', 'http://192.0.2.1:8080'], 'Your password would go to 192.0.2.1:8080 in clear'],
+    [['--platform', 'http://192.0.2.1:8080'], 'your password would go to 192.0.2.1:8080 in clear'],
   ])('%j ends with 2 and says why', async (args, words) => {
     const { code, io } = await tunnel(['login', ...args]);
     expect([code, io.err()]).toEqual([2, expect.stringContaining(words)]);
@@ -105,7 +105,7 @@ describe('login', () => {
     const wrong = await logIn([], piping('guess'));
     expect([wrong.code, wrong.io.err()]).toEqual([
       3,
-      expect.stringMatching(/^tunnel: Incorrect email or password\. Check both/),
+      expect.stringMatching(/^tunnel: incorrect email or password\. Check both/),
     ]);
     platform.suspended = true;
     expect((await logIn()).code).toBe(6);
@@ -192,9 +192,9 @@ describe('the session', () => {
   });
 
   it.each([
-    ['none', () => {}, 'Not logged in\\.'],
+    ['none', () => {}, 'not logged in\\.'],
     ['an ended one', () => platform.refreshTokens.clear(), 'has ended\\.'],
-    ['a torn file', () => writeFileSync(sessionFile(), '{"version":1'), 'Not logged in\\.'],
+    ['a torn file', () => writeFileSync(sessionFile(), '{"version":1'), 'not logged in\\.'],
   ])('%s gives 3 and the hint to log in', async (name, change, words) => {
     if (name !== 'none') {
       await logIn();

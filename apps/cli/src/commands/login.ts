@@ -136,13 +136,13 @@ const readPassword = async ({ stdin }: Io): Promise<string> => {
     const buffer = Buffer.from(part);
     bytes += buffer.length;
     if (bytes > PASSWORD_MAX_BYTES)
-      throw new Fault('CLIENT_USAGE', { reason: 'The password on standard input is too long.' });
+      throw new Fault('CLIENT_USAGE', { reason: 'the password on standard input is too long.' });
     parts.push(buffer);
   }
   const password = Buffer.concat(parts)
     .toString('utf8')
     .replace(/\r?\n$/, '');
-  if (password === '') throw new Fault('CLIENT_USAGE', { reason: 'There is no password on standard input.' });
+  if (password === '') throw new Fault('CLIENT_USAGE', { reason: 'there is no password on standard input.' });
   return password;
 };
 
@@ -189,7 +189,7 @@ export const logoutCommand = (io: Io, finish: (code: ExitCode) => void): Command
         return finish(EXIT.endedAsAsked);
       }
       io.stderr.write(
-        `tunnel: Logged out here, but the platform was not told: ${oneLine(problem.message)}\n  Its side of the session ends after 30 days without use.\n`,
+        `tunnel: logged out here, but the platform was not told: ${oneLine(problem.message)}\n  Its side of the session ends after 30 days without use.\n`,
       );
       finish(exitCodeOf(problem));
     });

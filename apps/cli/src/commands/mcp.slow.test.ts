@@ -383,7 +383,7 @@ describe('the server', () => {
     for (const [flags, words] of [
       [['--allow', '127.0.0.1'], /'127\.0\.0\.1' cannot be allowed/],
       [['--allow', '*:80'], /cannot be allowed/],
-      [['--frobnicate'], /Unknown option/],
+      [['--frobnicate'], /unknown option/],
     ] as const) {
       const io = makeTestIo({ home: home.path });
       expect(await run(['mcp', ...flags], io)).toBe(2);

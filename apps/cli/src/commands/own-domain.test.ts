@@ -73,7 +73,7 @@ describe('--domain', () => {
   ])('beside --subdomain is a mistake of %s %s: exit 2', async (command, target) => {
     const args = [command, '--domain', 'shop.example.com', '--subdomain', 'shop', target];
     const { io, code } = start(args);
-    expect([await code, io.err()]).toEqual([2, 'tunnel: Use --domain or --subdomain, not both.\n']);
+    expect([await code, io.err()]).toEqual([2, 'tunnel: use --domain or --subdomain, not both.\n']);
   });
 
   it('of a tcp tunnel is a mistake: exit 2', async () => {

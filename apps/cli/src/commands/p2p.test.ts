@@ -218,7 +218,7 @@ describe('tunnel p2p', () => {
       SECRET,
       'cannot read the p2p secret from x',
     ],
-    ['the secret itself as a flag', ['publish', 'a', '1', '--secret', SECRET], SECRET, "Unknown option '--secret'"],
+    ['the secret itself as a flag', ['publish', 'a', '1', '--secret', SECRET], SECRET, "unknown option '--secret'"],
   ])('%s is wrong usage: exit 2, before anything is dialled', async (_, args, secret, words) => {
     const env = { TUNNEL_P2P_SECRET: secret };
     const { io, code } = start(['p2p', ...args, '--server', '127.0.0.1:1', '--token', 'x'], { env });

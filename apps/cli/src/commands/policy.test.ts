@@ -58,7 +58,7 @@ describe('tunnel policy check', () => {
       /shop\.yml:6: `route` is for http tunnels/,
     ],
     ['a file that is not there', ['nowhere.yml'], /cannot read nowhere\.yml: no such file/],
-    ['no file', [], /Which file\?/],
+    ['no file', [], /which file\?/],
     ['a protocol that is none', ['shop.yml', '--proto', 'p2p'], /Use http, tcp, udp/],
   ])('refuses %s with exit code 2', async (_, args, says) => {
     const { code, out, err } = await type(['check', ...args]);
@@ -191,7 +191,7 @@ describe('tunnel policy hash', () => {
   it('refuses what is no UTF-8 text: no browser sends it so', async () => {
     const { code, out, err } = await type(['hash'], { stdin: piping(Buffer.from([0x70, 0xe4, 0x73, 0x73])) });
     expect([code, out]).toEqual([2, '']);
-    expect(err).toContain('The password is not UTF-8 text.');
+    expect(err).toContain('the password is not UTF-8 text.');
   });
 
   it('refuses nothing at all', async () => {

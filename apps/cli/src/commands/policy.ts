@@ -154,7 +154,7 @@ const readBody = (file: string, io: Io): Buffer => {
     return readFileSync(pathFrom(io.cwd, file, io.home));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw misuse(`Cannot read ${file}: ${code === 'ENOENT' ? 'no such file' : (code ?? message)}.`);
+    throw misuse(`cannot read ${file}: ${code === 'ENOENT' ? 'no such file' : (code ?? message)}.`);
   }
 };
 
@@ -196,7 +196,7 @@ const hashCommand = (io: Io, finish: Finish): Command =>
     .addHelpText('after', HASH_EXAMPLES)
     .action(async () => {
       const password = io.stdin.isTTY === true ? await typedPassword(io) : await pipedPassword(io);
-      if (password === '') throw misuse('The password is empty.');
+      if (password === '') throw misuse('the password is empty.');
       io.stdout.write(`${await hashPassword(password)}\n`);
       finish(EXIT.endedAsAsked);
     });
@@ -212,7 +212,7 @@ const pipedPassword = async (io: Io): Promise<string> => {
   for await (const part of io.stdin) {
     parts.push(Buffer.from(part));
     bytes += Buffer.byteLength(part);
-    if (bytes > PASSWORD_MAX_BYTES) throw misuse(`A password has at most ${PASSWORD_MAX_BYTES} bytes.`);
+    if (bytes > PASSWORD_MAX_BYTES) throw misuse(`a password has at most ${PASSWORD_MAX_BYTES} bytes.`);
   }
   return textOf(Buffer.concat(parts)).replace(/\r?\n$/, '');
 };
@@ -222,7 +222,7 @@ const textOf = (bytes: Buffer): string => {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    throw misuse('The password is not UTF-8 text.');
+    throw misuse('the password is not UTF-8 text.');
   }
 };
 

@@ -143,7 +143,7 @@ describe('once', () => {
     expect(admin.io.out()).toBe('[]\n');
     const stranger = pools(['--api', real]);
     expect(await stranger.code).toBe(3);
-    expect(stranger.io.err()).toMatch(/^tunnel: Invalid API key\./);
+    expect(stranger.io.err()).toMatch(/^tunnel: invalid API key\./);
     await edge.stop({ drainMs: 0 });
   });
 });
@@ -266,7 +266,7 @@ describe('--watch', () => {
     say({ error: 'the key was revoked', code: 'AUTH_TOKEN_REVOKED', request_id: 'req_1' }, 401);
     await clock.advance(1000);
     expect(await code).toBe(3);
-    expect(io.err()).toContain('This API key was revoked.');
+    expect(io.err()).toContain('this API key was revoked.');
     answer = { status: 503, body: '' };
     expect(await pools(['--watch']).code).toBe(5);
   });

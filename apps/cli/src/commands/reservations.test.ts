@@ -48,10 +48,10 @@ describe('reserve', () => {
   });
 
   it.each([
-    [[], 'Which name? For a port: --tcp or --udp.'],
-    [['shop', '--tcp'], 'Reserve one at a time: a name, --tcp or --udp.'],
-    [['--tcp', '20042', '--udp', '20042'], 'Reserve one at a time: a name, --tcp or --udp.'],
-    [['--tcp', 'shop'], "Invalid --tcp 'shop'. Use 1-65535."],
+    [[], 'which name? For a port: --tcp or --udp.'],
+    [['shop', '--tcp'], 'reserve one at a time: a name, --tcp or --udp.'],
+    [['--tcp', '20042', '--udp', '20042'], 'reserve one at a time: a name, --tcp or --udp.'],
+    [['--tcp', 'shop'], "invalid --tcp 'shop'. Use 1-65535."],
     [['tcp/20042'], "'tcp/20042' is a port. Use --tcp 20042."],
     [['shop', '--region', 'fra'], '--region is for ports: a name is yours in every region.'],
   ])('refuses %j in words, and asks nobody', async (args, words) => {
@@ -85,7 +85,7 @@ describe('reserve', () => {
     await tunnel(['logout']);
     for (const args of [['reserve', 'shop'], ['reservations'], ['release', 'shop', '--yes']]) {
       const { code, io } = await tunnel(args);
-      expect([code, io.err()]).toEqual([3, expect.stringContaining('Not logged in.')]);
+      expect([code, io.err()]).toEqual([3, expect.stringContaining('not logged in.')]);
     }
   });
 });
@@ -172,7 +172,11 @@ describe('release', () => {
 
   it('needs --yes where nobody can be asked', async () => {
     const { code, io } = await tunnel(['release', 'shop']);
-    expect([code, io.err(), states()]).toEqual([2, 'tunnel: Add --yes to confirm.\n', ['reserved', 'reserved']]);
+    expect([code, io.err(), states()]).toEqual([
+      2,
+      'tunnel: this needs a terminal. Add --yes to confirm.\n',
+      ['reserved', 'reserved'],
+    ]);
     expect((await tunnel(['release', 'shop', '--yes'])).code).toBe(0);
     expect(states()).toEqual(['released', 'reserved']);
   });
@@ -196,13 +200,13 @@ describe('release', () => {
   });
 
   it.each([
-    [['shpo'], "You have no reservation 'shpo'. Did you mean shop?"],
-    [['20042'], "You have no reservation '20042'. Did you mean tcp/20042?"],
-    [['udp/20042'], "You have no reservation 'udp/20042'. Did you mean tcp/20042?"],
-    [['tcp/20043'], "You have no reservation 'tcp/20043'. List yours: `tunnel reservations`."],
-    [['elsewhere'], "You have no reservation 'elsewhere'. List yours: `tunnel reservations`."],
-    [['tcp/20042', '--region', 'nyc'], "You do not have tcp/20042 in the region 'nyc'. Use --region fra."],
-    [['shop', '--region', 'nyc'], "You do not have shop in the region 'nyc'. A name is yours in every region"],
+    [['shpo'], "you have no reservation 'shpo'. Did you mean shop?"],
+    [['20042'], "you have no reservation '20042'. Did you mean tcp/20042?"],
+    [['udp/20042'], "you have no reservation 'udp/20042'. Did you mean tcp/20042?"],
+    [['tcp/20043'], "you have no reservation 'tcp/20043'. List yours: `tunnel reservations`."],
+    [['elsewhere'], "you have no reservation 'elsewhere'. List yours: `tunnel reservations`."],
+    [['tcp/20042', '--region', 'nyc'], "you do not have tcp/20042 in the region 'nyc'. Use --region fra."],
+    [['shop', '--region', 'nyc'], "you do not have shop in the region 'nyc'. A name is yours in every region"],
   ])('%j: says what there is', async (args, words) => {
     const { code, io } = await tunnel(['release', ...args, '--yes']);
     expect([code, io.err()]).toEqual([2, expect.stringContaining(`tunnel: ${words}`)]);

@@ -52,12 +52,12 @@ export const reserveCommand = (io: Io, finish: Finish): Command =>
 /** Throws a Fault for words that do not go together. */
 const wantedOf = (name: string | undefined, { tcp, udp, region }: ReserveFlags): NewReservation => {
   if ([name, tcp, udp].filter((one) => one !== undefined).length > 1) {
-    throw misuse('Reserve one at a time: a name, --tcp or --udp.');
+    throw misuse('reserve one at a time: a name, --tcp or --udp.');
   }
   if (name !== undefined) return wantedName(name, region);
   const kind = tcp === undefined ? 'udp' : 'tcp';
   const port = tcp ?? udp;
-  if (port === undefined) throw misuse('Which name? For a port: --tcp or --udp.');
+  if (port === undefined) throw misuse('which name? For a port: --tcp or --udp.');
   const label = port === true ? {} : { label: String(port) };
   return { kind, ...label, ...(region === undefined ? {} : { region_id: region }) };
 };
@@ -173,7 +173,7 @@ const chooseReservation = (list: readonly Reservation[], typed: string, region: 
   const [first, ...others] = fitting.filter(({ region_id }) => region === undefined || region_id === region);
   if (first === undefined) throw unknown(list, fitting, wanted, region);
   if (others.length === 0) return first;
-  throw misuse(`You have ${wanted} in several regions. Use ${regionFlags(fitting)}.`);
+  throw misuse(`you have ${wanted} in several regions. Use ${regionFlags(fitting)}.`);
 };
 
 const unknown = (
@@ -185,7 +185,7 @@ const unknown = (
   if (elsewhere.length > 0 && region !== undefined) {
     const isName = elsewhere[0]?.kind === 'subdomain';
     const instead = isName ? 'A name is yours in every region: leave --region out.' : `Use ${regionFlags(elsewhere)}.`;
-    return misuse(`You do not have ${wanted} in the region '${region}'. ${instead}`);
+    return misuse(`you do not have ${wanted} in the region '${region}'. ${instead}`);
   }
   // A number that is nearly another's is no slip of typing: only the same port is meant, or a name that is alike.
   const number = PORT_NAME.exec(wanted)?.[2] ?? wanted;
@@ -193,7 +193,7 @@ const unknown = (
   const names = list.filter(({ kind }) => kind === 'subdomain').map(nameOf);
   const near = port === undefined ? nearestWord(wanted, names) : nameOf(port);
   const next = near === undefined ? 'List yours: `tunnel reservations`.' : `Did you mean ${near}?`;
-  return misuse(`You have no reservation '${wanted}'. ${next}`);
+  return misuse(`you have no reservation '${wanted}'. ${next}`);
 };
 
 const regionFlags = (list: readonly Reservation[]): string =>

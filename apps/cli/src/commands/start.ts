@@ -80,7 +80,7 @@ const reloading = (
       // Told by the outputs, good or not.
       onChange: () => void running?.reload?.().catch(() => {}),
       onTrouble: ({ code, message }) =>
-        io.stderr.write(`tunnel: Cannot watch ${file}: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`),
+        io.stderr.write(`tunnel: cannot watch ${file}: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`),
     });
   const watched = new WatchedFiles(config, watchOf);
   const filesIn = (values: ClientConfig): string[] => policyFilesOf(chosenOf(values, names));
@@ -135,12 +135,12 @@ const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[],
   const shown = shownPath(path, io);
   const known = Object.keys(values.tunnels);
   if (known.length === 0)
-    throw new Fault('CLIENT_USAGE', { reason: `No tunnels in ${shown}. Add one under \`tunnels:\`.` });
+    throw new Fault('CLIENT_USAGE', { reason: `no tunnels in ${shown}. Add one under \`tunnels:\`.` });
   const chosen = names.length === 0 ? known : [...new Set(names)];
   return chosen.map((name) => {
     const entry = Object.hasOwn(values.tunnels, name) ? values.tunnels[name] : undefined;
     if (entry !== undefined) return [name, entry];
-    throw new Fault('CLIENT_USAGE', { reason: `No tunnel '${name}' in ${shown}. It has ${known.join(', ')}.` });
+    throw new Fault('CLIENT_USAGE', { reason: `no tunnel '${name}' in ${shown}. It has ${known.join(', ')}.` });
   });
 };
 

@@ -74,10 +74,10 @@ describe('tunnel tls', () => {
   });
 
   it.each([
-    [[], 'A tls tunnel needs --subdomain or --domain'],
-    [['--subdomain', 'a', '--domain', 'a.example.net'], 'Use --domain or --subdomain, not both.'],
-    [['--subdomain', 'a', '--health', 'http:/'], 'The health check of a tls tunnel is `--health tcp`.'],
-    [['--subdomain', 'a', '--remote-port', '1'], "Unknown option '--remote-port'"],
+    [[], 'a tls tunnel needs --subdomain or --domain'],
+    [['--subdomain', 'a', '--domain', 'a.example.net'], 'use --domain or --subdomain, not both.'],
+    [['--subdomain', 'a', '--health', 'http:/'], 'the health check of a tls tunnel is `--health tcp`.'],
+    [['--subdomain', 'a', '--remote-port', '1'], "unknown option '--remote-port'"],
   ])('with %j is a mistake: exit 2', async (typed, words) => {
     const { io, code } = start(['tls', '8443', ...typed, ...flags]);
     expect(await code).toBe(2);

@@ -105,7 +105,7 @@ const checkHost = ({ domain, subdomain, group, health }: TlsTunnelFlags): void =
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   // The name of a group is its subdomain where it says none.
   if (domain === undefined && subdomain === undefined && group === undefined) {
-    throw refuse('A tls tunnel needs --subdomain or --domain: visitors are told apart by their host.');
+    throw refuse('a tls tunnel needs --subdomain or --domain: visitors are told apart by their host.');
   }
-  if (health?.type === 'http') throw refuse('The health check of a tls tunnel is `--health tcp`.');
+  if (health?.type === 'http') throw refuse('the health check of a tls tunnel is `--health tcp`.');
 };

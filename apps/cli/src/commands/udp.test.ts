@@ -131,8 +131,8 @@ describe('tunnel udp', () => {
   it.each([
     ['an idle time below 5 s', ['--idle', '4'], 'Use 5-3600.'],
     ['PROXY v1', ['--proxy-protocol', 'v1'], 'Use v2.'],
-    ['a group', ['--group', 'g'], "Unknown option '--group'"],
-    ['a subdomain', ['--subdomain', 'a'], "Unknown option '--subdomain'"],
+    ['a group', ['--group', 'g'], "unknown option '--group'"],
+    ['a subdomain', ['--subdomain', 'a'], "unknown option '--subdomain'"],
     ['a public port that is none', ['--remote-port', '0'], 'Use 1-65535.'],
   ])('%s is wrong usage: exit 2, before anything is dialled', async (_, args, words) => {
     const { io, code } = start(['udp', '53', ...args, '--server', '127.0.0.1:1', '--token', 'x']);

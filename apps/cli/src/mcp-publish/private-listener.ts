@@ -50,7 +50,7 @@ export const listenPrivately = async (
       problems.push((error as Error).message);
     }
   }
-  throw new Fault('CLIENT_USAGE', { reason: `No socket for the MCP server can be made: ${problems.join('; ')}.` });
+  throw new Fault('CLIENT_USAGE', { reason: `no socket for the MCP server can be made: ${problems.join('; ')}.` });
 };
 
 const listenerAt = (server: Server, path: string): PrivateListener => ({

@@ -125,7 +125,7 @@ const findBearer = (
   io: Io,
 ): Bearer => {
   if (!auth) {
-    if (tokenFile !== undefined) throw misuse('Use --token-file or --no-auth, not both.');
+    if (tokenFile !== undefined) throw misuse('use --token-file or --no-auth, not both.');
     return new Bearer({ hash: null, source: null, made: null });
   }
   if (tokenFile === undefined) {
@@ -137,7 +137,7 @@ const findBearer = (
   if (problem !== null) throw new Fault('CLIENT_TOKEN_FILE', { file: tokenFile, reason: problem });
   // With every other command this flag names the file of the API key.
   if (given === apiKey.reveal()) {
-    throw misuse('The token of --token-file is the API key. Callers of the MCP server need a token of their own.');
+    throw misuse('the token of --token-file is the API key. Callers of the MCP server need a token of their own.');
   }
   return new Bearer({ hash: bearerHash(given), source: tokenFile, made: null });
 };

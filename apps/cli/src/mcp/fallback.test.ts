@@ -6,7 +6,7 @@ const AT = { url: 'https://platform.example', reason: 'no answer' };
 const refused = new Fault('CLIENT_PLATFORM_UNREACHABLE', AT, { cause: { code: 'ECONNREFUSED' } });
 const lost = new Fault('CLIENT_PLATFORM_UNREACHABLE', AT, { cause: { code: 'ECONNRESET' } });
 const late = new Fault('CLIENT_API_UNREACHABLE', AT);
-const inClear = new Fault('CLIENT_USAGE', { reason: 'The API key would go out in clear.' });
+const inClear = new Fault('CLIENT_USAGE', { reason: 'the API key would go out in clear.' });
 const off = new Fault('API_NOT_FOUND');
 const unknown = new Fault('TUNNEL_UNKNOWN');
 

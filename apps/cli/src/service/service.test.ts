@@ -122,7 +122,7 @@ describe('tunnel service', () => {
       'tunnels:\n  web: { proto: http, local_port: 3000 }\n',
       '(a service does not see TUNNEL_API_KEY). Run `tunnel login`',
     ],
-    ['has no tunnels', 'auth_token_file: key\n', 'No tunnels in'],
+    ['has no tunnels', 'auth_token_file: key\n', 'no tunnels in'],
     ['is not good', 'auth_token_file: key\ntunnel: {}\n', 'unknown key `tunnel`'],
   ])('install refuses a config that %s', async (_, text, reason) => {
     systemctl();

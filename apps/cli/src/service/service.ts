@@ -197,10 +197,10 @@ const logFolder = (config: string, owner: Owner, io: Io): string | null => {
 /** The service sees the file alone: none of the variables of this shell. */
 const checkConfig = (config: string, owner: Owner, io: Io): void => {
   const values: ClientConfig = loadClientConfig({ file: config, env: {}, home: owner.home });
-  if (Object.keys(values.tunnels).length === 0) throw usage(`No tunnels in ${config}. Add one under \`tunnels:\`.`);
+  if (Object.keys(values.tunnels).length === 0) throw usage(`no tunnels in ${config}. Add one under \`tunnels:\`.`);
   if (values.auth_token !== undefined || values.auth_token_file !== undefined) return;
   const seen = (io.env['TUNNEL_API_KEY'] ?? '') === '' ? '' : ' (a service does not see TUNNEL_API_KEY)';
-  throw usage(`No API key in ${config}${seen}. Run \`tunnel login\`, or set \`auth_token_file\` there.`);
+  throw usage(`no API key in ${config}${seen}. Run \`tunnel login\`, or set \`auth_token_file\` there.`);
 };
 
 /** Made now, with their owner: a service that may write nothing else cannot make them. */
