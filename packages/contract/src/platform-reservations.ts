@@ -40,6 +40,15 @@ export const reservation = z
       .datetime()
       .nullable()
       .meta({ description: 'When this state ends; null while it is reserved or in use.' }),
+    hold_seconds: count.optional().meta({
+      description:
+        'How long it stays yours after its last tunnel has ended, unless it is reserved. 0: not at all, as ports. Absent from platforms that do not tell.',
+      examples: [2_592_000],
+    }),
+    grace_seconds: count.optional().meta({
+      description: 'How long only you can have it again after it was released. Absent from platforms that do not tell.',
+      examples: [604_800],
+    }),
   })
   .meta({ id: 'Reservation' });
 export type Reservation = z.infer<typeof reservation>;

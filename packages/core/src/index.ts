@@ -171,6 +171,7 @@ export {
   crowdedOut,
   FREE_NAME,
   type HeldName,
+  holdMsOf,
   type NameEffect,
   type NameEvent,
   type NameOwnership,

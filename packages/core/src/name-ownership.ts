@@ -74,13 +74,14 @@ export const owningLabel = (label: string): string => label.slice(label.lastInde
 
 /** null: it has no end as it is now. */
 export const nameEndsAt = (name: NameOwnership, rules: NameRules): number | null => {
-  const { holdMs, assignedHoldMs = holdMs, graceMs } = rules;
   if (name.kind === 'free' || name.kind === 'reserved' || name.openTunnels > 0) return null;
-  if (name.kind === 'held') {
-    return name.lastUsedAt === null ? null : name.lastUsedAt + (name.isAssigned === true ? assignedHoldMs : holdMs);
-  }
-  return name.releasedAt === null ? null : name.releasedAt + graceMs;
+  if (name.kind === 'held') return name.lastUsedAt === null ? null : name.lastUsedAt + holdMsOf(name, rules);
+  return name.releasedAt === null ? null : name.releasedAt + rules.graceMs;
 };
+
+/** How long a name is held after its last tunnel has ended. */
+export const holdMsOf = ({ isAssigned }: Pick<Owned, 'isAssigned'>, rules: NameRules): number =>
+  isAssigned === true ? (rules.assignedHoldMs ?? rules.holdMs) : rules.holdMs;
 
 /** What time alone has made of it. A name whose row nobody looked at for long ends when it would have ended. */
 export const nameAt = (name: NameOwnership, now: number, rules: NameRules): NameOwnership => {

@@ -81,6 +81,7 @@ describe('POST /reservations', () => {
       ...{ kind: 'subdomain', label: 'shop', region_id: null, state: 'reserved', assigned: false, active_tunnels: 0 },
       public_address: 'http://shop.eu.test:8000',
       ...{ created_at: '2030-06-15T12:00:00.000Z', last_used_at: null, expires_at: null },
+      ...{ hold_seconds: 30 * 86_400, grace_seconds: 7 * 86_400 },
     });
     expect(await post(fixture.alice, shop)).toEqual([200, made]);
     expect(await list(fixture.alice)).toEqual([made]);

@@ -44,14 +44,14 @@ const answerTo = async (account: Account, label: string, more = {}, edge = us) =
 describe('a name that an edge chose', () => {
   const listed = async () =>
     (await listReservations(fixture, { kind: 'user', userId: ann.accountId } as never)).map(
-      ({ label, state, assigned, expires_at }) => ({ label, state, assigned, expires_at }),
+      ({ label, state, assigned, expires_at, hold_seconds }) => ({ label, state, assigned, expires_at, hold_seconds }),
     );
   const after = (ms: number): string => new Date(NOON + ms).toISOString();
 
   it('is listed as assigned, held for its hours, and given to its account again', async () => {
     await use(fixture, eu, ann, 'brisk-otter', { asked: false });
     expect(await listed()).toEqual([
-      { label: 'brisk-otter', state: 'held', assigned: true, expires_at: after(DAY_MS) },
+      { label: 'brisk-otter', state: 'held', assigned: true, expires_at: after(DAY_MS), hold_seconds: 86_400 },
     ]);
     expect(await answerTo(bob, 'brisk-otter', { asked: false })).toMatchObject({ ok: false });
     expect(await answerTo(ann, 'brisk-otter', { asked: false })).toEqual({ ok: true });
@@ -62,7 +62,13 @@ describe('a name that an edge chose', () => {
     await use(fixture, eu, ann, 'brisk-otter');
     await use(fixture, eu, ann, 'brisk-otter', { asked: false });
     expect(await listed()).toEqual([
-      { label: 'brisk-otter', state: 'held', assigned: false, expires_at: after(30 * DAY_MS) },
+      {
+        label: 'brisk-otter',
+        state: 'held',
+        assigned: false,
+        expires_at: after(30 * DAY_MS),
+        hold_seconds: 30 * 86_400,
+      },
     ]);
   });
 });

@@ -1,6 +1,6 @@
 // The names and ports of an account: listed, and released. Reserving is a file of its own.
 import type { Reservation } from '@tunnel/contract';
-import { type NameOwnership, nameAt, nameEndsAt, transitionName } from '@tunnel/core';
+import { holdMsOf, type NameOwnership, nameAt, nameEndsAt, transitionName } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
@@ -58,20 +58,25 @@ interface Shown {
   readonly openedAt: Date | null;
 }
 
-export const reservationOf = (row: NameRow, name: OwnedName, { names, regions, openedAt }: Shown): Reservation => ({
-  id: row.id,
-  // p2p names are not listed here.
-  kind: row.kind as ReservedKind,
-  label: row.label,
-  region_id: row.kind === 'subdomain' ? null : row.region_id,
-  state: name.kind,
-  assigned: name.isAssigned === true,
-  public_address: regions.addressOf(keyOf(row)),
-  active_tunnels: name.openTunnels,
-  created_at: row.created_at.toISOString(),
-  last_used_at: (openedAt ?? row.last_used_at)?.toISOString() ?? null,
-  expires_at: dateOf(nameEndsAt(name, rulesFor(row.kind, names))),
-});
+export const reservationOf = (row: NameRow, name: OwnedName, { names, regions, openedAt }: Shown): Reservation => {
+  const rules = rulesFor(row.kind, names);
+  return {
+    id: row.id,
+    // p2p names are not listed here.
+    kind: row.kind as ReservedKind,
+    label: row.label,
+    region_id: row.kind === 'subdomain' ? null : row.region_id,
+    state: name.kind,
+    assigned: name.isAssigned === true,
+    public_address: regions.addressOf(keyOf(row)),
+    active_tunnels: name.openTunnels,
+    created_at: row.created_at.toISOString(),
+    last_used_at: (openedAt ?? row.last_used_at)?.toISOString() ?? null,
+    expires_at: dateOf(nameEndsAt(name, rules)),
+    hold_seconds: holdMsOf(name, rules) / 1000,
+    grace_seconds: rules.graceMs / 1000,
+  };
+};
 
 const dateOf = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
