@@ -30,8 +30,10 @@ it('a key is shown once, works by the command beside it, and revoked in the page
   const shown = (await dialog.locator('code').first().innerText()).trim();
   expect(shown).toMatch(/^tnl_[0-9A-Za-z]{38}$/);
   // Without the address of the edge the command would go elsewhere: there is none to copy yet.
-  expect(await dialog.getByRole('button', { name: 'Copy the command' }).count()).toBe(0);
+  const copy = dialog.getByRole('button', { name: 'Copy the command that starts a tunnel' });
+  expect(await copy.count()).toBe(0);
   answer();
+  await copy.waitFor();
   const command = await commandIn(dialog);
   expect(command).toContain(shown);
   await dialog.getByRole('radio', { name: 'MCP host' }).click();
@@ -52,8 +54,7 @@ it('a key is shown once, works by the command beside it, and revoked in the page
   await row.waitFor();
   await row.getByRole('button', { name: 'Revoke' }).click();
   const question = page.getByRole('dialog', { name: 'Revoke “desk of Ann”?' });
-  await question.getByText('stop within 2 seconds').waitFor();
-  await question.getByText('1 live tunnel').waitFor();
+  await question.getByText('Closes 1 live tunnel within 2 seconds.').waitFor();
   await question.getByRole('button', { name: 'Revoke key' }).click();
   expect(await client.waitForExit({ timeoutMs: 20_000 })).toMatchObject({ code: 3 });
   await row.waitFor({ state: 'detached' });

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { CHECKOUT, fileNameOf, keyCommands, mcpConfigs } from './keys.ts';
+import { CHECKOUT, fileNameOf, keyCommands, liveTunnelsText, mcpConfigs } from './keys.ts';
 
 const TOKEN = 'tnl_4fK2mQ9xVbT7RsLpZ0aE8cYh3dUi6nWo1bGjXy';
 
@@ -68,4 +68,13 @@ it('an MCP host starts a program that is there', () => {
   const { stdio } = mcpConfigs(TOKEN, 'http://localhost', undefined);
   const [, program = ''] = /"\/path\/to\/tunnel\/(.*)"/.exec(stdio) ?? [];
   expect(existsSync(join(import.meta.dirname, '../../../../..', program)), program).toBe(true);
+});
+
+it.each([
+  [{ active_tunnels: 0 }, 'No live tunnel uses this key right now.'],
+  [{ active_tunnels: 1 }, 'Closes 1 live tunnel within 2 seconds.'],
+  [{ active_tunnels: 1200 }, 'Closes 1,200 live tunnels within 2 seconds.'],
+  [{}, 'Closes all tunnels that use this key within 2 seconds.'],
+])('revoking a key with %j: %s', (key, text) => {
+  expect(liveTunnelsText(key)).toBe(text);
 });

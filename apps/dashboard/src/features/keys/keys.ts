@@ -1,7 +1,8 @@
 // The keys of the account as the page asks for them, and what uses a new one: commands, and the configuration of MCP hosts.
 import { queryOptions } from '@tanstack/react-query';
-import type { PlatformClient } from '@tunnel/contract';
+import type { ApiToken, PlatformClient } from '@tunnel/contract';
 import { httpTunnelCommand, type ServerAddress, serverArgs } from '../../app/client-commands.ts';
+import { plural } from '../../ui/format.ts';
 
 export interface KeyCommands {
   /** With the key in a variable of the one command. */
@@ -70,11 +71,10 @@ const REFRESH_MS = 10_000;
 export const keysQuery = (api: PlatformClient) =>
   queryOptions({ queryKey: KEYS_KEY, queryFn: () => api.keys(), refetchInterval: REFRESH_MS });
 
-/** Asked when a key is about to be revoked: always as it is now. */
-export const activeTunnelsQuery = (api: PlatformClient) =>
-  queryOptions({
-    queryKey: ['active-tunnels'],
-    queryFn: async () => (await api.usage()).active_tunnels,
-    staleTime: 0,
-    retry: false,
-  });
+/** What revoking a key does to tunnels that are open with it now. */
+export const liveTunnelsText = ({ active_tunnels: active }: Pick<ApiToken, 'active_tunnels'>): string => {
+  if (active === undefined) return 'Closes all tunnels that use this key within 2 seconds.';
+  return active === 0
+    ? 'No live tunnel uses this key right now.'
+    : `Closes ${plural(active, 'live tunnel')} within 2 seconds.`;
+};

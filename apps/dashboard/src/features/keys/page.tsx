@@ -1,7 +1,7 @@
 // The API keys of the account.
 import { useQuery } from '@tanstack/react-query';
 import type { ApiToken } from '@tunnel/contract';
-import { type ReactNode, useMemo, useState } from 'react';
+import { type ReactNode, useCallback, useMemo, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
 import { Badge } from '../../ui/badge.tsx';
@@ -19,7 +19,15 @@ import { RevokeKeyDialog } from './revoke-key-dialog.tsx';
 export const KeysPage = () => {
   const keys = useQuery(keysQuery(useApi()));
   const [creating, setCreating] = useState(false);
-  const [revoking, setRevoking] = useState<ApiToken | null>(null);
+  const [revoking, setRevoking] = useState<string | null>(null);
+  const { refetch } = keys;
+  const askToRevoke = useCallback(
+    ({ id }: ApiToken): void => {
+      setRevoking(id);
+      void refetch();
+    },
+    [refetch],
+  );
   const create = (
     <Button kind="primary" onClick={() => setCreating(true)}>
       <Icon name="plus" />
@@ -31,11 +39,15 @@ export const KeysPage = () => {
       <PageHead title="Keys" description="Use one key per device so you can revoke it separately." actions={create} />
       <Card padded={false}>
         <Loaded query={keys} title="Couldn't load your keys" pending={<KeyTable />} errorClass="p-4 sm:p-5">
-          {(list) => <KeyTable keys={list} onRevoke={setRevoking} create={create} />}
+          {(list) => <KeyTable keys={list} onRevoke={askToRevoke} create={create} />}
         </Loaded>
       </Card>
       <CreateKeyDialog open={creating} onClose={() => setCreating(false)} />
-      <RevokeKeyDialog apiKey={revoking} keyCount={keys.data?.length ?? 0} onClose={() => setRevoking(null)} />
+      {/* The key as it is listed now: its live tunnels come and go while the question is open. */}
+      <RevokeKeyDialog
+        apiKey={keys.data?.find(({ id }) => id === revoking) ?? null}
+        onClose={() => setRevoking(null)}
+      />
     </>
   );
 };
