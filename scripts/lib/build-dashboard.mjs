@@ -21,6 +21,8 @@ const FIRST_PAGES = [
   'src/app/shell.tsx',
   'src/features/overview/page.tsx',
 ];
+/** Chunks whose dynamic imports wait for a person: a page that is opened, a dialog that a key opens. */
+const ON_DEMAND = new Set(['index.html', 'src/app/shell.tsx']);
 const PACKED = new Set(['.html', '.js', '.css', '.svg', '.json']);
 
 /** The files that the build reads besides its sources. */
@@ -96,7 +98,7 @@ function firstLoadBytes(folder) {
     for (const next of manifest[key].imports ?? []) visit(next);
   };
   for (const page of FIRST_PAGES) visit(page);
-  for (const key of [...chunks].filter((name) => name !== 'index.html')) {
+  for (const key of [...chunks].filter((name) => !ON_DEMAND.has(name))) {
     for (const next of manifest[key].dynamicImports ?? []) visit(next);
   }
   const files = new Set(['index.html', 'start.js', 'favicon.svg']);

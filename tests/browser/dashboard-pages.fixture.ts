@@ -37,7 +37,8 @@ export const ACCOUNT_PAGES: readonly DashboardPage[] = [
     whole: 'Replay',
     act: (page) => page.locator('[data-request]', { hasText: '/items' }).first().click(),
   },
-  { name: 'domains', path: '/domains', heading: 'Domains', whole: 'Kept for now' },
+  { name: 'domains', path: '/domains', heading: 'Domains', whole: 'Your own domains need a public server' },
+  { name: 'names', path: '/names', heading: 'Names', whole: 'Kept for now' },
   { name: 'pools', path: '/pools', heading: 'Pools', whole: /chosen at random/ },
   { name: 'keys', path: '/keys', heading: 'Keys', whole: 'build server' },
   { name: 'billing', path: '/billing', heading: 'Billing', whole: 'Spend limit' },
@@ -102,15 +103,15 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
   },
   {
     name: 'reserve',
-    path: '/domains',
-    heading: 'Domains',
+    path: '/names',
+    heading: 'Names',
     whole: 'Visitors come to',
     act: (page) => page.getByRole('button', { name: 'Reserve', exact: true }).first().click(),
   },
   {
     name: 'release',
-    path: '/domains',
-    heading: 'Domains',
+    path: '/names',
+    heading: 'Names',
     whole: 'to confirm',
     act: (page) =>
       page
@@ -149,6 +150,20 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
       await page.getByRole('radio', { name: 'MCP host' }).check();
     },
   },
+  {
+    name: 'search',
+    path: '/names',
+    heading: 'Names',
+    whole: /^Tunnel on /,
+    act: (page) => page.keyboard.press('Control+k'),
+  },
+  {
+    name: 'keys-help',
+    path: '/names',
+    heading: 'Names',
+    whole: 'Keyboard shortcuts',
+    act: (page) => page.keyboard.press('?'),
+  },
   ...SETTINGS_DIALOGS,
 ];
 
@@ -172,7 +187,7 @@ export const BEGINNER_PAGES: readonly DashboardPage[] = [
     act: (page) => page.getByRole('button', { name: 'Skip' }).click(),
   },
   { name: 'tunnels-empty', path: '/tunnels', heading: 'Tunnels' },
-  { name: 'domains-empty', path: '/domains', heading: 'Domains', whole: 'Nothing reserved yet' },
+  { name: 'names-empty', path: '/names', heading: 'Names', whole: 'Nothing reserved yet' },
   { name: 'pools-empty', path: '/pools', heading: 'Pools', whole: 'No pools yet' },
   { name: 'keys-empty', path: '/keys', heading: 'Keys', whole: 'No keys yet' },
 ];

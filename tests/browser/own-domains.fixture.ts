@@ -1,5 +1,5 @@
 // Own domains in every state, as the API gives them: most states take days, a certificate authority and another account to come about.
-import type { DomainCertificate, DomainRecord, NewDomain, OwnDomainView } from '@tunnel/contract';
+import type { DomainCertificate, DomainRecord, NewDomain, OwnDomainView, UsageRegion } from '@tunnel/contract';
 import type { BrowserContext, Route } from 'playwright-core';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -106,6 +106,7 @@ export class DomainsApi {
 
   static async in(context: BrowserContext, list: OwnDomainView[] = domainsInAllStates()): Promise<DomainsApi> {
     const api = new DomainsApi(list);
+    await pretendPublic(context);
     await context.route(
       ({ pathname }) => /^\/domains(\/|$)/.test(pathname),
       (route) => api.#answer(route),
@@ -149,6 +150,14 @@ export class DomainsApi {
     return route.fulfill({ status: 201, json: added });
   }
 }
+
+/** Regions are answered as those of a server that visitors reach: own domains are offered on such a server only. */
+export const pretendPublic = (context: BrowserContext): Promise<unknown> =>
+  context.route('**/usage/regions', async (route) => {
+    const response = await route.fetch();
+    const regions = (await response.json()) as UsageRegion[];
+    await route.fulfill({ response, json: regions.map((one) => ({ ...one, http_url: `https://${EDGE}` })) });
+  });
 
 const UNKNOWN: Refusal = { status: 404, code: 'DOMAIN_UNKNOWN', error: 'no such domain' };
 

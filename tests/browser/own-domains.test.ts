@@ -9,7 +9,7 @@ import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { cardOf, openList } from './domains-page.fixture.ts';
 import { walkByTab } from './keyboard-walk.fixture.ts';
-import { certificate, NO_CERTIFICATE_YET, ownDomain, pendingDomain } from './own-domains.fixture.ts';
+import { certificate, NO_CERTIFICATE_YET, ownDomain, pendingDomain, pretendPublic } from './own-domains.fixture.ts';
 import { startOwnStack } from './own-stack.fixture.ts';
 import { Profile } from './profile.fixture.ts';
 
@@ -153,6 +153,7 @@ it('with a platform and DNS: added, pending with its record, verified as soon as
   const key = await account.newKey();
   const profile = harness.use(await Profile.open(browser, stack));
   await profile.logIn(account.email);
+  await pretendPublic(profile.context);
   const page = await profile.tab('/domains');
   await page.getByText('No domain of your own yet').waitFor();
   await page.getByRole('button', { name: 'Add domain' }).first().click();

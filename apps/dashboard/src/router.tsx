@@ -117,6 +117,11 @@ const domain = createRoute({
   path: '/domains/$id',
   component: lazyPage(() => import('./features/domains/domain-page.tsx'), 'DomainPage'),
 });
+const names = createRoute({
+  getParentRoute: () => shell,
+  path: '/names',
+  component: lazyPage(() => import('./features/names/page.tsx'), 'NamesPage'),
+});
 const pools = createRoute({
   getParentRoute: () => shell,
   path: '/pools',
@@ -146,7 +151,7 @@ const anythingElse = createRoute({
 const routeTree = root.addChildren([
   signedOut.addChildren([login, signup, checkMail, verify, forgot, reset]),
   consentFrame.addChildren([consent]),
-  shell.addChildren([overview, tunnels, tunnel, domains, domain, pools, keys, billing, settings, anythingElse]),
+  shell.addChildren([overview, tunnels, tunnel, domains, domain, names, pools, keys, billing, settings, anythingElse]),
 ]);
 
 const BASE = '/app';

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import {
   connectPeerCommand,
   httpTunnelCommand,
+  isLocalServer,
   localServiceCommand,
   loginCommand,
   publicAddress,
@@ -52,4 +53,15 @@ it('a service is one command that a shell leaves as it is', () => {
     `node -e "http.createServer((_, r) => r.setHeader('content-type', 'text/plain')` +
       `.end('Hello from my machine\\n')).listen(3000, '127.0.0.1')"`,
   );
+});
+
+it.each([
+  [['http://localhost:8000'], true],
+  [['http://demo.localhost:8000', 'http://127.0.0.1:8000'], true],
+  [['http://localhost:8000', 'https://eu.example.com'], false],
+  [['https://localhost.example.com'], false],
+  [[''], false],
+  [[], false],
+])('a server at %j is local: %s', (urls, expected) => {
+  expect(isLocalServer(urls.map((http_url) => ({ http_url })))).toBe(expected);
 });

@@ -61,6 +61,12 @@ export const publicAddress = (
   return protocol === 'p2p' ? null : `${hostname}:${label}`;
 };
 
+/** Whether visitors can reach a tunnel from the server's own machine only, as on a demo server. */
+export const isLocalServer = (regions: readonly Pick<UsageRegion, 'http_url'>[]): boolean => {
+  const urls = regions.flatMap(({ http_url: url }) => (url === '' ? [] : [new URL(url)]));
+  return urls.length > 0 && urls.every(({ hostname }) => isLoopback(hostname));
+};
+
 export const isLoopback = (host: string): boolean => /^(localhost|.*\.localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
 
 const shellWord = (text: string): string =>

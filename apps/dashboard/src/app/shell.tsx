@@ -3,12 +3,15 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import { classNames } from '../ui/class-names.ts';
-import { Icon, type IconName } from '../ui/icon.tsx';
+import { useMedia } from '../ui/hooks.ts';
+import { Icon } from '../ui/icon.tsx';
 import { Menu } from '../ui/menu.tsx';
 import { Brand } from '../ui/page-head.tsx';
 import { useApp } from './app-context.tsx';
+import { isSection, NAV_PAGES, type NavPage, pageAt, sectionTabs } from './nav-pages.ts';
 import { PanelBoundary } from './panel-boundary.tsx';
 import { meQuery, useIsBillingShown } from './queries.ts';
+import { Shortcuts } from './shortcuts.tsx';
 
 export const Shell = () => {
   const main = useFocusAfterChange();
@@ -31,6 +34,7 @@ export const Shell = () => {
             <Nav />
           </div>
           <div className="flex items-center gap-2">
+            <Shortcuts />
             {/* No page of the dashboard: the platform's own. */}
             <a href="/docs" className="rounded-md px-2 py-1.5 text-muted hover:bg-sunken hover:text-ink">
               Docs
@@ -40,6 +44,7 @@ export const Shell = () => {
         </div>
       </header>
       <main id="main" ref={main} tabIndex={-1} className="mx-auto max-w-6xl px-4 pt-6 pb-28 sm:px-6 sm:pt-8 md:pb-16">
+        <SectionTabs />
         <PanelBoundary title="Couldn't load this page">
           <Outlet />
         </PanelBoundary>
@@ -61,43 +66,74 @@ const useFocusAfterChange = () => {
   return main;
 };
 
-/** The pages of the dashboard: in the head of a wide page, at the foot of a phone. One list, one landmark. */
-const NAV_ITEMS = [
-  { to: '/', label: 'Overview', icon: 'overview' },
-  { to: '/tunnels', label: 'Tunnels', icon: 'tunnels' },
-  { to: '/domains', label: 'Domains', icon: 'domains' },
-  { to: '/pools', label: 'Pools', icon: 'pools' },
-  { to: '/keys', label: 'Keys', icon: 'keys' },
-  { to: '/billing', label: 'Billing', icon: 'billing' },
-  { to: '/settings', label: 'Settings', icon: 'settings' },
-] as const satisfies readonly { to: string; label: string; icon: IconName }[];
+/** Wide enough for all pages in one line. */
+const WIDE = '(width >= 64rem)';
 
-const Nav = () => {
+const linkClass = (isHere: boolean): string =>
+  isHere ? 'text-accent font-medium md:bg-accent-soft' : 'text-muted hover:text-ink md:hover:bg-sunken';
+
+/** Billing keeps its place until it is known whether there is any: nothing flashes, nothing moves. */
+const useShownPages = (pages: readonly NavPage[]) => {
   const isBillingShown = useIsBillingShown();
-  const items = NAV_ITEMS.filter(({ to }) => to !== '/billing' || isBillingShown !== false);
+  return pages
+    .filter(({ to }) => to !== '/billing' || isBillingShown !== false)
+    .map((page) => ({ page, isKnown: page.to !== '/billing' || isBillingShown !== undefined }));
+};
+
+/** In the head of a wide page, at the foot of a phone. One list, one landmark. */
+const Nav = () => {
+  const here = pageAt(useLocation().pathname);
+  const isWide = useMedia(WIDE);
+  const items = useShownPages(isWide ? NAV_PAGES : NAV_PAGES.filter(isSection));
   return (
     <nav
       aria-label="Main"
       className="fixed inset-x-0 bottom-0 z-20 border-line border-t bg-surface pb-[env(safe-area-inset-bottom)] md:static md:border-0 md:bg-transparent md:pb-0"
     >
-      <ul className="flex md:gap-0.5 lg:gap-1">
-        {items.map(({ to, label, icon }) => (
-          // What may not be there keeps its place until that is known: nothing flashes, nothing moves.
-          <li
-            key={to}
-            className={classNames(
-              'min-w-0 flex-1 md:flex-none',
-              to === '/billing' && isBillingShown === undefined && 'invisible',
-            )}
-          >
+      <ul className="flex md:gap-1">
+        {items.map(({ page: { to, label, icon }, isKnown }) => (
+          <li key={to} className={classNames('min-w-0 flex-1 md:flex-none', !isKnown && 'invisible')}>
             <Link
               to={to}
               activeOptions={{ exact: to === '/', includeSearch: false }}
-              className="flex flex-col items-center gap-0.5 py-2 text-[0.625rem] leading-4 hover:text-ink focus-visible:-outline-offset-2 md:flex-row md:gap-1.5 md:rounded-md md:px-1.5 md:py-1.5 md:text-base md:leading-5 lg:px-2.5"
-              activeProps={{ className: 'text-accent font-medium md:bg-accent-soft' }}
-              inactiveProps={{ className: 'text-muted md:hover:bg-sunken' }}
+              {...(!isWide && here?.section === to ? { 'aria-current': 'true' as const } : {})}
+              className={classNames(
+                'flex flex-col items-center gap-0.5 py-2 text-xs focus-visible:-outline-offset-2 md:flex-row md:gap-1.5 md:rounded-md md:px-2 md:py-1.5 md:text-base xl:px-2.5',
+                linkClass((isWide ? here?.to : here?.section) === to),
+              )}
             >
-              <Icon name={icon} className="size-5 md:hidden lg:block lg:size-4" />
+              <Icon name={icon} className="size-5 md:hidden xl:block xl:size-4" />
+              {label}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+};
+
+/** The other pages of a section, where the navigation has a link to the section only. */
+const SectionTabs = () => {
+  const { pathname } = useLocation();
+  const isWide = useMedia(WIDE);
+  const here = pageAt(pathname);
+  const tabs = useShownPages(sectionTabs(pathname));
+  if (isWide || tabs.length === 0) return null;
+  return (
+    <nav aria-label="Section" className="-mt-2 mb-5 border-line border-b">
+      <ul className="flex gap-1">
+        {tabs.map(({ page: { to, label }, isKnown }) => (
+          <li key={to} className={classNames(!isKnown && 'invisible')}>
+            <Link
+              to={to}
+              activeOptions={{ includeSearch: false }}
+              className={classNames(
+                '-mb-px block border-b-2 px-3 py-2',
+                here?.to === to
+                  ? 'border-accent font-medium text-accent'
+                  : 'border-transparent text-muted hover:text-ink',
+              )}
+            >
               {label}
             </Link>
           </li>

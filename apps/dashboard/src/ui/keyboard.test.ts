@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { moved, moveOf } from './keyboard.ts';
+import { moved, moveOf, shortcutOf } from './keyboard.ts';
 
-const press = (key: string, more: { ctrlKey?: boolean } = {}) => ({
+const press = (key: string, more: { ctrlKey?: boolean; metaKey?: boolean; altKey?: boolean } = {}) => ({
   ...{ key, ctrlKey: false, metaKey: false, altKey: false },
   ...more,
 });
@@ -24,4 +24,19 @@ describe('moved', () => {
     expect([moved('next', 2, 3), moved('previous', 0, 3), moved('next', 0, 3)]).toEqual([2, 0, 1]);
     expect([moved('last', 0, 3), moved('first', 2, 3), moved('next', -1, 0)]).toEqual([2, 0, null]);
   });
+});
+
+it.each([
+  [press('k', { ctrlKey: true }), false, 'search'],
+  [press('K', { metaKey: true }), false, 'search'],
+  [press('k', { ctrlKey: true }), true, 'search'],
+  [press('k'), false, null],
+  [press('k', { ctrlKey: true, altKey: true }), false, null],
+  [press('k', { ctrlKey: true, metaKey: true }), false, null],
+  [press('?'), false, 'keys'],
+  [press('?'), true, null],
+  [press('?', { ctrlKey: true }), false, null],
+  [press('?', { altKey: true }), false, null],
+])('%j while typing %s: %s', (event, isTyping, expected) => {
+  expect(shortcutOf(event, isTyping)).toBe(expected);
 });

@@ -29,8 +29,21 @@ export const useKeys = (keys: PageKeys): void => {
   }, []);
 };
 
+/** Keys of every page. `isTyping`: the key goes into a field. null: another key. */
+export const shortcutOf = (
+  { key, ctrlKey, metaKey, altKey }: KeyPress,
+  isTyping: boolean,
+): 'search' | 'keys' | null => {
+  if (altKey) return null;
+  if (ctrlKey !== metaKey) return key.toLowerCase() === 'k' ? 'search' : null;
+  return key === '?' && !ctrlKey && !isTyping ? 'keys' : null;
+};
+
+/** How keyboards call the key that is held down for a shortcut. */
+export const modifierName = (): string => (/mac|iphone|ipad/i.test(navigator.userAgent) ? '⌘' : 'Ctrl');
+
 /** Fields, menus and dialogs have keys of their own. */
-const isTaken = (target: EventTarget | null): boolean =>
+export const isTaken = (target: EventTarget | null): boolean =>
   target instanceof Element &&
   target.closest('input, textarea, select, dialog, [role=menu], [contenteditable]') !== null;
 

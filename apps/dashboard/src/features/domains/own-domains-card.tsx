@@ -18,19 +18,45 @@ import { certificateOf, foundText, stateOf } from './own-domain-texts.ts';
 import { domainLimitQuery, domainLimitText, domainsQuery, hasCertificate, hrefOf } from './own-domains.ts';
 import { RemoveDomainDialog } from './remove-domain-dialog.tsx';
 
-/** `add`: the button of an empty list. */
-export const OwnDomainsCard = ({ add }: { readonly add: ReactNode }) => {
+interface OwnDomainsCardProps {
+  /** The button of an empty list. */
+  readonly add: ReactNode;
+  /** true: visitors of a domain could not reach this server, so none is offered. */
+  readonly isLocal: boolean;
+}
+
+export const OwnDomainsCard = ({ add, isLocal }: OwnDomainsCardProps) => {
   const domains = useQuery(domainsQuery(useApi()));
   const [removing, setRemoving] = useState<OwnDomainView | null>(null);
   return (
     <>
       <Loaded query={domains} title="Couldn't load your domains" pending={<DomainsCard onRemove={setRemoving} />}>
-        {(rows) => <DomainsCard {...{ rows, add }} onRemove={setRemoving} />}
+        {(rows) =>
+          isLocal && rows.length === 0 ? <LocalServer /> : <DomainsCard {...{ rows, add }} onRemove={setRemoving} />
+        }
       </Loaded>
       <RemoveDomainDialog domain={removing} onClose={() => setRemoving(null)} />
     </>
   );
 };
+
+const LocalServer = () => (
+  <Card padded={false}>
+    <Empty icon="domains" title="Your own domains need a public server">
+      <p>
+        This server can be reached from your computer only, so no record in your DNS can point to it. On a public
+        machine, start it with <code className="font-mono text-sm">npm start -- --public DOMAIN</code>.
+      </p>
+      <p className="mt-2">
+        Names below this server's domain work here:{' '}
+        <Link to="/names" className="rounded-sm text-accent underline underline-offset-2">
+          see Names
+        </Link>
+        .
+      </p>
+    </Empty>
+  </Card>
+);
 
 interface DomainsCardProps {
   /** undefined: on their way. */
@@ -59,8 +85,8 @@ const DomainsCard = ({ rows, add, onRemove }: DomainsCardProps) => {
         rowKey={({ id }) => id}
         empty={
           <Empty icon="domains" title="No domain of your own yet" action={add}>
-            Serve shop.example.com instead of a name of ours: one record in your DNS, and the certificate comes by
-            itself.
+            Serve shop.example.com instead of a name of this server: set one record in your DNS, and we issue the
+            certificate for you.
           </Empty>
         }
       />

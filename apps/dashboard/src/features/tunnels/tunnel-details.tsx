@@ -8,7 +8,7 @@ import { CopyButton } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Bytes, Count, Day, Duration, Moment, Stat, Time } from '../../ui/values.tsx';
 import { domainOf, domainsQuery } from '../domains/own-domains.ts';
-import { reservationOf, reservationsQuery } from '../domains/reservations.ts';
+import { keptAfterUse, reservationOf, reservationsQuery } from '../names/reservations.ts';
 import { visitsMeaning, visitsWord } from './tunnel-row.tsx';
 
 export const TunnelDetails = ({ entry }: { readonly entry: TunnelLogEntry }) => (
@@ -63,8 +63,8 @@ const KeptAddress = ({ entry }: { readonly entry: TunnelLogEntry }) => {
       ) : (
         <span>
           <KeptText kept={kept} />{' '}
-          <Link to="/domains" className="whitespace-nowrap rounded-sm text-accent underline underline-offset-2">
-            {kept === undefined || kept.state === 'reserved' ? 'See Domains' : 'Reserve it'}
+          <Link to="/names" className="whitespace-nowrap rounded-sm text-accent underline underline-offset-2">
+            {kept === undefined || kept.state === 'reserved' ? 'See Names' : 'Reserve it'}
           </Link>
         </span>
       )}
@@ -91,7 +91,10 @@ const OwnDomain = ({ domain: { id, name, state } }: { readonly domain: OwnDomain
 const KeptText = ({ kept }: { readonly kept: Reservation | undefined }) => {
   if (kept === undefined) return <>Not reserved.</>;
   if (kept.state === 'reserved') return <>Reserved.</>;
-  if (kept.expires_at === null) return <>Kept while in use and some days after.</>;
+  if (kept.expires_at === null) {
+    const after = keptAfterUse(kept);
+    return <>Kept while in use{after !== '' && ` and ${after} after`}.</>;
+  }
   return (
     <>
       Kept until <Day at={kept.expires_at} />.

@@ -1,11 +1,14 @@
-// Names and ports in a table: where each is reached, whose it is until when, whether a tunnel uses it, and what can be done about it.
+// Names and ports as a table; on a phone one line each, which opens to the rest. Long lists begin with a part.
 import { Link } from '@tanstack/react-router';
 import type { Reservation } from '@tunnel/contract';
-import { type ReactNode, useMemo } from 'react';
+import { type ReactNode, useMemo, useState } from 'react';
 import { AddressTools } from '../../ui/address-tools.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
-import { plural } from '../../ui/format.ts';
+import { Skeleton } from '../../ui/card.tsx';
+import { countText, plural } from '../../ui/format.ts';
+import { useMedia } from '../../ui/hooks.ts';
+import { Icon } from '../../ui/icon.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Day, Time } from '../../ui/values.tsx';
 import { addressText, hrefOf, kindText, nameOf } from './reservations.ts';
@@ -24,15 +27,104 @@ interface ReservationTableProps extends Partial<ReservationActions> {
   readonly empty?: ReactNode;
 }
 
+/** Rows that a long list begins with, so that hundreds of names do not slow the page down. */
+const FIRST_ROWS = 50;
+
 export const ReservationTable = ({ caption, rows, empty, onRelease, onReserve, reserving }: ReservationTableProps) => {
-  const columns = useMemo(
-    () => columnsFor({ onRelease: onRelease ?? ignore, onReserve: onReserve ?? ignore, reserving }),
+  const [showsAll, setShowsAll] = useState(false);
+  const isPhone = useMedia('(width < 40rem)');
+  const actions = useMemo(
+    () => ({ onRelease: onRelease ?? ignore, onReserve: onReserve ?? ignore, reserving }),
     [onRelease, onReserve, reserving],
   );
-  return <Table {...{ caption, columns, rows, empty }} rowKey={({ id }) => id} />;
+  if (rows?.length === 0 && empty !== undefined) return empty;
+  const shown = showsAll ? rows : rows?.slice(0, FIRST_ROWS);
+  const hidden = (rows?.length ?? 0) - (shown?.length ?? 0);
+  const List = isPhone ? NameLines : NameTable;
+  return (
+    <>
+      <List {...{ caption, actions }} rows={shown} />
+      {hidden > 0 && (
+        <div className="border-line border-t px-4 py-3 sm:px-5">
+          <Button size="small" onClick={() => setShowsAll(true)}>
+            Show {countText(hidden)} more
+          </Button>
+        </div>
+      )}
+    </>
+  );
 };
 
 const ignore = (): void => {};
+
+interface ListProps {
+  readonly caption: string;
+  readonly rows: readonly Reservation[] | undefined;
+  readonly actions: ReservationActions;
+}
+
+const NameTable = ({ caption, rows, actions }: ListProps) => {
+  const columns = useMemo(() => columnsFor(actions), [actions]);
+  return <Table {...{ caption, columns, rows }} rowKey={({ id }) => id} />;
+};
+
+const NameLines = ({ caption, rows, actions }: ListProps) => (
+  <ul aria-label={caption} aria-busy={rows === undefined} className="divide-y divide-line border-line border-t">
+    {rows?.map((one) => (
+      <li key={one.id} data-name={nameOf(one)}>
+        <NameLine {...{ one, actions }} />
+      </li>
+    ))}
+    {rows === undefined && (
+      <li className="px-4 py-2.5">
+        <Skeleton className="h-[1.375rem] w-40" />
+      </li>
+    )}
+  </ul>
+);
+
+/** One line. What it opens to is drawn only while it is open. */
+const NameLine = ({ one, actions }: { readonly one: Reservation; readonly actions: ReservationActions }) => {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)} className="group">
+      <summary className="flex list-none items-center gap-2 px-4 py-2.5 focus-visible:-outline-offset-2 [&::-webkit-details-marker]:hidden">
+        <span className="min-w-0 flex-1 truncate font-medium">{nameOf(one)}</span>
+        <LineState one={one} />
+        <Icon name="chevron" className="size-4 text-muted group-open:rotate-180" />
+      </summary>
+      {open && (
+        <div className="space-y-3 px-4 pb-3.5">
+          <Name one={one} />
+          <p className="flex flex-wrap items-center gap-x-3 gap-y-1 text-muted text-sm">
+            {kindText(one)}
+            <State one={one} />
+            <Use one={one} />
+          </p>
+          <Actions one={one} {...actions} />
+        </div>
+      )}
+    </details>
+  );
+};
+
+/** The one thing about a name that matters most. */
+const LineState = ({ one }: { readonly one: Reservation }) => {
+  if (one.active_tunnels > 0) return <InUse />;
+  if (one.state === 'reserved') return <Badge tone="good">Reserved</Badge>;
+  if (one.expires_at === null) return null;
+  return (
+    <span className="shrink-0 text-muted text-sm">
+      until <Day at={one.expires_at} />
+    </span>
+  );
+};
+
+const InUse = () => (
+  <Badge tone="accent" dot>
+    In use
+  </Badge>
+);
 
 const columnsFor = (actions: ReservationActions): readonly Column<Reservation>[] => [
   { key: 'name', header: 'Name', isHead: true, cell: (one) => <Name one={one} /> },
@@ -77,9 +169,7 @@ const Use = ({ one: { active_tunnels: active, last_used_at: used } }: { readonly
   if (active > 0) {
     return (
       <Link to="/tunnels" search={{ state: 'active' }} className="rounded-full" title={plural(active, 'live tunnel')}>
-        <Badge tone="accent" dot>
-          In use
-        </Badge>
+        <InUse />
       </Link>
     );
   }

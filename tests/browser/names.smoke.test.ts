@@ -12,7 +12,7 @@ it('a name is reserved with the command that uses it, and given up only by whoev
   const account = await Account.signUp(stack, 'names');
   const name = `card-${process.pid}`;
   await profile.logIn(account.email);
-  const page = await profile.tab('/domains');
+  const page = await profile.tab('/names');
   await page.getByText('Nothing reserved yet').waitFor();
   await page.getByRole('button', { name: 'Reserve' }).first().click();
   const dialog = page.getByRole('dialog');

@@ -4,6 +4,8 @@ import {
   addressText,
   clientWords,
   hrefOf,
+  keptAfterRelease,
+  keptAfterUse,
   kindText,
   limitText,
   nameOf,
@@ -66,6 +68,32 @@ it('what is reserved stands apart; of the rest what is in use comes first, then 
   const { reserved, keptForNow } = sortReservations(list);
   expect(reserved.map(({ id }) => id)).toEqual(['kept']);
   expect(keptForNow.map(({ id }) => id)).toEqual(['live', 'new', 'old', 'never']);
+});
+
+it('random names that no tunnel uses are folded, in whatever state; reserved, chosen and used ones are not', () => {
+  const list = [
+    make({ id: 'random', state: 'held', assigned: true }),
+    make({ id: 'random-released', state: 'released', assigned: true }),
+    make({ id: 'random-live', state: 'held', assigned: true, active_tunnels: 1 }),
+    make({ id: 'random-reserved', assigned: true }),
+    make({ id: 'chosen', state: 'held', assigned: false }),
+    make({ id: 'untold', state: 'held' }),
+  ];
+  const { reserved, keptForNow, unusedRandom } = sortReservations(list);
+  expect(reserved.map(({ id }) => id)).toEqual(['random-reserved']);
+  expect(keptForNow.map(({ id }) => id)).toEqual(['random-live', 'chosen', 'untold']);
+  expect(unusedRandom.map(({ id }) => id)).toEqual(['random', 'random-released']);
+});
+
+it.each([
+  [{ state: 'held', hold_seconds: 30 * 86_400, grace_seconds: 7 * 86_400 }, '30 days', '7 days'],
+  [{ state: 'held', hold_seconds: 86_400, grace_seconds: 86_400 }, '24 hours', '24 hours'],
+  [{ state: 'held', hold_seconds: 36 * 3600, grace_seconds: 0 }, '36 hours', ''],
+  [{ state: 'held', hold_seconds: 3600, grace_seconds: 0 }, '1 hour', ''],
+  [{ state: 'released', hold_seconds: 30 * 86_400, grace_seconds: 7 * 86_400 }, '7 days', '7 days'],
+  [{ state: 'held' }, '', ''],
+] as const)('%j is kept %j after its use, %j after its release', (some, afterUse, afterRelease) => {
+  expect([keptAfterUse(make(some)), keptAfterRelease(make(some))]).toEqual([afterUse, afterRelease]);
 });
 
 it.each([

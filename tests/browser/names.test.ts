@@ -1,6 +1,7 @@
 // The names and ports of an account in the dashboard: reserved, held by a tunnel and kept after it, released and taken back.
 import type { Reservation } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
+import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { startWeb } from '../system/http-tunnels.fixture.ts';
 import { Account } from './account.fixture.ts';
@@ -8,7 +9,9 @@ import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { cardOf, stateOf } from './domains-page.fixture.ts';
 import { walkByTab } from './keyboard-walk.fixture.ts';
+import type { StackAddress } from './own-stack.fixture.ts';
 import { commandIn } from './pasted-command.fixture.ts';
+import type { Profile } from './profile.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
@@ -20,7 +23,7 @@ it('a port is reserved by its number or any free one, and what is taken or over 
   const taken = `taken-${process.pid}`;
   await other.post('/reservations', { kind: 'subdomain', label: taken });
   await profile.logIn(account.email);
-  const page = await profile.tab('/domains');
+  const page = await profile.tab('/names');
   const dialog = page.getByRole('dialog');
   const reserve = async (kind: string, label: string): Promise<void> => {
     await page.getByRole('button', { name: 'Reserve' }).first().click();
@@ -73,8 +76,8 @@ it('what a tunnel uses is held: in use, then kept until a day, on both pages; on
   const { tunnel_id: id } = await tunnel.ready();
   await profile.logIn(account.email);
   const page = await profile.tab(`/tunnels/${id}`);
-  await page.getByText('Kept while in use and some days after.').waitFor();
-  const list = await profile.tab('/domains');
+  await page.getByText('Kept while in use and 30 days after.').waitFor();
+  const list = await profile.tab('/names');
   const row = cardOf(list, 'Kept for now').getByRole('row', { name });
   await row.getByText('In use').waitFor();
   expect(await row.getByText('until').count()).toBe(0);
@@ -88,7 +91,7 @@ it('what a tunnel uses is held: in use, then kept until a day, on both pages; on
   await row.getByText(/until \d+ \w+ \d{4}/).waitFor();
   await page.getByText(/Kept until \d+ \w+ \d{4}\./).waitFor();
   await page.getByRole('link', { name: 'Reserve it' }).click();
-  await page.getByRole('heading', { name: 'Domains', level: 1 }).waitFor();
+  await page.getByRole('heading', { name: 'Names', level: 1 }).waitFor();
   await page.getByRole('button', { name: `Reserve ${name}` }).click();
   await page.getByRole('status').getByText(`${name} is reserved.`).waitFor();
   await cardOf(page, 'Reserved').getByRole('row', { name }).waitFor();
@@ -100,7 +103,7 @@ it('what a tunnel uses is held: in use, then kept until a day, on both pages; on
 it('where there are several regions a port asks for one', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'regions');
   await profile.logIn(account.email);
-  const page = await profile.tab('/domains');
+  const page = await profile.tab('/names');
   await page.route('**/usage/regions', async (route) => {
     const [region] = (await (await route.fetch()).json()) as Record<string, unknown>[];
     await route.fulfill({ json: [region, { ...region, region_id: 'fra', name: 'Frankfurt' }] });
@@ -124,4 +127,89 @@ it('where there are several regions a port asks for one', async ({ profile, stac
   await dialog.getByRole('button', { name: 'Reserve' }).click();
   await dialog.getByRole('alert').getByText('Is not known.').waitFor();
   expect(asked).toEqual({ kind: 'tcp', region_id: 'fra' });
+});
+
+const DAY_MS = 86_400_000;
+
+const made = (number: number, some: Partial<Reservation> = {}): Reservation => ({
+  ...{ id: `id-${number}`, kind: 'subdomain', label: `name-${number}`, region_id: null, state: 'reserved' },
+  ...{ assigned: false, active_tunnels: 0, public_address: `http://name-${number}.localhost:8000` },
+  ...{ created_at: '2030-01-01T00:00:00.000Z', last_used_at: null, expires_at: null },
+  ...{ hold_seconds: 2_592_000, grace_seconds: 604_800 },
+  ...some,
+});
+
+const random = (number: number): Reservation =>
+  made(number, {
+    ...{ label: `brisk-otter-${number}`, state: 'held', assigned: true, hold_seconds: 86_400 },
+    expires_at: new Date(Date.now() + DAY_MS).toISOString(),
+  });
+
+const openNames = async (profile: Profile, stack: StackAddress, list: readonly Reservation[]): Promise<Page> => {
+  await profile.logIn((await Account.signUp(stack, 'many')).email);
+  await profile.context.route(
+    ({ pathname }) => pathname === '/reservations',
+    (route) => route.fulfill({ json: list }),
+  );
+  return profile.tab('/names');
+};
+
+it('random names that no tunnel uses are folded into one line, which says how long they are kept', async ({
+  profile,
+  stack,
+}) => {
+  const list = [made(1), ...Array.from({ length: 12 }, (_, index) => random(index + 2))];
+  const page = await openNames(profile, stack, list);
+  await page.getByText('12 unused random names').waitFor();
+  expect(await page.getByText('brisk-otter').count()).toBe(0);
+  await page.locator('summary', { hasText: '12 unused random names' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByText('Each stays yours for 24 hours after its last use.').waitFor();
+  await page.getByRole('row', { name: 'brisk-otter-13' }).getByRole('button', { name: 'Reserve' }).waitFor();
+  expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
+  expect(await findingsOf(page)).toEqual([]);
+});
+
+it('on a phone a name is one line, however long, and opens to its address and its actions', async ({
+  profile,
+  stack,
+}) => {
+  const long = 'x'.repeat(63);
+  const list = [
+    made(1, { label: long, public_address: `http://${long}.localhost:8000` }),
+    made(2, { state: 'held', active_tunnels: 2 }),
+    random(3),
+  ];
+  const page = await openNames(profile, stack, list);
+  await page.setViewportSize({ width: 390, height: 844 });
+  const line = page.locator(`[data-name="${long}"]`);
+  await line.waitFor();
+  const heights = await page.evaluate<number[]>(
+    `[...document.querySelectorAll('[data-name]')].map((line) => line.getBoundingClientRect().height)`,
+  );
+  expect(heights).toHaveLength(2);
+  for (const height of heights) expect(height).toBeLessThanOrEqual(48);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  await page.locator('[data-name="name-2"]').getByText('In use').waitFor();
+  await line.locator('summary').click();
+  await line.getByText(`http://${long}.localhost:8000`, { exact: true }).waitFor();
+  await line.getByRole('button', { name: `Release ${long}` }).waitFor();
+  expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
+  expect(await findingsOf(page)).toEqual([]);
+});
+
+it('of 500 names the page shows a part, and all of them when asked', async ({ profile, stack }) => {
+  const page = await openNames(
+    profile,
+    stack,
+    Array.from({ length: 500 }, (_, index) => made(index)),
+  );
+  await page.getByRole('button', { name: 'Show 450 more' }).click();
+  await page.getByRole('row', { name: 'name-499' }).waitFor();
+  await page.reload();
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.locator('[data-name]').first().waitFor();
+  expect(await page.locator('[data-name]').count()).toBe(50);
+  await page.getByRole('button', { name: 'Show 450 more' }).click();
+  await page.locator('[data-name="name-499"]').waitFor();
 });

@@ -1,6 +1,7 @@
 // The names and ports of the account as the pages ask for them: their order, whose tunnel uses which, and how one is used. Pure but for the query.
 import { queryOptions } from '@tanstack/react-query';
 import type { PlatformClient, Reservation, ReservationKind, TunnelLogEntry, UsageRegion } from '@tunnel/contract';
+import { plural } from '../../ui/format.ts';
 
 export const RESERVATIONS_KEY = ['reservations'] as const;
 
@@ -47,18 +48,44 @@ export interface Reservations {
   readonly reserved: readonly Reservation[];
   /** Held and released ones: those in use first, then those that were used last. */
   readonly keptForNow: readonly Reservation[];
+  /** Names that an edge chose and no tunnel uses now. An account that tries things collects dozens; the page folds them. */
+  readonly unusedRandom: readonly Reservation[];
 }
 
-export const sortReservations = (list: readonly Reservation[]): Reservations => ({
-  reserved: list.filter(({ state }) => state === 'reserved'),
-  keptForNow: list
+export const sortReservations = (list: readonly Reservation[]): Reservations => {
+  const kept = list
     .filter(({ state }) => state !== 'reserved')
     .toSorted(
       (one, other) =>
         Number(other.active_tunnels > 0) - Number(one.active_tunnels > 0) ||
         (other.last_used_at ?? '').localeCompare(one.last_used_at ?? ''),
-    ),
-});
+    );
+  return {
+    reserved: list.filter(({ state }) => state === 'reserved'),
+    keptForNow: kept.filter((one) => !isUnusedRandom(one)),
+    unusedRandom: kept.filter(isUnusedRandom),
+  };
+};
+
+const isUnusedRandom = ({ assigned, active_tunnels: active }: Reservation): boolean =>
+  assigned === true && active === 0;
+
+/** How long a name stays its account's after its last tunnel has ended: "30 days". Empty: not at all, or the platform does not tell. */
+export const keptAfterUse = ({ state, hold_seconds, grace_seconds }: Reservation): string =>
+  spanText((state === 'released' ? grace_seconds : hold_seconds) ?? 0);
+
+/** How long only its account can have a name again after its release: "7 days". Empty: not at all, or the platform does not tell. */
+export const keptAfterRelease = ({ grace_seconds: seconds = 0 }: Reservation): string => spanText(seconds);
+
+const HOUR_SECONDS = 3600;
+const DAY_SECONDS = 24 * HOUR_SECONDS;
+
+/** Days, or hours below two days. */
+const spanText = (seconds: number): string => {
+  if (seconds === 0) return '';
+  if (seconds >= 2 * DAY_SECONDS && seconds % DAY_SECONDS === 0) return plural(seconds / DAY_SECONDS, 'day');
+  return plural(Math.round(seconds / HOUR_SECONDS), 'hour');
+};
 
 /** What is over the limit after a change of plan stays. `limit` null: none. */
 export const limitText = (reserved: number, plan: string, limit: number | null): string => {

@@ -8,7 +8,7 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { FieldsForm } from '../../ui/fields-form.tsx';
 import { isFault, MaybeProblem } from '../../ui/problem.tsx';
-import { nameOf, RESERVATIONS_KEY } from './reservations.ts';
+import { keptAfterRelease, nameOf, RESERVATIONS_KEY } from './reservations.ts';
 
 export interface ReleaseDialogProps {
   /** null: closed. */
@@ -82,10 +82,18 @@ const useRelease = () => {
   });
 };
 
-const Consequences = ({ one: { active_tunnels: active } }: { readonly one: Reservation }) => (
-  <ul className="list-disc space-y-1.5 pl-5">
-    {active > 0 && <li>A tunnel uses it. It goes on, and the release begins when it ends.</li>}
-    <li>For some days nobody else can take it, and you can take it back here.</li>
-    <li>After that anybody can have it, and gets the visitors, cookies and webhooks that still go there.</li>
-  </ul>
-);
+const Consequences = ({ one }: { readonly one: Reservation }) => {
+  const kept = keptAfterRelease(one);
+  return (
+    <ul className="list-disc space-y-1.5 pl-5">
+      {one.active_tunnels > 0 && (
+        <li>A tunnel uses it now and keeps working. The release starts when the tunnel ends.</li>
+      )}
+      {kept !== '' && <li>For {kept} no other account can take it, and you can take it back here.</li>}
+      <li>
+        {kept === '' ? 'Any account can take it at once' : 'After that any account can take it'}, and gets the visitors,
+        cookies and webhooks that still go there.
+      </li>
+    </ul>
+  );
+};

@@ -1,0 +1,56 @@
+// Keys that work on every page: Ctrl-K (Cmd-K on a Mac) opens the search, `?` the list of keys. Both dialogs are loaded when they are first asked for.
+import { type ComponentType, useEffect, useState } from 'react';
+import { Icon } from '../ui/icon.tsx';
+import { isTaken, modifierName, shortcutOf } from '../ui/keyboard.ts';
+
+export interface ShortcutDialogProps {
+  readonly onClose: () => void;
+}
+
+type ShortcutDialog = ComponentType<ShortcutDialogProps>;
+
+const LOAD = {
+  search: async (): Promise<ShortcutDialog> => (await import('../features/shortcuts/palette.tsx')).Palette,
+  keys: async (): Promise<ShortcutDialog> => (await import('../features/shortcuts/keys-dialog.tsx')).KeysDialog,
+} as const;
+
+/** The button of the search, and the dialogs that keys open. */
+export const Shortcuts = () => {
+  const [shown, setShown] = useState<{ readonly Shown: ShortcutDialog } | null>(null);
+  const show = (which: keyof typeof LOAD): void => {
+    LOAD[which]().then(
+      // A dialog that was opened meanwhile keeps its place.
+      (Shown) => !isDialogOpen() && setShown({ Shown }),
+      // Away, or replaced by a newer build: the next page that is opened reports it.
+      () => {},
+    );
+  };
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent): void => {
+      const which = event.defaultPrevented ? null : shortcutOf(event, isTaken(event.target));
+      if (which === null) return;
+      // Otherwise the browser opens its own search.
+      event.preventDefault();
+      if (!isDialogOpen()) show(which);
+    };
+    document.addEventListener('keydown', onKeyDown);
+    return () => document.removeEventListener('keydown', onKeyDown);
+  }, []);
+  return (
+    <>
+      <button
+        type="button"
+        aria-label="Search"
+        aria-keyshortcuts="Control+K Meta+K"
+        title={`Search (${modifierName()} K)`}
+        onClick={() => show('search')}
+        className="grid size-9 shrink-0 place-items-center rounded-md text-muted hover:bg-sunken hover:text-ink"
+      >
+        <Icon name="search" />
+      </button>
+      {shown !== null && <shown.Shown onClose={() => setShown(null)} />}
+    </>
+  );
+};
+
+const isDialogOpen = (): boolean => document.querySelector('dialog[open]') !== null;

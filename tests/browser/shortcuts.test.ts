@@ -1,0 +1,171 @@
+// The search over pages, tunnels and domains, the list of keys, and the five tabs of a phone: all by keyboard.
+import type { TunnelLogEntry } from '@tunnel/contract';
+import type { Locator, Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { Account } from './account.fixture.ts';
+import { findingsOf } from './axe-findings.fixture.ts';
+import { it } from './browser-test.fixture.ts';
+import { manyTunnels } from './large-lists.fixture.ts';
+import { DomainsApi, ownDomain } from './own-domains.fixture.ts';
+import type { Profile } from './profile.fixture.ts';
+
+const heading = (page: Page, name: string): Locator => page.getByRole('heading', { name, level: 1 });
+
+const liveTunnels = (count: number): TunnelLogEntry[] =>
+  manyTunnels(count).map((entry) => ({ ...entry, unregistered_at: null, client_name: 'laptop' }));
+
+const answerTunnels = (profile: Profile, list: () => readonly TunnelLogEntry[]): Promise<unknown> =>
+  profile.context.route('**/usage/tunnels?*', (route) => route.fulfill({ json: list() }));
+
+const selectedIn = (page: Page): Promise<string> =>
+  page.evaluate<string>(
+    `document.getElementById(document.activeElement.getAttribute('aria-activedescendant') ?? '')?.textContent ?? ''`,
+  );
+
+it('Ctrl-K finds pages, tunnels and domains with the keyboard alone, and Escape gives the focus back', async ({
+  profile,
+  stack,
+}) => {
+  await profile.logIn((await Account.signUp(stack, 'search')).email);
+  await answerTunnels(profile, () => liveTunnels(3));
+  await DomainsApi.in(profile.context, [ownDomain('shop.example.com')]);
+  const page = await profile.tab('/keys');
+  await heading(page, 'Keys').waitFor();
+  await page.getByRole('button', { name: 'Create key' }).first().focus();
+  await page.keyboard.press('Control+k');
+  const field = page.getByRole('combobox', { name: 'Search pages, tunnels and domains' });
+  await field.and(page.locator(':focus')).waitFor();
+  await page.getByRole('option', { name: 'shop.example.com' }).waitFor();
+  await page.getByRole('option', { name: /^site-1/ }).waitFor();
+  expect(await selectedIn(page)).toContain('Overview');
+  await page.keyboard.press('ArrowUp');
+  expect(await selectedIn(page)).toContain('shop.example.com');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  expect(await selectedIn(page)).toContain('Tunnels');
+  expect(await findingsOf(page)).toEqual([]);
+  await page.keyboard.type('nothing like this');
+  await page.getByRole('dialog').getByText('No matches.').waitFor();
+  expect(await findingsOf(page)).toEqual([]);
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  expect(await page.evaluate('document.activeElement.textContent')).toContain('Create key');
+  // Cmd-K, as on a Mac.
+  await page.keyboard.press('Meta+k');
+  await field.waitFor();
+  await page.keyboard.type('SHOP');
+  await page.keyboard.press('Enter');
+  await heading(page, 'shop.example.com').waitFor();
+  await page.keyboard.press('Control+k');
+  await field.waitFor();
+  await page.keyboard.type('nam');
+  await page.keyboard.press('Enter');
+  await heading(page, 'Names').waitFor();
+});
+
+it('a tunnel that ends while the search is open leaves the selection to its neighbor; a slow API delays no page', async ({
+  profile,
+  stack,
+}) => {
+  await profile.logIn((await Account.signUp(stack, 'gone')).email);
+  let list = liveTunnels(8).filter(({ protocol }) => protocol === 'http');
+  let answer = (): void => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  await profile.context.route('**/usage/tunnels?*', async (route) => {
+    await answered;
+    await route.fulfill({ json: list });
+  });
+  const page = await profile.tab('/settings');
+  await heading(page, 'Settings').waitFor();
+  await page.keyboard.press('Control+k');
+  await page.getByText('Loading tunnels and domains.').waitFor();
+  await page.keyboard.type('s');
+  expect(await selectedIn(page)).toContain('Settings');
+  answer();
+  await page.getByRole('option', { name: /^site-1/ }).waitFor();
+  expect(await selectedIn(page)).toContain('Settings');
+  await page.keyboard.type('ite');
+  await page.keyboard.press('ArrowDown');
+  expect(await selectedIn(page)).toContain('site-2');
+  list = list.filter(({ label }) => label !== 'site-2');
+  await page.getByRole('option', { name: /^site-2/ }).waitFor({ state: 'detached' });
+  expect(await selectedIn(page)).toContain('site-3');
+  list = [];
+  await page.getByText('No matches.').waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'Search' }).waitFor();
+});
+
+it('`?` shows the keys, but not in a field; no dialog opens over another one', async ({ profile, stack }) => {
+  await profile.logIn((await Account.signUp(stack, 'keys-help')).email);
+  const page = await profile.tab('/names');
+  await heading(page, 'Names').waitFor();
+  await page.keyboard.press('?');
+  const keys = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+  await keys.getByText('Search pages, tunnels and domains').waitFor();
+  expect(await findingsOf(page)).toEqual([]);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.keyboard.press('Control+k');
+  await page.keyboard.press('Escape');
+  await keys.waitFor({ state: 'hidden' });
+  expect(await page.getByRole('dialog').count()).toBe(0);
+  await page.getByRole('button', { name: 'Reserve' }).first().click();
+  const field = page.getByRole('dialog').getByRole('textbox', { name: 'Name' });
+  await field.waitFor();
+  await page.keyboard.type('a?');
+  await page.keyboard.press('Control+k');
+  expect(await field.inputValue()).toBe('a?');
+  expect(await page.getByRole('dialog').count()).toBe(1);
+});
+
+it('before sign-in neither key does anything, and a session that ends takes the search with it', async ({
+  profile,
+  stack,
+}) => {
+  const page = await profile.tab('/login');
+  await page.getByRole('button', { name: 'Log in' }).focus();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.press('?');
+  expect(await page.getByRole('dialog').count()).toBe(0);
+  await profile.logIn((await Account.signUp(stack, 'ends')).email);
+  const [one, other] = [await profile.tab('/names'), await profile.tab('/settings')];
+  await heading(one, 'Names').waitFor();
+  await one.keyboard.press('Control+k');
+  await one.getByRole('dialog', { name: 'Search' }).waitFor();
+  await other.getByRole('button', { name: 'Log out', exact: true }).click();
+  await one.getByRole('button', { name: 'Log in' }).waitFor();
+  expect(await one.getByRole('dialog').count()).toBe(0);
+});
+
+it('a phone has five tabs; the other pages of a section are tabs of its pages', async ({ profile, stack }) => {
+  await profile.logIn((await Account.signUp(stack, 'tabs')).email);
+  const page = await profile.tab('/keys');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await heading(page, 'Keys').waitFor();
+  const main = page.getByRole('navigation', { name: 'Main' });
+  expect(await main.getByRole('link').allInnerTexts()).toEqual(['Overview', 'Tunnels', 'Domains', 'Pools', 'Settings']);
+  expect(await main.getByRole('link', { name: 'Settings' }).getAttribute('aria-current')).toBe('true');
+  const tabs = page.getByRole('navigation', { name: 'Section' });
+  await tabs.getByRole('link', { name: 'Billing' }).click();
+  await heading(page, 'Billing').waitFor();
+  await tabs.getByRole('link', { name: 'Settings' }).click();
+  await heading(page, 'Settings').waitFor();
+  expect(await findingsOf(page)).toEqual([]);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await main.getByRole('link', { name: 'Domains' }).click();
+  await tabs.getByRole('link', { name: 'Names' }).click();
+  await heading(page, 'Names').waitFor();
+  expect(await findingsOf(page)).toEqual([]);
+});
+
+it('a server on this computer offers no own domain', async ({ profile, stack }) => {
+  await profile.logIn((await Account.signUp(stack, 'local')).email);
+  const page = await profile.tab('/domains');
+  await page.getByText('Your own domains need a public server').waitFor();
+  expect(await page.getByRole('button', { name: 'Add domain' }).count()).toBe(0);
+  await page.getByRole('link', { name: 'see Names' }).click();
+  await heading(page, 'Names').waitFor();
+});
