@@ -13,8 +13,8 @@ export const faultOf = (error: unknown): Fault | undefined => {
 
 interface CommandWords {
   readonly message?: string;
-  /** By what the refusal says: it comes from an edge without its values. */
-  readonly hint?: string | ((message: string) => string);
+  /** From the refusal's own words: an edge sends hardly any values. undefined: the hint of the catalogue is as good. */
+  readonly hint?: string | ((fault: Fault) => string | undefined);
 }
 
 /** The catalogue speaks to whoever calls an API over HTTP; here is the same for whoever types commands. */
@@ -40,11 +40,24 @@ const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
   },
   DOMAIN_CHECK_TOO_SOON: { hint: 'It is looked at by itself, too.' },
   TUNNEL_DOMAIN_UNVERIFIED: {
-    hint: (message) => `Prove that it is yours: \`tunnel domains add ${namedIn(message)}\`.`,
+    hint: ({ message }) => `Prove that it is yours: \`tunnel domains add ${namedIn(message)}\`.`,
   },
+  TUNNEL_SUBDOMAIN_IN_USE: { hint: (fault) => heldNameHint(fault, SHARE_HINT) },
+  TUNNEL_DOMAIN_IN_USE: { hint: (fault) => heldNameHint(fault, SHARE_HINT) },
+  TUNNEL_P2P_NAME_IN_USE: { hint: (fault) => heldNameHint(fault, '') },
   BILLING_CAP_NOT_PAYG: { hint: 'Subscribe first, in the dashboard.' },
   BILLING_PROCESSOR_AWAY: { hint: 'Try again in a moment.' },
   SPEND_CAP_REACHED: { hint: 'Raise it: `tunnel billing cap <dollars>`. Remove it: `tunnel billing cap none`.' },
+};
+
+const SHARE_HINT = ' To serve both under this name, start both with --group (see `tunnel group-key`).';
+
+/** Which tunnel of the own account has the name, and what to do about it; undefined: the edge names none, so it may be anybody's. */
+const heldNameHint = ({ message, values }: Fault, share: string): string | undefined => {
+  const { held_by: tunnel, held_by_client: computer } = values;
+  if (tunnel === undefined) return undefined;
+  const where = computer === undefined ? '' : ` on ${computer}`;
+  return `Your tunnel '${tunnel}'${where} has it. To end that one: \`tunnel close ${namedIn(message)}\`.${share}`;
 };
 
 /** The first name in quotes, to be typed again; what a shell would read otherwise is left for people to fill in. */
@@ -63,8 +76,8 @@ const IS_SENTENCE = /[.?]$/;
 export const hintOf = (fault: Fault, path = 'tunnel'): string | undefined => {
   // A whole sentence says by itself what to do.
   if (MISUSE.has(fault.code)) return IS_SENTENCE.test(fault.message) ? undefined : `See \`${path} --help\`.`;
-  const own = COMMAND_WORDS[fault.code]?.hint ?? fault.next;
-  const hint = typeof own === 'string' ? own : own(fault.message);
+  const own = COMMAND_WORDS[fault.code]?.hint;
+  const hint = (typeof own === 'function' ? own(fault) : own) ?? fault.next;
   return hint === '' || /\{\w+\}/.test(hint) ? undefined : hint;
 };
 

@@ -52,12 +52,15 @@ it('is a refusal with what to do about it', async () => {
       code: 'TUNNEL_SUBDOMAIN_IN_USE',
       message: "subdomain 'shop' is already in use",
       retryable: false,
+      held_by: { name: 'web', client_name: 'laptop' },
     };
     session.send({ type: 'TunnelError', request_id, ...refusal });
     return true;
   };
   await expect(client.open({ protocol: 'http', localPort: 3000, subdomain: 'shop' })).rejects.toThrow('in use');
-  const text = inspect(await event('tunnel-error'));
+  const told = await event('tunnel-error');
+  expect(told).toMatchObject({ fault: { values: { held_by: 'web', held_by_client: 'laptop' } } });
+  const text = inspect(told);
   expect(text).toContain("Fault [TUNNEL_SUBDOMAIN_IN_USE]: subdomain 'shop' is already in use");
   expect(text).toContain('Ask for another subdomain, or leave the choice to the edge.');
   expect(text).not.toMatch(INSIDE);

@@ -1,5 +1,5 @@
 // The tunnels of one client: asks the edge for them, keeps their answers, and asks again after every reconnection.
-import { Fault } from '@tunnel/errors';
+import { Fault, type FaultValues } from '@tunnel/errors';
 import { CAPABILITY, type ControlMessage, type ControlMessageInput, type MessageOf } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import type { AssignedEndpoints } from './assigned-endpoints.ts';
@@ -476,7 +476,7 @@ export class TunnelRegistry {
   #onError(message: MessageOf<'TunnelError'>): void {
     const request = message.request_id === undefined ? undefined : this.#answered(message.request_id);
     const tunnel = request?.tunnel ?? this.#byId.get(message.tunnel_id ?? '');
-    const fault = Fault.fromWire(message.code, message.message);
+    const fault = Fault.fromWire(message.code, message.message, holderOf(message));
     request?.onAnswer?.(fault);
     // An unregistration that fails has nothing left to end; other terms that are refused leave a tunnel as it was.
     if (tunnel !== undefined && request?.kind !== 'unregister' && request?.next === undefined) {
@@ -513,6 +513,12 @@ export class TunnelRegistry {
     this.#retries.delete(tunnel);
   }
 }
+
+/** Values of a refusal: which tunnel of the same account has the name, and on which computer, where the edge says so. */
+const holderOf = ({ held_by: holder }: MessageOf<'TunnelError'>): FaultValues =>
+  holder === undefined
+    ? {}
+    : { held_by: holder.name, ...(holder.client_name === undefined ? {} : { held_by_client: holder.client_name }) };
 
 /** In characters, about: a policy can be many times as long as the rest. */
 const sizeOf = (message: ControlMessageInput): number =>

@@ -179,6 +179,8 @@ const tunnelError = z.object({
   code,
   message: textForPeople,
   retryable: z.boolean(),
+  /** The tunnel of the client's own account that has the name it was refused. A name of another account says nothing of its holder. */
+  held_by: z.object({ name: z.string().max(200), client_name: clientName.optional() }).optional(),
 });
 
 /** To the first member of a TCP group: the listener is bound. */

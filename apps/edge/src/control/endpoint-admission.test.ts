@@ -81,6 +81,29 @@ describe('the backend is asked', () => {
     expect(asked()).toHaveLength(1);
   });
 
+  it('says which tunnel of the own account has a name, and nothing of another account’s', async () => {
+    const laptop = await RawClient.connect(fixture.port);
+    laptop.send({ type: 'Auth', versions: [1], token: 'alice', client_name: 'laptop' });
+    await laptop.next('AuthOk');
+    await laptop.registered({ ...HTTP, name: 'web', subdomain: 'shop' });
+    await laptop.registered({ ...POOL, name: 'one', subdomain: 'pool' });
+    const bob = await enter('bob');
+    await bob.registered({ ...POOL, name: 'two', subdomain: 'pool' });
+    await bob.registered({ ...HTTP, name: 'secret', subdomain: 'theirs' });
+    const holderOf = async (client: RawClient, subdomain: string) =>
+      (await client.refused({ ...HTTP, subdomain })).held_by;
+    const own = { name: 'web', client_name: 'laptop' };
+    // The same computer, another one of the account, and whatever way the name is written.
+    expect(await holderOf(laptop, 'shop')).toEqual(own);
+    expect(await holderOf(alice, 'SHOP')).toEqual(own);
+    expect(await holderOf(alice, 'pool')).toEqual({ name: 'one', client_name: 'laptop' });
+    // A client that says no name of its computer.
+    expect(await holderOf(bob, 'pool')).toEqual({ name: 'two' });
+    expect(await holderOf(bob, 'shop')).toBeUndefined();
+    expect(await holderOf(alice, 'theirs')).toBeUndefined();
+    expect(await holderOf(await enter('op'), 'shop')).toBeUndefined();
+  });
+
   it('not for what is below a name of the operator, who owns none', async () => {
     const operator = await enter('op');
     await operator.registered({ ...HTTP, subdomain: 'news' });

@@ -32,6 +32,7 @@ import type { PolicyHolder, PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { type Proposal, proposalsFor } from './endpoint-proposals.ts';
+import { heldByField } from './name-holder.ts';
 import { policyHashField, policyWarnings, type RegisteredPolicy, readPolicy } from './registered-policy.ts';
 import { describeTunnel, type RegisteredRequest } from './registered-tunnel.ts';
 import type { Session, Sessions } from './sessions.ts';
@@ -124,7 +125,9 @@ const answerTo = async (
     const bound = { type: 'Registered', tunnel_id: tunnel.tunnelId, assigned_port: tunnel.assignedPort } as const;
     return { answers: [answer, bound], tunnel };
   } catch (error) {
-    return { answers: [tunnelError(request.request_id, Fault.from(error))] };
+    const fault = Fault.from(error);
+    const holder = heldByField(context.tunnels, session.owner, fault);
+    return { answers: [{ ...tunnelError(request.request_id, fault), ...holder }] };
   }
 };
 

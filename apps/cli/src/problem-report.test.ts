@@ -1,0 +1,26 @@
+import { Fault } from '@tunnel/errors';
+import { expect, it } from 'vitest';
+import { problemLines } from './problem-report.ts';
+
+const inUse = (values = {}): string[] =>
+  problemLines(Fault.fromWire('TUNNEL_SUBDOMAIN_IN_USE', "subdomain 'shop' is already in use", values));
+
+it('a name that an own tunnel has: the message to the letter, then which tunnel, on which computer, and what to do', () => {
+  expect(inUse({ held_by: 'web', held_by_client: 'laptop' })).toEqual([
+    "tunnel: subdomain 'shop' is already in use",
+    "  Your tunnel 'web' on laptop has it. To end that one: `tunnel close shop`. To serve both under this name, start both with --group (see `tunnel group-key`).",
+  ]);
+  expect(inUse({ held_by: 'a\u001b[2Jb' })[1]).toMatch(/^ {2}Your tunnel 'a \[2Jb' has it\. To end/);
+});
+
+it('a name of which the edge says nothing: nothing is said of a holder', () => {
+  expect(inUse()).toEqual([
+    "tunnel: subdomain 'shop' is already in use",
+    '  Ask for another subdomain, or leave the choice to the edge.',
+  ]);
+});
+
+it('a p2p name that an own tunnel has: groups are no way there', () => {
+  const fault = Fault.fromWire('TUNNEL_P2P_NAME_IN_USE', "p2p name 'db' is already in use", { held_by: 'office' });
+  expect(problemLines(fault)[1]).toBe("  Your tunnel 'office' has it. To end that one: `tunnel close db`.");
+});

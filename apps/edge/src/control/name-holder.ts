@@ -1,0 +1,42 @@
+// Which of its own tunnels has the name that an account was refused: its owner is told the computer, and nobody else learns anything.
+import { type LeasedEndpoint, type Owner, sameOwner } from '@tunnel/core';
+import type { Fault } from '@tunnel/errors';
+import type { ControlMessageInput } from '@tunnel/protocol';
+import { isGroup, type Registry } from '../routing/registry.ts';
+import type { Tunnel } from '../routing/tunnel.ts';
+
+type HeldBy = Extract<ControlMessageInput, { type: 'TunnelError' }>['held_by'];
+
+/** The field of a refusal. It is left out unless a living tunnel of the very account that asked is at the name. */
+export const heldByField = (
+  tunnels: Pick<Registry, 'at'>,
+  asking: Owner,
+  fault: Fault,
+): { readonly held_by?: HeldBy } => {
+  for (const endpoint of endpointsOf(fault, asking)) {
+    const holder = ownTunnelAt(tunnels, asking, endpoint);
+    if (holder === undefined) continue;
+    const { name, clientName } = holder;
+    return { held_by: { name, ...(clientName === undefined ? {} : { client_name: clientName }) } };
+  }
+  return {};
+};
+
+/** Where the refused name is. Refusals of a platform come without their values: whoever holds such a name is elsewhere. */
+const endpointsOf = ({ code, values }: Fault, asking: Owner): readonly LeasedEndpoint[] => {
+  const { subdomain, domain, name } = values;
+  if (code === 'TUNNEL_SUBDOMAIN_IN_USE' && subdomain !== undefined) return [{ kind: 'name', name: String(subdomain) }];
+  if (code === 'TUNNEL_DOMAIN_IN_USE' && domain !== undefined) return [{ kind: 'domain', name: String(domain) }];
+  if (code !== 'TUNNEL_P2P_NAME_IN_USE' || name === undefined) return [];
+  const ofPeers = (account: string | null): LeasedEndpoint => ({ kind: 'peer-name', name: String(name), account });
+  return asking.kind === 'account' ? [ofPeers(asking.accountId), ofPeers(null)] : [ofPeers(null)];
+};
+
+const ownTunnelAt = (tunnels: Pick<Registry, 'at'>, asking: Owner, endpoint: LeasedEndpoint): Tunnel | undefined => {
+  const route = tunnels.at(endpoint);
+  if (route === undefined) return undefined;
+  if (!isGroup(route)) return sameOwner(route.owner, asking) ? route : undefined;
+  if (!route.hasMemberOf(asking)) return undefined;
+  for (const member of route.members()) if (sameOwner(member.owner, asking)) return member;
+  return undefined;
+};
