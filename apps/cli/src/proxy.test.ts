@@ -178,11 +178,11 @@ describe('commands of the account and of the edge', () => {
     expect((await tunnel(['logout'])).io.out()).toBe('Not logged in.\n');
   });
 
-  it('pools asks the REST of the edge by it', async () => {
+  it('groups asks the REST of the edge by it', async () => {
     const edge = await startEdge({ load_balancing: { enabled: true } });
     try {
       const { port } = edge.addresses.api;
-      const args = ['pools', '--json', '--api', `http://127.0.0.1:${port}`, '--token', 'nobody'];
+      const args = ['groups', '--json', '--api', `http://127.0.0.1:${port}`, '--token', 'nobody'];
       const { code } = await tunnel([...args, '--proxy', url()]);
       expect([code, proxy.requests.map(({ target }) => target)]).toEqual([3, [`127.0.0.1:${port}`]]);
     } finally {
@@ -191,7 +191,7 @@ describe('commands of the account and of the edge', () => {
   });
 
   it('clear text does not leave this machine because a proxy is on it', async () => {
-    const args = ['pools', '--token', 't', '--api', 'http://edge.example.com:4041', '--proxy', url()];
+    const args = ['groups', '--token', 't', '--api', 'http://edge.example.com:4041', '--proxy', url()];
     const { code, io } = await tunnel(args);
     expect([code, io.err()]).toEqual([2, expect.stringContaining('would go to edge.example.com:4041 in clear')]);
     expect(proxy.requests).toEqual([]);

@@ -8,6 +8,7 @@ import { reloadCommand, removeCommand, stopCommand } from './commands/control.ts
 import { doctorCommand } from './commands/doctor.ts';
 import { domainsCommand } from './commands/domains.ts';
 import { filesCommand } from './commands/files.ts';
+import { groupKeyCommand, groupsCommand } from './commands/groups.ts';
 import { httpCommand } from './commands/http.ts';
 import { initCommand } from './commands/init.ts';
 import { keysCommand } from './commands/keys.ts';
@@ -18,7 +19,6 @@ import { mcpCommand } from './commands/mcp.ts';
 import { mcpPublishCommand } from './commands/mcp-publish.ts';
 import { p2pCommand } from './commands/p2p.ts';
 import { policyCommand } from './commands/policy.ts';
-import { poolsCommand } from './commands/pools.ts';
 import { readyCommand } from './commands/ready.ts';
 import { replayCommand } from './commands/replay.ts';
 import { requestsCommand } from './commands/requests.ts';
@@ -42,14 +42,14 @@ const COMMAND_GROUPS: CommandGroups = [
     'Inspect:',
     [
       ...[listCommand, closeCommand, requestsCommand, replayCommand],
-      ...[statusCommand, logsCommand, poolsCommand, doctorCommand],
+      ...[statusCommand, logsCommand, groupsCommand, doctorCommand],
     ],
   ],
   ['Models:', [mcpCommand, mcpPublishCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],
   ['Names and ports:', [reserveCommand, reservationsCommand, releaseCommand, domainsCommand]],
-  ['Set up:', [initCommand, checkCommand, policyCommand, serviceCommand, completionCommand]],
+  ['Set up:', [initCommand, checkCommand, groupKeyCommand, policyCommand, serviceCommand, completionCommand]],
 ];
 
 export const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command =>

@@ -57,7 +57,7 @@ describe('bad usage', () => {
     [['http', '80', '--host-header', 'a b', '--token', 't'], 'the Host header must be'],
     [['start'], 'config.yml'],
     [['check'], 'config.yml'],
-    [['pools'], 'tunnel: no API key. Run `tunnel login`'],
+    [['groups'], 'tunnel: no API key. Run `tunnel login`'],
     [['htp', '80'], "tunnel: unknown command 'htp'. Did you mean http?\n"],
     [['stat'], "tunnel: unknown command 'stat'. Did you mean status?\n"],
     [['http', '80', '--region', 'eu'], "tunnel: unknown option '--region'.\n"],
@@ -67,15 +67,15 @@ describe('bad usage', () => {
       "invalid URL 'http://…@localhost:80'. Leave out user and password: http://localhost\n",
     ],
     [['http', '80', '--name'], 'tunnel: --name needs a value.\n'],
-    [['pools', '--token', 't', '--interval', '0'], 'Use 1-3600.'],
-    [['pools', '--token', 't', '--api', 'edge:4041'], 'must be an http or https URL'],
-    [['pools', '--token', 't', '--api', 'http://me:pw@127.0.0.1'], 'must have no user and password'],
-    [['pools', '--token', 't', '--api', 'http://192.0.2.1:4041'], 'the API key would go to 192.0.2.1:4041 in clear'],
+    [['groups', '--token', 't', '--interval', '0'], 'Use 1-3600.'],
+    [['groups', '--token', 't', '--api', 'edge:4041'], 'must be an http or https URL'],
+    [['groups', '--token', 't', '--api', 'http://me:pw@127.0.0.1'], 'must have no user and password'],
+    [['groups', '--token', 't', '--api', 'http://192.0.2.1:4041'], 'the API key would go to 192.0.2.1:4041 in clear'],
     [
-      ['pools', '--token', 't', '--server', 'edge.example.com'],
+      ['groups', '--token', 't', '--server', 'edge.example.com'],
       'the API key would go to edge.example.com:4041 in clear',
     ],
-    [['pools', 'more'], 'tunnel: too many arguments: it takes 0.\n'],
+    [['groups', 'more'], 'tunnel: too many arguments: it takes 0.\n'],
     [['keys', 'revoke'], 'tunnel: which id?\n  See `tunnel keys revoke --help`.\n'],
     [['keys', 'create'], 'tunnel: --label is missing.\n'],
     [['logout', 'more'], 'too many arguments'],
@@ -88,7 +88,7 @@ describe('bad usage', () => {
   });
 
   it('shows help and version on stdout, with an example for every command', async () => {
-    const ofTunnels = ['', 'http', 'tcp', 'start', 'check', 'pools'];
+    const ofTunnels = ['', 'http', 'tcp', 'start', 'check', 'groups', 'group-key'];
     const ofAccounts = ['login', 'logout', 'usage', 'keys', 'keys list', 'keys create', 'keys revoke'];
     for (const command of [...ofTunnels, ...ofAccounts]) {
       const io = testIo();

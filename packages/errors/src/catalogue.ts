@@ -124,7 +124,7 @@ export const CATALOGUE = {
   GROUP_KEY_MISMATCH: entry(409, true, 'group key does not match', 'Give every member of the group the same `group_key`; if the name is not yours, take another one.'),
   GROUP_PROTOCOL_MISMATCH: entry(409, false, 'group protocol does not match', 'Give every member of the group the same `proto`: http, https, tcp and tls do not mix.'),
   GROUP_POLICY_MISMATCH: entry(409, true, 'group policy does not match: the group has revision {group_revision} ({group_hash}), this member brings revision {revision} ({hash})', 'Give every member the same policy and services. To change them for all: a higher `policy_revision`, member by member.'),
-  GROUP_UNHEALTHY: entry(502, true, 'no healthy member serves this address right now', 'Try again in a moment. Is it yours? Start the services behind the group; `tunnel pools` shows them.'),
+  GROUP_UNHEALTHY: entry(502, true, 'no healthy member serves this address right now', 'Try again in a moment. Is it yours? Start the services behind the group; `tunnel groups` shows them.'),
   GROUP_UNKNOWN: entry(404, false, 'no such group', 'List the groups: GET /api/groups.'),
 
   // --- policies: who may visit a tunnel. Visitors are told that they were turned away, and by no word what the rules are ---

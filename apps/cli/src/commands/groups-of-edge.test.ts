@@ -1,4 +1,4 @@
-// Pools as people see them, from real clients over a real edge: the command, the REST, the events and the metrics agree.
+// Groups as people see them, from real clients over a real edge: the command, the REST, the events and the metrics agree.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -58,9 +58,9 @@ const join = async (key: string, health: readonly string[]): Promise<Started> =>
   return started;
 };
 
-const pools = async (key: string): Promise<GroupSummary[]> => {
+const groupsOf = async (key: string): Promise<GroupSummary[]> => {
   const io = makeTestIo({ home: home.path });
-  expect(await run(['pools', '--json', '--api', api(), '--token', key], io)).toBe(0);
+  expect(await run(['groups', '--json', '--api', api(), '--token', key], io)).toBe(0);
   return JSON.parse(io.out()) as GroupSummary[];
 };
 
@@ -70,11 +70,13 @@ const series = async (name: string): Promise<number | undefined> => {
   return line === undefined ? undefined : Number(line.split(' ').at(-1));
 };
 
-it('each key sees its own members of a shared pool, and hears when they fall ill and recover', async () => {
+it('each key sees its own members of a shared group, and hears when they fall ill and recover', async () => {
   const alice = await join('alice', ['--health', 'http:/', '--health-interval', '0.1', '--health-max-failed', '1']);
   await join('bob', []);
-  await eventually(async () => expect((await pools('admin'))[0]).toMatchObject({ member_count: 2, healthy_count: 2 }));
-  const [own] = await pools('alice');
+  await eventually(async () =>
+    expect((await groupsOf('admin'))[0]).toMatchObject({ member_count: 2, healthy_count: 2 }),
+  );
+  const [own] = await groupsOf('alice');
   expect(own).toMatchObject({ protocol: 'http', label: 'shop', name: 'shop', region_id: 'local', member_count: 1 });
   expect(own?.members[0]).toMatchObject({ healthy: true, health_check_kind: 'http' });
 
@@ -88,7 +90,7 @@ it('each key sees its own members of a shared pool, and hears when they fall ill
   status = 503;
   await eventually(() => expect(events()).toHaveLength(1));
   expect(events()[0]).toMatchObject({ healthy: false, reason: 'status 503', healthy_count: 0, member_count: 1 });
-  expect((await pools('admin'))[0]).toMatchObject({ healthy_count: 1, unhealthy_count: 1 });
+  expect((await groupsOf('admin'))[0]).toMatchObject({ healthy_count: 1, unhealthy_count: 1 });
   expect(await series('tunnel_group_members{group="shop",region="local",healthy="false"}')).toBe(1);
   expect(
     await series('tunnel_group_health_failures_total{group="shop",region="local",kind="http"}'),
@@ -96,12 +98,12 @@ it('each key sees its own members of a shared pool, and hears when they fall ill
   status = 200;
   await eventually(() => expect(events().at(-1)).toMatchObject({ healthy: true, healthy_count: 1 }));
 
-  // Its last member leaves: the stream ends, and the pool is nobody's business of hers any more.
+  // Its last member leaves: the stream ends, and the group is nobody's business of hers any more.
   alice.io.signal('SIGTERM');
   expect(await alice.code).toBe(0);
   await reading;
-  expect(await pools('alice')).toEqual([]);
-  expect((await pools('bob'))[0]).toMatchObject({ member_count: 1, healthy_count: 1 });
+  expect(await groupsOf('alice')).toEqual([]);
+  expect((await groupsOf('bob'))[0]).toMatchObject({ member_count: 1, healthy_count: 1 });
 });
 
 it('dispatches are the same everywhere', async () => {
@@ -114,9 +116,9 @@ it('dispatches are the same everywhere', async () => {
     response.resume();
     await once(response, 'end');
   }
-  const [pool] = await pools('alice');
-  expect(pool?.total_dispatches).toBe(5);
-  expect(pool?.members.reduce((sum, member) => sum + member.request_count, 0)).toBe(5);
+  const [group] = await groupsOf('alice');
+  expect(group?.total_dispatches).toBe(5);
+  expect(group?.members.reduce((sum, member) => sum + member.request_count, 0)).toBe(5);
   expect(await series('tunnel_group_dispatches_total{group="shop",region="local"}')).toBe(5);
 });
 

@@ -3,7 +3,7 @@ import type { GroupMemberSummary, GroupSummary } from '@tunnel/contract';
 import pc from 'picocolors';
 import { expect, it } from 'vitest';
 import type { ReadGroups } from '../api/edge-api.ts';
-import { choosePoolOutput, poolLines } from './pools.ts';
+import { chooseGroupOutput, groupLines } from './groups.ts';
 
 const PLAIN = pc.createColors(false);
 
@@ -16,6 +16,7 @@ const member = (id: string, more: Partial<GroupMemberSummary> = {}): GroupMember
   healthy: true,
   consecutive_failures: 0,
   total_health_failures: 0,
+  name: 'web',
   // Without an offset: in the time of whoever runs the test, as it is shown.
   connected_since: '2030-01-02T03:04:05.678',
   health_check_kind: 'http',
@@ -41,26 +42,29 @@ const group = (members: GroupMemberSummary[], more: Partial<GroupSummary> = {}):
   };
 };
 
-const { health_check_kind: _, ...unprobed } = member('tun_unprobed');
+const { health_check_kind: _, name: _name, ...unprobed } = member('tun_unprobed');
 
-it('a block for each pool, a line for each member', () => {
-  const down = member('tun_2', { healthy: false, consecutive_failures: 3, request_count: 20 });
-  const lines = poolLines(
+it('a block for each group, a line for each member with its computer', () => {
+  const down = member('tun_2', { client_name: 'server', healthy: false, consecutive_failures: 3, request_count: 20 });
+  const fresh = member('tun_new', { client_name: 'laptop', client_addr: '192.0.2.8:6000', healthy: false });
+  const lines = groupLines(
     [
-      group([member('tun_1'), down, unprobed, member('tun_new', { healthy: false })], { total_health_failures: 1 }),
-      group([member('tun_9')], { protocol: 'tcp', label: '20000', name: 'db', total_dispatches: 1 }),
+      group([member('tun_1', { client_name: 'laptop' }), down, unprobed, fresh], { total_health_failures: 1 }),
+      group([member('tun_9', { client_name: 'nas', name: 'db' })], {
+        ...{ protocol: 'tcp', label: '20000', name: 'db', total_dispatches: 1 },
+      }),
     ],
     PLAIN,
   );
   expect(lines).toEqual([
-    'shop  http web  ●●○○ 2 of 4 healthy  1204 dispatches  1 failure',
-    '  tun_1         192.0.2.7:5000  healthy                1 request    1.5 MB  since 2030-01-02 03:04:05',
-    '  tun_2         192.0.2.7:5000  unhealthy, 3 failures  20 requests  1.5 MB  since 2030-01-02 03:04:05',
-    '  tun_unprobed  192.0.2.7:5000  no probe               1 request    1.5 MB  since 2030-01-02 03:04:05',
-    '  tun_new       192.0.2.7:5000  not healthy yet        1 request    1.5 MB  since 2030-01-02 03:04:05',
+    'shop  http web  ●●○○ 2 of 4 healthy  1204 connections  1 failure',
+    '  laptop (192.0.2.7:5000)  web           healthy                1 request    1.5 MB  since 2030-01-02 03:04:05',
+    '  server                   web           unhealthy, 3 failures  20 requests  1.5 MB  since 2030-01-02 03:04:05',
+    '  192.0.2.7:5000           tun_unprobed  no probe               1 request    1.5 MB  since 2030-01-02 03:04:05',
+    '  laptop (192.0.2.8:6000)  web           not healthy yet        1 request    1.5 MB  since 2030-01-02 03:04:05',
     '',
-    'db  tcp 20000  ● 1 of 1 healthy  1 dispatch',
-    '  tun_9  192.0.2.7:5000  healthy  1 request  1.5 MB  since 2030-01-02 03:04:05',
+    'db  tcp 20000  ● 1 of 1 healthy  1 connection',
+    '  nas  db  healthy  1 connection  1.5 MB  since 2030-01-02 03:04:05',
   ]);
 });
 
@@ -72,17 +76,19 @@ it.each([
   [100, 100, '●●●●●●●●●●●●●●●●●●●●'],
   [1, 2, '●○'],
 ])('%i of %i in a bar that hides neither kind', (healthy, members, bar) => {
-  const [head] = poolLines([group([], { healthy_count: healthy, member_count: members })], PLAIN);
+  const [head] = groupLines([group([], { healthy_count: healthy, member_count: members })], PLAIN);
   expect(head).toContain(`${bar} ${healthy} of ${members} healthy`);
 });
 
 it('a name moves no cursor', () => {
-  const [head] = poolLines([group([], { name: 'a\u001b[2Jb' })], PLAIN);
+  const [head] = groupLines([group([], { name: 'a\u001b[2Jb' })], PLAIN);
   expect(head).toMatch(/^a \[2Jb {2}http/);
 });
 
-it('without pools it says what to do', () => {
-  expect(poolLines([], PLAIN).join('\n')).toMatch(/^no pools\n.*`group_key`.*\n.*load_balancing/);
+it('without groups it says what to do', () => {
+  expect(groupLines([], PLAIN).join('\n')).toMatch(
+    /^no groups\n.*--group-key-file.*\n.*`tunnel group-key`.*\n.*load_balancing/,
+  );
 });
 
 it('a list that is the same as the last one is not printed again', () => {
@@ -93,7 +99,7 @@ it('a list that is the same as the last one is not printed again', () => {
       done();
     },
   });
-  const output = choosePoolOutput({ stdout, stderr: new PassThrough(), env: {} }, { json: false, watch: true });
+  const output = chooseGroupOutput({ stdout, stderr: new PassThrough(), env: {} }, { json: false, watch: true });
   const read = (...groups: GroupSummary[]): ReadGroups => ({ groups, json: groups });
   for (const label of ['web', 'web', 'api']) output.show(read(group([member('tun_1')], { label })));
   const blocks = printed.trimEnd().split('\n\n');

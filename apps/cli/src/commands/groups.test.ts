@@ -24,6 +24,8 @@ const MEMBER = {
   tunnel_id: 'tun_1',
   session_id: 'ses_1',
   client_addr: '127.0.0.1:5000',
+  client_name: 'laptop',
+  name: 'web',
   request_count: 3,
   bytes_proxied: 4096,
   healthy: true,
@@ -85,39 +87,39 @@ afterEach(async () => {
   await home.close();
 });
 
-const pools = (args: string[] = [], options: Partial<TestIoOptions> = {}): Started => {
+const groupsOf = (args: string[] = [], options: Partial<TestIoOptions> = {}): Started => {
   const io = makeTestIo({ home: home.path, clock, ...options });
-  return runs.start(['pools', '--token', 'tnl_key', '--api', api, ...args], io);
+  return runs.start(['groups', '--token', 'tnl_key', '--api', api, ...args], io);
 };
 
 describe('once', () => {
-  it('asks with the key, and shows a block for each pool without colours', async () => {
+  it('asks with the key, and shows a block for each group without colours', async () => {
     say(groups(7));
-    const { io, code } = pools();
+    const { io, code } = groupsOf();
     expect(await code).toBe(0);
     expect(asked).toEqual([{ url: '/api/groups', key: 'Bearer tnl_key' }]);
-    expect(io.out()).toMatch(/^shop {2}http web {2}● 1 of 1 healthy {2}7 dispatches\n {2}tun_1 .*\n$/);
+    expect(io.out()).toMatch(/^shop {2}http web {2}● 1 of 1 healthy {2}7 connections\n {2}laptop {2}web {2}.*\n$/);
   });
 
   it('colours on a terminal, unless NO_COLOR is set', async () => {
     say(groups(7));
-    const coloured = pools([], { isTTY: true });
-    const plain = pools([], { isTTY: true, env: { NO_COLOR: '1' } });
+    const coloured = groupsOf([], { isTTY: true });
+    const plain = groupsOf([], { isTTY: true, env: { NO_COLOR: '1' } });
     await Promise.all([coloured.code, plain.code]);
     expect(coloured.io.out()).toContain('\u001b[');
     expect(plain.io.out()).not.toContain('\u001b[');
   });
 
   it('says what to do when there is none', async () => {
-    const { io, code } = pools();
+    const { io, code } = groupsOf();
     expect(await code).toBe(0);
-    expect(io.out()).toMatch(/^no pools\n/);
+    expect(io.out()).toMatch(/^no groups\n/);
   });
 
   it('--json prints the list as the edge wrote it', async () => {
     const list = groups(7).map((group) => ({ ...group, of_a_later_version: 1 }));
     say(list);
-    const { io, code } = pools(['--json']);
+    const { io, code } = groupsOf(['--json']);
     expect(await code).toBe(0);
     expect(JSON.parse(io.out())).toEqual(list);
   });
@@ -138,10 +140,10 @@ describe('once', () => {
     const edge = createEdge(config, { clock: systemClock, logger, adminToken: new Secret('admin') });
     await edge.start();
     const real = `http://127.0.0.1:${edge.addresses.api.port}`;
-    const admin = pools(['--json', '--api', real, '--token', 'admin']);
+    const admin = groupsOf(['--json', '--api', real, '--token', 'admin']);
     expect(await admin.code).toBe(0);
     expect(admin.io.out()).toBe('[]\n');
-    const stranger = pools(['--api', real]);
+    const stranger = groupsOf(['--api', real]);
     expect(await stranger.code).toBe(3);
     expect(stranger.io.err()).toMatch(/^tunnel: invalid API key\./);
     await edge.stop({ drainMs: 0 });
@@ -151,14 +153,14 @@ describe('once', () => {
 describe('what goes wrong', () => {
   it('ends with 5 when nobody is there', async () => {
     await close();
-    const { io, code } = pools();
+    const { io, code } = groupsOf();
     expect(await code).toBe(5);
     expect(io.err()).toMatch(/^tunnel: cannot reach http:\/\/127\.0\.0\.1:\d+: connection refused\n/);
   });
 
   it('and when a proxy says that the edge is away', async () => {
     answer = { status: 502, body: '<html>' };
-    expect(await pools().code).toBe(5);
+    expect(await groupsOf().code).toBe(5);
   });
 
   it.each([
@@ -168,14 +170,14 @@ describe('what goes wrong', () => {
     ['a redirect, which would take the key along', { status: 302, body: '' }, 'it answers with 302'],
   ])('ends with 2 for %s', async (_, given, words) => {
     answer = given;
-    const { io, code } = pools();
+    const { io, code } = groupsOf();
     expect(await code).toBe(2);
     expect(io.err()).toContain(words);
     expect(asked).toHaveLength(1);
   });
 
   it('TLS where there is none, and none where there is, are told', async () => {
-    const { io, code } = pools(['--api', api.replace('http:', 'https:')]);
+    const { io, code } = groupsOf(['--api', api.replace('http:', 'https:')]);
     expect(await code).toBe(2);
     expect(io.err()).toContain('does not speak TLS');
   });
@@ -186,12 +188,12 @@ describe('what goes wrong', () => {
     await new Promise<void>((resolve) => tls.listen(0, '127.0.0.1', resolve));
     const secure = `https://localhost:${(tls.address() as AddressInfo).port}`;
     writeFileSync(join(home.path, 'ca.pem'), cert);
-    const refused = pools(['--api', secure]);
+    const refused = groupsOf(['--api', secure]);
     expect(await refused.code).toBe(2);
     expect(refused.io.err()).toContain('certificate of localhost');
     expect(asked).toEqual([]);
-    expect(await pools(['--api', secure, '--ca-file', 'ca.pem']).code).toBe(0);
-    expect(await pools(['--api', secure, '--insecure']).code).toBe(0);
+    expect(await groupsOf(['--api', secure, '--ca-file', 'ca.pem']).code).toBe(0);
+    expect(await groupsOf(['--api', secure, '--insecure']).code).toBe(0);
     tls.close();
     tls.closeAllConnections();
   });
@@ -200,7 +202,7 @@ describe('what goes wrong', () => {
 describe('--watch', () => {
   it('--json: a line for each change, and Ctrl-C ends with 0', async () => {
     say(groups(1));
-    const { io, code } = pools(['--watch', '--json']);
+    const { io, code } = groupsOf(['--watch', '--json']);
     const dispatches = () =>
       [...io.out().matchAll(/^\[.*"total_dispatches":(\d+).*\]$/gm)].map(([, count]) => Number(count));
     await eventually(() => expect(dispatches()).toEqual([1]));
@@ -218,7 +220,7 @@ describe('--watch', () => {
   });
 
   it('--interval sets the pace', async () => {
-    pools(['--watch', '--interval', '7']);
+    groupsOf(['--watch', '--interval', '7']);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     await clock.advance(6999);
     expect(asked).toHaveLength(1);
@@ -228,8 +230,8 @@ describe('--watch', () => {
 
   it('draws in place on a terminal, no wider and no higher than it is', async () => {
     say(groups(1, 100));
-    const { io } = pools(['--watch'], { isTTY: true, env: { NO_COLOR: '1' } });
-    await eventually(() => expect(io.out()).toContain('1 dispatch'));
+    const { io } = groupsOf(['--watch'], { isTTY: true, env: { NO_COLOR: '1' } });
+    await eventually(() => expect(io.out()).toContain('1 connection'));
     const first = io.out();
     const lines = first.trimEnd().split('\n');
     expect(lines).toHaveLength(23);
@@ -237,13 +239,13 @@ describe('--watch', () => {
     for (const line of lines) expect(line.length).toBeLessThan(100);
     say(groups(2, 100));
     await clock.advance(1000);
-    await eventually(() => expect(io.out()).toContain('2 dispatches'));
+    await eventually(() => expect(io.out()).toContain('2 connections'));
     expect(io.out().slice(first.length)).toMatch(/^\r\u001b\[23Ashop.*\u001b\[K\n/);
   });
 
   it('survives a restart of the edge, and says so', async () => {
     say(groups(1));
-    const { io, code } = pools(['--watch']);
+    const { io, code } = groupsOf(['--watch']);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     await close();
     await clock.advance(1000);
@@ -254,31 +256,31 @@ describe('--watch', () => {
     await listen(Number(new URL(api).port));
     say(groups(5));
     await clock.advance(1000);
-    await eventually(() => expect(io.out()).toContain('5 dispatches'));
+    await eventually(() => expect(io.out()).toContain('5 connections'));
     expect(io.err().trim().split('\n')).toEqual([expect.stringContaining('trying again'), 'tunnel: the edge is back']);
     io.signal('SIGINT');
     expect(await code).toBe(0);
   });
 
   it('ends with 3 when its key is revoked meanwhile, and with 5 when nobody ever was there', async () => {
-    const { io, code } = pools(['--watch']);
+    const { io, code } = groupsOf(['--watch']);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     say({ error: 'the key was revoked', code: 'AUTH_TOKEN_REVOKED', request_id: 'req_1' }, 401);
     await clock.advance(1000);
     expect(await code).toBe(3);
     expect(io.err()).toContain('this API key was revoked.');
     answer = { status: 503, body: '' };
-    expect(await pools(['--watch']).code).toBe(5);
+    expect(await groupsOf(['--watch']).code).toBe(5);
   });
 
   it('ends with 0 in the middle of a request, and when nobody reads its output', async () => {
     server.removeAllListeners('request');
-    const hanging = pools(['--watch']);
+    const hanging = groupsOf(['--watch']);
     await eventually(async () => expect(await connections()).toBe(1));
     hanging.io.signal('SIGINT');
     expect(await hanging.code).toBe(0);
     server.on('request', respond);
-    const unread = pools(['--watch']);
+    const unread = groupsOf(['--watch']);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     unread.io.closeStdout();
     expect(await unread.code).toBe(0);
@@ -287,3 +289,44 @@ describe('--watch', () => {
 
 const connections = (): Promise<number> =>
   new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count))));
+
+describe('group-key', () => {
+  const make = async (args: string[] = [], options: Partial<TestIoOptions> = {}) => {
+    const io = makeTestIo({ home: home.path, ...options });
+    expect(await run(['group-key', ...args], io)).toBe(0);
+    return io;
+  };
+
+  it('prints another key each time, alone on stdout, and how to use it beside it', async () => {
+    const [first, second] = [await make(), await make()];
+    expect(first.out()).toMatch(/^[\w-]{43}\n$/);
+    expect(second.out()).not.toBe(first.out());
+    expect(first.err()).toMatch(
+      /^On every computer of the group:\n.*\n {2}tunnel http 3000 --group shop --group-key-file /,
+    );
+    // A key that goes into a file is not on the screen as well.
+    expect(first.err()).not.toContain(first.out().trim());
+  });
+
+  it('shows two lines to paste at a terminal', async () => {
+    const io = await make([], { isTTY: true });
+    expect(io.err().split('\n').slice(1)).toEqual([
+      `  (umask 077 && echo ${io.out().trim()} > group-key)`,
+      '  tunnel http 3000 --group shop --group-key-file group-key',
+      '',
+    ]);
+  });
+
+  it('--json prints it for programs', async () => {
+    const io = await make(['--json']);
+    expect(JSON.parse(io.out())).toEqual({ group_key: expect.stringMatching(/^[\w-]{43}$/) });
+    expect(io.err()).toBe('');
+  });
+});
+
+it('`pools` is the same command', async () => {
+  say(groups(7));
+  const io = makeTestIo({ home: home.path });
+  expect(await run(['pools', '--token', 'tnl_key', '--api', api], io)).toBe(0);
+  expect(io.out()).toContain('7 connections');
+});

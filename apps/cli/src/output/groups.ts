@@ -1,4 +1,4 @@
-// How pools are shown: as JSON, as plain blocks with a line for each member, or on a terminal in a block that is drawn again in place.
+// How groups are shown: as JSON, as plain blocks with a line for each member, or on a terminal in a block that is drawn again in place.
 import type { GroupMemberSummary, GroupSummary } from '@tunnel/contract';
 import type { Fault } from '@tunnel/errors';
 import type { ReadGroups } from '../api/edge-api.ts';
@@ -9,7 +9,7 @@ import { bytesText, type Colours, coloursOf, columns, counted, momentText } from
 
 type Screen = Pick<Io, 'stdout' | 'stderr' | 'env'>;
 
-export interface PoolOutput {
+export interface GroupOutput {
   show(read: ReadGroups): void;
   /** The edge is not reached any more; it is tried again. */
   lost(fault: Fault): void;
@@ -17,19 +17,19 @@ export interface PoolOutput {
   back(): void;
 }
 
-export const choosePoolOutput = (
+export const chooseGroupOutput = (
   io: Screen,
   options: { readonly json: boolean; readonly watch: boolean },
-): PoolOutput => {
-  if (options.json) return new JsonPools(io);
-  return options.watch && io.stdout.isTTY === true ? new LivePools(io) : new PlainPools(io);
+): GroupOutput => {
+  if (options.json) return new JsonGroups(io);
+  return options.watch && io.stdout.isTTY === true ? new LiveGroups(io) : new PlainGroups(io);
 };
 
 const lostText = (fault: Fault): string => `${problemLines(fault)[0]}; trying again`;
 const BACK = 'tunnel: the edge is back';
 
 /** One line for each list that differs from the one before. */
-class JsonPools implements PoolOutput {
+class JsonGroups implements GroupOutput {
   readonly #io: Screen;
   #last = '';
 
@@ -52,7 +52,7 @@ class JsonPools implements PoolOutput {
   }
 }
 
-class PlainPools implements PoolOutput {
+class PlainGroups implements GroupOutput {
   readonly #io: Screen;
   #last = '';
 
@@ -61,7 +61,7 @@ class PlainPools implements PoolOutput {
   }
 
   show({ groups }: ReadGroups): void {
-    const text = poolLines(groups, coloursOf(this.#io)).join('\n');
+    const text = groupLines(groups, coloursOf(this.#io)).join('\n');
     if (text !== this.#last) this.#io.stdout.write(`${this.#last === '' ? '' : '\n'}${text}\n`);
     this.#last = text;
   }
@@ -75,7 +75,7 @@ class PlainPools implements PoolOutput {
   }
 }
 
-class LivePools implements PoolOutput {
+class LiveGroups implements GroupOutput {
   readonly #io: Screen;
   readonly #block: RedrawnLines;
 
@@ -85,7 +85,7 @@ class LivePools implements PoolOutput {
   }
 
   show({ groups }: ReadGroups): void {
-    this.#block.draw(poolLines(groups, coloursOf(this.#io)));
+    this.#block.draw(groupLines(groups, coloursOf(this.#io)));
   }
 
   /** The last that is known stays on the screen, below what happened. */
@@ -98,19 +98,20 @@ class LivePools implements PoolOutput {
   }
 }
 
-/** Marks of a bar: one for each member, or shares of them in a larger pool. */
+/** Marks of a bar: one for each member, or shares of them in a larger group. */
 const BAR_MARKS = 20;
 const HEALTHY = '●';
 const UNHEALTHY = '○';
 
-export const poolLines = (groups: readonly GroupSummary[], colours: Colours): string[] => {
-  if (groups.length === 0) return NO_POOLS;
+export const groupLines = (groups: readonly GroupSummary[], colours: Colours): string[] => {
+  if (groups.length === 0) return NO_GROUPS;
   return groups.flatMap((group, index) => [...(index === 0 ? [] : ['']), ...blockOf(group, colours)]);
 };
 
-const NO_POOLS = [
-  'no pools',
-  '  Start a tunnel with --group <name> --group-key-file <file>, or `group` and `group_key` in config.yml; again elsewhere: they share one address.',
+const NO_GROUPS = [
+  'no groups',
+  '  Start a tunnel with --group <name> --group-key-file <file> on two computers: they share one address.',
+  '  The key is the same on both: `tunnel group-key` makes one. In config.yml: `group`, `group_key_file`.',
   '  The edge needs `[load_balancing] enabled = true`.',
 ];
 
@@ -123,16 +124,13 @@ const blockOf = (group: GroupSummary, colours: Colours): string[] => {
     colours.bold(oneLine(name)),
     `${protocol} ${oneLine(label)}`,
     `${bar(healthy, members, colours)} ${state(`${healthy} of ${members} healthy`)}`,
-    counted(group.total_dispatches, 'dispatch', 'dispatches'),
+    counted(group.total_dispatches, 'connection', 'connections'),
     ...(failures === 0 ? [] : [counted(failures, 'failure', 'failures')]),
   ];
-  return [
-    head.join('  '),
-    ...columns(group.members.map(cellsOf)).map((line, at) => shade(line, group.members[at], colours)),
-  ];
+  return [head.join('  '), ...columns(memberRows(group)).map((line, at) => shade(line, group.members[at], colours))];
 };
 
-/** Of a pool too large for a mark each, whatever there is of either kind keeps at least one. */
+/** Of a group too large for a mark each, whatever there is of either kind keeps at least one. */
 const bar = (healthy: number, members: number, colours: Colours): string => {
   const marks = Math.min(members, BAR_MARKS);
   const share = members === 0 ? 0 : Math.round((healthy / members) * marks);
@@ -142,14 +140,27 @@ const bar = (healthy: number, members: number, colours: Colours): string => {
   return colours.green(HEALTHY.repeat(full)) + colours.red(UNHEALTHY.repeat(marks - full));
 };
 
-const cellsOf = (member: GroupMemberSummary): string[] => [
-  oneLine(member.tunnel_id),
-  oneLine(member.client_addr),
-  healthText(member),
-  counted(member.request_count, 'request', 'requests'),
-  bytesText(member.bytes_proxied),
-  `since ${momentText(member.connected_since)}`,
-];
+const memberRows = ({ protocol, members }: GroupSummary): string[][] => {
+  const seen = new Map<string, number>();
+  for (const member of members) seen.set(computerOf(member), (seen.get(computerOf(member)) ?? 0) + 1);
+  return members.map((member) => {
+    const computer = computerOf(member);
+    const isShared = (seen.get(computer) ?? 0) > 1 && computer !== member.client_addr;
+    return [
+      oneLine(isShared ? `${computer} (${member.client_addr})` : computer),
+      oneLine(member.name ?? member.tunnel_id),
+      healthText(member),
+      protocol === 'http'
+        ? counted(member.request_count, 'request', 'requests')
+        : counted(member.request_count, 'connection', 'connections'),
+      bytesText(member.bytes_proxied),
+      `since ${momentText(member.connected_since)}`,
+    ];
+  });
+};
+
+/** The computer's name. Of an older client or edge, which does not tell it, the address. */
+const computerOf = ({ client_name: name, client_addr: address }: GroupMemberSummary): string => name ?? address;
 
 const healthText = ({
   healthy,
