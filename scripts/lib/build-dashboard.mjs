@@ -87,7 +87,7 @@ function runVite(folder) {
   });
 }
 
-/** The pages, all that they import, and what the overview brings in by itself: its charts. */
+/** The pages, all that they import, and what they load on their own. */
 function firstLoadBytes(folder) {
   const manifest = JSON.parse(readFileSync(join(folder, '.vite/manifest.json'), 'utf8'));
   const chunks = new Set();

@@ -27,7 +27,7 @@ const ID = ':id';
 
 /** Of an account that has something everywhere. */
 export const ACCOUNT_PAGES: readonly DashboardPage[] = [
-  { name: 'overview', path: '/', heading: 'Overview', whole: 'Recent tunnels' },
+  { name: 'overview', path: '/', heading: 'Overview', whole: 'Live tunnels' },
   { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: /\d live/ },
   {
     name: 'tunnel',
@@ -94,6 +94,17 @@ const createKey = async (page: Page): Promise<void> => {
 
 /** What a page shows when somebody is about to do something. */
 export const DIALOG_PAGES: readonly DashboardPage[] = [
+  {
+    name: 'stop-tunnel',
+    path: '/tunnels',
+    heading: 'Tunnels',
+    whole: "doesn't reopen it",
+    act: (page) =>
+      page
+        .getByRole('button', { name: /^Stop http/ })
+        .first()
+        .click(),
+  },
   {
     name: 'new-tunnel',
     path: '/tunnels',

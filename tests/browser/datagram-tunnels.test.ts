@@ -104,8 +104,15 @@ it('the help for a new tunnel has every kind, each with commands that name the e
   const page = await profile.tab('/tunnels');
   await page.getByRole('button', { name: 'New tunnel' }).click();
   const dialog = page.getByRole('dialog');
-  for (const words of ['tunnel http 3000', 'tunnel tcp 5432', 'tunnel udp 27015', 'p2p publish office-db 5432']) {
-    await dialog.getByText(`${words}`).waitFor();
+  for (const words of [
+    'http 3000',
+    'files ./public',
+    'tcp 5432',
+    'tls 8443',
+    'udp 27015',
+    'p2p publish office-db 5432',
+  ]) {
+    await dialog.getByText(`tunnel ${words}`).waitFor();
   }
   await page.keyboard.press('Escape');
   await page.getByRole('radio', { name: 'P2P' }).click();

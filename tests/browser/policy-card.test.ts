@@ -93,6 +93,6 @@ it('a tunnel shows its rules and their counts, a request which rule answered it 
   await rowOf('naked').getByText('Open to everyone').waitFor();
   expect(await rowOf('guarded').getByText('Open to everyone').count()).toBe(0);
   await page.goto(profile.urlOf(`/tunnels/${naked.tunnel_id}`));
-  await page.getByText('Whoever has the address comes in.').waitFor();
+  await page.getByText('Anyone with the URL can visit.').waitFor();
   await page.getByText('tunnel http 3000 --basic-auth-file users.txt').waitFor();
 });

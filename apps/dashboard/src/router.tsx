@@ -98,7 +98,7 @@ const overview = createRoute({
 const tunnels = createRoute({
   getParentRoute: () => shell,
   path: '/tunnels',
-  validateSearch: textFields('protocol', 'state'),
+  validateSearch: textFields('protocol', 'state', 'q', 'address'),
   component: lazyPage(() => import('./features/tunnels/page.tsx'), 'TunnelsPage'),
 });
 const tunnel = createRoute({

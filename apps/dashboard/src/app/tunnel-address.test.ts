@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { addressOf, hasAddress, originText, protocolText } from './tunnel-address.ts';
+import { addressOf, hasAddress, kindOf, originText, protocolText } from './tunnel-address.ts';
 
 const entry = { protocol: 'http', label: 'web', tunnel_id: 'tun_1' } as const;
 
@@ -22,4 +22,10 @@ it('names say what is known', () => {
   ]);
   expect([protocolText('http'), protocolText('p2p')]).toEqual(['HTTP', 'P2P']);
   expect(hasAddress({ protocol: 'p2p', public_url: 'p2p://a' })).toBe(false);
+});
+
+it('TLS that passes through unread is known by the scheme of its URL', () => {
+  expect(kindOf({ protocol: 'tcp', public_url: 'tls://vault.example.com:443' })).toBe('tls');
+  expect(kindOf({ protocol: 'tcp', public_url: 'tcp://example.com:20000' })).toBe('tcp');
+  expect([kindOf({ protocol: 'tcp' }), kindOf({ protocol: 'http', public_url: 'tls://x' })]).toEqual(['tcp', 'http']);
 });

@@ -26,5 +26,12 @@ export const hasAddress = ({ protocol, public_url }: Pick<TunnelLogEntry, 'proto
 export const originText = ({ name, client_name }: Pick<TunnelLogEntry, 'name' | 'client_name'>): string =>
   [name, client_name].filter((part) => part !== undefined && part !== '').join(' on ');
 
-/** One spelling on every page. */
-export const protocolText = (protocol: ShownProtocol): string => protocol.toUpperCase();
+/** A protocol as its owner names it: TLS that the edge passes through unread is TCP to the API. */
+export type TunnelKind = ShownProtocol | 'tls';
+
+/** The scheme of the URL tells TLS from TCP. */
+export const kindOf = ({ protocol, public_url }: Pick<TunnelLogEntry, 'protocol' | 'public_url'>): TunnelKind =>
+  protocol === 'tcp' && public_url?.startsWith('tls://') === true ? 'tls' : protocol;
+
+/** The spelling of a protocol on every page. */
+export const protocolText = (protocol: TunnelKind): string => protocol.toUpperCase();

@@ -7,9 +7,11 @@ export interface PageHeadProps {
   readonly actions?: ReactNode;
   /** Above the heading: the way back. */
   readonly above?: ReactNode;
+  /** A line over the whole width below the heading and its actions. */
+  readonly below?: ReactNode;
 }
 
-export const PageHead = ({ title, description, actions, above }: PageHeadProps) => {
+export const PageHead = ({ title, description, actions, above, below }: PageHeadProps) => {
   useTitle(title);
   return (
     <div className="mb-6">
@@ -21,6 +23,7 @@ export const PageHead = ({ title, description, actions, above }: PageHeadProps) 
         </div>
         {actions !== undefined && <div className="flex flex-wrap gap-2">{actions}</div>}
       </div>
+      {below}
     </div>
   );
 };

@@ -44,7 +44,7 @@ const keyStep = ({ keys, tunnel }: FirstRunData): Step => {
   if (key === undefined) return { isDone: false, note: 'Waiting for you to log in' };
   // The time of its use is written a little later than the tunnel.
   const isUsed = key.last_used_at !== null || tunnel !== undefined;
-  return { isDone: true, note: `API key “${key.label}” created. ${isUsed ? 'Key in use.' : 'Not used yet.'}` };
+  return { isDone: true, note: `API key “${key.label}” created. ${isUsed ? 'It has been used.' : 'Not used yet.'}` };
 };
 
 /** Nobody but the client sees the service: that it runs is known once it has answered. */
@@ -62,11 +62,9 @@ const serviceStep = ({ requests, tunnel }: FirstRunData, port: number): Step => 
 
 const isAnswered = ({ status, error }: CapturedRequest): boolean => status !== null && error === null;
 
-const tunnelStep = ({ tunnel, keys }: FirstRunData): Step => {
-  if (tunnel === undefined) {
-    const came = keys.some(({ last_used_at }) => last_used_at !== null);
-    return { isDone: false, note: came ? 'Client connected. Waiting for its tunnel' : 'Waiting for your first tunnel' };
-  }
+/** The use of a key says nothing about a client: signing in on the command line uses it, too, and may be long ago. */
+const tunnelStep = ({ tunnel }: FirstRunData): Step => {
+  if (tunnel === undefined) return { isDone: false, note: 'Waiting for your first tunnel' };
   if (tunnel.unregistered_at !== null) {
     return { isDone: true, note: 'Your tunnel has stopped. Run the command again to continue.' };
   }

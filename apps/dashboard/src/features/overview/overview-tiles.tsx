@@ -16,9 +16,9 @@ export const OverviewTiles = () => {
   const isBillingShown = useIsBillingShown();
   return (
     // A row is as high as a tile with two lines and a bar, on a phone with three lines: what is below does not move.
-    <div className="grid auto-rows-[minmax(9.25rem,auto)] grid-cols-2 gap-3 sm:gap-4 lg:auto-rows-[minmax(9.875rem,auto)] lg:grid-cols-4">
+    <div className="grid auto-rows-[minmax(9.25rem,auto)] grid-cols-2 gap-3 sm:gap-4 lg:auto-rows-[minmax(9.875rem,auto)] lg:grid-cols-[repeat(auto-fit,minmax(12rem,1fr))]">
       <UsageTiles usage={usage} />
-      {isBillingShown !== false && <CostTile />}
+      {isBillingShown === true && <CostTile />}
     </div>
   );
 };
@@ -54,7 +54,7 @@ const UsageTiles = ({ usage }: { readonly usage: UseQueryResult<UsageSummary> })
 
 const ActiveTile = ({ summary: { active_tunnels: active, tunnel_limit: limit, plan } }: { summary: UsageSummary }) => (
   <Stat
-    label="Live tunnels"
+    label="Tunnels in use"
     value={<Count value={active} />}
     note={limit === null ? `No limit on the ${plan} plan` : `Up to ${countText(limit)} on the ${plan} plan`}
   >
@@ -69,10 +69,12 @@ const ActiveTile = ({ summary: { active_tunnels: active, tunnel_limit: limit, pl
   </Stat>
 );
 
+/** An account that pays nothing has no cost to follow. */
 const CostTile = () => {
   const api = useApi();
   const cost = useQuery(billingQuery(api));
   const used = useQuery(billingUsageQuery(api)).data;
+  if (cost.data?.billing_model === 'free') return null;
   return (
     <Loaded query={cost} title="Couldn't load the cost" pending={<Pending />} errorClass="max-lg:col-span-2">
       {(status) => {

@@ -1,23 +1,23 @@
 // How the account is doing, at one look; for an account that never had a visitor, how to begin.
-import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { PlatformClient, TunnelLogEntry } from '@tunnel/contract';
 import { useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
-import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
+import { PanelBoundary } from '../../app/panel-boundary.tsx';
 import { meQuery, useIsBillingShown } from '../../app/queries.ts';
 import { Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
-import { Card, SkeletonLines } from '../../ui/card.tsx';
+import { Card } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
 import { PageHead } from '../../ui/page-head.tsx';
 import { billingQuery, billingUsageQuery } from '../billing/queries.ts';
-import { TunnelHead, TunnelRow } from '../tunnels/tunnel-row.tsx';
 import { isNewAccount, readFirstRun } from './first-run.ts';
 import { FirstRunPage } from './first-run-page.tsx';
+import { LiveTunnelsCard } from './live-tunnels-card.tsx';
 import { OverviewTiles } from './overview-tiles.tsx';
 import { firstRunQuery, poolStatesQuery, recentTunnelsQuery, usageQuery } from './queries.ts';
-import { UsageCharts } from './usage-charts.tsx';
+import { UsageChart } from './usage-chart.tsx';
 import { warningsOf } from './warnings.ts';
 
 export const OverviewPage = () => {
@@ -35,9 +35,9 @@ export const OverviewPage = () => {
           <NoTunnels onBegin={firstRun.begin} />
         ) : (
           <>
+            <LiveTunnelsCard recent={recent.data} />
             <OverviewTiles />
-            <UsageCharts />
-            <RecentTunnels query={recent} />
+            <UsageChart />
           </>
         )}
       </div>
@@ -114,44 +114,6 @@ const Warnings = () => {
     </div>
   );
 };
-
-const RecentTunnels = ({ query }: { readonly query: UseQueryResult<TunnelLogEntry[]> }) => (
-  <Card
-    title="Recent tunnels"
-    padded={false}
-    actions={
-      <Link to="/tunnels" className="rounded-sm text-accent text-sm underline-offset-2 hover:underline">
-        All tunnels
-      </Link>
-    }
-  >
-    <Loaded
-      query={query}
-      title="Couldn't load your tunnels"
-      pending={<Pending />}
-      errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
-    >
-      {(rows) => <Rows rows={rows} />}
-    </Loaded>
-  </Card>
-);
-
-const Rows = ({ rows }: { readonly rows: readonly TunnelLogEntry[] }) => (
-  <div role="table" aria-label="Recent tunnels, newest first" className="border-line border-t">
-    <TunnelHead />
-    <div role="rowgroup" className="[&>:last-child]:border-b-0">
-      {rows.map((entry, index) => (
-        <TunnelRow key={entry.id} {...{ entry, index }} />
-      ))}
-    </div>
-  </div>
-);
-
-const Pending = () => (
-  <div className="h-[460px] px-4 sm:px-5 md:h-[337px]">
-    <SkeletonLines count={5} />
-  </div>
-);
 
 /** One word for the whole page: numbers and charts of nothing say no more. */
 const NoTunnels = ({ onBegin }: { readonly onBegin: () => void }) => (

@@ -7,6 +7,8 @@ import { LIVE_MS } from '../../app/queries.ts';
 const CHART_EVERY_MS = 30_000;
 const FIRST_RUN_EVERY_MS = 2000;
 const RECENT = 5;
+/** Live tunnels that are asked for. Several of them may share an address. */
+const LIVE_MAX = 20;
 
 export const usageQuery = (api: PlatformClient) =>
   queryOptions({ queryKey: ['usage'], queryFn: () => api.usage(), refetchInterval: LIVE_MS.overview });
@@ -22,6 +24,13 @@ export const recentTunnelsQuery = (api: PlatformClient) =>
   queryOptions({
     queryKey: ['tunnels', 'recent'],
     queryFn: () => api.tunnels({ limit: RECENT }),
+    refetchInterval: LIVE_MS.overview,
+  });
+
+export const newestLiveQuery = (api: PlatformClient) =>
+  queryOptions({
+    queryKey: ['tunnels', 'newest-live'],
+    queryFn: () => api.tunnels({ state: 'active', limit: LIVE_MAX }),
     refetchInterval: LIVE_MS.overview,
   });
 

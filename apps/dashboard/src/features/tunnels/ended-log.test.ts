@@ -1,20 +1,8 @@
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { describe, expect, it } from 'vitest';
 import { departed, PAGE_SIZE, rowsOf, withEntry, withNewest, withOlder } from './ended-log.ts';
+import { tunnelEntry as entry } from './tunnel-entry.fixture.ts';
 
-/** The higher the number, the newer. */
-const entry = (n: number, more: Partial<TunnelLogEntry> = {}): TunnelLogEntry => ({
-  id: `id-${String(n).padStart(5, '0')}`,
-  tunnel_id: `tun_${n}`,
-  protocol: 'http',
-  label: 'web',
-  registered_at: new Date(n * 1000).toISOString(),
-  unregistered_at: new Date(n * 1000 + 500).toISOString(),
-  region_id: 'local',
-  request_count: 0,
-  bytes_proxied: 0,
-  ...more,
-});
 const span = (from: number, down: number): TunnelLogEntry[] =>
   Array.from({ length: down }, (_, index) => entry(from - index));
 const numbers = (entries: readonly TunnelLogEntry[]): number[] => entries.map(({ id }) => Number(id.slice(3)));

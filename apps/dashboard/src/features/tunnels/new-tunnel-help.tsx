@@ -1,10 +1,9 @@
 // How a tunnel of each kind is started: the commands, ready to be pasted into a shell.
 import { Link } from '@tanstack/react-router';
-import { type ShownProtocol, shownProtocol } from '@tunnel/contract';
 import { useState } from 'react';
 import { connectPeerCommand, PEER_LISTEN_PORT, tunnelCommand } from '../../app/client-commands.ts';
 import { InstallClient } from '../../app/install-client.tsx';
-import { protocolText } from '../../app/tunnel-address.ts';
+import type { TunnelKind } from '../../app/tunnel-address.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { CommandLine } from '../../ui/empty-state.tsx';
@@ -14,17 +13,32 @@ interface Step {
   readonly command: string;
 }
 
-const STEPS: Readonly<Record<ShownProtocol, readonly Step[]>> = {
+/** `files`: a folder that the client serves as an http tunnel. */
+type HelpKind = TunnelKind | 'files';
+
+const STEPS: Readonly<Record<HelpKind, readonly Step[]>> = {
   http: [
     {
       text: 'A web app on port 3000',
       command: tunnelCommand('http 3000'),
     },
   ],
+  files: [
+    {
+      text: 'The files of a folder, without a server of your own',
+      command: tunnelCommand('files ./public'),
+    },
+  ],
   tcp: [
     {
       text: 'Any TCP service, here a database on port 5432',
       command: tunnelCommand('tcp 5432'),
+    },
+  ],
+  tls: [
+    {
+      text: 'A service with its own certificate, here on port 8443. The edge passes TLS through unread',
+      command: tunnelCommand('tls 8443'),
     },
   ],
   udp: [
@@ -49,10 +63,19 @@ const STEPS: Readonly<Record<ShownProtocol, readonly Step[]>> = {
   ],
 };
 
+const HELP_KINDS: readonly (readonly [HelpKind, string])[] = [
+  ['http', 'HTTP'],
+  ['files', 'Files'],
+  ['tcp', 'TCP'],
+  ['tls', 'TLS'],
+  ['udp', 'UDP'],
+  ['p2p', 'P2P'],
+];
+
 /** The commands of one kind. */
-export const KindHelp = ({ protocol }: { readonly protocol: ShownProtocol }) => (
+export const KindHelp = ({ kind }: { readonly kind: HelpKind }) => (
   <ul className="space-y-3">
-    {STEPS[protocol].map(({ text, command }) => (
+    {STEPS[kind].map(({ text, command }) => (
       <li key={text}>
         <p className="mb-1.5">{text}.</p>
         <CommandLine command={command} label={`Copy the command: ${text}`} />
@@ -78,12 +101,12 @@ export const NewTunnelButton = () => {
           .
         </p>
         <InstallClient />
-        {shownProtocol.options.map((protocol) => (
-          <section key={protocol} aria-labelledby={`new-${protocol}`}>
-            <h3 id={`new-${protocol}`} className="mb-1 font-semibold text-sm">
-              {protocolText(protocol)}
+        {HELP_KINDS.map(([kind, title]) => (
+          <section key={kind} aria-labelledby={`new-${kind}`}>
+            <h3 id={`new-${kind}`} className="mb-1 font-semibold text-sm">
+              {title}
             </h3>
-            <KindHelp protocol={protocol} />
+            <KindHelp kind={kind} />
           </section>
         ))}
       </Dialog>

@@ -1,51 +1,89 @@
-// The tunnels of the account, those that live first.
+// The tunnels of the account by their addresses, live ones first.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useCallback, useEffect, useMemo } from 'react';
 import { httpTunnelCommand } from '../../app/client-commands.ts';
 import { PanelBoundary } from '../../app/panel-boundary.tsx';
 import { protocolText } from '../../app/tunnel-address.ts';
+import { Button } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
-import { Choice } from '../../ui/choice.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
 import { countText, plural } from '../../ui/format.ts';
 import { PageHead } from '../../ui/page-head.tsx';
 import { Problem } from '../../ui/problem.tsx';
+import { listRows } from './address-rows.ts';
 import { KindHelp, NewTunnelButton } from './new-tunnel-help.tsx';
-import { changeFilter, PROTOCOL_CHOICES, readFilter, STATE_CHOICES, type TunnelFilter } from './queries.ts';
+import { isFiltered, readFilter, type TunnelFilter } from './tunnel-filter.ts';
+import { TunnelFilters } from './tunnel-filters.tsx';
 import { TunnelList } from './tunnel-list.tsx';
 import { TunnelHead } from './tunnel-row.tsx';
+import { useStop } from './use-stop.tsx';
 import { type TunnelRows, useTunnelRows } from './use-tunnel-rows.ts';
 
 export const TunnelsPage = () => {
-  const filter = readFilter(useSearch({ from: '/shell/tunnels' }));
+  const { address, ...fields } = useSearch({ from: '/shell/tunnels' });
+  const filter = readFilter(fields);
   return (
     <>
       <PageHead title="Tunnels" actions={<NewTunnelButton />} />
       <TunnelFilters filter={filter} />
       <PanelBoundary title="Couldn't load your tunnels">
-        <Tunnels key={`${filter.protocol} ${filter.state}`} filter={filter} />
+        <Tunnels key={`${filter.protocol} ${filter.state}`} filter={filter} open={address} />
       </PanelBoundary>
     </>
   );
 };
 
-const Tunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
+interface TunnelsProps {
+  readonly filter: TunnelFilter;
+  /** Key of the address whose tunnels are listed. */
+  readonly open: string | undefined;
+}
+
+const Tunnels = ({ filter, open }: TunnelsProps) => {
   const found = useTunnelRows(filter);
-  const { rows, isWhole, error, retry, loadMore } = found;
+  const { rows, isWhole, isEager, readCount, error, retry, loadMore } = found;
+  const lines = useMemo(() => listRows(rows ?? [], open), [rows, open]);
+  const onToggle = useToggle(filter, open);
+  const { onStop, dialog } = useStop(rows);
   if (rows === undefined) {
     return error === null ? <Pending /> : <Problem title="Couldn't load your tunnels" {...{ error }} onRetry={retry} />;
   }
-  if (rows.length === 0) return <NoTunnels filter={filter} />;
+  if (rows.length === 0) {
+    if (isWhole) return <NoTunnels filter={filter} />;
+    return isEager && error === null ? <Searching key={readCount} onStart={loadMore} /> : <ListFooter found={found} />;
+  }
   return (
     <>
       <Card padded={false}>
-        <TunnelList rows={rows} isWhole={isWhole} onEndNear={loadMore} />
+        <TunnelList rows={lines} {...{ isWhole, readCount, open, onStop, onToggle }} onEndNear={loadMore} />
       </Card>
       <ListFooter found={found} />
+      {dialog}
     </>
   );
 };
 
-const ListFooter = ({ found: { rows = [], liveCount, isWhole, error, retry } }: { readonly found: TunnelRows }) => {
+/** Loads older tunnels while none of the newer ones matches. */
+const Searching = ({ onStart }: { readonly onStart: () => void }) => {
+  useEffect(onStart, [onStart]);
+  return <Pending />;
+};
+
+/** Opens and closes an address. Which one is open is in the URL. */
+const useToggle = (filter: TunnelFilter, open: string | undefined): ((key: string) => void) => {
+  const navigate = useNavigate();
+  const { state, protocol, q } = filter;
+  return useCallback(
+    (key) => {
+      const search = { ...readFilter({ state, protocol, q }), ...(key === open ? {} : { address: key }) };
+      void navigate({ to: '/tunnels', search, replace: true, resetScroll: false });
+    },
+    [navigate, state, protocol, q, open],
+  );
+};
+
+const ListFooter = ({ found }: { readonly found: TunnelRows }) => {
+  const { rows = [], liveCount, readCount, isWhole, isEager, error, retry, loadOlder } = found;
   if (error !== null) {
     return (
       <div className="mt-4">
@@ -53,7 +91,21 @@ const ListFooter = ({ found: { rows = [], liveCount, isWhole, error, retry } }: 
       </div>
     );
   }
-  const text = isWhole ? `${plural(rows.length, 'tunnel')}, ${countText(liveCount)} live` : 'Loading older tunnels';
+  if (!isWhole && !isEager) {
+    return (
+      <div className="mt-4 flex flex-wrap items-center justify-center gap-3 text-muted text-sm">
+        <p role="status">
+          {plural(rows.length, 'address', 'addresses')} among the newest {countText(readCount)} tunnels
+        </p>
+        <Button size="small" onClick={loadOlder}>
+          Load older
+        </Button>
+      </div>
+    );
+  }
+  const text = isWhole
+    ? `${plural(rows.length, 'address', 'addresses')}, ${countText(liveCount)} live`
+    : 'Loading older tunnels';
   return (
     <p role="status" className="mt-4 text-center text-muted text-sm">
       {text}
@@ -86,9 +138,7 @@ const Pending = () => (
 );
 
 const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
-  const isFiltered = filter.state !== undefined || filter.protocol !== undefined;
-  const command = httpTunnelCommand(3000);
-  if (isFiltered) {
+  if (isFiltered(filter)) {
     return (
       <Card padded={false}>
         <Empty
@@ -102,9 +152,9 @@ const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
         >
           <p>{filterText(filter)}</p>
         </Empty>
-        {filter.protocol !== undefined && (
+        {filter.protocol !== undefined && filter.q === undefined && (
           <div className="mx-auto max-w-2xl px-4 pb-10 sm:px-5">
-            <KindHelp protocol={filter.protocol} />
+            <KindHelp kind={filter.protocol} />
           </div>
         )}
       </Card>
@@ -112,33 +162,16 @@ const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
   }
   return (
     <Card padded={false}>
-      <Empty icon="tunnels" title="No tunnels yet" command={command}>
+      <Empty icon="tunnels" title="No tunnels yet" command={httpTunnelCommand(3000)}>
         <p>Put port 3000 of your machine online. The tunnel shows up here at once.</p>
       </Empty>
     </Card>
   );
 };
 
-const filterText = ({ protocol, state }: TunnelFilter): string => {
+const filterText = ({ protocol, state, q }: TunnelFilter): string => {
   const kind = protocol === undefined ? 'tunnel' : `${protocolText(protocol)} tunnel`;
+  if (q !== undefined) return `No ${state === 'active' ? `live ${kind}` : kind} matches “${q}”.`;
   if (state === 'active') return `No ${kind} is live right now.`;
   return state === 'closed' ? `No ${kind} has ended yet.` : `No ${kind} yet.`;
-};
-
-/** Kept in the address of the page. */
-const TunnelFilters = ({ filter }: { readonly filter: TunnelFilter }) => {
-  const navigate = useNavigate();
-  const go = (chosen: Parameters<typeof changeFilter>[1]): void =>
-    void navigate({ to: '/tunnels', search: changeFilter(filter, chosen), replace: true, resetScroll: true });
-  return (
-    <div className="mb-4 flex flex-wrap gap-x-6 gap-y-3">
-      <Choice label="State" value={filter.state ?? 'all'} options={STATE_CHOICES} onChange={(state) => go({ state })} />
-      <Choice
-        label="Protocol"
-        value={filter.protocol ?? 'all'}
-        options={PROTOCOL_CHOICES}
-        onChange={(protocol) => go({ protocol })}
-      />
-    </div>
-  );
 };

@@ -19,7 +19,7 @@ export const PolicyPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   return (
     <Card
       title="Access and rules"
-      description="Read from top to bottom, before your service sees anything. The first rule that answers ends it."
+      description="Rules run top to bottom before your service sees a request. The first one that responds stops there."
       padded={false}
     >
       <Loaded
@@ -58,7 +58,7 @@ const NoRules = ({ protocol }: { readonly protocol: ShownProtocol }) => {
     <div className="space-y-3 px-4 pb-4 sm:px-5 sm:pb-5">
       <p>
         <Badge tone="warn">Open to everyone</Badge>{' '}
-        <span className="text-muted">Whoever has the address comes in. A rule changes that:</span>
+        <span className="text-muted">Anyone with the URL can visit. To restrict access, add a rule:</span>
       </p>
       {command !== undefined && <CommandLine command={command} label="Copy the command that guards a tunnel" />}
     </div>
@@ -102,8 +102,8 @@ const Rules = ({ policy }: { readonly policy: TunnelPolicy }) => {
       </dl>
       <Table caption="Rules, in their order" columns={COLUMNS} rows={policy.rules} rowKey={({ index }) => `${index}`} />
       <p role="status" className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">
-        {plural(policy.rules.length, 'rule')}. Counts begin anew when the rules change. What a rule answers is never
-        billed.
+        {plural(policy.rules.length, 'rule')}. Counts restart when the rules change. Requests that a rule answers are
+        never billed.
       </p>
     </>
   );

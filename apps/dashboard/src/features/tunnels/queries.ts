@@ -1,4 +1,4 @@
-// What the pages of tunnels ask for and how often, and the filter as the address has it and as the API takes it.
+// What the pages of tunnels ask for, and how often.
 import { type QueryClient, queryOptions } from '@tanstack/react-query';
 import {
   type CapturedRequest,
@@ -6,11 +6,8 @@ import {
   type EdgePeers,
   type PlatformClient,
   type ShownProtocol,
-  shownProtocol,
   type TunnelLogEntry,
   type TunnelPolicy,
-  type TunnelState,
-  tunnelState,
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { LIVE_MS } from '../../app/queries.ts';
@@ -24,9 +21,9 @@ const VISITS_EVERY_MS = 2000;
 
 export const TUNNELS_KEY = ['tunnels'] as const;
 const TUNNEL_KEY = ['tunnel'] as const;
-const endedKey = (protocol: TunnelFilter['protocol']) => [...TUNNELS_KEY, 'ended', protocol ?? 'all'] as const;
 
-type Protocol = TunnelFilter['protocol'];
+type Protocol = ShownProtocol | undefined;
+const endedKey = (protocol: Protocol) => [...TUNNELS_KEY, 'ended', protocol ?? 'all'] as const;
 const ofProtocol = (protocol: Protocol) => (protocol === undefined ? {} : { protocol });
 
 export const liveTunnelsQuery = (api: PlatformClient, protocol: Protocol) =>
@@ -101,6 +98,36 @@ export const answeredRequestsQuery = (api: PlatformClient, { id, unregistered_at
     staleTime: 0,
   });
 
+/** How long a stopped tunnel may take until its end is in the log, and how often that is looked up. */
+const ENDED_WITHIN = { tries: 20, everyMs: 150 } as const;
+
+/** Stops live tunnels, and waits until their end is in the log. A tunnel that has ended meanwhile is not an error. */
+export const stopTunnels = async (
+  api: PlatformClient,
+  queries: QueryClient,
+  entries: readonly Pick<TunnelLogEntry, 'id'>[],
+): Promise<void> => {
+  try {
+    for (const { id } of entries) {
+      await api.closeTunnel(id).catch((error: unknown) => {
+        if (!(error instanceof Fault && error.code === 'TUNNEL_UNKNOWN')) throw error;
+      });
+      await untilEnded(api, id);
+    }
+  } finally {
+    for (const queryKey of [TUNNELS_KEY, TUNNEL_KEY, ['usage'], ['pools']])
+      void queries.invalidateQueries({ queryKey });
+  }
+};
+
+const untilEnded = async (api: PlatformClient, id: string): Promise<void> => {
+  for (let tries = 0; tries < ENDED_WITHIN.tries; tries += 1) {
+    const entry = await api.tunnel(id);
+    if (entry.unregistered_at !== null) return;
+    await new Promise((resolve) => setTimeout(resolve, ENDED_WITHIN.everyMs));
+  }
+};
+
 const NOT_FOUND = 404;
 
 /** null: it has no rules. Of one that lives alone; its edge forgets them with it. */
@@ -157,37 +184,3 @@ export const addRequest = (queries: QueryClient, id: string, request: CapturedRe
 };
 
 const requestsKey = (id: string) => [...TUNNEL_KEY, id, 'requests'] as const;
-
-export interface TunnelFilter {
-  readonly protocol?: ShownProtocol;
-  readonly state?: TunnelState;
-}
-
-type StateChoice = TunnelState | 'all';
-type ProtocolChoice = ShownProtocol | 'all';
-
-export const STATE_CHOICES = [
-  { value: 'all', label: 'Any state' },
-  { value: 'active', label: 'Live' },
-  { value: 'closed', label: 'Ended' },
-] as const satisfies readonly { value: StateChoice; label: string }[];
-
-export const PROTOCOL_CHOICES = [
-  { value: 'all', label: 'Any protocol' },
-  { value: 'http', label: 'HTTP' },
-  { value: 'tcp', label: 'TCP' },
-  { value: 'udp', label: 'UDP' },
-  { value: 'p2p', label: 'P2P' },
-] as const satisfies readonly { value: ProtocolChoice; label: string }[];
-
-/** What nobody knows is no filter: the address may be somebody's own. */
-export const readFilter = (search: { readonly protocol?: string; readonly state?: string }): TunnelFilter => {
-  const protocol = shownProtocol.safeParse(search.protocol).data;
-  const state = tunnelState.safeParse(search.state).data;
-  return { ...(protocol === undefined ? {} : { protocol }), ...(state === undefined ? {} : { state }) };
-};
-
-export const changeFilter = (filter: TunnelFilter, chosen: { state?: StateChoice; protocol?: ProtocolChoice }) => {
-  const { state = filter.state ?? 'all', protocol = filter.protocol ?? 'all' } = chosen;
-  return readFilter({ state, protocol });
-};

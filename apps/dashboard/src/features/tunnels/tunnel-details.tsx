@@ -1,4 +1,4 @@
-// The numbers of one tunnel, its name, its computer and its times, and whether its address is kept.
+// Facts about one tunnel that are seldom needed: its ID, times and region, and whether its address is kept.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { OwnDomainView, Reservation, TunnelLogEntry } from '@tunnel/contract';
@@ -6,46 +6,28 @@ import type { ReactNode } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { CopyButton } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
-import { Bytes, Count, Day, Duration, Moment, Stat, Time } from '../../ui/values.tsx';
+import { Day, Moment } from '../../ui/values.tsx';
 import { domainOf, domainsQuery } from '../domains/own-domains.ts';
 import { keptAfterUse, reservationOf, reservationsQuery } from '../names/reservations.ts';
-import { visitsMeaning, visitsWord } from './tunnel-row.tsx';
 
 export const TunnelDetails = ({ entry }: { readonly entry: TunnelLogEntry }) => (
-  <>
-    <div className="grid grid-cols-2 gap-3 sm:gap-4 lg:grid-cols-4">
-      <Stat
-        label={visitsWord(entry.protocol)}
-        value={<Count value={entry.request_count} />}
-        note={visitsMeaning(entry.protocol)}
-      />
-      <Stat label="Data" value={<Bytes value={entry.bytes_proxied} />} note={dataNote(entry)} />
-      <Stat
-        label="Duration"
-        value={<Duration from={entry.registered_at} until={entry.unregistered_at} />}
-        note={<Began entry={entry} />}
-      />
-      <Stat label="Region" value={entry.region_id ?? '–'} note="Edge location" />
-    </div>
-    <Card className="mt-6">
-      <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-[auto_minmax(0,1fr)]">
-        {entry.name !== undefined && <Detail name="Name">{entry.name}</Detail>}
-        {entry.client_name !== undefined && <Detail name="Computer">{entry.client_name}</Detail>}
-        <Detail name="Tunnel ID" copy={entry.tunnel_id}>
-          <code className="break-all font-mono text-sm">{entry.tunnel_id}</code>
+  <Card title="Details">
+    <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-[auto_minmax(0,1fr)]">
+      <Detail name="Tunnel ID" copy={entry.tunnel_id}>
+        <code className="break-all font-mono text-sm">{entry.tunnel_id}</code>
+      </Detail>
+      <Detail name="Started">
+        <Moment at={entry.registered_at} />
+      </Detail>
+      {entry.unregistered_at !== null && (
+        <Detail name="Ended">
+          <Moment at={entry.unregistered_at} />
         </Detail>
-        <Detail name="Started">
-          <Moment at={entry.registered_at} />
-        </Detail>
-        {entry.unregistered_at !== null && (
-          <Detail name="Ended">
-            <Moment at={entry.unregistered_at} />
-          </Detail>
-        )}
-        {entry.protocol !== 'p2p' && <KeptAddress entry={entry} />}
-      </dl>
-    </Card>
-  </>
+      )}
+      {entry.region_id !== null && <Detail name="Region">{entry.region_id}</Detail>}
+      {entry.protocol !== 'p2p' && <KeptAddress entry={entry} />}
+    </dl>
+  </Card>
 );
 
 /** Its place is there from the beginning. What cannot be loaded is on the page of its own. */
@@ -101,20 +83,6 @@ const KeptText = ({ kept }: { readonly kept: Reservation | undefined }) => {
     </>
   );
 };
-
-const dataNote = ({ protocol }: TunnelLogEntry): string =>
-  protocol === 'p2p' ? 'Through the relay. Direct traffic is free.' : 'In and out';
-
-const Began = ({ entry }: { readonly entry: TunnelLogEntry }) =>
-  entry.unregistered_at === null ? (
-    <>
-      Started <Time at={entry.registered_at} />
-    </>
-  ) : (
-    <>
-      Ended <Time at={entry.unregistered_at} />
-    </>
-  );
 
 interface DetailProps {
   readonly name: string;

@@ -1,12 +1,12 @@
-// One tunnel: its counts, and what its protocol has to show: requests and health, flows, or peers.
+// One tunnel: a line of facts, then what its protocol has to show: requests and health, flows, or peers. Details are last.
 import { useQuery } from '@tanstack/react-query';
 import { Link, useCanGoBack, useParams, useRouter } from '@tanstack/react-router';
 import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
-import { lazy, type ReactNode, Suspense } from 'react';
+import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
-import { addressOf, hasAddress, originText, protocolText } from '../../app/tunnel-address.ts';
-import { buttonClass, CopyButton } from '../../ui/button.tsx';
+import { addressOf, hasAddress } from '../../app/tunnel-address.ts';
+import { Button, buttonClass, CopyButton } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
 import { Icon } from '../../ui/icon.tsx';
@@ -17,7 +17,8 @@ import { HealthPanel } from './health-panel.tsx';
 import { tunnelQuery } from './queries.ts';
 import { RequestsPanel } from './requests-panel.tsx';
 import { TunnelDetails } from './tunnel-details.tsx';
-import { TunnelState } from './tunnel-row.tsx';
+import { TunnelSummary } from './tunnel-summary.tsx';
+import { AskToStop } from './use-stop.tsx';
 
 export const TunnelPage = () => {
   const api = useApi();
@@ -37,8 +38,9 @@ export const TunnelPage = () => {
             Tunnels
           </Link>
         }
-        description={kindOf(tunnel.data)}
-        {...(tunnel.data === undefined ? {} : { actions: <HeadActions entry={tunnel.data} /> })}
+        {...(tunnel.data === undefined
+          ? { below: <Skeleton className="mt-2 h-[1.375rem] w-96" /> }
+          : { actions: <HeadActions entry={tunnel.data} />, below: <TunnelSummary entry={tunnel.data} /> })}
       />
       {isFault(tunnel.error, 'TUNNEL_UNKNOWN') ? (
         <NoTunnel />
@@ -53,10 +55,10 @@ export const TunnelPage = () => {
 
 const TunnelPanels = ({ entry }: { readonly entry: TunnelLogEntry }) => (
   <div className="space-y-6">
+    {PANELS[entry.protocol](entry)}
     <PanelBoundary>
       <TunnelDetails entry={entry} />
     </PanelBoundary>
-    {PANELS[entry.protocol](entry)}
   </div>
 );
 
@@ -118,29 +120,25 @@ const useLeave = (): (() => void) => {
   return () => (canGoBack ? history.back() : void navigate({ to: '/tunnels' }));
 };
 
-/** Its place is kept while nothing is known. */
-const kindOf = (entry: TunnelLogEntry | undefined): string => {
-  if (entry === undefined) return '\u00a0';
-  const origin = originText(entry);
-  return `${protocolText(entry.protocol)} tunnel${origin === '' ? '' : `: ${origin}`}`;
-};
-
 const HeadActions = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+  const [stopped, setStopped] = useState<readonly TunnelLogEntry[] | null>(null);
   const { text, href } = addressOf(entry);
-  const isLive = entry.unregistered_at === null;
+  if (entry.unregistered_at !== null) return null;
   return (
-    <span className="flex flex-wrap items-center gap-2">
-      <TunnelState entry={entry} />
-      {isLive && href !== null && (
+    <>
+      {hasAddress(entry) && <CopyButton text={text} label={href === null ? 'Copy address' : 'Copy URL'} showLabel />}
+      {href !== null && (
         <a href={href} target="_blank" rel="noreferrer" className={buttonClass('secondary', 'small')}>
           <Icon name="outside" />
           Open
         </a>
       )}
-      {isLive && hasAddress(entry) && (
-        <CopyButton text={text} label={href === null ? 'Copy address' : 'Copy URL'} showLabel />
-      )}
-    </span>
+      <Button size="small" onClick={() => setStopped([entry])}>
+        <Icon name="stop" />
+        Stop
+      </Button>
+      {stopped !== null && <AskToStop tunnels={stopped} onClose={() => setStopped([])} />}
+    </>
   );
 };
 
@@ -165,13 +163,4 @@ const titleOf = (entry: TunnelLogEntry | undefined): string => {
   return addressOf(entry).text;
 };
 
-const Pending = () => (
-  <div className="space-y-6" aria-hidden="true">
-    <div className="grid grid-cols-2 gap-3 sm:gap-4 lg:grid-cols-4">
-      {[1, 2, 3, 4].map((tile) => (
-        <Skeleton key={tile} className="h-[110px] w-full" />
-      ))}
-    </div>
-    <Skeleton className="h-80 w-full" />
-  </div>
-);
+const Pending = () => <Skeleton className="h-80 w-full" />;

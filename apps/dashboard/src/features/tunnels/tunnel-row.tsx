@@ -1,27 +1,36 @@
-// One tunnel in the list: a line of cells on a wide page, a small card on a phone.
+// One line of the tunnel list: cells on a wide page, a small card on a phone.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
 import { memo } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { unguardedQuery } from '../../app/queries.ts';
-import { addressOf, hasAddress, originText, protocolText } from '../../app/tunnel-address.ts';
+import { addressOf, hasAddress, kindOf, originText, protocolText } from '../../app/tunnel-address.ts';
 import { AddressTools } from '../../ui/address-tools.tsx';
 import { Badge } from '../../ui/badge.tsx';
+import { buttonClass } from '../../ui/button.tsx';
 import { classNames } from '../../ui/class-names.ts';
-import { plural } from '../../ui/format.ts';
+import { countText, plural } from '../../ui/format.ts';
 import { useIsNarrow } from '../../ui/hooks.ts';
+import { Icon } from '../../ui/icon.tsx';
 import { Bytes, Count, Duration, Time } from '../../ui/values.tsx';
+import type { ListRow } from './address-rows.ts';
 
 /** The address needs its room: where there is little, region and times are left to the page of the tunnel. */
 const COLUMNS =
   'grid-cols-[4.5rem_minmax(0,1fr)_4.5rem_5rem_5rem] lg:grid-cols-[4.5rem_minmax(0,1fr)_4.5rem_6rem_6.5rem_6.5rem_5.5rem_5rem] items-center gap-x-4 px-5 md:grid';
 const WITH_ROOM = 'max-lg:hidden';
 
-export const TunnelState = ({ entry }: { readonly entry: Pick<TunnelLogEntry, 'unregistered_at'> }) =>
+interface TunnelStateProps {
+  readonly entry: Pick<TunnelLogEntry, 'unregistered_at'>;
+  /** Live tunnels that the badge stands for. */
+  readonly liveCount?: number;
+}
+
+export const TunnelState = ({ entry, liveCount = 1 }: TunnelStateProps) =>
   entry.unregistered_at === null ? (
     <Badge tone="good" dot>
-      Live
+      {liveCount > 1 ? `${countText(liveCount)} live` : 'Live'}
     </Badge>
   ) : (
     <Badge>Ended</Badge>
@@ -39,24 +48,56 @@ const TunnelLink = ({ entry, text }: { readonly entry: TunnelLogEntry; readonly 
   </Link>
 );
 
-const Address = ({ entry }: { readonly entry: TunnelLogEntry }) => {
+/** A part of an open address repeats neither the address nor its tools. */
+const Address = ({ entry, rowKey, isPart, onStop }: CellProps) => {
   const { text, href } = addressOf(entry);
+  const isLive = entry.unregistered_at === null;
   return (
     <span className="flex min-w-0 items-center gap-1">
-      <TunnelLink {...{ entry, text }} />
-      {entry.unregistered_at === null && hasAddress(entry) && <AddressTools {...{ text, href }} />}
+      <TunnelLink entry={entry} text={isPart ? originText(entry) || entry.tunnel_id : text} />
+      {isLive && !isPart && hasAddress(entry) && <AddressTools {...{ text, href }} />}
+      {isLive && onStop !== undefined && (
+        <button
+          type="button"
+          title="Stop"
+          aria-label={isPart ? `Stop ${text} (${originText(entry) || entry.tunnel_id})` : `Stop ${text}`}
+          onClick={() => onStop(rowKey)}
+          className={buttonClass('quiet', 'small', 'relative z-1 -my-1.5 w-8 px-0!')}
+        >
+          <Icon name="stop" />
+        </button>
+      )}
     </span>
   );
 };
 
-const Origin = ({ entry }: { readonly entry: TunnelLogEntry }) => {
-  const text = originText(entry);
+const Origin = ({ entry, isPart }: Pick<CellProps, 'entry' | 'isPart'>) => {
+  const text = isPart ? entry.tunnel_id : originText(entry);
   return text === '' ? null : (
-    <span className="block min-w-0 truncate text-muted text-sm" title={`${text}: name of the tunnel, and its computer`}>
+    <span
+      className="block min-w-0 truncate text-muted text-sm"
+      title={isPart ? `${text}: ID of the tunnel` : `${text}: name of the tunnel, and its computer`}
+    >
       {text}
     </span>
   );
 };
+
+/** Shows and hides the tunnels of an address that had several. */
+const HistoryToggle = ({ entry, rowKey, count, isOpen, onToggle }: CellProps) =>
+  count > 1 &&
+  onToggle !== undefined && (
+    <button
+      type="button"
+      aria-expanded={isOpen}
+      aria-label={`${plural(count, 'tunnel')} at ${addressOf(entry).text}`}
+      onClick={() => onToggle(rowKey)}
+      className="relative z-1 inline-flex shrink-0 items-center gap-0.5 whitespace-nowrap rounded-sm text-muted text-sm hover:text-ink"
+    >
+      {plural(count, 'tunnel')}
+      <Icon name={isOpen ? 'chevron' : 'right'} className="size-3" />
+    </button>
+  );
 
 /** Asked for once for all rows; a row is drawn again only when its own answer changes. */
 const OpenMark = ({ entry: { tunnel_id, protocol, unregistered_at } }: { readonly entry: TunnelLogEntry }) => {
@@ -69,65 +110,72 @@ const OpenMark = ({ entry: { tunnel_id, protocol, unregistered_at } }: { readonl
   if (!isAsked || isOpen !== true) return null;
   return (
     <span className="shrink-0">
-      <Badge title="No rule keeps anyone out: whoever has the address comes in.">Open to everyone</Badge>
+      <Badge title="No rule keeps anyone out: anyone with the URL can visit.">Open to everyone</Badge>
     </span>
   );
 };
 
-const WideCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
-  <>
-    <span role="cell">
-      <TunnelState entry={entry} />
-    </span>
-    <span role="cell" className="min-w-0">
-      <Address entry={entry} />
-      <span className="flex min-w-0 items-center gap-2">
-        <Origin entry={entry} />
-        <OpenMark entry={entry} />
+const WideCells = (cells: CellProps) => {
+  const { entry, liveCount, requests, bytes, isPart } = cells;
+  return (
+    <>
+      <span role="cell">
+        <TunnelState {...{ entry, liveCount }} />
       </span>
-    </span>
-    <span role="cell" className="text-muted">
-      {protocolText(entry.protocol)}
-    </span>
-    <span role="cell" className={classNames('truncate text-muted', WITH_ROOM)} title={entry.region_id ?? undefined}>
-      {entry.region_id ?? '–'}
-    </span>
-    <span role="cell" className={classNames('text-muted', WITH_ROOM)}>
-      <Time at={entry.registered_at} />
-    </span>
-    <span role="cell" className={classNames('text-muted', WITH_ROOM)}>
-      <Duration from={entry.registered_at} until={entry.unregistered_at} />
-    </span>
-    <span role="cell" className="text-right" title={visitsMeaning(entry.protocol)}>
-      <Count value={entry.request_count} />
-    </span>
-    <span role="cell" className="text-right">
-      <Bytes value={entry.bytes_proxied} />
-    </span>
-  </>
-);
+      <span role="cell" className={classNames('min-w-0', isPart && 'pl-5')}>
+        <Address {...cells} />
+        <span className="flex min-w-0 items-center gap-2">
+          <Origin {...{ entry, isPart }} />
+          {!isPart && <OpenMark entry={entry} />}
+          <HistoryToggle {...cells} />
+        </span>
+      </span>
+      <span role="cell" className="text-muted">
+        {protocolText(kindOf(entry))}
+      </span>
+      <span role="cell" className={classNames('truncate text-muted', WITH_ROOM)} title={entry.region_id ?? undefined}>
+        {entry.region_id ?? '–'}
+      </span>
+      <span role="cell" className={classNames('text-muted', WITH_ROOM)}>
+        <Time at={entry.registered_at} />
+      </span>
+      <span role="cell" className={classNames('text-muted', WITH_ROOM)}>
+        <Duration from={entry.registered_at} until={entry.unregistered_at} />
+      </span>
+      <span role="cell" className="text-right" title={visitsMeaning(entry.protocol)}>
+        <Count value={requests} />
+      </span>
+      <span role="cell" className="text-right">
+        <Bytes value={bytes} />
+      </span>
+    </>
+  );
+};
 
-const NarrowCells = ({ entry }: { readonly entry: TunnelLogEntry }) => (
-  <>
-    <span role="cell" className="flex h-6 items-center">
-      <Address entry={entry} />
-    </span>
-    <span role="cell" className="flex h-5 items-center justify-between gap-2">
-      <span className="flex min-w-0 items-center gap-2">
-        <Origin entry={entry} />
-        <OpenMark entry={entry} />
+const NarrowCells = (cells: CellProps) => {
+  const { entry, liveCount, requests, bytes, isPart } = cells;
+  return (
+    <>
+      <span role="cell" className="flex h-6 items-center">
+        <Address {...cells} />
       </span>
-      <TunnelState entry={entry} />
-    </span>
-    <span role="cell" className="flex items-baseline justify-between gap-3 text-muted text-sm">
-      <span className="min-w-0 truncate">
-        {protocolText(entry.protocol)} · {visitsText(entry.protocol, entry.request_count)} ·{' '}
-        <Bytes value={entry.bytes_proxied} />
+      <span role="cell" className="flex h-5 items-center justify-between gap-2">
+        <span className="flex min-w-0 items-center gap-2">
+          <Origin {...{ entry, isPart }} />
+          {!isPart && <OpenMark entry={entry} />}
+        </span>
+        <TunnelState {...{ entry, liveCount }} />
       </span>
-      <Time at={entry.registered_at} />
-    </span>
-  </>
-);
+      <span role="cell" className="flex items-baseline justify-between gap-3 text-muted text-sm">
+        <span className="min-w-0 truncate">
+          {protocolText(kindOf(entry))} · {visitsText(entry.protocol, requests)} · <Bytes value={bytes} />
+        </span>
+        <HistoryToggle {...cells} />
+        <Time at={entry.registered_at} />
+      </span>
+    </>
+  );
+};
 
 const HEADS = [
   { head: 'State' },
@@ -160,8 +208,22 @@ const ROW_PX = { wide: 60, narrow: 92 } as const;
 
 export const useRowPx = (): number => (useIsNarrow() ? ROW_PX.narrow : ROW_PX.wide);
 
-export interface TunnelRowProps {
-  readonly entry: TunnelLogEntry;
+export interface RowActions {
+  /** Absent: tunnels cannot be stopped here. */
+  readonly onStop?: ((rowKey: string) => void) | undefined;
+  /** Absent: an address with several tunnels cannot be opened here. */
+  readonly onToggle?: ((rowKey: string) => void) | undefined;
+}
+
+interface CellProps extends RowActions, Omit<ListRow, 'key'> {
+  readonly rowKey: string;
+  readonly isOpen: boolean;
+}
+
+/** A line of the list as props. React keeps `key` for itself. */
+export const cellsOf = ({ key, ...line }: ListRow) => ({ ...line, rowKey: key });
+
+export interface TunnelRowProps extends CellProps {
   /** From 0, the head not counted. */
   readonly index: number;
   /** Where it stands in a list that is drawn in part; absent: below the one before. */
@@ -169,7 +231,7 @@ export interface TunnelRowProps {
 }
 
 /** Scrolling moves rows in and out; those that stay are not drawn again. */
-export const TunnelRow = memo(({ entry, index, top }: TunnelRowProps) => {
+export const TunnelRow = memo(({ index, top, ...cells }: TunnelRowProps) => {
   const isNarrow = useIsNarrow();
   return (
     <div
@@ -179,11 +241,12 @@ export const TunnelRow = memo(({ entry, index, top }: TunnelRowProps) => {
       className={classNames(
         'border-line border-b hover:bg-page has-focus-visible:bg-accent-soft',
         isNarrow ? 'h-[92px] px-4 py-3' : `h-15 ${COLUMNS}`,
+        isNarrow && cells.isPart && 'pl-8',
         top === undefined ? 'relative' : 'absolute inset-x-0 top-0',
       )}
       style={top === undefined ? undefined : { transform: `translateY(${top}px)` }}
     >
-      {isNarrow ? <NarrowCells entry={entry} /> : <WideCells entry={entry} />}
+      {isNarrow ? <NarrowCells {...cells} /> : <WideCells {...cells} />}
     </div>
   );
 });
@@ -197,14 +260,9 @@ const UNITS: Readonly<Record<ShownProtocol, readonly [one: string, many: string,
   p2p: ['peer', 'peers', 'Peers that joined'],
 };
 
-const visitsText = (protocol: ShownProtocol, count: number): string => {
+export const visitsText = (protocol: ShownProtocol, count: number): string => {
   const [one, many] = UNITS[protocol];
   return plural(count, one, many);
-};
-
-export const visitsWord = (protocol: ShownProtocol): string => {
-  const word = UNITS[protocol][1];
-  return word.charAt(0).toUpperCase() + word.slice(1);
 };
 
 export const visitsMeaning = (protocol: ShownProtocol): string => UNITS[protocol][2];

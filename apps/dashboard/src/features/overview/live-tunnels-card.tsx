@@ -1,0 +1,66 @@
+// The first card of the overview: live tunnels with their URLs to copy, and recent ones while nothing is live.
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { TunnelLogEntry } from '@tunnel/contract';
+import { useMemo } from 'react';
+import { useApi } from '../../app/app-context.tsx';
+import { Loaded } from '../../app/panel-boundary.tsx';
+import { Card, SkeletonLines } from '../../ui/card.tsx';
+import { type AddressRow, groupByAddress, listRows } from '../tunnels/address-rows.ts';
+import { cellsOf, TunnelHead, TunnelRow } from '../tunnels/tunnel-row.tsx';
+import { useStop } from '../tunnels/use-stop.tsx';
+import { newestLiveQuery } from './queries.ts';
+
+/** Addresses on the overview. The Tunnels page has all of them. */
+const ROWS_MAX = 5;
+
+/** `recent`: the newest tunnels, live or ended; undefined while they are loaded. */
+export const LiveTunnelsCard = ({ recent = [] }: { readonly recent: readonly TunnelLogEntry[] | undefined }) => {
+  const live = useQuery(newestLiveQuery(useApi()));
+  const isQuiet = live.data?.length === 0;
+  return (
+    <Card
+      title={isQuiet ? 'Recent tunnels' : 'Live tunnels'}
+      {...(isQuiet ? { description: 'No tunnel is live right now.' } : {})}
+      padded={false}
+      actions={
+        <Link to="/tunnels" className="rounded-sm text-accent text-sm underline-offset-2 hover:underline">
+          All tunnels
+        </Link>
+      }
+    >
+      <Loaded
+        query={live}
+        title="Couldn't load your tunnels"
+        pending={<Pending />}
+        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
+      >
+        {(entries) => <Rows entries={entries.length === 0 ? recent : entries} />}
+      </Loaded>
+    </Card>
+  );
+};
+
+const Rows = ({ entries }: { readonly entries: readonly TunnelLogEntry[] }) => {
+  const rows: readonly AddressRow[] = useMemo(() => groupByAddress(entries), [entries]);
+  const { onStop, dialog } = useStop(rows);
+  return (
+    <>
+      <div role="table" aria-label="Tunnels, newest first" className="border-line border-t">
+        <TunnelHead />
+        <div role="rowgroup" className="[&>:last-child]:border-b-0">
+          {listRows(rows.slice(0, ROWS_MAX), undefined).map((row, index) => (
+            <TunnelRow key={row.key} {...cellsOf(row)} {...{ index, onStop }} isOpen={false} />
+          ))}
+        </div>
+      </div>
+      {dialog}
+    </>
+  );
+};
+
+const Pending = () => (
+  <div className="h-44 px-4 sm:px-5 md:h-24">
+    <SkeletonLines count={2} />
+  </div>
+);

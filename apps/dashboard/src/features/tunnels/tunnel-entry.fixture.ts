@@ -1,0 +1,16 @@
+// An entry of the tunnel log for tests of pure rules.
+import type { TunnelLogEntry } from '@tunnel/contract';
+
+/** The higher the number, the newer the entry. It has ended unless `more` says otherwise. */
+export const tunnelEntry = (n: number, more: Partial<TunnelLogEntry> = {}): TunnelLogEntry => ({
+  id: `id-${String(n).padStart(5, '0')}`,
+  tunnel_id: `tun_${n}`,
+  protocol: 'http',
+  label: 'web',
+  registered_at: new Date(n * 1000).toISOString(),
+  unregistered_at: new Date(n * 1000 + 500).toISOString(),
+  region_id: 'local',
+  request_count: 0,
+  bytes_proxied: 0,
+  ...more,
+});
