@@ -44,7 +44,7 @@ const checkMail = createRoute({
 const verify = createRoute({
   getParentRoute: () => signedOut,
   path: '/verify',
-  validateSearch: textFields('token'),
+  validateSearch: textFields('token', 'signed_in'),
   component: lazyPage(() => import('./features/auth/verify-page.tsx'), 'VerifyPage'),
 });
 const forgot = createRoute({

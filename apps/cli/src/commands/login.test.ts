@@ -1,7 +1,8 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { PassThrough } from 'node:stream';
+import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EMAIL, PASSWORD, ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
 import { makeTestIo, piping, type TestIo, type TestIoOptions, typing } from '../io.fixture.ts';
@@ -53,10 +54,33 @@ describe('login', () => {
       stdin: typing(`${EMAIL}\r${PASSWORD}\r`),
     });
     expect(code).toBe(0);
+    expect(io.err()).toMatch(new RegExp(`^Log in to ${platform.url}\n`));
     expect(io.err()).toContain('Email: ');
     expect(io.err()).toContain('Password: ');
     expect(io.err()).not.toContain('correct');
     expect(io.out()).not.toContain(PASSWORD);
+  });
+
+  /** Types each password when it is asked for. */
+  const typePasswords = async (...passwords: string[]): Promise<{ code: number; io: TestIo }> => {
+    const stdin = Object.assign(new PassThrough(), { isTTY: true });
+    const io = makeTestIo({ home: home.path, stdin });
+    const code = run(['login', '--platform', platform.url, '--email', EMAIL, '--no-key'], io);
+    for (const [index, password] of passwords.entries()) {
+      await eventually(() => expect(io.err().split('Password: ')).toHaveLength(index + 2));
+      stdin.write(`${password}\r`);
+    }
+    return { code: await code, io };
+  };
+
+  it('asks again for a wrong password, and ends with the third', async () => {
+    const right = await typePasswords('guess', 'another guess', PASSWORD);
+    expect(right.code).toBe(0);
+    expect(right.io.err().split('Incorrect email or password. Try again.\n')).toHaveLength(3);
+    const wrong = await typePasswords('one', 'two', 'three');
+    expect(wrong.code).toBe(3);
+    expect(wrong.io.err().split('Password: ')).toHaveLength(4);
+    expect(wrong.io.err()).not.toContain('three');
   });
 
   it('offers who was logged in before, and ends that session at the platform', async () => {

@@ -26,6 +26,9 @@ interface LoginFlags extends SetupFlags {
   readonly key: boolean;
 }
 
+/** How often a wrong password can be typed before the command ends. */
+const PASSWORD_TRIES = 3;
+
 /** The platform takes up to 1024 bytes. */
 const PASSWORD_MAX_BYTES = 4096;
 
@@ -76,9 +79,11 @@ const logIn = async (flags: LoginFlags, io: Io): Promise<string> => {
   const platform = checkPlatform(choosePlatform(flags, config, before, io));
   // Where it cannot be kept there is to be no session: nobody could end it.
   await file.exclusively(async () => {});
-  const credentials = await readCredentials(flags, before, io);
   const proxyFor = resolveProxy(flags.proxy, config, io);
-  const { body, refreshToken } = await platformClient(platform, proxyFor).logIn(credentials);
+  const client = platformClient(platform, proxyFor);
+  const { body, refreshToken } = await signIn((credentials) => client.logIn(credentials), flags, {
+    ...{ url: platform.url, before, io },
+  });
   if (refreshToken === null) {
     throw new Fault('CLIENT_NOT_A_PLATFORM', { url: platform.url, reason: 'it sets no refresh_token' });
   }
@@ -111,21 +116,45 @@ const choosePlatform = (
   };
 };
 
-const readCredentials = async (
-  { email, passwordStdin }: LoginFlags,
-  before: SavedLogin | null,
-  io: Io,
-): Promise<{ email: string; password: string }> => {
+interface Asked {
+  readonly url: string;
+  readonly before: SavedLogin | null;
+  readonly io: Io;
+}
+
+interface TypedCredentials {
+  readonly email: string;
+  readonly password: string;
+}
+
+const INSTEAD = 'Add --email and --password-stdin.';
+
+/** Asks at the terminal for what the flags do not say. A wrong password is asked for again there; the prompt is closed during each call, so that Ctrl-C ends that. */
+const signIn = async <T>(
+  logInWith: (credentials: TypedCredentials) => Promise<T>,
+  { email: given, passwordStdin }: LoginFlags,
+  { url, before, io }: Asked,
+): Promise<T> => {
   if (passwordStdin === true) {
-    if (email === undefined) throw new Fault('CLIENT_USAGE', { reason: '--password-stdin needs --email.' });
-    return { email, password: await readPassword(io) };
+    if (given === undefined) throw new Fault('CLIENT_USAGE', { reason: '--password-stdin needs --email.' });
+    return logInWith({ email: given, password: await readPassword(io) });
   }
-  return withPrompt(io, 'Add --email and --password-stdin.', async (prompt) => {
+  let typed = await withPrompt(io, INSTEAD, async (prompt) => {
+    io.stderr.write(`Log in to ${oneLine(url)}\n`);
     const known = before === null ? '' : oneLine(before.email);
-    const typed = email ?? (await prompt.ask(known === '' ? 'Email: ' : `Email [${known}]: `));
-    const password = await prompt.askSecret('Password: ');
-    return { email: typed.trim() === '' ? known : typed, password };
+    const answer = given ?? (await prompt.ask(known === '' ? 'Email: ' : `Email [${known}]: `));
+    return { email: answer.trim() === '' ? known : answer, password: await prompt.askSecret('Password: ') };
   });
+  for (let left = PASSWORD_TRIES - 1; ; left -= 1) {
+    try {
+      return await logInWith(typed);
+    } catch (error) {
+      if (left === 0 || Fault.from(error).code !== 'LOGIN_WRONG') throw error;
+    }
+    io.stderr.write('Incorrect email or password. Try again.\n');
+    const password = await withPrompt(io, INSTEAD, (prompt) => prompt.askSecret('Password: '));
+    typed = { ...typed, password };
+  }
 };
 
 /** A line break at its end is the file's, not the password's. */

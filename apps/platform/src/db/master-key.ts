@@ -27,7 +27,7 @@ export interface SecretPurpose {
   readonly id: string;
 }
 
-type DerivedKind = 'domain-token' | 'first-account' | 'refresh-binding';
+type DerivedKind = 'domain-token' | 'first-account' | 'refresh-binding' | 'registration';
 
 export class MasterKey {
   readonly file: string;

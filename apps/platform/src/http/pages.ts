@@ -7,7 +7,7 @@ import type { PlatformEnv } from './platform-env.ts';
 
 /** The frame of the dashboard's pages before the log-in: its colours, its sign, one card. */
 const STYLE = `:root{color-scheme:light dark}
-body{margin:0 auto;max-width:25rem;padding:max(2rem,10vh) 1rem 3rem;background:light-dark(#fafafb,#0b0d11);color:light-dark(#15181e,#eceef2);font:.875rem/1.375rem ui-sans-serif,system-ui,sans-serif;-webkit-font-smoothing:antialiased}
+body{box-sizing:border-box;margin:0 auto;max-width:25rem;padding:max(2rem,10vh) 1rem 3rem;background:light-dark(#fafafb,#0b0d11);color:light-dark(#15181e,#eceef2);font:.875rem/1.375rem ui-sans-serif,system-ui,sans-serif;-webkit-font-smoothing:antialiased}
 header{display:flex;gap:.5rem;justify-content:center;align-items:center;margin-bottom:2rem;font-size:1rem;font-weight:600}
 svg{width:1.5rem;height:1.5rem}
 rect{fill:light-dark(#3552cf,#93a8ff)}

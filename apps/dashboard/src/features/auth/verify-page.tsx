@@ -1,19 +1,54 @@
-// The link of a verification mail, for those who come by the dashboard's own address.
+// After the link of a verification mail: the browser that registered has a session by now. Also verifies a token, for those who come by the dashboard's own address.
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
-import { useApi } from '../../app/app-context.tsx';
+import { useApi, useApp } from '../../app/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { buttonClass } from '../../ui/button.tsx';
 import { Spinner } from '../../ui/icon.tsx';
 import { Problem } from '../../ui/problem.tsx';
 import { sentence } from '../../ui/problem-text.ts';
-import { AuthCard, TextLink, useLinkToken } from './layout.tsx';
+import { AuthCard, TextLink, useLeaveWhenSignedIn, useLinkToken } from './layout.tsx';
 
 const route = getRouteApi('/signed-out/verify');
 
 export const VerifyPage = () => {
-  const token = useLinkToken(route.useSearch().token);
+  const { token, signed_in: isSignedIn } = route.useSearch();
+  return isSignedIn === undefined ? <Verify inAddress={token} /> : <Enter />;
+};
+
+/** The platform has set the cookie of a session; this tab has no token yet. */
+const Enter = () => {
+  const { session } = useApp();
+  useLeaveWhenSignedIn();
+  const entry = useMutation({ mutationFn: () => session.renew() });
+  useOnce(entry.mutate);
+  return (
+    <AuthCard title="Email verified">
+      {entry.error === null ? <Waiting text="Signing you in" /> : <Done text="Your email is verified." />}
+    </AuthCard>
+  );
+};
+
+const Waiting = ({ text }: { readonly text: string }) => (
+  <p role="status" className="flex items-center gap-2.5 text-muted">
+    <Spinner /> {text}
+  </p>
+);
+
+const Done = ({ text }: { readonly text: string }) => (
+  <>
+    <Notice tone="good" live>
+      {text}
+    </Notice>
+    <Link to="/login" className={buttonClass('primary', 'medium', 'h-10! w-full')}>
+      Log in
+    </Link>
+  </>
+);
+
+const Verify = ({ inAddress }: { readonly inAddress: string | undefined }) => {
+  const token = useLinkToken(inAddress);
   const { data, error } = useVerification(token);
   return (
     <AuthCard
@@ -26,26 +61,13 @@ export const VerifyPage = () => {
         )
       }
     >
-      {data !== undefined && (
-        <>
-          <Notice tone="good" live>
-            {sentence(data.message)}
-          </Notice>
-          <Link to="/login" className={buttonClass('primary', 'medium', 'h-10! w-full')}>
-            Log in
-          </Link>
-        </>
-      )}
+      {data !== undefined && <Done text={sentence(data.message)} />}
       {error !== null && (
         <Problem error={error}>
           <TextLink to="/check-mail">Resend email</TextLink>
         </Problem>
       )}
-      {data === undefined && error === null && (
-        <p role="status" className="flex items-center gap-2.5 text-muted">
-          <Spinner /> Verifying your email
-        </p>
-      )}
+      {data === undefined && error === null && <Waiting text="Verifying your email" />}
     </AuthCard>
   );
 };
@@ -54,12 +76,15 @@ export const VerifyPage = () => {
 const useVerification = (token: string) => {
   const api = useApi();
   const verification = useMutation({ mutationFn: () => api.verifyEmail(token) });
-  const { mutate } = verification;
-  const sent = useRef(false);
-  useEffect(() => {
-    if (sent.current) return;
-    sent.current = true;
-    mutate();
-  }, [mutate]);
+  useOnce(verification.mutate);
   return verification;
+};
+
+const useOnce = (act: () => void): void => {
+  const done = useRef(false);
+  useEffect(() => {
+    if (done.current) return;
+    done.current = true;
+    act();
+  }, [act]);
 };

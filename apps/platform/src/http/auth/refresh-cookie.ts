@@ -6,6 +6,7 @@ import type { Context } from 'hono';
 import { deleteCookie, setCookie } from 'hono/cookie';
 import { LIMITS } from '../../limits.ts';
 import type { PlatformEnv } from '../platform-env.ts';
+import { cookieValues } from './cookie-values.ts';
 
 export const REFRESH_COOKIE = 'refresh_token';
 const PATH = '/auth';
@@ -40,14 +41,14 @@ export class RefreshCookie {
    * both without saying which is whose: whoever took the other one would be logged in as its owner, and store there what is theirs.
    */
   read(context: Context<PlatformEnv>): string | null {
-    const shown = valuesOf(context, REFRESH_COOKIE);
+    const shown = cookieValues(context, REFRESH_COOKIE);
     const [token = ''] = shown;
     return shown.length !== 1 || !isTokenLike(token) ? null : token;
   }
 
   /** Of a log-out: whoever's they are, none is used again. */
   readAll(context: Context<PlatformEnv>): readonly string[] {
-    return valuesOf(context, REFRESH_COOKIE).filter(isTokenLike).slice(0, LOGGED_OUT_MAX);
+    return cookieValues(context, REFRESH_COOKIE).filter(isTokenLike).slice(0, LOGGED_OUT_MAX);
   }
 
   /**
@@ -56,7 +57,7 @@ export class RefreshCookie {
    */
   familyCheck(context: Context<PlatformEnv>): FamilyCheck {
     if (!this.#secure || !isFromBrowser(context.req.header())) return () => true;
-    const [shown = '', ...more] = valuesOf(context, BINDING_COOKIE);
+    const [shown = '', ...more] = cookieValues(context, BINDING_COOKIE);
     return (familyId) => more.length === 0 && equalInConstantTime(shown, this.#bindingOf(familyId));
   }
 
@@ -89,17 +90,6 @@ export const isFromBrowser = (headers: Readonly<Record<string, string>>): boolea
   });
 
 const isTokenLike = (token: string): boolean => token !== '' && token.length <= TOKEN_MAX_CHARACTERS;
-
-/**
- * Every value of that name: who reads cookies into a map sees one of two, and does not know whose. Only the blanks of HTTP are cut off:
- * a browser lets any page set a name that begins with another kind of blank, as if it were another name.
- */
-const valuesOf = (context: Context<PlatformEnv>, name: string): string[] =>
-  (context.req.header('cookie') ?? '')
-    .split(';')
-    .map((pair) => pair.replaceAll(/^[ \t]+|[ \t]+$/g, ''))
-    .filter((pair) => pair.startsWith(`${name}=`))
-    .map((pair) => pair.slice(name.length + 1));
 
 type Settings = Pick<ServerConfig['platform'], 'host' | 'public_url'>;
 

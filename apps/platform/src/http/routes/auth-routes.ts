@@ -7,6 +7,7 @@ import {
   canVerifyEmail,
   FORGOT_ANSWER,
   forgotPassword,
+  type ProvenEmail,
   RESEND_ANSWER,
   register,
   resendVerification,
@@ -15,14 +16,16 @@ import {
 } from '../../services/auth/accounts.ts';
 import { showSignUpTerms } from '../../services/auth/invites.ts';
 import { refreshBinding } from '../../services/auth/refresh-tokens.ts';
+import { signInVerified } from '../../services/auth/sessions.ts';
 import { type AskedMail, AttemptLimits } from '../auth/attempt-limits.ts';
 import { RefreshCookie } from '../auth/refresh-cookie.ts';
+import { RegistrationCookie } from '../auth/registration-cookie.ts';
 import { ADDRESS_TAKEN_PAGE, NOT_VERIFIED_PAGE, type Page, verifiedPage, wantsPage } from '../pages.ts';
 import type { PlatformApp, PlatformEnv } from '../platform-env.ts';
 import { badBody, busy, EXTENSIONS, json, jsonBody, noKey, refused, throttled } from '../route-parts.ts';
 import { forAnyPage } from './oauth-metadata-routes.ts';
 import { addOwnAccountRoutes } from './own-account-routes.ts';
-import { type AuthRouteDeps, addMeRoutes, addSessionRoutes, keysRoute } from './session-routes.ts';
+import { type AuthRouteDeps, addMeRoutes, addSessionRoutes, callerOf, keysRoute } from './session-routes.ts';
 
 const tags = ['auth'];
 const extensions = ['auth', EXTENSIONS];
@@ -69,7 +72,7 @@ const verifyRoute = createRoute({
   tags,
   summary: 'Prove an address: the link of the mail. Works once, for 24 hours',
   description:
-    'Of POST /auth/email the account has the new address then. Browsers, which ask for text/html, get a small page.',
+    'Of POST /auth/email the account has the new address then. Browsers, which ask for text/html, get a small page; the browser that registered is signed in and led to the dashboard.',
   security: noKey,
   request: { params: z.object({ token: z.string().meta({ description: 'From the mail.' }) }) },
   responses: {
@@ -77,6 +80,7 @@ const verifyRoute = createRoute({
       description: 'The address is verified.',
       content: { 'application/json': { schema: messageBody }, ...htmlPage },
     },
+    303: { description: 'For the browser that registered: signed in, and on to the dashboard.' },
     400: {
       description: 'The token is unknown, was used before, or has run out.',
       content: { ...refused('', 'MAIL_TOKEN_INVALID').content, ...htmlPage },
@@ -126,7 +130,7 @@ const resetRoute = createRoute({
 export const addAuthRoutes = (app: PlatformApp, deps: AuthRouteDeps): void => {
   const cookie = new RefreshCookie(deps.settings.public_url, (familyId) => refreshBinding(deps.masterKey(), familyId));
   const limits = new AttemptLimits(deps.settings.limits, () => deps.clock.monotonic());
-  addSignUpRoutes(app, deps, limits);
+  addSignUpRoutes(app, deps, { cookie, limits });
   addPasswordRoutes(app, deps, limits);
   addSessionRoutes(app, deps, { cookie, limits });
   addMeRoutes(app, deps, cookie);
@@ -135,7 +139,12 @@ export const addAuthRoutes = (app: PlatformApp, deps: AuthRouteDeps): void => {
   app.openapi(keysRoute, async (context) => context.json(await deps.signingKeys.published(), 200));
 };
 
-const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptLimits): void => {
+const addSignUpRoutes = (
+  app: PlatformApp,
+  deps: AuthRouteDeps,
+  { cookie, limits }: { readonly cookie: RefreshCookie; readonly limits: AttemptLimits },
+): void => {
+  const browserMark = new RegistrationCookie(deps.settings.public_url, deps.masterKey);
   app.openapi(signUpRoute, async (context) => {
     await limits.countAddress(context.get('address'));
     return context.json(await showSignUpTerms(deps, context.req.valid('query').invite), 200);
@@ -144,16 +153,18 @@ const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptL
     const input = context.req.valid('json');
     await limits.countAddress(context.get('address'));
     await limits.countMail('registration', input.email);
-    return context.json(await register(deps, input), 201);
+    const { userId, body } = await register(deps, input);
+    if (body.email_verified !== true) browserMark.write(context, userId, deps.clock.now());
+    return context.json(body, 201);
   });
   app.openapi(verifyRoute, async (context) => {
     const { token } = context.req.valid('param');
     if (context.req.method === 'HEAD') return context.json(await canVerifyEmail(deps, token), 200);
     try {
-      const { message, email, isChange } = await verifyEmail(deps, token);
-      return wantsPage(context)
-        ? showPage(context, verifiedPage({ email, isChange }), 200)
-        : context.json({ message }, 200);
+      const proven = await verifyEmail(deps, token);
+      if (!wantsPage(context)) return context.json({ message: proven.message }, 200);
+      const isSignedIn = await signInWhereRegistered(deps, context, proven, { cookie, browserMark });
+      return isSignedIn ? context.redirect(SIGNED_IN, 303) : showPage(context, verifiedPage(proven), 200);
     } catch (error) {
       if (!wantsPage(context) || !(error instanceof Fault)) throw error;
       if (error.code === 'MAIL_TOKEN_INVALID') return showPage(context, NOT_VERIFIED_PAGE, 400);
@@ -166,6 +177,24 @@ const addSignUpRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptL
     if (!(await mayAskForMail(context, limits, ['verification', input.email]))) return context.json(RESEND_ANSWER, 200);
     return context.json(await resendVerification(deps, input), 200);
   });
+};
+
+/** Relative, as the links of the pages are: the platform may live below a path. */
+const SIGNED_IN = '../../app/verify?signed_in=yes';
+
+/** A browser that has a session keeps it: nobody is moved to another account without being asked. */
+const signInWhereRegistered = async (
+  deps: AuthRouteDeps,
+  context: Context<PlatformEnv>,
+  { userId, isChange }: ProvenEmail,
+  { cookie, browserMark }: { readonly cookie: RefreshCookie; readonly browserMark: RegistrationCookie },
+): Promise<boolean> => {
+  if (isChange || !browserMark.isOf(context, userId, deps.clock.now())) return false;
+  browserMark.clear(context);
+  if (cookie.readAll(context).length > 0) return false;
+  const session = await signInVerified(deps, userId, callerOf(context));
+  if (session !== null) cookie.write(context, session);
+  return session !== null;
 };
 
 const addPasswordRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: AttemptLimits): void => {

@@ -234,7 +234,7 @@ export const addMeRoutes = (app: PlatformApp, deps: AuthRouteDeps, cookie: Refre
   });
 };
 
-const callerOf = (context: Context<PlatformEnv>): Caller => ({
+export const callerOf = (context: Context<PlatformEnv>): Caller => ({
   address: context.get('address'),
   userAgent: context.req.header('user-agent') ?? '',
 });

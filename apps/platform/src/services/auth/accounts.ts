@@ -18,11 +18,16 @@ import { endFamilies } from './refresh-tokens.ts';
 
 type RegisterContext = Pick<AuthContext, 'db' | 'clock' | 'settings' | 'passwords' | 'mailWaits' | 'firstAccountMade'>;
 
+export interface NewAccount {
+  readonly userId: string;
+  readonly body: Registered;
+}
+
 /**
  * Makes an account, and sends the mail that proves its address. Nobody can log in before that; an invitation for that address has
  * proven it already.
  */
-export const register = async (context: RegisterContext, input: Registration): Promise<Registered> => {
+export const register = async (context: RegisterContext, input: Registration): Promise<NewAccount> => {
   const { db, clock, passwords, mailWaits } = context;
   const email = newAddress(input.email, 'email');
   checkNewPassword(input.password, 'password');
@@ -32,7 +37,7 @@ export const register = async (context: RegisterContext, input: Registration): P
   if (taken !== undefined) throw new Fault('ACCOUNT_EXISTS');
   const password_hash = await passwords.hash(input.password);
   const now = clock.now();
-  const { isFirst, isProven } = await db.transaction().execute(async (trx) => {
+  const { userId, isFirst, isProven } = await db.transaction().execute(async (trx) => {
     const invite = input.invite === undefined ? null : await takeInvite(trx, { token: input.invite, email, now });
     if (invite === null && context.settings.sign_up !== 'open') throw new Fault('SIGN_UP_BY_INVITATION');
     const proven = invite !== null && invite.email !== null;
@@ -42,12 +47,12 @@ export const register = async (context: RegisterContext, input: Registration): P
     });
     await writeAudit(trx, { actor: `user:${id}`, action: 'user.registered', userId: id });
     if (!proven) await sendVerification(context, trx, { userId: id, email, now });
-    return { isFirst: invite?.email === null, isProven: proven };
+    return { userId: id, isFirst: invite?.email === null, isProven: proven };
   });
   mailWaits();
   if (isFirst) context.firstAccountMade();
-  if (isProven) return { message: 'registered: you can log in now', email_verified: true };
-  return { message: 'registered: open the link in the mail that we sent you' };
+  if (isProven) return { userId, body: { message: 'registered: you can log in now', email_verified: true } };
+  return { userId, body: { message: 'registered: open the link in the mail that we sent you' } };
 };
 
 const sendVerification = async (
@@ -66,6 +71,7 @@ const OF_ADDRESSES: readonly MailTokenKind[] = ['verify', 'change'];
 export interface ProvenEmail extends MessageBody {
   /** For the way on to the log-in. */
   readonly email: string;
+  readonly userId: string;
   /** It is another one than before. */
   readonly isChange: boolean;
 }
@@ -93,10 +99,10 @@ export const verifyEmail = async (
     return { ...taken, ...user };
   });
   users.forget(userId);
-  if (newEmail === null) return { message: 'email verified: you can log in now', email, isChange: false };
+  if (newEmail === null) return { message: 'email verified: you can log in now', userId, email, isChange: false };
   await readBillingSoon(db, userId);
   mailWaits();
-  return { message: 'email changed: log in with it from now on', email, isChange: true };
+  return { message: 'email changed: log in with it from now on', userId, email, isChange: true };
 };
 
 /**

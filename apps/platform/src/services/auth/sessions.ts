@@ -45,6 +45,24 @@ export const logIn = async (context: AuthContext, input: Credentials, caller: Ca
   return { body, ...session };
 };
 
+/** Begins a session without a password, for somebody who has just proven the address of an account. Returns null for an account that may not sign in. */
+export const signInVerified = async (
+  { db, clock }: Pick<AuthContext, 'db' | 'clock'>,
+  userId: string,
+  caller: Caller,
+): Promise<Omit<Login, 'body'> | null> => {
+  const account = await db
+    .selectFrom('users')
+    .select(['password_hash', 'epoch'])
+    .where('id', '=', userId)
+    .where('status', '=', 'active')
+    .where('auth_method', '=', 'password')
+    .where('email_verified_at', 'is not', null)
+    .executeTakeFirst();
+  if (account === undefined) return null;
+  return startSession(db, { userId, seen: account, upgraded: null, caller, now: clock.now() });
+};
+
 /**
  * Where an attempt comes from, as far as the account knows it: one statement, the same for an address that nobody has. `shown`:
  * the refresh token that came with it, of a session that may have ended long ago; null: none.
