@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import { reloadText, restartLines } from '../output/lines.ts';
+import { reloadLines } from '../output/lines.ts';
 import { counted } from '../output/text.ts';
 import { oneLine } from '../problem-report.ts';
 
@@ -36,7 +36,7 @@ export const reloadCommand = (io: Io, finish: Finish): Command =>
       const client = await chooseClient(flags, io);
       const { json } = await client.ask({ method: 'POST', path: '/reload', isSlow: true });
       const outcome = json as ReloadOutcome;
-      const lines = flags.json === true ? [JSON.stringify(outcome)] : [reloadText(outcome), ...restartLines(outcome)];
+      const lines = flags.json === true ? [JSON.stringify(outcome)] : reloadLines(outcome);
       io.stdout.write(`${lines.join('\n  ')}\n`);
       finish(EXIT.endedAsAsked);
     });

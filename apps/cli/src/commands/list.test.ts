@@ -110,9 +110,23 @@ describe('tunnel requests', () => {
     const { code, out } = await outcome(['requests', wanted]);
     expect(code).toBe(0);
     expect(out.split('\n').map((line) => line.replace(/^[\d: -]+/, ''))).toEqual([
-      'POST  /req_1  200  8.0 ms  req_1 replay',
-      'POST  /req_2  500  8.0 ms  req_2',
+      'POST  /req_1  200    8.0 ms  req_1 replay',
+      'POST  /req_2  500    8.0 ms  req_2',
       '',
+    ]);
+  });
+
+  it('in a pipe has its columns below each other, whatever the paths are, and cuts none', async () => {
+    const long = `/${'x'.repeat(90)}`;
+    const paths = ['/', '/a/longer/path', long].map((path, at) =>
+      request(`req_${at}`, { path, method: at === 1 ? 'GET' : 'DELETE', duration_ms: 10 ** (at + 1) }),
+    );
+    platform.captures.set('tun_web', paths);
+    const lines = (await outcome(['requests', 'web'])).out.trimEnd().split('\n');
+    expect(lines.map((line) => line.slice(21))).toEqual([
+      `DELETE  ${long}  200     1.0 s  req_2`,
+      `GET     ${'/a/longer/path'.padEnd(60)}  200    100 ms  req_1`,
+      `DELETE  ${'/'.padEnd(60)}  200     10 ms  req_0`,
     ]);
   });
 
@@ -303,7 +317,9 @@ it('on a terminal each part of a request stands below the other, and no line is 
   const long = request('req_26jzv6vuad2_3', { path: `/${'long/'.repeat(40)}`, at: new Date().toISOString() });
   platform.captures.set('tun_web', [long, request('req_1', { replay_of: 'req_0' })]);
   const { out } = await outcome(['requests', 'web'], { isTTY: true, columns: 100 });
-  const [first = '', second = ''] = out.split('\n');
+  const [heading = '', first = '', second = ''] = out.split('\n');
+  expect(heading).toMatch(/^TIME {5}METHOD {2}PATH +TOTAL {2}ID$/);
+  expect(heading.indexOf('ID')).toBe(second.indexOf('req_26'));
   expect(first).toMatch(/^2030-01-01 .* req_1 replay$/);
   expect(second).toMatch(/^\d\d:\d\d:\d\d POST {4}\/long.*… 200 {3}8\.0 ms {2}req_26jzv6vuad2_3$/);
   expect([first.indexOf(' 200 '), Math.max(first.length, second.length) < 100]).toEqual([

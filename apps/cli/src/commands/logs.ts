@@ -1,4 +1,5 @@
 // `tunnel logs`: what a running client has said lately, and with -f what it says from now on.
+import { edgeAnswerText } from '@tunnel/client';
 import { Command, Option } from 'commander';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
 import type { LogEntry } from '../agent/log-keeper.ts';
@@ -6,6 +7,8 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { CLI_LIMITS } from '../limits.ts';
+import type { JsonEvent } from '../output/json.ts';
+import { durationText, factsLine, type LineFacts, nameWidthOf } from '../output/lines.ts';
 import { momentText } from '../output/text.ts';
 import { oneLine } from '../problem-report.ts';
 import { listenForStop } from '../until-stopped.ts';
@@ -17,6 +20,9 @@ interface LogFlags extends ClientFlags {
 }
 
 const EXAMPLES = `
+The time of a request, \`local\`, is how long your service took; \`tunnel requests\` shows the whole
+time at the edge.
+
 Examples:
   $ tunnel logs -f
   $ tunnel logs -n 1000 --json | jq 'select(.event == "request" and .status >= 500)'`;
@@ -34,15 +40,66 @@ export const logsCommand = (io: Io, finish: (code: ExitCode) => void): Command =
     .action(async (flags: LogFlags) => {
       const client = await chooseClient(flags, io);
       const path = `/logs?lines=${flags.lines}${flags.follow === true ? '&follow=1' : ''}`;
+      const log = new LogLines(io);
       const print = (entry: unknown): void => {
-        for (const line of linesOf(entry as LogEntry, flags.json === true)) io.stdout.write(`${line}\n`);
+        const lines = flags.json === true ? jsonLines(entry as LogEntry) : log.lines(entry as LogEntry);
+        for (const line of lines) io.stdout.write(`${line}\n`);
       };
       await client.follow({ path, signal: listenForStop(io) }, print);
       finish(EXIT.endedAsAsked);
     });
 
-const linesOf = ({ at, text, event }: LogEntry, json: boolean): string[] => {
-  if (json) return event === null ? [] : [JSON.stringify(event)];
-  const [first = '', ...more] = text.split('\n').filter((line) => line.trim() !== '');
-  return first === '' ? [] : [`${momentText(at)}  ${oneLine(first)}`, ...more.map((line) => `  ${oneLine(line)}`)];
+const jsonLines = ({ event }: LogEntry): string[] => (event === null ? [] : [JSON.stringify(event)]);
+
+/** Columns of a line in a pipe: what a path gets of them is padded, and nothing is cut. */
+const PIPE_WIDTH = 100;
+/** `2030-01-31 07:08:09  `. */
+const MOMENT_WIDTH = 21;
+
+/** What a client has said, with its moment in front; requests in columns, whatever their tunnels are called. */
+class LogLines {
+  readonly #io: Pick<Io, 'stdout'>;
+  /** As wide as the widest so far. */
+  #nameWidth = 0;
+
+  constructor(io: Pick<Io, 'stdout'>) {
+    this.#io = io;
+  }
+
+  lines({ at, text, event }: LogEntry): string[] {
+    const facts = event === null ? null : loggedRequest(event);
+    const lines = facts === null ? text.split('\n').filter((line) => line.trim() !== '') : [this.#requestLine(facts)];
+    const [first, ...more] = lines;
+    return first === undefined
+      ? []
+      : [`${momentText(at)}  ${oneLine(first)}`, ...more.map((line) => `  ${oneLine(line)}`)];
+  }
+
+  #requestLine(facts: LineFacts): string {
+    this.#nameWidth = Math.max(this.#nameWidth, nameWidthOf([facts.name]));
+    const { isTTY, columns } = this.#io.stdout;
+    const isCut = isTTY === true;
+    const width = (isCut ? (columns || 80) - 1 : PIPE_WIDTH) - MOMENT_WIDTH;
+    return factsLine(facts, { width, isCut, named: true, nameWidth: this.#nameWidth, untimed: true });
+  }
+}
+
+/** Of `999 ms local`. */
+const LOCAL_WIDTH = 14;
+
+/** A request of a client's log; null: the event is none. Its time has a name, because `tunnel requests` shows another one. */
+const loggedRequest = (event: JsonEvent): LineFacts | null => {
+  if (event.event !== 'request' && event.event !== 'edge_answered') return null;
+  const aborted = event['aborted'] === true;
+  const [code, rule] = [textOrNull(event['code']), textOrNull(event['rule'])];
+  const local = `${durationText(Number(event['duration_ms']))} local`.padStart(LOCAL_WIDTH);
+  return {
+    ...{ name: String(event['name']), at: Date.parse(event.at), aborted },
+    ...{ method: String(event['method']), path: String(event['path']) },
+    status: typeof event['status'] === 'number' ? event['status'] : null,
+    outcome: event.event === 'request' ? local : oneLine(edgeAnswerText({ code, rule })),
+    tail: `${aborted ? ' aborted' : ''}${textOrNull(event['replay_of']) === null ? '' : ' replay'}`,
+  };
 };
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);

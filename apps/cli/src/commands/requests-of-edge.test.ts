@@ -47,11 +47,10 @@ const event = (name: string): Promise<Record<string, unknown>> =>
     return found as Record<string, unknown>;
   });
 
-const visit = async (path: string): Promise<void> => {
+const visit = async (path: string, more: Record<string, string> = {}): Promise<void> => {
   const { host, port } = new URL(String((await event('ready'))['public_url']));
-  const sent = httpRequest({ host: '127.0.0.1', port, path, method: 'POST', headers: { host }, agent: false }).end(
-    '{}',
-  );
+  const options = { host: '127.0.0.1', port, path, method: 'POST', headers: { host, ...more }, agent: false };
+  const sent = httpRequest(options).end('{}');
   const [response] = (await once(sent, 'response')) as [NodeJS.ReadableStream];
   response.resume();
   await once(response, 'end');
@@ -70,19 +69,30 @@ it('lists, shows and replays what belongs to the key, and nothing of others', as
   expect(listed).toMatchObject({ name: 'web', label: 'shop', protocol: 'http', request_count: 1 });
   expect(listed?.['public_url']).toBe((await event('ready'))['public_url']);
   const shown = await ask(['requests', 'web']);
-  expect(shown.out).toMatch(new RegExp(` POST {2}/hook\\?x=1 {2}202 {2}[\\d.]+ ms {2}${String(id)}\\n$`));
+  expect(shown.out).toMatch(new RegExp(` POST {2}/hook\\?x=1 {2}202 +[\\d.]+ ms {2}${String(id)}\\n$`));
   const replayed = await ask(['replay', String(id)]);
   expect([replayed.code, replayed.out]).toEqual([
     0,
     expect.stringMatching(/^Replayed: 202 in [\d.]+ ms\. New id: req_/),
   ]);
   expect(visits).toEqual(['POST /hook?x=1', 'POST /hook?x=1']);
+  await eventually(() => expect(running.io.events()).toContainEqual(expect.objectContaining({ replay_of: id })));
   expect((await ask(['requests', 'shop', '--json'])).out.split('\n')).toHaveLength(3);
 
   expect((await ask(['list'], 'bob')).out).toContain('No live tunnels.');
   expect((await ask(['requests', 'web'], 'bob')).code).toBe(2);
   expect((await ask(['replay', String(id)], 'bob')).code).toBe(2);
   expect(visits).toHaveLength(2);
+});
+
+it('takes no visitor’s word for being a replay', async () => {
+  for (const name of ['X-Tunnel-Replay', 'x_tunnel_replay']) await visit(`/${name}`, { [name]: 'req_1' });
+  const events = await eventually(() => {
+    const seen = running.io.events().filter((one) => one['event'] === 'request');
+    expect(seen).toHaveLength(2);
+    return seen;
+  });
+  expect(events.map((one) => one['replay_of'])).toEqual([null, null]);
 });
 
 it('asks for a login where there is neither a session nor a key', async () => {

@@ -14,7 +14,7 @@ import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
 import { FLAG_GROUPS, wholeNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { capturedLine, liveTunnelLines } from '../output/live-tunnels.ts';
+import { CapturedLines, liveTunnelLines } from '../output/live-tunnels.ts';
 import { problemLines } from '../problem-report.ts';
 import { listenForStop, pause } from '../until-stopped.ts';
 import { lookOf } from './list.ts';
@@ -27,6 +27,9 @@ interface RequestListFlags extends AccountFlags {
 
 const EXAMPLES = `
 <tunnel> is an id, a name, a label or a URL of \`tunnel list\`.
+
+The time of a request is the whole time at the edge, from the visitor's first bytes to the last ones
+of the answer; \`tunnel logs\` shows how long your service took.
 
 Examples:
   $ tunnel requests web
@@ -62,8 +65,11 @@ export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Comma
           reason: `'${wanted}' is a ${protocol} tunnel: only http tunnels have requests.`,
         });
       }
-      const print = (request: CapturedRequest): void =>
-        void io.stdout.write(`${json === true ? JSON.stringify(request) : capturedLine(request, lookOf(io))}\n`);
+      const columns = new CapturedLines();
+      const print = (requests: readonly CapturedRequest[]): void => {
+        const text = json === true ? requests.map((one) => JSON.stringify(one)) : columns.lines(requests, lookOf(io));
+        for (const line of text) io.stdout.write(`${line}\n`);
+      };
       const shown = new ShownRequests(print);
       // To follow, all that there are: what was before is not what comes.
       const most = follow === true ? CAPTURES_KEPT_MAX : Math.max(lines, CAPTURE_LIST_LIMIT.min);
@@ -106,18 +112,18 @@ const followRequests = async (source: AccountTunnels, id: string, shown: ShownRe
 
 /** Each request once, when it has its outcome, oldest first. */
 export class ShownRequests {
-  readonly #print: (request: CapturedRequest) => void;
+  readonly #print: (requests: readonly CapturedRequest[]) => void;
   /** Oldest first. */
   readonly #seen = new Set<string>();
 
-  constructor(print: (request: CapturedRequest) => void) {
+  constructor(print: (requests: readonly CapturedRequest[]) => void) {
     this.#print = print;
   }
 
   /** Newest first, as they are listed. `known`: all that was listed, printed or not. */
   show(requests: readonly CapturedRequest[], known = requests): void {
     const isOver = (request: CapturedRequest): boolean => request.duration_ms !== null;
-    for (const request of requests.filter(isOver).reverse()) if (!this.#seen.has(request.id)) this.#print(request);
+    this.#print(requests.filter((request) => isOver(request) && !this.#seen.has(request.id)).reverse());
     for (const { id } of known.filter(isOver)) this.#seen.add(id);
     for (const id of this.#seen) {
       if (this.#seen.size <= CLI_LIMITS.REQUESTS_SEEN_MAX) break;

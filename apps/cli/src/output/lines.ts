@@ -15,17 +15,23 @@ import type { Io } from '../io.ts';
 import { oneLine, problemLines } from '../problem-report.ts';
 import type { Output, RemovedTunnel } from './output.ts';
 import { connectionText, pathText, peerEventText } from './peers.ts';
-import { bytesText, type Colours, counted } from './text.ts';
+import { bytesText, type Colours, counted, cutVisible, padded, visibleLength } from './text.ts';
+
+/** `clock`: what happens is printed with its time. Left out: the time stands elsewhere. */
+export type LineIo = Pick<Io, 'stdout' | 'stderr'> & Partial<Pick<Io, 'clock'>>;
+
+/** Events whose lines say where a run is, and have no time in front: people copy addresses from them. */
+const UNTIMED: ReadonlySet<StatusEvent['type']> = new Set(['connected', 'tunnel-opened', 'peer-ready']);
 
 export class LineOutput implements Output {
-  readonly #io: Pick<Io, 'stdout' | 'stderr'>;
+  readonly #io: LineIo;
   readonly #printRequest: (line: string) => unknown;
   readonly #names = new Set<string>();
   /** What was said last of each connection to a peer: a refusal that ends the start was said when it came. */
   readonly #refusals = new Map<string, string>();
 
   /** `printRequest`: where the lines of requests go, which come oftener than all others. */
-  constructor(io: Pick<Io, 'stdout' | 'stderr'>, printRequest = (line: string): unknown => io.stdout.write(line)) {
+  constructor(io: LineIo, printRequest = (line: string): unknown => io.stdout.write(line)) {
     this.#io = io;
     this.#printRequest = printRequest;
   }
@@ -38,7 +44,7 @@ export class LineOutput implements Output {
     else {
       if (event.type === 'path') this.#refusals.delete(event.name);
       const line = eventLine(event);
-      if (line !== undefined) this.#io.stdout.write(`${line}\n`);
+      if (line !== undefined) this.#io.stdout.write(`${UNTIMED.has(event.type) ? '' : this.#time()}${line}\n`);
     }
   }
 
@@ -59,7 +65,8 @@ export class LineOutput implements Output {
   onReloading(): void {}
 
   onReloaded(outcome: ReloadOutcome): void {
-    this.#io.stdout.write(`${[`reloaded: ${reloadText(outcome)}`, ...restartLines(outcome)].join('\n  ')}\n`);
+    const [first = '', ...more] = reloadLines(outcome);
+    this.#io.stdout.write(`${[`${this.#time()}reloaded: ${first}`, ...more].join('\n  ')}\n`);
   }
 
   onReloadRefused(fault: Fault): void {
@@ -67,7 +74,7 @@ export class LineOutput implements Output {
   }
 
   onRemoved({ name }: RemovedTunnel): void {
-    this.#io.stdout.write(`${oneLine(name)}: removed\n`);
+    this.#io.stdout.write(`${this.#time()}${oneLine(name)}: removed\n`);
   }
 
   onFailure(fault: Fault): void {
@@ -80,6 +87,12 @@ export class LineOutput implements Output {
 
   onEnd(_code: ExitCode, tunnels: readonly Tunnel[]): void {
     for (const tunnel of tunnels) this.#io.stdout.write(`${tunnel.name}: ${countsText(tunnel)}\n`);
+  }
+
+  /** With a space behind it, as in front of a request. */
+  #time(): string {
+    const { clock } = this.#io;
+    return clock === undefined ? '' : `${clockText(clock.now())} `;
   }
 
   #complainOnce(name: string, fault: Fault): void {
@@ -150,16 +163,33 @@ const CARRIER_REASONS: Readonly<Record<string, string>> = {
   off: 'this edge offers no UDP path',
 };
 
-/** How datagrams travel between here and the edge. */
+/** How datagrams travel between here and the edge: behind the word `datagrams`. */
 export const wayText = ({ path, reason }: DatagramWay): string =>
-  path === 'udp' ? 'datagrams over UDP' : `datagrams on carriers (${CARRIER_REASONS[reason] ?? oneLine(reason)})`;
+  path === 'udp' ? 'over UDP' : `on carriers (${CARRIER_REASONS[reason] ?? oneLine(reason)})`;
 
-export const reloadText = ({ added, removed, changed, unchanged }: ReloadOutcome): string =>
-  `added ${added.length}, removed ${removed.length}, changed ${changed.length}, unchanged ${unchanged}`;
+/** Names of one kind that a reload prints. */
+const RELOADED_NAMES_MAX = 20;
 
-/** Below it: what the file has, and the running client has not. */
-export const restartLines = ({ restart_required: keys }: ReloadOutcome): string[] =>
-  keys.length === 0 ? [] : [`not before a restart: ${keys.join(', ')}`];
+/** How many tunnels a reload has changed; below it their names, and keys whose new values the running client does not have. */
+export const reloadLines = ({
+  added,
+  removed,
+  changed,
+  unchanged,
+  restart_required: keys,
+}: ReloadOutcome): string[] => [
+  `added ${added.length}, removed ${removed.length}, changed ${changed.length}, unchanged ${unchanged}`,
+  ...namesLine('added', added),
+  ...namesLine('removed', removed),
+  ...namesLine('changed', changed),
+  ...(keys.length === 0 ? [] : [`not before a restart: ${keys.join(', ')}`]),
+];
+
+const namesLine = (what: string, names: readonly string[]): string[] => {
+  if (names.length === 0) return [];
+  const more = names.length > RELOADED_NAMES_MAX ? ` and ${names.length - RELOADED_NAMES_MAX} more` : '';
+  return [`${what}: ${names.slice(0, RELOADED_NAMES_MAX).map(oneLine).join(', ')}${more}`];
+};
 
 type HealthEvent = Extract<StatusEvent, { type: 'health' }>;
 
@@ -168,11 +198,9 @@ const healthText = ({ healthy, reason, consecutiveFailures }: HealthEvent): stri
   healthy ? 'healthy' : `unhealthy: ${oneLine(reason)} (${consecutiveFailures} in a row)`;
 
 const HEALTH_WORDS = { none: '', unknown: 'not probed yet', healthy: 'healthy', unhealthy: 'unhealthy' } as const;
-const HEALTH_MARKS = { none: '', unknown: '?', healthy: '✓', unhealthy: '✗' } as const;
 
 /** Empty where nothing is probed. */
 export const healthWord = ({ health }: Tunnel): string => HEALTH_WORDS[health];
-export const healthMark = ({ health }: Tunnel): string => HEALTH_MARKS[health];
 
 /** Empty for a tunnel that stands alone. */
 export const groupText = ({ group }: Tunnel): string => (group === null ? '' : ` (group ${oneLine(group)})`);
@@ -198,7 +226,7 @@ export const eventLine = (event: StatusEvent): string | undefined => {
     case 'health':
       return `${event.tunnel.name}: ${healthText(event)}`;
     case 'datagrams':
-      return `${event.tunnel.name}: ${wayText(event)}`;
+      return `${event.tunnel.name}: datagrams ${wayText(event)}`;
     case 'peer-ready':
       return `${event.connection.name}: ${connectionText(event.connection)}`;
     case 'peer':
@@ -232,32 +260,72 @@ export interface LineShape {
   readonly width?: number;
   /** Whether the tunnel's name is needed to tell requests apart. */
   readonly named: boolean;
+  /** The columns of the longest of these names, so that what stands behind them is aligned. */
+  readonly nameWidth?: number;
   /** Its time stands before it already. */
   readonly untimed?: boolean;
+  /** false: a path that is too long moves what stands behind it. */
+  readonly isCut?: boolean;
   readonly colours?: Colours;
 }
 
-/** One request in one line: when, what, how it went and how long it took, or why the edge answered it. */
-export const requestLine = (event: ShownRequest, { width, named, untimed, colours }: LineShape): string => {
-  const name = named ? oneLine(event.tunnel.name) : '';
-  if (event.type === 'edge-answered-more') return `${name === '' ? '' : `${name}: `}${moreAnsweredText(event.count)}`;
-  const time = untimed === true ? '' : clockText(event.at);
-  const lead = time === '' || name === '' ? time + name : `${time} ${name}`;
-  const { outcome, tail } = outcomeOf(event);
-  const path = oneLine(event.path);
-  const status = paintStatus(event, colours);
-  if (width === undefined) return `${lead} ${oneLine(event.method)} ${path} ${status} ${outcome.trimStart()}${tail}`;
-  const method = oneLine(event.method).slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH);
-  const room = Math.max(PATH_LEAST, width - lead.length - METHOD_WIDTH - outcome.length - tail.length - 7);
-  const dim = colours?.dim ?? String;
-  return `${dim(lead)} ${method} ${cut(path, room).padEnd(room)} ${status} ${outcome}${tail}`;
+/** Columns that a name of a tunnel gets at most. */
+const NAME_MOST = 20;
+
+/** For `nameWidth`. */
+export const nameWidthOf = (names: Iterable<string>): number => {
+  let width = 0;
+  for (const name of names) width = Math.max(width, visibleLength(oneLine(name)));
+  return Math.min(NAME_MOST, width);
 };
 
-/** What stands behind the status. */
-const outcomeOf = (event: FinishedRequest | EdgeAnsweredRequest): { outcome: string; tail: string } => {
-  if (event.type === 'edge-answered') return { outcome: oneLine(edgeAnswerText(event)), tail: '' };
-  const tail = `${event.aborted ? ' aborted' : ''}${event.replayOf === null ? '' : ' replay'}`;
-  return { outcome: durationText(event.durationMs).padStart(DURATION_WIDTH), tail };
+/** A name in its column. */
+export const paddedName = (name: string, width: number): string => padded(cutVisible(oneLine(name), NAME_MOST), width);
+
+/** What a line of a request says. */
+export interface LineFacts {
+  readonly name: string;
+  readonly at: number;
+  readonly method: string;
+  readonly path: string;
+  readonly status: number | null;
+  readonly aborted: boolean;
+  /** Behind the status: how long it took, or why the edge answered it. */
+  readonly outcome: string;
+  readonly tail: string;
+}
+
+/** One request in one line: when, what, how it went and how long it took, or why the edge answered it. */
+export const requestLine = (event: ShownRequest, shape: LineShape): string => {
+  if (event.type !== 'edge-answered-more') return factsLine(factsOf(event), shape);
+  return `${shape.named ? `${oneLine(event.tunnel.name)}: ` : ''}${moreAnsweredText(event.count)}`;
+};
+
+export const factsLine = (facts: LineFacts, shape: LineShape): string => {
+  const { width, named, nameWidth = 0, untimed, isCut = true, colours } = shape;
+  const name = named ? paddedName(facts.name, nameWidth) : '';
+  const time = untimed === true ? '' : clockText(facts.at);
+  const lead = time === '' || name === '' ? time + name : `${time} ${name}`;
+  const { outcome, tail } = facts;
+  const [path, method] = [oneLine(facts.path), oneLine(facts.method)];
+  const status = paintStatus(facts, colours);
+  if (width === undefined) return `${lead} ${method} ${path} ${status} ${outcome.trimStart()}${tail}`;
+  const shown = method.slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH);
+  const before = visibleLength(lead) + METHOD_WIDTH;
+  const room = Math.max(PATH_LEAST, width - before - visibleLength(outcome) - tail.length - 7);
+  const dim = colours?.dim ?? String;
+  return `${dim(lead)} ${shown} ${padded(isCut ? cutVisible(path, room) : path, room)} ${status} ${outcome}${tail}`;
+};
+
+const factsOf = (event: FinishedRequest | EdgeAnsweredRequest): LineFacts => {
+  const { at, method, path, status } = event;
+  const isAnswered = event.type === 'edge-answered';
+  const aborted = !isAnswered && event.aborted;
+  return {
+    ...{ name: event.tunnel.name, at, method, path, status, aborted },
+    outcome: isAnswered ? oneLine(edgeAnswerText(event)) : durationText(event.durationMs).padStart(DURATION_WIDTH),
+    tail: `${aborted ? ' aborted' : ''}${event.replayOf === null ? '' : ' replay'}`,
+  };
 };
 
 /** In the place of lines of requests that the edge answered itself. */
@@ -266,9 +334,6 @@ const moreAnsweredText = (count: number): string =>
 
 /** In the place of lines that nobody could have read. */
 export const moreRequestsText = (count: number): string => `… and ${count} more requests`;
-
-/** The end of a path tells more than its middle; of a query, less. */
-const cut = (text: string, room: number): string => (text.length <= room ? text : `${text.slice(0, room - 1)}…`);
 
 let clockSecond = Number.NaN;
 let clockSecondText = '';

@@ -5,9 +5,10 @@ import {
   countsText,
   durationText,
   groupText,
-  healthMark,
   healthWord,
   localText,
+  nameWidthOf,
+  paddedName,
   trafficText,
   uptimeText,
   wayText,
@@ -46,12 +47,11 @@ export const blockLines = (facts: BlockFacts, look: BlockLook): string[] => {
   const rows = new Rows(look);
   const isOpen = tunnels.length + connections.length > 0;
   const { colours } = look;
-  rows.add('Status', statusText(facts, isOpen), state === 'connected' && isOpen ? colours.green : colours.yellow);
+  const paint = state === 'connected' && isOpen ? colours.green : colours.yellow;
+  rows.add('Status', statusText(facts, isOpen), { paint });
   if (!isOpen) return rows.lines;
   addSession(rows, facts);
-  const isNamed = tunnels.length + connections.length > 1;
-  for (const tunnel of tunnels) addTunnel(rows, tunnel, isNamed, colours);
-  for (const connection of connections) addConnection(rows, connection, isNamed, colours);
+  addEntries(rows, facts, colours);
   if (state !== 'stopping' && state !== 'stopped') rows.addLine(colours.dim('Ctrl-C to stop'));
   return rows.lines;
 };
@@ -98,64 +98,93 @@ const dashboardOf = (session: SessionFacts | null, tunnels: readonly Tunnel[]): 
 export const tunnelPage = (session: Pick<SessionFacts, 'dashboardUrl'> | null, tunnelId: string): string | null =>
   session?.dashboardUrl == null ? null : `${session.dashboardUrl}/tunnels/${encodeURIComponent(tunnelId)}`;
 
-const addTunnel = (rows: Rows, tunnel: Tunnel, isNamed: boolean, colours: Colours): void => {
-  const name = [healthMark(tunnel), isNamed ? oneLine(tunnel.name) : ''].filter((part) => part !== '').join(' ');
-  const away = tunnel.state === 'away' ? ' (away)' : '';
-  const paint = tunnel.health === 'unhealthy' ? colours.red : colours.bold;
-  const target = `-> ${localText(tunnel)}${groupText(tunnel)}${away}`;
-  rows.addLink('Forwarding', oneLine(tunnel.publicUrl), { before: name, after: target, paint });
-  if (tunnel.guard !== null) rows.add('Policy', oneLine(tunnel.guard));
-  const word = tunnel.datagrams === null ? healthWord(tunnel) : wayText(tunnel.datagrams);
-  const label = protocolTraits(tunnel.protocol).carriesRequests ? 'Requests' : 'Traffic';
-  rows.add(label, `${word === '' ? '' : `${word}; `}${countsText(tunnel)}`);
-  const { peers } = tunnel;
-  for (const peer of peers.slice(0, PEER_LINES_MAX)) rows.add('', peerText(peer));
-  if (peers.length > PEER_LINES_MAX) rows.add('', `and ${peers.length - PEER_LINES_MAX} more peers`);
+/** What is said of several tunnels is said label by label, each with the names of the tunnels behind it. */
+const addEntries = (rows: Rows, { tunnels, connections }: BlockFacts, colours: Colours): void => {
+  const entries = [...tunnels, ...connections];
+  const width = entries.length > 1 ? nameWidthOf(entries.map(({ name }) => name)) : 0;
+  const nameOf = ({ name }: { readonly name: string }): string => (width === 0 ? '' : paddedName(name, width));
+  for (const tunnel of tunnels)
+    rows.addLink('Forwarding', oneLine(tunnel.publicUrl), forwarding(tunnel, nameOf, colours));
+  for (const connection of connections) {
+    const away = connection.state === 'away' ? ' (away)' : '';
+    rows.add('Forwarding', `${oneLine(connectionText(connection))}${away}`, {
+      before: nameOf(connection),
+      paint: colours.bold,
+    });
+  }
+  const addAll = (label: string, textOf: (tunnel: Tunnel) => string): void => {
+    for (const tunnel of tunnels) {
+      const text = textOf(tunnel);
+      const paint = label === 'Health' && tunnel.health === 'unhealthy' ? colours.red : String;
+      if (text !== '') rows.add(label, text, { before: nameOf(tunnel), paint });
+    }
+  };
+  addAll('Health', healthWord);
+  addAll('Policy', ({ guard }) => (guard === null ? '' : oneLine(guard)));
+  addAll('Datagrams', ({ datagrams }) => (datagrams === null ? '' : wayText(datagrams)));
+  for (const connection of connections) rows.add('Path', pathText(connection), { before: nameOf(connection) });
+  addAll('Requests', (tunnel) => (protocolTraits(tunnel.protocol).carriesRequests ? countsText(tunnel) : ''));
+  addAll('Traffic', (tunnel) => (protocolTraits(tunnel.protocol).carriesRequests ? '' : countsText(tunnel)));
+  for (const connection of connections) {
+    rows.add('Traffic', trafficText(connection.counts, 'p2p'), { before: nameOf(connection) });
+  }
+  for (const tunnel of tunnels) addPeers(rows, tunnel, nameOf(tunnel));
 };
 
-const addConnection = (rows: Rows, connection: PeerConnection, isNamed: boolean, colours: Colours): void => {
-  const name = isNamed ? `${oneLine(connection.name)}  ` : '';
-  const away = connection.state === 'away' ? ' (away)' : '';
-  rows.add('Forwarding', `${name}${oneLine(connectionText(connection))}${away}`, colours.bold);
-  rows.add('Traffic', `${pathText(connection)}; ${trafficText(connection.counts, 'p2p')}`);
+const forwarding = (tunnel: Tunnel, nameOf: (tunnel: Tunnel) => string, colours: Colours): LinkParts => ({
+  before: nameOf(tunnel),
+  after: `-> ${localText(tunnel)}${groupText(tunnel)}${tunnel.state === 'away' ? ' (away)' : ''}`,
+  paint: tunnel.health === 'unhealthy' ? colours.red : colours.bold,
+});
+
+const addPeers = (rows: Rows, { peers }: Tunnel, before: string): void => {
+  for (const peer of peers.slice(0, PEER_LINES_MAX)) rows.add('Peers', peerText(peer), { before });
+  if (peers.length > PEER_LINES_MAX) rows.add('Peers', `and ${peers.length - PEER_LINES_MAX} more peers`, { before });
 };
+
+interface RowParts {
+  /** In front of the text: the name of the tunnel, where there are several. */
+  readonly before?: string;
+  readonly paint?: (text: string) => string;
+}
+
+interface LinkParts extends RowParts {
+  readonly after?: string;
+}
 
 /** Rows as wide as the terminal. What can be cut is cut; an address is of use only whole, so it gets a line, or more, for itself. */
 class Rows {
   readonly lines: string[] = [];
   readonly #look: BlockLook;
+  /** Of the last row: the rows of one label stand below each other, and only the first one has it. */
+  #label = '';
 
   constructor(look: BlockLook) {
     this.#look = look;
   }
 
-  add(label: string, text: string, paint: (text: string) => string = String): void {
-    this.addLine(`${this.#label(label)}${paint(text)}`);
+  add(label: string, text: string, { before = '', paint = String }: RowParts = {}): void {
+    const shown = label === this.#label ? '' : label;
+    this.#label = label;
+    this.addLine(`${this.#look.colours.dim(shown.padEnd(LABEL_WIDTH))}${paint(leadOf(before) + text)}`);
   }
 
   addLine(line: string): void {
     this.lines.push(cutVisible(line, this.#look.width));
   }
 
-  addLink(
-    label: string,
-    url: string,
-    more: { readonly before?: string; readonly after?: string; readonly paint?: (text: string) => string } = {},
-  ): void {
+  addLink(label: string, url: string, { before = '', after = '', paint = String }: LinkParts = {}): void {
     const { width } = this.#look;
-    const { paint = String, before = '', after = '' } = more;
-    const lead = before === '' ? '' : `${before}  `;
-    const whole = `${lead}${url}${after === '' ? '' : ` ${after}`}`;
-    if (LABEL_WIDTH + visibleLength(whole) <= width) return this.add(label, whole, paint);
-    if (LABEL_WIDTH + visibleLength(lead + url) <= width) this.add(label, `${lead}${url}`, paint);
+    const lead = leadOf(before);
+    const whole = `${url}${after === '' ? '' : ` ${after}`}`;
+    if (LABEL_WIDTH + visibleLength(lead + whole) <= width) return this.add(label, whole, { before, paint });
+    if (LABEL_WIDTH + visibleLength(lead + url) <= width) this.add(label, url, { before, paint });
     else {
-      this.add(label, before, paint);
+      this.add(label, before, { paint });
       this.lines.push(paint(url));
     }
-    if (after !== '') this.add('', after, paint);
-  }
-
-  #label(label: string): string {
-    return this.#look.colours.dim(label.padEnd(LABEL_WIDTH));
+    if (after !== '') this.add(label, after, { before: ' '.repeat(visibleLength(before)), paint });
   }
 }
+
+const leadOf = (before: string): string => (before === '' ? '' : `${before}  `);

@@ -1,4 +1,4 @@
-import type { SessionFacts, Tunnel } from '@tunnel/client';
+import type { RequestEvent, SessionFacts, Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { FakeClock } from '@tunnel/testkit';
 import pc from 'picocolors';
@@ -179,6 +179,79 @@ describe('a tunnel of an account', () => {
   });
 });
 
+describe('several tunnels', () => {
+  const web = () => tunnelOf({ name: 'web', health: 'healthy' });
+  const site = () => tunnelOf({ name: 'site', publicUrl: 'https://site.example', guard: 'password' });
+  const dns = () =>
+    tunnelOf({
+      name: 'dns',
+      protocol: 'udp',
+      publicUrl: 'udp://tunnels.example:20000',
+      datagrams: { path: 'udp', reason: '' },
+    });
+
+  it('have one label for each kind of row, and their names below each other', async () => {
+    const { screen, clock, output, connect } = show();
+    connect();
+    for (const tunnel of [web(), site(), dns()]) output.onStatus({ type: 'tunnel-opened', tunnel });
+    await clock.advance(1000);
+    expect(screen.lines.slice(screen.lines.findIndex((line) => line.startsWith('Forwarding')))).toEqual([
+      'Forwarding  web   https://blue-fox.tunnels.example -> 127.0.0.1:3000',
+      '            site  https://site.example -> 127.0.0.1:3000',
+      '            dns   udp://tunnels.example:20000 -> 127.0.0.1:3000',
+      'Health      web   healthy',
+      'Policy      site  password',
+      'Datagrams   dns   over UDP',
+      'Requests    web   No requests yet',
+      '            site  No requests yet',
+      'Traffic     dns   No datagrams yet',
+      'Ctrl-C to stop',
+    ]);
+  });
+
+  it('keep their places when one of them is opened again, and their names are as wide in the lines of requests', async () => {
+    const { screen, clock, output, connect } = show();
+    connect();
+    const first = web();
+    for (const tunnel of [first, site()]) output.onStatus({ type: 'tunnel-opened', tunnel });
+    await clock.advance(1000);
+    output.onRemoved({ name: 'web', tunnelId: 'tun_1', reason: 'reloaded' });
+    output.onStatus({ type: 'tunnel-opened', tunnel: web() });
+    const outcome = { status: 200, durationMs: 8, requestBytes: 0, responseBytes: 2, aborted: false, replayOf: null };
+    for (const tunnel of [web(), site()]) {
+      output.onRequest({ type: 'request-finished', id: 'req_1', tunnel, method: 'GET', path: '/a', at: 0, ...outcome });
+    }
+    await clock.advance(1000);
+    const names = screen.lines.flatMap((line) => /^(?:Forwarding)? +(\w+) +https/.exec(line)?.[1] ?? []);
+    expect(names).toEqual(['web', 'site']);
+    expect(screen.lines.flatMap((line) => / (\w+ +)GET/.exec(line)?.[1] ?? [])).toEqual(['web  ', 'site ']);
+  });
+
+  it('have a time in front of what happens to them', async () => {
+    const { screen, output, connect } = show();
+    connect();
+    const tunnel = web();
+    output.onStatus({ type: 'tunnel-opened', tunnel });
+    output.onStatus({ type: 'health', tunnel, healthy: true, reason: '', consecutiveFailures: 0 });
+    output.onStatus({ type: 'reconnected', resumed: true });
+    output.onReloaded({
+      added: ['api'],
+      removed: [],
+      changed: ['web', 'db'],
+      unchanged: 3,
+      restart_required: ['server'],
+    });
+    expect(screen.lines.map((line) => line.replace(/^\d\d:\d\d:\d\d /, 'TIME '))).toEqual([
+      'TIME web: healthy',
+      'TIME reconnected, session resumed',
+      'TIME reloaded: added 1, removed 0, changed 2, unchanged 3',
+      '  added: api',
+      '  changed: web, db',
+      '  not before a restart: server',
+    ]);
+  });
+});
+
 describe('the end', () => {
   it('by Ctrl-C leaves one whole block, and nothing of what the key has left', async () => {
     const { screen, clock, output, connect } = show();
@@ -242,6 +315,53 @@ describe('a window', () => {
       expect([columns, rowsNamed(screen, 'Status'), rowsNamed(screen, 'Requests')]).toEqual([columns, 1, 1]);
     }
     expect(screen.lines).toEqual(BLOCK);
+  });
+
+  const requestOf = (path: string, tunnel = tunnelOf()): RequestEvent => ({
+    type: 'request-finished',
+    ...{ id: 'req_1', tunnel, method: 'GET', path, at: 0, replayOf: null },
+    ...{ status: 500, durationMs: 3.1, requestBytes: 0, responseBytes: 2, aborted: false },
+  });
+
+  it('that is made narrower breaks no line of a request in two, nor what was said between them', async () => {
+    const { screen, clock, output, connect } = show({ columns: 100 });
+    const tunnel = tunnelOf();
+    connect();
+    output.onStatus({ type: 'tunnel-opened', tunnel });
+    for (const path of ['/first', `/${'long/'.repeat(30)}`]) output.onRequest(requestOf(path));
+    await clock.advance(1000);
+    output.onStatus({ type: 'reconnected', resumed: true });
+    output.onRequest(requestOf('/last'));
+    await clock.advance(1000);
+    for (const columns of [60, 45, 90, 44, 120]) {
+      screen.resize(columns);
+      await clock.advance(1000);
+      const above = screen.lines.slice(0, 4);
+      expect(above.map((line) => line.replace(/^[\d:]{8} /, '').split(/ +/)[1])).toEqual([
+        ...['/first', expect.stringMatching(/^\/long.*…$/), 'session', '/last'],
+      ]);
+      expect(above.filter((line) => line.endsWith('500   3.1 ms'))).toHaveLength(3);
+      expect(screen.lines[4]).toMatch(/^Status /);
+    }
+  });
+
+  it('that is made narrower leaves what has scrolled away as it is, and shows nothing twice', async () => {
+    const { screen, clock, output, connect } = show({ columns: 100, rows: 20 });
+    connect();
+    output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
+    await clock.advance(1000);
+    for (let at = 0; at < 30; at += 1) {
+      output.onRequest(requestOf(`/${at}/`));
+      await clock.advance(250);
+    }
+    screen.resize(60);
+    await clock.advance(1000);
+    for (let at = 0; at < 30; at += 1) {
+      expect([at, screen.lines.filter((line) => `${line} `.includes(` /${at}/ `)).length]).toEqual([at, 1]);
+    }
+    // Five of them had two rows each on the screen, above the eight of the block.
+    const seen = screen.lines.filter((line) => line.includes(' GET ')).slice(-5);
+    expect(seen.every((line) => line.endsWith('500   3.1 ms'))).toBe(true);
   });
 
   it('of fewer rows than the block grows by nothing but requests', async () => {

@@ -13,10 +13,10 @@ import type { Timer } from '@tunnel/runtime';
 import pc from 'picocolors';
 import type { ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import { drainText, LineOutput, moreRequestsText, requestLine } from './lines.ts';
+import { drainText, LineOutput, moreRequestsText, nameWidthOf, requestLine } from './lines.ts';
 import { type BlockFacts, blockLines, type RunState } from './live-block.ts';
 import type { Output, RemovedTunnel } from './output.ts';
-import { RedrawnLines, widthOf } from './redrawn-lines.ts';
+import { RedrawnLines, type StayingLine, widthOf } from './redrawn-lines.ts';
 import type { Colours } from './text.ts';
 
 /** At most four times a second. */
@@ -33,8 +33,8 @@ export class LiveOutput implements Output {
   readonly #block: RedrawnLines;
   readonly #colours: Colours;
   readonly #timer: Timer;
-  readonly #tunnels = new Set<Tunnel>();
-  readonly #connections = new Set<PeerConnection>();
+  readonly #tunnels = new InPlace<Tunnel>();
+  readonly #connections = new InPlace<PeerConnection>();
   #state: RunState = 'connecting';
   #since: number | null = null;
   #client: Pick<Client, 'session'> | null = null;
@@ -42,15 +42,31 @@ export class LiveOutput implements Output {
   #session: SessionFacts | null = null;
   #inspector: BlockFacts['inspector'] = null;
   /** Lines that wait for the next drawing. */
-  #requests: string[] = [];
+  #requests: StayingLine[] = [];
   #unshown = 0;
   #draining = '';
 
   constructor(io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'>, server: string) {
     this.#io = io;
     this.#server = server;
-    this.#lines = new LineOutput(io);
-    this.#block = new RedrawnLines(io.stdout, { mayWrap: true });
+    const block = new RedrawnLines(io.stdout, { mayWrap: true });
+    this.#block = block;
+    this.#lines = new LineOutput({
+      clock: io.clock,
+      stdout: {
+        write: (text) => {
+          io.stdout.write(text);
+          block.wrote(text.replace(/\n$/, ''));
+        },
+      },
+      // It may lead to another place than the screen: nothing that was there is printed again.
+      stderr: {
+        write: (text) => {
+          io.stderr.write(text);
+          block.forget();
+        },
+      },
+    });
     this.#colours = pc.createColors((io.env['NO_COLOR'] ?? '') === '');
     this.#timer = io.clock.setInterval(() => this.#draw(), REDRAW_MS);
   }
@@ -66,7 +82,7 @@ export class LiveOutput implements Output {
     }
     if (event.type === 'reconnecting') this.#state = this.#since === null ? 'connecting' : 'reconnecting';
     if (event.type === 'closing') this.#state = 'stopping';
-    if (event.type === 'tunnel-opened') this.#addTunnel(event.tunnel);
+    if (event.type === 'tunnel-opened') this.#tunnels.add(event.tunnel);
     if (event.type === 'tunnel-error' && event.final) this.#tunnels.delete(event.tunnel);
     if (event.type === 'peer-ready') this.#connections.add(event.connection);
     if (event.type === 'peer-error' && event.final) this.#connections.delete(event.connection);
@@ -83,8 +99,9 @@ export class LiveOutput implements Output {
       this.#unshown += 1;
       return;
     }
-    const shape = { width: widthOf(this.#io.stdout), named: this.#tunnels.size > 1, colours: this.#colours };
-    this.#requests.push(requestLine(event, shape));
+    const isNamed = this.#tunnels.size > 1;
+    const nameWidth = isNamed ? this.#tunnels.nameWidth : 0;
+    this.#requests.push((width) => requestLine(event, { width, named: isNamed, nameWidth, colours: this.#colours }));
   }
 
   onInspector(url: string | null): void {
@@ -105,19 +122,9 @@ export class LiveOutput implements Output {
     this.#above(() => this.#lines.onReloadRefused(fault));
   }
 
-  /** It may be another one than before under the same name. */
-  #addTunnel(tunnel: Tunnel): void {
-    this.#forgetTunnel(tunnel.name);
-    this.#tunnels.add(tunnel);
-  }
-
-  #forgetTunnel(name: string): void {
-    for (const known of this.#tunnels) if (known.name === name) this.#tunnels.delete(known);
-  }
-
   onRemoved(removed: RemovedTunnel): void {
-    this.#forgetTunnel(removed.name);
-    for (const known of this.#connections) if (known.name === removed.name) this.#connections.delete(known);
+    this.#tunnels.remove(removed.name);
+    this.#connections.remove(removed.name);
     this.#above(() => this.#lines.onRemoved(removed));
   }
 
@@ -141,12 +148,13 @@ export class LiveOutput implements Output {
   /** Drawn again by the next look, below what is printed now. */
   #above(print: () => void): void {
     this.#block.erase();
-    for (const line of this.#takeRequests()) this.#io.stdout.write(`${line}\n`);
+    this.#block.draw([], this.#takeRequests());
     print();
   }
 
-  #takeRequests(): string[] {
-    if (this.#unshown > 0) this.#requests.push(moreRequestsText(this.#unshown));
+  #takeRequests(): StayingLine[] {
+    const unshown = this.#unshown;
+    if (unshown > 0) this.#requests.push(() => moreRequestsText(unshown));
     this.#unshown = 0;
     return this.#requests.splice(0);
   }
@@ -165,8 +173,65 @@ export class LiveOutput implements Output {
       draining: this.#draining,
       session: this.#session,
       inspector: this.#inspector,
-      tunnels: [...this.#tunnels],
-      connections: [...this.#connections],
+      tunnels: this.#tunnels.all,
+      connections: this.#connections.all,
     };
+  }
+}
+
+/** Names of closed tunnels that keep their place. */
+const CLOSED_NAMES_MAX = 1000;
+
+/** What is shown, in the order in which each name came first: one that a reload opens again keeps its place. */
+class InPlace<T extends { readonly name: string }> {
+  /** null: nothing of that name is open. */
+  readonly #byName = new Map<string, T | null>();
+  /** How often something was closed since closed names were forgotten. */
+  #closed = 0;
+  /** Both are found out when they are asked for, because thousands of tunnels open one after the other. */
+  #all: readonly T[] | null = null;
+  #nameWidth: number | null = null;
+
+  get all(): readonly T[] {
+    this.#all ??= [...this.#byName.values()].filter((entry) => entry !== null);
+    return this.#all;
+  }
+
+  get size(): number {
+    return this.all.length;
+  }
+
+  /** Of the longest name, in columns. */
+  get nameWidth(): number {
+    this.#nameWidth ??= nameWidthOf(this.all.map(({ name }) => name));
+    return this.#nameWidth;
+  }
+
+  /** It may be another one than before under the same name. */
+  add(entry: T): void {
+    this.#byName.set(entry.name, entry);
+    this.#changed();
+  }
+
+  delete(entry: T): void {
+    if (this.#byName.get(entry.name) === entry) this.remove(entry.name);
+  }
+
+  remove(name: string): void {
+    if (!this.#byName.has(name)) return;
+    this.#byName.set(name, null);
+    this.#closed += 1;
+    if (this.#closed > CLOSED_NAMES_MAX) this.#forgetClosed();
+    this.#changed();
+  }
+
+  #forgetClosed(): void {
+    this.#closed = 0;
+    for (const [name, entry] of this.#byName) if (entry === null) this.#byName.delete(name);
+  }
+
+  #changed(): void {
+    this.#all = null;
+    this.#nameWidth = null;
   }
 }

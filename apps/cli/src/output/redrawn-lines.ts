@@ -7,11 +7,26 @@ const WIDTH_LEAST = 20;
 /** The last column stays free: some terminals break the line there. */
 export const widthOf = ({ columns }: Io['stdout']): number => Math.max(WIDTH_LEAST, (columns || 80) - 1);
 
+/** A line that stays above the drawn ones, for a terminal of so many columns. */
+export type StayingLine = (width: number) => string;
+
+interface Printed {
+  readonly text: string;
+  readonly render: StayingLine;
+}
+
+/** Lines above the drawn ones that are kept to be printed again: more than a screen has rows are of no use. */
+const PRINTED_MAX = 300;
+
 export class RedrawnLines {
   readonly #stdout: Io['stdout'];
   readonly #mayWrap: boolean;
   #wanted: readonly string[] = [];
   #drawn: readonly string[] = [];
+  /** The lines right above the drawn ones, oldest first. */
+  #printed: Printed[] = [];
+  /** Of the terminal when these were printed. */
+  #columns: number | undefined;
 
   /** `mayWrap`: who draws has cut the lines, and what is still too long is to be seen whole. */
   constructor(stdout: Io['stdout'], { mayWrap = false }: { readonly mayWrap?: boolean } = {}) {
@@ -19,36 +34,74 @@ export class RedrawnLines {
     this.#mayWrap = mayWrap;
   }
 
-  /** `above`: lines that stay, and that these move below. */
-  draw(lines: readonly string[], above: readonly string[] = []): void {
+  /**
+   * `above`: lines that stay, and that these move below. In a window of another width those that can be seen are printed again: the terminal has broken
+   * lines that were as wide as the window was.
+   */
+  draw(lines: readonly string[], above: readonly StayingLine[] = []): void {
     this.#wanted = lines;
     const fitting = this.#fit(lines);
+    const again = this.#columns === this.#stdout.columns ? [] : this.#takeSeen();
+    this.#columns = this.#stdout.columns;
     const isSame = fitting.length === this.#drawn.length && fitting.every((line, at) => line === this.#drawn[at]);
-    if (!isSame || above.length > 0) this.#over(above, fitting);
+    if (!isSame || above.length + again.length > 0) this.#over(again, above, fitting);
   }
 
   /** A line that stays, and below it the last that were drawn. */
   above(line: string): void {
-    this.draw(this.#wanted, [line]);
+    this.draw(this.#wanted, [() => line]);
   }
 
   /** Nothing of them is left, and what is written next stands where they began. */
   erase(): void {
-    if (this.#drawn.length > 0) this.#stdout.write(`${this.#toStart()}\u001b[J`);
+    if (this.#drawn.length > 0) this.#stdout.write(`${this.#toStart(this.#drawn)}\u001b[J`);
     this.#drawn = [];
   }
 
-  #over(staying: readonly string[], lines: readonly string[]): void {
-    const start = this.#drawn.length === 0 ? '' : this.#toStart();
+  /** Lines that were written after erase(), without a line break at the end. */
+  wrote(text: string): void {
+    this.#keep(text.split('\n').map((line) => ({ text: line, render: () => line })));
+  }
+
+  /** Something was written after erase() that is not ours to print again: all that is kept stands above it. */
+  forget(): void {
+    this.#printed = [];
+  }
+
+  #over(again: readonly Printed[], above: readonly StayingLine[], lines: readonly string[]): void {
+    const before = [...again.map(({ text }) => text), ...this.#drawn];
+    const start = before.length === 0 ? '' : this.#toStart(before);
     const end = start === '' ? '\n' : '\u001b[K\n';
     this.#drawn = lines;
-    const text = [...staying, ...lines].map((line) => `${line}${end}`).join('');
+    const width = widthOf(this.#stdout);
+    const staying = [...again.map(({ render }) => render), ...above].map((render) => ({ text: render(width), render }));
+    this.#keep(staying);
+    const text = [...staying.map((line) => line.text), ...lines].map((line) => `${line}${end}`).join('');
     this.#stdout.write(`${start}${text}${start === '' ? '' : '\u001b[J'}`);
   }
 
+  #keep(lines: readonly Printed[]): void {
+    this.#printed.push(...lines);
+    if (this.#printed.length > PRINTED_MAX) this.#printed = this.#printed.slice(-PRINTED_MAX);
+  }
+
+  /** Those of the printed lines that are on the screen, whole, above the drawn ones. The others have scrolled away, and stay as they are. */
+  #takeSeen(): Printed[] {
+    let room = (this.#stdout.rows || 24) - 1 - this.#rowsOf(this.#drawn);
+    let first = this.#printed.length;
+    while (first > 0) {
+      room -= this.#rowsOf([(this.#printed[first - 1] as Printed).text]);
+      if (room < 0) break;
+      first -= 1;
+    }
+    const seen = this.#printed.slice(first);
+    this.#printed = [];
+    return seen;
+  }
+
   /** First to the margin: a key that was pressed, Ctrl-C too, is echoed behind the last line. */
-  #toStart(): string {
-    return `\r\u001b[${this.#rowsOf(this.#drawn)}A`;
+  #toStart(lines: readonly string[]): string {
+    return `\r\u001b[${this.#rowsOf(lines)}A`;
   }
 
   /** Counted when it matters: a terminal that was made narrower has wrapped what stood there. */

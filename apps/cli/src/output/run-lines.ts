@@ -3,14 +3,15 @@ import type { Client, StatusEvent } from '@tunnel/client';
 import type { Io } from '../io.ts';
 import { oneLine } from '../problem-report.ts';
 import { BatchedLines } from './batched-lines.ts';
-import { inspectorText, LineOutput, moreRequestsText } from './lines.ts';
+import { inspectorText, type LineIo, LineOutput, moreRequestsText } from './lines.ts';
 import { tunnelPage } from './live-block.ts';
 import { fanOut, type Output } from './output.ts';
 
 /** Those of requests in batches. */
 export const runLines = (io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'beforeCrash'>): Output => {
   const lines = new BatchedLines(io, { droppedText: (count) => `${moreRequestsText(count)}\n` });
-  return fanOut([new RunLines(lines, (line) => lines.add(line)), { onEnd: () => lines.close() }]);
+  const timed = { stdout: lines.stdout, stderr: lines.stderr, clock: io.clock };
+  return fanOut([new RunLines(timed, (line) => lines.add(line)), { onEnd: () => lines.close() }]);
 };
 
 export class RunLines extends LineOutput {
@@ -19,7 +20,7 @@ export class RunLines extends LineOutput {
   #inspector: { readonly url: string | null } | null = null;
   #state: 'connecting' | 'held' | 'told' = 'connecting';
 
-  constructor(io: Pick<Io, 'stdout' | 'stderr'>, printRequest?: (line: string) => unknown) {
+  constructor(io: LineIo, printRequest?: (line: string) => unknown) {
     super(io, printRequest);
     this.#stdout = io.stdout;
   }

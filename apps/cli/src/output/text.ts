@@ -50,6 +50,10 @@ const widthOfText = (text: string): number => {
 /** Colours take no room. */
 export const visibleLength = (line: string): number => widthOfText(line.replace(COLOUR, ''));
 
+/** Up to so many columns, with spaces behind it. */
+export const padded = (text: string, width: number): string =>
+  text + ' '.repeat(Math.max(0, width - visibleLength(text)));
+
 /** As much of its beginning as has room; no character is cut in two. */
 const startOf = (text: string, room: number): string => {
   if (NARROW.test(text)) return text.slice(0, Math.max(0, room));

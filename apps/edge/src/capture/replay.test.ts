@@ -61,7 +61,7 @@ const visit = async (...lines: string[]): Promise<CaptureRecorder> => {
 const replay = (original: CaptureRecorder, tunnel: HttpStand['tunnel'] | undefined = stand.tunnel) =>
   replays.replay({ tunnel, original, visitorAddress: '10.1.2.3' });
 
-it('the local service really sees the request again, as it was, and the answer is a capture of its own', async () => {
+it('the local service really sees the request again, as it was but for the id of the original, and the answer is a capture of its own', async () => {
   const original = await visit(
     'POST /pay?n=1 HTTP/1.1',
     'Authorization: Bearer s3cret',
@@ -81,7 +81,9 @@ it('the local service really sees the request again, as it was, and the answer i
     'x-forwarded-host': 'web.edge.test',
     'x-forwarded-proto': 'http',
   });
-  expect(Object.keys(second?.headers ?? {}).sort()).toEqual(Object.keys(first?.headers ?? {}).sort());
+  const { 'x-tunnel-replay': of, ...others } = second?.headers ?? {};
+  expect(of).toBe(store.idOf(original));
+  expect(Object.keys(others).sort()).toEqual(Object.keys(first?.headers ?? {}).sort());
   expect(again).toMatchObject({ status: 402, aborted: false, fault: null, responseBody: { kept: 'poor' } });
   expect(again.info.replayOf).toBe(store.idOf(original));
   expect(store.list('tun_1', 10).recorders).toEqual([again, original]);

@@ -93,6 +93,7 @@ export class Replays {
           visitorAddress,
           proto: tunnel.publicUrl.startsWith('https:') ? 'https' : 'http',
           hostHeader: hostHeader === null ? 'keep' : { rewrite: hostHeader },
+          replayOf: recorder.info.replayOf ?? undefined,
         },
         serviceName: recorder.info.serviceName,
         hasBody: body.length > 0,

@@ -98,7 +98,7 @@ export interface CurlSource {
 const LEFT_OUT: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'expect'],
   ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto', 'x-real-ip'],
-  ...['x-tunnel-user', 'x-tunnel-auth'],
+  ...['x-tunnel-user', 'x-tunnel-auth', 'x-tunnel-replay'],
 ]);
 
 /** It was not kept as text or not whole, or cannot be typed: it has to be a file. */

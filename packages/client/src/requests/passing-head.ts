@@ -17,7 +17,14 @@ export interface OpeningHead {
   readonly path: string;
   /** The whole of it, one character a byte, as a copy. */
   readonly text: string;
+  /** The id of the request that the edge sends again with this one; null, or left out: it is a visitor's own. */
+  readonly replayOf?: string | null;
 }
+
+/** The edge writes it as the last line of the head, and lets none of a visitor pass. */
+const REPLAY_LINE = /\r\nX-Tunnel-Replay: ([\w.-]{1,64})\r\n\r\n$/;
+/** As many characters as that line can have, at the end of a head. */
+const REPLAY_LINE_MAX = 96;
 
 /** A final response. Valid during the call. */
 export interface AnsweringHead {
@@ -85,6 +92,15 @@ export class PassingRequest implements OpeningHead {
 
   get text(): string {
     return this.#whole === null ? this.#bytes.toString('latin1', this.#start, this.#end) : this.#whole.text;
+  }
+
+  get replayOf(): string | null {
+    const end =
+      this.#whole === null
+        ? this.#bytes.toString('latin1', Math.max(this.#start, this.#end - REPLAY_LINE_MAX), this.#end)
+        : this.#whole.text.slice(-REPLAY_LINE_MAX);
+    // Most requests are none: a plain search costs them less than the pattern does.
+    return end.includes('X-Tunnel-Replay') ? (REPLAY_LINE.exec(end)?.[1] ?? null) : null;
   }
 
   /** The memory is not ours to hold. */

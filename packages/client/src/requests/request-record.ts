@@ -22,7 +22,7 @@ interface RequestFacts {
   readonly path: string;
   /** When its head had come: milliseconds since the epoch. */
   readonly at: number;
-  /** The id of the request that was sent again from the inspector, or null for a visitor's own. */
+  /** The id of the request that was sent again, from the inspector, the dashboard or by `tunnel replay`; null for a visitor's own. */
   readonly replayOf: string | null;
 }
 

@@ -46,7 +46,9 @@ export class RequestReporter implements RecordOwner {
     let ordinal = 0;
     const begin = (head: OpeningHead): RequestRecord | null => {
       ordinal += 1;
-      return this.#begin({ tunnel, service, id: requestIdOf(stream, ordinal), replay: null }, head);
+      const { replayOf = null } = head;
+      const replay = replayOf === null ? null : { of: replayOf, isEdited: false, onEnd: () => {} };
+      return this.#begin({ tunnel, service, id: requestIdOf(stream, ordinal), replay }, head);
     };
     return new TappedDuplex(visitor, new HttpTap(begin));
   }

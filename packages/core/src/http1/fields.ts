@@ -228,6 +228,7 @@ const ROLE_OF_CLAIM: ReadonlyMap<string, FieldRole> = new Map<string, FieldRole>
   ['x-forwarded-port', 'forwarded'],
   ['x-real-ip', 'forwarded'],
   ['x-tunnel-secret', 'forwarded'],
+  ['x-tunnel-replay', 'forwarded'],
   ['forwarded', 'claim'],
   ['true-client-ip', 'claim'],
   ['x-client-ip', 'claim'],

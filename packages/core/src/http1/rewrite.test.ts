@@ -37,6 +37,21 @@ describe('the head for the local service', () => {
     ]);
   });
 
+  it('says last that a request is sent again, and takes nobody’s word for it', () => {
+    const claims = ['X-Tunnel-Replay: req_9', 'x_tunnel_replay: req_9'];
+    const head = request(
+      'POST / HTTP/1.1',
+      'Host: web.localhost',
+      ...claims,
+      'Content-Length: 3',
+      'TE: trailers',
+      'Connection: TE',
+    );
+    expect(requestHeadFor(head, { ...OPTIONS, replayOf: 'req_1' })).toMatch(/\r\nX-Tunnel-Replay: req_1\r\n\r\n$/);
+    expect(requestHeadFor(head, { ...OPTIONS, replayOf: 'req_1' })).not.toContain('req_9');
+    expect(requestHeadFor(head, OPTIONS)).not.toMatch(/replay/i);
+  });
+
   it('says who asks as a believed proxy has it', () => {
     const head = request('GET / HTTP/1.1', 'Host: web.localhost', 'X-Forwarded-For: 6.6.6.6, 10.0.0.2');
     expect(requestHeadFor(head, { ...OPTIONS, forwardedFor: '6.6.6.6' }).split('\r\n')).toContain(

@@ -18,6 +18,8 @@ export interface ServiceRequestOptions {
   readonly hostHeader: 'keep' | { readonly rewrite: string };
   /** By it the service knows that all this is our word; absent: it has no such knowledge of us. Of visitors the field never passes. */
   readonly secret?: string | undefined;
+  /** The id of the request that is sent again; absent: it is a visitor's own. Of visitors the field never passes. */
+  readonly replayOf?: string | undefined;
 }
 
 /** HTTP/1.1 whatever the visitor speaks; one character per byte. */
@@ -26,10 +28,14 @@ export const requestHeadFor = (head: RequestHead, options: ServiceRequestOptions
   `X-Forwarded-For: ${forwardedFor(head, options)}\r\n` +
   `X-Forwarded-Proto: ${options.proto}\r\nX-Forwarded-Host: ${head.authority}\r\n` +
   `X-Forwarded-Port: ${forwardedPort(head, options)}\r\nX-Real-IP: ${printable(options.visitorAddress)}\r\n` +
-  `${secretLine(options)}${framingLine(head)}${connectionLines(head)}\r\n`;
+  `${secretLine(options)}${framingLine(head)}${connectionLines(head)}${replayLine(options)}\r\n`;
 
 const secretLine = ({ secret }: ServiceRequestOptions): string =>
   secret === undefined ? '' : `X-Tunnel-Secret: ${printable(secret)}\r\n`;
+
+/** The last line of the head: the client looks for it there, and nowhere else. */
+const replayLine = ({ replayOf }: ServiceRequestOptions): string =>
+  replayOf === undefined ? '' : `X-Tunnel-Replay: ${printable(replayOf)}\r\n`;
 
 /** The same request for a service of HTTP/2, which frames bodies by itself and has no fields of a connection. */
 interface ServiceRequestFields {
@@ -50,6 +56,8 @@ export const requestFieldsFor = (head: RequestHead, options: ServiceRequestOptio
   );
   if (options.secret !== undefined)
     fields.push(new PartField('x-tunnel-secret', printable(options.secret), 'forwarded'));
+  if (options.replayOf !== undefined)
+    fields.push(new PartField('x-tunnel-replay', printable(options.replayOf), 'forwarded'));
   if (head.framing.kind === 'length') fields.push(new PartField('content-length', `${head.framing.length}`, 'length'));
   if (takesTrailers(head)) fields.push(new PartField('te', 'trailers', 'te'));
   return { method: head.method, path: head.path, authority: hostFor(head, options), fields };
