@@ -221,3 +221,46 @@ it('a credential that cannot be read is a mistake in the file, named before anyt
     /cannot read \/nowhere\/credential/,
   );
 });
+
+describe('the front page of the domain', () => {
+  const ask = async (edge: Edge, request: string): Promise<string> => {
+    const socket = connect(edge.addresses.http.port, '127.0.0.1');
+    socket.end(`${request}\r\nAccept: text/html\r\nConnection: close\r\n\r\n`);
+    const parts: Buffer[] = [];
+    for await (const part of socket) parts.push(part as Buffer);
+    const [status = '', ...fields] = Buffer.concat(parts).toString('latin1').split('\r\n\r\n')[0]?.split('\r\n') ?? [];
+    const location = fields.find((field) => field.startsWith('location: '))?.slice('location: '.length);
+    return [status.split(' ')[1], location].filter(Boolean).join(' ');
+  };
+
+  it('leads browsers to the pages of the platform, of which a heartbeat told, and nobody anywhere else', async () => {
+    platform.pages = { public_url: 'https://console.example.net' };
+    const edge = await startRemote();
+    const pages = '302 https://console.example.net/';
+    await eventually(async () => expect(await ask(edge, 'GET / HTTP/1.1\r\nHost: edge.test')).toBe(pages));
+    const asked = {
+      'HEAD / HTTP/1.0\r\nHost: EDGE.TEST:1234': pages,
+      'GET http://edge.test/ HTTP/1.1\r\nHost: evil.example': pages,
+      'GET http://evil.example/ HTTP/1.1\r\nHost: edge.test': '404',
+      'GET / HTTP/1.1\r\nHost: evil.example': '404',
+      'GET / HTTP/1.1\r\nHost: edge.test.evil.example': '404',
+      'GET / HTTP/1.1\r\nHost: x.edge.test': '404',
+      'GET / HTTP/1.1\r\nHost: edge.test@evil.example': '400',
+      'GET / HTTP/1.0': '404',
+      'GET / HTTP/1.1\r\nHost: 127.0.0.1': '404',
+      'GET //evil.example HTTP/1.1\r\nHost: edge.test': '404',
+      'POST / HTTP/1.1\r\nHost: edge.test\r\nContent-Length: 0': '404',
+    };
+    for (const [request, answer] of Object.entries(asked))
+      expect([request, await ask(edge, request)]).toEqual([request, answer]);
+  });
+
+  it.each([{}, { public_url: 'javascript:alert(1)' }, { public_url: 'nothing' }])(
+    'is no page while the platform names none: %j',
+    async (pages) => {
+      platform.pages = pages;
+      const edge = await startRemote();
+      expect(await ask(edge, 'GET / HTTP/1.1\r\nHost: edge.test')).toBe('404');
+    },
+  );
+});

@@ -272,6 +272,7 @@ class ComposedEdge implements Edge {
       heldBodies: this.#policies.heldBodies,
       bounce: this.#policies.bounce,
       platform: this.#platformRoute(),
+      platformUrl: () => this.#backend.platformUrl ?? null,
       clock,
       logger,
       report: this.#internalErrors.report,

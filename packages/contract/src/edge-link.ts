@@ -51,6 +51,8 @@ export const heartbeatAnswer = z.object({
   edge_id: z.string(),
   /** The latest change there is. */
   last_change: count,
+  /** Where people reach the platform's pages; absent: a platform of before. */
+  public_url: z.string().max(2048).optional(),
 });
 export type HeartbeatAnswer = z.infer<typeof heartbeatAnswer>;
 

@@ -186,6 +186,7 @@ export {
 export {
   foldSubdomain,
   generateName,
+  isDomainItself,
   isEdgeItself,
   isOfDomain,
   platformLabelOf,

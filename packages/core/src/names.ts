@@ -89,6 +89,10 @@ export const isOfDomain = (host: string, domain: string): boolean => {
   return name === domain || name.endsWith(`.${domain}`);
 };
 
+/** The domain of the edge, and nothing below it. `host` as above. */
+export const isDomainItself = (host: string, domain: string): boolean =>
+  host === domain || (host.endsWith('.') && host.slice(0, -1) === domain);
+
 const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
 /** The edge itself, and no tunnel of it: the domain, or an address, which no name of a tunnel can be. `host` as above, IPv6 in brackets. */

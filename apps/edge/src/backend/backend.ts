@@ -88,6 +88,8 @@ export interface Backend {
   readonly reserved: ReservedNames;
   /** Those that come by themselves; absent: the edge has its files alone. */
   readonly certificates?: EdgeCertificates | undefined;
+  /** Where people reach the pages of the platform that this edge belongs to; null: not known, or it belongs to none. */
+  readonly platformUrl?: string | null;
   /** What waits for the edge's own disk, and how often that became too much; absent: nothing is kept there. */
   readonly journalQueue?: { readonly bytes: number; readonly timesFull: number };
   start(): Promise<void>;

@@ -1,6 +1,12 @@
 // The backend of an edge that has a platform: it asks for keys and tunnels, remembers the answers for when nobody answers, tells
 // what happened, and hears what changed. The admin token is the edge's own affair; the operator's tunnels are nobody else's.
-import { type AccountRights, type EdgeChange, type Heartbeat, showProtocol } from '@tunnel/contract';
+import {
+  type AccountRights,
+  type EdgeChange,
+  type Heartbeat,
+  type HeartbeatAnswer,
+  showProtocol,
+} from '@tunnel/contract';
 import type { Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
@@ -40,6 +46,12 @@ export interface PlatformBackendOptions {
 
 const ADMIN_KEY_ID = 'admin';
 
+/** Visitors are sent there, so it must be a whole http or https address; null: it is none. */
+const webAddressOf = (text: string): string | null => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url !== null && /^https?:$/.test(url.protocol) ? url.href : null;
+};
+
 export class PlatformBackend implements Backend {
   readonly #adminToken: Secret;
   readonly #runId: string;
@@ -54,6 +66,7 @@ export class PlatformBackend implements Backend {
   readonly #heartbeats: Heartbeats;
   readonly #changes: ChangeStream;
   readonly #listeners = new Set<(revocation: Revocation) => void>();
+  #platformUrl: string | null = null;
 
   constructor(options: PlatformBackendOptions) {
     const { clock, logger, random, runId, folder, describe } = options;
@@ -86,6 +99,10 @@ export class PlatformBackend implements Backend {
     const { credential } = options.platform;
     const read = () => this.#keys.kept();
     this.#keyCopies = new KeyCopies({ ...options.keyCopies, credential, clock, logger, read });
+  }
+
+  get platformUrl(): string | null {
+    return this.#platformUrl;
   }
 
   async verifyKey(token: string): Promise<KeyVerdict> {
@@ -199,8 +216,9 @@ export class PlatformBackend implements Backend {
     return this.#names.onDomainsChanged(listener);
   }
 
-  #followAfter(knownBefore: number | null): (answer: { readonly last_change: number }) => void {
-    return ({ last_change }) => {
+  #followAfter(knownBefore: number | null): (answer: HeartbeatAnswer) => void {
+    return ({ last_change, public_url }) => {
+      this.#platformUrl = public_url === undefined ? null : webAddressOf(public_url);
       const isForgetful = this.#changes.follow(last_change, knownBefore);
       if (isForgetful) void this.#askForAllKeys();
       else {

@@ -45,6 +45,8 @@ export class ScriptedPlatform {
   readonly journals = new Map<string, number>();
   readonly stored: JournalRecord[] = [];
   readonly heartbeats: Heartbeat[] = [];
+  /** What a heartbeat is told of the platform's pages. */
+  pages: { readonly public_url?: string } = {};
   readonly batches: RecordBatch[] = [];
   /** The path of each call that arrived. */
   readonly calls: string[] = [];
@@ -136,7 +138,7 @@ export class ScriptedPlatform {
     switch (call) {
       case '/heartbeat':
         this.heartbeats.push(heartbeat.parse(body));
-        return Response.json({ edge_id: 'edge_1', last_change: this.#changes.length });
+        return Response.json({ edge_id: 'edge_1', last_change: this.#changes.length, ...this.pages });
       case '/keys/verify':
         return this.#verify(keyQuestion.parse(body).token_hash);
       case '/tunnels':

@@ -51,6 +51,7 @@ export interface IngressOptions {
   readonly heldBodies: HeldBodies;
   /** Absent: the platform's host is none of this edge's. */
   readonly platform?: PlatformRoute | undefined;
+  readonly platformUrl: HttpRouterOptions['platformUrl'];
   /** Where logins at the operator's providers come back to. */
   readonly bounce: HttpRouterOptions['bounce'];
   readonly clock: Clock;
@@ -106,10 +107,10 @@ export class Ingress {
   }
 
   #makeRouter(options: IngressOptions): HttpIngressOptions['router'] {
-    const { server, tunnels, names, reserved, bounce, platform, coming } = options;
+    const { server, tunnels, names, reserved, bounce, platform, platformUrl, coming } = options;
     const shared = {
       domain: server.domain,
-      ...{ tunnels, names, reserved, bounce, platform },
+      ...{ tunnels, names, reserved, bounce, platform, platformUrl },
       trustedProxies: server.trusted_proxies,
       takesClients: server.control_on_public,
     };

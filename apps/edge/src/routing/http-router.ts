@@ -5,12 +5,14 @@ import {
   forwardedForOf,
   forwardedProtoOf,
   type HostEndpoint,
+  isDomainItself,
   isEdgeItself,
   isOfDomain,
   type OwnResponse,
   plainAddress,
   type RequestHead,
   redirectToHttps,
+  redirectToPages,
   TrustedProxies,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
@@ -62,6 +64,8 @@ export interface HttpRouterOptions extends HostSources {
   readonly takesClients: boolean;
   /** The platform's host, where that is this edge's to answer; absent: it is not. */
   readonly platform?: Pick<PlatformRoute, 'isAt' | 'route'> | undefined;
+  /** Where people reach the platform's pages: browsers that open the domain itself are led there. Absent or null: nowhere is known. */
+  readonly platformUrl?: (() => string | null) | undefined;
   /** Of a login at one of the operator's providers, by path and query: on to the tunnel that it was begun at. Absent: there are none. */
   readonly bounce?: ((path: string) => OwnAnswer) | undefined;
 }
@@ -128,7 +132,20 @@ export class HttpRouter {
     if (route !== undefined) return { route, visitor };
     if (isHeldForTlsAt(this.#given, endpoint)) return this.#notHere(connection, head);
     if (isAwayAt(this.#given, endpoint)) return { fault: new Fault('TUNNEL_AWAY') };
-    return { fault: new Fault('TUNNEL_NOT_FOUND', { host: head.host === '' ? 'this address' : head.host }) };
+    return (
+      this.#toPlatform(head) ?? {
+        fault: new Fault('TUNNEL_NOT_FOUND', { host: head.host === '' ? 'this address' : head.host }),
+      }
+    );
+  }
+
+  /** Of a browser that opens the edge's domain itself, where no tunnel is. The address is the platform's own, whatever the request says. */
+  #toPlatform(head: RequestHead): OwnAnswer | null {
+    const { platformUrl, domain } = this.#given;
+    if (platformUrl === undefined || !isDomainItself(head.host, domain)) return null;
+    const url = platformUrl();
+    const own = url === null ? null : redirectToPages(head, url);
+    return own === null ? null : { own };
   }
 
   /**

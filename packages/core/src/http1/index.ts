@@ -23,6 +23,7 @@ export {
   ownResponseText,
   reasonOf,
   redirectToHttps,
+  redirectToPages,
   renderError,
 } from './own-response.ts';
 export { putBackInBody } from './put-back.ts';

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { type ErrorWords, ownResponseText, reasonOf, redirectToHttps, renderError } from './own-response.ts';
+import {
+  type ErrorWords,
+  ownResponseText,
+  reasonOf,
+  redirectToHttps,
+  redirectToPages,
+  renderError,
+} from './own-response.ts';
+import { parseRequestHead } from './request-head.ts';
 
 const WORDS: ErrorWords = {
   code: 'TUNNEL_UNKNOWN',
@@ -110,5 +118,61 @@ describe('a response of a rule', () => {
     [200, 'HTTP/1.1 200 OK\r\nx-a: 1\r\ncontent-length: 5\r\n\r\nwords'],
   ])('with %i never begins the next answer by its words', (status, text) => {
     expect(ownResponseText({ status, headers: [['x-a', '1']], body: 'words' }, options)).toBe(text);
+  });
+});
+
+describe('the way to the pages of the platform', () => {
+  const PAGES = 'https://console.example.net/base/';
+  const HTML = 'text/html,application/xhtml+xml,*/*;q=0.8';
+  const leads = (request: string, url = PAGES, accept = HTML): string | null => {
+    const head = parseRequestHead(`${request}\r\n${accept === '' ? '' : `Accept: ${accept}\r\n`}\r\n`);
+    if (head.kind === 'problem') throw new Error(head.reason);
+    return redirectToPages(head, url)?.headers.find(([name]) => name === 'location')?.[1] ?? null;
+  };
+  const get = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}`;
+
+  it.each([
+    get('edge.test'),
+    get('edge.test:8000'),
+    get('EDGE.test.'),
+    get('evil.example'),
+    'HEAD / HTTP/1.1\r\nHost: edge.test',
+    'GET / HTTP/1.0\r\nHost: edge.test',
+    'GET http://edge.test/ HTTP/1.1\r\nHost: evil.example',
+    'GET / HTTP/1.1\r\nHost: edge.test\r\nX-Forwarded-Host: evil.example',
+  ])('is the one of the platform, whatever the request says: %j', (request) => {
+    expect(leads(request)).toBe(PAGES);
+  });
+
+  it.each([
+    'POST / HTTP/1.1\r\nHost: edge.test',
+    'OPTIONS * HTTP/1.1\r\nHost: edge.test',
+    'GET /x HTTP/1.1\r\nHost: edge.test',
+    'GET // HTTP/1.1\r\nHost: edge.test',
+    'GET //evil.example HTTP/1.1\r\nHost: edge.test',
+    'GET /?next=//evil.example HTTP/1.1\r\nHost: edge.test',
+  ])('is for the front page alone: %j', (request) => {
+    expect(leads(request)).toBeNull();
+  });
+
+  it.each(['', '*/*', 'application/json', 'text/*', 'text/html;q=0', 'xtext/html', 'text/htmlx'])(
+    'is for browsers alone, not for Accept: %j',
+    (accept) => {
+      expect(leads(get('edge.test'), PAGES, accept)).toBeNull();
+    },
+  );
+
+  it.each([
+    ['edge.test', 'https://edge.test/'],
+    ['edge.test:443', 'https://edge.test/'],
+    ['edge.test:80', 'http://edge.test/'],
+    ['Edge.Test.', 'https://edge.test/'],
+    ['localhost:8080', 'http://localhost:8080/'],
+  ])('leads nobody in a circle: %s at %s', (host, url) => {
+    expect(leads(get(host), url)).toBeNull();
+  });
+
+  it('leads from one port of a host to another', () => {
+    expect(leads(get('localhost:8000'), 'http://localhost:8080/')).toBe('http://localhost:8080/');
   });
 });

@@ -84,6 +84,47 @@ export const redirectToHttps = (head: Pick<RequestHead, 'host' | 'path'>, httpsP
   return { status: 308, headers: [['location', `https://${head.host}${port}${path}`]], body: '' };
 };
 
+/**
+ * A browser that opens the front page of the edge's domain is sent to `url`, where the platform has its pages. Every other request gets
+ * null: programs, other paths and methods, and a request for the host of `url` itself, which would be sent round in a circle.
+ */
+export const redirectToPages = (
+  head: Pick<RequestHead, 'method' | 'path' | 'authority' | 'headers'>,
+  url: string,
+): OwnResponse | null => {
+  if ((head.method !== 'GET' && head.method !== 'HEAD') || head.path !== '/') return null;
+  if (!head.headers.some(({ lower, value }) => lower === 'accept' && namesPage(value))) return null;
+  // A proxy in front may end TLS, so the scheme that the edge sees says nothing: host and port alone tell whether it is the same place.
+  if (placeOf(`http://${head.authority}`) === placeOf(url)) return null;
+  return {
+    status: 302,
+    headers: [
+      ['location', url],
+      ['cache-control', 'no-store'],
+      ['vary', 'accept'],
+    ],
+    body: '',
+  };
+};
+
+const namesPage = (accept: string): boolean => {
+  let isNamed = false;
+  eachListItem(accept.toLowerCase(), (range) => {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
+    if (type === 'text/html' && weightOf(parameters) > 0) isNamed = true;
+  });
+  return isNamed;
+};
+
+/** Host and port, the usual ports of http and https left out. */
+const placeOf = (url: string): string =>
+  url
+    .toLowerCase()
+    .replace(/^https?:\/\//, '')
+    .replace(/[/?#].*$/s, '')
+    .replace(/:(?:80|443)?$/, '')
+    .replace(/\.(?=:|$)/, '');
+
 /** What a visitor reads when the edge answers itself: what happened and who can fix it, as a small page or as JSON. */
 export interface ErrorWords {
   readonly code: string;

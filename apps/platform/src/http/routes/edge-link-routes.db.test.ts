@@ -45,7 +45,7 @@ describe('the calls of an edge', () => {
   it('are answered as the contract says', async () => {
     expect(await post('/heartbeat', beatOf(edge.runId))).toEqual({
       status: 200,
-      body: { edge_id: edge.actor.edgeId, last_change: 0 },
+      body: { edge_id: edge.actor.edgeId, last_change: 0, public_url: expect.stringMatching(/^https?:/) },
     });
     expect(await post('/keys/verify', { token_hash: account.tokenHash })).toMatchObject({
       status: 200,

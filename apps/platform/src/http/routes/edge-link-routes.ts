@@ -40,7 +40,8 @@ export const addEdgeLinkRoutes = (app: PlatformApp, context: RouteContext & Edge
   app.post(`${EDGE_LINK_PATH}/heartbeat`, async (call) => {
     const told = await readBody(call, heartbeat);
     refuseNul({ ...told, ...told.region });
-    return call.json(await takeHeartbeat(context, call.get('edge'), told), 200);
+    const answer = await takeHeartbeat(context, call.get('edge'), told);
+    return call.json({ ...answer, public_url: context.settings.public_url }, 200);
   });
 
   app.post(`${EDGE_LINK_PATH}/keys/verify`, async (call) => {
