@@ -32,8 +32,11 @@ describe('the regions of a computer', () => {
     expect(() => regionNamed('mars', reachableRegions(all, false))).toThrow("No region 'mars'. Use eu, us.");
     expect(() => regionNamed('eu', [])).toThrow("No region 'eu': no edge is online.");
     expect(regionLines([region('eu', 'a:1'), { ...region('local', 'b:1'), location: 'Bern\u001b[2J' }])).toEqual([
-      '  eu     EU',
-      '  local  LOCAL (Bern [2J)',
+      '  eu',
+      '  local  (Bern [2J)',
+    ]);
+    expect(regionLines([{ ...region('fra', 'a:1'), name: 'Frankfurt', location: 'DE' }])).toEqual([
+      '  fra  Frankfurt (DE)',
     ]);
   });
 

@@ -44,7 +44,10 @@ export const regionLines = (regions: readonly UsageRegion[]): string[] => {
   const width = Math.max(...regions.map(({ region_id }) => region_id.length));
   return regions.map(({ region_id, name, location }) => {
     const where = location === '' ? '' : ` (${location})`;
-    return `  ${region_id.padEnd(width)}  ${oneLine(`${name}${where}`).slice(0, CLI_LIMITS.REGION_TEXT_MAX_CHARS)}`;
+    // A name that differs from the id in its case alone says nothing.
+    const title = name.toLowerCase() === region_id.toLowerCase() ? '' : name;
+    const text = oneLine(`${title}${where}`).slice(0, CLI_LIMITS.REGION_TEXT_MAX_CHARS);
+    return `  ${region_id.padEnd(width)}  ${text}`.trimEnd();
   });
 };
 

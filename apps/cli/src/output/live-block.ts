@@ -74,9 +74,10 @@ const minutesText = (ms: number): string => {
 };
 
 const addSession = (rows: Rows, { session, state, server, inspector, tunnels }: BlockFacts): void => {
-  const { account = null, plan = null, regionId = '', regionName = null, latencyMs = null } = session ?? {};
+  const { account = null, plan = null, regionId = '', latencyMs = null } = session ?? {};
   if (account !== null) rows.add('Account', `${oneLine(account)}${plan === null ? '' : ` (${oneLine(plan)} plan)`}`);
-  const region = oneLine(regionName ?? regionId);
+  // By its id, as lists, flags and the dashboard show it.
+  const region = oneLine(regionId);
   const far = latencyMs === null || state !== 'connected' ? '' : `, ${durationText(latencyMs)}`;
   rows.add('Region', region === '' ? oneLine(server) : `${region} (${oneLine(server)})${far}`);
   const pages = dashboardOf(session, tunnels);

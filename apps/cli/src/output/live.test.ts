@@ -58,7 +58,7 @@ const show = (
 const BLOCK = [
   'Status      Online',
   'Account     ada@example.com (free plan)',
-  'Region      Frankfurt (edge.tunnels.example:4040), 12 ms',
+  'Region      fra (edge.tunnels.example:4040), 12 ms',
   'Dashboard   https://tunnels.example/app/tunnels/tun_1',
   'Inspector   http://127.0.0.1:4300/',
   'Forwarding  https://blue-fox.tunnels.example -> 127.0.0.1:3000',
@@ -266,7 +266,7 @@ describe('the end', () => {
     expect(screen.lines).toEqual([
       'Status      Stopped after 00:00:01',
       ...BLOCK.slice(1, 2),
-      'Region      Frankfurt (edge.tunnels.example:4040)',
+      'Region      fra (edge.tunnels.example:4040)',
       ...BLOCK.slice(3, 4),
       ...BLOCK.slice(5, 7),
     ]);

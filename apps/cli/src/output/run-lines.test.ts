@@ -40,7 +40,7 @@ it('says at the first tunnel that is open whose it is, and where its pages are',
   expect(said.out).toBe('');
   output.onStatus({ type: 'tunnel-opened', tunnel });
   expect(said.out.split('\n')).toEqual([
-    'connected as ada@example.com (free plan) in region Frankfurt',
+    'connected as ada@example.com (free plan) in region fra',
     'inspector: http://127.0.0.1:4300/',
     'web: https://web.example -> 127.0.0.1:3000',
     'dashboard: https://tunnels.example/app/tunnels/tun_1',

@@ -48,8 +48,8 @@ export class RunLines extends LineOutput {
   #tellStart(): void {
     if (this.#state !== 'held') return;
     this.#state = 'told';
-    const { account = null, plan = null, regionId = '', regionName = null } = this.#client?.session ?? {};
-    const region = oneLine(regionName ?? regionId);
+    const { account = null, plan = null, regionId = '' } = this.#client?.session ?? {};
+    const region = oneLine(regionId);
     const parts = [
       'connected',
       ...(account === null ? [] : [`as ${oneLine(account)} (${oneLine(plan ?? '')} plan)`]),
