@@ -10,11 +10,11 @@ type HeldBy = Extract<ControlMessageInput, { type: 'TunnelError' }>['held_by'];
 /** The field of a refusal. It is left out unless a living tunnel of the very account that asked is at the name. */
 export const heldByField = (
   tunnels: Pick<Registry, 'at'>,
-  asking: Owner,
+  owner: Owner,
   fault: Fault,
 ): { readonly held_by?: HeldBy } => {
-  for (const endpoint of endpointsOf(fault, asking)) {
-    const holder = ownTunnelAt(tunnels, asking, endpoint);
+  for (const endpoint of endpointsOf(fault, owner)) {
+    const holder = ownTunnelAt(tunnels, owner, endpoint);
     if (holder === undefined) continue;
     const { name, clientName } = holder;
     return { held_by: { name, ...(clientName === undefined ? {} : { client_name: clientName }) } };
@@ -23,20 +23,20 @@ export const heldByField = (
 };
 
 /** Where the refused name is. Refusals of a platform come without their values: whoever holds such a name is elsewhere. */
-const endpointsOf = ({ code, values }: Fault, asking: Owner): readonly LeasedEndpoint[] => {
+const endpointsOf = ({ code, values }: Fault, owner: Owner): readonly LeasedEndpoint[] => {
   const { subdomain, domain, name } = values;
   if (code === 'TUNNEL_SUBDOMAIN_IN_USE' && subdomain !== undefined) return [{ kind: 'name', name: String(subdomain) }];
   if (code === 'TUNNEL_DOMAIN_IN_USE' && domain !== undefined) return [{ kind: 'domain', name: String(domain) }];
   if (code !== 'TUNNEL_P2P_NAME_IN_USE' || name === undefined) return [];
   const ofPeers = (account: string | null): LeasedEndpoint => ({ kind: 'peer-name', name: String(name), account });
-  return asking.kind === 'account' ? [ofPeers(asking.accountId), ofPeers(null)] : [ofPeers(null)];
+  return owner.kind === 'account' ? [ofPeers(owner.accountId), ofPeers(null)] : [ofPeers(null)];
 };
 
-const ownTunnelAt = (tunnels: Pick<Registry, 'at'>, asking: Owner, endpoint: LeasedEndpoint): Tunnel | undefined => {
+const ownTunnelAt = (tunnels: Pick<Registry, 'at'>, owner: Owner, endpoint: LeasedEndpoint): Tunnel | undefined => {
   const route = tunnels.at(endpoint);
   if (route === undefined) return undefined;
-  if (!isGroup(route)) return sameOwner(route.owner, asking) ? route : undefined;
-  if (!route.hasMemberOf(asking)) return undefined;
-  for (const member of route.members()) if (sameOwner(member.owner, asking)) return member;
+  if (!isGroup(route)) return sameOwner(route.owner, owner) ? route : undefined;
+  if (!route.hasMemberOf(owner)) return undefined;
+  for (const member of route.members()) if (sameOwner(member.owner, owner)) return member;
   return undefined;
 };

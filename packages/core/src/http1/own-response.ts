@@ -94,8 +94,8 @@ export const redirectToPages = (
 ): OwnResponse | null => {
   if ((head.method !== 'GET' && head.method !== 'HEAD') || head.path !== '/') return null;
   if (!head.headers.some(({ lower, value }) => lower === 'accept' && namesPage(value))) return null;
-  // A proxy in front may end TLS, so the scheme that the edge sees says nothing: host and port alone tell whether it is the same place.
-  if (placeOf(`http://${head.authority}`) === placeOf(url)) return null;
+  // A proxy in front may end TLS, so the scheme that the edge sees says nothing: host and port alone tell whether it is the same server.
+  if (hostAndPort(`http://${head.authority}`) === hostAndPort(url)) return null;
   return {
     status: 302,
     headers: [
@@ -117,7 +117,7 @@ const namesPage = (accept: string): boolean => {
 };
 
 /** Host and port, the usual ports of http and https left out. */
-const placeOf = (url: string): string =>
+const hostAndPort = (url: string): string =>
   url
     .toLowerCase()
     .replace(/^https?:\/\//, '')
