@@ -163,7 +163,7 @@ it('who comes by keyboard can skip to the content, open a tunnel from the list, 
 }) => {
   await profile.logIn(account.email);
   const page = await profile.tab('/tunnels');
-  await page.getByText(/\d live/).waitFor();
+  await page.getByText(/addresses, \d live/).waitFor();
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   expect(await page.evaluate('document.activeElement.tagName')).toBe('MAIN');

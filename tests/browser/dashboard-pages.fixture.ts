@@ -28,7 +28,7 @@ const ID = ':id';
 /** Of an account that has something everywhere. */
 export const ACCOUNT_PAGES: readonly DashboardPage[] = [
   { name: 'overview', path: '/', heading: 'Overview', whole: 'Live tunnels' },
-  { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: /\d live/ },
+  { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: /addresses, \d live/ },
   {
     name: 'tunnel',
     path: `/tunnels/${ID}`,
@@ -98,7 +98,7 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
     name: 'stop-tunnel',
     path: '/tunnels',
     heading: 'Tunnels',
-    whole: "doesn't reopen it",
+    whole: 'Open connections finish.',
     act: (page) =>
       page
         .getByRole('button', { name: /^Stop http/ })

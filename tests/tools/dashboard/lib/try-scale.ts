@@ -116,7 +116,7 @@ const scrollRow = async (page: Page, meter: PageMeter, what: string, direction =
 
 /** Until no more is loaded. */
 const toTheEnd = async (page: Page): Promise<void> => {
-  const whole = page.getByText(/\d live/);
+  const whole = page.getByText(/addresses, \d+ live/);
   while (!(await whole.isVisible())) {
     await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
     await page.evaluate('new Promise((done) => requestAnimationFrame(done))');

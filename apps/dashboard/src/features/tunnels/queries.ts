@@ -1,8 +1,8 @@
 // What the pages of tunnels ask for, and how often.
 import { type QueryClient, queryOptions } from '@tanstack/react-query';
 import {
+  CAPTURE_LIST_LIMIT,
   type CapturedRequest,
-  type CaptureList,
   type EdgePeers,
   type PlatformClient,
   type ShownProtocol,
@@ -12,10 +12,12 @@ import {
 import { Fault } from '@tunnel/errors';
 import { LIVE_MS } from '../../app/queries.ts';
 import { type EndedLog, PAGE_SIZE, withNewest, withOlder } from './ended-log.ts';
+import { type RequestLog, withNewestRequests, withOlderRequests, withRequest } from './request-log.ts';
 
 /** An account may have any number; more are not shown as living. */
 const LIVE_PAGES_MAX = 10;
-const REQUESTS_SHOWN = 100;
+/** Requests of one page. */
+const REQUESTS_SHOWN = CAPTURE_LIST_LIMIT.max;
 /** What changes with each visit: requests, flows, peers. */
 const VISITS_EVERY_MS = 2000;
 
@@ -81,22 +83,33 @@ export const healthQuery = (api: PlatformClient, { id, unregistered_at }: Tunnel
     refetchInterval: unregistered_at === null ? LIVE_MS.tunnels : false,
   });
 
-export const requestsQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry) =>
+/** `answered`: only requests that a rule answered, of which there may be none among the newest of all. */
+export const requestsQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry, answered: boolean) =>
   queryOptions({
-    queryKey: requestsKey(id),
-    queryFn: () => api.requests(id, { limit: REQUESTS_SHOWN }),
+    queryKey: requestsKey(id, answered),
+    queryFn: async ({ client, queryKey }): Promise<RequestLog> => {
+      const page = await api.requests(id, pageOf(answered));
+      return withNewestRequests(client.getQueryData<RequestLog>(queryKey), page);
+    },
     refetchInterval: unregistered_at === null ? VISITS_EVERY_MS : false,
     staleTime: 0,
   });
 
-/** Those that rules answered alone: among the newest of all there may be none of them. */
-export const answeredRequestsQuery = (api: PlatformClient, { id, unregistered_at }: TunnelLogEntry) =>
-  queryOptions({
-    queryKey: [...requestsKey(id), 'answered'],
-    queryFn: () => api.requests(id, { limit: REQUESTS_SHOWN, answered: true }),
-    refetchInterval: unregistered_at === null ? VISITS_EVERY_MS : false,
-    staleTime: 0,
-  });
+/** Adds the next older page of requests. */
+export const loadOlderRequests = async (
+  api: PlatformClient,
+  queries: QueryClient,
+  { id }: Pick<TunnelLogEntry, 'id'>,
+  answered: boolean,
+): Promise<void> => {
+  const key = requestsKey(id, answered);
+  const cursor = queries.getQueryData<RequestLog>(key)?.cursor;
+  if (cursor == null) return;
+  const page = await api.requests(id, { ...pageOf(answered), cursor });
+  queries.setQueryData<RequestLog>(key, (log) => (log === undefined ? undefined : withOlderRequests(log, page)));
+};
+
+const pageOf = (answered: boolean) => ({ limit: REQUESTS_SHOWN, ...(answered ? { answered } : {}) });
 
 /** How long a stopped tunnel may take until its end is in the log, and how often that is looked up. */
 const ENDED_WITHIN = { tries: 20, everyMs: 150 } as const;
@@ -176,11 +189,10 @@ const peersKey = (id: string) => [...TUNNEL_KEY, id, 'peers'] as const;
 
 /** A replay is in the list at once. */
 export const addRequest = (queries: QueryClient, id: string, request: CapturedRequest): void => {
-  queries.setQueryData<CaptureList>(requestsKey(id), (list) =>
-    list === undefined || list.requests.some((known) => known.id === request.id)
-      ? list
-      : { ...list, requests: [request, ...list.requests] },
+  queries.setQueryData<RequestLog>(requestsKey(id, false), (log) =>
+    log === undefined ? undefined : withRequest(log, request),
   );
 };
 
-const requestsKey = (id: string) => [...TUNNEL_KEY, id, 'requests'] as const;
+const requestsKey = (id: string, answered: boolean) =>
+  [...TUNNEL_KEY, id, 'requests', answered ? 'answered' : 'all'] as const;

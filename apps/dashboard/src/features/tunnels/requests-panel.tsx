@@ -1,12 +1,13 @@
 // The captured requests of an http tunnel: a list, and beside it the one that is looked at. Which one is in the address.
-import { useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import type { CapturedRequest, CaptureList, TunnelLogEntry } from '@tunnel/contract';
+import { CAPTURES_KEPT_MAX, type CapturedRequest, type TunnelLogEntry } from '@tunnel/contract';
 import { useDeferredValue, useMemo, useRef, useState } from 'react';
 import { useApi } from '../../app/app-context.tsx';
 import { Loaded } from '../../app/panel-boundary.tsx';
 import { addressOf } from '../../app/tunnel-address.ts';
 import { Badge } from '../../ui/badge.tsx';
+import { Button } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { Empty } from '../../ui/empty-state.tsx';
@@ -14,10 +15,11 @@ import { inputClass } from '../../ui/field.tsx';
 import { latencyText } from '../../ui/format.ts';
 import { useMedia } from '../../ui/hooks.ts';
 import { moved, useKeys } from '../../ui/keyboard.ts';
+import { Problem } from '../../ui/problem.tsx';
 import { Time } from '../../ui/values.tsx';
 import { StaleNotice } from './health-panel.tsx';
 import { isTurnedAway } from './policy-text.ts';
-import { answeredRequestsQuery, requestsQuery } from './queries.ts';
+import { loadOlderRequests, requestsQuery } from './queries.ts';
 import { RequestDetail } from './request-detail.tsx';
 import {
   filterRequests,
@@ -27,14 +29,15 @@ import {
   STATUS_CHOICES,
   type StatusChoice,
 } from './request-filter.ts';
+import { type RequestLog, shownText } from './request-log.ts';
 import { statusText, statusTone } from './request-text.ts';
 
 export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
-  const requests = useQuery(requestsQuery(useApi(), entry));
+  const requests = useQuery(requestsQuery(useApi(), entry, false));
   return (
     <Card
       title="Requests"
-      description="The last 100, kept for an hour after the tunnel ends. Secrets are hidden."
+      description={`The newest ${CAPTURES_KEPT_MAX} are kept, until an hour after the tunnel ends. Secrets are hidden.`}
       padded={false}
     >
       <Loaded
@@ -52,7 +55,7 @@ export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => 
             <div className="px-4 sm:px-5">
               <StaleNotice query={requests} />
             </div>
-            {list.requests.length === 0 ? <NoRequests entry={entry} /> : <Requests entry={entry} list={list} />}
+            {list.requests.length === 0 ? <NoRequests entry={entry} /> : <Requests entry={entry} newest={list} />}
           </>
         )}
       </Loaded>
@@ -60,13 +63,13 @@ export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => 
   );
 };
 
-const Requests = ({ entry, list: { requests: newest, truncated } }: { entry: TunnelLogEntry; list: CaptureList }) => {
+const Requests = ({ entry, newest }: { readonly entry: TunnelLogEntry; readonly newest: RequestLog }) => {
   const { request: chosen } = useSearch({ from: '/shell/tunnels/$id' });
   const select = useSelect(entry);
   const rows = useRef<HTMLUListElement>(null);
   const detail = useRef<HTMLDivElement>(null);
   const isBelow = useMedia('(width < 64rem)');
-  const { requests, found, filter, setFilter } = useFound(entry, newest);
+  const { log, found, filter, setFilter } = useFound(entry, newest);
   const [sent, setSent] = useState<string | null>(null);
   const index = found.findIndex(({ id }) => id === chosen);
   const showReplayed = (made: CapturedRequest): void => {
@@ -86,7 +89,7 @@ const Requests = ({ entry, list: { requests: newest, truncated } }: { entry: Tun
   return (
     <div className="border-line border-t lg:grid lg:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
       <div className="border-line max-lg:border-b lg:border-r">
-        <RequestFilters {...{ requests, filter, setFilter }} />
+        <RequestFilters requests={log.requests} {...{ filter, setFilter }} />
         {found.length === 0 && (
           <p role="status" className="px-4 py-6 text-center text-muted sm:px-5">
             No request matches.
@@ -107,12 +110,12 @@ const Requests = ({ entry, list: { requests: newest, truncated } }: { entry: Tun
             </li>
           ))}
         </ul>
-        {truncated && <p className="px-4 py-2 text-muted text-sm sm:px-5">Older requests are no longer kept.</p>}
+        <ListFoot entry={entry} log={log} found={found.length} isAnswered={filter.status === 'turned-away'} />
       </div>
       <div ref={detail} className="min-w-0">
         <Chosen
           entry={entry}
-          request={requests.find(({ id }) => id === chosen) ?? newest.find(({ id }) => id === chosen)}
+          request={[...log.requests, ...newest.requests].find(({ id }) => id === chosen)}
           isAsked={chosen !== undefined}
           isNew={chosen !== undefined && chosen === sent}
           onReplayed={showReplayed}
@@ -122,15 +125,47 @@ const Requests = ({ entry, list: { requests: newest, truncated } }: { entry: Tun
   );
 };
 
-const useFound = (entry: TunnelLogEntry, newest: readonly CapturedRequest[]) => {
+const useFound = (entry: TunnelLogEntry, newest: RequestLog) => {
   const [filter, setFilter] = useState(NO_FILTER);
   const isAnswered = filter.status === 'turned-away';
-  const answered = useQuery({ ...answeredRequestsQuery(useApi(), entry), enabled: isAnswered }).data?.requests;
-  const requests = isAnswered ? (answered ?? newest) : newest;
+  const answered = useQuery({ ...requestsQuery(useApi(), entry, true), enabled: isAnswered }).data;
+  const log = isAnswered ? (answered ?? newest) : newest;
   // Typing stays quick.
   const wanted = useDeferredValue(filter);
-  const found = useMemo(() => filterRequests(requests, wanted), [requests, wanted]);
-  return { requests, found, filter, setFilter };
+  const found = useMemo(() => filterRequests(log.requests, wanted), [log, wanted]);
+  return { log, found, filter, setFilter };
+};
+
+interface ListFootProps {
+  readonly entry: TunnelLogEntry;
+  readonly log: RequestLog;
+  /** Requests that pass the filter. */
+  readonly found: number;
+  readonly isAnswered: boolean;
+}
+
+/** How many requests are shown, and the way to older ones. */
+const ListFoot = ({ entry, log, found, isAnswered }: ListFootProps) => {
+  const api = useApi();
+  const queries = useQueryClient();
+  const older = useMutation({ mutationFn: () => loadOlderRequests(api, queries, entry, isAnswered) });
+  return (
+    <div className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">
+      <div className="flex flex-wrap items-center justify-between gap-x-3 gap-y-1">
+        <p>{shownText(log, found)}</p>
+        {log.cursor !== null && (
+          <Button size="small" pending={older.isPending} onClick={() => older.mutate()}>
+            Load older
+          </Button>
+        )}
+      </div>
+      {older.error !== null && (
+        <div className="mt-2">
+          <Problem title="Couldn't load older requests" error={older.error} />
+        </div>
+      )}
+    </div>
+  );
 };
 
 interface ChosenProps {
