@@ -124,11 +124,14 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
     path: '/names',
     heading: 'Names',
     whole: 'to confirm',
-    act: (page) =>
-      page
+    act: async (page) => {
+      // On a phone its button is in a line that has to be opened first.
+      await page.setViewportSize({ width: 1440, height: 900 });
+      await page
         .getByRole('button', { name: /^Release (?!tcp)/ })
         .first()
-        .click(),
+        .click();
+    },
   },
   {
     name: 'create-key',

@@ -62,6 +62,12 @@ it('Ctrl-K finds pages, tunnels and domains with the keyboard alone, and Escape 
   await page.keyboard.type('nam');
   await page.keyboard.press('Enter');
   await heading(page, 'Names').waitFor();
+  // The browser's Back leaves the dialog, too.
+  await page.keyboard.press('Control+k');
+  await field.waitFor();
+  await page.goBack();
+  await heading(page, 'shop.example.com').waitFor();
+  expect(await page.getByRole('dialog').count()).toBe(0);
 });
 
 it('a tunnel that ends while the search is open leaves the selection to its neighbor; a slow API delays no page', async ({

@@ -26,6 +26,7 @@ export const KeyUses = ({ token, label }: KeyUsesProps) => {
         ]}
       />
       {use === 'shell' ? <ShellUse {...{ token, label }} /> : <McpUse token={token} />}
+      {use === 'shell' && <InstallClient />}
     </div>
   );
 };
@@ -56,7 +57,6 @@ const ShellUse = ({ token, label }: KeyUsesProps) => {
         command={commands === null ? null : commands[way === 'file' ? 'withFile' : 'withVariable']}
         label="Copy the command that starts a tunnel"
       />
-      <InstallClient />
     </Use>
   );
 };

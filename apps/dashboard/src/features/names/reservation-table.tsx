@@ -95,7 +95,7 @@ const NameLine = ({ one, actions }: { readonly one: Reservation; readonly action
       </summary>
       {open && (
         <div className="space-y-3 px-4 pb-3.5">
-          <Name one={one} />
+          {addressText(one) === '' ? <p className="wrap-anywhere">{one.label}</p> : <Address one={one} />}
           <p className="flex flex-wrap items-center gap-x-3 gap-y-1 text-muted text-sm">
             {kindText(one)}
             <State one={one} />
@@ -135,17 +135,19 @@ const columnsFor = (actions: ReservationActions): readonly Column<Reservation>[]
 ];
 
 /** Where it is reached stands below it. */
-const Name = ({ one }: { readonly one: Reservation }) => {
+const Name = ({ one }: { readonly one: Reservation }) => (
+  <span className="inline-block min-w-0 sm:min-w-56">
+    <span className="wrap-anywhere block">{one.label}</span>
+    {addressText(one) !== '' && <Address one={one} />}
+  </span>
+);
+
+const Address = ({ one }: { readonly one: Reservation }) => {
   const address = addressText(one);
   return (
-    <span className="inline-block min-w-0 sm:min-w-56">
-      <span className="wrap-anywhere block">{one.label}</span>
-      {address !== '' && (
-        <span className="inline-flex min-w-0 items-center gap-1 font-normal text-muted text-sm">
-          <span className="wrap-anywhere">{address}</span>
-          <AddressTools text={address} href={hrefOf(one)} />
-        </span>
-      )}
+    <span className="inline-flex min-w-0 items-center gap-1 font-normal text-muted text-sm">
+      <span className="wrap-anywhere">{address}</span>
+      <AddressTools text={address} href={hrefOf(one)} />
     </span>
   );
 };
