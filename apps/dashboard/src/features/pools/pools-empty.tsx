@@ -5,22 +5,22 @@ import { InstallClient } from '../../app/install-client.tsx';
 import { Card } from '../../ui/card.tsx';
 import { CommandLine, Empty } from '../../ui/empty-state.tsx';
 
-const KEY_FILE = '~/.tunnel/shop-key';
+const KEY_FILE = 'group-key';
 
 const memberCommand = (port: number): string =>
   tunnelCommand(`http ${port} --group shop --group-key-file ${KEY_FILE} --health tcp`);
 
 const STEPS: readonly { readonly text: string; readonly command: string }[] = [
   {
-    text: 'Make a group key. All members share it.',
-    command: `mkdir -p ~/.tunnel && (umask 077; head -c 24 /dev/urandom | base64 > ${KEY_FILE})`,
+    text: 'Make a group key. Copy the file to every computer of the group.',
+    command: `(umask 077 && ${tunnelCommand('group-key')} > ${KEY_FILE})`,
   },
   {
     text: 'Start the first member.',
     command: memberCommand(3000),
   },
   {
-    text: 'Start another one, here or on any machine with the group key.',
+    text: 'Start another one, here or on another computer with the group key.',
     command: memberCommand(3001),
   },
 ];
