@@ -14,6 +14,7 @@ import { meQuery, useIsBillingShown } from './queries.ts';
 import { Shortcuts } from './shortcuts.tsx';
 
 export const Shell = () => {
+  const { pathname } = useLocation();
   const main = useFocusAfterChange();
   return (
     <>
@@ -34,7 +35,8 @@ export const Shell = () => {
             <Nav />
           </div>
           <div className="flex items-center gap-2">
-            <Shortcuts />
+            {/* The browser's Back leaves the page and the dialog over it. */}
+            <Shortcuts key={pathname} />
             {/* No page of the dashboard: the platform's own. */}
             <a href="/docs" className="rounded-md px-2 py-1.5 text-muted hover:bg-sunken hover:text-ink">
               Docs

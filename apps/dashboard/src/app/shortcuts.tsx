@@ -1,5 +1,4 @@
 // Keys that work on every page: Ctrl-K (Cmd-K on a Mac) opens the search, `?` the list of keys. Both dialogs are loaded when they are first asked for.
-import { useLocation } from '@tanstack/react-router';
 import { type ComponentType, useEffect, useState } from 'react';
 import { Icon } from '../ui/icon.tsx';
 import { isTaken, modifierName, shortcutOf } from '../ui/keyboard.ts';
@@ -18,9 +17,6 @@ const LOAD = {
 /** The button of the search, and the dialogs that keys open. */
 export const Shortcuts = () => {
   const [shown, setShown] = useState<{ readonly Shown: ShortcutDialog } | null>(null);
-  const { pathname } = useLocation();
-  // The browser's Back leaves the page and the dialog over it.
-  useEffect(() => setShown(null), [pathname]);
   const show = (which: keyof typeof LOAD): void => {
     LOAD[which]().then(
       // A dialog that was opened meanwhile keeps its place.
