@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Secret } from '@tunnel/runtime';
+import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   loadAdminToken,
@@ -21,16 +22,31 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('the data directory', () => {
-  it('is made with its parents, for this user alone', () => {
-    const path = openDataDir(join(dir, 'a/b'));
+  it('is made with its parents, for this user alone', async () => {
+    const path = await openDataDir(join(dir, 'a/b'));
     expect(path).toBe(join(dir, 'a/b'));
     expect(statSync(path).mode & 0o777).toBe(0o700);
   });
 
-  it('that is a file is refused in words', () => {
+  it('that is a file is refused in words', async () => {
     writeFileSync(join(dir, 'file'), '');
-    expect(() => openDataDir(join(dir, 'file'))).toThrow('cannot be used: it is not a directory');
-    expect(() => openDataDir(join(dir, 'file/below'))).toThrow('cannot be used: it is not a directory');
+    await expect(openDataDir(join(dir, 'file'))).rejects.toThrow('cannot be used: it is not a directory');
+    await expect(openDataDir(join(dir, 'file/below'))).rejects.toThrow('cannot be used: it is not a directory');
+  });
+
+  it.runIf(process.platform === 'linux')('where the system creates no folders is refused at once', async () => {
+    for (const path of ['/proc/xx', '/proc/xx/yy', '/sys/xx', '/dev/null/x'])
+      await expect(openDataDir(path)).rejects.toThrow(
+        /cannot be used: (it cannot be created there|no permission|it is)/,
+      );
+  });
+
+  it('that does not answer is given up after five seconds', async () => {
+    const clock = new FakeClock();
+    const opened = openDataDir(join(dir, 'a'), { clock, probe: () => new Promise(() => {}) });
+    const refusal = opened.catch((error: Error) => error.message);
+    await clock.advance(5000);
+    expect(await refusal).toContain('cannot be used: it did not answer within 5 s');
   });
 });
 

@@ -1,19 +1,85 @@
 // The data directory: made on first use, for this user alone; and what a server keeps in it: the admin token, and run.json, by which
 // scripts find a running server and which keeps a second one out.
-import { accessSync, constants, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { spawn } from 'node:child_process';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { ensureSecretFile, type FileLock, isProcessAlive, lockHolder, type Secret, takeLock } from '@tunnel/runtime';
+import {
+  type Clock,
+  ensureSecretFile,
+  type FileLock,
+  isProcessAlive,
+  lockHolder,
+  type Secret,
+  systemClock,
+  takeLock,
+} from '@tunnel/runtime';
+
+/** Time limit for the first access to the directory. Network mounts hang when their server is down. */
+const PROBE_MS = 5000;
+
+interface OpenOptions {
+  readonly clock?: Clock;
+  /** Accesses the directory, successfully or not. */
+  readonly probe?: (dir: string) => Promise<void>;
+}
 
 /** The absolute path of a directory that exists and can be written. */
-export const openDataDir = (configured: string): string => {
+export const openDataDir = async (
+  configured: string,
+  { clock = systemClock, probe = probeInChild }: OpenOptions = {},
+): Promise<string> => {
   const dir = resolve(configured);
+  await new Promise<void>((answered, reject) => {
+    const late = clock.setTimeout(
+      () => reject(dataDirFault(dir, new Error(`it did not answer within ${PROBE_MS / 1000} s`))),
+      PROBE_MS,
+    );
+    void probe(dir).finally(() => {
+      late.cancel();
+      answered();
+    });
+  });
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    makeDirectory(dir);
     accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
     return dir;
   } catch (error) {
     throw dataDirFault(dir, error);
+  }
+};
+
+/**
+ * Runs in a child process, because Node.js cannot cancel a file system call and waits for pending calls at exit. The result is ignored: the calls after the probe
+ * report errors.
+ */
+const probeInChild = (dir: string): Promise<void> =>
+  new Promise((done) => {
+    const child = spawn('ls', ['-d', '--', dir], { stdio: 'ignore', timeout: PROBE_MS, killSignal: 'SIGKILL' });
+    child.unref();
+    child.once('error', () => done()).once('exit', () => done());
+  });
+
+/** Replaces the `recursive` option of Node.js, which loops forever below /proc. */
+const makeDirectory = (dir: string): void => {
+  try {
+    mkdirSync(dir, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && statSync(dir).isDirectory()) return;
+    if (code !== 'ENOENT' || existsSync(dirname(dir))) throw error;
+    makeDirectory(dirname(dir));
+    mkdirSync(dir, { mode: 0o700 });
   }
 };
 
@@ -24,6 +90,7 @@ const reasonOf = (error: unknown): string => {
   const code = (error as NodeJS.ErrnoException | undefined)?.code;
   if (code === 'EEXIST' || code === 'ENOTDIR') return 'it is not a directory';
   if (code === 'EACCES' || code === 'EPERM') return 'no permission';
+  if (code === 'ENOENT') return 'it cannot be created there';
   if (code === 'EROFS') return 'the file system is read-only';
   if (code === 'ENOSPC') return 'the disk is full';
   return error instanceof Error ? error.message : String(error);

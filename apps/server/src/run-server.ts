@@ -75,7 +75,7 @@ export const runServer = async (
   if (kind !== 'simulator') checkAcmeSettings(config, kind);
   // Before anything is launched: a child that inherited what it takes would speak in our name.
   const manager = createServiceNotifier({ env: host.env });
-  const dataDir = openDataDir(config.data_dir);
+  const dataDir = await openDataDir(config.data_dir, { clock: host.clock });
   const lock = lockDataDir(dataDir);
   const logger = createLogger({ format: logFormatOf(host), stream: host.stderr });
   const outputs: PartOutput[] = [];

@@ -210,6 +210,7 @@ export const CATALOGUE = {
   RESERVATION_LIMIT: entry(403, false, 'reservation limit of {limit} reached', 'Release a name or a port, or change to a plan with more.'),
   RESERVATION_UNKNOWN: entry(404, false, 'no such reservation', 'List them: GET /reservations, or `tunnel reservations`.'),
   DOMAIN_LIMIT: entry(403, false, 'domain limit of {limit} reached', 'Remove a domain, or change to a plan with more.'),
+  DOMAIN_LOCAL_SERVER: entry(409, false, 'own domains need a public server: no DNS record can point to {domain}', 'Use a name below {domain}, or run a server on a public machine: `npm start -- --public DOMAIN`.'),
   DOMAIN_UNKNOWN: entry(404, false, 'no such domain', 'List them: GET /domains, or `tunnel domains`.'),
   DOMAIN_CHECK_TOO_SOON: entry(429, true, 'this domain was looked at a moment ago: try again in {seconds} s', 'Wait for the seconds in the Retry-After header; it is looked at by itself, too.'),
   DOMAIN_CHECKS_AT_ONCE: entry(429, true, 'several domains are being looked at: try again in {seconds} s', 'Check them one after the other; each is looked at by itself, too.'),

@@ -33,7 +33,7 @@ export const certificates = (finish: (code: number) => void): Command => {
     .addCommand(
       subcommand('list', 'List names, state, issuer, expiry and renewal', 'certificates list').action(
         async (flags: JsonFlags) => {
-          const all = await openList(loadConfig(flags, process.env)).list();
+          const all = await (await openList(loadConfig(flags, process.env))).list();
           say(flags, certificatesText(all, clock.now()), all);
         },
       ),
@@ -43,7 +43,7 @@ export const certificates = (finish: (code: number) => void): Command => {
         .argument('<name>', 'One of its names')
         .action(async (given: string, flags: JsonFlags) => {
           const name = given.toLowerCase().replace(/\.$/, '');
-          const kept = openList(loadConfig(flags, process.env));
+          const kept = await openList(loadConfig(flags, process.env));
           refuseUnknown(name, await kept.list());
           const isBegun = await kept.renew(name);
           const text = isBegun ? `${name}: the order begins within seconds` : `${name} is being ordered right now`;
@@ -70,8 +70,8 @@ const isRelated = (one: string, name: string): boolean => {
   return plain.endsWith(`.${name}`) || name.endsWith(`.${plain}`) || plain === name.replace('*.', '');
 };
 
-const openList = (config: ServerConfig): CertificateList => {
-  const dataDir = openDataDir(config.data_dir);
+const openList = async (config: ServerConfig): Promise<CertificateList> => {
+  const dataDir = await openDataDir(config.data_dir);
   const run = readRunFile(dataDir);
   if (run !== null && run.platform_url === null && run.api_url !== null) return overRest(config, dataDir, run.api_url);
   const hasDatabase = config.database.url.reveal() !== '' || existsSync(join(dataDir, 'postgres'));

@@ -161,7 +161,7 @@ export const withDatabase = async <T>(
 const findDatabase = async (config: ServerConfig): Promise<{ url: Secret; stop: () => Promise<void> }> => {
   const stop = async (): Promise<void> => {};
   if (config.database.url.reveal() !== '') return { url: config.database.url, stop };
-  const dataDir = openDataDir(config.data_dir);
+  const dataDir = await openDataDir(config.data_dir);
   const running = embeddedUrl(dataDir);
   if (running !== null) return { url: running, stop };
   const postgres = new EmbeddedPostgres({ dataDir, logger, clock: systemClock });

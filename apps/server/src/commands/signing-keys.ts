@@ -33,7 +33,7 @@ export const signingKeys = (finish: (code: number) => void): Command => {
         )
         .action(async (flags: RotateFlags) => {
           const config = loadConfig(flags, process.env);
-          const source = masterKeySource(config.platform, openDataDir(config.data_dir));
+          const source = masterKeySource(config.platform, await openDataDir(config.data_dir));
           const { discardOld = false } = flags;
           const kid = await withDatabase(config, { prepared: true }, ({ db }) =>
             rotateSigningKeys({ db, clock: systemClock }, consoleOperator(), source, { discardOld }),

@@ -1,6 +1,6 @@
 // Control sockets of the system, such as docker's: a tunnel leads there only with --yes-publish-socket or `allow_control_socket: true`.
-import { realpathSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { readlinkSync, realpathSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { controlSocketService } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 
@@ -16,11 +16,27 @@ export const refuseControlSocket = (path: string): void => {
   throw notAllowed(`unix:${path}`, reason);
 };
 
-/** The path itself where nothing is there yet, or it cannot be read. */
-export const realPath = (path: string): string => {
+/** As many symbolic links as Linux follows. */
+const LINKS_MAX = 40;
+
+/** Without symbolic links. Where nothing is there yet, or it cannot be read, as far as links lead: the service may start later. */
+export const realPath = (path: string, linksLeft = LINKS_MAX): string => {
   try {
     return realpathSync(path);
   } catch {
-    return resolve(path);
+    const absolute = resolve(path);
+    const parent = dirname(absolute);
+    if (parent === absolute || linksLeft === 0) return absolute;
+    const at = join(realPath(parent, linksLeft - 1), basename(absolute));
+    const target = linkTarget(at);
+    return target === null ? at : realPath(resolve(dirname(at), target), linksLeft - 1);
+  }
+};
+
+const linkTarget = (path: string): string | null => {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null;
   }
 };

@@ -106,6 +106,13 @@ describe('a socket', () => {
     symlinkSync(join(folder.path, 'docker.sock'), join(folder.path, 'app.sock'));
     const linked = { protocol: 'http', localSocket: join(folder.path, 'app.sock') } as const;
     expect(() => checkTunnelSpec(linked)).toThrow(expect.objectContaining(refusal));
+    // The engine may start after the tunnel.
+    symlinkSync('/var/run/podman/podman.sock', join(folder.path, 'later.sock'));
+    symlinkSync(folder.path, join(folder.path, 'here'));
+    for (const path of ['later.sock', 'here/later.sock']) {
+      const later = { protocol: 'tcp', localSocket: join(folder.path, path) } as const;
+      expect(() => checkTunnelSpec(later)).toThrow(expect.objectContaining(refusal));
+    }
     expect(() => checkTunnelSpec({ ...linked, allowControlSocket: true })).not.toThrow();
     expect(() => checkTunnelSpec({ ...spec, allowControlSocket: true })).not.toThrow();
     expect(() => checkTunnelSpec({ ...spec, localSocket: '/run/app.sock' })).not.toThrow();

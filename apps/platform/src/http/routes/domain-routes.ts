@@ -55,6 +55,9 @@ const addRoute = createRoute({
     ),
     401: userRefusals[401],
     403: refused('The plan allows no more; or the account is suspended.', 'DOMAIN_LIMIT', { limit: 3 }),
+    409: refused('Only this machine reaches the server, so no record can point to it.', 'DOMAIN_LOCAL_SERVER', {
+      domain: 'localhost',
+    }),
     429: writesPerDay,
   },
 });

@@ -1,5 +1,5 @@
 // What the configuration says that concerns own domains.
-import type { ServerConfig } from '@tunnel/runtime';
+import { isLoopbackHost, type ServerConfig } from '@tunnel/runtime';
 
 export interface DomainSettings {
   /** `[server] domain`. */
@@ -8,6 +8,8 @@ export interface DomainSettings {
   readonly operatorsHosts: readonly string[];
   /** `[dns] resolvers`. */
   readonly resolvers: readonly string[];
+  /** The server is reached from its own machine only, so that no record can point to it. With resolvers of its own it is a test of the whole. */
+  readonly isLocal: boolean;
   /** Certificates are ordered. */
   readonly hasCertificates: boolean;
   /** The built-in responder answers the challenges of wildcards. */
@@ -22,6 +24,7 @@ export const domainSettings = ({ server, platform, acme, dns }: DomainConfig): D
   serverDomain: server.domain,
   operatorsHosts: [...new Set([server.domain, new URL(platform.public_url).hostname])],
   resolvers: dns.resolvers,
+  isLocal: isLoopbackHost(server.domain) && dns.resolvers.length === 0,
   hasCertificates: acme.enabled,
   hasWildcardCertificates: acme.enabled && acme.dns === 'builtin',
   publicUrl: platform.public_url,

@@ -17,6 +17,7 @@ export const SETTINGS: DomainSettings = {
   serverDomain: SERVER_DOMAIN,
   operatorsHosts: [SERVER_DOMAIN, 'console.test'],
   resolvers: [],
+  isLocal: false,
   hasCertificates: false,
   hasWildcardCertificates: false,
   publicUrl: 'https://console.test',

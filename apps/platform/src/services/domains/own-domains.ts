@@ -53,6 +53,7 @@ export interface AddedDomain {
 /** Whether another account has it is not looked at: DNS decides, and nobody learns who else is here. */
 export const addDomain = async (context: DomainsContext, actor: UserActor, wanted: NewDomain): Promise<AddedDomain> => {
   const { db, domains } = context;
+  if (domains.isLocal) throw new Fault('DOMAIN_LOCAL_SERVER', { domain: domains.serverDomain });
   const reading = readDomainName(wanted.name, { toAscii: domainToASCII, operatorsHosts: domains.operatorsHosts });
   if (reading.kind === 'refused') throw reading.fault;
   const added = await db
