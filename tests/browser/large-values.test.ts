@@ -115,7 +115,7 @@ it('the question about a key with a long label is whole on a phone', async ({ lo
   const act = () => page.getByRole('button', { name: /^Revoke W/ }).click();
   await page.setViewportSize({ width: 360, height: 800 });
   await visit(page, profile, { name: 'keys', path: '/keys', heading: 'Keys', act });
-  await page.getByRole('dialog').getByText('within 2 seconds').waitFor();
+  await page.getByRole('dialog').getByText("You can't undo this.").waitFor();
   expect(await cutOff(page)).toEqual([]);
 });
 

@@ -21,8 +21,8 @@ import { RemoveDomainDialog } from './remove-domain-dialog.tsx';
 interface OwnDomainsCardProps {
   /** The button of an empty list. */
   readonly add: ReactNode;
-  /** true: visitors of a domain could not reach this server, so none is offered. */
-  readonly isLocal: boolean;
+  /** true: visitors of a domain could not reach this server, so none is offered. undefined: not known yet. */
+  readonly isLocal: boolean | undefined;
 }
 
 export const OwnDomainsCard = ({ add, isLocal }: OwnDomainsCardProps) => {
@@ -31,9 +31,10 @@ export const OwnDomainsCard = ({ add, isLocal }: OwnDomainsCardProps) => {
   return (
     <>
       <Loaded query={domains} title="Couldn't load your domains" pending={<DomainsCard onRemove={setRemoving} />}>
-        {(rows) =>
-          isLocal && rows.length === 0 ? <LocalServer /> : <DomainsCard {...{ rows, add }} onRemove={setRemoving} />
-        }
+        {(rows) => {
+          if (rows.length > 0 || isLocal === false) return <DomainsCard {...{ rows, add }} onRemove={setRemoving} />;
+          return isLocal === true ? <LocalServer /> : <DomainsCard onRemove={setRemoving} />;
+        }}
       </Loaded>
       <RemoveDomainDialog domain={removing} onClose={() => setRemoving(null)} />
     </>

@@ -11,8 +11,8 @@ import { AddDomainDialog } from './add-domain-dialog.tsx';
 import { OwnDomainsCard } from './own-domains-card.tsx';
 
 export const DomainsPage = () => {
-  const regions = useQuery(regionsQuery(useApi())).data;
-  const isLocal = regions !== undefined && isLocalServer(regions);
+  const { data: regions, isPending } = useQuery(regionsQuery(useApi()));
+  const isLocal = isPending ? undefined : isLocalServer(regions ?? []);
   const [adding, setAdding] = useState(false);
   const add = (
     <Button kind="primary" onClick={() => setAdding(true)}>
@@ -25,7 +25,10 @@ export const DomainsPage = () => {
       <PageHead
         title="Domains"
         description="Your own domains, such as shop.example.com, for your tunnels."
-        {...(isLocal ? {} : { actions: add })}
+        // The button keeps its place until it is known whether there is one.
+        {...(isLocal === true
+          ? {}
+          : { actions: <span className={isLocal === undefined ? 'invisible' : ''}>{add}</span> })}
       />
       <OwnDomainsCard add={add} isLocal={isLocal} />
       <AddDomainDialog open={adding} onClose={() => setAdding(false)} />
