@@ -98,7 +98,7 @@ it('a p2p tunnel shows each peer with its path and the reason, and one is dismis
   expect(direct.path).toBe('direct');
 });
 
-it('the help for a new tunnel has every kind, each with commands that name the edge', async ({ profile, stack }) => {
+it('the help for a new tunnel has every kind, each with its commands', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'kinds');
   await profile.logIn(account.email);
   const page = await profile.tab('/tunnels');

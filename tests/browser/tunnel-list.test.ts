@@ -59,7 +59,7 @@ it('an address is one row that opens its history; search and protocol are in the
   await page.getByRole('radio', { name: 'TCP' }).click();
   await page.getByRole('link', { name: 'example.com:20001' }).waitFor();
   await countRows(1);
-  await page.getByRole('radio', { name: 'Any protocol' }).click();
+  await page.getByRole('radio', { name: 'Any', exact: true }).click();
   await countRows(3);
 
   const search = page.getByLabel('Search tunnels');

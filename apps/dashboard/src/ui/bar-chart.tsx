@@ -20,8 +20,8 @@ export interface BarChartProps {
   readonly formatShort: (value: number) => string;
 }
 
-/** Days that are written below the chart. */
-const DAY_TEXTS = 5;
+/** Days that are written below the chart: as many as a phone has room for. */
+const DAY_TEXTS = 4;
 
 export const BarChart = ({ label, points, format, formatShort }: BarChartProps) => {
   const [pointed, setPointed] = useState<number | null>(null);

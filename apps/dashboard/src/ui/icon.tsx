@@ -22,7 +22,7 @@ const PATHS = {
   outside: 'M6.5 3.5h-4v10h10v-4M9 2.5h4.5V7M13.5 2.5 7.5 8.5',
   plus: 'M8 3v10M3 8h10',
   replay: 'M3 8a5 5 0 1 1 1.6 3.7M3 12.5V9.5h3',
-  stop: 'M4.5 4.5h7v7h-7z',
+  stop: 'M3 3h10v10H3z',
   search: 'M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9zM10.3 10.3l3.2 3.2',
   back: 'M10 3.5 5.5 8l4.5 4.5',
 } as const;

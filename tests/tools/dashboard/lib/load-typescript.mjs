@@ -18,7 +18,7 @@ export async function loadTypescript(name) {
     platform: 'node',
     target: 'node20',
     conditions: ['source'],
-    external: ['pg-native', 'playwright-core', '@sparticuz/chromium', 'vitest'],
+    external: ['@node-rs/argon2', 'pg-native', 'playwright-core', '@sparticuz/chromium', 'vitest'],
     banner: {
       js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
     },

@@ -80,8 +80,6 @@ const picturesOn = async (
     await visit(page, profile, shown, id);
     for (const colorScheme of THEMES) {
       await page.emulateMedia({ colorScheme });
-      // Charts are drawn again in the colours of the theme.
-      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
       await page.screenshot({
         path: join(FOLDER, `${shown.name}-${device}-${colorScheme}.png`),
         animations: 'disabled',

@@ -63,7 +63,7 @@ const tryTunnels = async (profile: Profile, tunnels: number): Promise<Row[]> => 
     ['tunnels: only tcp', () => page.getByRole('radio', { name: 'tcp' }).click()],
     ['tunnels: only live ones', () => page.getByRole('radio', { name: 'Live' }).click()],
     ['tunnels: in any state again', () => page.getByRole('radio', { name: 'Any state' }).click()],
-    ['tunnels: of any protocol again', () => page.getByRole('radio', { name: 'Any protocol' }).click()],
+    ['tunnels: of any protocol again', () => page.getByRole('radio', { name: 'Any', exact: true }).click()],
     ['tunnels: open one', () => page.getByRole('row').nth(3).getByRole('link').click()],
     ['tunnels: back to the list', () => page.keyboard.press('Escape')],
   ];

@@ -19,7 +19,7 @@ export const STATE_CHOICES = [
 ] as const satisfies readonly { value: StateChoice; label: string }[];
 
 export const PROTOCOL_CHOICES = [
-  { value: 'all', label: 'Any protocol' },
+  { value: 'all', label: 'Any' },
   { value: 'http', label: 'HTTP' },
   { value: 'tcp', label: 'TCP' },
   { value: 'tls', label: 'TLS' },
