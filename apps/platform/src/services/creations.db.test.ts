@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createDomains, type DomainsFixture } from './domains/domains.fixture.ts';
 import { addDomain } from './domains/own-domains.ts';
@@ -52,4 +53,25 @@ it('all of them are refused at the number, and one of another process on the sam
   expect(await madeToday()).toBe(3);
   // What is there already is no refusal.
   await reserve({ ...fixture, settings: limited }, actor, { kind: 'subdomain', label: 'shop' });
+});
+
+it('begins again with the day, and is not begun again by a process whose clock is still on the day before', async () => {
+  const { accountId: userId } = await addAccount(fixture.db, 'payg');
+  const other: UserActor = { kind: 'user', userId };
+  const createAt = async (time: string): Promise<{ created_on: string | null; created_count: number }> => {
+    const clock = { ...fixture.clock, now: () => Date.parse(time) } as typeof fixture.clock;
+    await createKey({ ...fixture, clock }, other, { label: 'x' });
+    const rows = sql<{ created_on: string; created_count: number }>`
+      select created_on::text, created_count from users where id = ${userId}
+    `;
+    return (await rows.execute(fixture.db)).rows[0] ?? { created_on: null, created_count: 0 };
+  };
+  const day = (created_on: string, created_count: number) => ({ created_on, created_count });
+  expect(await createAt('2026-03-01T23:59:59.900Z')).toEqual(day('2026-03-01', 1));
+  expect(await createAt('2026-03-02T00:00:00.100Z')).toEqual(day('2026-03-02', 1));
+  expect(await createAt('2026-03-01T23:59:59.950Z')).toEqual(day('2026-03-02', 2));
+  expect(await createAt('2026-03-02T00:00:00.200Z')).toEqual(day('2026-03-02', 3));
+  // A clock that was days ahead, and is right again, does not hold the account to its day.
+  expect(await createAt('2026-04-01T00:00:00.000Z')).toEqual(day('2026-04-01', 1));
+  expect(await createAt('2026-03-02T12:00:00.000Z')).toEqual(day('2026-03-02', 1));
 });
