@@ -95,7 +95,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   addEdgeLinkRoutes(app, { ...deps, db: linkDb, strangers: { db, admission } });
   addChallengeRoutes(app, deps);
   addOauthConsentRoutes(app, { ...withUser, ...oauth });
-  addOauthMetadataRoutes(app, oauth);
+  addOauthMetadataRoutes(app, { ...oauth, hasMcp: settings.mcp.enabled });
   addOauthTokenRoutes(app, { ...withUser, ...oauth });
   const metrics = new PlatformMetrics({ ...deps, db: linkDb });
   addMetricsRoutes(app, { metrics, adminToken: deps.adminToken });

@@ -4,10 +4,10 @@ import { oauthAddresses } from '../../services/oauth/oauth-addresses.ts';
 import { createPlatformApp } from '../platform-app.ts';
 import { addOauthMetadataRoutes } from './oauth-metadata-routes.ts';
 
-const appOf = (publicUrl: string) => {
+const appOf = (publicUrl: string, hasMcp = true) => {
   const { platform: settings } = loadServerConfig({ env: {}, overrides: { platform: { public_url: publicUrl } } });
   const app = createPlatformApp({ logger: createLogger({ level: 'silent', format: 'json' }), settings });
-  addOauthMetadataRoutes(app, { addresses: oauthAddresses(settings.public_url) });
+  addOauthMetadataRoutes(app, { addresses: oauthAddresses(settings.public_url), hasMcp });
   return app;
 };
 
@@ -45,6 +45,12 @@ describe('the metadata', () => {
         resource_name: 'Tunnel platform MCP server',
       });
     }
+  });
+
+  it('describes no /mcp that is switched off', async () => {
+    const app = appOf('https://tunnel.example', false);
+    for (const path of [RESOURCE, `${RESOURCE}/mcp`]) expect((await app.request(path)).status).toBe(404);
+    expect((await app.request(SERVER)).status).toBe(200);
   });
 
   it('may be read by pages of anybody, also with a header of their own', async () => {

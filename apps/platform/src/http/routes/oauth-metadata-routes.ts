@@ -46,7 +46,7 @@ const PREFLIGHT = {
 
 export const addOauthMetadataRoutes = (
   app: PlatformApp,
-  { addresses }: { readonly addresses: OauthAddresses },
+  { addresses, hasMcp }: { readonly addresses: OauthAddresses; readonly hasMcp: boolean },
 ): void => {
   const { issuer, resource } = addresses;
   const resourceDocument = {
@@ -70,7 +70,8 @@ export const addOauthMetadataRoutes = (
     authorization_response_iss_parameter_supported: true as const,
     scopes_supported: [...OAUTH_SCOPES],
   };
-  const resourcePaths = [RESOURCE_PATH, `${RESOURCE_PATH}/mcp`];
+  // A resource that is switched off is not described: programs would be led to a 404.
+  const resourcePaths = hasMcp ? [RESOURCE_PATH, `${RESOURCE_PATH}/mcp`] : [];
   for (const path of [...resourcePaths, SERVER_PATH]) {
     app.use(path, forAnyPage);
     app.options(path, (context) => context.body(null, 204, PREFLIGHT));

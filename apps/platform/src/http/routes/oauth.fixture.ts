@@ -38,7 +38,7 @@ export class OauthFixture {
     const grants = new GrantCache({ db, clock });
     this.mcpTokens = new SignedMcpTokens({ keys, clock, addresses, users, grants });
     const limits = new AttemptLimits(settings.limits, () => clock.monotonic());
-    addOauthMetadataRoutes(app, { addresses });
+    addOauthMetadataRoutes(app, { addresses, hasMcp: true });
     addOauthTokenRoutes(app, {
       ...{ ...context, settings: { ...settings, mcp: this.mcp } },
       ...{ grants, mcpTokens: this.mcpTokens, limits },
