@@ -105,6 +105,49 @@ it('a tunnel that ends while the search is open leaves the selection to its neig
   await page.getByRole('dialog', { name: 'Search' }).waitFor();
 });
 
+it('a hundred tunnels with long names fit a phone, and pages are found while the API refuses', async ({
+  profile,
+  stack,
+}) => {
+  await profile.logIn((await Account.signUp(stack, 'crowd')).email);
+  const long = 'x'.repeat(60);
+  const list = liveTunnels(100).map((entry, index) => ({
+    ...entry,
+    label: `${long}${index}`,
+    client_name: 'W'.repeat(64),
+  }));
+  await answerTunnels(profile, () => list);
+  const page = await profile.tab('/settings');
+  await page.setViewportSize({ width: 360, height: 800 });
+  await heading(page, 'Settings').waitFor();
+  await page.keyboard.press('Control+k');
+  await page
+    .getByText(/^Tunnel on W/)
+    .first()
+    .waitFor();
+  expect(await page.getByRole('option').count()).toBe(50);
+  for (const _ of Array.from({ length: 30 })) await page.keyboard.press('ArrowDown');
+  const [selected, results] = [page.getByRole('option', { selected: true }), page.getByRole('listbox')];
+  const [row, frame] = [await selected.boundingBox(), await results.boundingBox()];
+  expect(row?.y).toBeGreaterThanOrEqual(frame?.y ?? 0);
+  expect((row?.y ?? 0) + (row?.height ?? 0)).toBeLessThanOrEqual((frame?.y ?? 0) + (frame?.height ?? 0) + 1);
+  const overhang = `(() => { const { scrollWidth, clientWidth } = document.querySelector('[role=listbox]'); return scrollWidth - clientWidth; })()`;
+  expect(await page.evaluate(overhang)).toBe(0);
+  await page.keyboard.type('x99');
+  expect(await page.getByRole('option').count()).toBe(1);
+
+  await profile.context.route('**/usage/tunnels?*', (route) =>
+    route.fulfill({ status: 429, json: { error: 'too many requests', code: 'API_ACCOUNT_LIMIT', request_id: 'r' } }),
+  );
+  await page.reload();
+  await heading(page, 'Settings').waitFor();
+  await page.keyboard.press('Control+k');
+  await page.getByText("Couldn't load all tunnels and domains.").waitFor();
+  await page.keyboard.type('bil');
+  await page.keyboard.press('Enter');
+  await heading(page, 'Billing').waitFor();
+});
+
 it('`?` shows the keys, but not in a field; no dialog opens over another one', async ({ profile, stack }) => {
   await profile.logIn((await Account.signUp(stack, 'keys-help')).email);
   const page = await profile.tab('/names');

@@ -17,23 +17,23 @@ const found = (text: string, tunnels: readonly TunnelLogEntry[] = [], domains: r
 it('without a text all pages come first, then tunnels, then domains', () => {
   const all = found(' ', [tunnel('web')], [domain('shop.example.com')]);
   expect(all.slice(0, NAV_PAGES.length)).toEqual(NAV_PAGES.map(({ label }) => label));
-  expect(all.slice(NAV_PAGES.length)).toEqual(['http://web.localhost:8000', 'shop.example.com']);
+  expect(all.slice(NAV_PAGES.length)).toEqual(['web.localhost:8000', 'shop.example.com']);
 });
 
 it('a label that begins with the text comes before one that has it as a part, and that before one in its middle', () => {
   const tunnels = [tunnel('oakey'), tunnel('my-key'), tunnel('keyring')];
   expect(found('key', tunnels)).toEqual([
     'Keys',
-    'http://keyring.localhost:8000',
-    'http://my-key.localhost:8000',
-    'http://oakey.localhost:8000',
+    'keyring.localhost:8000',
+    'my-key.localhost:8000',
+    'oakey.localhost:8000',
   ]);
 });
 
 it('every word has to be there, in capitals or not; a computer and a tunnel id find a tunnel too', () => {
   const tunnels = [tunnel('web', { client_name: 'Laptop of Ann' }), tunnel('api', { client_name: 'server' })];
-  expect(found('LAPTOP web', tunnels)).toEqual(['http://web.localhost:8000']);
-  expect(found('tun_api', tunnels)).toEqual(['http://api.localhost:8000']);
+  expect(found('LAPTOP web', tunnels)).toEqual(['web.localhost:8000']);
+  expect(found('tun_api', tunnels)).toEqual(['api.localhost:8000']);
   expect(found('laptop api', tunnels)).toEqual([]);
   expect(found('[.*(', tunnels)).toEqual([]);
 });

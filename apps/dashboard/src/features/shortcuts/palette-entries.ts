@@ -26,7 +26,8 @@ export const paletteEntries = (
   ...pages.map(({ to, label }) => ({ id: `page ${to}`, label, detail: 'Page', words: [], target: { to } })),
   ...tunnels.map((entry) => ({
     id: `tunnel ${entry.id}`,
-    label: addressOf(entry).text,
+    // Without the scheme, which all share: long addresses are cut at the end.
+    label: addressOf(entry).text.replace(/^https?:\/\//, ''),
     detail: entry.client_name === undefined ? 'Tunnel' : `Tunnel on ${entry.client_name}`,
     words: [entry.name ?? '', entry.label, entry.client_name ?? '', entry.protocol, entry.tunnel_id],
     target: { to: '/tunnels/$id' as const, params: { id: entry.id } },
@@ -51,7 +52,7 @@ export const rankEntries = (entries: readonly PaletteEntry[], text: string): rea
 
 /** Lower is better; null: the entry does not have the word. */
 const rankOf = ({ label, words }: PaletteEntry, word: string): number | null => {
-  const name = label.toLowerCase().replace(/^[a-z0-9]+:\/\//, '');
+  const name = label.toLowerCase();
   if (name.startsWith(word)) return 0;
   if (name.split(/[^\p{L}\p{N}]+/u).some((part) => part.startsWith(word))) return 1;
   if (name.includes(word)) return 2;
