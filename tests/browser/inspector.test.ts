@@ -1,4 +1,6 @@
 // The inspector's page in a browser: what passes is listed, found, copied, sent again and edited as in the dashboard.
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
@@ -80,4 +82,59 @@ it('requests are filtered, copied, replayed and edited; times are those of the r
   await page.getByRole('button', { name: 'Copy as cURL' }).click();
   await copied;
   expect(await page.evaluate('navigator.clipboard.readText()')).toContain(`curl '${url}/again?token=[redacted]'`);
+});
+
+it('several tunnels can be told apart: a filter, addresses that a browser opens as links, and one row that looks chosen', async ({
+  profile,
+  harness,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'inspector-several');
+  const key = await account.newKey();
+  const web = harness.use(await startWeb((_, response) => void response.end('hello')));
+  const home = await harness.folder();
+  const local = `local_port: ${web.port}`;
+  const config = `tunnels:\n  web: { proto: http, ${local} }\n  site: { proto: http, ${local} }\n  db: { proto: tcp, ${local} }\n`;
+  await writeFile(join(home, 'config.yml'), config);
+  const args = ['start', '--config', join(home, 'config.yml'), '--json', '--server', stack.control];
+  const program = await harness.run(args, { home, env: { TUNNEL_API_KEY: key.token } });
+  const opened = await eventually(() => {
+    const ready = program.events('ready');
+    expect(ready).toHaveLength(3);
+    return ready;
+  });
+  for (const { name, public_url: url } of opened) {
+    if (name !== 'db') await askHttp(endpointOf(String(url)), { path: `/of-${String(name)}` });
+  }
+  const address = String(opened[0]?.['inspect_url']);
+  profile.allowHostOf(address);
+  const page = await profile.context.newPage();
+  await page.goto(address);
+  const rows = page.locator('.row');
+  await eventually(async () => expect(await rows.count()).toBe(2));
+
+  expect(await page.locator('#tunnels a').count()).toBe(2);
+  expect(await page.locator('#tunnels .address').textContent()).toMatch(/^tcp:\/\//);
+  await page.getByLabel('Tunnel', { exact: true }).selectOption('site');
+  await eventually(async () => expect(await rows.allTextContents()).toEqual([expect.stringContaining('/of-site')]));
+  expect(await page.locator('#count').textContent()).toBe('1 of 2 requests');
+  await page.getByLabel('Tunnel', { exact: true }).selectOption('');
+
+  await page.locator('.row', { hasText: '/of-web' }).focus();
+  await page.keyboard.press('Enter');
+  await page.locator('.facts').waitFor();
+  await page.keyboard.press('r');
+  await page.getByText(/^Replayed: 200 in /).waitFor();
+  await eventually(async () => {
+    const chosen = await page.locator('.row[aria-current="true"]').getAttribute('data-id');
+    expect(await page.evaluate('document.activeElement.dataset.id')).toBe(chosen);
+  });
+  expect(await page.locator('.row[aria-current="true"]').count()).toBe(1);
+
+  await page.reload();
+  expect(await page.locator('.keys').isVisible()).toBe(true);
+  await page.setViewportSize({ width: 390, height: 844 });
+  expect(await page.locator('.keys').isVisible()).toBe(false);
+  await expectToFit(page);
+  expect(await findingsOf(page)).toEqual([]);
 });

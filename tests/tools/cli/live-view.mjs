@@ -88,6 +88,11 @@ class Terminal {
       .filter((line) => line !== '');
   }
 
+  /** As they stand on the screen: wrapped lines are several rows. */
+  rows() {
+    return tmux('capture-pane', '-p', '-t', this.name).split('\n');
+  }
+
   waitFor(pattern) {
     return until(String(pattern), () => this.lines().find((line) => pattern.test(line)));
   }
@@ -181,6 +186,23 @@ await check('a window that is made wider and narrower again has one block', asyn
     terminal.resize(columns);
     await pause(1000);
     expectEqual(terminal.count(/^Status/), 1, `blocks at ${columns}`);
+  }
+});
+
+await check('a window that is made narrower breaks no line of a request', async () => {
+  const terminal = new Terminal('lines', 110);
+  terminal.type(`clear; ${base} --subdomain lines`);
+  await terminal.waitFor(/^Region .* ms$/);
+  for (const path of ['/first', `/${'long/'.repeat(30)}`, '/last']) await visit(run, 'lines', path);
+  await terminal.waitFor(/ \/last +200 /);
+  for (const columns of [60, 90, 50]) {
+    terminal.resize(columns);
+    await until(
+      `three whole lines at ${columns}`,
+      () => terminal.count(/^[\d:]{8} GET +\/\S+ +200 +[\d.]+ m?s$/) === 3,
+    );
+    const wide = terminal.rows().filter((row) => / 200 /.test(row) && !/^[\d:]{8} GET/.test(row));
+    expectEqual(wide.length, 0, `broken lines at ${columns}`);
   }
 });
 

@@ -51,36 +51,38 @@ export const logsCommand = (io: Io, finish: (code: ExitCode) => void): Command =
 
 const jsonLines = ({ event }: LogEntry): string[] => (event === null ? [] : [JSON.stringify(event)]);
 
-/** Columns of a line in a pipe: what a path gets of them is padded, and nothing is cut. */
-const PIPE_WIDTH = 100;
-/** `2030-01-31 07:08:09  `. */
-const MOMENT_WIDTH = 21;
+/** Most names have room in it: the lines of requests are aligned from the first one on. */
+const NAME_LEAST = 12;
 
 /** What a client has said, with its moment in front; requests in columns, whatever their tunnels are called. */
 class LogLines {
-  readonly #io: Pick<Io, 'stdout'>;
-  /** As wide as the widest so far. */
-  #nameWidth = 0;
+  readonly #io: Pick<Io, 'stdout' | 'clock'>;
+  #nameWidth = NAME_LEAST;
 
-  constructor(io: Pick<Io, 'stdout'>) {
+  constructor(io: Pick<Io, 'stdout' | 'clock'>) {
     this.#io = io;
   }
 
   lines({ at, text, event }: LogEntry): string[] {
+    const moment = this.#momentText(at);
     const facts = event === null ? null : loggedRequest(event);
-    const lines = facts === null ? text.split('\n').filter((line) => line.trim() !== '') : [this.#requestLine(facts)];
-    const [first, ...more] = lines;
-    return first === undefined
-      ? []
-      : [`${momentText(at)}  ${oneLine(first)}`, ...more.map((line) => `  ${oneLine(line)}`)];
+    if (facts !== null) return [`${moment}  ${this.#requestLine(facts, moment.length + 2)}`];
+    const [first, ...more] = text.split('\n').filter((line) => line.trim() !== '');
+    return first === undefined ? [] : [`${moment}  ${oneLine(first)}`, ...more.map((line) => `  ${oneLine(line)}`)];
   }
 
-  #requestLine(facts: LineFacts): string {
+  /** At a terminal the time is enough for what was said today. */
+  #momentText(at: string): string {
+    const moment = momentText(at);
+    const [today = ''] = momentText(new Date(this.#io.clock.now()).toISOString()).split(' ');
+    return this.#io.stdout.isTTY === true && moment.startsWith(`${today} `) ? moment.slice(today.length + 1) : moment;
+  }
+
+  #requestLine(facts: LineFacts, taken: number): string {
     this.#nameWidth = Math.max(this.#nameWidth, nameWidthOf([facts.name]));
     const { isTTY, columns } = this.#io.stdout;
-    const isCut = isTTY === true;
-    const width = (isCut ? (columns || 80) - 1 : PIPE_WIDTH) - MOMENT_WIDTH;
-    return factsLine(facts, { width, isCut, named: true, nameWidth: this.#nameWidth, untimed: true });
+    const width = isTTY === true ? (columns || 80) - 1 - taken : Infinity;
+    return factsLine(facts, { width, named: true, nameWidth: this.#nameWidth, untimed: true });
   }
 }
 

@@ -254,9 +254,11 @@ export type ShownRequest = Exclude<RequestEvent, { type: 'request-started' }>;
 const METHOD_WIDTH = 7;
 const DURATION_WIDTH = 8;
 const PATH_LEAST = 10;
+/** Columns of a path, so that statuses stand below each other; a longer path moves the status to the right. */
+const PATH_COLUMN = 32;
 
 export interface LineShape {
-  /** Of the terminal; undefined: there is none, and nothing is cut or aligned. */
+  /** Of the terminal; Infinity: nothing is cut; undefined: nothing is cut or aligned. */
   readonly width?: number;
   /** Whether the tunnel's name is needed to tell requests apart. */
   readonly named: boolean;
@@ -264,8 +266,6 @@ export interface LineShape {
   readonly nameWidth?: number;
   /** Its time stands before it already. */
   readonly untimed?: boolean;
-  /** false: a path that is too long moves what stands behind it. */
-  readonly isCut?: boolean;
   readonly colours?: Colours;
 }
 
@@ -301,20 +301,25 @@ export const requestLine = (event: ShownRequest, shape: LineShape): string => {
   return `${shape.named ? `${oneLine(event.tunnel.name)}: ` : ''}${moreAnsweredText(event.count)}`;
 };
 
+/** Not as wide as the terminal is: a window that is made narrower would break every line in two. Only a long path makes a line longer. */
 export const factsLine = (facts: LineFacts, shape: LineShape): string => {
-  const { width, named, nameWidth = 0, untimed, isCut = true, colours } = shape;
+  const { width, named, nameWidth = 0, untimed, colours } = shape;
   const name = named ? paddedName(facts.name, nameWidth) : '';
-  const time = untimed === true ? '' : clockText(facts.at);
-  const lead = time === '' || name === '' ? time + name : `${time} ${name}`;
   const { outcome, tail } = facts;
   const [path, method] = [oneLine(facts.path), oneLine(facts.method)];
   const status = paintStatus(facts, colours);
+  const time = untimed === true ? '' : clockText(facts.at);
+  const lead = [time, name].filter((part) => part !== '').join(' ');
   if (width === undefined) return `${lead} ${method} ${path} ${status} ${outcome.trimStart()}${tail}`;
-  const shown = method.slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH);
-  const before = visibleLength(lead) + METHOD_WIDTH;
-  const room = Math.max(PATH_LEAST, width - before - visibleLength(outcome) - tail.length - 7);
+  const others = METHOD_WIDTH + visibleLength(outcome) + tail.length + 7;
+  const isTooNarrow = width < visibleLength(lead) + others + PATH_LEAST;
+  // A narrow window has no room for the time.
+  const first = isTooNarrow ? name : lead;
+  const room = Math.max(PATH_LEAST, width - visibleLength(first) - others);
   const dim = colours?.dim ?? String;
-  return `${dim(lead)} ${shown} ${padded(isCut ? cutVisible(path, room) : path, room)} ${status} ${outcome}${tail}`;
+  const shown = padded(cutVisible(path, room), Math.min(room, PATH_COLUMN));
+  const start = first === '' ? '' : `${dim(first)} `;
+  return `${start}${method.slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH)} ${shown} ${status} ${outcome}${tail}`;
 };
 
 const factsOf = (event: FinishedRequest | EdgeAnsweredRequest): LineFacts => {

@@ -41,10 +41,14 @@ export class RedrawnLines {
   draw(lines: readonly string[], above: readonly StayingLine[] = []): void {
     this.#wanted = lines;
     const fitting = this.#fit(lines);
-    const again = this.#columns === this.#stdout.columns ? [] : this.#takeSeen();
+    const isResized = this.#columns !== undefined && this.#columns !== this.#stdout.columns;
+    const again = isResized ? this.#takeSeen() : [];
     this.#columns = this.#stdout.columns;
     const isSame = fitting.length === this.#drawn.length && fitting.every((line, at) => line === this.#drawn[at]);
-    if (!isSame || above.length + again.length > 0) this.#over(again, above, fitting);
+    if (isSame && !isResized && above.length === 0) return;
+    if (isResized) this.#wipe(again);
+    this.#over([...again.map(({ render }) => render), ...above], fitting);
+    if (isResized) this.#stdout.write('\u001b[J');
   }
 
   /** A line that stays, and below it the last that were drawn. */
@@ -68,13 +72,22 @@ export class RedrawnLines {
     this.#printed = [];
   }
 
-  #over(again: readonly Printed[], above: readonly StayingLine[], lines: readonly string[]): void {
-    const before = [...again.map(({ text }) => text), ...this.#drawn];
-    const start = before.length === 0 ? '' : this.#toStart(before);
+  /**
+   * Row by row: what is written over a row that the terminal has broken would still go on in the next one, and some terminals keep a copy of a screen
+   * that is wiped from its first row on.
+   */
+  #wipe(again: readonly Printed[]): void {
+    const rows = this.#rowsOf([...again.map(({ text }) => text), ...this.#drawn]);
+    if (rows > 0) this.#stdout.write(`\r\u001b[K${'\u001b[1A\u001b[2K'.repeat(rows)}`);
+    this.#drawn = [];
+  }
+
+  #over(above: readonly StayingLine[], lines: readonly string[]): void {
+    const start = this.#drawn.length === 0 ? '' : this.#toStart(this.#drawn);
     const end = start === '' ? '\n' : '\u001b[K\n';
     this.#drawn = lines;
     const width = widthOf(this.#stdout);
-    const staying = [...again.map(({ render }) => render), ...above].map((render) => ({ text: render(width), render }));
+    const staying = above.map((render) => ({ text: render(width), render }));
     this.#keep(staying);
     const text = [...staying.map((line) => line.text), ...lines].map((line) => `${line}${end}`).join('');
     this.#stdout.write(`${start}${text}${start === '' ? '' : '\u001b[J'}`);

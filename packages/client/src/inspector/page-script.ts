@@ -10,13 +10,17 @@ const PAGE_LIST = String.raw`
   const filter = byId('filter');
   const status = byId('status');
   const method = byId('method');
+  const tunnel = byId('tunnel');
   /** Newest first. */
   let requests = [];
   let many = false;
+  let httpTunnels = [];
   let chosen = null;
   let shown = null;
   /** The id of the replay that was sent from here last. */
   let sent = null;
+  /** Its row gets the focus as soon as it is there: the row of the original had it. */
+  let following = null;
   let drawing = false;
 
   const textOf = (request) =>
@@ -28,17 +32,23 @@ const PAGE_LIST = String.raw`
   const matching = () => {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     return requests.filter((request) =>
-      hasStatus(request, status.value) && (method.value === '' || request.method === method.value) && words.every((word) => textOf(request).includes(word)));
+      hasStatus(request, status.value) && (method.value === '' || request.method === method.value) && (tunnel.value === '' || request.tunnel === tunnel.value) && words.every((word) => textOf(request).includes(word)));
   };
-  const isFiltered = () => filter.value.trim() !== '' || status.value !== '' || method.value !== '';
-  /** Those that came, and the one that is chosen. */
-  const drawMethods = () => {
-    const known = [...method.options].slice(1).map((option) => option.value);
-    const methods = [...new Set([...requests.map((request) => request.method), ...(method.value === '' ? [] : [method.value])])].sort();
-    if (methods.join() === known.join()) return;
-    const value = method.value;
-    method.replaceChildren(method.options[0], ...methods.map((name) => new Option(name)));
-    method.value = value;
+  const isFiltered = () => filter.value.trim() !== '' || status.value !== '' || method.value !== '' || tunnel.value !== '';
+  /** Those that there are, and the one that is chosen. */
+  const drawOptions = (select, names) => {
+    const known = [...select.options].slice(1).map((option) => option.value);
+    const wanted = [...new Set([...names, ...(select.value === '' ? [] : [select.value])])].sort();
+    if (JSON.stringify(wanted) === JSON.stringify(known)) return;
+    const value = select.value;
+    select.replaceChildren(select.options[0], ...wanted.map((name) => new Option(name)));
+    select.value = value;
+  };
+  /** Only http tunnels have requests. One of them, and no request of another: there is nothing to choose. */
+  const drawChoices = () => {
+    drawOptions(method, requests.map((request) => request.method));
+    drawOptions(tunnel, [...httpTunnels, ...requests.map((request) => request.tunnel)]);
+    tunnel.hidden = tunnel.options.length < 3;
   };
 
   const rowOf = (request) => {
@@ -64,11 +74,16 @@ const PAGE_LIST = String.raw`
 
   const drawNow = () => {
     drawing = false;
-    drawMethods();
+    drawChoices();
     const found = matching();
     const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.id : undefined;
     list.replaceChildren(...found.map(rowOf));
-    if (focused) { const row = rowElement(focused); if (row) row.focus({ preventScroll: true }); }
+    if (focused) {
+      const next = following !== null && rowElement(following);
+      const row = next || rowElement(focused);
+      if (next) following = null;
+      if (row) row.focus({ preventScroll: true });
+    }
     const all = requests.length + (requests.length === 1 ? ' request' : ' requests');
     byId('count').textContent = isFiltered() ? found.length + ' of ' + all : all;
     byId('empty').hidden = found.length > 0;
@@ -184,7 +199,14 @@ const PAGE_LIST = String.raw`
     chosen = id;
     for (const row of list.querySelectorAll('[aria-current]')) row.removeAttribute('aria-current');
     const row = rowElement(id);
+    following = null;
     if (row) { row.setAttribute('aria-current', 'true'); row.scrollIntoView({ block: 'nearest' }); }
+    // Two rows would look chosen: one by its colour, and one by the ring of the focus.
+    const focused = document.activeElement;
+    if (focused && focused !== row && focused.classList.contains('row')) {
+      if (row) row.focus({ preventScroll: true });
+      else following = id;
+    }
     load(id);
   };
   /** Settles with null when it is on its way, and with what is wrong otherwise. */
@@ -218,7 +240,7 @@ const PAGE_LIST = String.raw`
     const row = event.target.closest('.row');
     if (row) choose(row.dataset.id);
   });
-  for (const control of [filter, status, method]) control.addEventListener('input', draw);
+  for (const control of [filter, status, method, tunnel]) control.addEventListener('input', draw);
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || editor.isOpen() || event.target.tagName === 'SELECT') return;
     const typing = event.target === filter;
@@ -239,14 +261,23 @@ const PAGE_LIST = String.raw`
     byId('dot').dataset.state = state;
     byId('live').textContent = text;
   };
+  const isPage = (url) => /^https?:/.test(url);
+  /** A browser opens no tcp:// and no udp://: that address is text. */
+  const addressOf = (url) => {
+    if (!isPage(url)) return make('code', 'address', url);
+    const link = make('a', '', url);
+    link.href = url;
+    link.rel = 'noreferrer noopener';
+    link.target = '_blank';
+    return link;
+  };
   const drawTunnels = (tunnels) => {
     many = tunnels.length > 1;
-    byId('tunnels').replaceChildren(...tunnels.map((tunnel) => {
+    httpTunnels = tunnels.filter((one) => isPage(one.public_url)).map((one) => one.name);
+    byId('tunnels').replaceChildren(...tunnels.map((one) => {
       const item = make('li');
-      if (many) item.append(make('span', '', tunnel.name));
-      const link = make('a', '', tunnel.public_url);
-      if (/^https?:/.test(tunnel.public_url)) { link.href = tunnel.public_url; link.rel = 'noreferrer noopener'; link.target = '_blank'; }
-      item.append(link, copyButton(tunnel.public_url, 'Copy ' + tunnel.public_url), make('span', '', '\u2192 ' + tunnel.local));
+      if (many) item.append(make('span', '', one.name));
+      item.append(addressOf(one.public_url), copyButton(one.public_url, 'Copy ' + one.public_url), make('span', '', '\u2192 ' + one.local));
       return item;
     }));
   };

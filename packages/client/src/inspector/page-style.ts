@@ -26,6 +26,7 @@ h1 { font-size: 16px; margin: 0; color: var(--text); letter-spacing: -0.01em; }
 #tunnels li { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 6px; min-width: 0; color: var(--soft); }
 a { color: var(--accent); text-decoration: none; overflow-wrap: anywhere; border-radius: 2px; }
 a:hover { text-decoration: underline; }
+.address { color: var(--text); overflow-wrap: anywhere; }
 main { flex: 1; min-height: 0; display: grid; grid-template-columns: minmax(320px, 2fr) minmax(0, 3fr); }
 .pane { min-width: 0; min-height: 0; overflow: auto; background: var(--pane); }
 .pane.list { display: flex; flex-direction: column; overflow: hidden; border-right: 1px solid var(--line); }
@@ -108,5 +109,6 @@ textarea { padding: 8px 12px; white-space: pre; resize: vertical; }
   .tools select { flex: 1; min-width: 0; }
   .fields .line { grid-template-columns: 1fr; }
 }
+@media (hover: none) and (pointer: coarse), (max-width: 520px) { .keys { display: none; } }
 @media (prefers-reduced-motion: no-preference) { .row { transition: background 80ms; } }
 `;

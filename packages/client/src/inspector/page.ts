@@ -27,6 +27,7 @@ export const pageHtml = (token: string): string => `<!doctype html>
         <option value="">Any status</option><option value="2">2xx</option><option value="3">3xx</option><option value="4">4xx</option><option value="5">5xx</option><option value="none">No answer</option>
       </select>
       <select id="method" aria-label="Method"><option value="">Any method</option></select>
+      <select id="tunnel" aria-label="Tunnel" hidden><option value="">Any tunnel</option></select>
     </div>
     <p id="count" role="status"></p>
     <ol id="list" tabindex="-1"></ol>
