@@ -249,6 +249,26 @@ describe('a join', () => {
     expect(await publisher.told('PeerGone')).toEqual(gone('lost'));
   });
 
+  it('gives its place to the next one of a subscriber that was killed and started again, however often', async () => {
+    await restart({ peersPerTunnel: 1 });
+    [publisher, subscriber] = [await enter(), await enter('alice-2')];
+    tunnelId = (await publisher.publish()).tunnel_id;
+    peerId = await subscriber.connect();
+    await publisher.told('PeerJoined');
+    for (let n = 0; n < 3; n += 1) {
+      await lose(subscriber);
+      subscriber = await enter('alice-2', subscriber.resume);
+      // A process that was started again knows no id of a join.
+      const next = await subscriber.connect();
+      expect(next).toMatch(/^peer_/);
+      expect(await publisher.told('PeerGone')).toEqual(gone('left'));
+      expect(await publisher.told('PeerJoined')).toMatchObject({ peer_id: next });
+      expect(fixture.peers.of(tunnelId)).toHaveLength(1);
+      peerId = next;
+    }
+    expect(await (await enter('alice-2')).connect()).toMatch(/^P2P_PEER_LIMIT/);
+  });
+
   it('of another session is no hint', async () => {
     const other = await enter('alice-2');
     expect(await other.connect({ peer_id: peerId })).not.toBe(peerId);

@@ -111,7 +111,7 @@ interface SessionsOptions {
   readonly endpoints: EndpointRegistry;
   readonly groups: Pick<Groups, 'leave'>;
   /** Joins end with the session of their subscriber. */
-  readonly peers: Pick<PeerJoins, 'sessionOver'>;
+  readonly peers: Pick<PeerJoins, 'sessionOver' | 'sessionResumed'>;
   readonly tunnels: Registry;
   readonly policies: Pick<PolicyKeeper, 'forget'>;
   /** Absent: nothing is kept across runs. */
@@ -208,6 +208,7 @@ export class Sessions {
     session.capabilities = claim.capabilities;
     session.clientName = claim.clientName;
     this.#attach(session, connection);
+    this.#given.peers.sessionResumed(session.sessionId);
     return session;
   }
 

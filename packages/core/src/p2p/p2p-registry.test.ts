@@ -194,6 +194,25 @@ describe('a peer', () => {
     expect(join({ peerId: 'peer_1', clientId: 'c3' })).toMatchObject({ isNew: true, peer: { peerId: 'peer_5' } });
   });
 
+  it('whose client was started again takes the place of its last join, also when the tunnel is full', () => {
+    join();
+    join({ clientId: 'c2' });
+    registry.resumed(['peer_1', 'gone']);
+    expect(join()).toMatchObject({ isNew: true, peer: { peerId: 'peer_3' }, replaced: { peerId: 'peer_1' } });
+    expect(registry.peersOf('tun_1').map(({ peerId }) => peerId)).toEqual(['peer_2', 'peer_3']);
+    // Once, and for nobody else.
+    expect(said(join())).toMatch(/^P2P_PEER_LIMIT/);
+    expect(said(join({ clientId: 'c2' }))).toMatch(/^P2P_PEER_LIMIT/);
+  });
+
+  it('that its client names after the session was resumed is replaced by none', () => {
+    join();
+    registry.resumed(['peer_1']);
+    expect(join({ peerId: 'peer_1' })).toMatchObject({ isNew: false });
+    expect(join()).toEqual({ kind: 'joined', isNew: true, peer: expect.objectContaining({ peerId: 'peer_3' }) });
+    expect(registry.peerCount).toBe(2);
+  });
+
   it('that was dismissed is told for 60 s that there is nothing, which is not counted; its neighbours are not', () => {
     join();
     expect(registry.dismiss('peer_1', 1000)?.clientId).toBe('c1');

@@ -37,7 +37,13 @@ export interface Peer {
 }
 
 export type JoinDecision =
-  | { readonly kind: 'joined'; readonly peer: Peer; readonly isNew: boolean }
+  | {
+      readonly kind: 'joined';
+      readonly peer: Peer;
+      readonly isNew: boolean;
+      /** The join of the client's last process, which this one takes the place of. */
+      readonly replaced?: Peer;
+    }
   | { readonly kind: 'refused'; readonly fault: Fault };
 
 interface Published {
@@ -59,6 +65,8 @@ export class P2pRegistry {
   readonly #keysOf = new Map<string, Set<string>>();
   readonly #peers = new Map<string, Peer>();
   readonly #peersOf = new Map<string, Set<Peer>>();
+  /** Joins of a session that was resumed and has not named them since. A client that was killed and started again does not know them. */
+  readonly #unclaimed = new Set<Peer>();
   readonly #refusals = new FailureWindow({
     perWindow: CORE_LIMITS.P2P_REFUSALS_PER_MINUTE,
     windowMs: 60_000,
@@ -155,6 +163,14 @@ export class P2pRegistry {
     return this.#admit(request, published, freshId);
   }
 
+  /** The session of these joins is resumed. Its client names each by its id, unless it was started again: then a new join replaces the old one. */
+  resumed(peerIds: Iterable<string>): void {
+    for (const peerId of peerIds) {
+      const peer = this.#peers.get(peerId);
+      if (peer !== undefined) this.#unclaimed.add(peer);
+    }
+  }
+
   /** By itself, or because its client is gone. */
   leave(peerId: string): Peer | null {
     const peer = this.#peers.get(peerId) ?? null;
@@ -180,15 +196,27 @@ export class P2pRegistry {
     const { clientId, owner, peerId } = request;
     const before = peerId === undefined ? undefined : this.#peers.get(peerId);
     if (before?.clientId === clientId && before.tunnelId === tunnelId) {
+      this.#unclaimed.delete(before);
       return { kind: 'joined', peer: before, isNew: false };
     }
+    // Before the limit is asked: a client that was started again is not shut out by its own last join.
+    const replaced = this.#leftBehind(clientId, tunnelId);
+    if (replaced !== undefined) this.#remove(replaced);
     const peers = this.#peersOf.get(tunnelId) ?? new Set();
     const { peersPerTunnel: limit } = this.#rules;
     if (peers.size >= limit) return refuse(new Fault('P2P_PEER_LIMIT', { name: offer.name, limit }));
     const peer = { peerId: freshId, tunnelId, name: offer.name, service: offer.service, clientId, owner };
     this.#peersOf.set(tunnelId, peers.add(peer));
     this.#peers.set(freshId, peer);
-    return { kind: 'joined', peer, isNew: true };
+    return { kind: 'joined', peer, isNew: true, ...(replaced === undefined ? {} : { replaced }) };
+  }
+
+  #leftBehind(clientId: string, tunnelId: string): Peer | undefined {
+    if (this.#unclaimed.size === 0) return undefined;
+    for (const peer of this.#peersOf.get(tunnelId) ?? []) {
+      if (peer.clientId === clientId && this.#unclaimed.has(peer)) return peer;
+    }
+    return undefined;
   }
 
   /**
@@ -222,6 +250,7 @@ export class P2pRegistry {
   }
 
   #remove(peer: Peer): void {
+    this.#unclaimed.delete(peer);
     this.#peers.delete(peer.peerId);
     const peers = this.#peersOf.get(peer.tunnelId);
     peers?.delete(peer);

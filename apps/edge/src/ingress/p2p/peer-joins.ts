@@ -100,6 +100,8 @@ export class PeerJoins implements PeerNames {
     const decision = this.#registry.join(request, randomId('peer'), this.#now());
     if (decision.kind === 'refused') return decision.fault;
     const known = this.#joined.get(decision.peer.peerId);
+    // Its publisher hears of the end before the beginning: it never counts a client twice.
+    if (decision.replaced !== undefined) this.#end(decision.replaced, 'left', null);
     if (known === undefined) return this.#admit(decision, clientAddr);
     known.clientAddr = clientAddr;
     return known;
@@ -130,6 +132,11 @@ export class PeerJoins implements PeerNames {
     if (peer === undefined) return;
     this.#registry.leave(peerId);
     this.#end(peer, 'left', null);
+  }
+
+  /** A subscriber's session is taken up again, by the same process or by one that was started anew. */
+  sessionResumed(sessionId: string): void {
+    this.#registry.resumed([...(this.#bySession.get(sessionId) ?? [])].map(({ peer }) => peer.peerId));
   }
 
   /** A subscriber's session is over. `told`: what the subscriber hears of each of its peers; null: nothing. */
