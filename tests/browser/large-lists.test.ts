@@ -6,6 +6,7 @@ import { expect } from 'vitest';
 import { Account } from './account.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { manyPools, manyTunnels } from './large-lists.fixture.ts';
+import type { Profile } from './profile.fixture.ts';
 
 const NODES_MAX = 4000;
 
@@ -21,18 +22,25 @@ const scrollToEnd = (page: Page, isEnd: () => Promise<boolean>): Promise<void> =
     { timeoutMs: 60_000, intervalMs: 50 },
   );
 
-it('2,000 tunnels are scrolled through to the last with a page that stays small', async ({ profile, stack }) => {
-  const account = await Account.signUp(stack, 'long');
-  await profile.logIn(account.email);
-  const all: TunnelLogEntry[] = manyTunnels(2000);
-  // Answered in front of the platform: making them with clients would take an hour.
-  await profile.context.route('**/usage/tunnels?*', (route) => {
+/** Answers in front of the platform, because making so many tunnels with clients would take an hour. Gives the offsets of older pages that were asked for. */
+const answerWith = async ({ context }: Profile, all: readonly TunnelLogEntry[]): Promise<Set<number>> => {
+  const offsets = new Set<number>();
+  await context.route('**/usage/tunnels?*', (route) => {
     const asked = new URL(route.request().url()).searchParams;
     const isLive = asked.get('state') === 'active';
     const some = all.filter(({ unregistered_at: end }) => (end === null) === isLive);
     const offset = Number(asked.get('offset') ?? 0);
+    if (!isLive && offset > 0) offsets.add(offset);
     return route.fulfill({ json: some.slice(offset, offset + Number(asked.get('limit') ?? 50)) });
   });
+  return offsets;
+};
+
+it('2,000 tunnels are scrolled through to the last with a page that stays small', async ({ profile, stack }) => {
+  const account = await Account.signUp(stack, 'long');
+  await profile.logIn(account.email);
+  const all: TunnelLogEntry[] = manyTunnels(2000);
+  await answerWith(profile, all);
   const page = await profile.tab('/tunnels');
   await page.getByRole('row').nth(5).waitFor();
   expect(await nodeCount(page)).toBeLessThan(NODES_MAX);
@@ -40,6 +48,21 @@ it('2,000 tunnels are scrolled through to the last with a page that stays small'
   await scrollToEnd(page, () => last.isVisible());
   expect(await nodeCount(page)).toBeLessThan(NODES_MAX);
   expect(await page.getByRole('row').count()).toBeLessThan(100);
+});
+
+it('a search that finds nothing stops after 1,000 tunnels, and goes on when it is asked to', async ({
+  profile,
+  stack,
+}) => {
+  const account = await Account.signUp(stack, 'seeker');
+  await profile.logIn(account.email);
+  const offsets = await answerWith(profile, manyTunnels(2000));
+  const page = await profile.tab('/tunnels?q=site-1999');
+  await page.getByText('0 addresses among the newest 1,003 tunnels').waitFor();
+  expect(offsets.size).toBe(9);
+  await page.getByRole('button', { name: 'Load older' }).press('Enter');
+  await page.getByRole('link', { name: 'site-1999' }).waitFor();
+  await page.getByText('1 address, 0 live').waitFor();
 });
 
 it('60 pools with 50 members each are scrolled, filtered and opened with a page that stays small', async ({

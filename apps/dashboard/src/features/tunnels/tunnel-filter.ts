@@ -31,7 +31,7 @@ const isKind = (value: string | undefined): value is TunnelKind =>
   value !== 'all' && PROTOCOL_CHOICES.some((choice) => choice.value === value);
 
 /** Maximum length of a search in the URL, in characters. */
-const SEARCH_MAX = 200;
+export const SEARCH_MAX = 200;
 
 interface FilterFields {
   readonly protocol?: string | undefined;

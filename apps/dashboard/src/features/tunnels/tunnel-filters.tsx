@@ -7,6 +7,7 @@ import {
   changeFilter,
   type FilterChange,
   PROTOCOL_CHOICES,
+  SEARCH_MAX,
   STATE_CHOICES,
   type TunnelFilter,
 } from './tunnel-filter.ts';
@@ -62,6 +63,7 @@ const SearchField = ({ asked, onSearch }: SearchFieldProps) => {
       type="search"
       aria-label="Search tunnels"
       placeholder="Search by URL, name or computer"
+      maxLength={SEARCH_MAX}
       value={typed}
       onChange={({ target }) => type(target.value)}
       className={`${inputClass} sm:max-w-72`}
