@@ -23,7 +23,7 @@ it('a first run that is skipped stays so, leaves one empty state, and can be beg
 
   // A public server that simulates payments has no billing to show.
   const places = page.getByRole('navigation').getByRole('link');
-  expect(await places.count()).toBe(7);
+  expect(await places.count()).toBe(8);
   await page.route('**/billing', async (route) => {
     const answer = await route.fetch();
     await route.fulfill({ response: answer, json: { ...((await answer.json()) as object), hidden: true } });
@@ -32,5 +32,5 @@ it('a first run that is skipped stays so, leaves one empty state, and can be beg
   await page.getByRole('link', { name: 'Settings' }).waitFor();
   // Out of sight until it is known, then not there.
   await page.locator('nav a[href="/app/billing"]').waitFor({ state: 'detached' });
-  expect(await places.count()).toBe(6);
+  expect(await places.count()).toBe(7);
 });
