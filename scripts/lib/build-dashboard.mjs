@@ -18,11 +18,11 @@ const FIRST_PAGES = [
   'index.html',
   'src/features/auth/layout.tsx',
   'src/features/auth/login-page.tsx',
-  'src/app/shell.tsx',
+  'src/features/shell/shell.tsx',
   'src/features/overview/page.tsx',
 ];
 /** Chunks whose dynamic imports wait for a person: a page that is opened, a dialog that a key opens. */
-const ON_DEMAND = new Set(['index.html', 'src/app/shell.tsx']);
+const ON_DEMAND = new Set(['index.html', 'src/features/shell/shell.tsx']);
 const PACKED = new Set(['.html', '.js', '.css', '.svg', '.json']);
 
 /** The files that the build reads besides its sources. */

@@ -61,10 +61,13 @@ const typed: Typed[] = PAGES.flatMap((page) =>
   }),
 );
 
-/** The help of each command of `tunnel`, by its words; that this is what the program says is a test of its own. */
+/** The help of each command of `tunnel`, by its words and by its other name; that this is what the program says is a test of its own. */
 const reference = new Map(
-  [...readFileSync(join(ROOT, 'docs/cli.md'), 'utf8').matchAll(/^#### (tunnel.*)\n\n```\n([\s\S]*?)^```$/gm)].map(
-    ([, path = '', help = '']) => [path, help] as const,
+  [...readFileSync(join(ROOT, 'docs/cli.md'), 'utf8').matchAll(/^#### (tunnel.*)\n\n```\n([\s\S]*?)^```$/gm)].flatMap(
+    ([, path = '', help = '']) => {
+      const [, alias] = /^Usage: tunnel [\w-]+\|([\w-]+) /.exec(help) ?? [];
+      return [path, ...(alias === undefined ? [] : [`tunnel ${alias}`])].map((words) => [words, help] as const);
+    },
   ),
 );
 

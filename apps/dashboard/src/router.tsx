@@ -75,7 +75,7 @@ const shell = createRoute({
   getParentRoute: () => root,
   id: 'shell',
   beforeLoad: needSession,
-  component: lazyPage(() => import('./app/shell.tsx'), 'Shell'),
+  component: lazyPage(() => import('./features/shell/shell.tsx'), 'Shell'),
 });
 // A question of somebody else's app stands alone, as a login does: no way around it looks like an answer.
 const consentFrame = createRoute({

@@ -23,7 +23,8 @@ describe.concurrent('a reload', () => {
     trial.config(SHOP);
     const { id } = await started(trial);
     trial.write('shop.yml', '- deny: 404\n');
-    expect(await trial.ask('reload')).toEqual({ code: 0, out: 'added 0, removed 0, changed 1, unchanged 1', err: '' });
+    const out = 'added 0, removed 0, changed 1, unchanged 1\n  changed: shop';
+    expect(await trial.ask('reload')).toEqual({ code: 0, out, err: '' });
     const [, second, ...more] = ofShop(trial);
     expect([second?.tunnel_id, second?.policy, more]).toEqual([id, { login: null, rules: [{ deny: 404 }] }, []]);
     expect(trial.edge.session.all('UnregisterTunnel')).toEqual([]);

@@ -3,7 +3,6 @@
 import { equalInConstantTime } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import { deleteCookie, setCookie } from 'hono/cookie';
-import type { MasterKey } from '../../db/master-key.ts';
 import { LIMITS } from '../../limits.ts';
 import type { PlatformEnv } from '../platform-env.ts';
 import { cookieValues } from './cookie-values.ts';
@@ -12,22 +11,25 @@ const NAME = 'registration';
 /** `<end in ms>.<mark>`: ours have 57 characters. */
 const FORM = /^(\d{1,15})\.([\w-]{43})$/;
 
+/** A value that only this platform can make, for an account and the end of its mark. */
+type MarkOf = (userId: string, until: number) => string;
+
 export class RegistrationCookie {
   readonly #secure: boolean;
   readonly #name: string;
-  readonly #masterKey: () => MasterKey;
+  readonly #markOf: MarkOf;
 
-  constructor(publicUrl: string, masterKey: () => MasterKey) {
+  constructor(publicUrl: string, markOf: MarkOf) {
     this.#secure = publicUrl.startsWith('https:');
     // Browsers take a cookie of this prefix only over https and from its own host, so that no page of a tunnel can plant one.
     this.#name = this.#secure ? `__Host-${NAME}` : NAME;
-    this.#masterKey = masterKey;
+    this.#markOf = markOf;
   }
 
   write(context: Context<PlatformEnv>, userId: string, now: number): void {
     const until = now + LIMITS.VERIFY_TOKEN_MS;
     const maxAge = LIMITS.VERIFY_TOKEN_MS / 1000;
-    setCookie(context, this.#name, `${until}.${this.#mark(userId, until)}`, { ...this.#attributes(), maxAge });
+    setCookie(context, this.#name, `${until}.${this.#markOf(userId, until)}`, { ...this.#attributes(), maxAge });
   }
 
   /** Whether the request comes from the browser in which that account was registered within the last day. With two such cookies nobody knows whose they are. */
@@ -35,15 +37,11 @@ export class RegistrationCookie {
     const [shown = '', ...more] = cookieValues(context, this.#name);
     const [, until = '', mark = ''] = FORM.exec(shown) ?? [];
     if (more.length > 0 || Number(until) <= now) return false;
-    return equalInConstantTime(mark, this.#mark(userId, Number(until)));
+    return equalInConstantTime(mark, this.#markOf(userId, Number(until)));
   }
 
   clear(context: Context<PlatformEnv>): void {
     deleteCookie(context, this.#name, this.#attributes());
-  }
-
-  #mark(userId: string, until: number): string {
-    return this.#masterKey().derive('registration', `${userId} ${until}`).toString('base64url');
   }
 
   #attributes() {

@@ -16,7 +16,7 @@ import {
 } from '../../services/auth/accounts.ts';
 import { showSignUpTerms } from '../../services/auth/invites.ts';
 import { refreshBinding } from '../../services/auth/refresh-tokens.ts';
-import { signInVerified } from '../../services/auth/sessions.ts';
+import { registrationMark, signInVerified } from '../../services/auth/sessions.ts';
 import { type AskedMail, AttemptLimits } from '../auth/attempt-limits.ts';
 import { RefreshCookie } from '../auth/refresh-cookie.ts';
 import { RegistrationCookie } from '../auth/registration-cookie.ts';
@@ -144,7 +144,9 @@ const addSignUpRoutes = (
   deps: AuthRouteDeps,
   { cookie, limits }: { readonly cookie: RefreshCookie; readonly limits: AttemptLimits },
 ): void => {
-  const browserMark = new RegistrationCookie(deps.settings.public_url, deps.masterKey);
+  const browserMark = new RegistrationCookie(deps.settings.public_url, (userId, until) =>
+    registrationMark(deps.masterKey(), userId, until),
+  );
   app.openapi(signUpRoute, async (context) => {
     await limits.countAddress(context.get('address'));
     return context.json(await showSignUpTerms(deps, context.req.valid('query').invite), 200);

@@ -5,6 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
+import type { MasterKey } from '../../db/master-key.ts';
 import { isUuid, type Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../audit.ts';
@@ -44,6 +45,10 @@ export const logIn = async (context: AuthContext, input: Credentials, caller: Ca
   const body = { access_token: await accessTokens.issue(account), user: presentUser(account) };
   return { body, ...session };
 };
+
+/** What marks the browser in which an account was registered, until a time. Derived, so that the database holds nothing that could be shown. */
+export const registrationMark = (masterKey: MasterKey, userId: string, until: number): string =>
+  masterKey.derive('registration', `${userId} ${until}`).toString('base64url');
 
 /** Begins a session without a password, for somebody who has just proven the address of an account. Returns null for an account that may not sign in. */
 export const signInVerified = async (

@@ -1,7 +1,8 @@
 // The keys that the dashboard knows.
-import type { ShortcutDialogProps } from '../../app/shortcuts.tsx';
+
 import { Dialog } from '../../ui/dialog.tsx';
 import { modifierName } from '../../ui/keyboard.ts';
+import type { ShortcutDialogProps } from './shortcuts.tsx';
 
 interface KeyHelp {
   readonly keys: readonly string[];

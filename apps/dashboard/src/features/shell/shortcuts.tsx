@@ -1,7 +1,7 @@
 // Keys that work on every page: Ctrl-K (Cmd-K on a Mac) opens the search, `?` the list of keys. Both dialogs are loaded when they are first asked for.
 import { type ComponentType, useEffect, useState } from 'react';
-import { Icon } from '../ui/icon.tsx';
-import { isTaken, modifierName, shortcutOf } from '../ui/keyboard.ts';
+import { Icon } from '../../ui/icon.tsx';
+import { isTaken, modifierName, shortcutOf } from '../../ui/keyboard.ts';
 
 export interface ShortcutDialogProps {
   readonly onClose: () => void;
@@ -10,8 +10,8 @@ export interface ShortcutDialogProps {
 type ShortcutDialog = ComponentType<ShortcutDialogProps>;
 
 const LOAD = {
-  search: async (): Promise<ShortcutDialog> => (await import('../features/shortcuts/palette.tsx')).Palette,
-  keys: async (): Promise<ShortcutDialog> => (await import('../features/shortcuts/keys-dialog.tsx')).KeysDialog,
+  search: async (): Promise<ShortcutDialog> => (await import('./palette.tsx')).Palette,
+  keys: async (): Promise<ShortcutDialog> => (await import('./keys-dialog.tsx')).KeysDialog,
 } as const;
 
 /** The button of the search, and the dialogs that keys open. */

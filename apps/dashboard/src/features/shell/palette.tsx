@@ -6,13 +6,13 @@ import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from 
 import { useApi } from '../../app/app-context.tsx';
 import { NAV_PAGES } from '../../app/nav-pages.ts';
 import { LIVE_MS, useIsBillingShown } from '../../app/queries.ts';
-import type { ShortcutDialogProps } from '../../app/shortcuts.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { inputClass } from '../../ui/field.tsx';
 import { plural } from '../../ui/format.ts';
 import { domainsQuery } from '../domains/own-domains.ts';
 import { type PaletteEntry, paletteEntries, rankEntries, type Selected, selectedIndex } from './palette-entries.ts';
+import type { ShortcutDialogProps } from './shortcuts.tsx';
 
 /** Longest list that is drawn. Another letter shortens it. */
 const SHOWN_MAX = 50;
