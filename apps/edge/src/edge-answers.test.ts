@@ -135,6 +135,29 @@ it('a request that a rule turned away is told with the name of the rule, and sta
   await tunnel.close();
 });
 
+it('the visitor reads the id that captures and client have, on the page, in JSON and in the head', async () => {
+  const tunnel = await client.open({ protocol: 'http', localPort: await unusedPort(), policy: OFFICE });
+  const read = (path: string, accept: string): Promise<{ id: unknown; text: string }> =>
+    new Promise((resolve, reject) => {
+      const headers = { host: new URL(tunnel.publicUrl).host, accept };
+      request({ host: '127.0.0.1', port: edge.addresses.http.port, path, headers, agent: false }, (response) => {
+        let text = '';
+        response.on('data', (piece) => (text += String(piece)));
+        response.once('end', () => resolve({ id: response.headers['x-request-id'], text }));
+      })
+        .once('error', reject)
+        .end();
+    });
+  const [page, json] = [await read('/', 'text/html'), await read('/', 'application/json')];
+  const denied = await read('/admin/x', 'text/html');
+  const kept = (await captures(tunnel.tunnelId)).map(({ id }) => id);
+  expect([denied.id, json.id, page.id]).toEqual(kept);
+  expect(page.text).toContain(`request ${String(page.id)}`);
+  expect(JSON.parse(json.text)).toMatchObject({ code: 'LOCAL_UNREACHABLE', request_id: json.id });
+  await eventually(() => expect(answered().map(({ id }) => id)).toEqual([page.id, json.id, denied.id]));
+  await tunnel.close();
+});
+
 it('in a group every member is told, under one id', async () => {
   const ofOthers: RequestEvent[] = [];
   const other = await newClient((event) => ofOthers.push(event));

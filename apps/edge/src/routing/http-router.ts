@@ -33,7 +33,8 @@ export interface VisitorInfo {
 
 /** What the edge answers by itself. */
 export type OwnAnswer =
-  | { readonly fault: Fault; readonly retryAfterSecs?: number }
+  /** `requestId`: under which captures and clients have the request; absent: nobody has. */
+  | { readonly fault: Fault; readonly retryAfterSecs?: number; readonly requestId?: string | undefined }
   /** Such as the way to https. */
   | { readonly own: OwnResponse };
 

@@ -22,8 +22,7 @@ export interface EdgeAnswer {
   readonly code: string | null;
   /** As people read it behind the word `rule`; null: no rule answered. */
   readonly rule: string | null;
-  /** Called for the few that are reported. */
-  readonly requestId: () => string;
+  readonly requestId: string;
 }
 
 export class EdgeAnswers {
@@ -59,7 +58,7 @@ export class EdgeAnswers {
     return {
       type: 'EdgeAnswered',
       tunnel_id: tunnelId,
-      request_id: answer.requestId(),
+      request_id: answer.requestId,
       at: new Date(this.#clock.now() - durationMs).toISOString(),
       method: answer.head.method.slice(0, WIRE_LIMITS.EDGE_ANSWERED_METHOD_MAX_CHARS),
       path: redactUrl(answer.head.path).slice(0, WIRE_LIMITS.EDGE_ANSWERED_PATH_MAX_CHARS),

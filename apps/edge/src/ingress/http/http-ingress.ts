@@ -198,11 +198,12 @@ export class HttpIngress implements VisitorOwner {
     startedMs: number,
     rules: CapturedRules | null,
     response: OwnResponse,
-  ): void {
+  ): string {
     const recorder =
       rules === null ? null : this.#given.captures.answered(tunnelsAt(route), head, startedMs, rules, response);
     const { status } = response;
-    this.#report(route, { head, startedMs, status, code: errorCodeOf(response), rule: shownRuleOf(rules) }, recorder);
+    const answer = { head, startedMs, status, code: errorCodeOf(response), rule: shownRuleOf(rules) };
+    return this.#report(route, answer, recorder);
   }
 
   onFaultAnswered(
@@ -211,19 +212,16 @@ export class HttpIngress implements VisitorOwner {
     startedMs: number,
     { code, status }: Fault,
     recorder: RequestRecorder | null,
-  ): void {
-    this.#report(route, { head, startedMs, status, code, rule: null }, recorder);
+  ): string {
+    return this.#report(route, { head, startedMs, status, code, rule: null }, recorder);
   }
 
-  /** Under one id to all members of a group. */
-  #report(route: Route, answer: Omit<EdgeAnswer, 'requestId'>, recorder: RequestRecorder | null): void {
-    let id: string | null = null;
-    const requestId = (): string => {
-      id ??= recorder === null ? randomId('req') : this.#given.captures.idOf(recorder);
-      return id;
-    };
+  /** Under one id to all members of a group, which the visitor reads, too. */
+  #report(route: Route, answer: Omit<EdgeAnswer, 'requestId'>, recorder: RequestRecorder | null): string {
+    const requestId = recorder === null ? randomId('req') : this.#given.captures.idOf(recorder);
     const told = { ...answer, requestId };
     for (const tunnel of tunnelsAt(route)) this.#answers.onAnswered(tunnel, told);
+    return requestId;
   }
 
   onOverrun(): void {

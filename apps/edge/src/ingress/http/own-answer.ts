@@ -20,9 +20,9 @@ export interface AnswerNotes {
 /** `accept` of the request; null: none, or there was no head that could be read. `notes` null: there is nothing to be done. */
 export const renderAnswer = (answer: OwnAnswer, accept: string | null, notes: AnswerNotes | null): OwnResponse => {
   if ('own' in answer) return answer.own;
-  const { fault, retryAfterSecs } = answer;
+  const { fault, retryAfterSecs, requestId } = answer;
   const { code, status, message, next } = fault;
-  const response = renderError({ code, status, message, next, accept, retryAfterSecs });
+  const response = renderError({ code, status, message, next, accept, retryAfterSecs, requestId });
   return notes === null ? response : notes.noted(response);
 };
 

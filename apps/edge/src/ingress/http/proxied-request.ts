@@ -162,8 +162,8 @@ export class ProxiedRequest implements RequestPolicyOwner {
     this.#owner.report(error, 'policy.decide');
   }
 
-  onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: OwnResponse): void {
-    this.#owner.onPolicyAnswered(route, head, this.startedMs, rules, response);
+  onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: OwnResponse): string | undefined {
+    return this.#owner.onPolicyAnswered(route, head, this.startedMs, rules, response);
   }
 
   /** For the answer, whosever it is; null: nothing is to be done to it. */
@@ -192,15 +192,15 @@ export class ProxiedRequest implements RequestPolicyOwner {
   settle(decision: RoutedRequest | OwnAnswer): Tunnel | OwnAnswer {
     const leased = isOwnAnswer(decision) ? decision : this.#lease(decision);
     // What a rule answers has been reported with its rule.
-    if (isOwnAnswer(leased) && 'fault' in leased) this.#reportAnswer(leased.fault, null);
-    return leased;
+    if (!isOwnAnswer(leased) || 'own' in leased) return leased;
+    return { ...leased, requestId: this.#reportAnswer(leased.fault, null) };
   }
 
-  /** Of a request that no tunnel was found for, no client is told. */
-  #reportAnswer(fault: Fault, recorder: RequestRecorder | null): void {
+  /** Returns the id of the request. Of a request that no tunnel was found for, no client is told: undefined. */
+  #reportAnswer(fault: Fault, recorder: RequestRecorder | null): string | undefined {
     const [route, head] = [this.#route, this.#askedHead];
-    if (route === null || head === null || this.#policy?.isOfLogin === true) return;
-    this.#owner.onFaultAnswered(route, head, this.startedMs, fault, recorder);
+    if (route === null || head === null || this.#policy?.isOfLogin === true) return undefined;
+    return this.#owner.onFaultAnswered(route, head, this.startedMs, fault, recorder);
   }
 
   #lease({ route }: RoutedRequest): Tunnel | OwnAnswer {
@@ -218,9 +218,11 @@ export class ProxiedRequest implements RequestPolicyOwner {
   /** Clients leave an edge that stops, and a decision may come after that: whoever waited for it is told to come again, not that nobody is there. */
   answerTo(fault: Fault): OwnAnswer {
     const isLeft = this.#owner.isDraining && fault.code === 'TUNNEL_AWAY';
-    this.#reportAnswer(isLeft ? STOPPING.fault : fault, this.#recorder);
-    if (isLeft) return STOPPING;
-    return fault.code === 'PLATFORM_AWAY' ? { fault, retryAfterSecs: RETRY_AFTER_SECS } : { fault };
+    const requestId = this.#reportAnswer(isLeft ? STOPPING.fault : fault, this.#recorder);
+    if (isLeft) return { ...STOPPING, requestId };
+    return fault.code === 'PLATFORM_AWAY'
+      ? { fault, retryAfterSecs: RETRY_AFTER_SECS, requestId }
+      : { fault, requestId };
   }
 
   #isLeft({ reason }: Refusal): boolean {

@@ -64,9 +64,9 @@ class RefusingOwner implements VisitorOwner {
   // Nothing of it is given to a tunnel.
   countRequest(): void {}
 
-  onPolicyAnswered(): void {}
+  onPolicyAnswered(): undefined {}
 
-  onFaultAnswered(): void {}
+  onFaultAnswered(): undefined {}
 
   countVisitor(): OwnAnswer {
     return this.#answer;

@@ -27,6 +27,7 @@ import type { VisitMemory } from '../../policy/visit-memory.ts';
 import type { RouteDecision, RoutedRequest } from '../../routing/http-router.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
+import { errorCodeOf } from './edge-answers.ts';
 
 /** Whoever reads the visitor: it writes the request's body there as it comes, and says when it is whole. */
 export interface BodyHolder {
@@ -41,8 +42,8 @@ export interface RequestPolicyOwner {
   now(): number;
   /** Something of ours threw: nobody passes. */
   onDecisionFailed(error: unknown): void;
-  /** The policy has answered. `rules` null: no rule is to be named. */
-  onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: OwnResponse): void;
+  /** The policy has answered. `rules` null: no rule is to be named. Returns the id of the request. */
+  onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: OwnResponse): string | undefined;
 }
 
 const NO_NOTES: readonly ResponseNote[] = [];
@@ -178,8 +179,10 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     this.#freeBody();
     const response = this.#responseOf(outcome);
     // The visitor may have left meanwhile. What the edge answers on its own paths of a login is nobody's request.
-    if (!this.#isOver && !this.isOfLogin) this.#tell(outcome, response);
-    return { own: response };
+    const id = this.#isOver || this.isOfLogin ? undefined : this.#tell(outcome, response);
+    // Only an error has it: other answers of rules are as their owner wrote them.
+    if (id === undefined || errorCodeOf(response) === null) return { own: response };
+    return { own: { ...response, headers: [...response.headers, ['x-request-id', id]] } };
   }
 
   #responseOf({ answer, notes }: Answer): OwnResponse {
@@ -187,9 +190,9 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return noted(renderPolicyAnswer(answer, accept), notes);
   }
 
-  #tell(outcome: Answer, response: OwnResponse): void {
+  #tell(outcome: Answer, response: OwnResponse): string | undefined {
     const rules = outcome.rule === null ? null : this.#capturedOf(outcome, null);
-    this.#owner.onAnswered(this.#routed.route, this.visitorsHead, rules, response);
+    return this.#owner.onAnswered(this.#routed.route, this.visitorsHead, rules, response);
   }
 
   // ---- what passes ----

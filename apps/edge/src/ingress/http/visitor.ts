@@ -80,22 +80,22 @@ export interface VisitorOwner {
     bodyForm: ChunkedForm,
     policy: PassedBy | null,
   ): RequestRecorder | null;
-  /** Its policy has answered it: no member had it, and each of them shows it. `rules` null: no rule is to be named, and it is not captured. */
+  /** Its policy has answered it: no member had it, and each of them shows it. `rules` null: no rule is to be named, and it is not captured. Returns the id of the request. */
   onPolicyAnswered(
     route: Route,
     head: RequestHead,
     startedMs: number,
     rules: CapturedRules | null,
     response: OwnResponse,
-  ): void;
-  /** The edge answers it with an error. `recorder` null: it is not captured. */
+  ): string | undefined;
+  /** The edge answers it with an error. `recorder` null: it is not captured. Returns the id of the request. */
   onFaultAnswered(
     route: Route,
     head: RequestHead,
     startedMs: number,
     fault: Fault,
     recorder: RequestRecorder | null,
-  ): void;
+  ): string | undefined;
   /** More was queued for a visitor than its source may: a mistake of ours, which costs this connection. */
   onOverrun(): void;
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void;
