@@ -27,9 +27,9 @@ process.exitCode = await runSteps(
   [
     [stage(420, 'test')],
     [stage(160, 'run test:slow')],
-    [stage(160, 'run test:browser')],
+    [stage(175, 'run test:browser')],
     // Alone: these tests measure memory, and the time in which a program that was killed is back.
-    [stage(300, 'run test:load')],
+    [stage(270, 'run test:load')],
     [
       { ...stage(280, 'run test:nodes -- --node 26 --suite unit --suite data-plane'), env: A_THIRD },
       [

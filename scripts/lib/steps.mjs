@@ -90,9 +90,9 @@ export const RUNS = {
     ],
   },
   // Most of their time is waiting: for databases, authorities and programs that start.
-  slow: { groups: [[tests('slow tests', 130, SLOW, '--maxWorkers=5')]] },
-  browser: { groups: [[browserTests('browser tests', 150, 'browser')]] },
-  load: { groups: [[tests('load tests', 280, ['load'], THREE)]] },
+  slow: { groups: [[tests('slow tests', 140, SLOW, '--maxWorkers=5')]] },
+  browser: { groups: [[browserTests('browser tests', 170, 'browser')]] },
+  load: { groups: [[tests('load tests', 260, ['load'], THREE)]] },
 };
 
 /** Another server, or another Node.js, may be said in `more`: see testStep. */

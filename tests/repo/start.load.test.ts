@@ -145,7 +145,7 @@ it('a closed standard output does not stop the server', async () => {
 it('usage errors end with 2, help with 0 and an example', async () => {
   expect(await node([SERVER_BIN, 'stack', '--nonsense'])).toMatchObject({ code: 2 });
   const { code, stdout } = await node([SERVER_BIN, 'stack', '--help']);
-  expect([code, stdout]).toEqual([0, expect.stringMatching(/Examples?:\n {2}tunnel-server stack/)]);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/Examples?:\n {2}\$ tunnel-server stack/)]);
 });
 
 it('check-config says ok, or what is wrong', async () => {

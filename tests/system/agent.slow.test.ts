@@ -103,7 +103,7 @@ describe.concurrent('a running client', () => {
     expect(await ask(harness, { home }, 'remove', 'b')).toMatchObject({ code: 0 });
     expect(await ask(harness, { home }, 'reload')).toMatchObject({
       code: 0,
-      out: 'added 1, removed 0, changed 0, unchanged 1',
+      out: 'added 1, removed 0, changed 0, unchanged 1\n  added: b',
     });
     writeFileSync(join(home, '.tunnel', 'config.yml'), 'tunnels: [');
     expect(await ask(harness, { home }, 'reload')).toMatchObject({

@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, type Secret, systemClock } from '@tunnel/runtime';
+import { afterAll, afterEach, beforeAll } from 'vitest';
 import { Database } from '../../apps/platform/src/db/database.ts';
 import {
   EmbeddedPostgres,
@@ -104,4 +105,22 @@ const workingDirOf = (pid: string): string => {
   } catch {
     return '';
   }
+};
+
+/** The harness of one test file, with a data directory that has been started and stopped. Its hooks stop what a test has started. */
+export const openDatabaseHarness = (): { readonly harness: DatabaseHarness; readonly used: string } => {
+  const harness = new DatabaseHarness();
+  const used = harness.folder('used');
+  beforeAll(async () => {
+    const postgres = harness.embedded(used);
+    const { url } = await postgres.start();
+    await ask(url, 'create table kept as select 42 as n');
+    await postgres.stop();
+  });
+  afterEach(async () => {
+    await harness.stopAll();
+    harness.removeAllBut(used);
+  });
+  afterAll(() => harness.remove());
+  return { harness, used };
 };

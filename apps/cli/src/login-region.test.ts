@@ -29,8 +29,8 @@ describe('the regions of a computer', () => {
 
   it('are named to whoever asks for another one', () => {
     expect(regionNamed('eu', all)).toBe(all[2]);
-    expect(() => regionNamed('mars', reachableRegions(all, false))).toThrow("No region 'mars'. Use eu, us.");
-    expect(() => regionNamed('eu', [])).toThrow("No region 'eu': no edge is online.");
+    expect(() => regionNamed('mars', reachableRegions(all, false))).toThrow("no region 'mars'. Use eu, us.");
+    expect(() => regionNamed('eu', [])).toThrow("no region 'eu': no edge is online.");
     expect(regionLines([region('eu', 'a:1'), { ...region('local', 'b:1'), location: 'Bern\u001b[2J' }])).toEqual([
       '  eu',
       '  local  (Bern [2J)',

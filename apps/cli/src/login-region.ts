@@ -35,7 +35,7 @@ export const regionNamed = (id: string, regions: readonly UsageRegion[]): UsageR
   if (found !== undefined) return found;
   const known = regions.map(({ region_id }) => region_id).join(', ');
   throw new Fault('CLIENT_USAGE', {
-    reason: known === '' ? `No region '${id}': no edge is online.` : `No region '${id}'. Use ${known}.`,
+    reason: known === '' ? `no region '${id}': no edge is online.` : `no region '${id}'. Use ${known}.`,
   });
 };
 

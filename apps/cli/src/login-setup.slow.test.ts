@@ -109,7 +109,7 @@ describe('a new computer', () => {
     platform.regions = [];
     const { code, io } = await logIn();
     expect([code, read('config.yml')]).toEqual([0, 'auth_token_file: key\n']);
-    expect(io.err()).toContain('No edge is online');
+    expect(io.err()).toContain('no edge is online');
   });
 
   it('makes no key where config.yml cannot be changed', async () => {
@@ -275,7 +275,7 @@ describe('several regions', () => {
       ['Region [eu]: ', 'mars\r'],
       ['Region [eu]: ', 'us\r'],
     ]);
-    expect(io.err()).toContain('Regions:\n  eu  eu\n  us  us\n');
+    expect(io.err()).toContain('Regions:\n  eu\n  us\n');
     expect(read('config.yml')).toContain('server: us.example.com:443\n');
   });
 

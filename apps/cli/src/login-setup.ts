@@ -61,7 +61,7 @@ export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io:
 const noteServerKept = (server: string | undefined, regions: readonly UsageRegion[], io: Io): void => {
   const [first] = regions;
   if (server === undefined) {
-    note('No edge is online that this computer can reach. Set `server` in config.yml, or log in again later.', io);
+    note('no edge is online that this computer can reach. Set `server` in config.yml, or log in again later.', io);
   } else if (first !== undefined && !isServerOf(server, regions)) {
     const hint = `To use ${first.control}: \`tunnel login --region ${first.region_id}\`.`;
     note(`config.yml keeps its server ${server}. This platform does not name it. ${hint}`, io);

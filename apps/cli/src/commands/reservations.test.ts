@@ -183,11 +183,11 @@ describe('release', () => {
 
   it('says what an open tunnel means for it, and nothing when it is gone at once', async () => {
     platform.reservations = [
-      { ...RESERVATION, active_tunnels: 1 },
+      { ...RESERVATION, active_tunnels: 1, grace_seconds: 604_800 },
       { ...PORT, label: 'gone' },
     ];
     const out = async (name: string): Promise<string> => (await tunnel(['release', name, '--yes'])).io.out();
-    expect(await out('shop')).toBe('Released shop. It stays yours until its open tunnels end, and some days after.\n');
+    expect(await out('shop')).toBe('Released shop. It stays yours until its open tunnels end, and 7 days after.\n');
     expect(await out('tcp/gone')).toBe('Released tcp/gone.\n');
   });
 

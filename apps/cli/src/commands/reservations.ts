@@ -113,9 +113,9 @@ Examples:
   $ tunnel reservations
   $ tunnel reservations --json
 
-reserved: yours until you release it. held: yours by use, until some weeks after its last tunnel; a
-name that the edge chose, for a tunnel without --subdomain, until some hours after it.
-released: given up; for some days you can still take it back with \`tunnel reserve\`.`;
+reserved: yours until you release it. held: yours by use, until 30 days after its last tunnel; a
+name that the edge chose, for a tunnel without --subdomain, until 24 hours after it. released: given
+up; for 7 days you can still take it back with \`tunnel reserve\`. A server can set other times.`;
 
 interface ReleaseFlags {
   readonly region?: string;
@@ -128,8 +128,9 @@ Examples:
   $ tunnel release shop
   $ tunnel release tcp/20042 --yes
 
-Open tunnels go on; what they use is released when they end. You can take it back for some days,
-with \`tunnel reserve\`. After that anybody can have it, and whatever is still sent there.`;
+Open tunnels go on; what they use is released when they end. You can take it back with
+\`tunnel reserve\` for 7 days, unless the server sets another time. After that anybody can have it,
+and whatever is still sent there.`;
 
 export const releaseCommand = (io: Io, finish: Finish): Command =>
   new Command('release')

@@ -79,6 +79,15 @@ const USES: Readonly<Record<Reservation['kind'], (label: string) => string>> = {
 export const releasedLine = (released: Reservation, left: Reservation | undefined): string => {
   const done = `Released ${oneLine(nameOf(released))}.`;
   if (left === undefined) return done;
-  if (left.expires_at === null) return `${done} It stays yours until its open tunnels end, and some days after.`;
+  if (left.expires_at === null) return `${done} It stays yours until its open tunnels end${afterwards(left)}.`;
   return `${done} You can take it back until ${momentText(left.expires_at)}: ${reserveCommand(left)}`;
+};
+
+const DAY_SECS = 86_400;
+
+/** How long a name stays its account's after its release; older platforms do not tell. */
+const afterwards = ({ grace_seconds: seconds }: Reservation): string => {
+  if (seconds === undefined || seconds === 0) return '';
+  const [count, unit] = seconds % DAY_SECS === 0 ? [seconds / DAY_SECS, 'day'] : [Math.ceil(seconds / 3600), 'hour'];
+  return `, and ${count} ${unit}${count === 1 ? '' : 's'} after`;
 };
