@@ -31,6 +31,31 @@ export function takenByOthers(before, after, cores = availableParallelism()) {
   return Math.min(1, Math.max(0, others + after.stolenTicks - before.stolenTicks) / ticks);
 }
 
+/** How long `sample` takes on the machine that the budgets of the steps were measured on, while nothing else runs there. */
+const SAMPLE_MS = 50;
+/** The first ones are slower, before the code is compiled. */
+const WARM_UPS = 3;
+const SAMPLES = 9;
+
+function sample() {
+  const words = Array.from({ length: 60_000 }, (_, index) => `${(index * 7919) % 60_013}`).sort();
+  return new Map(words.map((word, index) => [word, index])).size;
+}
+
+/**
+ * The share of its usual speed that the processor lacks: 0 to 1. Another virtual machine on the same core makes a processor slower without a trace in
+ * /proc/stat. Measured while nothing of ours runs, because our own programs would count, too.
+ */
+export function lostSpeed(usualMs = SAMPLE_MS, now = () => performance.now()) {
+  const took = Array.from({ length: WARM_UPS + SAMPLES }, () => {
+    const beginMs = now();
+    sample();
+    return now() - beginMs;
+  });
+  const sorted = took.slice(WARM_UPS).sort((one, other) => one - other);
+  return Math.max(0, 1 - usualMs / sorted[Math.floor(SAMPLES / 2)]);
+}
+
 /** What a process and its descendants have used, with those of them that have ended. */
 function ticksOfTree(root) {
   const children = new Map();

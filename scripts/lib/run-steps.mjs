@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { endOfRun } from './budgets.mjs';
 import { ROOT } from './paths.mjs';
-import { readProcessorUse, takenByOthers } from './processor-use.mjs';
+import { lostSpeed, readProcessorUse, takenByOthers } from './processor-use.mjs';
 
 // Long steps say that they still live, for people and for CI systems that end silent jobs.
 const STILL_RUNNING_EVERY_MS = 30_000;
@@ -78,6 +78,7 @@ function runLane(lane, isAlone) {
  * nothing failed: as it comes, or at the end of the step where another one runs at the same time.
  */
 export async function runSteps(groups, budgetSeconds) {
+  const lostAtStart = lostSpeed();
   const measuring = startMeasuring();
   const all = groups.flat(2);
   const times = [];
@@ -103,7 +104,12 @@ export async function runSteps(groups, budgetSeconds) {
   }
   if (times.length > 1 || budgetSeconds !== undefined)
     times.push({ name: 'all', isSum: true, ...measuring.end(), budgetSeconds });
-  const { text, code } = endOfRun({ times, passed, failed });
+  // A slow processor is one of which others have a part.
+  const lost = Math.max(lostAtStart, lostSpeed());
+  const judged = times.map((time) => ({ ...time, othersShare: withLost(time.othersShare, lost) }));
+  const { text, code } = endOfRun({ times: judged, passed, failed });
   process.stdout.write(text);
   return code;
 }
+
+const withLost = (othersShare, lost) => (othersShare === null ? null : Math.max(othersShare, lost));

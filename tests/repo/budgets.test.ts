@@ -30,7 +30,8 @@ const { judgeTime, endOfRun } = (await import(join(ROOT, 'scripts/lib/budgets.mj
   judgeTime: (time: Omit<Time, 'name'>) => string;
   endOfRun: (run: Run) => { readonly text: string; readonly code: number };
 };
-const { readProcessorUse, takenByOthers } = (await import(join(ROOT, 'scripts/lib/processor-use.mjs'))) as {
+const { lostSpeed, readProcessorUse, takenByOthers } = (await import(join(ROOT, 'scripts/lib/processor-use.mjs'))) as {
+  lostSpeed: (usualMs?: number, now?: () => number) => number;
   readProcessorUse: () => Reading | null;
   takenByOthers: (before: Reading | null, after: Reading | null, cores?: number) => number | null;
 };
@@ -83,6 +84,17 @@ it('other programs took what our own did not, with what the host took', () => {
   expect(takenByOthers(before, after, 2)).toBeCloseTo(0.2);
   expect(takenByOthers(before, { ...after, ownTicks: 1600, stolenTicks: 10 }, 2)).toBe(0);
   expect([takenByOthers(null, after, 2), takenByOthers(before, null, 2)]).toEqual([null, null]);
+});
+
+it.each([
+  [50, 0.2],
+  [40, 0],
+  [30, 0],
+])('a processor that takes %d ms for work of 40 ms lacks %f of its speed', (tookMs, lost) => {
+  let nowMs = 0;
+  // Every look at the clock is one measurement later.
+  const now = (): number => (nowMs += tookMs);
+  expect(lostSpeed(40, now)).toBeCloseTo(lost);
 });
 
 it.runIf(process.platform === 'linux')('counts this process and its children as our own', () => {
