@@ -117,8 +117,8 @@ export const FOLDER_MAY_IMPORT = {
       ...['problem-report.ts', 'running-client.ts', 'settings.ts', 'until-stopped.ts'],
     ],
     'mcp-publish': [
-      ...['agent', 'config-file.ts', 'exit-codes.ts', 'flags.ts', 'io.ts', 'one-at-a-time.ts', 'problem-report.ts'],
-      ...['run-tunnels.ts', 'running-client.ts', 'settings.ts'],
+      ...['agent', 'config-file.ts', 'exit-codes.ts', 'flags.ts', 'io.ts', 'misuse.ts', 'one-at-a-time.ts'],
+      ...['problem-report.ts', 'run-tunnels.ts', 'running-client.ts', 'settings.ts'],
     ],
     companions: ['output', 'io.ts', 'problem-report.ts', 'running-client.ts'],
     completion: ['agent', 'io.ts'],

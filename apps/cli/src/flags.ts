@@ -1,9 +1,9 @@
 // The flags that commands share: of an edge and the connection to it, of what is shown of requests, of groups and health checks.
 import type { HealthCheck, TunnelSpec } from '@tunnel/client';
-import { Fault } from '@tunnel/errors';
 import { pathFrom, readGroupKeyFile, Secret } from '@tunnel/runtime';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Io } from './io.ts';
+import { misuse } from './misuse.ts';
 
 /** Where the edge is, how it is trusted, and who asks. */
 export interface ServerFlags {
@@ -240,5 +240,3 @@ const idleFlag = ({ health, ...flags }: GroupFlags): string | undefined => {
   if (flags.healthTimeout !== undefined) return '--health-timeout needs --health.';
   return flags.healthMaxFailed === undefined ? undefined : '--health-max-failed needs --health.';
 };
-
-const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

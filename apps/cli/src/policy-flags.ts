@@ -1,12 +1,12 @@
 // The flags that say who may visit a tunnel, and the rules that they make, in one order: denied networks, allowed ones, a rate limit, who may come in,
 // headers; then those of --policy. Secrets are in files: a process list shows what is typed.
 import { TunnelPolicy, type TunnelSpec } from '@tunnel/client';
-import { Fault } from '@tunnel/errors';
 import { PolicySource, pathFrom, readPolicySource } from '@tunnel/runtime';
 import { type Command, InvalidArgumentError } from 'commander';
 import { OneLine } from './config-entries.ts';
 import { FLAG_GROUPS } from './flags.ts';
 import type { Io } from './io.ts';
+import { misuse } from './misuse.ts';
 
 /** Of every public tunnel. */
 export interface GuardFlags {
@@ -197,5 +197,3 @@ export const guardEntryOf = (
   if (made.rules.length > 0) throw misuse('--save takes --policy, or flags that make rules, not both.');
   return { policy: pathFrom(io.cwd, flags.policy, io.home), ...services };
 };
-
-const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

@@ -86,6 +86,9 @@ export class TerminalPrompt {
   }
 }
 
+/** How a question of a command is answered without a terminal. */
+export const ADD_YES = 'Add --yes to confirm.';
+
 export const requireTerminal = ({ stdin }: Pick<Io, 'stdin'>, instead: string): void => {
   if (stdin.isTTY === true) return;
   throw new Fault('CLIENT_USAGE', { reason: `this needs a terminal. ${instead}` });
@@ -103,4 +106,10 @@ export const withPrompt = async <T>(
   } finally {
     prompt.close();
   }
+};
+
+/** Asks for yes or no. Every answer but `y` and `yes` is a no. */
+export const askYesOrNo = async (io: Pick<Io, 'stdin' | 'stderr'>, question: string): Promise<boolean> => {
+  const answer = await withPrompt(io, ADD_YES, (prompt) => prompt.ask(`${question} [y/N] `));
+  return /^y(es)?$/i.test(answer.trim());
 };

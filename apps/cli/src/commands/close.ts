@@ -15,7 +15,7 @@ import type { Io } from '../io.ts';
 import { liveTunnelLines } from '../output/live-tunnels.ts';
 import { counted } from '../output/text.ts';
 import { oneLine, problemLines } from '../problem-report.ts';
-import { requireTerminal, withPrompt } from '../terminal-prompt.ts';
+import { ADD_YES, askYesOrNo, requireTerminal } from '../terminal-prompt.ts';
 import { lookOf } from './list.ts';
 
 interface CloseFlags extends AccountFlags {
@@ -68,14 +68,10 @@ const matchAll = (live: readonly LiveTunnel[], wanted: readonly string[]) => {
   };
 };
 
-const INSTEAD = 'Add --yes to confirm.';
-
 const confirm = async (tunnels: readonly LiveTunnel[], io: Io): Promise<boolean> => {
-  requireTerminal(io, INSTEAD);
+  requireTerminal(io, ADD_YES);
   io.stderr.write(`${liveTunnelLines(tunnels, lookOf(io)).join('\n')}\n`);
-  const question = `Close ${counted(tunnels.length, 'tunnel', 'tunnels')}? [y/N] `;
-  const answer = await withPrompt(io, INSTEAD, (prompt) => prompt.ask(question));
-  return /^y(es)?$/i.test(answer.trim());
+  return askYesOrNo(io, `Close ${counted(tunnels.length, 'tunnel', 'tunnels')}?`);
 };
 
 /** A tunnel whose edge does not answer does not keep the others open. */

@@ -12,7 +12,7 @@ import { CLI_LIMITS } from '../limits.ts';
 import { domainDetails, domainLines, progressLines, typedName, useLine } from '../output/domains.ts';
 import { coloursOf, counted } from '../output/text.ts';
 import { oneLine } from '../problem-report.ts';
-import { requireTerminal, withPrompt } from '../terminal-prompt.ts';
+import { ADD_YES, requireTerminal, withPrompt } from '../terminal-prompt.ts';
 import { listenForStop, pause } from '../until-stopped.ts';
 
 type Finish = (code: ExitCode) => void;
@@ -213,7 +213,7 @@ const removeCommand = (io: Io, finish: Finish): Command =>
     .addHelpText('after', REMOVE_EXAMPLES)
     .action(async (host: string, { yes, ...flags }: { yes?: boolean; proxy?: string }) => {
       const login = PlatformLogin.open(io, flags);
-      if (yes !== true) requireTerminal(io, INSTEAD);
+      if (yes !== true) requireTerminal(io, ADD_YES);
       const found = await findDomain(login, host);
       if (yes !== true && !(await confirm(found, io))) {
         io.stdout.write('Nothing removed.\n');
@@ -224,14 +224,12 @@ const removeCommand = (io: Io, finish: Finish): Command =>
       finish(EXIT.endedAsAsked);
     });
 
-const INSTEAD = 'Add --yes to confirm.';
-
 const confirm = async (found: OwnDomainView, io: Io): Promise<boolean> => {
   const name = oneLine(found.name);
   const { active_tunnels: active } = found;
   const open = active === 0 ? '' : `${counted(active, 'open tunnel closes', 'open tunnels close')}. `;
   io.stderr.write(`Remove ${name}? ${open}Its key and its certificate are destroyed.\n`);
-  const answer = await withPrompt(io, INSTEAD, (prompt) => prompt.ask(`Type ${name} to confirm: `));
+  const answer = await withPrompt(io, ADD_YES, (prompt) => prompt.ask(`Type ${name} to confirm: `));
   return asciiDomain(answer.trim()) === found.name;
 };
 

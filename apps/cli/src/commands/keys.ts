@@ -13,7 +13,7 @@ import { type KeyLook, keyLines } from '../output/account.ts';
 import { coloursOf } from '../output/text.ts';
 import { oneLine } from '../problem-report.ts';
 import { findToken } from '../settings.ts';
-import { requireTerminal, withPrompt } from '../terminal-prompt.ts';
+import { ADD_YES, askYesOrNo, requireTerminal } from '../terminal-prompt.ts';
 
 type Finish = (code: ExitCode) => void;
 
@@ -121,11 +121,8 @@ const revokeCommand = (io: Io, finish: Finish): Command =>
     });
 
 const confirm = async (login: PlatformLogin, id: string, io: Io): Promise<boolean> => {
-  const instead = 'Add --yes to confirm.';
-  requireTerminal(io, instead);
+  requireTerminal(io, ADD_YES);
   const key = (await login.call((client) => client.keys())).find((one) => one.id === id);
   if (key === undefined) throw new Fault('KEY_UNKNOWN');
-  const question = `Revoke the key "${oneLine(key.label)}" (${oneLine(id)})? Its tunnels close. [y/N] `;
-  const answer = await withPrompt(io, instead, (prompt) => prompt.ask(question));
-  return /^y(es)?$/i.test(answer.trim());
+  return askYesOrNo(io, `Revoke the key "${oneLine(key.label)}" (${oneLine(id)})? Its tunnels close.`);
 };

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hashPassword, type PolicyVerdict, readPolicyFile, type TracedRule, testPolicy } from '@tunnel/client';
-import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
+import { misuse } from '../misuse.ts';
 import { counted } from '../output/text.ts';
 import { repeated } from '../policy-flags.ts';
 import { oneLine } from '../problem-report.ts';
@@ -225,5 +225,3 @@ const textOf = (bytes: Buffer): string => {
     throw misuse('the password is not UTF-8 text.');
   }
 };
-
-const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

@@ -7,10 +7,11 @@ import { PlatformLogin } from '../api/platform-login.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { PROXY_FLAG, portNumber } from '../flags.ts';
 import type { Io } from '../io.ts';
+import { misuse } from '../misuse.ts';
 import { addressOf, nameOf, releasedLine, reservationLines, reservedLines } from '../output/reservations.ts';
 import { coloursOf } from '../output/text.ts';
 import { hintOf, oneLine } from '../problem-report.ts';
-import { requireTerminal, withPrompt } from '../terminal-prompt.ts';
+import { ADD_YES, requireTerminal, withPrompt } from '../terminal-prompt.ts';
 
 type Finish = (code: ExitCode) => void;
 
@@ -142,7 +143,7 @@ export const releaseCommand = (io: Io, finish: Finish): Command =>
     .addHelpText('after', RELEASE_EXAMPLES)
     .action(async (name: string, { region, yes, ...flags }: ReleaseFlags) => {
       const login = PlatformLogin.open(io, flags);
-      if (yes !== true) requireTerminal(io, INSTEAD);
+      if (yes !== true) requireTerminal(io, ADD_YES);
       const list = (): Promise<Reservation[]> => login.call((client) => client.reservations());
       const found = chooseReservation(await list(), name, region);
       if (found.state !== 'released') {
@@ -158,12 +159,10 @@ export const releaseCommand = (io: Io, finish: Finish): Command =>
       finish(EXIT.endedAsAsked);
     });
 
-const INSTEAD = 'Add --yes to confirm.';
-
 const confirm = async (found: Reservation, io: Io): Promise<boolean> => {
   const name = oneLine(nameOf(found));
-  io.stderr.write(`Release ${addressOf(found)}? Some days later anybody can have it.\n`);
-  const answer = await withPrompt(io, INSTEAD, (prompt) => prompt.ask(`Type ${name} to confirm: `));
+  io.stderr.write(`Release ${addressOf(found)}? After a few days anybody can have it.\n`);
+  const answer = await withPrompt(io, ADD_YES, (prompt) => prompt.ask(`Type ${name} to confirm: `));
   return answer.trim().toLowerCase() === nameOf(found);
 };
 
@@ -199,5 +198,3 @@ const unknown = (
 
 const regionFlags = (list: readonly Reservation[]): string =>
   list.map(({ region_id: id }) => `--region ${id}`).join(' or ');
-
-const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

@@ -18,6 +18,7 @@ import { loadConfig } from '../config-file.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import { type ConnectionFlags, type HostFlags, hostSpecOf } from '../flags.ts';
 import { type Io, VERSION } from '../io.ts';
+import { misuse } from '../misuse.ts';
 import { oneLine } from '../problem-report.ts';
 import { runTunnels } from '../run-tunnels.ts';
 import type { Companion, RunningClient } from '../running-client.ts';
@@ -141,8 +142,6 @@ const findBearer = (
   }
   return new Bearer({ hash: bearerHash(given), source: tokenFile, made: null });
 };
-
-const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
 
 interface PublicationDeps {
   readonly bearer: Bearer;

@@ -295,7 +295,7 @@ export interface LineFacts {
   readonly tail: string;
 }
 
-/** One request in one line: when, what, how it went and how long it took, or why the edge answered it. */
+/** The line of a request: time, method, path, status and duration; for a request that the edge answered, the reason instead. */
 export const requestLine = (event: ShownRequest, shape: LineShape): string => {
   if (event.type !== 'edge-answered-more') return factsLine(factsOf(event), shape);
   return `${shape.named ? `${oneLine(event.tunnel.name)}: ` : ''}${moreAnsweredText(event.count)}`;

@@ -18,7 +18,7 @@ export type NavPage = (typeof NAV_PAGES)[number];
 export const pageAt = (path: string): NavPage | undefined =>
   NAV_PAGES.find(({ to }) => (to === '/' ? path === '/' : path === to || path.startsWith(`${to}/`)));
 
-/** The page that stands for its section. */
+/** Whether a page is the first of its section: the one that a phone has a tab for. */
 export const isSection = ({ to, section }: NavPage): boolean => to === section;
 
 /** The pages of the section that a path belongs to, the section's own page first. Empty: the section has one page only. */

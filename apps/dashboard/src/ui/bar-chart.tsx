@@ -11,7 +11,7 @@ export interface ChartPoint {
 }
 
 export interface BarChartProps {
-  /** What is counted, and over which time. */
+  /** The name of the chart for screen readers, such as `Requests in the last 30 days`. */
   readonly label: string;
   readonly points: readonly ChartPoint[];
   /** A value as text, for the pointer. */

@@ -1,4 +1,5 @@
-// Which of its own tunnels has the name that an account was refused: its owner is told the computer, and nobody else learns anything.
+// Finds the tunnel that has a refused name. The refusal names this tunnel and its computer only if the tunnel belongs to the account that asked, so that
+// accounts learn nothing about each other.
 import { type LeasedEndpoint, type Owner, sameOwner } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { ControlMessageInput } from '@tunnel/protocol';
@@ -7,7 +8,7 @@ import type { Tunnel } from '../routing/tunnel.ts';
 
 type HeldBy = Extract<ControlMessageInput, { type: 'TunnelError' }>['held_by'];
 
-/** The field of a refusal. It is left out unless a living tunnel of the very account that asked is at the name. */
+/** The field `held_by` of a refusal, or no field unless a live tunnel of the same account has the name. */
 export const heldByField = (
   tunnels: Pick<Registry, 'at'>,
   owner: Owner,
@@ -22,7 +23,7 @@ export const heldByField = (
   return {};
 };
 
-/** Where the refused name is. Refusals of a platform come without their values: whoever holds such a name is elsewhere. */
+/** The endpoints that the refused name can mean. Empty for a refusal by the platform, which carries no values: the tunnel is on another edge. */
 const endpointsOf = ({ code, values }: Fault, owner: Owner): readonly LeasedEndpoint[] => {
   const { subdomain, domain, name } = values;
   if (code === 'TUNNEL_SUBDOMAIN_IN_USE' && subdomain !== undefined) return [{ kind: 'name', name: String(subdomain) }];

@@ -83,7 +83,7 @@ const NameLines = ({ caption, rows, actions }: ListProps) => (
   </ul>
 );
 
-/** One line. What it opens to is drawn only while it is open. */
+/** A name on a phone: one line that opens to the address, the state and the actions. These are rendered only while the line is open. */
 const NameLine = ({ one, actions }: { readonly one: Reservation; readonly actions: ReservationActions }) => {
   const [open, setOpen] = useState(false);
   return (
@@ -134,7 +134,7 @@ const columnsFor = (actions: ReservationActions): readonly Column<Reservation>[]
   { key: 'action', header: 'Action', align: 'end', cell: (one) => <Actions one={one} {...actions} /> },
 ];
 
-/** Where it is reached stands below it. */
+/** The name, with its address below it. */
 const Name = ({ one }: { readonly one: Reservation }) => (
   <span className="inline-block min-w-0 sm:min-w-56">
     <span className="wrap-anywhere block">{one.label}</span>

@@ -1,5 +1,5 @@
-// Reports requests that the edge answered itself to the clients of their tunnels: at most so many a second one by one, the rest as a number. Nobody waits for
-// such a report, so a client that does not read gets none until it reads again.
+// Reports requests that the edge answered itself to the clients of their tunnels: a limited number a second one by one, the rest as a count. Reports
+// are never queued, so a client that does not read them misses some and costs no memory.
 import { NoticePace, type OwnResponse, ownerKey, type RequestHead, redactUrl } from '@tunnel/core';
 import { type ControlMessageInput, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
@@ -45,7 +45,7 @@ export class EdgeAnswers {
     if (this.#offer(tunnel.sessionId, this.#message(tunnel, answer)) === 'full') this.#pace.notSent(tunnel);
   }
 
-  /** Once a second. */
+  /** Sends the counts of the past second. To be called once a second. */
   tick(): void {
     this.#pace.nextSecond((tunnel, count) => {
       const { tunnelId: tunnel_id, sessionId } = tunnel;
@@ -70,13 +70,13 @@ export class EdgeAnswers {
   }
 }
 
-/** Rules of the operator are shown to nobody by name or number. null: no rule answered. */
+/** The rule that answered, as the tunnel's owner may see it, or null if no rule did. Rules of the operator have neither name nor number there. */
 export const shownRuleOf = (rules: CapturedRules | null): string | null => {
   const answeredBy = rules?.policy.answered_by ?? null;
   if (answeredBy === null) return null;
   return answeredBy.index === 0 ? 'of the operator' : (answeredBy.name ?? String(answeredBy.index));
 };
 
-/** null: it is no error. */
+/** The error code of an answer that the edge made, or null if the answer is not an error. */
 export const errorCodeOf = ({ headers }: OwnResponse): string | null =>
   headers.find(([name]) => name.toLowerCase() === 'x-tunnel-error')?.[1] ?? null;

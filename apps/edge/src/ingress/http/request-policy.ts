@@ -178,7 +178,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     }
     this.#freeBody();
     const response = this.#responseOf(outcome);
-    // The visitor may have left meanwhile. What the edge answers on its own paths of a login is nobody's request.
+    // Not reported: answers to visitors who have left, and the edge's own pages of a login, which are no requests to the service.
     const id = this.#isOver || this.isOfLogin ? undefined : this.#tell(outcome, response);
     // Only an error has it: other answers of rules are as their owner wrote them.
     if (id === undefined || errorCodeOf(response) === null) return { own: response };
