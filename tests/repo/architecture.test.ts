@@ -1,6 +1,6 @@
 // ARCHITECTURE.md and CONTRIBUTING.md name files and folders that are there.
 // A name has a slash in it and is written whole, with `.ts` or without: from the root of the repository (`packages/core`), from a package's name
-// (`client/forward/tcp` is packages/client/src/forward/tcp.ts), or from the src of the edge or the platform (`routing/balancer`,
+// (`client/local/probe` is packages/client/src/local/probe.ts), or from the src of the edge or the platform (`routing/balancer`,
 // `services/tunnels/verify-key`); in a table of the parts of a src, also from that src. It counts in a block of code wherever it stands, in
 // prose where it is all there is between backticks.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';

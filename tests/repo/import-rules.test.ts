@@ -184,9 +184,9 @@ it.each([
   ['apps/cli', 'settings.ts', 'api/a.ts', 'settings.ts may not import api'],
   ['apps/cli', 'run.ts', 'api/a.ts', 'run.ts may not import api'],
   ['apps/cli', 'complete-main.ts', 'commands/a.ts', 'complete-main.ts may not import commands'],
-  ['packages/client', 'forward/tcp.ts', 'peers/a.ts', 'forward may not import peers'],
-  ['packages/client', 'policy/a.ts', 'tunnel.ts', 'policy may not import tunnel.ts'],
-  ['packages/client', 'session.ts', 'peers/a.ts', 'session.ts may not import peers'],
+  ['packages/client', 'local/a.ts', 'peers/b.ts', 'local may not import peers'],
+  ['packages/client', 'tunnels/kinds/tcp.ts', 'tunnels/tunnel.ts', 'tunnels/kinds may not import tunnels'],
+  ['packages/client', 'connection/session.ts', 'tunnels/a.ts', 'connection may not import tunnels'],
   ['packages/core', 'http1/a.ts', 'policy/b.ts', 'http1 may not import policy'],
   ['packages/core', 'net/a.ts', 'names.ts', 'net may not import names.ts'],
   ['packages/core', 'names.ts', 'domains/a.ts', 'names.ts may not import domains'],
@@ -207,8 +207,8 @@ it.each([
   ['apps/cli', 'index.ts', 'api/a.ts'],
   ['apps/cli', 'commands/a.ts', 'flags.ts'],
   ['apps/cli', 'completion/a.ts', 'limits.ts'],
-  ['packages/client', 'tunnel.ts', 'forward/files/a.ts'],
-  ['packages/client', 'client.ts', 'session.ts'],
+  ['packages/client', 'tunnels/tunnel.ts', 'tunnels/kinds/a.ts'],
+  ['packages/client', 'client.ts', 'connection/session.ts'],
 ])('%s/src: %s may import %s', (workspace, from, to) => {
   expect(tree(workspace, { [from]: [to] }).stdout).toBe('import rules hold\n');
 });

@@ -3,26 +3,26 @@
 import { Fault } from '@tunnel/errors';
 import type { ControlMessage, StreamReason } from '@tunnel/protocol';
 import { sha256Hex, type Timer } from '@tunnel/runtime';
-import { AssignedEndpoints } from './assigned-endpoints.ts';
-import { Backoff } from './backoff.ts';
-import { Connection, type Wait } from './connection.ts';
-import { awaitClose } from './control-link.ts';
-import { reasonOf, unreachable } from './dial-faults.ts';
-import { TargetGuard } from './forward/target-guard.ts';
+import { Connection, type Wait } from './connection/connection.ts';
+import { awaitClose } from './connection/control-link.ts';
+import type { Session, SessionFacts } from './connection/session.ts';
 import type { Inspector, InspectorOptions } from './inspector/inspector.ts';
 import { CLIENT_LIMITS } from './limits.ts';
+import { TargetGuard } from './local/target-guard.ts';
+import { Backoff } from './network/backoff.ts';
+import { reasonOf, unreachable } from './network/dial-faults.ts';
 import { type ClientSettings, type ConnectOptions, checkOptions } from './options.ts';
-import type { ConnectPeerOptions, PeerConnection } from './peer-types.ts';
+import type { ConnectPeerOptions, PeerConnection } from './peers/peer-types.ts';
 import { Peers } from './peers/peers.ts';
 import type { RequestListener } from './requests/request-record.ts';
 import { RequestReporter } from './requests/request-reporter.ts';
-import { type ResumeStore, takeSlot } from './resume-state.ts';
-import type { Session, SessionFacts } from './session.ts';
+import { AssignedEndpoints } from './state/assigned-endpoints.ts';
+import { type ResumeStore, takeSlot } from './state/resume-state.ts';
 import { StatusEmitter, type StatusListener } from './status.ts';
-import { StreamHandler } from './stream-handler.ts';
-import { type Tunnel, TunnelEntry } from './tunnel.ts';
-import { TunnelRegistry } from './tunnel-registry.ts';
-import { checkTunnelSpec, concealKey, type TunnelSpec } from './tunnel-spec.ts';
+import { StreamHandler } from './tunnels/stream-handler.ts';
+import { type Tunnel, TunnelEntry } from './tunnels/tunnel.ts';
+import { TunnelRegistry } from './tunnels/tunnel-registry.ts';
+import { checkTunnelSpec, concealKey, type TunnelSpec } from './tunnels/tunnel-spec.ts';
 
 export interface CloseOptions {
   /** How long visitors that are being served may take; 0, the default, cuts them off. */

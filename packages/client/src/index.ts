@@ -30,8 +30,17 @@ export {
   type WantedEntry,
 } from '@tunnel/core';
 export { type Client, type ClientState, type CloseOptions, connect, type OpenOptions } from './client.ts';
-export { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
+export { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './connection/dial-socket.ts';
+export { dialThrough } from './connection/proxy/dial-through.ts';
+export { type Proxy, type ProxyParseOptions, parseProxy } from './connection/proxy/proxy-address.ts';
+export { type ProxyFor, proxyFor } from './connection/proxy/proxy-for.ts';
+export type { SessionFacts } from './connection/session.ts';
 export { type DoctorOptions, examine } from './doctor/doctor.ts';
+export type { Inspector, InspectorOptions, RequestAtEdge } from './inspector/inspector.ts';
+export type { FilesSpec } from './local/files/served-folder.ts';
+export { type LocalSpec, localLabel, localText } from './local/local-target.ts';
+export type { OwnClients } from './local/target-guard.ts';
+export type { DropReason, TrafficCounts } from './local/traffic.ts';
 export {
   DEFAULT_CONTROL_PORT,
   isLoopback,
@@ -39,24 +48,10 @@ export {
   readAuthorities,
   type ServerAddress,
   type TransportSecurity,
-} from './endpoint.ts';
-export { peerFields, tunnelFields } from './entry-fields.ts';
-export type { FilesSpec } from './forward/files/served-folder.ts';
-export { type ProtocolTraits, protocolTraits } from './forward/kinds.ts';
-export { type LocalSpec, localLabel, localText } from './forward/local-target.ts';
-export { asciiDomain } from './forward/own-domain.ts';
-export type { OwnClients } from './forward/target-guard.ts';
-export type { DropReason, TrafficCounts } from './forward/traffic.ts';
-export type { Inspector, InspectorOptions, RequestAtEdge } from './inspector/inspector.ts';
+} from './network/endpoint.ts';
 export type { ConnectOptions } from './options.ts';
-export type {
-  ConnectPeerOptions,
-  ListenAddress,
-  PeerConnection,
-  PeerConnectionState,
-  PublishedPeer,
-} from './peer-types.ts';
-export { checkPeerOptions } from './peers/peers.ts';
+export type { ConnectPeerOptions, ListenAddress, PeerConnection, PeerConnectionState } from './peers/peer-types.ts';
+export { checkPeerOptions, peerFields } from './peers/peers.ts';
 export { hashPassword } from './policy/password-hashes.ts';
 export {
   type PolicyTestRequest,
@@ -70,13 +65,13 @@ export {
   readPolicyFile,
   TunnelPolicy,
 } from './policy/tunnel-policy.ts';
-export { dialThrough } from './proxy/dial-through.ts';
-export { type Proxy, type ProxyParseOptions, parseProxy } from './proxy/proxy-address.ts';
-export { type ProxyFor, proxyFor } from './proxy/proxy-for.ts';
 export { edgeAnswerText } from './requests/edge-answer-text.ts';
 export type { EdgeAnswer, RequestEvent, RequestListener } from './requests/request-record.ts';
-export type { SessionFacts } from './session.ts';
 export type { StatusEvent, StatusListener } from './status.ts';
+export { protocolTraits } from './tunnels/kinds/kinds.ts';
+export { asciiDomain } from './tunnels/kinds/own-domain.ts';
+export { type ProtocolTraits } from './tunnels/kinds/tunnel-kind.ts';
+export type { PublishedPeer } from './tunnels/tunnel.ts';
 export {
   type DatagramWay,
   policyToSend,
@@ -85,5 +80,5 @@ export {
   type TunnelHealth,
   type TunnelState,
   type TunnelTarget,
-} from './tunnel.ts';
-export { checkTunnelSpec, type HealthCheck, type TunnelSpec } from './tunnel-spec.ts';
+} from './tunnels/tunnel.ts';
+export { checkTunnelSpec, type HealthCheck, type TunnelSpec, tunnelFields } from './tunnels/tunnel-spec.ts';

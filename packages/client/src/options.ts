@@ -2,13 +2,12 @@
 import { hostname } from 'node:os';
 import { problemOfText, shownText } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { ReportInternalError } from '@tunnel/mux';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { type Clock, createLogger, InternalErrors, type Logger, Secret, systemClock } from '@tunnel/runtime';
-import type { Endpoint } from './dial-socket.ts';
-import { decideSecurity, parseServerAddress, type SecurityOptions } from './endpoint.ts';
-import type { OwnClients } from './forward/target-guard.ts';
-import { type Proxy, parseProxy } from './proxy/proxy-address.ts';
+import type { ConnectionSettings } from './connection/connection.ts';
+import { type Proxy, parseProxy } from './connection/proxy/proxy-address.ts';
+import type { OwnClients } from './local/target-guard.ts';
+import { decideSecurity, parseServerAddress, type SecurityOptions } from './network/endpoint.ts';
 import type { StatusListener } from './status.ts';
 
 export interface ConnectOptions extends SecurityOptions {
@@ -44,21 +43,10 @@ export interface ConnectOptions extends SecurityOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface ClientSettings {
-  readonly endpoint: Endpoint;
-  readonly token: Secret;
-  readonly wait: boolean;
+export interface ClientSettings extends ConnectionSettings {
   readonly state: { readonly dir: string; readonly key: string } | null;
   readonly newNames: boolean;
-  readonly agent: string;
-  /** undefined: the computer has no name. */
-  readonly clientName: string | undefined;
   readonly ownClients: OwnClients | undefined;
-  readonly logger: Logger;
-  /** Of mistakes of ours, each at the cost of one visitor or carrier. */
-  readonly report: ReportInternalError;
-  readonly clock: Clock;
-  readonly random: () => number;
 }
 
 const DEFAULT_AGENT = `tunnel-client/0.1.0 node/${process.versions.node}`;

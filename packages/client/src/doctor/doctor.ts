@@ -25,10 +25,10 @@ import {
   skipped,
 } from '@tunnel/core';
 import { systemClock } from '@tunnel/runtime';
-import { reasonOf } from '../dial-faults.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
+import { reasonOf } from '../network/dial-faults.ts';
 import { type ConnectOptions, checkOptions } from '../options.ts';
-import type { TunnelSpec } from '../tunnel-spec.ts';
+import type { TunnelSpec } from '../tunnels/tunnel-spec.ts';
 import { type Probes, runChecks } from './run-checks.ts';
 import { ServerWay } from './server-way.ts';
 import { lookAtTargets } from './targets.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ControlLink } from '../control-link.ts';
+import type { ControlLink } from '../connection/control-link.ts';
 import { pingControl } from './pings.ts';
 
 /** A connection whose round trips take these times; after them no answer comes. */

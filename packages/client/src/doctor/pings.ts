@@ -12,8 +12,8 @@ import {
 } from '@tunnel/mux';
 import { encodePing, FRAME, FrameParser, PING_PAYLOAD_BYTES } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
-import type { ControlLink } from '../control-link.ts';
-import type { EdgeObserver } from '../datagram-path.ts';
+import type { ControlLink } from '../connection/control-link.ts';
+import type { EdgeObserver } from '../connection/datagram-path.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 
 /** As many as came back before the signal ended it. */

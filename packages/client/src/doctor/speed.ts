@@ -3,8 +3,8 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { BandwidthFacts, Transfer } from '@tunnel/core';
 import type { Clock, Secret } from '@tunnel/runtime';
-import { reasonOf } from '../dial-faults.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
+import { reasonOf } from '../network/dial-faults.ts';
 
 export interface SpeedOptions {
   /** host:port, for the Host of the request. */

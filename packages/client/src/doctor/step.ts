@@ -1,9 +1,9 @@
 // One step of the doctor's way: it has a time of its own, so that one that is never answered leaves some for those behind it.
 import { connect, type Socket } from 'node:net';
 import type { Clock } from '@tunnel/runtime';
-import type { ServerAddress } from '../endpoint.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
-import { withinTime } from '../within-time.ts';
+import type { ServerAddress } from '../network/endpoint.ts';
+import { withinTime } from '../network/within-time.ts';
 
 /** Its time was over. */
 export class NoAnswer extends Error {

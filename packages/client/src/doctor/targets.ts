@@ -2,11 +2,11 @@
 import { stat } from 'node:fs/promises';
 import type { TargetFacts } from '@tunnel/core';
 import type { Clock } from '@tunnel/runtime';
-import { reasonOf } from '../dial-faults.ts';
-import { localTargetOf, localText } from '../forward/local-target.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
-import { tcpProbe } from '../probes/probe.ts';
-import type { TunnelSpec } from '../tunnel-spec.ts';
+import { localTargetOf, localText } from '../local/local-target.ts';
+import { tcpProbe } from '../local/probe.ts';
+import { reasonOf } from '../network/dial-faults.ts';
+import type { TunnelSpec } from '../tunnels/tunnel-spec.ts';
 
 export const lookAtTargets = (
   tunnels: readonly TunnelSpec[],

@@ -14,7 +14,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Client, connect } from '../client.ts';
 import { RequestReporter } from '../requests/request-reporter.ts';
 import { ScriptedEdge } from '../scripted-edge.fixture.ts';
-import type { Tunnel } from '../tunnel.ts';
+import type { Tunnel } from '../tunnels/tunnel.ts';
 import { type Inspector, type RequestAtEdge, startInspector } from './inspector.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
 

@@ -3,12 +3,12 @@ import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Clock, closeLocalServer, createLocalServer, type Logger, randomToken } from '@tunnel/runtime';
-import { INSPECTOR_PORTS } from '../forward/inspector-ports.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
+import { INSPECTOR_PORTS } from '../local/target-guard.ts';
 import { replay } from '../requests/replay.ts';
 import type { RequestReporter } from '../requests/request-reporter.ts';
 import { RequestStore } from '../requests/request-store.ts';
-import type { Tunnel } from '../tunnel.ts';
+import type { Tunnel } from '../tunnels/tunnel.ts';
 import { answerTo, json, LiveEvents, type RouteDeps } from './routes.ts';
 
 export interface Inspector {

@@ -4,7 +4,7 @@ import { fieldValueOf, type HeaderField, redactFields, redactUrl } from '@tunnel
 import { edgeAnswerText } from '../requests/edge-answer-text.ts';
 import { BODY_BOUNDS } from '../requests/replay.ts';
 import type { RequestRecord } from '../requests/request-record.ts';
-import type { Tunnel } from '../tunnel.ts';
+import type { Tunnel } from '../tunnels/tunnel.ts';
 
 export const presentTunnel = ({ name, publicUrl, local, state }: Tunnel) => ({
   name,

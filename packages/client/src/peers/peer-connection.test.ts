@@ -5,7 +5,7 @@ import { CAPABILITIES, type ControlMessageInput } from '@tunnel/protocol';
 import { Secret } from '@tunnel/runtime';
 import { FakeClock, rethrow } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Session } from '../session.ts';
+import type { Session } from '../connection/session.ts';
 import type { StatusEvent } from '../status.ts';
 import { PeerLink } from './peer-connection.ts';
 import type { PeerPackage } from './peer-network.ts';

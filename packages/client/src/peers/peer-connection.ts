@@ -7,16 +7,15 @@ import { type MuxStream, type PendingStream, processBudget, type ReportInternalE
 import type { PeerNetwork, PeerPath, PeerSubscriber } from '@tunnel/peer';
 import { CAPABILITY, type ControlMessageInput, type MessageOf, type StreamReason } from '@tunnel/protocol';
 import type { Clock, Secret, Timer } from '@tunnel/runtime';
-import { Backoff } from '../backoff.ts';
-import { Traffic, type TrafficCounts } from '../forward/traffic.ts';
+import type { Session } from '../connection/session.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
-import { p2pSecretHash } from '../p2p-secret.ts';
-import type { ListenAddress, PeerConnection, PeerConnectionState } from '../peer-types.ts';
-import type { Session } from '../session.ts';
-import type { StatusEvent } from '../status.ts';
+import { Traffic, type TrafficCounts } from '../local/traffic.ts';
+import { Backoff } from '../network/backoff.ts';
+import { p2pSecretHash } from '../tunnels/kinds/p2p-secret.ts';
 import { openListener, type PeerListener } from './peer-listener.ts';
 import type { PeerIdentity, PeerPackage } from './peer-network.ts';
 import { PeerStream } from './peer-stream.ts';
+import type { ListenAddress, PeerConnection, PeerConnectionState, PeerEvent } from './peer-types.ts';
 
 export interface PeerConnectionDeps {
   readonly name: string;
@@ -29,7 +28,7 @@ export interface PeerConnectionDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly report: ReportInternalError;
-  readonly emit: (event: StatusEvent) => void;
+  readonly emit: (event: PeerEvent) => void;
   /** One more connection is served; returns what says that it is over. */
   readonly oneMore: () => () => void;
   readonly newRequestId: () => string;

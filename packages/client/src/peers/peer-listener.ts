@@ -6,9 +6,9 @@ import { Fault } from '@tunnel/errors';
 import { adoptSocket, guard, type OpenAnswer, type ReportInternalError, type Splice, splice } from '@tunnel/mux';
 import type { PeerSubscriber } from '@tunnel/peer';
 import type { Clock } from '@tunnel/runtime';
-import { codeOf, reasonOf } from '../dial-faults.ts';
-import type { Traffic } from '../forward/traffic.ts';
-import type { ListenAddress } from '../peer-types.ts';
+import type { Traffic } from '../local/traffic.ts';
+import { codeOf, reasonOf } from '../network/dial-faults.ts';
+import type { ListenAddress } from './peer-types.ts';
 import { openUdpListener } from './udp-listener.ts';
 
 export interface PeerListener {

@@ -3,8 +3,8 @@
 import type * as peerPackage from '@tunnel/peer';
 import type { PeerNetwork, PeerService } from '@tunnel/peer';
 import type { Clock } from '@tunnel/runtime';
-import type { EdgeObserver } from '../datagram-path.ts';
-import { isLoopback } from '../endpoint.ts';
+import type { EdgeObserver } from '../connection/datagram-path.ts';
+import { isLoopback } from '../network/endpoint.ts';
 
 export type PeerPackage = typeof peerPackage;
 

@@ -1,16 +1,17 @@
 // The peers of one client: those of the p2p tunnels that it publishes, and its connections to what others publish. Brings them the session of
 // the moment and what the edge says of them.
+import type { EntryFields } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { DatagramStream, MuxStream } from '@tunnel/mux';
 import type { ControlMessage, StreamHead } from '@tunnel/protocol';
-import type { ClientSettings } from '../options.ts';
-import { checkP2pName, p2pSecretOf } from '../p2p-secret.ts';
-import type { ConnectPeerOptions } from '../peer-types.ts';
-import type { Session } from '../session.ts';
-import type { StatusEvent } from '../status.ts';
-import type { TunnelEntry } from '../tunnel.ts';
+import type { ConnectionSettings } from '../connection/connection.ts';
+import type { Session } from '../connection/session.ts';
+import { checkP2pName, p2pSecretHash, p2pSecretOf } from '../tunnels/kinds/p2p-secret.ts';
+import type { TunnelEntry } from '../tunnels/tunnel.ts';
+import type { TunnelEvent } from '../tunnels/tunnel-event.ts';
 import { PeerLink } from './peer-connection.ts';
 import { ClientPeerNetwork, type EdgeView, loadPeerPackage, type PeerIdentity } from './peer-network.ts';
+import type { ConnectPeerOptions, PeerEvent } from './peer-types.ts';
 import { PublishedPeers } from './published-peers.ts';
 
 /** Throws a Fault for what cannot work, before anything is asked of the edge. */
@@ -26,9 +27,19 @@ export const checkPeerOptions = ({ p2pName, secret, service, listenPort, listenH
   }
 };
 
+/** What a connection to a peer asks for, as tunnelFields() has it of a tunnel. */
+export const peerFields = (options: ConnectPeerOptions): EntryFields => ({
+  p2p_connect: options.p2pName.toLowerCase(),
+  p2p_secret: p2pSecretHash(p2pSecretOf(options.secret)),
+  p2p_service: options.service ?? 'tcp',
+  p2p_direct: options.direct ?? true,
+  listen_host: options.listenHost ?? '127.0.0.1',
+  listen_port: options.listenPort,
+});
+
 export interface PeersDeps {
-  readonly settings: ClientSettings;
-  readonly emit: (event: StatusEvent) => void;
+  readonly settings: Pick<ConnectionSettings, 'clock' | 'random' | 'report' | 'wait'>;
+  readonly emit: (event: PeerEvent | TunnelEvent) => void;
   readonly findTunnel: (tunnelId: string) => TunnelEntry | undefined;
   readonly serve: (stream: MuxStream, tunnel: TunnelEntry) => void;
   readonly serveFlow: (stream: DatagramStream, head: StreamHead, tunnel: TunnelEntry) => void;

@@ -4,10 +4,9 @@ import { CAPABILITIES, type ControlMessageInput } from '@tunnel/protocol';
 import { Secret } from '@tunnel/runtime';
 import { FakeClock, MemoryNetwork, rethrow } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
+import type { Session } from '../connection/session.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
-import type { TunnelPeers } from '../peer-types.ts';
-import type { Session } from '../session.ts';
-import type { TunnelEntry } from '../tunnel.ts';
+import type { TunnelEntry, TunnelPeers } from '../tunnels/tunnel.ts';
 import { Peers, type PeersDeps } from './peers.ts';
 
 const SECRET = 'a secret of at least sixteen bytes';

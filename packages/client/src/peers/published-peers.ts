@@ -5,10 +5,10 @@ import type { DirectOutcome, Peer, PeerNetwork, PeerPath, PeerPublisher } from '
 import type { ControlMessageInput, MessageOf, StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Clock, Secret } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
-import type { PublishedPeer, TunnelPeers } from '../peer-types.ts';
-import type { StatusEvent } from '../status.ts';
-import type { TunnelEntry } from '../tunnel.ts';
+import type { PublishedPeer, TunnelEntry, TunnelPeers } from '../tunnels/tunnel.ts';
+import type { TunnelEvent } from '../tunnels/tunnel-event.ts';
 import type { PeerIdentity, PeerPackage } from './peer-network.ts';
+import type { PeerEvent } from './peer-types.ts';
 
 export interface PublishedPeersDeps {
   readonly tunnel: TunnelEntry;
@@ -17,7 +17,7 @@ export interface PublishedPeersDeps {
   readonly network: PeerNetwork;
   readonly clock: Clock;
   readonly report: ReportInternalError;
-  readonly emit: (event: StatusEvent) => void;
+  readonly emit: (event: PeerEvent | TunnelEvent) => void;
   /** To the edge, while it knows the tunnel. */
   readonly tell: (message: ControlMessageInput) => void;
   readonly serve: (stream: MuxStream) => void;

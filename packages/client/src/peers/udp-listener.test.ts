@@ -2,8 +2,8 @@ import { createSocket } from 'node:dgram';
 import type { DatagramStream } from '@tunnel/mux';
 import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { Traffic } from '../forward/traffic.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
+import { Traffic } from '../local/traffic.ts';
 import type { StreamOpener } from './peer-listener.ts';
 import { openUdpListener } from './udp-listener.ts';
 

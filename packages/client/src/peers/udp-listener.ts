@@ -23,12 +23,12 @@ import {
   type Running,
 } from '@tunnel/mux';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
-import { isLoopback } from '../endpoint.ts';
-import { LocalAddresses } from '../forward/local-addresses.ts';
-import type { DropReason, Traffic } from '../forward/traffic.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
-import type { ListenAddress } from '../peer-types.ts';
+import { LocalAddresses } from '../local/local-addresses.ts';
+import type { DropReason, Traffic } from '../local/traffic.ts';
+import { isLoopback } from '../network/endpoint.ts';
 import type { ListenerDeps, PeerListener, StreamOpener } from './peer-listener.ts';
+import type { ListenAddress } from './peer-types.ts';
 
 const OVER: StreamReason = { code: 'cancelled', text: 'the flow has ended' };
 /** Nobody here plays with itself: the table is not that of an edge. */

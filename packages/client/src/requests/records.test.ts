@@ -2,9 +2,9 @@
 import type { ByteDuplex, ByteReader } from '@tunnel/mux';
 import { FakeClock, seededRandom } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { Backoff } from '../backoff.ts';
 import { presentDetail } from '../inspector/presented-request.ts';
-import { TunnelEntry } from '../tunnel.ts';
+import { Backoff } from '../network/backoff.ts';
+import { TunnelEntry } from '../tunnels/tunnel.ts';
 import type { RequestEvent } from './request-record.ts';
 import { RequestReporter } from './request-reporter.ts';
 import { RequestStore } from './request-store.ts';

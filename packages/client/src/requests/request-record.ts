@@ -10,7 +10,7 @@ import {
   redactUrl,
 } from '@tunnel/core';
 import { CLIENT_LIMITS } from '../limits.ts';
-import type { Tunnel, TunnelEntry } from '../tunnel.ts';
+import type { Tunnel, TunnelEntry } from '../tunnels/tunnel.ts';
 import type { SeenRequest } from './http-tap.ts';
 import type { AnsweringHead, OpeningHead } from './passing-head.ts';
 

@@ -1,9 +1,9 @@
 import { parseRequestHead } from '@tunnel/core';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
-import { Backoff } from '../backoff.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
-import { TunnelEntry } from '../tunnel.ts';
+import { Backoff } from '../network/backoff.ts';
+import { TunnelEntry } from '../tunnels/tunnel.ts';
 import type { RequestRecord } from './request-record.ts';
 import { RequestReporter } from './request-reporter.ts';
 import { RequestStore } from './request-store.ts';

@@ -2,7 +2,7 @@
 import type { ByteDuplex } from '@tunnel/mux';
 import { type MessageOf, type RequestStream, requestIdOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
-import type { TunnelEntry } from '../tunnel.ts';
+import type { TunnelEntry } from '../tunnels/tunnel.ts';
 import { HttpTap, TappedDuplex } from './http-tap.ts';
 import type { OpeningHead } from './passing-head.ts';
 import {

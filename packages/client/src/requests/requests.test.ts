@@ -9,8 +9,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Client, connect } from '../client.ts';
 import { ScriptedEdge } from '../scripted-edge.fixture.ts';
 import type { StatusEvent } from '../status.ts';
-import type { Tunnel } from '../tunnel.ts';
-import type { TunnelSpec } from '../tunnel-spec.ts';
+import type { Tunnel } from '../tunnels/tunnel.ts';
+import type { TunnelSpec } from '../tunnels/tunnel-spec.ts';
 import type { RequestEvent } from './request-record.ts';
 
 let edge: ScriptedEdge;

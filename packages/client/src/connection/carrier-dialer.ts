@@ -1,0 +1,69 @@
+// Opens one carrier: a connection of its own to the control port, upgraded with a single-use token.
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { Fault } from '@tunnel/errors';
+import { type Carrier, createCarrier } from '@tunnel/mux';
+import { ALPN_TUNNEL, CARRIER_PROTOCOL } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from '../limits.ts';
+import { reasonOf, unreachable } from '../network/dial-faults.ts';
+import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
+import { readUpgradeHead } from './upgrade-head.ts';
+
+export interface CarrierDialOptions {
+  readonly clock: Clock;
+  readonly agent: string;
+  readonly path: string;
+  readonly token: string;
+  readonly signal: AbortSignal;
+}
+
+export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOptions): Promise<Carrier> => {
+  const late = new AbortController();
+  const withinMs = dialTimeoutMs(endpoint, CLIENT_LIMITS.CARRIER_DIAL_TIMEOUT_MS);
+  const timer = options.clock.setTimeout(
+    () => late.abort(new Error(`no answer within ${withinMs / 1000} s`)),
+    withinMs,
+  );
+  const signal = AbortSignal.any([late.signal, options.signal]);
+  const server = endpoint.address.text;
+  try {
+    const socket = await dialSocket(endpoint, { clock: options.clock, minTlsVersion: 'TLSv1.2', signal });
+    refuseOldTls(socket);
+    socket.write(requestHead(server, options));
+    const head = await readUpgradeHead(socket, signal);
+    if (head.status === 101 && head.headers.get('upgrade')?.toLowerCase() === CARRIER_PROTOCOL) {
+      return createCarrier(socket, head.rest);
+    }
+    socket.destroy();
+    if (head.status === 401) throw new Fault('CARRIER_TOKEN_INVALID');
+    throw unreachable(server, `the carrier was answered with HTTP ${head.status}`);
+  } catch (error) {
+    throw error instanceof Fault ? error : unreachable(server, `carrier: ${reasonOf(error)}`, error);
+  } finally {
+    timer.cancel();
+  }
+};
+
+/**
+ * An edge speaks TLS 1.3 with carriers. Where the name of ours was not taken somebody else answers for it, a front or a company's proxy, and as on the control
+ * connection the older version will do.
+ */
+const refuseOldTls = (socket: Socket): void => {
+  if (!(socket instanceof TLSSocket) || socket.alpnProtocol !== ALPN_TUNNEL) return;
+  const version = socket.getProtocol();
+  if (version === 'TLSv1.3') return;
+  socket.destroy();
+  throw new Error(`${version} where carriers need TLS 1.3`);
+};
+
+const requestHead = (server: string, options: CarrierDialOptions): string =>
+  [
+    `GET ${options.path} HTTP/1.1`,
+    `Host: ${server}`,
+    'Connection: Upgrade',
+    `Upgrade: ${CARRIER_PROTOCOL}`,
+    `Authorization: Bearer ${options.token}`,
+    `User-Agent: ${options.agent}`,
+    '\r\n',
+  ].join('\r\n');

@@ -1,0 +1,109 @@
+// Keeps the number of carriers that the edge asked for: one that is lost is dialled again, with a fresh token and a growing pause.
+// The session knows nothing of it: its other carriers go on.
+import type { Carrier } from '@tunnel/mux';
+import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from '../limits.ts';
+import { Backoff } from '../network/backoff.ts';
+import { reasonOf } from '../network/dial-faults.ts';
+
+export interface CarrierKeeperDeps {
+  readonly count: number;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly dial: (token: string, signal: AbortSignal) => Promise<Carrier>;
+  /** Gives the carrier to the session; the id comes back through onCarrierLost. */
+  readonly adopt: (carrier: Carrier, token: string) => number;
+  readonly requestTokens: (count: number) => void;
+  /** A dial failed; the keeper tries again by itself. */
+  readonly onDialFailed?: (error: unknown) => void;
+}
+
+type SlotState =
+  | { readonly kind: 'waiting'; readonly timer: Timer }
+  | { readonly kind: 'asking'; readonly timer: Timer }
+  | { readonly kind: 'dialing' }
+  | { readonly kind: 'live'; readonly carrierId: number };
+
+/** One of the `count` carriers, whichever connection fills it. */
+interface CarrierSlot {
+  state: SlotState;
+  readonly pace: Backoff;
+}
+
+export class CarrierKeeper {
+  readonly #deps: CarrierKeeperDeps;
+  readonly #slots: CarrierSlot[] = [];
+  readonly #stopped = new AbortController();
+
+  constructor(deps: CarrierKeeperDeps) {
+    this.#deps = deps;
+  }
+
+  /** With the tokens of AuthOk; slots without one ask for theirs. */
+  start(tokens: readonly string[]): void {
+    for (let index = 0; index < this.#deps.count; index += 1) {
+      const slot: CarrierSlot = {
+        state: { kind: 'dialing' },
+        pace: new Backoff(this.#deps.clock, this.#deps.random, CLIENT_LIMITS.CARRIER_RETRY_MAX_MS),
+      };
+      this.#slots.push(slot);
+      const token = tokens[index];
+      if (token === undefined) this.#ask(slot);
+      else void this.#dial(slot, token);
+    }
+  }
+
+  onTokens(tokens: readonly string[]): void {
+    if (this.#stopped.signal.aborted) return;
+    for (const token of tokens) {
+      const slot = this.#slots.find((candidate) => candidate.state.kind === 'asking');
+      if (slot === undefined) return;
+      cancelTimer(slot);
+      void this.#dial(slot, token);
+    }
+  }
+
+  onCarrierLost(carrierId: number): void {
+    const slot = this.#slots.find(({ state }) => state.kind === 'live' && state.carrierId === carrierId);
+    if (slot !== undefined) this.#wait(slot);
+  }
+
+  /** No dial goes on and none follows; carriers that live belong to the session. */
+  stop(): void {
+    this.#stopped.abort(new Error('the session is over'));
+    for (const slot of this.#slots) cancelTimer(slot);
+  }
+
+  #wait(slot: CarrierSlot): void {
+    if (this.#stopped.signal.aborted) return;
+    const timer = this.#deps.clock.setTimeout(() => this.#ask(slot), slot.pace.nextDelayMs());
+    slot.state = { kind: 'waiting', timer };
+  }
+
+  #ask(slot: CarrierSlot): void {
+    // An edge that never answers must not stop the slot for good.
+    const timer = this.#deps.clock.setTimeout(() => this.#wait(slot), CLIENT_LIMITS.CARRIER_TOKEN_WAIT_MS);
+    slot.state = { kind: 'asking', timer };
+    this.#deps.requestTokens(1);
+  }
+
+  async #dial(slot: CarrierSlot, token: string): Promise<void> {
+    slot.state = { kind: 'dialing' };
+    try {
+      const carrier = await this.#deps.dial(token, this.#stopped.signal);
+      if (this.#stopped.signal.aborted) return carrier.destroy('the session is over');
+      slot.state = { kind: 'live', carrierId: this.#deps.adopt(carrier, token) };
+      slot.pace.connected();
+    } catch (error) {
+      if (this.#stopped.signal.aborted) return;
+      this.#deps.logger.debug({ reason: reasonOf(error) }, 'carrier not opened, trying again');
+      this.#wait(slot);
+      this.#deps.onDialFailed?.(error);
+    }
+  }
+}
+
+const cancelTimer = ({ state }: CarrierSlot): void => {
+  if (state.kind === 'waiting' || state.kind === 'asking') state.timer.cancel();
+};

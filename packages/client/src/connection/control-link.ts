@@ -1,0 +1,201 @@
+// One open control connection: typed messages both ways, pings, and one answer to how it ended.
+import { judgeLiveness } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import {
+  CLOSE_CODES,
+  type ControlMessage,
+  type ControlMessageInput,
+  decodeControl,
+  encodeControl,
+  WIRE_LIMITS,
+} from '@tunnel/protocol';
+import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import type { RawData, WebSocket } from 'ws';
+import { CLIENT_LIMITS } from '../limits.ts';
+
+/** Why a control connection is over. */
+export interface LinkEnd {
+  /** The WebSocket close code; 1006 when there was none. */
+  readonly closeCode: number;
+  readonly fault: Fault;
+}
+
+export interface LinkHandlers {
+  onMessage(message: ControlMessage): void;
+  onEnd(end: LinkEnd): void;
+}
+
+export interface LinkPace {
+  readonly pingEveryMs: number;
+  readonly deadAfterMs: number;
+}
+
+const DEFAULT_PACE: LinkPace = {
+  pingEveryMs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS,
+  deadAfterMs: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS,
+};
+
+export class ControlLink {
+  /** The edge's, as it was dialled. */
+  readonly remoteAddress: string;
+  readonly #socket: WebSocket;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  #handlers: LinkHandlers | null = null;
+  /** What came while nobody listened: an edge says nothing before Auth, and little before the session takes over. */
+  #inbox: ControlMessage[] = [];
+  #end: LinkEnd | null = null;
+  #closing: Timer | null = null;
+  #pace = DEFAULT_PACE;
+  #lastHeardAt: number;
+  #lastPingAt: number;
+  #pingId = 0;
+  #roundTripMs: number | null = null;
+  /** Who waits for the answer to the last ping. */
+  #onRoundTrip: (ms: number) => void = () => {};
+
+  constructor(socket: WebSocket, deps: { clock: Clock; logger: Logger; remoteAddress?: string }) {
+    this.remoteAddress = (deps.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
+    this.#socket = socket;
+    this.#clock = deps.clock;
+    this.#logger = deps.logger;
+    this.#lastHeardAt = this.#lastPingAt = deps.clock.monotonic();
+    socket.on('message', (data, isBinary) => this.#onFrame(data, isBinary));
+    socket.on('error', (error) => this.#logger.debug({ error: error.message }, 'control connection failed'));
+    socket.on('close', (code) => this.#finish({ closeCode: code, fault: faultOfClose(code) }));
+  }
+
+  get isOpen(): boolean {
+    return this.#end === null;
+  }
+
+  /** Of the last ping that was answered. */
+  get roundTripMs(): number | null {
+    return this.#roundTripMs;
+  }
+
+  /** Exchanges the listener; each message goes to exactly one. */
+  listen(handlers: LinkHandlers): void {
+    this.#handlers = handlers;
+    const waiting = this.#inbox;
+    this.#inbox = [];
+    for (const message of waiting) handlers.onMessage(message);
+    if (this.#end !== null) handlers.onEnd(this.#end);
+  }
+
+  /** What comes from now on waits for the next listener. */
+  unlisten(): void {
+    this.#handlers = null;
+  }
+
+  /** The pace the edge asked for. */
+  setPace(pace: LinkPace): void {
+    this.#pace = pace;
+  }
+
+  send(message: ControlMessageInput): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    this.#socket.send(encodeControl(message));
+    if (this.#socket.bufferedAmount > WIRE_LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES) this.drop(new Fault('CONTROL_SLOW'));
+  }
+
+  /** How long one ping takes, one at a time. Settles with the answer, and never without one. */
+  roundTrip(): Promise<number> {
+    return new Promise((resolve) => {
+      this.#onRoundTrip = resolve;
+      this.#ping(this.#clock.monotonic());
+    });
+  }
+
+  /** Every CLIENT_TICK_MS, by the owner of the timer. */
+  tick(now: number): void {
+    if (this.#end !== null) return;
+    const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
+    // Judged as of the end of this tick: the bound holds although nobody looks in between.
+    const verdict = judgeLiveness(facts, now + CLIENT_LIMITS.CLIENT_TICK_MS - 1, this.#pace);
+    if (verdict === 'dead') {
+      this.drop(new Fault('CONTROL_DEAD', { seconds: Math.round(this.#pace.deadAfterMs / 1000) }));
+    } else if (verdict === 'ping-due') this.#ping(now);
+  }
+
+  /** Ends in good order; what was sent before goes out first. A peer that does not answer is not waited for. */
+  close(code: number, reason: string): void {
+    if (this.#end !== null || this.#closing !== null) return;
+    this.#closing = this.#clock.setTimeout(() => this.#socket.terminate(), CLIENT_LIMITS.CLIENT_CLOSE_TIMEOUT_MS);
+    this.#socket.close(code, reason);
+  }
+
+  /** Ends at once and says why to the listener: a peer that does not answer will not answer a close either. */
+  drop(fault: Fault): void {
+    this.#socket.terminate();
+    this.#finish({ closeCode: 1006, fault });
+  }
+
+  #onFrame(data: RawData, isBinary: boolean): void {
+    this.#lastHeardAt = this.#clock.monotonic();
+    const decoded = isBinary
+      ? ({ ok: false, fault: new Fault('CONTROL_BAD_FRAME', { reason: 'not a text frame' }) } as const)
+      : decodeControl(textOf(data));
+    if (!decoded.ok) {
+      this.#logger.debug({ code: decoded.fault.code, reason: decoded.fault.message }, 'control frame not understood');
+      this.send({ type: 'Error', code: decoded.fault.code, message: decoded.fault.message.slice(0, 1000) });
+      return;
+    }
+    this.#onMessage(decoded.message);
+  }
+
+  #onMessage(message: ControlMessage): void {
+    if (message.type === 'Ping') this.send({ type: 'Pong', id: message.id });
+    else if (message.type === 'Pong') this.#onPong(message.id);
+    else if (this.#handlers === null) this.#inbox.push(message);
+    else this.#handlers.onMessage(message);
+  }
+
+  #ping(now: number): void {
+    this.#lastPingAt = now;
+    this.#pingId += 1;
+    this.send({ type: 'Ping', id: this.#pingId });
+  }
+
+  #onPong(id: number): void {
+    // An answer to an earlier one came too late to say how long this one took.
+    if (id !== this.#pingId) return;
+    this.#roundTripMs = this.#clock.monotonic() - this.#lastPingAt;
+    this.#onRoundTrip(this.#roundTripMs);
+  }
+
+  #finish(end: LinkEnd): void {
+    if (this.#end !== null) return;
+    this.#end = end;
+    this.#closing?.cancel();
+    this.#handlers?.onEnd(end);
+  }
+}
+
+const textOf = (data: RawData): string =>
+  Array.isArray(data) ? Buffer.concat(data).toString('utf8') : Buffer.from(data as Buffer).toString('utf8');
+
+/** The close codes of docs/protocol.md, as the faults they stand for. */
+const faultOfClose = (code: number): Fault => {
+  if (code === 1000 || code === 1001) return new Fault('EDGE_SHUTTING_DOWN');
+  if (code === CLOSE_CODES.authRefused) return new Fault('AUTH_TOKEN_INVALID');
+  if (code === CLOSE_CODES.dead)
+    return new Fault('CONTROL_DEAD', { seconds: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS / 1000 });
+  if (code === CLOSE_CODES.replaced) return new Fault('CONTROL_REPLACED');
+  if (code === CLOSE_CODES.slow) return new Fault('CONTROL_SLOW');
+  return new Fault('CARRIER_LOST');
+};
+
+/** The edge must have read that we end on purpose, or it would hold our ports and names; but not for long. */
+export const awaitClose = async (link: ControlLink, clock: Clock): Promise<void> => {
+  if (!link.isOpen) return;
+  await new Promise<void>((resolve) => {
+    const timer = clock.setTimeout(resolve, CLIENT_LIMITS.CLIENT_CLOSE_TIMEOUT_MS);
+    const onEnd = (): void => {
+      timer.cancel();
+      resolve();
+    };
+    link.listen({ onMessage: () => {}, onEnd });
+  });
+  link.drop(new Fault('CLIENT_CLOSED'));
+};

@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import { type DatagramWay, MuxSession, PacketSocket, processBudget, UdpPath } from '@tunnel/mux';
+import { CAPABILITIES, type MessageOf } from '@tunnel/protocol';
+import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { CLIENT_LIMITS } from '../limits.ts';
+import { DatagramPath } from './datagram-path.ts';
+
+let clock: FakeClock;
+let mux: MuxSession;
+let path: DatagramPath;
+let ways: DatagramWay[];
+let addresses: string;
+let edgeSocket: PacketSocket;
+let edgePort: number;
+/** The edge's ends by path id. */
+let edgeEnds: Map<string, UdpPath>;
+/** Packets that came to the edge, by the port they came from. */
+let comers: Map<number, number>;
+let isBlocked: boolean;
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  [ways, addresses, edgeEnds, comers, isBlocked] = [[], '192.0.2.1', new Map(), new Map(), false];
+  edgeSocket = new PacketSocket({
+    family: 4,
+    report: rethrow,
+    onPacket: (packet, from) => {
+      comers.set(from.port, (comers.get(from.port) ?? 0) + 1);
+      if (!isBlocked) edgeEnds.get(packet.toString('hex', 1, 9))?.receive(packet, from, edgeSocket);
+    },
+  });
+  edgePort = (await edgeSocket.bind('127.0.0.1', 0)).port;
+  const handlers = { onCarrierLost: () => {}, report: rethrow };
+  mux = new MuxSession({ role: 'client', budget: processBudget(), clock, capabilities: CAPABILITIES, handlers });
+  path = new DatagramPath({
+    ...{ mux, address: '127.0.0.1', clock, report: rethrow },
+    onWay: (way) => ways.push(way),
+    ownAddresses: () => addresses,
+  });
+});
+
+afterEach(() => {
+  path.stop();
+  for (const end of edgeEnds.values()) end.stop();
+  edgeSocket.close();
+  expect(clock.pendingTimers).toBe(0);
+});
+
+type Offer = MessageOf<'DatagramPath'>;
+
+/** What an edge with a path says, and that edge's end of it. */
+const makeOffer = (): Offer => {
+  const [id, toEdge, toClient] = [randomBytes(8), randomBytes(32), randomBytes(32)];
+  const keys = { id, sealing: toClient, opening: toEdge };
+  const end = new UdpPath({ keys, follows: true, clock, onDatagram: () => true, report: rethrow });
+  edgeEnds.set(id.toString('hex'), end);
+  const sealed = {
+    id: id.toString('hex'),
+    key_to_edge: toEdge.toString('base64url'),
+    key_to_client: toClient.toString('base64url'),
+  };
+  return { type: 'DatagramPath', ports: [edgePort, edgePort], path: sealed, observe: null };
+};
+
+const reasons = (): string[] => ways.map(({ path: way, reason }) => `${way} ${reason}`.trim());
+const newestPort = (): number => [...comers.keys()].at(-1) as number;
+
+const bringUp = async (): Promise<void> => {
+  path.offered(makeOffer());
+  path.want();
+  await clock.advance(50);
+  await eventually(() => expect(reasons()).toEqual(['carrier probing', 'udp']));
+};
+
+it('nothing is opened and nothing is said before there is a udp tunnel', async () => {
+  path.offered(makeOffer());
+  await clock.advance(60_000);
+  expect([ways, comers.size, clock.pendingTimers, mux.datagramPath]).toEqual([[], 0, 0, null]);
+});
+
+it.each([
+  ['no path', (): Offer => ({ ...makeOffer(), path: null })],
+  ['nothing at all', () => null],
+])('an edge that offers %s is off', async (_, make) => {
+  const offer = make();
+  if (offer !== null) path.offered(offer);
+  path.want();
+  expect(ways).toEqual([{ path: 'carrier', reason: 'off' }]);
+  expect([mux.datagramPath, clock.pendingTimers]).toEqual([null, 0]);
+});
+
+it('with the first udp tunnel it is tried, and used once it is proven', async () => {
+  await bringUp();
+  expect(mux.datagramPath?.isUp).toBe(true);
+  path.want();
+  expect(reasons()).toEqual(['carrier probing', 'udp']);
+});
+
+it('what the session had is over with it, without a word', async () => {
+  await bringUp();
+  path.stop();
+  expect([mux.datagramPath, reasons()]).toEqual([null, ['carrier probing', 'udp']]);
+  path.offered(makeOffer());
+  path.want();
+  expect(mux.datagramPath).toBeNull();
+});
+
+it('other keys take the place of those before', async () => {
+  await bringUp();
+  const before = mux.datagramPath;
+  path.offered(makeOffer());
+  await clock.advance(50);
+  await eventually(() => expect(reasons()).toEqual(['carrier probing', 'udp', 'carrier probing', 'udp']));
+  expect(mux.datagramPath).not.toBe(before);
+});
+
+it('when the machine has another address, another socket is asked at once, and the path stays up', async () => {
+  await bringUp();
+  const before = newestPort();
+  addresses = '198.51.100.7';
+  await clock.advance(CLIENT_LIMITS.OWN_ADDRESSES_EVERY_MS);
+  await clock.advance(100);
+  await eventually(() => expect(newestPort()).not.toBe(before));
+  expect([mux.datagramPath?.isUp, reasons()]).toEqual([true, ['carrier probing', 'udp']]);
+});
+
+it('an address that changes ends the wait of a path that was given up', async () => {
+  isBlocked = true;
+  path.offered(makeOffer());
+  path.want();
+  await clock.advance(9100);
+  expect(reasons()).toEqual(['carrier probing', 'carrier udp-blocked']);
+  await clock.advance(5000 + 9100);
+  isBlocked = false;
+  addresses = '198.51.100.7';
+  await clock.advance(CLIENT_LIMITS.OWN_ADDRESSES_EVERY_MS);
+  await clock.advance(50);
+  await eventually(() => expect(reasons().at(-1)).toBe('udp'));
+});
+
+it('each new try has a socket of its own', async () => {
+  isBlocked = true;
+  path.offered(makeOffer());
+  path.want();
+  await clock.advance(9100);
+  await eventually(() => expect(comers.size).toBe(1));
+  await clock.advance(5000);
+  await eventually(async () => {
+    await clock.advance(50);
+    expect(comers.size).toBe(2);
+  });
+});
+
+it('any socket can ask how it looks from outside, under one counter', () => {
+  expect(path.observer).toBeNull();
+  const offer = makeOffer();
+  path.offered({ ...offer, observe: offer.path });
+  const { observer } = path;
+  expect(observer).toMatchObject({ address: '127.0.0.1', ports: [edgePort, edgePort] });
+  expect(path.observer?.sealing).toBe(observer?.sealing);
+});

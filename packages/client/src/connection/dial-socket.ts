@@ -1,0 +1,109 @@
+// One connection to a server, plain or TLS, direct or through a proxy, up to the point where bytes may be sent. Says nothing of HTTP.
+import { connect as connectPlain, isIP, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { Fault } from '@tunnel/errors';
+import { ALPN_NAMES } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from '../limits.ts';
+import { isLoopback, type ServerAddress, type TransportSecurity } from '../network/endpoint.ts';
+import { dialThrough } from './proxy/dial-through.ts';
+import type { Proxy } from './proxy/proxy-address.ts';
+import { preferredCiphers } from './tls-ciphers.ts';
+
+/** A server: where it is, how it is spoken to, and the way there. */
+export interface Endpoint {
+  readonly address: ServerAddress;
+  readonly security: TransportSecurity;
+  /** null: direct. */
+  readonly proxy: Proxy | null;
+}
+
+export interface DialOptions {
+  readonly clock: Clock;
+  readonly minTlsVersion: 'TLSv1.2' | 'TLSv1.3';
+  /** Aborting ends the dial, at whatever point it is, with the signal's reason. */
+  readonly signal: AbortSignal;
+  /** What is offered in TLS; the names of the control port unless told. */
+  readonly alpn?: readonly string[];
+  /** What is said when clear text would have gone `where`. */
+  readonly refuseClearText?: (where: string) => Fault;
+}
+
+/** Rejects with node's own error, or with a Fault where the proxy failed or the rule of clear text was about to be broken. */
+export const dialSocket = async (endpoint: Endpoint, options: DialOptions): Promise<Socket> => {
+  const { address, security, proxy } = endpoint;
+  const way = proxy === null ? null : await dialThrough(proxy, address, { ...options, security });
+  return secured(endpoint, way, options);
+};
+
+/** A proxy on the way has a time of its own, before that of the server begins. */
+export const dialTimeoutMs = ({ proxy }: Endpoint, serverMs: number): number =>
+  proxy === null ? serverMs : serverMs + CLIENT_LIMITS.PROXY_DIAL_TIMEOUT_MS;
+
+const secured = (endpoint: Endpoint, way: Socket | null, options: DialOptions): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    options.signal.throwIfAborted();
+    const socket = startDial(endpoint, way, options);
+    const abort = (): void => void socket.destroy(options.signal.reason as Error);
+    const settle = (): void => {
+      options.signal.removeEventListener('abort', abort);
+      socket.off('error', onError).off('close', onClose);
+    };
+    const onError = (error: Error): void => {
+      settle();
+      // destroy() may report once more; nobody is left to care.
+      socket.on('error', () => {});
+      socket.destroy();
+      reject(error);
+    };
+    const onClose = (): void => onError(new Error('the connection was closed'));
+    const onReady = (): void => {
+      const refusal = clearTextRefusal(endpoint, socket, options);
+      if (refusal !== undefined) return onError(refusal);
+      settle();
+      resolve(socket);
+    };
+    socket.on('error', onError).on('close', onClose);
+    options.signal.addEventListener('abort', abort, { once: true });
+    if (endpoint.security.kind === 'tls') socket.once('secureConnect', onReady);
+    else if (way === null) socket.once('connect', onReady);
+    else onReady();
+  });
+
+const startDial = ({ address, security }: Endpoint, way: Socket | null, options: DialOptions): Socket => {
+  const { host, port } = address;
+  if (security.kind === 'plain') return way ?? connectPlain({ host, port, noDelay: true });
+  const where: ConnectionOptions = way === null ? { host, port } : { socket: way };
+  const socket = connectTls({
+    ...where,
+    ALPNProtocols: [...(options.alpn ?? ALPN_NAMES)],
+    minVersion: options.minTlsVersion,
+    ...preferredCiphers(),
+    rejectUnauthorized: security.verify,
+    // Over a socket of its own node knows the host by nothing else, and checks the certificate against it.
+    ...(isIP(host) === 0 ? { servername: host } : { host }),
+    ...(security.ca === undefined ? {} : { ca: security.ca }),
+  });
+  socket.setNoDelay(true);
+  return socket;
+};
+
+/**
+ * A name such as localhost may lead anywhere; without `tls: false` clear text stays on this machine. Through a proxy the connection leads to that one: then
+ * both have to be here, the target by what it is called and the proxy by what was reached.
+ */
+const clearTextRefusal = (
+  { address, security, proxy }: Endpoint,
+  socket: Socket,
+  { refuseClearText }: DialOptions,
+): Fault | undefined => {
+  if (security.kind === 'tls' || !security.loopbackOnly) return undefined;
+  const reached = socket.remoteAddress ?? '';
+  const isHere = isLoopback(reached) && (proxy === null || isLoopback(address.host));
+  if (isHere) return undefined;
+  if (refuseClearText !== undefined) return refuseClearText(proxy?.text ?? reached);
+  const leads = proxy === null ? `leads to ${reached}` : `would be asked for at ${proxy.text} in clear`;
+  return new Fault('CLIENT_USAGE', {
+    reason: `${address.text} ${leads}, which is not this machine: use --tls, or --no-tls if the network between is yours`,
+  });
+};

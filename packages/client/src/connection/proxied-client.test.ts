@@ -1,0 +1,269 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { Fault } from '@tunnel/errors';
+import {
+  type ConnectProxyOptions,
+  eventually,
+  FakeClock,
+  renewedCertificate,
+  startConnectProxy,
+  startSocksProxy,
+  type TemporaryDirectory,
+  type TestProxy,
+  temporaryDirectory,
+} from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Client, connect } from '../client.ts';
+import type { ConnectOptions } from '../options.ts';
+import { ScriptedEdge } from '../scripted-edge.fixture.ts';
+import type { StatusEvent } from '../status.ts';
+
+let directory: TemporaryDirectory;
+let caFile: string;
+let events: StatusEvent[];
+const cleanUps: (() => Promise<unknown>)[] = [];
+
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+  // Of *.edge.test: a name that nobody but the proxy knows.
+  caFile = join(directory.path, 'ca.pem');
+  writeFileSync(caFile, renewedCertificate().cert);
+  events = [];
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+  await directory.close();
+});
+
+const startEdge = async (tls?: { key: string; cert: string }): Promise<ScriptedEdge> => {
+  const edge = await new ScriptedEdge(tls).listen();
+  cleanUps.push(() => edge.close());
+  return edge;
+};
+
+const startProxy = async (options: ConnectProxyOptions): Promise<TestProxy> => {
+  const proxy = await startConnectProxy(options);
+  cleanUps.push(() => proxy.close());
+  return proxy;
+};
+
+const dial = async (options: Partial<ConnectOptions> & { server: string }): Promise<Client> => {
+  const onStatus = (event: StatusEvent): void => void events.push(event);
+  const client = await connect({ token: 'tnl_secret', random: () => 0.5, onStatus, ...options });
+  cleanUps.push(() => client.close());
+  return client;
+};
+
+const failure = async (options: Partial<ConnectOptions> & { server: string }): Promise<Fault> => {
+  const error: unknown = await dial(options).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof Fault) return error;
+  throw new Error(`expected a fault, got ${String(error)}`);
+};
+
+const urlOf = (proxy: TestProxy, scheme = 'http'): string => `${scheme}://ann:sesame@127.0.0.1:${proxy.port}`;
+
+/** The edge has seen nobody but the proxy. */
+const isWhole = (edge: ScriptedEdge, proxy: TestProxy, target: string) =>
+  eventually(() => {
+    expect(edge.session.mux.liveCarriers).toBe(2);
+    // Control, and each carrier.
+    expect(proxy.requests).toEqual(Array(3).fill({ target, credentials: 'ann:sesame' }));
+  });
+
+describe('control and every carrier go through the proxy', () => {
+  const server = 'a.edge.test:443';
+
+  it('http, with TLS to the edge and a name that the proxy resolves', async () => {
+    const edge = await startEdge(renewedCertificate());
+    const proxy = await startProxy({ credentials: 'ann:sesame', leadsTo: edge });
+    await dial({ server, caFile, proxy: urlOf(proxy) });
+    await isWhole(edge, proxy, server);
+  });
+
+  it('https: TLS to the proxy, and TLS to the edge in it', async () => {
+    const edge = await startEdge(renewedCertificate());
+    const proxy = await startProxy({ credentials: 'ann:sesame', leadsTo: edge, tls: renewedCertificate() });
+    // The certificate of the proxy has its address, that of the edge its name.
+    await dial({ server, caFile, proxy: urlOf(proxy, 'https').replace('127.0.0.1', 'localhost') });
+    await isWhole(edge, proxy, server);
+  });
+
+  it('socks5h', async () => {
+    const edge = await startEdge(renewedCertificate());
+    const proxy = await startSocksProxy({ credentials: 'ann:sesame', leadsTo: edge });
+    cleanUps.push(() => proxy.close());
+    await dial({ server, caFile, proxy: urlOf(proxy, 'socks5h') });
+    await isWhole(edge, proxy, server);
+  });
+
+  it('one that opens TLS: with its authority, by the path alone', async () => {
+    const edge = await startEdge(renewedCertificate());
+    const proxy = await startProxy({ credentials: 'ann:sesame', leadsTo: edge, opensTls: renewedCertificate() });
+    await dial({ server, caFile, proxy: urlOf(proxy) });
+    await isWhole(edge, proxy, server);
+  });
+
+  it('in clear to this machine, when it was set explicitly', async () => {
+    const edge = await startEdge();
+    const proxy = await startProxy({ credentials: 'ann:sesame' });
+    await dial({ server: edge.address, proxy: urlOf(proxy) });
+    await isWhole(edge, proxy, edge.address);
+  });
+
+  it('and tells the edge nothing of the password', async () => {
+    const edge = await startEdge();
+    const proxy = await startProxy({ credentials: 'ann:sesame' });
+    const client = await dial({ server: edge.address, proxy: urlOf(proxy) });
+    await eventually(() => expect(edge.session.mux.liveCarriers).toBe(2));
+    expect(JSON.stringify(edge.session.received)).not.toContain('sesame');
+    expect(inspect([client, events], { depth: 20, showHidden: true })).not.toContain('sesame');
+  });
+});
+
+describe('clear text stays on this machine', () => {
+  it('whatever address the proxy has: a target that is elsewhere needs TLS', async () => {
+    const edge = await startEdge();
+    const proxy = await startProxy({ credentials: null, leadsTo: edge });
+    const fault = await failure({ server: 'a.edge.test:4040', proxy: urlOf(proxy) });
+    // TLS is what was tried: nothing was said in clear.
+    expect(fault.code).toBe('CLIENT_SERVER_SPEAKS_PLAIN');
+    await dial({ server: 'a.edge.test:4040', proxy: urlOf(proxy), tls: false });
+    expect(edge.sessions).toHaveLength(1);
+  });
+});
+
+describe('a proxy that says no', () => {
+  it('ends the first start at once', async () => {
+    const proxy = await startProxy({ credentials: 'ann:other' });
+    const fault = await failure({ server: 'a.edge.test:443', proxy: urlOf(proxy) });
+    expect(fault.code).toBe('CLIENT_PROXY_AUTH');
+    expect(proxy.requests).toHaveLength(1);
+    expect(events.map(({ type }) => type)).toEqual(['connecting', 'closed']);
+    expect(inspect([fault, events], { depth: 20 })).not.toContain('sesame');
+  });
+
+  it('also with `wait`, because a password does not heal', async () => {
+    const proxy = await startProxy({ credentials: 'ann:other' });
+    expect(await failure({ server: 'a.edge.test:443', proxy: urlOf(proxy), wait: true })).toMatchObject({
+      code: 'CLIENT_PROXY_AUTH',
+    });
+    const refusing = await startProxy({ leadsTo: { port: 1 } });
+    expect(await failure({ server: 'a.edge.test:443', proxy: urlOf(refusing) })).toMatchObject({
+      code: 'CLIENT_PROXY_REFUSED',
+    });
+    expect(refusing.requests).toHaveLength(1);
+  });
+
+  it('is asked again a minute later once the client was up, and says why each time', async () => {
+    const edge = await startEdge();
+    const proxy = await startProxy({ credentials: 'ann:sesame' });
+    const clock = new FakeClock();
+    const client = await dial({ server: edge.address, proxy: urlOf(proxy), clock });
+    await eventually(() => expect(edge.session.mux.liveCarriers).toBe(2));
+    proxy.credentials = 'ann:changed';
+    edge.session.cut();
+    const pauses = (): number[] =>
+      events.flatMap((event) =>
+        event.type === 'reconnecting' && event.reason.includes('does not accept the user name') ? [event.delayMs] : [],
+      );
+    await eventually(async () => {
+      await clock.advance(10_000);
+      expect(pauses()).toHaveLength(3);
+    });
+    for (const pause of pauses()) expect(pause).toBeGreaterThanOrEqual(60_000);
+    expect(client.state).toBe('reconnecting');
+    proxy.credentials = 'ann:sesame';
+    await eventually(async () => {
+      await clock.advance(10_000);
+      expect(client.state).toBe('connected');
+    });
+  });
+
+  it('and one that is away is tried for 30 s at the start, and for ever later', async () => {
+    const edge = await startEdge();
+    const proxy = await startProxy({ credentials: 'ann:sesame' });
+    const clock = new FakeClock();
+    const client = await dial({ server: edge.address, proxy: urlOf(proxy), clock });
+    await proxy.close();
+    await eventually(async () => {
+      await clock.advance(250);
+      expect(events).toContainEqual(
+        expect.objectContaining({ type: 'reconnecting', reason: expect.stringContaining('cannot reach the proxy') }),
+      );
+    });
+    await startProxy({ credentials: 'ann:sesame', port: proxy.port });
+    await eventually(async () => {
+      await clock.advance(500);
+      expect(client.state).toBe('connected');
+      expect(edge.session.mux.liveCarriers).toBe(2);
+    });
+    await proxy.close();
+    const other = new FakeClock();
+    const late = failure({ server: 'a.edge.test:443', proxy: 'http://127.0.0.1:1', clock: other });
+    let fault: Fault | undefined;
+    void late.then((found) => {
+      fault = found;
+    });
+    await eventually(async () => {
+      await other.advance(250);
+      expect(fault).toMatchObject({ code: 'CLIENT_PROXY_UNREACHABLE' });
+    });
+    expect(other.monotonic()).toBeGreaterThanOrEqual(30_000);
+  });
+});
+
+describe('what is no edge behind a proxy', () => {
+  it('is asked through the proxy which language it speaks', async () => {
+    const edge = await startEdge();
+    const proxy = await startProxy({ leadsTo: edge });
+    expect(await failure({ server: 'a.edge.test:443', proxy: urlOf(proxy) })).toMatchObject({
+      code: 'CLIENT_SERVER_SPEAKS_PLAIN',
+    });
+    const secure = await startEdge(renewedCertificate());
+    const other = await startProxy({ leadsTo: secure });
+    expect(await failure({ server: 'a.edge.test:443', proxy: urlOf(other), tls: false })).toMatchObject({
+      code: 'CLIENT_SERVER_SPEAKS_TLS',
+    });
+  });
+
+  it('a certificate of a proxy that opens TLS is refused without `caFile`', async () => {
+    const edge = await startEdge(renewedCertificate());
+    const proxy = await startProxy({ leadsTo: edge, opensTls: renewedCertificate() });
+    const fault = await failure({ server: 'a.edge.test:443', proxy: urlOf(proxy) });
+    expect(fault.code).toBe('CLIENT_CERTIFICATE');
+    expect(edge.sessions).toEqual([]);
+  });
+});
+
+it('datagrams stay on carriers behind a proxy, and have their path to this machine', async () => {
+  const offer = {
+    type: 'DatagramPath',
+    ports: [1, 2],
+    path: { id: 'ab'.repeat(8), key_to_edge: 'A'.repeat(43), key_to_client: 'B'.repeat(43) },
+    observe: null,
+  } as const;
+  const ways = async (options: Partial<ConnectOptions> & { server: string }, edge: ScriptedEdge): Promise<string[]> => {
+    events = [];
+    const client = await dial(options);
+    edge.session.send(offer as never);
+    await client.open({ protocol: 'udp', name: 'dns', localPort: 53 });
+    await eventually(() => expect(events.some(({ type }) => type === 'datagrams')).toBe(true));
+    return events.flatMap((event) => (event.type === 'datagrams' ? [event.reason] : []));
+  };
+  const edge = await startEdge(renewedCertificate());
+  const proxy = await startProxy({ leadsTo: edge });
+  expect(await ways({ server: 'a.edge.test:443', caFile, proxy: urlOf(proxy) }, edge)).toEqual(['off']);
+  const here = await startEdge();
+  expect(
+    (
+      await ways(
+        { server: here.address, proxy: urlOf(proxy).replace(/:\d+$/, `:${(await startProxy({})).port}`) },
+        here,
+      )
+    )[0],
+  ).toBe('probing');
+});

@@ -1,0 +1,109 @@
+// A way through an HTTP proxy: CONNECT, its answer, and nothing read past the head that would be the server's.
+import type { Socket } from 'node:net';
+import { CLIENT_LIMITS } from '../../limits.ts';
+import type { ServerAddress } from '../../network/endpoint.ts';
+import type { Proxy, ProxyCredentials } from './proxy-address.ts';
+import { proxyAuthFault, proxyRefused } from './proxy-faults.ts';
+
+/**
+ * On a socket that leads to the proxy; from then on it leads to `target`. Bytes behind the head are put back: they are the first of what the server says.
+ * Rejects with a Fault for an answer, with an Error where there is none. The socket is the caller's to destroy.
+ */
+export const connectThrough = async (socket: Socket, proxy: Proxy, target: ServerAddress): Promise<void> => {
+  const answer = readHead(socket);
+  socket.write(requestHead(proxy, target));
+  const { status, words, headers, rest } = await answer;
+  if (status === 407) throw proxyAuthFault(proxy, schemesOf(headers));
+  if (status < 200 || status > 299) {
+    const said = /^text\/plain\b/i.test(headers.find(([name]) => name === 'content-type')?.[1] ?? '');
+    const more = said ? `: ${rest.toString('latin1', 0, CLIENT_LIMITS.PROXY_WORDS_MAX_CHARS)}` : '';
+    throw proxyRefused(proxy, target, `it answered ${status} ${words}${more}`);
+  }
+  if (rest.length > 0) socket.unshift(rest);
+};
+
+const requestHead = ({ credentials }: Proxy, { text }: ServerAddress): string =>
+  [
+    `CONNECT ${text} HTTP/1.1`,
+    `Host: ${text}`,
+    'User-Agent: tunnel',
+    ...(credentials === null ? [] : [`Proxy-Authorization: Basic ${basic(credentials)}`]),
+    '\r\n',
+  ].join('\r\n');
+
+const basic = ({ user, password }: ProxyCredentials): string =>
+  Buffer.from(`${user.reveal()}:${password.reveal()}`, 'utf8').toString('base64');
+
+interface ProxyAnswer {
+  readonly status: number;
+  readonly words: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly rest: Buffer;
+}
+
+const END = Buffer.from('\r\n\r\n', 'latin1');
+/** Also of version 1.0, which old proxies say. */
+const STATUS_LINE = /^HTTP\/1\.[01] (\d{3})(?: (.*))?$/;
+const BEGIN = 'HTTP/1.';
+
+/** By `readable` and not by `data`: a socket that was paused once would wait for a resume() that its next reader has no reason to call. */
+const readHead = (socket: Socket): Promise<ProxyAnswer> =>
+  new Promise((resolve, reject) => {
+    let seen: Buffer = Buffer.alloc(0);
+    const settle = (): void => {
+      socket.off('readable', onReadable).off('error', fail).off('close', onClose).off('end', onClose);
+    };
+    const fail = (error: Error): void => {
+      settle();
+      reject(error);
+    };
+    const onClose = (): void => fail(new Error('it closed the connection without an answer'));
+    const onReadable = (): void => {
+      const chunk = socket.read() as Buffer | null;
+      if (chunk === null) return;
+      let searchFrom = Math.max(0, seen.length - END.length + 1);
+      seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
+      for (;;) {
+        // What is no HTTP may never end its head.
+        if (!BEGIN.startsWith(seen.toString('latin1', 0, BEGIN.length))) {
+          return fail(new Error('it does not speak HTTP'));
+        }
+        const end = seen.indexOf(END, searchFrom);
+        if ((end < 0 ? seen.length : end) > CLIENT_LIMITS.PROXY_HEAD_MAX_BYTES) {
+          return fail(new Error('the head of its answer is too long'));
+        }
+        if (end < 0) return;
+        const head = parseHead(seen.toString('latin1', 0, end));
+        if (head === null) return fail(new Error('it does not speak HTTP'));
+        const rest = seen.subarray(end + END.length);
+        if (!isInterim(head.status)) {
+          settle();
+          return resolve({ ...head, rest });
+        }
+        [seen, searchFrom] = [rest, 0];
+      }
+    };
+    socket.on('readable', onReadable).on('error', fail).on('close', onClose).on('end', onClose);
+  });
+
+/** Another answer comes behind it; 101 would be the last one. */
+const isInterim = (status: number): boolean => status >= 100 && status < 200 && status !== 101;
+
+/** Only the status decides; a header that is odd is the proxy's own business. */
+const parseHead = (text: string): Omit<ProxyAnswer, 'rest'> | null => {
+  const [statusLine = '', ...lines] = text.split('\r\n');
+  const [, status, words = ''] = STATUS_LINE.exec(statusLine) ?? [];
+  if (status === undefined) return null;
+  const headers = lines.map((line): [string, string] => {
+    const colon = Math.max(line.indexOf(':'), 0);
+    return [line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1).trim()];
+  });
+  return { status: Number(status), words, headers };
+};
+
+/** A line may hold several challenges, and each of them parameters: a scheme is the word that no `=` follows. Commas within quotes divide nothing. */
+const schemesOf = (headers: ProxyAnswer['headers']): string[] =>
+  headers
+    .filter(([name]) => name === 'proxy-authenticate')
+    .flatMap(([, value]) => value.replace(/"(?:[^"\\]|\\.)*"/g, '""').split(','))
+    .flatMap((part) => /^\s*([^\s=]+)(?!\s*=)(?:\s|$)/.exec(part)?.[1] ?? []);

@@ -1,0 +1,285 @@
+// One authenticated connection to an edge: the control link, the multiplexer and its carriers. It is never reused:
+// after a loss its streams may finish on the carriers that still live, and a new session takes over.
+import { reachesOwnMachine } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import {
+  type DatagramStream,
+  type DatagramWay,
+  MuxSession,
+  type MuxStream,
+  type OpenAnswer,
+  type PendingStream,
+  processBudget,
+  type ReportInternalError,
+} from '@tunnel/mux';
+import {
+  agreeOn,
+  CAPABILITIES,
+  CLOSE_CODES,
+  type ControlMessage,
+  type ControlMessageInput,
+  carrierTagOf,
+  type MessageOf,
+  type StreamHead,
+  type StreamReason,
+} from '@tunnel/protocol';
+import { type Clock, type Logger, sha256Hex } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from '../limits.ts';
+import { reasonOf, unreachable } from '../network/dial-faults.ts';
+import { AttemptFailed } from './authenticate.ts';
+import { dialCarrier } from './carrier-dialer.ts';
+import { CarrierKeeper } from './carrier-keeper.ts';
+import type { ControlLink } from './control-link.ts';
+import { DatagramPath, type EdgeObserver } from './datagram-path.ts';
+import type { Endpoint } from './dial-socket.ts';
+
+export interface SessionEnd {
+  readonly fault: Fault;
+  /** Coming back would end the same way. */
+  readonly final: boolean;
+}
+
+/** What a program around the client may know of it. */
+export interface SessionFacts {
+  readonly id: string;
+  /** Where the edge is, in its own words. */
+  readonly regionId: string;
+  /** What the edge's platform calls the region, whose key it is, with which plan, and its pages; null: there is no platform. */
+  readonly regionName: string | null;
+  readonly account: string | null;
+  readonly plan: string | null;
+  readonly dashboardUrl: string | null;
+  readonly carriers: number;
+  /** Of the last ping on the control connection; null until one was answered. */
+  readonly latencyMs: number | null;
+}
+
+export interface SessionHandlers {
+  onMessage(message: ControlMessage): void;
+  onStream(stream: MuxStream, head: StreamHead): void;
+  onDatagramStream(stream: DatagramStream, head: StreamHead): void;
+  /** How datagrams go from now on, once there are udp tunnels. */
+  onDatagramWay(way: DatagramWay): void;
+  /** The edge will go away; what runs may finish. */
+  onShuttingDown(reason: string): void;
+  /** The control connection is over. Once. */
+  onEnd(end: SessionEnd): void;
+}
+
+export interface SessionDeps {
+  readonly link: ControlLink;
+  readonly hello: MessageOf<'AuthOk'>;
+  readonly endpoint: Endpoint;
+  readonly agent: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly report: ReportInternalError;
+  readonly handlers: SessionHandlers;
+}
+
+export class Session {
+  readonly id: string;
+  readonly resumed: boolean;
+  readonly link: ControlLink;
+  readonly capabilities: readonly string[];
+  readonly #deps: SessionDeps;
+  readonly #mux: MuxSession;
+  readonly #keeper: CarrierKeeper;
+  readonly #datagramPath: DatagramPath;
+  #end: SessionEnd | null = null;
+  #isMeasured = false;
+  #lastDialError: unknown;
+  #started: { readonly resolve: () => void; readonly reject: (failure: AttemptFailed) => void } | null = null;
+
+  constructor(deps: SessionDeps) {
+    const { hello, clock } = deps;
+    this.id = hello.session_id;
+    this.resumed = hello.resumed;
+    this.link = deps.link;
+    this.#deps = deps;
+    // Nothing that we did not offer, whatever the answer says.
+    this.capabilities = agreeOn(hello.capabilities ?? [], CAPABILITIES);
+    this.#mux = new MuxSession({
+      role: 'client',
+      budget: processBudget(),
+      clock,
+      capabilities: this.capabilities,
+      handlers: {
+        onStream: (stream, head) => deps.handlers.onStream(stream, head),
+        onDatagramStream: (stream, head) => deps.handlers.onDatagramStream(stream, head),
+        onCarrierLost: (info) => this.#onCarrierLost(info),
+        report: deps.report,
+      },
+    });
+    this.#keeper = this.#makeKeeper();
+    this.#datagramPath = new DatagramPath({
+      ...{ mux: this.#mux, address: deps.link.remoteAddress, clock, report: deps.report },
+      onWay: (way) => deps.handlers.onDatagramWay(way),
+    });
+  }
+
+  /** Starts the carriers; settles with the first, because a tunnel without one would turn its visitors away. */
+  async start(): Promise<void> {
+    const { hello, clock, endpoint } = this.#deps;
+    this.link.setPace({ pingEveryMs: hello.ping_interval_secs * 1000, deadAfterMs: hello.dead_after_secs * 1000 });
+    const late = clock.setTimeout(() => {
+      const reason = this.#lastDialError === undefined ? 'no carrier could be opened' : reasonOf(this.#lastDialError);
+      this.link.drop(unreachable(endpoint.address.text, reason));
+    }, CLIENT_LIMITS.FIRST_CARRIER_TIMEOUT_MS);
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#started = { resolve, reject };
+        this.link.listen({
+          onMessage: (message) => this.#onMessage(message),
+          // Another connection took this session; coming back would only take it away again.
+          onEnd: ({ closeCode, fault }) => this.#finish({ fault, final: closeCode === CLOSE_CODES.replaced }),
+        });
+        this.#keeper.start(hello.carriers.tokens);
+      });
+    } finally {
+      late.cancel();
+    }
+  }
+
+  get facts(): SessionFacts {
+    const { session_id: id, region_id: regionId, region, account, plan, dashboard_url } = this.#deps.hello;
+    return {
+      id,
+      regionId,
+      regionName: region?.name ?? null,
+      account: account ?? null,
+      plan: plan ?? null,
+      dashboardUrl: dashboard_url ?? null,
+      carriers: this.#mux.openCarriers,
+      latencyMs: this.link.roundTripMs,
+    };
+  }
+
+  get liveStreams(): number {
+    return this.#mux.liveStreams;
+  }
+
+  /** Nothing more can happen on it. */
+  get isSpent(): boolean {
+    return this.#mux.liveStreams === 0 || this.#mux.openCarriers === 0;
+  }
+
+  send(message: ControlMessageInput): void {
+    this.link.send(message);
+  }
+
+  drop(fault: Fault): void {
+    this.link.drop(fault);
+  }
+
+  /** How any socket of this client can learn how it looks from outside; null: the edge does not offer it. */
+  get observer(): EdgeObserver | null {
+    return this.#datagramPath.observer;
+  }
+
+  /** REST and metrics ports of an edge on this machine. An edge elsewhere has no say in what is published here. */
+  get edgePorts(): readonly number[] {
+    return reachesOwnMachine(this.edgeAddress) ? (this.#deps.hello.local_ports ?? []) : [];
+  }
+
+  /** Where the control connection leads; empty behind a proxy. */
+  get edgeAddress(): string {
+    return this.link.remoteAddress;
+  }
+
+  /** As MuxSession.open: a stream of ours to the edge. */
+  openStream(head: StreamHead, answer: OpenAnswer): PendingStream | null {
+    return this.#mux.open(head, answer);
+  }
+
+  /** The edge will hear that we end, and then knows these keys no more: what still runs goes on carriers. */
+  leaveDatagramPath(): void {
+    this.#datagramPath.stop();
+  }
+
+  reserveForDatagrams(): void {
+    this.#mux.reserveForDatagrams();
+    this.#datagramPath.want();
+  }
+
+  /** Another session takes over; streams that run may finish here. */
+  retire(reason: string): void {
+    this.#keeper.stop();
+    this.#mux.drain(reason);
+  }
+
+  tick(now: number): void {
+    // The first one by the pace is far off, and people want to know; at once it would measure a start that is busy.
+    if (!this.#isMeasured) void this.link.roundTrip();
+    this.#isMeasured = true;
+    this.link.tick(now);
+    this.#mux.tick(now);
+  }
+
+  close(reason: StreamReason): void {
+    this.#keeper.stop();
+    this.#datagramPath.stop();
+    this.#mux.close(reason);
+    this.link.close(1000, '');
+  }
+
+  #makeKeeper(): CarrierKeeper {
+    const { hello, clock, random, logger, endpoint, agent, link } = this.#deps;
+    const { count, path } = hello.carriers;
+    return new CarrierKeeper({
+      count,
+      clock,
+      random,
+      logger,
+      dial: (token, signal) => dialCarrier(endpoint, { clock, agent, path, token, signal }),
+      adopt: (carrier, token) => {
+        const carrierId = this.#mux.addCarrier(carrier, 0, carrierTagOf(sha256Hex(token)));
+        this.#started?.resolve();
+        return carrierId;
+      },
+      requestTokens: (wanted) => link.send({ type: 'RequestCarriers', count: wanted }),
+      onDialFailed: (error) => {
+        this.#lastDialError = error;
+      },
+    });
+  }
+
+  #onCarrierLost(info: { carrierId: number; reason: string; protocolViolation: boolean }): void {
+    this.#deps.logger.debug({ carrier: info.carrierId, reason: info.reason }, 'carrier lost');
+    this.#keeper.onCarrierLost(info.carrierId);
+    if (info.protocolViolation) this.link.drop(new Fault('CARRIER_PROTOCOL', { reason: info.reason }));
+  }
+
+  #onMessage(message: ControlMessage): void {
+    const { handlers, logger } = this.#deps;
+    switch (message.type) {
+      case 'CarrierTokens':
+        return this.#keeper.onTokens(message.tokens);
+      case 'DatagramPath':
+        // Behind a proxy there is no address to send datagrams to: they go on carriers, and peers over the relay.
+        if (this.edgeAddress === '') return;
+        return this.#datagramPath.offered(message);
+      case 'ShuttingDown':
+        return handlers.onShuttingDown(message.reason);
+      case 'Error': {
+        const fault = Fault.fromWire(message.code, message.message);
+        if (!message.fatal) return logger.warn({ code: message.code, reason: message.message }, 'the edge reports');
+        this.#finish({ fault, final: !message.retryable });
+        return this.link.close(1000, '');
+      }
+      default:
+        return handlers.onMessage(message);
+    }
+  }
+
+  #finish(end: SessionEnd): void {
+    if (this.#end !== null) return;
+    this.#end = end;
+    this.#keeper.stop();
+    // Its keys are dead with the connection. While an edge that goes away still holds that, datagrams go on as they did.
+    this.#datagramPath.stop();
+    this.#started?.reject(new AttemptFailed(end.fault, { final: end.final }));
+    this.#deps.handlers.onEnd(end);
+  }
+}

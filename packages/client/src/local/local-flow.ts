@@ -1,0 +1,209 @@
+// One visitor of a udp tunnel: its stream of datagrams on one side, on the other a socket of its own that is connected to the local
+// service, so that each answer finds its visitor, and the kernel tells when nobody listens.
+import { createSocket, type Socket } from 'node:dgram';
+import type { ListNode } from '@tunnel/core';
+import {
+  askForReceiveBuffer,
+  BROKEN,
+  type DatagramReader,
+  type DatagramStream,
+  lookupAtOnce,
+  type ReportInternalError,
+  type Running,
+} from '@tunnel/mux';
+import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
+import { CLIENT_LIMITS } from '../limits.ts';
+import { codeOf, reasonOf } from '../network/dial-faults.ts';
+import type { LocalAddress } from './local-addresses.ts';
+import type { DropReason } from './traffic.ts';
+
+export interface FlowOrder {
+  readonly stream: DatagramStream;
+  readonly address: LocalAddress;
+  readonly port: number;
+  /** Stands before the payload of the first datagram; null: nothing does. */
+  readonly header: Uint8Array | null;
+}
+
+export interface FlowHandlers {
+  /** `in`: from the visitor. */
+  onDropped(direction: 'in' | 'out', reason: DropReason, datagrams: number): void;
+  /** The service is not there, or its machine did not take a datagram. The flow goes on. */
+  onLocalError(error: unknown): void;
+  /** Nobody has ever answered at this address. true: others are worth a try, by the next flow of this visitor. */
+  mayBeElsewhere(address: LocalAddress): boolean;
+  /** The flow is over, however it ended. Exactly once. */
+  onDone(flow: LocalFlow): void;
+  readonly report: ReportInternalError;
+}
+
+const DATAGRAM_MAX_BYTES = WIRE_LIMITS.DATAGRAM_MAX_BYTES;
+/** What a machine says when it has no more sockets or ports to give. */
+const OUT_OF_SOCKETS = /^(EMFILE|ENFILE|ENOBUFS|ENOMEM|EADDRINUSE)$/;
+/** Of one that had been sent: the news come once for each. */
+const REFUSED = 'ECONNREFUSED';
+
+/**
+ * What a socket is given to send: the bytes of a stream are borrowed, and a socket whose kernel buffer is full keeps what it was given.
+ * One for all flows, because nearly always it is free again at once; one that was kept is its socket's, and behind it copies
+ * are as short as the datagrams, so that a backlog holds no more than it counts.
+ */
+let scratch: Buffer | null = null;
+
+export class LocalFlow implements DatagramReader {
+  amongRunning: ListNode<Running> | null = null;
+  /** From the visitor to the service, and back: payloads that were passed. */
+  bytesAToB = 0;
+  bytesBToA = 0;
+  /** Looked at by whoever ends silent flows, once in a while: a clock is not asked for each datagram. */
+  #isActive = true;
+  #lastActiveAt: number;
+  #state: 'connecting' | 'open' | 'closed' = 'connecting';
+  #isAnswered = false;
+  #header: Uint8Array | null;
+  #hasBacklog = false;
+  readonly #order: FlowOrder;
+  readonly #handlers: FlowHandlers;
+  readonly #socket: Socket;
+  readonly #onSent = (error: Error | null): void => {
+    if (error !== null) this.#onNotSent(error);
+  };
+
+  constructor(order: FlowOrder, handlers: FlowHandlers, now: number) {
+    this.#order = order;
+    this.#handlers = handlers;
+    this.#header = order.header;
+    this.#lastActiveAt = now;
+    this.#socket = createSocket({ type: order.address.family === 6 ? 'udp6' : 'udp4', lookup: lookupAtOnce });
+    this.#socket.on('message', (bytes) => this.#onMessage(bytes));
+    this.#socket.on('error', (error) => this.#onError(error));
+  }
+
+  /** Tells the edge as soon as the socket is connected; until then the stream keeps what comes. */
+  connect(): void {
+    const { address, port } = this.#order;
+    this.#socket.connect(port, address.address, ((error?: Error) => this.#onConnected(error)) as () => void);
+  }
+
+  /** Milliseconds since the last datagram, as far as whoever asks every now and then can tell. */
+  silentFor(now: number): number {
+    if (this.#isActive) {
+      this.#isActive = false;
+      this.#lastActiveAt = now;
+    }
+    return now - this.#lastActiveAt;
+  }
+
+  /** By our own decision; the edge is told. */
+  end(reason: StreamReason): void {
+    if (this.#state === 'closed') return;
+    this.#order.stream.reset(reason);
+    this.#close();
+  }
+
+  // ---- from the visitor ----
+
+  onDatagram(bytes: Buffer, start: number, end: number): void {
+    if (this.#state !== 'open') return;
+    this.#isActive = true;
+    const header = this.#header;
+    const headerBytes = header === null ? 0 : header.length;
+    const length = headerBytes + end - start;
+    if (length > DATAGRAM_MAX_BYTES) return this.#handlers.onDropped('in', 'too-large', 1);
+    if (this.#hasBacklog && !this.#takesMore()) return this.#handlers.onDropped('in', 'local', 1);
+    scratch ??= Buffer.allocUnsafeSlow(DATAGRAM_MAX_BYTES);
+    const copy = this.#hasBacklog ? Buffer.allocUnsafeSlow(length) : scratch;
+    if (header !== null) {
+      copy.set(header, 0);
+      this.#header = null;
+    }
+    bytes.copy(copy, headerBytes, start, end);
+    this.#socket.send(copy, 0, length, this.#onSent);
+    this.bytesAToB += end - start;
+    if (this.#socket.getSendQueueCount() === 0) return;
+    this.#hasBacklog = true;
+    if (copy === scratch) scratch = null;
+  }
+
+  /** The kernel did not take all of what came before. Late is worse than lost: not much more is queued behind it. */
+  #takesMore(): boolean {
+    const queued = this.#socket.getSendQueueSize();
+    this.#hasBacklog = queued > 0;
+    return queued <= CLIENT_LIMITS.FLOW_BACKLOG_MAX_BYTES;
+  }
+
+  onReset(): void {
+    this.#close();
+  }
+
+  abandon(error: unknown, where: string): void {
+    this.#handlers.report(error, where);
+    this.end(BROKEN);
+  }
+
+  // ---- from the local service ----
+
+  #onMessage(bytes: Buffer): void {
+    if (this.#state !== 'open') return;
+    try {
+      this.#isActive = true;
+      this.#isAnswered = true;
+      const outcome = this.#order.stream.send(bytes, 0, bytes.length);
+      if (outcome === 'sent') this.bytesBToA += bytes.length;
+      else this.#handlers.onDropped('out', outcome, 1);
+    } catch (error) {
+      this.abandon(error, 'flow.message');
+    }
+  }
+
+  /** The machine did not take it: longer than it sends at once, or instead came the news of an earlier one that nobody wanted. */
+  #onNotSent(error: Error): void {
+    if (this.#state !== 'open') return;
+    this.#handlers.onDropped('in', codeOf(error) === 'EMSGSIZE' ? 'too-large' : 'local', 1);
+    this.#onError(error);
+  }
+
+  #onConnected(error?: Error): void {
+    if (error !== undefined) return this.#onError(error);
+    if (this.#state !== 'connecting') return;
+    try {
+      const { stream } = this.#order;
+      // The visitor was given up while the socket was made.
+      if (stream.state !== 'offered') return this.#close();
+      this.#state = 'open';
+      askForReceiveBuffer(this.#socket, CLIENT_LIMITS.FLOW_RECEIVE_BUFFER_BYTES);
+      stream.accept();
+      stream.read(this);
+      if (stream.droppedBeforeRead > 0) this.#handlers.onDropped('in', 'local', stream.droppedBeforeRead);
+    } catch (thrown) {
+      this.abandon(thrown, 'flow.connected');
+    }
+  }
+
+  #onError(error: Error): void {
+    try {
+      const { stream, address } = this.#order;
+      if (this.#state === 'closed') return;
+      if (this.#state === 'connecting') {
+        this.#handlers.onLocalError(error);
+        const code = OUT_OF_SOCKETS.test(codeOf(error)) ? 'limit' : 'dial-refused';
+        stream.refuse({ code, text: reasonOf(error) });
+        return this.#close();
+      }
+      if (codeOf(error) === REFUSED) this.#handlers.onDropped('in', 'local', 1);
+      this.#handlers.onLocalError(error);
+      if (!this.#isAnswered && this.#handlers.mayBeElsewhere(address)) {
+        this.end({ code: 'dial-refused', text: reasonOf(error) });
+      }
+    } catch (thrown) {
+      this.abandon(thrown, 'flow.error');
+    }
+  }
+
+  #close(): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    this.#socket.close();
+    this.#handlers.onDone(this);
+  }
+}

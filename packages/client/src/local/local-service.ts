@@ -1,0 +1,140 @@
+// The local service of a tunnel: dialled, with plain words for what was in the way, and joined to a visitor's stream.
+import { Fault } from '@tunnel/errors';
+import {
+  type ByteDuplex,
+  connectSocket,
+  connectTlsSocket,
+  type Guarded,
+  type MuxStream,
+  type Splice,
+  splice,
+} from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
+import type { Clock } from '@tunnel/runtime';
+import { CLIENT_LIMITS } from '../limits.ts';
+import { codeOf, isCertificateTrouble, reasonOf } from '../network/dial-faults.ts';
+import type { DialTarget, LocalTarget } from './local-target.ts';
+import type { Traffic } from './traffic.ts';
+
+/** Why the service was not reached: for the owner, and for the edge. */
+export class DialFailed extends Error {
+  readonly fault: Fault;
+  readonly refusal: StreamReason;
+
+  constructor(fault: Fault, code: 'dial-refused' | 'dial-timeout') {
+    super(fault.message, { cause: fault });
+    this.fault = fault;
+    this.refusal = { code, text: fault.message };
+  }
+}
+
+export type DialLocal = (target: LocalTarget, clock: Clock) => Promise<ByteDuplex>;
+
+/** Rejects with DialFailed. */
+export const dialLocal: DialLocal = async (target, clock) => {
+  try {
+    return await connectLocal(target, clock);
+  } catch (error) {
+    throw dialFailed(target, error);
+  }
+};
+
+/** Rejects with what Node says. */
+const connectLocal = (target: LocalTarget, clock: Clock): Promise<ByteDuplex> => {
+  if (target.kind === 'files') return target.folder.dial();
+  const address = dialAddressOf(target);
+  const timeoutMs = CLIENT_LIMITS.LOCAL_DIAL_TIMEOUT_MS;
+  if (target.tls === null) return connectSocket({ ...address, timeoutMs, clock });
+  return connectTlsSocket({ ...address, timeoutMs, clock, verify: target.tls.verify });
+};
+
+const dialFailed = (target: LocalTarget, error: unknown): DialFailed =>
+  new DialFailed(localFault(target, error), codeOf(error) === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused');
+
+/** As Node's sockets are told it. */
+export const dialAddressOf = (
+  target: DialTarget,
+): { readonly host: string; readonly port: number } | { readonly path: string } =>
+  target.kind === 'socket' ? { path: target.path } : { host: target.host, port: target.port };
+
+/** Why the service was not reached, in words. */
+export const localFault = (local: LocalTarget, error: unknown): Fault => {
+  if (local.kind === 'files') {
+    return new Fault('CLIENT_LOCAL_FILES', { dir: local.folder.dir, reason: reasonOf(error) }, { cause: error });
+  }
+  const target = local.kind === 'socket' ? `unix:${local.path}` : `${local.host}:${local.port}`;
+  if (local.tls !== null && isCertificateTrouble(error)) {
+    const reason = `${reasonOf(error)} (${codeOf(error)})`;
+    return new Fault('CLIENT_LOCAL_CERTIFICATE', { target, reason }, { cause: error });
+  }
+  return new Fault('CLIENT_LOCAL_DIAL', { target, reason: dialReason(error) }, { cause: error });
+};
+
+/** OpenSSL's words for a handshake with a server that answers in plain text help nobody. */
+export const dialReason = (error: unknown): string =>
+  /^(EPROTO|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG)$/.test(codeOf(error))
+    ? 'it does not speak TLS'
+    : reasonOf(error);
+
+export interface ForwardHandlers extends Guarded {
+  /** By which the local service has to answer. */
+  readonly clock: Clock;
+  /** The local service did not answer; the visitor was refused. */
+  onDialFailed(fault: Fault): void;
+  /** The visitor is gone, however it went. Called exactly once. */
+  onDone(): void;
+}
+
+export interface ForwardOrder {
+  readonly target: LocalTarget;
+  readonly traffic: Traffic;
+  /** Written to the service before the visitor's first byte; null: nothing is. */
+  readonly preface: Buffer | null;
+  /** What stands for the visitor's end in the joint: itself, or one that looks at what passes. Asked once both are there. */
+  readonly visitorEnd: (stream: MuxStream) => ByteDuplex;
+}
+
+/** One visitor: dial the local service, tell the edge how that went, then join the two. It runs for each connection: no promise but the dial's and its own. */
+export const forwardBytes = async (
+  stream: MuxStream,
+  { target, traffic, preface, visitorEnd }: ForwardOrder,
+  handlers: ForwardHandlers,
+): Promise<void> => {
+  traffic.started();
+  let local: ByteDuplex;
+  try {
+    local = await connectLocal(target, handlers.clock);
+  } catch (error) {
+    traffic.ended();
+    const { refusal, fault } = dialFailed(target, error);
+    stream.refuse(refusal);
+    handlers.onDialFailed(fault);
+    handlers.onDone();
+    return;
+  }
+  if (stream.state === 'offered') {
+    if (preface !== null) local.write(preface, 0, preface.length, false);
+    stream.accept();
+    join(visitorEnd(stream), local, traffic, handlers);
+    return;
+  }
+  // The visitor left while we were dialling; the service must not wait for it.
+  traffic.ended();
+  local.reset({ code: 'cancelled', text: 'the visitor left' });
+  handlers.onDone();
+};
+
+const join = (visitor: ByteDuplex, local: ByteDuplex, traffic: Traffic, handlers: ForwardHandlers): void => {
+  // Both ends may be over before splice() returns.
+  let joined: Splice | undefined;
+  let done = false;
+  const finish = (): void => {
+    done = true;
+    if (joined === undefined) return;
+    traffic.ended(joined);
+    handlers.onDone();
+  };
+  joined = splice(visitor, local, { onDone: finish, abandon: (error, where) => handlers.abandon(error, where) });
+  if (done) finish();
+  else traffic.joined(joined);
+};

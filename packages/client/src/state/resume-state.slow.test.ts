@@ -1,0 +1,182 @@
+import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createLogger } from '@tunnel/runtime';
+import { type Program, spawnProgram, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
+import { build } from 'esbuild';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type ResumeStore, type SavedSession, takeSlot } from './resume-state.ts';
+
+const logger = createLogger({ level: 'silent', format: 'json' });
+const session = (name: string): SavedSession => ({
+  sessionId: `ses_${name}`,
+  secret: `secret-${name}`,
+  tunnels: [{ key: 'tcp|db|127.0.0.1:5432', tunnelId: `tun_${name}`, assignedPort: 20_001 }],
+});
+
+let root: TemporaryDirectory;
+let dir: string;
+const programs: Program[] = [];
+
+beforeEach(async () => {
+  root = await temporaryDirectory();
+  dir = join(root.path, 'state');
+});
+afterEach(async () => {
+  await Promise.all(programs.splice(0).map((program) => program.close()));
+  await root.close();
+});
+
+const take = (key = 'edge:4040|a'): ResumeStore => {
+  const store = takeSlot({ dir, key, logger });
+  if (store === null) throw new Error('no slot');
+  return store;
+};
+
+const bundleStore = async (): Promise<string> => {
+  const bundle = join(root.path, 'resume-state.mjs');
+  // Of the runtime what it needs, without the logger and its packages.
+  const runtime = join(root.path, 'runtime.ts');
+  const parts = ['secret.ts', 'file-lock.ts'].map((name) => new URL(`../../runtime/src/${name}`, import.meta.url));
+  writeFileSync(runtime, parts.map((part) => `export * from ${JSON.stringify(fileURLToPath(part))};\n`).join(''));
+  await build({
+    entryPoints: [fileURLToPath(new URL('resume-state.ts', import.meta.url))],
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    conditions: ['source'],
+    outfile: bundle,
+    alias: { '@tunnel/runtime': runtime },
+    nodePaths: [fileURLToPath(new URL('../../../../node_modules', import.meta.url))],
+  });
+  return bundle;
+};
+
+/** A real process that takes a slot, saves into it, says what it found, and lives on. */
+const holdInChild = async (name: string, given?: string): Promise<{ program: Program; found: string }> => {
+  const bundle = given ?? (await bundleStore());
+  const script = `
+    import { takeSlot } from ${JSON.stringify(bundle)};
+    const store = takeSlot({ dir: ${JSON.stringify(dir)}, key: 'edge:4040|a', logger: { warn: console.error } });
+    console.log('found ' + (store.load()?.sessionId ?? 'nothing'));
+    store.save(${JSON.stringify(session(name))});
+    console.log('saved');
+    setInterval(() => {}, 1000);`;
+  const program = await spawnProgram({ command: process.execPath, args: ['--input-type=module', '-e', script] });
+  programs.push(program);
+  const [, found = ''] = await program.waitForLine(/^found (.*)$/);
+  await program.waitForLine(/^saved$/);
+  return { program, found };
+};
+
+describe('a resume slot', () => {
+  it('gives a later process of the same key what the killed one left, at once', async () => {
+    const first = await holdInChild('first');
+    expect(first.found).toBe('nothing');
+    first.program.signal('SIGKILL');
+    await first.program.waitForExit();
+    expect(take().load()).toEqual(session('first'));
+  });
+
+  it('makes a second living process a client of its own', async () => {
+    await holdInChild('first');
+    const second = await holdInChild('second');
+    expect(second.found).toBe('nothing');
+    second.program.signal('SIGKILL');
+    await second.program.waitForExit();
+    // The first still lives: its slot is not given away, the second one's is.
+    expect(take().load()).toEqual(session('second'));
+  });
+
+  it('prefers a slot that a kill left behind to an empty one', async () => {
+    const ended = take();
+    const killed = await holdInChild('killed');
+    ended.release({ forget: true });
+    killed.program.signal('SIGKILL');
+    await killed.program.waitForExit();
+    expect(take().load()).toEqual(session('killed'));
+  });
+
+  it('goes to one process when many come for it at once', async () => {
+    const killed = await holdInChild('killed');
+    killed.program.signal('SIGKILL');
+    await killed.program.waitForExit();
+    const bundle = await bundleStore();
+    const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const holders = await Promise.all(names.map((name) => holdInChild(name, bundle)));
+    expect(holders.filter(({ found }) => found !== 'nothing')).toHaveLength(1);
+    const locks = readdirSync(dir).filter((file) => file.endsWith('.lock'));
+    const pids = locks.map((file) => (JSON.parse(readFileSync(join(dir, file), 'utf8')) as { pid: number }).pid);
+    expect(new Set(pids)).toEqual(new Set(holders.map(({ program }) => program.pid)));
+  });
+
+  it('is empty after a clean end', () => {
+    const store = take();
+    store.save(session('x'));
+    store.release({ forget: true });
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('keeps the state but not the lock after an end with an error', () => {
+    const store = take();
+    store.save(session('x'));
+    store.release({ forget: false });
+    expect(take().load()).toEqual(session('x'));
+  });
+
+  it('keeps the secret from other users', () => {
+    mkdirSync(dir, { mode: 0o755 });
+    take().save(session('x'));
+    expect(statSync(dir).mode & 0o777).toBe(0o700);
+    for (const file of readdirSync(dir)) expect(statSync(join(dir, file)).mode & 0o777).toBe(0o600);
+  });
+
+  it('is not shared between clients that open different things', () => {
+    const one = take('edge:4040|a');
+    one.save(session('a'));
+    one.release({ forget: false });
+    expect(take('edge:4040|b').load()).toBeNull();
+  });
+
+  it('survives a torn state file', () => {
+    const store = take();
+    store.save(session('x'));
+    writeFileSync(join(dir, readdirSync(dir).find((file) => file.endsWith('.json')) ?? ''), '{"version":1,"sess');
+    expect(store.load()).toBeNull();
+  });
+
+  it('takes over a lock whose process number now belongs to another process', () => {
+    const store = take();
+    store.save(session('x'));
+    const lock = join(dir, readdirSync(dir).find((file) => file.endsWith('.lock')) ?? '');
+    writeFileSync(lock, JSON.stringify({ host: hostname(), pid: process.ppid, started: 'boot/1', nonce: 'old' }));
+    expect(take().load()).toEqual(session('x'));
+  });
+
+  it('leaves a lock of another machine alone while it is touched', () => {
+    const store = take();
+    store.save(session('x'));
+    const lock = join(dir, readdirSync(dir).find((file) => file.endsWith('.lock')) ?? '');
+    writeFileSync(lock, JSON.stringify({ host: 'elsewhere', pid: 1, started: '', nonce: 'far' }));
+    expect(take().load()).toBeNull();
+  });
+
+  it('is touched by its holder, so that other machines see that it lives', () => {
+    const store = take();
+    const lock = join(dir, readdirSync(dir).find((file) => file.endsWith('.lock')) ?? '');
+    utimesSync(lock, new Date(0), new Date(0));
+    store.touch();
+    expect(Date.now() - statSync(lock).mtimeMs).toBeLessThan(60_000);
+  });
+
+  it('has a bounded number of slots, and says no beyond it', () => {
+    for (let index = 0; index < 16; index += 1) take();
+    expect(takeSlot({ dir, key: 'edge:4040|a', logger })).toBeNull();
+  });
+
+  it('is done without where the folder cannot be used', () => {
+    writeFileSync(dir, 'a file in the way');
+    expect(takeSlot({ dir, key: 'k', logger })).toBeNull();
+  });
+});

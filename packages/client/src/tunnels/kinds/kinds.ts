@@ -1,0 +1,24 @@
+// The kinds of tunnels, by protocol. A new protocol is a file beside this one, and a line in the table.
+import type { TunnelProtocol } from '@tunnel/protocol';
+import { httpKind, httpsKind } from './http.ts';
+import { p2pKind } from './p2p.ts';
+import { tcpKind } from './tcp.ts';
+import { tlsKind } from './tls.ts';
+import type { KindSpec, ProtocolTraits, TunnelKind } from './tunnel-kind.ts';
+import { udpKind } from './udp.ts';
+
+const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = {
+  tcp: tcpKind,
+  tls: tlsKind,
+  http: httpKind,
+  https: httpsKind,
+  udp: udpKind,
+  p2p: p2pKind,
+};
+
+/** Everything that one kind or another can be asked for. */
+export const KIND_KEYS: readonly (keyof KindSpec)[] = [...new Set(Object.values(KINDS).flatMap(({ keys }) => keys))];
+
+export const kindOf = (protocol: TunnelProtocol): TunnelKind => KINDS[protocol];
+
+export const protocolTraits = (protocol: TunnelProtocol): ProtocolTraits => KINDS[protocol];

@@ -1,0 +1,395 @@
+import type { DatagramReader, DatagramStream } from '@tunnel/mux';
+import { CAPABILITIES, type StreamReason } from '@tunnel/protocol';
+import {
+  eventually,
+  FakeClock,
+  rethrow,
+  type SessionPair,
+  sessionPair,
+  startUdpEcho,
+  startUdpService,
+  type UdpService,
+} from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CLIENT_LIMITS } from '../../limits.ts';
+import { OpenFlows } from '../../local/open-flows.ts';
+import type { StatusEvent } from '../../status.ts';
+import { StreamHandler } from '../stream-handler.ts';
+import { TunnelEntry } from '../tunnel.ts';
+import type { TunnelSpec } from '../tunnel-spec.ts';
+
+let pair: SessionPair;
+let handler: StreamHandler;
+let clock: FakeClock;
+let tunnels: Map<string, TunnelEntry>;
+let events: StatusEvent[];
+let echo: UdpService;
+let arrived: number;
+let isExpecting: boolean;
+const services: UdpService[] = [];
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  tunnels = new Map();
+  events = [];
+  arrived = 0;
+  isExpecting = false;
+  handler = new StreamHandler({
+    clock,
+    find: (tunnelId) => tunnels.get(tunnelId),
+    expectsTunnels: () => isExpecting,
+    checkTarget: () => null,
+    checkLater: () => Promise.resolve(),
+    emit: (event) => events.push(event),
+    report: rethrow,
+    tap: (visitor) => visitor,
+    flows: new OpenFlows(() => 32),
+  });
+  pair = await sessionPair({
+    kind: 'plain',
+    carriers: 2,
+    capabilities: CAPABILITIES,
+    client: {
+      onStream: (stream, head) => handler.onStream(stream, head),
+      onDatagramStream: (stream, head) => {
+        arrived += 1;
+        handler.onDatagramStream(stream, head);
+      },
+    },
+  });
+  echo = await serve(startUdpEcho());
+});
+afterEach(async () => {
+  pair.close();
+  await eventually(() => expect(handler.served).toBe(0));
+  await Promise.all(services.splice(0).map((service) => service.close().catch(() => {})));
+});
+
+const serve = async (starting: Promise<UdpService>): Promise<UdpService> => {
+  const service = await starting;
+  services.push(service);
+  return service;
+};
+
+const openTunnel = (localPort: number, more: Partial<TunnelSpec> = {}): TunnelEntry => {
+  const deps = { backoff: { connected: () => {} } as never, owner: undefined as never };
+  const tunnel = new TunnelEntry({ protocol: 'udp', localPort, ...more }, deps);
+  const tunnelId = `tun_${tunnels.size + 1}`;
+  tunnel.registered({
+    type: 'TunnelRegistered',
+    request_id: 'r',
+    tunnel_id: tunnelId,
+    name: 'udp',
+    protocol: tunnel.protocol,
+    label: '20153',
+    public_url: 'udp://192.0.2.1:20153',
+    assigned_port: 20_153,
+    warnings: [],
+  });
+  tunnels.set(tunnelId, tunnel);
+  return tunnel;
+};
+
+/** A visitor as the edge's ingress holds it: a flow, and datagrams that need not wait for its answer. */
+class Visitor implements DatagramReader {
+  readonly heard: Buffer[] = [];
+  refused: StreamReason | null = null;
+  reset: StreamReason | null = null;
+  readonly stream: DatagramStream;
+
+  constructor({ tunnelId }: { readonly tunnelId: string }, visitor = '203.0.113.9:50000') {
+    const stream = pair.edge.openDatagrams(
+      { tunnelId, visitor },
+      {
+        onOpened: () => {},
+        onRefused: (reason) => {
+          this.refused = reason;
+        },
+        abandon: rethrow,
+      },
+    );
+    if (stream === null) throw new Error('there is no carrier');
+    stream.read(this);
+    this.stream = stream;
+  }
+
+  say(given: string | Buffer): string {
+    const bytes = Buffer.from(given);
+    return this.stream.send(bytes, 0, bytes.length);
+  }
+
+  get texts(): string[] {
+    return this.heard.map(String);
+  }
+
+  onDatagram(bytes: Buffer, start: number, end: number): void {
+    this.heard.push(Buffer.from(bytes.subarray(start, end)));
+  }
+
+  onReset(reason: StreamReason): void {
+    this.reset = reason;
+  }
+
+  abandon(error: unknown): void {
+    rethrow(error);
+  }
+}
+
+const faults = (): StatusEvent[] => events.filter((event) => event.type === 'local-error');
+
+describe('a visitor of a udp tunnel', () => {
+  it('reaches the local service with its first datagram, and is counted', async () => {
+    const tunnel = openTunnel(echo.port);
+    const visitor = new Visitor(tunnel);
+    expect(visitor.say('hello')).toBe('sent');
+    await eventually(() => expect(visitor.texts).toEqual(['hello']));
+    expect(tunnel.counts).toEqual({ connections: 1, open: 1, requests: 0, edgeAnswered: 0, bytesIn: 5, bytesOut: 5 });
+    expect(handler.served).toBe(1);
+    visitor.stream.reset({ code: 'cancelled', text: 'idle' });
+    await eventually(() => expect(handler.served).toBe(0));
+    expect(tunnel.counts).toEqual({ connections: 1, open: 0, requests: 0, edgeAnswered: 0, bytesIn: 5, bytesOut: 5 });
+    expect(tunnel.dropped).toEqual({});
+  });
+
+  it('has a socket of its own: no visitor sees the answers of another', async () => {
+    const tunnel = openTunnel(echo.port);
+    const visitors = Array.from({ length: 20 }, () => new Visitor(tunnel));
+    for (const [index, visitor] of visitors.entries()) for (const n of [0, 1, 2]) visitor.say(`${index}-${n}`);
+    for (const [index, visitor] of visitors.entries()) {
+      await eventually(() => expect(visitor.texts).toEqual([`${index}-0`, `${index}-1`, `${index}-2`]));
+    }
+    expect(new Set(echo.received.map(({ from }) => from)).size).toBe(20);
+  });
+
+  it('is passed datagrams whole and once, from none to the longest', async () => {
+    const visitor = new Visitor(openTunnel(echo.port));
+    const lengths = [0, 1, 1200, 9000, 65_507];
+    for (const [index, length] of lengths.entries()) {
+      visitor.say(Buffer.alloc(length, length % 251));
+      await eventually(() => expect(visitor.heard).toHaveLength(index + 1));
+      expect(visitor.heard[index]?.equals(Buffer.alloc(length, length % 251))).toBe(true);
+    }
+    expect(echo.received.map(({ bytes }) => bytes.length)).toEqual(lengths);
+  });
+
+  it('hears what the service says by itself', async () => {
+    const visitor = new Visitor(openTunnel(echo.port));
+    visitor.say('here I am');
+    await eventually(() => expect(visitor.heard).toHaveLength(1));
+    echo.send('news', echo.received[0]?.from ?? 0);
+    await eventually(() => expect(visitor.texts).toEqual(['here I am', 'news']));
+  });
+
+  it('who is quicker than the answer to the registration waits, with its datagrams', async () => {
+    isExpecting = true;
+    const visitor = new Visitor({ tunnelId: 'tun_1' });
+    visitor.say('early');
+    await eventually(() => expect(arrived).toBe(1));
+    expect(handler.served).toBe(0);
+    openTunnel(echo.port);
+    handler.recheck();
+    await eventually(() => expect(visitor.texts).toEqual(['early']));
+  });
+
+  it('over the limit of the client is refused, its owner hears of it, and the next one is let in when another leaves', async () => {
+    const tunnel = openTunnel(echo.port);
+    const visitors = Array.from({ length: 25 }, () => new Visitor(tunnel));
+    const [first] = visitors;
+    const over = visitors.at(-1);
+    await eventually(() => expect(over?.refused).toMatchObject({ code: 'limit' }));
+    expect(faults()).toMatchObject([
+      { fault: { code: 'CLIENT_FLOW_LIMIT', message: 'this client holds its limit of 24 flows' } },
+    ]);
+    expect(handler.served).toBe(24);
+    first?.stream.reset({ code: 'cancelled', text: 'idle' });
+    await eventually(() => expect(handler.served).toBe(23));
+    const next = new Visitor(tunnel);
+    next.say('let in');
+    await eventually(() => expect(next.texts).toEqual(['let in']));
+  });
+
+  it('that asks a tunnel of another kind, or sends a stream of another kind, is refused', async () => {
+    const flow = new Visitor(openTunnel(echo.port, { protocol: 'tcp' }));
+    await eventually(() => expect(flow.refused?.code).toBe('unknown-tunnel'));
+    const refusals: StreamReason[] = [];
+    pair.edge.open(
+      { tunnelId: openTunnel(echo.port).tunnelId, visitor: '' },
+      { onOpened: () => {}, onRefused: (reason) => refusals.push(reason), abandon: rethrow },
+    );
+    await eventually(() => expect(refusals).toMatchObject([{ code: 'unknown-tunnel' }]));
+  });
+});
+
+describe('a local service', () => {
+  it('that is not there is told of once in a while; the flow stays, and works when the service comes', async () => {
+    await echo.close();
+    const visitor = new Visitor(openTunnel(echo.port));
+    visitor.say('lost');
+    await eventually(() => expect(faults()).toHaveLength(1));
+    expect(faults()[0]).toMatchObject({
+      fault: { code: 'CLIENT_LOCAL_DIAL', message: `cannot connect to 127.0.0.1:${echo.port}: connection refused` },
+    });
+    await clock.advance(CLIENT_LIMITS.LOCAL_DIAL_NOTICE_EVERY_MS - 1);
+    for (let n = 0; n < 20; n += 1) visitor.say('lost, and not told');
+    await clock.advance(1);
+    await eventually(() => {
+      visitor.say('lost');
+      expect(faults()).toHaveLength(2);
+    });
+    const back = await serve(startUdpEcho({ port: echo.port }));
+    await eventually(() => {
+      visitor.say('back');
+      expect(visitor.texts).toContain('back');
+    });
+    expect(back.received.length).toBeGreaterThan(0);
+    expect(faults()).toHaveLength(2);
+    expect([visitor.refused, visitor.reset]).toEqual([null, null]);
+  });
+
+  it('that is not there costs each datagram once, whether they come one by one or all at once', async () => {
+    await echo.close();
+    const tunnel = openTunnel(echo.port);
+    const visitor = new Visitor(tunnel, '198.51.100.7:4242');
+    for (let n = 1; n <= 5; n += 1) {
+      visitor.say('alone');
+      await eventually(() => expect(tunnel.dropped).toEqual({ local: n }));
+    }
+    for (let n = 0; n < 20; n += 1) visitor.say('together');
+    await eventually(() => expect(tunnel.dropped).toEqual({ local: 25 }));
+    expect(tunnel.unreported.take()).toEqual([
+      { visitor: '198.51.100.7:4242', direction: 'in', reason: 'local', datagrams: 25 },
+    ]);
+    expect(tunnel.unreported.take()).toEqual([]);
+  });
+
+  it('is heard out by a client that was busy for a moment', async () => {
+    const service = await serve(startUdpService(() => null));
+    const visitor = new Visitor(openTunnel(service.port));
+    visitor.say('hello');
+    await eventually(() => expect(service.received).toHaveLength(1));
+    // All of them in one turn, in which nobody reads: more than a socket has room for unless it asks for it, and less than every Linux gives.
+    for (let n = 0; n < 150; n += 1) service.send(Buffer.alloc(1200, n), service.received[0]?.from ?? 0);
+    await eventually(() =>
+      expect(visitor.heard.map(([first]) => first)).toEqual(Array.from({ length: 150 }, (_, n) => n)),
+    );
+  });
+
+  it('may listen on IPv6', async () => {
+    const service = await serve(startUdpEcho({ host: '::1' }));
+    const visitor = new Visitor(openTunnel(service.port, { localHost: '::1' }));
+    visitor.say('six');
+    await eventually(() => expect(visitor.texts).toEqual(['six']));
+  });
+
+  it('is found behind a name, also when it listens on one of its addresses alone', async () => {
+    const tunnel = openTunnel(echo.port, { localHost: 'localhost' });
+    // Where localhost is ::1 first, the first flow learns that nobody listens there, and is reset: the next one goes on.
+    const visitors: Visitor[] = [];
+    await eventually(() => {
+      if (visitors.at(-1)?.reset !== null) visitors.push(new Visitor(tunnel));
+      visitors.at(-1)?.say('by name');
+      expect(visitors.at(-1)?.texts).toContain('by name');
+    });
+    expect(visitors.length).toBeLessThanOrEqual(2);
+  });
+
+  it('whose name is unknown refuses the visitor, and its owner hears why', async () => {
+    const visitor = new Visitor(openTunnel(echo.port, { localHost: 'no-such-host.invalid' }));
+    await eventually(() => expect(visitor.refused?.code).toBe('dial-refused'));
+    expect(faults()).toMatchObject([{ fault: { code: 'CLIENT_LOCAL_DIAL' } }]);
+    expect(handler.served).toBe(0);
+  });
+});
+
+describe('a PROXY header', () => {
+  const HEADER_BYTES = 28;
+
+  it('stands before the first datagram of each flow, and before no other', async () => {
+    const service = await serve(startUdpService(() => Buffer.from('ok')));
+    const tunnel = openTunnel(service.port, { proxyProtocol: 'v2' });
+    for (const from of ['198.51.100.1:4660', '198.51.100.2:4660']) {
+      const visitor = new Visitor(tunnel, from);
+      visitor.say('one');
+      visitor.say('two');
+      await eventually(() => expect(visitor.texts).toEqual(['ok', 'ok']));
+    }
+    // Both families in one line: version 2, PROXY, DGRAM over IPv4, 12 bytes; the visitor, 192.0.2.1, 4660 and 20153.
+    const header = (host: string): string => `0d0a0d0a000d0a515549540a2112000c${host}c00002011234${'4eb9'}`;
+    const text = (hex: string): string => Buffer.from(hex).toString('hex');
+    expect(service.received.map(({ bytes }) => bytes.toString('hex'))).toEqual([
+      header('c6336401') + text('one'),
+      text('two'),
+      header('c6336402') + text('one'),
+      text('two'),
+    ]);
+    expect(tunnel.counts.bytesIn).toBe(12);
+  });
+
+  it('that leaves no room for the datagram costs that datagram; the next one is the first', async () => {
+    const service = await serve(startUdpService(() => null));
+    const tunnel = openTunnel(service.port, { proxyProtocol: 'v2' });
+    const visitor = new Visitor(tunnel);
+    visitor.say(Buffer.alloc(65_507 - HEADER_BYTES + 1));
+    visitor.say(Buffer.alloc(65_507 - HEADER_BYTES));
+    await eventually(() => expect(service.received.map(({ bytes }) => bytes.length)).toEqual([65_507]));
+    expect(tunnel.dropped).toEqual({ 'too-large': 1 });
+  });
+});
+
+describe('the end of a flow', () => {
+  const tickFor = (seconds: number): void => {
+    for (let second = 0; second < seconds; second += 1) handler.tick((ticks += 1000));
+  };
+  let ticks = 0;
+
+  beforeEach(() => {
+    ticks = 0;
+  });
+
+  it('comes by the client itself when the edge forgets it, and not before', async () => {
+    const tunnel = openTunnel(echo.port, { idleSecs: 5 });
+    const visitor = new Visitor(tunnel);
+    visitor.say('hello');
+    await eventually(() => expect(visitor.heard).toHaveLength(1));
+    tickFor(35);
+    expect(tunnel.counts.open).toBe(1);
+    visitor.say('again');
+    await eventually(() => expect(visitor.heard).toHaveLength(2));
+    tickFor(35);
+    expect(tunnel.counts.open).toBe(1);
+    tickFor(10);
+    await eventually(() => expect(visitor.reset?.code).toBe('timeout'));
+    expect(tunnel.counts.open).toBe(0);
+  });
+
+  it('is not waited for at the end of the client when it is silent, and is while it speaks', async () => {
+    const tunnel = openTunnel(echo.port);
+    const [silent, busy] = [new Visitor(tunnel), new Visitor(tunnel)];
+    silent.say('a');
+    busy.say('a');
+    await eventually(() => expect([silent.heard.length, busy.heard.length]).toEqual([1, 1]));
+    let isIdle = false;
+    void handler.whenIdle().then(() => {
+      isIdle = true;
+    });
+    for (let second = 1; second <= 4; second += 1) {
+      busy.say('b');
+      await eventually(() => expect(busy.heard).toHaveLength(1 + second));
+      tickFor(1);
+    }
+    await eventually(() => expect(silent.reset).not.toBeNull());
+    expect([busy.reset, isIdle]).toEqual([null, false]);
+    tickFor(3);
+    await eventually(() => expect([busy.reset?.code, isIdle]).toEqual(['timeout', true]));
+  });
+
+  it('comes with its carrier', async () => {
+    const tunnel = openTunnel(echo.port);
+    const visitor = new Visitor(tunnel);
+    visitor.say('hello');
+    await eventually(() => expect(visitor.heard).toHaveLength(1));
+    for (const carrier of pair.carriers) carrier.destroy('cut');
+    await eventually(() => expect(handler.served).toBe(0));
+    expect(tunnel.counts.open).toBe(0);
+  });
+});

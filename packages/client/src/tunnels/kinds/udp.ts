@@ -1,0 +1,83 @@
+// Tunnels of kind udp: a public port, and datagrams as they come, each whole and once. A visitor's address and port is a flow.
+import { proxyHeader, readHostPort } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { DatagramStream } from '@tunnel/mux';
+import { CAPABILITY, type StreamHead } from '@tunnel/protocol';
+import { CLIENT_LIMITS } from '../../limits.ts';
+import type { LocalAddress } from '../../local/local-addresses.ts';
+import { LocalFlow } from '../../local/local-flow.ts';
+import { portFields, reachedAt, tcpKind } from './tcp.ts';
+import type { FlowContext, ForwardedTunnel, TunnelKind } from './tunnel-kind.ts';
+
+export const udpKind: TunnelKind = {
+  ...tcpKind,
+  capability: CAPABILITY.DATAGRAM,
+  keys: ['remotePort', 'idleSecs', 'proxyProtocol'],
+  forward: null,
+
+  endpointFields: (spec, previous) => ({
+    ...portFields(spec, previous),
+    ...(spec.idleSecs === undefined ? {} : { idle_secs: spec.idleSecs }),
+  }),
+
+  forwardFlow: async (stream, head, tunnel, context) => {
+    const { flows, clock } = context;
+    if (flows.size >= flows.limit) {
+      const fault = new Fault('CLIENT_FLOW_LIMIT', { limit: flows.limit });
+      stream.refuse({ code: 'limit', text: fault.message });
+      context.onLocalError(fault);
+      return context.onDone();
+    }
+    const known = tunnel.addresses.current(clock.monotonic());
+    const address = known ?? (await lookUp(stream, tunnel, context));
+    if (address === null) return context.onDone();
+    startFlow(stream, head, tunnel, context, address);
+  },
+};
+
+const lookUp = async (
+  stream: DatagramStream,
+  { addresses }: ForwardedTunnel,
+  context: FlowContext,
+): Promise<LocalAddress | null> => {
+  try {
+    return await addresses.lookup(context.clock.monotonic());
+  } catch (error) {
+    context.onLocalError(error);
+    stream.refuse({ code: 'dial-refused', text: 'the local host cannot be resolved' });
+    return null;
+  }
+};
+
+const startFlow = (
+  stream: DatagramStream,
+  { visitor }: StreamHead,
+  { target, traffic, unreported, spec, addresses, publicUrl }: ForwardedTunnel,
+  { flows, clock, onDone, onLocalError, report }: FlowContext,
+  address: LocalAddress,
+): void => {
+  const header = spec.proxyProtocol === undefined ? null : proxyHeader(readHostPort(visitor), reachedAt(publicUrl));
+  const flow: LocalFlow = new LocalFlow(
+    // Its owner was refused any other target.
+    { stream, address, port: target.kind === 'address' ? target.port : 0, header },
+    {
+      onDropped: (direction, reason, datagrams) => {
+        traffic.dropped(reason, datagrams);
+        unreported.add(visitor, direction, reason, datagrams);
+      },
+      onLocalError,
+      mayBeElsewhere: (tried) => addresses.refused(tried),
+      onDone: () => {
+        flows.delete(flow);
+        traffic.ended(flow);
+        onDone();
+      },
+      report,
+    },
+    clock.monotonic(),
+  );
+  traffic.started();
+  traffic.joined(flow);
+  flows.add(flow, (spec.idleSecs ?? CLIENT_LIMITS.FLOW_IDLE_MAX_SECS) * 1000);
+  flow.connect();
+};

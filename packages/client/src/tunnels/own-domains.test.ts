@@ -1,0 +1,61 @@
+// Tunnels at a host of their owner's own: what the edge is asked for, also after a loss, and an edge that knows nothing of it.
+import { CAPABILITIES } from '@tunnel/protocol';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Client, connect } from '../client.ts';
+import { ScriptedEdge } from '../scripted-edge.fixture.ts';
+import { asciiDomain } from './kinds/own-domain.ts';
+
+let edge: ScriptedEdge;
+const clients: Client[] = [];
+
+beforeEach(async () => {
+  edge = await new ScriptedEdge().listen();
+});
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.close()));
+  await edge.close();
+});
+
+/** Below the range of real chance: every retry comes at once. */
+const dial = async (): Promise<Client> => {
+  const client = await connect({ server: edge.address, token: 'tnl_test', random: () => -1 });
+  clients.push(client);
+  return client;
+};
+
+const SHOP = { protocol: 'http', localPort: 3000, domain: 'shop.example.com' } as const;
+
+it('an http tunnel is asked for by its own domain, and so again after a loss', async () => {
+  const tunnel = await (await dial()).open(SHOP);
+  expect(tunnel).toMatchObject({ publicUrl: 'https://shop.example.com', label: 'shop.example.com' });
+  edge.session.cut();
+  await eventually(() => expect(edge.sessions).toHaveLength(2));
+  await eventually(() => expect(edge.session.all('RegisterTunnel')).toHaveLength(1));
+  const [again] = edge.session.all('RegisterTunnel');
+  expect(again).toMatchObject({ domain: 'shop.example.com' });
+  expect(again).not.toHaveProperty('preferred_subdomain');
+  expect(again).not.toHaveProperty('subdomain');
+});
+
+it.each([
+  ['Shop.Example.COM.', 'shop.example.com'],
+  ['*.Shop.example.com', '*.shop.example.com'],
+  ['bücher.example', 'xn--bcher-kva.example'],
+  ['*.BÜCHER.example.', '*.xn--bcher-kva.example'],
+  ['no host name', 'no host name'],
+  ['ü ü', 'ü ü'],
+  ['', ''],
+])('%j is the name %j', (typed, name) => {
+  expect(asciiDomain(typed)).toBe(name);
+});
+
+it('an edge that does not know own domains is not asked: it would give another name', async () => {
+  edge.capabilities = CAPABILITIES.filter((name) => name !== 'tls');
+  const client = await dial();
+  await expect(client.open(SHOP)).rejects.toMatchObject({
+    code: 'CLIENT_EDGE_TOO_OLD',
+    message: 'the edge does not know own-domain tunnels',
+  });
+  expect(edge.session.all('RegisterTunnel')).toEqual([]);
+});

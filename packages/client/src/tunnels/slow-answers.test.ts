@@ -1,0 +1,66 @@
+// An edge that answers registrations one after the other, slowly, is alive.
+import type { MessageOf } from '@tunnel/protocol';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import { connect } from '../client.ts';
+import { ScriptedEdge } from '../scripted-edge.fixture.ts';
+
+it('waits for the last answer as long as the edge answers others, and no longer than 15 s after those', async () => {
+  const clock = new FakeClock();
+  const edge = await new ScriptedEdge().listen();
+  const asked: MessageOf<'RegisterTunnel'>[] = [];
+  edge.script = { RegisterTunnel: (message) => asked.push(message) > 0 };
+  const client = await connect({ server: edge.address, token: 'tnl_test', clock });
+  try {
+    const opened: string[] = [];
+    for (const name of ['a', 'b', 'c']) {
+      void client.open({ protocol: 'tcp', name, localPort: 1 }).then(
+        () => opened.push(name),
+        () => {},
+      );
+    }
+    await eventually(() => expect(asked).toHaveLength(3));
+    const session = edge.session;
+    for (const [index, names] of [['a'], ['a', 'b']].entries()) {
+      await clock.advance(10_000);
+      edge.registered(session, asked[index] as MessageOf<'RegisterTunnel'>);
+      await eventually(() => expect(opened).toEqual(names));
+    }
+    expect([client.state, edge.sessions.length]).toEqual(['connected', 1]);
+    await clock.advance(15_000);
+    expect(client.state).toBe('reconnecting');
+  } finally {
+    void client.close();
+    await edge.close();
+  }
+});
+
+it('has 256 registrations under way at a time, and none of a tunnel that was closed before its turn', async () => {
+  const clock = new FakeClock();
+  const edge = await new ScriptedEdge().listen();
+  const asked: MessageOf<'RegisterTunnel'>[] = [];
+  edge.script = { RegisterTunnel: (message) => asked.push(message) > 0 };
+  const client = await connect({ server: edge.address, token: 'tnl_test', clock });
+  try {
+    const opened: string[] = [];
+    for (let n = 0; n < 300; n += 1) {
+      void client.open({ protocol: 'tcp', name: `t${n}`, localPort: 1 }).then(
+        ({ name }) => opened.push(name),
+        () => {},
+      );
+    }
+    await eventually(() => expect(asked).toHaveLength(256));
+    await client.find('t299')?.close();
+    const { session } = edge;
+    for (let n = 0; n < 299; n += 1) {
+      await eventually(() => expect(asked.length).toBe(Math.min(299, 256 + n)));
+      edge.registered(session, asked[n] as MessageOf<'RegisterTunnel'>);
+    }
+    await eventually(() => expect(opened).toHaveLength(299));
+    expect(asked.map(({ name }) => name)).toEqual(Array.from({ length: 299 }, (_, n) => `t${n}`));
+    expect(client.state).toBe('connected');
+  } finally {
+    void client.close();
+    await edge.close();
+  }
+});
