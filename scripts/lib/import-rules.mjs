@@ -169,6 +169,12 @@ export const FOLDER_MAY_IMPORT = {
     path: [],
     reload: [],
   },
+  peer: {
+    session: ['direct', 'sealed'],
+    direct: ['sealed', 'transport'],
+    sealed: [],
+    transport: [],
+  },
   // All files are in src itself. The first folder needs its row here.
   mux: {},
 };

@@ -1,19 +1,19 @@
 // Two clients, end to end. A client makes a PeerSubscriber or a PeerPublisher, brings it relay streams of the edge, and is told of streams,
 // paths and peers; how they find a direct way is no business of its.
-export type { AddressObserver, AddressQuery, ObservedAddresses } from './address-observer.ts';
-export { ownAddresses } from './candidates.ts';
-export { type EdgeUdp, edgeObserver } from './edge-observer.ts';
+export { type AddressObserver, type AddressQuery, type ObservedAddresses, ownAddresses } from './direct/candidates.ts';
+export { type EdgeUdp, edgeObserver } from './direct/edge-observer.ts';
+export type { PeerNetwork } from './direct/own-endpoint.ts';
+export type { PeerService } from './direct/peer-messages.ts';
+export type { DirectOutcome, RelayReason } from './direct/relay-reason.ts';
 export { PEER_LIMITS } from './limits.ts';
-export { type Peer, PeerPublisher, type PublisherHandlers } from './peer-publisher.ts';
-export { PeerSubscriber, type SubscriberHandlers } from './peer-subscriber.ts';
-export type { ConnectionIds, PeerAddress, PeerSocket, PeerSocketHandlers, PeerTransport } from './peer-transport.ts';
+export { type Peer, PeerPublisher, type PublisherHandlers } from './session/peer-publisher.ts';
+export type { PeerBytes, PeerPath, PeerSettings } from './session/peer-session.ts';
+export { PeerSubscriber, type SubscriberHandlers } from './session/peer-subscriber.ts';
 export type {
-  DirectOutcome,
-  PeerBytes,
-  PeerNetwork,
-  PeerPath,
-  PeerService,
-  PeerSettings,
-  RelayReason,
-} from './peer-types.ts';
-export { loadUdxTransport } from './udx-transport.ts';
+  ConnectionIds,
+  PeerAddress,
+  PeerSocket,
+  PeerSocketHandlers,
+  PeerTransport,
+} from './transport/peer-transport.ts';
+export { loadUdxTransport } from './transport/udx-transport.ts';

@@ -1,9 +1,9 @@
 // What the script tries of the product, bundled for it.
-export { NoiseHandshake, pskOf } from '../../../../packages/peer/src/noise.ts';
+export { NoiseHandshake, pskOf } from '../../../../packages/peer/src/sealed/noise.ts';
 export {
   LENGTH_BYTES,
   RECORD_OVERHEAD_BYTES,
   RECORD_PLAIN_MAX_BYTES,
   RecordOpener,
   RecordSealer,
-} from '../../../../packages/peer/src/record-cipher.ts';
+} from '../../../../packages/peer/src/sealed/record-cipher.ts';

@@ -10,10 +10,10 @@ import {
   SealingKey,
   sealedKindOf,
 } from '@tunnel/mux';
+import { PEER_LIMITS } from '../limits.ts';
+import type { PeerAddress, PeerSocket } from '../transport/peer-transport.ts';
 import { addressKey } from './candidates.ts';
 import { sealedPacket } from './edge-observer.ts';
-import { PEER_LIMITS } from './limits.ts';
-import type { PeerAddress, PeerSocket } from './peer-transport.ts';
 
 const TOKEN_BYTES = 8;
 /** Behind the token of a probe: what it is for. */

@@ -26,7 +26,7 @@ const shake = (initiator: NoiseHandshake, responder: NoiseHandshake): readonly [
 };
 
 describe('the handshake', () => {
-  const { vectors } = JSON.parse(readFileSync(new URL('../vectors/noise.json', import.meta.url), 'utf8')) as {
+  const { vectors } = JSON.parse(readFileSync(new URL('../../vectors/noise.json', import.meta.url), 'utf8')) as {
     readonly vectors: readonly Vector[];
   };
 

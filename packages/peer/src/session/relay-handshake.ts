@@ -3,7 +3,6 @@
 
 import { Fault } from '@tunnel/errors';
 import type { ByteDuplex } from '@tunnel/mux';
-import { pskOf } from './noise.ts';
 import {
   decodeHandshakeHello,
   decodeMessage,
@@ -11,9 +10,10 @@ import {
   type HandshakeHello,
   PEER_VERSION,
   type PeerMessage,
-} from './peer-messages.ts';
-import type { PeerSettings } from './peer-types.ts';
-import { SealedCarrier } from './sealed-carrier.ts';
+} from '../direct/peer-messages.ts';
+import { pskOf } from '../sealed/noise.ts';
+import { SealedCarrier } from '../sealed/sealed-carrier.ts';
+import type { PeerSettings } from './peer-session.ts';
 
 export interface RelayHandshakeEvents {
   /** The other side has the secret and the same kind of service. Frames follow at once: it is given to a session now or never. */

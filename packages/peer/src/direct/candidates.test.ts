@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { PEER_LIMITS } from '../limits.ts';
 import { candidatesOf, ownAddresses } from './candidates.ts';
-import { PEER_LIMITS } from './limits.ts';
 
 const address = (text: string, internal = false) => ({
   ...{ address: text, internal, netmask: '', mac: '', cidr: null },

@@ -3,7 +3,7 @@
 // gathered.
 import { type ByteDuplex, type Guarded, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
-import { PEER_LIMITS } from './limits.ts';
+import { PEER_LIMITS } from '../limits.ts';
 import { RECORD_OVERHEAD_BYTES, RECORD_PLAIN_MAX_BYTES, type RecordSealer } from './record-cipher.ts';
 
 /** The first byte inside a record. */

@@ -1,6 +1,6 @@
 // PeerTransport by udx-native: reliable, congestion-controlled streams over UDP, beside datagrams of ours on the same socket. It is native
 // code and optional: loaded at the first try to go direct, and where it cannot be, connections stay on the relay.
-import { PEER_LIMITS } from './limits.ts';
+import { PEER_LIMITS } from '../limits.ts';
 import type { ConnectionIds, PeerAddress, PeerSocket, PeerSocketHandlers, PeerTransport } from './peer-transport.ts';
 import { UdxDuplex } from './udx-duplex.ts';
 import type { Udx, UdxModule, UdxSocket } from './udx-types.ts';

@@ -3,11 +3,11 @@ import { MUX_LIMITS } from '@tunnel/mux';
 import { systemClock } from '@tunnel/runtime';
 import { FakeClock, rethrow, startObservingPorts, startUserSpaceNat } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { AddressQuery } from './address-observer.ts';
+import { PEER_LIMITS } from '../limits.ts';
+import type { PeerTransport } from '../transport/peer-transport.ts';
+import { loadUdxTransport } from '../transport/udx-transport.ts';
+import type { AddressQuery } from './candidates.ts';
 import { edgeObserver } from './edge-observer.ts';
-import { PEER_LIMITS } from './limits.ts';
-import type { PeerTransport } from './peer-transport.ts';
-import { loadUdxTransport } from './udx-transport.ts';
 
 const closing: (() => void)[] = [];
 afterEach(() => {

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { SEALED_KIND } from '@tunnel/mux';
 import { FakeClock, MemoryNetwork, rethrow } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { PEER_LIMITS } from './limits.ts';
-import type { PeerAddress, PeerSocket } from './peer-transport.ts';
+import { PEER_LIMITS } from '../limits.ts';
+import type { PeerAddress, PeerSocket } from '../transport/peer-transport.ts';
 import { ProbePath } from './probe-path.ts';
 
 interface End {

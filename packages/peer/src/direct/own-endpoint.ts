@@ -1,11 +1,18 @@
 // This side of a direct path: the transport, loaded at the first try; the one socket that all rounds use, so that its addresses stay what the
 // network knows; and where that socket may be reached.
 import type { Guarded } from '@tunnel/mux';
-import type { AddressQuery } from './address-observer.ts';
-import { candidatesOf } from './candidates.ts';
+import type { PeerAddress, PeerSocket, PeerTransport } from '../transport/peer-transport.ts';
+import { type AddressObserver, type AddressQuery, candidatesOf } from './candidates.ts';
 import type { Inability, Reachability } from './peer-messages.ts';
-import type { PeerAddress, PeerSocket } from './peer-transport.ts';
-import type { PeerNetwork } from './peer-types.ts';
+
+export interface PeerNetwork {
+  /** Asked at the first try to go direct, never before. null: it cannot be loaded here (`no-transport`). */
+  loadTransport(): Promise<PeerTransport | null>;
+  /** How the very socket that will be used learns its public addresses. null: the edge has it switched off (`off`). */
+  observer(): AddressObserver | null;
+  /** Addresses of the machine's interfaces that may be offered. */
+  ownAddresses(): readonly string[];
+}
 
 export interface OwnEndpointOptions extends Guarded {
   readonly network: PeerNetwork;

@@ -4,7 +4,7 @@ import { type ByteDuplex, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { FrameParser, WIRE_LIMITS } from '@tunnel/protocol';
 import { deterministicBytes, hashOf, rethrow, seededRandom } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
-import { PEER_LIMITS } from './limits.ts';
+import { PEER_LIMITS } from '../limits.ts';
 import { RecordOpener, RecordSealer } from './record-cipher.ts';
 import { RecordReader } from './record-reader.ts';
 import { RECORD_KIND, SealedWriter } from './sealed-writer.ts';

@@ -3,15 +3,16 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import type { DatagramPathSlot, Guarded } from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { PEER_LIMITS } from './limits.ts';
+import { PEER_LIMITS } from '../limits.ts';
+import { SealedCarrier } from '../sealed/sealed-carrier.ts';
+import type { PeerSocket } from '../transport/peer-transport.ts';
+import type { PeerNetwork } from './own-endpoint.ts';
 import { OwnEndpoint } from './own-endpoint.ts';
 import { PathDriver } from './path-driver.ts';
 import type { Inability, PeerMessage, Reachability, RoundKeys } from './peer-messages.ts';
-import type { PeerSocket } from './peer-transport.ts';
-import type { DirectOutcome, PeerNetwork, RelayReason } from './peer-types.ts';
 import { ProbePath } from './probe-path.ts';
+import type { DirectOutcome, RelayReason } from './relay-reason.ts';
 import { outcomeOf, type RoundVerdict, relayReasonOf } from './relay-reason.ts';
-import { SealedCarrier } from './sealed-carrier.ts';
 
 type Offer = Extract<PeerMessage, { type: 'offer' }>;
 type Answer = Extract<PeerMessage, { type: 'answer' }>;

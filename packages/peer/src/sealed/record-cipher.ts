@@ -1,7 +1,7 @@
 // The records of a sealed connection: length (2 bytes), AES-256-GCM of at most 65,519 bytes, tag. One key a direction, and a counter
 // that both sides keep by themselves, so that a record which is left out, repeated, moved or altered does not open.
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from 'node:crypto';
-import { PEER_LIMITS } from './limits.ts';
+import { PEER_LIMITS } from '../limits.ts';
 import { NoiseFailure, TAG_BYTES } from './noise.ts';
 
 export const LENGTH_BYTES = 2;

@@ -12,10 +12,10 @@ import {
   sealedKindOf,
 } from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
-import type { AddressObserver, AddressQuery, ObservedAddresses } from './address-observer.ts';
+import { PEER_LIMITS } from '../limits.ts';
+import type { PeerAddress } from '../transport/peer-transport.ts';
+import type { AddressObserver, AddressQuery, ObservedAddresses } from './candidates.ts';
 import { addressKey } from './candidates.ts';
-import { PEER_LIMITS } from './limits.ts';
-import type { PeerAddress } from './peer-transport.ts';
 
 /** From `DatagramPath` of this session. */
 export interface EdgeUdp {

@@ -1,10 +1,10 @@
 import type { ByteDuplex } from '@tunnel/mux';
 import { FakeClock, rethrow } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { encodeMessage } from './peer-messages.ts';
+import { encodeMessage } from '../direct/peer-messages.ts';
+import type { SealedCarrier } from '../sealed/sealed-carrier.ts';
 import { Harness, type PublisherSide, type SideOptions, type SubscriberSide } from './peer-pair.fixture.ts';
 import { relayCarrier } from './relay-handshake.ts';
-import type { SealedCarrier } from './sealed-carrier.ts';
 
 let harness: Harness;
 let subscriber: SubscriberSide;

@@ -4,11 +4,11 @@ import { randomBytes } from 'node:crypto';
 import type { Fault } from '@tunnel/errors';
 import type { ByteDuplex, DatagramAnswer, DatagramStream, OpenAnswer, PendingStream } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
-import { encodeMessage, type HandshakeHello, type PeerMessage } from './peer-messages.ts';
+import { encodeMessage, type HandshakeHello, type PeerMessage } from '../direct/peer-messages.ts';
+import type { SealedCarrier } from '../sealed/sealed-carrier.ts';
+import type { PeerBytes, PeerPath, PeerSettings } from './peer-session.ts';
 import { PeerSession } from './peer-session.ts';
-import type { PeerBytes, PeerPath, PeerSettings } from './peer-types.ts';
 import { relayCarrier } from './relay-handshake.ts';
-import type { SealedCarrier } from './sealed-carrier.ts';
 
 export interface SubscriberHandlers {
   /** The publisher is proven over a relay; the first time, and after each relay that came later. */

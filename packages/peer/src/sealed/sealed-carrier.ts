@@ -11,7 +11,7 @@ import {
 } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { PEER_LIMITS } from './limits.ts';
+import { PEER_LIMITS } from '../limits.ts';
 import { NoiseFailure, NoiseHandshake, type NoiseOptions } from './noise.ts';
 import { OpenedFrames } from './opened-frames.ts';
 import { LENGTH_BYTES, RecordOpener, RecordSealer } from './record-cipher.ts';

@@ -3,11 +3,11 @@
 import { type ByteDuplex, MemoryBudget, type MuxStream } from '@tunnel/mux';
 import { Secret } from '@tunnel/runtime';
 import { FakeClock, MemoryNetwork, RecordingReader, rethrow } from '@tunnel/testkit';
-import type { AddressObserver, ObservedAddresses } from './address-observer.ts';
+import type { AddressObserver, ObservedAddresses } from '../direct/candidates.ts';
+import type { PeerTransport } from '../transport/peer-transport.ts';
 import { type Peer, PeerPublisher } from './peer-publisher.ts';
+import type { PeerPath, PeerSettings } from './peer-session.ts';
 import { PeerSubscriber } from './peer-subscriber.ts';
-import type { PeerTransport } from './peer-transport.ts';
-import type { PeerPath, PeerSettings } from './peer-types.ts';
 
 export const HEAD = { tunnelId: 'peer', visitor: '127.0.0.1:1' };
 

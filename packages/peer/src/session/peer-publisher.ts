@@ -5,12 +5,13 @@ import type { Fault } from '@tunnel/errors';
 import type { ByteDuplex, DatagramStream, MuxStream } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
-import { PEER_LIMITS } from './limits.ts';
-import type { PeerMessage } from './peer-messages.ts';
+import type { PeerMessage } from '../direct/peer-messages.ts';
+import type { DirectOutcome } from '../direct/relay-reason.ts';
+import { PEER_LIMITS } from '../limits.ts';
+import type { SealedCarrier } from '../sealed/sealed-carrier.ts';
+import type { PeerBytes, PeerPath, PeerSettings } from './peer-session.ts';
 import { PeerSession } from './peer-session.ts';
-import type { DirectOutcome, PeerBytes, PeerPath, PeerSettings } from './peer-types.ts';
 import { relayCarrier } from './relay-handshake.ts';
-import type { SealedCarrier } from './sealed-carrier.ts';
 
 /** A subscriber, as its publisher sees it. */
 export interface Peer {

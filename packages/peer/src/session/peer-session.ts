@@ -3,23 +3,55 @@
 import {
   type DatagramAnswer,
   type DatagramStream,
+  type MemoryBudget,
   type MuxHandlers,
   MuxSession,
   type MuxStream,
   type OpenAnswer,
   type PendingStream,
+  type ReportInternalError,
 } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
-import type { Timer } from '@tunnel/runtime';
-import { DirectLink } from './direct-link.ts';
-import { PEER_LIMITS } from './limits.ts';
-import { pskOf } from './noise.ts';
-import { encodeMessage, type PeerMessage } from './peer-messages.ts';
-import type { DirectOutcome, PeerBytes, PeerPath, PeerSettings } from './peer-types.ts';
-import type { SealedCarrier } from './sealed-carrier.ts';
+import type { Clock, Secret, Timer } from '@tunnel/runtime';
+import { DirectLink } from '../direct/direct-link.ts';
+import type { PeerNetwork } from '../direct/own-endpoint.ts';
+import { encodeMessage, type PeerMessage, type PeerService } from '../direct/peer-messages.ts';
+import type { DirectOutcome, RelayReason } from '../direct/relay-reason.ts';
+import { PEER_LIMITS } from '../limits.ts';
+import { pskOf } from '../sealed/noise.ts';
+import type { SealedCarrier } from '../sealed/sealed-carrier.ts';
 
 const RELAY_RANK = 0;
 const DIRECT_RANK = 1;
+
+/** Where new connections go. */
+export interface PeerPath {
+  readonly path: 'direct' | 'relay';
+  /** Empty while direct. */
+  readonly reason: RelayReason | '';
+  /** Of the path in use; null until it is known. */
+  readonly rttMs: number | null;
+}
+
+/** Of both roles. */
+export interface PeerSettings {
+  readonly name: string;
+  readonly secret: Secret;
+  readonly service: PeerService;
+  /** false: relay alone (`off`). */
+  readonly direct: boolean;
+  readonly network: PeerNetwork;
+  readonly clock: Clock;
+  /** The process's; every peer has its own share below it. */
+  readonly budget: MemoryBudget;
+  readonly report: ReportInternalError;
+}
+
+/** What passed between the two programs, both ways, sealed as it was. */
+export interface PeerBytes {
+  readonly relayBytes: number;
+  readonly directBytes: number;
+}
 
 export interface PeerSessionHandlers {
   /** Of the publisher: only subscribers open streams. */

@@ -1,7 +1,19 @@
 // Why connections go through the relay, from what is known of both sides: whether they can try at all, how the edge sees their ports, and how
 // the last round ended. What was found out stays said while it is tried again.
 import type { Inability, Reachability } from './peer-messages.ts';
-import type { DirectOutcome, RelayReason } from './peer-types.ts';
+
+/** Why connections go through the relay; docs/p2p.md has each in words. */
+export type RelayReason =
+  | 'punching'
+  | 'udp-blocked'
+  | 'random-ports'
+  | 'no-answer'
+  | 'went-silent'
+  | 'off'
+  | 'no-transport';
+
+/** How a try to go direct has ended. */
+export type DirectOutcome = 'direct' | 'udp-blocked' | 'random-ports' | 'no-answer' | 'no-transport';
 
 /** How the last round ended; null: none has. */
 export type RoundVerdict = 'no-answer' | 'went-silent' | null;

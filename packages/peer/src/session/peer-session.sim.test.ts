@@ -2,7 +2,7 @@
 // replaced. What must hold after each run does, whatever came before.
 import { deterministicBytes, hashOf, randomCases, seededRandom } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { CORE_LIMITS } from '../../core/src/limits.ts';
+import { CORE_LIMITS } from '../../../core/src/limits.ts';
 import { Harness, type OpenedStream, type PublisherSide, type SubscriberSide } from './peer-pair.fixture.ts';
 
 const RUNS = randomCases(20);

@@ -1,9 +1,29 @@
 // Where a program may be reached: the addresses of its machine that others could use, and those that the world sees of its socket.
 import { BlockList, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import type { ObservedAddresses } from './address-observer.ts';
-import { PEER_LIMITS } from './limits.ts';
-import type { PeerAddress } from './peer-transport.ts';
+import { PEER_LIMITS } from '../limits.ts';
+import type { PeerAddress } from '../transport/peer-transport.ts';
+
+/** What the edge's two ports have seen. No address: nothing came back, UDP does not get through. */
+export interface ObservedAddresses {
+  readonly addresses: readonly PeerAddress[];
+  /** Both ports saw the same: what one address is told, others can use. Different: the network chooses a port for each. */
+  readonly ports: 'consistent' | 'random' | 'none';
+}
+
+/** One question through one socket. */
+export interface AddressQuery {
+  /** Whether the datagram was an answer to it, and is nobody else's. */
+  onDatagram(bytes: Buffer, from: PeerAddress): boolean;
+  /** Comes once: when both ports have answered, or at the end of the time for it. */
+  readonly result: Promise<ObservedAddresses>;
+  stop(): void;
+}
+
+/** How a socket learns what the world sees of it: by asking the edge's two UDP ports through that very socket. */
+export interface AddressObserver {
+  ask(send: (bytes: Buffer, to: PeerAddress) => void): AddressQuery;
+}
 
 type Interfaces = ReturnType<typeof networkInterfaces>;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PEER_LIMITS } from './limits.ts';
+import { PEER_LIMITS } from '../limits.ts';
 import {
   decodeHandshakeHello,
   decodeMessage,

@@ -2,11 +2,12 @@
 // here, so the edge sees neither.
 import { isIP } from 'node:net';
 import { PATH_ID_BYTES, PATH_KEY_BYTES } from '@tunnel/mux';
-import { PEER_LIMITS } from './limits.ts';
-import type { PeerAddress } from './peer-transport.ts';
-import type { PeerService } from './peer-types.ts';
+import { PEER_LIMITS } from '../limits.ts';
+import type { PeerAddress } from '../transport/peer-transport.ts';
 
 export const PEER_VERSION = 1;
+
+export type PeerService = 'tcp' | 'udp';
 
 /** What the two messages of a handshake hold. The first can be read by whoever has the secret, and sent again by anybody: it says nothing more. */
 export interface HandshakeHello {

@@ -11,7 +11,7 @@ import {
   rethrow,
 } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { PEER_LIMITS } from './limits.ts';
+import { PEER_LIMITS } from '../limits.ts';
 import { pskOf } from './noise.ts';
 import { RecordingOwner, type SealedSessions, sealedEnd, sealedSessions } from './sealed-pair.fixture.ts';
 

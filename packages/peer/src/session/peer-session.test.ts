@@ -1,8 +1,8 @@
 import { MUX_LIMITS } from '@tunnel/mux';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CORE_LIMITS } from '../../core/src/limits.ts';
-import type { ObservedAddresses } from './address-observer.ts';
-import { PEER_LIMITS } from './limits.ts';
+import { CORE_LIMITS } from '../../../core/src/limits.ts';
+import type { ObservedAddresses } from '../direct/candidates.ts';
+import { PEER_LIMITS } from '../limits.ts';
 import { Harness, type PublisherSide, type SideOptions, type SubscriberSide } from './peer-pair.fixture.ts';
 
 let harness: Harness;

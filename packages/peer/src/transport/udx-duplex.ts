@@ -2,7 +2,7 @@
 // to stop reading, so what a reader does not take waits here, up to a bound.
 import { type ByteDuplex, ByteQueue, type ByteReader, type Guarded, guard } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { PEER_LIMITS } from './limits.ts';
+import { PEER_LIMITS } from '../limits.ts';
 import type { UdxStream } from './udx-types.ts';
 
 export class UdxDuplex implements ByteDuplex, Guarded {

@@ -15,13 +15,14 @@ import {
   startUserSpaceNat,
 } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { edgeObserver } from './edge-observer.ts';
+import { edgeObserver } from '../direct/edge-observer.ts';
+import type { PeerNetwork } from '../direct/own-endpoint.ts';
+import type { PeerTransport } from '../transport/peer-transport.ts';
+import { loadUdxTransport } from '../transport/udx-transport.ts';
 import { HEAD } from './peer-pair.fixture.ts';
 import { PeerPublisher } from './peer-publisher.ts';
+import type { PeerSettings } from './peer-session.ts';
 import { PeerSubscriber } from './peer-subscriber.ts';
-import type { PeerTransport } from './peer-transport.ts';
-import type { PeerNetwork, PeerSettings } from './peer-types.ts';
-import { loadUdxTransport } from './udx-transport.ts';
 
 const MiB = 1024 * 1024;
 /** Fast enough that a silent way is given up soon, and slow enough for packets on a busy machine. */
