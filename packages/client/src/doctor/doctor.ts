@@ -1,4 +1,5 @@
 // The doctor: every check with its probe, in the order in which they run. What cannot be asked of the edge (files, an account) is handed in.
+import { stat } from 'node:fs/promises';
 import {
   type CheckId,
   type ConfigFacts,
@@ -23,15 +24,17 @@ import {
   type KeyFileFacts,
   type PlatformFacts,
   skipped,
+  type TargetFacts,
 } from '@tunnel/core';
-import { systemClock } from '@tunnel/runtime';
+import { type Clock, systemClock } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
+import { localTargetOf, localText } from '../local/local-target.ts';
+import { tcpProbe } from '../local/probe.ts';
 import { reasonOf } from '../network/dial-faults.ts';
 import { type ConnectOptions, checkOptions } from '../options.ts';
 import type { TunnelSpec } from '../tunnels/tunnel-spec.ts';
 import { type Probes, runChecks } from './run-checks.ts';
 import { ServerWay } from './server-way.ts';
-import { lookAtTargets } from './targets.ts';
 
 export interface DoctorOptions {
   readonly config: ConfigFacts;
@@ -103,3 +106,30 @@ const allProbes = (options: DoctorOptions, way: ServerWay): Probes => [
   ],
   ['platform', async (signal) => judgePlatform(await options.platform(signal))],
 ];
+
+/** Whether what the tunnels lead to is there: a connection to each service, a look at each folder. What speaks UDP cannot be asked. */
+const lookAtTargets = (tunnels: readonly TunnelSpec[], clock: Clock, signal: AbortSignal): Promise<TargetFacts[]> =>
+  Promise.all(
+    tunnels.filter(canBeAsked).map(async (spec) => ({
+      ...{ name: spec.name ?? spec.protocol, target: localText(spec) },
+      problem:
+        spec.files === undefined ? await problemOfService(spec, clock, signal) : await problemOfFolder(spec.files.dir),
+    })),
+  );
+
+const canBeAsked = ({ protocol, service }: TunnelSpec): boolean => protocol !== 'udp' && service !== 'udp';
+
+const problemOfService = async (spec: TunnelSpec, clock: Clock, signal: AbortSignal): Promise<string | null> => {
+  const target = localTargetOf(spec, null);
+  if (target.kind === 'files') return null;
+  const result = await tcpProbe({ target, timeoutMs: CLIENT_LIMITS.DOCTOR_TARGET_WITHIN_MS, clock })(signal);
+  return result.ok ? null : result.reason;
+};
+
+const problemOfFolder = async (dir: string): Promise<string | null> => {
+  try {
+    return (await stat(dir)).isDirectory() ? null : 'it is no folder';
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'no such folder' : reasonOf(error);
+  }
+};

@@ -2,7 +2,7 @@
 // Each step says what it saw; none judges it. Only a verified connection, or one to this machine, gets the key.
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
-import { isIP, type Socket } from 'node:net';
+import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { connect as connectTls, type PeerCertificate, type TLSSocket } from 'node:tls';
 import type {
@@ -23,7 +23,7 @@ import type {
 import { type ErrorCode, Fault } from '@tunnel/errors';
 import type { Carrier } from '@tunnel/mux';
 import { ALPN_NAMES, type ControlMessage, type MessageOf } from '@tunnel/protocol';
-import { unlessAborted } from '@tunnel/runtime';
+import { type Clock, unlessAborted } from '@tunnel/runtime';
 import { AttemptFailed, authenticate } from '../connection/authenticate.ts';
 import { dialCarrier } from '../connection/carrier-dialer.ts';
 import { dialControl, explain } from '../connection/control-dialer.ts';
@@ -34,12 +34,11 @@ import { dialThrough } from '../connection/proxy/dial-through.ts';
 import { proxyUnreachable } from '../connection/proxy/proxy-faults.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { certificateFault, reasonOf, unreachable } from '../network/dial-faults.ts';
-import { isLoopback } from '../network/endpoint.ts';
+import { isLoopback, type ServerAddress } from '../network/endpoint.ts';
 import { withinTime } from '../network/within-time.ts';
 import type { ClientSettings } from '../options.ts';
 import { pingCarrier, pingControl, pingUdp, type UdpAnswers } from './pings.ts';
 import { measureBandwidth } from './speed.ts';
-import { connectTcp, endWith, NoAnswer, withinStep } from './step.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -356,3 +355,40 @@ const isOfThisMachine = (address: string): boolean => {
   const host = address.slice(0, address.lastIndexOf(':')).replace(/^\[|\]$/g, '');
   return Object.values(networkInterfaces()).some((addresses) => addresses?.some((own) => own.address === host));
 };
+
+// ---- one step: it has a time of its own, so that one that is never answered leaves some for those behind it ----
+
+/** Its time was over. */
+class NoAnswer extends Error {
+  constructor() {
+    super(`no answer within ${CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS / 1000} s`);
+  }
+}
+
+/** `take` is to end with the signal that it is given: with NoAnswer, or with the reason of `signal`. */
+const withinStep = <T>(clock: Clock, signal: AbortSignal, take: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+  withinTime(clock, CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS, new NoAnswer(), (late) =>
+    take(AbortSignal.any([signal, late])),
+  );
+
+/** Ends a socket that is being opened with its signal. Returns what is to be called once it is open. */
+const endWith = (socket: Socket, signal: AbortSignal): (() => void) => {
+  const stop = (): void => void socket.destroy(signal.reason as Error);
+  if (signal.aborted) stop();
+  signal.addEventListener('abort', stop, { once: true });
+  return () => signal.removeEventListener('abort', stop);
+};
+
+const connectTcp = ({ host, port }: ServerAddress, signal: AbortSignal): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    const socket = connectPlain({ host, port, noDelay: true });
+    const opened = endWith(socket, signal);
+    socket.once('error', reject);
+    socket.once('connect', () => {
+      opened();
+      socket.off('error', reject);
+      // From here on whoever has it listens; what comes in between is told by the next write.
+      socket.on('error', () => {});
+      resolve(socket);
+    });
+  });

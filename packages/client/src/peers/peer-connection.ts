@@ -11,11 +11,13 @@ import type { Session } from '../connection/session.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { Traffic, type TrafficCounts } from '../local/traffic.ts';
 import { Backoff } from '../network/backoff.ts';
+import { codeOf, reasonOf } from '../network/dial-faults.ts';
 import { p2pSecretHash } from '../tunnels/kinds/p2p-secret.ts';
-import { openListener, type PeerListener } from './peer-listener.ts';
 import type { PeerIdentity, PeerPackage } from './peer-network.ts';
 import { PeerStream } from './peer-stream.ts';
 import type { ListenAddress, PeerConnection, PeerConnectionState, PeerEvent } from './peer-types.ts';
+import { type ListenerDeps, openTcpListener, type PeerListener, type StreamOpener } from './tcp-listener.ts';
+import { openUdpListener } from './udp-listener.ts';
 
 export interface PeerConnectionDeps {
   readonly name: string;
@@ -394,3 +396,25 @@ export class PeerLink implements PeerConnection {
     if (before.kind === 'opening' && phase.kind !== 'attached') before.pending?.reset(CLOSED);
   }
 }
+
+/** Rejects with a Fault that names a port which cannot be had. */
+const openListener = async (
+  at: ListenAddress,
+  service: 'tcp' | 'udp',
+  opener: StreamOpener,
+  deps: ListenerDeps,
+): Promise<PeerListener> => {
+  try {
+    return await (service === 'udp' ? openUdpListener(at, opener, deps) : openTcpListener(at, opener, deps));
+  } catch (error) {
+    throw listenFault(at, error);
+  }
+};
+
+const KEY = 'listen_port';
+
+const listenFault = ({ host, port }: ListenAddress, error: unknown): Fault => {
+  const values = { host, port, key: KEY };
+  if (codeOf(error) === 'EADDRINUSE') return new Fault('CONFIG_PORT_TAKEN', values, { cause: error });
+  return new Fault('CONFIG_PORT_DENIED', { ...values, reason: reasonOf(error) }, { cause: error });
+};

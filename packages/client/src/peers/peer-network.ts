@@ -3,7 +3,7 @@
 import type * as peerPackage from '@tunnel/peer';
 import type { PeerNetwork, PeerService } from '@tunnel/peer';
 import type { Clock } from '@tunnel/runtime';
-import type { EdgeObserver } from '../connection/datagram-path.ts';
+import type { Session } from '../connection/session.ts';
 import { isLoopback } from '../network/endpoint.ts';
 
 export type PeerPackage = typeof peerPackage;
@@ -11,12 +11,7 @@ export type PeerPackage = typeof peerPackage;
 export const loadPeerPackage = (): Promise<PeerPackage> => import('@tunnel/peer');
 
 /** What of a session with the edge peers go by. */
-export interface EdgeView {
-  /** Where its control connection leads. */
-  readonly edgeAddress: string;
-  /** null: the edge has direct paths switched off. */
-  readonly observer: EdgeObserver | null;
-}
+export type EdgeView = Pick<Session, 'edgeAddress' | 'observer'>;
 
 /** What both roles are made of. */
 export interface PeerIdentity {

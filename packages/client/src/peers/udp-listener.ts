@@ -27,8 +27,8 @@ import { CLIENT_LIMITS } from '../limits.ts';
 import { LocalAddresses } from '../local/local-addresses.ts';
 import type { DropReason, Traffic } from '../local/traffic.ts';
 import { isLoopback } from '../network/endpoint.ts';
-import type { ListenerDeps, PeerListener, StreamOpener } from './peer-listener.ts';
 import type { ListenAddress } from './peer-types.ts';
+import type { ListenerDeps, PeerListener, StreamOpener } from './tcp-listener.ts';
 
 const OVER: StreamReason = { code: 'cancelled', text: 'the flow has ended' };
 /** Nobody here plays with itself: the table is not that of an edge. */

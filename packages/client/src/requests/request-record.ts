@@ -13,6 +13,8 @@ import { CLIENT_LIMITS } from '../limits.ts';
 import type { Tunnel, TunnelEntry } from '../tunnels/tunnel.ts';
 import type { SeenRequest } from './http-tap.ts';
 import type { AnsweringHead, OpeningHead } from './passing-head.ts';
+import type { RequestReporter } from './request-reporter.ts';
+import type { RequestStore } from './request-store.ts';
 
 interface RequestFacts {
   readonly id: string;
@@ -68,15 +70,10 @@ export interface Replay {
 }
 
 /** Who began a record, and hears of its end. */
-export interface RecordOwner {
-  monotonic(): number;
-  onEnd(record: RequestRecord): void;
-}
+type Owner = Pick<RequestReporter, 'monotonic' | 'onEnd'>;
 
 /** Who keeps records for a look, and counts what they hold. */
-export interface RecordKeeper {
-  grow(record: RequestRecord, bytes: number): void;
-}
+type Keeper = Pick<RequestStore, 'grow'>;
 
 interface RecordFacts {
   readonly id: string;
@@ -86,7 +83,7 @@ interface RecordFacts {
   readonly at: number;
   readonly replay: Replay | null;
   /** null: it is counted only, and nothing of its heads and bodies is kept. */
-  readonly keeper: RecordKeeper | null;
+  readonly keeper: Keeper | null;
 }
 
 /** Never taken from: of a message that has no body. */
@@ -106,8 +103,8 @@ export class RequestRecord implements SeenRequest {
   heldBytes = -1;
   /** Whole, secrets included: for a replay. */
   readonly requestText: string | null;
-  readonly #owner: RecordOwner;
-  readonly #keeper: RecordKeeper | null;
+  readonly #owner: Owner;
+  readonly #keeper: Keeper | null;
   readonly #startedAt: number;
   #requestBody: CapturedBody | null = null;
   #responseBody: CapturedBody | null = null;
@@ -119,7 +116,7 @@ export class RequestRecord implements SeenRequest {
   #durationMs = 0;
   #edgeAnswer: EdgeAnswer | null = null;
 
-  constructor(facts: RecordFacts, head: OpeningHead, owner: RecordOwner) {
+  constructor(facts: RecordFacts, head: OpeningHead, owner: Owner) {
     this.id = facts.id;
     this.tunnel = facts.tunnel;
     this.service = facts.service;

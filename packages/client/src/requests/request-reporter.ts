@@ -7,7 +7,6 @@ import { HttpTap, TappedDuplex } from './http-tap.ts';
 import type { OpeningHead } from './passing-head.ts';
 import {
   type EdgeAnswer,
-  type RecordOwner,
   type Replay,
   type RequestEvent,
   type RequestListener,
@@ -15,7 +14,7 @@ import {
 } from './request-record.ts';
 import type { RequestStore } from './request-store.ts';
 
-export class RequestReporter implements RecordOwner {
+export class RequestReporter {
   readonly #clock: Clock;
   readonly #listeners = new Set<RequestListener>();
   #store: RequestStore | null = null;
@@ -87,7 +86,7 @@ export class RequestReporter implements RecordOwner {
     return this.#clock.monotonic();
   }
 
-  /** RecordOwner. */
+  /** Of a record that it began. */
   onEnd(record: RequestRecord): void {
     if (this.#listeners.size > 0) this.#emit(finishedEvent(record));
     record.replay?.onEnd();

@@ -1,12 +1,12 @@
 // The last requests of a client, for the inspector: bounded in number and in bytes, the oldest give way.
 import { CLIENT_LIMITS } from '../limits.ts';
-import type { RecordKeeper, RequestRecord } from './request-record.ts';
+import type { RequestRecord } from './request-record.ts';
 
 /** What a record costs beside its texts. */
 const RECORD_BYTES = 512;
 const RECORDS_MAX = CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX;
 
-export class RequestStore implements RecordKeeper {
+export class RequestStore {
   /** A ring: `#count` of them from `#first` on, in the order in which they came. */
   readonly #ring: (RequestRecord | null)[] = Array.from({ length: RECORDS_MAX }, () => null);
   #first = 0;

@@ -1,15 +1,12 @@
-// Where local programs come to reach what a peer publishes: a listener on this machine whose connections become streams of the peer session.
+// A local TCP port where programs reach what a peer publishes: its connections become streams of the peer session.
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { hostPort } from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
 import { adoptSocket, guard, type OpenAnswer, type ReportInternalError, type Splice, splice } from '@tunnel/mux';
 import type { PeerSubscriber } from '@tunnel/peer';
 import type { Clock } from '@tunnel/runtime';
 import type { Traffic } from '../local/traffic.ts';
-import { codeOf, reasonOf } from '../network/dial-faults.ts';
 import type { ListenAddress } from './peer-types.ts';
-import { openUdpListener } from './udp-listener.ts';
 
 export interface PeerListener {
   /** With the port that it has. */
@@ -29,32 +26,10 @@ export interface ListenerDeps {
 /** What of the peer session a listener needs. */
 export type StreamOpener = Pick<PeerSubscriber, 'open' | 'openDatagrams'>;
 
-/** Rejects with a Fault that names a port which cannot be had. */
-export const openListener = async (
-  at: ListenAddress,
-  service: 'tcp' | 'udp',
-  opener: StreamOpener,
-  deps: ListenerDeps,
-): Promise<PeerListener> => {
-  try {
-    return await (service === 'udp' ? openUdpListener(at, opener, deps) : openTcpListener(at, opener, deps));
-  } catch (error) {
-    throw listenFault(at, error);
-  }
-};
-
-const KEY = 'listen_port';
-
-const listenFault = ({ host, port }: ListenAddress, error: unknown): Fault => {
-  const values = { host, port, key: KEY };
-  if (codeOf(error) === 'EADDRINUSE') return new Fault('CONFIG_PORT_TAKEN', values, { cause: error });
-  return new Fault('CONFIG_PORT_DENIED', { ...values, reason: reasonOf(error) }, { cause: error });
-};
-
 // Paused until the peer has answered: what a program says first stays in the kernel, and needs no memory here.
 const SERVER_OPTIONS = { allowHalfOpen: true, noDelay: true, pauseOnConnect: true } as const;
 
-const openTcpListener = async (
+export const openTcpListener = async (
   { host, port }: ListenAddress,
   opener: StreamOpener,
   deps: ListenerDeps,
