@@ -9,7 +9,7 @@ import { ScriptedEdge } from '../scripted-edge.fixture.ts';
 import { authMessage } from './authenticate.ts';
 
 const vector = (file: string, name: string): string => {
-  const url = new URL(`../../protocol/vectors/${file}`, import.meta.url);
+  const url = new URL(`../../../protocol/vectors/${file}`, import.meta.url);
   const entries = JSON.parse(readFileSync(url, 'utf8')) as { name: string; text: string }[];
   return entries.find((entry) => entry.name === name)?.text ?? '';
 };

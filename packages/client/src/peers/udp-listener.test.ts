@@ -4,7 +4,7 @@ import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { Traffic } from '../local/traffic.ts';
-import type { StreamOpener } from './peer-listener.ts';
+import type { StreamOpener } from './tcp-listener.ts';
 import { openUdpListener } from './udp-listener.ts';
 
 it('a sender that is silent for a minute has no stream any more', async () => {
