@@ -6,13 +6,11 @@ import type { Clock, Timer } from '@tunnel/runtime';
 import { PEER_LIMITS } from '../limits.ts';
 import { SealedCarrier } from '../sealed/sealed-carrier.ts';
 import type { PeerSocket } from '../transport/peer-transport.ts';
-import type { PeerNetwork } from './own-endpoint.ts';
-import { OwnEndpoint } from './own-endpoint.ts';
+import { OwnEndpoint, type PeerNetwork } from './own-endpoint.ts';
 import { PathDriver } from './path-driver.ts';
 import type { Inability, PeerMessage, Reachability, RoundKeys } from './peer-messages.ts';
 import { ProbePath } from './probe-path.ts';
-import type { DirectOutcome, RelayReason } from './relay-reason.ts';
-import { outcomeOf, type RoundVerdict, relayReasonOf } from './relay-reason.ts';
+import { type DirectOutcome, outcomeOf, type RelayReason, type RoundVerdict, relayReasonOf } from './relay-reason.ts';
 
 type Offer = Extract<PeerMessage, { type: 'offer' }>;
 type Answer = Extract<PeerMessage, { type: 'answer' }>;

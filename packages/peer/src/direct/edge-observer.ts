@@ -14,8 +14,7 @@ import {
 import type { Clock, Timer } from '@tunnel/runtime';
 import { PEER_LIMITS } from '../limits.ts';
 import type { PeerAddress } from '../transport/peer-transport.ts';
-import type { AddressObserver, AddressQuery, ObservedAddresses } from './candidates.ts';
-import { addressKey } from './candidates.ts';
+import { type AddressObserver, type AddressQuery, addressKey, type ObservedAddresses } from './candidates.ts';
 
 /** From `DatagramPath` of this session. */
 export interface EdgeUdp {

@@ -9,8 +9,7 @@ import type { PeerMessage } from '../direct/peer-messages.ts';
 import type { DirectOutcome } from '../direct/relay-reason.ts';
 import { PEER_LIMITS } from '../limits.ts';
 import type { SealedCarrier } from '../sealed/sealed-carrier.ts';
-import type { PeerBytes, PeerPath, PeerSettings } from './peer-session.ts';
-import { PeerSession } from './peer-session.ts';
+import { type PeerBytes, type PeerPath, PeerSession, type PeerSettings } from './peer-session.ts';
 import { relayCarrier } from './relay-handshake.ts';
 
 /** A subscriber, as its publisher sees it. */

@@ -6,8 +6,7 @@ import type { ByteDuplex, DatagramAnswer, DatagramStream, OpenAnswer, PendingStr
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import { encodeMessage, type HandshakeHello, type PeerMessage } from '../direct/peer-messages.ts';
 import type { SealedCarrier } from '../sealed/sealed-carrier.ts';
-import type { PeerBytes, PeerPath, PeerSettings } from './peer-session.ts';
-import { PeerSession } from './peer-session.ts';
+import { type PeerBytes, type PeerPath, PeerSession, type PeerSettings } from './peer-session.ts';
 import { relayCarrier } from './relay-handshake.ts';
 
 export interface SubscriberHandlers {

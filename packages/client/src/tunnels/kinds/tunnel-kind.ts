@@ -1,6 +1,6 @@
 // What makes a kind of tunnel: what a registration of one says, what takes its streams to the local service, what is shown of it.
 import type { ByteDuplex, DatagramStream, MuxStream, ReportInternalError } from '@tunnel/mux';
-import type { ControlMessageInput, MessageOf, StreamHead, TunnelProtocol } from '@tunnel/protocol';
+import type { ControlMessageInput, MessageOf, StreamHead } from '@tunnel/protocol';
 import type { Clock, Secret } from '@tunnel/runtime';
 import type { LocalAddresses } from '../../local/local-addresses.ts';
 import type { ForwardHandlers } from '../../local/local-service.ts';
